@@ -14,6 +14,7 @@ mod network_args;
 mod npy;
 mod plots;
 mod receipt;
+mod receipt_check;
 mod recover;
 mod run;
 mod scenario;
@@ -63,7 +64,7 @@ enum Command {
     Embed(embed::EmbedArgs),
     Generate(generate::GenerateArgs),
     Train(train::TrainArgs),
-    Receipt(receipt::check::ReceiptCommand),
+    Receipt(receipt_check::ReceiptCommand),
     Recover(recover::RecoverArgs),
     Scenario(scenario::ScenarioArgs),
     Completions(completions::CompletionsArgs),
@@ -85,7 +86,7 @@ fn main() -> ExitCode {
         Command::Embed(args) => embed::embed(&args),
         Command::Generate(args) => generate::generate(&args),
         Command::Train(args) => train::train(&args),
-        Command::Receipt(command) => receipt::check::receipt(&command),
+        Command::Receipt(command) => receipt_check::receipt(&command),
         Command::Recover(args) => recover::recover(&args),
         Command::Scenario(args) => scenario::scenario(&args),
         Command::Completions(args) => completions::completions(&args),

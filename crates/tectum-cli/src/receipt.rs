@@ -1,7 +1,5 @@
 //! Receipts on the command line: every command that runs something prints and writes where it ran.
 
-pub mod check;
-
 use std::path::PathBuf;
 
 use clap::Args;

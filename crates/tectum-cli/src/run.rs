@@ -81,7 +81,7 @@ pub struct RunArgs {
     /// The folder in which run folders are created.
     #[arg(long, value_name = "DIR", default_value = "runs")]
     runs: PathBuf,
-    /// Ends standard output with the result as one line of JSON.
+    /// Prints the result as one line of JSON; the report for people goes to standard error.
     #[arg(long)]
     json: bool,
     /// Times each launch of one more tick after the run, for the receipt.

@@ -38,7 +38,7 @@ struct Step {
     operands: Vec<ValueSource>,
 }
 
-/// A chain under construction; [`PlanBuilder::chain`] records it.
+/// A chain under construction; [`Chain::record`] records it.
 ///
 /// # Example
 /// ```

@@ -6,7 +6,7 @@
 //! [`Refusal`] that says why, and the program runs unchanged.
 //!
 //! ```text
-//! Checked ──recognize──▶ Recognized ──plan.program_recognized──▶ the core's kernels, or the program re-rolled, or the program
+//! Checked ──recognize──▶ Recognized ──record_recognized──▶ the core's kernels, or the program re-rolled, or the program
 //! ```
 
 mod affine;

@@ -52,7 +52,7 @@ impl Bounded {
     /// Makes a plan of only this launch, in its recognised shape if that gives the same bits.
     ///
     /// # Errors
-    /// As [`PlanBuilder::program_recognized`].
+    /// As [`Checked::record_recognized`](crate::Checked::record_recognized).
     ///
     /// # Example
     /// ```
@@ -75,7 +75,7 @@ impl Bounded {
     /// read, such as counts, may be assumed: the assumed ones ([`Recognized::known`]) become constants of the plan.
     ///
     /// # Errors
-    /// As [`PlanBuilder::program_recognized`]; contents of a buffer that is written, or of the wrong size.
+    /// As [`Checked::record_recognized`](crate::Checked::record_recognized); contents of a buffer that is written, or of the wrong size.
     pub fn plan_as(&self, recognize: Recognize, contents: &Contents<'_>) -> Result<ProgramPlan> {
         self.plan_in(LoweredCache::shared(), recognize, contents)
     }

@@ -1,5 +1,5 @@
-//! The suite of `tectum bench infer`: all-MiniLM-L6-v2 where `bench/peers/minilm.py` has put it, and a random Llama where
-//! `bench/peers/llama_model.py` has.
+//! The suite of `tectum bench infer`: all-MiniLM-L6-v2 from `bench/peers/minilm.py`, and a random Llama from
+//! `bench/peers/llama_model.py`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,32 +11,32 @@ use super::{Decoder, Embedder};
 
 /// Texts and tokens of the encoder's rows.
 const SHAPES: [[usize; 2]; 3] = [[1, 8], [1, 128], [8, 128]];
-/// Tokens that the Llama takes at once.
+/// Prompt tokens of the Llama.
 const PREFILL: usize = 256;
-/// Tokens that are kept when the Llama takes one.
+/// Cached tokens when the Llama runs one token.
 const CACHED_TOKENS: usize = 1024;
-/// Texts that the Llama goes on with side by side, where it is more than one.
+/// Texts of the Llama's batch, if it is more than one.
 const BATCH_TEXTS: usize = 4;
 /// Layers of the Llama, columns of its keys and of its values, and weights of its products for each token.
 const LLAMA: [f64; 3] = [16.0, 256.0, 16.0 * (2.0 * 1024.0 * 1024.0 + 2.0 * 256.0 * 1024.0 + 3.0 * 2816.0 * 1024.0) + 32000.0 * 1024.0];
 
-/// The suite; it has no rows of a model that is absent.
+/// The suite, without rows for models that are absent.
 pub fn suite() -> Suite {
     Suite { name: "infer", about: "an encoder over texts × tokens and a decoder (bench/peers/minilm.py and llama_model.py fetch and make them)", cases }
 }
 
-/// The encoder's folder, here or in the nearest folder above that has it.
+/// The encoder's folder, in this or the nearest parent folder that has it.
 pub fn minilm() -> Option<PathBuf> {
     found("minilm/model.safetensors")?.parent().map(Path::to_owned)
 }
 
-/// A file of `bench/models`, here or in the nearest folder above that has it.
+/// A file of `bench/models`, in this or the nearest parent folder that has it.
 fn found(file: &str) -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
     here.ancestors().map(|place| place.join("bench/models").join(file)).find(|path| path.exists())
 }
 
-/// Numbers of threads that rows are for: one and two on a CPU, as many as it has; none is said of other devices.
+/// Thread counts of the rows: one and two on a CPU, up to its compute units; none for other devices.
 fn threads(device: &Device) -> Vec<Option<usize>> {
     let info = device.info();
     if info.kind != DeviceKind::Cpu {
@@ -66,7 +66,7 @@ fn cases(device: &Device) -> Vec<Case> {
     cases
 }
 
-/// What a model's products are held against: integer products where weights are int8.
+/// The roofline of a model's products: integer products if weights are int8.
 fn product_roofline(weights: Option<PanelFormat>) -> Roofline {
     if weights == Some(PanelFormat::Int8) { Roofline::GemmI8 } else { Roofline::Gemm }
 }
@@ -75,7 +75,7 @@ fn tail(threads: Option<usize>) -> String {
     threads.map_or_else(String::new, |threads| format!(".t{threads}"))
 }
 
-/// Texts that lie ready as tokens.
+/// Tokenized texts.
 fn encoder(folder: &Path, [batch, time]: [usize; 2], weights: Option<PanelFormat>, threads: Option<usize>) -> Case {
     let (folder, name) = (folder.to_owned(), weights.map_or_else(String::new, |weights| format!(".{weights}")));
     Case {
@@ -104,7 +104,7 @@ fn encoder_flops(batch: f64, time: f64) -> f64 {
 /// The first tokens of a text, of which the last gets scores.
 fn prefill(file: &Path, name: &str, weights: Option<PanelFormat>, threads: Option<usize>) -> Case {
     let (file, [layers, columns, products]) = (file.to_owned(), LLAMA);
-    // The table of scores is read for one token. A query sees half of the tokens.
+    // The table of scores is read for one token. A query attends to half of the tokens on average.
     let (tokens, scores) = (PREFILL as f64, 32000.0 * 1024.0);
     Case {
         key: format!("infer.prefill.{PREFILL}.{name}{}", tail(threads)),
@@ -122,7 +122,7 @@ fn prefill(file: &Path, name: &str, weights: Option<PanelFormat>, threads: Optio
     }
 }
 
-/// One token of each text after others.
+/// One token of each text after cached ones.
 fn decode(file: &Path, (name, weights): (&str, Option<PanelFormat>), (texts, cache): (usize, CacheFormats), threads: Option<usize>) -> Case {
     let (file, [layers, columns, products]) = (file.to_owned(), LLAMA);
     let weight = if weights.is_some() { 1.0 } else { 2.0 };
@@ -155,7 +155,7 @@ fn run_of(decoder: Decoder) -> Run<Decoder> {
     Run { model: decoder, again: Decoder::run_again, code }
 }
 
-/// A model whose last run is done again.
+/// A model whose last run is repeated.
 struct Run<M> {
     model: M,
     again: fn(&mut M) -> Result<RunStats>,
@@ -172,7 +172,7 @@ impl<M> Workload for Run<M> {
     }
 }
 
-/// Work on so many threads, or as it comes.
+/// A workload on a number of threads, or on the default.
 fn on<M: Send + 'static>(threads: Option<usize>, make: impl FnOnce() -> Result<Run<M>> + Send) -> Result<Box<dyn Workload>> {
     Ok(match threads {
         Some(threads) => Box::new(OnThreads::new(threads, make)?),

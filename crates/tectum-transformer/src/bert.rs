@@ -8,11 +8,11 @@ use tectum_graph::{Dim, Graph, GraphBuilder, Heads, Node};
 
 use super::config::{Config, Head};
 
-/// The graph of an encoder with the names of what it is fed.
+/// The graph of an encoder and the names of its inputs.
 #[derive(Debug, Clone)]
 pub struct Bert {
     /// Inputs `ids` [B, T] (row numbers), `mask` [B, T] (0, or −∞ for padding) and `pool` [B, 1, T] (the weight of each token in the
-    /// text's vector); output `embedding` [B, D]. Parameters are named and shaped as the tensors of the file.
+    /// text's vector); output `embedding` [B, D]. Parameters have the names and shapes of the tensors of the file.
     pub graph: Graph,
 }
 
@@ -20,7 +20,7 @@ impl Bert {
     /// The graph over letters B (texts) and T (tokens).
     ///
     /// # Errors
-    /// `Unsupported` for an activation that is not known; `Invalid` for sizes that do not fit.
+    /// `Unsupported` for an unknown activation; `Invalid` for inconsistent sizes.
     pub(super) fn build(config: &Config, head: Head) -> Result<Bert> {
         let mut encoder = Encoder { g: GraphBuilder::new(), config };
         let embedding = encoder.embedding(head)?;
@@ -72,7 +72,7 @@ impl Encoder<'_> {
 
     fn layer(&mut self, name: &str, x: Node, mask: Node) -> Result<Node> {
         let width = self.config.hidden_size;
-        // Weights, then biases, one after another: so that the three products are one and nothing is moved for it.
+        // Weights, then biases, adjacent: the three products become one without copies.
         let parts = ["query", "key", "value"].map(|part| format!("{name}.attention.self.{part}"));
         let (mut weights, mut operands) = (Vec::new(), Vec::new());
         for part in &parts {

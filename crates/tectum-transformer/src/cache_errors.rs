@@ -1,4 +1,4 @@
-//! What formats of caches cost: the errors of attention over an encoder's own keys and values, as codes would change them.
+//! The accuracy cost of cache formats: the errors of attention over an encoder's keys and values after quantisation.
 
 use std::path::Path;
 
@@ -6,18 +6,18 @@ use tectum::{AttentionSizes, CacheFormats, DType, Device, Error, Executable, Pla
 
 use super::{Config, SafetensorsWeights};
 
-/// What one pair of formats costs on a text.
+/// The cost of one pair of formats on a text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CacheError {
     /// The formats.
     pub formats: CacheFormats,
     /// Tokens of the text.
     pub tokens: usize,
-    /// Of each layer the error of attention's output: |made − wanted| / |wanted| over all tokens and columns.
+    /// The error of attention's output in each layer: |actual − expected| / |expected| over all tokens and columns.
     pub layers: Vec<f64>,
-    /// Bytes of a value in rows or blocks of the formats.
+    /// Bytes per value in rows or blocks of the formats.
     pub block_bytes: f64,
-    /// Bytes of a value in all that a cache takes with room for this text.
+    /// Bytes per value of a whole cache with room for this text.
     pub total_bytes: f64,
 }
 
@@ -28,11 +28,11 @@ impl CacheError {
     }
 }
 
-/// Runs an encoder over a text once with attention in float64, and once for each pair of formats with attention by the session's device over
-/// caches, the layers after it seeing what that makes. Every token sees all others; all but attention is float64 on the host.
+/// Runs an encoder over a text once with attention in float64, and once for each pair of formats with attention on the session's device over
+/// caches, whose output feeds the later layers. Every token attends to all others; everything except attention is float64 on the host.
 ///
 /// # Errors
-/// As reading the folder; `Invalid` for no tokens, more than the model takes, or one that it lacks; what the device reports.
+/// Errors of reading the folder; `Invalid` for no tokens, more than the model's maximum, or an unknown token; device errors.
 pub fn cache_errors(folder: &Path, session: &mut Session, tokens: &[u32]) -> Result<Vec<CacheError>> {
     let config = Config::read(folder)?;
     if tokens.is_empty() || tokens.len() > config.max_position_embeddings || tokens.iter().any(|token| *token as usize >= config.vocab_size) {
@@ -89,7 +89,7 @@ fn attend(qkv: &[f64], heads: usize, width: usize) -> Vec<f64> {
     made
 }
 
-/// Attention over caches on a device: a run that keeps all tokens, then one in which all of them see what is kept.
+/// Attention over caches on a device: one run stores all tokens, then one attends from all of them to the cache.
 struct CachedAttention {
     run: Executable,
     operands: [View; 3],
@@ -164,7 +164,7 @@ struct Layer {
 
 struct Model<'a> {
     config: &'a Config,
-    /// Of tokens, places and kinds, [rows, D].
+    /// The tables of tokens, positions and types, [rows, D].
     tables: [Vec<f64>; 3],
     norm: Norm,
     layers: Vec<Layer>,
@@ -227,7 +227,7 @@ impl Model<'_> {
         x
     }
 
-    /// All layers, attention from queries, keys and values [T, 3 · D] being the caller's.
+    /// All layers; the caller provides attention from queries, keys and values [T, 3 · D].
     fn run(&self, mut x: Vec<f64>, mut attend: impl FnMut(&[f64]) -> Result<Vec<f64>>) -> Result<Vec<f64>> {
         let activation = self.config.activation()?;
         let sum = |a: Vec<f64>, b: &[f64]| a.into_iter().zip(b).map(|(a, b)| a + b).collect::<Vec<f64>>();

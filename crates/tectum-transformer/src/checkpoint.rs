@@ -1,4 +1,4 @@
-//! A decoder as it lies on disk: a folder of Hugging Face's, or one GGUF file.
+//! A decoder on disk: a Hugging Face folder, or one GGUF file.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use super::gguf::{GgufModel, gguf_file};
 use super::gpt2::{self, Gpt2};
 use super::llama::{self, Llama};
 
-/// A decoder's sizes and graph, and the tensors that its parameters are read from.
+/// A decoder's sizes and graph, and the tensors that hold its parameters.
 #[derive(Debug)]
 pub(super) struct Checkpoint {
     pub sizes: DecoderSizes,
@@ -23,15 +23,15 @@ pub(super) struct Checkpoint {
 
 #[derive(Debug)]
 enum Tensors {
-    /// Safetensors, and what their names lack of the parameters' names.
+    /// Safetensors, and the part of parameter names that their tensor names lack.
     Folder(SafetensorsWeights, &'static str),
     File(Box<GgufModel>),
 }
 
-/// Whether a folder holds a decoder of a family that is known, or a path is a GGUF file.
+/// Whether a folder holds a decoder of a known family, or a path is a GGUF file.
 ///
 /// # Errors
-/// As reading its `config.json`.
+/// Errors of reading its `config.json`.
 pub fn is_decoder(path: &Path) -> Result<bool> {
     if gguf_file(path)?.is_some() {
         return Ok(true);
@@ -40,7 +40,7 @@ pub fn is_decoder(path: &Path) -> Result<bool> {
     Ok(family == "gpt2" || llama::FAMILIES.contains(&family.as_str()))
 }
 
-/// The files of a model: a GGUF file alone; of a folder every `.json` and `.safetensors` in it, in the order of names.
+/// The files of a model: the GGUF file, or every `.json` and `.safetensors` of a folder, in name order.
 ///
 /// # Errors
 /// `Io` for a folder that cannot be listed; as [`gguf_file`].
@@ -79,7 +79,7 @@ impl Checkpoint {
         }
     }
 
-    /// The format that keeps a parameter's values as they are, or f32.
+    /// The format that stores a parameter's values exactly, or f32.
     pub fn format(&self, parameter: &str) -> PanelFormat {
         match &self.tensors {
             Tensors::Folder(weights, _) => weights.format(&self.tensor(parameter)),
@@ -90,7 +90,7 @@ impl Checkpoint {
     /// Reads a parameter.
     ///
     /// # Errors
-    /// `Data`, naming tensor and file, if it is not there, or its shape or type is another.
+    /// `Data`, naming tensor and file, if it does not exist or has a different shape or type.
     pub fn read(&self, parameter: &str, shape: &[usize], to: &mut [f32]) -> Result<()> {
         match &self.tensors {
             Tensors::Folder(weights, _) => weights.read(&self.tensor(parameter), shape, to),
@@ -117,17 +117,17 @@ impl Checkpoint {
             }
         };
         let weights = SafetensorsWeights::open(folder)?;
-        // Files of the inner model alone lack the first part of every name.
+        // Files with only the inner model lack the prefix of every name.
         let is_inner = weights.entries().all(|(name, _)| name != format!("{prefix}{first}")) && weights.entries().any(|(name, _)| name == first);
         let tensors = Tensors::Folder(weights, if is_inner { prefix } else { "" });
         Ok(Checkpoint { sizes, graph, tensors })
     }
 }
 
-/// Refuses sizes that no model has.
+/// Rejects sizes that no model has.
 fn check(sizes: &DecoderSizes) -> Result<()> {
     let counts = [sizes.vocab_size, sizes.width, sizes.layers, sizes.heads, sizes.kv_heads, sizes.head_width, sizes.ffn_width, sizes.context];
-    // A layer is some ten nodes; tensors are counted in u32.
+    // A layer has about ten nodes; tensors are counted in u32.
     let fits = counts.iter().all(|count| (1..=1 << 24).contains(count)) && sizes.layers <= 1000;
     if fits && sizes.heads.is_multiple_of(sizes.kv_heads) { Ok(()) } else { Err(Error::invalid(format!("sizes that no model has: {sizes:?}"))) }
 }

@@ -1,4 +1,4 @@
-//! What a model's folder says of it: `config.json`, and how sentence encoders make one vector of a text.
+//! The configuration in a model's folder: `config.json`, and how sentence encoders pool one vector from a text.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tectum::{Error, Result};
 
-/// Where a folder says what it holds.
+/// The configuration file of a folder.
 pub(super) const CONFIG: &str = "config.json";
 
 /// `config.json` of an encoder of the BERT family.
@@ -24,20 +24,20 @@ pub struct Config {
     pub num_attention_heads: usize,
     /// Width of a layer's middle.
     pub intermediate_size: usize,
-    /// The most tokens of a text.
+    /// Maximum tokens of a text.
     pub max_position_embeddings: usize,
     /// Rows of the table of token types.
     pub type_vocab_size: usize,
     /// The activation of a layer's middle, by Hugging Face's name.
     pub hidden_act: String,
-    /// Added to a variance before its root is taken.
+    /// Added to a variance before the square root.
     pub layer_norm_eps: f32,
-    /// How positions enter; `absolute` where nothing is said.
+    /// The kind of position embedding; `absolute` by default.
     #[serde(default)]
     pub position_embedding_type: Option<String>,
 }
 
-/// How the vectors of a text's tokens become one.
+/// How the vectors of a text's tokens are pooled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pooling {
     /// Their mean.
@@ -69,12 +69,12 @@ struct SentenceConfig {
     max_seq_length: Option<usize>,
 }
 
-/// What follows the encoder.
+/// The steps after the encoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
     pub pooling: Pooling,
     pub normalized: bool,
-    /// The most tokens of a text, if the folder says so.
+    /// Maximum tokens of a text, if the folder defines it.
     pub max_tokens: Option<usize>,
 }
 
@@ -82,7 +82,7 @@ impl Config {
     /// Reads and checks a folder's `config.json`.
     ///
     /// # Errors
-    /// `Io`; `Data` for one that cannot be read; `Unsupported` for another family, activation or kind of positions; `Invalid` for
+    /// `Io`; `Data` for a file that cannot be read; `Unsupported` for another family, activation or kind of positions; `Invalid` for
     /// sizes that no model has.
     pub fn read(folder: &Path) -> Result<Config> {
         let path = folder.join(CONFIG);
@@ -110,7 +110,7 @@ impl Config {
     }
 }
 
-/// The activation of a name of Hugging Face's, which the configuration keeps under a key.
+/// The activation with a Hugging Face name, which the configuration has under a key.
 pub(super) fn activation(key: &str, name: &str) -> Result<tectum::Activation> {
     match name {
         "gelu" => Ok(tectum::kernel::Activation::GeluErf),
@@ -121,7 +121,7 @@ pub(super) fn activation(key: &str, name: &str) -> Result<tectum::Activation> {
     }
 }
 
-/// The `model_type` of a folder's `config.json`; empty where none is said.
+/// The `model_type` of a folder's `config.json`; empty if it is missing.
 pub(super) fn family(folder: &Path) -> Result<String> {
     #[derive(Deserialize)]
     struct Family {
@@ -132,7 +132,7 @@ pub(super) fn family(folder: &Path) -> Result<String> {
 }
 
 impl Head {
-    /// Reads what sentence encoders keep next to their weights; mean and normalisation where the folder says nothing.
+    /// Reads what sentence encoders keep next to their weights; mean and normalisation by default.
     pub fn read(folder: &Path) -> Result<Head> {
         let mut head = Head { pooling: Pooling::Mean, normalized: true, max_tokens: None };
         let modules = folder.join("modules.json");
@@ -158,7 +158,7 @@ impl Head {
     }
 }
 
-/// Reads a file of JSON.
+/// Reads a JSON file.
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let text = std::fs::read(path).map_err(|source| Error::io(path.display(), source))?;
     serde_json::from_slice(&text).map_err(|source| Error::data(path.display().to_string()).with_source(source))

@@ -1,38 +1,38 @@
-//! The context of one text of a decoder: what it was fed, how much of that the caches hold, and the parts in which the rest runs.
+//! The context of one text of a decoder: its tokens, how many of them are cached, and the parts in which the rest runs.
 
 use tectum::CacheFormats;
 use tectum::kernel::cache_format::quantized_tokens;
 
-/// The most tokens of a run; longer texts are taken in parts, so that few plans serve every length.
+/// Maximum tokens of a run; longer texts run in parts, so that few plans cover all lengths.
 pub const MAX_PREFILL_CHUNK: usize = 256;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Context {
     /// Tokens of the text.
     pub token_ids: Vec<u32>,
-    /// How many of them the caches hold; the others run with those that come next.
+    /// How many of them are cached; the others run with the next ones.
     pub cached: usize,
 }
 
 impl Context {
-    /// Runs that are needed for what the caches do not hold.
+    /// Runs that the uncached tokens need.
     pub fn runs(&self) -> usize {
         (self.token_ids.len() - self.cached).div_ceil(MAX_PREFILL_CHUNK)
     }
 
-    /// What runs now if so many runs come after: the next part, or nothing where fewer than that are needed for the rest. So every text
+    /// The part to run now if `after` runs follow: the next part, or nothing if the rest needs no more than `after` runs. So every text
     /// ends in the last run.
     pub fn chunk(&self, after: usize) -> &[u32] {
         let rest = &self.token_ids[self.cached..];
         if self.runs() > after { &rest[..rest.len().min(MAX_PREFILL_CHUNK)] } else { &[] }
     }
 
-    /// Forgets what the caches do not hold.
+    /// Removes the uncached tokens.
     pub fn drop_uncached(&mut self) {
         self.token_ids.truncate(self.cached);
     }
 
-    /// Forgets the tokens from `len` on; of codes only whole windows can be gone back to, but for the last one.
+    /// Removes the tokens from `len` on; a quantised cache can be truncated only to whole windows, except the last one.
     pub fn truncate(&mut self, len: usize, formats: CacheFormats) {
         self.token_ids.truncate(len);
         let len = self.token_ids.len();
@@ -43,19 +43,19 @@ impl Context {
     }
 }
 
-/// The tokens of each plan that texts of so many need, then one token at a time.
+/// The tokens of each plan that texts of these lengths need, including one token at a time.
 pub(super) fn plans_for(texts: &[usize]) -> impl Iterator<Item = usize> {
     let has_whole = texts.iter().any(|tokens| *tokens > MAX_PREFILL_CHUNK);
     let last = texts.iter().filter_map(|tokens| tokens.checked_sub(1)).map(|before| before % MAX_PREFILL_CHUNK + 1).max();
     has_whole.then_some(MAX_PREFILL_CHUNK).into_iter().chain(last.map(bucket_of)).chain([1])
 }
 
-/// The tokens of the plan that runs so many: one alone is no padded part.
+/// The tokens of the plan that runs `tokens` tokens: a single token is not padded.
 pub(super) fn bucket_of(tokens: usize) -> usize {
     if tokens == 1 { 1 } else { bucket(tokens) }
 }
 
-/// The length that a text of some tokens is padded to: multiples of 8 up to 64, of 16 up to 128, then of 32.
+/// The length that a text is padded to: multiples of 8 up to 64, of 16 up to 128, then of 32.
 pub(super) fn bucket(tokens: usize) -> usize {
     tokens.next_multiple_of(match tokens {
         0..=64 => 8,
@@ -68,7 +68,7 @@ pub(super) fn bucket(tokens: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// Texts that run as the decoder runs them: all end in the last run, in parts that each has alone, by plans that were named before.
+    /// Texts run as in the decoder: all end in the last run, in the same parts as alone, with the predicted plans.
     #[test]
     fn texts_end_together_in_plans_that_are_known() {
         for lens in [vec![1], vec![256], vec![257, 3], vec![600, 100, 256, 1, 0], vec![9, 512, 513]] {

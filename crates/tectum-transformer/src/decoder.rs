@@ -1,4 +1,4 @@
-//! Decoders: scores of the token that follows, from a context that the device keeps.
+//! Decoders: scores of the next token, from a context that is stored on the device.
 
 use std::path::Path;
 
@@ -11,28 +11,29 @@ use super::decoder_graph::DecoderSizes;
 use super::device_weights::{DeviceWeights, weight_format};
 use tectum::kernel::panel_format::PanelFormat;
 
-/// A decoder with its weights and the keys and values of a context on a device, or of several, each of a text of its own.
+/// A decoder with its weights and the keys and values of one or several contexts on a device, one for each text.
 ///
-/// [`Decoder::feed`] adds tokens to the context and gives scores of the one that follows, [`Decoder::feed_each`] to each of several. Parts of like length share a plan, whose
-/// attention receives at run time how much is kept: once a plan is there, a run compiles nothing and allocates nothing on the device.
+/// [`Decoder::feed`] adds tokens to the context and returns scores of the next one, [`Decoder::feed_each`] for each of several texts. Parts of
+/// similar length share a plan. Attention receives the cached length at run time: with an existing plan, a run compiles nothing and allocates
+/// nothing on the device.
 #[derive(Debug)]
 pub struct Decoder {
     sizes: DecoderSizes,
     graph: Graph,
     pub(super) device_weights: DeviceWeights,
-    /// Keys and values of all layers, one after another; none until the first plan is compiled.
+    /// Keys and values of all layers, concatenated; none until the first plan is compiled.
     cache: Option<Buffer<f32>>,
     formats: CacheFormats,
     pub(super) capacity: usize,
-    /// What each text was fed.
+    /// The tokens fed to each text.
     contexts: Vec<Context>,
-    /// The file's names of the parameters.
+    /// The names of the parameters in the file.
     tensors: Vec<String>,
     plans: Vec<DecoderPlan>,
     session: Session,
 }
 
-/// The decoder compiled for up to so many tokens of each text, of which so many get scores.
+/// The decoder compiled for a maximum number of tokens of each text and a number of tokens that get scores.
 #[derive(Debug)]
 struct DecoderPlan {
     time: usize,
@@ -46,18 +47,18 @@ struct DecoderPlan {
 }
 
 impl Decoder {
-    /// Opens a model's folder, or its GGUF file, for contexts of up to `capacity` tokens, or as many as the model takes if those are
-    /// fewer.
+    /// Opens a model's folder, or its GGUF file, for contexts of up to `capacity` tokens, or the model's maximum if that is
+    /// less.
     ///
     /// # Errors
     /// `Io`; `Data` for a configuration that cannot be read or a tensor that is missing, or of another shape or type; `Unsupported`
-    /// for another family or a setting that is not done, by its key; `Invalid` for sizes that no model has or no capacity.
+    /// for another family or an unsupported setting, by its key; `Invalid` for sizes that no model has or a capacity of 0.
     pub fn open(path: &Path, device: &Device, capacity: usize) -> Result<Decoder> {
         Decoder::open_with(path, device, capacity, CacheFormats::F32, None)
     }
 
-    /// Opens a model as [`Decoder::open`], keys and values being kept in these formats, and the weights of products in that one; if none is
-    /// said, on the CPU as the file has them if that is f16 or bf16, else in f32.
+    /// Opens a model as [`Decoder::open`], with these formats of keys and values, and this format of the products' weights. The default on
+    /// the CPU is the file's format if that is f16 or bf16, otherwise f32.
     ///
     /// # Errors
     /// As [`Decoder::open`].
@@ -89,7 +90,7 @@ impl Decoder {
         Ok(Decoder { sizes, graph, device_weights, cache: None, formats, capacity, contexts, tensors, plans: Vec::new(), session })
     }
 
-    /// The decoder for so many texts that run side by side, each in a context of its own, all empty: weights are read once for all of
+    /// The decoder for a number of texts that run as a batch, each in its own context, all empty: weights are read once for all of
     /// them.
     ///
     /// # Errors
@@ -104,7 +105,7 @@ impl Decoder {
         Ok(self)
     }
 
-    /// What the folder or file says of the model.
+    /// The model's sizes from the folder or file.
     pub fn sizes(&self) -> &DecoderSizes {
         &self.sizes
     }
@@ -114,45 +115,45 @@ impl Decoder {
         &self.graph
     }
 
-    /// Numbers of all parameters.
+    /// The number of all parameters.
     pub fn parameters(&self) -> usize {
         self.graph.parameters().filter_map(|(_, _, shape)| shape.elements()).sum()
     }
 
-    /// The tensors of the file that are read, by their names there.
+    /// The tensors of the file that are read, by their names in the file.
     pub fn tensors(&self) -> impl Iterator<Item = &str> {
         self.tensors.iter().map(String::as_str)
     }
 
-    /// Texts that run side by side.
+    /// Texts of a batch.
     pub fn texts(&self) -> usize {
         self.contexts.len()
     }
 
-    /// The most tokens of a context.
+    /// Maximum tokens of a context.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Bytes of the device that keys and values take.
+    /// Device bytes of keys and values.
     pub fn cache_bytes(&self) -> usize {
         4 * self.cache_len()
     }
 
-    /// Bytes that keys and values take for each token, windows of full rows left out.
+    /// Bytes of keys and values for each token, without windows of full rows.
     pub fn cache_bytes_per_token(&self) -> usize {
         let columns = self.sizes.cached_columns();
         self.formats.each().map(|format| 4 * self.sizes.layers * format.row_words(columns)).iter().sum()
     }
 
-    /// Bytes of the device for each value that there is room for: of the formats' rows or blocks, and of all that the caches take.
+    /// Device bytes for each value of the capacity: of the formats' rows or blocks, and of the whole caches.
     pub fn cache_bytes_per_value(&self) -> [f64; 2] {
         let columns = self.sizes.cached_columns();
         let values = 2 * self.texts() * self.sizes.layers * self.capacity * columns;
         [self.formats.bytes_per_value(columns), self.cache_bytes() as f64 / values as f64]
     }
 
-    /// How keys and values are kept.
+    /// The formats of keys and values.
     pub fn cache_formats(&self) -> CacheFormats {
         self.formats
     }
@@ -165,7 +166,7 @@ impl Decoder {
     /// Tokens of the context of a text.
     ///
     /// # Panics
-    /// If there are not so many texts.
+    /// If there is no such text.
     pub fn len_of(&self, text: usize) -> usize {
         self.contexts[text].token_ids.len()
     }
@@ -175,20 +176,20 @@ impl Decoder {
         self.len() == 0
     }
 
-    /// Forgets the tokens of every context from `len` on.
+    /// Removes the tokens of every context from `len` on.
     ///
-    /// Of a cache of codes only whole windows can be gone back to, but for the last one: up to 63 tokens before `len` then run again
-    /// with those that are fed next, and see what a text does whose part began there.
+    /// A quantised cache can be truncated only to whole windows, except the last one: up to 63 tokens before `len` then run again
+    /// with those that are fed next, as in a text whose part began there.
     pub fn truncate(&mut self, len: usize) {
         self.contexts.iter_mut().for_each(|context| context.truncate(len, self.formats));
     }
 
-    /// A decoder that goes on from the same context on its own: it shares the weights and has a copy of what is kept.
+    /// A decoder that continues independently from the same context: it shares the weights and copies the caches.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Device errors.
     pub fn fork(&mut self) -> Result<Decoder> {
-        // With the first plan come weights and cache.
+        // The first plan creates weights and caches.
         self.plan(1, 1)?;
         let device = self.device_weights.device().clone();
         let copy = |cache: &Buffer<f32>| {
@@ -214,12 +215,12 @@ impl Decoder {
         self.device_weights.bytes()
     }
 
-    /// Plans that were compiled so far: one for each bucket of lengths that came up, however many lengths did.
+    /// Plans compiled so far: one for each bucket of lengths, not for each length.
     pub fn compiled_plans(&self) -> usize {
         self.device_weights.compiled()
     }
 
-    /// What ran so far.
+    /// Counters of all runs so far.
     pub fn session(&self) -> &Session {
         &self.session
     }
@@ -229,29 +230,29 @@ impl Decoder {
         self.plans.last().map_or_else(Vec::new, |plan| plan.run.code().to_vec())
     }
 
-    /// Compiles what contexts of so many tokens, all fed at once, then one token at a time, will need, so that no run waits for it.
+    /// Compiles the plans that contexts of this many tokens need, first fed in one call, then token by token, so that no run waits for it.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Device errors.
     pub fn prepare(&mut self, texts: &[usize]) -> Result<()> {
         plans_for(texts).try_for_each(|time| self.plan(time, 1))
     }
 
-    /// Adds tokens to the context and gives the scores [V] of the token that follows the last.
+    /// Adds tokens to the context and returns the scores [V] of the token after the last.
     ///
     /// # Errors
-    /// `Invalid` for no tokens, a token that the model lacks, more than the context has room for, or a decoder of several texts; what the
-    /// device reports.
+    /// `Invalid` for no tokens, an unknown token, more than the context has room for, or a decoder of several texts; device
+    /// errors.
     pub fn feed(&mut self, tokens: &[u32]) -> Result<&[f32]> {
         self.feed_each(&[tokens])
     }
 
-    /// Adds tokens to the context of each text and gives the scores [texts, V] of the tokens that follow. A text that is given none rests;
-    /// its row says nothing.
+    /// Adds tokens to the context of each text and returns the scores [texts, V] of the next tokens. A text without tokens does not advance;
+    /// its row has no meaning.
     ///
     /// # Errors
-    /// `Invalid` if there are not as many as the decoder has texts, or no tokens at all; a text's as [`Decoder::feed`], and none has been
-    /// added to any; what the device reports.
+    /// `Invalid` if the number of texts differs from the decoder's, or there are no tokens; for a text as [`Decoder::feed`], and nothing is
+    /// added to any; device errors.
     pub fn feed_each(&mut self, tokens: &[&[u32]]) -> Result<&[f32]> {
         self.check(tokens)?;
         self.take(tokens)?;
@@ -259,7 +260,7 @@ impl Decoder {
         Ok(plan.run.output(plan.logits))
     }
 
-    /// Adds tokens to the context and gives the scores [tokens, V] of what follows each of them.
+    /// Adds tokens to the context and returns the scores [tokens, V] of the token after each of them.
     ///
     /// # Errors
     /// As [`Decoder::feed`].
@@ -279,10 +280,10 @@ impl Decoder {
         Ok(logits)
     }
 
-    /// Runs the last plan again over what it holds: what a benchmark times.
+    /// Runs the last plan again on its current inputs, for benchmarks.
     ///
     /// # Errors
-    /// `Invalid` if nothing has run; what the device reports.
+    /// `Invalid` if nothing has run; device errors.
     pub fn run_again(&mut self) -> Result<RunStats> {
         match self.plans.last_mut() {
             Some(plan) => plan.run.run(),
@@ -311,8 +312,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Adds tokens to the contexts and runs all that the caches do not hold. After a failure a context ends where its cache does, but
-    /// not before what it was.
+    /// Adds tokens to the contexts and runs all tokens that are not cached. After a failure a context ends where its cache ends, but
+    /// not before its previous end.
     fn take(&mut self, tokens: &[&[u32]]) -> Result<()> {
         for (context, tokens) in self.contexts.iter_mut().zip(tokens) {
             context.token_ids.extend(*tokens);
@@ -328,7 +329,7 @@ impl Decoder {
         run
     }
 
-    /// One run, after which come so many: a part of each text. Its plan is the last of `plans` then.
+    /// Runs a part of each text; `after` runs follow. Its plan is then the last of `plans`.
     fn run(&mut self, after: usize, scored: usize) -> Result<()> {
         let most = self.contexts.iter().map(|context| context.chunk(after).len()).max().unwrap_or(0);
         self.plan(bucket_of(most), scored)?;
@@ -342,7 +343,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// The plan for some tokens of which some get scores, compiled if there is none; it is the last of `plans` then.
+    /// The plan for numbers of tokens and of tokens that get scores, compiled if there is none; it is then the last of `plans`.
     fn plan(&mut self, time: usize, scored: usize) -> Result<()> {
         let plan = match self.plans.iter().position(|plan| (plan.time, plan.scored) == (time, scored)) {
             Some(index) => self.plans.remove(index),
@@ -356,7 +357,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Rows of a cache: a whole number of aligned ranges, whatever a row has.
+    /// Rows of a cache: a whole number of aligned ranges for any row size.
     fn rows(&self) -> usize {
         self.capacity.next_multiple_of(tectum::ALIGNED_ELEMENTS)
     }
@@ -376,7 +377,7 @@ impl Decoder {
         Ok(DecoderPlan { time, scored, run, ids, positions, spans, rows, logits })
     }
 
-    /// The plan, the states of weights and cache, its inputs and output, and what became of the graph's nodes.
+    /// The plan, the states of weights and cache, its inputs and output, and the recorded nodes of the graph.
     #[allow(clippy::type_complexity, reason = "two readers take it apart at once")]
     pub(super) fn record(&self, time: usize, scored: usize) -> Result<(PlanBuilder, [View; 2], [View; 5], Vec<RecordedNode>)> {
         let texts = self.texts();
@@ -407,12 +408,12 @@ impl Decoder {
 }
 
 impl DecoderPlan {
-    /// Writes a part of each text, the places of its tokens, and which of them get scores: the last, or each.
+    /// Writes a part of each text, the positions of its tokens, and which of them get scores: the last, or all.
     fn fill(&mut self, contexts: &[Context], after: usize) {
         let (time, parts) = (self.time, contexts.iter().map(|context| (context.cached, context.chunk(after))));
         for (ids, (_, part)) in self.run.input::<u32>(self.ids).chunks_exact_mut(time).zip(parts.clone()) {
             ids[..part.len()].copy_from_slice(part);
-            // Padding is any token that there is, at any place that there is.
+            // Padding is any valid token at any valid position.
             ids[part.len()..].fill(0);
         }
         for (positions, (kept, part)) in self.run.input::<u32>(self.positions).chunks_exact_mut(time).zip(parts.clone()) {

@@ -1,9 +1,9 @@
-//! What the graphs of all decoders have in common: what they are fed, the caches, and the way from a token's vector to scores.
+//! Common parts of all decoders' graphs: the inputs, the caches, and the path from a token's vector to scores.
 
 use tectum::Result;
 use tectum_graph::{Dim, Factor, Graph, GraphBuilder, Heads, Node};
 
-/// The sizes of a decoder, whatever its family.
+/// The sizes of a decoder of any family.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecoderSizes {
     /// The family: `gpt2`, `llama`, `qwen2` or `qwen3`.
@@ -16,7 +16,7 @@ pub struct DecoderSizes {
     pub layers: usize,
     /// Heads of the queries.
     pub heads: usize,
-    /// Heads of the keys and values; each serves `heads / kv_heads` of the queries.
+    /// Heads of the keys and values; each is used by `heads / kv_heads` heads of the queries.
     pub kv_heads: usize,
     /// Columns of a head.
     pub head_width: usize,
@@ -24,7 +24,7 @@ pub struct DecoderSizes {
     pub ffn_width: usize,
     /// The activation of the middle, by Hugging Face's name.
     pub activation: String,
-    /// The most tokens of a context.
+    /// Maximum tokens of a context.
     pub context: usize,
     /// Whether the table of tokens also gives their scores.
     pub tied_embeddings: bool,
@@ -44,9 +44,9 @@ impl DecoderSizes {
 
 /// A decoder's graph under construction.
 ///
-/// Inputs: `ids` and `positions` [B, T], `spans` [B, 2] (tokens kept, new ones), `rows` [R], of which of the B · T tokens scores are
-/// wanted; states `keys.N` and `values.N` [B, S, columns] of each layer N; output `logits` [R, V]. Parameters are named and shaped as the
-/// tensors of the file.
+/// Inputs: `ids` and `positions` [B, T], `spans` [B, 2] (cached tokens, new tokens), `rows` [R] (the indices of those of the B · T tokens that
+/// get scores); states `keys.N` and `values.N` [B, S, columns] of each layer N; output `logits` [R, V]. Parameters have the names and shapes
+/// of the tensors of the file.
 pub(super) struct DecoderGraph<'a> {
     pub g: GraphBuilder,
     pub sizes: &'a DecoderSizes,
@@ -65,19 +65,19 @@ impl<'a> DecoderGraph<'a> {
         Ok(DecoderGraph { g, sizes, ids, positions, spans, rows })
     }
 
-    /// Attention of a layer to what its caches hold; operands [B, T, heads · width].
+    /// Attention of a layer to the contents of its caches; operands [B, T, heads · width].
     pub fn attend(&mut self, layer: usize, operands: [Node; 3]) -> Result<Node> {
         let shape = [Dim::from('B'), Dim::from('S'), Dim::from(self.sizes.cached_columns())];
         let caches = [self.g.state(&format!("keys.{layer}"), shape)?, self.g.state(&format!("values.{layer}"), shape)?];
         self.g.attention_cached(operands, caches, self.spans, self.sizes.attention_heads())
     }
 
-    /// The rows of which scores are wanted: [B, T, D] to [R, D].
+    /// Selects the rows that get scores: [B, T, D] to [R, D].
     pub fn select_rows(&mut self, x: Node) -> Result<Node> {
         self.g.gather(x, self.rows)
     }
 
-    /// Ends with the scores: `x` [R, D], `table` [V, D].
+    /// Computes the scores: `x` [R, D], `table` [V, D].
     pub fn finish(mut self, x: Node, table: Node) -> Result<Graph> {
         let logits = self.g.matmul(x, table.transpose())?;
         self.g.output("logits", logits)?;

@@ -4,31 +4,31 @@ use tectum::kernel::panel_format::PanelFormat;
 use tectum::{Buffer, DType, Device, DeviceKind, Executable, PlanBuilder, Result, View};
 use tectum_graph::{Graph, Node, PackedParameter, ParameterLayout};
 
-/// A model's graph as it runs, with the weights that all its plans share.
+/// A model's executed graph with the weights that all its plans share.
 #[derive(Debug)]
 pub(super) struct DeviceWeights {
-    /// Optimized, on the CPU with its weights in panels.
+    /// The optimised graph; on the CPU with its weights in panels.
     ready: Graph,
     layout: ParameterLayout,
     device: Device,
     weights: Option<Buffer<f32>>,
     /// The weights until the first plan puts them on the device.
     flat: Vec<f32>,
-    /// Plans that were compiled.
+    /// The number of compiled plans.
     compiled: usize,
 }
 
-/// In what the weights of products are kept: as is said, else as the file has them where that is the CPU; libraries of GPUs want f32.
+/// The format of the products' weights: the given one, otherwise the file's on the CPU; GPU libraries need f32.
 pub(super) fn weight_format<'a>(said: Option<PanelFormat>, device: &Device, file: impl Fn(&str) -> PanelFormat + 'a) -> impl Fn(&str) -> PanelFormat + 'a {
     let is_cpu = device.info().kind == DeviceKind::Cpu;
     move |name| said.unwrap_or_else(|| if is_cpu { file(name) } else { PanelFormat::F32 })
 }
 
 impl DeviceWeights {
-    /// A graph as it runs on a device, without its weights: enough to plan a run. With it those parameters that lie in panels.
+    /// The graph for a device, without its weights: enough to plan a run. Also returns the parameters that are in panels.
     pub fn prepare_graph(graph: &Graph, device: &Device, format: impl Fn(&str) -> PanelFormat) -> (DeviceWeights, Vec<PackedParameter>) {
         let optimized = graph.optimize();
-        // On the CPU weights lie as products read them; libraries of GPUs want floats as they are.
+        // On the CPU weights are in the order in which products read them; GPU libraries need plain floats.
         let is_cpu = device.info().kind == DeviceKind::Cpu;
         let is_packed = is_cpu || graph.parameters().any(|(name, ..)| format(name) != PanelFormat::F32);
         let (ready, packed) = if is_packed { optimized.pack_weights(format) } else { (optimized, Vec::new()) };
@@ -36,10 +36,10 @@ impl DeviceWeights {
         (DeviceWeights { ready, layout, device: device.clone(), weights: None, flat: Vec::new(), compiled: 0 }, packed)
     }
 
-    /// Reads all parameters of a graph: `format` says in what the weights of products are kept, `read` writes one of a name and a shape.
+    /// Reads all parameters of a graph: `format` gives the format of the products' weights, `read` writes one with a name and a shape.
     ///
     /// # Errors
-    /// What `read` gives.
+    /// Errors of `read`.
     pub fn open(
         graph: &Graph,
         device: &Device,
@@ -65,7 +65,7 @@ impl DeviceWeights {
         Ok(resident)
     }
 
-    /// The same model with the weights that are on the device; none are there before the first plan.
+    /// The same model sharing the weights on the device; there are none before the first plan.
     pub fn share(&self) -> DeviceWeights {
         let (ready, layout, device) = (self.ready.clone(), self.layout.clone(), self.device.clone());
         DeviceWeights { ready, layout, device, weights: self.weights.clone(), flat: Vec::new(), compiled: 0 }
@@ -76,12 +76,12 @@ impl DeviceWeights {
         self.ready.bind(letters)
     }
 
-    /// Where it runs.
+    /// Its device.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Plans that were compiled so far.
+    /// Plans compiled so far.
     pub fn compiled(&self) -> usize {
         self.compiled
     }
@@ -91,14 +91,14 @@ impl DeviceWeights {
         4 * self.layout.len()
     }
 
-    /// Adds the weights to a plan; gives their state and what feeds each parameter.
+    /// Adds the weights to a plan; returns their state and the view that feeds each parameter.
     pub fn feeds(&self, plan: &mut PlanBuilder) -> Result<(View, Vec<(Node, View)>)> {
         let weights = plan.state("weights", DType::F32, self.layout.len());
         Ok((weights, self.layout.feeds(&self.ready, weights)?))
     }
 
-    /// Compiles a plan whose `weights` state is the model's, with other states in buffers that are there already; the first plan
-    /// puts the weights on the device. With it the bytes of its temporary values.
+    /// Compiles a plan whose `weights` state is the model's, with other states in existing buffers; the first plan
+    /// puts the weights on the device. Also returns the bytes of its temporary values.
     pub fn compile(&mut self, plan: PlanBuilder, weights: View, others: &[(View, &Buffer<f32>)]) -> Result<(Executable, usize)> {
         let plan = plan.finish()?;
         let (bytes, _) = plan.temp_bytes();

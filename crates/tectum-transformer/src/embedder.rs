@@ -1,4 +1,4 @@
-//! Vectors of texts: tokens, batches of like length, runs of the encoder.
+//! Vectors of texts: tokens, batches of similar length, runs of the encoder.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use super::context::bucket;
 use super::device_weights::{DeviceWeights, weight_format};
 use super::{Bert, Config, SafetensorsWeights, Tokens};
 
-/// The most texts of a run; fewer run in powers of two, so that few plans serve every number of them.
+/// Maximum texts of a run; fewer run in powers of two, so that few plans cover all counts.
 const MAX_BATCH: usize = 8;
-/// Bytes of temporary values of the compiled plans that are kept, or as many as the weights have if those are more; what was not used for
-/// longest goes first.
+/// Maximum bytes of temporary values of cached plans, or the bytes of the weights if those are more; the least recently used plan is dropped
+/// first.
 const PLAN_BYTES: usize = 256 << 20;
 
 /// An encoder with its weights on a device.
@@ -34,13 +34,13 @@ pub struct Embedder {
 /// The vector of a text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embedding {
-    /// Numbers of its tokens.
+    /// Its token numbers.
     pub tokens: Vec<u32>,
     /// [D], of length 1 where the model normalises.
     pub vector: Vec<f32>,
 }
 
-/// The encoder compiled for some texts of up to some tokens.
+/// The encoder compiled for a number of texts and a maximum number of tokens.
 #[derive(Debug)]
 struct EncoderPlan {
     batch: usize,
@@ -62,8 +62,8 @@ impl Embedder {
         Embedder::open_with(folder, device, None)
     }
 
-    /// Opens a model as [`Embedder::open`], the weights of products being kept in a format; if none is said, on the CPU as the file has them
-    /// if that is f16 or bf16, else in f32.
+    /// Opens a model as [`Embedder::open`], with this format of the products' weights. The default on the CPU is the file's format
+    /// if that is f16 or bf16, otherwise f32.
     ///
     /// # Errors
     /// As [`Embedder::open`].
@@ -88,13 +88,13 @@ impl Embedder {
         Ok(Embedder { config, head, tokens: Arc::new(tokens), max_tokens, graph, resident, plans: Vec::new(), session })
     }
 
-    /// A second encoder, for another thread or task: it shares the weights and the tokenizer, and has plans of its own.
+    /// A second encoder for another thread or task: it shares the weights and the tokenizer and has separate plans.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Device errors.
     pub fn fork(&mut self) -> Result<Embedder> {
         if self.compiled_plans() == 0 {
-            // With the first plan come the weights.
+            // The first plan creates the weights.
             self.encoding(1, bucket(1).min(self.max_tokens))?;
         }
         let (resident, session) = (self.resident.share(), Session::new(self.resident.device()));
@@ -102,22 +102,22 @@ impl Embedder {
         Ok(Embedder { config, head: self.head, tokens, max_tokens: self.max_tokens, graph, resident, plans: Vec::new(), session })
     }
 
-    /// What the folder says of the model.
+    /// The model's configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// How the vectors of tokens become one, and whether that gets length 1.
+    /// How the vectors of tokens are pooled, and whether the result is normalised to length 1.
     pub fn pooling(&self) -> (Pooling, bool) {
         (self.head.pooling, self.head.normalized)
     }
 
-    /// The most tokens of a text; longer ones are cut.
+    /// Maximum tokens of a text; longer ones are truncated.
     pub fn max_tokens(&self) -> usize {
         self.max_tokens
     }
 
-    /// Numbers of all parameters.
+    /// The number of all parameters.
     pub fn parameters(&self) -> usize {
         self.graph.parameters().filter_map(|(_, _, shape)| shape.elements()).sum()
     }
@@ -132,31 +132,31 @@ impl Embedder {
         self.resident.bytes()
     }
 
-    /// Plans that were compiled so far: one for each batch and bucket of lengths that came up, however many lengths did.
+    /// Plans compiled so far: one for each batch size and bucket of lengths, not for each length.
     pub fn compiled_plans(&self) -> usize {
         self.resident.compiled()
     }
 
-    /// What ran so far.
+    /// Counters of all runs so far.
     pub fn session(&self) -> &Session {
         &self.session
     }
 
     /// The vectors of texts, in their order.
     ///
-    /// Texts of like length run together, padded to the next length of [`bucket`]; padding is seen by no token.
+    /// Texts of similar length run together, padded to the next length of [`bucket`]; no token attends to padding.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Device errors.
     pub fn embed(&mut self, texts: &[&str]) -> Result<Vec<Embedding>> {
         let tokens: Result<Vec<Vec<u32>>> = texts.iter().map(|text| self.tokens.encode(text)).collect();
         self.embed_tokens(tokens?)
     }
 
-    /// The vectors of texts that are tokens already.
+    /// The vectors of tokenized texts.
     ///
     /// # Errors
-    /// `Invalid` for a text of no or too many tokens, or a token that the model lacks; what the device reports.
+    /// `Invalid` for a text of no or too many tokens, or an unknown token; device errors.
     pub fn embed_tokens(&mut self, tokens: Vec<Vec<u32>>) -> Result<Vec<Embedding>> {
         for (index, tokens) in tokens.iter().enumerate() {
             let strange = tokens.iter().find(|token| **token as usize >= self.config.vocab_size);
@@ -184,7 +184,7 @@ impl Embedder {
         Ok(tokens.into_iter().zip(vectors).map(|(tokens, vector)| Embedding { tokens, vector }).collect())
     }
 
-    /// One run: the vectors one after another.
+    /// One run: the vectors, concatenated.
     fn run(&mut self, texts: &[&[u32]], time: usize) -> Result<Vec<f32>> {
         let pooling = self.head.pooling;
         let encoding = self.encoding(texts.len(), time)?;
@@ -197,7 +197,7 @@ impl Embedder {
         Ok(vectors)
     }
 
-    /// The plan for some texts of some tokens, compiled if there is none; it is the last of `plans` then.
+    /// The plan for numbers of texts and tokens, compiled if there is none; it is then the last of `plans`.
     fn encoding(&mut self, batch: usize, time: usize) -> Result<&mut EncoderPlan> {
         match self.plans.iter().position(|plan| (plan.batch, plan.time) == (batch, time)) {
             Some(index) => {
@@ -224,7 +224,7 @@ impl Embedder {
         Ok(EncoderPlan { batch, time, bytes, run, ids, mask, pool, embedding })
     }
 
-    /// The plan, the state of its weights, its inputs and output, and what became of the graph's nodes.
+    /// The plan, the state of its weights, its inputs and output, and the recorded nodes of the graph.
     pub(super) fn record(&self, batch: usize, time: usize) -> Result<(PlanBuilder, View, [View; 4], Vec<RecordedNode>)> {
         let graph = self.resident.bind(&[('B', batch), ('T', time)])?;
         let mut plan = PlanBuilder::new(format!("encoder {batch}×{time}"));
@@ -242,10 +242,10 @@ impl Embedder {
         Ok((plan, weights, [ids, mask, pool, embedding], nodes))
     }
 
-    /// Runs the last plan again over what it holds: what a benchmark times.
+    /// Runs the last plan again on its current inputs, for benchmarks.
     ///
     /// # Errors
-    /// `Invalid` if nothing has run; what the device reports.
+    /// `Invalid` if nothing has run; device errors.
     pub fn run_again(&mut self) -> Result<RunStats> {
         match self.plans.last_mut() {
             Some(plan) => plan.run.run(),
@@ -271,7 +271,7 @@ impl Embedder {
 }
 
 impl EncoderPlan {
-    /// Writes tokens, what is padding, and the weight of each token in its text's vector.
+    /// Writes tokens, the padding mask, and the weight of each token in its text's vector.
     fn fill(&mut self, texts: &[&[u32]], pooling: Pooling) {
         let time = self.time;
         let ids = self.run.input::<u32>(self.ids);

@@ -1,4 +1,4 @@
-//! What a run of a model is made of, and the device that suits it.
+//! The nodes and memory of a model's run, and the choice of a device for it.
 
 use std::path::Path;
 
@@ -12,16 +12,16 @@ use super::context::{MAX_PREFILL_CHUNK, bucket, bucket_of};
 use super::device_weights::{DeviceWeights, weight_format};
 use super::{Decoder, Embedder, SafetensorsWeights, is_decoder};
 
-/// Tokens of a run that is explained, where nothing is said.
+/// Default tokens of an explained run.
 const EXPLAINED_TOKENS: usize = 128;
 
-/// The tokens of a run that is explained, of which something takes so many at most.
+/// The tokens of an explained run, at most `most`.
 pub(super) fn explained_tokens(tokens: Option<usize>, taker: &str, most: usize) -> Result<usize> {
     let tokens = tokens.unwrap_or(EXPLAINED_TOKENS.min(most));
     if (1..=most).contains(&tokens) { Ok(tokens) } else { Err(Error::invalid(format!("{tokens} tokens; {taker} 1 to {most}"))) }
 }
 
-/// What a run of a model on a device is made of: of a decoder or an encoder, whichever is there.
+/// Explains a run of a model on a device, for a decoder or an encoder.
 ///
 /// # Errors
 /// As [`Decoder::explain`] and [`Embedder::explain`].
@@ -29,8 +29,8 @@ pub fn explain_run(path: &Path, device: &Device, tokens: Option<usize>, weights:
     if is_decoder(path)? { Decoder::explain(path, device, tokens, weights) } else { Embedder::explain(path, device, tokens, weights) }
 }
 
-/// Opens the device of an id for a model. `auto` is the one that is predicted to take least time: of a decoder for one token after
-/// others, of an encoder for a text of 128; or that of fixed thresholds. The choice comes with it. No weight is read.
+/// Opens the device of an id for a model. `auto` is the device with the minimum predicted time (a decoder: one token after
+/// others; an encoder: a text of 128), or that of fixed thresholds. Also returns the choice. No weight is read.
 ///
 /// # Errors
 /// As [`route::open`] and [`Device::open`].
@@ -39,7 +39,7 @@ pub fn open_device(path: &Path, id: &str, routing: Routing) -> Result<(Device, O
         return Ok((Device::open(id)?, None));
     }
     let cpu = Device::open("cpu")?;
-    // What is wrong with the model is told when it is opened.
+    // Faults of the model are reported when it is opened.
     let Ok(run) = is_decoder(path).and_then(|is_decoder| explain_run(path, &cpu, is_decoder.then_some(1), None)) else { return Ok((cpu, None)) };
     let (device, choice) = match routing {
         Routing::Measured => route::open(&run.work)?,
@@ -48,10 +48,10 @@ pub fn open_device(path: &Path, id: &str, routing: Routing) -> Result<(Device, O
     Ok((device, Some(choice)))
 }
 
-/// How a device is chosen where `auto` is asked for.
+/// How `auto` chooses a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Routing {
-    /// By the least predicted time, from rates that were measured.
+    /// By the minimum predicted time, from measured rates.
     #[default]
     Measured,
     /// By the fixed thresholds of [`route::choose_fixed`].
@@ -73,21 +73,21 @@ impl std::str::FromStr for Routing {
 /// A run of a model, node by node, and the memory that it takes.
 #[derive(Debug, Clone, Serialize)]
 pub struct RunExplanation {
-    /// What the plan asks of a device, from which its time is predicted.
+    /// The work of the plan on a device, from which its time is predicted.
     pub work: PlanWork,
-    /// The nodes of the graph as it runs, in order.
+    /// The nodes of the executed graph, in order.
     pub nodes: Vec<NodeExplanation>,
-    /// Bytes of the weights, which stay on the device from run to run.
+    /// Bytes of the weights, which stay on the device between runs.
     pub weight_bytes: usize,
     /// Bytes of keys and values, which stay too.
     pub cache_bytes: usize,
-    /// Bytes of all other values at their peak, memory being used again once nothing reads it any more.
+    /// Peak bytes of all other values; memory is reused after its last read.
     pub temporary_bytes: usize,
-    /// What they would take if each had memory of its own.
+    /// Their bytes if each had separate memory.
     pub temporary_bytes_unshared: usize,
 }
 
-/// A node of a graph as it runs.
+/// A node of an executed graph.
 #[derive(Debug, Clone, Serialize)]
 pub struct NodeExplanation {
     /// Its number.
@@ -96,18 +96,18 @@ pub struct NodeExplanation {
     pub operation: String,
     /// The value's shape.
     pub shape: String,
-    /// Where the value comes from: `fed`, `constant`, `view` of memory that is there, `launched`.
+    /// Origin of the value: `fed`, `constant`, `view` of existing memory, `launched`.
     pub made: &'static str,
-    /// The kernels that compute it, one a launch.
+    /// The kernels that compute it, one for each launch.
     pub kernels: Vec<String>,
-    /// Bytes that these bind.
+    /// Bytes that they bind.
     pub bytes: f64,
-    /// Operations of these.
+    /// Their operations.
     pub flops: f64,
 }
 
 impl RunExplanation {
-    /// Of a plan, the nodes that it was recorded from, and the bytes of weights and of a cache.
+    /// Explains a plan from the nodes that it was recorded from and the bytes of weights and of a cache.
     pub(super) fn new(plan: &Plan, nodes: &[RecordedNode], weight_bytes: usize, cache_bytes: usize) -> Self {
         let work = plan.work();
         let explain = |node: &RecordedNode| {
@@ -134,8 +134,8 @@ impl RunExplanation {
 }
 
 impl Embedder {
-    /// What a run on a device over one text of so many tokens, padded to the next [`bucket`], is made of; 128 if it is not said, or
-    /// as many as a text may have. `weights` as [`Embedder::open_with`] has it. No weight is read.
+    /// The nodes and memory of a run on a device over one text of a number of tokens, padded to the next [`bucket`]; the default is 128, or
+    /// the maximum of a text. `weights` as in [`Embedder::open_with`]. No weight is read.
     ///
     /// # Errors
     /// As [`Embedder::open`]; `Invalid` for no tokens, or more than a text may have.
@@ -152,11 +152,11 @@ impl Embedder {
 }
 
 impl Decoder {
-    /// What a run on a device over so many tokens, of which the last gets scores, is made of; 128 if it is not said, or as many as the
-    /// context takes. `weights` as [`Decoder::open_with`] has it. No weight is read.
+    /// The nodes and memory of a run on a device over a number of tokens, of which the last gets scores; the default is 128, or the
+    /// context's maximum. `weights` as in [`Decoder::open_with`]. No weight is read.
     ///
     /// # Errors
-    /// As [`Decoder::open`]; `Invalid` for no tokens, or more than a run or the context takes.
+    /// As [`Decoder::open`]; `Invalid` for no tokens, or more than the maximum of a run or the context.
     pub fn explain(path: &Path, device: &Device, tokens: Option<usize>, weights: Option<PanelFormat>) -> Result<RunExplanation> {
         let decoder = Decoder::assemble(path, device, usize::MAX, CacheFormats::F32, |model, graph| {
             Ok(DeviceWeights::prepare_graph(graph, device, weight_format(weights, device, |name| model.format(name))).0)

@@ -1,4 +1,4 @@
-//! Generation: a prompt, then one token after another.
+//! Generation: a prompt, then token by token.
 
 use std::path::Path;
 use std::time::Instant;
@@ -11,23 +11,23 @@ use super::gguf::{Gguf, Value, gguf_file};
 use super::text_stream::TextStream;
 use super::{Decoder, Sampler, SamplingParams, Tokens};
 
-/// What is to be generated.
+/// Options of a generation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GenerateOptions {
-    /// The most tokens.
+    /// Maximum tokens.
     pub max_new_tokens: usize,
-    /// How they are chosen.
+    /// How they are sampled.
     pub sampling: SamplingParams,
-    /// Texts to stop at, which are not given; they need a tokenizer.
+    /// Texts to stop at, which are not returned; they need a tokenizer.
     pub stop_sequences: Vec<String>,
-    /// Tokens to stop at, which are not given.
+    /// Tokens to stop at, which are not returned.
     pub end: Vec<u32>,
 }
 
 /// Why a generation ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FinishReason {
-    /// As many tokens as were asked for.
+    /// The maximum number of tokens.
     Length,
     /// No room in the context.
     Context,
@@ -37,14 +37,14 @@ pub enum FinishReason {
     Text(String),
 }
 
-/// What was generated.
+/// The result of a generation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Generation {
     /// Tokens of the prompt.
     pub prompt: usize,
-    /// The tokens that were chosen, but for one to stop at.
+    /// The sampled tokens, without a stop token.
     pub tokens: Vec<u32>,
-    /// Their text up to one to stop at; none without a tokenizer.
+    /// Their text up to a stop text; none without a tokenizer.
     pub text: Option<String>,
     /// Why it ended.
     pub end: FinishReason,
@@ -56,7 +56,7 @@ pub struct Generation {
     pub decode_s: f64,
 }
 
-/// Token numbers as a configuration keeps them: none, one or several.
+/// Token numbers in a configuration: none, one or several.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum EndTokens {
@@ -64,15 +64,15 @@ enum EndTokens {
     Several(Vec<u32>),
 }
 
-/// What both files say of the end of a text.
+/// The end-of-text settings of both files.
 #[derive(Deserialize)]
 struct EndConfig {
     #[serde(default)]
     eos_token_id: Option<EndTokens>,
 }
 
-/// The tokens that end a text: what a folder's `generation_config.json` says, else its `config.json`, or a GGUF file's metadata; none
-/// where nothing does.
+/// The tokens that end a text: from a folder's `generation_config.json`, otherwise its `config.json`, or from a GGUF file's metadata; none
+/// if they are not defined.
 ///
 /// # Errors
 /// `Io`; `Data` for a file that cannot be read.
@@ -94,7 +94,7 @@ pub fn end_tokens(folder: &Path) -> Result<Vec<u32>> {
     Ok(Vec::new())
 }
 
-/// The tokens that end a text, and a turn of a talk, as a file's metadata has them.
+/// The tokens that end a text, and a turn of a conversation, from a file's metadata.
 fn gguf_end_tokens(file: &Gguf) -> Result<Vec<u32>> {
     let mut tokens = Vec::new();
     for key in ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"] {
@@ -111,14 +111,14 @@ fn gguf_end_tokens(file: &Gguf) -> Result<Vec<u32>> {
     Ok(tokens)
 }
 
-/// Feeds a prompt to a decoder and chooses tokens until there are enough, the context is full, or one to stop at comes. `show` gets the
-/// text as it becomes certain, without a tokenizer each token's number and a blank.
+/// Feeds a prompt to a decoder and samples tokens until there are enough, the context is full, or a stop token or text occurs. `show` receives
+/// the text as it becomes final, without a tokenizer each token's number and a space.
 ///
-/// The context goes on where it was: a decoder may be given the next part of a conversation. The last token chosen is not fed.
+/// The context continues: a decoder may receive the next part of a conversation. The last sampled token is not fed.
 ///
 /// # Errors
 /// `Invalid` for texts to stop at without a tokenizer, an empty text to stop at, or as [`Decoder::feed`] and [`Sampler::new`]; as
-/// [`Sampler::choose`]; what `show` gives.
+/// [`Sampler::choose`]; errors of `show`.
 pub fn generate(
     decoder: &mut Decoder,
     tokens: Option<&Tokens>,
@@ -130,7 +130,7 @@ pub fn generate(
     made.pop().ok_or_else(|| Error::invalid("no prompt"))
 }
 
-/// As [`generate`], a prompt for each text of the decoder: their tokens run together until each has ended. `show` gets the number of a text too.
+/// As [`generate`], with a prompt for each text of the decoder: their tokens run as a batch until each has ended. `show` also receives the text's index.
 /// Text `i` draws from seed + `i`.
 ///
 /// # Errors
@@ -182,7 +182,7 @@ pub fn generate_each(
     texts.into_iter().enumerate().map(|(index, text)| text.finish(&mut |shown| show(index, shown))).collect()
 }
 
-/// A text that is being generated.
+/// A text in generation.
 struct Text<'a> {
     made: Generation,
     sampler: Sampler,
@@ -197,7 +197,7 @@ impl<'a> Text<'a> {
         sampler.accept(prompt);
         let made = Generation {
             prompt: prompt.len(),
-            // Grows as tokens come: how many are asked for says nothing of how many fit.
+            // Grows with the tokens: the requested maximum may be more than fits.
             tokens: Vec::new(),
             text: tokens.map(|_| String::new()),
             end: FinishReason::Length,
@@ -209,7 +209,7 @@ impl<'a> Text<'a> {
         Ok(Text { made, sampler, stream, is_done: options.max_new_tokens == 0 })
     }
 
-    /// Chooses the next token by its scores and takes it; `next` is to run if the text is not done then.
+    /// Samples the next token from its scores and takes it; `next` must run if the text is not done.
     fn choose(&mut self, scores: &[f32], options: &GenerateOptions, next: &mut [u32; 1], show: &mut impl FnMut(&str) -> Result<()>) -> Result<()> {
         *next = [self.sampler.sample(scores)?];
         if let Some(end) = self.made.take(next[0], options, self.stream.as_mut(), show)? {
@@ -219,7 +219,7 @@ impl<'a> Text<'a> {
         Ok(())
     }
 
-    /// Shows what was held back.
+    /// Shows the text that was held back.
     fn finish(mut self, show: &mut impl FnMut(&str) -> Result<()>) -> Result<Generation> {
         if let (Some(stream), false) = (&mut self.stream, matches!(self.made.end, FinishReason::Text(_))) {
             let rest = stream.finish()?;
@@ -230,7 +230,7 @@ impl<'a> Text<'a> {
 }
 
 impl Generation {
-    /// Takes a token that was chosen; says why it is the last, if it is.
+    /// Takes a sampled token; returns the reason if it is the last.
     fn take(
         &mut self,
         token: u32,

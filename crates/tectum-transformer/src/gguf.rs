@@ -1,6 +1,6 @@
-//! Models in GGUF files, as llama.cpp and its kin take them: one file with what a folder says in several, and weights of few bits.
+//! Models in GGUF files, the format of llama.cpp and related tools: one file with metadata and weights of few bits.
 //!
-//! Version 2 and 3, the smallest byte first. Weights are widened to f32 as they are read.
+//! Versions 2 and 3, little-endian. Weights are widened to f32 when they are read.
 
 mod file;
 mod header;

@@ -46,14 +46,14 @@ pub(super) struct Gpt2 {
     pub epsilon: f32,
 }
 
-/// What the names of tensors begin with, where the file has the whole model and not its inner part alone.
+/// Prefix of tensor names in files with the whole model rather than its inner part only.
 pub(super) const PREFIX: &str = "transformer.";
 
 impl Gpt2 {
     /// Reads and checks a folder's `config.json`.
     ///
     /// # Errors
-    /// `Io`; `Data` for one that cannot be read; `Unsupported`, naming the key, for what is not done.
+    /// `Io`; `Data` for a file that cannot be read; `Unsupported`, naming the key of an unsupported setting.
     pub fn read(folder: &Path) -> Result<Gpt2> {
         let path = folder.join(CONFIG);
         let config: Config = read_json(&path)?;
@@ -93,7 +93,7 @@ impl Gpt2 {
     /// The graph, as [`DecoderGraph`] describes it.
     ///
     /// # Errors
-    /// `Invalid` for sizes that do not fit.
+    /// `Invalid` for inconsistent sizes.
     pub fn build(&self) -> Result<Graph> {
         let mut d = DecoderGraph::new(&self.sizes)?;
         let width = self.sizes.width;

@@ -1,4 +1,4 @@
-//! The decoders of Llama and of Qwen, which are one but for biases of the queries, keys and values (Qwen2) and their norms by head
+//! The decoders of Llama and of Qwen, which differ only in biases of the queries, keys and values (Qwen2) and their norms by head
 //! (Qwen3): Touvron et al., *LLaMA: Open and Efficient Foundation Language Models*, <https://arxiv.org/abs/2302.13971>; *Qwen2
 //! Technical Report*, <https://arxiv.org/abs/2407.10671>; *Qwen3 Technical Report*, <https://arxiv.org/abs/2505.09388>. Reference
 //! implementations:
@@ -17,10 +17,10 @@ use super::decoder_graph::{DecoderGraph, DecoderSizes};
 /// The families.
 pub(super) const FAMILIES: [&str; 3] = ["llama", "qwen2", "qwen3"];
 
-/// What the names of tensors begin with, where the file has the whole model and not its inner part alone.
+/// Prefix of tensor names in files with the whole model rather than its inner part only.
 pub(super) const PREFIX: &str = "model.";
 
-/// The base of the rotations where the configuration says none, as the reference implementations have it.
+/// The default base of the rotations, as in the reference implementations.
 pub(super) const ROPE_THETA: f32 = 10_000.0;
 
 /// `config.json` of the families.
@@ -58,7 +58,7 @@ struct Config {
     quantization_config: Option<serde_json::Value>,
 }
 
-/// How positions become rotations.
+/// Parameters of rotary position embeddings.
 #[derive(Debug, Deserialize)]
 struct Rope {
     #[serde(default)]
@@ -80,9 +80,9 @@ pub(super) struct Llama {
     pub rope_theta: f32,
     /// Whether queries, keys and values have biases.
     pub has_biases: bool,
-    /// Whether the product after attention has one.
+    /// Whether the product after attention has a bias.
     pub has_output_bias: bool,
-    /// Whether queries and keys are normed by head.
+    /// Whether queries and keys are normalised by head.
     pub has_head_norms: bool,
 }
 
@@ -90,8 +90,8 @@ impl Llama {
     /// Reads and checks a folder's `config.json`.
     ///
     /// # Errors
-    /// `Io`; `Data` for one that cannot be read; `Unsupported`, naming the key, for what is not done; `Invalid` for sizes that do not
-    /// fit.
+    /// `Io`; `Data` for a file that cannot be read; `Unsupported`, naming the key of an unsupported setting; `Invalid` for inconsistent
+    /// sizes.
     pub fn read(folder: &Path) -> Result<Llama> {
         let path = folder.join(CONFIG);
         let config: Config = read_json(&path)?;
@@ -126,7 +126,7 @@ impl Llama {
     /// The graph, as [`DecoderGraph`] describes it.
     ///
     /// # Errors
-    /// `Invalid` for sizes that do not fit.
+    /// `Invalid` for inconsistent sizes.
     pub fn build(&self) -> Result<Graph> {
         let mut d = DecoderGraph::new(&self.sizes)?;
         let width = self.sizes.width;
@@ -163,11 +163,11 @@ impl Llama {
         d.g.add(output, x)
     }
 
-    /// Queries and keys, normed by head where the family does so and turned by their positions, and values.
+    /// Queries and keys, normalised by head if the family does so and rotated by their positions, and values.
     fn operands(&self, d: &mut DecoderGraph<'_>, name: &str, x: Node) -> Result<[Node; 3]> {
         let (width, head_width) = (self.sizes.width, self.sizes.head_width);
         let parts = [("q", self.sizes.heads), ("k", self.sizes.kv_heads), ("v", self.sizes.kv_heads)];
-        // Weights, then biases, one after another: so that the three products are one and nothing is moved for it.
+        // Weights, then biases, adjacent: the three products become one without copies.
         let (mut weights, mut operands) = (Vec::new(), [x; 3]);
         for (part, heads) in parts {
             weights.push(d.g.parameter(&format!("{name}.{part}_proj.weight"), [heads * head_width, width])?);
@@ -205,7 +205,7 @@ impl Llama {
 }
 
 impl Config {
-    /// Refuses what is not done, by its key.
+    /// Rejects unsupported settings by key.
     fn check(&self) -> Result<()> {
         activation("hidden_act", &self.hidden_act)?;
         let refused = [
@@ -222,7 +222,7 @@ impl Config {
         }
     }
 
-    /// The base of the rotations, from where this or an older version of the configuration keeps it.
+    /// The base of the rotations, from this or an older version of the configuration.
     fn rope_theta(&self) -> Result<f32> {
         for (key, rope) in [("rope_scaling", &self.rope_scaling), ("rope_parameters", &self.rope_parameters)] {
             let Some(rope) = rope else { continue };

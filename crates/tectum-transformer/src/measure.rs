@@ -1,4 +1,4 @@
-//! A model in each format of its weights: how fast it runs, and how near its results stay to those of f32.
+//! A model in each format of its weights: speed, and accuracy compared with f32.
 
 use std::path::Path;
 use std::time::Instant;
@@ -11,45 +11,45 @@ use super::{Decoder, Embedder, is_decoder};
 
 /// Tokens of a text, of a prompt.
 const TOKENS: usize = 128;
-/// Texts, and places of one text, whose results are compared.
+/// Texts, and positions of one text, whose results are compared.
 const TEXTS: usize = 8;
 const POSITIONS: usize = 64;
-/// Runs that a time is the median of, after one that is not counted.
+/// Runs whose median time is reported, after one that is not counted.
 const RUNS: usize = 9;
 
 /// A model in one format.
 #[derive(Debug, Clone, Serialize)]
 pub struct FormatMeasure {
-    /// In what the weights of products are kept.
+    /// The format of the products' weights.
     pub weights: &'static str,
     /// Bytes of all weights on the device.
     pub weight_bytes: usize,
-    /// Tokens of the text or prompt that runs at once.
+    /// Tokens of the text or prompt of one run.
     pub tokens: usize,
-    /// Its tokens in a second.
+    /// Its tokens per second.
     pub tokens_per_s: f64,
-    /// Of a decoder: tokens in a second, one at a time after those.
+    /// For a decoder: tokens per second, one at a time after those.
     pub decoded_per_s: Option<f64>,
-    /// How near the results are to those of f32.
+    /// The accuracy of the results compared with f32.
     pub accuracy: Accuracy,
-    /// What ran.
+    /// Counters of the runs.
     pub receipt: Receipt,
 }
 
-/// Results compared with those of f32, over texts of tokens drawn evenly.
+/// Results compared with those of f32, over texts of uniformly random tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Accuracy {
     /// Of an encoder.
     Vectors {
-        /// The least cosine of a text's vector with that of f32.
+        /// The minimum cosine of a text's vector with that of f32.
         min_cosine: f64,
     },
     /// Of a decoder.
     Scores {
         /// The mean Kullback-Leibler divergence of the next token's distribution from that of f32, in nats.
         mean_divergence: f64,
-        /// The share of places whose most likely token is the same.
+        /// The fraction of positions whose most likely token is the same.
         top1_agreement: f64,
     },
 }
@@ -65,7 +65,7 @@ pub fn measure_formats(path: &Path, device: &Device) -> Result<Vec<FormatMeasure
     PanelFormat::ALL.into_iter().map(each).collect()
 }
 
-/// A token of a model that has so many.
+/// A pseudo-random token of a model with `known` tokens.
 fn token(index: usize, known: usize) -> u32 {
     ((index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32 % known.max(1) as u32
 }
@@ -74,7 +74,7 @@ fn encoder(path: &Path, device: &Device, format: PanelFormat, exact: &mut Vec<Ve
     let mut embedder = Embedder::open_with(path, device, Some(format))?;
     let (tokens, known) = (TOKENS.min(embedder.max_tokens()), embedder.config().vocab_size);
     let text = |text: usize, len: usize| (0..len).map(|place| token(text * TOKENS + place, known)).collect::<Vec<u32>>();
-    // Short ones and long ones.
+    // Short and long texts.
     let texts = (0..TEXTS).map(|index| text(index, (tokens * (index + 1) / TEXTS).max(1))).collect();
     let vectors: Vec<Vec<f32>> = embedder.embed_tokens(texts)?.into_iter().map(|made| made.vector).collect();
     if exact.is_empty() {
@@ -137,7 +137,7 @@ fn median(mut run: impl FnMut() -> Result<RunStats>) -> Result<f64> {
     Ok(times[RUNS / 2])
 }
 
-/// The cosine of the angle between two vectors of one length; NaN if one is nothing.
+/// The cosine of the angle between two vectors of the same length; NaN if one is zero.
 pub fn cosine(a: &[f32], b: &[f32]) -> f64 {
     let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
     dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
@@ -156,7 +156,7 @@ fn compare_scores(exact: &[f32], scores: &[f32], known: usize) -> Accuracy {
     Accuracy::Scores { mean_divergence: divergence / count, top1_agreement: same / count }
 }
 
-/// Logarithms of the probabilities that scores stand for.
+/// Log-probabilities of scores.
 fn log_softmax(scores: &[f32]) -> Vec<f64> {
     let greatest = scores.iter().fold(f64::NEG_INFINITY, |greatest, score| greatest.max(f64::from(*score)));
     let sum: f64 = scores.iter().map(|score| (f64::from(*score) - greatest).exp()).sum();
@@ -175,7 +175,7 @@ mod tests {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models").join(name)
     }
 
-    /// The samples in every format: f32 is exact compared with itself, and each other format is as near as its bits say.
+    /// The samples in every format: f32 is exact compared with itself, and each other format is as accurate as its bits allow.
     #[test]
     fn every_format_is_compared_with_f32() {
         let device = Device::open("cpu").expect("cpu");
@@ -192,7 +192,7 @@ mod tests {
             assert!(made.decoded_per_s.is_some_and(|rate| rate > 0.0));
         }
         assert_eq!(decoder.iter().map(|made| made.weights).collect::<Vec<_>>(), ["f32", "f16", "bf16", "int8"]);
-        // The products' weights take half; tables and norms stay as they are.
+        // The products' weights take half; tables and norms are unchanged.
         assert!(decoder[0].weight_bytes > decoder[1].weight_bytes && decoder[1].weight_bytes == decoder[2].weight_bytes);
     }
 }

@@ -1,18 +1,18 @@
-//! Choosing the next token from the scores of all.
+//! Sampling of the next token from the scores of all tokens.
 
 use tectum::kernel::random::philox;
 use tectum::{Error, Result};
 
-/// How tokens are chosen; the default is the greatest score each time.
+/// How tokens are sampled; the default always takes the highest score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SamplingParams {
-    /// Scores are divided by it; 0 takes the greatest.
+    /// Divisor of scores; 0 takes the highest score.
     pub temperature: f32,
-    /// So many of the greatest scores are drawn from; 0 is all of them.
+    /// Number of highest scores to draw from; 0 for all.
     pub top_k: usize,
-    /// The fewest of the greatest scores whose probabilities come to it are drawn from; 1 is all of them.
+    /// Draws from the smallest set of highest scores whose probabilities sum to it; 1 for all.
     pub top_p: f32,
-    /// Scores of tokens that the context has are divided by it if positive, else multiplied with it; 1 changes nothing.
+    /// Positive scores of tokens in the context are divided by it, other scores multiplied by it; 1 for no penalty.
     pub repetition_penalty: f32,
     /// The same seed and scores give the same tokens.
     pub seed: u64,
@@ -24,11 +24,11 @@ impl Default for SamplingParams {
     }
 }
 
-/// Chooses tokens of one context after another.
+/// Samples the tokens of one context in sequence.
 ///
 /// # Numerics
-/// Scores are taken in this order: penalty, temperature, `top_k`, `top_p`, draw; probabilities in float64. Of equal scores the token of
-/// the lower number counts as greater. The n-th draw is Philox's at counter n under the seed, 53 bits of it.
+/// The order is penalty, temperature, `top_k`, `top_p`, draw; probabilities are float64. Among equal scores the token with
+/// the lower number counts as higher. The n-th draw is 53 bits of Philox at counter n under the seed.
 /// # Source
 /// Penalty: Keskar et al., *CTRL*, <https://arxiv.org/abs/1909.05858>, section 4.1; top-k: Fan et al.,
 /// <https://arxiv.org/abs/1805.04833>; top-p: Holtzman et al., <https://arxiv.org/abs/1904.09751>; in the order of Hugging Face
@@ -39,17 +39,17 @@ pub struct Sampler {
     draws: u32,
     /// Whether the context has each token.
     seen: Vec<bool>,
-    /// In float64: a penalty near 0 makes scores greater than an f32 holds.
+    /// In float64: a penalty near 0 makes scores that overflow f32.
     scores: Vec<f64>,
-    /// Tokens, those to draw from first.
+    /// Tokens; those to draw from come first.
     order: Vec<u32>,
 }
 
 impl Sampler {
-    /// Begins with an empty context over `tokens` tokens.
+    /// Creates a sampler with an empty context and `tokens` tokens.
     ///
     /// # Errors
-    /// `Invalid` for a temperature below 0, `top_p` outside of (0, 1], a penalty that is not positive, or one of them that is no number.
+    /// `Invalid` for a temperature below 0, `top_p` outside of (0, 1], a penalty that is not positive, or a NaN.
     pub fn new(sampling: SamplingParams, tokens: usize) -> Result<Sampler> {
         let SamplingParams { temperature, top_p, repetition_penalty, .. } = sampling;
         if !temperature.is_finite() || temperature < 0.0 {
@@ -74,11 +74,11 @@ impl Sampler {
         }
     }
 
-    /// Chooses a token, which the context has from now on. Allocates nothing.
+    /// Samples a token and adds it to the context. Allocates nothing.
     ///
     /// # Errors
-    /// `Invalid` if there are not as many scores as tokens; `Mismatch` for a score that is no number or +∞, or no score above −∞: the
-    /// model or its weights are at fault.
+    /// `Invalid` if the numbers of scores and tokens differ; `Mismatch` for a score of NaN or +∞, or if all are −∞: the
+    /// model or its weights are faulty.
     pub fn sample(&mut self, logits: &[f32]) -> Result<u32> {
         if logits.len() != self.scores.len() {
             return Err(Error::invalid(format!("{} scores for {} tokens", logits.len(), self.scores.len())));
@@ -143,7 +143,7 @@ impl Sampler {
                 return token;
             }
         }
-        // Rounding may leave the last sum just short of the total.
+        // Rounding may leave the last sum slightly below the total.
         order[count - 1]
     }
 }

@@ -27,7 +27,7 @@ fn sample() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/sample-encoder")
 }
 
-/// A folder of this test with the sample model's files in it.
+/// A folder for this test with the sample model's files.
 fn copy_of_sample(test: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("tectum-{test}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -56,7 +56,7 @@ fn minilm_gives_the_golden_vectors_on_every_device() {
     }
 }
 
-/// Weights in fewer bits: how like the vectors stay to those of f32. The integers' bound is the goal that no other runtime of that speed meets.
+/// Weights in fewer bits: the similarity of the vectors to those of f32. The integers' bound is a goal that no other runtime of that speed meets.
 #[test]
 fn minilm_stays_near_in_fewer_bits() {
     let Some(folder) = minilm() else {
@@ -76,7 +76,7 @@ fn minilm_stays_near_in_fewer_bits() {
     }
 }
 
-/// The model in float64 by the graph's evaluator, which knows neither fusion nor devices.
+/// The model in float64 by the graph's evaluator, which uses neither fusion nor devices.
 fn in_float64(embedder: &Embedder, folder: &Path, tokens: &[u32]) -> Vec<f64> {
     let graph = embedder.graph().bind(&[('B', 1), ('T', tokens.len())]).expect("binds");
     let weights = SafetensorsWeights::open(folder).expect("opens");
@@ -98,7 +98,7 @@ fn in_float64(embedder: &Embedder, folder: &Path, tokens: &[u32]) -> Vec<f64> {
     graph.evaluate(&feeds).expect("fed").swap_remove(0).data().to_vec()
 }
 
-/// Alone and in batches with longer and shorter texts, at every length around the ends of buckets: padding is not seen.
+/// Alone and in batches with longer and shorter texts, at every length around the ends of buckets: padding has no effect.
 #[test]
 fn a_text_has_one_vector_in_any_batch() {
     let texts: Vec<String> = [1, 5, 6, 7, 14, 15, 40, 62, 63, 100, 126, 127].iter().map(|&words| vec!["cat"; words].join(" ")).collect();
@@ -118,7 +118,7 @@ fn a_text_has_one_vector_in_any_batch() {
     }
 }
 
-/// Forks share weights: each may run in a task of its own, all at once.
+/// Forks share weights: each may run in its own task, concurrently.
 #[test]
 fn forks_embed_side_by_side() {
     use rayon::prelude::*;
@@ -158,7 +158,7 @@ fn tokens_are_padded_and_cut_by_the_model_alone() {
     assert_eq!(cut, [&long[..4], &long[12..]].concat(), "the last special token stays");
 }
 
-/// `bench/peers/tokens.py` has made them.
+/// `bench/peers/tokens.py` made them.
 #[test]
 fn tokens_are_those_of_the_reference_tokenizer() {
     #[derive(serde::Deserialize)]
@@ -191,7 +191,7 @@ fn tokens_that_the_model_lacks_are_refused() {
     assert!(embedder.run_again().is_err(), "nothing has run");
 }
 
-/// The header of a file of tensors and what follows it.
+/// A safetensors file from its header and its data.
 fn file(header: &str, data: &[u8]) -> Vec<u8> {
     [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), data].concat()
 }
@@ -216,7 +216,7 @@ fn half_width_floats_are_widened_exactly_and_others_refused() {
     assert_eq!(message("c", &[2]), "/model.safetensors: no tensor c, which has shape [2]");
 }
 
-/// Headers that lie: each is refused, and none is followed beyond the file.
+/// Invalid headers: each is rejected, and none causes a read beyond the file.
 #[test]
 fn hostile_headers_are_refused() {
     let folder = copy_of_sample("hostile");
@@ -242,7 +242,7 @@ fn hostile_headers_are_refused() {
         let message = refused(&bytes);
         assert!(message.contains("model.safetensors: not a safetensors file"), "{message}");
     }
-    // The sample's own file cut short anywhere, and with bytes of its header changed.
+    // The sample's file truncated at any place, and with changed header bytes.
     let whole = std::fs::read(sample().join("model.safetensors")).expect("reads");
     for len in (0..whole.len()).step_by(9973) {
         refused(&whole[..len]);
@@ -253,7 +253,7 @@ fn hostile_headers_are_refused() {
         bytes[at] ^= 1 << bit;
         bytes
     };
-    // Its length, and what makes it JSON, are refused when changed; a number among the tensors may be any other.
+    // Changes of its length or its JSON syntax are rejected; a number in the tensors may change.
     let structural: Vec<usize> = (8..header).filter(|at| b"{}[]:,".contains(&whole[*at])).collect();
     for (index, at) in (0..8).chain(structural.iter().step_by(structural.len().div_ceil(300)).copied()).enumerate() {
         refused(&changed(at, index % 8));
@@ -307,7 +307,7 @@ fn models_of_other_kinds_are_refused_with_the_reason() {
 }
 
 /// Seven launches a layer: one product for queries, keys and values, attention, three products with bias, activation and residual,
-/// two norms; and what stands before and after the layers.
+/// two norms; and the launches before and after the layers.
 #[test]
 fn a_layer_is_seven_launches() {
     let mut embedder = Embedder::open(&sample(), &Device::open("null").expect("null")).expect("opens");

@@ -1,23 +1,23 @@
-//! The text of tokens as they come, held back where it is not certain yet.
+//! Streaming text of tokens, held back until it is final.
 
 use tectum::Result;
 
 use super::Tokens;
 
-/// What stands for bytes that are no whole character.
+/// Replacement for bytes of an incomplete character.
 const INCOMPLETE: char = '\u{fffd}';
 
-/// Turns tokens into text piece by piece: a piece is given once its characters are whole and no text to stop at can begin in it.
+/// Converts tokens to text piece by piece: a piece is returned once its characters are complete and no stop text can begin in it.
 #[derive(Debug)]
 pub(super) struct TextStream<'a> {
     tokens: &'a Tokens,
     stops: &'a [String],
     ids: Vec<u32>,
-    /// Tokens before it are given whole; the text of those from `context` to it is known and only there because a token's text may
-    /// depend on what stands before.
+    /// Tokens before `read` are completely decoded; those from `context` to `read` are decoded again only because a token's text may
+    /// depend on the preceding tokens.
     context: usize,
     read: usize,
-    /// Whole characters that may be the beginning of a text to stop at.
+    /// Complete characters that may be the beginning of a stop text.
     held: String,
 }
 
@@ -26,7 +26,7 @@ impl<'a> TextStream<'a> {
         TextStream { tokens, stops, ids: Vec::new(), context: 0, read: 0, held: String::new() }
     }
 
-    /// Takes one token; gives the text that is certain now, and the text to stop at if it has come.
+    /// Takes one token; returns the text that is now final, and the stop text if it has occurred.
     pub fn push(&mut self, token: u32) -> Result<(String, Option<&'a str>)> {
         self.ids.push(token);
         let known = self.tokens.decode(&self.ids[self.context..self.read])?;
@@ -45,7 +45,7 @@ impl<'a> TextStream<'a> {
         Ok((std::mem::replace(&mut self.held, rest), None))
     }
 
-    /// What was held back until the end.
+    /// The text that was held back until the end.
     pub fn finish(&mut self) -> Result<String> {
         let known = self.tokens.decode(&self.ids[self.context..self.read])?;
         let text = self.tokens.decode(&self.ids[self.context..])?;
@@ -53,7 +53,7 @@ impl<'a> TextStream<'a> {
         Ok(held + text.get(known.len()..).unwrap_or_default())
     }
 
-    /// Bytes at the end of what is held that a text to stop at may begin with.
+    /// Bytes at the end of the held text with which a stop text may begin.
     fn partial_stop_len(&self) -> usize {
         let begins = |stop: &String| (1..stop.len()).rev().find(|&len| stop.is_char_boundary(len) && self.held.ends_with(&stop[..len]));
         self.stops.iter().filter_map(begins).max().unwrap_or(0)

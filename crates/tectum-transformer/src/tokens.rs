@@ -1,22 +1,22 @@
-//! Texts as tokens, by the `tokenizer.json` of a model.
+//! Tokenization by the `tokenizer.json` of a model.
 
 use std::path::Path;
 
 use tectum::{Error, Result};
 use tokenizers::{Tokenizer, TruncationParams};
 
-/// A model's tokenizer, with neither the padding nor the truncation that its file may hold: what is padded and cut is for the
-/// model to say.
+/// A model's tokenizer, without the padding and the truncation that its file may define: the model decides about
+/// both.
 #[derive(Debug)]
 pub struct Tokens {
     tokenizer: Tokenizer,
 }
 
 impl Tokens {
-    /// Reads `tokenizer.json` of a folder; texts are cut to `max_tokens`, special tokens counted, where that is given.
+    /// Reads `tokenizer.json` of a folder; texts are truncated to `max_tokens`, including special tokens, if that is given.
     ///
     /// # Errors
-    /// `Io` if it is not there, `Data` if it is none.
+    /// `Io` if it does not exist, `Data` if it is invalid.
     pub fn read(folder: &Path, max_tokens: Option<usize>) -> Result<Tokens> {
         let path = folder.join("tokenizer.json");
         let text = std::fs::read(&path).map_err(|source| Error::io(path.display(), source))?;
@@ -28,24 +28,24 @@ impl Tokens {
         Ok(Tokens { tokenizer })
     }
 
-    /// Numbers of the tokens of a text, with the special tokens that the model wants.
+    /// Token numbers of a text, with the model's special tokens.
     ///
     /// # Errors
-    /// `Data` for a text that the tokenizer refuses.
+    /// `Data` for a text that the tokenizer rejects.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
         let encoding = self.tokenizer.encode(text, true).map_err(|source| Error::data(format!("a text that the tokenizer refuses: {source}")))?;
         Ok(encoding.get_ids().to_vec())
     }
 
-    /// The text of tokens, special ones left out. Bytes that are no whole character are shown as `�`.
+    /// The text of tokens without special ones. Bytes of incomplete characters are shown as `�`.
     ///
     /// # Errors
-    /// `Data` for tokens that the tokenizer refuses.
+    /// `Data` for tokens that the tokenizer rejects.
     pub fn decode(&self, tokens: &[u32]) -> Result<String> {
         self.tokenizer.decode(tokens, true).map_err(|source| Error::data(format!("tokens that the tokenizer refuses: {source}")))
     }
 
-    /// How many tokens there are.
+    /// The number of tokens.
     pub fn len(&self) -> usize {
         self.tokenizer.get_vocab_size(true)
     }

@@ -1,4 +1,4 @@
-//! Weights in safetensors files, one or several, by memory map.
+//! Weights in one or several memory-mapped safetensors files.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,11 +10,11 @@ use tectum::kernel::pack::{bf16_bits, f16_bits};
 use tectum::kernel::panel_format::PanelFormat;
 use tectum::{ContentHash, Error, Result};
 
-/// The file of a model in one piece, and the list of files of one in several.
+/// The file of a model in one file, and the index of a model in several files.
 const SINGLE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
-/// The tensors of a model, in their files until they are read.
+/// The tensors of a model, which are read from their files on demand.
 #[derive(Debug)]
 pub struct SafetensorsWeights {
     files: Vec<(PathBuf, Mmap)>,
@@ -26,16 +26,16 @@ pub struct SafetensorsWeights {
 pub struct TensorEntry {
     /// Sizes of its dimensions.
     pub shape: Vec<usize>,
-    /// The type of its elements as the file names it.
+    /// The type of its elements, as named in the file.
     pub dtype: String,
-    /// Bytes that it takes.
+    /// Its size in bytes.
     pub bytes: usize,
     kind: Dtype,
     file: usize,
     start: usize,
 }
 
-/// The list of files of a model in several pieces.
+/// The index of a model in several files.
 #[derive(serde::Deserialize)]
 struct Index {
     weight_map: BTreeMap<String, String>,
@@ -45,8 +45,8 @@ impl SafetensorsWeights {
     /// Opens `model.safetensors` of a folder, or the files that `model.safetensors.index.json` lists.
     ///
     /// # Errors
-    /// `Io` for a file that cannot be opened; `Data`, naming file and tensor, for a header that is none, a file cut short, a
-    /// list that is at odds with the files.
+    /// `Io` for a file that cannot be opened; `Data`, naming file and tensor, for an invalid header, a truncated file, an
+    /// index that does not match the files.
     pub fn open(folder: &Path) -> Result<SafetensorsWeights> {
         let index = folder.join(INDEX);
         let mut weights = SafetensorsWeights { files: Vec::new(), entries: BTreeMap::new() };
@@ -60,7 +60,7 @@ impl SafetensorsWeights {
         names.sort_unstable();
         names.dedup();
         for name in names {
-            // A list that points elsewhere is no list of this model's files.
+            // The index may only refer to files in the same folder.
             if Path::new(name).components().count() != 1 || name.starts_with('.') {
                 return Err(Error::data(format!("{}: {name} is no file beside it", index.display())));
             }
@@ -85,10 +85,10 @@ impl SafetensorsWeights {
         Ok(weights)
     }
 
-    /// A text of the metadata, the first file's if there are several; none if it has no such key.
+    /// A text of the metadata, of the first file if there are several; none if the key is missing.
     ///
     /// # Errors
-    /// `Data` for a header that is none.
+    /// `Data` for an invalid header.
     pub fn metadata(&self, key: &str) -> Result<Option<String>> {
         let Some((path, map)) = self.files.first() else { return Ok(None) };
         let refused = |source| Error::data(format!("{}: not a safetensors file", path.display())).with_source(source);
@@ -129,7 +129,7 @@ impl SafetensorsWeights {
         self.entries.iter().map(|(name, entry)| (name.as_str(), entry))
     }
 
-    /// The format that keeps a tensor's values as they are; f32 if there is no such tensor.
+    /// The format that stores a tensor's values exactly; f32 if there is no such tensor.
     pub fn format(&self, name: &str) -> PanelFormat {
         match self.entries.get(name).map(|entry| entry.kind) {
             Some(Dtype::F16) => PanelFormat::F16,
@@ -141,7 +141,7 @@ impl SafetensorsWeights {
     /// Reads a tensor of f32, f16 or bf16 as f32.
     ///
     /// # Errors
-    /// `Data`, naming tensor and file, if there is none of this name, or its shape or type is another.
+    /// `Data`, naming tensor and file, for an unknown name or a different shape or type.
     pub fn read(&self, name: &str, shape: &[usize], to: &mut [f32]) -> Result<()> {
         let Some(entry) = self.entries.get(name) else {
             let files: Vec<String> = self.files.iter().map(|(path, _)| path.display().to_string()).collect();
@@ -163,11 +163,11 @@ impl SafetensorsWeights {
     }
 }
 
-/// A model's file as memory.
+/// Memory-maps a model's file.
 pub(super) fn map(path: &Path) -> Result<Mmap> {
     let file = File::open(path).map_err(|source| Error::io(path.display(), source))?;
-    // SAFETY: the map is only read. If another process writes to the file, numbers change, which are copied and interpreted as floats alone; texts of
-    // GGUF files are copied before they are checked, and a header of safetensors is read once, when the file is opened. A file that is cut short ends
+    // SAFETY: the map is only read. If another process writes to the file, numbers change; they are only copied and interpreted as floats. Texts of
+    // GGUF files are copied before they are checked, and a safetensors header is read once, when the file is opened. Truncating the file ends
     // the process.
     unsafe { Mmap::map(&file) }.map_err(|source| Error::io(path.display(), source))
 }

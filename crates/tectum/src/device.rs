@@ -21,7 +21,7 @@ mod thread_pool;
 #[cfg(feature = "wgpu")]
 mod wgpu_device;
 
-/// The primitives of [`turn`] and [`handover`]; `tests/models.rs` replaces them with the types of a model checker.
+/// The primitives of [`buffer_lock`] and [`pool_reservation`]; `tests/models.rs` replaces them with the types of a model checker.
 mod sync {
     pub(super) use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic, mpsc};
 }
@@ -496,7 +496,7 @@ fn open_backend(id: &str) -> Result<Arc<dyn Backend>> {
     device.ok_or_else(|| missing_device(id))
 }
 
-/// APIs that this build has no device for, with the feature that adds them.
+/// APIs without a device in this build, with the feature that adds them.
 const LEFT_OUT: &[(&str, &str)] = match (cfg!(feature = "cuda"), cfg!(feature = "wgpu")) {
     (true, true) => &[],
     (false, true) => &[("cuda", "cuda")],
@@ -504,7 +504,7 @@ const LEFT_OUT: &[(&str, &str)] = match (cfg!(feature = "cuda"), cfg!(feature = 
     (false, false) => &[("cuda", "cuda"), ("vulkan", "wgpu"), ("metal", "wgpu"), ("dx12", "wgpu")],
 };
 
-/// NVIDIA GPUs that kernels run on, and those that they do not.
+/// NVIDIA GPUs that kernels run on, and those that kernels do not run on.
 fn cuda_devices() -> (Vec<DeviceInfo>, Vec<AbsentDevice>) {
     #[cfg(feature = "cuda")]
     return (cuda::list(), cuda::absent());

@@ -54,7 +54,7 @@ impl PartialFile {
     /// # Errors
     /// `Io` naming the path; until the rename the old file stays.
     ///
-    ///# Cost
+    /// # Cost
     /// Waits for the disk twice.
     pub fn commit(self) -> Result<()> {
         self.persist(|file, path| file.persist(path)).map_err(|(path, source)| Error::io(path.display(), source))

@@ -157,22 +157,22 @@ pub type NativeFn = fn(&NativeCall<'_>);
 /// Floating-point operations of a launch with these parameter words; a multiply-add counts two.
 pub type FlopsFn = fn(&[u32]) -> f64;
 
-/// At most how often the loops of one invocation turn, all of them together, in a launch with these parameter words and workgroups: a turn
-/// that only finds the loop's end counts too.
+/// Maximum iterations of all loops of one invocation together, in a launch with these parameter words and workgroups: an iteration
+/// that only detects the loop's end counts too.
 pub type LoopsFn = fn(&[u32], u32) -> u64;
 
-/// Turns of the loops of one invocation, for [`KernelBuilder::loops`]: `groups` workgroups or invocations stride over `items`, and turn inner loops
-/// `each` times for each.
+/// Loop iterations of one invocation, for [`KernelBuilder::loops`]: `groups` workgroups or invocations stride over `items`, with `each` iterations
+/// of inner loops for each.
 pub fn loops_over(items: u64, groups: u32, each: u64) -> u64 {
     items.div_ceil(u64::from(groups.max(1))).saturating_mul(each.saturating_add(1)).saturating_add(1)
 }
 
-/// [`LoopsFn`] of a workgroup a row, which passes over its columns so often, for kernels whose first parameters are rows and columns.
+/// [`LoopsFn`] of one workgroup per row with `passes` passes over its columns, for kernels whose first parameters are rows and columns.
 pub(crate) fn loops_over_rows(params: &[u32], groups: u32, passes: u64) -> u64 {
     loops_over(u64::from(params[0]), groups, passes * (u64::from(params[1]).div_ceil(u64::from(WORKGROUP)) + 1) + 20)
 }
 
-/// [`LoopsFn`] of products in tiles: so many of them, over so many elements.
+/// [`LoopsFn`] of products in tiles: this many tiles, each over `inner` elements.
 pub(crate) fn loops_of_product(tiles: [u32; 3], groups: u32, inner: u32) -> u64 {
     let [batch, m, n] = tiles.map(u64::from);
     let tile = gemm::TILE as u64;
@@ -270,7 +270,7 @@ impl Kernel {
     }
 
     /// Identifies the native code, named in receipts of runs on the CPU: a hash of the kernel's definition, of the revision of this crate and of that of
-    /// the crate that defines the kernel. Where no revision was given, the content of the running program takes its place.
+    /// the crate that defines the kernel. Where no revision was given, the hash of the running program is used.
     pub fn native_hash(&self) -> ContentHash {
         *self.native_hash.get_or_init(|| {
             let mut hasher = ContentHasher::default();
@@ -299,7 +299,7 @@ impl Kernel {
         self.flops.map(|flops| flops(params))
     }
 
-    /// At most how often the loops of one invocation turn, if the definition says.
+    /// Maximum loop iterations of one invocation, if the definition states it.
     pub fn loops(&self, params: &[u32], groups: u32) -> Option<u64> {
         self.loops.map(|loops| loops(params, groups))
     }
@@ -425,7 +425,7 @@ impl KernelBuilder {
         self
     }
 
-    /// Names the revision of the sources that the CPU form is compiled from, for [`Kernel::native_hash`]: with `source_revision` in the build script,
+    /// Sets the revision of the sources that the CPU form is compiled from, for [`Kernel::native_hash`]: with `source_revision` in the build script,
     /// `env!("TECTUM_REVISION")`.
     #[must_use]
     pub fn revision(mut self, revision: &'static str) -> Self {
@@ -447,8 +447,8 @@ impl KernelBuilder {
         self
     }
 
-    /// Says at most how often the loops of one invocation turn, for devices that end longer ones
-    /// ([`DeviceLimits::max_loop_iterations`](crate::device::DeviceLimits::max_loop_iterations)): a launch that may turn more often is refused there, and
+    /// Sets the maximum loop iterations of one invocation, for devices that end longer loops
+    /// ([`DeviceLimits::max_loop_iterations`](crate::device::DeviceLimits::max_loop_iterations)): a launch that may exceed the limit is rejected there, and
     /// without it any launch of a kernel with loops.
     #[must_use]
     pub fn loops(mut self, loops: LoopsFn) -> Self {
@@ -542,7 +542,7 @@ pub fn all() -> Vec<Arc<Kernel>> {
     kernels
 }
 
-/// The content of the running program; of nothing where it cannot be read.
+/// The hash of the running program; of empty content if it cannot be read.
 fn program_hash() -> ContentHash {
     static HASH: LazyLock<ContentHash> = LazyLock::new(|| {
         let program = std::env::current_exe().and_then(std::fs::read).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! The flat list that a device executes, and what an execution reports.
 //!
-//! A device knows nothing of tensors: it receives buffers by number, launches that bind ranges of them, one upload block
+//! A device does not know tensors: it receives buffers by number, launches that bind ranges of them, one upload block
 //! that the host fills before a run and the buffers that the host reads after it.
 
 use std::sync::Arc;
@@ -82,7 +82,7 @@ pub struct RunStats {
     pub device_ns: Option<u64>,
     /// Time of the transfers to the device by its clock; where memory is unified, of the host's copy into it. None without one.
     pub up_ns: Option<u64>,
-    /// Time of the transfers back by the device's clock, with the gathering of what is returned.
+    /// Time of the transfers back by the device's clock, including the gathering of the data.
     pub down_ns: Option<u64>,
     /// Launches that ran on another device than the chosen one.
     pub fallbacks: u32,
@@ -93,9 +93,9 @@ pub struct RunStats {
 pub struct CodeObject {
     /// The kernel's name; with the library and its version where a library routine replaced it.
     pub kernel: String,
-    /// What was executed.
+    /// The executed code.
     pub form: CodeForm,
-    /// Of native code [`Kernel::native_hash`](crate::Kernel::native_hash), of device code the content hash of its WGSL module, of a routine that of its name.
+    /// For native code [`Kernel::native_hash`](crate::Kernel::native_hash), for device code the content hash of its WGSL module, for a routine of its name.
     pub hash: ContentHash,
 }
 

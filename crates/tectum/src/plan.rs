@@ -266,11 +266,7 @@ impl PlanBuilder {
     /// trusted kernel ([`KernelBuilder::trusted`](crate::kernel::KernelBuilder::trusted)), which is recorded by the methods that compute its parameters.
     pub fn launch(&mut self, kernel: &Arc<Kernel>, views: &[View], params: &[u32], groups: u32) -> Result<()> {
         if kernel.is_trusted() {
-            return Err(Error::invalid(format!(
-                "plan {}: kernel {} does not check its indices; record it through its operation",
-                self.name,
-                kernel.name()
-            )));
+            return Err(Error::invalid(format!("plan {}: kernel {} does not check its indices; record it through its operation", self.name, kernel.name())));
         }
         self.launch_built_in(kernel, views, params, groups)
     }

@@ -139,12 +139,12 @@ pub struct Receipt {
     pub recoveries: Vec<Recovery>,
     /// The time of each launch of one more run, if the session was traced.
     pub launches: Option<Vec<LaunchTime>>,
-    /// The hash of every period of a loop, observation, action and reward among them: a repetition on the same device gives the same. None for
+    /// The hash of every period of a loop, including observation, action and reward: a repetition on the same device gives the same hash. None for
     /// sessions without a loop.
     pub trace: Option<ContentHash>,
 }
 
-/// The least session whose energy is reported: counters move some ten times a second.
+/// Minimum duration of a session for reporting its energy: counters update some ten times a second.
 const MIN_METERED_DURATION: Duration = Duration::from_secs(1);
 
 /// A receipt under construction.
@@ -234,7 +234,7 @@ impl Session {
         self.code.extend(code.iter().cloned());
     }
 
-    /// Names the hash of a loop's periods.
+    /// Records the hash of a loop's periods.
     pub fn record_trace(&mut self, trace: ContentHash) {
         self.trace = Some(trace);
     }

@@ -1,8 +1,8 @@
 //! A persistent cache of expensive results, in files of the user's cache folder.
 //!
-//! An entry is found by its whole key, which stands in the file next to the value and a checksum: a file that is damaged, of
-//! another key or of another form is as good as none and is rewritten. Files appear whole or not at all. A store that cannot
-//! be read or written costs time and nothing else.
+//! An entry is found by its whole key, which is stored in the file next to the value and a checksum: a file that is damaged, of
+//! another key or of another format counts as missing and is rewritten. Files appear whole or not at all. A store that cannot
+//! be read or written only costs time.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;

@@ -1,8 +1,8 @@
 //! Streams: work that is executed in order, concurrently with the thread that submits it.
 //!
-//! A [`Stream`] is a queue with its own thread. What is submitted moves into it and comes back from [`Submission::wait`]: no one
-//! else can touch its inputs and outputs in the meantime, and nothing is borrowed. Streams are ordered among each other only by
-//! [`Event`]s, which works on one device and between devices.
+//! A [`Stream`] is a queue with its own thread. Submitted work moves into it and is returned by [`Submission::wait`]: no other
+//! code can access its inputs and outputs in the meantime, and nothing is borrowed. Streams are ordered among each other only by
+//! [`Event`]s, which work on one device and between devices.
 //!
 //! On the CPU the thread executes the kernels. On a GPU it submits a run and, while that runs, the next one, so that the device
 //! does not wait for the host between them; then it waits for the first.

@@ -127,7 +127,7 @@ pub(super) fn expected_head(
     expected
 }
 
-/// Batch, room of the cache, heads, heads of keys and values, width, queries; then how many keys are kept: none, some, up to the
+/// Batch, capacity of the cache, heads, heads of keys and values, width, queries; then how many keys are kept: none, some, up to the
 /// end and beyond it, more than a block; one query and many, with and without padding.
 fn cached_cases(seed: &mut Seed) -> Vec<Case> {
     let shapes = [

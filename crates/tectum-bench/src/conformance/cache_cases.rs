@@ -24,7 +24,7 @@ enum Kind {
     Broken,
 }
 
-/// Batch, room of the cache, heads, heads of keys and values, width, queries; then how many keys are kept: none, a part of the
+/// Batch, capacity of the cache, heads, heads of keys and values, width, queries; then how many keys are kept: none, a part of the
 /// first window, all of it, some windows; one query and many, which complete one window, several or none, or do not fit.
 fn cases(seed: &mut Seed, formats: CacheFormats) -> Vec<Case> {
     let shapes = [

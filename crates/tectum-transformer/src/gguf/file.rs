@@ -1,4 +1,4 @@
-//! A GGUF file by memory map.
+//! A memory-mapped GGUF file.
 
 use std::path::{Path, PathBuf};
 
@@ -9,10 +9,10 @@ use super::header::{GgufTensor, Header};
 use super::value::{Value, ValueType};
 use crate::weights::map;
 
-/// What the names of the files end with.
+/// The file name extension.
 const EXTENSION: &str = "gguf";
 
-/// A GGUF file: its metadata, and its tensors until they are read.
+/// A GGUF file: its metadata and its tensors, which are read on demand.
 #[derive(Debug)]
 pub struct Gguf {
     path: PathBuf,
@@ -20,7 +20,7 @@ pub struct Gguf {
     header: Header,
 }
 
-/// The GGUF file that a path means: itself by its name's ending, or the one file of a folder that has no safetensors.
+/// The GGUF file of a path: the path itself if it has the extension, or the only GGUF file of a folder without safetensors.
 ///
 /// # Errors
 /// `Io` for a folder that cannot be read, `Invalid` if there are several.
@@ -58,7 +58,7 @@ impl Gguf {
         Ok(Gguf { path: path.to_owned(), map, header })
     }
 
-    /// Where it lies.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -99,7 +99,7 @@ impl Gguf {
     /// As [`GgufTensor::read`].
     ///
     /// # Errors
-    /// `Data`, naming file and tensor, if there is none of this name or its shape is another; `Unsupported` for a type that is not
+    /// `Data`, naming file and tensor, for an unknown name or a different shape; `Unsupported` for a type that cannot be
     /// read.
     pub fn read(&self, name: &str, shape: &[usize], to: &mut [f32]) -> Result<()> {
         let path = self.path.display();

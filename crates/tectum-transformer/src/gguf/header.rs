@@ -1,5 +1,5 @@
-//! The header of a GGUF file: what it says of itself and of its tensors, all of it checked against the file's length before
-//! anything is followed. <https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>
+//! The header of a GGUF file: metadata and descriptions of tensors, all checked against the file's length before
+//! use. <https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>
 
 use std::collections::BTreeSet;
 
@@ -8,20 +8,20 @@ use tectum::{Error, Result};
 use super::tensor_type::TensorType;
 use super::value::{Cursor, Value, ValueType};
 
-/// What a file begins with.
+/// The first bytes of a file.
 const MAGIC: [u8; 4] = *b"GGUF";
-/// Versions whose layout this is; before 2 counts and lengths had 32 bits.
+/// Versions with this layout; before version 2 counts and lengths had 32 bits.
 const VERSIONS: [u32; 2] = [2, 3];
-/// Where tensors begin if the file does not say.
+/// Default alignment of tensors.
 const ALIGNMENT: u64 = 32;
 const ALIGNMENT_KEY: &str = "general.alignment";
-/// The most keys, and the most tensors; the largest models have some thousands.
+/// Maximum keys, and maximum tensors; the largest models have some thousands.
 const MAX_ENTRIES: u64 = 1 << 16;
-/// The longest name of a key or a tensor, in bytes.
+/// Maximum name of a key or a tensor, in bytes.
 const MAX_NAME_BYTES: u64 = 65_535;
-/// The most dimensions of a tensor.
+/// Maximum dimensions of a tensor.
 const MAX_DIMENSIONS: u32 = 4;
-/// Bytes that a key with its value, and a tensor's description, take at least.
+/// Minimum bytes of a key with its value, and of a tensor's description.
 const MIN_KEY_BYTES: u64 = 8 + 4 + 1;
 const MIN_TENSOR_BYTES: u64 = 8 + 4 + 4 + 8;
 
@@ -30,7 +30,7 @@ const MIN_TENSOR_BYTES: u64 = 8 + 4 + 4 + 8;
 pub struct Header {
     /// The version of the format.
     pub version: u32,
-    /// Tensors begin at whole multiples of so many bytes.
+    /// Tensors begin at multiples of this many bytes.
     pub alignment: u64,
     keys: Vec<Key>,
     tensors: Vec<GgufTensor>,
@@ -45,13 +45,13 @@ pub struct GgufTensor {
     pub shape: Vec<usize>,
     /// The type of its elements.
     pub kind: &'static TensorType,
-    /// Bytes that it takes.
+    /// Its size in bytes.
     pub bytes: usize,
-    /// The byte of the file that it begins with.
+    /// Its offset in the file, in bytes.
     pub start: usize,
 }
 
-/// One key, whose value lies in the file.
+/// One key, whose value is in the file.
 #[derive(Debug)]
 struct Key {
     name: String,
@@ -63,10 +63,10 @@ impl GgufTensor {
     /// Reads the elements as f32, from the whole file that the header was read from.
     ///
     /// # Numerics
-    /// Halves are widened exactly; codes become the numbers that the Python package `gguf` makes of them, bit for bit.
+    /// Halves are widened exactly; codes become the same numbers, bit for bit, as in the Python package `gguf`.
     ///
     /// # Errors
-    /// `Unsupported` for a type that is not read.
+    /// `Unsupported` for a type that cannot be read.
     pub fn read(&self, file: &[u8], to: &mut [f32]) -> Result<()> {
         let widen = self.kind.dequantizer().map_err(|error| error.at(format!("tensor {}", self.name.escape_debug())))?;
         widen(&file[self.start..][..self.bytes], to);
@@ -75,15 +75,15 @@ impl GgufTensor {
 }
 
 impl Header {
-    /// Reads the header of a whole file and checks that all it speaks of lies in it.
+    /// Reads the header of a whole file and checks that everything it refers to is in the file.
     ///
     /// # Errors
-    /// `Data`, naming the key or tensor: no GGUF file; another version or byte order; a file cut short; more keys, tensors or
-    /// dimensions than any model has; names that are there twice or are no text; types that are none; sizes beyond all counting or in
-    /// no whole number of blocks; tensors outside the file, one over another or not aligned.
+    /// `Data`, naming the key or tensor: not a GGUF file; another version or byte order; a truncated file; more keys, tensors or
+    /// dimensions than any model has; names that are duplicate or not UTF-8; unknown types; sizes that overflow or are not
+    /// a multiple of the block; tensors outside the file, overlapping or not aligned.
     ///
     /// # Cost
-    /// One walk over the header. Of the values nothing is kept, of keys and tensors some hundred bytes each.
+    /// One pass over the header. No values are stored; keys and tensors take some hundred bytes each.
     pub fn parse(bytes: &[u8]) -> Result<Header> {
         let mut cursor = Cursor::new(bytes, 0);
         if bytes.get(..MAGIC.len()) != Some(&MAGIC) {
@@ -132,7 +132,7 @@ impl Header {
         }
     }
 
-    /// Turns offsets into places of the file, which lie within it, aligned, none over another.
+    /// Converts offsets to positions in the file and checks that they are inside it, aligned and not overlapping.
     fn place(&mut self, end: usize, len: usize) -> Result<()> {
         let alignment = self.alignment as usize;
         let Some(data) = end.checked_next_multiple_of(alignment) else { return Err(Error::data("the header has no end")) };
@@ -159,7 +159,7 @@ impl Header {
     }
 }
 
-/// A count of entries, which cannot be more than there is room for.
+/// A count of entries, at most as many as the file has room for.
 fn count(cursor: &mut Cursor<'_>, what: &str, least: u64) -> Result<u64> {
     let count = cursor.u64().map_err(|error| error.at(format!("the number of {what}")))?;
     if count > MAX_ENTRIES || count > cursor.left() / least {
@@ -206,7 +206,7 @@ fn read_tensors(cursor: &mut Cursor<'_>, count: u64) -> Result<Vec<GgufTensor>> 
     Ok(tensors)
 }
 
-/// A tensor whose start is as the file has it, counted from where the tensors begin.
+/// A tensor whose start is as in the file, relative to the start of the tensor data.
 fn read_tensor(cursor: &mut Cursor<'_>, name: &str) -> Result<GgufTensor> {
     let dimensions = cursor.u32()?;
     if dimensions > MAX_DIMENSIONS {
@@ -222,7 +222,7 @@ fn read_tensor(cursor: &mut Cursor<'_>, name: &str) -> Result<GgufTensor> {
     let number = cursor.u32()?;
     let kind = TensorType::of(number).ok_or_else(|| Error::data(format!("is of type {number}, which is none")))?;
     let start = cursor.u64()?;
-    // Counted as if no size were 0, so that no order of factors is beyond counting.
+    // Sizes of 0 count as 1, so that overflow does not depend on the order of factors.
     let elements = shape.iter().try_fold(1usize, |elements, size| elements.checked_mul((*size).max(1)));
     let bytes = elements.and_then(|elements| elements.div_ceil(kind.block).checked_mul(kind.bytes));
     let (Some(bytes), Ok(start)) = (bytes, usize::try_from(start)) else {
@@ -236,7 +236,7 @@ fn read_tensor(cursor: &mut Cursor<'_>, name: &str) -> Result<GgufTensor> {
     Ok(GgufTensor { name: name.to_owned(), shape, kind, bytes, start })
 }
 
-/// Refuses a name that is there twice.
+/// Rejects a duplicate name.
 fn check_unique<'a>(what: &str, mut names: impl Iterator<Item = &'a str>) -> Result<()> {
     let mut seen = BTreeSet::new();
     match names.find(|name| !seen.insert(*name)) {

@@ -1,4 +1,4 @@
-//! Decoders as GGUF files describe them: sizes by key, tensors by names and in an order of their own.
+//! Decoders in GGUF files: sizes by key, tensors with GGUF's names and element order.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::gpt2::Gpt2;
 use crate::llama;
 use crate::llama::{Llama, ROPE_THETA};
 
-/// The version of the codes' layout; before it blocks were others.
+/// The version of the codes' layout; earlier versions have different blocks.
 const QUANTIZATION: usize = 2;
 
-/// Keys of a family that are read, or say nothing that matters here.
+/// Keys of a family that are read or can be ignored.
 const KNOWN: [&str; 17] = [
     "attention.head_count",
     "attention.head_count_kv",
@@ -39,7 +39,7 @@ const KNOWN: [&str; 17] = [
     "vocab_size",
 ];
 
-/// Parts of our parameters' names, as Hugging Face has them, and of the file's.
+/// Parts of parameter names: Hugging Face's, as used here, and the file's.
 const NAMES: [(&str, &str); 23] = [
     ("embed_tokens", "token_embd"),
     ("norm", "output_norm"),
@@ -66,7 +66,7 @@ const NAMES: [(&str, &str); 23] = [
     ("mlp.c_proj", "ffn_down"),
 ];
 
-/// A decoder and the file that holds it.
+/// A decoder and its file.
 #[derive(Debug)]
 pub struct GgufModel {
     pub sizes: DecoderSizes,
@@ -74,14 +74,14 @@ pub struct GgufModel {
     file: Gguf,
 }
 
-/// How a tensor of the file becomes a parameter.
+/// How a tensor of the file is converted to a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TensorOrder {
-    /// It is one.
+    /// Unchanged.
     Same,
-    /// Rows of each of so many heads, first and second half, stand in turns.
+    /// For each of this many heads, rows of the first and second half alternate.
     Interleaved(usize),
-    /// Columns are rows.
+    /// Rows and columns are swapped.
     Transposed,
 }
 
@@ -92,11 +92,11 @@ struct Keys<'a> {
 }
 
 impl GgufModel {
-    /// Opens a file, checks all that it says of the model and that every tensor is there; reads none.
+    /// Opens a file, checks the model's metadata and that every tensor exists; reads no tensor.
     ///
     /// # Errors
-    /// As [`Gguf::open`]; `Data` for a key that is missing or of another type, a tensor that is missing or of another shape;
-    /// `Unsupported` for another family, a key or a tensor that the family is not known to have, a setting or a type that is not done.
+    /// As [`Gguf::open`]; `Data` for a key that is missing or has another type, a tensor that is missing or has another shape;
+    /// `Unsupported` for another family, an unknown key or tensor of the family, an unsupported setting or type.
     pub fn open(path: &Path, check: impl Fn(&DecoderSizes) -> Result<()>) -> Result<GgufModel> {
         let file = Gguf::open(path)?;
         let (sizes, graph) = describe(&file, check).map_err(|error| error.at(path.display()))?;
@@ -105,12 +105,12 @@ impl GgufModel {
         Ok(model)
     }
 
-    /// The file's name of the tensor that holds a parameter.
+    /// The name in the file of the tensor that holds a parameter.
     pub fn tensor(&self, parameter: &str) -> String {
         tensor(parameter)
     }
 
-    /// The format that keeps a parameter's values as they are, or f32.
+    /// The format that stores a parameter's values exactly, or f32.
     pub fn format(&self, parameter: &str) -> PanelFormat {
         match self.file.tensor(&tensor(parameter)).map(|tensor| tensor.kind.name) {
             Some("F16") => PanelFormat::F16,
@@ -119,7 +119,7 @@ impl GgufModel {
         }
     }
 
-    /// Reads a parameter in the order that the graph wants it in.
+    /// Reads a parameter in the element order of the graph.
     ///
     /// # Errors
     /// As [`Gguf::read`].
@@ -134,8 +134,8 @@ impl GgufModel {
         Ok(())
     }
 
-    /// llama.cpp turns neighbouring columns of a Llama's queries and keys, where Hugging Face turns those of two halves, and its
-    /// files have them so; GPT-2's weights are [in, out] to Hugging Face alone.
+    /// llama.cpp rotates adjacent columns of a Llama's queries and keys, and orders them so in its files; Hugging Face rotates
+    /// columns of two halves. Only Hugging Face stores GPT-2's weights as [in, out].
     fn order(&self, parameter: &str) -> TensorOrder {
         match self.sizes.family.as_str() {
             "llama" if parameter.contains(".q_proj.") => TensorOrder::Interleaved(self.sizes.heads),
@@ -145,7 +145,7 @@ impl GgufModel {
         }
     }
 
-    /// Every parameter has its tensor, and every tensor is a parameter's.
+    /// Checks that parameters and tensors correspond one to one.
     fn check_tensors(&self) -> Result<()> {
         let mut used = BTreeSet::new();
         for (parameter, _, shape) in self.graph.parameters() {
@@ -201,7 +201,7 @@ fn describe(file: &Gguf, check: impl Fn(&DecoderSizes) -> Result<()>) -> Result<
 }
 
 impl Keys<'_> {
-    /// Refuses what is not done, by its key.
+    /// Rejects unsupported settings by key.
     fn check(&self) -> Result<()> {
         let prefix = format!("{}.", self.family);
         if let Some((key, _)) = self.file.keys().find(|(key, _)| key.strip_prefix(&prefix).is_some_and(|key| !KNOWN.contains(&key))) {
@@ -275,7 +275,7 @@ impl Keys<'_> {
         self.whole(&self.name(key))
     }
 
-    /// A whole number by its whole name.
+    /// An integer by its full key.
     fn whole(&self, name: &str) -> Result<Option<usize>> {
         let Some(value) = self.file.value(name) else { return Ok(None) };
         let number = match value {
@@ -300,7 +300,7 @@ impl Keys<'_> {
     }
 }
 
-/// The file's name of the tensor that holds a parameter.
+/// The name in the file of the tensor that holds a parameter.
 fn tensor(parameter: &str) -> String {
     let inner = parameter.strip_prefix(llama::PREFIX).or_else(|| parameter.strip_prefix(gpt2::PREFIX)).unwrap_or(parameter);
     let (layer, rest) = match inner.strip_prefix("layers.").or_else(|| inner.strip_prefix("h.")).and_then(|rest| rest.split_once('.')) {
@@ -320,7 +320,7 @@ fn file_shape(shape: &[usize], order: TensorOrder) -> Vec<usize> {
     shape
 }
 
-/// Puts rows of heads, whose halves stand in turns, one half after the other.
+/// Reorders rows of heads from alternating halves to one half after the other.
 fn deinterleave_heads(rows: &mut [f32], heads: usize, columns: usize) {
     let head_len = rows.len() / heads;
     let half = head_len / columns / 2;
@@ -334,7 +334,7 @@ fn deinterleave_heads(rows: &mut [f32], heads: usize, columns: usize) {
     }
 }
 
-/// Makes [columns, rows] to [rows, columns].
+/// Transposes [columns, rows] to [rows, columns].
 fn transpose(to: &mut [f32], rows: usize, columns: usize) {
     let from = to.to_vec();
     for (row, to) in to.chunks_exact_mut(columns).enumerate() {

@@ -1,6 +1,6 @@
-//! The types of a GGUF file's tensors, and what their blocks stand for.
+//! The types of a GGUF file's tensors, and the decoding of their blocks.
 //!
-//! A block holds codes of few bits and the scales that widen them. The layouts, and the order of the arithmetic, are those of
+//! A block holds codes of few bits and the scales that widen them. The layouts and the order of the arithmetic are those of
 //! <https://github.com/ggml-org/ggml/blob/master/src/ggml-quants.c> and of the Python package `gguf`, with which the numbers agree in
 //! every bit: each product and each sum is rounded once, to f32.
 
@@ -13,21 +13,21 @@ pub(super) type Dequantizer = fn(&[u8], &mut [f32]);
 /// A type of a tensor's elements.
 #[derive(Debug)]
 pub struct TensorType {
-    /// Its name, as the format has it.
+    /// Its name in the format.
     pub name: &'static str,
     /// Elements of a block; a row is a whole number of blocks.
     pub block: usize,
     /// Bytes of a block.
     pub bytes: usize,
     number: u32,
-    /// None for a type that is known and not read.
+    /// None for a known type that cannot be read.
     dequantize: Option<Dequantizer>,
 }
 
-/// The types that are read.
+/// The types that can be read.
 const READ: &str = "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1 and Q2_K to Q6_K";
 
-/// All types that there are, but for those that were given up.
+/// All types, except removed ones.
 static TYPES: [TensorType; 34] = [
     read(0, "F32", 1, 4, f32s),
     read(1, "F16", 1, 2, f16s),
@@ -84,10 +84,10 @@ impl TensorType {
         self.block > 1
     }
 
-    /// What writes the elements of whole blocks.
+    /// The function that writes the elements of whole blocks.
     ///
     /// # Errors
-    /// `Unsupported` for a type that is not read.
+    /// `Unsupported` for a type that cannot be read.
     pub(super) fn dequantizer(&self) -> Result<Dequantizer> {
         self.dequantize.ok_or_else(|| Error::unsupported(format!("holds {}; {READ} are read", self.name)))
     }
@@ -198,7 +198,7 @@ fn q3_k(blocks: &[u8], to: &mut [f32]) {
     }
 }
 
-/// The bytes in which a sixteenth of a block has its codes of two bits, and where in each byte.
+/// The bytes with the two-bit codes of a sixteenth of a block, and the position in each byte.
 fn two_bits(codes: &[u8], sixteenth: usize) -> (&[u8], usize) {
     let first = 32 * (sixteenth / 8) + 16 * (sixteenth % 2);
     (&codes[first..first + 16], 2 * (sixteenth % 8 / 2))
@@ -213,7 +213,7 @@ fn q4_k(blocks: &[u8], to: &mut [f32]) {
     }
 }
 
-/// As [`q4_k`], with codes in 0 … 31: between scales and codes lie 32 bytes with a fifth bit for each eighth, the first's lowest.
+/// As [`q4_k`], with codes in 0 … 31: between scales and codes are 32 bytes with a fifth bit for each eighth, the first's lowest.
 fn q5_k(blocks: &[u8], to: &mut [f32]) {
     for (block, to) in blocks.as_chunks::<176>().0.iter().zip(to.as_chunks_mut::<256>().0) {
         let ((head, fifth), codes) = (block[..48].split_at(16), &block[48..]);
@@ -221,7 +221,7 @@ fn q5_k(blocks: &[u8], to: &mut [f32]) {
     }
 }
 
-/// The numbers of a block of [`q4_k`] or [`q5_k`]: `fifth` of an eighth and a place in it is what its code has besides four bits.
+/// The numbers of a block of [`q4_k`] or [`q5_k`]: `fifth` of an eighth and a place in it is the part of its code above four bits.
 fn eighths(head: &[u8], codes: &[u8], to: &mut [f32; 256], fifth: impl Fn(usize, usize) -> u8) {
     let (scale, offset) = (f16([head[0], head[1]]), f16([head[2], head[3]]));
     for (eighth, to) in to.as_chunks_mut::<32>().0.iter_mut().enumerate() {
@@ -234,7 +234,7 @@ fn eighths(head: &[u8], codes: &[u8], to: &mut [f32; 256], fifth: impl Fn(usize,
     }
 }
 
-/// For each half of the block 128 codes q in 0 … 63, of which the lower four bits of the first 64 lie in the low halves of 64 bytes and
+/// For each half of the block 128 codes q in 0 … 63, of which the lower four bits of the first 64 are in the low halves of 64 bytes and
 /// those of the others in the high halves; then, for each half, the upper two bits in 32 bytes, a quarter's in the lowest two of each,
 /// the next quarter's above them; then a scale s in −128 … 127 for each sixteenth, and a scale d in f16: (d · s) · (q − 32).
 fn q6_k(blocks: &[u8], to: &mut [f32]) {

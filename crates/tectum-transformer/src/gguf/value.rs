@@ -1,41 +1,41 @@
-//! Values of a GGUF file's metadata, and the cursor that its header is read by.
+//! Values of a GGUF file's metadata, and the cursor that reads its header.
 
 use std::fmt;
 
 use tectum::{Error, Result};
 
-/// Arrays within arrays that are followed.
+/// Maximum nesting of arrays.
 const MAX_DEPTH: usize = 4;
 
-/// Values of an array that are shown.
+/// Values of an array that are displayed.
 const MAX_SHOWN: usize = 4;
 
 /// The type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueType {
-    /// A whole number of 8 bits without a sign.
+    /// An unsigned integer of 8 bits.
     U8,
-    /// A whole number of 8 bits.
+    /// A signed integer of 8 bits.
     I8,
-    /// A whole number of 16 bits without a sign.
+    /// An unsigned integer of 16 bits.
     U16,
-    /// A whole number of 16 bits.
+    /// A signed integer of 16 bits.
     I16,
-    /// A whole number of 32 bits without a sign.
+    /// An unsigned integer of 32 bits.
     U32,
-    /// A whole number of 32 bits.
+    /// A signed integer of 32 bits.
     I32,
     /// A float of 32 bits.
     F32,
-    /// Yes or no.
+    /// A boolean.
     Bool,
     /// A text.
     Text,
     /// Values of one type.
     Array,
-    /// A whole number of 64 bits without a sign.
+    /// An unsigned integer of 64 bits.
     U64,
-    /// A whole number of 64 bits.
+    /// A signed integer of 64 bits.
     I64,
     /// A float of 64 bits.
     F64,
@@ -44,33 +44,33 @@ pub enum ValueType {
 /// A value of the metadata.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'a> {
-    /// A whole number without a sign.
+    /// An unsigned integer.
     Unsigned(u64),
-    /// A whole number.
+    /// A signed integer.
     Signed(i64),
     /// A float of 32 bits.
     F32(f32),
     /// A float of 64 bits.
     F64(f64),
-    /// Yes or no.
+    /// A boolean.
     Bool(bool),
-    /// A text; bytes that are no UTF-8 are shown as `�`.
+    /// A text; invalid UTF-8 is shown as `�`.
     Text(String),
     /// Values of one type.
     Array(Array<'a>),
 }
 
-/// An array of the metadata, in its file until it is read.
+/// An array of the metadata, which stays in its file until it is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Array<'a> {
     /// The type of its values.
     pub element: ValueType,
-    /// How many there are.
+    /// The number of values.
     pub len: u64,
     bytes: &'a [u8],
 }
 
-/// A place in the bytes of a header; whatever is read lies within them.
+/// A position in the bytes of a header; every read is bounds-checked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
@@ -78,18 +78,18 @@ pub(super) struct Cursor<'a> {
 }
 
 impl ValueType {
-    /// By the order of their numbers in a file.
+    /// In the order of their numbers in a file.
     const ALL: [ValueType; 13] = {
         use ValueType::{Array, Bool, F32, F64, I8, I16, I32, I64, Text, U8, U16, U32, U64};
         [U8, I8, U16, I16, U32, I32, F32, Bool, Text, Array, U64, I64, F64]
     };
 
-    /// The name that is shown.
+    /// The displayed name.
     pub fn name(self) -> &'static str {
         ["u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "text", "array", "u64", "i64", "f64"][self as usize]
     }
 
-    /// Bytes of a value, where all values of the type have as many.
+    /// Bytes of a value, if all values of the type have the same size.
     fn width(self) -> Option<u64> {
         match self {
             ValueType::U8 | ValueType::I8 | ValueType::Bool => Some(1),
@@ -102,10 +102,10 @@ impl ValueType {
 }
 
 impl<'a> Array<'a> {
-    /// The values in their order.
+    /// The values in order.
     pub fn values(self) -> impl Iterator<Item = Value<'a>> {
         let mut cursor = Cursor { bytes: self.bytes, at: 0 };
-        // The header was walked through when it was opened: every value is there.
+        // The header was checked when it was opened: every value exists.
         (0..self.len).map_while(move |_| cursor.value(self.element, 0).ok())
     }
 }
@@ -116,7 +116,7 @@ impl fmt::Debug for Array<'_> {
     }
 }
 
-/// On one line; of an array the first values.
+/// On one line; the first values of an array.
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -142,7 +142,7 @@ impl<'a> Cursor<'a> {
         Cursor { bytes, at }
     }
 
-    /// Bytes that are left.
+    /// Remaining bytes.
     pub fn left(&self) -> u64 {
         (self.bytes.len() - self.at) as u64
     }
@@ -184,7 +184,7 @@ impl<'a> Cursor<'a> {
         known.ok_or_else(|| Error::data(format!("is of type {number}; there are types 0 to {}", ValueType::ALL.len() - 1)))
     }
 
-    /// A value of a type, within so many arrays.
+    /// A value of a type at a nesting depth of arrays.
     pub fn value(&mut self, kind: ValueType, depth: usize) -> Result<Value<'a>> {
         Ok(match kind {
             ValueType::U8 => Value::Unsigned(self.array().map(u8::from_le_bytes)?.into()),
@@ -210,12 +210,12 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Goes past a value, which is checked and not kept.
+    /// Checks and skips a value.
     pub fn skip(&mut self, kind: ValueType) -> Result<()> {
         if kind == ValueType::Text { self.text().map(drop) } else { self.value(kind, 0).map(drop) }
     }
 
-    /// An array, whose values are walked over: nothing is kept of them.
+    /// An array; its values are checked and skipped.
     fn values(&mut self, depth: usize) -> Result<Array<'a>> {
         if depth == MAX_DEPTH {
             return Err(Error::data(format!("arrays within more than {MAX_DEPTH} arrays")));
@@ -230,7 +230,7 @@ impl<'a> Cursor<'a> {
                     return Err(Error::data(format!("holds {byte}, neither 0 nor 1")));
                 }
             }
-            // Each value takes bytes, so the file's end ends this too.
+            // Each value takes bytes, so the end of the file ends this loop.
             None if element == ValueType::Text => (0..len).try_for_each(|_| self.text().map(drop))?,
             None => (0..len).try_for_each(|_| self.values(depth + 1).map(drop))?,
         }

@@ -1,4 +1,4 @@
-//! Turns with memory that several runs and the host share: writers have exclusive access, readers share it.
+//! Locks for memory that several runs and the host share: writers have exclusive access, readers share it.
 //!
 //! `tests/models.rs` checks this file under every order in which threads can be scheduled.
 
@@ -10,7 +10,7 @@ use super::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 #[derive(Debug)]
 pub(super) struct BufferLock(RwLock<()>);
 
-/// A turn with one buffer; it ends when this is dropped.
+/// A lock on one buffer, released when this is dropped.
 pub(super) enum BufferGuard<'a> {
     /// Shared with other readers.
     Reads { _guard: RwLockReadGuard<'a, ()> },
@@ -23,7 +23,7 @@ impl BufferLock {
         Self(RwLock::new(()))
     }
 
-    /// Waits for the turn.
+    /// Waits for the lock.
     pub(super) fn lock(&self, writes: bool) -> BufferGuard<'_> {
         if writes {
             BufferGuard::Writes { _guard: self.0.write().unwrap_or_else(PoisonError::into_inner) }
@@ -33,15 +33,15 @@ impl BufferLock {
     }
 }
 
-/// The turns of one run.
+/// The locks of one run.
 #[derive(Debug)]
 pub(super) struct BufferLocks {
-    /// Index of the buffer and whether the run writes it, in the global order in which every run takes its turns, so that no two wait for each other.
+    /// Index of the buffer and whether the run writes it, in the global order in which every run takes its locks, so that no two wait for each other.
     order: Vec<(usize, bool)>,
 }
 
 impl BufferLocks {
-    /// The turns with these buffers, given by address and whether the run writes them; one turn per address.
+    /// The locks of these buffers, given by address and whether the run writes them; one lock per address.
     pub(super) fn new(buffers: impl IntoIterator<Item = (usize, usize, bool)>) -> Self {
         let mut buffers: Vec<_> = buffers.into_iter().collect();
         buffers.sort_unstable_by_key(|&(_, address, writes)| (address, !writes));
@@ -49,13 +49,13 @@ impl BufferLocks {
         Self { order: buffers.into_iter().map(|(buffer, _, writes)| (buffer, writes)).collect() }
     }
 
-    /// Does `work` while the run has all its turns.
+    /// Does `work` while the run holds all its locks.
     pub(super) fn with_locks<'a, R>(&self, lock_of: &dyn Fn(usize) -> &'a BufferLock, work: impl FnOnce() -> R) -> R {
         with_locks(&self.order, lock_of, work)
     }
 }
 
-/// Turns end as the recursion unwinds, so that a waiting run allocates nothing.
+/// Locks are released as the recursion unwinds, so that a waiting run allocates nothing.
 fn with_locks<'a, R>(order: &[(usize, bool)], lock_of: &dyn Fn(usize) -> &'a BufferLock, work: impl FnOnce() -> R) -> R {
     match order {
         [] => work(),

@@ -20,15 +20,15 @@ const LINE: usize = 64;
 /// The size and alignment of a huge page on x86-64 and on AArch64 with 4 KiB pages.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Host memory that executables and the host access in turns.
+/// Host memory that executables and the host access in turn.
 pub(crate) struct CpuMemory {
     start: NonNull<u8>,
     layout: Layout,
     lock: BufferLock,
 }
 
-// SAFETY: the bytes are owned by this value and reached only through `read` and `write`, which hold `turn`, and through a
-// `CpuCompiled`, which holds `turn` of every shared allocation while it runs and is the only owner of the others.
+// SAFETY: the bytes are owned by this value and reached only through `read` and `write`, which hold `lock`, and through a
+// `CpuCompiled`, which holds `lock` of every shared allocation while it runs and is the only owner of the others.
 unsafe impl Send for CpuMemory {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for CpuMemory {}
@@ -60,14 +60,14 @@ impl CpuMemory {
 
     fn write(&self, offset: usize, data: &[u8]) {
         let _turn = self.lock.lock(true);
-        // SAFETY: the allocation is `layout.size()` bytes long and initialised; the turn excludes every run and copy.
+        // SAFETY: the allocation is `layout.size()` bytes long and initialised; the lock excludes every run and copy.
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.start(), self.layout.size()) };
         bytes[offset..][..data.len()].copy_from_slice(data);
     }
 
     fn read(&self, offset: usize, data: &mut [u8]) {
         let _turn = self.lock.lock(false);
-        // SAFETY: as above; the turn excludes all writers.
+        // SAFETY: as above; the lock excludes all writers.
         let bytes = unsafe { std::slice::from_raw_parts(self.start(), self.layout.size()) };
         data.copy_from_slice(&bytes[offset..][..data.len()]);
     }
@@ -196,7 +196,7 @@ impl Backend for CpuDevice {
     }
 }
 
-/// A turn with each buffer that others may access.
+/// Locks of the buffers that others may access.
 fn turns(list: &LaunchList, memory: &[Arc<Block>]) -> BufferLocks {
     let address = |buffer: usize| Arc::as_ptr(&memory[buffer]) as usize;
     let bound = list.launches.iter().flat_map(|launch| launch.kernel.bindings().iter().zip(&launch.regions));
@@ -237,7 +237,7 @@ impl CpuCompiled {
     /// Runs; calls `done` after each launch.
     ///
     /// Runs on this thread if it belongs to a pool, if the previous run had nothing to share, or if the pool shares another run. Otherwise runs in a
-    /// pool, with the turns taken first: within it, two runs that access one buffer would wait for each other. If the previous run shared launches,
+    /// pool, with the locks taken first: within it, two runs that access one buffer would wait for each other. If the previous run shared launches,
     /// the pool's other threads stay awake.
     fn run(&mut self, done: &mut (dyn FnMut() + Send)) -> Result<()> {
         let shared = self.shares == Some(true);
@@ -283,7 +283,7 @@ impl Run<'_> {
         let mut shares = false;
         for call in self.calls {
             // SAFETY: the plan checked that every range lies in its buffer and that no written range overlaps another of
-            // the launch; of shared buffers a turn is held, alone where a launch writes, the others belong to the executable alone,
+            // the launch; shared buffers are locked, exclusively where a launch writes, the others belong only to the executable,
             // which is borrowed exclusively; memory is initialised at allocation and 64-byte aligned.
             let arguments = unsafe { NativeCall::new(&call.params, call.kernel.data(), &self.regions[call.regions.clone()], self.sharing) };
             call.kernel.native_fn()(&arguments);

@@ -1,4 +1,4 @@
-//! What is known of a device: its properties, its limits, or why it is absent.
+//! The description of a device: its properties, its limits, or the reason why it is absent.
 
 use serde::Serialize;
 
@@ -72,7 +72,7 @@ pub struct DeviceLimits {
     pub workgroup_memory_bytes: u32,
     /// Maximum invocations in a workgroup.
     pub max_workgroup_size: u32,
-    /// The number of turns of all its loops together after which the device ends the loops of an invocation without an error; none if it is not known to.
+    /// Iterations of all loops of an invocation together after which the device ends them without an error; none without a known limit.
     #[serde(rename = "max_loop_turns")]
     pub max_loop_iterations: Option<u32>,
 }

@@ -65,7 +65,7 @@ impl ReferenceCache {
         Self { words, format, is_keys, rows, columns }
     }
 
-    /// Puts new rows after those kept, as far as there is room.
+    /// Appends new rows to those kept, up to the capacity.
     pub fn add(&mut self, kept: usize, new: &[f64]) {
         let columns = self.columns;
         let count = (new.len() / columns).min(self.rows.saturating_sub(kept));

@@ -43,9 +43,9 @@ impl<'a> NativeCall<'a> {
     /// Binds a launch.
     ///
     /// # Safety
-    /// Every region is valid for `bytes` bytes, aligned for its element type and initialised; for `'a` nothing else
-    /// writes it, and no writable region overlaps another of the same call. The CPU device upholds this: it holds a turn of each
-    /// buffer while a launch runs, and the plan refuses launches with an overlapping written region.
+    /// Every region is valid for `bytes` bytes, aligned for its element type and initialised; for `'a` no other code
+    /// writes it, and no writable region overlaps another of the same call. The CPU device upholds this: it locks each
+    /// buffer while a launch runs, and the plan rejects launches with an overlapping written region.
     pub(crate) unsafe fn new(params: &'a [u32], data: Option<&'a KernelData>, regions: &'a [NativeRegion], sharing: ThreadBudget) -> Self {
         Self { params, data, regions, sharing, written: Cell::new(0), read: Cell::new(0), benefits_from_threads: Cell::new(false), lifetime: PhantomData }
     }

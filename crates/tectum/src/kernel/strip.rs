@@ -1,5 +1,5 @@
-//! Products of rows with one panel of 16 columns or two side by side, by tiles in registers: what products with packed weights and
-//! attention are made of. What was tried, and what it reached, stands in [`super::gemm_panels`].
+//! Products of rows with one panel of 16 columns or two side by side, by tiles in registers: the basis of products with packed weights and
+//! of attention. The variants tried and their rates are in [`super::gemm_panels`].
 
 use pulp::{Simd, WithSimd};
 
@@ -11,7 +11,7 @@ use super::tiles::{MAX_TILE, tile_rows, tiles};
 const K_SLICE: usize = 384;
 /// Rows of k after which a tile prefetches what its epilogue accesses in one more row.
 pub(super) const PREFETCH_INTERVAL: usize = 24;
-/// The most panels side by side.
+/// Maximum panels side by side.
 pub(super) const MAX_PANELS_PER_PASS: usize = 2;
 
 /// 16 floats aligned to a cache line: a vector of them never crosses two lines, which would take two reads or writes.
@@ -23,8 +23,8 @@ impl CacheLine {
     pub const ZERO: CacheLine = CacheLine([0.0; PANEL]);
 }
 
-/// Panels that are best taken side by side: two where a vector is a panel's row, so that an element of the left operand that is loaded and
-/// repeated serves two multiply-adds; shorter vectors make two of a panel's row anyway.
+/// The best number of panels side by side: two where a vector is a panel's row, so that an element of the left operand that is loaded and
+/// broadcast serves two multiply-adds; shorter vectors split a panel's row anyway.
 pub(super) fn panels_per_pass() -> usize {
     struct Panels;
     impl WithSimd for Panels {
@@ -42,12 +42,12 @@ const fn panels_per_pass_of<S: Simd>() -> usize {
 
 /// The left operand of a strip: element (row, k).
 pub(super) trait Left: Copy {
-    /// Returns a tile's part k by k: from its first row and a first k on, so many rows of k. What is returned is in memory still,
-    /// from where one instruction takes an element and repeats it.
+    /// Calls `f` with a tile's part k by k: from its first row and a first k on, `depth` rows of k. The elements are still in memory,
+    /// from where one instruction loads and broadcasts each.
     fn each<const HEIGHT: usize>(&self, place: [usize; 2], depth: usize, f: impl FnMut(usize, [&f32; HEIGHT]));
 }
 
-/// Rows in tiles as [`pack_tiles`](super::tiles::pack_tiles) makes them: of each the elements of one k side by side.
+/// Rows in tiles as [`pack_tiles`](super::tiles::pack_tiles) makes them: in each the elements of one k are side by side.
 #[derive(Clone, Copy)]
 pub(super) struct Tiles<'a> {
     pub data: &'a [f32],
@@ -241,11 +241,11 @@ impl StripEpilogue for () {
     fn end<const PANELS: usize>(&mut self, _: usize, _: &mut [[[f32; PANEL]; PANELS]]) {}
 }
 
-/// The product with panels side by side, `[rows, k]·[k, 16·PANELS]`, written or added to what is there.
+/// The product with panels side by side, `[rows, k]·[k, 16·PANELS]`, written or added to the previous values.
 pub(super) struct Strip<'a, L: Left, R: Right, T: StripEpilogue, const PANELS: usize> {
     pub a: L,
     pub b: [R; PANELS],
-    /// What is read as panels of floats next, as long as these or shorter.
+    /// The panels of floats that are read next, as long as these or shorter.
     pub next_panels: [&'a [f32]; PANELS],
     /// Buffers for a slice of each panel that is not of floats.
     pub scratch: &'a mut [f32],

@@ -1,4 +1,4 @@
-//! Products of rows of codes with one panel of them or two side by side, by tiles in registers: [`super::strip`] for integers.
+//! Products of rows of codes with one panel of codes or two side by side, by tiles in registers: [`super::strip`] for integers.
 //!
 //! Sums of products of bytes are exact, so every form below gives the same bits. Processors multiply unsigned by signed bytes:
 //! 128 is added to the codes of the rows, and 128 times the sum of a column's codes, which its panel stores, is subtracted.

@@ -9,7 +9,7 @@ use super::transpose_16x16::transpose_16x16;
 /// Maximum rows of a tile.
 pub(super) const MAX_TILE: usize = 13;
 
-/// Rows of a tile: as many as there are registers for, next to the panels' row and one element.
+/// Rows of a tile: as many as fit the registers, in addition to the panels' row and one element.
 pub(super) const fn tile_rows<S: Simd>() -> usize {
     match (S::F32_LANES, S::REGISTER_COUNT) {
         (PANEL, _) => MAX_TILE,

@@ -87,7 +87,7 @@ impl Plan {
                 device.backend().write(blocks[buffer].allocation(), 0, data)?;
             }
         }
-        // A state can be shared by `state_buffer`, so its turn is always taken.
+        // A state can be shared by `state_buffer`, so it is always locked.
         let states = layout.buffer_slots.iter().enumerate().filter(|(_, slot)| slot.is_some_and(|slot| self.slots[slot].kind == SlotKind::State));
         layout.list.shared = states.map(|(buffer, _)| buffer).collect();
         let mut compiled = device.backend().compile(&layout.list, blocks.clone())?;
@@ -119,13 +119,13 @@ impl Plan {
                     continue;
                 }
                 return Err(Error::unsupported(format!(
-                    "{place}: its loops may turn any number of times, and {} ends loops after {most} of an invocation; KernelBuilder::loops states how often they turn",
+                    "{place}: the number of loop iterations is unbounded, and {} ends loops after {most} per invocation; KernelBuilder::loops states the maximum",
                     device.id
                 )));
             };
             if turns > u64::from(most) {
                 let id = &device.id;
-                return Err(Error::unsupported(format!("{place}: up to {turns} turns of loops; {id} ends loops after {most} of an invocation")));
+                return Err(Error::unsupported(format!("{place}: up to {turns} loop iterations; {id} ends loops after {most} per invocation")));
             }
         }
         Ok(())

@@ -79,8 +79,9 @@ impl PlanBuilder {
     ///
     /// # Shapes
     /// Of q, k and v as in [`PlanBuilder::attention`], all of `queries` rows an item; `caches` of keys and of values, which must be
-    /// writable, for each item the words of their formats ([`CacheFormat::words`]): of f32 [keys, kv_heads · width]; `spans` [batch, 2] u32; `y` [batch, queries, heads · width]. Rows of q
-    /// from an item's new tokens on are padding: they see what the last new token sees, and their keys and values are not kept.
+    /// writable, for each item the words of their formats ([`CacheFormat::words`]): for f32 [keys, kv_heads · width]; `spans` [batch, 2]
+    /// u32; `y` [batch, queries, heads · width]. Rows of q from an item's new tokens on are padding: they see what the last new token
+    /// sees, and their keys and values are not kept.
     /// Tokens beyond the cache's capacity are not kept either: their queries see all that is present. Counts of new tokens are clamped
     /// to `queries`, counts of kept ones to `keys`.
     /// # Numerics

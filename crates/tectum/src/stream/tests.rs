@@ -11,7 +11,7 @@ use crate::plan::{PlanBuilder, View};
 /// Timeout of a test for what happens immediately if all is correct.
 const MOST: Duration = Duration::from_secs(60);
 
-/// Work that does not end before it is released; then with the given result.
+/// Work that ends only when released, with the given result.
 struct Gate(Receiver<Result<RunStats>>);
 
 fn gate() -> (Sender<Result<RunStats>>, Gate) {
@@ -79,7 +79,7 @@ fn an_event_orders_the_work_of_two_streams() {
     }
 }
 
-/// Everything is passed over before the gate opens, so the order in which the thread takes it is known.
+/// Everything is submitted before the gate opens, so the order in which the thread takes it is known.
 #[test]
 fn a_run_is_begun_while_the_one_before_it_goes_on() {
     struct Noted(char, Sender<String>);
@@ -170,7 +170,7 @@ fn a_panic_is_that_of_the_one_who_waits_and_the_stream_goes_on() {
     assert!(catch_unwind(AssertUnwindSafe(|| panics.wait())).is_err());
 }
 
-/// What is submitted is done, even after its owner drops the submission or the stream.
+/// Submitted work is done, even after its owner drops the submission or the stream.
 #[test]
 fn a_stream_that_is_dropped_ends_what_it_has() {
     let (stream, (open, gate)) = (Stream::new().expect("a thread"), gate());

@@ -23,7 +23,7 @@ fn values_are_converted_by_the_stated_rules() {
         (json!({}), Detect, [0.0, 1.0], 1),
         (json!({"leak_coefficient": 0.5, "neuron_excitability": 0.5, "postsynaptic_current": 255}), Detect, [0.5, 0.5], 255),
         (json!({"leak_coefficient": 1, "neuron_excitability": 1}), Fraction, [1.0, 1.0], 1),
-        // Nothing exceeds 1, so nothing tells a percent: a fraction.
+        // No value exceeds 1, so nothing indicates a percentage: a fraction.
         (json!({"neuron_excitability": 1}), Detect, [0.0, 1.0], 1),
         (json!({"neuron_excitability": 1}), Legacy, [0.0, 0.01], 1),
         (json!({"neuron_excitability": 5}), Detect, [0.0, 0.05], 1),

@@ -95,7 +95,7 @@ impl Context {
         self.at(unsafe { call!(self.driver, cuStreamSynchronize(self.stream)) })
     }
 
-    /// An address of so much memory in stream order; retries after the driver's pool has released what it keeps.
+    /// Allocates this much memory in stream order; retries after the driver's pool has released what it keeps.
     pub fn address_of(&self, bytes: usize) -> Result<CUdeviceptr> {
         self.bind()?;
         match self.take(bytes) {

@@ -83,7 +83,7 @@ symbols! {
     }
 }
 
-/// Calls a driver function and turns its code into an error that names the call.
+/// Calls a driver function and converts its code to an error that names the call.
 macro_rules! call {
     ($driver:expr, $name:ident($($argument:expr),* $(,)?)) => {
         $driver.check(stringify!($name), ($driver.$name)($($argument),*))
@@ -140,7 +140,7 @@ fn dotted(version: c_int) -> String {
 }
 
 impl Driver {
-    /// Turns a code into an error that names the call.
+    /// Converts a code to an error that names the call.
     pub fn check(&self, call: &str, code: Code) -> Result<()> {
         if code == SUCCESS {
             return Ok(());

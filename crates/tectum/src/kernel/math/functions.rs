@@ -232,7 +232,7 @@ fn quotient((a, a_lo): (Real, Real), (b, b_lo): (Real, Real)) -> (Real, Real) {
 ///
 /// # Numerics
 ///
-/// Relative accuracy kept down to 0; odd, and never beyond ±1. `erf(±inf) = ±1`.
+/// Relative accuracy is preserved down to 0; odd, and never beyond ±1. `erf(±inf) = ±1`.
 ///
 /// # Source
 ///
@@ -253,7 +253,7 @@ pub fn erf(x: Real) -> Real {
 ///
 /// # Numerics
 ///
-/// Relative accuracy kept in the negative tail. `gelu_erf(-inf) = -0`, `gelu_erf(+inf) = inf`.
+/// Relative accuracy is preserved in the negative tail. `gelu_erf(-inf) = -0`, `gelu_erf(+inf) = inf`.
 ///
 /// # Source
 ///
@@ -372,7 +372,7 @@ pub fn silu(x: Real) -> Real {
 ///
 /// # Numerics
 ///
-/// Relative accuracy kept in the negative tail. `gelu(-inf) = -0`, `gelu(+inf) = inf`.
+/// Relative accuracy is preserved in the negative tail. `gelu(-inf) = -0`, `gelu(+inf) = inf`.
 ///
 /// # Source
 ///

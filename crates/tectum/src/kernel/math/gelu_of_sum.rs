@@ -1,4 +1,4 @@
-//! Gelu of a sum, for products that end with it.
+//! Gelu of a sum, for product epilogues.
 
 /// x·Φ(x) within 4 units in the last place of x, for an x that is a rounded sum: the tail of negative arguments
 /// is not accurate to its own last place, which would take ten times as long.
