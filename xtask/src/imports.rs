@@ -6,6 +6,7 @@ use std::path::Path;
 use syn::visit::{self, Visit};
 
 use crate::sources::{crates, files_with_ending};
+use crate::test_programs::cargo;
 
 /// The crates, lowest first; those of one row do not depend on each other.
 const ROWS: &[&[&str]] = &[
@@ -30,6 +31,30 @@ pub fn faults(root: &Path) -> Result<Vec<String>, String> {
         found.extend(dependencies(root, &name)?);
         let modules = Modules::read(root, &name)?;
         found.extend(modules.circles().into_iter().map(|circle| format!("crates/{name}/src: {circle}")));
+    }
+    Ok(found)
+}
+
+/// What a user of one part must not compile, by crate, without its default features.
+const LIGHT: &[(&str, &[&str])] = &[
+    ("tectum-spiking", &["wgpu", "cudarc", "naga-ptx", "tokenizers", "mcap", "tectum-bench", "tectum-graph"]),
+    ("tectum-field", &["wgpu", "cudarc", "naga-ptx", "tokenizers", "mcap", "tectum-bench", "tectum-graph"]),
+    ("tectum-transformer", &["wgpu", "cudarc", "naga-ptx", "mcap", "tectum-bench", "tectum-spiking"]),
+    ("tectum-control", &["wgpu", "cudarc", "naga-ptx", "tokenizers", "tectum-bench", "tectum-spiking", "tectum-field"]),
+];
+
+/// Crates that a user of one part compiles and that belong to another.
+pub fn heavy(root: &Path) -> Result<Vec<String>, String> {
+    let mut found = Vec::new();
+    for (name, heavy) in LIGHT {
+        let arguments = ["tree", "-p", name, "--no-default-features", "-e", "normal", "--prefix", "none", "--format", "{p}"];
+        let output = cargo(root, &arguments).output().map_err(|e| format!("cargo tree: {e}"))?;
+        let tree = String::from_utf8_lossy(&output.stdout);
+        if !output.status.success() {
+            return Err(format!("cargo tree -p {name}: {}", String::from_utf8_lossy(&output.stderr)));
+        }
+        let compiled: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+        found.extend(heavy.iter().filter(|heavy| compiled.contains(*heavy)).map(|heavy| format!("{name} without default features compiles {heavy}")));
     }
     Ok(found)
 }

@@ -16,6 +16,10 @@ pub fn run(root: &Path) -> Result<(), String> {
     structure(root)?;
     step("format", &mut cargo(root, &["fmt", "--all", "--check"]))?;
     step("lints", &mut cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    for package in ["tectum", "tectum-spiking", "tectum-transformer", "tectum-control"] {
+        let arguments = ["clippy", "-q", "-p", package, "--no-default-features", "--", "-D", "warnings"];
+        step(&format!("lints of {package} without its default features"), &mut cargo(root, &arguments))?;
+    }
     println!("== build");
     let programs = test_programs::build(root)?;
     let settings = Settings { environment: first_seed()?.into_iter().collect(), ..Settings::default() };
@@ -79,6 +83,7 @@ pub fn structure(root: &Path) -> Result<(), String> {
         faults.extend(paths::missing(root, document)?);
     }
     faults.extend(words::faults(root)?);
+    faults.extend(imports::heavy(root)?);
     faults.extend(peers::faults(root)?);
     faults.extend(performance::faults(root)?);
     faults.iter().for_each(|fault| eprintln!("{fault}"));

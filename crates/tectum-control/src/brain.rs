@@ -1,6 +1,8 @@
 //! Brains: controllers that compute an action from an observation, one tick at a time.
 
+#[cfg(feature = "field")]
 pub mod field;
+#[cfg(feature = "spiking")]
 pub mod genome;
 pub mod lqr;
 pub mod spec;

@@ -7,6 +7,7 @@
 //! The file contains nothing else: no date, no machine name. Identical runs give identical bytes.
 
 mod records;
+#[cfg(feature = "spiking")]
 mod spikes;
 mod trace;
 
@@ -21,6 +22,7 @@ use tectum::{Error, Result};
 use crate::body::BodySpec;
 use crate::closed_loop::TickRecord;
 pub use records::{RecoveredRecording, recover_recording};
+#[cfg(feature = "spiking")]
 pub use spikes::SpikeRecorder;
 pub use trace::{Trace, TraceTick};
 

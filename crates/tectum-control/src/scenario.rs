@@ -47,7 +47,9 @@ use tectum::{Error, Result};
 
 use crate::body::rig::disturbed::{Disturbances, MAX_DELAY_SAMPLES};
 use crate::body::{BODY_NAMES, Body, Start, body};
+#[cfg(feature = "field")]
 pub use crate::brain::field::spec::{CoefficientsSpec, FieldSpec};
+#[cfg(feature = "spiking")]
 pub use crate::brain::genome::spec::{Coding, GenomeSpec, MotorSpec, SensorSpec, WeightMode};
 pub use crate::brain::spec::{BRAIN_NAMES, BrainSpec, MppiModel, MppiSpec, OnlineSpec, StandInKind, TwinSpec};
 pub use crate::clock::ClockKind;

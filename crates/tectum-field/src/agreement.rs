@@ -128,7 +128,7 @@ pub fn differences(expected: &Outcome, after: &State, report: &Report, saturatio
         let is_apart = |(found, expected): &(&f32, &f64)| (f64::from(**found) - **expected).abs() > FIELD_TOLERANCE * f64::from(saturation);
         let apart = after.field.iter().zip(&expected.field).filter(is_apart).count();
         let share = apart as f64 / expected.field.len() as f64;
-        all.push(Difference { what: "rounded apart", at: 0, found: apart as f64, expected: 0.0, worst: share, tolerance: MAX_MISROUNDED_FRACTION });
+        all.push(Difference { what: "rounded differently", at: 0, found: apart as f64, expected: 0.0, worst: share, tolerance: MAX_MISROUNDED_FRACTION });
     }
     all
 }

@@ -32,7 +32,7 @@ impl Shape {
         let quarter = REGIONS_PER_AXIS * shape.block();
         match cells.into_iter().find(|size| !size.is_multiple_of(quarter)) {
             Some(size) => Err(Error::invalid(format!(
-                "field: an axis of {size} cells; the least axis makes sites of {}, so it must be a multiple of {quarter}",
+                "field: an axis of {size} cells; the shortest axis makes sites of {}, so it must be a multiple of {quarter}",
                 shape.block()
             ))),
             None => Ok(shape),

@@ -402,7 +402,7 @@ impl Simulation {
         let scale = f64::from(1u32 << self.network.fraction_bits);
         let mut all = Vec::new();
         for shard in &self.shards {
-            let view = shard.views.candidates.ok_or_else(|| Error::invalid("a simulation that was not asked for its candidates"))?;
+            let view = shard.views.candidates.ok_or_else(|| Error::invalid("a simulation without candidates"))?;
             let words = shard.single.read_state::<f32>(view)?;
             for (chunk, range) in words.chunks(shard.shape.chunk()).zip(&shard.shape.ranges) {
                 let (sums, bits) = chunk.split_at(shard.shape.len);

@@ -281,7 +281,7 @@ fn a_model_in_several_files_is_one_model() {
     assert_eq!((one, weights.entries().count()), ([1.0], 2));
     let message = |index: &str| open(index).expect_err("refused");
     assert_eq!(message(r#"{"weight_map": {"a": "two.safetensors"}}"#), "/model.safetensors.index.json: two.safetensors does not hold tensor a");
-    assert_eq!(message(r#"{"weight_map": {"a": "../one.safetensors"}}"#), "/model.safetensors.index.json: ../one.safetensors is no file beside it");
+    assert_eq!(message(r#"{"weight_map": {"a": "../one.safetensors"}}"#), "/model.safetensors.index.json: ../one.safetensors is not a file in the same folder");
     assert!(message(r#"{"weight_map": {"a": "three.safetensors"}}"#).contains("three.safetensors"));
 }
 

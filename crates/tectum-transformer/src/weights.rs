@@ -62,7 +62,7 @@ impl SafetensorsWeights {
         for name in names {
             // The index may only refer to files in the same folder.
             if Path::new(name).components().count() != 1 || name.starts_with('.') {
-                return Err(Error::data(format!("{}: {name} is no file beside it", index.display())));
+                return Err(Error::data(format!("{}: {name} is not a file in the same folder", index.display())));
             }
             weights.add(&folder.join(name))?;
         }
@@ -117,7 +117,7 @@ impl SafetensorsWeights {
                 start: data + start,
             };
             if data + end > map.len() || self.entries.insert(name.clone(), entry).is_some() {
-                return Err(Error::data(format!("{}: tensor {name} is cut short or there twice", path.display())));
+                return Err(Error::data(format!("{}: tensor {name} is cut short or occurs twice", path.display())));
             }
         }
         self.files.push((path.to_owned(), map));

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tectum::Result;
 
+#[cfg(feature = "field")]
 use super::field::spec::FieldSpec;
+#[cfg(feature = "spiking")]
 use super::genome::spec::GenomeSpec;
 use crate::body::BodySpec;
 use crate::document::{Located, Section, TomlSource};
@@ -39,8 +41,10 @@ pub enum BrainSpec {
     /// The safe action at every tick: the baseline.
     Zero,
     /// A field.
+    #[cfg(feature = "field")]
     Field(Box<FieldSpec>),
     /// A genome's spiking network.
+    #[cfg(feature = "spiking")]
     Genome(Box<GenomeSpec>),
 }
 
@@ -173,6 +177,7 @@ impl BrainSpec {
             "mpc" => Some(Self::Mpc),
             "adaptive" => Some(Self::Adaptive),
             "zero" => Some(Self::Zero),
+            #[cfg(feature = "field")]
             "field" => Some(Self::Field(Box::default())),
             _ => None,
         }
@@ -186,8 +191,21 @@ impl BrainSpec {
             Self::Mpc => "mpc",
             Self::Adaptive => "adaptive",
             Self::Zero => "zero",
+            #[cfg(feature = "field")]
             Self::Field(_) => "field",
+            #[cfg(feature = "spiking")]
             Self::Genome(_) => "genome",
+        }
+    }
+
+    /// Whether its work depends on its data, so that a device is found by trial.
+    pub(crate) fn is_tried(&self) -> bool {
+        match self {
+            #[cfg(feature = "field")]
+            Self::Field(_) => true,
+            #[cfg(feature = "spiking")]
+            Self::Genome(_) => true,
+            _ => false,
         }
     }
 
@@ -195,15 +213,25 @@ impl BrainSpec {
         // The key `genome` already identifies the brain.
         let name = if section.has("genome") { section.string("name")? } else { Some(section.required("name")?) };
         let Some(Located { value: name, place }) = name.filter(|name| name.value != "genome") else {
-            let spec = GenomeSpec::read(&mut section, body)?;
-            section.finish()?;
-            return Ok(Self::Genome(Box::new(spec)));
+            #[cfg(feature = "spiking")]
+            {
+                let spec = GenomeSpec::read(&mut section, body)?;
+                section.finish()?;
+                return Ok(Self::Genome(Box::new(spec)));
+            }
+            #[cfg(not(feature = "spiking"))]
+            return Err(tectum::Error::unsupported("this build leaves out genomes: the feature \"spiking\" of the crate tectum-control is off"));
         };
         let Some(mut spec) = Self::named(name) else {
+            if name == "field" {
+                let reason = "this build leaves it out: the feature \"field\" of the crate tectum-control is off";
+                return Err(tectum::Error::unsupported(format!("brain {name:?}: {reason}")));
+            }
             return Err(source.error(&place, format!("brain {name:?} is unknown; known: {}", BRAIN_NAMES.join(", "))));
         };
         match &mut spec {
             Self::Mppi(mppi) => mppi.read(&mut section, body)?,
+            #[cfg(feature = "field")]
             Self::Field(field) => {
                 field.read(&mut section, body)?;
                 field.check().map_err(|error| source.error(&place, error))?;

@@ -9,7 +9,9 @@ use tectum::{Device, Error, InputFile, Plan, Result};
 use super::{BrainSpec, ClockKind, MppiModel, MppiSpec, OnlineSpec, Scenario, StandInKind};
 use crate::body::rig::disturbed::DisturbedRig;
 use crate::body::{Body, BodySpec, Start, body};
+#[cfg(feature = "field")]
 use crate::brain::field::FieldBrain;
+#[cfg(feature = "spiking")]
 use crate::brain::genome::GenomeBrain;
 use crate::brain::lqr::Lqr;
 use crate::brain::lqr::adaptive::Adaptive;
@@ -53,7 +55,9 @@ pub fn build_brain(scenario: &Scenario, plant: &dyn Body, device: &Device, progr
         BrainSpec::Lqr => Ok(Box::new(Lqr::new(body(&scenario.body.name, scenario.body.start)?)?)),
         BrainSpec::Mpc => Ok(Box::new(Lqr::with_mpc(body(&scenario.body.name, scenario.body.start)?)?)),
         BrainSpec::Adaptive => Ok(Box::new(Adaptive::new(plant.spec())?)),
+        #[cfg(feature = "field")]
         BrainSpec::Field(spec) => Ok(Box::new(FieldBrain::new(spec, plant.spec(), device, scenario.run.seed)?)),
+        #[cfg(feature = "spiking")]
         BrainSpec::Genome(spec) => Ok(Box::new(GenomeBrain::new(spec, plant.spec(), device, scenario.run.seed)?)),
         BrainSpec::Mppi(spec) => {
             if spec.model == MppiModel::Plant {
@@ -94,7 +98,7 @@ const TRIAL_TICKS: usize = 32;
 pub fn open_device(scenario: &Scenario) -> Result<(Device, Option<Choice>)> {
     let (device, choice) = match (&scenario.brain, build_plans(scenario)?.first()) {
         (_, Some(tick)) => route::open(&tick.work())?,
-        (BrainSpec::Field(_) | BrainSpec::Genome(_), None) => route::open_by_trial(scenario.brain.name(), &mut |device| trial(scenario, device))?,
+        (brain, None) if brain.is_tried() => route::open_by_trial(scenario.brain.name(), &mut |device| trial(scenario, device))?,
         _ => return Ok((Device::open("cpu")?, None)),
     };
     Ok((device, Some(choice)))

@@ -194,7 +194,7 @@ fn position(record: &Record<'_>, warnings: &mut Warnings) -> Result<[i32; 3]> {
     let mut position = [0; 3];
     for (place, property) in position.iter_mut().zip([Property::PositionX, Property::PositionY, Property::PositionZ]) {
         if record.value(property).is_some_and(serde_json::Value::is_null) {
-            warnings.add(format!("area {}: {}: null stands for 0", record.id, record.key(property).unwrap_or_default()));
+            warnings.add(format!("area {}: {}: null is read as 0", record.id, record.key(property).unwrap_or_default()));
             continue;
         }
         *place = record.whole(property, i64::from(i32::MIN), i64::from(i32::MAX))?.unwrap_or(0) as i32;

@@ -127,8 +127,8 @@ const HINT: &str = "; if the file is of the legacy unit, say so (units legacy)";
 impl QuantityReport {
     fn new(policy: UnitPolicy, records: &[Record<'_>], properties: &[Property], is_legacy: fn(f64) -> bool, how: &str) -> Result<Self> {
         let (legacy, evidence) = match policy {
-            UnitPolicy::Fraction => (false, "as asked".to_owned()),
-            UnitPolicy::Legacy => (true, "as asked".to_owned()),
+            UnitPolicy::Fraction => (false, "as requested".to_owned()),
+            UnitPolicy::Legacy => (true, "as requested".to_owned()),
             UnitPolicy::Detect => match witness(records, properties, is_legacy)? {
                 Some((record, property, value)) => {
                     (true, format!("area {}: {}: {value} {how}", record.id, record.key(property).map(quoted).unwrap_or_default()))

@@ -429,7 +429,7 @@ impl SavedLearning {
         let beyond = |row: &[u32]| row[neurons / 32] >> (neurons % 32) != 0 || row[neurons / 32 + 1..].iter().any(|word| *word != 0);
         // A row has spare bits after its last neuron, unless that is the last bit of its words.
         if ledger.chunks(row).any(|words| neurons / 32 < row && beyond(words)) {
-            return Err(Error::data("the snapshot's array ledger has a neuron that is none"));
+            return Err(Error::data("the snapshot's array ledger has an unknown neuron"));
         }
         let mut saved = Self { ledger, histories: Vec::new(), weights: Vec::new(), seen: Vec::new(), kept: Vec::new() };
         if rules > 0 {

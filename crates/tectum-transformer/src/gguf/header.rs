@@ -153,7 +153,7 @@ impl Header {
         let mut order: Vec<&GgufTensor> = self.tensors.iter().filter(|tensor| tensor.bytes > 0).collect();
         order.sort_by_key(|tensor| tensor.start);
         match order.windows(2).find(|pair| pair[0].start + pair[0].bytes > pair[1].start) {
-            Some(pair) => Err(Error::data(format!("tensor {} lies over tensor {}", pair[1].name.escape_debug(), pair[0].name.escape_debug()))),
+            Some(pair) => Err(Error::data(format!("tensor {} overlaps tensor {}", pair[1].name.escape_debug(), pair[0].name.escape_debug()))),
             None => Ok(()),
         }
     }
@@ -220,7 +220,7 @@ fn read_tensor(cursor: &mut Cursor<'_>, name: &str) -> Result<GgufTensor> {
     // The file has the innermost dimension first.
     shape.reverse();
     let number = cursor.u32()?;
-    let kind = TensorType::of(number).ok_or_else(|| Error::data(format!("is of type {number}, which is none")))?;
+    let kind = TensorType::of(number).ok_or_else(|| Error::data(format!("is of unknown type {number}")))?;
     let start = cursor.u64()?;
     // Sizes of 0 count as 1, so that overflow does not depend on the order of factors.
     let elements = shape.iter().try_fold(1usize, |elements, size| elements.checked_mul((*size).max(1)));
@@ -240,7 +240,7 @@ fn read_tensor(cursor: &mut Cursor<'_>, name: &str) -> Result<GgufTensor> {
 fn check_unique<'a>(what: &str, mut names: impl Iterator<Item = &'a str>) -> Result<()> {
     let mut seen = BTreeSet::new();
     match names.find(|name| !seen.insert(*name)) {
-        Some(name) => Err(Error::data(format!("{what} {} is there twice", name.escape_debug()))),
+        Some(name) => Err(Error::data(format!("{what} {} occurs twice", name.escape_debug()))),
         None => Ok(()),
     }
 }

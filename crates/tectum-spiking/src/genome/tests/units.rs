@@ -77,5 +77,5 @@ fn the_report_names_the_evidence_and_every_converted_value() {
     let evidence = "area aaaaaa: \"postsynaptic_current\": 500 is no whole number to 255".to_owned();
     assert_eq!(told(&units.current), (true, evidence, vec!["aaaaaa postsynaptic_current 500>255".to_owned()]));
     let (_, units) = read(json!({"neuron_excitability": 100}), UnitPolicy::Legacy).expect("valid");
-    assert_eq!(told(&units.excitability), (true, "as asked".to_owned(), vec!["aaaaaa neuron_excitability 100>1".to_owned()]));
+    assert_eq!(told(&units.excitability), (true, "as requested".to_owned(), vec!["aaaaaa neuron_excitability 100>1".to_owned()]));
 }
