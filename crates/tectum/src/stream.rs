@@ -21,7 +21,7 @@ use crate::plan::Executable;
 /// Runs that are submitted to the device before the first of them is waited for.
 const MAX_IN_FLIGHT: usize = 2;
 
-/// What a stream can execute: an [`Executable`], or a [`ProgramRun`](tectum_programs::ProgramRun).
+/// What a stream can execute: an [`Executable`], or a `ProgramRun` of `tectum-programs`.
 pub trait Work: TwoPhaseRun + Send + 'static {}
 
 impl Work for Executable {}
