@@ -167,7 +167,7 @@ fn name(form: CodeForm) -> String {
 
 /// Kernels whose text depends on more than their name.
 fn is_generated(name: &str) -> bool {
-    name.starts_with("mppi_rollout") || name.starts_with("mppi_plant")
+    name.starts_with("mppi_rollout")
 }
 
 /// Runs the scenario of a folder again; its receipt, and how the traces compare.

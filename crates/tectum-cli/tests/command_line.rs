@@ -153,7 +153,7 @@ fn a_genome_is_explained_by_mapping_with_what_its_state_and_scale_hang_on() {
         "eye___  arm___  projector   plastic rows             9         0.1 kB  1 / its synapses  9       +5 −2 of 3 bursts  0.0",
         "eye___  arm___  lateral_+z  packed rows              8         0.0 kB  1 / its synapses  -4                         0.0   delay of 3",
         "eye___  arm___  memory      nothing: no memory area  0         0.0 kB  1 / its synapses  1",
-        "potentials: 16 binary places, the most there are",
+        "potentials: 16 binary places, the maximum",
         "  draw whether they fire (arm___)",
         "  have a refractory period (eye___)",
         "  leak: the bursts of silence are made up for at the next arrival (arm___)",

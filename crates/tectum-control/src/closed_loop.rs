@@ -372,7 +372,7 @@ impl ClosedLoop {
         if self.reading.iter().all(|number| number.is_finite()) {
             let finding = self.guard.filter_reading(tick, &mut self.reading);
             for name in finding.outliers {
-                self.session.record_fallback(&format!("reading of {name}"), "a leap; where it was going stands in for it");
+                self.session.record_fallback(&format!("reading of {name}"), "an outlier; the extrapolation of the last two readings replaces it");
             }
             stop = stop.or(finding.stop);
         }

@@ -466,7 +466,7 @@ fn judged(target: &Target, bytes: &[u8]) -> Verdict {
     })
 }
 
-/// The most address space that the process has had, where the system reports it.
+/// The maximum address space that the process has had, where the system reports it.
 fn peak_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmPeak:"))?;

@@ -46,8 +46,8 @@ impl std::fmt::Debug for ProgramCache {
 
 impl ProgramCache {
     /// A cache with these capacities for lowered programs and compiled launches.
-    pub fn new(most_lowered: usize, most_runs: usize) -> Self {
-        Self { lowered: Arc::new(LoweredCache::new(most_lowered)), runs: Mutex::new(LruCache::new(most_runs)) }
+    pub fn new(max_lowered: usize, max_runs: usize) -> Self {
+        Self { lowered: Arc::new(LoweredCache::new(max_lowered)), runs: Mutex::new(LruCache::new(max_runs)) }
     }
 
     /// The process's cache, whose lowered programs [`Checked::record`] uses.

@@ -290,7 +290,7 @@ fn mapping_rows(mappings: &[MappingExplanation<'_>]) -> Vec<Vec<String>> {
 fn scale_text(areas: &Areas<'_>, network: &NetworkExplanation) -> String {
     let places = network.fraction_bits;
     match network.scale {
-        ScaleLimit::MaxBits => format!("potentials: {places} binary places, the most there are"),
+        ScaleLimit::MaxBits => format!("potentials: {places} binary places, the maximum"),
         ScaleLimit::Sum { neuron, max_sum } => {
             let area = areas.of(&(neuron..neuron + 1)).first().map_or(String::new(), |area| areas.genome.areas()[*area].id.to_string());
             format!("potentials: {places} binary places; neuron {neuron} of {area} can receive {max_sum:.0} in one burst, which with one more could pass 2^30")

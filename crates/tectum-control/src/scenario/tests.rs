@@ -141,6 +141,8 @@ fn names_of_an_earlier_version_are_read_with_a_warning_that_names_the_place() {
     let rig = "[body]\nname = \"rig\"\n[body.disturbances]\nLATE = 1\nLEAPS = 0.02\n[brain]\nname = \"lqr\"\n[loop.guard.pend_position]\nJUMP = 60.0\n";
     let field = "[body]\nname = \"seeker\"\n[brain]\nname = \"field\"\nBESIDE = [\"cpu\"]\n";
     let genome = "[body]\nname = \"seeker\"\n[brain]\ngenome = \"g.json\"\nSILENCE = \"SKIPS\"\nmotors = [{ channel = 0, area = \"a\", x = 0, y = 0, coding = \"linear\" }]\n";
+    let counted = genome.replace("SKIPS", "COUNTS");
+    let counted = counted.as_str();
     let twin = "[body]\nname = \"rig\"\n[brain]\nname = \"mppi\"\n[brain.twin.online]\nKEPT = 2000\n";
     let renamed = [
         (rig, "LATE", "late", "delay_samples"),
@@ -149,6 +151,7 @@ fn names_of_an_earlier_version_are_read_with_a_warning_that_names_the_place() {
         (field, "BESIDE", "beside", "extra_devices"),
         (genome, "SILENCE", "silence", "idle_update"),
         (genome, "SKIPS", "skips", "freeze"),
+        (counted, "COUNTS", "counts", "catch_up"),
         (twin, "KEPT", "kept", "replay_capacity"),
     ];
     let written = |text: &str, is_old: &dyn Fn(&str) -> bool| {

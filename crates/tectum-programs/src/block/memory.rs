@@ -197,7 +197,8 @@ impl<'m> Memory<'m> {
             let part = words.get_mut((number as usize * width - start as usize) / 4..).unwrap_or_default();
             let values = bytemuck::cast_slice(values);
             let count = part.len().min(values.len());
-            stream(&mut part[..count], &values[..count]);
+            // SAFETY: the run of a block executes a fence after its last chunk where memory streams, before the task ends.
+            unsafe { stream(&mut part[..count], &values[..count]) };
             return Ok(());
         }
         match &mut self.words {

@@ -280,7 +280,8 @@ pub fn for_each_block<T: Element>(out: &mut [T], block: usize, threads: usize, w
         for (part, index) in blocks {
             let made = &mut made[..part.len()];
             work(index, made);
-            stream(part, made);
+            // SAFETY: the fence below follows before the task ends, and so before another thread reads the block.
+            unsafe { stream(part, made) };
         }
         stream_fence();
     });
@@ -296,8 +297,11 @@ pub fn as_atomics(words: &mut [u32]) -> &[AtomicU32] {
 /// Copies with stores that bypass the caches; [`stream_fence`] must follow before another thread may read them.
 ///
 /// With the widest stores of the machine: a cache line that one store writes need not be combined from parts.
+///
+/// # Safety
+/// The calling thread executes [`stream_fence`] before another thread can read `to`.
 #[cfg(target_arch = "x86_64")]
-pub fn stream<T: Element>(to: &mut [T], from: &[T]) {
+pub unsafe fn stream<T: Element>(to: &mut [T], from: &[T]) {
     use std::is_x86_feature_detected as has;
     let copy = match (has!("avx512f"), has!("avx")) {
         (true, _) => streaming::by_64,
@@ -363,7 +367,8 @@ mod streaming {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-pub fn stream<T: Element>(to: &mut [T], from: &[T]) {
+#[expect(clippy::missing_safety_doc, reason = "that of the other definition")]
+pub unsafe fn stream<T: Element>(to: &mut [T], from: &[T]) {
     to.copy_from_slice(from);
 }
 

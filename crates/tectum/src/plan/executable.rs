@@ -36,6 +36,8 @@ pub struct Executable {
     launched: Vec<String>,
     compiled: Box<dyn Compiled>,
     ran: bool,
+    /// A run was begun and not finished: the device may read the inputs and write the outputs.
+    in_flight: bool,
 }
 
 impl std::fmt::Debug for Executable {
@@ -105,6 +107,7 @@ impl Plan {
             code: each_once(code),
             compiled,
             ran: false,
+            in_flight: false,
         })
     }
 
@@ -313,7 +316,7 @@ impl Executable {
     /// # Panics
     /// If the view is of another plan, not of an input or of another type: a mistake in the calling code.
     pub fn input<T: Element>(&mut self, view: View) -> &mut [T] {
-        self.slot_of::<T>(view, &SlotKind::Input).unwrap_or_else(|error| panic!("{error}"));
+        self.idle().and_then(|()| self.slot_of::<T>(view, &SlotKind::Input).map(drop)).unwrap_or_else(|error| panic!("{error}"));
         match self.homes[view.slot as usize] {
             Home::Upload(start) => {
                 let bytes = &mut self.compiled.upload_mut()[start + view.offset * size_of::<T>()..][..view.len * size_of::<T>()];
@@ -328,20 +331,32 @@ impl Executable {
     /// # Errors
     /// `DeviceLost` with the plan's name when the device fails; its states are lost then.
     pub fn run(&mut self) -> Result<RunStats> {
+        self.idle()?;
         self.compiled.begin()?;
+        self.in_flight = true;
         self.finish()
     }
 
-    /// Begins a run that continues concurrently with the caller; it must be finished before anything else is done with the executable.
+    /// Refuses access to what a run in flight uses.
+    fn idle(&self) -> Result<()> {
+        if self.in_flight { Err(Error::invalid(format!("plan {}: a run is in flight; finish it first", self.name))) } else { Ok(()) }
+    }
+
+    /// Begins a run that continues concurrently with the caller; until it is finished, inputs, outputs and further runs are refused.
     #[doc(hidden)]
     pub fn begin(&mut self) -> Result<()> {
+        self.idle()?;
         self.compiled.begin()?;
+        self.in_flight = true;
         self.compiled.record_end()
     }
 
     /// Waits for the run that was begun.
     #[doc(hidden)]
     pub fn finish(&mut self) -> Result<RunStats> {
+        if !std::mem::take(&mut self.in_flight) {
+            return Err(Error::invalid(format!("plan {}: no run was begun", self.name)));
+        }
         let stats = self.compiled.finish()?;
         self.ran = true;
         Ok(stats)
@@ -353,6 +368,7 @@ impl Executable {
     /// # Errors
     /// As [`Executable::run`].
     pub fn trace(&mut self) -> Result<Vec<LaunchTime>> {
+        self.idle()?;
         let times = self.compiled.trace()?;
         Ok(self.launched.iter().zip(times).map(|(kernel, ns)| LaunchTime { kernel: kernel.clone(), ns }).collect())
     }
@@ -368,6 +384,7 @@ impl Executable {
     /// As [`Executable::output`]; `Invalid` instead of a panic.
     #[doc(hidden)]
     pub fn try_output<T: Element>(&self, view: View) -> Result<&[T]> {
+        self.idle()?;
         self.slot_of::<T>(view, &SlotKind::Output)?;
         if !self.ran {
             return Err(Error::invalid(format!("plan {} has not run yet", self.name)));

@@ -189,3 +189,28 @@ fn products_of_codes_are_refused_where_their_sums_may_not_be_exact() {
     let error = record((1 << 17) + 1).expect_err("too long").to_string();
     assert!(error.contains("k = 131073") && error.contains("up to k = 131072"), "{error}");
 }
+
+#[test]
+fn a_run_in_flight_keeps_inputs_outputs_and_further_runs_until_it_is_finished() {
+    for id in ["cpu", "null", "vulkan:0"] {
+        let Some(device) = Device::open_if_present(id).expect("absent or usable") else { continue };
+        let mut plan = PlanBuilder::new("flight");
+        let (x, y) = (plan.input("x", DType::F32, 3), plan.output("y", DType::F32, 3));
+        plan.unary("neg", x, y).expect("fits");
+        let mut run = plan.finish().and_then(|plan| plan.compile(&device)).expect("compiles");
+        let refused = |result: Result<()>| assert!(result.expect_err("in flight").to_string().contains("a run is in flight"), "{id}");
+        assert!(run.finish().expect_err("nothing began").to_string().contains("no run was begun"));
+        run.input::<f32>(x).copy_from_slice(&[1.0, 2.0, 3.0]);
+        run.begin().expect("idle");
+        refused(run.begin());
+        refused(run.run().map(drop));
+        refused(run.trace().map(drop));
+        refused(run.try_output::<f32>(y).map(drop));
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run.input::<f32>(x).fill(9.0))).is_err(), "{id}");
+        run.finish().expect("it ends");
+        if device.info().executes() {
+            assert_eq!(run.output::<f32>(y), [-1.0, -2.0, -3.0], "{id}");
+        }
+        run.run().expect("idle again");
+    }
+}
