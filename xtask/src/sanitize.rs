@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use crate::tally::Tally;
-use crate::test_programs::{self, Settings};
+use crate::test_programs::{self, Selection, Settings};
 
 /// The target triple that the sanitizers are built for: with one, build scripts and macros are not instrumented.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
@@ -14,7 +14,7 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 struct Sanitizer {
     name: &'static str,
     /// Packages and parts of the names of their tests; all if none is given.
-    programs: &'static [(&'static str, &'static [&'static str])],
+    programs: &'static Selection,
     /// Parts of the names of tests that are left out.
     skipped: &'static [&'static str],
     flags: &'static str,
@@ -105,16 +105,9 @@ pub fn run(root: &Path, only: Option<&str>) -> Result<(), String> {
         let (variable, options) = sanitizer.options;
         let options = format!("{options}:log_path={}", logs.join("report").display());
         let mut tally = Tally::default();
-        for (package, only) in sanitizer.programs {
-            let environment = HashMap::from([(variable, options.clone()), ("TECTUM_PROGRAMS", "20".to_owned()), ("TECTUM_GRAPHS", "200".to_owned())]);
-            let owned = |parts: &[&str]| parts.iter().map(|part| (*part).to_owned()).collect();
-            let settings = Settings { environment, only: owned(only), skipped: owned(sanitizer.skipped) };
-            for program in programs.iter().filter(|program| program.is_test && program.has_harness && program.package == *package) {
-                if !test_programs::run(program, &settings, &mut tally)? {
-                    tally.program_failed();
-                }
-            }
-        }
+        let environment = HashMap::from([(variable, options.clone()), ("TECTUM_PROGRAMS", "20".to_owned()), ("TECTUM_GRAPHS", "200".to_owned())]);
+        let skipped = sanitizer.skipped.iter().map(|part| (*part).to_owned()).collect();
+        test_programs::run_selected(&programs, sanitizer.programs, &Settings { environment, skipped, ..Settings::default() }, &mut tally)?;
         let is_clean = judge(&logs, sanitizer.known)?;
         if !tally.report() || !is_clean {
             failed.push(sanitizer.name);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::tally::Tally;
-use crate::test_programs::{self, Settings, cargo};
+use crate::test_programs::{self, Selection, Settings, cargo};
 use crate::{atomic_writes, gpu_kit, imports, paths, peers, performance, words};
 
 /// File in which a whole run stores the time of every test, for [`quick`](crate::quick).
@@ -51,18 +51,20 @@ pub fn soak(root: &Path) -> Result<(), String> {
         ("TECTUM_FUZZ_INPUTS", "2000000".to_owned()),
         ("TECTUM_API_CALLS", "10000000".to_owned()),
     ]);
-    let settings = Settings { environment, only: SOAKED.map(str::to_owned).to_vec(), ..Settings::default() };
     let mut tally = Tally::default();
-    for program in programs.iter().filter(|program| program.is_test && program.has_harness && program.package != "xtask") {
-        if !test_programs::run(program, &settings, &mut tally)? {
-            tally.program_failed();
-        }
-    }
+    test_programs::run_selected(&programs, SOAKED, &Settings { environment, ..Settings::default() }, &mut tally)?;
     if tally.report() { Ok(()) } else { Err("the soak failed".to_owned()) }
 }
 
 /// Parts of the names of the tests with random cases.
-const SOAKED: [&str; 6] = ["graph::tests", "program::tests::equivalence", "program::block", "generated_programs", "parser_fuzz", "api_fuzz"];
+const SOAKED: &Selection = &[
+    ("tectum-programs", &["tests::equivalence", "block::", "generated_programs"]),
+    ("tectum-graph", &["tests::"]),
+    ("tectum-bench", &["api_fuzz"]),
+    ("tectum-spiking", &["api_fuzz"]),
+    ("tectum-field", &["api_fuzz"]),
+    ("tectum-control", &["parser_fuzz"]),
+];
 
 /// A new seed for the tests of random programs, unless `TECTUM_SEED` gives it.
 pub fn first_seed() -> Result<Option<(&'static str, String)>, String> {

@@ -110,6 +110,33 @@ pub fn run(program: &Program, settings: &Settings, tally: &mut Tally) -> Result<
     run_counted(&mut command, tally).map_err(|e| format!("{name}: {e}"))
 }
 
+/// Packages and parts of the names of their tests; all tests where none is given.
+pub type Selection = [(&'static str, &'static [&'static str])];
+
+/// Runs the selected tests and counts.
+///
+/// # Errors
+/// If a program does not start, or a package or part of a name selects no test: it was moved or renamed.
+pub fn run_selected(programs: &[Program], selection: &Selection, settings: &Settings, tally: &mut Tally) -> Result<(), String> {
+    for (package, parts) in selection {
+        let only = parts.iter().map(|part| (*part).to_owned()).collect();
+        let settings = Settings { environment: settings.environment.clone(), only, skipped: settings.skipped.clone() };
+        for program in programs.iter().filter(|program| program.is_test && program.has_harness && program.package == *package) {
+            if !run(program, &settings, tally)? {
+                tally.program_failed();
+            }
+        }
+    }
+    let is_run = |package: &str, part: &str| tally.times().iter().any(|(_, test)| test.starts_with(&format!("{package} ")) && test.contains(part));
+    for (package, parts) in selection {
+        let parts: &[&str] = if parts.is_empty() { &[""] } else { parts };
+        if let Some(part) = parts.iter().find(|part| !is_run(package, part)) {
+            return Err(format!("no test of {package} has {part:?} in its name"));
+        }
+    }
+    Ok(())
+}
+
 /// Runs a command that prints test results, passes on what is not JSON, and counts.
 ///
 /// # Errors
