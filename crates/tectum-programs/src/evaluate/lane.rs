@@ -5,7 +5,7 @@ use super::pool::Pool;
 use super::scalar;
 use crate::{CLASSES, Fault, FaultKind, Instruction, LaunchConfig, PHASES, Program, Register, UNITY, boundary_offset, mirror, neighbors};
 
-/// Why a lane stops for now.
+/// Why a lane pauses.
 pub enum StopReason {
     Ended,
     Barrier(u8),
