@@ -1,9 +1,10 @@
 //! A kernel: device code written once in WGSL, with its bindings, its parameters and its native twin.
 //!
-//! A kernel's file is a *body*: a header comment and one entry point. The declarations of its bindings and of the
-//! uniform `params` are generated from the table given to [`Kernel::define`], so that WGSL, native twin and launch
-//! checks share one source. A device never sees a tensor operation; it sees a kernel and the regions bound to it.
+//! A kernel's file is a *body*: a header comment and one entry point. Its arguments are declared once, by
+//! [`kernel_arguments!`](crate::kernel_arguments): the declarations in WGSL, the arguments of the native twin and those of a launch come from it. A device
+//! never sees a tensor operation; it sees a kernel and the regions bound to it.
 
+pub mod arguments;
 pub mod attention;
 pub mod attention_decode;
 pub mod cache;
@@ -50,12 +51,18 @@ pub mod transpose;
 mod transpose_16x16;
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::marker::PhantomData;
 use std::sync::{Arc, LazyLock, OnceLock};
 
+pub use arguments::TypedKernel;
+use arguments::{Declaration, KernelArguments, NativeArguments};
+
 use crate::content_hash::{CodeText, ContentHash, ContentHasher};
-use crate::dtype::DType;
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
+use crate::view::View;
 pub use gemm::Activation;
 pub use native::NativeCall;
 pub use translate::{Translations, VULKAN_ONLY};
@@ -143,7 +150,7 @@ pub struct Binding {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Param {
     /// The name in WGSL.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// The type of the word.
     pub dtype: DType,
 }
@@ -152,14 +159,11 @@ pub struct Param {
 pub type KernelData = dyn Any + Send + Sync;
 
 /// The CPU form of a kernel.
-pub type NativeFn = fn(&NativeCall<'_>);
-
-/// Floating-point operations of a launch with these parameter words; a multiply-add counts two.
-pub type FlopsFn = fn(&[u32]) -> f64;
-
-/// Maximum iterations of all loops of one invocation together, in a launch with these parameter words and workgroups: an iteration
-/// that only detects the loop's end counts too.
-pub type LoopsFn = fn(&[u32], u32) -> u64;
+type NativeFn = Arc<dyn Fn(&NativeCall<'_>) + Send + Sync>;
+/// Operations of a launch with these parameter words.
+type FlopsFn = Arc<dyn Fn(&[u32]) -> f64 + Send + Sync>;
+/// Maximum loop iterations of an invocation, with these parameter words and workgroups.
+type LoopsFn = Arc<dyn Fn(&[u32], u32) -> u64 + Send + Sync>;
 
 /// Loop iterations of one invocation, for [`KernelBuilder::loops`]: `groups` workgroups or invocations stride over `items`, with `each` iterations
 /// of inner loops for each.
@@ -167,17 +171,15 @@ pub fn loops_over(items: u64, groups: u32, each: u64) -> u64 {
     items.div_ceil(u64::from(groups.max(1))).saturating_mul(each.saturating_add(1)).saturating_add(1)
 }
 
-/// [`LoopsFn`] of one workgroup per row with `passes` passes over its columns, for kernels whose first parameters are rows and columns.
-pub(crate) fn loops_over_rows(params: &[u32], groups: u32, passes: u64) -> u64 {
-    loops_over(u64::from(params[0]), groups, passes * (u64::from(params[1]).div_ceil(u64::from(WORKGROUP)) + 1) + 20)
+/// Loop iterations of one workgroup per row with `passes` passes over its columns.
+pub(crate) fn loops_over_rows([rows, cols]: [usize; 2], groups: u32, passes: u64) -> u64 {
+    loops_over(rows as u64, groups, passes * ((cols as u64).div_ceil(u64::from(WORKGROUP)) + 1) + 20)
 }
 
-/// [`LoopsFn`] of products in tiles: this many tiles, each over `inner` elements.
-pub(crate) fn loops_of_product(tiles: [u32; 3], groups: u32, inner: u32) -> u64 {
-    let [batch, m, n] = tiles.map(u64::from);
-    let tile = gemm::TILE as u64;
-    let tiles = batch.saturating_mul(m.div_ceil(tile)).saturating_mul(n.div_ceil(tile));
-    loops_over(tiles, groups, u64::from(inner).div_ceil(16) * 23 + 24)
+/// Loop iterations of products in tiles: `batch` products of m × n elements, each over `inner` elements.
+pub(crate) fn loops_of_product([batch, m, n]: [usize; 3], groups: u32, inner: usize) -> u64 {
+    let tiles = (batch as u64).saturating_mul(m.div_ceil(gemm::TILE) as u64).saturating_mul(n.div_ceil(gemm::TILE) as u64);
+    loops_over(tiles, groups, (inner as u64).div_ceil(16) * 23 + 24)
 }
 
 /// Device code with everything needed to launch it anywhere.
@@ -186,6 +188,8 @@ pub struct Kernel {
     revision: Option<&'static str>,
     native_hash: OnceLock<ContentHash>,
     bindings: Vec<Binding>,
+    /// A bit for each declared binding that the kernel has.
+    present: u32,
     params: Vec<Param>,
     wgsl: CodeText,
     native: NativeFn,
@@ -203,7 +207,7 @@ impl std::fmt::Debug for Kernel {
 }
 
 impl Kernel {
-    /// Starts the definition of a kernel; finish it with [`KernelBuilder::native`].
+    /// Starts the definition of a kernel whose arguments are known at run time only; [`kernel_arguments!`](crate::kernel_arguments) declares those of others.
     ///
     /// # Example
     /// ```
@@ -224,18 +228,7 @@ impl Kernel {
     /// # Ok::<(), tectum::Error>(())
     /// ```
     pub fn define(name: impl Into<String>) -> KernelBuilder {
-        KernelBuilder {
-            name: name.into(),
-            revision: None,
-            preludes: Vec::new(),
-            bindings: Vec::new(),
-            params: Vec::new(),
-            body: String::new(),
-            data: None,
-            flops: None,
-            loops: None,
-            is_trusted: false,
-        }
+        KernelBuilder::new(name, Declaration::default())
     }
 
     /// The stable name used in logs, receipts, benchmarks and tests.
@@ -284,9 +277,24 @@ impl Kernel {
         })
     }
 
-    /// The CPU form.
-    pub fn native_fn(&self) -> NativeFn {
-        self.native
+    /// Runs the CPU form.
+    pub(crate) fn run_native(&self, call: &NativeCall<'_>) {
+        (self.native)(call);
+    }
+
+    /// The views of the kernel's bindings among those of the declared ones.
+    pub(crate) fn bound_views(&self, declared: Vec<Option<View>>) -> Result<Vec<View>> {
+        let is_given = declared.iter().enumerate().fold(0, |bits, (index, view)| bits | (u32::from(view.is_some()) << index));
+        if is_given == self.present {
+            return Ok(declared.into_iter().flatten().collect());
+        }
+        let names: Vec<_> = self.bindings.iter().map(|binding| binding.name).collect();
+        Err(Error::invalid(format!("the views of optional bindings are not those of the kernel, which has {}", names.join(", "))))
+    }
+
+    /// Whether a declared binding is one of the kernel's.
+    fn has_binding(&self, declared: usize) -> bool {
+        self.present & (1 << declared) != 0
     }
 
     /// Data for the CPU form of a generated kernel.
@@ -296,12 +304,12 @@ impl Kernel {
 
     /// Operations of a launch with these parameter words, if the definition gives them.
     pub fn flops(&self, params: &[u32]) -> Option<f64> {
-        self.flops.map(|flops| flops(params))
+        self.flops.as_ref().map(|flops| flops(params))
     }
 
     /// Maximum loop iterations of one invocation, if the definition states it.
     pub fn loops(&self, params: &[u32], groups: u32) -> Option<u64> {
-        self.loops.map(|loops| loops(params, groups))
+        self.loops.as_ref().map(|loops| loops(params, groups))
     }
 
     /// Whether the device code has loops.
@@ -353,22 +361,162 @@ impl Kernel {
     }
 }
 
-/// A kernel under definition.
-#[derive(Debug)]
-pub struct KernelBuilder {
+/// A kernel under definition, with arguments `A`, whose bindings of `T` are of this element type.
+pub struct KernelBuilder<A = (), T = u32> {
     name: String,
     revision: Option<&'static str>,
     preludes: Vec<Prelude>,
-    bindings: Vec<Binding>,
-    params: Vec<Param>,
+    declaration: Declaration,
+    present: u32,
     body: String,
     data: Option<Arc<KernelData>>,
     flops: Option<FlopsFn>,
     loops: Option<LoopsFn>,
     is_trusted: bool,
+    arguments: PhantomData<fn(A, T)>,
 }
 
+impl<A, T> std::fmt::Debug for KernelBuilder<A, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KernelBuilder").field("name", &self.name).field("declaration", &self.declaration).finish_non_exhaustive()
+    }
+}
+
+/// Arguments that are known at run time only.
 impl KernelBuilder {
+    /// Adds a read-only binding.
+    #[must_use]
+    pub fn read(self, name: &'static str, dtype: DType) -> Self {
+        self.binding("read", name, dtype)
+    }
+
+    /// Adds a binding that is written only.
+    #[must_use]
+    pub fn write(self, name: &'static str, dtype: DType) -> Self {
+        self.binding("write", name, dtype)
+    }
+
+    /// Adds a binding that is read and written in place.
+    #[must_use]
+    pub fn read_write(self, name: &'static str, dtype: DType) -> Self {
+        self.binding("read_write", name, dtype)
+    }
+
+    /// Adds a binding of integers that invocations change in place by atomic operations.
+    #[must_use]
+    pub fn atomic(self, name: &'static str, dtype: DType) -> Self {
+        self.binding("atomic", name, dtype)
+    }
+
+    fn binding(mut self, kind: &str, name: &'static str, dtype: DType) -> Self {
+        self.declaration.binding(kind, name, dtype);
+        self
+    }
+
+    /// Adds a word to the uniform `params`.
+    #[must_use]
+    pub fn param(mut self, name: &'static str, dtype: DType) -> Self {
+        self.declaration.params.push(Param { name: name.into(), dtype });
+        self
+    }
+
+    /// Sets how many operations a launch with these parameter words takes, for routing; a multiply-add counts two. Without it a launch counts one for every
+    /// word that it binds.
+    #[must_use]
+    pub fn flops(mut self, flops: fn(&[u32]) -> f64) -> Self {
+        self.flops = Some(Arc::new(flops));
+        self
+    }
+
+    /// Sets the maximum iterations of all loops of one invocation together, for these parameter words and workgroups, for devices that end longer loops
+    /// ([`DeviceLimits::max_loop_iterations`](crate::device::DeviceLimits::max_loop_iterations)): a launch that may exceed the limit is rejected there, and
+    /// without it any launch of a kernel with loops. An iteration that only detects the loop's end counts too.
+    #[must_use]
+    pub fn loops(mut self, loops: fn(&[u32], u32) -> u64) -> Self {
+        self.loops = Some(Arc::new(loops));
+        self
+    }
+
+    /// Finishes the definition with the CPU form.
+    ///
+    /// # Errors
+    /// More than eight bindings or 64 parameters, none of either, or no written binding. The WGSL itself is checked by
+    /// [`Kernel::module`], which every GPU device calls before it compiles.
+    pub fn native(self, native: fn(&NativeCall<'_>)) -> Result<Arc<Kernel>> {
+        self.finish(Arc::new(native))
+    }
+}
+
+/// Arguments that [`kernel_arguments!`](crate::kernel_arguments) declares.
+impl<A: KernelArguments, T: Element> KernelBuilder<A, T> {
+    #[doc(hidden)]
+    pub fn with_arguments(name: impl Into<String>) -> Self {
+        let mut declaration = Declaration::default();
+        A::declare::<T>(&mut declaration);
+        Self::new(name, declaration)
+    }
+
+    /// Includes an optional binding.
+    ///
+    /// # Panics
+    /// If no optional binding has this name: a mistake in the definition.
+    #[must_use]
+    pub fn with(mut self, binding: &str) -> Self {
+        let optional = |(index, declared): (usize, &Binding)| (declared.name == binding && self.declaration.is_optional[index]).then_some(index);
+        let index = self.declaration.bindings.iter().enumerate().find_map(optional);
+        self.present |= 1 << index.unwrap_or_else(|| panic!("kernel {}: no optional binding {binding}", self.name));
+        self
+    }
+
+    /// Sets how many operations a launch with these parameters takes, for routing; a multiply-add counts two. Without it a launch counts one for every word
+    /// that it binds.
+    #[must_use]
+    pub fn flops(mut self, flops: fn(A::Parameters) -> f64) -> Self {
+        self.flops = Some(Arc::new(move |mut words| flops(A::parameters(&mut words))));
+        self
+    }
+
+    /// Sets the maximum iterations of all loops of one invocation together, for these parameters and workgroups, for devices that end longer loops
+    /// ([`DeviceLimits::max_loop_iterations`](crate::device::DeviceLimits::max_loop_iterations)): a launch that may exceed the limit is rejected there, and
+    /// without it any launch of a kernel with loops. An iteration that only detects the loop's end counts too.
+    #[must_use]
+    pub fn loops(mut self, loops: fn(A::Parameters, u32) -> u64) -> Self {
+        self.loops = Some(Arc::new(move |mut words, groups| loops(A::parameters(&mut words), groups)));
+        self
+    }
+
+    /// Finishes the definition with the CPU form, a function or a closure that captures nothing.
+    ///
+    /// # Errors
+    /// More than eight bindings or 64 parameters, or no written binding. The WGSL itself is checked by [`Kernel::module`], which every GPU device calls
+    /// before it compiles.
+    pub fn native<N>(self, native: N) -> Result<TypedKernel<A>>
+    where
+        N: for<'a> Fn(&NativeCall<'a>, A::Slices<'a, T>) + Send + Sync + 'static,
+    {
+        const { assert!(size_of::<N>() == 0, "a native twin captures nothing") };
+        let kernel = self.finish(Arc::new(move |call| native(call, A::slices::<T>(&mut NativeArguments::new(call)))))?;
+        Ok(TypedKernel { kernel, arguments: PhantomData })
+    }
+}
+
+impl<A, T> KernelBuilder<A, T> {
+    fn new(name: impl Into<String>, declaration: Declaration) -> Self {
+        Self {
+            name: name.into(),
+            revision: None,
+            preludes: Vec::new(),
+            declaration,
+            present: 0,
+            body: String::new(),
+            data: None,
+            flops: None,
+            loops: None,
+            is_trusted: false,
+            arguments: PhantomData,
+        }
+    }
+
     /// Puts a prelude before the body.
     #[must_use]
     pub fn prelude(mut self, prelude: Prelude) -> Self {
@@ -378,43 +526,6 @@ impl KernelBuilder {
         if !self.preludes.contains(&prelude) {
             self.preludes.push(prelude);
         }
-        self
-    }
-
-    /// Adds a read-only binding.
-    #[must_use]
-    pub fn read(self, name: &'static str, dtype: DType) -> Self {
-        self.binding(name, dtype, Access::Read)
-    }
-
-    /// Adds a binding that is written only.
-    #[must_use]
-    pub fn write(self, name: &'static str, dtype: DType) -> Self {
-        self.binding(name, dtype, Access::Write)
-    }
-
-    /// Adds a binding that is read and written in place.
-    #[must_use]
-    pub fn read_write(self, name: &'static str, dtype: DType) -> Self {
-        self.binding(name, dtype, Access::ReadWrite)
-    }
-
-    /// Adds a binding of integers that invocations change in place by atomic operations.
-    #[must_use]
-    pub fn atomic(mut self, name: &'static str, dtype: DType) -> Self {
-        self.bindings.push(Binding { name, dtype, access: Access::ReadWrite, atomic: true });
-        self
-    }
-
-    fn binding(mut self, name: &'static str, dtype: DType, access: Access) -> Self {
-        self.bindings.push(Binding { name, dtype, access, atomic: false });
-        self
-    }
-
-    /// Adds a word to the uniform `params`.
-    #[must_use]
-    pub fn param(mut self, name: &'static str, dtype: DType) -> Self {
-        self.params.push(Param { name, dtype });
         self
     }
 
@@ -440,75 +551,60 @@ impl KernelBuilder {
         self
     }
 
-    /// Sets how many operations a launch takes, for routing. Without it a launch counts one for every word that it binds.
-    #[must_use]
-    pub fn flops(mut self, flops: FlopsFn) -> Self {
-        self.flops = Some(flops);
-        self
-    }
-
-    /// Sets the maximum loop iterations of one invocation, for devices that end longer loops
-    /// ([`DeviceLimits::max_loop_iterations`](crate::device::DeviceLimits::max_loop_iterations)): a launch that may exceed the limit is rejected there, and
-    /// without it any launch of a kernel with loops.
-    #[must_use]
-    pub fn loops(mut self, loops: LoopsFn) -> Self {
-        self.loops = Some(loops);
-        self
-    }
-
     /// Compiles the device code without checks of its indices. With the checks no access leaves its binding: an index beyond the last element is
     /// clamped to it, or the access does nothing, depending on the device's API.
     ///
     /// # Safety
-    /// In every launch that is recorded, with these parameter words and views, each index of the body is within its array, and each loop terminates.
+    /// In every launch that is recorded, with these parameters and views, each index of the body is within its array, and each loop terminates. Code that has
+    /// the [`TypedKernel`] can record any launch: only code that upholds this may have it.
     #[must_use]
     pub unsafe fn trusted(mut self) -> Self {
         self.is_trusted = true;
         self
     }
 
-    /// Finishes the definition with the CPU form.
-    ///
-    /// # Errors
-    /// More than eight bindings or 64 parameters, none of either, or no written binding. The WGSL itself is checked by
-    /// [`Kernel::module`], which every GPU device calls before it compiles.
-    pub fn native(self, native: NativeFn) -> Result<Arc<Kernel>> {
-        let written = self.bindings.iter().filter(|b| b.access.writes()).count();
-        if self.bindings.len() > MAX_BINDINGS || written == 0 || self.params.is_empty() || self.params.len() > MAX_PARAMS {
+    fn finish(self, native: NativeFn) -> Result<Arc<Kernel>> {
+        let Self { name, revision, preludes, declaration, present, body, data, flops, loops, is_trusted, .. } = self;
+        let Declaration { bindings, is_optional, params } = declaration;
+        let required = is_optional.iter().enumerate().fold(0, |bits, (index, optional)| bits | (u32::from(!optional) << index));
+        let present = present | required;
+        let bindings: Vec<Binding> = bindings.into_iter().enumerate().filter_map(|(index, binding)| (present & (1 << index) != 0).then_some(binding)).collect();
+        let written = bindings.iter().filter(|b| b.access.writes()).count();
+        if bindings.len() > MAX_BINDINGS || written == 0 || params.is_empty() || params.len() > MAX_PARAMS {
             return Err(Error::invalid(format!(
-                "kernel {}: {} bindings ({written} written) and {} params; needs at most {MAX_BINDINGS} bindings, one of them written, and 1 to {MAX_PARAMS} params",
-                self.name,
-                self.bindings.len(),
-                self.params.len(),
+                "kernel {name}: {} bindings ({written} written) and {} params; needs at most {MAX_BINDINGS} bindings, one of them written, and 1 to {MAX_PARAMS} params",
+                bindings.len(),
+                params.len(),
             )));
         }
-        let wgsl = CodeText::new(self.assemble());
-        let workgroup = workgroup_size(&self.body).unwrap_or(WORKGROUP);
-        let Self { name, revision, bindings, params, data, flops, loops, is_trusted, .. } = self;
-        Ok(Arc::new(Kernel { name, revision, native_hash: OnceLock::new(), bindings, params, wgsl, native, data, flops, loops, is_trusted, workgroup }))
+        let workgroup = workgroup_size(&body).unwrap_or(WORKGROUP);
+        let wgsl = CodeText::new(assemble(&name, (&bindings, &params), &preludes, &body, is_trusted));
+        let native_hash = OnceLock::new();
+        Ok(Arc::new(Kernel { name, revision, native_hash, bindings, present, params, wgsl, native, data, flops, loops, is_trusted, workgroup }))
     }
+}
 
-    fn assemble(&self) -> String {
-        // Caches identify a kernel by its text, which therefore states how it is compiled.
-        let checks = if self.is_trusted { "" } else { ", indices checked" };
-        let mut text = format!("// kernel {}{checks}\nstruct Params {{\n", self.name);
-        for param in &self.params {
-            let _ = writeln!(text, "    {}: {},", param.name, param.dtype.wgsl());
-        }
-        text.push_str("}\n@group(0) @binding(0) var<uniform> params: Params;\n");
-        for (index, binding) in self.bindings.iter().enumerate() {
-            let access = if binding.access.writes() { "read_write" } else { "read" };
-            let element = binding.dtype.wgsl();
-            let element = if binding.atomic { format!("atomic<{element}>") } else { element.to_owned() };
-            let _ = writeln!(text, "@group(0) @binding({}) var<storage, {access}> {}: array<{element}>;", index + 1, binding.name);
-        }
-        let double = self.bindings.iter().any(|binding| binding.dtype == DType::F64);
-        for prelude in &self.preludes {
-            prelude.wgsl(double).into_iter().for_each(|part| text.push_str(part));
-        }
-        text.push_str(&self.body);
-        text
+/// The whole module.
+fn assemble(name: &str, (bindings, params): (&[Binding], &[Param]), preludes: &[Prelude], body: &str, is_trusted: bool) -> String {
+    // Caches identify a kernel by its text, which therefore states how it is compiled.
+    let checks = if is_trusted { "" } else { ", indices checked" };
+    let mut text = format!("// kernel {name}{checks}\nstruct Params {{\n");
+    for param in params {
+        let _ = writeln!(text, "    {}: {},", param.name, param.dtype.wgsl());
     }
+    text.push_str("}\n@group(0) @binding(0) var<uniform> params: Params;\n");
+    for (index, binding) in bindings.iter().enumerate() {
+        let access = if binding.access.writes() { "read_write" } else { "read" };
+        let element = binding.dtype.wgsl();
+        let element = if binding.atomic { format!("atomic<{element}>") } else { element.to_owned() };
+        let _ = writeln!(text, "@group(0) @binding({}) var<storage, {access}> {}: array<{element}>;", index + 1, binding.name);
+    }
+    let double = bindings.iter().any(|binding| binding.dtype == DType::F64);
+    for prelude in preludes {
+        prelude.wgsl(double).into_iter().for_each(|part| text.push_str(part));
+    }
+    text.push_str(body);
+    text
 }
 
 /// The product of the numbers after `@workgroup_size`; none if they are not literals.
@@ -552,9 +648,12 @@ fn program_hash() -> ContentHash {
 }
 
 /// Finishes the definition of one of this crate's kernels.
-fn built_in(builder: KernelBuilder, native: NativeFn) -> Arc<Kernel> {
-    // SAFETY: the kernels of this crate bound every index by `params`, which recording derives from the bound views, and their loops by these;
-    // `tectum verify` runs each with guards around its outputs.
+fn built_in<A: KernelArguments, T: Element, N>(builder: KernelBuilder<A, T>, native: N) -> TypedKernel<A>
+where
+    N: for<'a> Fn(&NativeCall<'a>, A::Slices<'a, T>) + Send + Sync + 'static,
+{
+    // SAFETY: the kernels of this crate bound every index by `params`, which recording derives from the bound views, and their loops by these; only this
+    // crate has them with the type of their arguments. `tectum verify` runs each with guards around its outputs.
     let builder = unsafe { builder.trusted() };
     builder.revision(REVISION).native(native).expect("invariant: the crate's own kernel tables are well formed")
 }

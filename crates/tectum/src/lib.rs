@@ -38,6 +38,7 @@ pub mod snapshot;
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "translations for CUDA are all that is stored"))]
 mod store;
 mod stream;
+mod view;
 
 pub use buffer::Buffer;
 pub use content_hash::{ContentHash, ContentHasher};
@@ -47,19 +48,20 @@ pub use error::{Error, ErrorKind, Result};
 pub use kernel::cache_format::{CacheFormat, CacheFormats};
 pub use kernel::pack::Half;
 pub use kernel::stencil::{Boundary, Points};
-pub use kernel::{Access, Activation, Kernel, KernelBuilder, NativeCall, Prelude};
+pub use kernel::{Access, Activation, Kernel, KernelBuilder, NativeCall, Prelude, TypedKernel};
 pub use latency::{LATENCY_BINS, Latency, LatencyHistogram};
 pub use launch::{BINDING_ALIGNMENT, CodeForm, CodeObject, LaunchTime, RunStats};
 pub use measure::Measurement;
-pub use plan::{ALIGNED_ELEMENTS, AttentionSizes, Executable, GemmEpilogue, LaunchWork, Matrices, Matrix, Plan, PlanBuilder, PlanWork, Strided, View};
+pub use plan::{ALIGNED_ELEMENTS, AttentionSizes, Executable, GemmEpilogue, LaunchWork, Matrices, Matrix, Plan, PlanBuilder, PlanWork, Strided};
 pub use receipt::{Fallback, InjectedFault, InputFile, MAX_LISTED_RECOVERIES, RECEIPT_SCHEMA, Receipt, Recovery, Session};
 pub use stream::{Event, Stream, Submission, Work};
+pub use view::View;
 
 /// What the sister crates of this workspace share with this one; no part of the interface.
 #[doc(hidden)]
 pub mod internal {
     pub use crate::lru_cache::LruCache;
     pub use crate::measure::Reference;
-    pub use crate::plan::{Identity, elements};
     pub use crate::stream::TwoPhaseRun;
+    pub use crate::view::{Identity, elements};
 }

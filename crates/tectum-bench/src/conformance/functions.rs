@@ -164,7 +164,7 @@ pub fn functions(device: &Device, sweep: Sweep, mut progress: impl FnMut(&str)) 
     let mut rows = Vec::new();
     for function in FUNCTIONS {
         progress(function.name);
-        let (op, _) = elementwise::find(function.name, DType::F32).ok_or_else(|| Error::invalid(format!("{}: no such operation", function.name)))?;
+        let op = elementwise::operation(function.name).ok_or_else(|| Error::invalid(format!("{}: no such operation", function.name)))?;
         rows.push(measure::<f32>(device, function, sweep, |x| (op.reference)(f64::from(x), 0.0), &mut session)?);
     }
     if device.info().dtypes.contains(&DType::F64) {

@@ -3,62 +3,74 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::arguments::Slices;
 use super::cache::span;
 use super::cache_codes::{CachedRows, MAX_WIDTH};
 use super::cache_format::CacheFormats;
-use super::cache_read::{self, Caches, PLACES};
+use super::cache_read::{self, Caches};
 use super::native::{NativeCall, for_each_chunk, prefetch_line_l2, simd, with_simd};
 use super::panel_format::PANEL;
 use super::softmax::exponentials_of_sixteen as exponentials;
 use super::strip::{CacheLine, ColumnMajor, MAX_PANELS_PER_PASS, Rows, StridedPanel, Strip, panels_per_pass};
 use super::transpose_16x16::{TransposeIn, TransposeOut};
-use super::{Kernel, Prelude, built_in};
-use crate::dtype::DType;
+use super::{Kernel, KernelBuilder, Prelude, TypedKernel, built_in};
+use crate::kernel_arguments;
+
+kernel_arguments! {
+    /// `y = softmax(scale·q·kᵀ)·v` for each head. `mask` [batch, keys] is added to the products of each key. With `spans` [batch, 2] the number of keys of
+    /// each item is given at run time, keys kept before and new ones; the queries are those of the new ones.
+    pub(crate) struct AttentionArguments {
+        read q: f32, read k: f32, read v: f32, write y: f32, optional mask: f32, optional spans: u32;
+        batch: usize, queries: usize, keys: usize, heads: usize, group: usize, width: usize,
+        q_row: usize, q_start: usize, k_row: usize, k_start: usize, v_row: usize, v_start: usize, causal: u32, scale: f32
+    }
+
+    /// The same over caches in other formats than f32. `k_new` and `v_new` are the run's own rows, next to codes; `k_row` to `v_start` are their places.
+    pub(crate) struct CachedAttentionArguments {
+        read q: f32, read k: u32, read v: u32, write y: f32, read spans: u32, optional k_new: f32, optional v_new: f32;
+        batch: usize, queries: usize, keys: usize, heads: usize, group: usize, width: usize,
+        q_row: usize, q_start: usize, k_row: usize, k_start: usize, v_row: usize, v_start: usize, causal: u32, scale: f32,
+        columns: usize, k_words: usize, v_words: usize, k_full: usize, v_full: usize
+    }
+}
 
 /// Queries that one workgroup computes.
 pub const QUERY_TILE: usize = 16;
 
-/// `y = softmax(scale·q·kᵀ)·v` for each head.
-pub static ATTENTION: LazyLock<Arc<Kernel>> = LazyLock::new(|| define("attention_f32", Extra::None));
-/// The same with a number added to the products of each key.
-pub static ATTENTION_MASK: LazyLock<Arc<Kernel>> = LazyLock::new(|| define("attention_mask_f32", Extra::Mask));
-/// The same with the number of keys of each item given by `spans` [batch, 2] at run time: keys kept before and new ones; the
-/// queries are those of the new ones.
-pub static ATTENTION_CACHED: LazyLock<Arc<Kernel>> = LazyLock::new(|| define("attention_cached_f32", Extra::Spans));
+pub(crate) static ATTENTION: LazyLock<TypedKernel<AttentionArguments>> = LazyLock::new(|| built_in(define("attention_f32", ""), plain));
+pub(crate) static ATTENTION_MASK: LazyLock<TypedKernel<AttentionArguments>> =
+    LazyLock::new(|| built_in(define("attention_mask_f32", " + mask[batch * params.keys + key]").with("mask"), plain));
+pub(crate) static ATTENTION_CACHED: LazyLock<TypedKernel<AttentionArguments>> = LazyLock::new(|| {
+    let builder = AttentionArguments::define("attention_cached_f32").with("spans");
+    built_in(with_body(builder, "", cache_read::counts("params.queries")), plain)
+});
 
-static CACHED: LazyLock<[Arc<Kernel>; 4]> = LazyLock::new(|| cache_read::for_each_format(define_cached));
+static CACHED: LazyLock<[TypedKernel<CachedAttentionArguments>; 4]> = LazyLock::new(|| {
+    [
+        built_in(define_cached(CacheFormats::F16), |call, arguments| cached_twin(call, arguments, CacheFormats::F16)),
+        built_in(define_cached(CacheFormats::Q8), |call, arguments| cached_twin(call, arguments, CacheFormats::Q8)),
+        built_in(define_cached(CacheFormats::K8V4), |call, arguments| cached_twin(call, arguments, CacheFormats::K8V4)),
+        built_in(define_cached(CacheFormats::Q4), |call, arguments| cached_twin(call, arguments, CacheFormats::Q4)),
+    ]
+});
 
-/// The kernel over caches of a pair of formats.
-pub fn cached(formats: CacheFormats) -> &'static Arc<Kernel> {
-    cache_read::index(formats).map_or(&ATTENTION_CACHED, |index| &CACHED[index])
+/// The kernel over caches of a pair of formats; none for f32.
+pub(crate) fn cached(formats: CacheFormats) -> Option<&'static TypedKernel<CachedAttentionArguments>> {
+    cache_read::index(formats).map(|index| &CACHED[index])
 }
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    [&ATTENTION, &ATTENTION_MASK, &ATTENTION_CACHED].map(|kernel| Arc::clone(kernel)).into_iter().chain(CACHED.iter().cloned()).collect()
+    [&ATTENTION, &ATTENTION_MASK, &ATTENTION_CACHED].into_iter().map(|kernel| &***kernel).chain(CACHED.iter().map(|kernel| &**kernel)).cloned().collect()
 }
 
-/// The fifth binding.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Extra {
-    None,
-    Mask,
-    Spans,
+fn define(name: &str, mask_term: &str) -> KernelBuilder<AttentionArguments> {
+    with_body(AttentionArguments::define(name), mask_term, ["params.keys", "params.queries"].map(str::to_owned))
 }
 
-fn define(name: &str, extra: Extra) -> Arc<Kernel> {
-    let builder = Kernel::define(name).prelude(Prelude::Math);
-    let builder = builder.read("q", DType::F32).read("k", DType::F32).read("v", DType::F32).write("y", DType::F32);
-    let builder = match extra {
-        Extra::None => builder,
-        Extra::Mask => builder.read("mask", DType::F32),
-        Extra::Spans => builder.read("spans", DType::U32),
-    };
-    let builder = NAMES.into_iter().fold(builder, |builder, name| builder.param(name, DType::U32)).param("scale", DType::F32);
-    let term = if extra == Extra::Mask { " + mask[batch * params.keys + key]" } else { "" };
-    let counts = if extra == Extra::Spans { cache_read::counts("params.queries") } else { ["params.keys", "params.queries"].map(str::to_owned) };
+fn with_body(builder: KernelBuilder<AttentionArguments>, mask_term: &str, counts: [String; 2]) -> KernelBuilder<AttentionArguments> {
     let body = body_with(
-        term,
+        mask_term,
         counts,
         [
             "(batch * params.keys + key) * params.k_row + params.k_start + kv_head * params.width",
@@ -67,25 +79,22 @@ fn define(name: &str, extra: Extra) -> Arc<Kernel> {
             "v[v_at + column]",
         ],
     );
-    let native: super::NativeFn = match extra {
-        Extra::None => |call| attention(call, plain(call), None, None),
-        Extra::Mask => |call| attention(call, plain(call), Some(call.read(4)), None),
-        Extra::Spans => |call| attention(call, plain(call), None, Some(call.read(4))),
-    };
-    built_in(builder.body(body).flops(flops).loops(loops), native)
+    builder
+        .prelude(Prelude::Math)
+        .body(body)
+        .flops(|AttentionArguments { batch, queries, keys, heads, width, .. }| flops([batch, queries, keys, heads, width]))
+        .loops(|AttentionArguments { batch, queries, keys, heads, width, .. }, groups| loops([batch, queries, keys, heads, width], groups))
 }
 
-const NAMES: [&str; 13] = ["batch", "queries", "keys", "heads", "group", "width", "q_row", "q_start", "k_row", "k_start", "v_row", "v_start", "causal"];
-
 /// Iterations over 16 keys for each tile of queries; a cache may be full.
-fn loops(params: &[u32], groups: u32) -> u64 {
-    let [batch, queries, keys, heads, width] = [0, 1, 2, 3, 5].map(|index| u64::from(params[index]));
+fn loops(sizes: [usize; 5], groups: u32) -> u64 {
+    let [batch, queries, keys, heads, width] = sizes.map(|size| size as u64);
     let tiles = batch.saturating_mul(heads).saturating_mul(queries.div_ceil(QUERY_TILE as u64));
     super::loops_over(tiles, groups, keys.div_ceil(16) * (width + 181) + width + 24)
 }
 
-fn flops(params: &[u32]) -> f64 {
-    4.0 * [0, 1, 2, 3, 5].into_iter().map(|index| f64::from(params[index])).product::<f64>()
+fn flops(sizes: [usize; 5]) -> f64 {
+    4.0 * sizes.map(|size| size as f64).iter().product::<f64>()
 }
 
 /// The body with a term of the mask, the counts of keys and queries, and how both caches are read.
@@ -96,30 +105,22 @@ fn body_with(mask_term: &str, counts: [String; 2], [key_at, key, value_at, value
     body.replace("= VALUE_AT;", &format!("= {value_at};")).replace("* VALUE_HERE;", &format!("* {value};"))
 }
 
-/// Index of the first parameter that describes the caches.
-const FIRST_CACHE_PARAM: usize = NAMES.len() + 1;
-
-/// For caches in another format than f32: the parameters, then those of the caches, whose first five are already included.
-fn define_cached(formats: CacheFormats) -> Arc<Kernel> {
-    let builder = cache_read::bind("attention_cached", formats);
-    let builder = NAMES.into_iter().fold(builder, |builder, name| builder.param(name, DType::U32)).param("scale", DType::F32);
-    let builder = PLACES[5..].iter().fold(builder, |builder, &name| builder.param(name, DType::U32));
+fn define_cached(formats: CacheFormats) -> KernelBuilder<CachedAttentionArguments> {
+    let builder = cache_read::with_preludes(CachedAttentionArguments::define(format!("attention_cached_{formats}")), formats);
     let reads = ["kv_head * params.width", "read_k(batch, key, k_at + i)", "kv_head * params.width", "read_v(batch, first_key + i, v_at + column)"];
-    let body = body_with("", cache_read::counts("params.queries"), reads) + &cache_read::functions(formats);
-    let native: super::NativeFn = match formats {
-        CacheFormats::Q8 => |call| attention_cached(call, CacheFormats::Q8),
-        CacheFormats::K8V4 => |call| attention_cached(call, CacheFormats::K8V4),
-        CacheFormats::Q4 => |call| attention_cached(call, CacheFormats::Q4),
-        _ => |call| attention_cached(call, CacheFormats::F16),
-    };
-    built_in(builder.body(body).flops(flops).loops(loops), native)
+    builder
+        .body(body_with("", cache_read::counts("params.queries"), reads) + &cache_read::functions(formats))
+        .flops(|CachedAttentionArguments { batch, queries, keys, heads, width, .. }| flops([batch, queries, keys, heads, width]))
+        .loops(|CachedAttentionArguments { batch, queries, keys, heads, width, .. }, groups| loops([batch, queries, keys, heads, width], groups))
 }
 
-fn attention_cached(call: &NativeCall<'_>, formats: CacheFormats) {
-    let places = [1, 8, 9, 10, 11].into_iter().chain(FIRST_CACHE_PARAM..FIRST_CACHE_PARAM + 5);
-    let caches = Caches::new(call, formats, call.size(2), places);
-    let spans = caches.spans();
-    attention(call, |item| [0, 1].map(|side| caches.side(side, item)), None, Some(spans));
+fn cached_twin(call: &NativeCall<'_>, arguments: CachedAttentionArguments<Slices<'_>>, formats: CacheFormats) {
+    let CachedAttentionArguments { q, k, v, y, spans, k_new, v_new, batch, queries, keys, heads, group, width, .. } = arguments;
+    let CachedAttentionArguments { q_row, q_start, k_row, k_start, v_row, v_start, causal, scale, columns, k_words, v_words, .. } = arguments;
+    let rows = [(k_new, k_row, k_start), (v_new, v_row, v_start)];
+    let caches = Caches { formats, words: [(k, k_words), (v, v_words)], rows, spans, queries, columns, keys };
+    let work = Attention { q: (q, q_row, q_start), mask: None, spans: Some(spans), queries, keys, heads, group, width, causal: causal == 1, scale };
+    attention(call, &work, batch, y, |item| [0, 1].map(|side| caches.side(side, item)));
 }
 
 /// Queries per task of the native twin: a whole number of panels.
@@ -192,12 +193,13 @@ impl KvSource for CachedRows<'_> {
     }
 }
 
-/// Keys and values of an item that are stored as f32.
-fn plain<'a>(call: &NativeCall<'a>) -> impl Fn(usize) -> [Plain<'a>; 2] + Sync {
-    let keys = call.size(2);
-    let operand = |binding: usize, first: usize| (call.read::<f32>(binding), call.size(first), call.size(first + 1));
-    let operands = [operand(1, 8), operand(2, 10)];
-    move |item| operands.map(|(data, columns, start)| Plain((&data[item * keys * columns..], columns, start)))
+/// Over keys and values that are stored as f32.
+fn plain(call: &NativeCall<'_>, arguments: AttentionArguments<Slices<'_>>) {
+    let AttentionArguments { q, k, v, y, mask, spans, batch, queries, keys, heads, group, width, .. } = arguments;
+    let AttentionArguments { q_row, q_start, k_row, k_start, v_row, v_start, causal, scale, .. } = arguments;
+    let work = Attention { q: (q, q_row, q_start), mask, spans, queries, keys, heads, group, width, causal: causal == 1, scale };
+    let operands = [(k, k_row, k_start), (v, v_row, v_start)];
+    attention(call, &work, batch, y, |item| operands.map(|(data, columns, start)| Plain((&data[item * keys * columns..], columns, start))));
 }
 
 /// An operand: its elements, columns of a row, and the column where its heads begin.
@@ -237,12 +239,8 @@ struct Attention<'a> {
     scale: f32,
 }
 
-fn attention<S: KvSource>(call: &NativeCall<'_>, sources: impl Fn(usize) -> [S; 2] + Sync, mask: Option<&[f32]>, spans: Option<&[u32]>) {
-    let y = call.write::<f32>(3);
-    let [batch, queries, keys, heads, group, width] = [0, 1, 2, 3, 4, 5].map(|index| call.size(index));
-    let (causal, scale) = (call.u32(12) == 1, call.f32(13));
-    let q = (call.read::<f32>(0), call.size(6), call.size(7));
-    let work = Attention { q, mask, spans, queries, keys, heads, group, width, causal, scale };
+fn attention<S: KvSource>(call: &NativeCall<'_>, work: &Attention<'_>, batch: usize, y: &mut [f32], sources: impl Fn(usize) -> [S; 2] + Sync) {
+    let &Attention { queries, keys, heads, group, width, .. } = work;
     let most_keys = (0..batch).map(|item| work.counts(item)[1]).max().unwrap_or(0);
     let threads = call.threads_for(batch * queries * most_keys * heads * width / 8);
     let row = heads * width;

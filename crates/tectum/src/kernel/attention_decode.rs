@@ -3,45 +3,65 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::attention::{KvSource, Plain};
+use super::arguments::Slices;
+use super::attention::{KvSource, Operand, Plain};
 use super::cache::span;
 use super::cache_codes::MAX_WIDTH;
 use super::cache_format::{BLOCK, CacheFormats};
-use super::cache_read::{self, Caches, PLACES};
+use super::cache_read::{self, Caches};
 use super::dots::dots;
 use super::native::{NativeCall, for_each_chunk, simd, with_simd};
 use super::panel_format::PANEL;
 use super::softmax::exponentials_of_sixteen as exponentials;
 use super::strip::{Rows, StridedPanel, Strip, panels_per_pass};
-use super::{Kernel, Prelude, built_in, reduce};
-use crate::dtype::DType;
+use super::{Kernel, KernelBuilder, Prelude, TypedKernel, built_in, reduce};
+use crate::kernel_arguments;
 
-/// `y = softmax(scale·q·kᵀ)·v` for each head of one query, over the number of keys that `spans` gives at run time.
-pub static ATTENTION_DECODE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    let builder = Kernel::define("attention_decode_f32").prelude(Prelude::Math).prelude(Prelude::Tree);
-    let builder = builder.read("q", DType::F32).read("k", DType::F32).read("v", DType::F32).write("y", DType::F32).read("spans", DType::U32);
-    let builder = NAMES.into_iter().fold(builder, |builder, name| builder.param(name, DType::U32)).param("scale", DType::F32);
+kernel_arguments! {
+    /// `y = softmax(scale·q·kᵀ)·v` for each head of one query, over the number of keys that `spans` gives at run time.
+    pub(crate) struct DecodeArguments {
+        read q: f32, read k: f32, read v: f32, write y: f32, read spans: u32;
+        batch: usize, keys: usize, heads: usize, group: usize, width: usize, q_row: usize, q_start: usize, lanes: usize, scale: f32
+    }
+
+    /// The same over caches in other formats than f32. `k_new` and `v_new` are the run's own rows, next to codes; `k_row` to `v_start` are their places.
+    pub(crate) struct CachedDecodeArguments {
+        read q: f32, read k: u32, read v: u32, write y: f32, read spans: u32, optional k_new: f32, optional v_new: f32;
+        batch: usize, keys: usize, heads: usize, group: usize, width: usize, q_row: usize, q_start: usize, lanes: usize, scale: f32,
+        queries: usize, k_row: usize, k_start: usize, v_row: usize, v_start: usize,
+        columns: usize, k_words: usize, v_words: usize, k_full: usize, v_full: usize
+    }
+}
+
+pub(crate) static ATTENTION_DECODE: LazyLock<TypedKernel<DecodeArguments>> = LazyLock::new(|| {
+    let builder = DecodeArguments::define("attention_decode_f32").prelude(Prelude::Math).prelude(Prelude::Tree);
     let first = "batch * params.keys * columns + head / params.group * params.width";
-    built_in(builder.body(body_with([first, "k[first + key * columns + i]", "v[first + (block + i) * columns + column]"])).loops(loops), native)
+    let builder = builder.body(body_with([first, "k[first + key * columns + i]", "v[first + (block + i) * columns + column]"]));
+    built_in(builder.loops(|DecodeArguments { batch, keys, heads, width, .. }, groups| loops([batch, keys, heads, width], groups)), native)
 });
 
-static CACHED: LazyLock<[Arc<Kernel>; 4]> = LazyLock::new(|| cache_read::for_each_format(define_cached));
+static CACHED: LazyLock<[TypedKernel<CachedDecodeArguments>; 4]> = LazyLock::new(|| {
+    [
+        built_in(define_cached(CacheFormats::F16), |call, arguments| cached_native(call, arguments, CacheFormats::F16)),
+        built_in(define_cached(CacheFormats::Q8), |call, arguments| cached_native(call, arguments, CacheFormats::Q8)),
+        built_in(define_cached(CacheFormats::K8V4), |call, arguments| cached_native(call, arguments, CacheFormats::K8V4)),
+        built_in(define_cached(CacheFormats::Q4), |call, arguments| cached_native(call, arguments, CacheFormats::Q4)),
+    ]
+});
 
-/// The kernel over caches of a pair of formats.
-pub fn cached(formats: CacheFormats) -> &'static Arc<Kernel> {
-    cache_read::index(formats).map_or(&ATTENTION_DECODE, |index| &CACHED[index])
+/// The kernel over caches of a pair of formats; none for f32.
+pub(crate) fn cached(formats: CacheFormats) -> Option<&'static TypedKernel<CachedDecodeArguments>> {
+    cache_read::index(formats).map(|index| &CACHED[index])
 }
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    std::iter::once(&*ATTENTION_DECODE).chain(&*CACHED).cloned().collect()
+    std::iter::once(&**ATTENTION_DECODE).chain(CACHED.iter().map(|kernel| &**kernel)).cloned().collect()
 }
 
-const NAMES: [&str; 8] = ["batch", "keys", "heads", "group", "width", "q_row", "q_start", "lanes"];
-
 /// Iterations over 256 keys for each head; a cache may be full.
-fn loops(params: &[u32], groups: u32) -> u64 {
-    let [batch, keys, heads, width] = [0, 1, 2, 4].map(|index| u64::from(params[index]));
+fn loops(sizes: [usize; 4], groups: u32) -> u64 {
+    let [batch, keys, heads, width] = sizes.map(|size| size as u64);
     super::loops_over(batch.saturating_mul(heads), groups, keys.div_ceil(256) * (width + 560) + 24)
 }
 
@@ -51,39 +71,47 @@ fn body_with([first, key, value]: [&str; 3]) -> String {
     body.replace("= FIRST_AT;", &format!("= {first};")).replace("* KEY_HERE;", &format!("* {key};")).replace("* VALUE_HERE;", &format!("* {value};"))
 }
 
-/// Over caches in another format than f32: the parameters, then those of the caches.
-fn define_cached(formats: CacheFormats) -> Arc<Kernel> {
-    let builder = cache_read::bind("attention_decode", formats).prelude(Prelude::Tree);
-    let builder = NAMES.into_iter().fold(builder, |builder, name| builder.param(name, DType::U32)).param("scale", DType::F32);
-    let builder = PLACES.into_iter().fold(builder, |builder, name| builder.param(name, DType::U32));
+fn define_cached(formats: CacheFormats) -> KernelBuilder<CachedDecodeArguments> {
+    let builder = cache_read::with_preludes(CachedDecodeArguments::define(format!("attention_decode_{formats}")), formats).prelude(Prelude::Tree);
     let reads = ["head / params.group * params.width", "read_k(batch, key, first + i)", "read_v(batch, block + i, first + column)"];
-    let native: super::NativeFn = match formats {
-        CacheFormats::Q8 => |call| cached_native(call, CacheFormats::Q8),
-        CacheFormats::K8V4 => |call| cached_native(call, CacheFormats::K8V4),
-        CacheFormats::Q4 => |call| cached_native(call, CacheFormats::Q4),
-        _ => |call| cached_native(call, CacheFormats::F16),
-    };
-    built_in(builder.body(body_with(reads) + &cache_read::functions(formats)).loops(loops), native)
+    builder
+        .body(body_with(reads) + &cache_read::functions(formats))
+        .loops(|CachedDecodeArguments { batch, keys, heads, width, .. }, groups| loops([batch, keys, heads, width], groups))
 }
 
 /// Maximum query heads that are computed together: each row of keys and values is read once for all of them.
 const HEADS: usize = 8;
 
-fn native(call: &NativeCall<'_>) {
-    let [most, heads, group, width] = [1, 2, 3, 4].map(|index| call.size(index));
-    let (sides, columns) = ([call.read(1), call.read(2)], heads / group * width);
-    decode(call, call.read(4), |item| sides.map(|data: &[f32]| Plain((&data[item * most * columns..], columns, 0))));
+fn native(call: &NativeCall<'_>, arguments: DecodeArguments<Slices<'_>>) {
+    let DecodeArguments { q, k, v, y, spans, batch, keys, heads, group, width, q_row, q_start, scale, .. } = arguments;
+    let columns = heads / group * width;
+    let work = Decode { q: (q, q_row, q_start), spans, batch, keys, heads, group, width, scale };
+    decode(call, &work, y, |item| [k, v].map(|data| Plain((&data[item * keys * columns..], columns, 0))));
 }
 
-fn cached_native(call: &NativeCall<'_>, formats: CacheFormats) {
-    let caches = Caches::new(call, formats, call.size(1), NAMES.len() + 1..NAMES.len() + 1 + PLACES.len());
-    decode(call, caches.spans(), |item| [0, 1].map(|side| caches.side(side, item)));
+fn cached_native(call: &NativeCall<'_>, arguments: CachedDecodeArguments<Slices<'_>>, formats: CacheFormats) {
+    let CachedDecodeArguments { q, k, v, y, spans, k_new, v_new, batch, keys, heads, group, width, q_row, q_start, scale, .. } = arguments;
+    let CachedDecodeArguments { queries, k_row, k_start, v_row, v_start, columns, k_words, v_words, .. } = arguments;
+    let rows = [(k_new, k_row, k_start), (v_new, v_row, v_start)];
+    let caches = Caches { formats, words: [(k, k_words), (v, v_words)], rows, spans, queries, columns, keys };
+    let work = Decode { q: (q, q_row, q_start), spans, batch, keys, heads, group, width, scale };
+    decode(call, &work, y, |item| [0, 1].map(|side| caches.side(side, item)));
 }
 
-fn decode<S: KvSource>(call: &NativeCall<'_>, spans: &[u32], sources: impl Fn(usize) -> [S; 2] + Sync) {
-    let (q, y) = (call.read::<f32>(0), call.write::<f32>(3));
-    let [batch, most, heads, group, width, q_row, q_start] = [0, 1, 2, 3, 4, 5, 6].map(|index| call.size(index));
-    let scale = call.f32(8);
+/// One query for each item over the keys that `spans` counts, at most `keys`.
+struct Decode<'a> {
+    q: Operand<'a>,
+    spans: &'a [u32],
+    batch: usize,
+    keys: usize,
+    heads: usize,
+    group: usize,
+    width: usize,
+    scale: f32,
+}
+
+fn decode<S: KvSource>(call: &NativeCall<'_>, work: &Decode<'_>, y: &mut [f32], sources: impl Fn(usize) -> [S; 2] + Sync) {
+    let &Decode { q: (q, q_row, q_start), spans, batch, keys: most, heads, group, width, scale } = work;
     let keys: usize = (0..batch).map(|item| span(spans, item, [1, most])[1]).sum();
     // A multiply-add is an eighth of a streamed element: each is loaded for one.
     let threads = call.threads_for(keys * heads * width / 8);

@@ -3,42 +3,64 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::arguments::Slices;
 use super::cache_codes::{block4, code4, code8, half, range, value};
 use super::cache_format::{BLOCK, CacheFormat, FIRST, WINDOW, quantized_tokens};
 use super::native::{NativeCall, simd};
-use super::{Kernel, Prelude, built_in};
-use crate::dtype::DType;
+use super::{Kernel, KernelBuilder, Prelude, TypedKernel, built_in};
+use crate::kernel_arguments;
 
-/// Rows of keys and values into their caches, after those that `spans` counts as present.
-pub static CACHE_STORE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    let builder = Kernel::define("cache_store_f32").read("k", DType::F32).read("v", DType::F32).read("spans", DType::U32);
-    let builder = builder.read_write("k_cache", DType::F32).read_write("v_cache", DType::F32);
-    let names = ["batch", "queries", "keys", "columns", "k_row", "k_start", "v_row", "v_start"];
-    let builder = names.into_iter().fold(builder, |builder, name| builder.param(name, DType::U32));
-    built_in(builder.body(include_str!("../../kernels/cache_store_f32.wgsl")), store)
+kernel_arguments! {
+    /// Rows of keys and values into their caches, after those that `spans` counts as present.
+    pub(crate) struct CacheStore {
+        read k: f32, read v: f32, read spans: u32, read_write k_cache: f32, read_write v_cache: f32;
+        batch: usize, queries: usize, keys: usize, columns: usize, k_row: usize, k_start: usize, v_row: usize, v_start: usize
+    }
+
+    /// The same, as halves.
+    pub(crate) struct CacheStoreHalves {
+        read k: f32, read v: f32, read spans: u32, read_write k_cache: u32, read_write v_cache: u32;
+        batch: usize, queries: usize, keys: usize, columns: usize, k_row: usize, k_start: usize, v_row: usize, v_start: usize,
+        k_words: usize, v_words: usize, k_full: usize, v_full: usize
+    }
+
+    /// Codes of whole windows of keys or of values.
+    pub(crate) struct CacheCode {
+        read x: f32, read spans: u32, read_write cache: u32;
+        batch: usize, queries: usize, keys: usize, columns: usize, x_row: usize, x_start: usize, words: usize, full: usize
+    }
+}
+
+pub(crate) static CACHE_STORE: LazyLock<TypedKernel<CacheStore>> =
+    LazyLock::new(|| built_in(CacheStore::define("cache_store_f32").body(include_str!("../../kernels/cache_store_f32.wgsl")), store));
+
+/// Each row in its place.
+pub(crate) static CACHE_STORE_HALVES: LazyLock<TypedKernel<CacheStoreHalves>> =
+    LazyLock::new(|| built_in(define_halves("cache_store_f16", IN_THEIR_ROWS), |_, arguments| store_halves(arguments, false)));
+/// Next to codes: the first tokens and those outside whole windows of tokens.
+pub(crate) static CACHE_KEEP: LazyLock<TypedKernel<CacheStoreHalves>> =
+    LazyLock::new(|| built_in(define_halves("cache_keep_f16", IN_THE_WINDOW), |_, arguments| store_halves(arguments, true)));
+
+/// Codes of 8 bits, by blocks of columns.
+static CACHE_CODE_Q8: LazyLock<TypedKernel<CacheCode>> =
+    LazyLock::new(|| built_in(define_codes("cache_code_q8", &code_rows(CacheFormat::Q8)), |_, arguments| code_rows_q8(arguments)));
+/// Codes of 4 bits, by blocks of columns.
+static CACHE_CODE_Q4: LazyLock<TypedKernel<CacheCode>> =
+    LazyLock::new(|| built_in(define_codes("cache_code_q4", &code_rows(CacheFormat::Q4)), |_, arguments| code_rows_q4(arguments)));
+/// Codes of 4 bits, by blocks of tokens.
+static CACHE_CODE_Q4_COLUMNS: LazyLock<TypedKernel<CacheCode>> = LazyLock::new(|| {
+    let body = include_str!("../../kernels/cache_code_columns.wgsl");
+    built_in(define_codes("cache_code_q4_columns", body), |_, arguments| code_columns(arguments))
 });
-
-/// The same, as halves.
-pub static CACHE_STORE_HALVES: LazyLock<Arc<Kernel>> = LazyLock::new(|| define_halves("cache_store_f16", IN_THEIR_ROWS, |call| store_halves(call, false)));
-/// As halves next to codes: the first tokens and those outside whole windows of tokens.
-pub static CACHE_KEEP: LazyLock<Arc<Kernel>> = LazyLock::new(|| define_halves("cache_keep_f16", IN_THE_WINDOW, |call| store_halves(call, true)));
-
-/// Codes of 8 bits of whole windows, by blocks of columns.
-pub static CACHE_CODE_Q8: LazyLock<Arc<Kernel>> = LazyLock::new(|| define_codes("cache_code_q8", &code_rows(CacheFormat::Q8), code_rows_q8));
-/// Codes of 4 bits of whole windows, by blocks of columns.
-pub static CACHE_CODE_Q4: LazyLock<Arc<Kernel>> = LazyLock::new(|| define_codes("cache_code_q4", &code_rows(CacheFormat::Q4), code_rows_q4));
-/// Codes of 4 bits of whole windows, by blocks of tokens.
-pub static CACHE_CODE_Q4_COLUMNS: LazyLock<Arc<Kernel>> =
-    LazyLock::new(|| define_codes("cache_code_q4_columns", include_str!("../../kernels/cache_code_columns.wgsl"), code_columns));
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    let all = [&CACHE_STORE, &CACHE_STORE_HALVES, &CACHE_KEEP, &CACHE_CODE_Q8, &CACHE_CODE_Q4, &CACHE_CODE_Q4_COLUMNS];
-    all.map(|kernel| Arc::clone(kernel)).to_vec()
+    let stores = [&**CACHE_STORE, &**CACHE_STORE_HALVES, &**CACHE_KEEP];
+    stores.into_iter().chain([&**CACHE_CODE_Q8, &**CACHE_CODE_Q4, &**CACHE_CODE_Q4_COLUMNS]).cloned().collect()
 }
 
 /// The kernel that makes codes of a format.
-pub fn quantize_kernel(format: CacheFormat, is_keys: bool) -> &'static Arc<Kernel> {
+pub(crate) fn quantize_kernel(format: CacheFormat, is_keys: bool) -> &'static TypedKernel<CacheCode> {
     match (format, is_keys) {
         (CacheFormat::Q4, true) => &CACHE_CODE_Q4_COLUMNS,
         (CacheFormat::Q4, false) => &CACHE_CODE_Q4,
@@ -58,20 +80,13 @@ const IN_THE_WINDOW: &str = "let there = kept + min(min(spans[2u * batch + 1u], 
                 v_cache[batch * params.v_words + params.v_full + place % 64u * words + word] = v_made;
             }";
 
-fn define_halves(name: &str, places: &str, native: super::NativeFn) -> Arc<Kernel> {
-    let builder = Kernel::define(name).prelude(Prelude::Pack).prelude(Prelude::Cache);
-    let builder = builder.read("k", DType::F32).read("v", DType::F32).read("spans", DType::U32);
-    let builder = builder.read_write("k_cache", DType::U32).read_write("v_cache", DType::U32);
-    let names = ["batch", "queries", "keys", "columns", "k_row", "k_start", "v_row", "v_start", "k_words", "v_words", "k_full", "v_full"];
-    let builder = names.into_iter().fold(builder, |builder, name| builder.param(name, DType::U32));
-    built_in(builder.body(include_str!("../../kernels/cache_store_f16.wgsl").replace("STORE", places)), native)
+fn define_halves(name: &str, places: &str) -> KernelBuilder<CacheStoreHalves> {
+    let body = include_str!("../../kernels/cache_store_f16.wgsl").replace("STORE", places);
+    CacheStoreHalves::define(name).prelude(Prelude::Pack).prelude(Prelude::Cache).body(body)
 }
 
-fn define_codes(name: &str, body: &str, native: super::NativeFn) -> Arc<Kernel> {
-    let builder = Kernel::define(name).prelude(Prelude::Pack).prelude(Prelude::Cache);
-    let builder = builder.read("x", DType::F32).read("spans", DType::U32).read_write("cache", DType::U32);
-    let names = ["batch", "queries", "keys", "columns", "x_row", "x_start", "words", "full"];
-    built_in(names.into_iter().fold(builder, |builder, name| builder.param(name, DType::U32)).body(body), native)
+fn define_codes(name: &str, body: &str) -> KernelBuilder<CacheCode> {
+    CacheCode::define(name).prelude(Prelude::Pack).prelude(Prelude::Cache).body(body)
 }
 
 /// The body that makes codes of rows of a format.
@@ -125,12 +140,9 @@ const CODE_4: &str = "var least = half_of(batch, kept, row, block, 0u);
                         cache[at + 4u * block + word] = codes;
                     }";
 
-fn store(call: &NativeCall<'_>) {
-    let spans = call.read::<u32>(2);
-    let [batch, queries, keys, columns] = [0, 1, 2, 3].map(|index| call.size(index));
-    for (from, to, first_param) in [(0, 3, 4), (1, 4, 6)] {
-        let (x, cache) = (call.read::<f32>(from), call.write::<f32>(to));
-        let [row, start] = [first_param, first_param + 1].map(|index| call.size(index));
+fn store(_: &NativeCall<'_>, arguments: CacheStore<Slices<'_>>) {
+    let CacheStore { k, v, spans, k_cache, v_cache, batch, queries, keys, columns, k_row, k_start, v_row, v_start } = arguments;
+    for (x, cache, row, start) in [(k, k_cache, k_row, k_start), (v, v_cache, v_row, v_start)] {
         for item in 0..batch {
             let [kept, there] = span(spans, item, [queries, keys]);
             for t in 0..there - kept {
@@ -149,12 +161,11 @@ pub(super) fn span(spans: &[u32], item: usize, [queries, keys]: [usize; 2]) -> [
 }
 
 /// Rows of halves: each in its place, or with `in_window` the first tokens and those outside whole windows.
-fn store_halves(call: &NativeCall<'_>, in_window: bool) {
-    let spans = call.read::<u32>(2);
-    let [batch, queries, keys, columns] = [0, 1, 2, 3].map(|index| call.size(index));
-    for (side, first_param) in [4, 6].into_iter().enumerate() {
-        let (x, cache) = (call.read::<f32>(side), call.write::<u32>(3 + side));
-        let [row, start, words, full] = [first_param, first_param + 1, 8 + side, 10 + side].map(|index| call.size(index));
+fn store_halves(arguments: CacheStoreHalves<Slices<'_>>, in_window: bool) {
+    let CacheStoreHalves { k, v, spans, k_cache, v_cache, batch, queries, keys, columns, k_row, k_start, v_row, v_start, .. } = arguments;
+    let CacheStoreHalves { k_words, v_words, k_full, v_full, .. } = arguments;
+    let sides = [(k, k_cache, [k_row, k_start, k_words, k_full]), (v, v_cache, [v_row, v_start, v_words, v_full])];
+    for (x, cache, [row, start, words, full]) in sides {
         let half_words = columns.div_ceil(2);
         for item in 0..batch {
             let cache = &mut cache[item * words..][..words];
@@ -192,9 +203,8 @@ fn put_halves(x: &[f32], words: &mut [u32]) {
 }
 
 /// Runs `work` over each block of 32 tokens that becomes codes: the item's words, its first token, the values of the tokens as halves.
-fn for_each_part(call: &NativeCall<'_>, mut work: impl FnMut(&mut [u32], usize, &[f32])) {
-    let (x, spans, cache) = (call.read::<f32>(0), call.read::<u32>(1), call.write::<u32>(2));
-    let [batch, queries, keys, columns, x_row, x_start, words, full] = [0, 1, 2, 3, 4, 5, 6, 7].map(|index| call.size(index));
+fn for_each_part(arguments: CacheCode<Slices<'_>>, mut work: impl FnMut(&mut [u32], usize, &[f32])) {
+    let CacheCode { x, spans, cache, batch, queries, keys, columns, x_row, x_start, words, full } = arguments;
     let half_words = columns.div_ceil(2);
     let mut values = Vec::new();
     for (item, cache) in cache.chunks_exact_mut(words).take(batch).enumerate() {
@@ -225,10 +235,10 @@ fn block_of(row: &[f32], block: usize) -> [f32; BLOCK] {
     std::array::from_fn(|place| if place < row.len() { row[place] } else { row[0] })
 }
 
-fn code_rows_q8(call: &NativeCall<'_>) {
-    let columns = call.size(3);
+fn code_rows_q8(arguments: CacheCode<Slices<'_>>) {
+    let columns = arguments.columns;
     let (row_words, blocks) = (CacheFormat::Q8.row_words(columns), columns.div_ceil(BLOCK));
-    for_each_part(call, |cache, first, values| {
+    for_each_part(arguments, |cache, first, values| {
         for (row, values) in (first..).zip(values.chunks_exact(columns)) {
             let (codes, scales) = cache[row * row_words..][..row_words].split_at_mut(blocks * 8);
             let (codes, scales): (&mut [[u8; BLOCK]], &mut [u16]) = (bytemuck::cast_slice_mut(codes), bytemuck::cast_slice_mut(scales));
@@ -244,10 +254,10 @@ fn code_rows_q8(call: &NativeCall<'_>) {
     });
 }
 
-fn code_rows_q4(call: &NativeCall<'_>) {
-    let columns = call.size(3);
+fn code_rows_q4(arguments: CacheCode<Slices<'_>>) {
+    let columns = arguments.columns;
     let (row_words, blocks) = (CacheFormat::Q4.row_words(columns), columns.div_ceil(BLOCK));
-    for_each_part(call, |cache, first, values| {
+    for_each_part(arguments, |cache, first, values| {
         for (row, values) in (first..).zip(values.chunks_exact(columns)) {
             let (codes, ranges) = cache[row * row_words..][..row_words].split_at_mut(blocks * 4);
             let codes: &mut [[u8; 16]] = bytemuck::cast_slice_mut(codes);
@@ -261,10 +271,10 @@ fn code_rows_q4(call: &NativeCall<'_>) {
     });
 }
 
-fn code_columns(call: &NativeCall<'_>) {
-    let columns = call.size(3);
+fn code_columns(arguments: CacheCode<Slices<'_>>) {
+    let columns = arguments.columns;
     let blocks = columns.div_ceil(BLOCK);
-    for_each_part(call, |cache, first, values| {
+    for_each_part(arguments, |cache, first, values| {
         let group = &mut cache[first * 5 * blocks..][..BLOCK * 5 * blocks];
         let (codes, ranges) = group.split_at_mut(BLOCK * blocks * 4);
         let from = if first == 0 { FIRST } else { 0 };

@@ -1,16 +1,10 @@
 //! Reads caches in formats other than f32: the WGSL text for attention kernels, and the same for their twins.
 
-use std::sync::Arc;
-
+use super::arguments::KernelArguments;
 use super::cache::span;
 use super::cache_codes::CachedRows;
 use super::cache_format::CacheFormats;
-use super::native::NativeCall;
-use super::{Kernel, KernelBuilder, Prelude};
-use crate::dtype::DType;
-
-/// The parameters after those of the kernel for f32: where the run's own rows are, and the layout of the caches.
-pub const PLACES: [&str; 10] = ["queries", "k_row", "k_start", "v_row", "v_start", "columns", "k_words", "v_words", "k_full", "v_full"];
+use super::{KernelBuilder, Prelude};
 
 /// Expressions for the number of an item's present keys (those kept and the new ones inside the cache), and for the number of new ones.
 pub(super) fn counts(queries: &str) -> [String; 2] {
@@ -19,21 +13,15 @@ pub(super) fn counts(queries: &str) -> [String; 2] {
     [format!("{kept} + {new}"), new]
 }
 
-/// A kernel for each pair of formats but f32.
-pub(super) fn for_each_format(define: impl Fn(CacheFormats) -> Arc<Kernel>) -> [Arc<Kernel>; 4] {
-    [CacheFormats::F16, CacheFormats::Q8, CacheFormats::K8V4, CacheFormats::Q4].map(define)
-}
-
 /// The index of a pair among the kernels; none for f32.
 pub(super) fn index(formats: CacheFormats) -> Option<usize> {
     CacheFormats::ALL.iter().position(|pair| *pair == formats)?.checked_sub(1)
 }
 
-/// Starts a kernel that reads queries, caches and spans: bindings q, k, v, y, spans, and k_new and v_new for coded caches.
-pub(super) fn bind(name: &str, formats: CacheFormats) -> KernelBuilder {
-    let builder = Kernel::define(format!("{name}_{formats}")).prelude(Prelude::Math).prelude(Prelude::Pack).prelude(Prelude::Cache);
-    let builder = builder.read("q", DType::F32).read("k", DType::U32).read("v", DType::U32).write("y", DType::F32).read("spans", DType::U32);
-    if formats == CacheFormats::F16 { builder } else { builder.read("k_new", DType::F32).read("v_new", DType::F32) }
+/// Adds the preludes of a kernel that reads caches, and next to codes the run's own rows.
+pub(super) fn with_preludes<A: KernelArguments>(builder: KernelBuilder<A>, formats: CacheFormats) -> KernelBuilder<A> {
+    let builder = builder.prelude(Prelude::Math).prelude(Prelude::Pack).prelude(Prelude::Cache);
+    if formats == CacheFormats::F16 { builder } else { builder.with("k_new").with("v_new") }
 }
 
 /// The functions `read_k` and `read_v` of a pair of formats.
@@ -65,42 +53,31 @@ pub(super) fn functions(formats: CacheFormats) -> String {
 
 /// Keys and values of the items as a twin reads them.
 pub(super) struct Caches<'a> {
-    formats: CacheFormats,
-    words: [&'a [u32]; 2],
-    new: [&'a [f32]; 2],
-    spans: &'a [u32],
-    places: [usize; 10],
-    keys: usize,
+    pub formats: CacheFormats,
+    /// Words of keys and of values, and how many an item has.
+    pub words: [(&'a [u32], usize); 2],
+    /// The run's own rows where the caches hold codes, numbers of a row, and the column where they begin.
+    pub rows: [(Option<&'a [f32]>, usize, usize); 2],
+    pub spans: &'a [u32],
+    pub queries: usize,
+    pub columns: usize,
+    pub keys: usize,
 }
 
 impl<'a> Caches<'a> {
-    /// `params` are the parameters that [`PLACES`] are.
-    pub fn new(call: &NativeCall<'a>, formats: CacheFormats, keys: usize, params: impl Iterator<Item = usize>) -> Self {
-        let new = if formats == CacheFormats::F16 { [&[][..]; 2] } else { [call.read::<f32>(5), call.read::<f32>(6)] };
-        let mut places = [0; PLACES.len()];
-        places.iter_mut().zip(params).for_each(|(place, index)| *place = call.size(index));
-        Self { formats, words: [call.read(1), call.read(2)], new, spans: call.read(4), places, keys }
-    }
-
-    pub fn spans(&self) -> &'a [u32] {
-        self.spans
-    }
-
     /// Keys (0) or values (1) of an item.
     pub fn side(&self, side: usize, item: usize) -> CachedRows<'a> {
-        let queries = self.places[0];
-        let [row, start] = [1, 2].map(|index| self.places[index + 2 * side]);
-        let words = self.places[6 + side];
-        // Only halves hold the run's own rows already.
-        let new = if self.new[side].is_empty() { self.new[side] } else { &self.new[side][item * queries * row + start..] };
+        let (new, row, start) = self.rows[side];
+        let (words, count) = self.words[side];
         CachedRows {
             format: self.formats.each()[side],
             is_keys: side == 0,
-            words: &self.words[side][item * words..][..words],
+            words: &words[item * count..][..count],
             rows: self.keys,
-            columns: self.places[5],
-            kept: span(self.spans, item, [queries, self.keys])[0],
-            new: (new, row),
+            columns: self.columns,
+            kept: span(self.spans, item, [self.queries, self.keys])[0],
+            // Halves hold the run's own rows already.
+            new: (new.map_or(&[], |new| &new[item * self.queries * row + start..]), row),
         }
     }
 }

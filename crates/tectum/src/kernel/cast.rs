@@ -5,13 +5,27 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::arguments::Slices;
 use super::native::{BLOCK, NativeCall, for_each_block, simd};
 use super::pack::{self, Half};
-use super::{Kernel, Prelude, built_in};
+use super::{Kernel, Prelude, TypedKernel, built_in};
 use crate::dtype::{DType, Element};
+use crate::kernel_arguments;
 
-fn numbers<X: Element, Y: Element>(name: &str, wgsl: &str, native: super::NativeFn) -> Arc<Kernel> {
-    let body = format!(
+kernel_arguments! {
+    /// `y[i] = x[i]`, from f32.
+    pub(crate) struct CastFromFloat { read x: f32, write y: T; n: usize }
+
+    /// `y[i] = x[i]`, to f32.
+    pub(crate) struct CastToFloat { read x: T, write y: f32; n: usize }
+
+    /// f32 from or to half-width floats, both as bits; `n` counts the floats.
+    pub(crate) struct CastHalf { read x: u32, write y: u32; n: usize }
+}
+
+/// The body of a cast with an expression of `a`.
+fn body(wgsl: &str) -> String {
+    format!(
         "
 @compute @workgroup_size(256)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {{
@@ -22,13 +36,10 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     }}
 }}
 "
-    );
-    let builder = Kernel::define(name).prelude(Prelude::Math).read("x", X::DTYPE).write("y", Y::DTYPE);
-    built_in(builder.param("n", DType::U32).body(body), native)
+    )
 }
 
-fn each<X: Element, Y: Element>(call: &NativeCall<'_>, f: impl Fn(X) -> Y + Copy + Sync) {
-    let (x, y, n) = (call.read::<X>(0), call.write::<Y>(1), call.size(0));
+fn each<X: Element, Y: Element>(call: &NativeCall<'_>, (x, y, n): (&[X], &mut [Y], usize), f: impl Fn(X) -> Y + Copy + Sync) {
     for_each_block(&mut y[..n], BLOCK, call.threads_for(n), |index, y| {
         let x = &x[index * BLOCK..][..y.len()];
         simd(
@@ -38,37 +49,51 @@ fn each<X: Element, Y: Element>(call: &NativeCall<'_>, f: impl Fn(X) -> Y + Copy
     });
 }
 
-static NUMBERS: LazyLock<[Arc<Kernel>; 4]> = LazyLock::new(|| {
+static FROM_FLOAT: LazyLock<[TypedKernel<CastFromFloat>; 2]> = LazyLock::new(|| {
+    let to_i32 = "select(i32(clamp(a, -2147483648.0, 2147483520.0)), 0, tectum_is_nan(a))";
+    let to_u32 = "select(u32(clamp(a, 0.0, 4294967040.0)), 0u, tectum_is_nan(a))";
     [
-        numbers::<f32, i32>("cast_f32_i32", "select(i32(clamp(a, -2147483648.0, 2147483520.0)), 0, tectum_is_nan(a))", |call| {
-            each(call, |x: f32| x.clamp(-2_147_483_648.0, 2_147_483_520.0) as i32);
+        built_in(CastFromFloat::define_on::<i32>("cast_f32_i32").prelude(Prelude::Math).body(body(to_i32)), |call, CastFromFloat { x, y, n }| {
+            each(call, (x, y, n), |x| x.clamp(-2_147_483_648.0, 2_147_483_520.0) as i32);
         }),
-        numbers::<f32, u32>("cast_f32_u32", "select(u32(clamp(a, 0.0, 4294967040.0)), 0u, tectum_is_nan(a))", |call| {
-            each(call, |x: f32| x.clamp(0.0, 4_294_967_040.0) as u32);
+        built_in(CastFromFloat::define_on::<u32>("cast_f32_u32").prelude(Prelude::Math).body(body(to_u32)), |call, CastFromFloat { x, y, n }| {
+            each(call, (x, y, n), |x| x.clamp(0.0, 4_294_967_040.0) as u32);
         }),
-        numbers::<i32, f32>("cast_i32_f32", "f32(a)", |call| each(call, |x: i32| x as f32)),
-        numbers::<u32, f32>("cast_u32_f32", "f32(a)", |call| each(call, |x: u32| x as f32)),
     ]
 });
 
-/// The cast from one element type to another, where one side is f32 and the other an integer.
-pub fn number_kernel(from: DType, to: DType) -> Option<&'static Arc<Kernel>> {
-    NUMBERS.iter().find(|kernel| (kernel.bindings()[0].dtype, kernel.bindings()[1].dtype) == (from, to))
+static TO_FLOAT: LazyLock<[TypedKernel<CastToFloat>; 2]> = LazyLock::new(|| {
+    [
+        built_in(CastToFloat::define_on::<i32>("cast_i32_f32").prelude(Prelude::Math).body(body("f32(a)")), |call, CastToFloat { x, y, n }| {
+            each(call, (x, y, n), |x| x as f32);
+        }),
+        built_in(CastToFloat::define_on::<u32>("cast_u32_f32").prelude(Prelude::Math).body(body("f32(a)")), |call, CastToFloat { x, y, n }| {
+            each(call, (x, y, n), |x| x as f32);
+        }),
+    ]
+});
+
+/// The cast of f32 to an integer type.
+pub(crate) fn from_float(to: DType) -> Option<&'static TypedKernel<CastFromFloat>> {
+    FROM_FLOAT.iter().find(|kernel| kernel.bindings()[1].dtype == to)
 }
 
-fn to_half(kind: Half) -> Arc<Kernel> {
+/// The cast of an integer type to f32.
+pub(crate) fn to_float(from: DType) -> Option<&'static TypedKernel<CastToFloat>> {
+    TO_FLOAT.iter().find(|kernel| kernel.bindings()[0].dtype == from)
+}
+
+fn to_half(kind: Half) -> TypedKernel<CastHalf> {
     let name = kind.name();
     let body = include_str!("../../kernels/cast_to_half.wgsl").replace("TO_HALF", &format!("tectum_to_{name}"));
-    let builder = Kernel::define(format!("cast_f32_{name}")).prelude(Prelude::Pack).read("x", DType::U32).write("y", DType::U32);
-    let native: super::NativeFn = match kind {
-        Half::F16 => |call| pack_all(call, pack::to_f16),
-        Half::Bf16 => |call| pack_all(call, pack::to_bf16),
-    };
-    built_in(builder.param("n", DType::U32).body(body), native)
+    let builder = CastHalf::define(format!("cast_f32_{name}")).prelude(Prelude::Pack).body(body);
+    match kind {
+        Half::F16 => built_in(builder, |call, arguments| pack_all(call, arguments, pack::to_f16)),
+        Half::Bf16 => built_in(builder, |call, arguments| pack_all(call, arguments, pack::to_bf16)),
+    }
 }
 
-fn pack_all(call: &NativeCall<'_>, half: impl Fn(u32) -> u32 + Copy + Sync) {
-    let (x, y, n) = (call.read::<u32>(0), call.write::<u32>(1), call.size(0));
+fn pack_all(call: &NativeCall<'_>, CastHalf { x, y, n }: CastHalf<Slices<'_>>, half: impl Fn(u32) -> u32 + Copy + Sync) {
     for_each_block(&mut y[..n.div_ceil(2)], BLOCK, call.threads_for(n), |index, y| {
         let first = 2 * index * BLOCK;
         let x = &x[first..n.min(first + 2 * y.len())];
@@ -87,38 +112,37 @@ fn pack_all(call: &NativeCall<'_>, half: impl Fn(u32) -> u32 + Copy + Sync) {
     });
 }
 
-fn from_half(kind: Half) -> Arc<Kernel> {
+fn from_half(kind: Half) -> TypedKernel<CastHalf> {
     let name = kind.name();
     let body = include_str!("../../kernels/cast_from_half.wgsl").replace("HALF_BITS", &format!("tectum_{name}_bits"));
-    let builder = Kernel::define(format!("cast_{name}_f32")).prelude(Prelude::Pack).read("x", DType::U32).write("y", DType::U32);
-    let native: super::NativeFn = match kind {
-        Half::F16 => |call| unpack_all(call, Half::F16),
-        Half::Bf16 => |call| unpack_all(call, Half::Bf16),
-    };
-    built_in(builder.param("n", DType::U32).body(body), native)
+    let builder = CastHalf::define(format!("cast_{name}_f32")).prelude(Prelude::Pack).body(body);
+    match kind {
+        Half::F16 => built_in(builder, |call, arguments| unpack_all(call, arguments, Half::F16)),
+        Half::Bf16 => built_in(builder, |call, arguments| unpack_all(call, arguments, Half::Bf16)),
+    }
 }
 
-fn unpack_all(call: &NativeCall<'_>, kind: Half) {
-    let (x, y, n) = (call.read::<u32>(0), call.write::<u32>(1), call.size(0));
+fn unpack_all(call: &NativeCall<'_>, CastHalf { x, y, n }: CastHalf<Slices<'_>>, kind: Half) {
     for_each_block(&mut y[..n], BLOCK, call.threads_for(n), |index, y| {
         pack::unpack(kind, x, index * BLOCK, bytemuck::cast_slice_mut(y));
     });
 }
 
-static TO_HALF: LazyLock<[Arc<Kernel>; 2]> = LazyLock::new(|| [to_half(Half::F16), to_half(Half::Bf16)]);
-static FROM_HALF: LazyLock<[Arc<Kernel>; 2]> = LazyLock::new(|| [from_half(Half::F16), from_half(Half::Bf16)]);
+static TO_HALF: LazyLock<[TypedKernel<CastHalf>; 2]> = LazyLock::new(|| [to_half(Half::F16), to_half(Half::Bf16)]);
+static FROM_HALF: LazyLock<[TypedKernel<CastHalf>; 2]> = LazyLock::new(|| [from_half(Half::F16), from_half(Half::Bf16)]);
 
 /// Packs f32 words (as bits) two in a word.
-pub fn to_half_kernel(kind: Half) -> &'static Arc<Kernel> {
+pub(crate) fn to_half_kernel(kind: Half) -> &'static TypedKernel<CastHalf> {
     &TO_HALF[kind as usize]
 }
 
 /// Unpacks to f32 words (as bits).
-pub fn from_half_kernel(kind: Half) -> &'static Arc<Kernel> {
+pub(crate) fn from_half_kernel(kind: Half) -> &'static TypedKernel<CastHalf> {
     &FROM_HALF[kind as usize]
 }
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    NUMBERS.iter().chain(TO_HALF.iter()).chain(FROM_HALF.iter()).cloned().collect()
+    let numbers = FROM_FLOAT.iter().map(|kernel| &**kernel).chain(TO_FLOAT.iter().map(|kernel| &**kernel));
+    numbers.chain(TO_HALF.iter().chain(FROM_HALF.iter()).map(|kernel| &**kernel)).cloned().collect()
 }

@@ -2,10 +2,20 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::arguments::{KernelArguments, NoBindings, Slices};
 use super::math::Real;
 use super::native::{BLOCK, NativeCall, for_each_block, simd};
-use super::{Kernel, Prelude, built_in, math, reference};
-use crate::dtype::DType;
+use super::{Kernel, KernelBuilder, Prelude, TypedKernel, built_in, math, reference};
+use crate::dtype::{DType, Element};
+use crate::kernel_arguments;
+
+kernel_arguments! {
+    /// `y = f(x0)`
+    pub(crate) struct Unary { read x0: T, write y: T; n: usize }
+
+    /// `y = f(x0, x1)`; `period` is the length of `x1`.
+    pub(crate) struct Binary { read x0: T, read x1: T, write y: T; n: usize, period: usize }
+}
 
 /// How many operands an [`Op`] takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,21 +40,41 @@ pub struct Op {
     pub domain: (f32, f32),
     /// Allowed error relative to the result's magnitude, in units of 2⁻²³.
     pub ulp: f64,
-    /// The twins on f32 and on f64.
-    pub(super) native: [fn(&NativeCall<'_>); 2],
+    /// Its kernels on f32 and on f64.
+    define: fn(&Op) -> [OpKernel; 2],
+}
+
+/// The kernel of an operation by its arity.
+pub(crate) enum OpKernel {
+    Unary(TypedKernel<Unary>),
+    Binary(TypedKernel<Binary>),
+}
+
+impl OpKernel {
+    fn kernel(&self) -> &Arc<Kernel> {
+        match self {
+            OpKernel::Unary(kernel) => kernel,
+            OpKernel::Binary(kernel) => kernel,
+        }
+    }
 }
 
 macro_rules! op_table {
     ($($arity:ident $name:ident($a:ident $(, $b:ident)?) wgsl $wgsl:literal native $native:expr, $(unless $near:expr => $full:expr,)? reference $reference:expr, from $low:literal to $high:literal, ulp $ulp:literal;)*) => {
         /// The op table. `unless` gives the condition on arguments for which `native` is correct, and the function that is correct for all.
         pub static OPS: &[Op] = &[$({
-            fn single(call: &NativeCall<'_>) {
-                op_table!(@run $arity, call, #[inline(always)] |$a: f32 $(, $b: f32)?| -> f32 { $native } $(, #[inline(always)] |$a: f32| $near, |$a: f32| $full)?);
+            fn single(call: &NativeCall<'_>, arguments: $arity<Slices<'_, f32>>) {
+                op_table!(@run $arity, call, arguments, #[inline(always)] |$a: f32 $(, $b: f32)?| -> f32 { $native } $(, #[inline(always)] |$a: f32| $near, |$a: f32| $full)?);
             }
-            fn double(call: &NativeCall<'_>) {
+            fn double(call: &NativeCall<'_>, arguments: $arity<Slices<'_, f64>>) {
                 #[allow(unused_imports, reason = "the rows name `math`, which is that of the type")]
                 use super::math::double as math;
-                op_table!(@run $arity, call, #[inline(always)] |$a: f64 $(, $b: f64)?| -> f64 { $native } $(, #[inline(always)] |$a: f64| $near, |$a: f64| $full)?);
+                op_table!(@run $arity, call, arguments, #[inline(always)] |$a: f64 $(, $b: f64)?| -> f64 { $native } $(, #[inline(always)] |$a: f64| $near, |$a: f64| $full)?);
+            }
+            fn define(op: &Op) -> [OpKernel; 2] {
+                let single = built_in(with_body(op, $arity::define_on::<f32>(format!("{}_f32", op.name))), single);
+                let double = built_in(with_body(op, $arity::define_on::<f64>(format!("{}_f64", op.name))), double);
+                [OpKernel::$arity(single), OpKernel::$arity(double)]
             }
             fn reference(first: f64, second: f64) -> f64 {
                 let $a = first;
@@ -52,12 +82,12 @@ macro_rules! op_table {
                 let _ = second;
                 $reference
             }
-            Op { name: stringify!($name), arity: Arity::$arity, wgsl: $wgsl, reference, domain: ($low, $high), ulp: $ulp, native: [single, double] }
+            Op { name: stringify!($name), arity: Arity::$arity, wgsl: $wgsl, reference, domain: ($low, $high), ulp: $ulp, define }
         }),*];
     };
-    (@run Unary, $call:ident, $f:expr) => { unary($call, $f, |_, _| {}) };
-    (@run Unary, $call:ident, $f:expr, $near:expr, $full:expr) => { unary($call, $f, |x, y| repair(x, y, $near, $full)) };
-    (@run Binary, $call:ident, $f:expr) => { binary($call, $f) };
+    (@run Unary, $call:ident, $arguments:ident, $f:expr) => { unary($call, $arguments, $f, |_, _| {}) };
+    (@run Unary, $call:ident, $arguments:ident, $f:expr, $near:expr, $full:expr) => { unary($call, $arguments, $f, |x, y| repair(x, y, $near, $full)) };
+    (@run Binary, $call:ident, $arguments:ident, $f:expr) => { binary($call, $arguments, $f) };
 }
 
 // Each bound is the one stated for the function in `math.rs`, or what Vulkan allows for a division or square root
@@ -100,8 +130,12 @@ fn nan_aware(a: f64, b: f64, pick: fn(f64, f64) -> f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { pick(a, b) }
 }
 
-fn unary<T: Real>(call: &NativeCall<'_>, f: impl Fn(T) -> T + Copy + Sync, repair: impl Fn(&[T], &mut [T]) + Sync) {
-    let (x, y, n) = (call.read::<T>(0), call.write::<T>(1), call.size(0));
+fn unary<T: Real>(
+    call: &NativeCall<'_>,
+    Unary { x0: x, y, n }: Unary<Slices<'_, T>>,
+    f: impl Fn(T) -> T + Copy + Sync,
+    repair: impl Fn(&[T], &mut [T]) + Sync,
+) {
     for_each_block(&mut y[..n], BLOCK, call.threads_for(n), |index, y| {
         let x = &x[index * BLOCK..][..y.len()];
         simd(
@@ -125,9 +159,8 @@ pub(super) fn repair<T: Real>(x: &[T], y: &mut [T], near: impl Fn(T) -> bool, fu
     }
 }
 
-fn binary<T: Real>(call: &NativeCall<'_>, f: impl Fn(T, T) -> T + Copy + Sync) {
-    let (a, b, y) = (call.read::<T>(0), call.read::<T>(1), call.write::<T>(2));
-    let (n, period) = (call.size(0), call.size(1));
+fn binary<T: Real>(call: &NativeCall<'_>, arguments: Binary<Slices<'_, T>>, f: impl Fn(T, T) -> T + Copy + Sync) {
+    let Binary { x0: a, x1: b, y, n, period } = arguments;
     for_each_block(&mut y[..n], BLOCK, call.threads_for(n), |index, y| {
         let start = index * BLOCK;
         let a = &a[start..][..y.len()];
@@ -156,14 +189,27 @@ fn binary<T: Real>(call: &NativeCall<'_>, f: impl Fn(T, T) -> T + Copy + Sync) {
     });
 }
 
-fn define(op: &Op, dtype: DType) -> Arc<Kernel> {
-    let builder = Kernel::define(format!("{}_{}", op.name, dtype.wgsl())).prelude(Prelude::Math).read("x0", dtype);
-    let (builder, load_b) = match op.arity {
-        Arity::Unary => (builder.write("y", dtype).param("n", DType::U32), ""),
-        Arity::Binary => (
-            builder.read("x1", dtype).write("y", dtype).param("n", DType::U32).param("period", DType::U32),
-            "var j = i; if params.period != params.n { j = i % params.period; }\n        let b = x1[j];\n",
-        ),
+/// Elements of a launch.
+trait Count {
+    fn count(&self) -> usize;
+}
+
+impl Count for Unary<NoBindings> {
+    fn count(&self) -> usize {
+        self.n
+    }
+}
+
+impl Count for Binary<NoBindings> {
+    fn count(&self) -> usize {
+        self.n
+    }
+}
+
+fn with_body<A: KernelArguments<Parameters: Count>, T: Element>(op: &Op, builder: KernelBuilder<A, T>) -> KernelBuilder<A, T> {
+    let load_b = match op.arity {
+        Arity::Unary => "",
+        Arity::Binary => "var j = i; if params.period != params.n { j = i % params.period; }\n        let b = x1[j];\n",
     };
     let body = format!(
         "
@@ -178,26 +224,31 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
 ",
         op.wgsl
     );
-    let flops: super::FlopsFn =
-        if TRANSCENDENTAL.contains(&op.name) { |params| TRANSCENDENTAL_FLOPS * f64::from(params[0]) } else { |params| f64::from(params[0]) };
-    built_in(builder.body(body).flops(flops), op.native[usize::from(dtype == DType::F64)])
+    let builder = builder.prelude(Prelude::Math).body(body);
+    if TRANSCENDENTAL.contains(&op.name) {
+        return builder.flops(|parameters| TRANSCENDENTAL_FLOPS * parameters.count() as f64);
+    }
+    builder.flops(|parameters| parameters.count() as f64)
 }
 
 /// Operations that are polynomials of some length, and about how many steps they take.
 const TRANSCENDENTAL: [&str; 5] = ["exp", "log", "sigmoid", "tanh", "gelu"];
 const TRANSCENDENTAL_FLOPS: f64 = 24.0;
 
-static KERNELS: LazyLock<Vec<Arc<Kernel>>> =
-    LazyLock::new(|| [DType::F32, DType::F64].into_iter().flat_map(|dtype| OPS.iter().map(move |op| define(op, dtype))).collect());
+static KERNELS: LazyLock<Vec<[OpKernel; 2]>> = LazyLock::new(|| OPS.iter().map(|op| (op.define)(op)).collect());
 
 /// The elementwise kernels, in the op table's order: those on f32, then those on f64.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    KERNELS.clone()
+    [0, 1].into_iter().flat_map(|width| KERNELS.iter().map(move |kernels| kernels[width].kernel().clone())).collect()
+}
+
+/// The op of a name.
+pub fn operation(name: &str) -> Option<&'static Op> {
+    OPS.iter().find(|op| op.name == name)
 }
 
 /// The op of a name and its kernel on f64, or on f32 for every other type.
-pub fn find(name: &str, dtype: DType) -> Option<(&'static Op, &'static Arc<Kernel>)> {
+pub(crate) fn find(name: &str, dtype: DType) -> Option<(&'static Op, &'static OpKernel)> {
     let index = OPS.iter().position(|op| op.name == name)?;
-    let kernel = if dtype == DType::F64 { OPS.len() + index } else { index };
-    Some((&OPS[index], &KERNELS[kernel]))
+    Some((&OPS[index], &KERNELS[index][usize::from(dtype == DType::F64)]))
 }

@@ -5,41 +5,24 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::arguments::Slices;
 use super::native::{NativeCall, for_each_chunk, simd};
-use super::{Kernel, built_in};
-use crate::dtype::DType;
+use super::{Kernel, TypedKernel, built_in};
+use crate::kernel_arguments;
 
-/// `y[i, ..] = table[indices[i], ..]`, zeros for an index beyond the table.
-pub static GATHER: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    built_in(
-        Kernel::define("gather_u32")
-            .read("table", DType::U32)
-            .read("indices", DType::U32)
-            .write("y", DType::U32)
-            .atomic("faults", DType::U32)
-            .param("rows", DType::U32)
-            .param("cols", DType::U32)
-            .param("count", DType::U32)
-            .body(include_str!("../../kernels/gather_u32.wgsl")),
-        gather,
-    )
-});
+kernel_arguments! {
+    /// `y[i, ..] = table[indices[i], ..]`, zeros for an index beyond the table.
+    pub(crate) struct Gather { read table: u32, read indices: u32, write y: u32, atomic faults: u32; rows: usize, cols: usize, count: usize }
 
-/// `y[indices[i], ..] += x[i, ..]` modulo 2³², ignoring an index beyond `y`.
-pub static SCATTER_ADD: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    built_in(
-        Kernel::define("scatter_add_u32")
-            .read("x", DType::U32)
-            .read("indices", DType::U32)
-            .atomic("y", DType::U32)
-            .atomic("faults", DType::U32)
-            .param("rows", DType::U32)
-            .param("cols", DType::U32)
-            .param("count", DType::U32)
-            .body(include_str!("../../kernels/scatter_add_u32.wgsl")),
-        scatter_add,
-    )
-});
+    /// `y[indices[i], ..] += x[i, ..]` modulo 2³², ignoring an index beyond `y`.
+    pub(crate) struct ScatterAdd { read x: u32, read indices: u32, atomic y: u32, atomic faults: u32; rows: usize, cols: usize, count: usize }
+}
+
+pub(crate) static GATHER: LazyLock<TypedKernel<Gather>> =
+    LazyLock::new(|| built_in(Gather::define("gather_u32").body(include_str!("../../kernels/gather_u32.wgsl")), gather));
+
+pub(crate) static SCATTER_ADD: LazyLock<TypedKernel<ScatterAdd>> =
+    LazyLock::new(|| built_in(ScatterAdd::define("scatter_add_u32").body(include_str!("../../kernels/scatter_add_u32.wgsl")), scatter_add));
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {
@@ -50,10 +33,8 @@ fn count_faults(indices: &[u32], rows: usize) -> u32 {
     indices.iter().filter(|&&index| index as usize >= rows).count() as u32
 }
 
-fn gather(call: &NativeCall<'_>) {
-    let (table, y, faults) = (call.read::<u32>(0), call.write::<u32>(2), call.write::<u32>(3));
-    let (rows, cols, count) = (call.size(0), call.size(1), call.size(2));
-    let indices = &call.read::<u32>(1)[..count];
+fn gather(call: &NativeCall<'_>, Gather { table, indices, y, faults, rows, cols, count }: Gather<Slices<'_>>) {
+    let indices = &indices[..count];
     faults[0] = faults[0].wrapping_add(count_faults(indices, rows));
     let chunk = (4096 / cols).max(1);
     for_each_chunk(&mut y[..count * cols], chunk * cols, call.threads_for(count * cols), |part, y| {
@@ -71,10 +52,8 @@ fn gather(call: &NativeCall<'_>) {
 }
 
 /// Each thread owns a range of the rows of `y` and adds the values for that range.
-fn scatter_add(call: &NativeCall<'_>) {
-    let (x, y, faults) = (call.read::<u32>(0), call.write::<u32>(2), call.write::<u32>(3));
-    let (rows, cols, count) = (call.size(0), call.size(1), call.size(2));
-    let indices = &call.read::<u32>(1)[..count];
+fn scatter_add(call: &NativeCall<'_>, ScatterAdd { x, indices, y, faults, rows, cols, count }: ScatterAdd<Slices<'_>>) {
+    let indices = &indices[..count];
     faults[0] = faults[0].wrapping_add(count_faults(indices, rows));
     let threads = call.threads_for(count * cols);
     let share = rows.div_ceil(threads);

@@ -6,10 +6,23 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::arguments::{KernelArguments, Slices};
 use super::math::Real;
 use super::native::{NativeCall, for_each_chunk, simd};
-use super::{Kernel, KernelBuilder, Prelude, built_in, reduce};
-use crate::dtype::DType;
+use super::{Kernel, KernelBuilder, Prelude, TypedKernel, built_in, reduce};
+use crate::dtype::{DType, Element};
+use crate::kernel_arguments;
+
+kernel_arguments! {
+    /// `y[m, n] = activation(a[m, k]·b[k, n] + bias[n]) + residual[m, n]`, operands by their strides.
+    pub(crate) struct Gemm {
+        read a: T, read b: T, write y: T, optional bias: T, optional residual: T;
+        m: usize, n: usize, k: usize, a_row: usize, a_col: usize, b_row: usize, b_col: usize, activation: u32
+    }
+
+    /// `y[m] = activation(a[m, k]·x[k] + bias[m]) + residual[m]`.
+    pub(crate) struct MatVec { read a: T, read x: T, write y: T, optional bias: T, optional residual: T; m: usize, k: usize, activation: u32 }
+}
 
 /// Rows and columns of the tile that one workgroup computes.
 pub const TILE: usize = 64;
@@ -89,12 +102,18 @@ impl Epilogue {
     }
 
     /// Adds the bindings and fills the two placeholders of a body.
-    pub(super) fn apply<T: Real>(self, mut builder: KernelBuilder, body: &str, bias_index: &str, out_index: &str) -> KernelBuilder {
+    pub(super) fn apply<A: KernelArguments, T: Element>(
+        self,
+        mut builder: KernelBuilder<A, T>,
+        body: &str,
+        bias_index: &str,
+        out_index: &str,
+    ) -> KernelBuilder<A, T> {
         if self.bias {
-            builder = builder.read("bias", T::DTYPE);
+            builder = builder.with("bias");
         }
         if self.residual {
-            builder = builder.read("residual", T::DTYPE);
+            builder = builder.with("residual");
         }
         let bias = if self.bias { format!(" + bias[{bias_index}]") } else { String::new() };
         let residual = if self.residual { format!(" + residual[{out_index}]") } else { String::new() };
@@ -103,51 +122,37 @@ impl Epilogue {
 }
 
 /// Kernels on f32, then on f64, each with every epilogue.
-type Family = LazyLock<[[Arc<Kernel>; 4]; 2]>;
+type Family<A> = LazyLock<[[TypedKernel<A>; 4]; 2]>;
 
-static GEMM: Family = LazyLock::new(|| [Epilogue::ALL.map(define_gemm::<f32>), Epilogue::ALL.map(define_gemm::<f64>)]);
-static MATVEC: Family = LazyLock::new(|| [Epilogue::ALL.map(define_matvec::<f32>), Epilogue::ALL.map(define_matvec::<f64>)]);
+static GEMM: Family<Gemm> = LazyLock::new(|| [Epilogue::ALL.map(define_gemm::<f32>), Epilogue::ALL.map(define_gemm::<f64>)]);
+static MATVEC: Family<MatVec> = LazyLock::new(|| [Epilogue::ALL.map(define_matvec::<f32>), Epilogue::ALL.map(define_matvec::<f64>)]);
 
-/// The product kernel with an epilogue: `y[m, n] = activation(a[m, k]·b[k, n] + bias[n]) + residual[m, n]`; on f64, or on f32
-/// for every other type.
-pub fn gemm_kernel(epilogue: Epilogue, dtype: DType) -> &'static Arc<Kernel> {
+/// The product kernel with an epilogue; on f64, or on f32 for every other type.
+pub(crate) fn gemm_kernel(epilogue: Epilogue, dtype: DType) -> &'static TypedKernel<Gemm> {
     &GEMM[usize::from(dtype == DType::F64)][epilogue.index()]
 }
 
-/// The matrix-vector kernel with an epilogue: `y[m] = activation(a[m, k]·x[k] + bias[m]) + residual[m]`; on f64, or on
-/// f32 for every other type.
-pub fn matvec_kernel(epilogue: Epilogue, dtype: DType) -> &'static Arc<Kernel> {
+/// The matrix-vector kernel with an epilogue; on f64, or on f32 for every other type.
+pub(crate) fn matvec_kernel(epilogue: Epilogue, dtype: DType) -> &'static TypedKernel<MatVec> {
     &MATVEC[usize::from(dtype == DType::F64)][epilogue.index()]
 }
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    (0..2).flat_map(|width| GEMM[width].iter().chain(&MATVEC[width])).cloned().collect()
+    (0..2).flat_map(|width| GEMM[width].iter().map(|kernel| &**kernel).chain(MATVEC[width].iter().map(|kernel| &**kernel))).cloned().collect()
 }
 
-fn define_gemm<T: Real>(epilogue: Epilogue) -> Arc<Kernel> {
-    let builder = Kernel::define(format!("gemm_{}{}", T::DTYPE.wgsl(), epilogue.suffix()))
-        .prelude(Prelude::Activation)
-        .read("a", T::DTYPE)
-        .read("b", T::DTYPE)
-        .write("y", T::DTYPE);
+fn define_gemm<T: Real>(epilogue: Epilogue) -> TypedKernel<Gemm> {
+    let builder = Gemm::define_on::<T>(format!("gemm_{}{}", T::DTYPE.wgsl(), epilogue.suffix())).prelude(Prelude::Activation);
     let body = body_with(
         ["params.a_row < params.a_col", "params.b_row < params.b_col"],
         ["a[(first_row + a_m) * params.a_row + (first_k + a_k) * params.a_col]", "b[(first_k + b_k) * params.b_row + (first_col + b_n) * params.b_col]"],
     );
-    let builder = epilogue.apply::<T>(builder, &body, "col", "out");
-    let builder = ["m", "n", "k", "a_row", "a_col", "b_row", "b_col", "activation"]
-        .into_iter()
-        .fold(builder, |builder, name| builder.param(name, DType::U32))
-        .flops(|params| 2.0 * params[..3].iter().map(|size| f64::from(*size)).product::<f64>())
-        .loops(|params, groups| super::loops_of_product([1, params[0], params[1]], groups, params[2]));
-    let native: super::NativeFn = match (epilogue.bias, epilogue.residual) {
-        (false, false) => |call| gemm::<T>(call, None, None),
-        (true, false) => |call| gemm::<T>(call, Some(call.read(3)), None),
-        (false, true) => |call| gemm::<T>(call, None, Some(call.read(3))),
-        (true, true) => |call| gemm::<T>(call, Some(call.read(3)), Some(call.read(4))),
-    };
-    built_in(builder, native)
+    let builder = epilogue
+        .apply(builder, &body, "col", "out")
+        .flops(|Gemm { m, n, k, .. }| 2.0 * m as f64 * n as f64 * k as f64)
+        .loops(|Gemm { m, n, k, .. }, groups| super::loops_of_product([1, m, n], groups, k));
+    built_in(builder, gemm)
 }
 
 /// The body for a layout of its operands: whether adjacent elements are in a column, and the element type.
@@ -157,34 +162,22 @@ pub(super) fn body_with(is_columns: [&str; 2], values: [&str; 2]) -> String {
     body.replace("A_VALUE", values[0]).replace("B_VALUE", values[1])
 }
 
-fn define_matvec<T: Real>(epilogue: Epilogue) -> Arc<Kernel> {
-    let builder = Kernel::define(format!("matvec_{}{}", T::DTYPE.wgsl(), epilogue.suffix()))
-        .prelude(Prelude::Activation)
-        .prelude(Prelude::Tree)
-        .read("a", T::DTYPE)
-        .read("x", T::DTYPE)
-        .write("y", T::DTYPE);
-    let builder = epilogue.apply::<T>(builder, include_str!("../../kernels/matvec.wgsl"), "row", "row");
-    let builder = ["m", "k", "activation"].into_iter().fold(builder, |builder, name| builder.param(name, DType::U32));
-    let builder = builder.flops(|params| 2.0 * f64::from(params[0]) * f64::from(params[1])).loops(|params, groups| super::loops_over_rows(params, groups, 1));
-    let native: super::NativeFn = match (epilogue.bias, epilogue.residual) {
-        (false, false) => |call| matvec::<T>(call, None, None),
-        (true, false) => |call| matvec::<T>(call, Some(call.read(3)), None),
-        (false, true) => |call| matvec::<T>(call, None, Some(call.read(3))),
-        (true, true) => |call| matvec::<T>(call, Some(call.read(3)), Some(call.read(4))),
-    };
-    built_in(builder, native)
+fn define_matvec<T: Real>(epilogue: Epilogue) -> TypedKernel<MatVec> {
+    let builder = MatVec::define_on::<T>(format!("matvec_{}{}", T::DTYPE.wgsl(), epilogue.suffix())).prelude(Prelude::Activation).prelude(Prelude::Tree);
+    let builder = epilogue
+        .apply(builder, include_str!("../../kernels/matvec.wgsl"), "row", "row")
+        .flops(|MatVec { m, k, .. }| 2.0 * m as f64 * k as f64)
+        .loops(|MatVec { m, k, .. }, groups| super::loops_over_rows([m, k], groups, 1));
+    built_in(builder, matvec)
 }
 
-fn gemm<T: Real>(call: &NativeCall<'_>, bias: Option<&[T]>, residual: Option<&[T]>) {
-    let (a, b, y) = (call.read::<T>(0), call.read::<T>(1), call.write::<T>(2));
-    let [m, n, k] = [call.size(0), call.size(1), call.size(2)];
-    let [a_row, a_col, b_row, b_col] = [3, 4, 5, 6].map(|index| call.size(index));
+fn gemm<T: Real>(call: &NativeCall<'_>, arguments: Gemm<Slices<'_, T>>) {
+    let Gemm { a, b, y, bias, residual, m, n, k, a_row, a_col, b_row, b_col, activation } = arguments;
     // A multiply-add is a sixteenth of a streamed element.
     let threads = call.threads_for(m * n * k / 16);
     let y = &mut y[..m * n];
     product([m, n, k], a, [a_row, a_col], b, [b_row, b_col], y, threads);
-    let activation = Activation::from_code(call.u32(7));
+    let activation = Activation::from_code(activation);
     if bias.is_none() && residual.is_none() && activation == Activation::None {
         return;
     }
@@ -278,9 +271,8 @@ fn activate<T: Real>(y: &mut [T], activation: Activation) {
 /// Accumulators of a dot product.
 pub(super) const LANES: usize = 64;
 
-fn matvec<T: Real>(call: &NativeCall<'_>, bias: Option<&[T]>, residual: Option<&[T]>) {
-    let (a, x, y) = (call.read::<T>(0), call.read::<T>(1), call.write::<T>(2));
-    let (m, k, activation) = (call.size(0), call.size(1), Activation::from_code(call.u32(2)));
+fn matvec<T: Real>(call: &NativeCall<'_>, MatVec { a, x, y, bias, residual, m, k, activation }: MatVec<Slices<'_, T>>) {
+    let activation = Activation::from_code(activation);
     let threads = call.threads_for(m * k);
     let chunk = m.div_ceil(threads * 4).max(1);
     for_each_chunk(&mut y[..m], chunk, threads, |index, y| {

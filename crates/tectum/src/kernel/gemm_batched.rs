@@ -3,11 +3,22 @@
 use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
 
+use super::arguments::Slices;
 use super::gemm::product;
 use super::native::{NativeCall, for_each_chunk};
 use super::pack::{Half, unpack};
-use super::{Kernel, Prelude, built_in};
-use crate::dtype::DType;
+use super::{Kernel, KernelBuilder, Prelude, TypedKernel, built_in};
+use crate::dtype::{DType, Element};
+use crate::kernel_arguments;
+
+kernel_arguments! {
+    /// `y[matrix, m, n] = Σ_k a[matrix, m, k]·b[matrix, k, n]`, operands by their strides.
+    pub(crate) struct GemmBatched {
+        read a: T, read b: T, write y: f32;
+        batch: usize, m: usize, n: usize, k: usize,
+        a_matrix: usize, a_row: usize, a_col: usize, b_matrix: usize, b_row: usize, b_col: usize
+    }
+}
 
 /// The layout of an operand's elements in its view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,10 +47,10 @@ impl Packing {
     }
 }
 
-static KERNELS: LazyLock<[Arc<Kernel>; 3]> = LazyLock::new(|| Packing::ALL.map(define));
+static KERNELS: LazyLock<[TypedKernel<GemmBatched>; 3]> = LazyLock::new(|| Packing::ALL.map(define));
 
-/// `y[matrix, m, n] = Σ_k a[matrix, m, k]·b[matrix, k, n]` over operands of a packing.
-pub fn kernel(packing: Packing) -> &'static Arc<Kernel> {
+/// The kernel over operands of a packing.
+pub(crate) fn kernel(packing: Packing) -> &'static TypedKernel<GemmBatched> {
     match packing {
         Packing::F32 => &KERNELS[0],
         Packing::Half(Half::F16) => &KERNELS[1],
@@ -49,43 +60,35 @@ pub fn kernel(packing: Packing) -> &'static Arc<Kernel> {
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    KERNELS.to_vec()
+    KERNELS.iter().map(|kernel| Arc::clone(kernel)).collect()
 }
 
-fn define(packing: Packing) -> Arc<Kernel> {
-    let name = match packing {
-        Packing::F32 => "f32",
-        Packing::Half(half) => half.name(),
-    };
+fn define(packing: Packing) -> TypedKernel<GemmBatched> {
+    match packing {
+        Packing::F32 => built_in(with_body("f32", packing, GemmBatched::define_on::<f32>("gemm_batched_f32")), products),
+        Packing::Half(Half::F16) => built_in(define_halves(Half::F16), |call, arguments| unpacked(call, arguments, Half::F16)),
+        Packing::Half(Half::Bf16) => built_in(define_halves(Half::Bf16), |call, arguments| unpacked(call, arguments, Half::Bf16)),
+    }
+}
+
+fn define_halves(half: Half) -> KernelBuilder<GemmBatched> {
+    with_body(half.name(), Packing::Half(half), GemmBatched::define(format!("gemm_batched_{}", half.name())).prelude(Prelude::Pack))
+}
+
+fn with_body<T: Element>(name: &str, packing: Packing, builder: KernelBuilder<GemmBatched, T>) -> KernelBuilder<GemmBatched, T> {
     let reader = |operand: &str| match packing {
         Packing::F32 => format!("fn {operand}_at(i: u32) -> f32 {{\n    return {operand}[i];\n}}\n"),
         Packing::Half(_) => format!(
             "fn {operand}_at(i: u32) -> f32 {{\n    let word = {operand}[i / 2u];\n    return bitcast<f32>(tectum_{name}_bits(select(word & 0xffffu, word >> 16u, (i & 1u) == 1u)));\n}}\n"
         ),
     };
-    let mut builder = Kernel::define(format!("gemm_batched_{name}"));
-    if packing != Packing::F32 {
-        builder = builder.prelude(Prelude::Pack);
-    }
-    let builder = builder.read("a", packing.dtype()).read("b", packing.dtype()).write("y", DType::F32);
-    let builder = ["batch", "m", "n", "k", "a_matrix", "a_row", "a_col", "b_matrix", "b_row", "b_col"]
-        .into_iter()
-        .fold(builder, |builder, name| builder.param(name, DType::U32));
     let body = format!("{}{}{}", reader("a"), reader("b"), include_str!("../../kernels/gemm_batched.wgsl"));
-    let native: super::NativeFn = match packing {
-        Packing::F32 => |call| products(call, call.read::<f32>(0), call.read::<f32>(1)),
-        Packing::Half(Half::F16) => |call| unpacked(call, Half::F16),
-        Packing::Half(Half::Bf16) => |call| unpacked(call, Half::Bf16),
-    };
-    let loops = |params: &[u32], groups: u32| super::loops_of_product([params[0], params[1], params[2]], groups, params[3]);
-    built_in(builder.body(body).loops(loops), native)
+    builder.body(body).loops(|GemmBatched { batch, m, n, k, .. }, groups| super::loops_of_product([batch, m, n], groups, k))
 }
 
-fn products(call: &NativeCall<'_>, a: &[f32], b: &[f32]) {
-    let y = call.write::<f32>(2);
-    let [batch, m, n, k] = [0, 1, 2, 3].map(|index| call.size(index));
-    let [a_matrix, b_matrix] = [4, 7].map(|index| call.size(index));
-    let (a_strides, b_strides) = ([call.size(5), call.size(6)], [call.size(8), call.size(9)]);
+fn products(call: &NativeCall<'_>, arguments: GemmBatched<Slices<'_, f32>>) {
+    let GemmBatched { a, b, y, batch, m, n, k, a_matrix, a_row, a_col, b_matrix, b_row, b_col } = arguments;
+    let (a_strides, b_strides) = ([a_row, a_col], [b_row, b_col]);
     let one = m * n * k / 16;
     let threads = call.threads_for(batch * one);
     let y = &mut y[..batch * m * n];
@@ -102,14 +105,13 @@ thread_local! {
 }
 
 /// Unpacks both operands, which costs m·k + n·k of m·n·k, and multiplies as f32.
-fn unpacked(call: &NativeCall<'_>, half: Half) {
-    let operands = [call.read::<u32>(0), call.read::<u32>(1)];
-    let [batch, m, n, k] = [0, 1, 2, 3].map(|index| call.size(index));
-    let matrices = |index: usize| if call.size(index) == 0 { 1 } else { batch };
-    let lengths = [matrices(4) * m * k, matrices(7) * k * n];
+fn unpacked(call: &NativeCall<'_>, arguments: GemmBatched<Slices<'_>>, half: Half) {
+    let GemmBatched { a, b, y, batch, m, n, k, a_matrix, a_row, a_col, b_matrix, b_row, b_col } = arguments;
+    let matrices = |stride: usize| if stride == 0 { 1 } else { batch };
+    let lengths = [matrices(a_matrix) * m * k, matrices(b_matrix) * k * n];
     // Moved out, not borrowed: while this thread waits for others it may run another product.
     let mut buffers = UNPACKED.take();
-    for ((buffer, words), length) in buffers.iter_mut().zip(operands).zip(lengths) {
+    for ((buffer, words), length) in buffers.iter_mut().zip([a, b]).zip(lengths) {
         if buffer.len() < length {
             buffer.resize(length, 0.0);
         }
@@ -118,6 +120,7 @@ fn unpacked(call: &NativeCall<'_>, half: Half) {
             unpack(half, words, index * CHUNK, part);
         });
     }
-    products(call, &buffers[0], &buffers[1]);
+    let [a, b] = [&buffers[0][..], &buffers[1]];
+    products(call, GemmBatched { a, b, y, batch, m, n, k, a_matrix, a_row, a_col, b_matrix, b_row, b_col });
     UNPACKED.set(buffers);
 }

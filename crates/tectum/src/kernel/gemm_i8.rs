@@ -5,39 +5,27 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::arguments::Slices;
 use super::native::{NativeCall, for_each_chunk, simd};
-use super::{Kernel, built_in};
-use crate::dtype::DType;
+use super::{Kernel, TypedKernel, built_in};
+use crate::kernel_arguments;
 
-/// `y[m, n] = Σ_k a[m, k]·b[n, k]`.
-pub static GEMM_I8: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    built_in(
-        Kernel::define("gemm_i8")
-            .read("a", DType::U32)
-            .read("b", DType::U32)
-            .write("y", DType::I32)
-            .param("m", DType::U32)
-            .param("n", DType::U32)
-            .param("words", DType::U32)
-            .loops(|params, groups| super::loops_of_product([1, params[0], params[1]], groups, params[2]))
-            .body(body_with("return b[col * params.words + k];", ["slot % 16u", "slot / 16u"], "values[part]")),
-        gemm,
-    )
+kernel_arguments! {
+    /// `y[m, n] = Σ_k a[m, k]·b[n, k]`; `words` of four bytes along k.
+    pub(crate) struct GemmI8 { read a: u32, read b: u32, write y: i32; m: usize, n: usize, words: usize }
+
+    /// `y[m] = Σ_k a[m, k]·x[k]`; `words` of four bytes along k.
+    pub(crate) struct MatVecI8 { read a: u32, read x: u32, write y: i32; m: usize, words: usize }
+}
+
+pub(crate) static GEMM_I8: LazyLock<TypedKernel<GemmI8>> = LazyLock::new(|| {
+    let builder = GemmI8::define("gemm_i8").body(body_with("return b[col * params.words + k];", ["slot % 16u", "slot / 16u"], "values[part]"));
+    built_in(builder.loops(|GemmI8 { m, n, words, .. }, groups| super::loops_of_product([1, m, n], groups, words)), gemm)
 });
 
-/// `y[m] = Σ_k a[m, k]·x[k]`.
-pub static MATVEC_I8: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    built_in(
-        Kernel::define("matvec_i8")
-            .read("a", DType::U32)
-            .read("x", DType::U32)
-            .write("y", DType::I32)
-            .param("m", DType::U32)
-            .param("words", DType::U32)
-            .loops(|params, groups| super::loops_over_rows(params, groups, 1))
-            .body(include_str!("../../kernels/matvec_i8.wgsl")),
-        matvec,
-    )
+pub(crate) static MATVEC_I8: LazyLock<TypedKernel<MatVecI8>> = LazyLock::new(|| {
+    let builder = MatVecI8::define("matvec_i8").body(include_str!("../../kernels/matvec_i8.wgsl"));
+    built_in(builder.loops(|MatVecI8 { m, words, .. }, groups| super::loops_over_rows([m, words], groups, 1)), matvec)
 });
 
 /// The body with the expression that reads a word of `b`, the k and column that a lane reads there, and the result of a sum.
@@ -58,9 +46,7 @@ const SLICE: usize = 512;
 /// Rows of `y` of one task.
 const ROWS: usize = 16;
 
-fn gemm(call: &NativeCall<'_>) {
-    let (a, b, y) = (call.read::<u32>(0), call.read::<u32>(1), call.write::<i32>(2));
-    let (m, n, words) = (call.size(0), call.size(1), call.size(2));
+fn gemm(call: &NativeCall<'_>, GemmI8 { a, b, y, m, n, words }: GemmI8<Slices<'_>>) {
     for_each_chunk(&mut y[..m * n], ROWS * n, call.threads_for(m * n * words / 8), |part, y| {
         y.fill(0);
         let a = &a[part * ROWS * words..];
@@ -78,9 +64,7 @@ fn gemm(call: &NativeCall<'_>) {
     });
 }
 
-fn matvec(call: &NativeCall<'_>) {
-    let (a, x, y) = (call.read::<u32>(0), call.read::<u32>(1), call.write::<i32>(2));
-    let (m, words) = (call.size(0), call.size(1));
+fn matvec(call: &NativeCall<'_>, MatVecI8 { a, x, y, m, words }: MatVecI8<Slices<'_>>) {
     let threads = call.threads_for(m * words);
     let chunk = m.div_ceil(threads * 4).max(1);
     for_each_chunk(&mut y[..m], chunk, threads, |part, y| {

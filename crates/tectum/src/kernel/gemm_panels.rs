@@ -32,107 +32,121 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
+use super::arguments::Slices;
 use super::finish::{BiasActivation, StoreEpilogue, store_strip};
 use super::gemm::{Activation, Epilogue, body_with};
 use super::gemm_i8;
 use super::native::{NativeCall, for_each_chunk, simd, with_simd};
-use super::pack::Half;
 use super::panel_format::{PANEL, PanelFormat};
 use super::panel_halves::HalfPanel;
 use super::strip::{CacheLine, MAX_PANELS_PER_PASS, Right, Strip, StripEpilogue, Tiles, panels_per_pass};
 use super::strip_i8::{ByteStrip, pack_bytes};
 use super::tiles::{MAX_TILE, pack_tiles};
-use super::{Kernel, Prelude, built_in};
-use crate::dtype::{DType, Element};
+use super::{Kernel, KernelBuilder, Prelude, TypedKernel, built_in};
+use crate::dtype::Element;
+use crate::kernel_arguments;
 
-static KERNELS: LazyLock<[[Arc<Kernel>; 4]; 4]> = LazyLock::new(|| PanelFormat::ALL.map(|format| Epilogue::ALL.map(|epilogue| define(format, epilogue))));
+kernel_arguments! {
+    /// `y[m, n] = activation(a[m, k]·b[k, n] + bias[n]) + residual[m, n]`, `b` in panels of floats or halves.
+    pub(crate) struct GemmPanels {
+        read a: f32, read b: T, write y: f32, optional bias: f32, optional residual: f32;
+        m: usize, n: usize, k: usize, activation: u32
+    }
 
-/// The product kernel of a format with an epilogue: `y[m, n] = activation(a[m, k]·b[k, n] + bias[n]) + residual[m, n]`, `b` in panels; if
-/// these hold codes, `a` is codes with scales as well.
-pub fn kernel(format: PanelFormat, epilogue: Epilogue) -> &'static Arc<Kernel> {
-    &KERNELS[format as usize][epilogue.index()]
+    /// The same for panels of codes, by rows of codes with their scales; `words` of four codes along k.
+    pub(crate) struct GemmPanelsInt8 {
+        read a: u32, read b: u32, read scales: f32, write y: f32, optional bias: f32, optional residual: f32;
+        m: usize, n: usize, words: usize, activation: u32
+    }
+}
+
+/// The kernels over panels of f32, f16 and bf16, each with every epilogue.
+static KERNELS: LazyLock<[[TypedKernel<GemmPanels>; 4]; 3]> = LazyLock::new(|| {
+    [
+        Epilogue::ALL.map(|epilogue| built_in(define_floats(epilogue), floats)),
+        Epilogue::ALL.map(|epilogue| built_in(define_halves(PanelFormat::F16, epilogue), halves::<true>)),
+        Epilogue::ALL.map(|epilogue| built_in(define_halves(PanelFormat::Bf16, epilogue), halves::<false>)),
+    ]
+});
+static INT8: LazyLock<[TypedKernel<GemmPanelsInt8>; 4]> = LazyLock::new(|| Epilogue::ALL.map(|epilogue| built_in(define_int8(epilogue), int8)));
+
+/// The product kernel of a format with an epilogue; none for panels of codes.
+pub(crate) fn kernel(format: PanelFormat, epilogue: Epilogue) -> Option<&'static TypedKernel<GemmPanels>> {
+    let index = match format {
+        PanelFormat::F32 => 0,
+        PanelFormat::F16 => 1,
+        PanelFormat::Bf16 => 2,
+        PanelFormat::Int8 => return None,
+    };
+    Some(&KERNELS[index][epilogue.index()])
+}
+
+/// The product kernel of panels of codes with an epilogue.
+pub(crate) fn int8_kernel(epilogue: Epilogue) -> &'static TypedKernel<GemmPanelsInt8> {
+    &INT8[epilogue.index()]
 }
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    KERNELS.iter().flatten().cloned().collect()
+    KERNELS.iter().flatten().map(|kernel| &**kernel).chain(INT8.iter().map(|kernel| &**kernel)).cloned().collect()
 }
 
-fn define(format: PanelFormat, epilogue: Epilogue) -> Arc<Kernel> {
-    let builder = Kernel::define(format!("gemm_panels_{format}{}", epilogue.suffix())).prelude(Prelude::Activation);
-    if format == PanelFormat::Int8 {
-        let builder = builder.read("a", DType::U32).read("b", DType::U32).read("scales", DType::F32).write("y", DType::F32);
-        let panel = "(col / 16u) * (64u + params.words * 16u)";
-        let step = format!("bitcast<f32>(b[{panel} + col % 16u])");
-        let result = format!("tectum_activation(f32(values[part]) * (scales[row] * {step})PLUS_BIAS, params.activation)PLUS_RESIDUAL");
-        let body = gemm_i8::body_with(&format!("return b[{panel} + 64u + k * 16u + col % 16u];"), ["slot / 64u", "slot % 64u"], &result);
-        let builder = epilogue.apply::<f32>(builder, &body, "col", "out");
-        let builder = ["m", "n", "words", "activation"].into_iter().fold(builder, |builder, name| builder.param(name, DType::U32));
-        let builder = builder
-            .flops(|params| 8.0 * params[..3].iter().map(|size| f64::from(*size)).product::<f64>())
-            .loops(|params, groups| super::loops_of_product([1, params[0], params[1]], groups, params[2]));
-        return built_in(builder, twin::<{ PanelFormat::Int8 as usize }>(epilogue));
-    }
-    let (value, native) = match format {
-        PanelFormat::F16 => (half_value(format), twin::<{ PanelFormat::F16 as usize }>(epilogue)),
-        PanelFormat::Bf16 => (half_value(format), twin::<{ PanelFormat::Bf16 as usize }>(epilogue)),
-        PanelFormat::F32 | PanelFormat::Int8 => {
-            let value = "b[((first_col + b_n) / 16u * params.k + first_k + b_k) * 16u + (first_col + b_n) % 16u]";
-            (value.to_owned(), twin::<{ PanelFormat::F32 as usize }>(epilogue))
-        }
-    };
-    let builder = if format == PanelFormat::F32 { builder } else { builder.prelude(Prelude::Pack) };
-    let builder = builder.read("a", DType::F32).read("b", format.dtype()).write("y", DType::F32);
-    let body = body_with(["false", "false"], ["a[(first_row + a_m) * params.k + first_k + a_k]", &value]);
-    let builder = epilogue.apply::<f32>(builder, &body, "col", "out");
-    let builder = ["m", "n", "k", "activation"].into_iter().fold(builder, |builder, name| builder.param(name, DType::U32));
-    let builder = builder
-        .flops(|params| 2.0 * params[..3].iter().map(|size| f64::from(*size)).product::<f64>())
-        .loops(|params, groups| super::loops_of_product([1, params[0], params[1]], groups, params[2]));
-    built_in(builder, native)
+fn define_int8(epilogue: Epilogue) -> KernelBuilder<GemmPanelsInt8> {
+    let builder = GemmPanelsInt8::define(name(PanelFormat::Int8, epilogue)).prelude(Prelude::Activation);
+    let panel = "(col / 16u) * (64u + params.words * 16u)";
+    let step = format!("bitcast<f32>(b[{panel} + col % 16u])");
+    let result = format!("tectum_activation(f32(values[part]) * (scales[row] * {step})PLUS_BIAS, params.activation)PLUS_RESIDUAL");
+    let body = gemm_i8::body_with(&format!("return b[{panel} + 64u + k * 16u + col % 16u];"), ["slot / 64u", "slot % 64u"], &result);
+    epilogue
+        .apply(builder, &body, "col", "out")
+        .flops(|GemmPanelsInt8 { m, n, words, .. }| 8.0 * m as f64 * n as f64 * words as f64)
+        .loops(|GemmPanelsInt8 { m, n, words, .. }, groups| super::loops_of_product([1, m, n], groups, words))
 }
 
-/// An element of panels of halves, two columns in a word.
-fn half_value(format: PanelFormat) -> String {
+fn define_floats(epilogue: Epilogue) -> KernelBuilder<GemmPanels, f32> {
+    let value = "b[((first_col + b_n) / 16u * params.k + first_k + b_k) * 16u + (first_col + b_n) % 16u]";
+    with_body(GemmPanels::define_on::<f32>(name(PanelFormat::F32, epilogue)).prelude(Prelude::Activation), epilogue, value)
+}
+
+/// Over panels of halves, two columns in a word.
+fn define_halves(format: PanelFormat, epilogue: Epilogue) -> KernelBuilder<GemmPanels> {
     let word = "b[((first_col + b_n) / 16u * ((params.k + 7u) / 8u * 8u) + first_k + b_k) * 8u + (first_col + b_n) % 16u / 2u]";
-    format!("bitcast<f32>(tectum_{format}_bits(({word} >> ((b_n % 2u) * 16u)) & 0xffffu))")
+    let value = format!("bitcast<f32>(tectum_{format}_bits(({word} >> ((b_n % 2u) * 16u)) & 0xffffu))");
+    with_body(GemmPanels::define(name(format, epilogue)).prelude(Prelude::Activation).prelude(Prelude::Pack), epilogue, &value)
 }
 
-/// The native twin for panels of the format with this index.
-fn twin<const FORMAT: usize>(epilogue: Epilogue) -> super::NativeFn {
-    match (epilogue.bias, epilogue.residual) {
-        (false, false) => |call| launch::<FORMAT>(call, false, false),
-        (true, false) => |call| launch::<FORMAT>(call, true, false),
-        (false, true) => |call| launch::<FORMAT>(call, false, true),
-        (true, true) => |call| launch::<FORMAT>(call, true, true),
-    }
+fn name(format: PanelFormat, epilogue: Epilogue) -> String {
+    format!("gemm_panels_{format}{}", epilogue.suffix())
 }
 
-fn launch<const FORMAT: usize>(call: &NativeCall<'_>, has_bias: bool, has_residual: bool) {
-    let [m, n, depth] = [0, 1, 2].map(|index| call.size(index));
-    let format = PanelFormat::ALL[FORMAT];
-    let first = if format == PanelFormat::Int8 { 4 } else { 3 };
-    let bias = has_bias.then(|| call.read(first));
-    let residual = has_residual.then(|| call.read(first + usize::from(has_bias)));
-    let job = Job { m, n, depth, bias, residual, activation: Activation::from_code(call.u32(3)) };
-    match (format, format.half()) {
-        (PanelFormat::Int8, _) => {
-            let (a, b, scales) = (&call.read(0)[..m * depth], &call.read(1)[..format.words(4 * depth, n)], &call.read(2)[..m]);
-            gemm(call, &job, Codes { a, scales, b, words: depth }, call.write(3));
-        }
-        (_, Some(half)) => {
-            let (a, b) = (&call.read(0)[..m * depth], &call.read(1)[..format.words(depth, n)]);
-            let panel = format.panel_words(depth);
-            match half {
-                Half::F16 => gemm(call, &job, Halves::<true> { a, b, k: depth, panel }, call.write(2)),
-                Half::Bf16 => gemm(call, &job, Halves::<false> { a, b, k: depth, panel }, call.write(2)),
-            }
-        }
-        (_, None) => {
-            let (a, b) = (&call.read(0)[..m * depth], &call.read(1)[..format.words(depth, n)]);
-            gemm(call, &job, Floats { a, b, k: depth }, call.write(2));
-        }
-    }
+/// The body with the expression of an element of `b`.
+fn with_body<T: Element>(builder: KernelBuilder<GemmPanels, T>, epilogue: Epilogue, value: &str) -> KernelBuilder<GemmPanels, T> {
+    let body = body_with(["false", "false"], ["a[(first_row + a_m) * params.k + first_k + a_k]", value]);
+    epilogue
+        .apply(builder, &body, "col", "out")
+        .flops(|GemmPanels { m, n, k, .. }| 2.0 * m as f64 * n as f64 * k as f64)
+        .loops(|GemmPanels { m, n, k, .. }, groups| super::loops_of_product([1, m, n], groups, k))
+}
+
+fn int8(call: &NativeCall<'_>, arguments: GemmPanelsInt8<Slices<'_>>) {
+    let GemmPanelsInt8 { a, b, scales, y, bias, residual, m, n, words, activation } = arguments;
+    let job = Job { m, n, depth: words, bias, residual, activation: Activation::from_code(activation) };
+    let (a, b, scales) = (&a[..m * words], &b[..PanelFormat::Int8.words(4 * words, n)], &scales[..m]);
+    gemm(call, &job, Codes { a, scales, b, words }, y);
+}
+
+fn halves<const IS_F16: bool>(call: &NativeCall<'_>, arguments: GemmPanels<Slices<'_>>) {
+    let GemmPanels { a, b, y, bias, residual, m, n, k, activation } = arguments;
+    let format = if IS_F16 { PanelFormat::F16 } else { PanelFormat::Bf16 };
+    let job = Job { m, n, depth: k, bias, residual, activation: Activation::from_code(activation) };
+    let (a, b) = (&a[..m * k], &b[..format.words(k, n)]);
+    gemm(call, &job, Halves::<IS_F16> { a, b, k, panel: format.panel_words(k) }, y);
+}
+
+fn floats(call: &NativeCall<'_>, arguments: GemmPanels<Slices<'_, f32>>) {
+    let GemmPanels { a, b, y, bias, residual, m, n, k, activation } = arguments;
+    let job = Job { m, n, depth: k, bias, residual, activation: Activation::from_code(activation) };
+    gemm(call, &job, Floats { a: &a[..m * k], b: &b[..PanelFormat::F32.words(k, n)], k }, y);
 }
 
 /// The arguments of a product; `depth` counts elements of a packed row.

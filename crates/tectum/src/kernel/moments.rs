@@ -5,86 +5,76 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::arguments::Slices;
 use super::math::Real;
 use super::native::{NativeCall, for_each_chunk, for_each_chunk_pair, simd};
 use super::reduce::{each_lane, fold_tree, sum};
-use super::{Kernel, Prelude, built_in};
+use super::{Kernel, Prelude, TypedKernel, built_in};
 use crate::dtype::DType;
+use crate::kernel_arguments;
+
+kernel_arguments! {
+    /// `y[row] = Σ x[row, ..] / divisor`: the last step of a mean, over a row or over the sums of its segments.
+    pub(crate) struct Mean { read x: T, write y: T; rows: usize, cols: usize, divisor: usize }
+
+    /// `mean[row, s]` and `spread[row, s] = scale·Σ (x − mean)²` of segment `s` of row `row`.
+    pub(crate) struct Moments { read x: f32, write mean: f32, write spread: f32; rows: usize, cols: usize, segment: usize, segments: usize, scale: f32 }
+
+    /// Mean and `scale·Σ (x − mean)²` of each row from those of its segments.
+    pub(crate) struct MomentsMerge {
+        read means: f32, read spreads: f32, write mean: f32, write spread: f32;
+        rows: usize, cols: usize, segment: usize, segments: usize, scale: f32
+    }
+}
 
 /// Independent accumulators of the native twins: four vectors of the widest SIMD.
 const LANES: usize = 64;
 
-static MEAN: LazyLock<[Arc<Kernel>; 2]> = LazyLock::new(|| [define_mean::<f32>(), define_mean::<f64>()]);
+static MEAN: LazyLock<[TypedKernel<Mean>; 2]> = LazyLock::new(|| [define_mean::<f32>(), define_mean::<f64>()]);
 
-/// `y[row] = Σ x[row, ..] / divisor`: the last step of a mean, over a row or over the sums of its segments; of f64, or of f32
-/// for every other type.
-pub fn mean_kernel(dtype: DType) -> &'static Arc<Kernel> {
+/// The last step of a mean of f64, or of f32 for every other type.
+pub(crate) fn mean_kernel(dtype: DType) -> &'static TypedKernel<Mean> {
     &MEAN[usize::from(dtype == DType::F64)]
 }
 
-fn define_mean<T: Real>() -> Arc<Kernel> {
-    built_in(
-        Kernel::define(format!("mean_{}", T::DTYPE.wgsl()))
-            .prelude(Prelude::Tree)
-            .read("x", T::DTYPE)
-            .write("y", T::DTYPE)
-            .param("rows", DType::U32)
-            .param("cols", DType::U32)
-            .param("divisor", DType::U32)
-            .loops(|params, groups| super::loops_over_rows(params, groups, 1))
-            .body(include_str!("../../kernels/mean.wgsl")),
-        |call| {
-            let (x, y) = (call.read::<T>(0), call.write::<T>(1));
-            let (rows, cols, divisor) = (call.size(0), call.size(1), T::from_count(call.size(2)));
-            let threads = call.threads_for(x.len());
-            let chunk = rows.div_ceil(threads * 4).max(1);
-            for_each_chunk(&mut y[..rows], chunk, threads, |index, y| {
-                for (offset, y) in y.iter_mut().enumerate() {
-                    *y = sum(&x[(index * chunk + offset) * cols..][..cols]) / divisor;
-                }
-            });
-        },
-    )
+fn define_mean<T: Real>() -> TypedKernel<Mean> {
+    let builder = Mean::define_on::<T>(format!("mean_{}", T::DTYPE.wgsl())).prelude(Prelude::Tree).body(include_str!("../../kernels/mean.wgsl"));
+    let builder = builder.loops(|Mean { rows, cols, .. }, groups| super::loops_over_rows([rows, cols], groups, 1));
+    built_in(builder, |call, Mean { x, y, rows, cols, divisor }| {
+        let threads = call.threads_for(x.len());
+        let chunk = rows.div_ceil(threads * 4).max(1);
+        for_each_chunk(&mut y[..rows], chunk, threads, |index, y| {
+            for (offset, y) in y.iter_mut().enumerate() {
+                *y = sum(&x[(index * chunk + offset) * cols..][..cols]) / T::from_count(divisor);
+            }
+        });
+    })
 }
 
-/// `mean[row, s]` and `spread[row, s] = scale·Σ (x − mean)²` of segment `s` of row `row`.
-pub static MOMENTS: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    let builder = Kernel::define("moments_f32").prelude(Prelude::Tree).read("x", DType::F32);
-    built_in(with_results(builder).body(include_str!("../../kernels/moments_f32.wgsl")), moments)
+pub(crate) static MOMENTS: LazyLock<TypedKernel<Moments>> = LazyLock::new(|| {
+    let builder = Moments::define("moments_f32").prelude(Prelude::Tree).body(include_str!("../../kernels/moments_f32.wgsl"));
+    built_in(builder.loops(|Moments { rows, segment, segments, .. }, groups| loops([rows, segment, segments], groups)), moments)
 });
 
-/// Mean and `scale·Σ (x − mean)²` of each row from those of its segments.
-pub static MOMENTS_MERGE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    let builder = Kernel::define("moments_merge_f32").prelude(Prelude::Tree).read("means", DType::F32).read("spreads", DType::F32);
-    built_in(with_results(builder).body(include_str!("../../kernels/moments_merge_f32.wgsl")), merge)
+pub(crate) static MOMENTS_MERGE: LazyLock<TypedKernel<MomentsMerge>> = LazyLock::new(|| {
+    let builder = MomentsMerge::define("moments_merge_f32").prelude(Prelude::Tree).body(include_str!("../../kernels/moments_merge_f32.wgsl"));
+    built_in(builder.loops(|MomentsMerge { rows, segment, segments, .. }, groups| loops([rows, segment, segments], groups)), merge)
 });
 
-fn with_results(builder: super::KernelBuilder) -> super::KernelBuilder {
-    builder
-        .write("mean", DType::F32)
-        .write("spread", DType::F32)
-        .param("rows", DType::U32)
-        .param("cols", DType::U32)
-        .param("segment", DType::U32)
-        .param("segments", DType::U32)
-        .param("scale", DType::F32)
-        .loops(|params, groups| {
-            // Of segments: two passes over their elements; merged: over the segments of each row.
-            let [rows, segment, segments] = [0, 2, 3].map(|index| u64::from(params[index]));
-            let turns = 2 * (segment.max(segments).div_ceil(u64::from(super::WORKGROUP)) + 1) + 40;
-            super::loops_over(rows.saturating_mul(segments), groups, turns)
-        })
+/// Of segments: two passes over their elements; merged: over the segments of each row.
+fn loops(sizes: [usize; 3], groups: u32) -> u64 {
+    let [rows, segment, segments] = sizes.map(|size| size as u64);
+    let turns = 2 * (segment.max(segments).div_ceil(u64::from(super::WORKGROUP)) + 1) + 40;
+    super::loops_over(rows.saturating_mul(segments), groups, turns)
 }
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    MEAN.iter().chain([&*MOMENTS, &*MOMENTS_MERGE]).cloned().collect()
+    MEAN.iter().map(|kernel| &**kernel).chain([&**MOMENTS, &**MOMENTS_MERGE]).cloned().collect()
 }
 
-fn moments(call: &NativeCall<'_>) {
-    let (x, mean, spread) = (call.read::<f32>(0), call.write::<f32>(1), call.write::<f32>(2));
-    let [rows, cols, segment, segments] = [0, 1, 2, 3].map(|index| call.size(index));
-    let (items, scale) = (rows * segments, call.f32(4));
+fn moments(call: &NativeCall<'_>, Moments { x, mean, spread, rows, cols, segment, segments, scale }: Moments<Slices<'_>>) {
+    let items = rows * segments;
     let threads = call.threads_for(x.len());
     let chunk = items.div_ceil(threads * 4).max(1);
     for_each_chunk_pair((&mut mean[..items], &mut spread[..items]), [chunk; 2], threads, |index, mean, spread| {
@@ -98,11 +88,8 @@ fn moments(call: &NativeCall<'_>) {
     });
 }
 
-fn merge(call: &NativeCall<'_>) {
-    let (means, spreads) = (call.read::<f32>(0), call.read::<f32>(1));
-    let (mean, spread) = (call.write::<f32>(2), call.write::<f32>(3));
-    let [rows, cols, segment, segments] = [0, 1, 2, 3].map(|index| call.size(index));
-    let scale = call.f32(4);
+fn merge(_: &NativeCall<'_>, arguments: MomentsMerge<Slices<'_>>) {
+    let MomentsMerge { means, spreads, mean, spread, rows, cols, segment, segments, scale } = arguments;
     let size = |s: usize| segment.min(cols - s * segment) as f32;
     for row in 0..rows {
         let (means, spreads) = (&means[row * segments..][..segments], &spreads[row * segments..][..segments]);

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::atomic::AtomicU32;
 
-use super::KernelData;
+use super::Kernel;
 use crate::dtype::{DType, Element};
 
 /// A bound range of host memory; only devices create these.
@@ -29,8 +29,8 @@ pub(crate) struct ThreadBudget {
 
 /// The arguments of one launch on the CPU.
 pub struct NativeCall<'a> {
+    kernel: &'a Kernel,
     params: &'a [u32],
-    data: Option<&'a KernelData>,
     regions: &'a [NativeRegion],
     sharing: ThreadBudget,
     written: Cell<u32>,
@@ -46,8 +46,8 @@ impl<'a> NativeCall<'a> {
     /// Every region is valid for `bytes` bytes, aligned for its element type and initialised; for `'a` no other code
     /// writes it, and no writable region overlaps another of the same call. The CPU device upholds this: it locks each
     /// buffer while a launch runs, and the plan rejects launches with an overlapping written region.
-    pub(crate) unsafe fn new(params: &'a [u32], data: Option<&'a KernelData>, regions: &'a [NativeRegion], sharing: ThreadBudget) -> Self {
-        Self { params, data, regions, sharing, written: Cell::new(0), read: Cell::new(0), benefits_from_threads: Cell::new(false), lifetime: PhantomData }
+    pub(crate) unsafe fn new(kernel: &'a Kernel, params: &'a [u32], regions: &'a [NativeRegion], sharing: ThreadBudget) -> Self {
+        Self { kernel, params, regions, sharing, written: Cell::new(0), read: Cell::new(0), benefits_from_threads: Cell::new(false), lifetime: PhantomData }
     }
 
     /// The kernel's data for its twin ([`KernelBuilder::data`](super::KernelBuilder::data)).
@@ -55,7 +55,17 @@ impl<'a> NativeCall<'a> {
     /// # Panics
     /// If the kernel has no data of this type: a bug in the twin.
     pub fn data<T: 'static>(&self) -> &'a T {
-        self.data.and_then(|data| data.downcast_ref()).expect("invariant: a kernel and its twin agree on the data")
+        self.kernel.data().and_then(|data| data.downcast_ref()).expect("invariant: a kernel and its twin agree on the data")
+    }
+
+    /// The parameter words.
+    pub(super) fn params(&self) -> &'a [u32] {
+        self.params
+    }
+
+    /// Whether the kernel has a declared binding.
+    pub(super) fn has_binding(&self, declared: usize) -> bool {
+        self.kernel.has_binding(declared)
     }
 
     /// The parameter word at `index` as an unsigned integer.

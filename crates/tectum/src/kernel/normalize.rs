@@ -2,45 +2,29 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::arguments::Slices;
 use super::moments::sum_of_squares;
 use super::native::{NativeCall, PREFETCH_STEP, for_each_block, prefetch, prefetch_write, simd};
 use super::reduce::sum;
-use super::{Kernel, Prelude, built_in};
-use crate::dtype::DType;
+use super::{Kernel, Prelude, TypedKernel, built_in};
+use crate::kernel_arguments;
 
-/// `y[row, i] = (x[row, i] − mean) / √(variance + ε) · gain[i] + bias[i]`.
-pub static LAYER_NORM: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    built_in(
-        Kernel::define("layer_norm_f32")
-            .prelude(Prelude::Tree)
-            .read("x", DType::F32)
-            .read("gain", DType::F32)
-            .read("bias", DType::F32)
-            .write("y", DType::F32)
-            .param("rows", DType::U32)
-            .param("cols", DType::U32)
-            .param("epsilon", DType::F32)
-            .loops(|params, groups| super::loops_over_rows(params, groups, 3))
-            .body(include_str!("../../kernels/layer_norm_f32.wgsl")),
-        layer_norm,
-    )
+kernel_arguments! {
+    /// `y[row, i] = (x[row, i] − mean) / √(variance + ε) · gain[i] + bias[i]`.
+    pub(crate) struct LayerNorm { read x: f32, read gain: f32, read bias: f32, write y: f32; rows: usize, cols: usize, epsilon: f32 }
+
+    /// `y[row, i] = x[row, i] / √(Σ x² / cols + ε) · gain[i]`.
+    pub(crate) struct RmsNorm { read x: f32, read gain: f32, write y: f32; rows: usize, cols: usize, epsilon: f32 }
+}
+
+pub(crate) static LAYER_NORM: LazyLock<TypedKernel<LayerNorm>> = LazyLock::new(|| {
+    let builder = LayerNorm::define("layer_norm_f32").prelude(Prelude::Tree).body(include_str!("../../kernels/layer_norm_f32.wgsl"));
+    built_in(builder.loops(|LayerNorm { rows, cols, .. }, groups| super::loops_over_rows([rows, cols], groups, 3)), layer_norm)
 });
 
-/// `y[row, i] = x[row, i] / √(Σ x² / cols + ε) · gain[i]`.
-pub static RMS_NORM: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    built_in(
-        Kernel::define("rms_norm_f32")
-            .prelude(Prelude::Tree)
-            .read("x", DType::F32)
-            .read("gain", DType::F32)
-            .write("y", DType::F32)
-            .param("rows", DType::U32)
-            .param("cols", DType::U32)
-            .param("epsilon", DType::F32)
-            .loops(|params, groups| super::loops_over_rows(params, groups, 2))
-            .body(include_str!("../../kernels/rms_norm_f32.wgsl")),
-        rms_norm,
-    )
+pub(crate) static RMS_NORM: LazyLock<TypedKernel<RmsNorm>> = LazyLock::new(|| {
+    let builder = RmsNorm::define("rms_norm_f32").prelude(Prelude::Tree).body(include_str!("../../kernels/rms_norm_f32.wgsl"));
+    built_in(builder.loops(|RmsNorm { rows, cols, .. }, groups| super::loops_over_rows([rows, cols], groups, 2)), rms_norm)
 });
 
 /// The kernels of this file.
@@ -48,10 +32,8 @@ pub fn kernels() -> Vec<Arc<Kernel>> {
     vec![LAYER_NORM.clone(), RMS_NORM.clone()]
 }
 
-fn layer_norm(call: &NativeCall<'_>) {
-    let (x, y) = (call.read::<f32>(0), call.write::<f32>(3));
-    let (rows, cols, epsilon) = (call.size(0), call.size(1), call.f32(2));
-    let (gain, bias) = (&call.read::<f32>(1)[..cols], &call.read::<f32>(2)[..cols]);
+fn layer_norm(call: &NativeCall<'_>, LayerNorm { x, gain, bias, y, rows, cols, epsilon }: LayerNorm<Slices<'_>>) {
+    let (gain, bias) = (&gain[..cols], &bias[..cols]);
     for_each_block(&mut y[..rows * cols], cols, call.threads_for(2 * rows * cols), |row, y| {
         let (x, next) = x[row * cols..].split_at(cols);
         prefetch_write(y);
@@ -68,10 +50,8 @@ fn layer_norm(call: &NativeCall<'_>) {
     });
 }
 
-fn rms_norm(call: &NativeCall<'_>) {
-    let (x, y) = (call.read::<f32>(0), call.write::<f32>(2));
-    let (rows, cols, epsilon) = (call.size(0), call.size(1), call.f32(2));
-    let gain = &call.read::<f32>(1)[..cols];
+fn rms_norm(call: &NativeCall<'_>, RmsNorm { x, gain, y, rows, cols, epsilon }: RmsNorm<Slices<'_>>) {
+    let gain = &gain[..cols];
     for_each_block(&mut y[..rows * cols], cols, call.threads_for(2 * rows * cols), |row, y| {
         let (x, next) = x[row * cols..].split_at(cols);
         let inverse = 1.0 / (sum_of_squares(x, 0.0) / cols as f32 + epsilon).sqrt();

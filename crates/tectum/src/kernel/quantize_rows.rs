@@ -11,9 +11,10 @@
 use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
 
+use super::arguments::Slices;
 use super::native::{NativeCall, for_each_chunk_pair, simd};
-use super::{Kernel, built_in};
-use crate::dtype::DType;
+use super::{Kernel, TypedKernel, built_in};
+use crate::kernel_arguments;
 
 /// Elements that are rotated together.
 pub const BLOCK: usize = 128;
@@ -27,19 +28,15 @@ pub fn padded(k: usize) -> usize {
     k.next_multiple_of(BLOCK)
 }
 
-/// `scales[row] = max |H·x[row]| / 127` and `codes[row, i] = round(H·x[row, i] / scales[row])`, four in a word.
-pub static QUANTIZE_ROWS: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    built_in(
-        Kernel::define("quantize_rows")
-            .read("x", DType::F32)
-            .write("codes", DType::U32)
-            .write("scales", DType::F32)
-            .param("rows", DType::U32)
-            .param("cols", DType::U32)
-            .loops(|params, groups| super::loops_over(u64::from(params[0]), groups, u64::from(params[1]).div_ceil(BLOCK as u64) * 10 + 20))
-            .body(include_str!("../../kernels/quantize_rows.wgsl")),
-        quantize,
-    )
+kernel_arguments! {
+    /// `scales[row] = max |H·x[row]| / 127` and `codes[row, i] = round(H·x[row, i] / scales[row])`, four in a word.
+    pub(crate) struct QuantizeRows { read x: f32, write codes: u32, write scales: f32; rows: usize, cols: usize }
+}
+
+pub(crate) static QUANTIZE_ROWS: LazyLock<TypedKernel<QuantizeRows>> = LazyLock::new(|| {
+    let builder = QuantizeRows::define("quantize_rows").body(include_str!("../../kernels/quantize_rows.wgsl"));
+    let builder = builder.loops(|QuantizeRows { rows, cols, .. }, groups| super::loops_over(rows as u64, groups, cols.div_ceil(BLOCK) as u64 * 10 + 20));
+    built_in(builder, quantize)
 });
 
 /// The kernels of this file.
@@ -52,9 +49,7 @@ const MIN_MAGNITUDE: f32 = f32::from_bits(27 << 23);
 /// Rows of a task.
 const ROWS: usize = 8;
 
-fn quantize(call: &NativeCall<'_>) {
-    let (x, codes, scales) = (call.read::<f32>(0), call.write::<u32>(1), call.write::<f32>(2));
-    let (rows, cols) = (call.size(0), call.size(1));
+fn quantize(call: &NativeCall<'_>, QuantizeRows { x, codes, scales, rows, cols }: QuantizeRows<Slices<'_>>) {
     let words = padded(cols) / 4;
     let (codes, scales) = (&mut codes[..rows * words], &mut scales[..rows]);
     let threads = call.threads_for(4 * rows * cols);

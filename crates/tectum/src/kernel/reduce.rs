@@ -5,11 +5,13 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::arguments::{NoBindings, Slices};
 use super::math::Real;
 use super::native::{NativeCall, for_each_chunk, simd};
 use super::order::order_key;
-use super::{Kernel, Prelude, WORKGROUP, built_in};
+use super::{Kernel, KernelBuilder, Prelude, TypedKernel, WORKGROUP, built_in};
 use crate::dtype::DType;
+use crate::kernel_arguments;
 
 /// Elements of a row that one workgroup reduces.
 pub const SEGMENT: usize = 4096;
@@ -18,32 +20,33 @@ pub const COLUMN_SEGMENT: usize = 64;
 /// Independent accumulators of the native twins: four vectors of the widest SIMD.
 const LANES: usize = 64;
 
+kernel_arguments! {
+    /// A reduction of each segment of the rows, or of the columns, to one element.
+    pub(crate) struct Reduction { read x: T, write y: T; rows: usize, cols: usize, segment: usize, segments: usize }
+
+    /// `y[row, s]` = column of the first greatest element of segment `s` of row `row`; a NaN counts as greater than all.
+    pub(crate) struct Argmax { read x: f32, write y: u32; rows: usize, cols: usize, segment: usize, segments: usize }
+
+    /// `y[row]` = the candidate of row `row` whose element of `x` is the first greatest.
+    pub(crate) struct ArgmaxMerge { read x: f32, read candidates: u32, write y: u32; rows: usize, cols: usize, count: usize }
+}
+
 /// A workgroup for each segment of a row.
-fn loops(params: &[u32], groups: u32) -> u64 {
-    let [rows, segment, segments] = [0, 2, 3].map(|index| u64::from(params[index]));
-    super::loops_over(rows.saturating_mul(segments), groups, segment.div_ceil(u64::from(WORKGROUP)) + 20)
+fn loops([rows, segment, segments]: [usize; 3], groups: u32) -> u64 {
+    super::loops_over((rows as u64).saturating_mul(segments as u64), groups, (segment as u64).div_ceil(u64::from(WORKGROUP)) + 20)
 }
 
 /// An invocation for each segment of a column.
-fn column_loops(params: &[u32], groups: u32) -> u64 {
-    let [cols, segment, segments] = [1, 2, 3].map(|index| u64::from(params[index]));
-    super::loops_over(segments.saturating_mul(cols), groups.saturating_mul(WORKGROUP), segment + 1)
+fn column_loops(Reduction { cols, segment, segments, .. }: Reduction<NoBindings>, groups: u32) -> u64 {
+    super::loops_over((segments as u64).saturating_mul(cols as u64), groups.saturating_mul(WORKGROUP), segment as u64 + 1)
 }
 
-fn define<T: Real>(operation: &str, body: &str, native: super::NativeFn) -> Arc<Kernel> {
-    built_in(
-        Kernel::define(format!("{operation}_{}", T::DTYPE.wgsl()))
-            .prelude(Prelude::Tree)
-            .read("x", T::DTYPE)
-            .write("y", T::DTYPE)
-            .param("rows", DType::U32)
-            .param("cols", DType::U32)
-            .param("segment", DType::U32)
-            .param("segments", DType::U32)
-            .loops(if operation == "sum_columns" { column_loops } else { loops })
-            .body(body),
-        native,
-    )
+fn define<T: Real>(operation: &str, body: impl Into<String>) -> KernelBuilder<Reduction, T> {
+    Reduction::define_on::<T>(format!("{operation}_{}", T::DTYPE.wgsl())).prelude(Prelude::Tree).body(body)
+}
+
+fn define_rows<T: Real>(operation: &str, body: impl Into<String>) -> KernelBuilder<Reduction, T> {
+    define(operation, body).loops(|Reduction { rows, segment, segments, .. }, groups| loops([rows, segment, segments], groups))
 }
 
 /// Prepends a tree of the kernel's own where the prelude has none.
@@ -57,97 +60,70 @@ fn row_body(combine: &str, neutral: &str, tree: &str) -> String {
 const TREE_MIN: &str = "fn tree_min(lane: u32, value: real) -> real {\n    return -tectum_tree_max(lane, -value);\n}\n";
 
 /// The reductions of one float type.
-pub struct Reductions {
+pub(crate) struct Reductions {
     /// `y[row, s]` = sum of segment `s` of row `row`.
-    pub sum: Arc<Kernel>,
+    pub sum: TypedKernel<Reduction>,
     /// `y[row, s]` = greatest element of segment `s` of row `row`; NaN if there is one.
-    pub max: Arc<Kernel>,
+    pub max: TypedKernel<Reduction>,
     /// `y[row, s]` = least element of segment `s` of row `row`; NaN if there is one.
-    pub min: Arc<Kernel>,
+    pub min: TypedKernel<Reduction>,
     /// `y[s, col]` = sum of column `col` over the rows of segment `s`.
-    pub sum_columns: Arc<Kernel>,
+    pub sum_columns: TypedKernel<Reduction>,
 }
 
 static SINGLE: LazyLock<Reductions> = LazyLock::new(reductions::<f32>);
 static DOUBLE: LazyLock<Reductions> = LazyLock::new(reductions::<f64>);
 
 /// The reductions of f64, or of f32 for every other type.
-pub fn of(dtype: DType) -> &'static Reductions {
+pub(crate) fn of(dtype: DType) -> &'static Reductions {
     if dtype == DType::F64 { &DOUBLE } else { &SINGLE }
 }
 
 fn reductions<T: Real>() -> Reductions {
     Reductions {
-        sum: define::<T>("sum", &row_body("a + b", "real(0.0)", "tectum_tree_sum"), |call| reduce_rows::<T>(call, sum)),
-        max: define::<T>("max", &row_body("tectum_max(a, b)", "-tectum_inf()", "tectum_tree_max"), |call| reduce_rows::<T>(call, max)),
-        min: define::<T>("min", &row_body("tectum_min(a, b)", "tectum_inf()", "tree_min"), |call| reduce_rows::<T>(call, min)),
-        sum_columns: define::<T>("sum_columns", include_str!("../../kernels/sum_columns.wgsl"), sum_columns::<T>),
+        sum: built_in(define_rows::<T>("sum", row_body("a + b", "real(0.0)", "tectum_tree_sum")), |call, rows| reduce_rows(call, rows, sum)),
+        max: built_in(define_rows::<T>("max", row_body("tectum_max(a, b)", "-tectum_inf()", "tectum_tree_max")), |call, rows| reduce_rows(call, rows, max)),
+        min: built_in(define_rows::<T>("min", row_body("tectum_min(a, b)", "tectum_inf()", "tree_min")), |call, rows| reduce_rows(call, rows, min)),
+        sum_columns: built_in(define::<T>("sum_columns", include_str!("../../kernels/sum_columns.wgsl")).loops(column_loops), sum_columns),
     }
 }
 
-/// `y[row, s]` = column of the first greatest element of segment `s` of row `row`; a NaN counts as greater than all.
-pub static ARGMAX: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    built_in(
-        Kernel::define("argmax_f32")
-            .prelude(Prelude::Order)
-            .read("x", DType::F32)
-            .write("y", DType::U32)
-            .param("rows", DType::U32)
-            .param("cols", DType::U32)
-            .param("segment", DType::U32)
-            .param("segments", DType::U32)
-            .loops(loops)
-            .body(include_str!("../../kernels/argmax_f32.wgsl")),
-        |call| {
-            let (x, y) = (call.read::<f32>(0), call.write::<u32>(1));
-            let (cols, segment, segments) = (call.size(1), call.size(2), call.size(3));
-            for_each_chunk(&mut y[..call.size(0) * segments], 1, call.threads_for(x.len()), |item, y| {
-                let (row, start) = (item / segments, item % segments * segment);
-                let part = &x[row * cols..][start..(start + segment).min(cols)];
-                y[0] = (start + first_greatest(part)) as u32;
-            });
-        },
-    )
+pub(crate) static ARGMAX: LazyLock<TypedKernel<Argmax>> = LazyLock::new(|| {
+    let builder = Argmax::define("argmax_f32").prelude(Prelude::Order).body(include_str!("../../kernels/argmax_f32.wgsl"));
+    let builder = builder.loops(|Argmax { rows, segment, segments, .. }, groups| loops([rows, segment, segments], groups));
+    built_in(builder, |call, Argmax { x, y, rows, cols, segment, segments }| {
+        for_each_chunk(&mut y[..rows * segments], 1, call.threads_for(x.len()), |item, y| {
+            let (row, start) = (item / segments, item % segments * segment);
+            let part = &x[row * cols..][start..(start + segment).min(cols)];
+            y[0] = (start + first_greatest(part)) as u32;
+        });
+    })
 });
 
-/// `y[row]` = the candidate of row `row` whose element of `x` is the first greatest.
-pub static ARGMAX_MERGE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    built_in(
-        Kernel::define("argmax_merge_f32")
-            .prelude(Prelude::Order)
-            .read("x", DType::F32)
-            .read("candidates", DType::U32)
-            .write("y", DType::U32)
-            .param("rows", DType::U32)
-            .param("cols", DType::U32)
-            .param("count", DType::U32)
-            .loops(|params, groups| super::loops_over(u64::from(params[0]), groups.saturating_mul(WORKGROUP), u64::from(params[2]) + 1))
-            .body(include_str!("../../kernels/argmax_merge_f32.wgsl")),
-        |call| {
-            let (x, candidates, y) = (call.read::<f32>(0), call.read::<u32>(1), call.write::<u32>(2));
-            let (cols, count) = (call.size(1), call.size(2));
-            for (row, y) in y[..call.size(0)].iter_mut().enumerate() {
-                let x = &x[row * cols..];
-                let candidates = &candidates[row * count..][..count];
-                *y = candidates.iter().copied().fold(candidates[0], |best, candidate| {
-                    let (b, c) = (order_key(x[best as usize]), order_key(x[candidate as usize]));
-                    if c > b || (c == b && candidate < best) { candidate } else { best }
-                });
-            }
-        },
-    )
+pub(crate) static ARGMAX_MERGE: LazyLock<TypedKernel<ArgmaxMerge>> = LazyLock::new(|| {
+    let builder = ArgmaxMerge::define("argmax_merge_f32").prelude(Prelude::Order).body(include_str!("../../kernels/argmax_merge_f32.wgsl"));
+    let builder = builder.loops(|ArgmaxMerge { rows, count, .. }, groups| super::loops_over(rows as u64, groups.saturating_mul(WORKGROUP), count as u64 + 1));
+    built_in(builder, |_, ArgmaxMerge { x, candidates, y, rows, cols, count }| {
+        for (row, y) in y[..rows].iter_mut().enumerate() {
+            let x = &x[row * cols..];
+            let candidates = &candidates[row * count..][..count];
+            *y = candidates.iter().copied().fold(candidates[0], |best, candidate| {
+                let (b, c) = (order_key(x[best as usize]), order_key(x[candidate as usize]));
+                if c > b || (c == b && candidate < best) { candidate } else { best }
+            });
+        }
+    })
 });
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    let own = |family: &Reductions| [&family.sum, &family.max, &family.min, &family.sum_columns].map(Arc::clone);
+    let own = |family: &Reductions| [&family.sum, &family.max, &family.min, &family.sum_columns].map(|kernel| Arc::clone(kernel));
     own(&SINGLE).into_iter().chain([ARGMAX.clone(), ARGMAX_MERGE.clone()]).chain(own(&DOUBLE)).collect()
 }
 
-fn reduce_rows<T: Real>(call: &NativeCall<'_>, reduce: fn(&[T]) -> T) {
-    let (x, y) = (call.read::<T>(0), call.write::<T>(1));
-    let (cols, segment, segments) = (call.size(1), call.size(2), call.size(3));
-    let items = call.size(0) * segments;
+fn reduce_rows<T: Real>(call: &NativeCall<'_>, arguments: Reduction<Slices<'_, T>>, reduce: fn(&[T]) -> T) {
+    let Reduction { x, y, rows, cols, segment, segments } = arguments;
+    let items = rows * segments;
     let threads = call.threads_for(x.len());
     let chunk = items.div_ceil(threads * 4).max(1);
     for_each_chunk(&mut y[..items], chunk, threads, |index, y| {
@@ -239,9 +215,7 @@ fn first_greatest(x: &[f32]) -> usize {
     block + x[block..].iter().position(|&x| order_key(x) == greatest).unwrap_or(0)
 }
 
-fn sum_columns<T: Real>(call: &NativeCall<'_>) {
-    let (x, y) = (call.read::<T>(0), call.write::<T>(1));
-    let (rows, cols, segment, segments) = (call.size(0), call.size(1), call.size(2), call.size(3));
+fn sum_columns<T: Real>(call: &NativeCall<'_>, Reduction { x, y, rows, cols, segment, segments }: Reduction<Slices<'_, T>>) {
     for_each_chunk(&mut y[..segments * cols], cols, call.threads_for(rows * cols), |s, y| {
         let part = &x[s * segment * cols..rows.min((s + 1) * segment) * cols];
         y.fill(T::ZERO);

@@ -2,22 +2,19 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::arguments::Slices;
 use super::elementwise::repair;
 use super::native::{NativeCall, for_each_chunk, simd};
-use super::{Kernel, Prelude, built_in, math};
-use crate::dtype::DType;
+use super::{Kernel, Prelude, TypedKernel, built_in, math};
+use crate::kernel_arguments;
 
-/// Columns j and j + w/2 of each head, rotated by position · frequency j.
-pub static ROTARY: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    let builder = Kernel::define("rotary_f32")
-        .prelude(Prelude::Math)
-        .read("x", DType::F32)
-        .read("positions", DType::U32)
-        .read("frequencies", DType::F32)
-        .write("y", DType::F32);
-    let builder = ["rows", "cols", "half", "count"].into_iter().fold(builder, |builder, name| builder.param(name, DType::U32));
-    built_in(builder.body(include_str!("../../kernels/rotary_f32.wgsl")), rotary)
-});
+kernel_arguments! {
+    /// Columns j and j + w/2 of each head, rotated by position · frequency j.
+    pub(crate) struct Rotary { read x: f32, read positions: u32, read frequencies: f32, write y: f32; rows: usize, cols: usize, half: usize, count: usize }
+}
+
+pub(crate) static ROTARY: LazyLock<TypedKernel<Rotary>> =
+    LazyLock::new(|| built_in(Rotary::define("rotary_f32").prelude(Prelude::Math).body(include_str!("../../kernels/rotary_f32.wgsl")), rotary));
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {
@@ -27,10 +24,8 @@ pub fn kernels() -> Vec<Arc<Kernel>> {
 /// Maximum pairs of a head, whose sines and cosines a row computes once.
 pub const MAX_HALF: usize = 256;
 
-fn rotary(call: &NativeCall<'_>) {
-    let (x, positions, y) = (call.read::<f32>(0), call.read::<u32>(1), call.write::<f32>(3));
-    let [rows, cols, half, count] = [0, 1, 2, 3].map(|index| call.size(index));
-    let frequencies = &call.read::<f32>(2)[..half];
+fn rotary(call: &NativeCall<'_>, Rotary { x, positions, frequencies, y, rows, cols, half, count }: Rotary<Slices<'_>>) {
+    let frequencies = &frequencies[..half];
     for_each_chunk(&mut y[..rows * cols], cols, call.threads_for(8 * rows * cols), |row, y| {
         let position = positions[row % count] as f32;
         let (mut cosines, mut sines) = ([0.0f32; MAX_HALF], [0.0f32; MAX_HALF]);

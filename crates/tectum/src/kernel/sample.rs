@@ -6,26 +6,40 @@
 use std::sync::{Arc, LazyLock};
 
 use super::native::{NativeCall, for_each_chunk, simd};
-use super::{Kernel, Prelude, built_in, random};
-use crate::dtype::{DType, Element};
+use super::{Kernel, Prelude, TypedKernel, built_in, random};
+use crate::dtype::Element;
+use crate::kernel_arguments;
 
 /// Words of the `key` binding.
 pub const KEY_WORDS: usize = 4;
 const CHUNK: usize = 1 << 14;
 
+kernel_arguments! {
+    /// Random elements.
+    pub(crate) struct Random { read key: u32, write y: T; n: usize }
+
+    /// Random normals; `normal_table` is [`random::normal_table`]'s.
+    pub(crate) struct RandomNormal { read key: u32, write y: f32, read normal_table: i32; n: usize }
+}
+
 /// `y[i]` = 32 random bits.
-pub static BITS: LazyLock<Arc<Kernel>> = LazyLock::new(|| define::<u32>("random_bits_u32", "word", |call| fill(call, |bits| bits)));
+pub(crate) static BITS: LazyLock<TypedKernel<Random>> = LazyLock::new(|| {
+    let builder = Random::define("random_bits_u32").prelude(Prelude::Random).body(body("word"));
+    built_in(builder, |call, Random { key, y, n }| fill(call, (key, &mut y[..n]), |bits| bits))
+});
 
 /// `y[i]` uniform in [0, 1), a multiple of 2⁻²⁴.
-pub static UNIFORM: LazyLock<Arc<Kernel>> = LazyLock::new(|| define::<f32>("uniform_f32", "tectum_uniform(word)", |call| fill(call, random::uniform)));
+pub(crate) static UNIFORM: LazyLock<TypedKernel<Random>> = LazyLock::new(|| {
+    let builder = Random::define_on::<f32>("uniform_f32").prelude(Prelude::Random).body(body("tectum_uniform(word)"));
+    built_in(builder, |call, Random { key, y, n }| fill(call, (key, &mut y[..n]), random::uniform))
+});
 
-/// `y[i]` standard normal, a multiple of 2⁻²⁰; `normal_table` is [`random::normal_table`]'s.
-pub static NORMAL: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    let builder = Kernel::define("normal_f32").prelude(Prelude::Random).read("key", DType::U32).write("y", DType::F32);
-    let builder = builder.read("normal_table", DType::I32).param("n", DType::U32);
-    built_in(builder.body(body("normal(word)") + NORMAL_LOOKUP), |call| {
-        let table: &[i32; random::NORMAL_TABLE_LEN] = call.read::<i32>(2).first_chunk().expect("invariant: the plan binds the whole table");
-        fill(call, |bits| random::normal(bits, table));
+/// `y[i]` standard normal, a multiple of 2⁻²⁰.
+pub(crate) static NORMAL: LazyLock<TypedKernel<RandomNormal>> = LazyLock::new(|| {
+    let builder = RandomNormal::define("normal_f32").prelude(Prelude::Random).body(body("normal(word)") + NORMAL_LOOKUP);
+    built_in(builder, |call, RandomNormal { key, y, normal_table, n }| {
+        let table: &[i32; random::NORMAL_TABLE_LEN] = normal_table.first_chunk().expect("invariant: the plan binds the whole table");
+        fill(call, (key, &mut y[..n]), |bits| random::normal(bits, table));
     })
 });
 
@@ -41,19 +55,14 @@ pub fn kernels() -> Vec<Arc<Kernel>> {
     vec![BITS.clone(), UNIFORM.clone(), NORMAL.clone()]
 }
 
-fn define<T: Element>(name: &'static str, value: &str, native: super::NativeFn) -> Arc<Kernel> {
-    let builder = Kernel::define(name).prelude(Prelude::Random).read("key", DType::U32).write("y", T::DTYPE);
-    built_in(builder.param("n", DType::U32).body(body(value)), native)
-}
-
 fn body(value: &str) -> String {
     include_str!("../../kernels/random.wgsl").replace("VALUE_OF_WORD", value)
 }
 
-fn fill<T: Element>(call: &NativeCall<'_>, value: impl Fn(u32) -> T + Copy + Sync) {
-    let (key, y, n) = (call.read::<u32>(0), call.write::<T>(1), call.size(0));
+fn fill<T: Element>(call: &NativeCall<'_>, (key, y): (&[u32], &mut [T]), value: impl Fn(u32) -> T + Copy + Sync) {
     let (stream, tick, key) = (key[2], key[3], [key[0], key[1]]);
-    for_each_chunk(&mut y[..n], CHUNK, call.threads_for(n * 4), |index, y| {
+    let threads = call.threads_for(4 * y.len());
+    for_each_chunk(y, CHUNK, threads, |index, y| {
         let first_block = (index * CHUNK / 4) as u32;
         simd(
             #[inline(always)]

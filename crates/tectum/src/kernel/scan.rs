@@ -5,91 +5,72 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::native::{for_each_chunk, for_each_chunk_pair, simd};
-use super::{Kernel, built_in};
-use crate::dtype::DType;
+use super::arguments::Slices;
+use super::native::{NativeCall, for_each_chunk, for_each_chunk_pair, simd};
+use super::{Kernel, TypedKernel, built_in};
+use crate::kernel_arguments;
 
 /// Elements that one workgroup scans.
 pub const BLOCK: usize = 1024;
 
-/// `y` = exclusive scan of `x` within each block, `sums[block]` = the block's sum; with `flags` 1, every nonzero element
-/// counts as 1.
-pub static SCAN_BLOCK: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    built_in(
-        Kernel::define("scan_block_u32")
-            .read("x", DType::U32)
-            .write("y", DType::U32)
-            .write("sums", DType::U32)
-            .param("n", DType::U32)
-            .param("flags", DType::U32)
-            .body(include_str!("../../kernels/scan_block_u32.wgsl")),
-        |call| {
-            let (x, y, sums) = (call.read::<u32>(0), call.write::<u32>(1), call.write::<u32>(2));
-            let (n, flags) = (call.size(0), call.u32(1) != 0);
-            let sums = &mut sums[..n.div_ceil(BLOCK)];
-            for_each_chunk_pair((&mut y[..n], sums), [BLOCK, 1], call.threads_for(n), |block, y, sum| {
-                let mut total = 0u32;
-                for (x, y) in x[block * BLOCK..n].iter().zip(y) {
-                    *y = total;
-                    total = total.wrapping_add(if flags { u32::from(*x != 0) } else { *x });
-                }
-                sum[0] = total;
-            });
-        },
-    )
+kernel_arguments! {
+    /// `y` = exclusive scan of `x` within each block, `sums[block]` = the block's sum; with `flags` 1, every nonzero element
+    /// counts as 1.
+    pub(crate) struct ScanBlock { read x: u32, write y: u32, write sums: u32; n: usize, flags: u32 }
+
+    /// `y[i] += offsets[i / block]`.
+    pub(crate) struct ScanAdd { read offsets: u32, read_write y: u32; n: usize }
+
+    /// `indices[offsets[i]] = i` for every nonzero `flags[i]`.
+    pub(crate) struct Compact { read flags: u32, read offsets: u32, read_write indices: u32; n: usize }
+}
+
+pub(crate) static SCAN_BLOCK: LazyLock<TypedKernel<ScanBlock>> = LazyLock::new(|| {
+    built_in(ScanBlock::define("scan_block_u32").body(include_str!("../../kernels/scan_block_u32.wgsl")), |call, ScanBlock { x, y, sums, n, flags }| {
+        let sums = &mut sums[..n.div_ceil(BLOCK)];
+        for_each_chunk_pair((&mut y[..n], sums), [BLOCK, 1], call.threads_for(n), |block, y, sum| {
+            let mut total = 0u32;
+            for (x, y) in x[block * BLOCK..n].iter().zip(y) {
+                *y = total;
+                total = total.wrapping_add(if flags != 0 { u32::from(*x != 0) } else { *x });
+            }
+            sum[0] = total;
+        });
+    })
 });
 
-/// `y[i] += offsets[i / block]`.
-pub static SCAN_ADD: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    built_in(
-        Kernel::define("scan_add_u32")
-            .read("offsets", DType::U32)
-            .read_write("y", DType::U32)
-            .param("n", DType::U32)
-            .body(include_str!("../../kernels/scan_add_u32.wgsl")),
-        |call| {
-            let (offsets, y, n) = (call.read::<u32>(0), call.write::<u32>(1), call.size(0));
-            for_each_chunk(&mut y[..n], BLOCK, call.threads_for(n), |index, block| {
-                let offset = offsets[index];
-                simd(
-                    #[inline(always)]
-                    || block.iter_mut().for_each(|y| *y = y.wrapping_add(offset)),
-                );
-            });
-        },
-    )
+pub(crate) static SCAN_ADD: LazyLock<TypedKernel<ScanAdd>> = LazyLock::new(|| {
+    built_in(ScanAdd::define("scan_add_u32").body(include_str!("../../kernels/scan_add_u32.wgsl")), |call, ScanAdd { offsets, y, n }| {
+        for_each_chunk(&mut y[..n], BLOCK, call.threads_for(n), |index, block| {
+            let offset = offsets[index];
+            simd(
+                #[inline(always)]
+                || block.iter_mut().for_each(|y| *y = y.wrapping_add(offset)),
+            );
+        });
+    })
 });
 
-/// `indices[offsets[i]] = i` for every nonzero `flags[i]`.
-pub static COMPACT: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    built_in(
-        Kernel::define("compact_u32")
-            .read("flags", DType::U32)
-            .read("offsets", DType::U32)
-            .read_write("indices", DType::U32)
-            .param("n", DType::U32)
-            .body(include_str!("../../kernels/compact_u32.wgsl")),
-        |call| {
-            let (flags, offsets, indices) = (call.read::<u32>(0), call.read::<u32>(1), call.write::<u32>(2));
-            let n = call.size(0);
-            let threads = call.threads_for(n);
-            let piece = n.div_ceil(4 * threads).max(1);
-            let count = offsets[n - 1] as usize + usize::from(flags[n - 1] != 0);
-            // The kept indices of a piece of the flags lie between the offsets of its ends.
-            let mut rest = &mut indices[..count];
-            rayon::in_place_scope(|scope| {
-                for start in (0..n).step_by(piece) {
-                    let end = n.min(start + piece);
-                    let kept = offsets.get(end).map_or(count, |&offset| offset as usize) - offsets[start] as usize;
-                    let (part, after) = std::mem::take(&mut rest).split_at_mut(kept);
-                    rest = after;
-                    let mut work = move || keep_indices(&flags[start..end], start, part);
-                    if threads > 1 { scope.spawn(move |_| work()) } else { work() }
-                }
-            });
-        },
-    )
-});
+pub(crate) static COMPACT: LazyLock<TypedKernel<Compact>> =
+    LazyLock::new(|| built_in(Compact::define("compact_u32").body(include_str!("../../kernels/compact_u32.wgsl")), compact));
+
+fn compact(call: &NativeCall<'_>, Compact { flags, offsets, indices, n }: Compact<Slices<'_>>) {
+    let threads = call.threads_for(n);
+    let piece = n.div_ceil(4 * threads).max(1);
+    let count = offsets[n - 1] as usize + usize::from(flags[n - 1] != 0);
+    // The kept indices of a piece of the flags lie between the offsets of its ends.
+    let mut rest = &mut indices[..count];
+    rayon::in_place_scope(|scope| {
+        for start in (0..n).step_by(piece) {
+            let end = n.min(start + piece);
+            let kept = offsets.get(end).map_or(count, |&offset| offset as usize) - offsets[start] as usize;
+            let (part, after) = std::mem::take(&mut rest).split_at_mut(kept);
+            rest = after;
+            let mut work = move || keep_indices(&flags[start..end], start, part);
+            if threads > 1 { scope.spawn(move |_| work()) } else { work() }
+        }
+    });
+}
 
 /// Writes the places of nonzero flags, as many as `kept` holds; the first flag's place is `first`.
 ///

@@ -2,27 +2,22 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::arguments::Slices;
 use super::math::four::{self, Four};
 use super::native::{NativeCall, PREFETCH_STEP, for_each_block, prefetch, simd};
-use super::{Kernel, Prelude, built_in, math, reduce};
-use crate::dtype::DType;
+use super::{Kernel, Prelude, TypedKernel, built_in, math, reduce};
+use crate::kernel_arguments;
 
-/// `y[row, i] = exp(scale·x[row, i] − m) / Σ exp(scale·x[row, j] − m)` with `m` the row's greatest scaled element.
-///
-/// A NaN or a scaled +∞ makes the whole row NaN, and so does a row of −∞ alone.
-pub static SOFTMAX: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    built_in(
-        Kernel::define("softmax_f32")
-            .prelude(Prelude::Tree)
-            .read("x", DType::F32)
-            .write("y", DType::F32)
-            .param("rows", DType::U32)
-            .param("cols", DType::U32)
-            .param("scale", DType::F32)
-            .loops(|params, groups| super::loops_over_rows(params, groups, 3))
-            .body(include_str!("../../kernels/softmax_f32.wgsl")),
-        softmax,
-    )
+kernel_arguments! {
+    /// `y[row, i] = exp(scale·x[row, i] − m) / Σ exp(scale·x[row, j] − m)` with `m` the row's greatest scaled element.
+    ///
+    /// A NaN or a scaled +∞ makes the whole row NaN, and so does a row of −∞ alone.
+    pub(crate) struct Softmax { read x: f32, write y: f32; rows: usize, cols: usize, scale: f32 }
+}
+
+pub(crate) static SOFTMAX: LazyLock<TypedKernel<Softmax>> = LazyLock::new(|| {
+    let builder = Softmax::define("softmax_f32").prelude(Prelude::Tree).body(include_str!("../../kernels/softmax_f32.wgsl"));
+    built_in(builder.loops(|Softmax { rows, cols, .. }, groups| super::loops_over_rows([rows, cols], groups, 3)), softmax)
 });
 
 /// Independent accumulators of the exponentials' sum.
@@ -33,9 +28,7 @@ pub fn kernels() -> Vec<Arc<Kernel>> {
     vec![SOFTMAX.clone()]
 }
 
-fn softmax(call: &NativeCall<'_>) {
-    let (x, y) = (call.read::<f32>(0), call.write::<f32>(1));
-    let (rows, cols, scale) = (call.size(0), call.size(1), call.f32(2));
+fn softmax(call: &NativeCall<'_>, Softmax { x, y, rows, cols, scale }: Softmax<Slices<'_>>) {
     // An exponential costs about eight times as much as a copied element.
     let threads = call.threads_for(rows * cols * 8);
     for_each_block(&mut y[..rows * cols], cols, threads, |row, y| {

@@ -6,9 +6,18 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::arguments::Slices;
 use super::native::{NativeCall, for_each_block, simd};
-use super::{Kernel, built_in};
-use crate::dtype::DType;
+use super::{Kernel, KernelBuilder, TypedKernel, built_in};
+use crate::kernel_arguments;
+
+kernel_arguments! {
+    /// Weighted sums over the neighbours of each cell; `boundary` is the code of a [`Boundary`], `per_channel` 1 if each channel has its weights.
+    pub(crate) struct Stencil {
+        read x: f32, read weights: f32, write y: f32;
+        nx: usize, ny: usize, nz: usize, channels: usize, boundary: u32, per_channel: u32
+    }
+}
 
 /// The values outside the field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,18 +81,17 @@ fn neighbour_sums(px: i32, py: i32, pz: i32, channel: u32) -> vec3<f32> {
     return sums;
 }";
 
-fn define(name: &str, sums: &str, native: super::NativeFn) -> Arc<Kernel> {
+fn define(name: &str, sums: &str) -> KernelBuilder<Stencil> {
     let points = name.trim_start_matches("stencil").trim_end_matches("_f32");
-    let body = include_str!("../../kernels/stencil_f32.wgsl").replace("SUMS", sums).replace("NEIGHBOUR_COUNT", points);
-    let builder = Kernel::define(name).read("x", DType::F32).read("weights", DType::F32).write("y", DType::F32);
-    let builder = ["nx", "ny", "nz", "channels", "boundary", "per_channel"].into_iter().fold(builder, |builder, name| builder.param(name, DType::U32));
-    built_in(builder.body(body), native)
+    Stencil::define(name).body(include_str!("../../kernels/stencil_f32.wgsl").replace("SUMS", sums).replace("NEIGHBOUR_COUNT", points))
 }
 
 /// Seven points.
-pub static STENCIL7: LazyLock<Arc<Kernel>> = LazyLock::new(|| define("stencil7_f32", SEVEN_SUMS, |call| rows(call, Points::Seven)));
+pub(crate) static STENCIL7: LazyLock<TypedKernel<Stencil>> =
+    LazyLock::new(|| built_in(define("stencil7_f32", SEVEN_SUMS), |call, arguments| rows(call, arguments, Points::Seven)));
 /// Twenty-seven points.
-pub static STENCIL27: LazyLock<Arc<Kernel>> = LazyLock::new(|| define("stencil27_f32", TWENTY_SEVEN_SUMS, |call| rows(call, Points::TwentySeven)));
+pub(crate) static STENCIL27: LazyLock<TypedKernel<Stencil>> =
+    LazyLock::new(|| built_in(define("stencil27_f32", TWENTY_SEVEN_SUMS), |call, arguments| rows(call, arguments, Points::TwentySeven)));
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {
@@ -93,11 +101,10 @@ pub fn kernels() -> Vec<Arc<Kernel>> {
 /// The nine columns of cells around a row along Z: X steps slowest, Y steps fastest, the row itself in the middle.
 type NeighbourColumns<'a> = [&'a [f32]; 9];
 
-fn rows(call: &NativeCall<'_>, points: Points) {
-    let (x, weights, y) = (call.read::<f32>(0), call.read::<f32>(1), call.write::<f32>(2));
-    let [nx, ny, nz, channels] = [0, 1, 2, 3].map(|index| call.size(index));
-    let boundary = Boundary::ALL[call.size(4)];
-    let per_channel = call.u32(5) != 0;
+fn rows(call: &NativeCall<'_>, arguments: Stencil<Slices<'_>>, points: Points) {
+    let Stencil { x, weights, y, nx, ny, nz, channels, boundary, per_channel } = arguments;
+    let boundary = Boundary::ALL[boundary as usize];
+    let per_channel = per_channel != 0;
     let length = nz * channels;
     let zeros = vec![0.0; if boundary == Boundary::Zero { length } else { 0 }];
     let cost = if points == Points::Seven { 2 } else { 6 };

@@ -6,10 +6,11 @@
 use std::cmp::Reverse;
 use std::sync::{Arc, LazyLock};
 
+use super::arguments::{NoBindings, Slices};
 use super::native::{NativeCall, for_each_chunk_pair, simd};
 use super::order::order_key;
-use super::{Kernel, Prelude, built_in};
-use crate::dtype::DType;
+use super::{Kernel, KernelBuilder, Prelude, TypedKernel, built_in};
+use crate::kernel_arguments;
 
 /// Candidates that one workgroup sorts.
 pub const CHUNK: usize = 1024;
@@ -18,41 +19,24 @@ pub const MAX_K: usize = CHUNK / 2;
 /// The column of a place without an element.
 pub const NO_COLUMN: u32 = u32::MAX;
 
-fn define(name: &'static str, candidate_columns: bool, native: super::NativeFn) -> Arc<Kernel> {
-    let mut builder = Kernel::define(name).prelude(Prelude::Order).read("x", DType::F32);
-    let column = if candidate_columns {
-        builder = builder.read("candidates", DType::U32);
-        "candidates[row * params.cols + i]"
-    } else {
-        "i"
-    };
+kernel_arguments! {
+    /// The k greatest of each chunk of the rows; candidates are the row's own columns, or carry their columns.
+    pub(crate) struct TopK { read x: f32, optional candidates: u32, write values: f32, write columns: u32; rows: usize, cols: usize, chunks: usize, k: usize }
+}
+
+fn define(name: &'static str, column: &str) -> KernelBuilder<TopK> {
     let body = include_str!("../../kernels/top_k_f32.wgsl").replace("CANDIDATE_COLUMN", column);
-    let builder = builder
-        .write("values", DType::F32)
-        .write("columns", DType::U32)
-        .param("rows", DType::U32)
-        .param("cols", DType::U32)
-        .param("chunks", DType::U32)
-        .param("k", DType::U32)
-        // 55 steps of the network that sorts 1,024 candidates, two pairs an invocation.
-        .loops(|params, groups| super::loops_over(u64::from(params[0]).saturating_mul(u64::from(params[2])), groups, 250))
-        .body(body);
-    built_in(builder, native)
+    // 55 steps of the network that sorts 1,024 candidates, two pairs an invocation.
+    let loops = |TopK { rows, chunks, .. }: TopK<NoBindings>, groups: u32| super::loops_over((rows as u64).saturating_mul(chunks as u64), groups, 250);
+    TopK::define(name).prelude(Prelude::Order).loops(loops).body(body)
 }
 
 /// The first round: candidates are the row's own columns.
-pub static TOP_K: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    define("top_k_f32", false, |call| {
-        select(call, call.read::<f32>(0), None, call.write::<f32>(1), call.write::<u32>(2));
-    })
-});
+pub(crate) static TOP_K: LazyLock<TypedKernel<TopK>> = LazyLock::new(|| built_in(define("top_k_f32", "i"), select));
 
 /// A later round: candidates carry their columns.
-pub static TOP_K_MERGE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    define("top_k_merge_f32", true, |call| {
-        select(call, call.read::<f32>(0), Some(call.read::<u32>(1)), call.write::<f32>(2), call.write::<u32>(3));
-    })
-});
+pub(crate) static TOP_K_MERGE: LazyLock<TypedKernel<TopK>> =
+    LazyLock::new(|| built_in(define("top_k_merge_f32", "candidates[row * params.cols + i]").with("candidates"), select));
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {
@@ -65,8 +49,7 @@ const NONE: Candidate = ((Reverse(0), NO_COLUMN), f32::NEG_INFINITY);
 
 /// The k greatest of each chunk, except those that k candidates of the row's earlier chunks exceed: they cannot be among the
 /// row's k, and a chunk without others is only read.
-fn select(call: &NativeCall<'_>, x: &[f32], candidates: Option<&[u32]>, values: &mut [f32], columns: &mut [u32]) {
-    let (rows, cols, chunks, k) = (call.size(0), call.size(1), call.size(2), call.size(3));
+fn select(call: &NativeCall<'_>, TopK { x, candidates, values, columns, rows, cols, chunks, k }: TopK<Slices<'_>>) {
     let (items, threads) = (rows * chunks, call.threads_for(rows * cols));
     let piece = items.div_ceil(2 * threads).max(1);
     for_each_chunk_pair((&mut values[..items * k], &mut columns[..items * k]), [piece * k; 2], threads, |index, values, columns| {

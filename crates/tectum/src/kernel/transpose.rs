@@ -2,37 +2,30 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::arguments::Slices;
 use super::native::{NativeCall, for_each_chunk};
-use super::{Kernel, built_in};
-use crate::dtype::DType;
+use super::{Kernel, TypedKernel, built_in};
+use crate::kernel_arguments;
 
 /// Rows and columns of the tile that one workgroup moves.
 pub const TILE: usize = 32;
 /// Output rows that one task of the native twin fills: as many words as a cache line of the input holds.
 const LINE: usize = 16;
 
-/// `y[b, col, row] = x[b, row, col]`.
-pub static TRANSPOSE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    built_in(
-        Kernel::define("transpose_u32")
-            .read("x", DType::U32)
-            .write("y", DType::U32)
-            .param("batch", DType::U32)
-            .param("rows", DType::U32)
-            .param("cols", DType::U32)
-            .body(include_str!("../../kernels/transpose_u32.wgsl")),
-        transpose,
-    )
-});
+kernel_arguments! {
+    /// `y[b, col, row] = x[b, row, col]`.
+    pub(crate) struct Transpose { read x: u32, write y: u32; batch: usize, rows: usize, cols: usize }
+}
+
+pub(crate) static TRANSPOSE: LazyLock<TypedKernel<Transpose>> =
+    LazyLock::new(|| built_in(Transpose::define("transpose_u32").body(include_str!("../../kernels/transpose_u32.wgsl")), transpose));
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {
     vec![TRANSPOSE.clone()]
 }
 
-fn transpose(call: &NativeCall<'_>) {
-    let (x, y) = (call.read::<u32>(0), call.write::<u32>(1));
-    let (batch, rows, cols) = (call.size(0), call.size(1), call.size(2));
+fn transpose(call: &NativeCall<'_>, Transpose { x, y, batch, rows, cols }: Transpose<Slices<'_>>) {
     let area = rows * cols;
     let threads = call.threads_for(batch * area);
     for (x, y) in x[..batch * area].chunks_exact(area).zip(y[..batch * area].chunks_exact_mut(area)) {

@@ -4,8 +4,12 @@ use super::record_reduce::groups;
 use super::{PlanBuilder, View, elements};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::kernel::attention::{self, AttentionArguments, CachedAttentionArguments};
+use crate::kernel::attention_decode::{self, CachedDecodeArguments, DecodeArguments};
+use crate::kernel::cache::{self, CacheCode, CacheStore, CacheStoreHalves};
 use crate::kernel::cache_format::{CacheFormat, CacheFormats, WINDOW};
-use crate::kernel::{attention, attention_decode, cache, groups_for, rotary};
+use crate::kernel::groups_for;
+use crate::kernel::rotary::{self, Rotary};
 
 /// The sizes of an attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,15 +66,15 @@ impl PlanBuilder {
         if y.is_empty() || keys == 0 {
             return self.fill(y, f32::NAN.to_bits());
         }
-        let places = [q, k, v].map(|(_, row, start)| [row as u32, start as u32]).concat();
-        let mut params: Vec<u32> = [batch, queries, keys, heads, heads / kv_heads, width].map(|size| size as u32).to_vec();
-        params.extend(places);
-        params.extend([u32::from(causal), scale.to_bits()]);
-        let tiles = batch * heads * queries.div_ceil(attention::QUERY_TILE);
-        let mut views = vec![q.0, k.0, v.0, y];
-        views.extend(mask);
+        let ((q, q_row, q_start), (k, k_row, k_start), (v, v_row, v_start)) = (q, k, v);
+        let group = heads / kv_heads;
+        #[rustfmt::skip]
+        let arguments = AttentionArguments {
+            q, k, v, y, mask, spans: None, batch, queries, keys, heads, group, width, q_row, q_start, k_row, k_start, v_row, v_start,
+            causal: u32::from(causal), scale,
+        };
         let kernel = if mask.is_some() { &attention::ATTENTION_MASK } else { &attention::ATTENTION };
-        self.launch_built_in(kernel, &views, &params, groups(tiles))
+        self.launch(kernel, arguments, groups(batch * heads * queries.div_ceil(attention::QUERY_TILE)))
     }
 
     /// Records the append of new tokens' keys and values to caches, and attention of the new tokens'
@@ -138,79 +142,81 @@ impl PlanBuilder {
     /// The launches over caches of f32; the caller has checked all arguments.
     fn attention_floats(
         &mut self,
-        columns: [(View, usize, usize); 3],
+        [(q, q_row, q_start), (k, k_row, k_start), (v, v_row, v_start)]: [(View, usize, usize); 3],
         caches: [View; 2],
         [spans, y]: [View; 2],
         sizes: AttentionSizes,
         scale: f32,
     ) -> Result<()> {
         let AttentionSizes { batch, queries, keys, heads, kv_heads, width } = sizes;
-        let cached = kv_heads * width;
-        let [q, k, v] = columns;
-        let places = [k, v].map(|(_, row, start)| [row, start]).concat();
-        let params: Vec<u32> = [batch, queries, keys, cached].iter().chain(&places).map(|&size| size as u32).collect();
-        self.launch_built_in(&cache::CACHE_STORE, &[k.0, v.0, spans, caches[0], caches[1]], &params, groups_for(batch * queries * cached))?;
-        let views = [q.0, caches[0], caches[1], y, spans];
+        let (columns, group, [k_cache, v_cache]) = (kv_heads * width, heads / kv_heads, caches);
+        let stored = CacheStore { k, v, spans, k_cache, v_cache, batch, queries, keys, columns, k_row, k_start, v_row, v_start };
+        self.launch(&cache::CACHE_STORE, stored, groups_for(batch * queries * columns))?;
+        let [k, v] = caches;
         if queries == 1 {
-            let sizes = [batch, keys, heads, heads / kv_heads, width, q.1, q.2, width.next_power_of_two()];
-            let params: Vec<u32> = sizes.iter().map(|&size| size as u32).chain([scale.to_bits()]).collect();
-            return self.launch_built_in(&attention_decode::ATTENTION_DECODE, &views, &params, groups(batch * heads));
+            let lanes = width.next_power_of_two();
+            let arguments = DecodeArguments { q, k, v, y, spans, batch, keys, heads, group, width, q_row, q_start, lanes, scale };
+            return self.launch(&attention_decode::ATTENTION_DECODE, arguments, groups(batch * heads));
         }
-        let sizes = [batch, queries, keys, heads, heads / kv_heads, width, q.1, q.2, cached, 0, cached, 0, 1];
-        let params: Vec<u32> = sizes.iter().map(|&size| size as u32).chain([scale.to_bits()]).collect();
-        let tiles = batch * heads * queries.div_ceil(attention::QUERY_TILE);
-        self.launch_built_in(&attention::ATTENTION_CACHED, &views, &params, groups(tiles))
+        #[rustfmt::skip]
+        let arguments = AttentionArguments {
+            q, k, v, y, mask: None, spans: Some(spans), batch, queries, keys, heads, group, width, q_row, q_start,
+            k_row: columns, k_start: 0, v_row: columns, v_start: 0, causal: 1, scale,
+        };
+        self.launch(&attention::ATTENTION_CACHED, arguments, groups(batch * heads * queries.div_ceil(attention::QUERY_TILE)))
     }
 
     /// The launches over caches in other formats than f32; the caller has checked all arguments.
     fn attention_coded(
         &mut self,
-        columns: [(View, usize, usize); 3],
+        [(q, q_row, q_start), (k, k_row, k_start), (v, v_row, v_start)]: [(View, usize, usize); 3],
         (caches, formats): ([View; 2], CacheFormats),
         [spans, y]: [View; 2],
         sizes: AttentionSizes,
         scale: f32,
     ) -> Result<()> {
         let AttentionSizes { batch, queries, keys, heads, kv_heads, width } = sizes;
-        let cached = kv_heads * width;
-        let [q, k, v] = columns;
-        let words = formats.each().map(|format| format.words(keys, cached));
-        let full = formats.each().map(|format| format.full_at(keys, cached));
-        let as_words = |sizes: &[usize]| sizes.iter().map(|&size| size as u32).collect::<Vec<u32>>();
-        let rows = [k.1, k.2, v.1, v.2];
-        let halves = as_words(&[&[batch, queries, keys, cached], &rows[..], &words, &full].concat());
-        let halves_groups = groups_for(batch * queries * cached.div_ceil(2));
-        let stored = [k.0, v.0, spans, caches[0], caches[1]];
-        if formats == CacheFormats::F16 {
-            self.launch_built_in(&cache::CACHE_STORE_HALVES, &stored, &halves, halves_groups)?;
+        let (columns, group, [k_cache, v_cache]) = (kv_heads * width, heads / kv_heads, caches);
+        let [k_words, v_words] = formats.each().map(|format| format.words(keys, columns));
+        let [k_full, v_full] = formats.each().map(|format| format.full_at(keys, columns));
+        #[rustfmt::skip]
+        let halves = || CacheStoreHalves {
+            k, v, spans, k_cache, v_cache, batch, queries, keys, columns, k_row, k_start, v_row, v_start, k_words, v_words, k_full, v_full,
+        };
+        let halves_groups = groups_for(batch * queries * columns.div_ceil(2));
+        let holds_codes = formats != CacheFormats::F16;
+        if !holds_codes {
+            self.launch(&cache::CACHE_STORE_HALVES, halves(), halves_groups)?;
         }
-        let mut views = vec![q.0, caches[0], caches[1], y, spans];
-        if formats != CacheFormats::F16 {
-            views.extend([k.0, v.0]);
-        }
-        let lie = [cached, words[0], words[1], full[0], full[1]];
+        let [k_new, v_new] = [k, v].map(|row| holds_codes.then_some(row));
+        let missing = || Error::unsupported(format!("attention_cached: caches of {formats}"));
         if queries == 1 {
-            let mut params = as_words(&[batch, keys, heads, heads / kv_heads, width, q.1, q.2, width.next_power_of_two()]);
-            params.push(scale.to_bits());
-            params.extend(as_words(&[&[queries], &rows[..], &lie].concat()));
-            self.launch_built_in(attention_decode::cached(formats), &views, &params, groups(batch * heads))?;
+            #[rustfmt::skip]
+            let arguments = CachedDecodeArguments {
+                q, k: k_cache, v: v_cache, y, spans, k_new, v_new, batch, keys, heads, group, width, q_row, q_start, lanes: width.next_power_of_two(), scale,
+                queries, k_row, k_start, v_row, v_start, columns, k_words, v_words, k_full, v_full,
+            };
+            self.launch(attention_decode::cached(formats).ok_or_else(missing)?, arguments, groups(batch * heads))?;
         } else {
-            let mut params = as_words(&[&[batch, queries, keys, heads, heads / kv_heads, width, q.1, q.2], &rows[..], &[1]].concat());
-            params.push(scale.to_bits());
-            params.extend(as_words(&lie));
+            #[rustfmt::skip]
+            let arguments = CachedAttentionArguments {
+                q, k: k_cache, v: v_cache, y, spans, k_new, v_new, batch, queries, keys, heads, group, width, q_row, q_start, k_row, k_start, v_row, v_start,
+                causal: 1, scale, columns, k_words, v_words, k_full, v_full,
+            };
             let tiles = batch * heads * queries.div_ceil(attention::QUERY_TILE);
-            self.launch_built_in(attention::cached(formats), &views, &params, groups(tiles))?;
+            self.launch(attention::cached(formats).ok_or_else(missing)?, arguments, groups(tiles))?;
         }
-        if formats == CacheFormats::F16 {
+        if !holds_codes {
             return Ok(());
         }
         // The codes are computed from the window before the rest overwrites it.
-        for (side, (row, format)) in [k, v].into_iter().zip(formats.each()).enumerate() {
-            let params = as_words(&[batch, queries, keys, cached, row.1, row.2, words[side], full[side]]);
-            let tokens = batch * queries.next_multiple_of(WINDOW);
-            self.launch_built_in(cache::quantize_kernel(format, side == 0), &[row.0, spans, caches[side]], &params, groups_for(tokens * cached.div_ceil(64)))?;
-        }
-        self.launch_built_in(&cache::CACHE_KEEP, &stored, &halves, halves_groups)
+        let [k_format, v_format] = formats.each();
+        let code_groups = groups_for(batch * queries.next_multiple_of(WINDOW) * columns.div_ceil(64));
+        let coded = CacheCode { x: k, spans, cache: k_cache, batch, queries, keys, columns, x_row: k_row, x_start: k_start, words: k_words, full: k_full };
+        self.launch(cache::quantize_kernel(k_format, true), coded, code_groups)?;
+        let coded = CacheCode { x: v, spans, cache: v_cache, batch, queries, keys, columns, x_row: v_row, x_start: v_start, words: v_words, full: v_full };
+        self.launch(cache::quantize_kernel(v_format, false), coded, code_groups)?;
+        self.launch(&cache::CACHE_KEEP, halves(), halves_groups)
     }
 
     /// Records rotary positions: in each head, columns j and j + width/2 are rotated by positions[row] · base^(−2j / width).
@@ -234,8 +240,8 @@ impl PlanBuilder {
         let frequency = |j: usize| f64::from(base).powf(-(j as f64) / half as f64) as f32;
         self.whole(|plan| {
             let frequencies = plan.constant("frequencies", &(0..half).map(frequency).collect::<Vec<f32>>());
-            let params = [rows, cols, half, positions.len()].map(|word| word as u32);
-            plan.launch_built_in(&rotary::ROTARY, &[x, positions, frequencies, y], &params, groups_for(rows * cols / 2))
+            let arguments = Rotary { x, positions, frequencies, y, rows, cols, half, count: positions.len() };
+            plan.launch(&rotary::ROTARY, arguments, groups_for(rows * cols / 2))
         })
     }
 }

@@ -4,8 +4,9 @@ use super::record_move::words_each;
 use super::{PlanBuilder, Strided, View};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::elementwise::{self, Arity};
-use crate::kernel::{groups_for, transfer};
+use crate::kernel::elementwise::{self, Arity, Binary, OpKernel, Unary};
+use crate::kernel::groups_for;
+use crate::kernel::transfer::{self, Copy, Fill};
 
 impl PlanBuilder {
     /// Records `y[i] = value` for 32-bit words of any type, given by their bits; an f64 is two words.
@@ -17,7 +18,7 @@ impl PlanBuilder {
             return Ok(());
         }
         let words = y.reinterpret(DType::U32);
-        self.launch_built_in(&transfer::FILL, &[words], &[words.len() as u32, bits], groups_for(words.len()))
+        self.launch(&transfer::FILL, Fill { y: words, n: words.len(), word: bits }, groups_for(words.len()))
     }
 
     /// Records `y[i] = value` for f32 or f64.
@@ -42,9 +43,8 @@ impl PlanBuilder {
         if y.is_empty() {
             return Ok(());
         }
-        let views = [x.reinterpret(DType::U32), y.reinterpret(DType::U32)];
-        let words = views[1].len();
-        self.launch_built_in(&transfer::COPY, &views, &[words as u32], groups_for(words))
+        let [x, y] = [x, y].map(|view| view.reinterpret(DType::U32));
+        self.launch(&transfer::COPY, Copy { x, y, n: y.len() }, groups_for(y.len()))
     }
 
     /// Records `y[i] = op(x[i])` for an operation of the op table (`abs`, `neg`, `sqrt`, `exp`, `log`, `sigmoid`, `tanh`,
@@ -54,12 +54,12 @@ impl PlanBuilder {
     /// # Errors
     /// `Invalid` for another name or lengths that differ; as [`PlanBuilder::launch`].
     pub fn unary(&mut self, op: &str, x: View, y: View) -> Result<()> {
-        let kernel = find(op, Arity::Unary, x.dtype())?;
+        let Some((_, OpKernel::Unary(kernel))) = elementwise::find(op, x.dtype()) else { return Err(unknown(op, Arity::Unary)) };
         same_len(op, x, y)?;
         if y.is_empty() {
             return Ok(());
         }
-        self.launch_built_in(kernel, &[x, y], &[y.len() as u32], groups_for(y.len()))
+        self.launch(kernel, Unary { x0: x, y, n: y.len() }, groups_for(y.len()))
     }
 
     /// Records `y[i] = op(a[i], b[i mod len(b)])` for an operation of the op table (`add`, `sub`, `mul`, `div`, `min`,
@@ -69,7 +69,7 @@ impl PlanBuilder {
     /// `Invalid` for another name, `a` and `y` of different lengths, or a `b` whose length does not divide theirs; as
     /// [`PlanBuilder::launch`].
     pub fn binary(&mut self, op: &str, a: View, b: View, y: View) -> Result<()> {
-        let kernel = find(op, Arity::Binary, a.dtype())?;
+        let Some((_, OpKernel::Binary(kernel))) = elementwise::find(op, a.dtype()) else { return Err(unknown(op, Arity::Binary)) };
         same_len(op, a, y)?;
         if y.is_empty() {
             return Ok(());
@@ -77,18 +77,13 @@ impl PlanBuilder {
         if b.is_empty() || !a.len().is_multiple_of(b.len()) {
             return Err(Error::invalid(format!("{op}: b has {} elements, which does not divide a's {}", b.len(), a.len())));
         }
-        self.launch_built_in(kernel, &[a, b, y], &[y.len() as u32, b.len() as u32], groups_for(y.len()))
+        self.launch(kernel, Binary { x0: a, x1: b, y, n: y.len(), period: b.len() }, groups_for(y.len()))
     }
 }
 
-fn find(op: &str, arity: Arity, dtype: DType) -> Result<&'static std::sync::Arc<crate::kernel::Kernel>> {
-    match elementwise::find(op, dtype) {
-        Some((row, kernel)) if row.arity == arity => Ok(kernel),
-        _ => {
-            let names: Vec<_> = elementwise::OPS.iter().filter(|row| row.arity == arity).map(|row| row.name).collect();
-            Err(Error::invalid(format!("{op}: no such {arity:?} operation; there are {}", names.join(", "))))
-        }
-    }
+fn unknown(op: &str, arity: Arity) -> Error {
+    let names: Vec<_> = elementwise::OPS.iter().filter(|row| row.arity == arity).map(|row| row.name).collect();
+    Error::invalid(format!("{op}: no such {arity:?} operation; there are {}", names.join(", ")))
 }
 
 fn same_len(op: &str, x: View, y: View) -> Result<()> {

@@ -4,10 +4,10 @@ use super::record_reduce::groups;
 use super::{PlanBuilder, View, elements};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::gemm::{Activation, Epilogue, TILE, gemm_kernel, matvec_kernel};
-use crate::kernel::gemm_panels;
+use crate::kernel::gemm::{Activation, Epilogue, Gemm, MatVec, TILE, gemm_kernel, matvec_kernel};
+use crate::kernel::gemm_panels::{self, GemmPanels, GemmPanelsInt8};
 use crate::kernel::panel_format::PanelFormat;
-use crate::kernel::quantize_rows::{self, MAX_COLS, padded};
+use crate::kernel::quantize_rows::{self, MAX_COLS, QuantizeRows, padded};
 
 /// A view read as a matrix, row-major, or as the transpose of one.
 #[derive(Debug, Clone, Copy)]
@@ -87,12 +87,9 @@ impl PlanBuilder {
             return Err(Error::invalid(format!("gemm: a [{m}, 0] and b [0, {n}] have no inner size")));
         }
         let ((a_row, a_col), (b_row, b_col)) = (a.strides(), b.strides());
-        let params = [m, n, k, a_row, a_col, b_row, b_col, tail.activation as usize].map(|word| word as u32);
-        let mut views = vec![a.view, b.view, y];
-        views.extend(tail.bias);
-        views.extend(tail.residual);
-        let tiles = m.div_ceil(TILE) * n.div_ceil(TILE);
-        self.launch_built_in(gemm_kernel(tail.epilogue(), y.dtype()), &views, &params, groups(tiles))
+        let (GemmEpilogue { bias, residual, activation }, [a, b]) = (tail, [a.view, b.view]);
+        let arguments = Gemm { a, b, y, bias, residual, m, n, k, a_row, a_col, b_row, b_col, activation: activation as u32 };
+        self.launch(gemm_kernel(tail.epilogue(), y.dtype()), arguments, groups(m.div_ceil(TILE) * n.div_ceil(TILE)))
     }
 
     /// Records rows as codes of 8 bits with a scale each, after a rotation: see [`crate::kernel::quantize_rows`].
@@ -113,7 +110,7 @@ impl PlanBuilder {
         if rows == 0 {
             return Ok(());
         }
-        self.launch_built_in(&quantize_rows::QUANTIZE_ROWS, &[x, codes, scales], &[rows as u32, cols as u32], groups(rows))
+        self.launch(&quantize_rows::QUANTIZE_ROWS, QuantizeRows { x, codes, scales, rows, cols }, groups(rows))
     }
 
     /// Records `y = activation(a·b + bias) + residual` for a `b` packed by [`PanelFormat::pack`].
@@ -152,17 +149,16 @@ impl PlanBuilder {
 
     /// The launches of a product with panels; the caller has checked all arguments.
     fn panels(&mut self, a: View, (b, format): (View, PanelFormat), y: View, [m, k, n]: [usize; 3], tail: GemmEpilogue) -> Result<()> {
-        let (mut views, mut params) = (vec![a, b, y], [m, n, k, tail.activation as usize].map(|word| word as u32));
-        if format == PanelFormat::Int8 {
-            let words = padded(k) / 4;
-            let (codes, scales) = (self.temp(DType::U32, m * words), self.temp(DType::F32, m));
-            self.quantize_rows(a, codes, scales, k)?;
-            views = vec![codes, b, scales, y];
-            params[2] = words as u32;
+        let (GemmEpilogue { bias, residual, activation }, groups) = (tail, groups(m.div_ceil(TILE) * n.div_ceil(TILE)));
+        let activation = activation as u32;
+        if let Some(kernel) = gemm_panels::kernel(format, tail.epilogue()) {
+            return self.launch(kernel, GemmPanels { a, b, y, bias, residual, m, n, k, activation }, groups);
         }
-        views.extend(tail.bias);
-        views.extend(tail.residual);
-        self.launch_built_in(gemm_panels::kernel(format, tail.epilogue()), &views, &params, groups(m.div_ceil(TILE) * n.div_ceil(TILE)))
+        let words = padded(k) / 4;
+        let (codes, scales) = (self.temp(DType::U32, m * words), self.temp(DType::F32, m));
+        self.quantize_rows(a, codes, scales, k)?;
+        let arguments = GemmPanelsInt8 { a: codes, b, scales, y, bias, residual, m, n, words, activation };
+        self.launch(gemm_panels::int8_kernel(tail.epilogue()), arguments, groups)
     }
 
     /// Records `y = activation(a·x + bias) + residual` for a vector `x`.
@@ -188,10 +184,8 @@ impl PlanBuilder {
         if k == 0 {
             return Err(Error::invalid(format!("matvec: a [{m}, 0] and x [0] have no inner size")));
         }
-        let mut views = vec![a, x, y];
-        views.extend(tail.bias);
-        views.extend(tail.residual);
-        let params = [m as u32, k as u32, tail.activation as u32];
-        self.launch_built_in(matvec_kernel(tail.epilogue(), y.dtype()), &views, &params, groups(m))
+        let GemmEpilogue { bias, residual, activation } = tail;
+        let arguments = MatVec { a, x, y, bias, residual, m, k, activation: activation as u32 };
+        self.launch(matvec_kernel(tail.epilogue(), y.dtype()), arguments, groups(m))
     }
 }

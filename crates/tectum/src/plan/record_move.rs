@@ -4,8 +4,12 @@ use super::record_reduce::groups;
 use super::{PlanBuilder, View};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::kernel::cast::{self, CastFromFloat, CastHalf, CastToFloat};
+use crate::kernel::gather::{self, Gather, ScatterAdd};
+use crate::kernel::groups_for;
 use crate::kernel::pack::Half;
-use crate::kernel::{cast, gather, groups_for, strided, transpose};
+use crate::kernel::strided::{self, Concat, CopyStrided};
+use crate::kernel::transpose::{self, Transpose};
 
 /// One axis of a strided value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,9 +48,10 @@ impl PlanBuilder {
         let mut four = [Strided { size: 1, stride: 0 }; 4];
         four[4 - axes.len()..].copy_from_slice(axes);
         let [_, d1, d2, d3] = four.map(|axis| axis.size);
-        let [s0, s1, s2, s3] = four.map(|axis| axis.stride);
-        let params = [len, first, d1, d2, d3, s0, s1, s2, s3].map(|word| word as u32);
-        self.launch_built_in(&strided::COPY_STRIDED, &[x.reinterpret(DType::U32), y.reinterpret(DType::U32)], &params, groups_for(len))
+        // The stride of an axis of one element reaches nothing, whatever it is.
+        let [s0, s1, s2, s3] = four.map(|axis| if axis.size == 1 { 0 } else { axis.stride });
+        let [x, y] = [x, y].map(|view| view.reinterpret(DType::U32));
+        self.launch(&strided::COPY_STRIDED, CopyStrided { x, y, n: len, first, d1, d2, d3, s0, s1, s2, s3 }, groups_for(len))
     }
 
     /// Records `y[i, ..]`, `a[i, ..]` followed by `b[i, ..]`, for types of one width.
@@ -65,8 +70,8 @@ impl PlanBuilder {
         }
         words_each("concat", &[a, b, y])?;
         let [a, b, y] = [a, b, y].map(|view| view.reinterpret(DType::U32));
-        let params = [y.len(), a.len() / rows, b.len() / rows].map(|word| word as u32);
-        self.launch_built_in(&strided::CONCAT, &[a, b, y], &params, groups_for(y.len()))
+        let arguments = Concat { a, b, y, n: y.len(), a_len: a.len() / rows, b_len: b.len() / rows };
+        self.launch(&strided::CONCAT, arguments, groups_for(y.len()))
     }
 
     /// Records `y[i] = x[i]` from one element type to another, given by the views: f32 from or to i32 or u32, or a copy where
@@ -84,13 +89,13 @@ impl PlanBuilder {
         if x.dtype() == y.dtype() {
             return self.copy(x, y);
         }
-        let Some(kernel) = cast::number_kernel(x.dtype(), y.dtype()) else {
-            return Err(Error::invalid(format!("cast: {} to {}: reinterpret the view", x.dtype().wgsl(), y.dtype().wgsl())));
-        };
-        if y.is_empty() {
-            return Ok(());
+        let (n, groups) = (y.len(), groups_for(y.len()));
+        match (x.dtype(), y.dtype(), cast::from_float(y.dtype()), cast::to_float(x.dtype())) {
+            (DType::F32, _, Some(_), _) | (_, DType::F32, _, Some(_)) if y.is_empty() => Ok(()),
+            (DType::F32, _, Some(kernel), _) => self.launch(kernel, CastFromFloat { x, y, n }, groups),
+            (_, DType::F32, _, Some(kernel)) => self.launch(kernel, CastToFloat { x, y, n }, groups),
+            (from, to, ..) => Err(Error::invalid(format!("cast: {} to {}: reinterpret the view", from.wgsl(), to.wgsl()))),
         }
-        self.launch_built_in(kernel, &[x, y], &[y.len() as u32], groups_for(y.len()))
     }
 
     /// Records the rounding of f32 to half-width floats, two in a word, the first in the low half; an odd last word's high half
@@ -107,7 +112,7 @@ impl PlanBuilder {
         if x.is_empty() {
             return Ok(());
         }
-        self.launch_built_in(cast::to_half_kernel(half), &[x.reinterpret(DType::U32), y], &[x.len() as u32], groups_for(y.len()))
+        self.launch(cast::to_half_kernel(half), CastHalf { x: x.reinterpret(DType::U32), y, n: x.len() }, groups_for(y.len()))
     }
 
     /// Records half-width floats, two in a word, as f32. Exact.
@@ -121,7 +126,7 @@ impl PlanBuilder {
         if y.is_empty() {
             return Ok(());
         }
-        self.launch_built_in(cast::from_half_kernel(half), &[x, y.reinterpret(DType::U32)], &[y.len() as u32], groups_for(y.len()))
+        self.launch(cast::from_half_kernel(half), CastHalf { x, y: y.reinterpret(DType::U32), n: y.len() }, groups_for(y.len()))
     }
 
     /// Records `y[b, col, row] = x[b, row, col]` for types of one width.
@@ -142,8 +147,8 @@ impl PlanBuilder {
             return self.copy_strided(x, 0, &axes, y);
         }
         let tiles = batch * rows.div_ceil(transpose::TILE) * cols.div_ceil(transpose::TILE);
-        let views = [x.reinterpret(DType::U32), y.reinterpret(DType::U32)];
-        self.launch_built_in(&transpose::TRANSPOSE, &views, &[batch, rows, cols].map(|word| word as u32), groups(tiles))
+        let [x, y] = [x, y].map(|view| view.reinterpret(DType::U32));
+        self.launch(&transpose::TRANSPOSE, Transpose { x, y, batch, rows, cols }, groups(tiles))
     }
 
     /// Records `y[i, ..] = table[indices[i], ..]` for types of one width. An index beyond the table gives a row of zeros, and
@@ -169,8 +174,8 @@ impl PlanBuilder {
                 plan.fill(y, 0)?;
                 return plan.fill(faults, count as u32);
             }
-            let views = [table.reinterpret(DType::U32), indices, y.reinterpret(DType::U32), faults];
-            plan.launch_built_in(&gather::GATHER, &views, &[rows, cols * words, count].map(|word| word as u32), groups_for(count * cols * words))
+            let ([table, y], cols) = ([table, y].map(|view| view.reinterpret(DType::U32)), cols * words);
+            plan.launch(&gather::GATHER, Gather { table, indices, y, faults, rows, cols, count }, groups_for(count * cols))
         })
     }
 
@@ -197,8 +202,8 @@ impl PlanBuilder {
             if rows == 0 {
                 return plan.fill(faults, count as u32);
             }
-            let views = [x.reinterpret(DType::U32), indices, y.reinterpret(DType::U32), faults];
-            plan.launch_built_in(&gather::SCATTER_ADD, &views, &[rows, cols, count].map(|word| word as u32), groups_for(count * cols))
+            let [x, y] = [x, y].map(|view| view.reinterpret(DType::U32));
+            plan.launch(&gather::SCATTER_ADD, ScatterAdd { x, indices, y, faults, rows, cols, count }, groups_for(count * cols))
         })
     }
 }

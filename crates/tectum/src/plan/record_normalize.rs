@@ -4,8 +4,9 @@ use super::record_reduce::{check, groups};
 use super::{PlanBuilder, View};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::reduce::{self, SEGMENT};
-use crate::kernel::{moments, normalize};
+use crate::kernel::moments::{self, Mean, Moments, MomentsMerge};
+use crate::kernel::normalize::{self, LayerNorm, RmsNorm};
+use crate::kernel::reduce::{self, Reduction, SEGMENT};
 
 impl PlanBuilder {
     /// Records `y[row] = min x[row, ..]`, NaN if the row holds one. A row of no elements gives +∞.
@@ -43,12 +44,11 @@ impl PlanBuilder {
             while width > SEGMENT {
                 let segments = width.div_ceil(SEGMENT);
                 let sums = plan.temp(x.dtype(), rows * segments);
-                let params = [rows, width, SEGMENT, segments].map(|word| word as u32);
-                plan.launch_built_in(&reduce::of(x.dtype()).sum, &[from, sums], &params, groups(rows * segments))?;
+                let arguments = Reduction { x: from, y: sums, rows, cols: width, segment: SEGMENT, segments };
+                plan.launch(&reduce::of(x.dtype()).sum, arguments, groups(rows * segments))?;
                 (from, width) = (sums, segments);
             }
-            let params = [rows, width, cols].map(|word| word as u32);
-            plan.launch_built_in(moments::mean_kernel(x.dtype()), &[from, y], &params, groups(rows))
+            plan.launch(moments::mean_kernel(x.dtype()), Mean { x: from, y, rows, cols: width, divisor: cols }, groups(rows))
         })
     }
 
@@ -82,14 +82,16 @@ impl PlanBuilder {
         }
         let scale = if cols > ddof { 1.0 / (cols - ddof) as f32 } else { f32::NAN };
         let segments = cols.div_ceil(SEGMENT);
-        let params = |scale: f32| [rows as u32, cols as u32, SEGMENT.min(cols) as u32, segments as u32, scale.to_bits()];
+        let segment = SEGMENT.min(cols);
         if segments == 1 {
-            return self.launch_built_in(&moments::MOMENTS, &[x, mean, variance], &params(scale), groups(rows));
+            return self.launch(&moments::MOMENTS, Moments { x, mean, spread: variance, rows, cols, segment, segments, scale }, groups(rows));
         }
         self.whole(|plan| {
             let [means, spreads] = [0, 1].map(|_| plan.temp(DType::F32, rows * segments));
-            plan.launch_built_in(&moments::MOMENTS, &[x, means, spreads], &params(1.0), groups(rows * segments))?;
-            plan.launch_built_in(&moments::MOMENTS_MERGE, &[means, spreads, mean, variance], &params(scale), groups(rows))
+            let parts = Moments { x, mean: means, spread: spreads, rows, cols, segment, segments, scale: 1.0 };
+            plan.launch(&moments::MOMENTS, parts, groups(rows * segments))?;
+            let merged = MomentsMerge { means, spreads, mean, spread: variance, rows, cols, segment, segments, scale };
+            plan.launch(&moments::MOMENTS_MERGE, merged, groups(rows))
         })
     }
 
@@ -112,8 +114,7 @@ impl PlanBuilder {
         if rows == 0 {
             return Ok(());
         }
-        let params = [rows as u32, cols as u32, epsilon.to_bits()];
-        self.launch_built_in(&normalize::LAYER_NORM, &[x, gain, bias, y], &params, groups(rows))
+        self.launch(&normalize::LAYER_NORM, LayerNorm { x, gain, bias, y, rows, cols, epsilon }, groups(rows))
     }
 
     /// Records `y[row, i] = x[row, i] / √(mean of x[row, ..]² + epsilon) · gain[i]`.
@@ -128,8 +129,7 @@ impl PlanBuilder {
         if rows == 0 {
             return Ok(());
         }
-        let params = [rows as u32, cols as u32, epsilon.to_bits()];
-        self.launch_built_in(&normalize::RMS_NORM, &[x, gain, y], &params, groups(rows))
+        self.launch(&normalize::RMS_NORM, RmsNorm { x, gain, y, rows, cols, epsilon }, groups(rows))
     }
 }
 

@@ -4,10 +4,11 @@ use super::record_reduce::groups;
 use super::{PlanBuilder, View, elements};
 use crate::error::{Error, Result};
 use crate::kernel::gemm::TILE;
-use crate::kernel::gemm_batched::{self, Packing};
+use crate::kernel::gemm_batched::{self, GemmBatched, Packing};
+use crate::kernel::gemm_i8::{self, GemmI8, MatVecI8};
 use crate::kernel::groups_for;
-use crate::kernel::stencil::{self, Boundary, Points};
-use crate::kernel::{gemm_i8, pack::Half};
+use crate::kernel::pack::Half;
+use crate::kernel::stencil::{self, Boundary, Points, Stencil};
 
 /// A view read as matrices of one shape, one after the other, row-major, or as their transposes.
 #[derive(Debug, Clone, Copy)]
@@ -83,9 +84,9 @@ impl PlanBuilder {
         }
         let [a_matrix, a_row, a_col] = a.strides();
         let [b_matrix, b_row, b_col] = b.strides();
-        let params = [batch, m, n, k, a_matrix, a_row, a_col, b_matrix, b_row, b_col].map(|word| word as u32);
         let tiles = batch * m.div_ceil(TILE) * n.div_ceil(TILE);
-        self.launch_built_in(gemm_batched::kernel(a.packing), &[a.view, b.view, y], &params, groups(tiles))
+        let (kernel, [a, b]) = (gemm_batched::kernel(a.packing), [a.view, b.view]);
+        self.launch(kernel, GemmBatched { a, b, y, batch, m, n, k, a_matrix, a_row, a_col, b_matrix, b_row, b_col }, groups(tiles))
     }
 
     /// Records `y[m, n] = Σ_k a[m, k]·b[n, k]` over signed bytes: rows of `a` with rows of `b`, the layout of a layer's weights.
@@ -110,7 +111,7 @@ impl PlanBuilder {
             return Err(Error::invalid(format!("gemm_i8: a [{m}, 0] and b [{n}, 0] have no inner size")));
         }
         let tiles = m.div_ceil(TILE) * n.div_ceil(TILE);
-        self.launch_built_in(&gemm_i8::GEMM_I8, &[a, b, y], &[m, n, words].map(|word| word as u32), groups(tiles))
+        self.launch(&gemm_i8::GEMM_I8, GemmI8 { a, b, y, m, n, words }, groups(tiles))
     }
 
     /// Records `y[m] = Σ_k a[m, k]·x[k]` over signed bytes, packed as for [`PlanBuilder::gemm_i8`].
@@ -130,7 +131,7 @@ impl PlanBuilder {
         if words == 0 {
             return Err(Error::invalid(format!("matvec_i8: a [{m}, 0] and x [0] have no inner size")));
         }
-        self.launch_built_in(&gemm_i8::MATVEC_I8, &[a, x, y], &[m as u32, words as u32], groups(m))
+        self.launch(&gemm_i8::MATVEC_I8, MatVecI8 { a, x, y, m, words }, groups(m))
     }
 
     /// Records the weighted sum over each cell's neighbours: `y[p, c] = Σ w[class(q), c]·x[p + q, c]`.
@@ -164,8 +165,8 @@ impl PlanBuilder {
             Points::Seven => &stencil::STENCIL7,
             Points::TwentySeven => &stencil::STENCIL27,
         };
-        let [nx, ny, nz, channels] = sizes.map(|size| size as u32);
-        let params = [nx, ny, nz, channels, boundary as u32, u32::from(per_channel)];
-        self.launch_built_in(kernel, &[x, weights, y], &params, groups_for(y.len()))
+        let [nx, ny, nz, channels] = sizes;
+        let arguments = Stencil { x, weights, y, nx, ny, nz, channels, boundary: boundary as u32, per_channel: u32::from(per_channel) };
+        self.launch(kernel, arguments, groups_for(y.len()))
     }
 }

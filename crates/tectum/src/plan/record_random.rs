@@ -2,8 +2,9 @@
 
 use super::{PlanBuilder, View};
 use crate::error::{Error, Result};
-use crate::kernel::sample::{self, KEY_WORDS};
-use crate::kernel::{groups_for, optimizer, random};
+use crate::kernel::optimizer::{self, AdamW};
+use crate::kernel::sample::{self, KEY_WORDS, Random, RandomNormal};
+use crate::kernel::{groups_for, random};
 
 impl PlanBuilder {
     /// Records 32 random bits for each element; `key` is `[seed low, seed high, stream, tick]`.
@@ -17,7 +18,7 @@ impl PlanBuilder {
         if y.is_empty() {
             return Ok(());
         }
-        self.launch_built_in(&sample::BITS, &[key, y], &[y.len() as u32], groups_for(y.len().div_ceil(4)))
+        self.launch(&sample::BITS, Random { key, y, n: y.len() }, groups_for(y.len().div_ceil(4)))
     }
 
     /// Records uniform numbers in [0, 1), multiples of 2⁻²⁴.
@@ -31,7 +32,7 @@ impl PlanBuilder {
         if y.is_empty() {
             return Ok(());
         }
-        self.launch_built_in(&sample::UNIFORM, &[key, y], &[y.len() as u32], groups_for(y.len().div_ceil(4)))
+        self.launch(&sample::UNIFORM, Random { key, y, n: y.len() }, groups_for(y.len().div_ceil(4)))
     }
 
     /// Records standard normal numbers, multiples of 2⁻²⁰.
@@ -46,8 +47,8 @@ impl PlanBuilder {
             return Ok(());
         }
         self.whole(|plan| {
-            let table = plan.constant("normal_table", random::normal_table());
-            plan.launch_built_in(&sample::NORMAL, &[key, y, table], &[y.len() as u32], groups_for(y.len().div_ceil(4)))
+            let normal_table = plan.constant("normal_table", random::normal_table());
+            plan.launch(&sample::NORMAL, RandomNormal { key, y, normal_table, n: y.len() }, groups_for(y.len().div_ceil(4)))
         })
     }
 
@@ -73,8 +74,7 @@ impl PlanBuilder {
         if g.is_empty() {
             return Ok(());
         }
-        let params = [g.len() as u32, beta1.to_bits(), beta2.to_bits(), 1e-8f32.to_bits()];
-        self.launch_built_in(&optimizer::ADAMW, &[schedule, g, w, m, v], &params, groups_for(g.len()))
+        self.launch(&optimizer::ADAMW, AdamW { schedule, g, w, m, v, n: g.len(), beta1, beta2, epsilon: 1e-8 }, groups_for(g.len()))
     }
 }
 

@@ -1,12 +1,11 @@
 //! Recording sum, max, argmax and softmax. Sums and extremes are of f32 or f64, as the operand is.
 
-use std::sync::Arc;
-
 use super::{PlanBuilder, View};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::reduce::{self, COLUMN_SEGMENT, SEGMENT};
-use crate::kernel::{Kernel, MAX_GROUPS, groups_for, softmax};
+use crate::kernel::reduce::{self, Argmax, ArgmaxMerge, COLUMN_SEGMENT, Reduction, SEGMENT};
+use crate::kernel::softmax::{self, Softmax};
+use crate::kernel::{MAX_GROUPS, TypedKernel, groups_for};
 
 impl PlanBuilder {
     /// Records `y[row] = Σ x[row, ..]`. A row of no elements sums to 0.
@@ -37,14 +36,13 @@ impl PlanBuilder {
         self.whole(|plan| plan.reduce_rows(&reduce::of(x.dtype()).max, x, y, rows, cols))
     }
 
-    pub(super) fn reduce_rows(&mut self, kernel: &Arc<Kernel>, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
+    pub(super) fn reduce_rows(&mut self, kernel: &TypedKernel<Reduction>, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
         if rows == 0 {
             return Ok(());
         }
         let segments = cols.div_ceil(SEGMENT);
         let target = if segments == 1 { y } else { self.temp(x.dtype(), rows * segments) };
-        let params = [rows, cols, SEGMENT.min(cols), segments].map(|word| word as u32);
-        self.launch_built_in(kernel, &[x, target], &params, groups(rows * segments))?;
+        self.launch(kernel, Reduction { x, y: target, rows, cols, segment: SEGMENT.min(cols), segments }, groups(rows * segments))?;
         if segments == 1 { Ok(()) } else { self.reduce_rows(kernel, target, y, rows, segments) }
     }
 
@@ -65,8 +63,8 @@ impl PlanBuilder {
         let segments = rows.div_ceil(COLUMN_SEGMENT);
         self.whole(|plan| {
             let target = if segments == 1 { y } else { plan.temp(x.dtype(), segments * cols) };
-            let params = [rows, cols, COLUMN_SEGMENT.min(rows), segments].map(|word| word as u32);
-            plan.launch_built_in(&reduce::of(x.dtype()).sum_columns, &[x, target], &params, groups_for(segments * cols))?;
+            let arguments = Reduction { x, y: target, rows, cols, segment: COLUMN_SEGMENT.min(rows), segments };
+            plan.launch(&reduce::of(x.dtype()).sum_columns, arguments, groups_for(segments * cols))?;
             if segments == 1 { Ok(()) } else { plan.sum_columns(target, y, segments, cols) }
         })
     }
@@ -88,11 +86,9 @@ impl PlanBuilder {
         let segments = cols.div_ceil(SEGMENT);
         self.whole(|plan| {
             let target = if segments == 1 { y } else { plan.temp(DType::U32, rows * segments) };
-            let params = [rows, cols, SEGMENT.min(cols), segments].map(|word| word as u32);
-            plan.launch_built_in(&reduce::ARGMAX, &[x, target], &params, groups(rows * segments))?;
+            plan.launch(&reduce::ARGMAX, Argmax { x, y: target, rows, cols, segment: SEGMENT.min(cols), segments }, groups(rows * segments))?;
             if segments > 1 {
-                let params = [rows, cols, segments].map(|word| word as u32);
-                plan.launch_built_in(&reduce::ARGMAX_MERGE, &[x, target, y], &params, groups_for(rows))?;
+                plan.launch(&reduce::ARGMAX_MERGE, ArgmaxMerge { x, candidates: target, y, rows, cols, count: segments }, groups_for(rows))?;
             }
             Ok(())
         })
@@ -111,7 +107,7 @@ impl PlanBuilder {
         if y.is_empty() {
             return Ok(());
         }
-        self.launch_built_in(&softmax::SOFTMAX, &[x, y], &[rows as u32, cols as u32, scale.to_bits()], groups(rows))
+        self.launch(&softmax::SOFTMAX, Softmax { x, y, rows, cols, scale }, groups(rows))
     }
 }
 

@@ -4,7 +4,9 @@ use super::record_reduce::groups;
 use super::{PlanBuilder, View};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::{groups_for, scan, top_k};
+use crate::kernel::groups_for;
+use crate::kernel::scan::{self, Compact, ScanAdd, ScanBlock};
+use crate::kernel::top_k::{self, TopK};
 
 impl PlanBuilder {
     /// Records the exclusive prefix sum of `x` modulo 2³² into `y` and its total into `total`.
@@ -35,7 +37,7 @@ impl PlanBuilder {
             if flags.is_empty() {
                 return Ok(());
             }
-            plan.launch_built_in(&scan::COMPACT, &[flags, offsets, indices], &[flags.len() as u32], groups_for(flags.len()))
+            plan.launch(&scan::COMPACT, Compact { flags, offsets, indices, n: flags.len() }, groups_for(flags.len()))
         })
     }
 
@@ -52,11 +54,11 @@ impl PlanBuilder {
         }
         let blocks = x.len().div_ceil(scan::BLOCK);
         let sums = if blocks == 1 { total } else { self.temp(DType::U32, blocks) };
-        self.launch_built_in(&scan::SCAN_BLOCK, &[x, y, sums], &[x.len() as u32, u32::from(flags)], groups(blocks))?;
+        self.launch(&scan::SCAN_BLOCK, ScanBlock { x, y, sums, n: x.len(), flags: u32::from(flags) }, groups(blocks))?;
         if blocks > 1 {
             let offsets = self.temp(DType::U32, blocks);
             self.scan(sums, offsets, total, false)?;
-            self.launch_built_in(&scan::SCAN_ADD, &[offsets, y], &[x.len() as u32], groups_for(x.len()))?;
+            self.launch(&scan::SCAN_ADD, ScanAdd { offsets, y, n: x.len() }, groups_for(x.len()))?;
         }
         Ok(())
     }
@@ -94,14 +96,9 @@ impl PlanBuilder {
             let chunks = width.div_ceil(top_k::CHUNK);
             let (to_values, to_columns) =
                 if chunks == 1 { (values, columns) } else { (self.temp(DType::F32, rows * chunks * k), self.temp(DType::U32, rows * chunks * k)) };
-            let params = [rows, width, chunks, k].map(|word| word as u32);
-            match candidates {
-                None => self.launch_built_in(&top_k::TOP_K, &[source, to_values, to_columns], &params, groups(rows * chunks))?,
-                Some(from) => {
-                    let views = [source, from, to_values, to_columns];
-                    self.launch_built_in(&top_k::TOP_K_MERGE, &views, &params, groups(rows * chunks))?;
-                }
-            }
+            let kernel = if candidates.is_none() { &top_k::TOP_K } else { &top_k::TOP_K_MERGE };
+            let arguments = TopK { x: source, candidates, values: to_values, columns: to_columns, rows, cols: width, chunks, k };
+            self.launch(kernel, arguments, groups(rows * chunks))?;
             if chunks == 1 {
                 return Ok(());
             }

@@ -5,7 +5,8 @@
 
 use crate::dtype::DType;
 use crate::kernel::Activation;
-use crate::kernel::gemm::{Epilogue, gemm_kernel};
+use crate::kernel::arguments::KernelArguments;
+use crate::kernel::gemm::{Epilogue, Gemm, gemm_kernel};
 use crate::launch::Launch;
 
 /// An operand as the library sees it: the transpose of ours, column-major.
@@ -36,10 +37,11 @@ impl Product {
             .map(|(bias, residual)| Epilogue { bias, residual })
             .into_iter()
             .find(|&epilogue| gemm_kernel(epilogue, DType::F32).code_text() == launch.kernel.code_text())?;
-        let &[m, n, k, a_row, a_col, b_row, b_col, activation] = launch.params.as_slice() else { return None };
+        let Gemm { m, n, k, a_row, a_col, b_row, b_col, activation, .. } = Gemm::parameters(&mut launch.params.as_slice());
         if activation != Activation::None as u32 {
             return None;
         }
+        let [m, n, k, a_row, a_col, b_row, b_col] = [m, n, k, a_row, a_col, b_row, b_col].map(|size| size as u32);
         let bias = epilogue.bias.then_some(3);
         let residual = epilogue.residual.then_some(3 + usize::from(epilogue.bias));
         Some(Self { m, n, k, a: operand(m, k, a_row, a_col)?, b: operand(k, n, b_row, b_col)?, bias, residual })
@@ -59,12 +61,14 @@ fn operand(rows: u32, cols: u32, row: u32, col: u32) -> Option<Operand> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::kernel::gemm::matvec_kernel;
     use crate::kernel::transfer::COPY;
 
     fn launch(bias: bool, residual: bool, params: [u32; 8]) -> Launch {
-        let kernel = gemm_kernel(Epilogue { bias, residual }, DType::F32).clone();
+        let kernel = Arc::clone(gemm_kernel(Epilogue { bias, residual }, DType::F32));
         Launch { kernel, regions: Vec::new(), params: params.to_vec(), groups: 1 }
     }
 
@@ -101,7 +105,7 @@ mod tests {
             assert_eq!(Product::of(&launch(true, false, [2, 3, 5, 5, 1, 3, 1, activation as u32])), None);
         }
         assert_eq!(Product::of(&launch(false, false, [2, 3, 5, 7, 2, 3, 1, 0])), None, "strides of neither axis");
-        let matvec = matvec_kernel(Epilogue { bias: false, residual: false }, DType::F32).clone();
+        let matvec = Arc::clone(matvec_kernel(Epilogue { bias: false, residual: false }, DType::F32));
         for (kernel, params) in [(matvec, vec![2, 3, 0]), (COPY.clone(), vec![4])] {
             assert_eq!(Product::of(&Launch { kernel, regions: Vec::new(), params, groups: 1 }), None);
         }

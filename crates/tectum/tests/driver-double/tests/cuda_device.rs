@@ -136,7 +136,7 @@ fn colliding() -> Result<(), String> {
         let multiples = || {
             let mut plan = PlanBuilder::new("multiples");
             let (x, y) = (plan.input("x", DType::U32, 100), plan.output("y", DType::U32, 100));
-            plan.launch(kernel, &[x, y], &[100], 1)?;
+            plan.launch_dynamic(kernel, &[x, y], &[100], 1)?;
             let mut run = plan.finish()?.compile(&device)?;
             run.input::<u32>(x).fill(7);
             run.run()?;
