@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use tectum::kernel::gemm_batched::Packing;
 use tectum::kernel::native::for_each_index;
 use tectum::kernel::pack::{Half, to_f16};
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::gemm_batched::Packing;
+use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{
     AttentionSizes, Boundary, Buffer, CacheFormat, DType, Device, Element, Error, ErrorKind, Executable, GemmEpilogue, Kernel, Matrices, Matrix, NativeCall,
     PlanBuilder, Points, Session, Strided, ThreadPool, View,
@@ -905,7 +905,7 @@ fn suspect_a_users_kernel_stays_within_its_bindings() -> Result<(), Error> {
 fn suspect_a_built_in_kernel_is_recorded_by_its_operation_alone() -> Result<(), Error> {
     let mut plan = PlanBuilder::new("strange");
     let (x, y) = (plan.input("x", DType::U32, 64), plan.output("y", DType::U32, 64));
-    let copy = tectum::kernel::all().into_iter().find(|kernel| kernel.name() == "copy_u32").expect("a built-in kernel");
+    let copy = tectum::operation::kernels().into_iter().find(|kernel| kernel.name() == "copy_u32").expect("a built-in kernel");
     invalid(plan.launch_dynamic(&copy, &[x, y], &[1 << 20], 64), "does not check its indices");
     // Those that a plan lists are the same.
     plan.copy(x, y)?;
@@ -913,7 +913,7 @@ fn suspect_a_built_in_kernel_is_recorded_by_its_operation_alone() -> Result<(), 
     for kernel in copied.kernels() {
         let mut other = PlanBuilder::new("other");
         let (x, y) = (other.input("x", DType::U32, 64), other.output("y", DType::U32, 64));
-        invalid(other.launch(kernel, &[x, y], &[64], 1), "does not check its indices");
+        invalid(other.launch_dynamic(kernel, &[x, y], &[64], 1), "does not check its indices");
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Building operations that move elements: gathers, reshapes, permutations, slices, concatenations.
 
 use tectum::Result;
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::panel_format::PanelFormat;
 
 use super::builder::GraphBuilder;
 use super::{Dim, MAX_RANK, Node, Operation, Shape};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tectum::internal::Identity;
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{Activation, DType, Error, Result};
 
 use super::{BinaryOp, Definition, Dim, Factor, Graph, Node, Operation, ReduceAxes, Shape};

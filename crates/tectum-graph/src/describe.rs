@@ -1,6 +1,6 @@
 //! The text form of a graph.
 
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{Activation, CacheFormat};
 
 use super::{ColumnSlice, Factor, Graph, Heads, LinearEpilogue, Node, Operation, ReduceAxes};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tectum::kernel::cache_reference::ReferenceCache;
-use tectum::kernel::panel_format::PANEL;
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::attention::cache_reference::ReferenceCache;
+use tectum::operation::product::panel_format::PANEL;
+use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{CacheFormat, CacheFormats};
 
 use super::tensor::Tensor;

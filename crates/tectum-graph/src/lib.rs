@@ -42,7 +42,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tectum::internal::Identity;
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{Activation, CacheFormat, CacheFormats, DType, Error, Result};
 
 pub use build_network::Heads;

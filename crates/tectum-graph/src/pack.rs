@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tectum::kernel::panel_format::PANEL;
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::panel_format::PANEL;
+use tectum::operation::product::panel_format::PanelFormat;
 
 use super::{Definition, Factor, Graph, LinearEpilogue, Node, Operation, Shape};
 
@@ -32,7 +32,7 @@ impl PackedParameter {
 }
 
 impl Graph {
-    /// The same network with its weights in [panels](tectum::kernel::gemm_panels): every parameter that is read only as the
+    /// The same network with its weights in [panels](tectum::operation::product::gemm_panels): every parameter that is read only as the
     /// right operand of products changes its shape, and so do those that are concatenated along `out` for merged products.
     /// Run it after [`Graph::optimize`]; set the listed parameters through [`PackedParameter::pack`].
     ///

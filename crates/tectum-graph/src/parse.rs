@@ -1,7 +1,7 @@
 //! The parser of the text form: tests of passes use it.
 
 use tectum::internal::Identity;
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{Activation, Error, Result};
 
 use super::builder::GraphBuilder;

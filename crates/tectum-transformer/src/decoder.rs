@@ -9,7 +9,7 @@ use super::checkpoint::Checkpoint;
 use super::context::{Context, MAX_PREFILL_CHUNK, bucket_of, plans_for};
 use super::decoder_graph::DecoderSizes;
 use super::device_weights::{DeviceWeights, weight_format};
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::panel_format::PanelFormat;
 
 /// A decoder with its weights and the keys and values of one or several contexts on a device, one for each text.
 ///

@@ -1,6 +1,6 @@
 //! Weights on a device, and plans over them.
 
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{Buffer, DType, Device, DeviceKind, Executable, PlanBuilder, Result, View};
 use tectum_graph::{Graph, Node, PackedParameter, ParameterLayout};
 

@@ -5,50 +5,14 @@
 //! never sees a tensor operation; it sees a kernel and the regions bound to it.
 
 pub mod arguments;
-pub mod attention;
-pub mod attention_decode;
-pub mod cache;
-pub mod cache_codes;
-pub mod cache_format;
-pub(crate) mod cache_read;
-pub mod cache_reference;
-pub mod cast;
-mod dots;
-pub mod elementwise;
-mod finish;
-pub mod gather;
-pub mod gemm;
-pub mod gemm_batched;
-pub mod gemm_i8;
-pub mod gemm_panels;
 pub mod lanes;
 pub mod math;
-pub mod moments;
 pub mod native;
-pub mod normalize;
-pub mod optimizer;
 pub mod order;
 pub mod pack;
-pub mod panel_format;
-mod panel_halves;
-pub mod quantize_rows;
 pub mod random;
-pub mod reduce;
 pub mod reference;
-pub mod rotary;
-pub mod sample;
-pub mod scan;
-pub mod softmax;
-pub mod stencil;
-pub mod strided;
-mod strip;
-mod strip_i8;
-mod tiles;
-pub mod top_k;
-pub mod transfer;
 mod translate;
-pub mod transpose;
-mod transpose_16x16;
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -63,12 +27,11 @@ use crate::content_hash::{CodeText, ContentHash, ContentHasher};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::view::View;
-pub use gemm::Activation;
 pub use native::NativeCall;
 pub use translate::{Translations, VULKAN_ONLY};
 
 /// The revision of this crate: a hash of its sources.
-const REVISION: &str = env!("TECTUM_REVISION");
+pub(crate) const REVISION: &str = env!("TECTUM_REVISION");
 
 /// Invocations in a workgroup of every one-dimensional kernel.
 pub const WORKGROUP: u32 = 256;
@@ -83,19 +46,19 @@ pub const MAX_PARAMS: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prelude {
     /// Our exp, exp2, log, log2, tanh, erf, sigmoid, silu, gelu in both forms, sin, cos and NaN-aware min, max, relu on the
-    /// type `real` (`kernels/lib/math.wgsl`): f64 in a kernel that binds f64, else f32.
+    /// type `real` (`kernel/wgsl/math.wgsl`): f64 in a kernel that binds f64, else f32.
     Math,
-    /// Philox4x32-10 and the exact conversions to uniforms and normals (`kernels/lib/random.wgsl`).
+    /// Philox4x32-10 and the exact conversions to uniforms and normals (`kernel/wgsl/random.wgsl`).
     Random,
-    /// Reductions over a workgroup (`kernels/lib/tree.wgsl`); includes [`Prelude::Math`].
+    /// Reductions over a workgroup (`kernel/wgsl/tree.wgsl`); includes [`Prelude::Math`].
     Tree,
-    /// Total order of floats as integer keys (`kernels/lib/order.wgsl`).
+    /// Total order of floats as integer keys (`kernel/wgsl/order.wgsl`).
     Order,
-    /// The activation that a product ends with (`kernels/lib/activation.wgsl`); includes [`Prelude::Math`].
+    /// The activation that a product ends with (`kernel/wgsl/activation.wgsl`); includes [`Prelude::Math`].
     Activation,
-    /// Half-width floats as bits (`kernels/lib/pack.wgsl`).
+    /// Half-width floats as bits (`kernel/wgsl/pack.wgsl`).
     Pack,
-    /// Values of caches as halves and codes (`kernels/lib/cache.wgsl`); requires [`Prelude::Pack`].
+    /// Values of caches as halves and codes (`kernel/wgsl/cache.wgsl`); requires [`Prelude::Pack`].
     Cache,
 }
 
@@ -103,14 +66,14 @@ impl Prelude {
     /// Its source texts; with `double`, `real` is f64.
     fn wgsl(self, double: bool) -> [&'static str; 2] {
         match self {
-            Prelude::Math if double => [include_str!("../kernels/lib/math_f64.wgsl"), include_str!("../kernels/lib/math.wgsl")],
-            Prelude::Math => [include_str!("../kernels/lib/math_f32.wgsl"), include_str!("../kernels/lib/math.wgsl")],
-            Prelude::Random => [include_str!("../kernels/lib/random.wgsl"), ""],
-            Prelude::Tree => [include_str!("../kernels/lib/tree.wgsl"), ""],
-            Prelude::Order => [include_str!("../kernels/lib/order.wgsl"), ""],
-            Prelude::Activation => [include_str!("../kernels/lib/activation.wgsl"), ""],
-            Prelude::Pack => [include_str!("../kernels/lib/pack.wgsl"), ""],
-            Prelude::Cache => [include_str!("../kernels/lib/cache.wgsl"), ""],
+            Prelude::Math if double => [include_str!("kernel/wgsl/math_f64.wgsl"), include_str!("kernel/wgsl/math.wgsl")],
+            Prelude::Math => [include_str!("kernel/wgsl/math_f32.wgsl"), include_str!("kernel/wgsl/math.wgsl")],
+            Prelude::Random => [include_str!("kernel/wgsl/random.wgsl"), ""],
+            Prelude::Tree => [include_str!("kernel/wgsl/tree.wgsl"), ""],
+            Prelude::Order => [include_str!("kernel/wgsl/order.wgsl"), ""],
+            Prelude::Activation => [include_str!("kernel/wgsl/activation.wgsl"), ""],
+            Prelude::Pack => [include_str!("kernel/wgsl/pack.wgsl"), ""],
+            Prelude::Cache => [include_str!("kernel/wgsl/cache.wgsl"), ""],
         }
     }
 }
@@ -160,10 +123,24 @@ pub type KernelData = dyn Any + Send + Sync;
 
 /// The CPU form of a kernel.
 type NativeFn = Arc<dyn Fn(&NativeCall<'_>) + Send + Sync>;
+/// The matrix product that a launch with these parameter words computes.
+type MatrixProductFn = Arc<dyn Fn(&[u32]) -> Option<MatrixProduct> + Send + Sync>;
 /// Operations of a launch with these parameter words.
 type FlopsFn = Arc<dyn Fn(&[u32]) -> f64 + Send + Sync>;
 /// Maximum loop iterations of an invocation, with these parameter words and workgroups.
 type LoopsFn = Arc<dyn Fn(&[u32], u32) -> u64 + Send + Sync>;
+
+/// A product that a library of a device may compute instead of a kernel: `y[m, n] = a[m, k]·b[k, n]`, plus a row `bias` and a matrix `residual` if the
+/// kernel has bindings of these names. Bindings 0 to 2 are a, b and y; `y` and `residual` are row-major.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MatrixProduct {
+    /// m, n and k.
+    pub sizes: [usize; 3],
+    /// Elements from row to row of a, and from column to column.
+    pub a_strides: [usize; 2],
+    /// The same of b.
+    pub b_strides: [usize; 2],
+}
 
 /// Loop iterations of one invocation, for [`KernelBuilder::loops`]: `groups` workgroups or invocations stride over `items`, with `each` iterations
 /// of inner loops for each.
@@ -174,12 +151,6 @@ pub fn loops_over(items: u64, groups: u32, each: u64) -> u64 {
 /// Loop iterations of one workgroup per row with `passes` passes over its columns.
 pub(crate) fn loops_over_rows([rows, cols]: [usize; 2], groups: u32, passes: u64) -> u64 {
     loops_over(rows as u64, groups, passes * ((cols as u64).div_ceil(u64::from(WORKGROUP)) + 1) + 20)
-}
-
-/// Loop iterations of products in tiles: `batch` products of m × n elements, each over `inner` elements.
-pub(crate) fn loops_of_product([batch, m, n]: [usize; 3], groups: u32, inner: usize) -> u64 {
-    let tiles = (batch as u64).saturating_mul(m.div_ceil(gemm::TILE) as u64).saturating_mul(n.div_ceil(gemm::TILE) as u64);
-    loops_over(tiles, groups, (inner as u64).div_ceil(16) * 23 + 24)
 }
 
 /// Device code with everything needed to launch it anywhere.
@@ -194,6 +165,7 @@ pub struct Kernel {
     wgsl: CodeText,
     native: NativeFn,
     data: Option<Arc<KernelData>>,
+    product: Option<MatrixProductFn>,
     flops: Option<FlopsFn>,
     loops: Option<LoopsFn>,
     is_trusted: bool,
@@ -302,6 +274,12 @@ impl Kernel {
         self.data.as_deref()
     }
 
+    /// The matrix product that a launch with these parameter words computes, if a library may compute it.
+    #[cfg(any(feature = "cuda", test))]
+    pub(crate) fn matrix_product(&self, params: &[u32]) -> Option<MatrixProduct> {
+        self.product.as_ref().and_then(|product| product(params))
+    }
+
     /// Operations of a launch with these parameter words, if the definition gives them.
     pub fn flops(&self, params: &[u32]) -> Option<f64> {
         self.flops.as_ref().map(|flops| flops(params))
@@ -370,6 +348,7 @@ pub struct KernelBuilder<A = (), T = u32> {
     present: u32,
     body: String,
     data: Option<Arc<KernelData>>,
+    product: Option<MatrixProductFn>,
     flops: Option<FlopsFn>,
     loops: Option<LoopsFn>,
     is_trusted: bool,
@@ -485,6 +464,12 @@ impl<A: KernelArguments, T: Element> KernelBuilder<A, T> {
         self
     }
 
+    /// Sets the product that a library may compute instead of a launch with these parameters.
+    pub(crate) fn matrix_product(mut self, product: fn(A::Parameters) -> Option<MatrixProduct>) -> Self {
+        self.product = Some(Arc::new(move |mut words| product(A::parameters(&mut words))));
+        self
+    }
+
     /// Finishes the definition with the CPU form, a function or a closure that captures nothing.
     ///
     /// # Errors
@@ -510,6 +495,7 @@ impl<A, T> KernelBuilder<A, T> {
             present: 0,
             body: String::new(),
             data: None,
+            product: None,
             flops: None,
             loops: None,
             is_trusted: false,
@@ -564,7 +550,7 @@ impl<A, T> KernelBuilder<A, T> {
     }
 
     fn finish(self, native: NativeFn) -> Result<Arc<Kernel>> {
-        let Self { name, revision, preludes, declaration, present, body, data, flops, loops, is_trusted, .. } = self;
+        let Self { name, revision, preludes, declaration, present, body, data, product, flops, loops, is_trusted, .. } = self;
         let Declaration { bindings, is_optional, params } = declaration;
         let required = is_optional.iter().enumerate().fold(0, |bits, (index, optional)| bits | (u32::from(!optional) << index));
         let present = present | required;
@@ -580,7 +566,7 @@ impl<A, T> KernelBuilder<A, T> {
         let workgroup = workgroup_size(&body).unwrap_or(WORKGROUP);
         let wgsl = CodeText::new(assemble(&name, (&bindings, &params), &preludes, &body, is_trusted));
         let native_hash = OnceLock::new();
-        Ok(Arc::new(Kernel { name, revision, native_hash, bindings, present, params, wgsl, native, data, flops, loops, is_trusted, workgroup }))
+        Ok(Arc::new(Kernel { name, revision, native_hash, bindings, present, params, wgsl, native, data, product, flops, loops, is_trusted, workgroup }))
     }
 }
 
@@ -614,30 +600,6 @@ fn workgroup_size(body: &str) -> Option<u32> {
     sizes.split(',').try_fold(1u32, |product, size| product.checked_mul(size.trim().trim_end_matches('u').parse().ok()?))
 }
 
-/// Every kernel of this crate, by name.
-pub fn all() -> Vec<Arc<Kernel>> {
-    let mut kernels = Vec::new();
-    kernels.extend(transfer::kernels());
-    kernels.extend(elementwise::kernels());
-    kernels.extend(reduce::kernels());
-    kernels.extend(softmax::kernels());
-    kernels.extend(scan::kernels());
-    kernels.extend(top_k::kernels());
-    kernels.extend(gemm::kernels());
-    kernels.extend(sample::kernels());
-    kernels.extend(optimizer::kernels());
-    kernels.extend(moments::kernels());
-    kernels.extend(normalize::kernels());
-    for family in [attention::kernels, attention_decode::kernels, cache::kernels, gemm_panels::kernels, rotary::kernels, strided::kernels] {
-        kernels.extend(family());
-    }
-    kernels.extend(quantize_rows::kernels());
-    for family in [cast::kernels, transpose::kernels, gather::kernels, gemm_batched::kernels, gemm_i8::kernels, stencil::kernels] {
-        kernels.extend(family());
-    }
-    kernels
-}
-
 /// The hash of the running program; of empty content if it cannot be read.
 fn program_hash() -> ContentHash {
     static HASH: LazyLock<ContentHash> = LazyLock::new(|| {
@@ -645,17 +607,6 @@ fn program_hash() -> ContentHash {
         ContentHash::of(&program)
     });
     *HASH
-}
-
-/// Finishes the definition of one of this crate's kernels.
-fn built_in<A: KernelArguments, T: Element, N>(builder: KernelBuilder<A, T>, native: N) -> TypedKernel<A>
-where
-    N: for<'a> Fn(&NativeCall<'a>, A::Slices<'a, T>) + Send + Sync + 'static,
-{
-    // SAFETY: the kernels of this crate bound every index by `params`, which recording derives from the bound views, and their loops by these; only this
-    // crate has them with the type of their arguments. `tectum verify` runs each with guards around its outputs.
-    let builder = unsafe { builder.trusted() };
-    builder.revision(REVISION).native(native).expect("invariant: the crate's own kernel tables are well formed")
 }
 
 /// Workgroups for `items` one-per-invocation items, capped so that the kernel strides over the rest.
@@ -685,7 +636,7 @@ mod tests {
         ];
         assert_eq!(hashes.iter().collect::<std::collections::BTreeSet<_>>().len(), hashes.len(), "each part matters");
         assert_eq!((defined("a", Some("1"), body), defined("a", None, body)), (hashes[0], hashes[4]));
-        let own = all().into_iter().next().expect("a kernel");
+        let own = crate::operation::kernels().into_iter().next().expect("a kernel");
         assert!(own.revision == Some(REVISION) && REVISION.len() == 64, "built-in kernels name their sources");
     }
 }

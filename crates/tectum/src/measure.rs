@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::kernel::gemm::{Activation, Epilogue, TILE};
-use crate::kernel::gemm_panels::{self, GemmPanelsInt8};
-use crate::kernel::panel_format::PanelFormat;
-use crate::plan::{Executable, GemmEpilogue, Matrix, PlanBuilder};
+use crate::operation::product::gemm::{Activation, Epilogue, GemmEpilogue, Matrix, TILE};
+use crate::operation::product::gemm_panels::{self, GemmPanelsInt8};
+use crate::operation::product::panel_format::PanelFormat;
+use crate::plan::{Executable, PlanBuilder};
 
 /// Measured rates of a device. Each is the best of several repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use std::fmt::LowerExp;
 
 use rayon::prelude::*;
 use serde::Serialize;
-use tectum::kernel::elementwise;
+use tectum::operation::elementwise;
 use tectum::{DType, Device, DeviceKind, Element, Error, ErrorKind, Executable, PlanBuilder, Receipt, Result, Session, View};
 
 use super::double_double::{ScaledDoubleDouble, exact};

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 
-use tectum::kernel::gemm_batched::Packing;
 use tectum::kernel::loops_over;
+use tectum::operation::product::gemm_batched::Packing;
 use tectum::{Activation, AttentionSizes, Boundary, DType, ErrorKind, GemmEpilogue, Kernel, Matrices, Matrix, Points, TypedKernel};
 use tectum_programs::{Bounds, Checked, LaunchConfig, Program};
 
@@ -459,7 +459,8 @@ static AFFINE: LazyLock<TypedKernel<Affine>> = LazyLock::new(|| {
     kernel.expect("a valid kernel")
 });
 
-static COPY: LazyLock<Arc<Kernel>> = LazyLock::new(|| tectum::kernel::all().into_iter().find(|kernel| kernel.name() == "copy_u32").expect("a built-in kernel"));
+static COPY: LazyLock<Arc<Kernel>> =
+    LazyLock::new(|| tectum::operation::kernels().into_iter().find(|kernel| kernel.name() == "copy_u32").expect("a built-in kernel"));
 
 fn launch(world: &mut World, plan: usize) -> Operation {
     let len = 1 + world.below(200);

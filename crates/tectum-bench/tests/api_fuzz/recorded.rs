@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{Activation, DType, ErrorKind, PlanBuilder, View};
 use tectum_graph::{Graph, GraphBuilder, Node, PackedParameter};
 

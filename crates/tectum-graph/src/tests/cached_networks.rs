@@ -1,6 +1,6 @@
 //! Attention over caches in random networks: caches of f32 and of codes that hold some tokens already, in the device's layout.
 
-use tectum::kernel::cache_reference::ReferenceCache;
+use tectum::operation::attention::cache_reference::ReferenceCache;
 use tectum::{CacheFormats, Result};
 
 use super::random_graph::Random;

@@ -1,7 +1,7 @@
 //! Operations on sequences: random graphs on every device against the evaluator, the text form, refusals, and passes as text in →
 //! text out.
 
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{Activation, Device, Result};
 
 use super::cached_networks;

@@ -59,12 +59,12 @@ impl<'a> NativeCall<'a> {
     }
 
     /// The parameter words.
-    pub(super) fn params(&self) -> &'a [u32] {
+    pub(crate) fn params(&self) -> &'a [u32] {
         self.params
     }
 
     /// Whether the kernel has a declared binding.
-    pub(super) fn has_binding(&self, declared: usize) -> bool {
+    pub(crate) fn has_binding(&self, declared: usize) -> bool {
         self.kernel.has_binding(declared)
     }
 
@@ -336,7 +336,7 @@ mod streaming {
                 /// # Panics
                 /// If the lengths differ.
                 #[target_feature(enable = $feature)]
-                pub(super) unsafe fn $name(to: &mut [u8], from: &[u8]) {
+                pub(crate) unsafe fn $name(to: &mut [u8], from: &[u8]) {
                     assert_eq!(to.len(), from.len(), "invariant: a block is copied to a range of its length");
                     let head = to.as_ptr().align_offset($bytes).min(to.len());
                     let ((to_head, to), (from_head, from)) = (to.split_at_mut(head), from.split_at(head));
@@ -428,7 +428,7 @@ pub fn prefetch_line<T>(x: &[T], at: usize) {
 /// Prefetches the cache line of an element, if there is one, to a level below L1: for data needed only after more
 /// than L1 holds.
 #[inline(always)]
-pub(super) fn prefetch_line_l2<T>(x: &[T], at: usize) {
+pub(crate) fn prefetch_line_l2<T>(x: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
     if let Some(element) = x.get(at) {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
@@ -441,7 +441,7 @@ pub(super) fn prefetch_line_l2<T>(x: &[T], at: usize) {
 
 /// The target level of a prefetch, and its purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PrefetchHint {
+pub(crate) enum PrefetchHint {
     /// In L1.
     Near,
     /// In L1, to be written.
@@ -453,7 +453,7 @@ pub(super) enum PrefetchHint {
 /// Prefetches the cache line of an element of `x`, counted from its first, whether or not there is such an element: for inner loops,
 /// where a test would cost more than an unneeded line.
 #[inline(always)]
-pub(super) fn prefetch_unchecked<T>(x: &[T], at: usize, wanted: PrefetchHint) {
+pub(crate) fn prefetch_unchecked<T>(x: &[T], at: usize, wanted: PrefetchHint) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_ET0, _MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
@@ -505,7 +505,7 @@ pub fn simd<R>(work: impl FnOnce() -> R) -> R {
 
 /// Runs work that is written with vectors of the widest SIMD of this machine.
 #[inline(always)]
-pub(super) fn with_simd<W: pulp::WithSimd>(work: W) -> W::Output {
+pub(crate) fn with_simd<W: pulp::WithSimd>(work: W) -> W::Output {
     static ARCH: std::sync::LazyLock<pulp::Arch> = std::sync::LazyLock::new(pulp::Arch::new);
     ARCH.dispatch(work)
 }

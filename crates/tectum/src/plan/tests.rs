@@ -1,6 +1,6 @@
 use super::*;
 use crate::device::Device;
-use crate::kernel::transfer::{COPY, Copy};
+use crate::operation::elementwise::transfer::{COPY, Copy};
 
 /// Recording mistakes, each with what the error must name.
 #[test]
@@ -178,7 +178,8 @@ fn a_double_is_two_words() {
 
 #[test]
 fn products_of_codes_are_refused_where_their_sums_may_not_be_exact() {
-    use crate::kernel::panel_format::PanelFormat;
+    use crate::operation::product::gemm::GemmEpilogue;
+    use crate::operation::product::panel_format::PanelFormat;
     let record = |k: usize| {
         let mut plan = PlanBuilder::new("p");
         let [a, y] = [k, 16].map(|len| plan.temp(DType::F32, len));
