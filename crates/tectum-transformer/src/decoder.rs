@@ -389,7 +389,7 @@ impl Decoder {
         let mut first = 0;
         for (_, node, _) in graph.states() {
             let words = graph.state_words(node)?;
-            feeds.push((node, cache.part(first..first + words)));
+            feeds.push((node, cache.part(first..first + words).reinterpret(graph.dtype(node)?)));
             first += words;
         }
         let mut input = |name: &str, len: usize| {

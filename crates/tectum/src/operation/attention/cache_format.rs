@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 
 /// Values of a block: adjacent columns of a row, or adjacent tokens of a column.
@@ -45,6 +46,11 @@ impl CacheFormat {
     /// Whether whole windows are codes, and the rest halves.
     pub fn is_quantized(self) -> bool {
         matches!(self, CacheFormat::Q8 | CacheFormat::Q4)
+    }
+
+    /// The element type of a cache's words.
+    pub fn dtype(self) -> DType {
+        if self == CacheFormat::F32 { DType::F32 } else { DType::U32 }
     }
 
     /// Words of 32 bits of an item with a capacity of `rows` tokens of this many columns.
