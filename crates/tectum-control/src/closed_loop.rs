@@ -46,13 +46,14 @@ use tectum::{ContentHasher, Device, Error, InputFile, LatencyHistogram, Result, 
 use self::controller::{Controller, Failure};
 use self::guard::Guard;
 use self::injection::Injection;
+use crate::body::task::{Measure, Task};
 use crate::body::{Body, BodySpec};
 use crate::brain::{Brain, StandIn};
 use crate::clock::Clock;
 pub use guard::{ChannelGuard, StopSwitch};
 pub use injection::{Fault, FaultKind};
-pub use metrics::{Metrics, TransfersPerTick, UPRIGHT_RAD};
-pub use report::{End, Outcome, Progress, Sink, TickRecord, Timing};
+pub use metrics::{Metrics, TransfersPerTick};
+pub use report::{End, Outcome, Progress, Sink, TaskSummary, TickRecord, Timing};
 pub use settings::{LoopSettings, Overrun};
 pub use sink_thread::{ThreadedSink, run_with_sink_thread};
 use tectum::snapshot::{Array, Snapshot};
@@ -63,6 +64,7 @@ pub use trials::{Conditions, TARGET_STREAK_S, TARGET_UPRIGHT_FRACTION, TRIAL_S, 
 /// The constructor allocates what ticks need; [`ClosedLoop::run`] does not allocate per tick except for faults and snapshots.
 pub struct ClosedLoop {
     body: Box<dyn Body>,
+    task: Option<Box<dyn Task>>,
     controller: Controller,
     injection: Injection,
     spec: BodySpec,
@@ -128,6 +130,7 @@ impl ClosedLoop {
             guard: Guard::new(&settings.guard, &spec.observation)?,
             spec,
             body,
+            task: None,
             controller: Controller::new(brain),
             injection: Injection::default(),
             stand_in: None,
@@ -142,6 +145,16 @@ impl ClosedLoop {
     /// Whether each launch of one more tick is timed after the run, for the receipt.
     pub fn trace_at_end(&mut self, trace: bool) {
         self.trace_at_end = trace;
+    }
+
+    /// Sets what the run is judged by; without a task, periods are only scored by the body's reward.
+    pub fn set_task(&mut self, task: Box<dyn Task>) {
+        self.task = Some(task);
+    }
+
+    /// What the task measures, if there is one.
+    pub fn measure(&self) -> Option<&Measure> {
+        self.task.as_ref().map(|task| task.measure())
     }
 
     /// Sets another brain that answers where the brain fails in time or is being rebuilt, and to the end if it cannot recover.
@@ -182,7 +195,8 @@ impl ClosedLoop {
         self.ticks
     }
 
-    /// Body, brain and loop as named arrays. For a brain that is being recovered it is the last state on the host.
+    /// Body, brain and loop as named arrays; without the body if it has no exact state. For a brain that is being recovered it is the last state on
+    /// the host.
     ///
     /// # Errors
     /// What the brain's device reports.
@@ -193,7 +207,9 @@ impl ClosedLoop {
     fn with_brain(&self, brain: Snapshot) -> Result<Snapshot> {
         let mut snapshot = self.metrics.snapshot("loop");
         snapshot.insert("loop.held_action", Array::F32(self.held.clone()));
-        snapshot.insert("body.state", Array::F64(self.body.state()));
+        if let Some(body) = self.body.exact_state() {
+            snapshot.insert("body.state", Array::F64(body.state()));
+        }
         snapshot.insert_all("brain", brain);
         self.guard.save(&mut snapshot);
         if let Some(stand_in) = &self.stand_in {
@@ -206,7 +222,7 @@ impl ClosedLoop {
     /// that is not real. Returns the next tick.
     ///
     /// # Errors
-    /// `Data` if arrays are missing or belong to another body or brain; a run that has no ticks left.
+    /// `Unsupported` for a body without exact state; `Data` if arrays are missing or belong to another body or brain; a run that has no ticks left.
     pub fn restore(&mut self, snapshot: &Snapshot) -> Result<u64> {
         let metrics = Metrics::restored(snapshot, "loop")?;
         if metrics.ticks >= self.ticks {
@@ -214,7 +230,7 @@ impl ClosedLoop {
             return Err(Error::invalid(format!("resume: {done_s} s of the run are done, it ends after {all_s} s; nothing is left")));
         }
         let held = snapshot.f32("loop.held_action", self.held.len())?;
-        let state = snapshot.f64("body.state", self.body.state().len())?;
+        let state = snapshot.f64("body.state", self.body.state()?.len())?;
         self.controller.restore(&snapshot.part("brain"))?;
         self.stand_in.iter_mut().try_for_each(|stand_in| stand_in.restore(&snapshot.part("stand_in")))?;
         self.guard.load(snapshot)?;
@@ -442,31 +458,34 @@ impl ClosedLoop {
 
     /// Steps the body through one period with the held action.
     fn apply(&mut self, held: bool, fallback: bool, timing: Option<Timing>, sink: &mut dyn Sink) -> Result<()> {
-        let angle_rad = self.body.upright_angle_rad();
+        let measure = self.measured();
         if let (Some(stand_in), false) = (&mut self.stand_in, std::mem::take(&mut self.stand_in_was_queried)) {
             stand_in.follow(&self.reading, &self.held);
         }
         let step = self.body.step(&self.held);
+        let reward = self.task.as_mut().map_or(step.reward, |task| task.reward(&step));
         let tick = self.metrics.ticks;
         let record = TickRecord {
             tick,
             time_ns: tick * self.dt_ns,
             observation: &self.observation,
             action: &self.held,
-            angle_rad,
-            reward: step.reward,
+            measure,
+            reward,
             held,
             fallback,
-            terminated: step.terminated,
+            terminated: step.ends_episode(),
             timing,
         };
         record.hash_into(&mut self.trace);
         sink.tick(&record)?;
-        if held || fallback || step.terminated {
+        if held || fallback || step.ends_episode() {
             self.controller.interrupted();
         }
-        self.metrics.count_period(angle_rad, step.reward, self.spec.dt_s);
-        if step.terminated {
+        let hold_ticks = |task: &Measure| (task.hold_s / self.spec.dt_s - 1e-9).ceil() as u64;
+        let (is_success, hold_ticks) = self.measure().map_or((false, 0), |task| (task.is_success(measure), hold_ticks(task)));
+        self.metrics.count_period(is_success, hold_ticks, reward);
+        if step.ends_episode() {
             self.guard.reset();
             self.body.reset(self.metrics.next_episode());
             self.held.copy_from_slice(&self.spec.safe_action);
@@ -478,13 +497,18 @@ impl ClosedLoop {
         ticks as f64 * self.dt_ns as f64 / 1e9
     }
 
-    fn progress(&self) -> Progress {
+    /// What the task measures now.
+    fn measured(&mut self) -> f64 {
+        self.task.as_mut().map_or(f64::NAN, |task| task.value(self.body.as_ref()))
+    }
+
+    fn progress(&mut self) -> Progress {
         Progress {
+            measure: self.measured(),
             tick: self.metrics.ticks,
             ticks: self.ticks,
             seconds: self.seconds(self.metrics.ticks),
-            angle_rad: self.body.upright_angle_rad(),
-            upright_fraction: self.metrics.upright_fraction(),
+            success_fraction: self.metrics.success_fraction(),
             latency_ms: self.last_latency_ns as f64 / 1e6,
             deadline_misses: self.metrics.deadline_misses,
         }
@@ -495,7 +519,11 @@ impl ClosedLoop {
             end,
             metrics: self.metrics.clone(),
             seconds: self.seconds(self.metrics.ticks),
-            time_to_upright_s: self.metrics.upright_since_tick.map(|tick| self.seconds(tick)),
+            task: self.measure().map(|measure| TaskSummary {
+                measure: measure.clone(),
+                success_fraction: self.metrics.success_fraction(),
+                time_to_success_s: self.metrics.success_since_tick.map(|tick| self.seconds(tick)),
+            }),
             latency: self.session.latency().clone(),
             lateness: self.lateness.clone(),
             transfers: self.transfers,
