@@ -45,7 +45,7 @@ use tectum::{ContentHasher, Device, Error, InputFile, LatencyHistogram, Result, 
 
 use self::controller::{Controller, Failure};
 use self::guard::Guard;
-use self::injection::Injection;
+use self::injection::{BrainFaults, FaultyBody, pending};
 use crate::body::task::{Measure, Task};
 use crate::body::{Body, BodySpec};
 use crate::brain::{Brain, StandIn};
@@ -63,10 +63,10 @@ pub use trials::{Conditions, TARGET_STREAK_S, TARGET_UPRIGHT_FRACTION, TRIAL_S, 
 ///
 /// The constructor allocates what ticks need; [`ClosedLoop::run`] does not allocate per tick except for faults and snapshots.
 pub struct ClosedLoop {
-    body: Box<dyn Body>,
+    body: FaultyBody,
     task: Option<Box<dyn Task>>,
     controller: Controller,
-    injection: Injection,
+    brain_faults: BrainFaults,
     spec: BodySpec,
     settings: LoopSettings,
     ticks: u64,
@@ -113,7 +113,7 @@ impl ClosedLoop {
             let reason = format!("plain host arithmetic; {} is not used", requested.info().id);
             session.record_fallback(&format!("brain {}", brain.name()), &reason);
         }
-        let spec = body.spec().clone();
+        let (spec, switch) = (body.spec().clone(), StopSwitch::default());
         Ok(Self {
             ticks: ((settings.seconds / spec.dt_s).round() as u64).max(1),
             dt_ns: (spec.dt_s * 1e9).round() as u64,
@@ -129,13 +129,13 @@ impl ClosedLoop {
             held: spec.safe_action.clone(),
             guard: Guard::new(&settings.guard, &spec.observation)?,
             spec,
-            body,
+            body: FaultyBody::new(body, switch.clone()),
             task: None,
             controller: Controller::new(brain),
-            injection: Injection::default(),
+            brain_faults: BrainFaults::default(),
             stand_in: None,
             stand_in_was_queried: false,
-            switch: StopSwitch::default(),
+            switch,
             stopped_at: None,
             trace_at_end: false,
             trace: ContentHasher::default(),
@@ -176,7 +176,8 @@ impl ClosedLoop {
                 return Err(Error::invalid(format!("inject {fault}: brain {} runs on no device", self.controller.name())));
             }
         }
-        self.injection = Injection::new(faults, self.dt_ns, &self.spec.observation);
+        self.body.inject(faults, self.dt_ns);
+        self.brain_faults = BrainFaults::new(faults, self.dt_ns);
         Ok(())
     }
 
@@ -264,7 +265,7 @@ impl ClosedLoop {
         }
         self.controller.close(self.metrics.ticks, &mut self.session);
         self.session.record_trace(std::mem::take(&mut self.trace).finish());
-        self.injection.pending().for_each(|fault| self.session.record_injected_fault(fault));
+        pending(&self.body, &self.brain_faults).into_iter().for_each(|fault| self.session.record_injected_fault(fault));
         self.outcome(end)
     }
 
@@ -314,14 +315,9 @@ impl ClosedLoop {
 
     /// One answer, and the periods that pass until it arrives.
     fn tick(&mut self, begin_ns: u64, lateness_ns: u64, clock: &mut dyn Clock, sink: &mut dyn Sink) -> Result<()> {
-        self.body.observe(&mut self.observation);
         let tick = self.metrics.ticks;
-        self.reading.copy_from_slice(&self.observation);
-        self.injection.apply_sensor_faults(tick, &mut self.reading).into_iter().for_each(|fault| self.session.record_injected_fault(fault));
-        if let Some(fault) = self.injection.stop(tick) {
-            self.session.record_injected_fault(fault);
-            self.switch.press();
-        }
+        let begun = self.body.read(tick, &mut self.observation, &mut self.reading);
+        begun.into_iter().for_each(|fault| self.session.record_injected_fault(fault));
         if self.is_stopped(tick) {
             self.answer.copy_from_slice(&self.spec.safe_action);
             self.held.copy_from_slice(&self.answer);
@@ -330,7 +326,7 @@ impl ClosedLoop {
         }
         if let Some(channel) = self.reading.iter().position(|number| !number.is_finite()) {
             let reason = format!("the reading of {} is not finite", self.spec.observation[channel].name);
-            self.controller.sensor_fault(&reason, tick, self.injection.is_sensor_lost(tick), &mut self.session);
+            self.controller.sensor_fault(&reason, tick, self.body.is_sensor_lost(tick), &mut self.session);
             return self.run_fallback_period(sink);
         }
         match self.controller.poll_rebuild(tick, clock.is_real(), &mut self.session) {
@@ -344,7 +340,7 @@ impl ClosedLoop {
         let brain = self.controller.working();
         let asked = Instant::now();
         let stall_ns = (self.settings.stall_periods + 1) * self.dt_ns + self.dt_ns / 2;
-        let (result, injected) = self.injection.tick_with_faults(brain, tick, &self.reading, &mut self.answer, clock, stall_ns);
+        let (result, injected) = self.brain_faults.tick_with_faults(brain, tick, &self.reading, &mut self.answer, clock, stall_ns);
         let latency_ns = asked.elapsed().as_nanos() as u64;
         if let Ok(stats) = &result {
             self.count_answer(*stats, latency_ns);
@@ -356,7 +352,7 @@ impl ClosedLoop {
         let missed = (clock.now_ns() - begin_ns) / self.dt_ns;
         let is_stalled = self.settings.stall_periods > 0 && missed >= self.settings.stall_periods;
         let stalled = is_stalled.then_some(self.settings.stall_periods);
-        let failure = Failure::of(result.map(|_| ()), &self.answer, stalled, self.injection.has_triggered(tick));
+        let failure = Failure::of(result.map(|_| ()), &self.answer, stalled, self.brain_faults.has_triggered(tick));
         self.finish_answer(failure.is_some(), missed == 0);
         let timing = clock.is_real().then_some(Timing { latency_ns, lateness_ns });
         let mut safe_ticks = u64::from(failure.is_some());
@@ -499,7 +495,7 @@ impl ClosedLoop {
 
     /// What the task measures now.
     fn measured(&mut self) -> f64 {
-        self.task.as_mut().map_or(f64::NAN, |task| task.value(self.body.as_ref()))
+        self.task.as_mut().map_or(f64::NAN, |task| task.value(&*self.body))
     }
 
     fn progress(&mut self) -> Progress {

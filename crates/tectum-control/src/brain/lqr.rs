@@ -13,7 +13,7 @@ use self::mpc::{Limits, LinearMpc};
 use self::riccati::{Linear, dot, linearise};
 use crate::body::control::{LqrWeights, Regulator};
 use crate::body::swing_up::SwingUp;
-use crate::body::{BODIES, Body, ControlModel, Descriptor, Equilibrium, control_model};
+use crate::body::{Body, ControlModel, Descriptor, Equilibrium, control_model};
 use crate::brain::{Brain, StandIn};
 
 /// Angle from upright within which balancing starts and beyond which it stops, radians.
@@ -45,7 +45,7 @@ pub struct Lqr {
 
 /// The settings for a known body.
 fn settings(name: &str) -> Result<Regulator> {
-    let regulator = BODIES.into_iter().find(|body| body.name == name).and_then(|body| body.regulator);
+    let regulator = Descriptor::of(name).ok().and_then(|body| body.regulator);
     let known = || Descriptor::names_with(|body| body.regulator.is_some());
     regulator.map(|settings| settings()).ok_or_else(|| Error::invalid(format!("lqr: no weights for body {name:?}; known: {}", known())))
 }

@@ -3,7 +3,7 @@
 use tectum::{Error, Result};
 
 use crate::body::control::MppiParameters;
-use crate::body::{BODIES, Descriptor, body};
+use crate::body::{Descriptor, body};
 use crate::brain::lqr::Lqr;
 use crate::twin::TwinLayout;
 
@@ -14,7 +14,7 @@ impl MppiParameters {
     /// # Errors
     /// `Unsupported` for a body without defaults.
     pub fn for_body(name: &str) -> Result<Self> {
-        let parameters = BODIES.into_iter().find(|body| body.name == name).and_then(|body| body.mppi);
+        let parameters = Descriptor::of(name).ok().and_then(|body| body.mppi);
         let known = || Descriptor::names_with(|body| body.mppi.is_some());
         parameters.map(|parameters| parameters()).ok_or_else(|| Error::unsupported(format!("mppi has no defaults for body {name}; known: {}", known())))
     }
