@@ -7,6 +7,32 @@
 //! A simulated body is deterministic: random numbers are drawn in [`Body::reset`] and [`RandomizeState::randomize_state`] from the seed given there and
 //! nowhere else, so [`ExactState::state`] contains everything that the next step depends on, including the delay line.
 
+/// The accessors of the capabilities that a body of this crate has: each returns the body itself.
+macro_rules! capabilities {
+    ($($capability:ident),+) => {
+        $(capabilities!(@ $capability);)+
+    };
+    (@ ExactState) => {
+        fn exact_state(&self) -> Option<&dyn $crate::body::ExactState> {
+            Some(self)
+        }
+
+        fn exact_state_mut(&mut self) -> Option<&mut dyn $crate::body::ExactState> {
+            Some(self)
+        }
+    };
+    (@ RandomizeState) => {
+        fn randomized(&mut self) -> Option<&mut dyn $crate::body::RandomizeState> {
+            Some(self)
+        }
+    };
+    (@ ControlModel) => {
+        fn into_control_model(self: Box<Self>) -> Option<Box<dyn $crate::body::ControlModel>> {
+            Some(self)
+        }
+    };
+}
+
 pub mod acrobot;
 pub mod batch;
 pub mod cart_pole;
@@ -331,6 +357,11 @@ pub struct Descriptor {
 pub static BODIES: [&Descriptor; 5] = [&rig::DESCRIPTOR, &pendulum::DESCRIPTOR, &cart_pole::DESCRIPTOR, &acrobot::DESCRIPTOR, &seeker::DESCRIPTOR];
 
 impl Descriptor {
+    /// A body with nothing optional.
+    pub const fn new(name: &'static str, starts: &'static [Start], make: fn(Start) -> Result<Box<dyn Body>>, task: fn() -> Box<dyn Task>) -> Self {
+        Self { name, starts, make, task, disturbed: None, batch: None, mppi: None, plant: None, regulator: None, learns_from_rig_recordings: false }
+    }
+
     /// Finds a body by name.
     ///
     /// # Errors

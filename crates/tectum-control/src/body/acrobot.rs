@@ -17,16 +17,8 @@ use super::{
 
 /// What is known of the body by its name.
 pub static DESCRIPTOR: Descriptor = Descriptor {
-    name: "acrobot",
-    starts: &[Start::Random],
-    make: |start| Ok(Box::new(Acrobot::new(start)?)),
-    disturbed: None,
-    task: || zero_angle(tip_angle_rad),
     batch: Some(BatchKernel { wgsl: &[include_str!("../../kernels/body_acrobot.wgsl")], angles: &[0, 1], has_starts: true, ..BatchKernel::new(5, step_lanes) }),
-    mppi: None,
-    plant: None,
-    regulator: None,
-    learns_from_rig_recordings: false,
+    ..Descriptor::new("acrobot", &[Start::Random], |start| Ok(Box::new(Acrobot::new(start)?)), || zero_angle(tip_angle_rad))
 };
 
 const GRAVITY: f64 = 9.8;
@@ -134,6 +126,8 @@ fn come_round(mut angle: f64) -> f64 {
 }
 
 impl Body for Acrobot {
+    capabilities!(ExactState, RandomizeState, ControlModel);
+
     fn spec(&self) -> &BodySpec {
         &self.spec
     }
@@ -155,22 +149,6 @@ impl Body for Acrobot {
         self.x = [come_round(first), come_round(second), held(first_speed, SPEED_LIMITS[0]), held(second_speed, SPEED_LIMITS[1])];
         let terminated = -self.x[0].cos() - (self.x[1] + self.x[0]).cos() > 1.0;
         Step { reward: if terminated { 0.0 } else { -1.0 }, terminated, truncated: false, refused }
-    }
-
-    fn exact_state(&self) -> Option<&dyn ExactState> {
-        Some(self)
-    }
-
-    fn exact_state_mut(&mut self) -> Option<&mut dyn ExactState> {
-        Some(self)
-    }
-
-    fn randomized(&mut self) -> Option<&mut dyn RandomizeState> {
-        Some(self)
-    }
-
-    fn into_control_model(self: Box<Self>) -> Option<Box<dyn ControlModel>> {
-        Some(self)
     }
 }
 

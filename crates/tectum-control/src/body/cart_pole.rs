@@ -15,11 +15,6 @@ use super::{
 
 /// What is known of the body by its name.
 pub static DESCRIPTOR: Descriptor = Descriptor {
-    name: "cart_pole",
-    starts: &[Start::Random],
-    make: |start| Ok(Box::new(CartPole::new(start)?)),
-    disturbed: None,
-    task: || zero_angle(|state| wrapped_rad(state[2])),
     batch: Some(BatchKernel { wgsl: &[include_str!("../../kernels/body_cart_pole.wgsl")], has_starts: true, ..BatchKernel::new(5, step_lanes) }),
     mppi: Some(|| MppiParameters {
         horizon: 30,
@@ -38,14 +33,13 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         terminal_multiplier: 5.0,
         ..MppiParameters::default()
     }),
-    plant: None,
     regulator: Some(|| Regulator {
         weights: LqrWeights { state: vec![1.0, 0.25, 100.0, 1.0, 0.0], action: 0.01 },
         swing_up: None,
         horizon: 75,
         bounds: vec![Bound { state: 0, max_abs: 0.95 * 2.4 }, Bound { state: 2, max_abs: 0.95 * 12f64.to_radians() }],
     }),
-    learns_from_rig_recordings: false,
+    ..Descriptor::new("cart_pole", &[Start::Random], |start| Ok(Box::new(CartPole::new(start)?)), || zero_angle(|state| wrapped_rad(state[2])))
 };
 
 const GRAVITY: f64 = 9.8;
@@ -112,6 +106,8 @@ fn spec() -> BodySpec {
 }
 
 impl Body for CartPole {
+    capabilities!(ExactState, RandomizeState, ControlModel);
+
     fn spec(&self) -> &BodySpec {
         &self.spec
     }
@@ -139,22 +135,6 @@ impl Body for CartPole {
         let terminated = self.is_outside();
         self.fallen |= terminated;
         Step { reward, terminated, truncated: false, refused }
-    }
-
-    fn exact_state(&self) -> Option<&dyn ExactState> {
-        Some(self)
-    }
-
-    fn exact_state_mut(&mut self) -> Option<&mut dyn ExactState> {
-        Some(self)
-    }
-
-    fn randomized(&mut self) -> Option<&mut dyn RandomizeState> {
-        Some(self)
-    }
-
-    fn into_control_model(self: Box<Self>) -> Option<Box<dyn ControlModel>> {
-        Some(self)
     }
 }
 

@@ -21,11 +21,6 @@ const PLANT_WGSL: &str = include_str!("../../kernels/plant_pendulum.wgsl");
 
 /// What is known of the body by its name.
 pub static DESCRIPTOR: Descriptor = Descriptor {
-    name: "pendulum",
-    starts: &[Start::Random, Start::Hanging],
-    make: |start| Ok(Box::new(Pendulum::new(start))),
-    disturbed: None,
-    task: || zero_angle(|state| wrapped_rad(state[0])),
     batch: Some(BatchKernel { wgsl: &[PLANT_WGSL, include_str!("../../kernels/body_pendulum.wgsl")], angles: &[0], ..BatchKernel::new(2, step_lanes) }),
     mppi: Some(mppi_parameters),
     plant: Some(PlantModel {
@@ -40,7 +35,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         horizon: 40,
         bounds: vec![Bound { state: 1, max_abs: 8.0 }],
     }),
-    learns_from_rig_recordings: false,
+    ..Descriptor::new("pendulum", &[Start::Random, Start::Hanging], |start| Ok(Box::new(Pendulum::new(start))), || zero_angle(|state| wrapped_rad(state[0])))
 };
 
 const GRAVITY: f64 = 10.0;
@@ -92,6 +87,8 @@ fn spec() -> BodySpec {
 }
 
 impl Body for Pendulum {
+    capabilities!(ExactState, RandomizeState, ControlModel);
+
     fn spec(&self) -> &BodySpec {
         &self.spec
     }
@@ -116,22 +113,6 @@ impl Body for Pendulum {
         self.speed_rad_per_s = speed.clamp(-MAX_SPEED_RAD_PER_S, MAX_SPEED_RAD_PER_S);
         self.angle_rad += self.speed_rad_per_s * DT_S;
         Step { reward: -cost, terminated: false, truncated: false, refused }
-    }
-
-    fn exact_state(&self) -> Option<&dyn ExactState> {
-        Some(self)
-    }
-
-    fn exact_state_mut(&mut self) -> Option<&mut dyn ExactState> {
-        Some(self)
-    }
-
-    fn randomized(&mut self) -> Option<&mut dyn RandomizeState> {
-        Some(self)
-    }
-
-    fn into_control_model(self: Box<Self>) -> Option<Box<dyn ControlModel>> {
-        Some(self)
     }
 }
 

@@ -26,11 +26,7 @@ const SUBSTEP_S: f64 = 0.004;
 
 /// What is known of the body by its name.
 pub static DESCRIPTOR: Descriptor = Descriptor {
-    name: "rig",
-    starts: &[Start::Hanging, Start::Random],
-    make: |start| Ok(Box::new(Rig::new(RigParameters::default(), start)?)),
     disturbed: Some(|disturbances, start| Ok(Box::new(DisturbedRig::new(disturbances, start)?))),
-    task: || zero_angle(|state| wrapped_rad(state[2])),
     batch: Some(BatchKernel {
         wgsl: &[include_str!("../../kernels/body_rig.wgsl")],
         angles: &[2],
@@ -49,13 +45,18 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         previous_action: true,
         ..MppiParameters::default()
     }),
-    plant: None,
     regulator: Some(|| {
         let rig = RigParameters::default();
         let bounds = vec![Bound { state: 0, max_abs: 0.95 * rig.travel_m() }, Bound { state: 1, max_abs: rig.servo_limit_in_per_s * M_PER_IN }];
         Regulator { weights: regulator_weights(), swing_up: Some(rig.swing_up(SwingUpSettings::default())), horizon: 40, bounds }
     }),
     learns_from_rig_recordings: true,
+    ..Descriptor::new(
+        "rig",
+        &[Start::Hanging, Start::Random],
+        |start| Ok(Box::new(Rig::new(RigParameters::default(), start)?)),
+        || zero_angle(|state| wrapped_rad(state[2])),
+    )
 };
 
 /// The weights of a rig's regulator, whatever the length of its pole.
@@ -260,6 +261,8 @@ fn spec(parameters: &RigParameters) -> BodySpec {
 }
 
 impl Body for Rig {
+    capabilities!(ExactState, RandomizeState, ControlModel);
+
     fn spec(&self) -> &BodySpec {
         &self.spec
     }
@@ -291,22 +294,6 @@ impl Body for Rig {
         self.interval_velocity_in_per_s = (self.motion[0] - before_m) / M_PER_IN / self.parameters.dt_s;
         let is_upright = wrapped_rad(self.motion[2]).abs() < UPRIGHT_RAD;
         Step { reward: f64::from(u8::from(is_upright)), terminated: false, truncated: false, refused }
-    }
-
-    fn exact_state(&self) -> Option<&dyn ExactState> {
-        Some(self)
-    }
-
-    fn exact_state_mut(&mut self) -> Option<&mut dyn ExactState> {
-        Some(self)
-    }
-
-    fn randomized(&mut self) -> Option<&mut dyn RandomizeState> {
-        Some(self)
-    }
-
-    fn into_control_model(self: Box<Self>) -> Option<Box<dyn ControlModel>> {
-        Some(self)
     }
 }
 

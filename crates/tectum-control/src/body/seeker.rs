@@ -13,17 +13,8 @@ use super::{ActionChannel, Body, BodySpec, ChannelKind, Descriptor, ExactState, 
 
 /// What is known of the body by its name.
 pub static DESCRIPTOR: Descriptor = Descriptor {
-    name: "seeker",
-    starts: &[Start::Random],
-    make: |start| Ok(Box::new(Seeker::new(start)?)),
-    disturbed: None,
-    // The angle between the heading and the light that is on.
-    task: || zero_angle(|state| bearing_rad([state[0], state[1]], state[2], light_in(state))),
     batch: Some(BatchKernel { wgsl: &[include_str!("../../kernels/body_seeker.wgsl")], angles: &[2], ..BatchKernel::new(NUMBERS, lanes::step) }),
-    mppi: None,
-    plant: None,
-    regulator: None,
-    learns_from_rig_recordings: false,
+    ..Descriptor::new("seeker", &[Start::Random], |start| Ok(Box::new(Seeker::new(start)?)), || zero_angle(bearing_in))
 };
 
 const DT_S: f64 = 0.1;
@@ -136,10 +127,10 @@ fn light_index(found: u64) -> usize {
     (found % LIGHTS as u64) as usize
 }
 
-/// The light that is on in a state.
-fn light_in(state: &[f64]) -> [f64; 2] {
-    let place = 6 + 2 * light_index(state[3] as u64);
-    [state[place], state[place + 1]]
+/// The bearing of the light that is on in a state.
+fn bearing_in(state: &[f64]) -> f64 {
+    let light = 6 + 2 * light_index(state[3] as u64);
+    bearing_rad([state[0], state[1]], state[2], [state[light], state[light + 1]])
 }
 
 /// The bearing of a light from the heading, positive to the left.
@@ -165,6 +156,8 @@ fn spec() -> BodySpec {
 }
 
 impl Body for Seeker {
+    capabilities!(ExactState, RandomizeState);
+
     fn spec(&self) -> &BodySpec {
         &self.spec
     }
@@ -203,18 +196,6 @@ impl Body for Seeker {
         self.reward = (nearer - if self.bumped { BUMP_PENALTY } else { 0.0 }).clamp(-1.0, 1.0);
         self.found += u64::from(self.distance_m() < FOUND_M);
         Step { reward: self.reward, terminated: false, truncated: false, refused }
-    }
-
-    fn exact_state(&self) -> Option<&dyn ExactState> {
-        Some(self)
-    }
-
-    fn exact_state_mut(&mut self) -> Option<&mut dyn ExactState> {
-        Some(self)
-    }
-
-    fn randomized(&mut self) -> Option<&mut dyn RandomizeState> {
-        Some(self)
     }
 }
 

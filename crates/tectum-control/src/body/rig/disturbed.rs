@@ -117,6 +117,8 @@ impl DisturbedRig {
 }
 
 impl Body for DisturbedRig {
+    capabilities!(ExactState, RandomizeState);
+
     fn spec(&self) -> &BodySpec {
         self.rig.spec()
     }
@@ -144,18 +146,6 @@ impl Body for DisturbedRig {
             *latest = reading;
         }
         step
-    }
-
-    fn exact_state(&self) -> Option<&dyn ExactState> {
-        Some(self)
-    }
-
-    fn exact_state_mut(&mut self) -> Option<&mut dyn ExactState> {
-        Some(self)
-    }
-
-    fn randomized(&mut self) -> Option<&mut dyn RandomizeState> {
-        Some(self)
     }
 }
 
