@@ -13,11 +13,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::{Args, ValueEnum};
 use tectum::snapshot::Snapshot;
 use tectum::{Device, Error, InputFile, Result};
+use tectum_control::body::BODIES;
 use tectum_control::clock::{Clock, RealClock, SimClock};
 use tectum_control::closed_loop::{ClosedLoop, End, Fault, Outcome, Progress, Sink, ThreadedSink, run_with_sink_thread};
 use tectum_control::real_time::{GrantedRealTime, MAX_PRIORITY, RealTime};
 use tectum_control::run_folder::{RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE};
-use tectum_control::scenario::build::{build_body, build_brain, build_stand_in, open_device};
+use tectum_control::scenario::build::{build_body, build_brain, build_stand_in, build_task, open_device};
 use tectum_control::scenario::{ClockKind, Scenario};
 
 use self::progress::Display;
@@ -64,8 +65,7 @@ pub struct RunArgs {
     /// Another brain: mppi, lqr, mpc, adaptive, zero or field.
     #[arg(long)]
     brain: Option<String>,
-    /// Another body: rig, pendulum, cart_pole, acrobot or seeker.
-    #[arg(long)]
+    #[arg(long, help = body_help())]
     body: Option<String>,
     /// A recording of the rig to train the twin on.
     #[arg(long, value_name = "RIG.CSV")]
@@ -98,6 +98,11 @@ pub struct RunArgs {
     /// Draws no plots.
     #[arg(long)]
     no_plots: bool,
+}
+
+fn body_help() -> String {
+    let [others @ .., last] = BODIES.map(|body| body.name);
+    format!("Another body: {} or {last}", others.join(", "))
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -243,6 +248,8 @@ pub fn build(scenario: &Scenario, device: &Device, display: &mut Display) -> Res
     let brain = build_brain(scenario, body.as_ref(), device, &mut |progress| display.building(&progress))?;
     let stand_in = build_stand_in(scenario, body.as_ref())?;
     let mut closed_loop = ClosedLoop::new(body, brain, &scenario.run, device)?;
+    closed_loop.set_task(build_task(scenario)?);
+    display.set_measure(closed_loop.measure().cloned());
     stand_in.into_iter().for_each(|stand_in| closed_loop.stand_in(stand_in));
     Ok(closed_loop)
 }

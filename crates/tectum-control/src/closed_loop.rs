@@ -45,14 +45,15 @@ use tectum::{ContentHasher, Device, Error, InputFile, LatencyHistogram, Result, 
 
 use self::controller::{Controller, Failure};
 use self::guard::Guard;
-use self::injection::Injection;
+use self::injection::{BrainFaults, FaultyBody, pending};
+use crate::body::task::{Measure, Task};
 use crate::body::{Body, BodySpec};
 use crate::brain::{Brain, StandIn};
 use crate::clock::Clock;
 pub use guard::{ChannelGuard, StopSwitch};
 pub use injection::{Fault, FaultKind};
-pub use metrics::{Metrics, TransfersPerTick, UPRIGHT_RAD};
-pub use report::{End, Outcome, Progress, Sink, TickRecord, Timing};
+pub use metrics::{Metrics, TransfersPerTick};
+pub use report::{End, Outcome, Progress, Sink, TaskSummary, TickRecord, Timing};
 pub use settings::{LoopSettings, Overrun};
 pub use sink_thread::{ThreadedSink, run_with_sink_thread};
 use tectum::snapshot::{Array, Snapshot};
@@ -62,9 +63,10 @@ pub use trials::{Conditions, TARGET_STREAK_S, TARGET_UPRIGHT_FRACTION, TRIAL_S, 
 ///
 /// The constructor allocates what ticks need; [`ClosedLoop::run`] does not allocate per tick except for faults and snapshots.
 pub struct ClosedLoop {
-    body: Box<dyn Body>,
+    body: FaultyBody,
+    task: Option<Box<dyn Task>>,
     controller: Controller,
-    injection: Injection,
+    brain_faults: BrainFaults,
     spec: BodySpec,
     settings: LoopSettings,
     ticks: u64,
@@ -111,7 +113,7 @@ impl ClosedLoop {
             let reason = format!("plain host arithmetic; {} is not used", requested.info().id);
             session.record_fallback(&format!("brain {}", brain.name()), &reason);
         }
-        let spec = body.spec().clone();
+        let (spec, switch) = (body.spec().clone(), StopSwitch::default());
         Ok(Self {
             ticks: ((settings.seconds / spec.dt_s).round() as u64).max(1),
             dt_ns: (spec.dt_s * 1e9).round() as u64,
@@ -127,12 +129,13 @@ impl ClosedLoop {
             held: spec.safe_action.clone(),
             guard: Guard::new(&settings.guard, &spec.observation)?,
             spec,
-            body,
+            body: FaultyBody::new(body, switch.clone()),
+            task: None,
             controller: Controller::new(brain),
-            injection: Injection::default(),
+            brain_faults: BrainFaults::default(),
             stand_in: None,
             stand_in_was_queried: false,
-            switch: StopSwitch::default(),
+            switch,
             stopped_at: None,
             trace_at_end: false,
             trace: ContentHasher::default(),
@@ -142,6 +145,16 @@ impl ClosedLoop {
     /// Whether each launch of one more tick is timed after the run, for the receipt.
     pub fn trace_at_end(&mut self, trace: bool) {
         self.trace_at_end = trace;
+    }
+
+    /// Sets what the run is judged by; without a task, periods are only scored by the body's reward.
+    pub fn set_task(&mut self, task: Box<dyn Task>) {
+        self.task = Some(task);
+    }
+
+    /// What the task measures, if there is one.
+    pub fn measure(&self) -> Option<&Measure> {
+        self.task.as_ref().map(|task| task.measure())
     }
 
     /// Sets another brain that answers where the brain fails in time or is being rebuilt, and to the end if it cannot recover.
@@ -163,7 +176,8 @@ impl ClosedLoop {
                 return Err(Error::invalid(format!("inject {fault}: brain {} runs on no device", self.controller.name())));
             }
         }
-        self.injection = Injection::new(faults, self.dt_ns, &self.spec.observation);
+        self.body.inject(faults, self.dt_ns);
+        self.brain_faults = BrainFaults::new(faults, self.dt_ns);
         Ok(())
     }
 
@@ -182,7 +196,8 @@ impl ClosedLoop {
         self.ticks
     }
 
-    /// Body, brain and loop as named arrays. For a brain that is being recovered it is the last state on the host.
+    /// Body, brain and loop as named arrays; without the body if it has no exact state. For a brain that is being recovered it is the last state on
+    /// the host.
     ///
     /// # Errors
     /// What the brain's device reports.
@@ -193,7 +208,9 @@ impl ClosedLoop {
     fn with_brain(&self, brain: Snapshot) -> Result<Snapshot> {
         let mut snapshot = self.metrics.snapshot("loop");
         snapshot.insert("loop.held_action", Array::F32(self.held.clone()));
-        snapshot.insert("body.state", Array::F64(self.body.state()));
+        if let Some(body) = self.body.exact_state() {
+            snapshot.insert("body.state", Array::F64(body.state()));
+        }
         snapshot.insert_all("brain", brain);
         self.guard.save(&mut snapshot);
         if let Some(stand_in) = &self.stand_in {
@@ -206,7 +223,7 @@ impl ClosedLoop {
     /// that is not real. Returns the next tick.
     ///
     /// # Errors
-    /// `Data` if arrays are missing or belong to another body or brain; a run that has no ticks left.
+    /// `Unsupported` for a body without exact state; `Data` if arrays are missing or belong to another body or brain; a run that has no ticks left.
     pub fn restore(&mut self, snapshot: &Snapshot) -> Result<u64> {
         let metrics = Metrics::restored(snapshot, "loop")?;
         if metrics.ticks >= self.ticks {
@@ -214,7 +231,7 @@ impl ClosedLoop {
             return Err(Error::invalid(format!("resume: {done_s} s of the run are done, it ends after {all_s} s; nothing is left")));
         }
         let held = snapshot.f32("loop.held_action", self.held.len())?;
-        let state = snapshot.f64("body.state", self.body.state().len())?;
+        let state = snapshot.f64("body.state", self.body.state()?.len())?;
         self.controller.restore(&snapshot.part("brain"))?;
         self.stand_in.iter_mut().try_for_each(|stand_in| stand_in.restore(&snapshot.part("stand_in")))?;
         self.guard.load(snapshot)?;
@@ -248,7 +265,7 @@ impl ClosedLoop {
         }
         self.controller.close(self.metrics.ticks, &mut self.session);
         self.session.record_trace(std::mem::take(&mut self.trace).finish());
-        self.injection.pending().for_each(|fault| self.session.record_injected_fault(fault));
+        pending(&self.body, &self.brain_faults).into_iter().for_each(|fault| self.session.record_injected_fault(fault));
         self.outcome(end)
     }
 
@@ -298,14 +315,9 @@ impl ClosedLoop {
 
     /// One answer, and the periods that pass until it arrives.
     fn tick(&mut self, begin_ns: u64, lateness_ns: u64, clock: &mut dyn Clock, sink: &mut dyn Sink) -> Result<()> {
-        self.body.observe(&mut self.observation);
         let tick = self.metrics.ticks;
-        self.reading.copy_from_slice(&self.observation);
-        self.injection.apply_sensor_faults(tick, &mut self.reading).into_iter().for_each(|fault| self.session.record_injected_fault(fault));
-        if let Some(fault) = self.injection.stop(tick) {
-            self.session.record_injected_fault(fault);
-            self.switch.press();
-        }
+        let begun = self.body.read(tick, &mut self.observation, &mut self.reading);
+        begun.into_iter().for_each(|fault| self.session.record_injected_fault(fault));
         if self.is_stopped(tick) {
             self.answer.copy_from_slice(&self.spec.safe_action);
             self.held.copy_from_slice(&self.answer);
@@ -314,7 +326,7 @@ impl ClosedLoop {
         }
         if let Some(channel) = self.reading.iter().position(|number| !number.is_finite()) {
             let reason = format!("the reading of {} is not finite", self.spec.observation[channel].name);
-            self.controller.sensor_fault(&reason, tick, self.injection.is_sensor_lost(tick), &mut self.session);
+            self.controller.sensor_fault(&reason, tick, self.body.is_sensor_lost(tick), &mut self.session);
             return self.run_fallback_period(sink);
         }
         match self.controller.poll_rebuild(tick, clock.is_real(), &mut self.session) {
@@ -328,7 +340,7 @@ impl ClosedLoop {
         let brain = self.controller.working();
         let asked = Instant::now();
         let stall_ns = (self.settings.stall_periods + 1) * self.dt_ns + self.dt_ns / 2;
-        let (result, injected) = self.injection.tick_with_faults(brain, tick, &self.reading, &mut self.answer, clock, stall_ns);
+        let (result, injected) = self.brain_faults.tick_with_faults(brain, tick, &self.reading, &mut self.answer, clock, stall_ns);
         let latency_ns = asked.elapsed().as_nanos() as u64;
         if let Ok(stats) = &result {
             self.count_answer(*stats, latency_ns);
@@ -340,7 +352,7 @@ impl ClosedLoop {
         let missed = (clock.now_ns() - begin_ns) / self.dt_ns;
         let is_stalled = self.settings.stall_periods > 0 && missed >= self.settings.stall_periods;
         let stalled = is_stalled.then_some(self.settings.stall_periods);
-        let failure = Failure::of(result.map(|_| ()), &self.answer, stalled, self.injection.has_triggered(tick));
+        let failure = Failure::of(result.map(|_| ()), &self.answer, stalled, self.brain_faults.has_triggered(tick));
         self.finish_answer(failure.is_some(), missed == 0);
         let timing = clock.is_real().then_some(Timing { latency_ns, lateness_ns });
         let mut safe_ticks = u64::from(failure.is_some());
@@ -442,31 +454,34 @@ impl ClosedLoop {
 
     /// Steps the body through one period with the held action.
     fn apply(&mut self, held: bool, fallback: bool, timing: Option<Timing>, sink: &mut dyn Sink) -> Result<()> {
-        let angle_rad = self.body.upright_angle_rad();
+        let measure = self.measured();
         if let (Some(stand_in), false) = (&mut self.stand_in, std::mem::take(&mut self.stand_in_was_queried)) {
             stand_in.follow(&self.reading, &self.held);
         }
         let step = self.body.step(&self.held);
+        let reward = self.task.as_mut().map_or(step.reward, |task| task.reward(&step));
         let tick = self.metrics.ticks;
         let record = TickRecord {
             tick,
             time_ns: tick * self.dt_ns,
             observation: &self.observation,
             action: &self.held,
-            angle_rad,
-            reward: step.reward,
+            measure,
+            reward,
             held,
             fallback,
-            terminated: step.terminated,
+            terminated: step.ends_episode(),
             timing,
         };
         record.hash_into(&mut self.trace);
         sink.tick(&record)?;
-        if held || fallback || step.terminated {
+        if held || fallback || step.ends_episode() {
             self.controller.interrupted();
         }
-        self.metrics.count_period(angle_rad, step.reward, self.spec.dt_s);
-        if step.terminated {
+        let hold_ticks = |task: &Measure| (task.hold_s / self.spec.dt_s - 1e-9).ceil() as u64;
+        let (is_success, hold_ticks) = self.measure().map_or((false, 0), |task| (task.is_success(measure), hold_ticks(task)));
+        self.metrics.count_period(is_success, hold_ticks, reward);
+        if step.ends_episode() {
             self.guard.reset();
             self.body.reset(self.metrics.next_episode());
             self.held.copy_from_slice(&self.spec.safe_action);
@@ -478,13 +493,18 @@ impl ClosedLoop {
         ticks as f64 * self.dt_ns as f64 / 1e9
     }
 
-    fn progress(&self) -> Progress {
+    /// What the task measures now.
+    fn measured(&mut self) -> f64 {
+        self.task.as_mut().map_or(f64::NAN, |task| task.value(&*self.body))
+    }
+
+    fn progress(&mut self) -> Progress {
         Progress {
+            measure: self.measured(),
             tick: self.metrics.ticks,
             ticks: self.ticks,
             seconds: self.seconds(self.metrics.ticks),
-            angle_rad: self.body.upright_angle_rad(),
-            upright_fraction: self.metrics.upright_fraction(),
+            success_fraction: self.metrics.success_fraction(),
             latency_ms: self.last_latency_ns as f64 / 1e6,
             deadline_misses: self.metrics.deadline_misses,
         }
@@ -495,7 +515,11 @@ impl ClosedLoop {
             end,
             metrics: self.metrics.clone(),
             seconds: self.seconds(self.metrics.ticks),
-            time_to_upright_s: self.metrics.upright_since_tick.map(|tick| self.seconds(tick)),
+            task: self.measure().map(|measure| TaskSummary {
+                measure: measure.clone(),
+                success_fraction: self.metrics.success_fraction(),
+                time_to_success_s: self.metrics.success_since_tick.map(|tick| self.seconds(tick)),
+            }),
             latency: self.session.latency().clone(),
             lateness: self.lateness.clone(),
             transfers: self.transfers,

@@ -260,9 +260,9 @@ impl MppiSpec {
         self.energy_weight = section.non_negative("energy_weight")?;
         self.terminal_multiplier = section.non_negative("terminal_multiplier")?;
         let mut cost = section.section("cost")?;
-        let channels = body.observation.iter().map(|channel| channel.name).chain(body.action.iter().map(|channel| channel.name));
+        let channels = body.observation.iter().map(|channel| &channel.name).chain(body.action.iter().map(|channel| &channel.name));
         for name in channels {
-            self.cost.extend(cost.non_negative(name)?.map(|weight| (name.to_owned(), weight)));
+            self.cost.extend(cost.non_negative(name)?.map(|weight| (name.clone(), weight)));
         }
         cost.finish()?;
         self.twin.read(section.section("twin")?)

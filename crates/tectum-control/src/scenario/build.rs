@@ -7,15 +7,16 @@ use tectum::route::{self, Choice};
 use tectum::{Device, Error, InputFile, Plan, Result};
 
 use super::{BrainSpec, ClockKind, MppiModel, MppiSpec, OnlineSpec, Scenario, StandInKind};
-use crate::body::rig::disturbed::DisturbedRig;
-use crate::body::{Body, BodySpec, Start, body};
+use crate::body::control::MppiParameters;
+use crate::body::task::Task;
+use crate::body::{Body, BodySpec, Descriptor, body};
 #[cfg(feature = "field")]
 use crate::brain::field::FieldBrain;
 #[cfg(feature = "spiking")]
 use crate::brain::genome::GenomeBrain;
 use crate::brain::lqr::Lqr;
 use crate::brain::lqr::adaptive::Adaptive;
-use crate::brain::mppi::{Model, Mppi, MppiParameters, OnlineLearning, model_plan, tick_plan};
+use crate::brain::mppi::{Model, Mppi, OnlineLearning, model_plan, tick_plan};
 use crate::brain::zero::Zero;
 use crate::brain::{Brain, StandIn};
 use crate::rig_csv::RigRecording;
@@ -37,12 +38,22 @@ pub struct BuildProgress {
 /// # Errors
 /// As [`body`].
 pub fn build_body(scenario: &Scenario) -> Result<Box<dyn Body>> {
+    let descriptor = Descriptor::of(&scenario.body.name)?;
+    let start = scenario.body.start.unwrap_or(descriptor.starts[0]);
     let mut plant = match scenario.body.disturbances {
-        Some(disturbances) => Box::new(DisturbedRig::new(disturbances, scenario.body.start.unwrap_or(Start::Hanging))?),
-        None => body(&scenario.body.name, scenario.body.start)?,
+        Some(disturbances) => descriptor.require_disturbed()?(disturbances, start)?,
+        None => (descriptor.make)(start)?,
     };
     plant.reset(scenario.run.seed);
     Ok(plant)
+}
+
+/// Makes the task that a scenario's run is judged by: the default of its body.
+///
+/// # Errors
+/// An unknown body.
+pub fn build_task(scenario: &Scenario) -> Result<Box<dyn Task>> {
+    Descriptor::of(&scenario.body.name).map(|body| (body.task)())
 }
 
 /// Makes the controller of a scenario for its plant, ready to tick on `device`; training happens here.
@@ -175,7 +186,7 @@ fn mppi_parameters(scenario: &Scenario, spec: &MppiSpec, body: &BodySpec) -> Res
     set(&mut parameters.energy_weight, spec.energy_weight);
     set(&mut parameters.terminal_multiplier, spec.terminal_multiplier);
     for (name, &weight) in &spec.cost {
-        match body.observation.iter().position(|channel| channel.name == name) {
+        match body.observation.iter().position(|channel| channel.name == *name) {
             Some(index) => parameters.channels[index].weight = weight as f32,
             None => parameters.action_weight = weight as f32,
         }
@@ -188,13 +199,13 @@ fn mppi_parameters(scenario: &Scenario, spec: &MppiSpec, body: &BodySpec) -> Res
 fn learn(scenario: &Scenario, spec: &MppiSpec, layout: &TwinLayout, recording: Option<RigRecording>, progress: &mut dyn FnMut(BuildProgress)) -> Result<Twin> {
     let recipe = twin_recipe(spec);
     let transitions = match recording {
-        Some(_) if scenario.body.name != "rig" => {
+        Some(_) if !Descriptor::of(&scenario.body.name)?.learns_from_rig_recordings => {
             return Err(Error::invalid(format!("a recording of the rig cannot teach body {}", scenario.body.name)));
         }
         Some(recording) => Transitions::from_recording(&recording, layout)?,
         None => {
             let mut plant = body(&scenario.body.name, scenario.body.start)?;
-            Transitions::simulate(plant.as_mut(), layout, recipe.transitions, scenario.run.seed)
+            Transitions::simulate(plant.require_randomized()?, layout, recipe.transitions, scenario.run.seed)
         }
     };
     let total = recipe.steps as u64;

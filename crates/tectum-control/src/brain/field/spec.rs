@@ -114,8 +114,12 @@ impl FieldSpec {
             self.storage = storage;
         }
         self.extra_devices = section.texts("extra_devices")?.unwrap_or_default();
-        let linear: Vec<_> =
-            body.observation.iter().filter(|channel| channel.kind == ChannelKind::Linear).map(|channel| (channel.name, channel.name)).collect();
+        let linear: Vec<_> = body
+            .observation
+            .iter()
+            .filter(|channel| channel.kind == ChannelKind::Linear)
+            .map(|channel| (channel.name.as_str(), channel.name.as_str()))
+            .collect();
         self.reward = section.choice("reward", &linear)?.map(str::to_owned);
         self.coefficients.read(section.section("coefficients")?)
     }

@@ -1,6 +1,6 @@
 //! Swing-up of a pole by energy control.
 
-use crate::body::rig::RigParameters;
+use super::wrapped_rad;
 
 /// Strength of a cart's swing-up.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,15 +50,12 @@ pub enum SwingUp {
 }
 
 impl SwingUp {
-    /// The law for a rig.
-    pub fn cart_velocity(rig: &RigParameters, pumping: SwingUpSettings) -> Self {
-        Self::CartVelocity {
-            length_m: rig.dynamics.length_m,
-            gravity: rig.dynamics.gravity,
-            travel_m: rig.travel_m(),
-            direction: rig.servo_gain_in_per_s_per_v.signum(),
-            pumping,
-        }
+    /// The pole's angle from upright in a state, in [−π, π).
+    pub fn angle_rad(&self, state: &[f64]) -> f64 {
+        wrapped_rad(match self {
+            Self::Torque { .. } => state[0],
+            Self::CartVelocity { .. } => state[2],
+        })
     }
 
     /// The pole's energy in units of m g l: 0 at upright rest, −2 hanging.
