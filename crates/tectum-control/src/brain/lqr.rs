@@ -7,6 +7,7 @@ pub mod mpc;
 pub mod riccati;
 pub mod swing_up;
 
+use serde::Serialize;
 use tectum::snapshot::{Array, Snapshot};
 use tectum::{Error, Result, RunStats};
 
@@ -14,14 +15,56 @@ use self::mpc::{Bound, Limits, LinearMpc};
 use self::riccati::{dot, linearise};
 use self::swing_up::{SwingUp, SwingUpSettings};
 use crate::body::rig::{M_PER_IN, RigParameters};
-use crate::body::{Body, Upright};
+use crate::body::{Body, BodySpec, Upright};
+use crate::brain::recipe::{BrainContext, BrainSettings, BuildStandIn, Recipe};
 use crate::brain::{Brain, StandIn};
+use crate::document::Section;
 
 /// Angle from upright within which balancing starts and beyond which it stops, radians.
 const CAPTURE_RAD: f64 = 0.4;
 const RELEASE_RAD: f64 = 0.7;
 /// Balancing starts when the regulator demands at most this many times the action's limit; with a plan, at its end.
 const CAPTURE_ACTION: f64 = 1.5;
+
+/// The regulator in a scenario: it has no settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct LqrSpec;
+
+/// The planner under bounds in a scenario: it has no settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct MpcSpec;
+
+impl BrainSettings for LqrSpec {
+    fn standard() -> Option<Self> {
+        Some(Self)
+    }
+
+    fn read(_: &mut Section<'_, '_>, _: &BodySpec) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
+        Ok(Recipe::Host(Box::new(Lqr::new(context.model()?)?)))
+    }
+
+    fn stand_in(&self) -> Option<BuildStandIn> {
+        Some(|context| Ok(Box::new(Lqr::new(context.model()?)?)))
+    }
+}
+
+impl BrainSettings for MpcSpec {
+    fn standard() -> Option<Self> {
+        Some(Self)
+    }
+
+    fn read(_: &mut Section<'_, '_>, _: &BodySpec) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
+        Ok(Recipe::Host(Box::new(Lqr::with_mpc(context.model()?)?)))
+    }
+}
 
 /// Quadratic cost of the regulator: Σ q_i s_i² + r u². By Bryson's rule each weight is 1 divided by the square of the acceptable
 /// deviation.
