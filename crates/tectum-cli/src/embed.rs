@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{Error, Receipt, Result};
-use tectum_transformer::{Embedder, Embedding, Routing, cosine, input_files, open_device};
+use tectum_transformer::{Embedder, Embedding, Encoder, Routing, cosine, input_files};
 
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, print_json, table};
@@ -70,10 +70,11 @@ const MAX_SHOWN: usize = 8;
 pub fn embed(args: &EmbedArgs) -> Result<()> {
     let texts = if args.text.is_empty() { lines()? } else { args.text.clone() };
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let (device, choice) = open_device(&args.model, &args.device, args.route)?;
+    let encoder = Encoder::read(&args.model)?;
+    let (device, choice) = encoder.open_device(&args.device, args.route)?;
     choice.iter().for_each(|choice| crate::messages::detail(crate::explain::choice_text(choice)));
     let inputs = args.receipt.inputs(args.json, || input_files(&args.model))?;
-    let mut embedder = Embedder::open_with(&args.model, &device, args.weights)?;
+    let mut embedder = Embedder::new(encoder, &device, args.weights)?;
     let embeddings = embedder.embed(&texts)?;
     let likeness = |a: &Embedding| embeddings.iter().map(|b| cosine(&a.vector, &b.vector)).collect();
     let similarity: Vec<Vec<f64>> = embeddings.iter().map(likeness).collect();

@@ -8,8 +8,9 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use tectum::route::{self, Calibration, Choice, Rates};
 use tectum::{DType, DeviceInfo, Error, ErrorKind, GemmEpilogue, Matrix, Plan, PlanBuilder, Result};
+use tectum_control::brain::Recipe;
 use tectum_control::scenario::Scenario;
-use tectum_control::scenario::build::{build_plans, open_device};
+use tectum_control::scenario::build::{brain_recipe, build_body, open_device};
 
 use crate::table::{bytes, print, print_json, table};
 use crate::workload::Workload;
@@ -156,15 +157,16 @@ fn routed(thing: &str) -> Result<Vec<Routed>> {
         ErrorKind::Invalid => error.at("neither gemm:N nor add:N"),
         _ => error,
     })?;
-    let named = ["control tick", "training step"].into_iter().zip(build_plans(&scenario)?);
-    let plans = named.map(|(name, plan)| Routed::Plan(format!("{thing}: {name}"), plan)).collect::<Vec<_>>();
-    if !plans.is_empty() {
-        return Ok(plans);
-    }
-    match open_device(&scenario)? {
-        (_, Some(choice)) => Ok(vec![Routed::Tried(Choice { plan: format!("{thing}: trial ticks"), ..choice })]),
-        _ => Err(Error::invalid(format!("scenario {thing}: brain {} is plain host arithmetic; there is nothing to route", scenario.brain.name()))),
-    }
+    let recipe = brain_recipe(&scenario, build_body(&scenario)?.spec())?;
+    let Recipe::Device(of_device) = &recipe else {
+        return Err(Error::invalid(format!("scenario {thing}: brain {} is plain host arithmetic; there is nothing to route", scenario.brain.name())));
+    };
+    let Some(tick) = of_device.tick_plan() else {
+        let (_, choice) = open_device(&scenario, &recipe)?;
+        return Ok(choice.map(|choice| Routed::Tried(Choice { plan: format!("{thing}: trial ticks"), ..choice })).into_iter().collect());
+    };
+    let plans = std::iter::once(("control tick", tick.clone())).chain(of_device.training_plan()?.map(|plan| ("training step", plan)));
+    Ok(plans.map(|(name, plan)| Routed::Plan(format!("{thing}: {name}"), plan)).collect())
 }
 
 fn size(thing: &str, text: &str, most: usize) -> Result<usize> {

@@ -10,6 +10,7 @@ use tectum::{CodeForm, Device, Error, ErrorKind, RECEIPT_SCHEMA, Receipt, Result
 use tectum_control::clock::SimClock;
 use tectum_control::closed_loop::{End, Sink, TickRecord};
 use tectum_control::run_folder::{RECEIPT_FILE, SCENARIO_FILE, SUMMARY_FILE};
+use tectum_control::scenario::build::{brain_recipe, build_body};
 use tectum_control::scenario::{ClockKind, Scenario};
 
 use crate::run::{build, progress::Display};
@@ -189,9 +190,10 @@ fn repeat(folder: &Path, written: &Written, device: Option<&str>) -> Result<(Rec
     scenario.set_clock(ClockKind::Sim);
     let id = device.unwrap_or(&written.device.id);
     let device = Device::open(id)?;
-    let body = tectum_control::scenario::build::build_body(&scenario)?;
+    let body = build_body(&scenario)?;
     scenario.set_seconds(summary.ticks as f64 * body.spec().dt_s)?;
-    let mut closed_loop = build(&scenario, &device, &mut Display::new(!crate::messages::is_quiet()))?;
+    let recipe = brain_recipe(&scenario, body.spec())?;
+    let mut closed_loop = build(&scenario, body, recipe, &device, &mut Display::new(!crate::messages::is_quiet()))?;
     let outcome = closed_loop.run(&mut SimClock::new(), &mut Discard, &mut |_| ControlFlow::Continue(()));
     if let End::Failed(error) = outcome.end {
         return Err(error.at(format_args!("--rerun stopped at tick {}", outcome.metrics.ticks)));

@@ -13,12 +13,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::{Args, ValueEnum};
 use tectum::snapshot::Snapshot;
 use tectum::{Device, Error, InputFile, Result};
-use tectum_control::body::BODIES;
+use tectum_control::body::{BODIES, Body};
+use tectum_control::brain::Recipe;
+use tectum_control::brain::spec::standard_names;
 use tectum_control::clock::{Clock, RealClock, SimClock};
 use tectum_control::closed_loop::{ClosedLoop, End, Fault, Outcome, Progress, Sink, ThreadedSink, run_with_sink_thread};
 use tectum_control::real_time::{GrantedRealTime, MAX_PRIORITY, RealTime};
 use tectum_control::run_folder::{RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE};
-use tectum_control::scenario::build::{build_body, build_brain, build_stand_in, build_task, open_device};
+use tectum_control::scenario::build::{brain_recipe, build_body, build_stand_in, build_task, open_device};
 use tectum_control::scenario::{ClockKind, Scenario};
 
 use self::progress::Display;
@@ -62,8 +64,7 @@ pub struct RunArgs {
     /// Locks the memory in use when the loop begins, so that it is not swapped out.
     #[arg(long)]
     lock_memory: bool,
-    /// Another brain: mppi, lqr, mpc, adaptive, zero or field.
-    #[arg(long)]
+    #[arg(long, help = format!("Another brain: {}.", standard_names().collect::<Vec<_>>().join(", ")))]
     brain: Option<String>,
     #[arg(long, help = body_help())]
     body: Option<String>,
@@ -149,10 +150,12 @@ fn run_scenario(args: &RunArgs) -> Result<()> {
     let faults = args.inject.iter().map(|text| text.parse()).collect::<Result<Vec<Fault>>>()?;
     let resumed_from = args.resume.as_deref().map(|folder| InputFile::of(&folder.join(SNAPSHOT_FILE))).transpose()?;
     let resumed = args.resume.as_deref().map(|folder| Snapshot::load(&folder.join(SNAPSHOT_FILE))).transpose()?;
-    let (device, choice) = if args.device == "auto" { open_device(&scenario)? } else { (Device::open(&args.device)?, None) };
+    let body = build_body(&scenario)?;
+    let recipe = brain_recipe(&scenario, body.spec())?;
+    let (device, choice) = if args.device == "auto" { open_device(&scenario, &recipe)? } else { (Device::open(&args.device)?, None) };
     choice.iter().for_each(|choice| messages::detail(choice_text(choice)));
     let mut display = Display::new(!messages::is_quiet());
-    let mut closed_loop = build(&scenario, &device, &mut display)?;
+    let mut closed_loop = build(&scenario, body, recipe, &device, &mut display)?;
     let resumed_at_tick = match &resumed {
         Some(snapshot) => {
             resumed_from.into_iter().for_each(|input| closed_loop.add_input_file(input));
@@ -209,8 +212,8 @@ fn effective_scenario(args: &RunArgs) -> Result<Scenario> {
     }
     args.body.as_deref().map_or(Ok(()), |name| scenario.set_body(name))?;
     args.brain.as_deref().map_or(Ok(()), |name| scenario.set_brain(name))?;
-    args.data.as_deref().map_or(Ok(()), |path| scenario.set_data(path))?;
-    args.twin.as_deref().map_or(Ok(()), |path| scenario.set_twin(path))?;
+    args.data.as_deref().map_or(Ok(()), |path| scenario.brain.set_data(path))?;
+    args.twin.as_deref().map_or(Ok(()), |path| scenario.brain.set_twin(path))?;
     args.seconds.map_or(Ok(()), |seconds| scenario.set_seconds(seconds))?;
     scenario.run.seed = args.seed.unwrap_or(scenario.run.seed);
     match args.clock {
@@ -243,9 +246,8 @@ fn check_resumed(scenario: &Scenario, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-pub fn build(scenario: &Scenario, device: &Device, display: &mut Display) -> Result<ClosedLoop> {
-    let body = build_body(scenario)?;
-    let brain = build_brain(scenario, body.as_ref(), device, &mut |progress| display.building(&progress))?;
+pub fn build(scenario: &Scenario, body: Box<dyn Body>, recipe: Recipe, device: &Device, display: &mut Display) -> Result<ClosedLoop> {
+    let brain = recipe.build(device, &mut |progress| display.building(&progress))?;
     let stand_in = build_stand_in(scenario, body.as_ref())?;
     let mut closed_loop = ClosedLoop::new(body, brain, &scenario.run, device)?;
     closed_loop.set_task(build_task(scenario)?);

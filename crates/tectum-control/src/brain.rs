@@ -5,14 +5,15 @@ pub mod field;
 #[cfg(feature = "spiking")]
 pub mod genome;
 pub mod lqr;
+pub mod mppi;
+mod recipe;
 pub mod spec;
 pub mod zero;
-
-pub mod mppi;
 
 use tectum::{CodeObject, Device, Error, InputFile, LaunchTime, RunStats};
 
 use crate::twin::LearningCounts;
+pub use recipe::{BrainContext, BuildProgress, DeviceRecipe, Recipe};
 use tectum::snapshot::Snapshot;
 
 /// Rebuilds a brain on a device, in its initial state; [`Brain::restore`] then sets the saved state.

@@ -8,15 +8,11 @@ use tectum::{Kernel, Result};
 use tectum_bench::conformance::Suite;
 
 use crate::body::batch;
-use crate::brain::mppi;
-use crate::twin::Network;
+use crate::brain::spec::BrainSpec;
 
-/// Every suite of bodies, brains, spiking networks and fields.
+/// Every suite of bodies and brains.
 pub fn suites() -> Vec<Suite> {
-    [batch::conformance::suites(), mppi::conformance::suites(), tectum_spiking::conformance_suites(), tectum_field::conformance_suites()]
-        .into_iter()
-        .flatten()
-        .collect()
+    batch::conformance::suites().into_iter().chain(BrainSpec::conformance().flat_map(|of| (of.suites)())).collect()
 }
 
 /// Every kernel of theirs. The rollout of a twin is generated for a network's shape; the rig's is included.
@@ -24,6 +20,6 @@ pub fn suites() -> Vec<Suite> {
 /// # Errors
 /// None for the rig's network.
 pub fn kernels() -> Result<Vec<Arc<Kernel>>> {
-    let rig = Network::new(7, &[64, 64], 4)?;
-    Ok([mppi::kernels(&rig)?, batch::kernels(), tectum_spiking::kernels()?, tectum_field::kernels()].concat())
+    let of_brains = BrainSpec::conformance().map(|of| (of.kernels)()).collect::<Result<Vec<_>>>()?;
+    Ok([of_brains.concat(), batch::kernels()].concat())
 }

@@ -9,8 +9,8 @@
 //! pole_length = 0.8
 //!
 //! [brain]
-//! name = "mppi"         # mppi, lqr, mpc, adaptive, zero, field, see FieldSpec; or genome = "FILE.json" with sensors and motors, see GenomeSpec
-//! samples = 256         # see MppiSpec; every setting has a default
+//! name = "mppi"         # one of BRAIN_NAMES; a genome has genome = "FILE.json", sensors and motors instead
+//! samples = 256         # see the brain's settings, here MppiSpec; every setting has a default
 //!
 //! [brain.cost]          # weights by channel name
 //! pend_position = 1.0
@@ -47,11 +47,7 @@ use tectum::{Error, Result};
 
 use crate::body::rig::disturbed::{Disturbances, MAX_DELAY_SAMPLES};
 use crate::body::{Body, Descriptor, Start, body};
-#[cfg(feature = "field")]
-pub use crate::brain::field::spec::{CoefficientsSpec, FieldSpec};
-#[cfg(feature = "spiking")]
-pub use crate::brain::genome::spec::{Coding, GenomeSpec, MotorSpec, SensorSpec, WeightMode};
-pub use crate::brain::spec::{BRAIN_NAMES, BrainSpec, MppiModel, MppiSpec, OnlineSpec, StandInKind, TwinSpec};
+pub use crate::brain::spec::{BRAIN_NAMES, BrainSpec};
 pub use crate::clock::ClockKind;
 use crate::closed_loop::settings::MAX_SECONDS;
 pub use crate::closed_loop::{LoopSettings, Overrun};
@@ -203,42 +199,6 @@ impl Scenario {
             self.brain = BrainSpec::named(name).ok_or_else(unknown)?;
         }
         Ok(())
-    }
-
-    /// Trains the twin on a recording.
-    ///
-    /// # Errors
-    /// A brain without a twin, or one that rolls out the plant itself.
-    pub fn set_data(&mut self, path: &str) -> Result<()> {
-        match &mut self.brain {
-            BrainSpec::Mppi(mppi) if mppi.model == MppiModel::Plant => {
-                return Err(Error::invalid(format!("data {path}: model \"plant\" learns nothing from it")));
-            }
-            BrainSpec::Mppi(mppi) if mppi.twin.online.is_some_and(OnlineSpec::starts_untrained) => {
-                return Err(Error::invalid(format!("data {path}: a twin with a warm_up starts untrained")));
-            }
-            BrainSpec::Mppi(mppi) if mppi.twin.file.is_some() => {
-                return Err(Error::invalid(format!("data {path}: the twin is read from a file and learns nothing from it")));
-            }
-            BrainSpec::Mppi(mppi) => mppi.twin.data = Some(path.to_owned()),
-            other => return Err(Error::invalid(format!("data {path}: brain {:?} learns nothing from it", other.name()))),
-        }
-        Ok(())
-    }
-
-    /// Plans with the twin in a file instead of one that is trained at the start.
-    ///
-    /// # Errors
-    /// A brain without a twin, or one that rolls out the plant itself.
-    pub fn set_twin(&mut self, path: &str) -> Result<()> {
-        match &mut self.brain {
-            BrainSpec::Mppi(mppi) if mppi.model == MppiModel::Plant => Err(Error::invalid(format!("twin {path}: model \"plant\" plans with no twin"))),
-            BrainSpec::Mppi(mppi) => {
-                mppi.twin = TwinSpec { file: Some(path.to_owned()), ..TwinSpec::default() };
-                Ok(())
-            }
-            other => Err(Error::invalid(format!("twin {path}: brain {:?} plans with no twin", other.name()))),
-        }
     }
 
     /// Changes the clock. Under a clock that is not real nothing is requested from the operating system.

@@ -13,11 +13,12 @@ use tectum::Device;
 use tectum::route::{Calibration, CalibrationCache, Rates};
 use tectum::snapshot::{Array, Snapshot};
 use tectum_control::body::{Start, body, pendulum};
+use tectum_control::brain::Recipe;
 use tectum_control::closed_loop::{Fault, TickRecord, Timing};
 use tectum_control::recording::{Recorder, Trace, recover_recording};
 use tectum_control::rig_csv::RigRecording;
 use tectum_control::scenario::Scenario;
-use tectum_control::scenario::build::build_plans;
+use tectum_control::scenario::build::{brain_recipe, build_body};
 use tectum_spiking::genome::{Genome, GenomeOptions};
 use tectum_transformer::Header;
 
@@ -311,7 +312,10 @@ fn check_scenario(bytes: &[u8]) -> Verdict {
     }
     // Recording plans of the largest networks is slow; a rejection is as good as a plan.
     if bytes.len() < 512 {
-        drop(build_plans(&scenario));
+        let recipe = build_body(&scenario).and_then(|body| brain_recipe(&scenario, body.spec()));
+        if let Ok(Recipe::Device(recipe)) = recipe {
+            drop(recipe.training_plan());
+        }
     }
     Ok(true)
 }

@@ -7,7 +7,7 @@ use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{CacheFormats, CodeObject, Device, DeviceKind, Result, RunStats};
 use tectum_bench::bench::{Alternative, Case, OnThreads, Roofline, Suite, Workload};
 
-use super::{Decoder, Embedder};
+use super::{Decoder, Embedder, Encoder};
 
 /// Texts and tokens of the encoder's rows.
 const SHAPES: [[usize; 2]; 3] = [[1, 8], [1, 128], [8, 128]];
@@ -84,7 +84,7 @@ fn encoder(folder: &Path, [batch, time]: [usize; 2], weights: Option<PanelFormat
         threads,
         amount: encoder_flops(batch as f64, time as f64),
         prepare: Box::new(move |device| {
-            let mut embedder = Embedder::open_with(&folder, device, weights)?;
+            let mut embedder = Embedder::new(Encoder::read(&folder)?, device, weights)?;
             on(threads, move || {
                 let texts = (0..batch).map(|text| (0..time).map(|place| 1000 + token(text * time + place)).collect()).collect();
                 embedder.embed_tokens(texts)?;

@@ -7,7 +7,7 @@ use tectum::{Error, Result};
 use tectum_graph::Graph;
 
 use super::SafetensorsWeights;
-use super::config::{CONFIG, family};
+use super::config::ConfigFile;
 use super::decoder_graph::DecoderSizes;
 use super::gguf::{GgufModel, gguf_file};
 use super::gpt2::{self, Gpt2};
@@ -36,7 +36,7 @@ pub fn is_decoder(path: &Path) -> Result<bool> {
     if gguf_file(path)?.is_some() {
         return Ok(true);
     }
-    let family = family(path)?;
+    let family = ConfigFile::read(path)?.family()?;
     Ok(family == "gpt2" || llama::FAMILIES.contains(&family.as_str()))
 }
 
@@ -99,21 +99,22 @@ impl Checkpoint {
     }
 
     fn open_folder(folder: &Path) -> Result<Checkpoint> {
-        let config = folder.join(CONFIG);
-        let (sizes, graph, prefix, first) = match family(folder)?.as_str() {
+        let config = ConfigFile::read(folder)?;
+        let place = config.path.display();
+        let (sizes, graph, prefix, first) = match config.family()?.as_str() {
             "gpt2" => {
-                let model = Gpt2::read(folder)?;
-                check(&model.sizes).map_err(|error| error.at(config.display()))?;
+                let model = Gpt2::read(&config)?;
+                check(&model.sizes).map_err(|error| error.at(&place))?;
                 (model.sizes.clone(), model.build()?, gpt2::PREFIX, "wte.weight")
             }
             name if llama::FAMILIES.contains(&name) => {
-                let model = Llama::read(folder)?;
-                check(&model.sizes).map_err(|error| error.at(config.display()))?;
+                let model = Llama::read(&config)?;
+                check(&model.sizes).map_err(|error| error.at(&place))?;
                 (model.sizes.clone(), model.build()?, llama::PREFIX, "embed_tokens.weight")
             }
             other => {
                 let known = llama::FAMILIES.join("\", \"");
-                return Err(Error::unsupported(format!("{}: model_type {other:?}; \"gpt2\", \"{known}\" are supported", config.display())));
+                return Err(Error::unsupported(format!("{place}: model_type {other:?}; \"gpt2\", \"{known}\" are supported")));
             }
         };
         let weights = SafetensorsWeights::open(folder)?;

@@ -1,6 +1,6 @@
 //! The configuration in a model's folder: `config.json`, and how sentence encoders pool one vector from a text.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -8,6 +8,37 @@ use tectum::{Error, Result};
 
 /// The configuration file of a folder.
 pub(super) const CONFIG: &str = "config.json";
+
+/// The content of a folder's `config.json`: read once, parsed for the family and by the family.
+pub(super) struct ConfigFile {
+    pub path: PathBuf,
+    text: Vec<u8>,
+}
+
+impl ConfigFile {
+    /// # Errors
+    /// `Io`, naming the path.
+    pub fn read(folder: &Path) -> Result<ConfigFile> {
+        let path = folder.join(CONFIG);
+        let text = std::fs::read(&path).map_err(|source| Error::io(path.display(), source))?;
+        Ok(ConfigFile { path, text })
+    }
+
+    /// # Errors
+    /// `Data`, naming the path, for content that is not JSON or lacks a key.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T> {
+        parse_json(&self.path, &self.text)
+    }
+
+    /// The `model_type`; empty if it is missing.
+    pub fn family(&self) -> Result<String> {
+        #[derive(Deserialize)]
+        struct Family {
+            model_type: Option<String>,
+        }
+        Ok(self.parse::<Family>()?.model_type.unwrap_or_default())
+    }
+}
 
 /// `config.json` of an encoder of the BERT family.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -85,12 +116,12 @@ impl Config {
     /// `Io`; `Data` for a file that cannot be read; `Unsupported` for another family, activation or kind of positions; `Invalid` for
     /// sizes that no model has.
     pub fn read(folder: &Path) -> Result<Config> {
-        let path = folder.join(CONFIG);
-        let family = family(folder)?;
+        let file = ConfigFile::read(folder)?;
+        let (path, family) = (&file.path, file.family()?);
         if family != "bert" {
             return Err(Error::unsupported(format!("{}: model_type {family:?}; \"bert\" is supported", path.display())));
         }
-        let config: Config = read_json(&path)?;
+        let config: Config = file.parse()?;
         config.activation().map_err(|error| error.at(path.display()))?;
         let positions = config.position_embedding_type.as_deref().unwrap_or("absolute");
         if positions != "absolute" {
@@ -119,16 +150,6 @@ pub(super) fn activation(key: &str, name: &str) -> Result<tectum::Activation> {
         "silu" | "swish" => Ok(tectum::Activation::Silu),
         other => Err(Error::unsupported(format!("{key} {other:?}; gelu, gelu_new, relu and silu are supported"))),
     }
-}
-
-/// The `model_type` of a folder's `config.json`; empty if it is missing.
-pub(super) fn family(folder: &Path) -> Result<String> {
-    #[derive(Deserialize)]
-    struct Family {
-        model_type: Option<String>,
-    }
-    let family: Family = read_json(&folder.join(CONFIG))?;
-    Ok(family.model_type.unwrap_or_default())
 }
 
 impl Head {
@@ -161,5 +182,9 @@ impl Head {
 /// Reads a JSON file.
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let text = std::fs::read(path).map_err(|source| Error::io(path.display(), source))?;
-    serde_json::from_slice(&text).map_err(|source| Error::data(path.display().to_string()).with_source(source))
+    parse_json(path, &text)
+}
+
+fn parse_json<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T> {
+    serde_json::from_slice(text).map_err(|source| Error::data(path.display().to_string()).with_source(source))
 }

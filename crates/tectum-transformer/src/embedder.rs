@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tectum::operation::product::panel_format::PanelFormat;
-use tectum::{CodeObject, DType, Device, Error, Executable, PlanBuilder, Result, RunStats, Session, View};
-use tectum_graph::{Graph, RecordedNode, Shape};
+use tectum::{CodeObject, Device, Error, Executable, Result, RunStats, Session, View};
+use tectum_graph::Graph;
 
 use super::config::{Head, Pooling};
 use super::context::bucket;
-use super::device_weights::{DeviceWeights, weight_format};
-use super::{Bert, Config, SafetensorsWeights, Tokens};
+use super::device_weights::DeviceWeights;
+use super::encoder::{Encoder, RecordedRun};
+use super::{Config, Tokens};
 
 /// Maximum texts of a run; fewer run in powers of two, so that few plans cover all counts.
 const MAX_BATCH: usize = 8;
@@ -24,9 +25,9 @@ pub struct Embedder {
     config: Config,
     head: Head,
     tokens: Arc<Tokens>,
-    pub(super) max_tokens: usize,
+    max_tokens: usize,
     graph: Graph,
-    pub(super) resident: DeviceWeights,
+    resident: DeviceWeights,
     plans: Vec<EncoderPlan>,
     session: Session,
 }
@@ -54,37 +55,22 @@ struct EncoderPlan {
 }
 
 impl Embedder {
-    /// Opens a model's folder and puts its weights on a device.
+    /// Reads a model's folder and puts its weights on a device.
     ///
     /// # Errors
-    /// As [`Config::read`], [`Tokens::read`] and [`SafetensorsWeights::read`]; `Data` if the tokenizer has more tokens than the model.
+    /// As [`Encoder::read`] and [`Embedder::new`].
     pub fn open(folder: &Path, device: &Device) -> Result<Embedder> {
-        Embedder::open_with(folder, device, None)
+        Embedder::new(Encoder::read(folder)?, device, None)
     }
 
-    /// Opens a model as [`Embedder::open`], with this format of the products' weights. The default on the CPU is the file's format
+    /// Puts the weights of an encoder on a device, with this format of the products' weights. The default on the CPU is the file's format
     /// if that is f16 or bf16, otherwise f32.
     ///
     /// # Errors
-    /// As [`Embedder::open`].
-    pub fn open_with(folder: &Path, device: &Device, weights: Option<PanelFormat>) -> Result<Embedder> {
-        Embedder::assemble(folder, device, |graph| {
-            let file = SafetensorsWeights::open(folder)?;
-            DeviceWeights::open(graph, device, weight_format(weights, device, |name| file.format(name)), |name, shape, to| file.read(name, shape, to))
-        })
-    }
-
-    pub(super) fn assemble(folder: &Path, device: &Device, resident: impl FnOnce(&Graph) -> Result<DeviceWeights>) -> Result<Embedder> {
-        let (config, head) = (Config::read(folder)?, Head::read(folder)?);
-        let max_tokens = head.max_tokens.unwrap_or(usize::MAX).min(config.max_position_embeddings);
-        let tokens = Tokens::read(folder, Some(max_tokens))?;
-        if tokens.len() > config.vocab_size {
-            let (tokens, rows) = (tokens.len(), config.vocab_size);
-            return Err(Error::data(format!("{}: the tokenizer has {tokens} tokens, the model {rows}", folder.display())));
-        }
-        let graph = Bert::build(&config, head)?.graph;
-        let resident = resident(&graph)?;
-        let session = Session::new(device);
+    /// `Data`, naming tensor and file, for weights that do not fit the configuration.
+    pub fn new(encoder: Encoder, device: &Device, weights: Option<PanelFormat>) -> Result<Embedder> {
+        let (resident, session) = (encoder.device_weights(device, weights)?, Session::new(device));
+        let Encoder { config, head, tokens, max_tokens, graph, .. } = encoder;
         Ok(Embedder { config, head, tokens: Arc::new(tokens), max_tokens, graph, resident, plans: Vec::new(), session })
     }
 
@@ -219,27 +205,9 @@ impl Embedder {
     }
 
     fn compile(&mut self, batch: usize, time: usize) -> Result<EncoderPlan> {
-        let (plan, weights, [ids, mask, pool, embedding], _) = self.record(batch, time)?;
+        let RecordedRun { plan, weights, ids, mask, pool, embedding, .. } = RecordedRun::record(&self.resident, batch, time, self.config.hidden_size)?;
         let (run, bytes) = self.resident.compile(plan, weights, &[])?;
         Ok(EncoderPlan { batch, time, bytes, run, ids, mask, pool, embedding })
-    }
-
-    /// The plan, the state of its weights, its inputs and output, and the recorded nodes of the graph.
-    pub(super) fn record(&self, batch: usize, time: usize) -> Result<(PlanBuilder, View, [View; 4], Vec<RecordedNode>)> {
-        let graph = self.resident.bind(&[('B', batch), ('T', time)])?;
-        let mut plan = PlanBuilder::new(format!("encoder {batch}×{time}"));
-        let (weights, mut feeds) = self.resident.feeds(&mut plan)?;
-        let mut input = |name: &str, dtype: DType, len: usize| -> Result<View> {
-            let view = plan.input(name, dtype, len);
-            let node = graph.inputs().find(|(other, ..)| *other == name).map(|(_, node, _): (_, _, Shape)| node);
-            feeds.push((node.expect("invariant: the encoder has it"), view));
-            Ok(view)
-        };
-        let ids = input("ids", DType::U32, batch * time)?;
-        let [mask, pool] = [input("mask", DType::F32, batch * time)?, input("pool", DType::F32, batch * time)?];
-        let embedding = plan.output("embedding", DType::F32, batch * self.config.hidden_size);
-        let nodes = graph.record_listed(&mut plan, &feeds, &[(graph.output("embedding")?, embedding)])?;
-        Ok((plan, weights, [ids, mask, pool, embedding], nodes))
     }
 
     /// Runs the last plan again on its current inputs, for benchmarks.

@@ -10,7 +10,8 @@ use tectum_graph::{RecordedNode, ValueStorage};
 
 use super::context::{MAX_PREFILL_CHUNK, bucket, bucket_of};
 use super::device_weights::{DeviceWeights, weight_format};
-use super::{Decoder, Embedder, SafetensorsWeights, is_decoder};
+use super::encoder::{Encoder, RecordedRun};
+use super::{Decoder, is_decoder};
 
 /// Default tokens of an explained run.
 const EXPLAINED_TOKENS: usize = 128;
@@ -24,9 +25,9 @@ pub(super) fn explained_tokens(tokens: Option<usize>, taker: &str, most: usize) 
 /// Explains a run of a model on a device, for a decoder or an encoder.
 ///
 /// # Errors
-/// As [`Decoder::explain`] and [`Embedder::explain`].
+/// As [`Decoder::explain`] and [`Encoder::explain`].
 pub fn explain_run(path: &Path, device: &Device, tokens: Option<usize>, weights: Option<PanelFormat>) -> Result<RunExplanation> {
-    if is_decoder(path)? { Decoder::explain(path, device, tokens, weights) } else { Embedder::explain(path, device, tokens, weights) }
+    if is_decoder(path)? { Decoder::explain(path, device, tokens, weights) } else { Encoder::read(path)?.explain(device, tokens, weights) }
 }
 
 /// Opens the device of an id for a model. `auto` is the device with the minimum predicted time (a decoder: one token after
@@ -35,12 +36,19 @@ pub fn explain_run(path: &Path, device: &Device, tokens: Option<usize>, weights:
 /// # Errors
 /// As [`route::open`] and [`Device::open`].
 pub fn open_device(path: &Path, id: &str, routing: Routing) -> Result<(Device, Option<Choice>)> {
+    open_for_run(id, routing, |cpu| match is_decoder(path)? {
+        true => Decoder::explain(path, cpu, Some(1), None),
+        false => Encoder::read(path)?.explain(cpu, None, None),
+    })
+}
+
+fn open_for_run(id: &str, routing: Routing, explain: impl FnOnce(&Device) -> Result<RunExplanation>) -> Result<(Device, Option<Choice>)> {
     if id != "auto" {
         return Ok((Device::open(id)?, None));
     }
     let cpu = Device::open("cpu")?;
     // Faults of the model are reported when it is opened.
-    let Ok(run) = is_decoder(path).and_then(|is_decoder| explain_run(path, &cpu, is_decoder.then_some(1), None)) else { return Ok((cpu, None)) };
+    let Ok(run) = explain(&cpu) else { return Ok((cpu, None)) };
     let (device, choice) = match routing {
         Routing::Measured => route::open(&run.work)?,
         Routing::Fixed => route::open_fixed(&run.work)?,
@@ -133,21 +141,25 @@ impl RunExplanation {
     }
 }
 
-impl Embedder {
-    /// The nodes and memory of a run on a device over one text of a number of tokens, padded to the next [`bucket`]; the default is 128, or
-    /// the maximum of a text. `weights` as in [`Embedder::open_with`]. No weight is read.
+impl Encoder {
+    /// Opens the device of an id for this encoder, as [`open_device`].
     ///
     /// # Errors
-    /// As [`Embedder::open`]; `Invalid` for no tokens, or more than a text may have.
-    pub fn explain(folder: &Path, device: &Device, tokens: Option<usize>, weights: Option<PanelFormat>) -> Result<RunExplanation> {
-        let embedder = Embedder::assemble(folder, device, |graph| {
-            let file = SafetensorsWeights::open(folder)?;
-            Ok(DeviceWeights::prepare_graph(graph, device, weight_format(weights, device, |name| file.format(name))).0)
-        })?;
-        let most = embedder.max_tokens;
-        let tokens = explained_tokens(tokens, "a text has", most)?;
-        let (plan, _, _, nodes) = embedder.record(1, bucket(tokens).min(most))?;
-        Ok(RunExplanation::new(&plan.finish()?, &nodes, embedder.resident.bytes(), 0))
+    /// As [`open_device`].
+    pub fn open_device(&self, id: &str, routing: Routing) -> Result<(Device, Option<Choice>)> {
+        open_for_run(id, routing, |cpu| self.explain(cpu, None, None))
+    }
+
+    /// The nodes and memory of a run on a device over one text of a number of tokens, padded to the next [`bucket`]; the default is 128, or
+    /// the maximum of a text. `weights` as in [`Embedder::new`](super::Embedder::new). No weight is read.
+    ///
+    /// # Errors
+    /// `Invalid` for no tokens, or more than a text may have.
+    pub fn explain(&self, device: &Device, tokens: Option<usize>, weights: Option<PanelFormat>) -> Result<RunExplanation> {
+        let tokens = explained_tokens(tokens, "a text has", self.max_tokens)?;
+        let resident = self.without_weights(device, weights);
+        let run = RecordedRun::record(&resident, 1, bucket(tokens).min(self.max_tokens), self.config.hidden_size)?;
+        Ok(RunExplanation::new(&run.plan.finish()?, &run.nodes, resident.bytes(), 0))
     }
 }
 

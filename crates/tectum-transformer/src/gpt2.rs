@@ -2,13 +2,11 @@
 //! <https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf>. Reference implementation:
 //! <https://github.com/huggingface/transformers/blob/main/src/transformers/models/gpt2/modeling_gpt2.py>.
 
-use std::path::Path;
-
 use serde::Deserialize;
 use tectum::{Error, Result};
 use tectum_graph::{Graph, Node};
 
-use super::config::{CONFIG, activation, read_json};
+use super::config::{ConfigFile, activation};
 use super::decoder_graph::{DecoderGraph, DecoderSizes};
 
 /// `config.json` of the family.
@@ -50,13 +48,12 @@ pub(super) struct Gpt2 {
 pub(super) const PREFIX: &str = "transformer.";
 
 impl Gpt2 {
-    /// Reads and checks a folder's `config.json`.
+    /// Parses and checks a `config.json`.
     ///
     /// # Errors
-    /// `Io`; `Data` for a file that cannot be read; `Unsupported`, naming the key of an unsupported setting.
-    pub fn read(folder: &Path) -> Result<Gpt2> {
-        let path = folder.join(CONFIG);
-        let config: Config = read_json(&path)?;
+    /// `Data` for content that is not a configuration; `Unsupported`, naming the key of an unsupported setting.
+    pub fn read(file: &ConfigFile) -> Result<Gpt2> {
+        let (path, config) = (&file.path, file.parse::<Config>()?);
         let unsupported = |what: String| Err(Error::unsupported(format!("{}: {what}", path.display())));
         if !config.scale_attn_weights {
             return unsupported("scale_attn_weights false; true is supported".to_owned());

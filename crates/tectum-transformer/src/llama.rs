@@ -5,13 +5,11 @@
 //! <https://github.com/huggingface/transformers/blob/main/src/transformers/models/llama/modeling_llama.py>, and `qwen2/modeling_qwen2.py`,
 //! `qwen3/modeling_qwen3.py` next to it.
 
-use std::path::Path;
-
 use serde::Deserialize;
 use tectum::{Error, Result};
 use tectum_graph::{Dim, Graph, Node};
 
-use super::config::{CONFIG, activation, family, read_json};
+use super::config::{ConfigFile, activation};
 use super::decoder_graph::{DecoderGraph, DecoderSizes};
 
 /// The families.
@@ -87,15 +85,14 @@ pub(super) struct Llama {
 }
 
 impl Llama {
-    /// Reads and checks a folder's `config.json`.
+    /// Parses and checks a `config.json`.
     ///
     /// # Errors
-    /// `Io`; `Data` for a file that cannot be read; `Unsupported`, naming the key of an unsupported setting; `Invalid` for inconsistent
+    /// `Data` for content that is not a configuration; `Unsupported`, naming the key of an unsupported setting; `Invalid` for inconsistent
     /// sizes.
-    pub fn read(folder: &Path) -> Result<Llama> {
-        let path = folder.join(CONFIG);
-        let config: Config = read_json(&path)?;
-        let family = family(folder)?;
+    pub fn read(file: &ConfigFile) -> Result<Llama> {
+        let (path, config) = (&file.path, file.parse::<Config>()?);
+        let family = file.family()?;
         config.check().map_err(|error| error.at(path.display()))?;
         let rope_theta = config.rope_theta().map_err(|error| error.at(path.display()))?;
         let heads = config.num_attention_heads;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{CacheFormats, Device, Receipt, Result, RunStats};
 
-use super::{Decoder, Embedder, is_decoder};
+use super::{Decoder, Embedder, Encoder, is_decoder};
 
 /// Tokens of a text, of a prompt.
 const TOKENS: usize = 128;
@@ -71,7 +71,7 @@ fn token(index: usize, known: usize) -> u32 {
 }
 
 fn encoder(path: &Path, device: &Device, format: PanelFormat, exact: &mut Vec<Vec<f32>>) -> Result<FormatMeasure> {
-    let mut embedder = Embedder::open_with(path, device, Some(format))?;
+    let mut embedder = Embedder::new(Encoder::read(path)?, device, Some(format))?;
     let (tokens, known) = (TOKENS.min(embedder.max_tokens()), embedder.config().vocab_size);
     let text = |text: usize, len: usize| (0..len).map(|place| token(text * TOKENS + place, known)).collect::<Vec<u32>>();
     // Short and long texts.

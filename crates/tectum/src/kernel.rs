@@ -165,6 +165,7 @@ pub struct Kernel {
     wgsl: CodeText,
     native: NativeFn,
     data: Option<Arc<KernelData>>,
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only libraries of CUDA compute products"))]
     product: Option<MatrixProductFn>,
     flops: Option<FlopsFn>,
     loops: Option<LoopsFn>,
@@ -275,7 +276,7 @@ impl Kernel {
     }
 
     /// The matrix product that a launch with these parameter words computes, if a library may compute it.
-    #[cfg(any(feature = "cuda", test))]
+    #[cfg(feature = "cuda")]
     pub(crate) fn matrix_product(&self, params: &[u32]) -> Option<MatrixProduct> {
         self.product.as_ref().and_then(|product| product(params))
     }

@@ -3,7 +3,7 @@
 use clap::Args;
 use tectum::{Boundary, Device, Error, Result, Session};
 use tectum_control::brain::field::learning::{MeanEstimate, Score, compare};
-use tectum_control::scenario::FieldSpec;
+use tectum_control::brain::field::spec::FieldSpec;
 use tectum_field::{CheckReport, Latency, Options, Shape, Storage, check};
 
 use crate::receipt::{ReceiptArgs, line};

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tectum_control::body::task::Measure;
+use tectum_control::brain::BuildProgress;
 use tectum_control::closed_loop::Progress;
-use tectum_control::scenario::build::BuildProgress;
 
 /// Time between redraws: often enough for viewers, and cheap for the loop.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(100);

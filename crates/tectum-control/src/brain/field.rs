@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tectum::{CodeObject, Device, Error, LaunchTime, Result, RunStats};
 
 use self::spec::FieldSpec;
-use super::{Brain, Rebuild};
+use super::{Brain, BuildProgress, DeviceRecipe, Rebuild};
 use crate::body::{BodySpec, ChannelKind, ObservationChannel};
 use tectum::snapshot::Snapshot;
 use tectum_field::{Options, Simulation, State};
@@ -24,14 +24,14 @@ use tectum_field::{Options, Simulation, State};
 /// # Cost
 /// A tick is one cycle: one upload, one submission, one download on a single device; see [`Simulation::tick`].
 pub struct FieldBrain {
-    origin: Arc<FieldBrainConfig>,
+    recipe: Arc<FieldRecipe>,
     simulation: Simulation,
     device: Device,
     sensors: Vec<f32>,
 }
 
 /// What it is built from, kept on the host to rebuild it on another device.
-struct FieldBrainConfig {
+pub(super) struct FieldRecipe {
     spec: FieldSpec,
     options: Options,
     body: BodySpec,
@@ -46,26 +46,43 @@ impl FieldBrain {
     /// `Invalid` for an invalid shape or coefficients, a body with more channels than a field supports, or a reward that is not one of its
     /// linear channels; what the device reports.
     pub fn new(spec: &FieldSpec, body: &BodySpec, device: &Device, seed: u64) -> Result<Self> {
+        Arc::new(FieldRecipe::new(spec, body, seed)?).on(device)
+    }
+}
+
+impl FieldRecipe {
+    fn new(spec: &FieldSpec, body: &BodySpec, seed: u64) -> Result<Self> {
         let reward = spec.reward.as_deref().map(|name| reward_channel(name, body)).transpose()?;
         let others = body.observation.iter().enumerate().filter(|(index, _)| Some(*index) != reward);
         let sensors = others.map(|(_, channel)| if channel.kind == ChannelKind::Linear { 1 } else { 2 }).sum();
         let options = Options { sensors, motors: body.action.len(), boundary: spec.boundary, seed, patterns: spec.patterns, storage: spec.storage };
-        let others = spec.extra_devices.iter().map(|id| Device::open(id)).collect::<Result<Vec<_>>>()?;
-        let devices: Vec<Device> = std::iter::once(device.clone()).chain(others).collect();
-        Self::from_config(Arc::new(FieldBrainConfig { spec: spec.clone(), options, body: body.clone(), reward }), &devices)
+        Ok(Self { spec: spec.clone(), options, body: body.clone(), reward })
     }
 
-    fn from_config(origin: Arc<FieldBrainConfig>, devices: &[Device]) -> Result<Self> {
-        let mut simulation = Simulation::split(origin.spec.shape()?, origin.options, devices)?;
-        simulation.set_coefficients(origin.spec.coefficients.to_coefficients())?;
+    /// On a device and the extra devices of the settings.
+    fn on(self: &Arc<Self>, device: &Device) -> Result<FieldBrain> {
+        let others = self.spec.extra_devices.iter().map(|id| Device::open(id)).collect::<Result<Vec<_>>>()?;
+        self.on_each(&std::iter::once(device.clone()).chain(others).collect::<Vec<_>>())
+    }
+
+    /// Split among devices.
+    fn on_each(self: &Arc<Self>, devices: &[Device]) -> Result<FieldBrain> {
+        let mut simulation = Simulation::split(self.spec.shape()?, self.options, devices)?;
+        simulation.set_coefficients(self.spec.coefficients.to_coefficients())?;
         // Drivers compile at the first launch of each plan: launch here, not in the first ticks.
         let first = simulation.state()?;
         for _ in 0..2 {
-            simulation.tick(&vec![0.0; origin.options.sensors], 0.0)?;
+            simulation.tick(&vec![0.0; self.options.sensors], 0.0)?;
         }
         simulation.set_state(&first)?;
-        let sensors = Vec::with_capacity(origin.options.sensors);
-        Ok(Self { origin, simulation, device: devices[0].clone(), sensors })
+        let sensors = Vec::with_capacity(self.options.sensors);
+        Ok(FieldBrain { recipe: self.clone(), simulation, device: devices[0].clone(), sensors })
+    }
+}
+
+impl DeviceRecipe for Arc<FieldRecipe> {
+    fn build(&self, device: &Device, _: &mut dyn FnMut(BuildProgress)) -> Result<Box<dyn Brain>> {
+        Ok(Box::new(self.on(device)?))
     }
 }
 
@@ -86,9 +103,9 @@ impl Brain for FieldBrain {
     fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
         self.sensors.clear();
         let mut reward = 0.0;
-        for (index, (channel, value)) in self.origin.body.observation.iter().zip(observation).enumerate() {
+        for (index, (channel, value)) in self.recipe.body.observation.iter().zip(observation).enumerate() {
             match channel.kind {
-                _ if self.origin.reward == Some(index) => reward = value / channel.scale,
+                _ if self.recipe.reward == Some(index) => reward = value / channel.scale,
                 ChannelKind::Linear => self.sensors.push(value / channel.scale),
                 ChannelKind::Angle { rad_per_unit } => {
                     let (sine, cosine) = (f64::from(*value) * rad_per_unit).sin_cos();
@@ -97,7 +114,7 @@ impl Brain for FieldBrain {
             }
         }
         let report = self.simulation.tick(&self.sensors, reward)?;
-        for ((action, motor), channel) in action.iter_mut().zip(&report.motors).zip(&self.origin.body.action) {
+        for ((action, motor), channel) in action.iter_mut().zip(&report.motors).zip(&self.recipe.body.action) {
             *action = channel.low + (channel.high - channel.low) * (0.5 + 0.5 * motor);
         }
         Ok(self.simulation.stats())
@@ -108,7 +125,7 @@ impl Brain for FieldBrain {
     }
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
-        let state = State::from_snapshot(self.simulation.shape(), self.origin.options.patterns, snapshot)?;
+        let state = State::from_snapshot(self.simulation.shape(), self.recipe.options.patterns, snapshot)?;
         self.simulation.set_state(&state)
     }
 
@@ -117,9 +134,9 @@ impl Brain for FieldBrain {
     }
 
     fn rebuild(&self) -> Option<Rebuild> {
-        let origin = self.origin.clone();
+        let recipe = self.recipe.clone();
         // Unsplit, on one device: a device of the split may be the one that failed.
-        Some(Box::new(move |device| Ok(Box::new(FieldBrain::from_config(origin, std::slice::from_ref(device))?))))
+        Some(Box::new(move |device| Ok(Box::new(recipe.on_each(std::slice::from_ref(device))?))))
     }
 
     fn device(&self) -> Option<&Device> {

@@ -19,7 +19,7 @@ use tectum::{CodeObject, Device, InputFile, Result, RunStats};
 
 use self::spec::{GenomeSpec, WeightMode};
 use self::wiring::Wiring;
-use super::{Brain, Rebuild};
+use super::{Brain, BuildProgress, DeviceRecipe, Rebuild};
 use crate::body::BodySpec;
 use tectum::snapshot::Snapshot;
 use tectum_spiking::genome::{Genome, GenomeOptions};
@@ -33,14 +33,14 @@ use tectum_spiking::{ConnectOptions, ConnectedNetwork, Network, NetworkOptions, 
 /// # Cost
 /// A tick is one run of the network: for one burst an upload, a submission, a download.
 pub struct GenomeBrain {
-    origin: Arc<GenomeBrainConfig>,
+    recipe: Arc<GenomeRecipe>,
     simulation: Simulation,
     device: Device,
     injected: Vec<(u32, f32)>,
 }
 
-/// What it is built from, kept on the host to rebuild it on another device.
-struct GenomeBrainConfig {
+/// A connected genome, wired to a body; kept on the host to build it on any device.
+pub(super) struct GenomeRecipe {
     network: Arc<Network>,
     constant_inputs: Vec<(u32, f32)>,
     wiring: Wiring,
@@ -49,13 +49,12 @@ struct GenomeBrainConfig {
     input: InputFile,
 }
 
-impl GenomeBrain {
-    /// Reads and connects the genome, wires it to a body and builds it on a device.
+impl GenomeRecipe {
+    /// Reads and connects the genome, and wires it to a body.
     ///
     /// # Errors
-    /// As [`Genome::read`] and [`Network::new`]; `Invalid`, naming the key, for wiring that does not fit genome or body; what the
-    /// device reports.
-    pub fn new(spec: &GenomeSpec, body: &BodySpec, device: &Device, seed: u64) -> Result<Self> {
+    /// As [`Genome::read`] and [`Network::new`]; `Invalid`, naming the key, for wiring that does not fit genome or body.
+    fn new(spec: &GenomeSpec, body: &BodySpec, seed: u64) -> Result<Self> {
         let input = InputFile::of(Path::new(&spec.genome))?;
         let genome = Genome::read(Path::new(&spec.genome), &GenomeOptions { units: spec.units, strict: false })?;
         let wiring = Wiring::new(spec, &genome, body)?;
@@ -64,24 +63,29 @@ impl GenomeBrain {
         let network = NetworkOptions { idle_update: spec.idle_update, seed: seed_of(seed), max_injected, ..defaults };
         let options = ConnectOptions { seed, learns: spec.weights == WeightMode::Learn, network, ..ConnectOptions::default() };
         let ConnectedNetwork { network, constant_inputs, notes, .. } = connect(&genome, options).map_err(|error| error.at(&spec.genome))?;
-        let origin = GenomeBrainConfig { network: Arc::new(network), constant_inputs, wiring, bursts_per_tick: spec.bursts_per_tick, notes, input };
-        Self::from_config(Arc::new(origin), device)
+        Ok(Self { network: Arc::new(network), constant_inputs, wiring, bursts_per_tick: spec.bursts_per_tick, notes, input })
     }
 
-    fn from_config(origin: Arc<GenomeBrainConfig>, device: &Device) -> Result<Self> {
-        let max_inputs = origin.wiring.max_inputs();
+    fn on(self: &Arc<Self>, device: &Device) -> Result<GenomeBrain> {
+        let max_inputs = self.wiring.max_inputs();
         let options = SimulationOptions {
-            constant_inputs: origin.constant_inputs.clone(),
+            constant_inputs: self.constant_inputs.clone(),
             max_inputs,
-            recorded_neurons: origin.wiring.watched(),
+            recorded_neurons: self.wiring.watched(),
             ..SimulationOptions::default()
         };
-        let mut simulation = Simulation::new(origin.network.clone(), device, &options)?;
+        let mut simulation = Simulation::new(self.network.clone(), device, &options)?;
         // Drivers compile at the first launch: launch here, not in the first tick.
         let first = simulation.snapshot()?;
-        simulation.run(origin.bursts_per_tick)?;
+        simulation.run(self.bursts_per_tick)?;
         simulation.restore(&first)?;
-        Ok(Self { simulation, device: device.clone(), injected: Vec::with_capacity(max_inputs), origin })
+        Ok(GenomeBrain { recipe: self.clone(), simulation, device: device.clone(), injected: Vec::with_capacity(max_inputs) })
+    }
+}
+
+impl DeviceRecipe for Arc<GenomeRecipe> {
+    fn build(&self, device: &Device, _: &mut dyn FnMut(BuildProgress)) -> Result<Box<dyn Brain>> {
+        Ok(Box::new(self.on(device)?))
     }
 }
 
@@ -91,11 +95,11 @@ impl Brain for GenomeBrain {
     }
 
     fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
-        self.origin.wiring.sense(observation, &mut self.injected);
+        self.recipe.wiring.sense(observation, &mut self.injected);
         self.simulation.inject(&self.injected)?;
         // Injections of a tick are only for its own bursts.
-        self.simulation.run(self.origin.bursts_per_tick).inspect_err(|_| self.simulation.clear_inputs())?;
-        self.origin.wiring.act(|neuron| self.simulation.has_fired(neuron), action);
+        self.simulation.run(self.recipe.bursts_per_tick).inspect_err(|_| self.simulation.clear_inputs())?;
+        self.recipe.wiring.act(|neuron| self.simulation.has_fired(neuron), action);
         Ok(self.simulation.stats())
     }
 
@@ -108,8 +112,8 @@ impl Brain for GenomeBrain {
     }
 
     fn rebuild(&self) -> Option<Rebuild> {
-        let origin = self.origin.clone();
-        Some(Box::new(move |device| Ok(Box::new(GenomeBrain::from_config(origin, device)?))))
+        let recipe = self.recipe.clone();
+        Some(Box::new(move |device| Ok(Box::new(recipe.on(device)?))))
     }
 
     fn device(&self) -> Option<&Device> {
@@ -117,7 +121,7 @@ impl Brain for GenomeBrain {
     }
 
     fn inputs(&self) -> Vec<InputFile> {
-        vec![self.origin.input.clone()]
+        vec![self.recipe.input.clone()]
     }
 
     fn code(&self) -> Vec<CodeObject> {
@@ -125,6 +129,6 @@ impl Brain for GenomeBrain {
     }
 
     fn notes(&self) -> &[String] {
-        &self.origin.notes
+        &self.recipe.notes
     }
 }

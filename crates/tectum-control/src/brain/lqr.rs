@@ -6,6 +6,7 @@ mod lookahead;
 pub mod mpc;
 pub mod riccati;
 
+use serde::Serialize;
 use tectum::snapshot::{Array, Snapshot};
 use tectum::{Error, Result, RunStats};
 
@@ -13,14 +14,56 @@ use self::mpc::{Limits, LinearMpc};
 use self::riccati::{Linear, dot, linearise};
 use crate::body::control::{LqrWeights, Regulator};
 use crate::body::swing_up::SwingUp;
-use crate::body::{Body, ControlModel, Descriptor, Equilibrium, control_model};
+use crate::body::{Body, BodySpec, ControlModel, Descriptor, Equilibrium, control_model};
+use crate::brain::recipe::{BrainContext, BrainSettings, BuildStandIn, Recipe};
 use crate::brain::{Brain, StandIn};
+use crate::document::Section;
 
 /// Angle from upright within which balancing starts and beyond which it stops, radians.
 const CAPTURE_RAD: f64 = 0.4;
 const RELEASE_RAD: f64 = 0.7;
 /// Balancing starts when the regulator demands at most this many times the action's limit; with a plan, at its end.
 const CAPTURE_ACTION: f64 = 1.5;
+
+/// The regulator in a scenario: it has no settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct LqrSpec;
+
+/// The planner under bounds in a scenario: it has no settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct MpcSpec;
+
+impl BrainSettings for LqrSpec {
+    fn standard() -> Option<Self> {
+        Some(Self)
+    }
+
+    fn read(_: &mut Section<'_, '_>, _: &BodySpec) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
+        Ok(Recipe::Host(Box::new(Lqr::new(context.model()?)?)))
+    }
+
+    fn stand_in(&self) -> Option<BuildStandIn> {
+        Some(|context| Ok(Box::new(Lqr::new(context.model()?)?)))
+    }
+}
+
+impl BrainSettings for MpcSpec {
+    fn standard() -> Option<Self> {
+        Some(Self)
+    }
+
+    fn read(_: &mut Section<'_, '_>, _: &BodySpec) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
+        Ok(Recipe::Host(Box::new(Lqr::with_mpc(context.model()?)?)))
+    }
+}
 
 /// The regulator u = −K (s − s_eq), s_eq the equilibrium, or MPC instead of it, its observer, and the swing-up law.
 ///

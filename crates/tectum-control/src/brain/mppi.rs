@@ -21,7 +21,9 @@ mod kernels;
 mod learning;
 mod parameters;
 mod plant;
+mod recipe;
 mod rollout;
+pub mod spec;
 #[cfg(test)]
 mod tests;
 
@@ -75,11 +77,29 @@ pub struct Mppi {
     inputs: Vec<InputFile>,
 }
 
-/// What a controller was built from.
+/// What a controller is built from.
+#[derive(Clone)]
 struct MppiConfig {
     model: Model,
     parameters: MppiParameters,
     online: Option<OnlineLearning>,
+    /// Recorded once for all devices; it does not depend on the weights of a twin.
+    tick: Arc<TickPlan>,
+}
+
+impl MppiConfig {
+    /// Checks the parts against each other, and records the tick.
+    fn new(model: Model, parameters: MppiParameters, online: Option<OnlineLearning>) -> Result<Self> {
+        parameters.check(model.layout())?;
+        let tick = Arc::new(TickPlan::record(&model, &parameters)?);
+        Ok(Self { model, parameters, online, tick })
+    }
+}
+
+/// The plan of a tick.
+struct TickPlan {
+    plan: Plan,
+    views: PlanViews,
 }
 
 /// The plan's views that the host fills or reads.
@@ -180,7 +200,7 @@ impl Mppi {
     /// `Invalid` for parameters that do not fit the body (named), `Unsupported` for a body without equations here, or what the device
     /// reports.
     pub fn new(model: Model, parameters: &MppiParameters, device: &Device, seed: u64) -> Result<Self> {
-        Self::from_config(Arc::new(MppiConfig { model, parameters: parameters.clone(), online: None }), device, seed)
+        Self::from_config(Arc::new(MppiConfig::new(model, parameters.clone(), None)?), device, seed)
     }
 
     /// The same with a twin that learns online. With a warm-up it starts untrained, and `twin` only gives the network's shape.
@@ -188,14 +208,12 @@ impl Mppi {
     /// # Errors
     /// As [`Mppi::new`] and [`Learner::new`].
     pub fn online(twin: Twin, online: OnlineLearning, parameters: &MppiParameters, device: &Device, seed: u64) -> Result<Self> {
-        Self::from_config(Arc::new(MppiConfig { model: Model::Twin(twin), parameters: parameters.clone(), online: Some(online) }), device, seed)
+        Self::from_config(Arc::new(MppiConfig::new(Model::Twin(twin), parameters.clone(), Some(online))?), device, seed)
     }
 
     fn from_config(origin: Arc<MppiConfig>, device: &Device, seed: u64) -> Result<Self> {
-        let (model, parameters) = (&origin.model, &origin.parameters);
-        parameters.check(model.layout())?;
-        let (plan, slots) = record(model, parameters)?;
-        let mut run = plan.compile(device)?;
+        let (model, parameters, slots) = (&origin.model, &origin.parameters, origin.tick.views);
+        let mut run = origin.tick.plan.compile(device)?;
         if let (Some(learned), Some(views)) = (model.learned(parameters), slots.learned) {
             views.into_iter().zip(&learned).try_for_each(|(view, numbers)| run.write_state(view, numbers))?;
         }
@@ -298,68 +316,53 @@ pub fn kernels(network: &Network) -> Result<Vec<Arc<Kernel>>> {
     Ok([rollout, of_rows].into_iter().chain(others).chain(plants).collect())
 }
 
-/// The plan of one tick, for a network's shape; it does not depend on the twin's weights.
-///
-/// # Errors
-/// As [`Mppi::new`].
-pub fn tick_plan(layout: &TwinLayout, network: &Network, parameters: &MppiParameters) -> Result<Plan> {
-    model_plan(&Model::Twin(Twin::untrained(layout, network.hidden())?), parameters)
-}
-
-/// The plan of one tick over a model.
-///
-/// # Errors
-/// As [`Mppi::new`].
-pub fn model_plan(model: &Model, parameters: &MppiParameters) -> Result<Plan> {
-    parameters.check(model.layout())?;
-    record(model, parameters).map(|(plan, _)| plan)
-}
-
-/// Records a whole tick.
-fn record(model: &Model, parameters: &MppiParameters) -> Result<(Plan, PlanViews)> {
-    model.check()?;
-    let layout = model.layout();
-    let (samples, horizon, channels) = (parameters.samples, parameters.horizon, layout.channels.len());
-    let mut plan = PlanBuilder::new("mppi");
-    let slots = PlanViews {
-        observation: plan.input("observation", DType::F32, channels + 1 + model.model_input().older()),
-        key: plan.input("key", DType::U32, 4),
-        handover_key: match (model, parameters.feedback) {
-            (Model::Plant { .. }, Some(_)) => Some(plan.input("handover_key", DType::U32, 4)),
-            _ => None,
-        },
-        mean: plan.state("mean", DType::F32, horizon),
-        learned: model.learned(parameters).map(|[weights, table]| {
-            let arrays = [("weights", weights.len()), ("table", table.len())];
-            arrays.map(|(name, len)| plan.state(name, DType::F32, len))
-        }),
-        result: plan.output("result", DType::F32, RESULT_LEN),
-    };
-    let knots = samples * horizon.div_ceil(parameters.hold);
-    let eps = plan.temp(DType::F32, knots * parameters.iterations);
-    let u = plan.temp(DType::F32, (horizon + 1) * samples);
-    let costs = plan.temp(DType::F32, samples);
-    plan.normal(slots.key, eps)?;
-    let handover = match (model, slots.handover_key) {
-        (Model::Twin(_) | Model::Recorded(_), _) => None,
-        (Model::Plant { .. }, Some(key)) => {
-            let shares = plan.temp(DType::F32, samples);
-            plan.uniform(key, shares)?;
-            Some(shares)
+impl TickPlan {
+    /// Records a whole tick.
+    fn record(model: &Model, parameters: &MppiParameters) -> Result<Self> {
+        model.check()?;
+        let layout = model.layout();
+        let (samples, horizon, channels) = (parameters.samples, parameters.horizon, layout.channels.len());
+        let mut plan = PlanBuilder::new("mppi");
+        let slots = PlanViews {
+            observation: plan.input("observation", DType::F32, channels + 1 + model.model_input().older()),
+            key: plan.input("key", DType::U32, 4),
+            handover_key: match (model, parameters.feedback) {
+                (Model::Plant { .. }, Some(_)) => Some(plan.input("handover_key", DType::U32, 4)),
+                _ => None,
+            },
+            mean: plan.state("mean", DType::F32, horizon),
+            learned: model.learned(parameters).map(|[weights, table]| {
+                let arrays = [("weights", weights.len()), ("table", table.len())];
+                arrays.map(|(name, len)| plan.state(name, DType::F32, len))
+            }),
+            result: plan.output("result", DType::F32, RESULT_LEN),
+        };
+        let knots = samples * horizon.div_ceil(parameters.hold);
+        let eps = plan.temp(DType::F32, knots * parameters.iterations);
+        let u = plan.temp(DType::F32, (horizon + 1) * samples);
+        let costs = plan.temp(DType::F32, samples);
+        plan.normal(slots.key, eps)?;
+        let handover = match (model, slots.handover_key) {
+            (Model::Twin(_) | Model::Recorded(_), _) => None,
+            (Model::Plant { .. }, Some(key)) => {
+                let shares = plan.temp(DType::F32, samples);
+                plan.uniform(key, shares)?;
+                Some(shares)
+            }
+            (Model::Plant { .. }, None) => Some(plan.constant("handover", &vec![1.0f32; samples])),
+        };
+        let mut mean = slots.mean;
+        for iteration in 0..parameters.iterations {
+            let sigma = plan.constant("sigma", &parameters.deviations(iteration));
+            let words = [samples, horizon, parameters.hold, channels].map(|word| word as u32);
+            let controls = [slots.observation, mean, eps.part(iteration * knots..(iteration + 1) * knots), sigma, u];
+            let range = [layout.low.to_bits(), layout.high.to_bits()];
+            plan.launch_built_in(&kernels::CONTROLS, &controls, &[&words[..], &range].concat(), tectum::kernel::groups_for(u.len()))?;
+            roll_out(&mut plan, model, parameters, slots, handover, [u, costs])?;
+            mean = update_mean(&mut plan, parameters, layout, costs, u, slots, iteration + 1 == parameters.iterations)?;
         }
-        (Model::Plant { .. }, None) => Some(plan.constant("handover", &vec![1.0f32; samples])),
-    };
-    let mut mean = slots.mean;
-    for iteration in 0..parameters.iterations {
-        let sigma = plan.constant("sigma", &parameters.deviations(iteration));
-        let words = [samples, horizon, parameters.hold, channels].map(|word| word as u32);
-        let controls = [slots.observation, mean, eps.part(iteration * knots..(iteration + 1) * knots), sigma, u];
-        let range = [layout.low.to_bits(), layout.high.to_bits()];
-        plan.launch_built_in(&kernels::CONTROLS, &controls, &[&words[..], &range].concat(), tectum::kernel::groups_for(u.len()))?;
-        roll_out(&mut plan, model, parameters, slots, handover, [u, costs])?;
-        mean = update_mean(&mut plan, parameters, layout, costs, u, slots, iteration + 1 == parameters.iterations)?;
+        Ok(Self { plan: plan.finish()?, views: slots })
     }
-    Ok((plan.finish()?, slots))
 }
 
 /// Controls to costs.
@@ -507,7 +510,7 @@ impl Brain for Mppi {
                 return Ok(Box::new(Mppi::from_config(origin, device, seed)?));
             }
             let parameters = MppiParameters { samples: MAX_FALLBACK_SAMPLES, ..origin.parameters.clone() };
-            let origin = MppiConfig { model: origin.model.clone(), parameters, online: origin.online.clone() };
+            let origin = MppiConfig::new(origin.model.clone(), parameters, origin.online.clone())?;
             let mut brain = Mppi::from_config(Arc::new(origin), device, seed)?;
             brain.notes.push(format!("{MAX_FALLBACK_SAMPLES} of {samples} samples"));
             Ok(Box::new(brain))

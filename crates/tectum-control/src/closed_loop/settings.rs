@@ -7,7 +7,7 @@ use tectum::Result;
 
 use super::guard::ChannelGuard;
 use crate::body::ObservationChannel;
-use crate::brain::spec::StandInKind;
+use crate::brain::spec::stand_in_names;
 use crate::clock::ClockKind;
 use crate::document::Section;
 use crate::real_time::{MAX_PRIORITY, RealTime};
@@ -27,9 +27,9 @@ pub struct LoopSettings {
     pub overrun: Overrun,
     /// Periods after which a late answer is a fault of its device; 0: never.
     pub stall_periods: u64,
-    /// The brain that answers while the main brain cannot; without one the body gets its safe action.
+    /// The name of the brain that answers while the main brain cannot; without one the body gets its safe action.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub stand_in: Option<StandInKind>,
+    pub stand_in: Option<&'static str>,
     /// What is requested from the operating system, under a real clock.
     #[serde(flatten)]
     pub real_time: RealTime,
@@ -77,7 +77,7 @@ impl LoopSettings {
             snapshot_every: section.whole("snapshot_every", 0..=1 << 32)?.unwrap_or(default.snapshot_every),
             overrun: section.choice("overrun", &[("hold", Overrun::Hold), ("safe", Overrun::Safe)])?.unwrap_or(default.overrun),
             stall_periods: section.whole("stall_periods", 0..=1 << 32)?.unwrap_or(default.stall_periods),
-            stand_in: section.choice("stand_in", &[("lqr", StandInKind::Lqr), ("adaptive", StandInKind::Adaptive)])?,
+            stand_in: section.choice("stand_in", &stand_in_names().map(|name| (name, name)).collect::<Vec<_>>())?,
             real_time: RealTime {
                 priority: section.whole("priority", 1..=u64::from(MAX_PRIORITY))?.map(|priority| priority as u8),
                 lock_memory: section.flag("lock_memory")?.unwrap_or(false),

@@ -1,9 +1,15 @@
 //! The `[brain]` part of a scenario whose brain is a field.
 
+use std::sync::Arc;
+
 use serde::{Serialize, Serializer};
 use tectum::{Boundary, Result};
 
+use super::FieldRecipe;
 use crate::body::{BodySpec, ChannelKind};
+#[cfg(any(test, feature = "bench"))]
+use crate::brain::recipe::Conformance;
+use crate::brain::recipe::{BrainContext, BrainSettings, Recipe};
 use crate::document::Section;
 use tectum_field::{Coefficients, Shape, Storage};
 
@@ -96,35 +102,28 @@ impl Default for FieldSpec {
     }
 }
 
-impl FieldSpec {
-    pub(crate) fn read(&mut self, section: &mut Section<'_, '_>, body: &BodySpec) -> Result<()> {
-        if let Some(cells) = section.whole_list("cells", 4..=64)? {
-            self.cells = cells;
-        }
-        if let Some(channels) = section.whole("channels", 32..=256)? {
-            self.channels = channels as usize;
-        }
-        if let Some(boundary) = section.choice("boundary", &BOUNDARIES)? {
-            self.boundary = boundary;
-        }
-        if let Some(patterns) = section.whole("patterns", 0..=4096)? {
-            self.patterns = patterns as usize;
-        }
-        if let Some(storage) = section.choice("storage", &STORAGES)? {
-            self.storage = storage;
-        }
-        self.extra_devices = section.texts("extra_devices")?.unwrap_or_default();
-        let linear: Vec<_> = body
-            .observation
-            .iter()
-            .filter(|channel| channel.kind == ChannelKind::Linear)
-            .map(|channel| (channel.name.as_str(), channel.name.as_str()))
-            .collect();
-        self.reward = section.choice("reward", &linear)?.map(str::to_owned);
-        self.coefficients.read(section.section("coefficients")?)
+impl BrainSettings for FieldSpec {
+    fn standard() -> Option<Self> {
+        Some(Self::default())
     }
 
-    pub(crate) fn check(&self) -> Result<()> {
+    fn read(section: &mut Section<'_, '_>, body: &BodySpec) -> Result<Self> {
+        let default = Self::default();
+        let linear = body.observation.iter().filter(|channel| channel.kind == ChannelKind::Linear);
+        let linear: Vec<_> = linear.map(|channel| (channel.name.as_str(), channel.name.as_str())).collect();
+        Ok(Self {
+            cells: section.whole_list("cells", 4..=64)?.unwrap_or(default.cells),
+            channels: section.whole("channels", 32..=256)?.map_or(default.channels, |channels| channels as usize),
+            boundary: section.choice("boundary", &BOUNDARIES)?.unwrap_or(default.boundary),
+            patterns: section.whole("patterns", 0..=4096)?.map_or(default.patterns, |patterns| patterns as usize),
+            storage: section.choice("storage", &STORAGES)?.unwrap_or(default.storage),
+            extra_devices: section.texts("extra_devices")?.unwrap_or_default(),
+            reward: section.choice("reward", &linear)?.map(str::to_owned),
+            coefficients: CoefficientsSpec::read(section.section("coefficients")?)?,
+        })
+    }
+
+    fn check(&self) -> Result<()> {
         let sites = self.shape()?.sites()[0];
         if self.extra_devices.len() >= sites {
             return Err(tectum::Error::invalid(format!("field: {} devices for {sites} sites along X", self.extra_devices.len() + 1)));
@@ -132,6 +131,17 @@ impl FieldSpec {
         self.coefficients.to_coefficients().check()
     }
 
+    fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
+        Ok(Recipe::Device(Box::new(Arc::new(FieldRecipe::new(self, context.body, context.seed)?))))
+    }
+
+    #[cfg(any(test, feature = "bench"))]
+    fn conformance() -> Option<Conformance> {
+        Some(Conformance { suites: tectum_field::conformance_suites, kernels: || Ok(tectum_field::kernels()) })
+    }
+}
+
+impl FieldSpec {
     /// The field's size.
     ///
     /// # Errors
@@ -145,20 +155,23 @@ impl FieldSpec {
 }
 
 impl CoefficientsSpec {
-    fn read(&mut self, mut section: Section<'_, '_>) -> Result<()> {
-        self.retention = section.non_negative("retention")?;
-        self.coupling = section.non_negative("coupling")?;
-        self.noise = section.non_negative("noise")?;
-        self.wave = section.non_negative("wave")?;
-        self.error_drive = section.non_negative("error_drive")?;
-        self.imprint = section.non_negative("imprint")?;
-        self.dynamics_rate = section.non_negative("dynamics_rate")?;
-        self.exploration = section.non_negative("exploration")?;
-        self.recall = section.non_negative("recall")?;
-        self.familiar = section.non_negative("familiar")?;
-        self.attraction = section.non_negative("attraction")?;
-        self.strategy = section.non_negative("strategy")?;
-        section.finish()
+    fn read(mut section: Section<'_, '_>) -> Result<Self> {
+        let coefficients = Self {
+            retention: section.non_negative("retention")?,
+            coupling: section.non_negative("coupling")?,
+            noise: section.non_negative("noise")?,
+            wave: section.non_negative("wave")?,
+            error_drive: section.non_negative("error_drive")?,
+            imprint: section.non_negative("imprint")?,
+            dynamics_rate: section.non_negative("dynamics_rate")?,
+            exploration: section.non_negative("exploration")?,
+            recall: section.non_negative("recall")?,
+            familiar: section.non_negative("familiar")?,
+            attraction: section.non_negative("attraction")?,
+            strategy: section.non_negative("strategy")?,
+        };
+        section.finish()?;
+        Ok(coefficients)
     }
 
     /// All coefficients, with defaults for those that are not given.

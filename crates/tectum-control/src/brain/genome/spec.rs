@@ -1,9 +1,15 @@
 //! The `[brain]` part of a scenario whose brain is a genome.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use tectum::Result;
 
+use super::GenomeRecipe;
 use crate::body::BodySpec;
+#[cfg(any(test, feature = "bench"))]
+use crate::brain::recipe::Conformance;
+use crate::brain::recipe::{BrainContext, BrainSettings, Recipe};
 use crate::document::Section;
 use tectum_spiking::IdleUpdate;
 use tectum_spiking::genome::UnitPolicy;
@@ -89,8 +95,12 @@ const MAX_COORDINATE: u64 = (1 << 20) - 1;
 /// Maximum number of bursts per tick.
 const MAX_BURSTS: u64 = 4096;
 
-impl GenomeSpec {
-    pub(crate) fn read(section: &mut Section<'_, '_>, body: &BodySpec) -> Result<Self> {
+impl BrainSettings for GenomeSpec {
+    fn standard() -> Option<Self> {
+        None
+    }
+
+    fn read(section: &mut Section<'_, '_>, body: &BodySpec) -> Result<Self> {
         let genome = section.required("genome")?.value.to_owned();
         let units = [("detect", UnitPolicy::Detect), ("fraction", UnitPolicy::Fraction), ("legacy", UnitPolicy::Legacy)];
         let idle_update = [("catch_up", IdleUpdate::CatchUp), ("freeze", IdleUpdate::Freeze)];
@@ -104,6 +114,15 @@ impl GenomeSpec {
             motors: section.sections("motors")?.into_iter().map(|section| MotorSpec::read(section, body)).collect::<Result<_>>()?,
         };
         if spec.motors.is_empty() { Err(section.missing("motors")) } else { Ok(spec) }
+    }
+
+    fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
+        Ok(Recipe::Device(Box::new(Arc::new(GenomeRecipe::new(self, context.body, context.seed)?))))
+    }
+
+    #[cfg(any(test, feature = "bench"))]
+    fn conformance() -> Option<Conformance> {
+        Some(Conformance { suites: tectum_spiking::conformance_suites, kernels: tectum_spiking::kernels })
     }
 }
 

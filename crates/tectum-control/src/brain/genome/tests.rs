@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use super::spec::Coding;
 use super::*;
 use crate::body::Body;
+use crate::scenario::Scenario;
 use crate::scenario::build::{build_body, build_brain};
-use crate::scenario::{Coding, Scenario};
 
 /// A file that is deleted at the end.
 struct File(PathBuf);

@@ -12,6 +12,7 @@
 //! Multiple-model estimation: Magill, "Optimal adaptive estimation of sampled stochastic processes", IEEE TAC 10 (1965); here with fixed gains
 //! and the best model instead of the mean.
 
+use serde::Serialize;
 use tectum::{Error, Result, RunStats};
 
 use super::RELEASE_RAD;
@@ -19,8 +20,32 @@ use super::hypothesis::{Hypothesis, STATE_LEN};
 use super::lookahead::{best_swing_up_command, can_stabilize};
 use crate::body::rig::{self, M_PER_IN};
 use crate::body::{BodySpec, wrapped_rad};
+use crate::brain::recipe::{BrainContext, BrainSettings, BuildStandIn, Recipe};
 use crate::brain::{Brain, StandIn};
+use crate::document::Section;
 use tectum::snapshot::{Array, Snapshot};
+
+/// The adaptive regulator in a scenario: it has no settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct AdaptiveSpec;
+
+impl BrainSettings for AdaptiveSpec {
+    fn standard() -> Option<Self> {
+        Some(Self)
+    }
+
+    fn read(_: &mut Section<'_, '_>, _: &BodySpec) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
+        Ok(Recipe::Host(Box::new(Adaptive::new(context.body)?)))
+    }
+
+    fn stand_in(&self) -> Option<BuildStandIn> {
+        Some(|context| Ok(Box::new(Adaptive::new(context.body)?)))
+    }
+}
 
 /// Candidate lengths, relative to the identified one: from the minimum, in equal steps.
 const LENGTH_COUNT: usize = 29;

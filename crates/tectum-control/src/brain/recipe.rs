@@ -1,0 +1,142 @@
+//! A brain before it runs: the settings of a scenario, then a recipe, which is recorded but has no device.
+
+use tectum::{Device, Plan, Result};
+#[cfg(any(test, feature = "bench"))]
+use {std::sync::Arc, tectum::Kernel, tectum_bench::conformance::Suite};
+
+use super::{Brain, StandIn};
+use crate::body::{Body, BodySpec, Start, body};
+use crate::clock::ClockKind;
+use crate::document::Section;
+
+/// What a brain is built for.
+#[derive(Debug, Clone, Copy)]
+pub struct BrainContext<'a> {
+    /// The constants of the body.
+    pub body: &'a BodySpec,
+    /// Where the body starts; its default if absent.
+    pub start: Option<Start>,
+    /// Seed of noise and training.
+    pub seed: u64,
+    /// The clock of the loop.
+    pub clock: ClockKind,
+}
+
+impl BrainContext<'_> {
+    /// Another instance of the body, as a model of it.
+    ///
+    /// # Errors
+    /// As [`body`].
+    pub fn model(&self) -> Result<Box<dyn Body>> {
+        body(&self.body.name, self.start)
+    }
+}
+
+/// Makes a brain that can stand in for another.
+pub(crate) type BuildStandIn = fn(&BrainContext<'_>) -> Result<Box<dyn StandIn>>;
+
+/// The entry of a brain: its settings in a scenario and what is made from them. It is next to the brain; `brain/spec.rs` lists all entries.
+pub(crate) trait BrainSettings {
+    /// The settings of a scenario that gives none; absent for a brain that cannot be without.
+    fn standard() -> Option<Self>
+    where
+        Self: Sized;
+
+    /// Reads the section `[brain]`, except the name.
+    fn read(section: &mut Section<'_, '_>, body: &BodySpec) -> Result<Self>
+    where
+        Self: Sized;
+
+    /// Checks settings against each other.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Trains on the recording in a file. Returns whether it is a brain that can.
+    fn set_data(&mut self, _path: &str) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Plans with the twin in a file. Returns whether it is a brain that can.
+    fn set_twin(&mut self, _path: &str) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Checks the settings against the body, and records the plans.
+    fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe>;
+
+    /// How it is made as a stand-in, if it can be one.
+    fn stand_in(&self) -> Option<BuildStandIn> {
+        None
+    }
+
+    /// Its own kernels with their conformance cases, if it has some.
+    #[cfg(any(test, feature = "bench"))]
+    fn conformance() -> Option<Conformance>
+    where
+        Self: Sized,
+    {
+        None
+    }
+}
+
+/// Kernels of a brain, and the cases that cover them.
+#[cfg(any(test, feature = "bench"))]
+pub(crate) struct Conformance {
+    pub suites: fn() -> Vec<Suite>,
+    pub kernels: fn() -> Result<Vec<Arc<Kernel>>>,
+}
+
+/// A brain that has no device yet.
+pub enum Recipe {
+    /// Plain host arithmetic, which needs none.
+    Host(Box<dyn Brain>),
+    /// Plans that are compiled for a device.
+    Device(Box<dyn DeviceRecipe>),
+}
+
+impl Recipe {
+    /// Makes the brain, ready to tick on a device; training happens here.
+    ///
+    /// # Errors
+    /// As [`DeviceRecipe::build`].
+    pub fn build(self, device: &Device, progress: &mut dyn FnMut(BuildProgress)) -> Result<Box<dyn Brain>> {
+        match self {
+            Self::Host(brain) => Ok(brain),
+            Self::Device(recipe) => recipe.build(device, progress),
+        }
+    }
+}
+
+/// A recipe of a brain that runs on a device.
+pub trait DeviceRecipe {
+    /// The plan of a tick, from whose work a device is chosen; none if the work depends on the data, so that a device is found by trial.
+    fn tick_plan(&self) -> Option<&Plan> {
+        None
+    }
+
+    /// The plan of a step of its training, if it learns.
+    ///
+    /// # Errors
+    /// Settings of a training that has no steps.
+    fn training_plan(&self) -> Result<Option<Plan>> {
+        Ok(None)
+    }
+
+    /// Makes the brain, ready to tick on a device; training happens here.
+    ///
+    /// # Errors
+    /// A file that cannot be read or does not fit the body; what the device reports.
+    fn build(&self, device: &Device, progress: &mut dyn FnMut(BuildProgress)) -> Result<Box<dyn Brain>>;
+}
+
+/// Progress of the work before the first tick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BuildProgress {
+    /// The current stage, for display: `training`.
+    pub stage: &'static str,
+    /// Steps done.
+    pub done: u64,
+    /// Total number of steps.
+    pub total: u64,
+}

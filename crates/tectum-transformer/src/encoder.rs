@@ -1,0 +1,86 @@
+//! An encoder on disk.
+
+use std::path::Path;
+
+use tectum::operation::product::panel_format::PanelFormat;
+use tectum::{DType, Device, Error, PlanBuilder, Result, View};
+use tectum_graph::{Graph, RecordedNode, Shape};
+
+use super::config::Head;
+use super::device_weights::{DeviceWeights, weight_format};
+use super::{Bert, Config, SafetensorsWeights, Tokens};
+
+/// An encoder's folder, read once: configuration, tokenizer and graph, and where the weights are. No weight is read until it is put on a
+/// device ([`Embedder::new`](super::Embedder::new)).
+#[derive(Debug)]
+pub struct Encoder {
+    pub(super) config: Config,
+    pub(super) head: Head,
+    pub(super) tokens: Tokens,
+    /// Maximum tokens of a text.
+    pub(super) max_tokens: usize,
+    pub(super) graph: Graph,
+    weights: SafetensorsWeights,
+}
+
+/// A recorded run.
+pub(super) struct RecordedRun {
+    pub plan: PlanBuilder,
+    /// The state of the model's weights.
+    pub weights: View,
+    pub ids: View,
+    pub mask: View,
+    pub pool: View,
+    pub embedding: View,
+    pub nodes: Vec<RecordedNode>,
+}
+
+impl Encoder {
+    /// Reads a model's folder.
+    ///
+    /// # Errors
+    /// As [`Config::read`], [`Tokens::read`] and [`SafetensorsWeights::open`]; `Data` if the tokenizer has more tokens than the model.
+    pub fn read(folder: &Path) -> Result<Encoder> {
+        let (config, head) = (Config::read(folder)?, Head::read(folder)?);
+        let max_tokens = head.max_tokens.unwrap_or(usize::MAX).min(config.max_position_embeddings);
+        let tokens = Tokens::read(folder, Some(max_tokens))?;
+        if tokens.len() > config.vocab_size {
+            let (tokens, rows) = (tokens.len(), config.vocab_size);
+            return Err(Error::data(format!("{}: the tokenizer has {tokens} tokens, the model {rows}", folder.display())));
+        }
+        let graph = Bert::build(&config, head)?.graph;
+        let weights = SafetensorsWeights::open(folder)?;
+        Ok(Encoder { config, head, tokens, max_tokens, graph, weights })
+    }
+
+    /// Reads the weights for a device; `format` as in [`Embedder::new`](super::Embedder::new).
+    pub(super) fn device_weights(&self, device: &Device, format: Option<PanelFormat>) -> Result<DeviceWeights> {
+        let format = weight_format(format, device, |name| self.weights.format(name));
+        DeviceWeights::open(&self.graph, device, format, |name, shape, to| self.weights.read(name, shape, to))
+    }
+
+    /// The graph for a device, without its weights.
+    pub(super) fn without_weights(&self, device: &Device, format: Option<PanelFormat>) -> DeviceWeights {
+        DeviceWeights::prepare_graph(&self.graph, device, weight_format(format, device, |name| self.weights.format(name))).0
+    }
+}
+
+impl RecordedRun {
+    /// Records a run over texts of up to `time` tokens, whose vectors have `width` numbers.
+    pub fn record(resident: &DeviceWeights, batch: usize, time: usize, width: usize) -> Result<RecordedRun> {
+        let graph = resident.bind(&[('B', batch), ('T', time)])?;
+        let mut plan = PlanBuilder::new(format!("encoder {batch}×{time}"));
+        let (weights, mut feeds) = resident.feeds(&mut plan)?;
+        let mut input = |name: &str, dtype: DType, len: usize| -> Result<View> {
+            let view = plan.input(name, dtype, len);
+            let node = graph.inputs().find(|(other, ..)| *other == name).map(|(_, node, _): (_, _, Shape)| node);
+            feeds.push((node.expect("invariant: the encoder has it"), view));
+            Ok(view)
+        };
+        let ids = input("ids", DType::U32, batch * time)?;
+        let [mask, pool] = [input("mask", DType::F32, batch * time)?, input("pool", DType::F32, batch * time)?];
+        let embedding = plan.output("embedding", DType::F32, batch * width);
+        let nodes = graph.record_listed(&mut plan, &feeds, &[(graph.output("embedding")?, embedding)])?;
+        Ok(RecordedRun { plan, weights, ids, mask, pool, embedding, nodes })
+    }
+}
