@@ -245,9 +245,8 @@ fn check_resumed(scenario: &Scenario, folder: &Path) -> Result<()> {
 pub fn build(scenario: &Scenario, body: Box<dyn Body>, recipe: Recipe, device: &Device, display: &mut Display) -> Result<ClosedLoop> {
     let brain = recipe.build(device, &mut |progress| display.building(&progress))?;
     let stand_in = build_stand_in(scenario, body.as_ref())?;
-    let mut closed_loop = ClosedLoop::new(body, brain, &scenario.run, device)?;
-    stand_in.into_iter().for_each(|stand_in| closed_loop.stand_in(stand_in));
-    Ok(closed_loop)
+    let closed_loop = ClosedLoop::new(body, brain, &scenario.run, device)?;
+    Ok(stand_in.into_iter().fold(closed_loop, ClosedLoop::with_stand_in))
 }
 
 fn loop_until_done(
