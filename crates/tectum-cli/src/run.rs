@@ -252,8 +252,7 @@ pub fn build(scenario: &Scenario, body: Box<dyn Body>, recipe: Recipe, device: &
     let mut closed_loop = ClosedLoop::new(body, brain, &scenario.run, device)?;
     closed_loop.set_task(build_task(scenario)?);
     display.set_measure(closed_loop.measure().cloned());
-    stand_in.into_iter().for_each(|stand_in| closed_loop.stand_in(stand_in));
-    Ok(closed_loop)
+    Ok(stand_in.into_iter().fold(closed_loop, ClosedLoop::with_stand_in))
 }
 
 fn loop_until_done(

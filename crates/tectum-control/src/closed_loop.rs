@@ -36,26 +36,28 @@ mod metrics;
 mod report;
 pub(crate) mod settings;
 mod sink_thread;
+mod stand_in;
+mod stop_switch;
 mod trials;
 
 use std::ops::ControlFlow;
-use std::time::Instant;
 
-use tectum::{ContentHasher, Device, Error, InputFile, LatencyHistogram, Result, RunStats, Session};
+use tectum::{ContentHasher, Device, Error, InputFile, LatencyHistogram, Result, Session};
 
-use self::controller::{Controller, Failure};
-use self::guard::Guard;
+use self::controller::{Answer, Controller, Failure, Passed, Period, Recovering, Source};
+use self::guard::{Guard, Guarded};
 use self::injection::{BrainFaults, FaultyBody, pending};
 use crate::body::task::{Measure, Task};
 use crate::body::{Body, BodySpec};
 use crate::brain::{Brain, StandIn};
 use crate::clock::Clock;
-pub use guard::{ChannelGuard, StopSwitch};
+pub use guard::ChannelGuard;
 pub use injection::{Fault, FaultKind};
 pub use metrics::{Metrics, TransfersPerTick};
 pub use report::{End, Outcome, Progress, Sink, TaskSummary, TickRecord, Timing};
 pub use settings::{LoopSettings, Overrun};
 pub use sink_thread::{ThreadedSink, run_with_sink_thread};
+pub use stop_switch::StopSwitch;
 use tectum::snapshot::{Array, Snapshot};
 pub use trials::{Conditions, TARGET_STREAK_S, TARGET_UPRIGHT_FRACTION, TRIAL_S, Trial, TrialSummary, rig_trials, summarize};
 
@@ -65,7 +67,7 @@ pub use trials::{Conditions, TARGET_STREAK_S, TARGET_UPRIGHT_FRACTION, TRIAL_S, 
 pub struct ClosedLoop {
     body: FaultyBody,
     task: Option<Box<dyn Task>>,
-    controller: Controller,
+    controller: Guarded,
     brain_faults: BrainFaults,
     spec: BodySpec,
     settings: LoopSettings,
@@ -81,12 +83,6 @@ pub struct ClosedLoop {
     reading: Vec<f32>,
     answer: Vec<f32>,
     held: Vec<f32>,
-    stand_in: Option<Box<dyn StandIn>>,
-    /// The stand-in was queried in this period, so it has seen it.
-    stand_in_was_queried: bool,
-    guard: Guard,
-    switch: StopSwitch,
-    stopped_at: Option<u64>,
     trace_at_end: bool,
     /// Of every period so far.
     trace: ContentHasher,
@@ -113,10 +109,13 @@ impl ClosedLoop {
             let reason = format!("plain host arithmetic; {} is not used", requested.info().id);
             session.record_fallback(&format!("brain {}", brain.name()), &reason);
         }
-        let (spec, switch) = (body.spec().clone(), StopSwitch::default());
+        let spec = body.spec().clone();
+        let dt_ns = (spec.dt_s * 1e9).round() as u64;
+        let guard = Guard::new(&settings.guard, &spec.observation)?;
+        let controller = Guarded::new(Recovering::new(brain, &spec, dt_ns, settings.stall_periods), guard);
         Ok(Self {
             ticks: ((settings.seconds / spec.dt_s).round() as u64).max(1),
-            dt_ns: (spec.dt_s * 1e9).round() as u64,
+            dt_ns,
             settings: settings.clone(),
             session,
             metrics: Metrics::new(settings.seed),
@@ -127,16 +126,11 @@ impl ClosedLoop {
             reading: vec![0.0; spec.observation.len()],
             answer: spec.safe_action.clone(),
             held: spec.safe_action.clone(),
-            guard: Guard::new(&settings.guard, &spec.observation)?,
             spec,
-            body: FaultyBody::new(body, switch.clone()),
+            body: FaultyBody::new(body, controller.switch.clone()),
+            controller,
             task: None,
-            controller: Controller::new(brain),
             brain_faults: BrainFaults::default(),
-            stand_in: None,
-            stand_in_was_queried: false,
-            switch,
-            stopped_at: None,
             trace_at_end: false,
             trace: ContentHasher::default(),
         })
@@ -158,9 +152,9 @@ impl ClosedLoop {
     }
 
     /// Sets another brain that answers where the brain fails in time or is being rebuilt, and to the end if it cannot recover.
-    pub fn stand_in(&mut self, stand_in: Box<dyn StandIn>) {
-        self.controller.set_fallback_label(format!("stand-in {}", stand_in.name()));
-        self.stand_in = Some(stand_in);
+    #[must_use]
+    pub fn with_stand_in(self, stand_in: Box<dyn StandIn>) -> Self {
+        Self { controller: self.controller.with_stand_in(stand_in), ..self }
     }
 
     /// Injects faults at given times of the loop, to show the reaction; the receipt names each such fault.
@@ -172,8 +166,8 @@ impl ClosedLoop {
             if fault.at_s >= self.seconds(self.ticks) {
                 return Err(Error::invalid(format!("inject {fault}: the run ends at {} s", self.seconds(self.ticks))));
             }
-            if fault.kind == FaultKind::DeviceLost && !self.controller.has_device() {
-                return Err(Error::invalid(format!("inject {fault}: brain {} runs on no device", self.controller.name())));
+            if fault.kind == FaultKind::DeviceLost && !self.controller.brain().has_device() {
+                return Err(Error::invalid(format!("inject {fault}: brain {} runs on no device", self.controller.brain().name())));
             }
         }
         self.body.inject(faults, self.dt_ns);
@@ -183,7 +177,7 @@ impl ClosedLoop {
 
     /// A switch that stops the loop at any time, from any thread.
     pub fn stop_switch(&self) -> StopSwitch {
-        self.switch.clone()
+        self.controller.switch.clone()
     }
 
     /// The constants of the body.
@@ -202,7 +196,7 @@ impl ClosedLoop {
     /// # Errors
     /// What the brain's device reports.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        self.with_brain(self.controller.snapshot()?)
+        self.with_brain(self.controller.brain().snapshot()?)
     }
 
     fn with_brain(&self, brain: Snapshot) -> Result<Snapshot> {
@@ -212,10 +206,7 @@ impl ClosedLoop {
             snapshot.insert("body.state", Array::F64(body.state()));
         }
         snapshot.insert_all("brain", brain);
-        self.guard.save(&mut snapshot);
-        if let Some(stand_in) = &self.stand_in {
-            snapshot.insert_all("stand_in", stand_in.snapshot()?);
-        }
+        self.controller.add_state(&mut snapshot)?;
         Ok(snapshot)
     }
 
@@ -232,9 +223,8 @@ impl ClosedLoop {
         }
         let held = snapshot.f32("loop.held_action", self.held.len())?;
         let state = snapshot.f64("body.state", self.body.state()?.len())?;
-        self.controller.restore(&snapshot.part("brain"))?;
-        self.stand_in.iter_mut().try_for_each(|stand_in| stand_in.restore(&snapshot.part("stand_in")))?;
-        self.guard.load(snapshot)?;
+        self.controller.brain_mut().restore(&snapshot.part("brain"))?;
+        self.controller.restore(snapshot)?;
         self.body.set_state(state)?;
         self.held.copy_from_slice(held);
         self.metrics = metrics;
@@ -255,7 +245,7 @@ impl ClosedLoop {
             (Ok(()), end) => end,
         };
         if self.trace_at_end && !matches!(end, End::Failed(_)) {
-            match self.controller.trace() {
+            match self.controller.brain_mut().trace() {
                 Ok(launches) => self.session.traced(launches),
                 Err(error) => self.session.record_fallback("trace", &error.to_string()),
             }
@@ -263,7 +253,7 @@ impl ClosedLoop {
         if let End::Failed(error) = &end {
             self.session.record_fallback(&format!("run stopped at tick {}", self.metrics.ticks), &error.to_string());
         }
-        self.controller.close(self.metrics.ticks, &mut self.session);
+        self.controller.brain_mut().close(self.metrics.ticks, &mut self.session);
         self.session.record_trace(std::mem::take(&mut self.trace).finish());
         pending(&self.body, &self.brain_faults).into_iter().for_each(|fault| self.session.record_injected_fault(fault));
         self.outcome(end)
@@ -272,9 +262,9 @@ impl ClosedLoop {
     fn run_ticks(&mut self, clock: &mut dyn Clock, sink: &mut dyn Sink, watch: &mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<End> {
         let first = self.metrics.ticks;
         self.lateness = clock.is_real().then(LatencyHistogram::default);
-        self.controller.save(first).map_err(Failure::into_error)?;
+        self.controller.brain_mut().copy_state(first).map_err(Failure::into_error)?;
         if self.settings.snapshot_every > 0 {
-            sink.snapshot(self.with_brain(self.controller.saved().clone())?)?;
+            sink.snapshot(self.with_brain(self.controller.brain().saved().clone())?)?;
         }
         while self.metrics.ticks < self.ticks {
             let begin_ns = (self.metrics.ticks - first) * self.dt_ns;
@@ -306,11 +296,11 @@ impl ClosedLoop {
 
     /// Copies the brain's state to the host, from where it can be recovered, and passes it to the sink.
     fn save(&mut self, sink: &mut dyn Sink) -> Result<()> {
-        if let Err(failure) = self.controller.save(self.metrics.ticks) {
-            let recovered = self.controller.recover(failure, self.metrics.ticks, 0, &mut self.session);
-            recovered.or_else(|error| self.continue_with_stand_in(error))?;
+        let tick = self.metrics.ticks;
+        if let Err(failure) = self.controller.brain_mut().copy_state(tick) {
+            self.controller.settle(failure, tick, 0, &mut self.session)?;
         }
-        sink.snapshot(self.with_brain(self.controller.saved().clone())?)
+        sink.snapshot(self.with_brain(self.controller.brain().saved().clone())?)
     }
 
     /// One answer, and the periods that pass until it arrives.
@@ -318,124 +308,44 @@ impl ClosedLoop {
         let tick = self.metrics.ticks;
         let begun = self.body.read(tick, &mut self.observation, &mut self.reading);
         begun.into_iter().for_each(|fault| self.session.record_injected_fault(fault));
-        if self.is_stopped(tick) {
-            self.answer.copy_from_slice(&self.spec.safe_action);
-            self.held.copy_from_slice(&self.answer);
-            self.metrics.fallbacks += 1;
-            return self.apply(false, true, None, sink);
-        }
-        if let Some(channel) = self.reading.iter().position(|number| !number.is_finite()) {
-            let reason = format!("the reading of {} is not finite", self.spec.observation[channel].name);
-            self.controller.sensor_fault(&reason, tick, self.body.is_sensor_lost(tick), &mut self.session);
-            return self.run_fallback_period(sink);
-        }
-        match self.controller.poll_rebuild(tick, clock.is_real(), &mut self.session) {
-            Ok(true) => {}
-            Ok(false) => return self.run_fallback_period(sink),
-            Err(error) => {
-                self.run_fallback_period(sink)?;
-                return self.continue_with_stand_in(error);
-            }
-        }
-        let brain = self.controller.working();
-        let asked = Instant::now();
-        let stall_ns = (self.settings.stall_periods + 1) * self.dt_ns + self.dt_ns / 2;
-        let (result, injected) = self.brain_faults.tick_with_faults(brain, tick, &self.reading, &mut self.answer, clock, stall_ns);
-        let latency_ns = asked.elapsed().as_nanos() as u64;
-        if let Ok(stats) = &result {
-            self.count_answer(*stats, latency_ns);
-        }
-        if let Some(fault) = injected {
-            self.session.record_injected_fault(fault);
-        }
-        self.last_latency_ns = latency_ns;
-        let missed = (clock.now_ns() - begin_ns) / self.dt_ns;
-        let is_stalled = self.settings.stall_periods > 0 && missed >= self.settings.stall_periods;
-        let stalled = is_stalled.then_some(self.settings.stall_periods);
-        let failure = Failure::of(result.map(|_| ()), &self.answer, stalled, self.brain_faults.has_triggered(tick));
-        self.finish_answer(failure.is_some(), missed == 0);
-        let timing = clock.is_real().then_some(Timing { latency_ns, lateness_ns });
-        let mut safe_ticks = u64::from(failure.is_some());
-        if missed > 0 {
-            let patience = if is_stalled { self.settings.stall_periods } else { missed };
-            self.run_missed_periods(patience, sink)?;
-            self.held.copy_from_slice(&self.answer);
-            safe_ticks = missed - patience;
-            self.run_missed_periods(safe_ticks, sink)?;
+        let (is_sensor_lost, brain_faults) = (self.body.is_sensor_lost(tick), &mut self.brain_faults);
+        let (reading, action, session) = (&mut self.reading, &mut self.answer, &mut self.session);
+        let answer = self.controller.answer(&mut Period { tick, begin_ns, reading, action, clock, brain_faults, is_sensor_lost, session });
+        self.finish(&answer);
+        let Answer { source, missed, failure, latency_ns, .. } = answer;
+        let is_fallback = source != Source::Brain;
+        let safe_ticks = if missed > 0 {
+            self.run_late_answer(missed, sink)?
         } else {
+            let timing = latency_ns.filter(|_| clock.is_real()).map(|latency_ns| Timing { latency_ns, lateness_ns });
             self.held.copy_from_slice(&self.answer);
-            self.apply(false, failure.is_some(), timing, sink)?;
-        }
-        match failure {
-            Some(failure) => {
-                let recovered = self.controller.recover(failure, tick, safe_ticks, &mut self.session);
-                recovered.or_else(|error| self.continue_with_stand_in(error))
-            }
-            None => Ok(()),
-        }
+            self.apply(false, is_fallback, timing, sink)?;
+            u64::from(is_fallback)
+        };
+        failure.map_or(Ok(()), |failure| self.controller.settle(failure, tick, safe_ticks, &mut self.session))
     }
 
-    /// Passes the reading through the guard. After the first reason to stop, the loop stays stopped.
-    fn is_stopped(&mut self, tick: u64) -> bool {
-        if self.stopped_at.is_some() {
-            return true;
-        }
-        let mut stop = self.switch.is_pressed().then(|| "the switch was pressed".to_owned());
-        if self.reading.iter().all(|number| number.is_finite()) {
-            let finding = self.guard.filter_reading(tick, &mut self.reading);
-            for name in finding.outliers {
-                self.session.record_fallback(&format!("reading of {name}"), "an outlier; the extrapolation of the last two readings replaces it");
-            }
-            stop = stop.or(finding.stop);
-        }
-        if let Some(reason) = stop {
-            self.session.record_fallback("emergency stop", &reason);
-            self.stopped_at = Some(tick);
-        }
-        self.stopped_at.is_some()
-    }
-
-    /// Continues with the stand-in alone if the brain cannot recover.
-    fn continue_with_stand_in(&mut self, error: Error) -> Result<()> {
-        let Some(stand_in) = &self.stand_in else { return Err(error) };
-        self.session.record_fallback(&format!("stand-in {} to the end", stand_in.name()), &error.to_string());
-        self.controller.retire();
-        Ok(())
-    }
-
-    /// A period without a brain.
-    fn run_fallback_period(&mut self, sink: &mut dyn Sink) -> Result<()> {
-        self.finish_answer(true, true);
-        self.held.copy_from_slice(&self.answer);
-        self.apply(false, true, None, sink)
-    }
-
-    /// Clamps the answer to the action's range, or replaces it with the stand-in's, if that is in time, or the safe action.
-    fn finish_answer(&mut self, has_failed: bool, is_in_time: bool) {
-        if has_failed {
-            self.metrics.fallbacks += 1;
-            if !(is_in_time && self.query_stand_in()) {
-                self.answer.copy_from_slice(&self.spec.safe_action);
-            }
+    /// Counts an answer, replaces a missing one with the safe action, and clamps it to the action's range.
+    fn finish(&mut self, answer: &Answer) {
+        answer.stats.iter().for_each(|stats| self.transfers.record(stats));
+        self.last_latency_ns = answer.latency_ns.unwrap_or(self.last_latency_ns);
+        self.metrics.fallbacks += u64::from(answer.source != Source::Brain);
+        if answer.source == Source::None {
+            self.answer.copy_from_slice(&self.spec.safe_action);
         }
         for (number, channel) in self.answer.iter_mut().zip(&self.spec.action) {
             *number = channel.applied(*number).unwrap_or(*number);
         }
     }
 
-    /// Whether there is a stand-in that has an answer.
-    fn query_stand_in(&mut self) -> bool {
-        let Some(stand_in) = &mut self.stand_in else { return false };
-        self.stand_in_was_queried = true;
-        stand_in.tick(&self.reading, &mut self.answer).is_ok() && self.answer.iter().all(|number| number.is_finite())
-    }
-
-    fn count_answer(&mut self, mut stats: RunStats, latency_ns: u64) {
-        if self.controller.has_moved() {
-            stats.fallbacks = stats.launches;
-        }
-        self.session.record(&stats, latency_ns);
-        self.transfers.record(&stats);
+    /// The periods that passed until an answer; it is held from then on, or from when the loop stopped waiting for it. Returns the number of
+    /// those after that.
+    fn run_late_answer(&mut self, missed: u64, sink: &mut dyn Sink) -> Result<u64> {
+        let waited = if self.settings.stall_periods > 0 { missed.min(self.settings.stall_periods) } else { missed };
+        self.run_missed_periods(waited, sink)?;
+        self.held.copy_from_slice(&self.answer);
+        self.run_missed_periods(missed - waited, sink)?;
+        Ok(missed - waited)
     }
 
     /// Steps periods without an answer.
@@ -455,9 +365,6 @@ impl ClosedLoop {
     /// Steps the body through one period with the held action.
     fn apply(&mut self, held: bool, fallback: bool, timing: Option<Timing>, sink: &mut dyn Sink) -> Result<()> {
         let measure = self.measured();
-        if let (Some(stand_in), false) = (&mut self.stand_in, std::mem::take(&mut self.stand_in_was_queried)) {
-            stand_in.follow(&self.reading, &self.held);
-        }
         let step = self.body.step(&self.held);
         let reward = self.task.as_mut().map_or(step.reward, |task| task.reward(&step));
         let tick = self.metrics.ticks;
@@ -475,14 +382,12 @@ impl ClosedLoop {
         };
         record.hash_into(&mut self.trace);
         sink.tick(&record)?;
-        if held || fallback || step.ends_episode() {
-            self.controller.interrupted();
-        }
+        let is_interrupted = held || fallback || step.ends_episode();
+        self.controller.follow(&Passed { reading: &self.reading, action: &self.held, is_interrupted, terminated: step.ends_episode() });
         let hold_ticks = |task: &Measure| (task.hold_s / self.spec.dt_s - 1e-9).ceil() as u64;
         let (is_success, hold_ticks) = self.measure().map_or((false, 0), |task| (task.is_success(measure), hold_ticks(task)));
         self.metrics.count_period(is_success, hold_ticks, reward);
         if step.ends_episode() {
-            self.guard.reset();
             self.body.reset(self.metrics.next_episode());
             self.held.copy_from_slice(&self.spec.safe_action);
         }
@@ -523,9 +428,9 @@ impl ClosedLoop {
             latency: self.session.latency().clone(),
             lateness: self.lateness.clone(),
             transfers: self.transfers,
-            device_at_end: self.controller.device_now(),
-            stopped_at_tick: self.stopped_at,
-            learning: self.controller.learning(),
+            device_at_end: self.controller.brain().device_now(),
+            stopped_at_tick: self.controller.stopped_at,
+            learning: self.controller.brain().learning(),
             receipt: self.session.receipt(),
         }
     }

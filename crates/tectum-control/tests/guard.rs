@@ -40,9 +40,8 @@ fn closed_loop(scenario: &Scenario) -> ClosedLoop {
     let body = build_body(scenario).expect("known");
     let brain = build_brain(scenario, body.as_ref(), &cpu, &mut |_| {}).expect("builds");
     let stand_in = build_stand_in(scenario, body.as_ref()).expect("known").expect("there is one");
-    let mut closed_loop = ClosedLoop::new(body, brain, &scenario.run, &cpu).expect("opens");
+    let mut closed_loop = ClosedLoop::new(body, brain, &scenario.run, &cpu).expect("opens").with_stand_in(stand_in);
     closed_loop.set_task(build_task(scenario).expect("known"));
-    closed_loop.stand_in(stand_in);
     closed_loop
 }
 

@@ -89,7 +89,7 @@ fn run(scenario: &Scenario, brain: Box<dyn Brain>, clock: &mut dyn Clock) -> (Ou
     let stand_in = build_stand_in(scenario, plant.as_ref()).expect("of the rig");
     let mut closed_loop = ClosedLoop::new(plant, brain, &scenario.run, &Device::open("cpu").expect("always there")).expect("opens");
     closed_loop.set_task(build_task(scenario).expect("known"));
-    stand_in.into_iter().for_each(|stand_in| closed_loop.stand_in(stand_in));
+    let mut closed_loop = stand_in.into_iter().fold(closed_loop, ClosedLoop::with_stand_in);
     let mut memory = Memory::default();
     let outcome = closed_loop.run(clock, &mut memory, &mut |_| ControlFlow::Continue(()));
     (outcome, memory)
@@ -133,8 +133,8 @@ fn the_tick_that_fails_has_the_regulators_answer() {
     let plant = build_body(&scenario).expect("known");
     let cpu = Device::open("cpu").expect("always there");
     let brain = build_brain(&scenario, plant.as_ref(), &cpu, &mut |_| {}).expect("builds");
-    let mut closed_loop = ClosedLoop::new(plant, brain, &scenario.run, &cpu).expect("opens");
-    closed_loop.stand_in(build_stand_in(&scenario, build_body(&scenario).expect("known").as_ref()).expect("known").expect("there is one"));
+    let stand_in = build_stand_in(&scenario, plant.as_ref()).expect("known").expect("there is one");
+    let mut closed_loop = ClosedLoop::new(plant, brain, &scenario.run, &cpu).expect("opens").with_stand_in(stand_in);
     let faults = ["nan@1", "sensor-lost@1.4"].map(|fault| fault.parse().expect("known"));
     closed_loop.inject(&faults).expect("within the run");
     let mut memory = Memory::default();
@@ -150,8 +150,9 @@ fn a_run_with_a_stand_in_resumes_exactly() {
     let scenario = rig(8.0, "stand_in = \"adaptive\"\n");
     let (_, whole) = run(&scenario, Box::new(doomed(120, None)), &mut SimClock::new());
     let plant = build_body(&scenario).expect("known");
-    let mut closed_loop = ClosedLoop::new(plant, Box::new(doomed(20, None)), &scenario.run, &Device::open("cpu").expect("always there")).expect("opens");
-    closed_loop.stand_in(build_stand_in(&scenario, build_body(&scenario).expect("known").as_ref()).expect("known").expect("there is one"));
+    let stand_in = build_stand_in(&scenario, plant.as_ref()).expect("known").expect("there is one");
+    let closed_loop = ClosedLoop::new(plant, Box::new(doomed(20, None)), &scenario.run, &Device::open("cpu").expect("always there")).expect("opens");
+    let mut closed_loop = closed_loop.with_stand_in(stand_in);
     // The snapshot before tick 100; 20 ticks later the brain is lost as before.
     assert_eq!(closed_loop.restore(&whole.snapshots[8]).expect("its own"), 100);
     let mut rest = Memory::default();

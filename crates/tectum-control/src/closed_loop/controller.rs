@@ -1,16 +1,104 @@
-//! The running brain, and its recovery after a fault.
+//! From a reading to an action: the brain with its recovery after a fault, and the interface of what is wrapped around it.
 
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::time::Instant;
 
-use tectum::{Device, Error, ErrorKind, LaunchTime, Recovery, Result, Session};
+use tectum::{Device, Error, ErrorKind, LaunchTime, Recovery, Result, RunStats, Session};
 
+use super::injection::BrainFaults;
+use crate::body::BodySpec;
 use crate::brain::{Brain, Rebuild};
+use crate::clock::Clock;
 use crate::real_time::drop_priority;
 use crate::twin::LearningCounts;
 use tectum::snapshot::Snapshot;
 
 /// The device on which every brain can continue.
 const FALLBACK_DEVICE: &str = "cpu";
+
+/// Answers readings. An implementation answers itself, or wraps another and changes what passes through.
+pub(super) trait Controller: Send {
+    /// Answers the reading of a period.
+    fn answer(&mut self, period: &mut Period<'_>) -> Answer;
+
+    /// Recovers from a failure at `tick`, after the periods that the answer took; `safe_ticks` of them were without the brain.
+    ///
+    /// # Errors
+    /// The failure itself where no recovery is possible.
+    fn settle(&mut self, failure: Failure, tick: u64, safe_ticks: u64, session: &mut Session) -> Result<()>;
+
+    /// Follows a period that has passed.
+    fn follow(&mut self, passed: &Passed<'_>);
+
+    /// Adds its state, without the brain's, to that of a loop.
+    ///
+    /// # Errors
+    /// What a stand-in reports.
+    fn add_state(&self, _: &mut Snapshot) -> Result<()> {
+        Ok(())
+    }
+
+    /// Restores what [`Controller::add_state`] added.
+    ///
+    /// # Errors
+    /// `Data` if arrays are missing or belong to another controller.
+    fn restore(&mut self, _: &Snapshot) -> Result<()> {
+        Ok(())
+    }
+
+    /// The brain.
+    fn brain(&self) -> &Recovering;
+
+    /// The brain.
+    fn brain_mut(&mut self) -> &mut Recovering;
+}
+
+/// A period that needs an action.
+pub(super) struct Period<'a> {
+    pub tick: u64,
+    pub begin_ns: u64,
+    pub reading: &'a mut [f32],
+    pub action: &'a mut [f32],
+    pub clock: &'a mut dyn Clock,
+    pub brain_faults: &'a mut BrainFaults,
+    /// Whether an injected fault blinds the sensors.
+    pub is_sensor_lost: bool,
+    pub session: &'a mut Session,
+}
+
+/// A period that has passed.
+pub(super) struct Passed<'a> {
+    pub reading: &'a [f32],
+    /// What the body got.
+    pub action: &'a [f32],
+    /// The action is not the brain's answer to the reading, or the next reading does not follow from it.
+    pub is_interrupted: bool,
+    pub terminated: bool,
+}
+
+/// Where an action comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Source {
+    Brain,
+    StandIn,
+    /// There is no action: the body gets its safe one.
+    #[default]
+    None,
+}
+
+/// How a period was answered.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    pub source: Source,
+    /// Periods that passed until the brain answered.
+    pub missed: u64,
+    /// Why the brain's answer is not used.
+    pub failure: Option<Failure>,
+    /// Host time of the brain's tick; none if it was not queried.
+    pub latency_ns: Option<u64>,
+    /// Counters of the brain's tick; none if it failed.
+    pub stats: Option<RunStats>,
+}
 
 /// Why a tick or a snapshot failed.
 #[derive(Debug)]
@@ -31,7 +119,7 @@ enum Cause {
 
 impl Failure {
     /// The fault of an answer, if it has one.
-    pub(super) fn of(result: Result<()>, answer: &[f32], stalled: Option<u64>, is_injected: bool) -> Option<Self> {
+    fn of(result: Result<()>, answer: &[f32], stalled: Option<u64>, is_injected: bool) -> Option<Self> {
         let cause = match (result, stalled) {
             (Err(error), _) => Cause::Error(error),
             (Ok(()), _) if answer.iter().any(|number| !number.is_finite()) => Cause::NotFinite("the brain's action is not finite".to_owned()),
@@ -82,7 +170,7 @@ enum RecoveryAction {
 }
 
 /// The brain with its last state on the host.
-pub(super) struct Controller {
+pub(super) struct Recovering {
     brain_state: BrainState,
     name: &'static str,
     /// The device that the first brain ran on.
@@ -94,12 +182,16 @@ pub(super) struct Controller {
     open: Option<Recovery>,
     /// What the body gets while no brain answers.
     fallback_label: String,
+    /// Names of the observation's channels.
+    channels: Vec<String>,
+    dt_ns: u64,
+    /// Periods after which a late answer is a fault of its device; 0: never.
+    stall_periods: u64,
 }
 
-impl Controller {
-    pub(super) fn new(brain: Box<dyn Brain>) -> Self {
+impl Recovering {
+    pub(super) fn new(brain: Box<dyn Brain>, body: &BodySpec, dt_ns: u64, stall_periods: u64) -> Self {
         let (name, initial_device) = (brain.name(), device_id(brain.as_ref()));
-        let fallback_label = "safe action".to_owned();
         Self {
             brain_state: BrainState::Working(brain),
             name,
@@ -108,7 +200,10 @@ impl Controller {
             saved: Snapshot::default(),
             saved_tick: 0,
             open: None,
-            fallback_label,
+            fallback_label: "safe action".to_owned(),
+            channels: body.observation.iter().map(|channel| channel.name.clone()).collect(),
+            dt_ns,
+            stall_periods,
         }
     }
 
@@ -129,11 +224,6 @@ impl Controller {
     /// Whether the first brain ran on a device.
     pub(super) fn has_device(&self) -> bool {
         self.initial_device.is_some()
-    }
-
-    /// Whether answers come from a different device than at the start.
-    pub(super) fn has_moved(&self) -> bool {
-        self.has_moved
     }
 
     /// The device that answers; none for plain host arithmetic, and while no brain answers.
@@ -168,13 +258,6 @@ impl Controller {
         }
     }
 
-    /// The body did not receive the last answer, or restarted.
-    pub(super) fn interrupted(&mut self) {
-        if let BrainState::Working(brain) = &mut self.brain_state {
-            brain.interrupted();
-        }
-    }
-
     /// What the brain has learned.
     pub(super) fn learning(&self) -> Option<LearningCounts> {
         match &self.brain_state {
@@ -184,7 +267,7 @@ impl Controller {
     }
 
     /// Copies the state before `tick` to the host. A state with NaN is rejected and the previous one remains.
-    pub(super) fn save(&mut self, tick: u64) -> std::result::Result<(), Failure> {
+    pub(super) fn copy_state(&mut self, tick: u64) -> std::result::Result<(), Failure> {
         let BrainState::Working(brain) = &self.brain_state else { return Ok(()) };
         let failed = |cause| Failure { cause, is_injected: false };
         let state = brain.snapshot().map_err(|error| failed(Cause::Error(error)))?;
@@ -198,17 +281,17 @@ impl Controller {
     /// The brain that answers.
     ///
     /// # Panics
-    /// If [`Controller::settle`] did not report that a brain works.
-    pub(super) fn working(&mut self) -> &mut dyn Brain {
+    /// If [`Recovering::poll_rebuild`] did not report that a brain works.
+    fn working(&mut self) -> &mut dyn Brain {
         match &mut self.brain_state {
             BrainState::Working(brain) => brain.as_mut(),
-            BrainState::Rebuilding(_) | BrainState::Empty => unreachable!("invariant: called only after settle reported that a brain works"),
+            BrainState::Rebuilding(_) | BrainState::Empty => unreachable!("invariant: called only after poll_rebuild reported that a brain works"),
         }
     }
 
     /// Whether a brain can answer `tick`. Under a real clock the loop does not wait for a brain that is being built; under another
     /// clock time does not advance, and waiting makes the run repeatable.
-    pub(super) fn poll_rebuild(&mut self, tick: u64, is_real: bool, session: &mut Session) -> Result<bool> {
+    fn poll_rebuild(&mut self, tick: u64, is_real: bool, session: &mut Session) -> Result<bool> {
         if matches!(self.brain_state, BrainState::Empty) {
             self.open.iter_mut().for_each(|recovery| recovery.safe_ticks += 1);
             return Ok(false);
@@ -244,14 +327,33 @@ impl Controller {
         Ok(true)
     }
 
+    /// Queries the brain that works.
+    fn query(&mut self, period: &mut Period<'_>) -> Answer {
+        let tick = period.tick;
+        let slow_ns = (self.stall_periods + 1) * self.dt_ns + self.dt_ns / 2;
+        let asked = Instant::now();
+        let (result, injected) = period.brain_faults.tick_with_faults(self.working(), tick, period.reading, period.action, period.clock, slow_ns);
+        let latency_ns = asked.elapsed().as_nanos() as u64;
+        let stats = result.as_ref().ok().map(|stats| RunStats { fallbacks: if self.has_moved { stats.launches } else { stats.fallbacks }, ..*stats });
+        stats.iter().for_each(|stats| period.session.record(stats, latency_ns));
+        injected.into_iter().for_each(|fault| period.session.record_injected_fault(fault));
+        let missed = (period.clock.now_ns() - period.begin_ns) / self.dt_ns;
+        let is_stalled = self.stall_periods > 0 && missed >= self.stall_periods;
+        let stalled = is_stalled.then_some(self.stall_periods);
+        let failure = Failure::of(result.map(|_| ()), period.action, stalled, period.brain_faults.has_triggered(tick));
+        let source = if failure.is_none() { Source::Brain } else { Source::None };
+        Answer { source, missed, failure, latency_ns: Some(latency_ns), stats }
+    }
+
     /// A period without a usable observation. The recovery ends with the next answer.
-    pub(super) fn sensor_fault(&mut self, reason: &str, tick: u64, is_injected: bool, session: &mut Session) {
-        session.record_fallback("safe action", reason);
+    fn sensor_fault(&mut self, channel: usize, period: &mut Period<'_>) {
+        let (tick, reason) = (period.tick, format!("the reading of {} is not finite", self.channels[channel]));
+        period.session.record_fallback("safe action", &reason);
         let at = self.device_now();
         let begin = || Recovery {
             tick,
-            reason: reason.to_owned(),
-            injected: is_injected,
+            reason,
+            injected: period.is_sensor_lost,
             from: at.clone(),
             to: at,
             snapshot_tick: tick,
@@ -266,7 +368,7 @@ impl Controller {
     ///
     /// # Errors
     /// The failure itself where no recovery is possible.
-    pub(super) fn recover(&mut self, failure: Failure, tick: u64, safe_ticks: u64, session: &mut Session) -> Result<()> {
+    fn recover(&mut self, failure: Failure, tick: u64, safe_ticks: u64, session: &mut Session) -> Result<()> {
         let Failure { cause, is_injected } = failure;
         let reason = cause.reason();
         let what = if matches!(cause, Cause::Stalled(_)) { "safe action" } else { &self.fallback_label };
@@ -338,6 +440,42 @@ impl Controller {
             recovery.ticks_lost = ticks.saturating_sub(recovery.snapshot_tick);
             session.recovered(recovery);
         }
+    }
+}
+
+impl Controller for Recovering {
+    fn answer(&mut self, period: &mut Period<'_>) -> Answer {
+        if let Some(channel) = period.reading.iter().position(|number| !number.is_finite()) {
+            self.sensor_fault(channel, period);
+            return Answer::default();
+        }
+        match self.poll_rebuild(period.tick, period.clock.is_real(), period.session) {
+            Ok(true) => self.query(period),
+            Ok(false) => Answer::default(),
+            Err(error) => Answer { failure: Some(Failure { cause: Cause::Error(error), is_injected: false }), ..Answer::default() },
+        }
+    }
+
+    fn settle(&mut self, failure: Failure, tick: u64, safe_ticks: u64, session: &mut Session) -> Result<()> {
+        match self.brain_state {
+            // The rebuilding failed.
+            BrainState::Empty => Err(failure.into_error()),
+            _ => self.recover(failure, tick, safe_ticks, session),
+        }
+    }
+
+    fn follow(&mut self, passed: &Passed<'_>) {
+        if let (true, BrainState::Working(brain)) = (passed.is_interrupted, &mut self.brain_state) {
+            brain.interrupted();
+        }
+    }
+
+    fn brain(&self) -> &Recovering {
+        self
+    }
+
+    fn brain_mut(&mut self) -> &mut Recovering {
+        self
     }
 }
 

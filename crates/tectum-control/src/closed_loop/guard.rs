@@ -1,14 +1,16 @@
-//! The guard between the sensors and the controller: it replaces outliers in readings and stops the loop beyond a limit.
+//! The guard around a controller: it replaces outliers in readings, and stops the loop beyond a limit or when the switch is pressed.
 
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
-use tectum::{Error, Result};
+use tectum::{Error, Result, Session};
 
+use super::controller::{Answer, Controller, Failure, Passed, Period, Recovering};
+use super::stand_in::Backed;
+use super::stop_switch::StopSwitch;
 use crate::body::{ChannelKind, ObservationChannel};
+use crate::brain::StandIn;
 use tectum::snapshot::{Array, Snapshot};
 
 /// Maximum consecutive readings treated as outliers; after that, a value that stays is accepted.
@@ -25,18 +27,77 @@ pub struct ChannelGuard {
     pub stop_beyond: Option<f64>,
 }
 
-/// Stops a loop from any thread: the body gets its safe action from the next period to the end of the run.
-#[derive(Debug, Clone, Default)]
-pub struct StopSwitch(Arc<AtomicBool>);
+/// A controller behind a guard: the outermost of a loop.
+pub(super) struct Guarded {
+    inner: Box<dyn Controller>,
+    guard: Guard,
+    pub switch: StopSwitch,
+    /// From this tick on the body gets its safe action.
+    pub stopped_at: Option<u64>,
+}
 
-impl StopSwitch {
-    /// Presses the switch. This cannot be reversed.
-    pub fn press(&self) {
-        self.0.store(true, Ordering::Release);
+impl Guarded {
+    pub fn new(inner: impl Controller + 'static, guard: Guard) -> Self {
+        Self { inner: Box::new(inner), guard, switch: StopSwitch::default(), stopped_at: None }
     }
 
-    pub(super) fn is_pressed(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+    /// With a stand-in behind the guard.
+    pub fn with_stand_in(self, stand_in: Box<dyn StandIn>) -> Self {
+        Self { inner: Box::new(Backed::new(self.inner, stand_in)), ..self }
+    }
+
+    /// The first reason to stop in a period.
+    fn reason_to_stop(&mut self, period: &mut Period<'_>) -> Option<String> {
+        let pressed = self.switch.is_pressed().then(|| "the switch was pressed".to_owned());
+        if period.reading.iter().any(|number| !number.is_finite()) {
+            return pressed;
+        }
+        let finding = self.guard.filter_reading(period.tick, period.reading);
+        for name in finding.outliers {
+            period.session.record_fallback(&format!("reading of {name}"), "an outlier; the extrapolation of the last two readings replaces it");
+        }
+        pressed.or(finding.stop)
+    }
+}
+
+impl Controller for Guarded {
+    fn answer(&mut self, period: &mut Period<'_>) -> Answer {
+        if self.stopped_at.is_none()
+            && let Some(reason) = self.reason_to_stop(period)
+        {
+            period.session.record_fallback("emergency stop", &reason);
+            self.stopped_at = Some(period.tick);
+        }
+        if self.stopped_at.is_some() { Answer::default() } else { self.inner.answer(period) }
+    }
+
+    fn settle(&mut self, failure: Failure, tick: u64, safe_ticks: u64, session: &mut Session) -> Result<()> {
+        self.inner.settle(failure, tick, safe_ticks, session)
+    }
+
+    fn follow(&mut self, passed: &Passed<'_>) {
+        self.inner.follow(passed);
+        if passed.terminated {
+            self.guard.reset();
+        }
+    }
+
+    fn add_state(&self, snapshot: &mut Snapshot) -> Result<()> {
+        self.guard.save(snapshot);
+        self.inner.add_state(snapshot)
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
+        self.inner.restore(snapshot)?;
+        self.guard.load(snapshot)
+    }
+
+    fn brain(&self) -> &Recovering {
+        self.inner.brain()
+    }
+
+    fn brain_mut(&mut self) -> &mut Recovering {
+        self.inner.brain_mut()
     }
 }
 

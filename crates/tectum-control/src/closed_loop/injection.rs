@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 
 use tectum::{Error, InjectedFault, Result, RunStats};
 
-use super::guard::StopSwitch;
+use super::stop_switch::StopSwitch;
 use crate::body::Body;
 use crate::brain::Brain;
 use crate::clock::Clock;

@@ -5,59 +5,31 @@ use std::sync::Arc;
 
 use tectum::{Device, Error, InputFile, Plan, Result};
 
-use super::spec::{MppiModel, MppiSpec};
 use super::{Model, Mppi, MppiConfig};
 use crate::body::{Descriptor, Start, body};
 use crate::brain::Brain;
-use crate::brain::recipe::{BrainContext, BuildProgress, DeviceRecipe};
+use crate::brain::recipe::{BuildProgress, DeviceRecipe};
 use crate::rig_csv::RigRecording;
-use crate::twin::{RecordedTwin, Transitions, Twin, TwinLayout, TwinRecipe, step_plan, train};
+use crate::twin::{Transitions, Twin, TwinLayout, TwinRecipe, step_plan, train};
 
 /// The recorded tick, and how its twin is trained.
 pub(super) struct MppiRecipe {
     /// With an untrained twin if one is trained.
-    config: MppiConfig,
-    seed: u64,
-    /// None for a model that has nothing to learn before the first tick.
-    training: Option<Training>,
+    pub config: MppiConfig,
+    pub seed: u64,
+    /// None for a model that does not learn.
+    pub training: Option<Training>,
 }
 
-/// The training of a twin before the first tick, and online.
-struct Training {
-    recipe: TwinRecipe,
+/// The training of a twin before the first tick.
+pub(super) struct Training {
+    pub recipe: TwinRecipe,
     /// The twin stays untrained: it warms up online.
-    is_online_only: bool,
-    data: Option<String>,
-    body: String,
-    start: Option<Start>,
-}
-
-impl MppiRecipe {
-    /// Checks settings against a body, and records the tick.
-    ///
-    /// # Errors
-    /// As [`Mppi::new`] and [`RecordedTwin::load`].
-    pub fn new(spec: &MppiSpec, context: &BrainContext<'_>) -> Result<Self> {
-        let BrainContext { body, seed, start, clock } = *context;
-        let parameters = spec.parameters(body)?;
-        if spec.model == MppiModel::Plant {
-            let layout = TwinLayout::of(body, parameters.previous_action)?;
-            let config = MppiConfig::new(Model::Plant { body: body.name.to_owned(), layout }, parameters, None)?;
-            return Ok(Self { config, seed, training: None });
-        }
-        if let Some(file) = &spec.twin.file {
-            let twin = RecordedTwin::load(file, body)?;
-            return Ok(Self { config: MppiConfig::new(Model::Recorded(Box::new(twin)), parameters, None)?, seed, training: None });
-        }
-        let layout = TwinLayout::of(body, parameters.previous_action)?;
-        let (recipe, online) = (spec.twin.recipe(), spec.twin.online(clock));
-        // Checked before anything is trained.
-        online.iter().try_for_each(|online| online.settings.check())?;
-        let is_online_only = online.as_ref().is_some_and(|online| online.settings.warm_up > 0);
-        let config = MppiConfig::new(Model::Twin(Twin::untrained(&layout, &recipe.hidden)?), parameters, online)?;
-        let training = Training { recipe, is_online_only, data: spec.twin.data.clone(), body: body.name.to_owned(), start };
-        Ok(Self { config, seed, training: Some(training) })
-    }
+    pub is_online_only: bool,
+    /// The recording to train on; simulated transitions without it.
+    pub data: Option<String>,
+    pub body: String,
+    pub start: Option<Start>,
 }
 
 impl DeviceRecipe for MppiRecipe {

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tectum::{Error, Result};
 
-use super::recipe::MppiRecipe;
-use super::{MppiParameters, OnlineLearning};
+use super::recipe::{MppiRecipe, Training};
+use super::{Model, MppiConfig, MppiParameters, OnlineLearning};
 use crate::body::BodySpec;
 #[cfg(any(test, feature = "bench"))]
 use crate::brain::recipe::Conformance;
 use crate::brain::recipe::{BrainContext, BrainSettings, Recipe};
 use crate::clock::ClockKind;
 use crate::document::Section;
-use crate::twin::{MIN_TRANSITIONS, OnlineSettings, TwinRecipe};
+use crate::twin::{MIN_TRANSITIONS, OnlineSettings, RecordedTwin, Twin, TwinLayout, TwinRecipe};
 
 /// What MPPI rolls out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -184,7 +184,24 @@ impl BrainSettings for MppiSpec {
     }
 
     fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
-        Ok(Recipe::Device(Box::new(MppiRecipe::new(self, context)?)))
+        let BrainContext { body, seed, start, clock } = *context;
+        let parameters = self.parameters(body)?;
+        let (config, training) = if self.model == MppiModel::Plant {
+            let layout = TwinLayout::of(body, parameters.previous_action)?;
+            (MppiConfig::new(Model::Plant { body: body.name.to_owned(), layout }, parameters, None)?, None)
+        } else if let Some(file) = &self.twin.file {
+            (MppiConfig::new(Model::Recorded(Box::new(RecordedTwin::load(file, body)?)), parameters, None)?, None)
+        } else {
+            let layout = TwinLayout::of(body, parameters.previous_action)?;
+            let (recipe, online) = (self.twin.recipe(), self.twin.online(clock));
+            // Checked before anything is trained.
+            online.iter().try_for_each(|online| online.settings.check())?;
+            let config = MppiConfig::new(Model::Twin(Twin::untrained(&layout, &recipe.hidden)?), parameters, online)?;
+            let is_online_only = self.twin.online.is_some_and(OnlineSpec::starts_untrained);
+            let training = Training { recipe, is_online_only, data: self.twin.data.clone(), body: body.name.to_owned(), start };
+            (config, Some(training))
+        };
+        Ok(Recipe::Device(Box::new(MppiRecipe { config, seed, training })))
     }
 
     #[cfg(any(test, feature = "bench"))]
