@@ -120,7 +120,7 @@ impl Report {
     }
 }
 
-/// Every suite of this crate; its kernels are [`tectum::kernel::all`].
+/// Every suite of this crate; its kernels are [`tectum::operation::kernels`].
 pub fn suites() -> Vec<Suite> {
     let mut suites = elementwise_cases::suites();
     suites.extend(reduce_cases::suites());
@@ -148,7 +148,7 @@ pub fn suites() -> Vec<Suite> {
 /// use tectum_bench::conformance::{suites, verify};
 /// let (cpu, mut suites) = (tectum::Device::open("cpu").unwrap(), suites());
 /// suites.retain(|suite| suite.name == "adamw");
-/// let kernels: Vec<_> = tectum::kernel::all().into_iter().filter(|kernel| kernel.name() == "adamw").collect();
+/// let kernels: Vec<_> = tectum::operation::kernels().into_iter().filter(|kernel| kernel.name() == "adamw").collect();
 /// assert!(verify(&cpu, 1, suites, &kernels, |_| {}).unwrap().passed());
 /// ```
 pub fn verify(device: &Device, seed: u64, suites: Vec<Suite>, kernels: &[Arc<Kernel>], mut progress: impl FnMut(&str)) -> Result<Report> {

@@ -12,7 +12,7 @@ fn verify_on(id: &str) -> Result<(), Error> {
         }
         Err(error) => return Err(error),
     };
-    let report = verify(&device, 1, suites(), &tectum::kernel::all(), |_| {})?;
+    let report = verify(&device, 1, suites(), &tectum::operation::kernels(), |_| {})?;
     for operation in &report.operations {
         println!("{:>16} {:>4} cases, worst {:.3} of its bound", operation.name, operation.cases, operation.worst_of_bound);
     }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use tectum::kernel::gemm_batched::Packing;
 use tectum::kernel::native::for_each_index;
 use tectum::kernel::pack::{Half, to_f16};
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::gemm_batched::Packing;
+use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{
     AttentionSizes, Boundary, Buffer, CacheFormat, DType, Device, Element, Error, ErrorKind, Executable, GemmEpilogue, Kernel, Matrices, Matrix, NativeCall,
     PlanBuilder, Points, Session, Strided, ThreadPool, View,
@@ -261,7 +261,7 @@ fn defect_06_sizes_whose_products_wrap_are_refused() {
 fn multiples(device: &Device, kernel: &Arc<Kernel>) -> (Vec<u32>, String) {
     let mut plan = PlanBuilder::new("multiples");
     let (x, y) = (plan.input("x", DType::U32, 100), plan.output("y", DType::U32, 100));
-    plan.launch(kernel, &[x, y], &[100], 1).expect("fits");
+    plan.launch_dynamic(kernel, &[x, y], &[100], 1).expect("fits");
     let mut run = plan.finish().and_then(|plan| plan.compile(device)).expect("compiles");
     run.input::<u32>(x).iter_mut().zip(1..).for_each(|(x, i)| *x = i);
     run.run().expect("runs");
@@ -383,7 +383,7 @@ fn defect_10_a_run_executes_no_work_of_another() -> Result<(), Error> {
     let compile = |run: u32, microseconds: u32| -> Result<(Executable, View), Error> {
         let mut plan = PlanBuilder::new("works on parts");
         let y = plan.output("y", DType::U32, 1);
-        plan.launch(&kernel, &[y], &[run, microseconds], 1)?;
+        plan.launch_dynamic(&kernel, &[y], &[run, microseconds], 1)?;
         Ok((plan.finish()?.compile(&device)?, y))
     };
     let is_over = AtomicBool::new(false);
@@ -710,7 +710,7 @@ fn defect_20_loops_of_a_users_kernel_are_right_or_refused() -> Result<(), Error>
             for turns in [10u32, 100_000] {
                 let mut plan = PlanBuilder::new("turns");
                 let (x, y) = (plan.input("x", DType::U32, 4), plan.output("y", DType::U32, 1));
-                plan.launch(kernel, &[x, y], &[turns], 1)?;
+                plan.launch_dynamic(kernel, &[x, y], &[turns], 1)?;
                 let compiled = plan.finish()?.compile(&device);
                 if limit.is_some_and(|most| !states_turns || turns > most) {
                     let error = compiled.err().unwrap_or_else(|| panic!("{device:?}: {turns} turns are accepted"));
@@ -905,14 +905,15 @@ fn suspect_a_users_kernel_stays_within_its_bindings() -> Result<(), Error> {
 fn suspect_a_built_in_kernel_is_recorded_by_its_operation_alone() -> Result<(), Error> {
     let mut plan = PlanBuilder::new("strange");
     let (x, y) = (plan.input("x", DType::U32, 64), plan.output("y", DType::U32, 64));
-    invalid(plan.launch(&tectum::kernel::transfer::COPY, &[x, y], &[1 << 20], 64), "does not check its indices");
+    let copy = tectum::operation::kernels().into_iter().find(|kernel| kernel.name() == "copy_u32").expect("a built-in kernel");
+    invalid(plan.launch_dynamic(&copy, &[x, y], &[1 << 20], 64), "does not check its indices");
     // Those that a plan lists are the same.
     plan.copy(x, y)?;
     let copied = plan.finish()?;
     for kernel in copied.kernels() {
         let mut other = PlanBuilder::new("other");
         let (x, y) = (other.input("x", DType::U32, 64), other.output("y", DType::U32, 64));
-        invalid(other.launch(kernel, &[x, y], &[64], 1), "does not check its indices");
+        invalid(other.launch_dynamic(kernel, &[x, y], &[64], 1), "does not check its indices");
     }
     Ok(())
 }

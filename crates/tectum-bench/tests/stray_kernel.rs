@@ -20,7 +20,7 @@ pub fn stray(device: &Device) -> Result<Option<String>> {
     let kernel = kernel.native(|_| {})?;
     let mut plan = PlanBuilder::new("strays");
     let [x, y] = ["x", "y"].map(|name| plan.state(name, DType::U32, 2 * LEN));
-    plan.launch(&kernel, &[x.part(0..LEN), y.part(0..LEN)], &[LEN as u32], 1)?;
+    plan.launch_dynamic(&kernel, &[x.part(0..LEN), y.part(0..LEN)], &[LEN as u32], 1)?;
     let mut run = plan.finish()?.compile(device)?;
     let behind = |own: u32| (0..2 * LEN).map(|i| if i < LEN { own } else { FOREIGN }).collect::<Vec<u32>>();
     run.write_state(x, &behind(1))?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{Error, Receipt, Result};
 use tectum_transformer::{Embedder, Embedding, Encoder, Routing, cosine, input_files};
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{CacheFormats, Error, Receipt, Result};
 use tectum_transformer::{
     Decoder, FinishReason, GenerateOptions, Generation, Routing, SamplingParams, Tokens, end_tokens, generate_each as run, input_files, open_device,

@@ -1,4 +1,4 @@
-//! The pictures in a run folder: `angle.png`, `actions.png`, `latency.png`, `lateness.png`, and for a field its slices and an animation of one of them.
+//! The pictures in a run folder: the task's measure as `angle.png` or `measure.png`, `actions.png`, `latency.png`, `lateness.png`, and for a field its slices and an animation of one of them.
 
 pub mod chart;
 mod font;
@@ -9,6 +9,7 @@ use std::path::Path;
 use plotters::style::RGBColor;
 use tectum::snapshot::Snapshot;
 use tectum::{LATENCY_BINS, LatencyHistogram, Result, file};
+use tectum_control::body::task::Measure;
 use tectum_control::closed_loop::Outcome;
 use tectum_control::recording::{Trace, TraceTick};
 use tectum_control::run_folder::{SNAPSHOT_FILE, TRACE_FILE};
@@ -20,7 +21,6 @@ const BAND: RGBColor = RGBColor(214, 236, 214);
 const GREY: RGBColor = RGBColor(225, 225, 225);
 /// Lines of several actions, in order.
 const LINES: [RGBColor; 4] = [BLUE, RGBColor(190, 80, 40), RGBColor(60, 130, 60), RGBColor(120, 60, 140)];
-const UPRIGHT_DEG: f64 = 10.0;
 /// A jump by more than half a turn is a wrap of the angle, not a motion of the pole.
 const HALF_TURN_DEG: f64 = 180.0;
 
@@ -33,7 +33,7 @@ pub fn draw(folder: &Path, outcome: &Outcome, dt_s: f64) -> Result<()> {
     let Some((first, last)) = trace.ticks.first().zip(trace.ticks.last()) else { return Ok(()) };
     let time = Axis::new("TIME S", seconds(first), seconds(last) + dt_s);
     let faults = [
-        file::write_with(&folder.join("angle.png"), |path| angle(path, &trace, time)),
+        outcome.task.as_ref().map_or(Ok(()), |task| measured(folder, &trace, &task.measure, time)),
         file::write_with(&folder.join("actions.png"), |path| actions(path, &trace, time)),
         file::write_with(&folder.join("latency.png"), |path| histogram(path, "LATENCY MS", &outcome.latency)),
         outcome.lateness.as_ref().map_or(Ok(()), |lateness| file::write_with(&folder.join("lateness.png"), |path| histogram(path, "LATENESS MS", lateness))),
@@ -43,18 +43,25 @@ pub fn draw(folder: &Path, outcome: &Outcome, dt_s: f64) -> Result<()> {
     if snapshot.is_file() { slices::draw(folder, &Snapshot::load(&snapshot)?) } else { Ok(()) }
 }
 
-fn angle(path: &Path, trace: &Trace, time: Axis<'_>) -> std::result::Result<(), String> {
-    let degrees = |tick: &TraceTick| (seconds(tick), tick.angle_rad.to_degrees());
-    let points = trace.ticks.iter().map(degrees).collect::<Vec<_>>();
-    // A pole that stays near the band should be more than a flat line.
-    let bound = points.iter().map(|(_, angle)| angle.abs()).fold(1.5 * UPRIGHT_DEG, f64::max);
-    let mut chart = Chart::new(path, time, Axis::new("ANGLE DEG", -bound, bound))?;
-    chart.band(-UPRIGHT_DEG, UPRIGHT_DEG, BAND)?;
-    chart.axes()?;
-    for part in points.chunk_by(|a, b| (a.1 - b.1).abs() < HALF_TURN_DEG) {
-        chart.line(part, BLUE)?;
-    }
-    chart.finish()
+/// What the task measured, with the band of success: an angle in degrees, anything else in its unit.
+fn measured(folder: &Path, trace: &Trace, measure: &Measure, time: Axis<'_>) -> Result<()> {
+    let (file, name, unit, jump) = match measure.name.strip_suffix("_rad") {
+        Some(angle) => ("angle.png", format!("{angle} deg").to_uppercase(), 1f64.to_degrees(), HALF_TURN_DEG),
+        None => ("measure.png", measure.name.replace('_', " ").to_uppercase(), 1.0, f64::INFINITY),
+    };
+    let success = measure.bound * unit;
+    let points = trace.ticks.iter().map(|tick| (seconds(tick), tick.measure * unit)).collect::<Vec<_>>();
+    // A measure that stays near the band should be more than a flat line.
+    let bound = points.iter().map(|(_, value)| value.abs()).fold(1.5 * success, f64::max);
+    file::write_with(&folder.join(file), |path| {
+        let mut chart = Chart::new(path, time, Axis::new(&name, -bound, bound))?;
+        chart.band(-success, success, BAND)?;
+        chart.axes()?;
+        for part in points.chunk_by(|a, b| (a.1 - b.1).abs() < jump) {
+            chart.line(part, BLUE)?;
+        }
+        chart.finish()
+    })
 }
 
 fn actions(path: &Path, trace: &Trace, time: Axis<'_>) -> std::result::Result<(), String> {

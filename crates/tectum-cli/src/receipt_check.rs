@@ -125,7 +125,7 @@ pub fn receipt(command: &ReceiptCommand) -> Result<()> {
     }
     let repeated = if args.rerun { Some(repeat(&args.path, &written, args.device.as_deref())?) } else { None };
     let receipt = repeated.as_ref().map(|(receipt, _)| receipt);
-    let known = tectum::kernel::all().into_iter().chain(tectum_control::conformance::kernels()?).collect::<Vec<_>>();
+    let known = tectum::operation::kernels().into_iter().chain(tectum_control::conformance::kernels()?).collect::<Vec<_>>();
     let derive = |code: &WrittenCode| {
         let of_run = receipt.into_iter().flat_map(|receipt| &receipt.code).filter(|found| found.kernel == code.kernel);
         let of_run: Vec<String> = of_run.map(|found| found.hash.to_string()).collect();

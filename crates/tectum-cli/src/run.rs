@@ -13,14 +13,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::{Args, ValueEnum};
 use tectum::snapshot::Snapshot;
 use tectum::{Device, Error, InputFile, Result};
-use tectum_control::body::Body;
+use tectum_control::body::{BODIES, Body};
 use tectum_control::brain::Recipe;
 use tectum_control::brain::spec::standard_names;
 use tectum_control::clock::{Clock, RealClock, SimClock};
 use tectum_control::closed_loop::{ClosedLoop, End, Fault, Outcome, Progress, Sink, ThreadedSink, run_with_sink_thread};
 use tectum_control::real_time::{GrantedRealTime, MAX_PRIORITY, RealTime};
 use tectum_control::run_folder::{RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE};
-use tectum_control::scenario::build::{brain_recipe, build_body, build_stand_in, open_device};
+use tectum_control::scenario::build::{brain_recipe, build_body, build_stand_in, build_task, open_device};
 use tectum_control::scenario::{ClockKind, Scenario};
 
 use self::progress::Display;
@@ -66,8 +66,7 @@ pub struct RunArgs {
     lock_memory: bool,
     #[arg(long, help = format!("Another brain: {}.", standard_names().collect::<Vec<_>>().join(", ")))]
     brain: Option<String>,
-    /// Another body: rig, pendulum, cart_pole, acrobot or seeker.
-    #[arg(long)]
+    #[arg(long, help = body_help())]
     body: Option<String>,
     /// A recording of the rig to train the twin on.
     #[arg(long, value_name = "RIG.CSV")]
@@ -100,6 +99,11 @@ pub struct RunArgs {
     /// Draws no plots.
     #[arg(long)]
     no_plots: bool,
+}
+
+fn body_help() -> String {
+    let [others @ .., last] = BODIES.map(|body| body.name);
+    format!("Another body: {} or {last}", others.join(", "))
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -245,7 +249,9 @@ fn check_resumed(scenario: &Scenario, folder: &Path) -> Result<()> {
 pub fn build(scenario: &Scenario, body: Box<dyn Body>, recipe: Recipe, device: &Device, display: &mut Display) -> Result<ClosedLoop> {
     let brain = recipe.build(device, &mut |progress| display.building(&progress))?;
     let stand_in = build_stand_in(scenario, body.as_ref())?;
-    let closed_loop = ClosedLoop::new(body, brain, &scenario.run, device)?;
+    let mut closed_loop = ClosedLoop::new(body, brain, &scenario.run, device)?;
+    closed_loop.set_task(build_task(scenario)?);
+    display.set_measure(closed_loop.measure().cloned());
     Ok(stand_in.into_iter().fold(closed_loop, ClosedLoop::with_stand_in))
 }
 

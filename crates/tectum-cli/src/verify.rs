@@ -43,7 +43,7 @@ pub fn verify(args: &VerifyArgs) -> Result<()> {
         return functions(args, &device);
     }
     let suites = conformance::suites().into_iter().chain(tectum_control::conformance::suites()).collect();
-    let kernels = [tectum::kernel::all(), tectum_control::conformance::kernels()?].concat();
+    let kernels = [tectum::operation::kernels(), tectum_control::conformance::kernels()?].concat();
     let report = conformance::verify(&device, args.seed, suites, &kernels, |_| {})?;
     args.receipt.save(&report.receipt)?;
     if args.json {

@@ -1,4 +1,4 @@
-// Gymnasium's Pendulum-v1: angle from upright and speed. Native: `src/body/batch/native.rs`; in float64 `src/body/pendulum.rs`.
+// Gymnasium's Pendulum-v1: angle from upright and speed. Native and in float64: `src/body/pendulum.rs`.
 alias Plant = vec2<f32>;
 
 fn plant_angle(s: Plant) -> f32 {

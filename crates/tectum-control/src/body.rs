@@ -1,30 +1,62 @@
 //! Plants: what a brain observes and controls.
 //!
-//! A body is deterministic: random numbers are drawn in [`Body::reset`] and [`Body::scatter`] from the seed given there and
-//! nowhere else, so [`Body::state`] contains everything that the next step depends on, including the delay line.
+//! [`Body`] is what the closed loop needs, and all that a machine or a simulation of yours must have. What else a body can do is optional, and each
+//! capability is a trait of its own: [`ExactState`], [`RandomizeState`], [`ControlModel`]. The bodies of this crate are listed in [`BODIES`]; each has
+//! one [`Descriptor`] next to its equations, with everything that the rest of the crate knows about it by name.
+//!
+//! A simulated body is deterministic: random numbers are drawn in [`Body::reset`] and [`RandomizeState::randomize_state`] from the seed given there and
+//! nowhere else, so [`ExactState::state`] contains everything that the next step depends on, including the delay line.
+
+/// The accessors of the capabilities that a body of this crate has: each returns the body itself.
+macro_rules! capabilities {
+    ($($capability:ident),+) => {
+        $(capabilities!(@ $capability);)+
+    };
+    (@ ExactState) => {
+        fn exact_state(&self) -> Option<&dyn $crate::body::ExactState> {
+            Some(self)
+        }
+
+        fn exact_state_mut(&mut self) -> Option<&mut dyn $crate::body::ExactState> {
+            Some(self)
+        }
+    };
+    (@ RandomizeState) => {
+        fn randomized(&mut self) -> Option<&mut dyn $crate::body::RandomizeState> {
+            Some(self)
+        }
+    };
+    (@ ControlModel) => {
+        fn into_control_model(self: Box<Self>) -> Option<Box<dyn $crate::body::ControlModel>> {
+            Some(self)
+        }
+    };
+}
 
 pub mod acrobot;
 pub mod batch;
 pub mod cart_pole;
+pub mod control;
 pub mod pendulum;
 pub mod rig;
 pub mod seeker;
+pub mod swing_up;
+pub mod task;
 pub(crate) mod uniform;
 
 use tectum::{Error, Result};
 
-use acrobot::Acrobot;
-use cart_pole::CartPole;
-use pendulum::Pendulum;
-use rig::{Rig, RigParameters};
-use seeker::Seeker;
+use batch::BatchKernel;
+use control::{MppiParameters, PlantModel, Regulator};
+use rig::disturbed::Disturbances;
+use task::Task;
 
 /// How numbers of an observation channel behave.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ChannelKind {
     /// An ordinary quantity.
     Linear,
-    /// A quantity that wraps after a full turn; 0 is upright.
+    /// A quantity that wraps after a full turn.
     Angle {
         /// Radians in one unit of the channel: 1 for radians, π/180 for degrees.
         rad_per_unit: f64,
@@ -35,9 +67,9 @@ pub enum ChannelKind {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObservationChannel {
     /// Name, as in recordings.
-    pub name: &'static str,
+    pub name: String,
     /// Unit, as printed.
-    pub unit: &'static str,
+    pub unit: String,
     /// Whether the number wraps.
     pub kind: ChannelKind,
     /// Lowest value expected; for plots and checks, never used to clip.
@@ -52,9 +84,9 @@ pub struct ObservationChannel {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ActionChannel {
     /// Name, as in recordings.
-    pub name: &'static str,
+    pub name: String,
     /// Unit, as printed.
-    pub unit: &'static str,
+    pub unit: String,
     /// Lowest value; lower ones are clipped to it.
     pub low: f32,
     /// Highest value; higher ones are clipped to it.
@@ -78,7 +110,7 @@ impl ActionChannel {
 #[derive(Debug, Clone, PartialEq)]
 pub struct BodySpec {
     /// Name, as in scenarios.
-    pub name: &'static str,
+    pub name: String,
     /// Time between two actions, in seconds.
     pub dt_s: f64,
     /// The numbers of an observation, in order.
@@ -96,8 +128,17 @@ pub struct Step {
     pub reward: f64,
     /// The episode is over: the body is outside the region where its task is defined.
     pub terminated: bool,
+    /// The episode is over: the body's own time limit has passed.
+    pub truncated: bool,
     /// The action was not finite, so the safe action was applied instead.
     pub refused: bool,
+}
+
+impl Step {
+    /// Whether the episode is over, for either reason.
+    pub fn ends_episode(&self) -> bool {
+        self.terminated || self.truncated
+    }
 }
 
 /// Where [`Body::reset`] starts.
@@ -123,10 +164,10 @@ impl Start {
     }
 }
 
-/// The balanced state, with the steps that a numerical linearisation around it should take.
+/// A state to linearise around, with the steps that a numerical linearisation should take.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Upright {
-    /// A [`Body::state`] in which the body stays upright under the safe action (or nearly so, where the action is discrete).
+pub struct Equilibrium {
+    /// A [`ExactState::state`] in which the body stays under the safe action (or nearly so, where the action is discrete).
     pub state: Vec<f64>,
     /// Perturbation of each state number; 0 marks a number that is not a dynamic state.
     pub state_step: Vec<f64>,
@@ -135,17 +176,41 @@ pub struct Upright {
 }
 
 /// A plant that runs in steps of a fixed time.
+///
+/// The methods without a default are the whole contract of the loop. The others give access to optional capabilities; a body that has one returns
+/// itself.
+///
+/// # Example
+/// ```
+/// use tectum_control::body::{ActionChannel, Body, BodySpec, ChannelKind, ObservationChannel, Step};
+///
+/// /// A tank that a pump fills and a leak empties.
+/// struct Tank { spec: BodySpec, level_m: f64 }
+///
+/// impl Body for Tank {
+///     fn spec(&self) -> &BodySpec { &self.spec }
+///     fn reset(&mut self, _seed: u64) { self.level_m = 1.0; }
+///     fn observe(&self, observation: &mut [f32]) { observation[0] = self.level_m as f32; }
+///     fn step(&mut self, action: &[f32]) -> Step {
+///         let pumped = self.spec.action[0].applied(action[0]);
+///         self.level_m += 0.1 * (f64::from(pumped.unwrap_or(0.0)) - 0.5 * self.level_m);
+///         Step { reward: -(self.level_m - 1.0).abs(), terminated: false, truncated: false, refused: pumped.is_none() }
+///     }
+/// }
+///
+/// let level = ObservationChannel { name: "level".into(), unit: "m".into(), kind: ChannelKind::Linear, low: 0.0, high: 2.0, scale: 1.0 };
+/// let pump = ActionChannel { name: "pump".into(), unit: "m/s".into(), low: 0.0, high: 1.0, discrete: false };
+/// let spec = BodySpec { name: "tank".into(), dt_s: 0.1, observation: vec![level], action: vec![pump], safe_action: vec![0.0] };
+/// let mut tank = Tank { spec, level_m: 1.0 };
+/// assert_eq!(tank.step(&[0.5]).reward, 0.0);
+/// assert!(tank.exact_state().is_none());
+/// ```
 pub trait Body: Send {
     /// Describes channels, units and time.
     fn spec(&self) -> &BodySpec;
 
     /// Puts the body at its start; the same seed gives the same start on every machine.
     fn reset(&mut self, seed: u64);
-
-    /// Puts the body in a state drawn from its whole range, to excite it for learning.
-    ///
-    /// Hidden memory (filters, delay lines) is only consistent with the observation after one further step.
-    fn randomize_state(&mut self, seed: u64);
 
     /// Writes the observation.
     ///
@@ -160,27 +225,166 @@ pub trait Body: Send {
     /// If `action` does not have one number for each channel.
     fn step(&mut self, action: &[f32]) -> Step;
 
-    /// The pole's angle from upright in radians, in [−π, π); without a pole, the angle from the direction that the body should face.
-    fn upright_angle_rad(&self) -> f64;
+    /// Its exact state: needed to resume runs, for tasks that measure the state, and to step many instances on a device.
+    fn exact_state(&self) -> Option<&dyn ExactState> {
+        None
+    }
 
-    /// Everything that the next step depends on; each body documents the order.
-    fn state(&self) -> Vec<f64>;
+    /// The same, to restore it.
+    fn exact_state_mut(&mut self) -> Option<&mut dyn ExactState> {
+        None
+    }
 
-    /// Restores what [`Body::state`] returned, exactly.
+    /// Its states at random: needed to learn a twin of it.
+    fn randomized(&mut self) -> Option<&mut dyn RandomizeState> {
+        None
+    }
+
+    /// The body as the model of a controller: needed for regulators.
+    fn into_control_model(self: Box<Self>) -> Option<Box<dyn ControlModel>> {
+        None
+    }
+}
+
+/// A body whose whole state can be read and restored.
+pub trait ExactState: Body {
+    /// Appends everything that the next step depends on; each body documents the order.
+    fn append_state(&self, state: &mut Vec<f64>);
+
+    /// Everything that the next step depends on.
+    fn state(&self) -> Vec<f64> {
+        let mut state = Vec::new();
+        self.append_state(&mut state);
+        state
+    }
+
+    /// Restores what [`ExactState::state`] returned, exactly.
     ///
     /// # Errors
     /// A wrong length or a number that is not finite.
     fn set_state(&mut self, state: &[f64]) -> Result<()>;
+}
 
+/// A body that can be put in any state of its range, to excite it for learning.
+pub trait RandomizeState: Body {
+    /// Puts the body in a state drawn from its whole range.
+    ///
+    /// Hidden memory (filters, delay lines) is only consistent with the observation after one further step.
+    fn randomize_state(&mut self, seed: u64);
+}
+
+/// A body that can be the model of a controller: it follows the observations of another, and has an equilibrium to linearise around.
+pub trait ControlModel: ExactState {
     /// Replaces the observed part of the state and keeps the rest: the correction step of an observer.
     fn assimilate(&mut self, observation: &[f32]);
 
-    /// The balanced state to linearise around.
-    fn upright(&self) -> Upright;
+    /// The state to linearise around.
+    fn equilibrium(&self) -> Equilibrium;
 }
 
-/// Names that [`body`] knows.
-pub const BODY_NAMES: [&str; 5] = ["rig", "pendulum", "cart_pole", "acrobot", "seeker"];
+/// A capability that a body lacks.
+fn lacks(spec: &BodySpec, capability: &str) -> Error {
+    Error::unsupported(format!("body {}: it has no {capability}", spec.name))
+}
+
+/// The body as the model of a controller.
+///
+/// # Errors
+/// `Unsupported` for a body that cannot be one.
+pub fn control_model(body: Box<dyn Body>) -> Result<Box<dyn ControlModel>> {
+    let error = lacks(body.spec(), "equilibrium with an observer, which a controller's model needs");
+    body.into_control_model().ok_or(error)
+}
+
+impl dyn Body + '_ {
+    /// The exact state.
+    ///
+    /// # Errors
+    /// `Unsupported` for a body without exact state.
+    pub fn state(&self) -> Result<Vec<f64>> {
+        self.exact_state().map(ExactState::state).ok_or_else(|| lacks(self.spec(), "exact state"))
+    }
+
+    /// The body, to draw states of its whole range.
+    ///
+    /// # Errors
+    /// `Unsupported` for a body without random states.
+    pub fn require_randomized(&mut self) -> Result<&mut dyn RandomizeState> {
+        let error = lacks(self.spec(), "random states");
+        self.randomized().ok_or(error)
+    }
+
+    /// Restores what [`ExactState::state`] returned, exactly.
+    ///
+    /// # Errors
+    /// `Unsupported` for a body without exact state; as [`ExactState::set_state`].
+    pub fn set_state(&mut self, state: &[f64]) -> Result<()> {
+        match self.exact_state_mut() {
+            Some(body) => body.set_state(state),
+            None => Err(lacks(self.spec(), "exact state")),
+        }
+    }
+}
+
+/// Makes a body with disturbances, at its start for seed 0.
+pub type MakeDisturbed = fn(Disturbances, Start) -> Result<Box<dyn Body>>;
+
+/// Everything that the rest of the crate knows about a body by its name.
+pub struct Descriptor {
+    /// Name, as in scenarios.
+    pub name: &'static str,
+    /// Where it can start; the default first.
+    pub starts: &'static [Start],
+    /// Makes it, at its start for seed 0.
+    pub make: fn(Start) -> Result<Box<dyn Body>>,
+    /// Makes it with disturbances that its controllers do not know.
+    pub disturbed: Option<MakeDisturbed>,
+    /// The task that runs on it are judged by.
+    pub task: fn() -> Box<dyn Task>,
+    /// The kernel that steps many instances on a device.
+    pub batch: Option<BatchKernel>,
+    /// Parameters of MPPI over a twin of it.
+    pub mppi: Option<fn() -> MppiParameters>,
+    /// Its own equations, for MPPI to roll out.
+    pub plant: Option<PlantModel>,
+    /// Settings of the regulator and of the planner.
+    pub regulator: Option<fn() -> Regulator>,
+    /// Whether recordings of the rig teach a twin of it.
+    pub learns_from_rig_recordings: bool,
+}
+
+/// The bodies of this crate.
+pub static BODIES: [&Descriptor; 5] = [&rig::DESCRIPTOR, &pendulum::DESCRIPTOR, &cart_pole::DESCRIPTOR, &acrobot::DESCRIPTOR, &seeker::DESCRIPTOR];
+
+impl Descriptor {
+    /// A body with nothing optional.
+    pub const fn new(name: &'static str, starts: &'static [Start], make: fn(Start) -> Result<Box<dyn Body>>, task: fn() -> Box<dyn Task>) -> Self {
+        Self { name, starts, make, task, disturbed: None, batch: None, mppi: None, plant: None, regulator: None, learns_from_rig_recordings: false }
+    }
+
+    /// Finds a body by name.
+    ///
+    /// # Errors
+    /// An unknown name, listing the known ones.
+    pub fn of(name: &str) -> Result<&'static Self> {
+        let unknown = || Error::invalid(format!("body {name:?} is unknown; known: {}", Self::names_with(|_| true)));
+        BODIES.into_iter().find(|body| body.name == name).ok_or_else(unknown)
+    }
+
+    /// How to make it with disturbances.
+    ///
+    /// # Errors
+    /// A body that has none.
+    pub fn require_disturbed(&self) -> Result<MakeDisturbed> {
+        let known = || Self::names_with(|body| body.disturbed.is_some());
+        self.disturbed.ok_or_else(|| Error::invalid(format!("body {:?} has no disturbances; known: {}", self.name, known())))
+    }
+
+    /// The names of the bodies with a property, for messages.
+    pub fn names_with(has: impl Fn(&Self) -> bool) -> String {
+        BODIES.into_iter().filter(|body| has(body)).map(|body| body.name).collect::<Vec<_>>().join(", ")
+    }
+}
 
 /// Makes a body by name, at its start for seed 0.
 ///
@@ -195,17 +399,10 @@ pub const BODY_NAMES: [&str; 5] = ["rig", "pendulum", "cart_pole", "acrobot", "s
 /// let mut body = tectum_control::body::body("pendulum", Some(tectum_control::body::Start::Hanging)).unwrap();
 /// body.set_state(&[0.0, 0.0]).unwrap();
 /// assert_eq!(body.step(&[0.0]).reward, 0.0);
-/// assert_eq!(body.upright_angle_rad(), 0.0);
 /// ```
 pub fn body(name: &str, start: Option<Start>) -> Result<Box<dyn Body>> {
-    match name {
-        "rig" => Ok(Box::new(Rig::new(RigParameters::default(), start.unwrap_or(Start::Hanging))?)),
-        "pendulum" => Ok(Box::new(Pendulum::new(start.unwrap_or(Start::Random)))),
-        "cart_pole" => Ok(Box::new(CartPole::new(start.unwrap_or(Start::Random))?)),
-        "acrobot" => Ok(Box::new(Acrobot::new(start.unwrap_or(Start::Random))?)),
-        "seeker" => Ok(Box::new(Seeker::new(start.unwrap_or(Start::Random))?)),
-        _ => Err(Error::invalid(format!("body {name:?} is unknown; known: {}", BODY_NAMES.join(", ")))),
-    }
+    let descriptor = Descriptor::of(name)?;
+    (descriptor.make)(start.unwrap_or(descriptor.starts[0]))
 }
 
 /// An angle in [−π, π).

@@ -37,6 +37,7 @@ mod report;
 pub(crate) mod settings;
 mod sink_thread;
 mod stand_in;
+mod stop_switch;
 mod trials;
 
 use std::ops::ControlFlow;
@@ -45,16 +46,18 @@ use tectum::{ContentHasher, Device, Error, InputFile, LatencyHistogram, Result, 
 
 use self::controller::{Answer, Controller, Failure, Passed, Period, Recovering, Source};
 use self::guard::{Guard, Guarded};
-use self::injection::Injection;
+use self::injection::{BrainFaults, FaultyBody, pending};
+use crate::body::task::{Measure, Task};
 use crate::body::{Body, BodySpec};
 use crate::brain::{Brain, StandIn};
 use crate::clock::Clock;
-pub use guard::{ChannelGuard, StopSwitch};
+pub use guard::ChannelGuard;
 pub use injection::{Fault, FaultKind};
-pub use metrics::{Metrics, TransfersPerTick, UPRIGHT_RAD};
-pub use report::{End, Outcome, Progress, Sink, TickRecord, Timing};
+pub use metrics::{Metrics, TransfersPerTick};
+pub use report::{End, Outcome, Progress, Sink, TaskSummary, TickRecord, Timing};
 pub use settings::{LoopSettings, Overrun};
 pub use sink_thread::{ThreadedSink, run_with_sink_thread};
+pub use stop_switch::StopSwitch;
 use tectum::snapshot::{Array, Snapshot};
 pub use trials::{Conditions, TARGET_STREAK_S, TARGET_UPRIGHT_FRACTION, TRIAL_S, Trial, TrialSummary, rig_trials, summarize};
 
@@ -62,9 +65,9 @@ pub use trials::{Conditions, TARGET_STREAK_S, TARGET_UPRIGHT_FRACTION, TRIAL_S, 
 ///
 /// The constructor allocates what ticks need; [`ClosedLoop::run`] does not allocate per tick except for faults and snapshots.
 pub struct ClosedLoop {
-    body: Box<dyn Body>,
+    body: FaultyBody,
+    task: Option<Box<dyn Task>>,
     controller: Guarded,
-    injection: Injection,
     spec: BodySpec,
     settings: LoopSettings,
     ticks: u64,
@@ -108,6 +111,7 @@ impl ClosedLoop {
         let spec = body.spec().clone();
         let dt_ns = (spec.dt_s * 1e9).round() as u64;
         let guard = Guard::new(&settings.guard, &spec.observation)?;
+        let controller = Guarded::new(Recovering::new(brain, &spec, dt_ns, settings.stall_periods), guard);
         Ok(Self {
             ticks: ((settings.seconds / spec.dt_s).round() as u64).max(1),
             dt_ns,
@@ -121,10 +125,10 @@ impl ClosedLoop {
             reading: vec![0.0; spec.observation.len()],
             answer: spec.safe_action.clone(),
             held: spec.safe_action.clone(),
-            controller: Guarded::new(Recovering::new(brain, &spec, dt_ns, settings.stall_periods), guard),
             spec,
-            body,
-            injection: Injection::default(),
+            body: FaultyBody::new(body, controller.switch.clone()),
+            task: None,
+            controller,
             trace_at_end: false,
             trace: ContentHasher::default(),
         })
@@ -133,6 +137,16 @@ impl ClosedLoop {
     /// Whether each launch of one more tick is timed after the run, for the receipt.
     pub fn trace_at_end(&mut self, trace: bool) {
         self.trace_at_end = trace;
+    }
+
+    /// Sets what the run is judged by; without a task, periods are only scored by the body's reward.
+    pub fn set_task(&mut self, task: Box<dyn Task>) {
+        self.task = Some(task);
+    }
+
+    /// What the task measures, if there is one.
+    pub fn measure(&self) -> Option<&Measure> {
+        self.task.as_ref().map(|task| task.measure())
     }
 
     /// Sets another brain that answers where the brain fails in time or is being rebuilt, and to the end if it cannot recover.
@@ -154,7 +168,8 @@ impl ClosedLoop {
                 return Err(Error::invalid(format!("inject {fault}: brain {} runs on no device", self.controller.brain().name())));
             }
         }
-        self.injection = Injection::new(faults, self.dt_ns, &self.spec.observation);
+        self.body.inject(faults, self.dt_ns);
+        self.controller.brain_mut().faults = BrainFaults::new(faults, self.dt_ns);
         Ok(())
     }
 
@@ -173,7 +188,8 @@ impl ClosedLoop {
         self.ticks
     }
 
-    /// Body, brain and loop as named arrays. For a brain that is being recovered it is the last state on the host.
+    /// Body, brain and loop as named arrays; without the body if it has no exact state. For a brain that is being recovered it is the last state on
+    /// the host.
     ///
     /// # Errors
     /// What the brain's device reports.
@@ -184,7 +200,9 @@ impl ClosedLoop {
     fn with_brain(&self, brain: Snapshot) -> Result<Snapshot> {
         let mut snapshot = self.metrics.snapshot("loop");
         snapshot.insert("loop.held_action", Array::F32(self.held.clone()));
-        snapshot.insert("body.state", Array::F64(self.body.state()));
+        if let Some(body) = self.body.exact_state() {
+            snapshot.insert("body.state", Array::F64(body.state()));
+        }
         snapshot.insert_all("brain", brain);
         self.controller.add_state(&mut snapshot)?;
         Ok(snapshot)
@@ -194,7 +212,7 @@ impl ClosedLoop {
     /// that is not real. Returns the next tick.
     ///
     /// # Errors
-    /// `Data` if arrays are missing or belong to another body or brain; a run that has no ticks left.
+    /// `Unsupported` for a body without exact state; `Data` if arrays are missing or belong to another body or brain; a run that has no ticks left.
     pub fn restore(&mut self, snapshot: &Snapshot) -> Result<u64> {
         let metrics = Metrics::restored(snapshot, "loop")?;
         if metrics.ticks >= self.ticks {
@@ -202,7 +220,7 @@ impl ClosedLoop {
             return Err(Error::invalid(format!("resume: {done_s} s of the run are done, it ends after {all_s} s; nothing is left")));
         }
         let held = snapshot.f32("loop.held_action", self.held.len())?;
-        let state = snapshot.f64("body.state", self.body.state().len())?;
+        let state = snapshot.f64("body.state", self.body.state()?.len())?;
         self.controller.brain_mut().restore(&snapshot.part("brain"))?;
         self.controller.restore(snapshot)?;
         self.body.set_state(state)?;
@@ -235,7 +253,7 @@ impl ClosedLoop {
         }
         self.controller.brain_mut().close(self.metrics.ticks, &mut self.session);
         self.session.record_trace(std::mem::take(&mut self.trace).finish());
-        self.injection.pending().for_each(|fault| self.session.record_injected_fault(fault));
+        pending(&self.body, &self.controller.brain().faults).into_iter().for_each(|fault| self.session.record_injected_fault(fault));
         self.outcome(end)
     }
 
@@ -285,16 +303,12 @@ impl ClosedLoop {
 
     /// One answer, and the periods that pass until it arrives.
     fn tick(&mut self, begin_ns: u64, lateness_ns: u64, clock: &mut dyn Clock, sink: &mut dyn Sink) -> Result<()> {
-        self.body.observe(&mut self.observation);
         let tick = self.metrics.ticks;
-        self.reading.copy_from_slice(&self.observation);
-        self.injection.apply_sensor_faults(tick, &mut self.reading).into_iter().for_each(|fault| self.session.record_injected_fault(fault));
-        if let Some(fault) = self.injection.stop(tick) {
-            self.session.record_injected_fault(fault);
-            self.controller.switch.press();
-        }
+        let begun = self.body.read(tick, &mut self.observation, &mut self.reading);
+        begun.into_iter().for_each(|fault| self.session.record_injected_fault(fault));
+        let has_lost_sensors = self.body.is_sensor_lost(tick);
         let (reading, action, session) = (&mut self.reading, &mut self.answer, &mut self.session);
-        let answer = self.controller.answer(&mut Period { tick, begin_ns, reading, action, clock, injection: &mut self.injection, session });
+        let answer = self.controller.answer(&mut Period { tick, begin_ns, reading, has_lost_sensors, action, clock, session });
         self.finish(&answer);
         let Answer { source, missed, failure, latency_ns, .. } = answer;
         let is_fallback = source != Source::Brain;
@@ -348,27 +362,31 @@ impl ClosedLoop {
 
     /// Steps the body through one period with the held action.
     fn apply(&mut self, held: bool, fallback: bool, timing: Option<Timing>, sink: &mut dyn Sink) -> Result<()> {
-        let angle_rad = self.body.upright_angle_rad();
+        let measure = self.measured();
         let step = self.body.step(&self.held);
+        let reward = self.task.as_mut().map_or(step.reward, |task| task.reward(&step));
         let tick = self.metrics.ticks;
         let record = TickRecord {
             tick,
             time_ns: tick * self.dt_ns,
             observation: &self.observation,
             action: &self.held,
-            angle_rad,
-            reward: step.reward,
+            measure,
+            reward,
             held,
             fallback,
-            terminated: step.terminated,
+            terminated: step.ends_episode(),
             timing,
         };
         record.hash_into(&mut self.trace);
         sink.tick(&record)?;
-        let is_interrupted = held || fallback || step.terminated;
-        self.controller.follow(&Passed { reading: &self.reading, action: &self.held, is_interrupted, terminated: step.terminated });
-        self.metrics.count_period(angle_rad, step.reward, self.spec.dt_s);
-        if step.terminated {
+        let ends_episode = step.ends_episode();
+        let is_interrupted = held || fallback || ends_episode;
+        self.controller.follow(&Passed { reading: &self.reading, action: &self.held, is_interrupted, ends_episode });
+        let hold_ticks = |task: &Measure| (task.hold_s / self.spec.dt_s - 1e-9).ceil() as u64;
+        let (is_success, hold_ticks) = self.measure().map_or((false, 0), |task| (task.is_success(measure), hold_ticks(task)));
+        self.metrics.count_period(is_success, hold_ticks, reward);
+        if ends_episode {
             self.body.reset(self.metrics.next_episode());
             self.held.copy_from_slice(&self.spec.safe_action);
         }
@@ -379,13 +397,18 @@ impl ClosedLoop {
         ticks as f64 * self.dt_ns as f64 / 1e9
     }
 
-    fn progress(&self) -> Progress {
+    /// What the task measures now.
+    fn measured(&mut self) -> f64 {
+        self.task.as_mut().map_or(f64::NAN, |task| task.value(&*self.body))
+    }
+
+    fn progress(&mut self) -> Progress {
         Progress {
+            measure: self.measured(),
             tick: self.metrics.ticks,
             ticks: self.ticks,
             seconds: self.seconds(self.metrics.ticks),
-            angle_rad: self.body.upright_angle_rad(),
-            upright_fraction: self.metrics.upright_fraction(),
+            success_fraction: self.metrics.success_fraction(),
             latency_ms: self.last_latency_ns as f64 / 1e6,
             deadline_misses: self.metrics.deadline_misses,
         }
@@ -396,7 +419,11 @@ impl ClosedLoop {
             end,
             metrics: self.metrics.clone(),
             seconds: self.seconds(self.metrics.ticks),
-            time_to_upright_s: self.metrics.upright_since_tick.map(|tick| self.seconds(tick)),
+            task: self.measure().map(|measure| TaskSummary {
+                measure: measure.clone(),
+                success_fraction: self.metrics.success_fraction(),
+                time_to_success_s: self.metrics.success_since_tick.map(|tick| self.seconds(tick)),
+            }),
             latency: self.session.latency().clone(),
             lateness: self.lateness.clone(),
             transfers: self.transfers,

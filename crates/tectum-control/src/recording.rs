@@ -1,7 +1,7 @@
 //! Recordings of runs as MCAP files, which Foxglove and Rerun open.
 //!
 //! Three channels of JSON messages with their schemas, one message per period on each: `/observation` and `/action` have a number for each
-//! channel of the body by name, `/tick` the number of the period, `angle_rad`, `reward`, `held`, `fallback`, `terminated` and, where
+//! channel of the body by name, `/tick` the number of the period, the task's measure by name, `reward`, `held`, `fallback`, `terminated` and, where
 //! they were measured, `latency_ms` and `lateness_ms`. Times are the body's, from 0 at tick 0. A number that is not finite is `null`.
 //!
 //! The file contains nothing else: no date, no machine name. Identical runs give identical bytes.
@@ -20,6 +20,7 @@ use serde_json::{Map, Value, json};
 use tectum::{Error, Result};
 
 use crate::body::BodySpec;
+use crate::body::task::Measure;
 use crate::closed_loop::TickRecord;
 pub use records::{RecoveredRecording, recover_recording};
 #[cfg(feature = "spiking")]
@@ -38,6 +39,8 @@ pub struct Recorder<W: Write + Seek> {
     observation: Topic,
     action: Topic,
     tick_id: u16,
+    /// The name of the task's measure.
+    measure: Option<String>,
     /// Periods since the last flush.
     unflushed: u32,
     json: Vec<u8>,
@@ -45,23 +48,24 @@ pub struct Recorder<W: Write + Seek> {
 
 struct Topic {
     id: u16,
-    names: Vec<&'static str>,
+    names: Vec<String>,
 }
 
 impl<W: Write + Seek> Recorder<W> {
-    /// Begins a recording of a body.
+    /// Begins a recording of a body, and of what its task measures.
     ///
     /// # Errors
     /// `Io` if the file cannot be written.
-    pub fn new(file: W, body: &BodySpec) -> Result<Self> {
+    pub fn new(file: W, body: &BodySpec, measure: Option<&Measure>) -> Result<Self> {
         let options = WriteOptions::new().compression(None).profile("").library(concat!("tectum ", env!("CARGO_PKG_VERSION")));
         let mut writer = options.create(file).map_err(unwritable)?;
-        let observation = body.observation.iter().map(|channel| (channel.name, channel.unit));
-        let action = body.action.iter().map(|channel| (channel.name, channel.unit));
+        let observation = body.observation.iter().map(|channel| (channel.name.as_str(), channel.unit.as_str()));
+        let action = body.action.iter().map(|channel| (channel.name.as_str(), channel.unit.as_str()));
         let observation = numbers_topic(&mut writer, OBSERVATION_TOPIC, "tectum.Observation", observation)?;
         let action = numbers_topic(&mut writer, ACTION_TOPIC, "tectum.Action", action)?;
-        let tick_id = add_channel(&mut writer, TICK_TOPIC, "tectum.Tick", &tick_schema())?;
-        Ok(Self { writer, observation, action, tick_id, unflushed: 0, json: Vec::with_capacity(512) })
+        let tick_id = add_channel(&mut writer, TICK_TOPIC, "tectum.Tick", &tick_schema(measure))?;
+        let measure = measure.map(|measure| measure.name.to_string());
+        Ok(Self { writer, observation, action, tick_id, measure, unflushed: 0, json: Vec::with_capacity(512) })
     }
 
     /// Adds a period.
@@ -73,7 +77,7 @@ impl<W: Write + Seek> Recorder<W> {
         self.send(self.observation.id, record)?;
         write_numbers(&mut self.json, &self.action.names, record.action)?;
         self.send(self.action.id, record)?;
-        write_tick(&mut self.json, record)?;
+        write_tick(&mut self.json, self.measure.as_deref(), record)?;
         self.send(self.tick_id, record)?;
         self.unflushed += 1;
         if self.unflushed >= FLUSH_PERIODS { self.flush() } else { Ok(()) }
@@ -108,36 +112,37 @@ fn add_channel<W: Write + Seek>(writer: &mut Writer<W>, topic: &str, name: &str,
     writer.add_channel(schema_id, topic, "json", &BTreeMap::new()).map_err(unwritable)
 }
 
-fn numbers_topic<W: Write + Seek>(
+fn numbers_topic<'n, W: Write + Seek>(
     writer: &mut Writer<W>,
     topic: &str,
     name: &str,
-    channels: impl Iterator<Item = (&'static str, &'static str)> + Clone,
+    channels: impl Iterator<Item = (&'n str, &'n str)> + Clone,
 ) -> Result<Topic> {
     let number = |(name, unit): (&str, &str)| (name.to_owned(), json!({ "type": ["number", "null"], "description": unit }));
     let properties = channels.clone().map(number).collect::<Map<_, _>>();
     let schema = json!({ "title": name, "type": "object", "properties": properties });
-    Ok(Topic { id: add_channel(writer, topic, name, &schema)?, names: channels.map(|(name, _)| name).collect() })
+    Ok(Topic { id: add_channel(writer, topic, name, &schema)?, names: channels.map(|(name, _)| name.to_owned()).collect() })
 }
 
-fn tick_schema() -> Value {
-    json!({
-        "title": "tectum.Tick",
-        "type": "object",
-        "properties": {
-            "tick": { "type": "integer", "description": "number of the period" },
-            "angle_rad": { "type": ["number", "null"], "description": "angle from upright at its beginning" },
-            "reward": { "type": ["number", "null"], "description": "the body's score of the step" },
-            "held": { "type": "boolean", "description": "the answer was late" },
-            "fallback": { "type": "boolean", "description": "the brain failed; the action is the safe one" },
-            "terminated": { "type": "boolean", "description": "the episode ended" },
-            "latency_ms": { "type": "number", "description": "host time of the answer" },
-            "lateness_ms": { "type": "number", "description": "from the beginning of the period to its observation" },
-        }
-    })
+fn tick_schema(measure: Option<&Measure>) -> Value {
+    let number = || json!(["number", "null"]);
+    let measure = measure.map(|measure| (measure.name.to_string(), number(), format!("{} at its beginning", measure.description)));
+    let fixed = [
+        ("tick", json!("integer"), "number of the period"),
+        ("reward", number(), "the body's score of the step"),
+        ("held", json!("boolean"), "the answer was late"),
+        ("fallback", json!("boolean"), "the brain failed; the action is the safe one"),
+        ("terminated", json!("boolean"), "the episode ended"),
+        ("latency_ms", json!("number"), "host time of the answer"),
+        ("lateness_ms", json!("number"), "from the beginning of the period to its observation"),
+    ];
+    let mut fields: Vec<_> = fixed.map(|(name, kind, description)| (name.to_owned(), kind, description.to_owned())).into();
+    fields.splice(1..1, measure);
+    let properties = fields.into_iter().map(|(name, kind, description)| (name, json!({ "type": kind, "description": description }))).collect::<Map<_, _>>();
+    json!({ "title": "tectum.Tick", "type": "object", "properties": properties })
 }
 
-fn write_numbers(json: &mut Vec<u8>, names: &[&str], numbers: &[f32]) -> Result<()> {
+fn write_numbers(json: &mut Vec<u8>, names: &[String], numbers: &[f32]) -> Result<()> {
     json.clear();
     for (place, (name, number)) in names.iter().zip(numbers).enumerate() {
         let comma = if place == 0 { '{' } else { ',' };
@@ -147,16 +152,15 @@ fn write_numbers(json: &mut Vec<u8>, names: &[&str], numbers: &[f32]) -> Result<
     Ok(())
 }
 
-fn write_tick(json: &mut Vec<u8>, record: &TickRecord<'_>) -> Result<()> {
+fn write_tick(json: &mut Vec<u8>, measure: Option<&str>, record: &TickRecord<'_>) -> Result<()> {
     json.clear();
-    let (angle_rad, reward) = (Number(record.angle_rad, &record.angle_rad), Number(record.reward, &record.reward));
     let TickRecord { tick, held, fallback, terminated, .. } = record;
-    write!(
-        json,
-        "{{\"tick\":{tick},\"angle_rad\":{angle_rad},\"reward\":{reward},\
-         \"held\":{held},\"fallback\":{fallback},\"terminated\":{terminated}"
-    )
-    .map_err(unformattable)?;
+    write!(json, "{{\"tick\":{tick}").map_err(unformattable)?;
+    if let Some(name) = measure {
+        write!(json, ",\"{name}\":{}", Number(record.measure, &record.measure)).map_err(unformattable)?;
+    }
+    let reward = Number(record.reward, &record.reward);
+    write!(json, ",\"reward\":{reward},\"held\":{held},\"fallback\":{fallback},\"terminated\":{terminated}").map_err(unformattable)?;
     if let Some(timing) = record.timing {
         let (latency_ms, lateness_ms) = (timing.latency_ns as f64 / 1e6, timing.lateness_ns as f64 / 1e6);
         write!(json, ",\"latency_ms\":{latency_ms},\"lateness_ms\":{lateness_ms}").map_err(unformattable)?;
@@ -190,7 +194,7 @@ mod tests {
     use std::io::Cursor;
 
     use super::{Recorder, Trace};
-    use crate::body::body;
+    use crate::body::{body, pendulum};
     use crate::closed_loop::{TickRecord, Timing};
 
     #[test]
@@ -201,7 +205,7 @@ mod tests {
             time_ns: tick * 50_000_000,
             observation: &[0.1, f32::NAN],
             action: &[-2.0],
-            angle_rad: 0.1,
+            measure: 0.1,
             reward: -1e-7,
             held: tick == 2,
             fallback: false,
@@ -209,7 +213,7 @@ mod tests {
             timing: (tick == 3).then_some(Timing { latency_ns: 1_500_000, lateness_ns: 2_000 }),
         };
         let write = || {
-            let mut recorder = Recorder::new(Cursor::new(Vec::new()), body.spec()).expect("in memory");
+            let mut recorder = Recorder::new(Cursor::new(Vec::new()), body.spec(), Some((pendulum::DESCRIPTOR.task)().measure())).expect("in memory");
             for tick in 1..=3 {
                 recorder.push(&record(tick)).expect("in memory");
             }
@@ -219,12 +223,12 @@ mod tests {
         assert_eq!(bytes, write());
         let trace = Trace::parse(&bytes).expect("an MCAP file");
         assert_eq!((trace.observation_names.as_slice(), trace.action_names.as_slice()), (&["angle".into(), "speed".into()][..], &["torque".into()][..]));
-        assert_eq!(trace.messages, 9);
+        assert_eq!((trace.messages, trace.measure_name.as_deref()), (9, Some("angle_rad")));
         let outside = mcap::MessageStream::new(&bytes).expect("an MCAP file").filter(Result::is_ok).count();
         assert_eq!(outside, 9, "the format's own reader finds the same");
         let last = &trace.ticks[2];
         assert_eq!((last.tick, last.time_ns, last.held, last.latency_ms), (3, 150_000_000, false, Some(1.5)));
-        assert_eq!((last.observation[0], last.action[0], last.angle_rad, last.reward), (0.1, -2.0, 0.1, -1e-7));
+        assert_eq!((last.observation[0], last.action[0], last.measure, last.reward), (0.1, -2.0, 0.1, -1e-7));
         assert!(last.observation[1].is_nan() && trace.ticks[1].held && trace.ticks[1].latency_ms.is_none());
     }
 

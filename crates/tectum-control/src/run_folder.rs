@@ -23,9 +23,10 @@ use serde_json::{Number, Value, json};
 use tectum::{Error, Latency, LatencyHistogram, Result, file};
 
 use crate::body::BodySpec;
-use crate::closed_loop::{End, Outcome, Sink, TickRecord, TransfersPerTick};
+use crate::closed_loop::{End, Outcome, Sink, TaskSummary, TickRecord, TransfersPerTick};
 use crate::real_time::GrantedRealTime;
 use crate::recording::Recorder;
+use crate::scenario::build::build_task;
 use crate::scenario::{ClockKind, Scenario};
 use crate::twin::LearningCounts;
 use tectum::snapshot::Snapshot;
@@ -64,10 +65,9 @@ pub struct RunSummary {
     pub ticks: u64,
     /// The tick at which this process resumed, 0 for a run that was not resumed. Latencies, transfers and the receipt begin there.
     pub resumed_at_tick: u64,
-    /// Share of the periods that began within 10 degrees of upright.
-    pub upright_fraction: f64,
-    /// When the body first was upright for at least a second, if it was.
-    pub time_to_upright_s: Option<f64>,
+    /// Results of the task, under its own names.
+    #[serde(flatten)]
+    pub task: Option<TaskSummary>,
     /// Periods whose answer was late.
     pub deadline_misses: u64,
     /// Answers replaced by the safe action.
@@ -96,7 +96,7 @@ pub struct RunSummary {
     /// The tick from which the body got its safe action because a limit was passed or the switch was pressed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub emergency_stop_tick: Option<u64>,
-    /// Sum of the body's rewards.
+    /// Sum of the rewards.
     #[serde(rename = "return")]
     pub total_reward: f64,
     /// Counters of a brain that learns a model while it runs.
@@ -131,8 +131,7 @@ impl RunSummary {
             seconds: outcome.seconds,
             ticks: outcome.metrics.ticks,
             resumed_at_tick,
-            upright_fraction: outcome.metrics.upright_fraction(),
-            time_to_upright_s: outcome.time_to_upright_s,
+            task: outcome.task.clone(),
             deadline_misses: outcome.metrics.deadline_misses,
             fallbacks: outcome.metrics.fallbacks,
             recoveries: outcome.receipt.recovery_count,
@@ -180,7 +179,7 @@ impl RunFolder {
         let path = folder.partial.join(TRACE_FILE);
         let file = File::create_new(&path).map_err(|source| Error::io(path.display(), source))?;
         folder.trace = Some(file.try_clone().map_err(|source| Error::io(path.display(), source))?);
-        folder.recorder = Some(Recorder::new(BufWriter::new(file), body)?);
+        folder.recorder = Some(Recorder::new(BufWriter::new(file), body, Some(build_task(scenario)?.measure()))?);
         Ok(folder)
     }
 

@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! [body]
-//! name = "rig"          # rig, pendulum, cart_pole, acrobot, seeker
+//! name = "rig"          # one of BODIES
 //! start = "hanging"     # hanging, random
 //!
 //! [body.disturbances]   # of the rig: how it differs from the model of its controllers, see Disturbances
@@ -46,7 +46,7 @@ use serde::{Serialize, Serializer};
 use tectum::{Error, Result};
 
 use crate::body::rig::disturbed::{Disturbances, MAX_DELAY_SAMPLES};
-use crate::body::{BODY_NAMES, Body, Start, body};
+use crate::body::{Body, Descriptor, Start, body};
 pub use crate::brain::spec::{BRAIN_NAMES, BrainSpec};
 pub use crate::clock::ClockKind;
 use crate::closed_loop::settings::MAX_SECONDS;
@@ -74,7 +74,7 @@ pub struct Scenario {
 /// The `[body]` part of a scenario.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BodySettings {
-    /// One of [`BODY_NAMES`].
+    /// One of [`BODIES`](crate::body::BODIES).
     pub name: String,
     /// Where it starts; the body's default if absent.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "start_name")]
@@ -176,7 +176,7 @@ impl Scenario {
     /// An unknown name; a genome, which is wired to its present body.
     pub fn set_body(&mut self, name: &str) -> Result<()> {
         if name != self.body.name {
-            body(name, None)?;
+            Descriptor::of(name)?;
             let wired = || Error::invalid(format!("body {name}: the genome's sensors and motors are those of body {}", self.body.name));
             self.brain = BrainSpec::named(self.brain.name()).ok_or_else(wired)?;
             self.body = BodySettings { name: name.to_owned(), start: None, disturbances: None };
@@ -240,9 +240,7 @@ impl Scenario {
 impl BodySettings {
     fn read(mut section: Section<'_, '_>, source: TomlSource<'_>) -> Result<(Self, Box<dyn Body>)> {
         let Located { value: name, place } = section.required("name")?;
-        if !BODY_NAMES.contains(&name) {
-            return Err(source.error(&place, format!("body {name:?} is unknown; known: {}", BODY_NAMES.join(", "))));
-        }
+        let descriptor = Descriptor::of(name).map_err(|error| source.error(&place, error))?;
         let start = section.string("start")?;
         let place = start.as_ref().map_or(place, |start| start.place.clone());
         let located = |error: Error| source.error(&place, error);
@@ -251,10 +249,12 @@ impl BodySettings {
         let is_disturbed = section.has("disturbances");
         let disturbances = section.section("disturbances")?;
         section.finish()?;
-        let disturbances = match (is_disturbed, name) {
-            (false, _) => None,
-            (true, "rig") => Some(read_disturbances(disturbances)?),
-            (true, _) => return Err(source.error(&place, format!("body {name:?} has no disturbances; known: rig"))),
+        let disturbances = match is_disturbed {
+            true => {
+                descriptor.require_disturbed().map_err(located)?;
+                Some(read_disturbances(disturbances)?)
+            }
+            false => None,
         };
         Ok((Self { name: name.to_owned(), start, disturbances }, body))
     }

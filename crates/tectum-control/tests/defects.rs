@@ -160,7 +160,7 @@ fn a_crash_at_any_step_of_a_run_folder_leaves_whole_files() {
 #[test]
 fn defect_24_a_recording_that_was_cut_anywhere_is_recovered_to_its_last_whole_chunk() {
     let spec = body("pendulum", None).expect("known").spec().clone();
-    let mut recorder = Recorder::new(std::io::Cursor::new(Vec::new()), &spec).expect("in memory");
+    let mut recorder = Recorder::new(std::io::Cursor::new(Vec::new()), &spec, None).expect("in memory");
     let place = Place::new("recover");
     let scenario = Scenario::parse("[body]\nname = \"pendulum\"\n[brain]\nname = \"zero\"\n", "test", "test").expect("correct");
     let mut folder = RunFolder::create(&place.0, &scenario, &spec).expect("writable");
@@ -170,7 +170,7 @@ fn defect_24_a_recording_that_was_cut_anywhere_is_recovered_to_its_last_whole_ch
             time_ns: tick * 50_000_000,
             observation: &[0.1, 0.2],
             action: &[-2.0],
-            angle_rad: 0.1,
+            measure: 0.1,
             reward: -1.0,
             held: false,
             fallback: false,

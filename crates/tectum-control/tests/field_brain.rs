@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use tectum::snapshot::Snapshot;
 use tectum::{Device, Result};
-use tectum_control::body::BODY_NAMES;
+use tectum_control::body::BODIES;
 use tectum_control::brain::Brain;
 use tectum_control::clock::SimClock;
 use tectum_control::closed_loop::{ClosedLoop, End, Sink, TickRecord};
@@ -50,7 +50,7 @@ fn devices() -> Vec<Device> {
 
 #[test]
 fn a_field_moves_every_body_within_its_ranges() {
-    for name in BODY_NAMES {
+    for name in BODIES.map(|body| body.name) {
         let scenario = scenario(name);
         assert_eq!(Scenario::parse(&scenario.to_toml().expect("writable"), "again", "test").expect("the same"), scenario);
         let cpu = Device::open("cpu").expect("always there");

@@ -7,7 +7,7 @@ use tectum::{Device, Result};
 use tectum_control::clock::SimClock;
 use tectum_control::closed_loop::{ClosedLoop, Outcome, Sink, TickRecord};
 use tectum_control::scenario::Scenario;
-use tectum_control::scenario::build::{build_body, build_brain, build_stand_in};
+use tectum_control::scenario::build::{build_body, build_brain, build_stand_in, build_task};
 
 /// Every period's action and angle, whether it was a fallback, and the snapshots.
 #[derive(Default)]
@@ -18,7 +18,7 @@ struct Memory {
 
 impl Sink for Memory {
     fn tick(&mut self, record: &TickRecord<'_>) -> Result<()> {
-        self.periods.push((record.action[0], record.angle_rad, record.fallback));
+        self.periods.push((record.action[0], record.measure, record.fallback));
         Ok(())
     }
 
@@ -40,7 +40,9 @@ fn closed_loop(scenario: &Scenario) -> ClosedLoop {
     let body = build_body(scenario).expect("known");
     let brain = build_brain(scenario, body.as_ref(), &cpu, &mut |_| {}).expect("builds");
     let stand_in = build_stand_in(scenario, body.as_ref()).expect("known").expect("there is one");
-    ClosedLoop::new(body, brain, &scenario.run, &cpu).expect("opens").with_stand_in(stand_in)
+    let mut closed_loop = ClosedLoop::new(body, brain, &scenario.run, &cpu).expect("opens").with_stand_in(stand_in);
+    closed_loop.set_task(build_task(scenario).expect("known"));
+    closed_loop
 }
 
 fn run(scenario: &Scenario, faults: &[&str]) -> (Outcome, Memory) {

@@ -2,7 +2,7 @@
 
 use tectum::{Device, Result};
 use tectum_control::body::rig::{Rig, RigParameters};
-use tectum_control::body::{Body, Start, body};
+use tectum_control::body::{Body, Start, body, pendulum};
 use tectum_control::brain::Brain;
 use tectum_control::brain::mppi::{Model, Mppi, MppiParameters, OnlineLearning};
 use tectum_control::twin::{OnlineSettings, Transitions, Twin, TwinLayout, TwinRecipe, train};
@@ -52,12 +52,12 @@ fn from_nothing_it_balances_within_250_steps_in_the_mean_of_20_seeds() {
         let mut plant = body("pendulum", Some(Start::Hanging)).expect("known");
         plant.reset(seed);
         let mut brain = beginner(SETTINGS, recipe(), &parameters(), seed);
-        let (mut taken, mut upright) = (0, 0);
+        let (mut taken, mut upright, mut task) = (0, 0, (pendulum::DESCRIPTOR.task)());
         // Upright within 0.1 rad for a second.
         while upright < 20 {
             step(plant.as_mut(), &mut brain).expect("it runs");
             taken += 1;
-            upright = if plant.upright_angle_rad().abs() < 0.1 { upright + 1 } else { 0 };
+            upright = if task.value(plant.as_ref()).abs() < 0.1 { upright + 1 } else { 0 };
             assert!(taken < 600, "seed {seed} does not balance");
         }
         needed.push(taken);
@@ -110,7 +110,7 @@ fn on_a_rig_that_differs_it_learns_what_a_fixed_twin_cannot() {
     let mut nominal = body("rig", None).expect("known");
     let parameters = MppiParameters::for_body("rig").expect("known");
     let layout = TwinLayout::of(nominal.spec(), parameters.previous_action).expect("one action");
-    let known = Transitions::simulate(nominal.as_mut(), &layout, 30_000, 1);
+    let known = Transitions::simulate(nominal.require_randomized().expect("random states"), &layout, 30_000, 1);
     let (twin, _) = train(&layout, &known, &TwinRecipe::default(), &cpu(), 1, |_, _| ()).expect("it learns");
     let recipe = TwinRecipe { steps: 300, batch: 128, learning_rate: 2e-3, ..TwinRecipe::default() };
     let settings = OnlineSettings { warm_up: 0, every: 25, replay_capacity: 2000, is_threaded: false };
@@ -146,7 +146,7 @@ fn it_goes_on_from_a_snapshot_as_if_nothing_had_been() {
         let mut plant = body("pendulum", Some(Start::Hanging)).expect("known");
         let mut brain = beginner(settings, recipe.clone(), &parameters, 5);
         steps(plant.as_mut(), &mut brain, before);
-        let (state, place) = (brain.snapshot().expect("reads"), plant.state());
+        let (state, place) = (brain.snapshot().expect("reads"), plant.state().expect("exact"));
         let whole: Vec<f32> = (0..60).map(|_| step(plant.as_mut(), &mut brain).expect("it runs").0).collect();
         let mut other = beginner(settings, recipe.clone(), &parameters, 99);
         other.restore(&state).expect("it fits");
@@ -167,7 +167,7 @@ fn it_goes_on_from_a_snapshot_as_if_nothing_had_been() {
 fn weights_that_predict_no_better_are_rejected() {
     let layout = layout();
     let mut plant = body("pendulum", Some(Start::Hanging)).expect("known");
-    let base = Transitions::simulate(plant.as_mut(), &layout, 2000, 3);
+    let base = Transitions::simulate(plant.require_randomized().expect("random states"), &layout, 2000, 3);
     let (twin, _) = train(&layout, &base, &TwinRecipe { steps: 600, ..recipe() }, &cpu(), 3, |_, _| ()).expect("it learns");
     let settings = OnlineSettings { warm_up: 0, ..SETTINGS };
     // At a rate of 1 a few steps destroy the trained weights.

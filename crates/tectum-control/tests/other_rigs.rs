@@ -1,7 +1,7 @@
 //! The adaptive regulator on rigs that it does not know.
 
 use tectum_control::body::rig::disturbed::{Disturbances, DisturbedRig};
-use tectum_control::body::{Body, Start, body};
+use tectum_control::body::{Body, ExactState, Start, body};
 use tectum_control::brain::Brain;
 use tectum_control::brain::lqr::adaptive::Adaptive;
 use tectum_control::closed_loop::{Conditions, Trial, rig_trials, summarize};

@@ -12,7 +12,7 @@ use mutator::Mutator;
 use tectum::Device;
 use tectum::route::{Calibration, CalibrationCache, Rates};
 use tectum::snapshot::{Array, Snapshot};
-use tectum_control::body::{Start, body};
+use tectum_control::body::{Start, body, pendulum};
 use tectum_control::brain::Recipe;
 use tectum_control::closed_loop::{Fault, TickRecord, Timing};
 use tectum_control::recording::{Recorder, Trace, recover_recording};
@@ -215,14 +215,14 @@ fn snapshot() -> Snapshot {
 
 fn trace() -> Vec<u8> {
     let plant = body("pendulum", Some(Start::Hanging)).expect("known");
-    let mut recorder = Recorder::new(std::io::Cursor::new(Vec::new()), plant.spec()).expect("memory");
+    let mut recorder = Recorder::new(std::io::Cursor::new(Vec::new()), plant.spec(), Some((pendulum::DESCRIPTOR.task)().measure())).expect("memory");
     for tick in 0..3 {
         let record = TickRecord {
             tick,
             time_ns: tick * 50_000_000,
             observation: &[if tick == 2 { f32::NAN } else { 1.0 }, 0.5],
             action: &[0.5],
-            angle_rad: 0.25,
+            measure: 0.25,
             reward: -1.0,
             held: false,
             fallback: tick == 1,

@@ -10,7 +10,7 @@ use tectum_control::body::{Start, body};
 use tectum_control::brain::{Brain, Rebuild};
 use tectum_control::clock::{Clock, SimClock};
 use tectum_control::closed_loop::{ClosedLoop, End, Fault, Outcome, Sink, TickRecord};
-use tectum_control::scenario::build::{build_body, build_brain};
+use tectum_control::scenario::build::{build_body, build_brain, build_task};
 use tectum_control::scenario::{LoopSettings, Scenario};
 
 /// Ticks of a run, the tick at which the faults occur, and the snapshot before it.
@@ -164,11 +164,12 @@ fn the_pole_is_upright_again_after_every_injected_fault() {
     for fault in ["device-lost@20", "nan@20", "slow@20", "sensor-lost@20", "sensor-stuck@20", "sensor-outlier@20"] {
         let brain = spare.rebuild().expect("it can be made again")(&cpu).expect("compiles");
         let mut closed_loop = ClosedLoop::new(build_body(&scenario).expect("known"), brain, &scenario.run, &cpu).expect("opens");
+        closed_loop.set_task(build_task(&scenario).expect("known"));
         closed_loop.inject(&[fault.parse().expect("known")]).expect("within the run");
         let (mut upright, mut last) = (Vec::new(), 0.0);
         let outcome = closed_loop.run(&mut SimClock::new(), &mut Memory::default(), &mut |progress| {
-            last = progress.angle_rad;
-            upright.push(progress.angle_rad.abs() < 10f64.to_radians());
+            last = progress.measure;
+            upright.push(progress.measure.abs() < 10f64.to_radians());
             ControlFlow::Continue(())
         });
         let struck = outcome.receipt.injected[0].tick.expect("it strikes") as usize;

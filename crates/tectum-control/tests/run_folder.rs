@@ -11,7 +11,7 @@ use tectum_control::closed_loop::ClosedLoop;
 use tectum_control::recording::Trace;
 use tectum_control::run_folder::{RECEIPT_FILE, RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE, SUMMARY_FILE, TRACE_FILE};
 use tectum_control::scenario::Scenario;
-use tectum_control::scenario::build::{build_body, build_brain};
+use tectum_control::scenario::build::{build_body, build_brain, build_task};
 
 /// Body, then brain with its settings; a brain has one row for each compatible body.
 const PAIRS: [(&str, &str); 9] = [
@@ -52,6 +52,7 @@ fn run(body: &str, brain: &str, runs: &Path) -> PathBuf {
     let plant = build_body(&scenario).expect("known");
     let brain = build_brain(&scenario, plant.as_ref(), &cpu, &mut |_| {}).expect("known");
     let mut closed_loop = ClosedLoop::new(plant, brain, &scenario.run, &cpu).expect("cpu");
+    closed_loop.set_task(build_task(&scenario).expect("known"));
     let mut folder = RunFolder::create(runs, &scenario, closed_loop.body_spec()).expect("writable");
     let outcome = closed_loop.run(&mut SimClock::new(), &mut folder, &mut |_| ControlFlow::Continue(()));
     let summary = RunSummary::new(&scenario, &outcome, None, 0, folder.complete_path());
@@ -91,7 +92,7 @@ fn every_pair_leaves_the_same_folder_receipt_and_snapshot_layout() {
         let summary: Value = serde_json::from_slice(&std::fs::read(folder.join(SUMMARY_FILE)).expect("there")).expect("JSON");
         assert_eq!(summary["ticks"].as_u64(), Some(trace.ticks.len() as u64), "{body} {brain}");
         assert_eq!(trace.messages, 3 * trace.ticks.len(), "{body} {brain}");
-        let upright = trace.ticks.iter().filter(|tick| tick.angle_rad.abs() < 10f64.to_radians()).count();
+        let upright = trace.ticks.iter().filter(|tick| tick.measure.abs() < 10f64.to_radians()).count();
         let fraction = upright as f64 / trace.ticks.len() as f64;
         assert_eq!(summary["upright_fraction"].as_f64(), Some(fraction), "{body} {brain}");
 

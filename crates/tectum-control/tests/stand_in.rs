@@ -11,7 +11,7 @@ use tectum_control::brain::{Brain, Rebuild};
 use tectum_control::clock::{Clock, RealClock, SimClock};
 use tectum_control::closed_loop::{ClosedLoop, End, Outcome, Sink, TickRecord};
 use tectum_control::scenario::Scenario;
-use tectum_control::scenario::build::{build_body, build_brain, build_stand_in};
+use tectum_control::scenario::build::{build_body, build_brain, build_stand_in, build_task};
 
 /// Actions and marks of every period, and the snapshots.
 #[derive(Default)]
@@ -26,7 +26,7 @@ impl Sink for Memory {
     fn tick(&mut self, record: &TickRecord<'_>) -> Result<()> {
         self.actions.push(record.action[0]);
         self.fallback.push(record.fallback);
-        self.upright.push(record.angle_rad.abs() < 10f64.to_radians());
+        self.upright.push(record.measure.abs() < 10f64.to_radians());
         Ok(())
     }
 
@@ -89,6 +89,7 @@ fn run(scenario: &Scenario, brain: Box<dyn Brain>, clock: &mut dyn Clock) -> (Ou
     let stand_in = build_stand_in(scenario, plant.as_ref()).expect("of the rig");
     let closed_loop = ClosedLoop::new(plant, brain, &scenario.run, &Device::open("cpu").expect("always there")).expect("opens");
     let mut closed_loop = stand_in.into_iter().fold(closed_loop, ClosedLoop::with_stand_in);
+    closed_loop.set_task(build_task(scenario).expect("known"));
     let mut memory = Memory::default();
     let outcome = closed_loop.run(clock, &mut memory, &mut |_| ControlFlow::Continue(()));
     (outcome, memory)

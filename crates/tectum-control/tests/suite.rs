@@ -12,6 +12,7 @@ mod gymnasium_parity;
 mod learning;
 mod lqr;
 mod other_rigs;
+mod own_body;
 mod parser_fuzz;
 mod pendulum_regret;
 #[path = "../../tectum/tests/power_loss.rs"]

@@ -23,7 +23,7 @@ fn spirv_val(words: &[u32]) -> std::io::Result<(bool, String)> {
 
 /// The kernels of the runtime, of bodies, of a twin as large as the rig's, of spiking networks, and of the field brain.
 fn every_kernel() -> Result<Vec<Arc<Kernel>>, Error> {
-    let mut kernels = tectum::kernel::all();
+    let mut kernels = tectum::operation::kernels();
     assert!(kernels.len() > 35, "the kernel table is whole");
     kernels.extend(tectum_control::conformance::kernels()?);
     Ok(kernels)

@@ -7,7 +7,7 @@ use tectum_control::twin::{Transitions, TwinLayout, TwinRecipe, train};
 fn data(name: &str, previous: bool, len: usize) -> Result<(TwinLayout, Transitions), Error> {
     let mut plant = body(name, None)?;
     let layout = TwinLayout::of(plant.spec(), previous)?;
-    let transitions = Transitions::simulate(plant.as_mut(), &layout, len, 11);
+    let transitions = Transitions::simulate(plant.require_randomized().expect("random states"), &layout, len, 11);
     Ok((layout, transitions))
 }
 

@@ -1,10 +1,9 @@
 //! The suite `field`: whole cycles, compared with a 27-point pass, the noise and the tanh that they hold, each alone.
 
-use crate::kernel::LaunchBuiltIn;
 use tectum::{Boundary, CodeObject, DType, Device, Executable, PlanBuilder, Points, Result, RunStats};
 use tectum_bench::bench::{Case, Prepare, Roofline, Suite, Workload};
 
-use super::kernels::NOISE;
+use super::kernels::{NOISE, Noise};
 use super::layout::{LIVE_WORDS, MAX_PATTERNS, OCTANTS, TRAIT_WORDS};
 use super::{Options, Shape, Simulation, State, Storage};
 
@@ -108,7 +107,7 @@ fn noise(n: usize, device: &Device) -> Result<Executable> {
     let mut plan = PlanBuilder::new("noise");
     let live = plan.input("live", DType::U32, LIVE_WORDS);
     let noise = plan.state("noise", DType::F32, n);
-    plan.launch_built_in(&NOISE, &[live, noise], &[0, n as u32], tectum::kernel::groups_for(n))?;
+    plan.launch(&NOISE, Noise { live, noise, first: 0, n }, tectum::kernel::groups_for(n))?;
     plan.finish()?.compile(device)
 }
 

@@ -1,12 +1,11 @@
 //! Conformance of the kernels of a cycle: the noise alone, exactly; whole cycles, each from the device's state, compared with the reference.
 
-use crate::kernel::LaunchBuiltIn;
 use tectum::{Boundary, Result};
 use tectum_bench::conformance::{Case, CaseContext, Data, Expected, Output, Seed, Suite};
 
 use super::agreement;
 use super::coefficients::Coefficients;
-use super::kernels::NOISE;
+use super::kernels::{NOISE, Noise};
 use super::layout::{LIVE_KEY, LIVE_WORDS};
 use super::options::Options;
 use super::reference::draw;
@@ -44,7 +43,7 @@ fn noise(seed: &mut Seed, n: usize) -> Case {
     live[LIVE_KEY..][..2].copy_from_slice(&key);
     let expected = (0..n as u32).map(|i| Expected::exactly(f64::from(draw(first.wrapping_add(i), key)))).collect();
     Case::new(format!("{n} from {first}"), vec![Data::U32(live)], vec![Output::Near(expected)], move |plan, x, y| {
-        plan.launch_built_in(&NOISE, &[x[0], y[0]], &[first, n as u32], tectum::kernel::groups_for(n))
+        plan.launch(&NOISE, Noise { live: x[0], noise: y[0], first, n }, tectum::kernel::groups_for(n))
     })
 }
 

@@ -1,11 +1,10 @@
 //! The launches of a cycle, in three parts that are in one plan or in separate plans.
 
-use crate::kernel::LaunchBuiltIn;
 use std::ops::Range;
 
 use tectum::{DType, PlanBuilder, Result, View};
 
-use super::kernels::{ACT, EVOLVE, EVOLVE_BF16, PLACE, POOL, RECALL, SENSE, SIMILARITY};
+use super::kernels::{self, ACT, Act, Evolve, PLACE, POOL, Place, Pool, RECALL, Recall, SENSE, SIMILARITY, Sense, Similarity};
 use super::layout::*;
 use super::options::Options;
 use super::shape::{REGIONS, Shape};
@@ -97,49 +96,44 @@ impl FieldConfig<'_> {
 
     /// Records recall, prediction, error, modulation and the place of the imprint; `pull` is written if there is a library.
     pub fn sense(&self, plan: &mut PlanBuilder, live: View, global_state: &GlobalState, sites: View, pull: Option<View>, control: View) -> Result<()> {
-        let [content, channels] = [self.shape.content(), self.shape.channels()].map(|number| number as u32);
-        let [sensors, motors] = [self.options.sensors, self.options.motors].map(|number| number as u32);
+        let (content, channels, patterns) = (self.shape.content(), self.shape.channels(), self.options.patterns);
+        let &GlobalState { descriptor, memory, .. } = global_state;
         if let (Some([library, traits]), Some(pull)) = (global_state.library, pull) {
-            let kept = self.options.patterns + ATTRACTORS;
+            let kept = patterns + ATTRACTORS;
             let products = plan.temp(DType::F32, kept);
-            plan.launch_built_in(
-                &SIMILARITY,
-                &[global_state.descriptor, library, traits, products],
-                &[kept as u32, content],
-                kept.div_ceil(ROWS_PER_GROUP) as u32,
-            )?;
-            let bound = [live, global_state.descriptor, products, library, traits, global_state.memory, pull];
-            plan.launch_built_in(&RECALL, &bound, &[self.options.patterns as u32, content, channels], 1)?;
+            plan.launch(&SIMILARITY, Similarity { descriptor, library, traits, products, kept, content }, kept.div_ceil(ROWS_PER_GROUP) as u32)?;
+            plan.launch(&RECALL, Recall { live, descriptor, products, library, traits, memory, pull, patterns, content, channels }, 1)?;
         }
-        plan.launch_built_in(&SENSE, &[live, global_state.descriptor, global_state.memory, control], &[sensors, motors, content, channels], 1)?;
-        let [sites_x, sites_y, sites_z] = self.shape.sites().map(|size| size as u32);
-        plan.launch_built_in(&PLACE, &[sites, control], &[sites_x, sites_y, sites_z, content, self.shape.block() as u32], 1)
+        let (sensors, motors) = (self.options.sensors, self.options.motors);
+        plan.launch(&SENSE, Sense { live, descriptor, memory, control, sensors, motors, content, channels }, 1)?;
+        let [sites_x, sites_y, sites_z] = self.shape.sites();
+        plan.launch(&PLACE, Place { sites, control, sites_x, sites_y, sites_z, content, block: self.shape.block() }, 1)
     }
 
     /// Records the step of the planes of a range along X, and the means of their sites.
     pub fn evolve(&self, plan: &mut PlanBuilder, planes: &Range<usize>, views: &Evolution) -> Result<()> {
-        let [nx, ny, nz] = self.shape.cells().map(|size| size as u32);
-        let [channels, block, content] = [self.shape.channels(), self.shape.block(), self.shape.content()].map(|number| number as u32);
+        let [nx, ny, nz] = self.shape.cells();
+        let (channels, block, content) = (self.shape.channels(), self.shape.block(), self.shape.content());
         let tables = plan.constant("waves", &self.waves.tables(self.shape));
         let rows = planes.len() * self.shape.cells()[1];
         let pooled = plan.temp(DType::F32, rows * self.shape.sites()[2] * self.shape.content());
-        let (evolve, old, new) = match self.options.storage {
-            Storage::F32 => (&EVOLVE, views.old, views.new),
-            Storage::Bf16 => (&EVOLVE_BF16, views.old.reinterpret(DType::U32), views.new.reinterpret(DType::U32)),
+        let &Evolution { live, control, pull, rows: row_sums, sites, .. } = views;
+        let (x, y) = match self.options.storage {
+            Storage::F32 => (views.old, views.new),
+            Storage::Bf16 => (views.old.reinterpret(DType::U32), views.new.reinterpret(DType::U32)),
         };
-        let bound = [old, views.live, views.control, tables, views.pull, new, views.rows, pooled];
-        let params = [nx, ny, nz, channels, self.options.boundary as u32, block, planes.start as u32, planes.len() as u32];
-        plan.launch_built_in(evolve, &bound, &params, rows as u32)?;
-        let groups = tectum::kernel::groups_for(views.sites.len());
-        plan.launch_built_in(&POOL, &[pooled, views.sites], &[planes.len() as u32, ny, nz, content, block], groups)
+        let (boundary, first, planes) = (self.options.boundary as u32, planes.start, planes.len());
+        #[rustfmt::skip]
+        let arguments = Evolve { x, live, control, tables, pull, y, rows: row_sums, pooled, nx, ny, nz, channels, boundary, block, first, planes };
+        plan.launch(kernels::evolve(self.options.storage), arguments, rows as u32)?;
+        plan.launch(&POOL, Pool { pooled, sites, nx: planes, ny, nz, content, block }, tectum::kernel::groups_for(sites.len()))
     }
 
     /// Records statistics, regions and motors.
     pub fn act(&self, plan: &mut PlanBuilder, views: &Action) -> Result<()> {
-        let [nx, ny, nz] = self.shape.cells().map(|size| size as u32);
-        let numbers = [self.shape.content(), self.shape.channels(), self.shape.block(), self.options.motors];
-        let [content, channels, block, motors] = numbers.map(|number| number as u32);
-        let bound = [views.rows, views.live, views.control, views.sites, views.memory, views.descriptor, views.report];
-        plan.launch_built_in(&ACT, &bound, &[nx, ny, nz, content, channels, block, motors], 1)
+        let [nx, ny, nz] = self.shape.cells();
+        let (content, channels, block, motors) = (self.shape.content(), self.shape.channels(), self.shape.block(), self.options.motors);
+        let &Action { rows, live, control, sites: site_means, memory, descriptor, report } = views;
+        plan.launch(&ACT, Act { rows, live, control, site_means, memory, descriptor, report, nx, ny, nz, content, channels, block, motors }, 1)
     }
 }

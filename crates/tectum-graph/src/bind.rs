@@ -2,8 +2,7 @@
 
 use tectum::{Error, Result};
 
-use super::build_layout::slice_fits;
-use super::{Dim, Graph, Node, Operation, Shape};
+use super::{Dim, Graph};
 
 impl Graph {
     /// The same network with sizes for letters among its dimensions; the nodes keep their numbers.
@@ -36,11 +35,7 @@ impl Graph {
             definition.shape.check().map_err(|error| error.at(format_args!("bind: node {node}")))?;
         }
         for (node, definition) in &bound.nodes {
-            let Operation::Slice { x, axis, start } = definition.operation else { continue };
-            let (whole, len) = (bound.nodes[&x].shape, definition.shape.dims()[axis]);
-            if !slice_fits(whole, axis, start, len) {
-                return Err(Error::invalid(format!("bind: node {node}: {len:?} from {start} on of axis {axis} of {whole:?}")));
-            }
+            definition.operation.check_bound(&bound, definition.shape).map_err(|error| error.at(format_args!("bind: node {node}")))?;
         }
         Ok(bound)
     }
@@ -52,11 +47,5 @@ impl Graph {
             None => Ok(()),
             Some((node, definition)) => Err(Error::invalid(format!("node {node} is {:?}: its letters are to be bound first", definition.shape))),
         }
-    }
-
-    /// The operation that computes a value, and its shape.
-    pub(super) fn operation(&self, node: Node) -> (&Operation, Shape) {
-        let definition = &self.nodes[&node];
-        (&definition.operation, definition.shape)
     }
 }

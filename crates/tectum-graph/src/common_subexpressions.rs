@@ -19,7 +19,7 @@ impl Graph {
             for operand in definition.operation.operands_mut() {
                 *operand = first.get(operand).copied().unwrap_or(*operand);
             }
-            if definition.operation.is_fed() || matches!(definition.operation, Operation::AttentionCached { .. }) {
+            if definition.operation.is_fed() || definition.operation.writes_state() {
                 continue;
             }
             let alike = known.entry(format!("{} {:?}", definition.operation.text(), definition.shape)).or_default();
@@ -35,7 +35,7 @@ impl Graph {
 /// Whether two operations with the same text have the same data; the text of a long constant omits values.
 fn has_same_data(a: &Operation, b: &Operation) -> bool {
     match (a, b) {
-        (Operation::Constant { data: a }, Operation::Constant { data: b }) => a.iter().map(|value| value.to_bits()).eq(b.iter().map(|value| value.to_bits())),
+        (Operation::Constant(a), Operation::Constant(b)) => a.data.iter().map(|value| value.to_bits()).eq(b.data.iter().map(|value| value.to_bits())),
         _ => true,
     }
 }

@@ -41,13 +41,13 @@ impl Graph {
         let mut feeds = layout.feeds(self, weights)?;
         let mut inputs = Vec::new();
         for (name, node, shape) in self.inputs() {
-            let view = plan.input(name, self.nodes[&node].operation.dtype(), shape.len());
+            let view = plan.input(name, self.dtype(node)?, shape.len());
             inputs.push((name.to_owned(), view));
             feeds.push((node, view));
         }
         let mut states = Vec::new();
         for (name, node, _) in self.states() {
-            let view = plan.state(name, DType::F32, self.view_len(node));
+            let view = plan.state(name, self.dtype(node)?, self.view_len(node));
             states.push((name.to_owned(), view));
             feeds.push((node, view));
         }
@@ -99,27 +99,38 @@ impl CompiledGraph {
     /// Replaces a parameter on the device.
     ///
     /// # Errors
-    /// `Invalid` if there is no such parameter or `data` has the wrong length; errors of the device.
+    /// `Invalid` if there is no such parameter, it holds words, or `data` has the wrong length; errors of the device.
     pub fn set_parameter(&mut self, name: &str, data: &[f32]) -> Result<()> {
-        let view = self.weights.part(self.layout.entry(name)?.range());
+        let view = self.layout.entry(name)?.view(self.weights);
         self.executable.write_state(view, data)
     }
 
     /// Copies a parameter to the host.
     ///
     /// # Errors
-    /// `Invalid` if there is no such parameter; errors of the device.
+    /// `Invalid` if there is no such parameter or it holds words; errors of the device.
     pub fn parameter(&self, name: &str) -> Result<Vec<f32>> {
-        let view = self.weights.part(self.layout.entry(name)?.range());
+        let view = self.layout.entry(name)?.view(self.weights);
         self.executable.read_state(view)
     }
 
-    /// Replaces a state on the device: its words, or the bits for a state whose format is not f32.
+    /// Replaces a state on the device.
     ///
     /// # Errors
-    /// `Invalid` if there is no such state or the length of `words` is not [`Graph::state_words`]; errors of the device.
-    pub fn set_state(&mut self, name: &str, words: &[f32]) -> Result<()> {
-        self.executable.write_state(named(&self.states, "state", name)?, words)
+    /// `Invalid` if there is no such state, it holds words, or `data` has the wrong length; errors of the device.
+    pub fn set_state(&mut self, name: &str, data: &[f32]) -> Result<()> {
+        self.executable.write_state(named(&self.states, "state", name)?, data)
+    }
+
+    /// Replaces a state or parameter of another format than f32 on the device by words of that format.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such state or parameter, it holds floats, or `words` has the wrong length ([`Graph::state_words`], the shape of
+    /// a [`PackedParameter`](crate::PackedParameter)); errors of the device.
+    pub fn set_words(&mut self, name: &str, words: &[u32]) -> Result<()> {
+        let state = self.states.iter().find(|(state, _)| state == name);
+        let view = state.map_or_else(|| Ok(self.layout.entry(name)?.view(self.weights)), |(_, view)| Ok(*view));
+        self.executable.write_state(view?, words)
     }
 
     /// Computes the outputs once.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::operation::Constant;
 use super::{Definition, Graph, Node, Operation};
 
 impl Graph {
@@ -14,7 +15,7 @@ impl Graph {
         let mut folded = self.clone();
         for (&node, definition) in &self.nodes {
             if let Some(data) = folded.constant_of(node) {
-                folded.nodes.insert(node, Definition { operation: Operation::Constant { data }, shape: definition.shape });
+                folded.nodes.insert(node, Definition { operation: Constant { data }.into(), shape: definition.shape });
             }
         }
         folded
@@ -25,7 +26,7 @@ impl Graph {
         let definition = &self.nodes[&node];
         let operands = definition.operation.operands();
         let constant = |operand: &Node| match &self.nodes[operand].operation {
-            Operation::Constant { data } => Some(data.len()),
+            Operation::Constant(Constant { data }) => Some(data.len()),
             _ => None,
         };
         let largest = operands.iter().map(constant).collect::<Option<Vec<_>>>()?.into_iter().max()?;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use tectum::Activation;
 
-use super::{BinaryOp, Definition, Factor, Graph, LinearEpilogue, Node, Operation, Shape};
+use super::operation::{Activate, Binary, BinaryOp, Linear, LinearEpilogue, MatMul};
+use super::{Definition, Graph, Node, Operation, Shape};
 
 impl Graph {
     /// Makes each chain `matmul [+ row] [activation] [+ matrix]` one `linear` in place of its last node.
@@ -19,7 +20,7 @@ impl Graph {
         let mut fused = self.clone();
         for (&node, definition) in &self.nodes {
             // An addition of two products belongs to the first: a `linear` that reads the second replaces it.
-            let Operation::MatMul { a, b } = definition.operation else { continue };
+            let Operation::MatMul(MatMul { a, b }) = definition.operation else { continue };
             if self.is_batched(a, b) {
                 continue;
             }
@@ -30,17 +31,10 @@ impl Graph {
             for swallowed in tailed.swallowed {
                 fused.nodes.remove(&swallowed);
             }
-            let operation = Operation::Linear { a, b, tail: tailed.tail };
+            let operation = Linear { a, b, tail: tailed.tail }.into();
             fused.nodes.insert(tailed.last, Definition { operation, shape: definition.shape });
         }
         fused
-    }
-}
-
-impl Graph {
-    /// Whether a product is batched, which has no tail.
-    pub(super) fn is_batched(&self, a: Factor, b: Factor) -> bool {
-        self.nodes[&b.node].shape.rank() > 2 || (a.transposed && self.nodes[&a.node].shape.rank() > 2)
     }
 }
 
@@ -70,8 +64,8 @@ impl Tailed {
         let reads_last = |definition: &Definition| definition.operation.operands().contains(&self.last);
         let (&next, definition) = graph.nodes.range(self.last..).find(|(_, definition)| reads_last(definition))?;
         let tail = match definition.operation {
-            Operation::Activate { activation, .. } if self.tail.activation == Activation::None => LinearEpilogue { activation, ..self.tail },
-            Operation::Binary { op: BinaryOp::Add, a, b } if definition.shape == graph.nodes[&self.last].shape => {
+            Operation::Activate(Activate { activation, .. }) if self.tail.activation == Activation::None => LinearEpilogue { activation, ..self.tail },
+            Operation::Binary(Binary { op: BinaryOp::Add, a, b }) if definition.shape == graph.nodes[&self.last].shape => {
                 self.with_addend(graph, if a == self.last { b } else { a }, definition.shape)?
             }
             _ => return None,

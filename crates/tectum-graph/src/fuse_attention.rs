@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use tectum::Activation;
 use tectum::internal::Identity;
 
-use super::{ColumnSlice, Definition, Factor, Graph, LinearEpilogue, Node, Operation, Shape};
+use super::operation::{ColumnSlice, Concat, Linear, LinearEpilogue, MatMul, Reshape, Slice};
+use super::{Definition, Factor, Graph, Node, Operation, Shape};
 
 impl Graph {
     /// Merges products of one value with several parameters into one product; each original product becomes a slice of it.
@@ -31,11 +32,11 @@ impl Graph {
     /// The parts of a product that may join others: the value, the parameter and the bias.
     fn mergeable(&self, operation: &Operation) -> Option<(Node, Node, Option<Node>)> {
         let (a, b, tail) = match operation {
-            Operation::MatMul { a, b } => (a, b, LinearEpilogue::default()),
-            Operation::Linear { a, b, tail } => (a, b, *tail),
+            Operation::MatMul(MatMul { a, b }) => (a, b, LinearEpilogue::default()),
+            Operation::Linear(Linear { a, b, tail }) => (a, b, *tail),
             _ => return None,
         };
-        let is_parameter = |node: Node| matches!(self.nodes[&node].operation, Operation::Parameter { .. });
+        let is_parameter = |node: Node| self.nodes[&node].operation.is_parameter();
         let plain = !a.transposed && tail.activation == Activation::None && tail.residual.is_none();
         let whole = b.transposed && self.nodes[&b.node].shape.rank() == 2 && self.nodes[&b.node].shape.sizes().is_some();
         let joins = plain && whole && is_parameter(b.node) && tail.bias.is_none_or(is_parameter);
@@ -53,20 +54,20 @@ impl Graph {
 
         // The concatenated parameters, the product, and slices that replace the originals.
         let weight_shape = self.nodes[&weights[0]].shape.with(0, total);
-        let weight = self.insert_before(first, Definition { operation: Operation::Concat { parts: weights, axis: 0 }, shape: weight_shape });
+        let weight = self.insert_before(first, Definition { operation: Concat { parts: weights, axis: 0 }.into(), shape: weight_shape });
         let bias = biases.map(|parts| {
             let shape = Shape::from([1, total]);
             let axis = 1;
             let parts: Vec<Node> = parts.into_iter().map(|part| self.as_row(first, part)).collect();
-            self.insert_before(first, Definition { operation: Operation::Concat { parts, axis }, shape })
+            self.insert_before(first, Definition { operation: Concat { parts, axis }.into(), shape })
         });
         let b = Factor { node: weight, transposed: true };
-        let operation = Operation::Linear { a: parts[0].0.into(), b, tail: LinearEpilogue { bias, ..LinearEpilogue::default() } };
+        let operation = Linear { a: parts[0].0.into(), b, tail: LinearEpilogue { bias, ..LinearEpilogue::default() } }.into();
         let product = self.insert_before(first, Definition { operation, shape: shape.with(shape.rank() - 1, total) });
         let mut start = 0;
         for (&node, out) in group.iter().zip(outs) {
             let axis = shape.rank() - 1;
-            self.nodes.insert(node, Definition { operation: Operation::Slice { x: product, axis, start }, shape: shape.with(axis, out) });
+            self.nodes.insert(node, Definition { operation: Slice { x: product, axis, start }.into(), shape: shape.with(axis, out) });
             start += out;
         }
     }
@@ -77,7 +78,7 @@ impl Graph {
         if self.nodes[&vector].shape == shape {
             return vector;
         }
-        self.insert_before(before, Definition { operation: Operation::Reshape { x: vector }, shape })
+        self.insert_before(before, Definition { operation: Reshape { x: vector }.into(), shape })
     }
 
     fn insert_before(&mut self, node: Node, definition: Definition) -> Node {
@@ -92,18 +93,19 @@ impl Graph {
     pub fn fuse_slices(&self) -> Graph {
         let mut fused = self.clone();
         for definition in fused.nodes.values_mut() {
-            if let Operation::Attention { q, k, v, .. } | Operation::AttentionCached { q, k, v, .. } = &mut definition.operation {
-                for operand in [q, k, v] {
-                    *operand = self.unsliced(*operand);
-                }
+            for operand in definition.operation.columns_mut() {
+                *operand = self.unsliced(*operand);
             }
         }
         fused
     }
 
     fn unsliced(&self, columns: ColumnSlice) -> ColumnSlice {
-        match self.operation(columns.node) {
-            (Operation::Slice { x, axis, start }, shape) if axis + 1 == shape.rank() => self.unsliced(ColumnSlice { node: *x, start: columns.start + start }),
+        let definition = &self.nodes[&columns.node];
+        match definition.operation {
+            Operation::Slice(Slice { x, axis, start }) if axis + 1 == definition.shape.rank() => {
+                self.unsliced(ColumnSlice { node: x, start: columns.start + start })
+            }
             _ => columns,
         }
     }

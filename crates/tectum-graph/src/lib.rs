@@ -2,7 +2,7 @@
 //!
 //! A [`GraphBuilder`] checks every operation as it is added; a finished [`Graph`] never changes; passes build
 //! new graphs from it: [`Graph::bind`], [`Graph::gradients`], each [`Pass`].
-//! Every value is a row-major f32 tensor of up to four dimensions (row numbers are u32); matrix operations take the
+//! Every value is a row-major f32 tensor of up to four dimensions (row numbers and packed words are u32); matrix operations take the
 //! dimensions before the last as rows. A dimension may be a letter, bound to a size before anything is computed. No pass
 //! renumbers: a [`Node`] names the same value in every graph derived from the one that made it, so handles stay valid.
 //!
@@ -10,22 +10,18 @@
 //! a device; lowering writes launches into a [`PlanBuilder`](tectum::PlanBuilder) and is the only part that uses plans.
 
 mod bind;
-mod build_cache;
-mod build_layout;
-mod build_network;
 mod builder;
 mod common_subexpressions;
 mod compiled;
 mod describe;
 mod differentiate;
 mod evaluate;
-mod evaluate_network;
 mod fold;
 mod fuse;
 mod fuse_attention;
 mod fuse_chains;
 mod lower;
-mod lower_network;
+mod operation;
 mod pack;
 mod parameter_layout;
 mod parse;
@@ -39,16 +35,16 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
 use tectum::internal::Identity;
-use tectum::kernel::panel_format::PanelFormat;
-use tectum::{Activation, CacheFormat, CacheFormats, DType, Error, Result};
+use tectum::{DType, Error, Result};
 
-pub use build_network::Heads;
+use operation::Operation;
+
 pub use builder::GraphBuilder;
 pub use compiled::CompiledGraph;
 pub use lower::{RecordedNode, ValueStorage};
+pub use operation::{Factor, Heads};
 pub use pack::PackedParameter;
 pub use parameter_layout::{LayoutEntry, ParameterLayout};
 pub use passes::Pass;
@@ -74,40 +70,6 @@ impl fmt::Display for Node {
     }
 }
 
-impl Node {
-    /// The value as the transpose of itself, for [`GraphBuilder::matmul`]; no data is moved.
-    #[must_use]
-    pub fn transpose(self) -> Factor {
-        Factor { node: self, transposed: true }
-    }
-}
-
-/// An operand of a matrix product: a value, or its transpose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Factor {
-    node: Node,
-    transposed: bool,
-}
-
-impl From<Node> for Factor {
-    fn from(node: Node) -> Self {
-        Self { node, transposed: false }
-    }
-}
-
-impl Factor {
-    /// Rows and columns as the product reads them.
-    fn oriented(self, shape: Shape) -> [Dim; 2] {
-        let dims = shape.dims();
-        let (rows, cols) = (dims[dims.len() - 2], dims[dims.len() - 1]);
-        if self.transposed { [cols, rows] } else { [rows, cols] }
-    }
-
-    fn flipped(self) -> Self {
-        Self { transposed: !self.transposed, ..self }
-    }
-}
-
 /// A checked network: operations in order, and which of their values are outputs.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
@@ -124,232 +86,6 @@ pub struct Graph {
 struct Definition {
     operation: Operation,
     shape: Shape,
-}
-
-/// The operations. `evaluate.rs` defines what each computes, `lower.rs` what it is lowered to.
-#[derive(Debug, Clone)]
-enum Operation {
-    Input {
-        name: String,
-    },
-    /// An input of u32: rows of a table.
-    Indices {
-        name: String,
-    },
-    /// Of f32, or words of weights in panels of another format.
-    Parameter {
-        name: String,
-        format: PanelFormat,
-    },
-    /// A value that stays on the device between runs, in a format.
-    State {
-        name: String,
-        format: CacheFormat,
-    },
-    Constant {
-        data: Arc<[f32]>,
-    },
-    MatMul {
-        a: Factor,
-        b: Factor,
-    },
-    /// A product with its tail, as one launch; only `fuse` makes it.
-    Linear {
-        a: Factor,
-        b: Factor,
-        tail: LinearEpilogue,
-    },
-    /// The same with `b` in panels of a format, [⌈n / 16⌉, words / 16, 16]; only `pack_weights` makes it.
-    LinearPanels {
-        a: Node,
-        b: Node,
-        format: PanelFormat,
-        tail: LinearEpilogue,
-    },
-    /// `b` is of `a`'s shape, a row that repeats, or a scalar.
-    Binary {
-        op: BinaryOp,
-        a: Node,
-        b: Node,
-    },
-    Scale {
-        x: Node,
-        factor: f32,
-    },
-    Activate {
-        activation: Activation,
-        x: Node,
-    },
-    /// The gradient at an activation's argument, from its result and the gradient there; `dy` repeats as `b` above.
-    ActivationGrad {
-        activation: Activation,
-        y: Node,
-        dy: Node,
-    },
-    /// Elementwise operations that `fuse_chains` has combined: each has its shape; the value of the last is its value.
-    Chain {
-        before: Vec<(Node, Operation)>,
-        last: Box<Operation>,
-    },
-    Reduce {
-        axes: ReduceAxes,
-        x: Node,
-    },
-    /// Repeats a scalar, a row or a column.
-    Broadcast {
-        x: Node,
-    },
-    /// `y[.., j] = table[indices[..], j]`
-    Gather {
-        table: Node,
-        indices: Node,
-    },
-    /// The same elements in another shape.
-    Reshape {
-        x: Node,
-    },
-    /// Axis `i` of the result is axis `order[i]` of `x`.
-    Permute {
-        x: Node,
-        order: Vec<usize>,
-    },
-    /// As many elements of an axis as the result has, from `start` on.
-    Slice {
-        x: Node,
-        axis: usize,
-        start: usize,
-    },
-    /// One after another along an axis.
-    Concat {
-        parts: Vec<Node>,
-        axis: usize,
-    },
-    /// Over the last axis.
-    Softmax {
-        x: Node,
-    },
-    /// Over the last axis, each row minus its mean, divided by its deviation.
-    LayerNorm {
-        x: Node,
-        gain: Node,
-        bias: Node,
-        epsilon: f32,
-    },
-    /// Over the last axis, each row divided by its root mean square.
-    RmsNorm {
-        x: Node,
-        gain: Node,
-        epsilon: f32,
-    },
-    /// Scaled dot-product attention of each head.
-    Attention {
-        q: ColumnSlice,
-        k: ColumnSlice,
-        v: ColumnSlice,
-        mask: Option<Node>,
-        heads: Heads,
-    },
-    /// Causal attention to the contents of caches, after keys and values are written there.
-    AttentionCached {
-        q: ColumnSlice,
-        k: ColumnSlice,
-        v: ColumnSlice,
-        caches: [Node; 2],
-        formats: CacheFormats,
-        spans: Node,
-        heads: Heads,
-    },
-    /// Rotary positions: rotations of pairs of elements.
-    Rotary {
-        x: Node,
-        positions: Node,
-        heads: usize,
-        base: f32,
-    },
-}
-
-/// Some neighbouring columns of the last axis of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct ColumnSlice {
-    node: Node,
-    start: usize,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum BinaryOp {
-    Add,
-    Sub,
-    Mul,
-}
-
-/// What a sum runs over: everything, all axes but the last, the last, or another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ReduceAxes {
-    All,
-    Rows,
-    Columns,
-    Axis(usize),
-}
-
-/// The tail of a fused product: `activation(a·b + bias) + residual`.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct LinearEpilogue {
-    bias: Option<Node>,
-    activation: Activation,
-    residual: Option<Node>,
-}
-
-impl LinearEpilogue {
-    fn operands_mut(&mut self) -> [Option<&mut Node>; 2] {
-        [self.bias.as_mut(), self.residual.as_mut()]
-    }
-}
-
-impl Operation {
-    /// The nodes it reads, one entry for each use.
-    fn operands(&self) -> Vec<Node> {
-        self.clone().operands_mut().into_iter().map(|operand| *operand).collect()
-    }
-
-    /// As [`Operation::operands`], to replace them.
-    fn operands_mut(&mut self) -> Vec<&mut Node> {
-        match self {
-            Operation::MatMul { a, b } => vec![&mut a.node, &mut b.node],
-            Operation::Linear { a, b, tail } => [Some(&mut a.node), Some(&mut b.node)].into_iter().chain(tail.operands_mut()).flatten().collect(),
-            Operation::LinearPanels { a, b, tail, .. } => [Some(a), Some(b)].into_iter().chain(tail.operands_mut()).flatten().collect(),
-            Operation::Binary { a, b, .. } => vec![a, b],
-            Operation::ActivationGrad { y, dy, .. } => vec![y, dy],
-            Operation::Scale { x, .. } | Operation::Activate { x, .. } | Operation::Reduce { x, .. } | Operation::Broadcast { x } => vec![x],
-            Operation::Chain { before, last } => {
-                let inner: Vec<Node> = before.iter().map(|(node, _)| *node).collect();
-                let steps = before.iter_mut().map(|(_, step)| step).chain([&mut **last]);
-                steps.flat_map(Operation::operands_mut).filter(|operand| !inner.contains(operand)).collect()
-            }
-            Operation::Reshape { x } | Operation::Permute { x, .. } | Operation::Slice { x, .. } | Operation::Softmax { x } => vec![x],
-            Operation::Gather { table, indices } => vec![table, indices],
-            Operation::Concat { parts, .. } => parts.iter_mut().collect(),
-            Operation::LayerNorm { x, gain, bias, .. } => vec![x, gain, bias],
-            Operation::RmsNorm { x, gain, .. } => vec![x, gain],
-            Operation::Attention { q, k, v, mask, .. } => [&mut q.node, &mut k.node, &mut v.node].into_iter().chain(mask.as_mut()).collect(),
-            Operation::AttentionCached { q, k, v, caches: [k_cache, v_cache], spans, .. } => {
-                vec![&mut q.node, &mut k.node, &mut v.node, k_cache, v_cache, spans]
-            }
-            Operation::Rotary { x, positions, .. } => vec![x, positions],
-            Operation::Input { .. } | Operation::Indices { .. } | Operation::Parameter { .. } | Operation::State { .. } | Operation::Constant { .. } => vec![],
-        }
-    }
-
-    fn is_fed(&self) -> bool {
-        matches!(self, Operation::Input { .. } | Operation::Indices { .. } | Operation::Parameter { .. } | Operation::State { .. })
-    }
-
-    fn dtype(&self) -> DType {
-        match self {
-            Operation::Indices { .. } => DType::U32,
-            Operation::Parameter { format, .. } => format.dtype(),
-            _ => DType::F32,
-        }
-    }
 }
 
 impl Graph {
@@ -370,20 +106,12 @@ impl Graph {
         *self.makers.last().expect("invariant: only a builder or pass makes nodes")
     }
 
-    /// The inputs in the order they were added: name, node and shape.
-    pub fn inputs(&self) -> impl Iterator<Item = (&str, Node, Shape)> {
-        self.nodes.iter().filter_map(|(&node, definition)| match &definition.operation {
-            Operation::Input { name } | Operation::Indices { name } => Some((name.as_str(), node, definition.shape)),
-            _ => None,
-        })
-    }
-
-    /// The parameters in the order they were added: name, node and shape.
-    pub fn parameters(&self) -> impl Iterator<Item = (&str, Node, Shape)> {
-        self.nodes.iter().filter_map(|(&node, definition)| match &definition.operation {
-            Operation::Parameter { name, .. } => Some((name.as_str(), node, definition.shape)),
-            _ => None,
-        })
+    /// The element type of the view that feeds or receives a value: u32 for row numbers and for words that hold values of another format.
+    ///
+    /// # Errors
+    /// As [`Graph::shape`].
+    pub fn dtype(&self, node: Node) -> Result<DType> {
+        self.shape(node).map(|_| self.nodes[&node].operation.dtype(self))
     }
 
     /// The outputs in the order they were named: name, node and shape. Two names may refer to one node.
@@ -410,17 +138,6 @@ impl Graph {
         let there = self.nodes.keys().copied().chain(self.inside_chains());
         let last = there.filter(|other| other.number == number).max();
         Node { number, step: last.map_or(1, |last| last.step + 1), graph: self.maker() }
-    }
-
-    /// The handles of values inside chains.
-    fn inside_chains(&self) -> impl Iterator<Item = Node> {
-        self.nodes
-            .values()
-            .flat_map(|definition| match &definition.operation {
-                Operation::Chain { before, .. } => &before[..],
-                _ => &[],
-            })
-            .map(|(node, _)| *node)
     }
 
     /// How often each node is read, an output counting as one reading.

@@ -3,11 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use tectum::{DType, Error, GemmEpilogue, Matrix, PlanBuilder, Result, View};
-use tectum_programs::{Chain, Value};
+use tectum::{DType, Error, PlanBuilder, Result, View};
 
-use super::fuse_chains::Read;
-use super::{Factor, Graph, LinearEpilogue, Node, Operation, ReduceAxes, Shape};
+use super::{Graph, Node, Operation, Shape};
 
 /// A node of a recorded graph and its representation in the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,8 +45,8 @@ impl Graph {
     /// shared parameters.
     ///
     /// # Errors
-    /// `Invalid` if a dimension is an unbound letter; if a node is fed twice, is needed and not fed, or cannot be fed; if a node is not an output; if a view is
-    /// not f32 or differs in length from its node; if the views of two outputs overlap, or that of a state and any other; as
+    /// `Invalid` if a dimension is an unbound letter; if a node is fed twice, is needed and not fed, or cannot be fed; if a node is not an output; if a view
+    /// differs in element type ([`Graph::dtype`]) or length from its node; if the views of two outputs overlap, or that of a state and any other; as
     /// [`PlanBuilder::launch`]. The plan is then unchanged.
     /// # Cost
     /// One launch for each operation, two for the broadcast of a scalar, more for sums over several thousand elements. An
@@ -83,7 +81,7 @@ impl Graph {
         let mut fed = BTreeSet::new();
         for (node, view) in feeds {
             let shape = self.check_feed(*node)?;
-            check_view("feed", (*node, shape), self.view_len(*node), self.nodes[node].operation.dtype(), view)?;
+            check_view("feed", (*node, shape), self.view_len(*node), self.dtype(*node)?, view)?;
             if !fed.insert(*node) {
                 return Err(Error::invalid(format!("node {node} is fed twice")));
             }
@@ -93,7 +91,7 @@ impl Graph {
             if !self.outputs.iter().any(|(_, output)| output == node) {
                 return Err(Error::invalid(format!("node {node} is no output")));
             }
-            check_view("output", (*node, shape), self.view_len(*node), self.nodes[node].operation.dtype(), view)?;
+            check_view("output", (*node, shape), self.view_len(*node), self.dtype(*node)?, view)?;
         }
         self.check_overlaps(feeds, outputs)?;
         let needed = self.ancestors(outputs.iter().map(|(node, _)| *node));
@@ -105,7 +103,7 @@ impl Graph {
 
     /// Refuses views whose contents would depend on the order of launches.
     fn check_overlaps(&self, feeds: &[(Node, View)], outputs: &[(Node, View)]) -> Result<()> {
-        let is_state = |node: &Node| matches!(self.nodes[node].operation, Operation::State { .. });
+        let is_state = |node: &Node| self.nodes[node].operation.state_format().is_some();
         let states = feeds.iter().filter(|(node, _)| is_state(node)).map(|entry| ("state", entry));
         let written: Vec<(&str, &(Node, View))> = states.chain(outputs.iter().map(|entry| ("output", entry))).collect();
         for (place, (kind, (node, view))) in written.iter().enumerate() {
@@ -122,8 +120,7 @@ impl Graph {
     fn last_readers(&self) -> BTreeMap<Node, Node> {
         let mut last: BTreeMap<Node, Node> = self.outputs.iter().map(|(_, node)| (*node, *node)).collect();
         for (&node, definition) in self.nodes.iter().rev() {
-            let is_view = matches!(definition.operation, Operation::Reshape { .. } | Operation::Slice { .. } | Operation::Concat { .. });
-            let reader = last.get(&node).copied().filter(|_| is_view).unwrap_or(node);
+            let reader = last.get(&node).copied().filter(|_| definition.operation.is_view()).unwrap_or(node);
             for operand in definition.operation.operands() {
                 let reader = last.get(&operand).copied().map_or(reader, |known| known.max(reader));
                 last.insert(operand, reader);
@@ -149,7 +146,7 @@ impl Graph {
         for (&node, definition) in &self.nodes {
             let first = lowering.plan.launch_count();
             let targets: Vec<View> = outputs.iter().filter(|(output, _)| *output == node).map(|(_, view)| *view).collect();
-            let made = lowering.alias(&definition.operation, definition.shape);
+            let made = definition.operation.alias(&lowering, definition.shape);
             let is_read_later = |target: &View| feeds.iter().any(|(fed, view)| view.overlaps(target) && last_readers.get(fed).is_some_and(|last| *last > node));
             let is_read_here = |target: &View| lowering.sources(node).any(|source| source.shares_slot(target));
             let direct = made.is_none()
@@ -163,12 +160,12 @@ impl Graph {
                     Some(view) => *view,
                     None => continue,
                 },
-                (Operation::Constant { data }, _) => lowering.plan.constant(format!("constant{node}"), data),
-                _ => lowering.plan.temp(DType::F32, definition.shape.len()),
+                (Operation::Constant(constant), _) => lowering.plan.constant(format!("constant{node}"), &constant.data),
+                (operation, _) => lowering.plan.temp(operation.dtype(self), definition.shape.len()),
             };
             lowering.views.insert(node, view);
             if made.is_none() {
-                lowering.launch(&definition.operation, definition.shape, view).map_err(|error| error.at(format_args!("graph: node {node}")))?;
+                definition.operation.lower(&mut lowering, definition.shape, view).map_err(|error| error.at(format_args!("graph: node {node}")))?;
             }
             for target in targets.into_iter().filter(|_| !direct) {
                 let (is_late, is_outside) = (is_read_later(&target), made.is_some() || definition.operation.is_fed());
@@ -178,7 +175,7 @@ impl Graph {
             let how = match &definition.operation {
                 _ if made.is_some() => ValueStorage::View,
                 operation if operation.is_fed() => ValueStorage::Fed,
-                Operation::Constant { .. } => ValueStorage::Constant,
+                Operation::Constant(_) => ValueStorage::Constant,
                 _ => ValueStorage::Launched,
             };
             let launches = first..lowering.plan.launch_count();
@@ -189,6 +186,7 @@ impl Graph {
     }
 }
 
+/// A graph that is being written into a plan.
 pub(super) struct Lowering<'a> {
     pub(super) graph: &'a Graph,
     pub(super) plan: &'a mut PlanBuilder,
@@ -202,7 +200,7 @@ pub(super) struct Lowering<'a> {
 impl Lowering<'_> {
     fn is_computed(&self, node: Node) -> bool {
         let operation = &self.graph.nodes[&node].operation;
-        !operation.is_fed() && !matches!(operation, Operation::Constant { .. })
+        !operation.is_fed() && !matches!(operation, Operation::Constant(_))
     }
 
     pub(super) fn shape(&self, node: Node) -> Shape {
@@ -221,130 +219,8 @@ impl Lowering<'_> {
         Ok(copy)
     }
 
-    /// Records the launches of one operation.
-    fn launch(&mut self, operation: &Operation, shape: Shape, y: View) -> Result<()> {
-        if let Some(elementwise) = operation.elementwise() {
-            return self.elementwise(elementwise, y);
-        }
-        match operation {
-            Operation::Input { .. } | Operation::Indices { .. } | Operation::Parameter { .. } => Ok(()),
-            Operation::State { .. } | Operation::Constant { .. } => Ok(()),
-            Operation::MatMul { a, b } if self.graph.is_batched(*a, *b) => self.products(*a, *b, y),
-            Operation::MatMul { a, b } => self.linear(*a, *b, LinearEpilogue::default(), y),
-            Operation::Linear { a, b, tail } => self.linear(*a, *b, *tail, y),
-            Operation::Chain { .. } => self.chain(operation, y),
-            Operation::Reduce { axes, x } => {
-                let [rows, cols] = self.shape(*x).matrix();
-                match axes {
-                    ReduceAxes::All => self.plan.sum(self.views[x], y, 1, rows * cols),
-                    ReduceAxes::Rows => self.plan.sum_columns(self.views[x], y, rows, cols),
-                    ReduceAxes::Columns => self.plan.sum(self.views[x], y, rows, cols),
-                    ReduceAxes::Axis(axis) => self.sum_axis(*x, *axis, y),
-                }
-            }
-            Operation::Broadcast { x } => self.broadcast(*x, y),
-            other => self.launch_network(other, shape, y),
-        }
-    }
-
-    /// One operation of the table.
-    fn elementwise(&mut self, (name, reads): (String, Vec<Read>), y: View) -> Result<()> {
-        let views: Vec<View> = reads
-            .iter()
-            .map(|read| match read {
-                Read::Value(node) => self.views[node],
-                Read::Factor(factor) => self.uniform(*factor, 1),
-            })
-            .collect();
-        match views[..] {
-            [x] => self.plan.unary(&name, x, y),
-            [a, b] => self.plan.binary(&name, a, b, y),
-            _ => unreachable!("invariant: operations of the table have one operand or two"),
-        }
-    }
-
-    /// Operations of the table as one program; a scalar constant becomes a constant of the program.
-    fn chain(&mut self, operation: &Operation, y: View) -> Result<()> {
-        let Operation::Chain { before, last } = operation else { return Ok(()) };
-        let (constants, inputs): (BTreeSet<Node>, BTreeSet<Node>) = operation.operands().into_iter().partition(|node| self.graph.scalar(*node).is_some());
-        let mut chain = Chain::new(inputs.len())?;
-        let mut values = BTreeMap::new();
-        for (index, &node) in inputs.iter().enumerate() {
-            values.insert(node, chain.input(index)?);
-        }
-        for (node, constant) in constants.into_iter().filter_map(|node| Some((node, self.graph.scalar(node)?))) {
-            values.insert(node, chain.constant(constant)?);
-        }
-        for (node, step) in before.iter().map(|(node, step)| (Some(*node), step)).chain([(None, &**last)]) {
-            let (name, reads) = step.elementwise().ok_or_else(|| Error::invalid(format!("chain: {} is not elementwise", step.name())))?;
-            let operands: Result<Vec<Value>> = reads
-                .iter()
-                .map(|read| match read {
-                    Read::Factor(factor) => chain.constant(*factor),
-                    Read::Value(node) => Ok(values[node]),
-                })
-                .collect();
-            let value = chain.op(&name, &operands?)?;
-            values.extend(node.map(|node| (node, value)));
-        }
-        let views: Vec<View> = inputs.iter().map(|node| self.views[node]).collect();
-        chain.record(self.plan, &views, y)
-    }
-
-    /// A row or column of ones times the value; a scalar is added to zeros.
-    fn broadcast(&mut self, x: Node, y: View) -> Result<()> {
-        let (view, from) = (self.views[&x], self.shape(x));
-        if let (Operation::Constant { data }, 1) = (&self.graph.nodes[&x].operation, from.len()) {
-            return self.plan.fill(y, data[0].to_bits());
-        }
-        let is_column = from.rank() > 0 && from.matrix()[1] == 1;
-        match (from.len(), from.matrix()) {
-            (1, _) => {
-                let zeros = self.plan.temp(DType::F32, y.len());
-                self.plan.fill(zeros, 0.0f32.to_bits())?;
-                self.plan.binary("add", zeros, view, y)
-            }
-            (cols, _) if !is_column => {
-                let rows = y.len() / cols;
-                let ones = self.uniform(1.0, rows);
-                self.plan.gemm(Matrix::new(ones, rows, 1), Matrix::new(view, 1, cols), y, GemmEpilogue::default())
-            }
-            (rows, _) => {
-                let cols = y.len() / rows;
-                let ones = self.uniform(1.0, cols);
-                self.plan.gemm(Matrix::new(view, rows, 1), Matrix::new(ones, 1, cols), y, GemmEpilogue::default())
-            }
-        }
-    }
-
-    /// A vector goes to the matrix-vector kernel if the matrix has the layout that this kernel reads.
-    fn linear(&mut self, a: Factor, b: Factor, tail: LinearEpilogue, y: View) -> Result<()> {
-        let (a_matrix, b_matrix) = (self.matrix(a), self.matrix(b));
-        let (m, n) = (self.oriented(a)[0], self.oriented(b)[1]);
-        let (bias, residual) = (tail.bias.map(|node| self.views[&node]), tail.residual.map(|node| self.views[&node]));
-        let tail = GemmEpilogue { bias, activation: tail.activation, residual };
-        if m == 1 && b.transposed {
-            self.plan.matvec(self.views[&b.node], self.views[&a.node], y, tail)
-        } else if n == 1 && !a.transposed && bias.is_none() {
-            self.plan.matvec(self.views[&a.node], self.views[&b.node], y, tail)
-        } else {
-            self.plan.gemm(a_matrix, b_matrix, y, tail)
-        }
-    }
-
-    /// Rows and columns of an operand; the dimensions before the last are rows.
-    fn oriented(&self, factor: Factor) -> [usize; 2] {
-        let [rows, cols] = self.shape(factor.node).matrix();
-        if factor.transposed { [cols, rows] } else { [rows, cols] }
-    }
-
-    fn matrix(&self, factor: Factor) -> Matrix {
-        let [rows, cols] = self.shape(factor.node).matrix();
-        let matrix = Matrix::new(self.views[&factor.node], rows, cols);
-        if factor.transposed { matrix.transpose() } else { matrix }
-    }
-
-    fn uniform(&mut self, value: f32, len: usize) -> View {
+    /// A constant of one value, made once.
+    pub(super) fn uniform(&mut self, value: f32, len: usize) -> View {
         let plan = &mut *self.plan;
         *self.uniform.entry((value.to_bits(), len)).or_insert_with(|| plan.constant(format!("{value}×{len}"), &vec![value; len]))
     }

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tectum::kernel::panel_format::PANEL;
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::Element;
+use tectum::operation::product::panel_format::PANEL;
+use tectum::operation::product::panel_format::PanelFormat;
 
-use super::{Definition, Factor, Graph, LinearEpilogue, Node, Operation, Shape};
+use super::operation::{Concat, Fed, FedKind, Linear, LinearEpilogue, LinearPanels, MatMul, panels_shape};
+use super::{Definition, Factor, Graph, Node, Operation, Shape};
 
 /// A parameter whose values must be given in panels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,18 +23,19 @@ pub struct PackedParameter {
 }
 
 impl PackedParameter {
-    /// Packs the parameter's original values in panels. Words of a format other than f32 are given as the floats of the same bits.
+    /// Packs the parameter's original values in panels: f32, or u32 for the words of another format.
     ///
     /// # Panics
-    /// If either length differs from the parameter's.
-    pub fn pack(&self, values: &[f32], panels: &mut [f32]) {
+    /// If either length differs from the parameter's, or the element type from the format's.
+    pub fn pack<T: Element>(&self, values: &[f32], panels: &mut [T]) {
+        assert_eq!(T::DTYPE, self.format.dtype(), "panels of {}", self.format);
         let [k, n] = self.sizes;
-        self.format.pack(values, self.sizes, if self.transposed { [1, k] } else { [n, 1] }, panels);
+        self.format.pack(values, self.sizes, if self.transposed { [1, k] } else { [n, 1] }, bytemuck::cast_slice_mut(panels));
     }
 }
 
 impl Graph {
-    /// The same network with its weights in [panels](tectum::kernel::gemm_panels): every parameter that is read only as the
+    /// The same network with its weights in [panels](tectum::operation::product::gemm_panels): every parameter that is read only as the
     /// right operand of products changes its shape, and so do those that are concatenated along `out` for merged products.
     /// Run it after [`Graph::optimize`]; set the listed parameters through [`PackedParameter::pack`].
     ///
@@ -63,7 +66,7 @@ impl Graph {
             }
             graph.keep_as(product.b, format, panels_shape(format, k, product.oriented[1]));
             let shape = self.nodes[&node].shape;
-            let operation = Operation::LinearPanels { a: product.a, b: product.b, format, tail: product.tail };
+            let operation = LinearPanels { a: product.a, b: product.b, format, tail: product.tail }.into();
             graph.nodes.insert(node, Definition { operation, shape });
         }
         (graph, packed.into_values().collect())
@@ -72,21 +75,9 @@ impl Graph {
     fn keep_as(&mut self, node: Node, to: PanelFormat, shape: Shape) {
         if let Some(definition) = self.nodes.get_mut(&node) {
             definition.shape = shape;
-            if let Operation::Parameter { format, .. } = &mut definition.operation {
+            if let Operation::Fed(Fed { kind: FedKind::Parameter(format), .. }) = &mut definition.operation {
                 *format = to;
             }
-        }
-    }
-
-    /// The format of a parameter, or of concatenated parameters.
-    pub(super) fn panel_format(&self, node: Node) -> Option<PanelFormat> {
-        match &self.nodes.get(&node)?.operation {
-            Operation::Parameter { format, .. } => Some(*format),
-            Operation::Concat { parts, .. } => {
-                let first = self.panel_format(*parts.first()?)?;
-                parts.iter().all(|part| self.panel_format(*part) == Some(first)).then_some(first)
-            }
-            _ => None,
         }
     }
 
@@ -112,8 +103,8 @@ impl Graph {
     fn packable(&self) -> BTreeMap<Node, Product> {
         let product = |(&node, definition): (&Node, &Definition)| {
             let (a, b, tail) = match &definition.operation {
-                Operation::MatMul { a, b } if !self.is_batched(*a, *b) => (*a, *b, LinearEpilogue::default()),
-                Operation::Linear { a, b, tail } => (*a, *b, *tail),
+                Operation::MatMul(MatMul { a, b }) if !self.is_batched(*a, *b) => (*a, *b, LinearEpilogue::default()),
+                Operation::Linear(Linear { a, b, tail }) => (*a, *b, *tail),
                 _ => return None,
             };
             let parameters = self.parameters_of(b)?;
@@ -126,10 +117,10 @@ impl Graph {
     }
 
     fn parameters_of(&self, b: Factor) -> Option<Vec<Node>> {
-        let is_parameter = |node: &Node| matches!(self.nodes[node].operation, Operation::Parameter { .. });
+        let is_parameter = |node: &Node| self.nodes[node].operation.is_parameter();
         match &self.nodes[&b.node].operation {
-            Operation::Parameter { .. } => Some(vec![b.node]),
-            Operation::Concat { parts, axis: 0 } if b.transposed && parts.iter().all(is_parameter) => {
+            operation if operation.is_parameter() => Some(vec![b.node]),
+            Operation::Concat(Concat { parts, axis: 0 }) if b.transposed && parts.iter().all(is_parameter) => {
                 let (_, whole) = parts.split_last()?;
                 let is_whole = |part: &Node| self.nodes[part].shape.matrix()[0].is_multiple_of(PANEL);
                 whole.iter().all(is_whole).then(|| parts.clone())
@@ -156,11 +147,6 @@ impl Graph {
         };
         products.into_iter().filter(|(_, product)| alone(product)).collect()
     }
-}
-
-/// The shape of the words of `[k, n]` in panels.
-pub(super) fn panels_shape(format: PanelFormat, k: usize, n: usize) -> Shape {
-    Shape::from([n.div_ceil(PANEL), format.panel_words(k) / PANEL, PANEL])
 }
 
 /// A product that may read its right operand in panels.

@@ -25,7 +25,7 @@ pub struct LayoutEntry {
     pub shape: [usize; 2],
     /// Its first element in the flat state.
     pub offset: usize,
-    /// Element type of its binding: u32 for weights in panels of words, whose bits the flat state stores as floats.
+    /// Element type of the view that feeds it: u32 for weights in panels of words.
     pub dtype: DType,
 }
 
@@ -33,6 +33,11 @@ impl LayoutEntry {
     /// Its elements in the flat state.
     pub fn range(&self) -> Range<usize> {
         self.offset..self.offset + self.shape[0] * self.shape[1]
+    }
+
+    /// Its part of the flat state, in its element type.
+    pub fn view(&self, flat: View) -> View {
+        flat.part(self.range()).reinterpret(self.dtype)
     }
 }
 
@@ -46,7 +51,7 @@ impl Graph {
         let place = |(name, node, shape): (&str, Node, Shape)| {
             let offset = len;
             len += shape.len().next_multiple_of(ALIGNED_ELEMENTS);
-            LayoutEntry { name: name.to_owned(), shape: shape.matrix(), offset, dtype: self.nodes[&node].operation.dtype() }
+            LayoutEntry { name: name.to_owned(), shape: shape.matrix(), offset, dtype: self.nodes[&node].operation.dtype(self) }
         };
         let entries = self.parameters().map(place).collect();
         ParameterLayout { entries, len }
@@ -86,7 +91,7 @@ impl ParameterLayout {
         self.check(weights)?;
         let feed = |entry: &LayoutEntry| {
             let node = find(graph.parameters().map(|(name, node, _)| (name, node)), "parameter", &entry.name)?;
-            Ok((node, weights.part(entry.range()).reinterpret(entry.dtype)))
+            Ok((node, entry.view(weights)))
         };
         self.entries.iter().map(feed).collect()
     }

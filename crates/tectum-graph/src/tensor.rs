@@ -1,8 +1,13 @@
 //! Tensors of float64: what a graph is evaluated on.
 
+use std::collections::BTreeMap;
+
 use tectum::{Error, Result};
 
-use super::Shape;
+use super::{Node, Shape};
+
+/// The values of nodes that are known.
+pub(super) type Values = BTreeMap<Node, Tensor>;
 
 /// A row-major tensor of float64.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,13 +44,16 @@ impl Tensor {
         Self { shape, data: (0..shape.len()).map(f).collect() }
     }
 
+    /// With each row of the last axis replaced.
+    pub(super) fn map_rows(&self, f: impl FnMut(&mut [f64])) -> Self {
+        let mut y = self.clone();
+        y.data.chunks_mut(self.shape.matrix()[1]).for_each(f);
+        y
+    }
+
     /// The element that belongs to an index of `whole`, when a scalar, row or column repeats.
     pub(super) fn broadcast_element(&self, whole: Shape, place: usize) -> f64 {
-        self.data[broadcast_index(self.shape, whole, place)]
+        let source = if self.shape.broadcasts_to(whole) { place % self.shape.len() } else { place / whole.matrix()[1] };
+        self.data[source]
     }
-}
-
-/// The index in a value of shape `part` that belongs to an index of `whole`.
-pub(super) fn broadcast_index(part: Shape, whole: Shape, place: usize) -> usize {
-    if part.broadcasts_to(whole) { place % part.len() } else { place / whole.matrix()[1] }
 }

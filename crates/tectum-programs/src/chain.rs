@@ -1,8 +1,8 @@
 //! Chains of elementwise operations as one program: one pass over memory for any length.
 
 use tectum::internal::Identity;
-use tectum::kernel::elementwise::{Arity, OPS};
 use tectum::kernel::{MAX_BINDINGS, WORKGROUP};
+use tectum::operation::elementwise::{Arity, OPS};
 use tectum::{Error, PlanBuilder, Result, View};
 
 use super::bounds::Bounds;

@@ -7,8 +7,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use tectum::kernel::arguments::Slices;
 use tectum::kernel::native::{prefetch_line, prefetch_read, simd};
-use tectum::{DType, Kernel, NativeCall, Result};
+use tectum::{Kernel, NativeCall, Result, TypedKernel, kernel_arguments};
 
 use super::connectome::{SynapsePartition, TARGET_SHIFT, weight_of};
 use super::network::Network;
@@ -16,8 +17,8 @@ use super::network_options::NetworkOptions;
 use super::neurons::{NeuronOptions, Neurons};
 use super::rule::{self, ALWAYS, IdleUpdate, NeuronState, POTENTIAL_MAX, Profile};
 use super::synapses::SynapseList;
-use crate::kernel::{built_in, words};
-pub use learning::{LearningKernels, MEMORY_STATE_WORDS, MEMORY_WORDS, MemoryRow, set_bits};
+use crate::kernel::built_in;
+pub use learning::{Archive, Close, Forget, Learn, LearningKernels, MEMORY_STATE_WORDS, MEMORY_WORDS, Memorize, MemoryRow, set_bits};
 
 /// Device code for an entry of the list of firings, prepended to the kernels that walk it.
 const FIRING: &str = include_str!("../kernels/spiking_firing.wgsl");
@@ -33,12 +34,36 @@ const AHEAD: usize = 8;
 /// Neurons that are tested together for arrivals.
 const BLOCK: usize = 32;
 
+kernel_arguments! {
+    /// Firings of other shards, given as bits, into the list of firings.
+    pub struct Unpack { read clock: u32, read exchanged: u32, atomic fired: u32; list_at: usize, words: u32 }
+
+    /// Inputs of the burst into the sums; the list of firings is emptied.
+    pub struct Inject {
+        read inputs: u32, read steady: u32, atomic sums: i32, atomic fired: u32;
+        len: usize, chunk: usize, tracked: u32, is_first: u32, steady_count: usize, bits_at: usize, bit_words: usize
+    }
+
+    /// Firings through the synapses of a part into the sums of its targets.
+    pub struct Propagate {
+        read fired: u32, read starts: u32, read words: u32, read senders: u32, atomic sums: i32, atomic totals: u32;
+        len: usize, tracked: u32, fraction_bits: u32, list_at: usize, slices: u32
+    }
+
+    /// Sums into the states of the neurons, and those that fire into the list of firings.
+    pub struct UpdateNeurons {
+        read clock: u32, read profile_of: u32, read profiles: u32, atomic sums: i32, read_write state: u32, atomic fired: u32;
+        first: u32, base: usize, count: usize, len: usize, offset: u32, planes: usize, tracked: u32, skips: u32, seed: u32, fraction_bits: u32,
+        list_at: usize, bits_at: usize
+    }
+}
+
 /// The kernels of a network. On the CPU they carry its connectome and profiles.
 pub struct Kernels {
-    pub unpack: Arc<Kernel>,
-    pub inject: Arc<Kernel>,
-    pub propagate: Arc<Kernel>,
-    pub dynamics: Arc<Kernel>,
+    pub unpack: TypedKernel<Unpack>,
+    pub inject: TypedKernel<Inject>,
+    pub propagate: TypedKernel<Propagate>,
+    pub dynamics: TypedKernel<UpdateNeurons>,
 }
 
 /// Data of the native twin of the dynamics.
@@ -52,34 +77,13 @@ impl Kernels {
     /// The kernels, and for the CPU the parts to propagate to.
     pub fn new(network: &Network, parts: Arc<Vec<SynapsePartition>>) -> Self {
         let dynamics = Dynamics { profiles: network.profiles.clone(), runs: network.runs.clone(), idle_update: network.options.idle_update };
-        let inject = words(
-            Kernel::define("spiking_inject").read("inputs", DType::U32).read("steady", DType::U32).atomic("sums", DType::I32).atomic("fired", DType::U32),
-            &["len", "chunk", "tracked", "is_first", "steady_count", "bits_at", "bit_words"],
-        );
-        let propagate = words(
-            ["fired", "starts", "words", "senders"]
-                .into_iter()
-                .fold(Kernel::define("spiking_propagate"), |builder, name| builder.read(name, DType::U32))
-                .atomic("sums", DType::I32)
-                .atomic("totals", DType::U32),
-            &["len", "tracked", "fraction_bits", "list_at", "slices"],
-        );
-        let of_dynamics = words(
-            ["clock", "profile_of", "profiles"]
-                .into_iter()
-                .fold(Kernel::define("spiking_dynamics"), |builder, name| builder.read(name, DType::U32))
-                .atomic("sums", DType::I32)
-                .read_write("state", DType::U32)
-                .atomic("fired", DType::U32),
-            &["first", "base", "count", "len", "offset", "planes", "tracked", "skips", "seed", "fraction_bits", "list_at", "bits_at"],
-        );
-        let unpack = Kernel::define("spiking_unpack").read("clock", DType::U32).read("exchanged", DType::U32).atomic("fired", DType::U32);
-        let unpack = words(unpack, &["list_at", "words"]);
+        let propagate = Propagate::define("spiking_propagate").body(FIRING.to_owned() + include_str!("../kernels/spiking_propagate.wgsl")).data(parts);
+        let update = UpdateNeurons::define("spiking_dynamics").body(include_str!("../kernels/spiking_dynamics.wgsl")).data(Arc::new(dynamics));
         Self {
-            unpack: built_in(unpack.body(include_str!("../kernels/spiking_unpack.wgsl")), native_unpack),
-            inject: built_in(inject.body(include_str!("../kernels/spiking_inject.wgsl")), native_inject),
-            propagate: built_in(propagate.body(FIRING.to_owned() + include_str!("../kernels/spiking_propagate.wgsl")).data(parts), native_propagate),
-            dynamics: built_in(of_dynamics.body(include_str!("../kernels/spiking_dynamics.wgsl")).data(Arc::new(dynamics)), native_dynamics),
+            unpack: built_in(Unpack::define("spiking_unpack").body(include_str!("../kernels/spiking_unpack.wgsl")), native_unpack),
+            inject: built_in(Inject::define("spiking_inject").body(include_str!("../kernels/spiking_inject.wgsl")), native_inject),
+            propagate: built_in(propagate, native_propagate),
+            dynamics: built_in(update, native_dynamics),
         }
     }
 }
@@ -94,36 +98,34 @@ pub fn kernels() -> Result<Vec<Arc<Kernel>>> {
     let network = Network::new(&neurons, Box::new(SynapseList::new(1, &[])?), NetworkOptions::default())?;
     let Kernels { unpack, inject, propagate, dynamics } = Kernels::new(&network, Arc::default());
     let LearningKernels { archive, learn, close, memory, forget } = LearningKernels::new(Arc::default());
-    Ok(vec![unpack, inject, propagate, dynamics, archive, learn, close, memory, forget])
+    let all: [&Arc<Kernel>; 9] = [&unpack, &inject, &propagate, &dynamics, &archive, &learn, &close, &memory, &forget];
+    Ok(all.map(Arc::clone).to_vec())
 }
 
-fn native_unpack(call: &NativeCall<'_>) {
-    let (clock, exchanged, fired) = (call.read::<u32>(0), call.read::<u32>(1), call.write::<u32>(2));
+fn native_unpack(_: &NativeCall<'_>, Unpack { clock, exchanged, fired, list_at, words }: Unpack<Slices<'_>>) {
     if clock[1] == 0 {
         return;
     }
-    let (head, rest) = fired.split_at_mut(call.size(0));
+    let (head, rest) = fired.split_at_mut(list_at);
     let (list, _) = rest.as_chunks_mut::<2>();
-    for neuron in set_bits(exchanged, 0..32 * call.u32(1)) {
+    for neuron in set_bits(exchanged, 0..32 * words) {
         list[head[0] as usize] = [neuron, FIXED_PSP];
         head[0] += 1;
     }
 }
 
-fn native_inject(call: &NativeCall<'_>) {
-    let (inputs, constant_inputs, sums, fired) = (call.read::<u32>(0), call.read::<u32>(1), call.write::<i32>(2), call.write::<u32>(3));
-    let [len, chunk] = [0, 1].map(|index| call.size(index));
-    let (tracked, is_first, steady_count) = (call.u32(2) != 0, call.u32(3) != 0, call.size(4));
+fn native_inject(_: &NativeCall<'_>, arguments: Inject<Slices<'_>>) {
+    let Inject { inputs, steady: constant_inputs, sums, fired, len, chunk, tracked, is_first, steady_count, bits_at, bit_words } = arguments;
     fired[0] = 0;
-    fired[call.size(5)..][..call.size(6)].fill(0);
+    fired[bits_at..][..bit_words].fill(0);
     let mut add = |[neuron, amount]: [u32; 2]| {
         let (part, i) = (neuron as usize / len * chunk, neuron as usize % len);
         sums[part + i] = sums[part + i].wrapping_add(amount as i32);
-        if tracked {
+        if tracked != 0 {
             sums[part + len + i / 32] |= 1 << (i % 32);
         }
     };
-    let count = if is_first { inputs[0] as usize } else { 0 };
+    let count = if is_first != 0 { inputs[0] as usize } else { 0 };
     let (inputs, _) = inputs[1..].as_chunks::<2>();
     inputs[..count].iter().for_each(|pair| add(*pair));
     let (constant_inputs, _) = constant_inputs.as_chunks::<2>();
@@ -131,12 +133,10 @@ fn native_inject(call: &NativeCall<'_>) {
 }
 
 /// Each thread walks, for its part of the targets, the rows of all neurons that fired.
-fn native_propagate(call: &NativeCall<'_>) {
-    let parts = call.data::<Vec<SynapsePartition>>();
-    let (fired, senders) = (call.read::<u32>(0), call.read::<u32>(3));
-    let (sums, totals) = (call.write::<i32>(4), call.write::<u32>(5));
-    let (len, tracked, fraction_bits) = (call.size(0), call.u32(1) != 0, call.u32(2));
-    let (list, _) = fired[call.size(3)..].as_chunks::<2>();
+fn native_propagate(call: &NativeCall<'_>, arguments: Propagate<Slices<'_>>) {
+    let Propagate { fired, senders, sums, totals, len, tracked, fraction_bits, list_at, .. } = arguments;
+    let (parts, tracked) = (call.data::<Vec<SynapsePartition>>(), tracked != 0);
+    let (list, _) = fired[list_at..].as_chunks::<2>();
     let list = &list[..fired[0] as usize];
     let walk = |(part, sums): (&SynapsePartition, &mut [i32])| {
         let (sums, bits) = sums.split_at_mut(len);
@@ -211,16 +211,15 @@ struct Burst {
     idle_update: IdleUpdate,
 }
 
-fn native_dynamics(call: &NativeCall<'_>) {
+fn native_dynamics(call: &NativeCall<'_>, arguments: UpdateNeurons<Slices<'_>>) {
     let data = call.data::<Dynamics>();
-    let (clock, sums, state, fired) = (call.read::<u32>(0), call.write::<i32>(3), call.write::<u32>(4), call.write::<u32>(5));
-    let (first, count, len, planes, tracked) = (call.u32(0), call.size(2), call.size(3), call.size(5), call.u32(6) != 0);
-    let burst = Burst { number: clock[0].wrapping_add(call.u32(4)), len, planes, seed: call.u32(8), fraction_bits: call.u32(9), idle_update: data.idle_update };
-    let (head, rest) = fired.split_at_mut(call.size(10));
-    let (list, bits) = rest.split_at_mut(call.size(11) - call.size(10));
+    let UpdateNeurons { clock, sums, state, fired, first, count, len, offset, planes, tracked, seed, fraction_bits, list_at, bits_at, .. } = arguments;
+    let burst = Burst { number: clock[0].wrapping_add(offset), len, planes, seed, fraction_bits, idle_update: data.idle_update };
+    let (head, rest) = fired.split_at_mut(list_at);
+    let (list, bits) = rest.split_at_mut(bits_at - list_at);
     let (list, _) = list.as_chunks_mut::<2>();
 
-    let chunk = if tracked { len + len / 32 } else { len };
+    let chunk = if tracked != 0 { len + len / 32 } else { len };
     let shared = sums.chunks_mut(chunk).zip(state.chunks_mut(planes * len)).zip(list.chunks_mut(len)).zip(bits.chunks_mut(len / 32)).enumerate();
     let places: Vec<PartState<'_>> = shared
         .map(|(part, (((sums, state), list), bits))| {

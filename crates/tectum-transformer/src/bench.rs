@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{CacheFormats, CodeObject, Device, DeviceKind, Result, RunStats};
 use tectum_bench::bench::{Alternative, Case, OnThreads, Roofline, Suite, Workload};
 

@@ -105,7 +105,7 @@ impl CachedAttention {
         let operands = ["q", "k", "v"].map(|name| plan.input(name, DType::F32, tokens * width));
         let spans = plan.input("spans", DType::U32, 2);
         let caches = ["keys", "values"].into_iter().zip(formats.each());
-        let caches: Vec<_> = caches.map(|(name, format)| (plan.state(name, DType::F32, format.words(tokens, width)), format)).collect();
+        let caches: Vec<_> = caches.map(|(name, format)| (plan.state(name, format.dtype(), format.words(tokens, width)), format)).collect();
         let made = plan.output("made", DType::F32, tokens * width);
         let sizes = AttentionSizes { batch: 1, queries: tokens, keys: tokens, heads, kv_heads: heads, width: width / heads };
         let scale = (1.0 / ((width / heads) as f64).sqrt()) as f32;

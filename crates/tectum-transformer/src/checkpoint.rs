@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{Error, Result};
 use tectum_graph::Graph;
 

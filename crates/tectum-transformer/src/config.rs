@@ -144,10 +144,10 @@ impl Config {
 /// The activation with a Hugging Face name, which the configuration has under a key.
 pub(super) fn activation(key: &str, name: &str) -> Result<tectum::Activation> {
     match name {
-        "gelu" => Ok(tectum::kernel::Activation::GeluErf),
-        "gelu_new" | "gelu_pytorch_tanh" | "gelu_fast" => Ok(tectum::kernel::Activation::Gelu),
-        "relu" => Ok(tectum::kernel::Activation::Relu),
-        "silu" | "swish" => Ok(tectum::kernel::Activation::Silu),
+        "gelu" => Ok(tectum::Activation::GeluErf),
+        "gelu_new" | "gelu_pytorch_tanh" | "gelu_fast" => Ok(tectum::Activation::Gelu),
+        "relu" => Ok(tectum::Activation::Relu),
+        "silu" | "swish" => Ok(tectum::Activation::Silu),
         other => Err(Error::unsupported(format!("{key} {other:?}; gelu, gelu_new, relu and silu are supported"))),
     }
 }

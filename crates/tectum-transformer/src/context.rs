@@ -1,7 +1,7 @@
 //! The context of one text of a decoder: its tokens, how many of them are cached, and the parts in which the rest runs.
 
 use tectum::CacheFormats;
-use tectum::kernel::cache_format::quantized_tokens;
+use tectum::operation::attention::cache_format::quantized_tokens;
 
 /// Maximum tokens of a run; longer texts run in parts, so that few plans cover all lengths.
 pub const MAX_PREFILL_CHUNK: usize = 256;

@@ -9,7 +9,7 @@ use super::checkpoint::Checkpoint;
 use super::context::{Context, MAX_PREFILL_CHUNK, bucket_of, plans_for};
 use super::decoder_graph::DecoderSizes;
 use super::device_weights::{DeviceWeights, weight_format};
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::panel_format::PanelFormat;
 
 /// A decoder with its weights and the keys and values of one or several contexts on a device, one for each text.
 ///
@@ -389,7 +389,7 @@ impl Decoder {
         let mut first = 0;
         for (_, node, _) in graph.states() {
             let words = graph.state_words(node)?;
-            feeds.push((node, cache.part(first..first + words)));
+            feeds.push((node, cache.part(first..first + words).reinterpret(graph.dtype(node)?)));
             first += words;
         }
         let mut input = |name: &str, len: usize| {

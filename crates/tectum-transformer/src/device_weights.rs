@@ -1,6 +1,6 @@
 //! Weights on a device, and plans over them.
 
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{Buffer, DType, Device, DeviceKind, Executable, PlanBuilder, Result, View};
 use tectum_graph::{Graph, Node, PackedParameter, ParameterLayout};
 
@@ -57,7 +57,11 @@ impl DeviceWeights {
                 Some(packed) => {
                     whole.resize(sizes.iter().product(), 0.0);
                     read(name, &sizes, &mut whole)?;
-                    packed.pack(&whole, &mut flat[entry.range()]);
+                    let panels = &mut flat[entry.range()];
+                    match entry.dtype {
+                        DType::F32 => packed.pack(&whole, panels),
+                        _ => packed.pack(&whole, bytemuck::cast_slice_mut::<f32, u32>(panels)),
+                    }
                 }
             }
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{CodeObject, Device, Error, Executable, Result, RunStats, Session, View};
 use tectum_graph::Graph;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{DType, Device, Error, PlanBuilder, Result, View};
 use tectum_graph::{Graph, RecordedNode, Shape};
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::Serialize;
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::panel_format::PanelFormat;
 use tectum::route::{self, Choice};
 use tectum::{CacheFormats, Device, Error, Plan, PlanWork, Result};
 use tectum_graph::{RecordedNode, ValueStorage};

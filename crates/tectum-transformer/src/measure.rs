@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use serde::Serialize;
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{CacheFormats, Device, Receipt, Result, RunStats};
 
 use super::{Decoder, Embedder, Encoder, is_decoder};

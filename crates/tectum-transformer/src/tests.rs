@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use tectum::Device;
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::panel_format::PanelFormat;
 use tectum_graph::Tensor;
 
 use super::context::bucket;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use memmap2::Mmap;
 use safetensors::tensor::{Dtype, SafeTensors};
 use tectum::kernel::pack::{bf16_bits, f16_bits};
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{ContentHash, Error, Result};
 
 /// The file of a model in one file, and the index of a model in several files.

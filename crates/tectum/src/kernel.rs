@@ -1,67 +1,37 @@
 //! A kernel: device code written once in WGSL, with its bindings, its parameters and its native twin.
 //!
-//! A kernel's file is a *body*: a header comment and one entry point. The declarations of its bindings and of the
-//! uniform `params` are generated from the table given to [`Kernel::define`], so that WGSL, native twin and launch
-//! checks share one source. A device never sees a tensor operation; it sees a kernel and the regions bound to it.
+//! A kernel's file is a *body*: a header comment and one entry point. Its arguments are declared once, by
+//! [`kernel_arguments!`](crate::kernel_arguments): the declarations in WGSL, the arguments of the native twin and those of a launch come from it. A device
+//! never sees a tensor operation; it sees a kernel and the regions bound to it.
 
-pub mod attention;
-pub mod attention_decode;
-pub mod cache;
-pub mod cache_codes;
-pub mod cache_format;
-pub(crate) mod cache_read;
-pub mod cache_reference;
-pub mod cast;
-mod dots;
-pub mod elementwise;
-mod finish;
-pub mod gather;
-pub mod gemm;
-pub mod gemm_batched;
-pub mod gemm_i8;
-pub mod gemm_panels;
+pub mod arguments;
 pub mod lanes;
 pub mod math;
-pub mod moments;
 pub mod native;
-pub mod normalize;
-pub mod optimizer;
 pub mod order;
 pub mod pack;
-pub mod panel_format;
-mod panel_halves;
-pub mod quantize_rows;
 pub mod random;
-pub mod reduce;
 pub mod reference;
-pub mod rotary;
-pub mod sample;
-pub mod scan;
-pub mod softmax;
-pub mod stencil;
-pub mod strided;
-mod strip;
-mod strip_i8;
-mod tiles;
-pub mod top_k;
-pub mod transfer;
 mod translate;
-pub mod transpose;
-mod transpose_16x16;
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::marker::PhantomData;
 use std::sync::{Arc, LazyLock, OnceLock};
 
+pub use arguments::TypedKernel;
+use arguments::{Declaration, KernelArguments, NativeArguments};
+
 use crate::content_hash::{CodeText, ContentHash, ContentHasher};
-use crate::dtype::DType;
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-pub use gemm::Activation;
+use crate::view::View;
 pub use native::NativeCall;
 pub use translate::{Translations, VULKAN_ONLY};
 
 /// The revision of this crate: a hash of its sources.
-const REVISION: &str = env!("TECTUM_REVISION");
+pub(crate) const REVISION: &str = env!("TECTUM_REVISION");
 
 /// Invocations in a workgroup of every one-dimensional kernel.
 pub const WORKGROUP: u32 = 256;
@@ -76,19 +46,19 @@ pub const MAX_PARAMS: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prelude {
     /// Our exp, exp2, log, log2, tanh, erf, sigmoid, silu, gelu in both forms, sin, cos and NaN-aware min, max, relu on the
-    /// type `real` (`kernels/lib/math.wgsl`): f64 in a kernel that binds f64, else f32.
+    /// type `real` (`kernel/wgsl/math.wgsl`): f64 in a kernel that binds f64, else f32.
     Math,
-    /// Philox4x32-10 and the exact conversions to uniforms and normals (`kernels/lib/random.wgsl`).
+    /// Philox4x32-10 and the exact conversions to uniforms and normals (`kernel/wgsl/random.wgsl`).
     Random,
-    /// Reductions over a workgroup (`kernels/lib/tree.wgsl`); includes [`Prelude::Math`].
+    /// Reductions over a workgroup (`kernel/wgsl/tree.wgsl`); includes [`Prelude::Math`].
     Tree,
-    /// Total order of floats as integer keys (`kernels/lib/order.wgsl`).
+    /// Total order of floats as integer keys (`kernel/wgsl/order.wgsl`).
     Order,
-    /// The activation that a product ends with (`kernels/lib/activation.wgsl`); includes [`Prelude::Math`].
+    /// The activation that a product ends with (`kernel/wgsl/activation.wgsl`); includes [`Prelude::Math`].
     Activation,
-    /// Half-width floats as bits (`kernels/lib/pack.wgsl`).
+    /// Half-width floats as bits (`kernel/wgsl/pack.wgsl`).
     Pack,
-    /// Values of caches as halves and codes (`kernels/lib/cache.wgsl`); requires [`Prelude::Pack`].
+    /// Values of caches as halves and codes (`kernel/wgsl/cache.wgsl`); requires [`Prelude::Pack`].
     Cache,
 }
 
@@ -96,14 +66,14 @@ impl Prelude {
     /// Its source texts; with `double`, `real` is f64.
     fn wgsl(self, double: bool) -> [&'static str; 2] {
         match self {
-            Prelude::Math if double => [include_str!("../kernels/lib/math_f64.wgsl"), include_str!("../kernels/lib/math.wgsl")],
-            Prelude::Math => [include_str!("../kernels/lib/math_f32.wgsl"), include_str!("../kernels/lib/math.wgsl")],
-            Prelude::Random => [include_str!("../kernels/lib/random.wgsl"), ""],
-            Prelude::Tree => [include_str!("../kernels/lib/tree.wgsl"), ""],
-            Prelude::Order => [include_str!("../kernels/lib/order.wgsl"), ""],
-            Prelude::Activation => [include_str!("../kernels/lib/activation.wgsl"), ""],
-            Prelude::Pack => [include_str!("../kernels/lib/pack.wgsl"), ""],
-            Prelude::Cache => [include_str!("../kernels/lib/cache.wgsl"), ""],
+            Prelude::Math if double => [include_str!("kernel/wgsl/math_f64.wgsl"), include_str!("kernel/wgsl/math.wgsl")],
+            Prelude::Math => [include_str!("kernel/wgsl/math_f32.wgsl"), include_str!("kernel/wgsl/math.wgsl")],
+            Prelude::Random => [include_str!("kernel/wgsl/random.wgsl"), ""],
+            Prelude::Tree => [include_str!("kernel/wgsl/tree.wgsl"), ""],
+            Prelude::Order => [include_str!("kernel/wgsl/order.wgsl"), ""],
+            Prelude::Activation => [include_str!("kernel/wgsl/activation.wgsl"), ""],
+            Prelude::Pack => [include_str!("kernel/wgsl/pack.wgsl"), ""],
+            Prelude::Cache => [include_str!("kernel/wgsl/cache.wgsl"), ""],
         }
     }
 }
@@ -143,7 +113,7 @@ pub struct Binding {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Param {
     /// The name in WGSL.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// The type of the word.
     pub dtype: DType,
 }
@@ -152,14 +122,25 @@ pub struct Param {
 pub type KernelData = dyn Any + Send + Sync;
 
 /// The CPU form of a kernel.
-pub type NativeFn = fn(&NativeCall<'_>);
+type NativeFn = Arc<dyn Fn(&NativeCall<'_>) + Send + Sync>;
+/// The matrix product that a launch with these parameter words computes.
+type MatrixProductFn = Arc<dyn Fn(&[u32]) -> Option<MatrixProduct> + Send + Sync>;
+/// Operations of a launch with these parameter words.
+type FlopsFn = Arc<dyn Fn(&[u32]) -> f64 + Send + Sync>;
+/// Maximum loop iterations of an invocation, with these parameter words and workgroups.
+type LoopsFn = Arc<dyn Fn(&[u32], u32) -> u64 + Send + Sync>;
 
-/// Floating-point operations of a launch with these parameter words; a multiply-add counts two.
-pub type FlopsFn = fn(&[u32]) -> f64;
-
-/// Maximum iterations of all loops of one invocation together, in a launch with these parameter words and workgroups: an iteration
-/// that only detects the loop's end counts too.
-pub type LoopsFn = fn(&[u32], u32) -> u64;
+/// A product that a library of a device may compute instead of a kernel: `y[m, n] = a[m, k]·b[k, n]`, plus a row `bias` and a matrix `residual` if the
+/// kernel has bindings of these names. Bindings 0 to 2 are a, b and y; `y` and `residual` are row-major.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MatrixProduct {
+    /// m, n and k.
+    pub sizes: [usize; 3],
+    /// Elements from row to row of a, and from column to column.
+    pub a_strides: [usize; 2],
+    /// The same of b.
+    pub b_strides: [usize; 2],
+}
 
 /// Loop iterations of one invocation, for [`KernelBuilder::loops`]: `groups` workgroups or invocations stride over `items`, with `each` iterations
 /// of inner loops for each.
@@ -167,17 +148,9 @@ pub fn loops_over(items: u64, groups: u32, each: u64) -> u64 {
     items.div_ceil(u64::from(groups.max(1))).saturating_mul(each.saturating_add(1)).saturating_add(1)
 }
 
-/// [`LoopsFn`] of one workgroup per row with `passes` passes over its columns, for kernels whose first parameters are rows and columns.
-pub(crate) fn loops_over_rows(params: &[u32], groups: u32, passes: u64) -> u64 {
-    loops_over(u64::from(params[0]), groups, passes * (u64::from(params[1]).div_ceil(u64::from(WORKGROUP)) + 1) + 20)
-}
-
-/// [`LoopsFn`] of products in tiles: this many tiles, each over `inner` elements.
-pub(crate) fn loops_of_product(tiles: [u32; 3], groups: u32, inner: u32) -> u64 {
-    let [batch, m, n] = tiles.map(u64::from);
-    let tile = gemm::TILE as u64;
-    let tiles = batch.saturating_mul(m.div_ceil(tile)).saturating_mul(n.div_ceil(tile));
-    loops_over(tiles, groups, u64::from(inner).div_ceil(16) * 23 + 24)
+/// Loop iterations of one workgroup per row with `passes` passes over its columns.
+pub(crate) fn loops_over_rows([rows, cols]: [usize; 2], groups: u32, passes: u64) -> u64 {
+    loops_over(rows as u64, groups, passes * ((cols as u64).div_ceil(u64::from(WORKGROUP)) + 1) + 20)
 }
 
 /// Device code with everything needed to launch it anywhere.
@@ -186,10 +159,14 @@ pub struct Kernel {
     revision: Option<&'static str>,
     native_hash: OnceLock<ContentHash>,
     bindings: Vec<Binding>,
+    /// A bit for each declared binding that the kernel has.
+    present: u32,
     params: Vec<Param>,
     wgsl: CodeText,
     native: NativeFn,
     data: Option<Arc<KernelData>>,
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only libraries of CUDA compute products"))]
+    product: Option<MatrixProductFn>,
     flops: Option<FlopsFn>,
     loops: Option<LoopsFn>,
     is_trusted: bool,
@@ -203,7 +180,7 @@ impl std::fmt::Debug for Kernel {
 }
 
 impl Kernel {
-    /// Starts the definition of a kernel; finish it with [`KernelBuilder::native`].
+    /// Starts the definition of a kernel whose arguments are known at run time only; [`kernel_arguments!`](crate::kernel_arguments) declares those of others.
     ///
     /// # Example
     /// ```
@@ -224,18 +201,7 @@ impl Kernel {
     /// # Ok::<(), tectum::Error>(())
     /// ```
     pub fn define(name: impl Into<String>) -> KernelBuilder {
-        KernelBuilder {
-            name: name.into(),
-            revision: None,
-            preludes: Vec::new(),
-            bindings: Vec::new(),
-            params: Vec::new(),
-            body: String::new(),
-            data: None,
-            flops: None,
-            loops: None,
-            is_trusted: false,
-        }
+        KernelBuilder::new(name, Declaration::default())
     }
 
     /// The stable name used in logs, receipts, benchmarks and tests.
@@ -284,9 +250,24 @@ impl Kernel {
         })
     }
 
-    /// The CPU form.
-    pub fn native_fn(&self) -> NativeFn {
-        self.native
+    /// Runs the CPU form.
+    pub(crate) fn run_native(&self, call: &NativeCall<'_>) {
+        (self.native)(call);
+    }
+
+    /// The views of the kernel's bindings among those of the declared ones.
+    pub(crate) fn bound_views(&self, declared: Vec<Option<View>>) -> Result<Vec<View>> {
+        let is_given = declared.iter().enumerate().fold(0, |bits, (index, view)| bits | (u32::from(view.is_some()) << index));
+        if is_given == self.present {
+            return Ok(declared.into_iter().flatten().collect());
+        }
+        let names: Vec<_> = self.bindings.iter().map(|binding| binding.name).collect();
+        Err(Error::invalid(format!("the views of optional bindings are not those of the kernel, which has {}", names.join(", "))))
+    }
+
+    /// Whether a declared binding is one of the kernel's.
+    fn has_binding(&self, declared: usize) -> bool {
+        self.present & (1 << declared) != 0
     }
 
     /// Data for the CPU form of a generated kernel.
@@ -294,14 +275,20 @@ impl Kernel {
         self.data.as_deref()
     }
 
+    /// The matrix product that a launch with these parameter words computes, if a library may compute it.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn matrix_product(&self, params: &[u32]) -> Option<MatrixProduct> {
+        self.product.as_ref().and_then(|product| product(params))
+    }
+
     /// Operations of a launch with these parameter words, if the definition gives them.
     pub fn flops(&self, params: &[u32]) -> Option<f64> {
-        self.flops.map(|flops| flops(params))
+        self.flops.as_ref().map(|flops| flops(params))
     }
 
     /// Maximum loop iterations of one invocation, if the definition states it.
     pub fn loops(&self, params: &[u32], groups: u32) -> Option<u64> {
-        self.loops.map(|loops| loops(params, groups))
+        self.loops.as_ref().map(|loops| loops(params, groups))
     }
 
     /// Whether the device code has loops.
@@ -353,22 +340,170 @@ impl Kernel {
     }
 }
 
-/// A kernel under definition.
-#[derive(Debug)]
-pub struct KernelBuilder {
+/// A kernel under definition, with arguments `A`, whose bindings of `T` are of this element type.
+pub struct KernelBuilder<A = (), T = u32> {
     name: String,
     revision: Option<&'static str>,
     preludes: Vec<Prelude>,
-    bindings: Vec<Binding>,
-    params: Vec<Param>,
+    declaration: Declaration,
+    present: u32,
     body: String,
     data: Option<Arc<KernelData>>,
+    product: Option<MatrixProductFn>,
     flops: Option<FlopsFn>,
     loops: Option<LoopsFn>,
     is_trusted: bool,
+    arguments: PhantomData<fn(A, T)>,
 }
 
+impl<A, T> std::fmt::Debug for KernelBuilder<A, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KernelBuilder").field("name", &self.name).field("declaration", &self.declaration).finish_non_exhaustive()
+    }
+}
+
+/// Arguments that are known at run time only.
 impl KernelBuilder {
+    /// Adds a read-only binding.
+    #[must_use]
+    pub fn read(self, name: &'static str, dtype: DType) -> Self {
+        self.binding("read", name, dtype)
+    }
+
+    /// Adds a binding that is written only.
+    #[must_use]
+    pub fn write(self, name: &'static str, dtype: DType) -> Self {
+        self.binding("write", name, dtype)
+    }
+
+    /// Adds a binding that is read and written in place.
+    #[must_use]
+    pub fn read_write(self, name: &'static str, dtype: DType) -> Self {
+        self.binding("read_write", name, dtype)
+    }
+
+    /// Adds a binding of integers that invocations change in place by atomic operations.
+    #[must_use]
+    pub fn atomic(self, name: &'static str, dtype: DType) -> Self {
+        self.binding("atomic", name, dtype)
+    }
+
+    fn binding(mut self, kind: &str, name: &'static str, dtype: DType) -> Self {
+        self.declaration.binding(kind, name, dtype);
+        self
+    }
+
+    /// Adds a word to the uniform `params`.
+    #[must_use]
+    pub fn param(mut self, name: &'static str, dtype: DType) -> Self {
+        self.declaration.params.push(Param { name: name.into(), dtype });
+        self
+    }
+
+    /// Sets how many operations a launch with these parameter words takes, for routing; a multiply-add counts two. Without it a launch counts one for every
+    /// word that it binds.
+    #[must_use]
+    pub fn flops(mut self, flops: fn(&[u32]) -> f64) -> Self {
+        self.flops = Some(Arc::new(flops));
+        self
+    }
+
+    /// Sets the maximum iterations of all loops of one invocation together, for these parameter words and workgroups, for devices that end longer loops
+    /// ([`DeviceLimits::max_loop_iterations`](crate::device::DeviceLimits::max_loop_iterations)): a launch that may exceed the limit is rejected there, and
+    /// without it any launch of a kernel with loops. An iteration that only detects the loop's end counts too.
+    #[must_use]
+    pub fn loops(mut self, loops: fn(&[u32], u32) -> u64) -> Self {
+        self.loops = Some(Arc::new(loops));
+        self
+    }
+
+    /// Finishes the definition with the CPU form.
+    ///
+    /// # Errors
+    /// More than eight bindings or 64 parameters, none of either, or no written binding. The WGSL itself is checked by
+    /// [`Kernel::module`], which every GPU device calls before it compiles.
+    pub fn native(self, native: fn(&NativeCall<'_>)) -> Result<Arc<Kernel>> {
+        self.finish(Arc::new(native))
+    }
+}
+
+/// Arguments that [`kernel_arguments!`](crate::kernel_arguments) declares.
+impl<A: KernelArguments, T: Element> KernelBuilder<A, T> {
+    #[doc(hidden)]
+    pub fn with_arguments(name: impl Into<String>) -> Self {
+        let mut declaration = Declaration::default();
+        A::declare::<T>(&mut declaration);
+        Self::new(name, declaration)
+    }
+
+    /// Includes an optional binding.
+    ///
+    /// # Panics
+    /// If no optional binding has this name: a mistake in the definition.
+    #[must_use]
+    pub fn with(mut self, binding: &str) -> Self {
+        let optional = |(index, declared): (usize, &Binding)| (declared.name == binding && self.declaration.is_optional[index]).then_some(index);
+        let index = self.declaration.bindings.iter().enumerate().find_map(optional);
+        self.present |= 1 << index.unwrap_or_else(|| panic!("kernel {}: no optional binding {binding}", self.name));
+        self
+    }
+
+    /// Sets how many operations a launch with these parameters takes, for routing; a multiply-add counts two. Without it a launch counts one for every word
+    /// that it binds.
+    #[must_use]
+    pub fn flops(mut self, flops: fn(A::Parameters) -> f64) -> Self {
+        self.flops = Some(Arc::new(move |mut words| flops(A::parameters(&mut words))));
+        self
+    }
+
+    /// Sets the maximum iterations of all loops of one invocation together, for these parameters and workgroups, for devices that end longer loops
+    /// ([`DeviceLimits::max_loop_iterations`](crate::device::DeviceLimits::max_loop_iterations)): a launch that may exceed the limit is rejected there, and
+    /// without it any launch of a kernel with loops. An iteration that only detects the loop's end counts too.
+    #[must_use]
+    pub fn loops(mut self, loops: fn(A::Parameters, u32) -> u64) -> Self {
+        self.loops = Some(Arc::new(move |mut words, groups| loops(A::parameters(&mut words), groups)));
+        self
+    }
+
+    /// Sets the product that a library may compute instead of a launch with these parameters.
+    pub(crate) fn matrix_product(mut self, product: fn(A::Parameters) -> Option<MatrixProduct>) -> Self {
+        self.product = Some(Arc::new(move |mut words| product(A::parameters(&mut words))));
+        self
+    }
+
+    /// Finishes the definition with the CPU form, a function or a closure that captures nothing.
+    ///
+    /// # Errors
+    /// More than eight bindings or 64 parameters, or no written binding. The WGSL itself is checked by [`Kernel::module`], which every GPU device calls
+    /// before it compiles.
+    pub fn native<N>(self, native: N) -> Result<TypedKernel<A>>
+    where
+        N: for<'a> Fn(&NativeCall<'a>, A::Slices<'a, T>) + Send + Sync + 'static,
+    {
+        const { assert!(size_of::<N>() == 0, "a native twin captures nothing") };
+        let kernel = self.finish(Arc::new(move |call| native(call, A::slices::<T>(&mut NativeArguments::new(call)))))?;
+        Ok(TypedKernel { kernel, arguments: PhantomData })
+    }
+}
+
+impl<A, T> KernelBuilder<A, T> {
+    fn new(name: impl Into<String>, declaration: Declaration) -> Self {
+        Self {
+            name: name.into(),
+            revision: None,
+            preludes: Vec::new(),
+            declaration,
+            present: 0,
+            body: String::new(),
+            data: None,
+            product: None,
+            flops: None,
+            loops: None,
+            is_trusted: false,
+            arguments: PhantomData,
+        }
+    }
+
     /// Puts a prelude before the body.
     #[must_use]
     pub fn prelude(mut self, prelude: Prelude) -> Self {
@@ -378,43 +513,6 @@ impl KernelBuilder {
         if !self.preludes.contains(&prelude) {
             self.preludes.push(prelude);
         }
-        self
-    }
-
-    /// Adds a read-only binding.
-    #[must_use]
-    pub fn read(self, name: &'static str, dtype: DType) -> Self {
-        self.binding(name, dtype, Access::Read)
-    }
-
-    /// Adds a binding that is written only.
-    #[must_use]
-    pub fn write(self, name: &'static str, dtype: DType) -> Self {
-        self.binding(name, dtype, Access::Write)
-    }
-
-    /// Adds a binding that is read and written in place.
-    #[must_use]
-    pub fn read_write(self, name: &'static str, dtype: DType) -> Self {
-        self.binding(name, dtype, Access::ReadWrite)
-    }
-
-    /// Adds a binding of integers that invocations change in place by atomic operations.
-    #[must_use]
-    pub fn atomic(mut self, name: &'static str, dtype: DType) -> Self {
-        self.bindings.push(Binding { name, dtype, access: Access::ReadWrite, atomic: true });
-        self
-    }
-
-    fn binding(mut self, name: &'static str, dtype: DType, access: Access) -> Self {
-        self.bindings.push(Binding { name, dtype, access, atomic: false });
-        self
-    }
-
-    /// Adds a word to the uniform `params`.
-    #[must_use]
-    pub fn param(mut self, name: &'static str, dtype: DType) -> Self {
-        self.params.push(Param { name, dtype });
         self
     }
 
@@ -440,75 +538,60 @@ impl KernelBuilder {
         self
     }
 
-    /// Sets how many operations a launch takes, for routing. Without it a launch counts one for every word that it binds.
-    #[must_use]
-    pub fn flops(mut self, flops: FlopsFn) -> Self {
-        self.flops = Some(flops);
-        self
-    }
-
-    /// Sets the maximum loop iterations of one invocation, for devices that end longer loops
-    /// ([`DeviceLimits::max_loop_iterations`](crate::device::DeviceLimits::max_loop_iterations)): a launch that may exceed the limit is rejected there, and
-    /// without it any launch of a kernel with loops.
-    #[must_use]
-    pub fn loops(mut self, loops: LoopsFn) -> Self {
-        self.loops = Some(loops);
-        self
-    }
-
     /// Compiles the device code without checks of its indices. With the checks no access leaves its binding: an index beyond the last element is
     /// clamped to it, or the access does nothing, depending on the device's API.
     ///
     /// # Safety
-    /// In every launch that is recorded, with these parameter words and views, each index of the body is within its array, and each loop terminates.
+    /// In every launch that is recorded, with these parameters and views, each index of the body is within its array, and each loop terminates. Code that has
+    /// the [`TypedKernel`] can record any launch: only code that upholds this may have it.
     #[must_use]
     pub unsafe fn trusted(mut self) -> Self {
         self.is_trusted = true;
         self
     }
 
-    /// Finishes the definition with the CPU form.
-    ///
-    /// # Errors
-    /// More than eight bindings or 64 parameters, none of either, or no written binding. The WGSL itself is checked by
-    /// [`Kernel::module`], which every GPU device calls before it compiles.
-    pub fn native(self, native: NativeFn) -> Result<Arc<Kernel>> {
-        let written = self.bindings.iter().filter(|b| b.access.writes()).count();
-        if self.bindings.len() > MAX_BINDINGS || written == 0 || self.params.is_empty() || self.params.len() > MAX_PARAMS {
+    fn finish(self, native: NativeFn) -> Result<Arc<Kernel>> {
+        let Self { name, revision, preludes, declaration, present, body, data, product, flops, loops, is_trusted, .. } = self;
+        let Declaration { bindings, is_optional, params } = declaration;
+        let required = is_optional.iter().enumerate().fold(0, |bits, (index, optional)| bits | (u32::from(!optional) << index));
+        let present = present | required;
+        let bindings: Vec<Binding> = bindings.into_iter().enumerate().filter_map(|(index, binding)| (present & (1 << index) != 0).then_some(binding)).collect();
+        let written = bindings.iter().filter(|b| b.access.writes()).count();
+        if bindings.len() > MAX_BINDINGS || written == 0 || params.is_empty() || params.len() > MAX_PARAMS {
             return Err(Error::invalid(format!(
-                "kernel {}: {} bindings ({written} written) and {} params; needs at most {MAX_BINDINGS} bindings, one of them written, and 1 to {MAX_PARAMS} params",
-                self.name,
-                self.bindings.len(),
-                self.params.len(),
+                "kernel {name}: {} bindings ({written} written) and {} params; needs at most {MAX_BINDINGS} bindings, one of them written, and 1 to {MAX_PARAMS} params",
+                bindings.len(),
+                params.len(),
             )));
         }
-        let wgsl = CodeText::new(self.assemble());
-        let workgroup = workgroup_size(&self.body).unwrap_or(WORKGROUP);
-        let Self { name, revision, bindings, params, data, flops, loops, is_trusted, .. } = self;
-        Ok(Arc::new(Kernel { name, revision, native_hash: OnceLock::new(), bindings, params, wgsl, native, data, flops, loops, is_trusted, workgroup }))
+        let workgroup = workgroup_size(&body).unwrap_or(WORKGROUP);
+        let wgsl = CodeText::new(assemble(&name, (&bindings, &params), &preludes, &body, is_trusted));
+        let native_hash = OnceLock::new();
+        Ok(Arc::new(Kernel { name, revision, native_hash, bindings, present, params, wgsl, native, data, product, flops, loops, is_trusted, workgroup }))
     }
+}
 
-    fn assemble(&self) -> String {
-        // Caches identify a kernel by its text, which therefore states how it is compiled.
-        let checks = if self.is_trusted { "" } else { ", indices checked" };
-        let mut text = format!("// kernel {}{checks}\nstruct Params {{\n", self.name);
-        for param in &self.params {
-            let _ = writeln!(text, "    {}: {},", param.name, param.dtype.wgsl());
-        }
-        text.push_str("}\n@group(0) @binding(0) var<uniform> params: Params;\n");
-        for (index, binding) in self.bindings.iter().enumerate() {
-            let access = if binding.access.writes() { "read_write" } else { "read" };
-            let element = binding.dtype.wgsl();
-            let element = if binding.atomic { format!("atomic<{element}>") } else { element.to_owned() };
-            let _ = writeln!(text, "@group(0) @binding({}) var<storage, {access}> {}: array<{element}>;", index + 1, binding.name);
-        }
-        let double = self.bindings.iter().any(|binding| binding.dtype == DType::F64);
-        for prelude in &self.preludes {
-            prelude.wgsl(double).into_iter().for_each(|part| text.push_str(part));
-        }
-        text.push_str(&self.body);
-        text
+/// The whole module.
+fn assemble(name: &str, (bindings, params): (&[Binding], &[Param]), preludes: &[Prelude], body: &str, is_trusted: bool) -> String {
+    // Caches identify a kernel by its text, which therefore states how it is compiled.
+    let checks = if is_trusted { "" } else { ", indices checked" };
+    let mut text = format!("// kernel {name}{checks}\nstruct Params {{\n");
+    for param in params {
+        let _ = writeln!(text, "    {}: {},", param.name, param.dtype.wgsl());
     }
+    text.push_str("}\n@group(0) @binding(0) var<uniform> params: Params;\n");
+    for (index, binding) in bindings.iter().enumerate() {
+        let access = if binding.access.writes() { "read_write" } else { "read" };
+        let element = binding.dtype.wgsl();
+        let element = if binding.atomic { format!("atomic<{element}>") } else { element.to_owned() };
+        let _ = writeln!(text, "@group(0) @binding({}) var<storage, {access}> {}: array<{element}>;", index + 1, binding.name);
+    }
+    let double = bindings.iter().any(|binding| binding.dtype == DType::F64);
+    for prelude in preludes {
+        prelude.wgsl(double).into_iter().for_each(|part| text.push_str(part));
+    }
+    text.push_str(body);
+    text
 }
 
 /// The product of the numbers after `@workgroup_size`; none if they are not literals.
@@ -518,30 +601,6 @@ fn workgroup_size(body: &str) -> Option<u32> {
     sizes.split(',').try_fold(1u32, |product, size| product.checked_mul(size.trim().trim_end_matches('u').parse().ok()?))
 }
 
-/// Every kernel of this crate, by name.
-pub fn all() -> Vec<Arc<Kernel>> {
-    let mut kernels = Vec::new();
-    kernels.extend(transfer::kernels());
-    kernels.extend(elementwise::kernels());
-    kernels.extend(reduce::kernels());
-    kernels.extend(softmax::kernels());
-    kernels.extend(scan::kernels());
-    kernels.extend(top_k::kernels());
-    kernels.extend(gemm::kernels());
-    kernels.extend(sample::kernels());
-    kernels.extend(optimizer::kernels());
-    kernels.extend(moments::kernels());
-    kernels.extend(normalize::kernels());
-    for family in [attention::kernels, attention_decode::kernels, cache::kernels, gemm_panels::kernels, rotary::kernels, strided::kernels] {
-        kernels.extend(family());
-    }
-    kernels.extend(quantize_rows::kernels());
-    for family in [cast::kernels, transpose::kernels, gather::kernels, gemm_batched::kernels, gemm_i8::kernels, stencil::kernels] {
-        kernels.extend(family());
-    }
-    kernels
-}
-
 /// The hash of the running program; of empty content if it cannot be read.
 fn program_hash() -> ContentHash {
     static HASH: LazyLock<ContentHash> = LazyLock::new(|| {
@@ -549,14 +608,6 @@ fn program_hash() -> ContentHash {
         ContentHash::of(&program)
     });
     *HASH
-}
-
-/// Finishes the definition of one of this crate's kernels.
-fn built_in(builder: KernelBuilder, native: NativeFn) -> Arc<Kernel> {
-    // SAFETY: the kernels of this crate bound every index by `params`, which recording derives from the bound views, and their loops by these;
-    // `tectum verify` runs each with guards around its outputs.
-    let builder = unsafe { builder.trusted() };
-    builder.revision(REVISION).native(native).expect("invariant: the crate's own kernel tables are well formed")
 }
 
 /// Workgroups for `items` one-per-invocation items, capped so that the kernel strides over the rest.
@@ -586,7 +637,7 @@ mod tests {
         ];
         assert_eq!(hashes.iter().collect::<std::collections::BTreeSet<_>>().len(), hashes.len(), "each part matters");
         assert_eq!((defined("a", Some("1"), body), defined("a", None, body)), (hashes[0], hashes[4]));
-        let own = all().into_iter().next().expect("a kernel");
+        let own = crate::operation::kernels().into_iter().next().expect("a kernel");
         assert!(own.revision == Some(REVISION) && REVISION.len() == 64, "built-in kernels name their sources");
     }
 }

@@ -31,6 +31,7 @@ mod latency;
 mod launch;
 mod lru_cache;
 mod measure;
+pub mod operation;
 mod plan;
 mod receipt;
 pub mod route;
@@ -38,28 +39,34 @@ pub mod snapshot;
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "translations for CUDA are all that is stored"))]
 mod store;
 mod stream;
+mod view;
 
 pub use buffer::Buffer;
 pub use content_hash::{ContentHash, ContentHasher};
 pub use device::{AbsentDevice, Api, CopyPath, Device, DeviceInfo, DeviceKind, DeviceLimits, Pool, PoolCaps, PoolStats, Readings, ThreadPool};
 pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};
-pub use kernel::cache_format::{CacheFormat, CacheFormats};
 pub use kernel::pack::Half;
-pub use kernel::stencil::{Boundary, Points};
-pub use kernel::{Access, Activation, Kernel, KernelBuilder, NativeCall, Prelude};
+pub use kernel::{Access, Kernel, KernelBuilder, NativeCall, Prelude, TypedKernel};
 pub use latency::{LATENCY_BINS, Latency, LatencyHistogram};
 pub use launch::{BINDING_ALIGNMENT, CodeForm, CodeObject, LaunchTime, RunStats};
 pub use measure::Measurement;
-pub use plan::{ALIGNED_ELEMENTS, AttentionSizes, Executable, GemmEpilogue, LaunchWork, Matrices, Matrix, Plan, PlanBuilder, PlanWork, Strided, View};
+pub use operation::attention::AttentionSizes;
+pub use operation::attention::cache_format::{CacheFormat, CacheFormats};
+pub use operation::movement::strided::Strided;
+pub use operation::product::gemm::{Activation, GemmEpilogue, Matrix};
+pub use operation::product::gemm_batched::Matrices;
+pub use operation::stencil::{Boundary, Points};
+pub use plan::{ALIGNED_ELEMENTS, Executable, LaunchWork, Plan, PlanBuilder, PlanWork};
 pub use receipt::{Fallback, InjectedFault, InputFile, MAX_LISTED_RECOVERIES, RECEIPT_SCHEMA, Receipt, Recovery, Session};
 pub use stream::{Event, Stream, Submission, Work};
+pub use view::View;
 
 /// What the sister crates of this workspace share with this one; no part of the interface.
 #[doc(hidden)]
 pub mod internal {
     pub use crate::lru_cache::LruCache;
     pub use crate::measure::Reference;
-    pub use crate::plan::{Identity, elements};
     pub use crate::stream::TwoPhaseRun;
+    pub use crate::view::{Identity, elements};
 }

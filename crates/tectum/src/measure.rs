@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::kernel::gemm::{Activation, Epilogue, TILE};
-use crate::kernel::gemm_panels;
-use crate::kernel::panel_format::PanelFormat;
-use crate::plan::{Executable, GemmEpilogue, Matrix, PlanBuilder};
+use crate::operation::product::gemm::{Activation, Epilogue, GemmEpilogue, Matrix, TILE};
+use crate::operation::product::gemm_panels::{self, GemmPanelsInt8};
+use crate::operation::product::panel_format::PanelFormat;
+use crate::plan::{Executable, PlanBuilder};
 
 /// Measured rates of a device. Each is the best of several repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -94,9 +94,10 @@ impl Reference {
         let (a, scales) = (plan.state("a", DType::U32, side * side / 4), plan.state("scales", DType::F32, side));
         let b = plan.state("b", DType::U32, PanelFormat::Int8.words(side, side));
         let y = plan.state("y", DType::F32, side * side);
-        let kernel = gemm_panels::kernel(PanelFormat::Int8, Epilogue { bias: false, residual: false });
-        let params = [side, side, side / 4, Activation::None as usize].map(|word| word as u32);
-        plan.launch_built_in(kernel, &[a, b, scales, y], &params, side.div_ceil(TILE).pow(2) as u32)?;
+        let kernel = gemm_panels::int8_kernel(Epilogue { bias: false, residual: false });
+        let (m, n, words, activation) = (side, side, side / 4, Activation::None as u32);
+        let arguments = GemmPanelsInt8 { a, b, scales, y, bias: None, residual: None, m, n, words, activation };
+        plan.launch(kernel, arguments, side.div_ceil(TILE).pow(2) as u32)?;
         Ok(Self { executable: plan.finish()?.compile(device)?, amount: 2.0 * (side as f64).powi(3) })
     }
 }

@@ -7,151 +7,22 @@
 
 mod executable;
 mod memory_plan;
-mod record_attention;
-mod record_elementwise;
-mod record_gemm;
-mod record_move;
-mod record_normalize;
-mod record_products;
-mod record_random;
-mod record_reduce;
-mod record_select;
 mod work;
 
-use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::kernel::{Access, Kernel, MAX_GROUPS};
+use crate::kernel::arguments::{KernelArguments, RecordedArguments};
+use crate::kernel::{Access, Kernel, MAX_GROUPS, TypedKernel};
 use crate::launch::BINDING_ALIGNMENT;
+use crate::view::{Identity, MAX_SLOT_BYTES, View};
 pub use executable::Executable;
 pub(crate) use memory_plan::{Lifetime, MemoryPlan, plan_memory};
-pub use record_attention::AttentionSizes;
-pub use record_gemm::{GemmEpilogue, Matrix};
-pub use record_move::Strided;
-pub use record_products::Matrices;
 pub use work::{LaunchWork, PlanWork};
 
 /// Elements (of any type) in the alignment of a bound range: views that begin at a multiple of it can be bound.
 pub const ALIGNED_ELEMENTS: usize = BINDING_ALIGNMENT / 4;
-
-/// The plan of a view, the graph of a node, the chain of a value: unique per builder and stored in what it creates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Identity(u64);
-
-impl Identity {
-    #[doc(hidden)]
-    pub fn next() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self(NEXT.fetch_add(1, Ordering::Relaxed))
-    }
-}
-
-/// Maximum bytes of a slot: the maximum pointer offset.
-const MAX_SLOT_BYTES: usize = isize::MAX as usize;
-
-/// A range of a slot of one plan: what launches bind. It always lies within its slot. Launches of other plans reject it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct View {
-    plan: Identity,
-    slot: u32,
-    offset: usize,
-    len: usize,
-    dtype: DType,
-}
-
-impl View {
-    /// Number of elements.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether it holds no elements.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The element type.
-    pub fn dtype(&self) -> DType {
-        self.dtype
-    }
-
-    /// A part of this view, in elements. Binding it needs a start at a multiple of 64 elements of the slot.
-    ///
-    /// # Panics
-    /// If the range is not within the view.
-    #[must_use]
-    pub fn part(&self, range: Range<usize>) -> View {
-        assert!(range.start <= range.end && range.end <= self.len, "part {range:?} of a view of {}", self.len);
-        View { offset: self.offset.saturating_add(range.start), len: range.len(), ..*self }
-    }
-
-    /// This view joined with one that begins where it ends; none if the other begins elsewhere.
-    #[must_use]
-    pub fn joined(&self, next: View) -> Option<View> {
-        let follows = self.shares_slot(&next) && self.dtype == next.dtype && self.offset.checked_add(self.len) == Some(next.offset);
-        follows.then(|| View { len: self.len + next.len, ..*self })
-    }
-
-    /// The same words viewed as another type: one f64 is two words.
-    ///
-    /// # Panics
-    /// If half of an element would be left over.
-    #[must_use]
-    pub fn reinterpret(&self, dtype: DType) -> View {
-        let scaled = |count: usize| {
-            let bytes = count as u128 * self.dtype.bytes() as u128;
-            assert!(bytes.is_multiple_of(dtype.bytes() as u128), "{} elements of {} seen as {}", count, self.dtype.wgsl(), dtype.wgsl());
-            // A count that overflows belongs to a slot that no memory can hold: every use of it is rejected.
-            usize::try_from(bytes / dtype.bytes() as u128).unwrap_or(usize::MAX)
-        };
-        View { offset: scaled(self.offset), len: scaled(self.len), dtype, ..*self }
-    }
-
-    /// The bytes of the slot that it covers.
-    fn bytes(&self) -> Range<usize> {
-        let end = self.offset.saturating_add(self.len);
-        self.offset.saturating_mul(self.dtype.bytes())..end.saturating_mul(self.dtype.bytes())
-    }
-
-    /// Whether its length is the product of these sizes. False if the product exceeds the address range.
-    fn fills(&self, sizes: &[usize]) -> bool {
-        elements(sizes) == Some(self.len)
-    }
-
-    /// Whether both belong to one slot.
-    #[doc(hidden)]
-    pub fn shares_slot(&self, other: &View) -> bool {
-        (self.plan, self.slot) == (other.plan, other.slot)
-    }
-
-    /// Whether the two share bytes.
-    #[doc(hidden)]
-    pub fn overlaps(&self, other: &View) -> bool {
-        let (bytes, others) = (self.bytes(), other.bytes());
-        self.shares_slot(other) && bytes.start < others.end && others.start < bytes.end
-    }
-
-    /// Rejects two results of one operation that overlap.
-    fn check_no_overlap(&self, other: View, op: &str) -> Result<()> {
-        if self.overlaps(&other) { Err(Error::invalid(format!("{op}: two results overlap"))) } else { Ok(()) }
-    }
-
-    /// Rejects a view of another plan.
-    fn of(&self, plan: Identity) -> Result<()> {
-        if self.plan == plan { Ok(()) } else { Err(Error::invalid("a view of another plan".to_owned())) }
-    }
-}
-
-/// The product of sizes, if a slot can have as many elements.
-pub fn elements(sizes: &[usize]) -> Option<usize> {
-    if sizes.contains(&0) {
-        return Some(0);
-    }
-    sizes.iter().try_fold(1usize, |product, &size| product.checked_mul(size)).filter(|product| *product <= MAX_SLOT_BYTES)
-}
 
 #[derive(Debug, Clone, PartialEq)]
 enum SlotKind {
@@ -257,38 +128,53 @@ impl PlanBuilder {
         self.slot(name, SlotKind::Temp, dtype, len)
     }
 
-    /// Records one launch: a view for each binding, a word for each parameter.
+    /// Records one launch.
     ///
     /// # Errors
-    /// `Invalid`, naming the launch, if the numbers or types of views and parameters do not fit the kernel, a view is
-    /// empty, misaligned or of an input or constant that would be written, a temporary is read before anything wrote it,
-    /// `groups` is not in 1 to 65,535, or one slot is bound both read-only and written (or two written ranges overlap). `Invalid` for a
-    /// trusted kernel ([`KernelBuilder::trusted`](crate::kernel::KernelBuilder::trusted)), which is recorded by the methods that compute its parameters.
-    pub fn launch(&mut self, kernel: &Arc<Kernel>, views: &[View], params: &[u32], groups: u32) -> Result<()> {
+    /// `Invalid`, naming the launch, if the views of optional bindings are not those that the kernel has, a parameter exceeds 32 bits, the types of views do
+    /// not fit the kernel, a view is empty, misaligned or of an input or constant that would be written, a temporary is read before anything wrote it,
+    /// `groups` is not in 1 to 65,535, or one slot is bound both read-only and written (or two written ranges overlap).
+    ///
+    /// # Example
+    /// That of [`kernel_arguments!`](crate::kernel_arguments).
+    pub fn launch<A: KernelArguments>(&mut self, kernel: &TypedKernel<A>, arguments: A, groups: u32) -> Result<()> {
+        let mut launch = RecordedArguments::default();
+        let views = arguments.record(&mut launch).and_then(|()| kernel.bound_views(launch.views));
+        let views = views.map_err(|error| self.at_launch(kernel, error))?;
+        self.push_launch(kernel, views, launch.words, groups)
+    }
+
+    /// Records one launch of a kernel whose arguments are known at run time only: a view for each binding, a word for each parameter.
+    ///
+    /// # Errors
+    /// As [`PlanBuilder::launch`]; `Invalid` if the numbers of views and parameters are not those of the kernel, or for a trusted kernel
+    /// ([`KernelBuilder::trusted`](crate::kernel::KernelBuilder::trusted)), which is recorded by the methods that compute its parameters.
+    pub fn launch_dynamic(&mut self, kernel: &Arc<Kernel>, views: &[View], params: &[u32], groups: u32) -> Result<()> {
         if kernel.is_trusted() {
             return Err(Error::invalid(format!("plan {}: kernel {} does not check its indices; record it through its operation", self.name, kernel.name())));
         }
-        self.launch_built_in(kernel, views, params, groups)
+        self.push_launch(kernel, views.to_vec(), params.to_vec(), groups)
     }
 
-    /// As [`PlanBuilder::launch`], also for a trusted kernel.
+    /// As [`PlanBuilder::launch_dynamic`], also for a trusted kernel.
     ///
     /// # Safety
     /// With these parameters and numbers of workgroups each index of a trusted kernel is within the bound views, for any contents.
     ///
     /// # Errors
-    /// As [`PlanBuilder::launch`].
+    /// As [`PlanBuilder::launch_dynamic`].
     pub unsafe fn launch_trusted(&mut self, kernel: &Arc<Kernel>, views: &[View], params: &[u32], groups: u32) -> Result<()> {
-        self.launch_built_in(kernel, views, params, groups)
+        self.push_launch(kernel, views.to_vec(), params.to_vec(), groups)
     }
 
-    /// Records a launch of one of this crate's kernels, with parameters that were derived from the views.
-    pub(crate) fn launch_built_in(&mut self, kernel: &Arc<Kernel>, views: &[View], params: &[u32], groups: u32) -> Result<()> {
-        self.check(kernel, views, params, groups)
-            .map_err(|error| error.at(format_args!("plan {}: launch {}, kernel {}", self.name, self.launches.len(), kernel.name())))?;
-        let (views, params) = (views.to_vec(), params.to_vec());
+    fn push_launch(&mut self, kernel: &Arc<Kernel>, views: Vec<View>, params: Vec<u32>, groups: u32) -> Result<()> {
+        self.check(kernel, &views, &params, groups).map_err(|error| self.at_launch(kernel, error))?;
         self.launches.push(Recorded { kernel: kernel.clone(), views, params, groups });
         Ok(())
+    }
+
+    fn at_launch(&self, kernel: &Kernel, error: Error) -> Error {
+        error.at(format_args!("plan {}: launch {}, kernel {}", self.name, self.launches.len(), kernel.name()))
     }
 
     fn check(&self, kernel: &Kernel, views: &[View], params: &[u32], groups: u32) -> Result<()> {
@@ -346,7 +232,11 @@ impl PlanBuilder {
         }
     }
 
-    fn check_aliases(&self, kernel: &Kernel, views: &[View]) -> Result<()> {
+    /// Rejects views of this plan of which one is written and another shares its bytes, or its slot if only one is written.
+    pub(crate) fn check_aliases(&self, kernel: &Kernel, views: &[View]) -> Result<()> {
+        if views.iter().any(|view| view.of(self.id).is_err()) {
+            return Ok(());
+        }
         for (i, (a, a_binding)) in views.iter().zip(kernel.bindings()).enumerate() {
             for (b, b_binding) in views.iter().zip(kernel.bindings()).skip(i + 1) {
                 let (a_writes, b_writes) = (a_binding.access.writes(), b_binding.access.writes());

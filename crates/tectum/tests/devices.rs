@@ -219,7 +219,7 @@ fn runs_that_only_read_a_buffer_do_not_wait_for_each_other() -> Result<(), Error
     for _ in 0..2 {
         let mut plan = tectum::PlanBuilder::new("meets another");
         let (x, y) = (plan.state("x", tectum::DType::F32, 64), plan.output("y", tectum::DType::F32, 1));
-        plan.launch(&kernel, &[x, y], &[1], 1)?;
+        plan.launch_dynamic(&kernel, &[x, y], &[1], 1)?;
         runs.push((plan.finish()?.compile_with(&device, &[(x, &shared)])?, y));
     }
     let met = std::thread::scope(|scope| {

@@ -91,7 +91,7 @@ fn receipts_are_as_the_schema_says_on_every_device() -> Result<(), Error> {
         assert_eq!(others, if id == "null" { vec![] } else { vec![Some("null")] }, "each other device once");
         assert_eq!(receipt["device"]["software"].as_bool(), Some(device.info().software));
         // The hash is that of what ran: of native code on the CPU, of the WGSL elsewhere.
-        let kernel = tectum::kernel::all().into_iter().find(|kernel| kernel.name() == "exp_f32").expect("in the table");
+        let kernel = tectum::operation::kernels().into_iter().find(|kernel| kernel.name() == "exp_f32").expect("in the table");
         let code: Vec<_> = receipt["code"].as_array().expect("a list").iter().map(|code| ["kernel", "form", "hash"].map(|key| code[key].as_str())).collect();
         let (form, hash) = if id == "cpu" { ("native", kernel.native_hash()) } else { ("device", ContentHash::of(kernel.wgsl().as_bytes())) };
         assert_eq!(code, [[Some("exp_f32"), Some(form), Some(hash.to_string().as_str())]], "{id}");

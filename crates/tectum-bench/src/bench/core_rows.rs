@@ -1,6 +1,6 @@
 //! The rows of the core suite: one or more for every kernel.
 
-use tectum::kernel::elementwise::{Arity, OPS};
+use tectum::operation::elementwise::{Arity, OPS};
 use tectum::{Activation, Boundary, DType, GemmEpilogue, Half, Matrices, Matrix, PlanBuilder, Points, Result, View};
 use tectum_programs::Chain;
 

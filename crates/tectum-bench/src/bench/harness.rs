@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tectum::internal::Reference;
-use tectum::{Device, Error, Result, Session, kernel};
+use tectum::{Device, Error, Result, Session};
 
 use super::interval::median;
 use super::peer::{self, Peer};
@@ -169,7 +169,7 @@ fn new_row(case: &Case, peers: &[Peer]) -> Row {
 
 fn missed(rows: &[Row]) -> Vec<String> {
     let covered: BTreeSet<&str> = rows.iter().flat_map(|row| &row.kernels).map(String::as_str).collect();
-    kernel::all().iter().map(|kernel| kernel.name().to_owned()).filter(|name| !covered.contains(name.as_str())).collect()
+    tectum::operation::kernels().iter().map(|kernel| kernel.name().to_owned()).filter(|name| !covered.contains(name.as_str())).collect()
 }
 
 /// The rooflines that rows need, each on its threads.

@@ -1,6 +1,6 @@
 //! Cases of attention over caches of fewer bits: the stored words, exactly, and the results computed from them.
 
-use tectum::kernel::cache_reference::ReferenceCache;
+use tectum::operation::attention::cache_reference::ReferenceCache;
 use tectum::{AttentionSizes, CacheFormat, CacheFormats};
 
 use super::attention_cases::{Operand, expected_head, operand, spans};

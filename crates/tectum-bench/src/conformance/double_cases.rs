@@ -1,6 +1,6 @@
 //! Cases of f64: the op table, reductions and products. References have twice the precision where f64 itself is not exact.
 
-use tectum::kernel::elementwise::{Arity, OPS, Op};
+use tectum::operation::elementwise::{Arity, OPS, Op};
 use tectum::{Activation, GemmEpilogue, Matrix};
 
 use super::double_double::{DoubleDouble, exact, sum as sum_exactly, wide};

@@ -1,6 +1,6 @@
 //! Cases of fill, copy and the op table.
 
-use tectum::kernel::elementwise::{Arity, OPS, Op};
+use tectum::operation::elementwise::{Arity, OPS, Op};
 
 use super::case::SPECIAL;
 use super::{Case, Data, Expected, Output, Seed, Suite};

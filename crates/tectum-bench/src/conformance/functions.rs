@@ -7,7 +7,7 @@ use std::fmt::LowerExp;
 
 use rayon::prelude::*;
 use serde::Serialize;
-use tectum::kernel::elementwise;
+use tectum::operation::elementwise;
 use tectum::{DType, Device, DeviceKind, Element, Error, ErrorKind, Executable, PlanBuilder, Receipt, Result, Session, View};
 
 use super::double_double::{ScaledDoubleDouble, exact};
@@ -164,7 +164,7 @@ pub fn functions(device: &Device, sweep: Sweep, mut progress: impl FnMut(&str)) 
     let mut rows = Vec::new();
     for function in FUNCTIONS {
         progress(function.name);
-        let (op, _) = elementwise::find(function.name, DType::F32).ok_or_else(|| Error::invalid(format!("{}: no such operation", function.name)))?;
+        let op = elementwise::operation(function.name).ok_or_else(|| Error::invalid(format!("{}: no such operation", function.name)))?;
         rows.push(measure::<f32>(device, function, sweep, |x| (op.reference)(f64::from(x), 0.0), &mut session)?);
     }
     if device.info().dtypes.contains(&DType::F64) {

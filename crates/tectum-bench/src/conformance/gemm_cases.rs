@@ -1,7 +1,7 @@
 //! Cases of the matrix products and their epilogues.
 
-use tectum::kernel::panel_format::PanelFormat;
-use tectum::kernel::quantize_rows::{BLOCK, rotate};
+use tectum::operation::product::panel_format::PanelFormat;
+use tectum::operation::product::quantize_rows::{BLOCK, rotate};
 use tectum::{Activation, GemmEpilogue, Matrix};
 
 use super::{Case, Data, Expected, Output, Seed, Suite};

@@ -1,7 +1,7 @@
 //! Cases of batched, half-width and byte products, and of stencils.
 
-use tectum::kernel::gemm_batched::Packing;
 use tectum::kernel::pack::{bf16_bits, f16_bits, to_bf16, to_f16};
+use tectum::operation::product::gemm_batched::Packing;
 use tectum::{Boundary, DType, Half, Matrices, Points};
 
 use super::{Case, Data, Expected, Output, Seed, Suite};

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use tectum::kernel::elementwise::{Arity, OPS};
+use tectum::operation::elementwise::{Arity, OPS};
 use tectum::{DType, ErrorKind};
 use tectum_programs::{Chain, Value};
 

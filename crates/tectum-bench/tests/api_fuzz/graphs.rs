@@ -3,7 +3,7 @@
 //! The model computes each node in float64 when it is added, from values drawn for its inputs, together with a bound for f32: the maximum
 //! magnitude and the maximum error of its elements, by running error analysis.
 
-use tectum::{Activation, CacheFormats, ErrorKind};
+use tectum::{Activation, CacheFormats, DType, ErrorKind};
 use tectum_graph::{CompiledGraph, Factor, Graph, GraphBuilder, Node, Pass, Shape, Tensor};
 
 use super::networks::{Extra, Fed};
@@ -472,8 +472,8 @@ impl World {
     }
 
     /// Sets of the wrong length, name or type, and an output before anything ran.
-    fn refused_sets(&mut self, graph: &Graph, run: &mut CompiledGraph, feed: &Feed, output: &str) -> Verdict {
-        let long = [feed.words(graph).map_err(|error| error.to_string())?, vec![1.0]].concat();
+    fn refused_sets(&mut self, run: &mut CompiledGraph, feed: &Feed, output: &str) -> Verdict {
+        let long = [feed.floats(), vec![1.0]].concat();
         let numbers = vec![1; feed.data.len()];
         let refused = caught(|| {
             let by_kind = match feed.kind {
@@ -489,6 +489,7 @@ impl World {
                 run.set_input("nothing", &long),
                 run.set_state("nothing", &long),
                 run.set_parameter("nothing", &long),
+                run.set_words("nothing", &numbers),
                 run.output(output).map(|_| ()),
             ]
         });
@@ -510,7 +511,7 @@ impl World {
         for feed in feeds {
             self.note(format!("graph{id}: set {}", feed.name));
             if self.chance(6) {
-                self.refused_sets(graph, &mut run, feed, &outputs[0].0)?;
+                self.refused_sets(&mut run, feed, &outputs[0].0)?;
             }
             caught(|| feed.set(graph, &mut run)).map_err(|panic| format!("panicked: {panic}"))?.map_err(|error| error.to_string())?;
             if feed.kind == Kind::Parameter && run.parameter(&feed.name).map_err(|error| error.to_string())? != feed.floats() {
@@ -601,21 +602,14 @@ impl Feed {
         self.data.iter().map(|value| *value as f32).collect()
     }
 
-    /// Its contents on a device; a state in a format other than f32 is zeros.
-    pub fn words(&self, graph: &Graph) -> tectum::Result<Vec<f32>> {
-        let mut floats = self.floats();
-        if self.kind == Kind::State {
-            floats.resize(graph.state_words(self.node)?, 0.0);
-        }
-        Ok(floats)
-    }
-
+    /// Sets its contents; a state in a format other than f32 is zeros.
     fn set(&self, graph: &Graph, run: &mut CompiledGraph) -> tectum::Result<()> {
-        let floats = self.words(graph)?;
+        let floats = self.floats();
         match self.kind {
             Kind::Input => run.set_input(&self.name, &floats),
             Kind::Indices => run.set_indices(&self.name, &floats.iter().map(|value| *value as u32).collect::<Vec<_>>()),
             Kind::Parameter => run.set_parameter(&self.name, &floats),
+            Kind::State if graph.dtype(self.node)? == DType::U32 => run.set_words(&self.name, &vec![0; graph.state_words(self.node)?]),
             Kind::State => run.set_state(&self.name, &floats),
         }
     }

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use tectum::DType;
-use tectum::kernel::elementwise::{Arity, OPS, Op};
 use tectum::kernel::random;
+use tectum::operation::elementwise::{Arity, OPS, Op};
 
 use super::memory::{Seen, Word};
 use super::operation::{Bound, Operation, all, changes, overlaps, product, reads, sum, unless, writes};

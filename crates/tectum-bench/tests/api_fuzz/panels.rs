@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use tectum::DType;
 use tectum::kernel::pack::{Half, bf16_bits, f16_bits, to_bf16, to_f16};
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::panel_format::PanelFormat;
 
 use super::memory::{Seen, Space, Word};
 use super::operation::{Bound, Operation, all, product, reads, sum, unless, writes};

@@ -3,10 +3,9 @@
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 
-use tectum::kernel::gemm_batched::Packing;
 use tectum::kernel::loops_over;
-use tectum::kernel::transfer::COPY;
-use tectum::{Activation, AttentionSizes, Boundary, DType, ErrorKind, GemmEpilogue, Kernel, Matrices, Matrix, Points};
+use tectum::operation::product::gemm_batched::Packing;
+use tectum::{Activation, AttentionSizes, Boundary, DType, ErrorKind, GemmEpilogue, Kernel, Matrices, Matrix, Points, TypedKernel};
 use tectum_programs::{Bounds, Checked, LaunchConfig, Program};
 
 use super::memory::{Seen, Space, Word};
@@ -447,17 +446,21 @@ fn rotary(world: &mut World, plan: usize) -> Operation {
     }
 }
 
-/// A typical user kernel: `y[i] = params.factor · x[i] + params.added`, modulo 2³².
-static AFFINE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    let kernel = Kernel::define("affine_of_a_user").read("x", DType::U32).write("y", DType::U32).param("n", DType::U32).param("factor", DType::U32);
+tectum::kernel_arguments! {
+    /// A typical user kernel: `y[i] = factor · x[i] + 7`, modulo 2³².
+    struct Affine { read x: u32, write y: u32; n: usize, factor: u32 }
+}
+
+static AFFINE: LazyLock<TypedKernel<Affine>> = LazyLock::new(|| {
     let body = "@compute @workgroup_size(256) fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
         for (var i = id.x; i < params.n; i += groups.x * 256u) { y[i] = params.factor * x[i] + 7u; } }";
-    let kernel = kernel.body(body).loops(|params, groups| loops_over(u64::from(params[0]), groups.saturating_mul(256), 0)).native(|call| {
-        let (n, factor) = (call.size(0), call.u32(1));
-        call.write::<u32>(1)[..n].iter_mut().zip(call.read::<u32>(0)).for_each(|(y, x)| *y = factor.wrapping_mul(*x).wrapping_add(7));
-    });
+    let kernel = Affine::define("affine_of_a_user").body(body).loops(|Affine { n, .. }, groups| loops_over(n as u64, groups.saturating_mul(256), 0));
+    let kernel = kernel.native(|_, Affine { x, y, n, factor }| y[..n].iter_mut().zip(x).for_each(|(y, x)| *y = factor.wrapping_mul(*x).wrapping_add(7)));
     kernel.expect("a valid kernel")
 });
+
+static COPY: LazyLock<Arc<Kernel>> =
+    LazyLock::new(|| tectum::operation::kernels().into_iter().find(|kernel| kernel.name() == "copy_u32").expect("a built-in kernel"));
 
 fn launch(world: &mut World, plan: usize) -> Operation {
     let len = 1 + world.below(200);
@@ -474,13 +477,17 @@ fn launch(world: &mut World, plan: usize) -> Operation {
     let params = if world.chance(20) { vec![n] } else { vec![n, factor] };
     // A kernel of the crate does not check its indices, so only its own operation may record it.
     let is_built_in = world.chance(15);
+    let is_typed = world.chance(2);
     let fits = (1..=65_535).contains(&groups) && views.len() == 2 && params.len() == 2 && !is_built_in;
     Operation {
         text: format!("launch affine {x} {y} {} views, {params:?}, {groups} groups, built in {is_built_in}", views.len()),
         refused: unless(fits),
         launches: vec![vec![reads(x, DType::U32), writes(y, DType::U32)]],
         given: vec![x, y],
-        record: Box::new(move |plan| plan.launch(if is_built_in { &COPY } else { &AFFINE }, &views, &params, groups)),
+        record: Box::new(move |plan| match (&views[..], &params[..], is_built_in) {
+            (&[x, y], &[n, factor], false) if is_typed => plan.launch(&AFFINE, Affine { x, y, n: n as usize, factor }, groups),
+            (_, _, is_built_in) => plan.launch_dynamic(if is_built_in { &COPY } else { &AFFINE }, &views, &params, groups),
+        }),
         step: Rc::new(move |space| {
             let mut words = space.words(&y);
             let results = space.integers(&x).into_iter().map(|x| x.map_or(Word::Unknown, |x| Word::Exact(factor.wrapping_mul(x).wrapping_add(7))));

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use tectum::kernel::panel_format::PanelFormat;
-use tectum::{Activation, DType, ErrorKind, PlanBuilder, View};
+use tectum::operation::product::panel_format::PanelFormat;
+use tectum::{Activation, DType, Element, ErrorKind, Executable, PlanBuilder, View};
 use tectum_graph::{Graph, GraphBuilder, Node, PackedParameter};
 
 use super::graphs::{Ended, Feed, Kind, near};
@@ -74,7 +74,6 @@ struct Layout<'a> {
 /// A plan with the views of a layout.
 struct Bound {
     plan: PlanBuilder,
-    weights: View,
     feeds: Vec<(Node, View)>,
     outputs: Vec<(Node, View)>,
 }
@@ -88,11 +87,8 @@ impl Layout<'_> {
         for (feed, in_state) in self.feeds.iter().zip(&self.in_state) {
             let len = feed.data.len();
             let view = match feed.kind {
-                Kind::Parameter => {
-                    let entry = layout.entry(&feed.name)?;
-                    weights.part(entry.range()).reinterpret(entry.dtype)
-                }
-                Kind::State => plan.state(&feed.name, DType::F32, self.graph.state_words(feed.node)?),
+                Kind::Parameter => layout.entry(&feed.name)?.view(weights),
+                Kind::State => plan.state(&feed.name, self.graph.dtype(feed.node)?, self.graph.state_words(feed.node)?),
                 Kind::Indices => plan.input(&feed.name, DType::U32, len),
                 Kind::Input if *in_state => plan.state(&feed.name, DType::F32, len),
                 Kind::Input => plan.input(&feed.name, DType::F32, len),
@@ -104,21 +100,24 @@ impl Layout<'_> {
             let len = self.graph.shape(*node)?.elements().unwrap_or(0);
             outputs.push((*node, over.map_or_else(|| plan.output(name, DType::F32, len), |input| feeds[input].1)));
         }
-        Ok(Bound { plan, weights, feeds, outputs })
+        Ok(Bound { plan, feeds, outputs })
     }
 
-    /// Values of the weights' parts, in the order that the graph reads them in.
-    fn values(&self, feed: &Feed, view: View) -> Vec<f32> {
+    /// Writes a parameter's part of the weights in the order that the graph reads it in.
+    fn write(&self, run: &mut Executable, feed: &Feed, view: View) -> tectum::Result<()> {
         let floats = feed.floats();
         match self.packed.iter().find(|packed| packed.node == feed.node) {
-            None => floats,
-            Some(packed) => {
-                let mut panels = vec![0.0; view.len()];
-                packed.pack(&floats, &mut panels);
-                panels
-            }
+            None => run.write_state(view, &floats),
+            Some(packed) if view.dtype() == DType::F32 => run.write_state(view, &panels::<f32>(packed, &floats, view.len())),
+            Some(packed) => run.write_state(view, &panels::<u32>(packed, &floats, view.len())),
         }
     }
+}
+
+fn panels<T: Element>(packed: &PackedParameter, values: &[f32], len: usize) -> Vec<T> {
+    let mut panels = vec![T::zeroed(); len];
+    packed.pack(values, &mut panels);
+    panels
 }
 
 fn recorded(how: How, graph: &Graph, plan: &mut PlanBuilder, feeds: &[(Node, View)], outputs: &[(Node, View)]) -> tectum::Result<()> {
@@ -150,7 +149,7 @@ impl World {
         for _ in 0..self.below(3) {
             self.mistaken_record(ended, &layout, how, &mut bound)?;
         }
-        let Bound { mut plan, weights, feeds, outputs } = bound;
+        let Bound { mut plan, feeds, outputs } = bound;
         let device = self.devices[0].clone();
         self.note(format!("graph{}: record, finish, compile", ended.id));
         let made = caught(|| {
@@ -166,11 +165,9 @@ impl World {
         let found = caught(|| {
             for (feed, (_, view)) in layout.feeds.iter().zip(&feeds) {
                 match feed.kind {
-                    Kind::Parameter => {
-                        let entry = graph.parameter_layout().entry(&feed.name)?.range();
-                        run.write_state(weights.part(entry), &layout.values(feed, *view))?;
-                    }
-                    Kind::State => run.write_state(*view, &feed.words(&graph)?)?,
+                    Kind::Parameter => layout.write(&mut run, feed, *view)?,
+                    Kind::State if view.dtype() == DType::U32 => run.write_state(*view, &vec![0u32; view.len()])?,
+                    Kind::State => run.write_state(*view, &feed.floats())?,
                     Kind::Indices => run.input::<u32>(*view).iter_mut().zip(&feed.data).for_each(|(to, value)| *to = *value as u32),
                     Kind::Input if layout.in_state[layout.feeds.iter().position(|other| other.node == feed.node).unwrap_or(0)] => {
                         run.write_state(*view, &feed.floats())?;

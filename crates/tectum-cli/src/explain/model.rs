@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 use serde::Serialize;
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::panel_format::PanelFormat;
 use tectum::route::{self, Calibration, Choice};
 use tectum::{Device, DeviceInfo, Result};
 use tectum_transformer::{Routing, RunExplanation, explain_run, is_decoder, open_device};

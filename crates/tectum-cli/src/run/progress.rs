@@ -6,6 +6,7 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tectum_control::body::task::Measure;
 use tectum_control::brain::BuildProgress;
 use tectum_control::closed_loop::Progress;
 
@@ -16,6 +17,8 @@ const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 pub struct Display {
     bar: ProgressBar,
     drawn: Option<Instant>,
+    /// What the run is judged by.
+    measure: Option<Measure>,
 }
 
 /// Ends the drawing thread on drop, also if the work panics.
@@ -36,7 +39,12 @@ impl Display {
         if let Ok(style) = ProgressStyle::with_template("{bar:24} {msg}") {
             bar.set_style(style);
         }
-        Self { bar, drawn: None }
+        Self { bar, drawn: None, measure: None }
+    }
+
+    /// Sets what the run is judged by.
+    pub fn set_measure(&mut self, measure: Option<Measure>) {
+        self.measure = measure;
     }
 
     /// Shows work before the first tick.
@@ -78,10 +86,9 @@ impl Display {
         self.bar.set_length(progress.ticks);
         self.bar.set_position(progress.tick);
         self.bar.set_message(format!(
-            "{:6.1} s  angle {:6.1} deg  upright {:5.1} %  tick {:.2} ms  misses {}",
+            "{:6.1} s  {}tick {:.2} ms  misses {}",
             progress.seconds,
-            progress.angle_rad.to_degrees(),
-            100.0 * progress.upright_fraction,
+            self.measure.as_ref().map_or_else(String::new, |measure| judged(measure, progress)),
             progress.latency_ms,
             progress.deadline_misses
         ));
@@ -94,4 +101,13 @@ impl Display {
         }
         is_due
     }
+}
+
+/// The task's part of the line.
+fn judged(measure: &Measure, progress: &Progress) -> String {
+    let value = match measure.name.strip_suffix("_rad") {
+        Some(name) => format!("{name} {:6.1} deg", progress.measure.to_degrees()),
+        None => format!("{} {:8.3}", measure.name, progress.measure),
+    };
+    format!("{value}  {} {:5.1} %  ", measure.success, 100.0 * progress.success_fraction)
 }

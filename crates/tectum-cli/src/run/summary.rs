@@ -1,6 +1,7 @@
 //! The table at the end of a run.
 
 use serde_json::Value;
+use tectum_control::body::task::Measure;
 use tectum_control::closed_loop::Outcome;
 use tectum_control::run_folder::RunSummary;
 
@@ -8,17 +9,11 @@ use crate::table::table;
 
 /// The table, with one line for each fallback.
 pub fn text(summary: &RunSummary, outcome: &Outcome) -> String {
-    let upright = match summary.time_to_upright_s {
-        Some(seconds) => format!("{seconds:.2} s"),
-        None => "never for a second".to_owned(),
-    };
     let tick = summary.tick_ms;
     let mut rows = vec![
         row("scenario", format!("{}: {} on {}, seed {}", summary.scenario, summary.brain, summary.body, summary.seed)),
         row("device", outcome.receipt.device.to_string()),
         row("time", format!("{:.2} s, {} ticks, {}", summary.seconds, summary.ticks, summary.end)),
-        row("time to upright", upright),
-        row("fraction upright", format!("{:.1} %", 100.0 * summary.upright_fraction)),
         row("deadline misses", summary.deadline_misses.to_string()),
         row("tick latency", format!("p50 {:.3} ms, p99 {:.3} ms, max {:.3} ms", tick.p50, tick.p99, tick.max)),
         row("woken up late by", woken(summary)),
@@ -26,6 +21,13 @@ pub fn text(summary: &RunSummary, outcome: &Outcome) -> String {
         row("return", format!("{:.3} in {} episode(s)", summary.total_reward, summary.episodes)),
         row("run folder", summary.run_folder.clone()),
     ];
+    if let Some(task) = &summary.task {
+        let Measure { success, hold_s, .. } = &task.measure;
+        let lasting = if *hold_s == 1.0 { "a second".to_owned() } else { format!("{hold_s} s") };
+        let time = task.time_to_success_s.map_or_else(|| format!("never for {lasting}"), |seconds| format!("{seconds:.2} s"));
+        let fraction = format!("{:.1} %", 100.0 * task.success_fraction);
+        rows.splice(3..3, [row(&format!("time to {success}"), time), row(&format!("fraction {success}"), fraction)]);
+    }
     if let Some(learned) = summary.learning {
         let better = learned.rounds - learned.rejected;
         let lost = if learned.lost > 0 { format!(", {} transitions lost", learned.lost) } else { String::new() };

@@ -1,11 +1,25 @@
 //! Gymnasium's `Acrobot-v1`: two links of which only the joint between them is driven.
 
+use std::f32::consts::PI as PI_F32;
 use std::f64::consts::PI;
 
-use tectum::{Error, Result};
+use tectum::kernel::math::{cos_near, sin_near};
+use tectum::{Error, NativeCall, Result};
 
+use super::batch::BatchKernel;
+use super::batch::lanes::{LANES, applied, flag, reset_terminated, runge_kutta, step_all, wrap_angle};
+use super::task::zero_angle;
 use super::uniform::Uniform;
-use super::{ActionChannel, Body, BodySpec, ChannelKind, ObservationChannel, Start, Step, Upright, applied_action, check_state, wrapped_rad};
+use super::{
+    ActionChannel, Body, BodySpec, ChannelKind, ControlModel, Descriptor, Equilibrium, ExactState, ObservationChannel, RandomizeState, Start, Step,
+    applied_action, check_state, wrapped_rad,
+};
+
+/// What is known of the body by its name.
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    batch: Some(BatchKernel { wgsl: &[include_str!("../../kernels/body_acrobot.wgsl")], angles: &[0, 1], has_starts: true, ..BatchKernel::new(5, step_lanes) }),
+    ..Descriptor::new("acrobot", &[Start::Random], |start| Ok(Box::new(Acrobot::new(start)?)), || zero_angle(tip_angle_rad))
+};
 
 const GRAVITY: f64 = 9.8;
 const DT_S: f64 = 0.2;
@@ -50,20 +64,27 @@ impl Acrobot {
     }
 }
 
+/// The angle from upright of the line from the base to the tip.
+fn tip_angle_rad(state: &[f64]) -> f64 {
+    let (first, second) = (state[0], state[1]);
+    let (across, up) = (first.sin() + (first + second).sin(), -first.cos() - (first + second).cos());
+    wrapped_rad(across.atan2(up))
+}
+
 fn spec() -> BodySpec {
-    let angle = |name| {
+    let angle = |name: &str| {
         let kind = ChannelKind::Angle { rad_per_unit: 1.0 };
-        ObservationChannel { name, unit: "rad", kind, low: -PI as f32, high: PI as f32, scale: 1.0 }
+        ObservationChannel { name: name.into(), unit: "rad".into(), kind, low: -PI as f32, high: PI as f32, scale: 1.0 }
     };
-    let speed = |name, limit: f64| {
+    let speed = |name: &str, limit: f64| {
         let limit = limit as f32;
-        ObservationChannel { name, unit: "rad/s", kind: ChannelKind::Linear, low: -limit, high: limit, scale: limit / 4.0 }
+        ObservationChannel { name: name.into(), unit: "rad/s".into(), kind: ChannelKind::Linear, low: -limit, high: limit, scale: limit / 4.0 }
     };
     BodySpec {
-        name: "acrobot",
+        name: DESCRIPTOR.name.into(),
         dt_s: DT_S,
         observation: vec![angle("angle"), angle("elbow"), speed("speed", SPEED_LIMITS[0]), speed("elbow_speed", SPEED_LIMITS[1])],
-        action: vec![ActionChannel { name: "torque", unit: "N m", low: -TORQUE_NM, high: TORQUE_NM, discrete: false }],
+        action: vec![ActionChannel { name: "torque".into(), unit: "N m".into(), low: -TORQUE_NM, high: TORQUE_NM, discrete: false }],
         safe_action: vec![0.0],
     }
 }
@@ -105,6 +126,8 @@ fn come_round(mut angle: f64) -> f64 {
 }
 
 impl Body for Acrobot {
+    capabilities!(ExactState, RandomizeState, ControlModel);
+
     fn spec(&self) -> &BodySpec {
         &self.spec
     }
@@ -112,11 +135,6 @@ impl Body for Acrobot {
     fn reset(&mut self, seed: u64) {
         let mut uniform = Uniform::new(seed);
         self.x = std::array::from_fn(|_| uniform.within(0.1));
-    }
-
-    fn randomize_state(&mut self, seed: u64) {
-        let mut uniform = Uniform::new(seed);
-        self.x = [PI, PI, SPEED_LIMITS[0], SPEED_LIMITS[1]].map(|bound| uniform.within(bound));
     }
 
     fn observe(&self, observation: &mut [f32]) {
@@ -130,33 +148,86 @@ impl Body for Acrobot {
         let held = |speed: f64, limit: f64| speed.clamp(-limit, limit);
         self.x = [come_round(first), come_round(second), held(first_speed, SPEED_LIMITS[0]), held(second_speed, SPEED_LIMITS[1])];
         let terminated = -self.x[0].cos() - (self.x[1] + self.x[0]).cos() > 1.0;
-        Step { reward: if terminated { 0.0 } else { -1.0 }, terminated, refused }
+        Step { reward: if terminated { 0.0 } else { -1.0 }, terminated, truncated: false, refused }
     }
+}
 
-    /// The angle of the line from the base to the tip.
-    fn upright_angle_rad(&self) -> f64 {
-        let [first, second, ..] = self.x;
-        let (across, up) = (first.sin() + (first + second).sin(), -first.cos() - (first + second).cos());
-        wrapped_rad(across.atan2(up))
-    }
-
-    fn state(&self) -> Vec<f64> {
-        self.x.to_vec()
+impl ExactState for Acrobot {
+    fn append_state(&self, state: &mut Vec<f64>) {
+        state.extend(self.x);
     }
 
     fn set_state(&mut self, state: &[f64]) -> Result<()> {
-        self.x = check_state("acrobot", state)?;
+        self.x = check_state(DESCRIPTOR.name, state)?;
         Ok(())
     }
+}
 
+impl RandomizeState for Acrobot {
+    fn randomize_state(&mut self, seed: u64) {
+        let mut uniform = Uniform::new(seed);
+        self.x = [PI, PI, SPEED_LIMITS[0], SPEED_LIMITS[1]].map(|bound| uniform.within(bound));
+    }
+}
+
+impl ControlModel for Acrobot {
     fn assimilate(&mut self, observation: &[f32]) {
         let seen: [f64; 4] = std::array::from_fn(|i| f64::from(observation[i]));
         self.x = [wrapped_rad(seen[0] - PI), seen[1], seen[2], seen[3]];
     }
 
-    fn upright(&self) -> Upright {
-        Upright { state: vec![PI, 0.0, 0.0, 0.0], state_step: vec![1e-5; 4], action_step: TORQUE_NM }
+    fn equilibrium(&self) -> Equilibrium {
+        Equilibrium { state: vec![PI, 0.0, 0.0, 0.0], state_step: vec![1e-5; 4], action_step: TORQUE_NM }
     }
+}
+
+/// Rates of angles and speeds in f32.
+#[inline(always)]
+fn rates_f32([first, second, first_speed, second_speed]: [f32; 4], torque: f32) -> [f32; 4] {
+    let (sine, cosine) = (sin_near(second), cos_near(second));
+    let (d1, d2) = (3.5 + cosine, 1.25 + 0.5 * cosine);
+    let phi2 = 4.9 * sin_near(first + second);
+    let phi1 = 14.7 * sin_near(first) + phi2 - (0.5 * second_speed + first_speed) * second_speed * sine;
+    let rate = (torque + d2 / d1 * phi1 - 0.5 * first_speed * first_speed * sine - phi2) / (1.25 - d2 * d2 / d1);
+    [first_speed, second_speed, -(d2 * rate + phi1) / d1, rate]
+}
+
+/// One step of many instances, in f32.
+fn step_lanes(call: &NativeCall<'_>) {
+    let starts = call.read::<f32>(1).as_chunks::<5>().0;
+    step_all::<1, 5, 6>(
+        call,
+        1000,
+        2,
+        #[inline(always)]
+        |actions, state, shown, first| {
+            let had_ended = state[4];
+            for lane in 0..LANES {
+                let torque = applied(actions[0][lane], 1.0);
+                let before = [state[0][lane], state[1][lane], state[2][lane], state[3][lane]];
+                let [first, second, first_speed, second_speed] = runge_kutta(
+                    before,
+                    0.2,
+                    #[inline(always)]
+                    |s| rates_f32(s, torque),
+                );
+                state[0][lane] = wrap_angle(first);
+                state[1][lane] = wrap_angle(second);
+                state[2][lane] = first_speed.clamp(-4.0 * PI_F32, 4.0 * PI_F32);
+                state[3][lane] = second_speed.clamp(-9.0 * PI_F32, 9.0 * PI_F32);
+                state[4][lane] = flag(-cos_near(state[0][lane]) - cos_near(state[1][lane] + state[0][lane]) > 1.0);
+                shown[4][lane] = state[4][lane] - 1.0;
+            }
+            reset_terminated(&had_ended, starts, first, state, shown);
+            for lane in 0..LANES {
+                shown[0][lane] = wrap_angle(state[0][lane] + PI_F32);
+                shown[1][lane] = wrap_angle(state[1][lane]);
+                shown[2][lane] = state[2][lane];
+                shown[3][lane] = state[3][lane];
+                shown[5][lane] = state[4][lane];
+            }
+        },
+    );
 }
 
 #[cfg(test)]

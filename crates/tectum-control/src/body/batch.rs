@@ -5,91 +5,70 @@
 
 #[cfg(any(test, feature = "bench"))]
 pub(crate) mod conformance;
-mod native;
+pub(crate) mod lanes;
 
 use std::sync::{Arc, LazyLock};
 
 use tectum::{CodeObject, DType, Device, Error, Executable, Kernel, NativeCall, PlanBuilder, Prelude, Result, RunStats, View};
 
-use super::rig::{M_PER_IN, RigParameters};
-use super::{Body, body};
+use super::{BODIES, Body, Descriptor, body};
 use crate::kernel::{self, LaunchBuiltIn};
-pub(crate) use native::{pendulum_cost, pendulum_step, wrap_angle};
 
 /// Numbers after the observation in the output of a step: the reward, and 1 if the episode ended.
 const OUTCOME: usize = 2;
 
-/// A kernel that steps many instances of a body.
-struct Stepper {
-    kernel: Arc<Kernel>,
-    /// Parameters after the count.
-    constants: Vec<u32>,
-    /// Numbers of an instance's state on the device: those of [`Body::state`], then whether its episode ended if they do not show it.
-    numbers: usize,
-    has_starts: bool,
+/// The kernel that steps many instances of a body: part of its [`Descriptor`].
+pub struct BatchKernel {
+    /// The parts of its WGSL, after `kernels/body.wgsl`.
+    pub wgsl: &'static [&'static str],
+    /// The same step on the CPU.
+    pub native: fn(&NativeCall<'_>),
+    /// Numbers of an instance's state on the device: those of [`ExactState::state`](super::ExactState::state), then whether its episode ended if they
+    /// do not show it.
+    pub numbers: usize,
+    /// Episodes end, after which an instance restarts from its start.
+    pub has_starts: bool,
+    /// The angles in the state, which a batch wraps to [−π, π) where the body may count turns.
+    pub angles: &'static [usize],
+    /// Names of float parameters after the count.
+    pub floats: &'static [&'static str],
+    /// Names of integer parameters after them.
+    pub words: &'static [&'static str],
+    /// Their values, in order.
+    pub parameters: fn() -> Vec<u32>,
 }
 
-fn kernel(name: &str, wgsl: &str, has_starts: bool, constants: &[&'static str], words: &[&'static str], native: fn(&NativeCall<'_>)) -> Arc<Kernel> {
-    let builder = Kernel::define(format!("body_{name}")).prelude(Prelude::Math).read("actions", DType::F32);
-    let builder = if has_starts { builder.read("starts", DType::F32) } else { builder };
-    let builder = builder.read_write("state", DType::F32).write("shown", DType::F32).param("count", DType::U32);
-    let builder = kernel::words(kernel::floats(builder, constants), words);
-    let body = [include_str!("../../kernels/body.wgsl"), wgsl].concat();
-    kernel::built_in(builder.body(body), native)
+impl BatchKernel {
+    /// A kernel without parameters, of a body whose episodes do not end; its WGSL is still to be set.
+    pub const fn new(numbers: usize, native: fn(&NativeCall<'_>)) -> Self {
+        Self { wgsl: &[], native, numbers, has_starts: false, angles: &[], floats: &[], words: &[], parameters: Vec::new }
+    }
+
+    fn define(&self, name: &str) -> Arc<Kernel> {
+        let builder = Kernel::define(format!("body_{name}")).prelude(Prelude::Math).read("actions", DType::F32);
+        let builder = if self.has_starts { builder.read("starts", DType::F32) } else { builder };
+        let builder = builder.read_write("state", DType::F32).write("shown", DType::F32).param("count", DType::U32);
+        let builder = kernel::words(kernel::floats(builder, self.floats), self.words);
+        let body = [include_str!("../../kernels/body.wgsl"), &self.wgsl.concat()].concat();
+        kernel::built_in(builder.body(body), self.native)
+    }
 }
 
-static PENDULUM: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    let wgsl = [include_str!("../../kernels/plant_pendulum.wgsl"), include_str!("../../kernels/body_pendulum.wgsl")].concat();
-    kernel("pendulum", &wgsl, false, &[], &[], native::pendulum)
+/// The bodies that have a kernel, and the kernels.
+static KERNELS: LazyLock<Vec<(&str, &BatchKernel, Arc<Kernel>)>> = LazyLock::new(|| {
+    let defined = |body: &'static Descriptor| body.batch.as_ref().map(|batch| (body.name, batch, batch.define(body.name)));
+    BODIES.into_iter().filter_map(defined).collect()
 });
-static CART_POLE: LazyLock<Arc<Kernel>> =
-    LazyLock::new(|| kernel("cart_pole", include_str!("../../kernels/body_cart_pole.wgsl"), true, &[], &[], native::cart_pole));
-static ACROBOT: LazyLock<Arc<Kernel>> = LazyLock::new(|| kernel("acrobot", include_str!("../../kernels/body_acrobot.wgsl"), true, &[], &[], native::acrobot));
-static RIG: LazyLock<Arc<Kernel>> =
-    LazyLock::new(|| kernel("rig", include_str!("../../kernels/body_rig.wgsl"), false, &RIG_CONSTANTS, &RIG_WORDS, native::rig));
-static SEEKER: LazyLock<Arc<Kernel>> = LazyLock::new(|| kernel("seeker", include_str!("../../kernels/body_seeker.wgsl"), false, &[], &[], native::seeker));
-
-const RIG_CONSTANTS: [&str; 12] =
-    ["length", "gravity", "damping", "lag", "travel", "gain", "dead_band", "limit", "most_volts", "inches_per_step", "h_before", "h_after"];
-const RIG_WORDS: [&str; 2] = ["steps_before", "steps_after"];
-
-/// The rig's parameters in the order of both lists.
-fn rig_words(rig: &RigParameters) -> Vec<u32> {
-    let (before_s, after_s) = (rig.delay_s, rig.dt_s - rig.delay_s);
-    let [before, after] = [before_s, after_s].map(RigParameters::substeps);
-    let h = |time_s: f64, steps: u64| if steps == 0 { 0.0 } else { time_s / steps as f64 };
-    let constants = [
-        rig.dynamics.length_m,
-        rig.dynamics.gravity,
-        rig.dynamics.pole_damping_per_s,
-        rig.servo_lag_s,
-        rig.travel_m(),
-        rig.servo_gain_in_per_s_per_v * M_PER_IN,
-        rig.servo_dead_band_v,
-        rig.servo_limit_in_per_s * M_PER_IN,
-        f64::from(rig.command_limit_v),
-        1.0 / (M_PER_IN * rig.dt_s),
-        h(before_s, before),
-        h(after_s, after),
-    ];
-    constants.into_iter().map(|number| (number as f32).to_bits()).chain([before, after].map(|steps| steps as u32)).collect()
-}
 
 /// The kernels of all bodies.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    [&PENDULUM, &CART_POLE, &ACROBOT, &RIG, &SEEKER].map(|kernel| (*kernel).clone()).to_vec()
+    KERNELS.iter().map(|(.., kernel)| kernel.clone()).collect()
 }
 
-fn stepper(name: &str) -> Result<Stepper> {
-    let of = |kernel: &Arc<Kernel>, numbers, has_starts| Stepper { kernel: kernel.clone(), constants: Vec::new(), numbers, has_starts };
-    match name {
-        "pendulum" => Ok(of(&PENDULUM, 2, false)),
-        "cart_pole" => Ok(of(&CART_POLE, 5, true)),
-        "acrobot" => Ok(of(&ACROBOT, 5, true)),
-        "rig" => Ok(Stepper { constants: rig_words(&RigParameters::default()), ..of(&RIG, 6, false) }),
-        "seeker" => Ok(of(&SEEKER, 30, false)),
-        _ => Err(Error::unsupported(format!("body {name:?} has no kernel that steps many"))),
-    }
+fn kernel_of(name: &str) -> Result<(&'static BatchKernel, Arc<Kernel>)> {
+    let found = KERNELS.iter().find(|(known, ..)| *known == name);
+    let (_, batch, kernel) = found.ok_or_else(|| Error::unsupported(format!("body {name:?} has no kernel that steps many")))?;
+    Ok((batch, kernel.clone()))
 }
 
 /// Many instances of a body on a device.
@@ -127,21 +106,22 @@ impl Batch {
     /// An unknown body; a count of 0; what the device reports.
     pub fn new(name: &str, count: usize, device: &Device) -> Result<Self> {
         let body = body(name, None)?;
-        let stepper = stepper(name)?;
+        let (BatchKernel { has_starts, numbers, parameters, .. }, kernel) = kernel_of(name)?;
+        let numbers = *numbers;
         if count == 0 || count > u32::MAX as usize / 64 {
             return Err(Error::invalid(format!("{count} instances of {name}; 1 to {} are possible", u32::MAX / 64)));
         }
         let spec = body.spec();
         let mut plan = PlanBuilder::new("bodies");
         let actions = plan.input("actions", DType::F32, count * spec.action.len());
-        let starts = stepper.has_starts.then(|| plan.state("starts", DType::F32, count * stepper.numbers));
-        let state = plan.state("state", DType::F32, count * stepper.numbers);
+        let starts = has_starts.then(|| plan.state("starts", DType::F32, count * numbers));
+        let state = plan.state("state", DType::F32, count * numbers);
         let shown = plan.output("shown", DType::F32, count * (spec.observation.len() + OUTCOME));
         let views: Vec<View> = [Some(actions), starts, Some(state), Some(shown)].into_iter().flatten().collect();
-        let words = [&[count as u32][..], &stepper.constants].concat();
-        plan.launch_built_in(&stepper.kernel, &views, &words, tectum::kernel::groups_for(count))?;
+        let words = [&[count as u32][..], &parameters()].concat();
+        plan.launch_built_in(&kernel, &views, &words, tectum::kernel::groups_for(count))?;
         let run = plan.finish()?.compile(device)?;
-        let mut batch = Self { body, run, actions, starts, state, shown, count, numbers: stepper.numbers };
+        let mut batch = Self { body, run, actions, starts, state, shown, count, numbers };
         batch.reset(0)?;
         Ok(batch)
     }
@@ -159,7 +139,7 @@ impl Batch {
         let mut states = Vec::with_capacity(self.count);
         for k in 0..self.count as u64 {
             self.body.reset(seed.wrapping_add(k));
-            states.push(self.body.state());
+            states.push(self.body.state()?);
         }
         if let Some(starts) = self.starts {
             let rows = self.rows(&states)?;
@@ -168,7 +148,7 @@ impl Batch {
         self.set_states(&states)
     }
 
-    /// Sets each instance's state, as from [`Body::state`].
+    /// Sets each instance's state, as from [`ExactState::state`](super::ExactState::state).
     ///
     /// # Errors
     /// A wrong number of states or a wrong length; numbers that are not finite; what the device reports.
@@ -177,12 +157,12 @@ impl Batch {
         self.run.write_state(self.state, &rows)
     }
 
-    /// The state of each instance, in the order of [`Body::state`].
+    /// The state of each instance, in the order of [`ExactState::state`](super::ExactState::state).
     ///
     /// # Errors
     /// What the device reports.
     pub fn states(&self) -> Result<Vec<Vec<f32>>> {
-        let width = self.body.state().len();
+        let width = self.body.state()?.len();
         let numbers = self.run.read_state::<f32>(self.state)?;
         Ok(numbers.chunks_exact(self.numbers).map(|row| row[..width].to_vec()).collect())
     }
@@ -194,7 +174,7 @@ impl Batch {
     pub fn step(&mut self, actions: &[f32]) -> Result<RunStats> {
         let given = self.run.input::<f32>(self.actions);
         if actions.len() != given.len() {
-            let (name, needed) = (self.body.spec().name, given.len());
+            let (name, needed) = (&self.body.spec().name, given.len());
             return Err(Error::invalid(format!("{} instances of {name} need {needed} numbers of actions, given {}", self.count, actions.len())));
         }
         given.copy_from_slice(actions);

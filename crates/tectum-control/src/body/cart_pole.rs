@@ -1,9 +1,46 @@
 //! Gymnasium's `CartPole-v1`: a pole on a cart that is pushed left or right.
 
-use tectum::{Error, Result};
+use tectum::kernel::math::{cos_near, sin_near};
+use tectum::{Error, NativeCall, Result};
 
+use super::batch::BatchKernel;
+use super::batch::lanes::{LANES, flag, reset_terminated, step_all, wrap_angle};
+use super::control::{Bound, ChannelCost, LqrWeights, MppiParameters, Regulator};
+use super::task::zero_angle;
 use super::uniform::Uniform;
-use super::{ActionChannel, Body, BodySpec, ChannelKind, ObservationChannel, Start, Step, Upright, applied_action, check_state, wrapped_rad};
+use super::{
+    ActionChannel, Body, BodySpec, ChannelKind, ControlModel, Descriptor, Equilibrium, ExactState, ObservationChannel, RandomizeState, Start, Step,
+    applied_action, check_state, wrapped_rad,
+};
+
+/// What is known of the body by its name.
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    batch: Some(BatchKernel { wgsl: &[include_str!("../../kernels/body_cart_pole.wgsl")], has_starts: true, ..BatchKernel::new(5, step_lanes) }),
+    mppi: Some(|| MppiParameters {
+        horizon: 30,
+        sigma: 10.0,
+        sigma_min: None,
+        temperature: 0.05,
+        channels: vec![
+            ChannelCost::with_barrier(1.0, 50.0, 1.8),
+            ChannelCost::weight(0.05),
+            ChannelCost::with_barrier(10.0, 50.0, 0.15),
+            ChannelCost::weight(0.05),
+        ],
+        action_weight: 0.0,
+        rate_weight: 0.0,
+        energy_weight: 0.0,
+        terminal_multiplier: 5.0,
+        ..MppiParameters::default()
+    }),
+    regulator: Some(|| Regulator {
+        weights: LqrWeights { state: vec![1.0, 0.25, 100.0, 1.0, 0.0], action: 0.01 },
+        swing_up: None,
+        horizon: 75,
+        bounds: vec![Bound { state: 0, max_abs: 0.95 * 2.4 }, Bound { state: 2, max_abs: 0.95 * 12f64.to_radians() }],
+    }),
+    ..Descriptor::new("cart_pole", &[Start::Random], |start| Ok(Box::new(CartPole::new(start)?)), || zero_angle(|state| wrapped_rad(state[2])))
+};
 
 const GRAVITY: f64 = 9.8;
 const CART_KG: f64 = 1.0;
@@ -50,24 +87,27 @@ impl CartPole {
 }
 
 fn spec() -> BodySpec {
-    let linear = |name, unit, bound: f32, scale| ObservationChannel { name, unit, kind: ChannelKind::Linear, low: -bound, high: bound, scale };
+    let channel =
+        |name: &str, unit: &str, kind, bound: f32, scale| ObservationChannel { name: name.into(), unit: unit.into(), kind, low: -bound, high: bound, scale };
     let (position, angle) = (POSITION_LIMIT_M as f32, ANGLE_LIMIT_RAD as f32);
-    let angle_kind = ChannelKind::Angle { rad_per_unit: 1.0 };
+    let (linear, wraps) = (ChannelKind::Linear, ChannelKind::Angle { rad_per_unit: 1.0 });
     BodySpec {
-        name: "cart_pole",
+        name: DESCRIPTOR.name.into(),
         dt_s: DT_S,
         observation: vec![
-            linear("position", "m", position, position),
-            linear("velocity", "m/s", 3.0, 2.0),
-            ObservationChannel { name: "angle", unit: "rad", kind: angle_kind, low: -angle, high: angle, scale: 1.0 },
-            linear("speed", "rad/s", 3.0, 2.0),
+            channel("position", "m", linear, position, position),
+            channel("velocity", "m/s", linear, 3.0, 2.0),
+            channel("angle", "rad", wraps, angle, 1.0),
+            channel("speed", "rad/s", linear, 3.0, 2.0),
         ],
-        action: vec![ActionChannel { name: "force", unit: "N", low: -FORCE_N, high: FORCE_N, discrete: true }],
+        action: vec![ActionChannel { name: "force".into(), unit: "N".into(), low: -FORCE_N, high: FORCE_N, discrete: true }],
         safe_action: vec![FORCE_N],
     }
 }
 
 impl Body for CartPole {
+    capabilities!(ExactState, RandomizeState, ControlModel);
+
     fn spec(&self) -> &BodySpec {
         &self.spec
     }
@@ -75,12 +115,6 @@ impl Body for CartPole {
     fn reset(&mut self, seed: u64) {
         let mut uniform = Uniform::new(seed);
         self.x = std::array::from_fn(|_| uniform.within(0.05));
-        self.fallen = false;
-    }
-
-    fn randomize_state(&mut self, seed: u64) {
-        let mut uniform = Uniform::new(seed);
-        self.x = [POSITION_LIMIT_M, 3.0, 0.5, 3.0].map(|bound| uniform.within(bound));
         self.fallen = false;
     }
 
@@ -100,31 +134,74 @@ impl Body for CartPole {
         let reward = if self.fallen { 0.0 } else { 1.0 };
         let terminated = self.is_outside();
         self.fallen |= terminated;
-        Step { reward, terminated, refused }
+        Step { reward, terminated, truncated: false, refused }
     }
+}
 
-    fn upright_angle_rad(&self) -> f64 {
-        wrapped_rad(self.x[2])
-    }
-
-    fn state(&self) -> Vec<f64> {
-        let [x, v, angle, speed] = self.x;
-        vec![x, v, angle, speed, f64::from(u8::from(self.fallen))]
+impl ExactState for CartPole {
+    fn append_state(&self, state: &mut Vec<f64>) {
+        state.extend(self.x);
+        state.push(f64::from(u8::from(self.fallen)));
     }
 
     fn set_state(&mut self, state: &[f64]) -> Result<()> {
-        let [x, v, angle, speed, fallen] = check_state("cart_pole", state)?;
+        let [x, v, angle, speed, fallen] = check_state(DESCRIPTOR.name, state)?;
         self.x = [x, v, angle, speed];
         self.fallen = fallen != 0.0;
         Ok(())
     }
+}
 
+impl RandomizeState for CartPole {
+    fn randomize_state(&mut self, seed: u64) {
+        let mut uniform = Uniform::new(seed);
+        self.x = [POSITION_LIMIT_M, 3.0, 0.5, 3.0].map(|bound| uniform.within(bound));
+        self.fallen = false;
+    }
+}
+
+impl ControlModel for CartPole {
     fn assimilate(&mut self, observation: &[f32]) {
         self.x = std::array::from_fn(|i| f64::from(observation[i]));
     }
 
-    fn upright(&self) -> Upright {
+    fn equilibrium(&self) -> Equilibrium {
         let state_step = vec![1e-5, 1e-5, 1e-5, 1e-5, 0.0];
-        Upright { state: vec![0.0; 5], state_step, action_step: FORCE_N }
+        Equilibrium { state: vec![0.0; 5], state_step, action_step: FORCE_N }
     }
+}
+
+/// One step of many instances, in f32.
+fn step_lanes(call: &NativeCall<'_>) {
+    let starts = call.read::<f32>(1).as_chunks::<5>().0;
+    step_all::<1, 5, 6>(
+        call,
+        160,
+        2,
+        #[inline(always)]
+        |actions, state, shown, first| {
+            let had_ended = state[4];
+            for lane in 0..LANES {
+                let (x, v, angle, speed) = (state[0][lane], state[1][lane], state[2][lane], state[3][lane]);
+                let force = if actions[0][lane] < 0.0 && actions[0][lane].is_finite() { -10.0 } else { 10.0 };
+                let (sine, cosine) = (sin_near(angle), cos_near(angle));
+                let push = (force + 0.05 * speed * speed * sine) / 1.1;
+                let turning = (9.8 * sine - cosine * push) / (0.5 * (4.0 / 3.0 - 0.1 * cosine * cosine / 1.1));
+                state[0][lane] = x + 0.02 * v;
+                state[1][lane] = v + 0.02 * (push - 0.05 * turning * cosine / 1.1);
+                state[2][lane] = angle + 0.02 * speed;
+                state[3][lane] = speed + 0.02 * turning;
+                state[4][lane] = flag((state[0][lane].abs() > 2.4) | (state[2][lane].abs() > 0.209_439_51));
+                shown[4][lane] = 1.0;
+            }
+            reset_terminated(&had_ended, starts, first, state, shown);
+            for lane in 0..LANES {
+                shown[0][lane] = state[0][lane];
+                shown[1][lane] = state[1][lane];
+                shown[2][lane] = wrap_angle(state[2][lane]);
+                shown[3][lane] = state[3][lane];
+                shown[5][lane] = state[4][lane];
+            }
+        },
+    );
 }

@@ -3,18 +3,66 @@
 pub mod disturbed;
 pub mod dynamics;
 pub mod identification;
+mod lanes;
 
 use std::f64::consts::PI;
 
 use tectum::{Error, Result};
 
+use self::disturbed::DisturbedRig;
 use self::dynamics::{Dynamics, Motion, rk4};
+use super::batch::BatchKernel;
+use super::control::{Bound, ChannelCost, LqrWeights, MppiParameters, Regulator};
+use super::swing_up::{SwingUp, SwingUpSettings};
+use super::task::{UPRIGHT_RAD, zero_angle};
 use super::uniform::Uniform;
-use super::{ActionChannel, Body, BodySpec, ChannelKind, ObservationChannel, Start, Step, Upright, applied_action, check_state, wrapped_rad};
+use super::{
+    ActionChannel, Body, BodySpec, ChannelKind, ControlModel, Descriptor, Equilibrium, ExactState, ObservationChannel, RandomizeState, Start, Step,
+    applied_action, check_state, wrapped_rad,
+};
 
 pub(crate) const M_PER_IN: f64 = 0.0254;
-const UPRIGHT_RAD: f64 = PI / 18.0;
 const SUBSTEP_S: f64 = 0.004;
+
+/// What is known of the body by its name.
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    disturbed: Some(|disturbances, start| Ok(Box::new(DisturbedRig::new(disturbances, start)?))),
+    batch: Some(BatchKernel {
+        wgsl: &[include_str!("../../kernels/body_rig.wgsl")],
+        angles: &[2],
+        floats: &lanes::FLOATS,
+        words: &lanes::WORDS,
+        parameters: || lanes::parameters(&RigParameters::default()),
+        ..BatchKernel::new(6, lanes::step)
+    }),
+    mppi: Some(|| MppiParameters {
+        samples: 128,
+        channels: vec![ChannelCost::with_barrier(0.1, 50.0, 2.8), ChannelCost::weight(0.0), ChannelCost::weight(0.05), ChannelCost::weight(1.0)],
+        energy_ratio: (0.17 / 9.81) * 1f32.to_radians().powi(2),
+        angle_channel: Some(3),
+        velocity_channel: Some(2),
+        terminal_multiplier: 5.0,
+        previous_action: true,
+        ..MppiParameters::default()
+    }),
+    regulator: Some(|| {
+        let rig = RigParameters::default();
+        let bounds = vec![Bound { state: 0, max_abs: 0.95 * rig.travel_m() }, Bound { state: 1, max_abs: rig.servo_limit_in_per_s * M_PER_IN }];
+        Regulator { weights: regulator_weights(), swing_up: Some(rig.swing_up(SwingUpSettings::default())), horizon: 40, bounds }
+    }),
+    learns_from_rig_recordings: true,
+    ..Descriptor::new(
+        "rig",
+        &[Start::Hanging, Start::Random],
+        |start| Ok(Box::new(Rig::new(RigParameters::default(), start)?)),
+        || zero_angle(|state| wrapped_rad(state[2])),
+    )
+};
+
+/// The weights of a rig's regulator, whatever the length of its pole.
+pub(crate) fn regulator_weights() -> LqrWeights {
+    LqrWeights { state: vec![625.0, 0.0, 100.0, 0.0, 0.0, 0.0], action: 0.25 }
+}
 
 /// Constants of the rig.
 ///
@@ -142,6 +190,17 @@ impl RigParameters {
     pub fn travel_m(&self) -> f64 {
         self.travel_in * M_PER_IN
     }
+
+    /// Its swing-up law.
+    pub fn swing_up(&self, pumping: SwingUpSettings) -> SwingUp {
+        SwingUp::CartVelocity {
+            length_m: self.dynamics.length_m,
+            gravity: self.dynamics.gravity,
+            travel_m: self.travel_m(),
+            direction: self.servo_gain_in_per_s_per_v.signum(),
+            pumping,
+        }
+    }
 }
 
 /// The simulated rig.
@@ -181,27 +240,29 @@ impl Rig {
 }
 
 fn spec(parameters: &RigParameters) -> BodySpec {
-    let linear = |name, unit, bound: f64, scale| {
+    let linear = |name: &str, unit: &str, bound: f64, scale| {
         let bound = bound as f32;
-        ObservationChannel { name, unit, kind: ChannelKind::Linear, low: -bound, high: bound, scale }
+        ObservationChannel { name: name.into(), unit: unit.into(), kind: ChannelKind::Linear, low: -bound, high: bound, scale }
     };
     let angle = ChannelKind::Angle { rad_per_unit: PI / 180.0 };
     let volts = parameters.command_limit_v;
     BodySpec {
-        name: "rig",
+        name: DESCRIPTOR.name.into(),
         dt_s: parameters.dt_s,
         observation: vec![
             linear("la_position", "in", parameters.travel_in, parameters.travel_in as f32),
             linear("la_velocity", "in/s", parameters.servo_limit_in_per_s, 12.0),
             linear("pend_velocity", "deg/s", 1000.0, 600.0),
-            ObservationChannel { name: "pend_position", unit: "deg", kind: angle, low: -180.0, high: 180.0, scale: 1.0 },
+            ObservationChannel { name: "pend_position".into(), unit: "deg".into(), kind: angle, low: -180.0, high: 180.0, scale: 1.0 },
         ],
-        action: vec![ActionChannel { name: "cmd_volts", unit: "V", low: -volts, high: volts, discrete: false }],
+        action: vec![ActionChannel { name: "cmd_volts".into(), unit: "V".into(), low: -volts, high: volts, discrete: false }],
         safe_action: vec![0.0],
     }
 }
 
 impl Body for Rig {
+    capabilities!(ExactState, RandomizeState, ControlModel);
+
     fn spec(&self) -> &BodySpec {
         &self.spec
     }
@@ -216,6 +277,42 @@ impl Body for Rig {
         };
     }
 
+    fn observe(&self, observation: &mut [f32]) {
+        observation.copy_from_slice(&[
+            (self.motion[0] / M_PER_IN) as f32,
+            self.interval_velocity_in_per_s as f32,
+            self.motion[3].to_degrees() as f32,
+            wrapped_rad(self.motion[2]).to_degrees() as f32,
+        ]);
+    }
+
+    fn step(&mut self, action: &[f32]) -> Step {
+        let (command_v, refused) = applied_action(&self.spec, action);
+        let before_m = self.motion[0];
+        self.motion = self.parameters.step(self.motion, self.last_command_v, command_v);
+        self.last_command_v = command_v;
+        self.interval_velocity_in_per_s = (self.motion[0] - before_m) / M_PER_IN / self.parameters.dt_s;
+        let is_upright = wrapped_rad(self.motion[2]).abs() < UPRIGHT_RAD;
+        Step { reward: f64::from(u8::from(is_upright)), terminated: false, truncated: false, refused }
+    }
+}
+
+impl ExactState for Rig {
+    fn append_state(&self, state: &mut Vec<f64>) {
+        state.extend(self.motion);
+        state.extend([self.last_command_v, self.interval_velocity_in_per_s]);
+    }
+
+    fn set_state(&mut self, state: &[f64]) -> Result<()> {
+        let [x, v, angle, speed, command_v, interval] = check_state(DESCRIPTOR.name, state)?;
+        self.motion = [x, v, angle, speed];
+        self.last_command_v = command_v;
+        self.interval_velocity_in_per_s = interval;
+        Ok(())
+    }
+}
+
+impl RandomizeState for Rig {
     /// Half of the states are anywhere, half near upright and slow, where a learned model must be most accurate. The cart stays
     /// away from the stops, whose impacts would dominate a model's error.
     fn randomize_state(&mut self, seed: u64) {
@@ -228,43 +325,9 @@ impl Body for Rig {
         self.last_command_v = uniform.within(limit_v);
         self.interval_velocity_in_per_s = v / M_PER_IN;
     }
+}
 
-    fn observe(&self, observation: &mut [f32]) {
-        observation.copy_from_slice(&[
-            (self.motion[0] / M_PER_IN) as f32,
-            self.interval_velocity_in_per_s as f32,
-            self.motion[3].to_degrees() as f32,
-            self.upright_angle_rad().to_degrees() as f32,
-        ]);
-    }
-
-    fn step(&mut self, action: &[f32]) -> Step {
-        let (command_v, refused) = applied_action(&self.spec, action);
-        let before_m = self.motion[0];
-        self.motion = self.parameters.step(self.motion, self.last_command_v, command_v);
-        self.last_command_v = command_v;
-        self.interval_velocity_in_per_s = (self.motion[0] - before_m) / M_PER_IN / self.parameters.dt_s;
-        let is_upright = self.upright_angle_rad().abs() < UPRIGHT_RAD;
-        Step { reward: f64::from(u8::from(is_upright)), terminated: false, refused }
-    }
-
-    fn upright_angle_rad(&self) -> f64 {
-        wrapped_rad(self.motion[2])
-    }
-
-    fn state(&self) -> Vec<f64> {
-        let [x, v, angle, speed] = self.motion;
-        vec![x, v, angle, speed, self.last_command_v, self.interval_velocity_in_per_s]
-    }
-
-    fn set_state(&mut self, state: &[f64]) -> Result<()> {
-        let [x, v, angle, speed, command_v, interval] = check_state("rig", state)?;
-        self.motion = [x, v, angle, speed];
-        self.last_command_v = command_v;
-        self.interval_velocity_in_per_s = interval;
-        Ok(())
-    }
-
+impl ControlModel for Rig {
     fn assimilate(&mut self, observation: &[f32]) {
         self.motion[0] = f64::from(observation[0]) * M_PER_IN;
         self.interval_velocity_in_per_s = f64::from(observation[1]);
@@ -272,10 +335,10 @@ impl Body for Rig {
         self.motion[2] = f64::from(observation[3]).to_radians();
     }
 
-    fn upright(&self) -> Upright {
+    fn equilibrium(&self) -> Equilibrium {
         // A volt is the size of a balancing command: inside the dead band the servo would ignore it.
         let state_step = vec![1e-5, 1e-5, 1e-5, 1e-5, 1.0, 0.0];
-        Upright { state: vec![0.0; 6], state_step, action_step: 1.0 }
+        Equilibrium { state: vec![0.0; 6], state_step, action_step: 1.0 }
     }
 }
 
@@ -302,7 +365,7 @@ pub(crate) fn simulated(parameters: RigParameters, rows: usize, noise_deg: f64) 
 #[cfg(test)]
 mod tests {
     use super::{M_PER_IN, Rig, RigParameters};
-    use crate::body::{Body, Start};
+    use crate::body::{Body, ExactState, Start};
 
     fn rig() -> Rig {
         Rig::new(RigParameters::default(), Start::Hanging).expect("default parameters")

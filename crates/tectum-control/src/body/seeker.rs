@@ -1,11 +1,21 @@
 //! A light seeker: a disc that drives in a walled square among obstacles, with two eyes, three whiskers and a reward.
 
+mod lanes;
+
 use std::f64::consts::{FRAC_PI_4, PI};
 
 use tectum::{Error, Result};
 
+use super::batch::BatchKernel;
+use super::task::zero_angle;
 use super::uniform::Uniform;
-use super::{ActionChannel, Body, BodySpec, ChannelKind, ObservationChannel, Start, Step, Upright, check_state, wrapped_rad};
+use super::{ActionChannel, Body, BodySpec, ChannelKind, Descriptor, ExactState, ObservationChannel, RandomizeState, Start, Step, check_state, wrapped_rad};
+
+/// What is known of the body by its name.
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    batch: Some(BatchKernel { wgsl: &[include_str!("../../kernels/body_seeker.wgsl")], angles: &[2], ..BatchKernel::new(NUMBERS, lanes::step) }),
+    ..Descriptor::new("seeker", &[Start::Random], |start| Ok(Box::new(Seeker::new(start)?)), || zero_angle(bearing_in))
+};
 
 const DT_S: f64 = 0.1;
 const SIDE_M: f64 = 4.0;
@@ -35,7 +45,7 @@ const NUMBERS: usize = 6 + 2 * LIGHTS + 2 * OBSTACLES;
 /// or obstacle)/0.6 m, at least 0; 1 after a bump; the reward of the previous step, which a brain may use as such. Obstacles do not hide lights.
 ///
 /// The reward is (d − d')/(0.5 m/s dt) with d' to the light that was on, less 0.5 after a bump, clamped to ±1. It never terminates.
-/// [`Body::upright_angle_rad`] is b: the seeker is upright when it faces the light. State: x, y (m), θ (rad), lights found, bumped (0 or 1),
+/// Its task is to face the light: to keep b at 0. State: x, y (m), θ (rad), lights found, bumped (0 or 1),
 /// reward, the lights' places (x, y of each), the obstacles'.
 ///
 /// # Source
@@ -73,7 +83,7 @@ impl Seeker {
     }
 
     fn light(&self) -> [f64; 2] {
-        self.lights[(self.found % LIGHTS as u64) as usize]
+        self.lights[light_index(self.found)]
     }
 
     fn distance_m(&self) -> f64 {
@@ -112,16 +122,32 @@ impl Seeker {
     }
 }
 
+/// Which light is on.
+fn light_index(found: u64) -> usize {
+    (found % LIGHTS as u64) as usize
+}
+
+/// The bearing of the light that is on in a state.
+fn bearing_in(state: &[f64]) -> f64 {
+    let light = 6 + 2 * light_index(state[3] as u64);
+    bearing_rad([state[0], state[1]], state[2], [state[light], state[light + 1]])
+}
+
+/// The bearing of a light from the heading, positive to the left.
+fn bearing_rad(place: [f64; 2], heading_rad: f64, light: [f64; 2]) -> f64 {
+    wrapped_rad((light[1] - place[1]).atan2(light[0] - place[0]) - heading_rad)
+}
+
 fn distance(a: [f64; 2], b: [f64; 2]) -> f64 {
     (a[0] - b[0]).hypot(a[1] - b[1])
 }
 
 fn spec() -> BodySpec {
-    let channel = |name, low| ObservationChannel { name, unit: "", kind: ChannelKind::Linear, low, high: 1.0, scale: 1.0 };
+    let channel = |name: &str, low| ObservationChannel { name: name.into(), unit: String::new(), kind: ChannelKind::Linear, low, high: 1.0, scale: 1.0 };
     let names = ["light_left", "light_right", "whisker_left", "whisker_ahead", "whisker_right", "bump"];
-    let action = |name, unit, low, high| ActionChannel { name, unit, low, high, discrete: false };
+    let action = |name: &str, unit: &str, low, high| ActionChannel { name: name.into(), unit: unit.into(), low, high, discrete: false };
     BodySpec {
-        name: "seeker",
+        name: DESCRIPTOR.name.into(),
         dt_s: DT_S,
         observation: names.into_iter().map(|name| channel(name, 0.0)).chain([channel("reward", -1.0)]).collect(),
         action: vec![action("speed", "m/s", 0.0, MAX_SPEED_M_PER_S), action("turn", "rad/s", -MAX_TURN_RAD_PER_S, MAX_TURN_RAD_PER_S)],
@@ -130,6 +156,8 @@ fn spec() -> BodySpec {
 }
 
 impl Body for Seeker {
+    capabilities!(ExactState, RandomizeState);
+
     fn spec(&self) -> &BodySpec {
         &self.spec
     }
@@ -143,13 +171,8 @@ impl Body for Seeker {
         (self.found, self.bumped, self.reward) = (0, false, 0.0);
     }
 
-    /// Same as a reset: starts are anywhere already.
-    fn randomize_state(&mut self, seed: u64) {
-        self.reset(seed);
-    }
-
     fn observe(&self, observation: &mut [f32]) {
-        let bearing_rad = self.upright_angle_rad();
+        let bearing_rad = bearing_rad(self.place, self.heading_rad, self.light());
         let eye = |side: f64| ((bearing_rad - side * FRAC_PI_4).cos().max(0.0) / (1.0 + self.distance_m().powi(2))) as f32;
         let whisker = |direction: f64| (1.0 - self.obstacle_distance_m(self.heading_rad + direction) / WHISKER_M).max(0.0) as f32;
         let [left, ahead, right] = WHISKERS_RAD.map(whisker);
@@ -172,22 +195,20 @@ impl Body for Seeker {
         let nearer = (before_m - self.distance_m()) / (f64::from(MAX_SPEED_M_PER_S) * DT_S);
         self.reward = (nearer - if self.bumped { BUMP_PENALTY } else { 0.0 }).clamp(-1.0, 1.0);
         self.found += u64::from(self.distance_m() < FOUND_M);
-        Step { reward: self.reward, terminated: false, refused }
+        Step { reward: self.reward, terminated: false, truncated: false, refused }
     }
+}
 
-    fn upright_angle_rad(&self) -> f64 {
-        let light = self.light();
-        wrapped_rad((light[1] - self.place[1]).atan2(light[0] - self.place[0]) - self.heading_rad)
-    }
-
-    fn state(&self) -> Vec<f64> {
-        let [x, y] = self.place;
-        let first = [x, y, self.heading_rad, self.found as f64, f64::from(u8::from(self.bumped)), self.reward];
-        first.into_iter().chain(self.lights.into_iter().chain(self.obstacles).flatten()).collect()
+impl ExactState for Seeker {
+    fn append_state(&self, state: &mut Vec<f64>) {
+        state.extend(self.place);
+        state.extend([self.heading_rad, self.found as f64, f64::from(u8::from(self.bumped)), self.reward]);
+        state.extend(self.lights.as_flattened());
+        state.extend(self.obstacles.as_flattened());
     }
 
     fn set_state(&mut self, state: &[f64]) -> Result<()> {
-        let [x, y, heading, found, bumped, reward, places @ ..] = check_state::<NUMBERS>("seeker", state)?;
+        let [x, y, heading, found, bumped, reward, places @ ..] = check_state::<NUMBERS>(DESCRIPTOR.name, state)?;
         if !(found >= 0.0 && found.fract() == 0.0) {
             return Err(Error::invalid(format!("seeker: state number 3 is {found}; lights found are a whole number")));
         }
@@ -198,22 +219,12 @@ impl Body for Seeker {
         self.obstacles = std::array::from_fn(|index| place(LIGHTS + index));
         Ok(())
     }
+}
 
-    /// Updates bump and reward; eyes and whiskers do not determine the position.
-    fn assimilate(&mut self, observation: &[f32]) {
-        self.bumped = observation[5] != 0.0;
-        self.reward = f64::from(observation[6]);
-    }
-
-    fn upright(&self) -> Upright {
-        let mut state = vec![0.0; NUMBERS];
-        // In a corner, the first light ahead along X, all obstacles far away.
-        (state[0], state[1]) = (0.5, 0.5);
-        state[6..6 + 2 * LIGHTS].chunks_exact_mut(2).for_each(|light| light.copy_from_slice(&[2.0, 0.5]));
-        state[6 + 2 * LIGHTS..].fill(3.0);
-        let mut state_step = vec![0.0; NUMBERS];
-        state_step[..3].fill(1e-5);
-        Upright { state, state_step, action_step: 1e-2 }
+impl RandomizeState for Seeker {
+    /// Same as a reset: starts are anywhere already.
+    fn randomize_state(&mut self, seed: u64) {
+        self.reset(seed);
     }
 }
 
@@ -224,9 +235,10 @@ mod tests {
     /// At (1, 2), heading along X, the light at (2, 2) and no obstacle near.
     fn made() -> Seeker {
         let mut seeker = Seeker::new(Start::Random).expect("its start");
-        let mut state = seeker.upright().state;
+        let mut state = vec![0.0; NUMBERS];
         (state[0], state[1]) = (1.0, 2.0);
-        state[6..6 + 2 * LIGHTS].chunks_exact_mut(2).for_each(|light| light.copy_from_slice(&[2.0, 2.0]));
+        state[6..6 + 2 * LIGHTS].fill(2.0);
+        state[6 + 2 * LIGHTS..].fill(3.0);
         seeker.set_state(&state).expect("a state of its own");
         seeker
     }

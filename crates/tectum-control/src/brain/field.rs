@@ -90,7 +90,7 @@ impl DeviceRecipe for Arc<FieldRecipe> {
 fn reward_channel(name: &str, body: &BodySpec) -> Result<usize> {
     let is_it = |channel: &ObservationChannel| channel.name == name && channel.kind == ChannelKind::Linear;
     body.observation.iter().position(is_it).ok_or_else(|| {
-        let known: Vec<&str> = body.observation.iter().filter(|channel| channel.kind == ChannelKind::Linear).map(|channel| channel.name).collect();
+        let known: Vec<&str> = body.observation.iter().filter(|channel| channel.kind == ChannelKind::Linear).map(|channel| channel.name.as_str()).collect();
         Error::invalid(format!("field: reward {name:?} is no linear channel of body {}; known: {}", body.name, known.join(", ")))
     })
 }

@@ -5,17 +5,16 @@ mod hypothesis;
 mod lookahead;
 pub mod mpc;
 pub mod riccati;
-pub mod swing_up;
 
 use serde::Serialize;
 use tectum::snapshot::{Array, Snapshot};
 use tectum::{Error, Result, RunStats};
 
-use self::mpc::{Bound, Limits, LinearMpc};
-use self::riccati::{dot, linearise};
-use self::swing_up::{SwingUp, SwingUpSettings};
-use crate::body::rig::{M_PER_IN, RigParameters};
-use crate::body::{Body, BodySpec, Upright};
+use self::mpc::{Limits, LinearMpc};
+use self::riccati::{Linear, dot, linearise};
+use crate::body::control::{LqrWeights, Regulator};
+use crate::body::swing_up::SwingUp;
+use crate::body::{Body, BodySpec, ControlModel, Descriptor, Equilibrium, control_model};
 use crate::brain::recipe::{BrainContext, BrainSettings, BuildStandIn, Recipe};
 use crate::brain::{Brain, StandIn};
 use crate::document::Section;
@@ -66,22 +65,7 @@ impl BrainSettings for MpcSpec {
     }
 }
 
-/// Quadratic cost of the regulator: Σ q_i s_i² + r u². By Bryson's rule each weight is 1 divided by the square of the acceptable
-/// deviation.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LqrWeights {
-    /// One for each number of [`Body::state`].
-    pub state: Vec<f64>,
-    /// Of the action.
-    pub action: f64,
-}
-
-/// The weights for the rig.
-fn rig_weights() -> LqrWeights {
-    LqrWeights { state: vec![625.0, 0.0, 100.0, 0.0, 0.0, 0.0], action: 0.25 }
-}
-
-/// The regulator u = −K (s − s_upright), or MPC instead of it, its observer, and the swing-up law.
+/// The regulator u = −K (s − s_eq), s_eq the equilibrium, or MPC instead of it, its observer, and the swing-up law.
 ///
 /// K comes from the discrete Riccati equation of the model's linearisation, solved at construction. The observer is the
 /// model itself: each tick sets the observed numbers, keeps the others (servo velocity, delayed command), and predicts the next
@@ -90,39 +74,23 @@ fn rig_weights() -> LqrWeights {
 /// # Numerics
 /// f64 throughout; deterministic.
 pub struct Lqr {
-    model: Box<dyn Body>,
-    upright: Upright,
+    model: Box<dyn ControlModel>,
+    equilibrium: Equilibrium,
     gain: Vec<f64>,
     plan: Option<LinearMpc>,
-    /// The state minus the upright state.
+    /// The state minus that of the equilibrium.
     deviation: Vec<f64>,
+    /// Buffer of the model's state.
+    state: Vec<f64>,
     swing_up: Option<SwingUp>,
     is_balancing: bool,
 }
 
-/// The settings for a body: weights, and the swing-up law, if it needs one.
-fn known(name: &str) -> Result<(LqrWeights, Option<SwingUp>)> {
-    match name {
-        "rig" => Ok((rig_weights(), Some(SwingUp::cart_velocity(&RigParameters::default(), SwingUpSettings::default())))),
-        "pendulum" => Ok((LqrWeights { state: vec![100.0, 1.0], action: 1.0 }, Some(SwingUp::Torque { length_over_gravity_s2: 1.0 / 15.0 }))),
-        "cart_pole" => Ok((LqrWeights { state: vec![1.0, 0.25, 100.0, 1.0, 0.0], action: 0.01 }, None)),
-        _ => Err(Error::invalid(format!("lqr: no weights for body {name:?}; known: rig, pendulum, cart_pole"))),
-    }
-}
-
-/// Bounds of the plan for a known body: the cart short of its stops, feasible actuator speeds, and the angle within which the episode continues.
-fn limits(model: &dyn Body) -> Limits {
-    let bound = |state, max_abs| Bound { state, max_abs };
-    let (horizon, states) = match model.spec().name {
-        "rig" => {
-            let rig = RigParameters::default();
-            (40, vec![bound(0, 0.95 * rig.travel_m()), bound(1, rig.servo_limit_in_per_s * M_PER_IN)])
-        }
-        "cart_pole" => (75, vec![bound(0, 0.95 * 2.4), bound(2, 0.95 * 12f64.to_radians())]),
-        _ => (40, vec![bound(1, 8.0)]),
-    };
-    let channel = &model.spec().action[0];
-    Limits { horizon, action: [channel.low, channel.high].map(f64::from), states }
+/// The settings for a known body.
+fn settings(name: &str) -> Result<Regulator> {
+    let regulator = Descriptor::of(name).ok().and_then(|body| body.regulator);
+    let known = || Descriptor::names_with(|body| body.regulator.is_some());
+    regulator.map(|settings| settings()).ok_or_else(|| Error::invalid(format!("lqr: no weights for body {name:?}; known: {}", known())))
 }
 
 impl Lqr {
@@ -131,7 +99,7 @@ impl Lqr {
     /// # Errors
     /// A body without default weights (see [`Lqr::with_weights`]); a Riccati equation that does not converge.
     pub fn new(model: Box<dyn Body>) -> Result<Self> {
-        let (weights, swing_up) = known(model.spec().name)?;
+        let Regulator { weights, swing_up, .. } = settings(&model.spec().name)?;
         Self::with_weights(model, &weights, swing_up)
     }
 
@@ -139,26 +107,34 @@ impl Lqr {
     ///
     /// # Errors
     /// As [`Lqr::new`].
-    pub fn with_mpc(mut model: Box<dyn Body>) -> Result<Self> {
-        let (weights, swing_up) = known(model.spec().name)?;
-        let upright = model.upright();
-        let plan = LinearMpc::new(&linearise(model.as_mut(), &upright)?, &weights, &limits(model.as_ref()))?;
-        Ok(Self { plan: Some(plan), ..Self::with_weights(model, &weights, swing_up)? })
+    pub fn with_mpc(model: Box<dyn Body>) -> Result<Self> {
+        let Regulator { weights, swing_up, horizon, bounds } = settings(&model.spec().name)?;
+        let (regulator, linear) = Self::linearised(model, &weights, swing_up)?;
+        let channel = &regulator.model.spec().action[0];
+        let limits = Limits { horizon, action: [channel.low, channel.high].map(f64::from), states: bounds };
+        Ok(Self { plan: Some(LinearMpc::new(&linear, &weights, &limits)?), ..regulator })
     }
 
     /// Makes the regulator of any body with one action.
     ///
     /// # Errors
-    /// Weights of the wrong length; more than one action; a Riccati equation that does not converge.
-    pub fn with_weights(mut model: Box<dyn Body>, weights: &LqrWeights, swing_up: Option<SwingUp>) -> Result<Self> {
-        let upright = model.upright();
-        let linear = linearise(model.as_mut(), &upright)?;
-        let gain = linear.gain(&weights.state, weights.action)?;
-        model.set_state(&upright.state)?;
-        Ok(Self { model, deviation: vec![0.0; gain.len()], upright, gain, plan: None, swing_up, is_balancing: false })
+    /// `Unsupported` for a body that cannot be a controller's model; weights of the wrong length; more than one action; a Riccati equation that does
+    /// not converge.
+    pub fn with_weights(model: Box<dyn Body>, weights: &LqrWeights, swing_up: Option<SwingUp>) -> Result<Self> {
+        Self::linearised(model, weights, swing_up).map(|(regulator, _)| regulator)
     }
 
-    /// The gain K, one for each number of [`Body::state`].
+    fn linearised(model: Box<dyn Body>, weights: &LqrWeights, swing_up: Option<SwingUp>) -> Result<(Self, Linear)> {
+        let mut model = control_model(model)?;
+        let equilibrium = model.equilibrium();
+        let linear = linearise(model.as_mut(), &equilibrium)?;
+        let gain = linear.gain(&weights.state, weights.action)?;
+        model.set_state(&equilibrium.state)?;
+        let (state, deviation) = (Vec::with_capacity(gain.len()), vec![0.0; gain.len()]);
+        Ok((Self { model, state, deviation, equilibrium, gain, plan: None, swing_up, is_balancing: false }, linear))
+    }
+
+    /// The gain K, one for each number of [`ExactState::state`](crate::body::ExactState::state).
     pub fn gain(&self) -> &[f64] {
         &self.gain
     }
@@ -197,7 +173,7 @@ impl Lqr {
     /// Restores what [`Lqr::state`] returned.
     ///
     /// # Errors
-    /// As [`Body::set_state`].
+    /// As [`ExactState::set_state`](crate::body::ExactState::set_state).
     pub fn set_state(&mut self, state: &[f64]) -> Result<()> {
         let (mode, model) = state.split_last().ok_or_else(|| Error::invalid("lqr: the state is empty"))?;
         self.model.set_state(model)?;
@@ -206,18 +182,19 @@ impl Lqr {
     }
 
     fn compute_action(&mut self) -> f32 {
-        let state = self.model.state();
-        for (deviation, (now, upright)) in self.deviation.iter_mut().zip(state.iter().zip(&self.upright.state)) {
-            *deviation = now - upright;
+        self.state.clear();
+        self.model.append_state(&mut self.state);
+        for (deviation, (now, balanced)) in self.deviation.iter_mut().zip(self.state.iter().zip(&self.equilibrium.state)) {
+            *deviation = now - balanced;
         }
-        let angle = self.model.upright_angle_rad().abs();
-        let is_near = self.swing_up.is_none() || angle < if self.is_balancing { RELEASE_RAD } else { CAPTURE_RAD };
+        let reach = if self.is_balancing { RELEASE_RAD } else { CAPTURE_RAD };
+        let is_near = self.swing_up.as_ref().is_none_or(|swing_up| swing_up.angle_rad(&self.state).abs() < reach);
         let (balancing, asked) = if is_near { self.balance() } else { (0.0, f64::INFINITY) };
         let channel = &self.model.spec().action[0];
         let (low, high) = (f64::from(channel.low), f64::from(channel.high));
         self.is_balancing = is_near && (self.is_balancing || self.swing_up.is_none() || asked.abs() <= CAPTURE_ACTION * high);
         let wanted = match &self.swing_up {
-            Some(swing_up) if !self.is_balancing => high * swing_up.action_fraction(&state),
+            Some(swing_up) if !self.is_balancing => high * swing_up.action_fraction(&self.state),
             _ => balancing,
         };
         wanted.clamp(low, high) as f32

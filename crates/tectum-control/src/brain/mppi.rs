@@ -33,14 +33,14 @@ use tectum::kernel::random;
 use tectum::{CodeObject, DType, Device, Error, Executable, InputFile, Kernel, LaunchTime, Plan, PlanBuilder, Result, RunStats, View};
 
 use super::{Brain, Rebuild};
+pub use crate::body::control::{ChannelCost, MppiParameters};
 use crate::kernel::LaunchBuiltIn;
 use crate::twin::{Ensemble, LearningCounts, Network, RecordedTwin, RowBuffer, Twin, TwinLayout};
 #[cfg(any(test, feature = "bench"))]
 pub use bench::suite as bench_suite;
 pub use learning::OnlineLearning;
 use learning::{Learning, channel_table};
-pub use parameters::{ChannelCost, MppiParameters};
-pub use plant::{PLANTS, plant_kernel};
+pub use plant::{plant_kernel, plant_kernels};
 use rollout::{ModelInput, rollout_kernel};
 use tectum::snapshot::{Array, Snapshot};
 
@@ -311,7 +311,7 @@ fn recorded_network(lags: usize) -> Result<Network> {
 pub fn kernels(network: &Network) -> Result<Vec<Arc<Kernel>>> {
     let (rollout, ..) = rollout_kernel(network, ModelInput::State, 1)?;
     let (of_rows, ..) = rollout_kernel(&recorded_network(2)?, ModelInput::RecordedRows { lags: 2, members: 3 }, 1)?;
-    let plants = PLANTS.into_iter().map(|body| plant_kernel(body).cloned()).collect::<Result<Vec<_>>>()?;
+    let plants = plant_kernels().iter().map(|(_, kernel)| kernel.clone());
     let others = [kernels::CONTROLS.clone(), kernels::SCALE_COSTS.clone(), kernels::SHIFT.clone()];
     Ok([rollout, of_rows].into_iter().chain(others).chain(plants).collect())
 }

@@ -28,7 +28,7 @@ impl BrainContext<'_> {
     /// # Errors
     /// As [`body`].
     pub fn model(&self) -> Result<Box<dyn Body>> {
-        body(self.body.name, self.start)
+        body(&self.body.name, self.start)
     }
 }
 

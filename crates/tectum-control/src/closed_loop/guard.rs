@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 use tectum::{Error, Result, Session};
 
 use super::controller::{Answer, Controller, Failure, Passed, Period, Recovering};
 use super::stand_in::Backed;
+use super::stop_switch::StopSwitch;
 use crate::body::{ChannelKind, ObservationChannel};
 use crate::brain::StandIn;
 use tectum::snapshot::{Array, Snapshot};
@@ -26,21 +25,6 @@ pub struct ChannelGuard {
     /// A reading of greater magnitude than this, except outliers, stops the loop: the body gets its safe action to the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_beyond: Option<f64>,
-}
-
-/// Stops a loop from any thread: the body gets its safe action from the next period to the end of the run.
-#[derive(Debug, Clone, Default)]
-pub struct StopSwitch(Arc<AtomicBool>);
-
-impl StopSwitch {
-    /// Presses the switch. This cannot be reversed.
-    pub fn press(&self) {
-        self.0.store(true, Ordering::Release);
-    }
-
-    pub(super) fn is_pressed(&self) -> bool {
-        self.0.load(Ordering::Acquire)
-    }
 }
 
 /// A controller behind a guard: the outermost of a loop.
@@ -93,7 +77,7 @@ impl Controller for Guarded {
 
     fn follow(&mut self, passed: &Passed<'_>) {
         self.inner.follow(passed);
-        if passed.terminated {
+        if passed.ends_episode {
             self.guard.reset();
         }
     }
@@ -121,8 +105,8 @@ impl Controller for Guarded {
 #[derive(Debug)]
 struct Watch {
     index: usize,
-    name: &'static str,
-    unit: &'static str,
+    name: String,
+    unit: String,
     /// A full turn of an angle.
     turn: Option<f64>,
     guard: ChannelGuard,
@@ -152,7 +136,7 @@ pub(super) struct Guard {
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Finding {
     /// The channels whose outliers were replaced.
-    pub outliers: Vec<&'static str>,
+    pub outliers: Vec<String>,
     /// Why the loop must stop.
     pub stop: Option<String>,
 }
@@ -162,9 +146,9 @@ impl Guard {
     /// The body has no such channel.
     pub(super) fn new(settings: &BTreeMap<String, ChannelGuard>, channels: &[ObservationChannel]) -> Result<Self> {
         let watch = |(name, guard): (&String, &ChannelGuard)| {
-            let index = channels.iter().position(|channel| channel.name == name);
+            let index = channels.iter().position(|channel| channel.name == *name);
             let index = index.ok_or_else(|| Error::invalid(format!("guard: the body has no channel {name}")))?;
-            let ObservationChannel { name, unit, kind, .. } = channels[index];
+            let ObservationChannel { name, unit, kind, .. } = channels[index].clone();
             let turn = match kind {
                 ChannelKind::Linear => None,
                 ChannelKind::Angle { rad_per_unit } => Some(TAU / rad_per_unit),
@@ -185,7 +169,7 @@ impl Guard {
             watch.consecutive_outliers = if is_outlier && watch.consecutive_outliers < MAX_CONSECUTIVE_OUTLIERS { watch.consecutive_outliers + 1 } else { 0 };
             if watch.consecutive_outliers > 0 {
                 reading[watch.index] = expected as f32;
-                finding.outliers.push(watch.name);
+                finding.outliers.push(watch.name.clone());
             }
             let believed = f64::from(reading[watch.index]);
             // A value that stays after a jump has no velocity from the jump.
@@ -235,7 +219,7 @@ mod tests {
     use crate::body::{ChannelKind, ObservationChannel};
 
     fn guard(threshold: f64, stop_beyond: Option<f64>) -> Guard {
-        let channel = |name, unit, kind| ObservationChannel { name, unit, kind, low: -1.0, high: 1.0, scale: 1.0 };
+        let channel = |name: &str, unit: &str, kind| ObservationChannel { name: name.into(), unit: unit.into(), kind, low: -1.0, high: 1.0, scale: 1.0 };
         let degrees = ChannelKind::Angle { rad_per_unit: 1f64.to_radians() };
         let channels = [channel("place", "m", ChannelKind::Linear), channel("angle", "deg", degrees)];
         let settings = [("angle".to_owned(), ChannelGuard { outlier_threshold: Some(threshold), stop_beyond })].into();
@@ -265,7 +249,7 @@ mod tests {
         for (tick, angle, finding) in [
             (0, 10.0, Finding::default()),
             (1, 12.0, Finding::default()),
-            (2, 150.0, Finding { outliers: vec!["angle"], stop: None }),
+            (2, 150.0, Finding { outliers: vec!["angle".to_owned()], stop: None }),
             // After a gap there is no extrapolation.
             (9, 80.0, Finding::default()),
             (10, 91.0, Finding { outliers: Vec::new(), stop: Some("angle is 91 deg, beyond 90".to_owned()) }),

@@ -1,10 +1,12 @@
 //! Injected faults, at the boundary between the loop and its brain, and between the body and the loop.
 
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 
 use tectum::{Error, InjectedFault, Result, RunStats};
 
-use crate::body::ObservationChannel;
+use super::stop_switch::StopSwitch;
+use crate::body::Body;
 use crate::brain::Brain;
 use crate::clock::Clock;
 
@@ -43,12 +45,8 @@ impl FaultKind {
         (FaultKind::Stop, "stop"),
     ];
 
-    fn is_sensor_fault(self) -> bool {
-        matches!(self, FaultKind::SensorLost | FaultKind::SensorStuck | FaultKind::SensorOutlier)
-    }
-
     fn is_brain_fault(self) -> bool {
-        !self.is_sensor_fault() && self != FaultKind::Stop
+        matches!(self, FaultKind::DeviceLost | FaultKind::Nan | FaultKind::Slow)
     }
 
     fn name(self) -> &'static str {
@@ -98,61 +96,116 @@ impl std::str::FromStr for Fault {
     }
 }
 
-/// The pending faults and those that have occurred.
-#[derive(Debug, Default)]
-pub(super) struct Injection {
-    /// Each with the first tick at which it may occur and the one at which it occurred.
-    faults: Vec<(Fault, u64, Option<u64>)>,
-    /// The reading that stuck sensors repeat.
-    stuck: Vec<f32>,
-    /// Size of an outlier.
-    outlier_offset: Vec<f32>,
+/// A fault with the first tick at which it may occur and the one at which it occurred.
+#[derive(Debug)]
+struct Scheduled {
+    fault: Fault,
+    /// Its place among the faults of the run.
+    place: usize,
+    first: u64,
+    triggered: Option<u64>,
 }
 
-impl Injection {
-    pub(super) fn new(faults: &[Fault], dt_ns: u64, channels: &[ObservationChannel]) -> Self {
-        // A time that is a whole number of periods, except for rounding, means that period.
-        let first_tick = |at_s: f64| (at_s * 1e9 / dt_ns as f64 - 1e-6).ceil().max(0.0) as u64;
-        let outlier_offset = channels.iter().map(|channel| 0.5 * (channel.high - channel.low)).collect();
-        Self { faults: faults.iter().map(|fault| (*fault, first_tick(fault.at_s), None)).collect(), stuck: Vec::new(), outlier_offset }
+impl Scheduled {
+    fn is_due(&self, tick: u64) -> bool {
+        self.first <= tick && self.triggered.is_none()
     }
 
-    /// Applies the sensor faults to a reading. Returns those that begin, for the receipt.
-    pub(super) fn apply_sensor_faults(&mut self, tick: u64, reading: &mut [f32]) -> Vec<InjectedFault> {
+    fn trigger(&mut self, tick: u64) -> InjectedFault {
+        self.triggered = Some(tick);
+        InjectedFault { fault: self.fault.to_string(), tick: Some(tick) }
+    }
+
+    /// Whether a sensor fault lasts at a tick.
+    fn lasts(&self, tick: u64) -> bool {
+        self.triggered.is_some_and(|triggered| (triggered..triggered + SENSOR_PERIODS).contains(&tick))
+    }
+}
+
+/// The faults of a kind, in the order given.
+fn scheduled(faults: &[Fault], dt_ns: u64, is_kind: impl Fn(FaultKind) -> bool) -> Vec<Scheduled> {
+    // A time that is a whole number of periods, except for rounding, means that period.
+    let first_tick = |at_s: f64| (at_s * 1e9 / dt_ns as f64 - 1e-6).ceil().max(0.0) as u64;
+    let of_kind = faults.iter().enumerate().filter(|(_, fault)| is_kind(fault.kind));
+    of_kind.map(|(place, fault)| Scheduled { fault: *fault, place, first: first_tick(fault.at_s), triggered: None }).collect()
+}
+
+/// A body whose sensors fail, and whose emergency stop is pressed, at given times.
+pub(super) struct FaultyBody {
+    body: Box<dyn Body>,
+    faults: Vec<Scheduled>,
+    switch: StopSwitch,
+    /// The reading that stuck sensors repeat.
+    stuck: Vec<f32>,
+}
+
+impl FaultyBody {
+    /// A body without faults so far, and its emergency stop.
+    pub(super) fn new(body: Box<dyn Body>, switch: StopSwitch) -> Self {
+        Self { body, faults: Vec::new(), switch, stuck: Vec::new() }
+    }
+
+    pub(super) fn inject(&mut self, faults: &[Fault], dt_ns: u64) {
+        self.faults = scheduled(faults, dt_ns, |kind| !kind.is_brain_fault());
+    }
+
+    /// Writes the observation, and what the faulty sensors read of it. Returns the faults that begin, for the receipt.
+    pub(super) fn read(&mut self, tick: u64, observation: &mut [f32], reading: &mut [f32]) -> Vec<InjectedFault> {
+        self.body.observe(observation);
+        reading.copy_from_slice(observation);
         let mut begun = Vec::new();
-        for (fault, first, triggered_tick) in self.faults.iter_mut().filter(|(fault, ..)| fault.kind.is_sensor_fault()) {
-            if triggered_tick.is_none() && *first <= tick {
-                *triggered_tick = Some(tick);
+        for fault in self.faults.iter_mut().filter(|fault| fault.fault.kind != FaultKind::Stop) {
+            if fault.is_due(tick) {
                 self.stuck.clear();
                 self.stuck.extend_from_slice(reading);
-                begun.push(InjectedFault { fault: fault.to_string(), tick: Some(tick) });
+                begun.push(fault.trigger(tick));
             }
-            match (fault.kind, triggered_tick.is_some_and(|triggered_tick| tick < triggered_tick + SENSOR_PERIODS)) {
+            match (fault.fault.kind, fault.lasts(tick)) {
                 (FaultKind::SensorLost, true) => reading.fill(f32::NAN),
                 (FaultKind::SensorStuck, true) => reading.copy_from_slice(&self.stuck),
-                (FaultKind::SensorOutlier, true) if *triggered_tick == Some(tick) => {
-                    reading.iter_mut().zip(&self.outlier_offset).for_each(|(number, offset)| *number += offset);
+                (FaultKind::SensorOutlier, true) if fault.triggered == Some(tick) => {
+                    let channels = &self.body.spec().observation;
+                    reading.iter_mut().zip(channels).for_each(|(number, channel)| *number += 0.5 * (channel.high - channel.low));
                 }
                 _ => {}
             }
         }
+        if let Some(stop) = self.faults.iter_mut().find(|fault| fault.fault.kind == FaultKind::Stop && fault.is_due(tick)) {
+            begun.push(stop.trigger(tick));
+            self.switch.press();
+        }
         begun
-    }
-
-    /// Whether an injected emergency stop is due.
-    pub(super) fn stop(&mut self, tick: u64) -> Option<InjectedFault> {
-        let due = |(fault, first, triggered): &&mut (Fault, u64, Option<u64>)| fault.kind == FaultKind::Stop && *first <= tick && triggered.is_none();
-        let (fault, _, triggered) = self.faults.iter_mut().find(due)?;
-        *triggered = Some(tick);
-        Some(InjectedFault { fault: fault.to_string(), tick: Some(tick) })
     }
 
     /// Whether an injected fault blinds the sensors.
     pub(super) fn is_sensor_lost(&self, tick: u64) -> bool {
-        let is_lost = |(fault, _, triggered): &(Fault, u64, Option<u64>)| {
-            fault.kind == FaultKind::SensorLost && triggered.is_some_and(|triggered| (triggered..triggered + SENSOR_PERIODS).contains(&tick))
-        };
-        self.faults.iter().any(is_lost)
+        self.faults.iter().any(|fault| fault.fault.kind == FaultKind::SensorLost && fault.lasts(tick))
+    }
+}
+
+impl Deref for FaultyBody {
+    type Target = dyn Body;
+
+    fn deref(&self) -> &Self::Target {
+        self.body.as_ref()
+    }
+}
+
+impl DerefMut for FaultyBody {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        self.body.as_mut()
+    }
+}
+
+/// The faults of the brain.
+#[derive(Debug, Default)]
+pub(super) struct BrainFaults {
+    faults: Vec<Scheduled>,
+}
+
+impl BrainFaults {
+    pub(super) fn new(faults: &[Fault], dt_ns: u64) -> Self {
+        Self { faults: scheduled(faults, dt_ns, FaultKind::is_brain_fault) }
     }
 
     /// Queries the brain and applies the fault that is due: at most one per tick. Returns the fault for the receipt.
@@ -165,11 +218,10 @@ impl Injection {
         clock: &mut dyn Clock,
         slow_ns: u64,
     ) -> (Result<RunStats>, Option<InjectedFault>) {
-        let due = self.faults.iter_mut().find(|(fault, first, triggered)| fault.kind.is_brain_fault() && *first <= tick && triggered.is_none());
-        let Some((fault, _, triggered)) = due else { return (brain.tick(observation, answer), None) };
-        *triggered = Some(tick);
-        let result = match fault.kind {
-            FaultKind::DeviceLost => Err(Error::device_lost(format!("injected fault {fault}: the device is reported lost"))),
+        let Some(due) = self.faults.iter_mut().find(|fault| fault.is_due(tick)) else { return (brain.tick(observation, answer), None) };
+        let injected = due.trigger(tick);
+        let result = match due.fault.kind {
+            FaultKind::DeviceLost => Err(Error::device_lost(format!("injected fault {}: the device is reported lost", due.fault))),
             FaultKind::Nan => brain.tick(observation, answer).inspect(|_| answer.fill(f32::NAN)),
             FaultKind::Slow => {
                 let result = brain.tick(observation, answer);
@@ -178,20 +230,21 @@ impl Injection {
                 result
             }
             FaultKind::SensorLost | FaultKind::SensorStuck | FaultKind::SensorOutlier | FaultKind::Stop => {
-                unreachable!("invariant: only faults of the brain were asked for")
+                unreachable!("invariant: only faults of the brain are scheduled here")
             }
         };
-        (result, Some(InjectedFault { fault: fault.to_string(), tick: Some(tick) }))
+        (result, Some(injected))
     }
 
     /// Whether a fault occurred in this tick.
     pub(super) fn has_triggered(&self, tick: u64) -> bool {
-        self.faults.iter().any(|(fault, _, triggered)| fault.kind.is_brain_fault() && *triggered == Some(tick))
+        self.faults.iter().any(|fault| fault.triggered == Some(tick))
     }
+}
 
-    /// Faults that never occurred.
-    pub(super) fn pending(&self) -> impl Iterator<Item = InjectedFault> {
-        let left = self.faults.iter().filter(|(.., triggered)| triggered.is_none());
-        left.map(|(fault, ..)| InjectedFault { fault: fault.to_string(), tick: None })
-    }
+/// Faults that never occurred, in the order given.
+pub(super) fn pending(body: &FaultyBody, brain: &BrainFaults) -> Vec<InjectedFault> {
+    let mut left: Vec<&Scheduled> = body.faults.iter().chain(&brain.faults).filter(|fault| fault.triggered.is_none()).collect();
+    left.sort_by_key(|fault| fault.place);
+    left.into_iter().map(|fault| InjectedFault { fault: fault.fault.to_string(), tick: None }).collect()
 }

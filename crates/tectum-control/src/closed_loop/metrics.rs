@@ -4,10 +4,6 @@ use tectum::{Result, RunStats};
 
 use tectum::snapshot::{Array, Snapshot};
 
-/// A body is upright within this angle: 10 degrees.
-pub const UPRIGHT_RAD: f64 = std::f64::consts::PI / 18.0;
-/// How long it must stay within the angle to count as upright.
-const UPRIGHT_HOLD_S: f64 = 1.0;
 /// Represents "never" in snapshots.
 const NEVER: u64 = u64::MAX;
 
@@ -16,17 +12,17 @@ const NEVER: u64 = u64::MAX;
 pub struct Metrics {
     /// Periods done.
     pub ticks: u64,
-    /// Periods that began upright.
-    pub upright_ticks: u64,
-    /// The first tick from which the body was upright for at least a second.
-    pub upright_since_tick: Option<u64>,
+    /// Periods that began in success.
+    pub success_ticks: u64,
+    /// The first tick from which success lasted as long as the task asks.
+    pub success_since_tick: Option<u64>,
     /// Periods whose answer was late.
     pub deadline_misses: u64,
     /// Answers replaced by the safe action.
     pub fallbacks: u64,
     /// Episodes begun.
     pub episodes: u64,
-    /// Sum of the body's rewards.
+    /// Sum of the rewards.
     pub total_reward: f64,
     seed: u64,
     streak_since_tick: Option<u64>,
@@ -37,8 +33,8 @@ impl Metrics {
     pub fn new(seed: u64) -> Self {
         Self {
             ticks: 0,
-            upright_ticks: 0,
-            upright_since_tick: None,
+            success_ticks: 0,
+            success_since_tick: None,
             deadline_misses: 0,
             fallbacks: 0,
             episodes: 1,
@@ -48,21 +44,19 @@ impl Metrics {
         }
     }
 
-    /// Share of the periods that began upright, 0 before the first.
-    pub fn upright_fraction(&self) -> f64 {
-        self.upright_ticks as f64 / self.ticks.max(1) as f64
+    /// Share of the periods that began in success, 0 before the first.
+    pub fn success_fraction(&self) -> f64 {
+        self.success_ticks as f64 / self.ticks.max(1) as f64
     }
 
-    /// Counts a period that began at an angle.
-    pub(super) fn count_period(&mut self, angle_rad: f64, reward: f64, dt_s: f64) {
-        let is_upright = angle_rad.abs() < UPRIGHT_RAD;
-        self.streak_since_tick = is_upright.then_some(self.streak_since_tick.unwrap_or(self.ticks));
-        self.upright_ticks += u64::from(is_upright);
+    /// Counts a period that began in success or not; a success counts as reached after `hold_ticks` periods.
+    pub(super) fn count_period(&mut self, is_success: bool, hold_ticks: u64, reward: f64) {
+        self.streak_since_tick = is_success.then_some(self.streak_since_tick.unwrap_or(self.ticks));
+        self.success_ticks += u64::from(is_success);
         self.ticks += 1;
         self.total_reward += reward;
-        let hold_ticks = (UPRIGHT_HOLD_S / dt_s - 1e-9).ceil() as u64;
         let held_since = self.streak_since_tick.filter(|since| self.ticks - since >= hold_ticks);
-        self.upright_since_tick = self.upright_since_tick.or(held_since);
+        self.success_since_tick = self.success_since_tick.or(held_since);
     }
 
     /// Begins an episode; returns its seed. A streak of the previous episode does not continue in it.
@@ -76,8 +70,8 @@ impl Metrics {
     pub(super) fn snapshot(&self, prefix: &str) -> Snapshot {
         let counts = vec![
             self.ticks,
-            self.upright_ticks,
-            self.upright_since_tick.unwrap_or(NEVER),
+            self.success_ticks,
+            self.success_since_tick.unwrap_or(NEVER),
             self.deadline_misses,
             self.fallbacks,
             self.episodes,
@@ -99,8 +93,8 @@ impl Metrics {
         let counts = snapshot.u64(&format!("{prefix}.counts"), 8)?;
         Ok(Self {
             ticks: counts[0],
-            upright_ticks: counts[1],
-            upright_since_tick: tick(counts[2]),
+            success_ticks: counts[1],
+            success_since_tick: tick(counts[2]),
             deadline_misses: counts[3],
             fallbacks: counts[4],
             episodes: counts[5],
@@ -149,15 +143,14 @@ mod tests {
     use super::Metrics;
 
     #[test]
-    fn upright_is_counted_from_the_first_streak_that_lasts_a_second() {
+    fn success_is_counted_from_the_first_streak_that_lasts() {
         let mut metrics = Metrics::new(7);
-        // 0.3 s upright, fallen, then upright for good; periods of 0.1 s.
+        // For three periods, then for good; it must last ten.
         for tick in 0..30 {
-            let angle_rad = if (2..5).contains(&tick) || tick >= 8 { 0.1 } else { 0.2 };
-            metrics.count_period(angle_rad, -0.5, 0.1);
-            assert_eq!(metrics.upright_since_tick, (tick >= 17).then_some(8), "tick {tick}");
+            metrics.count_period((2..5).contains(&tick) || tick >= 8, 10, -0.5);
+            assert_eq!(metrics.success_since_tick, (tick >= 17).then_some(8), "tick {tick}");
         }
-        assert_eq!((metrics.upright_ticks, metrics.total_reward), (25, -15.0));
+        assert_eq!((metrics.success_ticks, metrics.total_reward), (25, -15.0));
         assert_eq!((metrics.next_episode(), metrics.next_episode(), metrics.episodes), (8, 9, 3));
         assert_eq!(Metrics::restored(&metrics.snapshot("loop"), "loop").expect("complete"), metrics);
     }

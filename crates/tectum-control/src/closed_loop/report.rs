@@ -1,8 +1,10 @@
 //! What a loop reports while it runs and when it is done.
 
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use tectum::{ContentHasher, Error, LatencyHistogram, Receipt, Result};
 
 use super::metrics::{Metrics, TransfersPerTick};
+use crate::body::task::Measure;
 use crate::twin::LearningCounts;
 use tectum::snapshot::Snapshot;
 
@@ -17,9 +19,9 @@ pub struct TickRecord<'a> {
     pub observation: &'a [f32],
     /// The action applied to the body, in its range.
     pub action: &'a [f32],
-    /// The body's angle from upright when it was observed.
-    pub angle_rad: f64,
-    /// The body's score of the step.
+    /// What the task measured when the body was observed; NaN without a task.
+    pub measure: f64,
+    /// The score of the step.
     pub reward: f64,
     /// The answer was late, so `action` is not the brain's answer to `observation`.
     pub held: bool,
@@ -39,7 +41,7 @@ impl TickRecord<'_> {
         for number in self.observation.iter().chain(self.action) {
             hasher.update(&number.to_le_bytes());
         }
-        hasher.update(&self.angle_rad.to_le_bytes());
+        hasher.update(&self.measure.to_le_bytes());
         hasher.update(&self.reward.to_le_bytes());
         hasher.update(&[self.held, self.fallback, self.terminated].map(u8::from));
     }
@@ -86,10 +88,10 @@ pub struct Progress {
     pub ticks: u64,
     /// Body time done.
     pub seconds: f64,
-    /// The body's angle from upright.
-    pub angle_rad: f64,
-    /// Share of the periods so far that began upright.
-    pub upright_fraction: f64,
+    /// What the task measures; NaN without a task.
+    pub measure: f64,
+    /// Share of the periods so far that began in success.
+    pub success_fraction: f64,
     /// Host time of the last answer.
     pub latency_ms: f64,
     /// Deadline misses so far.
@@ -107,6 +109,26 @@ pub enum End {
     Failed(Error),
 }
 
+/// The results of a task. Its JSON has the task's own names: `upright_fraction` and `time_to_upright_s` where success is to be upright.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskSummary {
+    /// What was measured.
+    pub measure: Measure,
+    /// Share of the periods that began in success.
+    pub success_fraction: f64,
+    /// Seconds until the first success that lasted.
+    pub time_to_success_s: Option<f64>,
+}
+
+impl Serialize for TaskSummary {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry(&format!("{}_fraction", self.measure.success), &self.success_fraction)?;
+        map.serialize_entry(&format!("time_to_{}_s", self.measure.success), &self.time_to_success_s)?;
+        map.end()
+    }
+}
+
 /// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
@@ -116,8 +138,8 @@ pub struct Outcome {
     pub metrics: Metrics,
     /// Body time of the whole run.
     pub seconds: f64,
-    /// Seconds until the body was upright for at least a second.
-    pub time_to_upright_s: Option<f64>,
+    /// Results of the task, if it had one.
+    pub task: Option<TaskSummary>,
     /// Host time of the answers since the loop was made or resumed.
     pub latency: LatencyHistogram,
     /// How late the loop woke up for its periods since then; none under a clock that is not real.

@@ -95,12 +95,12 @@ impl LoopSettings {
 fn read_guard(mut section: Section<'_, '_>, channels: &[ObservationChannel]) -> Result<BTreeMap<String, ChannelGuard>> {
     let mut guard = BTreeMap::new();
     for channel in channels {
-        let is_given = section.has(channel.name);
-        let mut watched = section.section(channel.name)?;
+        let is_given = section.has(&channel.name);
+        let mut watched = section.section(&channel.name)?;
         let settings = ChannelGuard { outlier_threshold: watched.positive("outlier_threshold")?, stop_beyond: watched.positive("stop_beyond")? };
         watched.finish()?;
         if is_given {
-            guard.insert(channel.name.to_owned(), settings);
+            guard.insert(channel.name.clone(), settings);
         }
     }
     section.finish()?;

@@ -20,7 +20,7 @@ struct OwnedTickRecord {
     time_ns: u64,
     observation: Vec<f32>,
     action: Vec<f32>,
-    angle_rad: f64,
+    measure: f64,
     reward: f64,
     /// Held, fallback, terminated.
     marks: [bool; 3],
@@ -30,7 +30,7 @@ struct OwnedTickRecord {
 impl OwnedTickRecord {
     fn empty(body: &BodySpec) -> Self {
         let (observation, action) = (Vec::with_capacity(body.observation.len()), Vec::with_capacity(body.action.len()));
-        Self { tick: 0, time_ns: 0, observation, action, angle_rad: 0.0, reward: 0.0, marks: [false; 3], timing: None }
+        Self { tick: 0, time_ns: 0, observation, action, measure: 0.0, reward: 0.0, marks: [false; 3], timing: None }
     }
 
     /// Copies a record; does not allocate.
@@ -39,7 +39,7 @@ impl OwnedTickRecord {
         self.observation.extend_from_slice(record.observation);
         self.action.clear();
         self.action.extend_from_slice(record.action);
-        (self.tick, self.time_ns, self.angle_rad, self.reward) = (record.tick, record.time_ns, record.angle_rad, record.reward);
+        (self.tick, self.time_ns, self.measure, self.reward) = (record.tick, record.time_ns, record.measure, record.reward);
         (self.marks, self.timing) = ([record.held, record.fallback, record.terminated], record.timing);
     }
 
@@ -50,7 +50,7 @@ impl OwnedTickRecord {
             time_ns: self.time_ns,
             observation: &self.observation,
             action: &self.action,
-            angle_rad: self.angle_rad,
+            measure: self.measure,
             reward: self.reward,
             held,
             fallback,
@@ -207,13 +207,13 @@ mod tests {
         run_with_sink_thread(sink, &spec, |threaded| {
             for tick in 0..ticks {
                 let observation = [tick as f32, -1.0];
-                let (time_ns, angle_rad, reward, action) = (tick, 0.0, 0.0, &[0.5][..]);
+                let (time_ns, measure, reward, action) = (tick, 0.0, 0.0, &[0.5][..]);
                 let marks = TickRecord {
                     tick,
                     time_ns,
                     observation: &observation,
                     action,
-                    angle_rad,
+                    measure,
                     reward,
                     held: false,
                     fallback: false,

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use tectum::Result;
 
-use super::UPRIGHT_RAD;
+use crate::body::rig;
 use crate::body::rig::disturbed::{Disturbances, DisturbedRig};
 use crate::body::uniform::Uniform;
 use crate::body::{Body, Start};
@@ -70,6 +70,7 @@ fn trial(conditions: &Conditions, seed: u64, brain: &mut dyn Brain) -> Result<Tr
     let pole_length = conditions.common.pole_length * (1.0 + share);
     let mut plant = DisturbedRig::new(Disturbances { pole_length, ..conditions.common }, Start::Hanging)?;
     plant.reset(seed);
+    let mut task = (rig::DESCRIPTOR.task)();
     let dt_s = plant.spec().dt_s;
     let periods = (TRIAL_S / dt_s).round() as u32;
     let mut observation = vec![0.0; plant.spec().observation.len()];
@@ -79,7 +80,8 @@ fn trial(conditions: &Conditions, seed: u64, brain: &mut dyn Brain) -> Result<Tr
         plant.observe(&mut observation);
         brain.tick(&observation, &mut action)?;
         plant.step(&action);
-        run = if plant.upright_angle_rad().abs() < UPRIGHT_RAD { run + 1 } else { 0 };
+        let angle_rad = task.value(&plant);
+        run = if task.measure().is_success(angle_rad) { run + 1 } else { 0 };
         upright += u32::from(run > 0);
         if run > longest {
             (longest, until) = (run, period + 1);

@@ -8,6 +8,9 @@ use tectum::{Error, Result};
 use super::records::{self, Message};
 use super::{ACTION_TOPIC, OBSERVATION_TOPIC, TICK_TOPIC};
 
+/// The fields of a period besides the task's measure.
+const TICK_FIELDS: [&str; 7] = ["tick", "reward", "held", "fallback", "terminated", "latency_ms", "lateness_ms"];
+
 /// A recording in memory.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Trace {
@@ -15,6 +18,8 @@ pub struct Trace {
     pub observation_names: Vec<String>,
     /// Names of the numbers of an action.
     pub action_names: Vec<String>,
+    /// Name of what the task measured, if there was a task.
+    pub measure_name: Option<String>,
     /// The periods in order.
     pub ticks: Vec<TraceTick>,
     /// Messages on all channels.
@@ -32,9 +37,9 @@ pub struct TraceTick {
     pub observation: Vec<f64>,
     /// One number for each name; NaN where none was recorded.
     pub action: Vec<f64>,
-    /// Angle from upright; NaN where none was recorded.
-    pub angle_rad: f64,
-    /// The body's score; NaN where none was recorded.
+    /// What the task measured; NaN where nothing was recorded.
+    pub measure: f64,
+    /// The score; NaN where none was recorded.
     pub reward: f64,
     /// The answer was late.
     pub held: bool,
@@ -77,7 +82,14 @@ impl Trace {
         match message.topic {
             OBSERVATION_TOPIC => take_numbers(&fields, &mut self.observation_names, &mut open.observation),
             ACTION_TOPIC => take_numbers(&fields, &mut self.action_names, &mut open.action),
-            TICK_TOPIC => closed(std::mem::take(open), &fields, message.time_ns).map(|tick| self.ticks.push(tick)),
+            TICK_TOPIC => {
+                let measure = fields.iter().find(|(name, _)| !TICK_FIELDS.contains(&name.as_str()));
+                if self.ticks.is_empty() {
+                    self.measure_name = measure.map(|(name, _)| name.clone());
+                }
+                open.measure = measure.map_or(f64::NAN, |(_, value)| number(value));
+                closed(std::mem::take(open), &fields, message.time_ns).map(|tick| self.ticks.push(tick))
+            }
             _ => Ok(()),
         }
     }
@@ -107,7 +119,6 @@ fn closed(open: TraceTick, fields: &Map<String, Value>, time_ns: u64) -> Result<
     Ok(TraceTick {
         tick: field("tick")?.as_u64().ok_or_else(|| Error::data(format!("a {TICK_TOPIC} message has no number")))?,
         time_ns,
-        angle_rad: number(field("angle_rad")?),
         reward: number(field("reward")?),
         held: is("held")?,
         fallback: is("fallback")?,

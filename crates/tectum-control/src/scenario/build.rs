@@ -6,8 +6,8 @@ use tectum::route::{self, Choice};
 use tectum::{Device, Result};
 
 use super::{BrainSpec, Scenario};
-use crate::body::rig::disturbed::DisturbedRig;
-use crate::body::{Body, BodySpec, Start, body};
+use crate::body::task::Task;
+use crate::body::{Body, BodySpec, Descriptor};
 use crate::brain::{Brain, BrainContext, BuildProgress, DeviceRecipe, Recipe, StandIn};
 
 /// Makes the plant of a scenario, at the start of its seed.
@@ -15,12 +15,22 @@ use crate::brain::{Brain, BrainContext, BuildProgress, DeviceRecipe, Recipe, Sta
 /// # Errors
 /// As [`body`].
 pub fn build_body(scenario: &Scenario) -> Result<Box<dyn Body>> {
+    let descriptor = Descriptor::of(&scenario.body.name)?;
+    let start = scenario.body.start.unwrap_or(descriptor.starts[0]);
     let mut plant = match scenario.body.disturbances {
-        Some(disturbances) => Box::new(DisturbedRig::new(disturbances, scenario.body.start.unwrap_or(Start::Hanging))?),
-        None => body(&scenario.body.name, scenario.body.start)?,
+        Some(disturbances) => descriptor.require_disturbed()?(disturbances, start)?,
+        None => (descriptor.make)(start)?,
     };
     plant.reset(scenario.run.seed);
     Ok(plant)
+}
+
+/// Makes the task that a scenario's run is judged by: the default of its body.
+///
+/// # Errors
+/// An unknown body.
+pub fn build_task(scenario: &Scenario) -> Result<Box<dyn Task>> {
+    Descriptor::of(&scenario.body.name).map(|body| (body.task)())
 }
 
 fn context<'a>(scenario: &Scenario, body: &'a BodySpec) -> BrainContext<'a> {

@@ -73,8 +73,8 @@ impl RecordedTwin {
 
 /// The difference between the plant that a twin was trained on and a body, if any.
 fn check(plant: &Plant, body: &BodySpec) -> std::result::Result<(), String> {
-    let name = body.name;
-    let found: Vec<(&str, &str)> = body.observation.iter().map(|channel| (channel.name, channel.unit)).collect();
+    let name = &body.name;
+    let found: Vec<(&str, &str)> = body.observation.iter().map(|channel| (channel.name.as_str(), channel.unit.as_str())).collect();
     for (channel, unit) in plant.channels.iter().map(|(channel, unit)| (channel.as_str(), unit.as_str())).chain(CHANNELS) {
         match found.iter().find(|(name, _)| *name == channel) {
             None => return Err(format!("the twin is of a plant with the channel {channel}; body {name} has no such channel")),
@@ -86,7 +86,7 @@ fn check(plant: &Plant, body: &BodySpec) -> std::result::Result<(), String> {
         return Err(format!("the twin is of a plant with four channels, body {name} has {}", found.len()));
     }
     let (command, unit) = &plant.command;
-    if body.action.len() != 1 || body.action[0].name != command || body.action[0].unit != unit {
+    if body.action.len() != 1 || body.action[0].name != *command || body.action[0].unit != *unit {
         return Err(format!("the twin is commanded by {command} in {unit}, which body {name} is not"));
     }
     if (plant.period_s - body.dt_s).abs() > PERIOD_TOLERANCE * body.dt_s {

@@ -4,7 +4,7 @@ use tectum::{Error, Result};
 
 use super::TwinLayout;
 use crate::body::uniform::Uniform;
-use crate::body::{Body, ChannelKind};
+use crate::body::{ChannelKind, RandomizeState};
 use crate::rig_csv::{DEAD_ZONE_DEG, RigRecording};
 
 /// Transitions recorded after each scattered start.
@@ -49,7 +49,7 @@ impl Transitions {
 
     /// Simulates `len` transitions: scattered starts over the body's whole range, four steps each, half of the starts with
     /// small actions. One unrecorded step after each start makes delay lines consistent with the observation.
-    pub fn simulate(body: &mut dyn Body, layout: &TwinLayout, len: usize, seed: u64) -> Transitions {
+    pub fn simulate(body: &mut dyn RandomizeState, layout: &TwinLayout, len: usize, seed: u64) -> Transitions {
         let mut random = Uniform::new(seed);
         let mut transitions = Transitions::default();
         let (mut before, mut after) = (vec![0.0; layout.channels.len()], vec![0.0; layout.channels.len()]);

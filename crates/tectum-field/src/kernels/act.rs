@@ -1,11 +1,13 @@
 //! Statistics, regions and motors.
 
 use tectum::NativeCall;
+use tectum::kernel::arguments::Slices;
 use tectum::kernel::math::tanh;
 
 use super::super::draw::{NOISE_UNIT, draw};
 use super::super::layout::*;
 use super::super::shape::REGIONS;
+use super::Act;
 use super::{number, ramp};
 
 /// Statistics from the sums over rows.
@@ -17,11 +19,9 @@ struct Statistics {
     gradient: [f32; 3],
 }
 
-pub fn native(call: &NativeCall<'_>) {
-    let (rows, live, control, sites) = (call.read::<f32>(0), call.read::<u32>(1), call.read::<f32>(2), call.read::<f32>(3));
-    let (memory, descriptor, report) = (call.write::<f32>(4), call.write::<f32>(5), call.write::<f32>(6));
-    let cells = [0, 1, 2].map(|index| call.size(index));
-    let [content, channels, block, motors] = [3, 4, 5, 6].map(|index| call.size(index));
+pub fn native(_: &NativeCall<'_>, arguments: Act<Slices<'_>>) {
+    let Act { rows, live, control, site_means: sites, memory, descriptor, report, nx, ny, nz, content, channels, block, motors } = arguments;
+    let cells = [nx, ny, nz];
     let found = statistics(rows, cells, content, channels);
 
     report.fill(0.0);

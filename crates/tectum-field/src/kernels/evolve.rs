@@ -24,6 +24,7 @@ mod cells;
 mod coefficients;
 
 use rayon::prelude::*;
+use tectum::kernel::arguments::Slices;
 use tectum::kernel::lanes::run_widest;
 use tectum::kernel::math::slices;
 use tectum::kernel::native::{prefetch_read, simd};
@@ -32,6 +33,7 @@ use tectum::{Boundary, NativeCall};
 use super::super::layout::*;
 use super::super::shape::DYNAMICS;
 use super::super::storage::{Storage, unpack};
+use super::Evolve;
 use super::number;
 use cells::{ColumnSums, Drive, Finish, NeighbourSums, Row};
 use coefficients::{Coefficients, GATES};
@@ -100,23 +102,20 @@ struct Bf16Scratch {
 /// The rows of one task, by row number over [`ROWS_PER_TASK`]: the new field, its sums, its pooled sums.
 type Task<'a> = (usize, ((&'a mut [u32], &'a mut [f32]), &'a mut [f32]));
 
-pub fn native_f32(call: &NativeCall<'_>) {
-    native(call, Storage::F32, bytemuck::cast_slice(call.read::<f32>(0)), bytemuck::cast_slice_mut(call.write::<f32>(5)));
+pub fn native_f32(call: &NativeCall<'_>, arguments: Evolve<Slices<'_, f32>>) {
+    let Evolve { x, live, control, tables, pull, y, rows, pooled, nx, ny, nz, channels, boundary, block, first, planes } = arguments;
+    let (x, y) = (bytemuck::cast_slice(x), bytemuck::cast_slice_mut(y));
+    native_bits(call, Storage::F32, Evolve { x, live, control, tables, pull, y, rows, pooled, nx, ny, nz, channels, boundary, block, first, planes });
 }
 
-pub fn native_bf16(call: &NativeCall<'_>) {
-    native(call, Storage::Bf16, call.read(0), call.write(5));
+pub fn native_bf16(call: &NativeCall<'_>, arguments: Evolve<Slices<'_>>) {
+    native_bits(call, Storage::Bf16, arguments);
 }
 
-fn native(call: &NativeCall<'_>, storage: Storage, x: &[u32], y: &mut [u32]) {
-    let cells = [0, 1, 2].map(|index| call.size(index));
-    let [channels, block] = [3, 5].map(|index| call.size(index));
+fn native_bits(call: &NativeCall<'_>, storage: Storage, arguments: Evolve<Slices<'_>>) {
+    let Evolve { x, live, control, tables, pull, y, rows, pooled, nx, ny, nz, channels, boundary, block, first, planes } = arguments;
+    let cells = [nx, ny, nz];
     let content = 3 * channels / 4 - DYNAMICS;
-    let live = call.read::<u32>(1);
-    let [control, tables, pull] = [2, 3, 4].map(|index| call.read::<f32>(index));
-    let [rows, pooled] = [6, 7].map(|index| call.write::<f32>(index));
-    let [nx, ny, nz] = cells;
-    let [first, planes] = [6, 7].map(|index| call.size(index));
     let halo = usize::from(planes != nx);
     let step = Step {
         x,
@@ -130,7 +129,7 @@ fn native(call: &NativeCall<'_>, storage: Storage, x: &[u32], y: &mut [u32]) {
         cells,
         channels,
         content,
-        boundary: Boundary::ALL[call.size(4)],
+        boundary: Boundary::ALL[boundary as usize],
         block,
         parts: cells.map(|size| std::array::from_fn(|place| place / (size / 4))),
         from_centre: std::array::from_fn(|z| from_centre(z, nz)),

@@ -1,9 +1,11 @@
 //! The place of the imprint.
 
 use tectum::NativeCall;
+use tectum::kernel::arguments::Slices;
 use tectum::kernel::native::simd;
 
 use super::super::layout::*;
+use super::Place;
 
 /// The running maximum of a score; among equals the first.
 pub struct RunningArgmax {
@@ -23,10 +25,8 @@ impl RunningArgmax {
     }
 }
 
-pub fn native(call: &NativeCall<'_>) {
-    let (sites, control) = (call.read::<f32>(0), call.write::<f32>(1));
-    let size = [0, 1, 2].map(|index| call.size(index));
-    let (content, block) = (call.size(3), call.size(4));
+pub fn native(_: &NativeCall<'_>, Place { sites, control, sites_x, sites_y, sites_z, content, block }: Place<Slices<'_>>) {
+    let size = [sites_x, sites_y, sites_z];
     let pattern = control[CONTROL_PATTERN..][..content].to_vec();
     let length = dot(&pattern, &pattern).sqrt();
     let [products, energies] = [true, false].map(|is_product| {

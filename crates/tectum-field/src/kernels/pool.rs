@@ -1,11 +1,12 @@
 //! Means of the sites.
 
 use tectum::NativeCall;
+use tectum::kernel::arguments::Slices;
 use tectum::kernel::native::{for_each_chunk, simd};
 
-pub fn native(call: &NativeCall<'_>) {
-    let (pooled, sites) = (call.read::<f32>(0), call.write::<f32>(1));
-    let [_, ny, nz, content, block] = [0, 1, 2, 3, 4].map(|index| call.size(index));
+use super::Pool;
+
+pub fn native(call: &NativeCall<'_>, Pool { pooled, sites, ny, nz, content, block, .. }: Pool<Slices<'_>>) {
     let line = nz / block * content;
     let scale = 1.0 / (block * block * block) as f32;
     let across = ny / block;

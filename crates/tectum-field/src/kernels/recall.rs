@@ -1,9 +1,11 @@
 //! The library's recall and storage.
 
 use tectum::NativeCall;
+use tectum::kernel::arguments::Slices;
 use tectum::kernel::math::{exp, tanh};
 
 use super::super::layout::*;
+use super::Recall;
 use super::imprint_site::{RunningArgmax, dot};
 use super::number;
 use super::similarity::{present, regions_of};
@@ -25,10 +27,8 @@ struct Attraction {
     weakest: usize,
 }
 
-pub fn native(call: &NativeCall<'_>) {
-    let (live, descriptor, products) = (call.read::<u32>(0), call.read::<f32>(1), call.write::<f32>(2));
-    let [library, traits, memory, pull] = [3, 4, 5, 6].map(|index| call.write::<f32>(index));
-    let [patterns, content, channels] = [0, 1, 2].map(|index| call.size(index));
+pub fn native(_: &NativeCall<'_>, arguments: Recall<Slices<'_>>) {
+    let Recall { live, descriptor, products, library, traits, memory, pull, patterns, content, channels } = arguments;
     let width = OCTANTS * content;
     let present = present(descriptor, content);
     let length = dot(&present, &present).sqrt();

@@ -1,15 +1,15 @@
 //! Prediction, error and modulation.
 
 use tectum::NativeCall;
+use tectum::kernel::arguments::Slices;
 
 use super::super::layout::*;
 use super::super::shape::REGIONS;
+use super::Sense;
 use super::{number, ramp};
 
-pub fn native(call: &NativeCall<'_>) {
-    let (live, descriptor) = (call.read::<u32>(0), call.read::<f32>(1));
-    let (memory, control) = (call.write::<f32>(2), call.write::<f32>(3));
-    let [sensors, motors, content, channels] = [0, 1, 2, 3].map(|index| call.size(index));
+pub fn native(_: &NativeCall<'_>, arguments: Sense<Slices<'_>>) {
+    let Sense { live, descriptor, memory, control, sensors, motors, content, channels } = arguments;
     control.fill(0.0);
     let now: Vec<f32> = (0..sensors).map(|sensor| number(live, LIVE_SENSORS + sensor).clamp(-1.0, 1.0)).collect();
     let errors: Vec<f32> = now.iter().enumerate().map(|(sensor, now)| sense_one(memory, descriptor, content, sensor, *now)).collect();

@@ -1,18 +1,17 @@
 //! Products of the current pattern with all stored ones.
 
 use tectum::NativeCall;
+use tectum::kernel::arguments::Slices;
 use tectum::kernel::native::{for_each_chunk, simd};
 
 use super::super::layout::*;
+use super::Similarity;
 use super::imprint_site::dot;
 
 /// Rows that are processed together.
 const ROWS: usize = 64;
 
-pub fn native(call: &NativeCall<'_>) {
-    let [descriptor, library, traits] = [0, 1, 2].map(|index| call.read::<f32>(index));
-    let products = call.write::<f32>(3);
-    let (kept, content) = (call.size(0), call.size(1));
+pub fn native(call: &NativeCall<'_>, Similarity { descriptor, library, traits, products, kept, content }: Similarity<Slices<'_>>) {
     let width = OCTANTS * content;
     let present = present(descriptor, content);
     for_each_chunk(&mut products[..kept], ROWS, call.threads_for(kept * width), |block, products| {

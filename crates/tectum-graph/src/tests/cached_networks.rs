@@ -1,10 +1,11 @@
 //! Attention over caches in random networks: caches of f32 and of codes that hold some tokens already, in the device's layout.
 
-use tectum::kernel::cache_reference::ReferenceCache;
+use tectum::operation::attention::cache_reference::ReferenceCache;
 use tectum::{CacheFormats, Result};
 
 use super::random_graph::Random;
-use crate::{Graph, GraphBuilder, Heads, Node, Operation, Tensor};
+use crate::operation::AttentionCached;
+use crate::{CompiledGraph, Graph, GraphBuilder, Heads, Node, Operation, Tensor};
 
 /// Capacity of the caches in tokens: more than one window of codes, and a part of the next.
 const ROOM: usize = 100;
@@ -46,28 +47,28 @@ pub fn feed(graph: &Graph, feeds: &mut Vec<(Node, Tensor)>, seed: u64) {
     }
 }
 
-/// The words of a state on a device, for the values that are cached.
-pub fn words(graph: &Graph, node: Node, feeds: &[(Node, Tensor)]) -> Vec<f32> {
+/// Sets a state of a compiled graph to the words of the values that are cached.
+pub fn set(run: &mut CompiledGraph, graph: &Graph, (name, node): (&str, Node), feeds: &[(Node, Tensor)]) {
     let fed = |node: Node| &feeds.iter().find(|(fed, _)| *fed == node).expect("invariant: all are fed").1;
     let reader = |operation: &Operation| match operation {
-        Operation::AttentionCached { caches, formats, spans, .. } => {
+        Operation::AttentionCached(AttentionCached { caches, formats, spans, .. }) => {
             caches.iter().position(|cache| *cache == node).map(|side| (formats.each()[side], side == 0, *spans))
         }
         _ => None,
     };
     let (format, is_keys, spans) = graph.nodes.values().find_map(|definition| reader(&definition.operation)).expect("invariant: it is read");
     let (values, spans) = (fed(node), fed(spans).data());
+    if !format.is_quantized() {
+        let values: Vec<f32> = values.data().iter().map(|&value| value as f32).collect();
+        return run.set_state(name, &values).expect("fits");
+    }
     let sizes = values.shape().sizes().expect("fixed");
     let [rows, columns] = [sizes[1], sizes[2]];
     let mut words = Vec::new();
     for (values, span) in values.data().chunks(rows * columns).zip(spans.chunks(2)) {
-        if !format.is_quantized() {
-            words.extend(values.iter().map(|&value| value as f32));
-            continue;
-        }
         let mut cache = ReferenceCache::new(format, is_keys, [rows, columns], vec![0; format.words(rows, columns)]);
         cache.add(0, &values[..span[0] as usize * columns]);
-        words.extend(cache.words.iter().map(|&word| f32::from_bits(word)));
+        words.extend(cache.words);
     }
-    words
+    run.set_words(name, &words).expect("fits");
 }

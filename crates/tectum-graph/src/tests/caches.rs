@@ -1,7 +1,7 @@
 //! States and attention over them: contents across runs, the text form, refusals.
 
 use tectum::kernel::random::{philox, uniform};
-use tectum::{CacheFormat, CacheFormats, Device, Result};
+use tectum::{CacheFormat, CacheFormats, DType, Device, PlanBuilder, Result};
 
 use crate::{Graph, GraphBuilder, Heads, Node, Tensor};
 
@@ -136,6 +136,24 @@ fn caches_of_fewer_bits_are_what_the_evaluator_says() {
             let least = if formats == CacheFormats::F16 { 0.0 } else { 1e-4 };
             assert!(differences[0] == 0.0 && differences[3] >= least, "{formats}: {differences:?}");
         }
+    }
+}
+
+/// Words are never floats: the type of a state follows from its format.
+#[test]
+fn a_state_is_fed_with_a_view_of_its_type() {
+    for (format, needed, given) in [(CacheFormats::F32, "f32", DType::U32), (CacheFormats::Q8, "u32", DType::F32)] {
+        let graph = Graph::parse(&text_of(format).replace(" f32 ", " ")).expect("read");
+        let (_, keys, _) = graph.states().next().expect("there");
+        let (len, mut plan) = (graph.state_words(keys).expect("bound"), PlanBuilder::new("p"));
+        assert_eq!(graph.dtype(keys).expect("there").wgsl(), needed);
+        let view = plan.state("keys", given, len);
+        let message = graph.record(&mut plan, &[(keys, view)], &[]).expect_err("of another type").to_string();
+        assert_eq!(message, format!("feed of node 3, [1, 150, 8] {needed}: a view of {len} × {} does not fit", given.wgsl()));
+        let mut run = graph.compile(&Device::open("cpu").expect("cpu")).expect("compiles");
+        let refused = if given == DType::F32 { run.set_state("keys", &vec![0.0; len]) } else { run.set_words("keys", &vec![0; len]) };
+        let message = refused.expect_err("of another type").to_string();
+        assert_eq!(message, format!("executable graph: slot keys seen as {needed} is no state of {}", given.wgsl()));
     }
 }
 

@@ -2,6 +2,7 @@ use tectum::{Activation, Device};
 
 use super::error_bound::error_bounds;
 use super::random_graph::{random_feeds, random_graph, seeds};
+use crate::operation::Linear;
 use crate::{CompiledGraph, Graph, Node, Operation, Pass, Tensor};
 
 /// Greatest error as a share of its bound, elements compared, products fused with a bias, activation or residual, and chains.
@@ -71,8 +72,8 @@ fn check(seed: u64, graph: &Graph, device: &Device, seen: &mut Seen) {
     let bounds = error_bounds(graph, &values);
     let optimized = graph.optimize();
     for definition in optimized.nodes.values() {
-        seen.chains += usize::from(matches!(definition.operation, Operation::Chain { .. }));
-        if let Operation::Linear { tail, .. } = definition.operation {
+        seen.chains += usize::from(matches!(definition.operation, Operation::Chain(_)));
+        if let Operation::Linear(Linear { tail, .. }) = definition.operation {
             let parts = [tail.bias.is_some(), tail.activation != Activation::None, tail.residual.is_some()];
             seen.fused.iter_mut().zip(parts).for_each(|(count, part)| *count += usize::from(part));
         }

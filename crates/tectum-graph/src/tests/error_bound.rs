@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use tectum::Activation;
 
-use crate::{BinaryOp, Factor, Graph, Node, Operation, ReduceAxes, Tensor};
+use crate::operation::{Activate, ActivationGrad, Binary, BinaryOp, Broadcast, MatMul, Reduce, ReduceAxes, Scale};
+use crate::{Factor, Graph, Node, Operation, Tensor};
 
 /// Half a unit in the last place.
 const U: f64 = 1.0 / (1 << 24) as f64;
@@ -53,23 +54,22 @@ impl Pass<'_> {
             tensor.data()[row * tensor.shape().matrix()[1] + col]
         };
         match operation {
-            Operation::Input { .. } | Operation::Indices { .. } | Operation::Parameter { .. } => 0.0,
-            Operation::State { .. } | Operation::Constant { .. } => 0.0,
-            Operation::MatMul { a, b } => {
+            Operation::Fed(_) | Operation::Constant(_) => 0.0,
+            Operation::MatMul(MatMul { a, b }) => {
                 let [rows, cols] = self.values[&a.node].shape().matrix();
                 let inner = if a.transposed { rows } else { cols };
                 (0..inner).map(|k| product(self.factor(*a, row, k), self.factor(*b, k, col), U * (inner + 1) as f64)).sum()
             }
-            Operation::Linear { .. } | Operation::LinearPanels { .. } => unreachable!("bounds are of the unfused graph"),
-            Operation::Binary { op, a, b } => {
+            Operation::Linear(_) | Operation::LinearPanels(_) => unreachable!("bounds are of the unfused graph"),
+            Operation::Binary(Binary { op, a, b }) => {
                 let (a, b) = (self.element(*a, row, col), self.element(*b, row, col));
                 match op {
                     BinaryOp::Mul => product(a, b, U),
                     BinaryOp::Add | BinaryOp::Sub => a.1 + b.1 + U * (value.abs() + a.1 + b.1),
                 }
             }
-            Operation::Scale { x, factor } => product(self.element(*x, row, col), (f64::from(*factor), 0.0), U * 2.0),
-            Operation::Activate { activation, x } => {
+            Operation::Scale(Scale { x, factor }) => product(self.element(*x, row, col), (f64::from(*factor), 0.0), U * 2.0),
+            Operation::Activate(Activate { activation, x }) => {
                 let steepest = match activation {
                     Activation::Sigmoid => 0.25,
                     Activation::Gelu | Activation::GeluErf | Activation::Silu => 1.13,
@@ -77,8 +77,10 @@ impl Pass<'_> {
                 };
                 self.element(*x, row, col).1 * steepest + FUNCTION * value.abs()
             }
-            Operation::ActivationGrad { activation, y, dy } => activation_grad(*activation, self.element(*y, row, col), self.element(*dy, row, col)),
-            Operation::Reduce { axes, x } => {
+            Operation::ActivationGrad(ActivationGrad { activation, y, dy }) => {
+                activation_grad(*activation, self.element(*y, row, col), self.element(*dy, row, col))
+            }
+            Operation::Reduce(Reduce { axes, x }) => {
                 let [rows, cols] = self.values[x].shape().matrix();
                 let count = match axes {
                     ReduceAxes::All => rows * cols,
@@ -93,7 +95,7 @@ impl Pass<'_> {
                 let terms = terms.map(|index| self.element(*x, index / cols, index % cols));
                 terms.map(|(value, bound)| bound + U * count * (value.abs() + bound)).sum()
             }
-            Operation::Broadcast { x } => self.element(*x, row, col).1,
+            Operation::Broadcast(Broadcast { x }) => self.element(*x, row, col).1,
             _ => unreachable!("graphs of matrices hold no other operations"),
         }
     }

@@ -1,11 +1,12 @@
 //! Operations on sequences: random graphs on every device against the evaluator, the text form, refusals, and passes as text in →
 //! text out.
 
-use tectum::kernel::panel_format::PanelFormat;
+use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{Activation, Device, Result};
 
 use super::cached_networks;
 use super::random_graph::{Random, random_feeds, seeds};
+use crate::operation::{Fed, FedKind};
 use crate::{Dim, Graph, GraphBuilder, Heads, Node, Operation, Tensor};
 
 /// Greatest difference between a device and float64, as a share of the greatest magnitude of a value: some twenty operations of
@@ -144,17 +145,19 @@ fn outputs_on(graph: &Graph, feeds: &[(Node, Tensor)], device: &Device, fused: b
         let data = feeds.iter().find(|(fed, _)| *fed == node).expect("invariant: all are fed").1.data();
         let floats: Vec<f32> = data.iter().map(|&value| value as f32).collect();
         match graph.nodes[&node].operation {
-            Operation::Indices { .. } => compiled.set_indices(name, &data.iter().map(|&value| value as u32).collect::<Vec<_>>()).expect("fits"),
-            Operation::Parameter { format: PanelFormat::F32, .. } => compiled.set_parameter(name, &floats).expect("fits"),
-            Operation::Parameter { .. } => {
-                let words: Vec<f32> = data.iter().map(|&word| f32::from_bits(word as u32)).collect();
-                compiled.set_parameter(name, &words).expect("fits");
+            Operation::Fed(Fed { kind: FedKind::Indices, .. }) => {
+                compiled.set_indices(name, &data.iter().map(|&value| value as u32).collect::<Vec<_>>()).expect("fits")
+            }
+            Operation::Fed(Fed { kind: FedKind::Parameter(PanelFormat::F32), .. }) => compiled.set_parameter(name, &floats).expect("fits"),
+            Operation::Fed(Fed { kind: FedKind::Parameter(_), .. }) => {
+                let words: Vec<u32> = data.iter().map(|&word| word as u32).collect();
+                compiled.set_words(name, &words).expect("fits");
             }
             _ => compiled.set_input(name, &floats).expect("fits"),
         }
     }
     for (name, node, _) in graph.states() {
-        compiled.set_state(name, &cached_networks::words(graph, node, feeds)).expect("fits");
+        cached_networks::set(&mut compiled, graph, (name, node), feeds);
     }
     compiled.run().expect("runs");
     graph.outputs().map(|(name, ..)| compiled.output(name).expect("ran").to_vec()).collect()
@@ -165,7 +168,7 @@ fn nudged(graph: &Graph, feeds: &[(Node, Tensor)], seed: u64) -> Vec<(Node, Tens
     let mut random = Random::new(seed ^ 0x4d6f7665);
     let nudge = |(node, tensor): &(Node, Tensor)| {
         // Values of caches would get different codes.
-        let is_exact = matches!(graph.nodes[node].operation, Operation::Indices { .. } | Operation::State { .. });
+        let is_exact = matches!(graph.nodes[node].operation, Operation::Fed(Fed { kind: FedKind::Indices | FedKind::State(_), .. }));
         let mut factor = || if is_exact { 1.0 } else { 1.0 + f64::from(f32::EPSILON) * (random.below(2) as f64 - 0.5) };
         let data = tensor.data().iter().map(|value| value * factor()).collect();
         (*node, Tensor::new(tensor.shape(), data).expect("of the same shape"))
@@ -405,13 +408,7 @@ fn check_packed(name: &str, graph: &Graph, made: &Graph, list: &[crate::PackedPa
         .into_iter()
         .map(|(node, tensor)| match list.iter().find(|packed| packed.node == node) {
             None => (node, tensor),
-            Some(packed) => {
-                let shape = made.shape(node).expect("there");
-                let values: Vec<f32> = tensor.data().iter().map(|&value| value as f32).collect();
-                let mut panels = vec![f32::NAN; shape.len()];
-                packed.pack(&values, &mut panels);
-                (node, Tensor::new(shape, panels.into_iter().map(f64::from).collect()).expect("fits"))
-            }
+            Some(packed) => (node, in_panels(packed, made, &tensor)),
         })
         .collect();
     let got = made.evaluate(&feeds).expect("fed");
@@ -448,6 +445,24 @@ fn wanted_mixed() -> String {
     "%0 = input x [3, 130]\n%1 = parameter w f16 [1, 68, 16]\n%2 = linear_panels(%0, %1, weights bf16) [3, 5]\noutput a %2\n".to_owned()
 }
 
+/// Words of parameters that are not contiguous are copied as words.
+#[test]
+fn words_that_lie_apart_are_put_together() {
+    let text = "%0 = input x [3, 130]\n%1 = parameter q f16 [2, 68, 16]\n%2 = parameter k f16 [1, 68, 16]\n\
+                %3 = concat(%2, %1, axis 0) [3, 68, 16]\n%4 = linear_panels(%0, %3, weights f16) [3, 48]\noutput a %4\n";
+    let graph = Graph::parse(text).expect("read");
+    assert_eq!(graph.nodes.keys().map(|node| graph.dtype(*node).expect("there").wgsl()).collect::<Vec<_>>(), ["f32", "u32", "u32", "u32", "f32"]);
+    let mut run = graph.compile(&Device::open("cpu").expect("cpu")).expect("compiles");
+    run.set_input("x", &[1.0; 3 * 130]).expect("fits");
+    // Pairs of halves: 1 and 1, 2 and 2.
+    run.set_words("k", &[0x3c00_3c00u32; 68 * 16]).expect("fits");
+    run.set_words("q", &[0x4000_4000u32; 2 * 68 * 16]).expect("fits");
+    run.run().expect("runs");
+    let row = [[130.0; 16], [260.0; 16], [260.0; 16]].concat();
+    assert_eq!(run.output("a").expect("ran"), row.repeat(3));
+    assert!(run.parameter("k").is_err(), "words are no floats");
+}
+
 /// Halves have the bits of the floats that they represent; integers differ by no more than the steps of their rows; the evaluator agrees.
 #[test]
 fn weights_in_fewer_bits_give_what_they_stand_for() {
@@ -464,16 +479,10 @@ fn weights_in_fewer_bits_give_what_they_stand_for() {
                 packed.push((node, tensor));
                 continue;
             };
-            let values: Vec<f32> = tensor.data().iter().map(|&value| value as f32).collect();
-            let (shape, [k, n]) = (made.shape(node).expect("there"), entry.sizes);
-            let mut panels = vec![f32::NAN; shape.len()];
-            entry.pack(&values, &mut panels);
-            let words: Vec<u32> = panels.iter().map(|word| word.to_bits()).collect();
-            let is_words = format != PanelFormat::F32;
-            packed.push((
-                node,
-                Tensor::new(shape, panels.iter().map(|word| if is_words { f64::from(word.to_bits()) } else { f64::from(*word) }).collect()).expect("fits"),
-            ));
+            let (panels, [k, n]) = (in_panels(entry, &made, &tensor), entry.sizes);
+            let word = |value: &f64| if format == PanelFormat::F32 { (*value as f32).to_bits() } else { *value as u32 };
+            let words: Vec<u32> = panels.data().iter().map(word).collect();
+            packed.push((node, panels));
             // The values that the panels represent, in the parameter's layout: [n, k].
             let weights = format.unpack(&words, [k, n]);
             let turned = (0..n * k).map(|at| f64::from(weights[at % k * n + at / k])).collect();
@@ -493,15 +502,31 @@ fn weights_in_fewer_bits_give_what_they_stand_for() {
     }
 }
 
+/// The values of a parameter in panels, or the words that hold them as numbers.
+fn in_panels(packed: &crate::PackedParameter, made: &Graph, values: &Tensor) -> Tensor {
+    let values: Vec<f32> = values.data().iter().map(|&value| value as f32).collect();
+    let shape = made.shape(packed.node).expect("there");
+    let panels = match packed.format {
+        PanelFormat::F32 => {
+            let mut panels = vec![f32::NAN; shape.len()];
+            packed.pack(&values, &mut panels);
+            panels.into_iter().map(f64::from).collect()
+        }
+        _ => {
+            let mut words = vec![u32::MAX; shape.len()];
+            packed.pack(&values, &mut words);
+            words.into_iter().map(f64::from).collect()
+        }
+    };
+    Tensor::new(shape, panels).expect("fits")
+}
+
 /// Parameters in panels of f32.
 fn repacked(graph: &Graph, feeds: &[(Node, Tensor)]) -> Vec<(Node, Tensor)> {
     let (made, list) = graph.pack_weights(|_| PanelFormat::F32);
     let pack = |(node, tensor): &(Node, Tensor)| {
         let Some(entry) = list.iter().find(|packed| packed.node == *node) else { return (*node, tensor.clone()) };
-        let values: Vec<f32> = tensor.data().iter().map(|&value| value as f32).collect();
-        let mut panels = vec![f32::NAN; made.shape(*node).expect("there").len()];
-        entry.pack(&values, &mut panels);
-        (*node, Tensor::new(made.shape(*node).expect("there"), panels.into_iter().map(f64::from).collect()).expect("fits"))
+        (*node, in_panels(entry, &made, tensor))
     };
     feeds.iter().map(pack).collect()
 }

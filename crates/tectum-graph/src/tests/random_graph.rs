@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use tectum::Result;
+use tectum::{DType, Result};
 
-use crate::{Graph, GraphBuilder, Node, Operation, Shape, Tensor};
+use crate::{Graph, GraphBuilder, Node, Shape, Tensor};
 
 /// Seeds of each kind of random graph: 250 of them, from 0 on; or `TECTUM_GRAPHS`, from `TECTUM_SEED` on.
 pub fn seeds() -> Range<u64> {
@@ -60,7 +60,7 @@ pub fn random_graph(seed: u64) -> Graph {
 pub fn random_feeds(graph: &Graph, seed: u64) -> Vec<(Node, Tensor)> {
     let mut random = Random::new(seed ^ 0x5eed);
     let mut fill = |(_, node, shape): (&str, Node, Shape)| {
-        let is_index = matches!(graph.nodes[&node].operation, Operation::Indices { .. });
+        let is_index = graph.dtype(node).expect("its node") == DType::U32;
         let mut value = || if is_index { random.below(5) as f64 } else { f64::from(random.unit()) };
         let data = (0..shape.len()).map(|_| value()).collect();
         (node, Tensor::new(shape, data).expect("invariant: filled"))

@@ -12,10 +12,10 @@ struct Item {
 /// Items by name, with their order in the files.
 static ITEMS: LazyLock<(Vec<String>, BTreeMap<String, Item>)> = LazyLock::new(|| {
     let files = [
-        include_str!("../../../tectum/kernels/lib/math_f32.wgsl"),
-        include_str!("../../../tectum/kernels/lib/math.wgsl"),
-        include_str!("../../../tectum/kernels/lib/pack.wgsl"),
-        include_str!("../../../tectum/kernels/lib/program.wgsl"),
+        include_str!("../../../tectum/src/kernel/wgsl/math_f32.wgsl"),
+        include_str!("../../../tectum/src/kernel/wgsl/math.wgsl"),
+        include_str!("../../../tectum/src/kernel/wgsl/pack.wgsl"),
+        include_str!("../../../tectum/src/kernel/wgsl/program.wgsl"),
     ];
     let mut order = Vec::new();
     let mut items = BTreeMap::new();

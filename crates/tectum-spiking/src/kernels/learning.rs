@@ -4,68 +4,87 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use tectum::kernel::arguments::Slices;
 use tectum::kernel::native::prefetch_read;
-use tectum::{DType, Kernel, NativeCall};
+use tectum::{NativeCall, TypedKernel, kernel_arguments};
 
 use super::super::connectome::{SynapsePartition, TARGET_SHIFT, WEIGHT, weight_of};
 use super::super::learning::{History, NO_SPIKE_BEFORE, PlasticityRule, Visit};
 use super::super::rule;
 use super::{AHEAD, FIXED_PSP};
-use crate::kernel::{built_in, words};
+use crate::kernel::built_in;
 
 /// Words of a memory in the table of device code.
 pub const MEMORY_WORDS: usize = 12;
 /// Words of a memory's state before those of its neurons, and words per neuron.
 pub const MEMORY_STATE_WORDS: usize = 4;
 
+kernel_arguments! {
+    /// The firings of the previous burst into the ledger and the histories of the neurons.
+    pub struct Archive {
+        read clock: u32, read fired: u32, read rules: u32, atomic ledger: u32, read_write histories: u32;
+        offset: u32, list_at: usize, depth: usize, words: usize, rule_count: usize, neurons: usize
+    }
+
+    /// The plastic synapses of the neurons that fired: what they learned, and what they send.
+    pub struct Learn {
+        read clock: u32, read fired: u32, read starts: u32, read histories: u32, read senders: u32, read_write synapses: u32, atomic sums: i32, atomic totals: u32;
+        offset: u32, rule: usize, neurons: usize, first: u32, window: u32, gain: u32, loss: u32, len: usize, tracked: u32, fraction_bits: u32,
+        list_at: usize, slices: u32
+    }
+
+    /// The plastic synapses of the neurons whose window closes.
+    pub struct Close {
+        read clock: u32, read ledger: u32, read starts: u32, read histories: u32, read_write synapses: u32;
+        offset: u32, rule: usize, neurons: usize, first: u32, window: u32, loss: u32, depth: usize, words: usize
+    }
+
+    /// Patterns of earlier bursts into the neurons of memories, which fire.
+    pub struct Memorize {
+        read clock: u32, read ledger: u32, read table: u32, read_write kept: u32, atomic fired: u32;
+        offset: u32, depth: usize, words: usize, first: u32, end: u32, list_at: usize, bits_at: usize, memories: usize
+    }
+
+    /// The plastic synapses of neurons that a memory took for another pattern.
+    pub struct Forget {
+        read clock: u32, read table: u32, read kept: u32, read starts: u32, read weights: u32, read_write histories: u32, read_write synapses: u32;
+        offset: u32, rule: usize, neurons: usize, first: u32, end: u32, window: u32, memories: usize, first_kept: u32, last_kept: u32, weights_at: usize,
+        are_reached: u32, is_first: u32
+    }
+}
+
 /// The kernels of plasticity and of memories.
 pub struct LearningKernels {
-    pub archive: Arc<Kernel>,
-    pub learn: Arc<Kernel>,
-    pub close: Arc<Kernel>,
-    pub memory: Arc<Kernel>,
-    pub forget: Arc<Kernel>,
+    pub archive: TypedKernel<Archive>,
+    pub learn: TypedKernel<Learn>,
+    pub close: TypedKernel<Close>,
+    pub memory: TypedKernel<Memorize>,
+    pub forget: TypedKernel<Forget>,
 }
 
 impl LearningKernels {
     /// The kernels, and for the CPU the rows of plastic synapses, by rule and part; their words are in another buffer.
     pub fn new(rows: Arc<Vec<Vec<SynapsePartition>>>) -> Self {
-        let reading = |name: &'static str, read: &[&'static str]| read.iter().fold(Kernel::define(name), |builder, name| builder.read(name, DType::U32));
-        let archive = reading("spiking_archive", &["clock", "fired", "rules"]).atomic("ledger", DType::U32).read_write("histories", DType::U32);
-        let learn = reading("spiking_learn", &["clock", "fired", "starts", "histories", "senders"]).read_write("synapses", DType::U32);
-        let learn = learn.atomic("sums", DType::I32).atomic("totals", DType::U32);
-        let close = reading("spiking_close", &["clock", "ledger", "starts", "histories"]).read_write("synapses", DType::U32);
-        let memory = reading("spiking_memory", &["clock", "ledger", "table"]).read_write("kept", DType::U32).atomic("fired", DType::U32);
-        let forget = reading("spiking_forget", &["clock", "table", "kept", "starts", "weights"]);
-        let forget = forget.read_write("histories", DType::U32).read_write("synapses", DType::U32);
-
-        let archive = words(archive, &["offset", "list_at", "depth", "words", "rule_count", "neurons"]);
-        let learn = words(learn, &["offset", "rule", "neurons", "first", "window", "gain", "loss", "len", "tracked", "fraction_bits", "list_at", "slices"]);
-        let close = words(close, &["offset", "rule", "neurons", "first", "window", "loss", "depth", "words"]);
-        let memory = words(memory, &["offset", "depth", "words", "first", "end", "list_at", "bits_at", "memories"]);
-        let forget = words(
-            forget,
-            &["offset", "rule", "neurons", "first", "end", "window", "memories", "first_kept", "last_kept", "weights_at", "are_reached", "is_first"],
-        );
+        let learn = Learn::define("spiking_learn").body(super::FIRING.to_owned() + include_str!("../../kernels/spiking_learn.wgsl"));
+        let close = Close::define("spiking_close").body(include_str!("../../kernels/spiking_close.wgsl"));
+        let forget = Forget::define("spiking_forget").body(include_str!("../../kernels/spiking_forget.wgsl"));
         Self {
-            archive: built_in(archive.body(include_str!("../../kernels/spiking_archive.wgsl")), native_archive),
-            learn: built_in(learn.body(super::FIRING.to_owned() + include_str!("../../kernels/spiking_learn.wgsl")).data(rows.clone()), native_learn),
-            close: built_in(close.body(include_str!("../../kernels/spiking_close.wgsl")).data(rows.clone()), native_close),
-            memory: built_in(memory.body(include_str!("../../kernels/spiking_memory.wgsl")), native_memory),
-            forget: built_in(forget.body(include_str!("../../kernels/spiking_forget.wgsl")).data(rows), native_forget),
+            archive: built_in(Archive::define("spiking_archive").body(include_str!("../../kernels/spiking_archive.wgsl")), native_archive),
+            learn: built_in(learn.data(rows.clone()), native_learn),
+            close: built_in(close.data(rows.clone()), native_close),
+            memory: built_in(Memorize::define("spiking_memory").body(include_str!("../../kernels/spiking_memory.wgsl")), native_memory),
+            forget: built_in(forget.data(rows), native_forget),
         }
     }
 }
 
-fn native_archive(call: &NativeCall<'_>) {
-    let (clock, fired, rules) = (call.read::<u32>(0), call.read::<u32>(1), call.read::<u32>(2));
-    let (ledger, histories) = (call.write::<u32>(3), call.write::<u32>(4));
-    let burst = clock[0].wrapping_add(call.u32(0)) - 1;
-    let [depth, words, rule_count, neurons] = [2, 3, 4, 5].map(|index| call.size(index));
+fn native_archive(_: &NativeCall<'_>, arguments: Archive<Slices<'_>>) {
+    let Archive { clock, fired, rules, ledger, histories, offset, list_at, depth, words, rule_count, neurons } = arguments;
+    let burst = clock[0].wrapping_add(offset) - 1;
     let row = |burst: usize| burst % depth * words..(burst % depth + 1) * words;
     ledger[row(burst as usize + 1)].fill(0);
     let row = &mut ledger[row(burst as usize)];
-    let (list, _) = fired[call.size(1)..].as_chunks::<2>();
+    let (list, _) = fired[list_at..].as_chunks::<2>();
     let list = &list[..fired[0] as usize];
     for &[neuron, _] in list {
         row[neuron as usize / 32] |= 1 << (neuron % 32);
@@ -93,17 +112,15 @@ fn by_part<'a>(parts: &'a [SynapsePartition], synapses: &'a mut [u32]) -> impl I
 }
 
 /// Each thread walks, for its part of the targets, the plastic rows of all neurons that fired.
-fn native_learn(call: &NativeCall<'_>) {
-    let burst = call.read::<u32>(0)[0].wrapping_add(call.u32(0)) - 1;
-    let (fired, histories, senders) = (call.read::<u32>(1), call.read::<u32>(3), call.read::<u32>(4));
-    let (synapses, sums, totals) = (call.write::<u32>(5), call.write::<i32>(6), call.write::<u32>(7));
-    let (number, neurons, len) = (call.size(1), call.size(2), call.size(7));
-    let rule = PlasticityRule { window: call.u32(4), gain: call.u32(5) as u8, loss: call.u32(6) as u8 };
-    let (tracked, fraction_bits) = (call.u32(8) != 0, call.u32(9));
+fn native_learn(call: &NativeCall<'_>, arguments: Learn<Slices<'_>>) {
+    let Learn { clock, fired, histories, senders, synapses, sums, totals, offset, rule: number, neurons, window, gain, loss, len, .. } = arguments;
+    let Learn { tracked, fraction_bits, list_at, .. } = arguments;
+    let burst = clock[0].wrapping_add(offset) - 1;
+    let (rule, tracked) = (PlasticityRule { window, gain: gain as u8, loss: loss as u8 }, tracked != 0);
     let parts = &call.data::<Vec<Vec<SynapsePartition>>>()[number];
     let (histories, _) = histories.as_chunks::<4>();
     let histories = &histories[number * neurons..(number + 1) * neurons];
-    let (list, _) = fired[call.size(10)..].as_chunks::<2>();
+    let (list, _) = fired[list_at..].as_chunks::<2>();
     let list = &list[..fired[0] as usize];
     let walk = |((part, synapses), sums): ((&SynapsePartition, &mut [[u32; 2]]), &mut [i32])| {
         let (sums, bits) = sums.split_at_mut(len);
@@ -170,12 +187,10 @@ impl RowTargets<'_> {
     }
 }
 
-fn native_close(call: &NativeCall<'_>) {
-    let burst = call.read::<u32>(0)[0].wrapping_add(call.u32(0)) - 1;
-    let (ledger, histories, synapses) = (call.read::<u32>(1), call.read::<u32>(3), call.write::<u32>(4));
-    let (number, neurons) = (call.size(1), call.size(2));
-    let rule = PlasticityRule { window: call.u32(4), gain: 0, loss: call.u32(5) as u8 };
-    let (depth, words) = (call.size(6), call.size(7));
+fn native_close(call: &NativeCall<'_>, arguments: Close<Slices<'_>>) {
+    let Close { clock, ledger, histories, synapses, offset, rule: number, neurons, window, loss, depth, words, .. } = arguments;
+    let burst = clock[0].wrapping_add(offset) - 1;
+    let rule = PlasticityRule { window, gain: 0, loss: loss as u8 };
     let Some(closing) = (burst + 1).checked_sub(rule.window).filter(|closing| *closing > 0) else { return };
     let (histories, _) = histories.as_chunks::<4>();
     let histories = &histories[number * neurons..(number + 1) * neurons];
@@ -250,12 +265,10 @@ impl MemoryRow {
     }
 }
 
-fn native_memory(call: &NativeCall<'_>) {
-    let (ledger, table, kept, fired) = (call.read::<u32>(1), call.read::<u32>(2), call.write::<u32>(3), call.write::<u32>(4));
-    let burst = call.read::<u32>(0)[0].wrapping_add(call.u32(0));
-    let [depth, words] = [1, 2].map(|index| call.size(index));
-    let (own, list_at, bits_at) = (call.u32(3)..call.u32(4), call.size(5), call.size(6));
-    for index in 0..call.size(7) {
+fn native_memory(_: &NativeCall<'_>, arguments: Memorize<Slices<'_>>) {
+    let Memorize { clock, ledger, table, kept, fired, offset, depth, words, first, end, list_at, bits_at, memories } = arguments;
+    let (burst, own) = (clock[0].wrapping_add(offset), first..end);
+    for index in 0..memories {
         let memory = MemoryRow::read(table, index);
         let (mut is_seen, mut pattern) = (false, [0u32; 2]);
         let (ranges, _) = table[memory.ranges.clone()].as_chunks::<2>();
@@ -314,19 +327,17 @@ fn native_memory(call: &NativeCall<'_>) {
     }
 }
 
-fn native_forget(call: &NativeCall<'_>) {
-    let (table, kept, weights) = (call.read::<u32>(1), call.read::<u32>(2), call.read::<u32>(4));
-    let (histories, synapses) = (call.write::<u32>(5), call.write::<u32>(6));
-    let burst = call.read::<u32>(0)[0].wrapping_add(call.u32(0));
-    let (number, neurons, window, memories) = (call.size(1), call.size(2), call.u32(5), call.size(6));
-    let (first_kept, last_kept, are_reached) = (call.u32(7), call.u32(8), call.u32(10) != 0);
+fn native_forget(call: &NativeCall<'_>, arguments: Forget<Slices<'_>>) {
+    let Forget { clock, table, kept, weights, histories, synapses, offset, rule: number, neurons, window, memories, .. } = arguments;
+    let Forget { first_kept, last_kept, weights_at: first_weight, are_reached, .. } = arguments;
+    let burst = clock[0].wrapping_add(offset);
     let (histories, _) = histories.as_chunks_mut::<4>();
     let histories = &mut histories[number * neurons..(number + 1) * neurons];
     for index in 0..memories {
         let memory = MemoryRow::read(table, index);
         let Some(taken) = kept[memory.kept_at].checked_sub(1) else { continue };
         let neuron = memory.neurons.start + taken;
-        let mut weights_at = call.size(9);
+        let mut weights_at = first_weight;
         for (part, synapses) in by_part(&call.data::<Vec<Vec<SynapsePartition>>>()[number], synapses) {
             let row = part.row(neuron);
             let first = part.starts[first_kept as usize] as usize;
@@ -335,7 +346,7 @@ fn native_forget(call: &NativeCall<'_>) {
                 *seen = History::of(histories[(part.targets.start + (*word >> TARGET_SHIFT)) as usize]).active_until(burst - 1, window);
                 *word = *word & !WEIGHT | weight;
             }
-            if are_reached && part.targets.contains(&neuron) {
+            if are_reached != 0 && part.targets.contains(&neuron) {
                 let reached = neuron - part.targets.start;
                 synapses.iter_mut().filter(|[word, _]| word >> TARGET_SHIFT == reached).for_each(|[word, _]| *word &= !WEIGHT);
             }

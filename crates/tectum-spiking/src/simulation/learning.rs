@@ -8,8 +8,9 @@ use tectum::{DType, Error, Executable, PlanBuilder, Result, View};
 use super::shape::Shape;
 use crate::connectome;
 use crate::connectome::{INHIBITORY, SynapsePartition, TARGET_SHIFT, WEIGHT};
-use crate::kernel::LaunchBuiltIn;
-use crate::kernels::{HEADER_WORDS, LearningKernels, MEMORY_STATE_WORDS, MEMORY_WORDS, MemoryRow, PROPAGATE_WORKGROUPS};
+use crate::kernels::{
+    Archive, Close, Forget, HEADER_WORDS, Learn, LearningKernels, MEMORY_STATE_WORDS, MEMORY_WORDS, Memorize, MemoryRow, PROPAGATE_WORKGROUPS,
+};
 use crate::learning::{History, NEVER, NO_SPIKE_BEFORE, PlasticityRule};
 use crate::memory::{Memory, MemoryReport};
 use crate::network::Network;
@@ -186,44 +187,44 @@ impl LearningState {
     /// Records the steps before a burst's fixed synapses: the firings of the previous burst are stored, and plastic synapses learn and send.
     pub fn record_before(&self, plan: &mut PlanBuilder, slots: &LearningSlots, scope: LearningScope<'_>, burst: u32) -> Result<()> {
         let LearningScope { network, shape, is_cpu } = scope;
-        let (neurons, rules) = (network.neurons(), &network.options.plasticity);
-        let [depth, words] = [self.depth, self.words as u32];
-        let params = [burst, shape.list_at as u32, depth, words, rules.len() as u32, neurons];
-        plan.launch_built_in(
-            &self.kernels.archive,
-            &[slots.clock, slots.fired, slots.rules, slots.ledger, slots.histories],
-            &params,
-            words.div_ceil(256).clamp(16, 1024),
-        )?;
-        for (number, rule) in rules.iter().enumerate() {
+        let (neurons, plasticity) = (network.neurons() as usize, &network.options.plasticity);
+        let (depth, words, offset, list_at) = (self.depth as usize, self.words, burst, shape.list_at);
+        let &LearningSlots { clock, fired, rules, ledger, histories, senders, totals, .. } = slots;
+        let arguments = Archive { clock, fired, rules, ledger, histories, offset, list_at, depth, words, rule_count: plasticity.len(), neurons };
+        plan.launch(&self.kernels.archive, arguments, (words as u32).div_ceil(256).clamp(16, 1024))?;
+        for (number, rule) in plasticity.iter().enumerate() {
             for piece in self.pieces(slots, shape, number, is_cpu) {
                 let first = shape.ranges[piece.part].start;
                 let sums = if is_cpu { slots.sums } else { slots.sums.part(piece.part * shape.chunk()..(piece.part + 1) * shape.chunk()) };
                 let [gain, loss] = [rule.gain, rule.loss].map(u32::from);
-                let params = [
-                    burst,
-                    number as u32,
+                let RuleSynapses { starts, synapses, .. } = piece;
+                let arguments = Learn {
+                    clock,
+                    fired,
+                    starts,
+                    histories,
+                    senders,
+                    synapses,
+                    sums,
+                    totals,
+                    offset,
+                    rule: number,
                     neurons,
                     first,
-                    rule.window,
+                    window: rule.window,
                     gain,
                     loss,
-                    shape.len as u32,
-                    u32::from(shape.tracked),
-                    network.fraction_bits,
-                    shape.list_at as u32,
-                    self.rows[number][piece.part].slices(),
-                ];
-                let bindings = [slots.clock, slots.fired, piece.starts, slots.histories, slots.senders, piece.synapses, sums, slots.totals];
-                plan.launch_built_in(&self.kernels.learn, &bindings, &params, PROPAGATE_WORKGROUPS)?;
+                    len: shape.len,
+                    tracked: u32::from(shape.tracked),
+                    fraction_bits: network.fraction_bits,
+                    list_at,
+                    slices: self.rows[number][piece.part].slices(),
+                };
+                plan.launch(&self.kernels.learn, arguments, PROPAGATE_WORKGROUPS)?;
                 if rule.window > 1 {
-                    let params = [burst, number as u32, neurons, first, rule.window, loss, depth, words];
-                    plan.launch_built_in(
-                        &self.kernels.close,
-                        &[slots.clock, slots.ledger, piece.starts, slots.histories, piece.synapses],
-                        &params,
-                        words.min(PROPAGATE_WORKGROUPS),
-                    )?;
+                    let window = rule.window;
+                    let arguments = Close { clock, ledger, starts, histories, synapses, offset, rule: number, neurons, first, window, loss, depth, words };
+                    plan.launch(&self.kernels.close, arguments, (words as u32).min(PROPAGATE_WORKGROUPS))?;
                 }
             }
         }
@@ -233,34 +234,40 @@ impl LearningState {
     /// Records the step after a burst's dynamics: memories fire.
     pub fn record_after(&self, plan: &mut PlanBuilder, slots: &LearningSlots, scope: LearningScope<'_>, burst: u32) -> Result<()> {
         let LearningScope { network, shape, is_cpu } = scope;
-        let memories = network.options.memories.len() as u32;
+        let memories = network.options.memories.len();
         if memories == 0 {
             return Ok(());
         }
         let Range { start, end } = shape.targets;
-        let params = [burst, self.depth, self.words as u32, start, end, shape.list_at as u32, shape.bits_at as u32, memories];
-        plan.launch_built_in(&self.kernels.memory, &[slots.clock, slots.ledger, slots.table, slots.kept, slots.fired], &params, memories)?;
+        let &LearningSlots { clock, fired, table, weights, ledger, histories, kept, .. } = slots;
+        let (depth, words, list_at, bits_at) = (self.depth as usize, self.words, shape.list_at, shape.bits_at);
+        let arguments = Memorize { clock, ledger, table, kept, fired, offset: burst, depth, words, first: start, end, list_at, bits_at, memories };
+        plan.launch(&self.kernels.memory, arguments, memories as u32)?;
         for (number, rule) in network.options.plasticity.iter().enumerate() {
             for piece in self.pieces(slots, shape, number, is_cpu) {
                 let targets = if is_cpu { shape.targets.clone() } else { shape.ranges[piece.part].clone() };
-                let weights_at = self.weights_at[number][piece.part] as u32;
-                let [are_reached, is_first] = [self.are_reached, piece.part == 0].map(u32::from);
-                let params = [
-                    burst,
-                    number as u32,
-                    network.neurons(),
-                    targets.start,
-                    targets.end,
-                    rule.window,
+                let arguments = Forget {
+                    clock,
+                    table,
+                    kept,
+                    starts: piece.starts,
+                    weights,
+                    histories,
+                    synapses: piece.synapses,
+                    offset: burst,
+                    rule: number,
+                    neurons: network.neurons() as usize,
+                    first: targets.start,
+                    end: targets.end,
+                    window: rule.window,
                     memories,
-                    self.kept.start,
-                    self.kept.end,
-                    weights_at,
-                    are_reached,
-                    is_first,
-                ];
-                let bindings = [slots.clock, slots.table, slots.kept, piece.starts, slots.weights, slots.histories, piece.synapses];
-                plan.launch_built_in(&self.kernels.forget, &bindings, &params, 64)?;
+                    first_kept: self.kept.start,
+                    last_kept: self.kept.end,
+                    weights_at: self.weights_at[number][piece.part],
+                    are_reached: u32::from(self.are_reached),
+                    is_first: u32::from(piece.part == 0),
+                };
+                plan.launch(&self.kernels.forget, arguments, 64)?;
             }
         }
         Ok(())

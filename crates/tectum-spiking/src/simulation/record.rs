@@ -8,8 +8,7 @@ use tectum::{DType, Plan, PlanBuilder, Result, View};
 use super::learning::{LearningScope, LearningSlots, LearningState, LearningViews, SharedSlots};
 use super::shape::Shape;
 use crate::connectome::SynapsePartition;
-use crate::kernel::LaunchBuiltIn;
-use crate::kernels::{HEADER_WORDS, Kernels, PROPAGATE_WORKGROUPS};
+use crate::kernels::{HEADER_WORDS, Inject, Kernels, PROPAGATE_WORKGROUPS, Propagate, Unpack, UpdateNeurons};
 use crate::network::Network;
 use crate::rule::IdleUpdate;
 
@@ -133,25 +132,39 @@ impl<'a> BoundViews<'a> {
         let Some(exchanged) = self.views.exchanged else { return Ok(()) };
         let &ShardPlanInputs { network, shape, kernels, .. } = self.source;
         let words = network.ledger_words() as u32;
-        let bindings = [self.views.clock, exchanged.reinterpret(DType::U32), self.fired];
-        plan.launch_built_in(&kernels.unpack, &bindings, &[shape.list_at as u32, words], words.div_ceil(256).min(1024))
+        let exchanged = exchanged.reinterpret(DType::U32);
+        let arguments = Unpack { clock: self.views.clock, exchanged, fired: self.fired, list_at: shape.list_at, words };
+        plan.launch(&kernels.unpack, arguments, words.div_ceil(256).min(1024))
     }
 
     fn burst(&self, plan: &mut PlanBuilder, burst: u32) -> Result<()> {
         let &ShardPlanInputs { network, shape, kernels, parts, steady, is_cpu, .. } = self.source;
-        let (tracked, [len, chunk]) = (u32::from(shape.tracked), [shape.len as u32, shape.chunk() as u32]);
+        let (tracked, len, fired) = (u32::from(shape.tracked), shape.len, self.fired);
         if let Some((learned, slots)) = &self.learning {
             learned.record_before(plan, slots, self.source.scope(), burst)?;
         }
-        for (index, [starts, words]) in self.rows.iter().enumerate() {
+        for (index, &[starts, words]) in self.rows.iter().enumerate() {
             let sums = if is_cpu { self.sums } else { self.sums.part(index * shape.chunk()..(index + 1) * shape.chunk()) };
             let slices = if is_cpu { 1 } else { parts[index].slices() };
-            let params = [len, tracked, network.fraction_bits, shape.list_at as u32, slices];
-            plan.launch_built_in(&kernels.propagate, &[self.fired, *starts, *words, self.senders, sums, self.totals], &params, PROPAGATE_WORKGROUPS)?;
+            let &Self { senders, totals, .. } = self;
+            let (fraction_bits, list_at) = (network.fraction_bits, shape.list_at);
+            let arguments = Propagate { fired, starts, words, senders, sums, totals, len, tracked, fraction_bits, list_at, slices };
+            plan.launch(&kernels.propagate, arguments, PROPAGATE_WORKGROUPS)?;
         }
-        let params = [len, chunk, tracked, u32::from(burst == 0), (steady.len() / 2) as u32, shape.bits_at as u32, shape.bit_words as u32];
-        let groups = (shape.bit_words as u32).div_ceil(256).clamp(1, 1024);
-        plan.launch_built_in(&kernels.inject, &[self.views.inputs, self.steady, self.sums, self.fired], &params, groups)?;
+        let arguments = Inject {
+            inputs: self.views.inputs,
+            steady: self.steady,
+            sums: self.sums,
+            fired,
+            len,
+            chunk: shape.chunk(),
+            tracked,
+            is_first: u32::from(burst == 0),
+            steady_count: steady.len() / 2,
+            bits_at: shape.bits_at,
+            bit_words: shape.bit_words,
+        };
+        plan.launch(&kernels.inject, arguments, (shape.bit_words as u32).div_ceil(256).clamp(1, 1024))?;
         if let Some(view) = self.views.candidates {
             plan.copy(self.views.sums.reinterpret(DType::U32), view.reinterpret(DType::U32))?;
         }
@@ -174,22 +187,27 @@ impl<'a> BoundViews<'a> {
             let sums = self.sums.part(part * chunk..(part + 1) * chunk);
             (sums, self.state.part(part * planes..(part + 1) * planes), self.profile_of.part(first..first + range.len()))
         };
-        let params = [
-            range.start,
-            (part * shape.len) as u32,
-            count as u32,
-            shape.len as u32,
-            burst,
-            shape.planes as u32,
-            u32::from(shape.tracked),
-            u32::from(network.options.idle_update == IdleUpdate::Freeze),
-            network.options.seed,
-            network.fraction_bits,
-            shape.list_at as u32,
-            shape.bits_at as u32,
-        ];
-        let bindings = [self.views.clock, profile_of, self.profiles, sums, state, self.fired];
-        plan.launch_built_in(&kernels.dynamics, &bindings, &params, (range.len() as u32).div_ceil(256))
+        let arguments = UpdateNeurons {
+            clock: self.views.clock,
+            profile_of,
+            profiles: self.profiles,
+            sums,
+            state,
+            fired: self.fired,
+            first: range.start,
+            base: part * shape.len,
+            count,
+            len: shape.len,
+            offset: burst,
+            planes: shape.planes,
+            tracked: u32::from(shape.tracked),
+            skips: u32::from(network.options.idle_update == IdleUpdate::Freeze),
+            seed: network.options.seed,
+            fraction_bits: network.fraction_bits,
+            list_at: shape.list_at,
+            bits_at: shape.bits_at,
+        };
+        plan.launch(&kernels.dynamics, arguments, (range.len() as u32).div_ceil(256))
     }
 
     /// The outputs of every run.

@@ -285,8 +285,8 @@ impl Run<'_> {
             // SAFETY: the plan checked that every range lies in its buffer and that no written range overlaps another of
             // the launch; shared buffers are locked, exclusively where a launch writes, the others belong only to the executable,
             // which is borrowed exclusively; memory is initialised at allocation and 64-byte aligned.
-            let arguments = unsafe { NativeCall::new(&call.params, call.kernel.data(), &self.regions[call.regions.clone()], self.sharing) };
-            call.kernel.native_fn()(&arguments);
+            let arguments = unsafe { NativeCall::new(&call.kernel, &call.params, &self.regions[call.regions.clone()], self.sharing) };
+            call.kernel.run_native(&arguments);
             shares |= arguments.benefits_from_threads();
             done();
         }

@@ -1,4 +1,4 @@
-//! Elementary functions on `f32` and `f64`: the native twin of `kernels/lib/math.wgsl`: the same
+//! Elementary functions on `f32` and `f64`: the native twin of `kernel/wgsl/math.wgsl`: the same
 //! reductions and polynomials, here with fused steps.
 //!
 //! Both types share one text, `math/functions.rs` with `math/exponentials.rs`; constants and polynomials of each are in
@@ -41,7 +41,7 @@ use std::ops::{Add, AddAssign, Div, Mul};
 use crate::dtype::Element;
 
 /// The float types that kernels exist for.
-pub(super) trait Real: Element + Add<Output = Self> + AddAssign + Mul<Output = Self> + Div<Output = Self> {
+pub(crate) trait Real: Element + Add<Output = Self> + AddAssign + Mul<Output = Self> + Div<Output = Self> {
     const ZERO: Self;
     const ONE: Self;
     const INFINITY: Self;

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::atomic::AtomicU32;
 
-use super::KernelData;
+use super::Kernel;
 use crate::dtype::{DType, Element};
 
 /// A bound range of host memory; only devices create these.
@@ -29,8 +29,8 @@ pub(crate) struct ThreadBudget {
 
 /// The arguments of one launch on the CPU.
 pub struct NativeCall<'a> {
+    kernel: &'a Kernel,
     params: &'a [u32],
-    data: Option<&'a KernelData>,
     regions: &'a [NativeRegion],
     sharing: ThreadBudget,
     written: Cell<u32>,
@@ -46,8 +46,8 @@ impl<'a> NativeCall<'a> {
     /// Every region is valid for `bytes` bytes, aligned for its element type and initialised; for `'a` no other code
     /// writes it, and no writable region overlaps another of the same call. The CPU device upholds this: it locks each
     /// buffer while a launch runs, and the plan rejects launches with an overlapping written region.
-    pub(crate) unsafe fn new(params: &'a [u32], data: Option<&'a KernelData>, regions: &'a [NativeRegion], sharing: ThreadBudget) -> Self {
-        Self { params, data, regions, sharing, written: Cell::new(0), read: Cell::new(0), benefits_from_threads: Cell::new(false), lifetime: PhantomData }
+    pub(crate) unsafe fn new(kernel: &'a Kernel, params: &'a [u32], regions: &'a [NativeRegion], sharing: ThreadBudget) -> Self {
+        Self { kernel, params, regions, sharing, written: Cell::new(0), read: Cell::new(0), benefits_from_threads: Cell::new(false), lifetime: PhantomData }
     }
 
     /// The kernel's data for its twin ([`KernelBuilder::data`](super::KernelBuilder::data)).
@@ -55,7 +55,17 @@ impl<'a> NativeCall<'a> {
     /// # Panics
     /// If the kernel has no data of this type: a bug in the twin.
     pub fn data<T: 'static>(&self) -> &'a T {
-        self.data.and_then(|data| data.downcast_ref()).expect("invariant: a kernel and its twin agree on the data")
+        self.kernel.data().and_then(|data| data.downcast_ref()).expect("invariant: a kernel and its twin agree on the data")
+    }
+
+    /// The parameter words.
+    pub(crate) fn params(&self) -> &'a [u32] {
+        self.params
+    }
+
+    /// Whether the kernel has a declared binding.
+    pub(crate) fn has_binding(&self, declared: usize) -> bool {
+        self.kernel.has_binding(declared)
     }
 
     /// The parameter word at `index` as an unsigned integer.
@@ -326,7 +336,7 @@ mod streaming {
                 /// # Panics
                 /// If the lengths differ.
                 #[target_feature(enable = $feature)]
-                pub(super) unsafe fn $name(to: &mut [u8], from: &[u8]) {
+                pub(crate) unsafe fn $name(to: &mut [u8], from: &[u8]) {
                     assert_eq!(to.len(), from.len(), "invariant: a block is copied to a range of its length");
                     let head = to.as_ptr().align_offset($bytes).min(to.len());
                     let ((to_head, to), (from_head, from)) = (to.split_at_mut(head), from.split_at(head));
@@ -418,7 +428,7 @@ pub fn prefetch_line<T>(x: &[T], at: usize) {
 /// Prefetches the cache line of an element, if there is one, to a level below L1: for data needed only after more
 /// than L1 holds.
 #[inline(always)]
-pub(super) fn prefetch_line_l2<T>(x: &[T], at: usize) {
+pub(crate) fn prefetch_line_l2<T>(x: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
     if let Some(element) = x.get(at) {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
@@ -431,7 +441,7 @@ pub(super) fn prefetch_line_l2<T>(x: &[T], at: usize) {
 
 /// The target level of a prefetch, and its purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PrefetchHint {
+pub(crate) enum PrefetchHint {
     /// In L1.
     Near,
     /// In L1, to be written.
@@ -443,7 +453,7 @@ pub(super) enum PrefetchHint {
 /// Prefetches the cache line of an element of `x`, counted from its first, whether or not there is such an element: for inner loops,
 /// where a test would cost more than an unneeded line.
 #[inline(always)]
-pub(super) fn prefetch_unchecked<T>(x: &[T], at: usize, wanted: PrefetchHint) {
+pub(crate) fn prefetch_unchecked<T>(x: &[T], at: usize, wanted: PrefetchHint) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_ET0, _MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
@@ -495,7 +505,7 @@ pub fn simd<R>(work: impl FnOnce() -> R) -> R {
 
 /// Runs work that is written with vectors of the widest SIMD of this machine.
 #[inline(always)]
-pub(super) fn with_simd<W: pulp::WithSimd>(work: W) -> W::Output {
+pub(crate) fn with_simd<W: pulp::WithSimd>(work: W) -> W::Output {
     static ARCH: std::sync::LazyLock<pulp::Arch> = std::sync::LazyLock::new(pulp::Arch::new);
     ARCH.dispatch(work)
 }

@@ -1,4 +1,4 @@
-//! A total order on floats as integer keys: the native twin of `kernels/lib/order.wgsl`.
+//! A total order on floats as integer keys: the native twin of `kernel/wgsl/order.wgsl`.
 
 /// A key that grows with `x`: both zeros have one key, and every NaN has the greatest.
 #[inline(always)]

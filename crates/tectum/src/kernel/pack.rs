@@ -1,4 +1,4 @@
-//! Half-width floats as bits, by integer arithmetic alone: the native twin of `kernels/lib/pack.wgsl`.
+//! Half-width floats as bits, by integer arithmetic alone: the native twin of `kernel/wgsl/pack.wgsl`.
 //!
 //! No branches, so plain loops vectorise. To f32 is exact; from f32 rounds to nearest, ties to even; NaN stays NaN with its
 //! sign and upper bits.

@@ -1,4 +1,4 @@
-//! Counter-based random numbers: the native twin of `kernels/lib/random.wgsl`.
+//! Counter-based random numbers: the native twin of `kernel/wgsl/random.wgsl`.
 //!
 //! Integer arithmetic ending in one exact conversion, so the same bits give the same `f32` bits on every device.
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::device::Device;
-use crate::kernel::transfer::COPY;
+use crate::operation::elementwise::transfer::{COPY, Copy};
 
 /// Recording mistakes, each with what the error must name.
 #[test]
@@ -22,11 +22,11 @@ fn mistakes_are_found_while_recording_and_named() {
         (vec![unwritten, y], vec![1], 1, "is read before anything wrote it"),
     ];
     for (views, params, groups, needle) in cases {
-        let error = plan.launch_built_in(&COPY, &views, &params, groups).expect_err(needle).to_string();
+        let error = plan.push_launch(&COPY, views, params, groups).expect_err(needle).to_string();
         assert!(error.starts_with("plan p: launch 0, kernel copy_u32") && error.contains(needle), "{error}");
     }
     plan.copy(x, y).expect("right");
-    let error = plan.launch_built_in(&COPY, &[y.part(64..128), y.part(0..64)], &[64], 1).expect_err("one slot, read and written");
+    let error = plan.launch(&COPY, Copy { x: y.part(64..128), y: y.part(0..64), n: 64 }, 1).expect_err("one slot, read and written");
     assert!(error.to_string().contains("both touch slot y"), "{error}");
 }
 
@@ -171,13 +171,15 @@ fn a_double_is_two_words() {
     let words = x.part(64..128).reinterpret(DType::U32);
     assert_eq!((words.len(), words.bytes()), (128, 512..1024));
     assert_eq!(words.reinterpret(DType::F64), x.part(64..128));
-    let error = plan.launch_built_in(&COPY, &[x.part(0..128).reinterpret(DType::U32), x.part(64..192).reinterpret(DType::U32)], &[256], 1);
+    let [first, second] = [x.part(0..128), x.part(64..192)].map(|view| view.reinterpret(DType::U32));
+    let error = plan.launch(&COPY, Copy { x: first, y: second, n: 256 }, 1);
     assert!(error.expect_err("they overlap").to_string().contains("both touch slot x"));
 }
 
 #[test]
 fn products_of_codes_are_refused_where_their_sums_may_not_be_exact() {
-    use crate::kernel::panel_format::PanelFormat;
+    use crate::operation::product::gemm::GemmEpilogue;
+    use crate::operation::product::panel_format::PanelFormat;
     let record = |k: usize| {
         let mut plan = PlanBuilder::new("p");
         let [a, y] = [k, 16].map(|len| plan.temp(DType::F32, len));

@@ -129,7 +129,7 @@ fn round_trip(device: &Device) -> Result<f64> {
 fn lane_rate(device: &Device, one_s: f64) -> Result<f64> {
     let (side, inner, lanes) = match device.info().kind {
         DeviceKind::Cpu => (ONE_THREAD_SIDE, ONE_THREAD_SIDE, 1.0),
-        _ => (crate::kernel::gemm::TILE, NARROW_INNER, f64::from(crate::kernel::WORKGROUP)),
+        _ => (crate::operation::product::gemm::TILE, NARROW_INNER, f64::from(crate::kernel::WORKGROUP)),
     };
     let seconds = best_seconds(&mut gemm_plan(device, side, inner)?, 20)?;
     Ok(2.0 * (side * side * inner) as f64 / (seconds - one_s).max(1e-9) / lanes)

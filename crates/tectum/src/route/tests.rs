@@ -6,7 +6,8 @@ use super::{Calibration, CalibrationCache, Rates, choose, choose_by_trial, choos
 use crate::device::{Api, Device, DeviceInfo, DeviceKind};
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::plan::{GemmEpilogue, Matrix, PlanBuilder, PlanWork};
+use crate::operation::product::gemm::{GemmEpilogue, Matrix};
+use crate::plan::{PlanBuilder, PlanWork};
 
 fn device(id: &str, kind: DeviceKind) -> DeviceInfo {
     let cpu = Device::list().swap_remove(0);

@@ -6,7 +6,8 @@ use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::ErrorKind;
 use crate::kernel::Kernel;
-use crate::plan::{PlanBuilder, View};
+use crate::plan::PlanBuilder;
+use crate::view::View;
 
 /// Timeout of a test for what happens immediately if all is correct.
 const MOST: Duration = Duration::from_secs(60);
@@ -131,7 +132,7 @@ fn the_host_goes_on_while_the_cpu_runs() {
     });
     let mut plan = PlanBuilder::new("waits");
     let y = plan.output("y", DType::F32, 3);
-    plan.launch(&kernel.expect("well formed"), &[y], &[3], 1).expect("fits");
+    plan.launch_dynamic(&kernel.expect("well formed"), &[y], &[3], 1).expect("fits");
     let run = plan.finish().and_then(|plan| plan.compile(&Device::open("cpu")?)).expect("compiles");
     let stream = Stream::new().expect("a thread");
     let submission = stream.submit(run);

@@ -6,8 +6,8 @@ use std::f64::consts::TAU;
 use tectum::Result;
 use tectum_bench::conformance::{Case, Data, Expected, Output, Seed, Suite};
 
-use super::super::{ActionChannel, BODY_NAMES, Body, BodySpec, ChannelKind, ObservationChannel, body, wrapped_rad};
-use super::{OUTCOME, Stepper, stepper};
+use super::super::{ActionChannel, Body, BodySpec, ChannelKind, ObservationChannel, body, wrapped_rad};
+use super::{BatchKernel, KERNELS, OUTCOME, kernel_of};
 
 /// Maximum error of a number, relative to its range.
 pub const TOLERANCE: f64 = 2e-5;
@@ -22,7 +22,8 @@ const MAX_DRAWS: usize = 1000;
 
 /// A suite for each body.
 pub fn suites() -> Vec<Suite> {
-    BODY_NAMES.map(|name| Suite::new(format!("body_{name}"), move |seed: &mut Seed| cases(seed, name).expect("invariant: every body has a kernel"))).into()
+    let suite = |name: &'static str| Suite::new(format!("body_{name}"), move |seed: &mut Seed| cases(seed, name).expect("invariant: it has a kernel"));
+    KERNELS.iter().map(|(name, ..)| suite(name)).collect()
 }
 
 /// One instance, an odd number, one more than a workgroup takes, and several workgroups.
@@ -41,11 +42,11 @@ struct Instance {
 
 fn case(seed: &mut Seed, name: &'static str, count: usize) -> Result<Case> {
     let mut body = body(name, None)?;
-    let Stepper { kernel, constants, numbers, has_starts } = stepper(name)?;
+    let (batch, kernel) = kernel_of(name)?;
     let [mut actions, mut starts, mut before] = [(); 3].map(|()| Vec::new());
     let [mut after, mut shown] = [(); 2].map(|()| Vec::new());
     for k in 0..count {
-        let instance = instance(seed, body.as_mut(), has_starts, numbers, k)?;
+        let instance = instance(seed, body.as_mut(), batch, k)?;
         actions.extend(&instance.action);
         starts.extend(instance.start.iter().map(|number| *number as f32));
         before.extend(instance.before.iter().map(|number| *number as f32));
@@ -53,8 +54,8 @@ fn case(seed: &mut Seed, name: &'static str, count: usize) -> Result<Case> {
         let ranges = ranges(body.as_ref());
         shown.extend(instance.shown.iter().zip(ranges).map(|(&value, range)| Expected { value, bound: TOLERANCE * range }));
     }
-    let inputs = std::iter::once(Data::F32(actions)).chain(has_starts.then_some(Data::F32(starts))).collect();
-    let words = [&[count as u32][..], &constants].concat();
+    let inputs = std::iter::once(Data::F32(actions)).chain(batch.has_starts.then_some(Data::F32(starts))).collect();
+    let words = [&[count as u32][..], &(batch.parameters)()].concat();
     Ok(Case::new(format!("{count} instances"), inputs, vec![Output::NearInPlace(before, after), Output::Near(shown)], move |plan, x, y| {
         plan.launch_built_in(&kernel, &[x, y].concat(), &words, tectum::kernel::groups_for(count))
     }))
@@ -70,34 +71,35 @@ fn ranges(body: &dyn Body) -> impl Iterator<Item = f64> {
 }
 
 /// An instance whose step does not depend on rounding: those at a stop, a wall, an angle's wrap or the edge of an obstacle are drawn again.
-fn instance(seed: &mut Seed, body: &mut dyn Body, has_starts: bool, numbers: usize, k: usize) -> Result<Instance> {
-    let spec = body.spec().clone();
+fn instance(seed: &mut Seed, body: &mut dyn Body, batch: &BatchKernel, k: usize) -> Result<Instance> {
+    let (spec, numbers) = (body.spec().clone(), batch.numbers);
     let mut tried = Err(tectum::Error::invalid(format!("{}: every instance is at a discontinuity", spec.name)));
     for _ in 0..MAX_DRAWS {
         // The unobserved part of a state is only valid after a step.
         let [first, given] = [0, k].map(|k| action(seed, &spec, k));
         body.reset(u64::from(seed.word()));
-        let start = padded(single(body.state()), numbers);
-        body.randomize_state(u64::from(seed.word()));
+        let start = padded(single(body.state()?), numbers);
+        body.require_randomized()?.randomize_state(u64::from(seed.word()));
         body.step(&first);
-        let mut state = single(body.state());
-        if spec.name == "cart_pole" {
-            state[4] = 0.0;
+        let mut state = single(body.state()?);
+        if batch.has_starts && state.len() == numbers {
+            // The state itself shows whether the episode ended: it has not.
+            state[numbers - 1] = 0.0;
         }
-        if has_starts && k % 7 == 3 {
+        if batch.has_starts && k % 7 == 3 {
             // An episode that ended restarts: no step is computed.
             let mut before = padded(state, numbers);
             before[numbers - 1] = 1.0;
-            body.set_state(&start[..body.state().len()])?;
+            body.set_state(&start[..body.state()?.len()])?;
             let shown = [observed(body), vec![0.0; OUTCOME]].concat();
             return Ok(Instance { action: given, before, after: start.clone(), start, shown });
         }
-        let (after, shown) = stepped(body, &state, &given, numbers)?;
+        let (after, shown) = stepped(body, &state, &given, batch)?;
         let mut is_seam = false;
         for signs in [[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]] {
             // Whole numbers are counts, flags and constants.
             let moved = |(i, x): (usize, &f64)| if x.fract() == 0.0 { *x } else { x + NUDGE * x.abs().max(1.0) * signs[i % 2] };
-            let (other_after, other_shown) = stepped(body, &state.iter().enumerate().map(moved).collect::<Vec<_>>(), &given, numbers)?;
+            let (other_after, other_shown) = stepped(body, &state.iter().enumerate().map(moved).collect::<Vec<_>>(), &given, batch)?;
             let is_far = |(a, b, range): (&f64, &f64, f64)| (a - b).abs() > SEAM * range;
             is_seam |= after.iter().zip(&other_after).any(|(a, b)| is_far((a, b, a.abs().max(MIN_RANGE))));
             is_seam |= shown.iter().zip(&other_shown).zip(ranges(body)).any(|((a, b), range)| is_far((a, b, range)));
@@ -125,28 +127,18 @@ fn action(seed: &mut Seed, spec: &BodySpec, k: usize) -> Vec<f32> {
 }
 
 /// State and output after a step in f64.
-fn stepped(body: &mut dyn Body, state: &[f64], action: &[f32], numbers: usize) -> Result<(Vec<f64>, Vec<f64>)> {
+fn stepped(body: &mut dyn Body, state: &[f64], action: &[f32], batch: &BatchKernel) -> Result<(Vec<f64>, Vec<f64>)> {
     body.set_state(state)?;
     let step = body.step(action);
     let ended = f64::from(u8::from(step.terminated));
-    let mut after = body.state();
-    for &angle in angles(body.spec().name) {
+    let mut after = body.state()?;
+    for &angle in batch.angles {
         after[angle] = wrapped_rad(after[angle]);
     }
-    if after.len() < numbers {
+    if after.len() < batch.numbers {
         after.push(ended);
     }
     Ok((after, [observed(body), vec![step.reward, ended]].concat()))
-}
-
-/// The angles of a state, which a batch wraps to [−π, π) where the body may count turns.
-fn angles(name: &str) -> &'static [usize] {
-    match name {
-        "pendulum" => &[0],
-        "acrobot" => &[0, 1],
-        "rig" | "seeker" => &[2],
-        _ => &[],
-    }
 }
 
 fn observed(body: &dyn Body) -> Vec<f64> {

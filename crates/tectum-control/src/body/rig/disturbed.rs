@@ -5,7 +5,7 @@ use tectum::{Error, Result};
 
 use super::{Rig, RigParameters};
 use crate::body::uniform::Uniform;
-use crate::body::{Body, BodySpec, Start, Step, Upright};
+use crate::body::{Body, BodySpec, ExactState, RandomizeState, Start, Step};
 
 /// Deviation of the recording's angles: second differences of the rows in which the pole hardly moves, divided by √6. A test measures it.
 pub const RECORDED_ANGLE_DEG: f64 = 0.18;
@@ -117,6 +117,8 @@ impl DisturbedRig {
 }
 
 impl Body for DisturbedRig {
+    capabilities!(ExactState, RandomizeState);
+
     fn spec(&self) -> &BodySpec {
         self.rig.spec()
     }
@@ -132,14 +134,6 @@ impl Body for DisturbedRig {
         self.readings.fill([first[0], exact[1], exact[2], first[3]]);
     }
 
-    fn randomize_state(&mut self, seed: u64) {
-        self.rig.randomize_state(seed);
-        (self.seed, self.draw) = (seed, 0);
-        let mut exact = [0.0; CHANNELS];
-        self.rig.observe(&mut exact);
-        self.readings.fill(exact);
-    }
-
     fn observe(&self, observation: &mut [f32]) {
         observation.copy_from_slice(&self.readings[0]);
     }
@@ -153,15 +147,13 @@ impl Body for DisturbedRig {
         }
         step
     }
+}
 
-    fn upright_angle_rad(&self) -> f64 {
-        self.rig.upright_angle_rad()
-    }
-
-    fn state(&self) -> Vec<f64> {
-        let halves = [self.draw as f64, f64::from(self.seed as u32), f64::from((self.seed >> 32) as u32)];
-        let readings = self.readings.iter().flatten().map(|number| f64::from(*number));
-        self.rig.state().into_iter().chain(readings).chain(halves).collect()
+impl ExactState for DisturbedRig {
+    fn append_state(&self, state: &mut Vec<f64>) {
+        self.rig.append_state(state);
+        state.extend(self.readings.iter().flatten().map(|number| f64::from(*number)));
+        state.extend([self.draw as f64, f64::from(self.seed as u32), f64::from((self.seed >> 32) as u32)]);
     }
 
     fn set_state(&mut self, state: &[f64]) -> Result<()> {
@@ -181,12 +173,14 @@ impl Body for DisturbedRig {
         self.seed = u64::from(draws[1] as u32) | u64::from(draws[2] as u32) << 32;
         Ok(())
     }
+}
 
-    fn assimilate(&mut self, observation: &[f32]) {
-        self.rig.assimilate(observation);
-    }
-
-    fn upright(&self) -> Upright {
-        self.rig.upright()
+impl RandomizeState for DisturbedRig {
+    fn randomize_state(&mut self, seed: u64) {
+        self.rig.randomize_state(seed);
+        (self.seed, self.draw) = (seed, 0);
+        let mut exact = [0.0; CHANNELS];
+        self.rig.observe(&mut exact);
+        self.readings.fill(exact);
     }
 }

@@ -134,7 +134,7 @@ struct Run {
 fn run(controller: Controller, spec: &FieldSpec, session: &mut Session, seed: u64, steps: usize) -> Result<Run> {
     let mut body = Seeker::new(Start::Random)?;
     body.reset(seed);
-    let spec_with_reward = FieldSpec { reward: Some(body.spec().observation[REWARD].name.to_owned()), ..spec.clone() };
+    let spec_with_reward = FieldSpec { reward: Some(body.spec().observation[REWARD].name.clone()), ..spec.clone() };
     let mut brain = match controller {
         Controller::Learning => Some(FieldBrain::new(&spec_with_reward, body.spec(), session.device(), seed)?),
         Controller::Fixed => Some(FieldBrain::new(&fixed(&spec_with_reward), body.spec(), session.device(), seed)?),

@@ -110,7 +110,7 @@ impl BrainSettings for FieldSpec {
     fn read(section: &mut Section<'_, '_>, body: &BodySpec) -> Result<Self> {
         let default = Self::default();
         let linear = body.observation.iter().filter(|channel| channel.kind == ChannelKind::Linear);
-        let linear: Vec<_> = linear.map(|channel| (channel.name, channel.name)).collect();
+        let linear: Vec<_> = linear.map(|channel| (channel.name.as_str(), channel.name.as_str())).collect();
         Ok(Self {
             cells: section.whole_list("cells", 4..=64)?.unwrap_or(default.cells),
             channels: section.whole("channels", 32..=256)?.map_or(default.channels, |channels| channels as usize),

@@ -128,7 +128,7 @@ impl BrainSettings for GenomeSpec {
 
 impl SensorSpec {
     fn read(mut section: Section<'_, '_>, body: &BodySpec) -> Result<Self> {
-        let names = body.observation.iter().map(|channel| channel.name).collect::<Vec<_>>();
+        let names = body.observation.iter().map(|channel| channel.name.as_str()).collect::<Vec<_>>();
         let spec = Self {
             channel: section.index_in("channel", &names)?,
             area: section.required("area")?.value.to_owned(),
@@ -144,7 +144,7 @@ impl SensorSpec {
 
 impl MotorSpec {
     fn read(mut section: Section<'_, '_>, body: &BodySpec) -> Result<Self> {
-        let names = body.action.iter().map(|channel| channel.name).collect::<Vec<_>>();
+        let names = body.action.iter().map(|channel| channel.name.as_str()).collect::<Vec<_>>();
         let channel = section.index_in("channel", &names)?;
         let (low, high) = (body.action[channel].low, body.action[channel].high);
         let spec = Self {

@@ -18,7 +18,7 @@ use tectum::{Error, Result, RunStats};
 use super::RELEASE_RAD;
 use super::hypothesis::{Hypothesis, STATE_LEN};
 use super::lookahead::{best_swing_up_command, can_stabilize};
-use crate::body::rig::M_PER_IN;
+use crate::body::rig::{self, M_PER_IN};
 use crate::body::{BodySpec, wrapped_rad};
 use crate::brain::recipe::{BrainContext, BrainSettings, BuildStandIn, Recipe};
 use crate::brain::{Brain, StandIn};
@@ -80,8 +80,9 @@ impl Adaptive {
     /// # Errors
     /// `Invalid` for another body.
     pub fn new(body: &BodySpec) -> Result<Self> {
-        if body.name != "rig" {
-            return Err(Error::invalid(format!("adaptive: body {:?} has no models of other lengths and lags; known: rig", body.name)));
+        let known = rig::DESCRIPTOR.name;
+        if body.name != known {
+            return Err(Error::invalid(format!("adaptive: body {:?} has no models of other lengths and lags; known: {known}", body.name)));
         }
         let lengths = (0..LENGTH_COUNT).map(|index| MIN_LENGTH + LENGTH_STEP * index as f64);
         let models: Vec<Hypothesis> =

@@ -3,11 +3,10 @@
 use tectum::Result;
 
 use super::riccati::linearise;
-use super::rig_weights;
-use super::swing_up::{SwingUp, SwingUpSettings};
 use crate::body::rig::dynamics::Motion;
-use crate::body::rig::{M_PER_IN, Rig, RigParameters};
-use crate::body::{Body, Start, wrapped_rad};
+use crate::body::rig::{M_PER_IN, Rig, RigParameters, regulator_weights};
+use crate::body::swing_up::{SwingUp, SwingUpSettings};
+use crate::body::{ControlModel, Start, wrapped_rad};
 
 /// Filter gains: shares of a forecast error by which position, angle and speed (over a period) are corrected.
 const POSITION_GAIN: f64 = 0.5;
@@ -51,15 +50,15 @@ impl Hypothesis {
         let mut rig = RigParameters::default();
         rig.dynamics.length_m *= length_ratio;
         let mut body = Rig::new(rig, Start::Hanging)?;
-        let (upright, weights) = (body.upright(), rig_weights());
-        let gain = linearise(&mut body, &upright)?.gain(&weights.state, weights.action)?;
+        let (equilibrium, weights) = (body.equilibrium(), regulator_weights());
+        let gain = linearise(&mut body, &equilibrium)?.gain(&weights.state, weights.action)?;
         let mut pumpings = Vec::new();
         for taper in [0.05, 0.3] {
             for excess in [0.0, 0.1, 0.25] {
                 pumpings.extend([0.75, 0.5].map(|travel_fraction| SwingUpSettings { taper, excess, travel_fraction }));
             }
         }
-        let laws: Vec<SwingUp> = pumpings.into_iter().map(|pumping| SwingUp::cart_velocity(&rig, pumping)).collect();
+        let laws: Vec<SwingUp> = pumpings.into_iter().map(|pumping| rig.swing_up(pumping)).collect();
         let hypothesis = |delay_samples| Self {
             rig,
             delay_samples,

@@ -1,8 +1,8 @@
 //! Simulates a rig under a law in its model, before the law is applied.
 
 use super::hypothesis::Hypothesis;
-use super::swing_up::SwingUp;
 use crate::body::rig::dynamics::Motion;
+use crate::body::swing_up::SwingUp;
 use crate::body::wrapped_rad;
 
 /// Maximum angle at which the regulator may catch the pole.

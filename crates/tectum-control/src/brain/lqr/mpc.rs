@@ -13,8 +13,8 @@
 
 use tectum::Result;
 
-use super::LqrWeights;
 use super::riccati::{Linear, dot};
+use crate::body::control::{Bound, LqrWeights};
 
 /// Weight of a bound violation's square, relative to the square of the bound, in units of the cost of balancing at full action.
 const SOFT_BOUND_PENALTY: f64 = 1e6;
@@ -26,15 +26,6 @@ const CONVERGENCE_TOLERANCE: f64 = 1e-9;
 const VIOLATION_UNIT: f64 = 1e-3;
 /// Maximum share of the distance to the nearest bound in one step.
 const FRACTION_TO_BOUNDARY: f64 = 0.99;
-
-/// A bound of one number of the state, the same to both sides of upright.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Bound {
-    /// Place of the number in the state.
-    pub state: usize,
-    /// Its maximum magnitude.
-    pub max_abs: f64,
-}
 
 /// The limits of a plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -348,9 +339,9 @@ impl LinearMpc {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bound, Limits, LinearMpc, SOFT_BOUND_PENALTY};
+    use super::{Limits, LinearMpc, SOFT_BOUND_PENALTY};
+    use crate::body::control::{Bound, LqrWeights};
     use crate::body::uniform::Uniform;
-    use crate::brain::lqr::LqrWeights;
     use crate::brain::lqr::riccati::{Linear, dot};
 
     /// A model similar to a cart with a pole: unstable, with a driven position.

@@ -2,12 +2,12 @@
 
 use tectum::{Error, Result};
 
-use crate::body::{Body, Upright};
+use crate::body::{Equilibrium, ExactState};
 
 const SWEEPS: usize = 100_000;
 const TOLERANCE: f64 = 1e-9;
 
-/// The linear model s' = A s + B u around upright, row-major.
+/// The linear model s' = A s + B u around an equilibrium, row-major.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Linear {
     /// A, n × n.
@@ -16,27 +16,27 @@ pub struct Linear {
     pub b: Vec<f64>,
 }
 
-/// Takes central differences of one step around the upright state.
+/// Takes central differences of one step around the equilibrium.
 ///
 /// # Errors
-/// A body with more than one action, or an upright state that it rejects.
-pub fn linearise(body: &mut dyn Body, upright: &Upright) -> Result<Linear> {
+/// A body with more than one action, or a state that it rejects.
+pub fn linearise(body: &mut dyn ExactState, equilibrium: &Equilibrium) -> Result<Linear> {
     if body.spec().action.len() != 1 {
-        let (name, actions) = (body.spec().name, body.spec().action.len());
+        let (name, actions) = (&body.spec().name, body.spec().action.len());
         return Err(Error::invalid(format!("lqr: body {name} has {actions} actions, the regulator drives 1")));
     }
-    let n = upright.state.len();
+    let n = equilibrium.state.len();
     let is_discrete = body.spec().action[0].discrete;
     let mut linear = Linear { a: vec![0.0; n * n], b: vec![0.0; n] };
-    let u = upright.action_step;
-    let (ahead, behind) = (after(body, &upright.state, u)?, after(body, &upright.state, -u)?);
+    let u = equilibrium.action_step;
+    let (ahead, behind) = (after(body, &equilibrium.state, u)?, after(body, &equilibrium.state, -u)?);
     for row in 0..n {
         linear.b[row] = (ahead[row] - behind[row]) / (2.0 * f64::from(u));
     }
-    for column in (0..n).filter(|&column| upright.state_step[column] != 0.0) {
-        let step = upright.state_step[column];
+    for column in (0..n).filter(|&column| equilibrium.state_step[column] != 0.0) {
+        let step = equilibrium.state_step[column];
         let moved = |sign: f64| {
-            let mut state = upright.state.clone();
+            let mut state = equilibrium.state.clone();
             state[column] += sign * step;
             state
         };
@@ -52,7 +52,7 @@ pub fn linearise(body: &mut dyn Body, upright: &Upright) -> Result<Linear> {
     Ok(linear)
 }
 
-fn after(body: &mut dyn Body, state: &[f64], action: f32) -> Result<Vec<f64>> {
+fn after(body: &mut dyn ExactState, state: &[f64], action: f32) -> Result<Vec<f64>> {
     body.set_state(state)?;
     body.step(&[action]);
     Ok(body.state())

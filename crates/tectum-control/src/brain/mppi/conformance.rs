@@ -7,8 +7,8 @@ use tectum_bench::conformance::{Case, Data, Expected, Output, Seed, Suite};
 use super::kernels::{CONTROLS, SCALE_COSTS, SHIFT};
 use super::learning::channel_table;
 use super::rollout::{ModelInput, rollout_kernel};
-use super::{ChannelCost, Model, MppiParameters, PLANTS, ROLLOUT_SAMPLES, plant_kernel, recorded_network};
-use crate::body::{ChannelKind, body};
+use super::{ChannelCost, Model, MppiParameters, ROLLOUT_SAMPLES, plant_kernel, plant_kernels, recorded_network};
+use crate::body::{BODIES, ChannelKind, body, wrapped_rad};
 use crate::kernel::LaunchBuiltIn;
 use crate::twin::{Ensemble, Network, Plant, RecordedTwin, RowHistory, SequenceLayout, TrainingProvenance, Twin, TwinLayout};
 
@@ -23,7 +23,7 @@ const MAX_COST: f64 = 1e9;
 
 /// A suite for each kernel.
 pub fn suites() -> Vec<Suite> {
-    let bodies = ["rig", "pendulum", "cart_pole"];
+    let bodies = BODIES.into_iter().filter(|body| body.mppi.is_some()).map(|body| body.name);
     let mut suites = vec![
         Suite::new("mppi_controls", |seed: &mut Seed| {
             [[1, 1, 1], [7, 5, 2], [64, 9, 4], [1000, 31, 3]].map(|[samples, horizon, hold]| controls(seed, samples, horizon, hold)).into()
@@ -37,7 +37,7 @@ pub fn suites() -> Vec<Suite> {
     suites.push(Suite::new("mppi_rollout_rows", |seed: &mut Seed| {
         [(1, 1), (2, 3), (4, 2)].map(|(lags, members)| recorded_rollout(seed, lags, members).expect("invariant: the networks are small enough")).into()
     }));
-    suites.extend(PLANTS.map(|name| {
+    suites.extend(plant_kernels().iter().map(|&(name, _)| {
         Suite::new(format!("mppi_plant_{name}"), move |seed: &mut Seed| {
             [[64, 1], [64, 7], [192, 30]].map(|[samples, horizon]| plant(seed, name, samples, horizon).expect("invariant: the plant is known")).into()
         })
@@ -104,8 +104,7 @@ fn rollouts(seed: &mut Seed, name: &str) -> Result<Vec<Case>> {
 
 fn rollout(seed: &mut Seed, name: &str, hidden: &[usize], samples: usize, horizon: usize) -> Result<Case> {
     let (twin, mut parameters) = untrained(name, hidden)?;
-    (parameters.samples, parameters.horizon, parameters.energy_at_end) = (samples, horizon, name == "pendulum");
-    parameters.channels[0].squared_angle = name == "pendulum";
+    (parameters.samples, parameters.horizon) = (samples, horizon);
     let mut u = seed.floats((horizon + 1) * samples, twin.layout.low, twin.layout.high);
     // Costs that are not finite, in samples that share vectors with others.
     (u[samples + 3], u[samples + 17]) = (f32::NAN, f32::INFINITY);
@@ -217,12 +216,14 @@ fn plant(seed: &mut Seed, name: &str, samples: usize, horizon: usize) -> Result<
         for t in 1..=horizon {
             let action = &mut applied[t * samples + k];
             if t > drawn {
-                let regulated = -gains[0] * plant.upright_angle_rad() - gains[1] * plant.state()[1];
+                let state = plant.state()?;
+                let regulated = -gains[0] * wrapped_rad(state[0]) - gains[1] * state[1];
                 *action = Expected { value: regulated.clamp(layout.low.into(), layout.high.into()), bound: REGULATED };
             }
             cost -= plant.step(&[action.value as f32]).reward;
         }
-        let (angle, speed) = (plant.state()[0], plant.state()[1]);
+        let state = plant.state()?;
+        let (angle, speed) = (state[0], state[1]);
         let energy = speed * speed / 30.0 + angle.cos() - 1.0;
         cost += f64::from(parameters.energy_weight) * energy * energy - f64::from(parameters.terminal_multiplier) * plant.step(&[0.0]).reward;
         costs.push(Expected { value: cost, bound: TOLERANCE * cost.max(1.0) });

@@ -1,65 +1,11 @@
-//! Sampling and cost of MPPI, with a default for each body.
+//! Parameters of MPPI: their defaults by body, their check, and the words that kernels read.
 
 use tectum::{Error, Result};
 
-use crate::body::body;
-use crate::brain::lqr::{Lqr, LqrWeights};
+use crate::body::control::MppiParameters;
+use crate::body::{Descriptor, body};
+use crate::brain::lqr::Lqr;
 use crate::twin::TwinLayout;
-
-/// The cost of one channel of the state in each step.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct ChannelCost {
-    /// Weight of (value / scale)², or of 1 − cos for an angle.
-    pub weight: f32,
-    /// The cost of an angle is the square of its radians instead of 1 − cos.
-    pub squared_angle: bool,
-    /// Weight of the square of the excess of the magnitude over the limit (divided by the channel's scale; an angle's own unit).
-    pub barrier_weight: f32,
-    /// The limit, in the channel's unit.
-    pub barrier_limit: f32,
-}
-
-/// All tuning parameters of MPPI.
-#[derive(Debug, Clone, PartialEq)]
-pub struct MppiParameters {
-    /// Sampled action sequences, a multiple of 64.
-    pub samples: usize,
-    /// Steps of a sample's rollout.
-    pub horizon: usize,
-    /// Steps for which a draw of noise is held.
-    pub hold: usize,
-    /// Sampling iterations per tick, each around the mean of the previous one.
-    pub iterations: usize,
-    /// Maximum deviation of the noise, in the action's unit.
-    pub sigma: f32,
-    /// Minimum deviation: samples are graded geometrically between the two; `None` gives all samples the maximum.
-    pub sigma_min: Option<f32>,
-    /// Softmax temperature as a share of the costs' spread (mean − minimum).
-    pub temperature: f32,
-    /// One for each channel.
-    pub channels: Vec<ChannelCost>,
-    /// Weight of (action / half range)².
-    pub action_weight: f32,
-    /// Weight of (change of action / half range)².
-    pub rate_weight: f32,
-    /// Weight of the square of the pole's energy error, ½·ratio·ω² + cos θ − 1.
-    pub energy_weight: f32,
-    /// The energy error is charged only at the end, not in every step: for a swing-up that takes longer than the horizon.
-    pub energy_at_end: bool,
-    /// Ratio of that energy, with ω in the velocity channel's unit.
-    pub energy_ratio: f32,
-    /// The channel of θ.
-    pub angle_channel: Option<usize>,
-    /// The channel of ω.
-    pub velocity_channel: Option<usize>,
-    /// Weight of the last step's state.
-    pub terminal_multiplier: f32,
-    /// Whether the twin reads the action before the last.
-    pub previous_action: bool,
-    /// Gains of a regulator to upright rest, for position and speed, to which each sample except the first switches at a random step; only with
-    /// the plant's own equations, not with a twin.
-    pub feedback: Option<[f32; 2]>,
-}
 
 impl MppiParameters {
     /// The defaults for a body, found by trial on a few seeds; `docs/decisions/0003-fused-rollout.md` reports what they achieve on
@@ -68,73 +14,12 @@ impl MppiParameters {
     /// # Errors
     /// `Unsupported` for a body without defaults.
     pub fn for_body(name: &str) -> Result<Self> {
-        let cost = |weight, barrier_weight, barrier_limit| ChannelCost { weight, barrier_weight, barrier_limit, squared_angle: false };
-        let shared = MppiParameters {
-            samples: 256,
-            horizon: 16,
-            hold: 2,
-            iterations: 1,
-            sigma: 3.0,
-            sigma_min: Some(0.15),
-            temperature: 0.1,
-            channels: Vec::new(),
-            action_weight: 0.01,
-            rate_weight: 0.02,
-            energy_weight: 1.0,
-            energy_at_end: false,
-            energy_ratio: 0.0,
-            angle_channel: None,
-            velocity_channel: None,
-            terminal_multiplier: 1.0,
-            previous_action: false,
-            feedback: None,
-        };
-        match name {
-            "rig" => Ok(MppiParameters {
-                samples: 128,
-                channels: vec![cost(0.1, 50.0, 2.8), cost(0.0, 0.0, 0.0), cost(0.05, 0.0, 0.0), cost(1.0, 0.0, 0.0)],
-                energy_ratio: (0.17 / 9.81) * 1f32.to_radians().powi(2),
-                angle_channel: Some(3),
-                velocity_channel: Some(2),
-                terminal_multiplier: 5.0,
-                previous_action: true,
-                ..shared
-            }),
-            // Its own reward, with the speed and the torque divided by their ranges.
-            "pendulum" => Ok(MppiParameters {
-                samples: 1024,
-                horizon: 45,
-                hold: 5,
-                sigma: 8.0,
-                sigma_min: Some(0.1),
-                temperature: 0.005,
-                channels: vec![ChannelCost { squared_angle: true, ..cost(1.0, 0.0, 0.0) }, cost(6.4, 0.0, 0.0)],
-                action_weight: 0.004,
-                rate_weight: 0.0,
-                energy_weight: 100.0,
-                energy_at_end: true,
-                energy_ratio: 1.0 / 15.0,
-                angle_channel: Some(0),
-                velocity_channel: Some(1),
-                ..shared
-            }),
-            "cart_pole" => Ok(MppiParameters {
-                horizon: 30,
-                sigma: 10.0,
-                sigma_min: None,
-                temperature: 0.05,
-                channels: vec![cost(1.0, 50.0, 1.8), cost(0.05, 0.0, 0.0), cost(10.0, 50.0, 0.15), cost(0.05, 0.0, 0.0)],
-                action_weight: 0.0,
-                rate_weight: 0.0,
-                energy_weight: 0.0,
-                terminal_multiplier: 5.0,
-                ..shared
-            }),
-            _ => Err(Error::unsupported(format!("mppi has no defaults for body {name}; known: rig, pendulum, cart_pole"))),
-        }
+        let parameters = Descriptor::of(name).ok().and_then(|body| body.mppi);
+        let known = || Descriptor::names_with(|body| body.mppi.is_some());
+        parameters.map(|parameters| parameters()).ok_or_else(|| Error::unsupported(format!("mppi has no defaults for body {name}; known: {}", known())))
     }
 
-    /// The defaults for rolling out a body's own equations under its own reward, found by trial against the optimum of a dynamic program.
+    /// The defaults for rolling out a body's own equations under its own reward.
     ///
     /// A plan whose samples are all drawn in advance can hardly stay upright, so long ones cost too much and short ones cannot detect a swing that
     /// just misses; samples that end under the regulator of the reward's own weights avoid both.
@@ -142,16 +27,11 @@ impl MppiParameters {
     /// # Errors
     /// `Unsupported` for a body without defaults.
     pub fn for_plant(name: &str) -> Result<Self> {
-        let shared = Self::for_body(name)?;
-        match name {
-            "pendulum" => {
-                let weights = LqrWeights { state: vec![1.0, 0.1], action: 0.001 };
-                let regulator = Lqr::with_weights(body(name, None)?, &weights, None)?;
-                let feedback = Some([0, 1].map(|i| regulator.gain()[i] as f32));
-                Ok(Self { samples: 4096, horizon: 60, temperature: 5e-4, energy_weight: 0.0, feedback, ..shared })
-            }
-            _ => Ok(shared),
-        }
+        let over_twin = Self::for_body(name)?;
+        let Some(plant) = &Descriptor::of(name)?.plant else { return Ok(over_twin) };
+        let regulator = Lqr::with_weights(body(name, None)?, &(plant.reward_weights)(), None)?;
+        let feedback = Some([0, 1].map(|i| regulator.gain()[i] as f32));
+        Ok(Self { feedback, ..(plant.parameters)(over_twin) })
     }
 
     /// Checks sizes and ranges against a twin.

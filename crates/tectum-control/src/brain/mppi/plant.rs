@@ -1,83 +1,39 @@
-//! The rollout over a plant's own equations, for bodies with f32 equations for devices.
+//! The rollout over a plant's own equations, for bodies whose descriptor gives them for devices.
 
 use std::sync::{Arc, LazyLock};
 
-use tectum::kernel::native::{for_each_columns, simd};
-use tectum::kernel::{loops_over, math};
-use tectum::{DType, Error, Kernel, NativeCall, Prelude, Result};
+use tectum::kernel::loops_over;
+use tectum::{DType, Error, Kernel, Prelude, Result};
 
-use crate::body::batch::{pendulum_cost, pendulum_step, wrap_angle};
+use crate::body::control::PlantModel;
+use crate::body::{BODIES, Descriptor};
 use crate::kernel::{built_in, floats, words};
 
-/// Bodies with such equations.
-pub const PLANTS: [&str; 1] = ["pendulum"];
-/// Samples per SIMD block of the native twin.
-const LANES: usize = 16;
-/// A cost that is not finite, or greater.
-const MAX_COST: f32 = 1e9;
+/// The rollout kernels by the names of their bodies.
+static KERNELS: LazyLock<Vec<(&str, Arc<Kernel>)>> =
+    LazyLock::new(|| BODIES.into_iter().filter_map(|body| body.plant.as_ref().map(|plant| (body.name, define(body.name, plant)))).collect());
 
-static PENDULUM: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    let builder = Kernel::define("mppi_plant_pendulum").prelude(Prelude::Math);
+fn define(name: &str, plant: &PlantModel) -> Arc<Kernel> {
+    let builder = Kernel::define(format!("mppi_plant_{name}")).prelude(Prelude::Math);
     let builder = builder.read("observation", DType::F32).read("handover", DType::F32).read_write("u", DType::F32).write("costs", DType::F32);
     let constants = ["terminal_multiplier", "energy_weight", "gain_position", "gain_speed", "low", "high"];
     let builder = floats(words(builder, &["samples", "horizon"]), &constants);
-    let body = [include_str!("../../../kernels/plant_pendulum.wgsl"), include_str!("../../../kernels/mppi_plant.wgsl")].concat();
+    let body = [plant.wgsl, include_str!("../../../kernels/mppi_plant.wgsl")].concat();
     let builder = builder.loops(|params, groups| loops_over(u64::from(params[0]), groups.saturating_mul(64), u64::from(params[1])));
-    built_in(builder.body(body), pendulum)
-});
+    built_in(builder.body(body), plant.rollout)
+}
+
+/// The rollout kernels of all bodies that have equations for devices, with the bodies' names.
+pub fn plant_kernels() -> &'static [(&'static str, Arc<Kernel>)] {
+    &KERNELS
+}
 
 /// The rollout kernel of a body.
 ///
 /// # Errors
 /// `Unsupported` for a body without such equations, naming those that have them.
 pub fn plant_kernel(body: &str) -> Result<&'static Arc<Kernel>> {
-    match body {
-        "pendulum" => Ok(&PENDULUM),
-        _ => Err(Error::unsupported(format!("mppi has no equations of body {body} to roll out; known: {}", PLANTS.join(", ")))),
-    }
-}
-
-/// A value for each of the samples in a SIMD block.
-type F32Lanes = [f32; LANES];
-
-fn pendulum(call: &NativeCall<'_>) {
-    let (observation, handover, u) = (call.read::<f32>(0), call.read::<f32>(1), call.write::<f32>(2));
-    let (samples, horizon) = (call.size(0), call.size(1));
-    let [terminal, energy_weight, gain, speed_gain, low, high] = std::array::from_fn(|i| call.f32(2 + i));
-    let threads = call.threads_for(16 * samples * horizon);
-    for_each_columns(&mut u[samples..][..samples * horizon], &mut call.write::<f32>(3)[..samples], LANES, threads, |block, mut u, costs| {
-        simd(
-            #[inline(always)]
-            || {
-                let (mut angle, mut speed, mut cost): (F32Lanes, F32Lanes, F32Lanes) = ([observation[0]; LANES], [observation[1]; LANES], [0.0; LANES]);
-                // The step from which each sample is regulated.
-                let mut drawn = [0u32; LANES];
-                for (lane, drawn) in drawn.iter_mut().enumerate() {
-                    let share = handover[block * LANES + lane] * (horizon + 1) as f32;
-                    *drawn = if block + lane == 0 { horizon as u32 } else { share as u32 };
-                }
-                let first = *drawn.iter().min().expect("invariant: there are lanes") as usize;
-                for t in 0..horizon {
-                    // The length is known to the compiler: otherwise the lanes would not be vectorised.
-                    let torques: &mut F32Lanes = u.row(t).first_chunk_mut().expect("invariant: samples come in whole blocks");
-                    if t >= first {
-                        for lane in 0..LANES {
-                            let regulated = (-gain * wrap_angle(angle[lane]) - speed_gain * speed[lane]).clamp(low, high);
-                            torques[lane] = if t as u32 >= drawn[lane] { regulated } else { torques[lane] };
-                        }
-                    }
-                    for lane in 0..LANES {
-                        cost[lane] += pendulum_cost(angle[lane], speed[lane], torques[lane]);
-                        [angle[lane], speed[lane]] = pendulum_step(angle[lane], speed[lane], torques[lane]);
-                    }
-                }
-                let costs: &mut F32Lanes = costs.first_chunk_mut().expect("invariant: samples come in whole blocks");
-                for lane in 0..LANES {
-                    let energy = speed[lane] * speed[lane] / 30.0 + math::cos_near(angle[lane]) - 1.0;
-                    let cost = cost[lane] + terminal * pendulum_cost(angle[lane], speed[lane], 0.0) + energy_weight * energy * energy;
-                    costs[lane] = if cost.is_finite() { cost.min(MAX_COST) } else { MAX_COST };
-                }
-            },
-        );
-    });
+    let known = || Descriptor::names_with(|body| body.plant.is_some());
+    let unknown = || Error::unsupported(format!("mppi has no equations of body {body} to roll out; known: {}", known()));
+    KERNELS.iter().find(|(name, _)| *name == body).map(|(_, kernel)| kernel).ok_or_else(unknown)
 }

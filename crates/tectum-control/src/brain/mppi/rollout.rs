@@ -6,6 +6,7 @@ use tectum::kernel::native::{for_each_chunk, simd};
 use tectum::kernel::{loops_over, math};
 use tectum::{DType, Error, Kernel, NativeCall, Prelude, Result};
 
+use crate::body::control::MAX_COST;
 use crate::kernel::{built_in, floats, words};
 use crate::twin::{CHANNEL_SCALES, MAX_LAGS, Network};
 
@@ -20,8 +21,6 @@ const MAX_WIDTH: usize = 128;
 const MAX_LAYERS: usize = 4;
 /// The maximum number of channels.
 const MAX_CHANNELS: usize = 8;
-/// A cost that is not finite, or greater.
-const MAX_COST: f32 = 1e9;
 /// Samples per SIMD block of the native twin: one vector of the widest SIMD.
 const LANES: usize = 16;
 /// Multiply-adds, with their activations, in the time of one streamed element.

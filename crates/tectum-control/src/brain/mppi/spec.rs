@@ -213,8 +213,8 @@ impl BrainSettings for MppiSpec {
 /// Weights by name of the observation or action channel.
 fn read_cost(mut section: Section<'_, '_>, body: &BodySpec) -> Result<BTreeMap<String, f64>> {
     let mut cost = BTreeMap::new();
-    for name in body.observation.iter().map(|channel| channel.name).chain(body.action.iter().map(|channel| channel.name)) {
-        cost.extend(section.non_negative(name)?.map(|weight| (name.to_owned(), weight)));
+    for name in body.observation.iter().map(|channel| &channel.name).chain(body.action.iter().map(|channel| &channel.name)) {
+        cost.extend(section.non_negative(name)?.map(|weight| (name.clone(), weight)));
     }
     section.finish()?;
     Ok(cost)
@@ -224,8 +224,8 @@ impl MppiSpec {
     /// The body's defaults, overridden by the scenario's settings.
     pub(super) fn parameters(&self, body: &BodySpec) -> Result<MppiParameters> {
         let mut parameters = match self.model {
-            MppiModel::Twin => MppiParameters::for_body(body.name)?,
-            MppiModel::Plant => MppiParameters::for_plant(body.name)?,
+            MppiModel::Twin => MppiParameters::for_body(&body.name)?,
+            MppiModel::Plant => MppiParameters::for_plant(&body.name)?,
         };
         let set = |target: &mut f32, given: Option<f64>| given.into_iter().for_each(|value| *target = value as f32);
         parameters.samples = self.samples.unwrap_or(parameters.samples);
@@ -239,7 +239,7 @@ impl MppiSpec {
         set(&mut parameters.energy_weight, self.energy_weight);
         set(&mut parameters.terminal_multiplier, self.terminal_multiplier);
         for (name, &weight) in &self.cost {
-            match body.observation.iter().position(|channel| channel.name == name) {
+            match body.observation.iter().position(|channel| channel.name == *name) {
                 Some(index) => parameters.channels[index].weight = weight as f32,
                 None => parameters.action_weight = weight as f32,
             }

@@ -253,7 +253,7 @@ impl Drop for Module {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::transfer::COPY;
+    use crate::operation::elementwise::transfer::COPY;
 
     #[test]
     fn a_kernel_is_translated_once_for_each_way_to_read() {
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn every_kernel_has_a_translation_within_the_portable_profile() {
-        for kernel in crate::kernel::all() {
+        for kernel in crate::operation::kernels() {
             let translation = Translation::of(&kernel, true).expect("translates");
             let facts = &translation.kernel;
             assert!(facts.workgroup_size.iter().product::<u32>() <= 256 && facts.dynamic_shared_bytes == 0, "{}", kernel.name());

@@ -1,11 +1,6 @@
-//! Recognising matrix products that a library may compute: those that end in a sum, with no activation.
-//!
-//! The library's activations are other functions than ours: what its relu makes of NaN and how exact its gelu is are not
-//! documented, so products with an activation use the kernel, and so do products of f64.
+//! Matrix products as the library computes them, which reads matrices by columns.
 
-use crate::dtype::DType;
-use crate::kernel::Activation;
-use crate::kernel::gemm::{Epilogue, gemm_kernel};
+use crate::kernel::MatrixProduct;
 use crate::launch::Launch;
 
 /// An operand as the library sees it: the transpose of ours, column-major.
@@ -32,22 +27,16 @@ pub(super) struct Product {
 impl Product {
     /// The product that a launch computes, if it is one for the library.
     pub fn of(launch: &Launch) -> Option<Self> {
-        let epilogue = [(false, false), (true, false), (false, true), (true, true)]
-            .map(|(bias, residual)| Epilogue { bias, residual })
-            .into_iter()
-            .find(|&epilogue| gemm_kernel(epilogue, DType::F32).code_text() == launch.kernel.code_text())?;
-        let &[m, n, k, a_row, a_col, b_row, b_col, activation] = launch.params.as_slice() else { return None };
-        if activation != Activation::None as u32 {
-            return None;
-        }
-        let bias = epilogue.bias.then_some(3);
-        let residual = epilogue.residual.then_some(3 + usize::from(epilogue.bias));
-        Some(Self { m, n, k, a: operand(m, k, a_row, a_col)?, b: operand(k, n, b_row, b_col)?, bias, residual })
+        let MatrixProduct { sizes, a_strides, b_strides } = launch.kernel.matrix_product(&launch.params)?;
+        let [m, n, k] = sizes.map(|size| size as u32);
+        let region = |name: &str| launch.kernel.bindings().iter().position(|binding| binding.name == name);
+        Some(Self { m, n, k, a: operand([m, k], a_strides)?, b: operand([k, n], b_strides)?, bias: region("bias"), residual: region("residual") })
     }
 }
 
 /// A `rows` × `cols` operand by its strides: its rows are the library's columns, or its columns are.
-fn operand(rows: u32, cols: u32, row: u32, col: u32) -> Option<Operand> {
+fn operand([rows, cols]: [u32; 2], strides: [usize; 2]) -> Option<Operand> {
+    let [row, col] = strides.map(|stride| stride as u32);
     if col == 1 && row >= cols {
         Some(Operand { transposed: false, leading: row })
     } else if row == 1 && col >= rows {
@@ -59,12 +48,16 @@ fn operand(rows: u32, cols: u32, row: u32, col: u32) -> Option<Operand> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::kernel::gemm::matvec_kernel;
-    use crate::kernel::transfer::COPY;
+    use crate::dtype::DType;
+    use crate::operation::elementwise::transfer::COPY;
+    use crate::operation::product::gemm::matvec_kernel;
+    use crate::operation::product::gemm::{Activation, Epilogue, gemm_kernel};
 
     fn launch(bias: bool, residual: bool, params: [u32; 8]) -> Launch {
-        let kernel = gemm_kernel(Epilogue { bias, residual }, DType::F32).clone();
+        let kernel = Arc::clone(gemm_kernel(Epilogue { bias, residual }, DType::F32));
         Launch { kernel, regions: Vec::new(), params: params.to_vec(), groups: 1 }
     }
 
@@ -101,7 +94,7 @@ mod tests {
             assert_eq!(Product::of(&launch(true, false, [2, 3, 5, 5, 1, 3, 1, activation as u32])), None);
         }
         assert_eq!(Product::of(&launch(false, false, [2, 3, 5, 7, 2, 3, 1, 0])), None, "strides of neither axis");
-        let matvec = matvec_kernel(Epilogue { bias: false, residual: false }, DType::F32).clone();
+        let matvec = Arc::clone(matvec_kernel(Epilogue { bias: false, residual: false }, DType::F32));
         for (kernel, params) in [(matvec, vec![2, 3, 0]), (COPY.clone(), vec![4])] {
             assert_eq!(Product::of(&Launch { kernel, regions: Vec::new(), params, groups: 1 }), None);
         }

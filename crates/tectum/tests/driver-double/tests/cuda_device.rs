@@ -136,7 +136,7 @@ fn colliding() -> Result<(), String> {
         let multiples = || {
             let mut plan = PlanBuilder::new("multiples");
             let (x, y) = (plan.input("x", DType::U32, 100), plan.output("y", DType::U32, 100));
-            plan.launch(kernel, &[x, y], &[100], 1)?;
+            plan.launch_dynamic(kernel, &[x, y], &[100], 1)?;
             let mut run = plan.finish()?.compile(&device)?;
             run.input::<u32>(x).fill(7);
             run.run()?;
@@ -166,7 +166,7 @@ fn conformance() -> Result<(), String> {
             cases += 1;
         }
     }
-    let missed: Vec<String> = tectum::kernel::all().iter().map(|kernel| kernel.name().to_owned()).filter(|name| !launched.contains(name)).collect();
+    let missed: Vec<String> = tectum::operation::kernels().iter().map(|kernel| kernel.name().to_owned()).filter(|name| !launched.contains(name)).collect();
     println!("conformance on cuda:0 (test double): {cases} cases");
     check(missed.is_empty() && cases > 200, format!("{cases} cases, no case for {missed:?}"))
 }

@@ -1,0 +1,77 @@
+//! Tasks: what a run on a body is judged by.
+//!
+//! A body moves and a task measures it: the same body may have several tasks, and a task may be run on several bodies.
+
+use std::borrow::Cow;
+use std::f64::consts::PI;
+
+use super::{Body, Step};
+
+/// An angle counts as upright, and a heading as right, within 10 degrees.
+pub const UPRIGHT_RAD: f64 = PI / 18.0;
+/// How long it must stay there to count as reached.
+const HOLD_S: f64 = 1.0;
+
+/// What a task measures, when it is a success, and the names under which traces and summaries report it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measure {
+    /// The name of the measure, in traces.
+    pub name: Cow<'static, str>,
+    /// What it is, for the schema of traces.
+    pub description: Cow<'static, str>,
+    /// The success, in one word.
+    pub success: Cow<'static, str>,
+    /// Magnitudes below this are a success.
+    pub bound: f64,
+    /// How long a success must last to count as reached, seconds.
+    pub hold_s: f64,
+}
+
+impl Measure {
+    /// Whether a value is a success.
+    pub fn is_success(&self, value: f64) -> bool {
+        value.abs() < self.bound
+    }
+}
+
+/// What a run on a body is judged by.
+pub trait Task: Send {
+    /// The names of its results, and when it succeeds.
+    fn measure(&self) -> &Measure;
+
+    /// Measures the body as it is: the distance from the goal. NaN if it cannot be measured.
+    fn value(&mut self, body: &dyn Body) -> f64;
+
+    /// The score of a step: the body's own, unless the task has another.
+    fn reward(&mut self, step: &Step) -> f64 {
+        step.reward
+    }
+}
+
+/// The task of keeping an angle at 0: of a pole from upright, or of a heading from its goal.
+struct ZeroAngle {
+    measure: Measure,
+    angle_rad: fn(&[f64]) -> f64,
+    /// Buffer of the body's state: a measurement does not allocate.
+    state: Vec<f64>,
+}
+
+/// The task of keeping an angle at 0, which `angle_rad` computes from a body's exact state.
+pub fn zero_angle(angle_rad: fn(&[f64]) -> f64) -> Box<dyn Task> {
+    let (name, description, success) = ("angle_rad".into(), "angle from upright".into(), "upright".into());
+    let measure = Measure { name, description, success, bound: UPRIGHT_RAD, hold_s: HOLD_S };
+    Box::new(ZeroAngle { measure, angle_rad, state: Vec::new() })
+}
+
+impl Task for ZeroAngle {
+    fn measure(&self) -> &Measure {
+        &self.measure
+    }
+
+    fn value(&mut self, body: &dyn Body) -> f64 {
+        let Some(body) = body.exact_state() else { return f64::NAN };
+        self.state.clear();
+        body.append_state(&mut self.state);
+        (self.angle_rad)(&self.state)
+    }
+}

@@ -1,0 +1,417 @@
+//! Products of rows with one panel of 16 columns or two side by side, by tiles in registers: the basis of products with packed weights and
+//! of attention. The variants tried and their rates are in [`gemm_panels`](crate::operation::product::gemm_panels).
+
+use pulp::{Simd, WithSimd};
+
+use crate::kernel::native::{PrefetchHint, prefetch_unchecked, with_simd};
+use crate::operation::product::panel_format::PANEL;
+use crate::operation::product::tiles::{MAX_TILE, tile_rows, tiles};
+
+/// Rows of k of a panel of floats that a tile processes at a time: 24 KiB.
+const K_SLICE: usize = 384;
+/// Rows of k after which a tile prefetches what its epilogue accesses in one more row.
+pub(crate) const PREFETCH_INTERVAL: usize = 24;
+/// Maximum panels side by side.
+pub(crate) const MAX_PANELS_PER_PASS: usize = 2;
+
+/// 16 floats aligned to a cache line: a vector of them never crosses two lines, which would take two reads or writes.
+#[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C, align(64))]
+pub(crate) struct CacheLine([f32; PANEL]);
+
+impl CacheLine {
+    pub const ZERO: CacheLine = CacheLine([0.0; PANEL]);
+}
+
+/// The best number of panels side by side: two where a vector is a panel's row, so that an element of the left operand that is loaded and
+/// broadcast serves two multiply-adds; shorter vectors split a panel's row anyway.
+pub(crate) fn panels_per_pass() -> usize {
+    struct Panels;
+    impl WithSimd for Panels {
+        type Output = usize;
+        fn with_simd<S: Simd>(self, _: S) -> usize {
+            panels_per_pass_of::<S>()
+        }
+    }
+    with_simd(Panels)
+}
+
+const fn panels_per_pass_of<S: Simd>() -> usize {
+    if S::F32_LANES == PANEL { MAX_PANELS_PER_PASS } else { 1 }
+}
+
+/// The left operand of a strip: element (row, k).
+pub(crate) trait Left: Copy {
+    /// Calls `f` with a tile's part k by k: from its first row and a first k on, `depth` rows of k. The elements are still in memory,
+    /// from where one instruction loads and broadcasts each.
+    fn each<const HEIGHT: usize>(&self, place: [usize; 2], depth: usize, f: impl FnMut(usize, [&f32; HEIGHT]));
+}
+
+/// Rows in tiles as [`pack_tiles`](crate::operation::product::tiles::pack_tiles) makes them: in each the elements of one k are side by side.
+#[derive(Clone, Copy)]
+pub(crate) struct Tiles<'a> {
+    pub data: &'a [f32],
+    pub k: usize,
+}
+
+impl Left for Tiles<'_> {
+    #[inline(always)]
+    fn each<const HEIGHT: usize>(&self, [row, first]: [usize; 2], depth: usize, mut f: impl FnMut(usize, [&f32; HEIGHT])) {
+        let tile = self.data[row * self.k + first * HEIGHT..][..depth * HEIGHT].as_chunks::<HEIGHT>().0;
+        // Not by for_each: the compiler may keep its loop as a separate function, which lacks this one's instructions.
+        for (k, a) in tile.iter().enumerate() {
+            f(k, a.each_ref());
+        }
+    }
+}
+
+/// Rows of k, with their stride in elements.
+#[derive(Clone, Copy)]
+pub(crate) struct Rows<'a> {
+    pub data: &'a [f32],
+    pub stride: usize,
+}
+
+impl Left for Rows<'_> {
+    #[inline(always)]
+    fn each<const HEIGHT: usize>(&self, [row, first]: [usize; 2], depth: usize, mut f: impl FnMut(usize, [&f32; HEIGHT])) {
+        const BLOCK: usize = 16;
+        // Through blocks of known size: the addresses of this many rows do not fit the registers.
+        let mut block = [[0.0; BLOCK]; HEIGHT];
+        for from in (0..depth).step_by(BLOCK) {
+            let count = BLOCK.min(depth - from);
+            for (index, block) in block.iter_mut().enumerate() {
+                let row = &self.data[(row + index) * self.stride + first + from..];
+                if count == BLOCK {
+                    *block = *row.first_chunk().expect("invariant: a row holds its elements");
+                } else {
+                    block[..count].copy_from_slice(&row[..count]);
+                }
+            }
+            #[allow(clippy::needless_range_loop, reason = "k is a column of the block, not a row")]
+            for k in 0..count {
+                f(from + k, std::array::from_fn(|row| &block[row][k]));
+            }
+        }
+    }
+}
+
+/// Columns: the elements of one k side by side, with the stride from one k to the next.
+#[derive(Clone, Copy)]
+pub(crate) struct ColumnMajor<'a> {
+    pub data: &'a [f32],
+    pub stride: usize,
+}
+
+impl Left for ColumnMajor<'_> {
+    #[inline(always)]
+    fn each<const HEIGHT: usize>(&self, [row, first]: [usize; 2], depth: usize, mut f: impl FnMut(usize, [&f32; HEIGHT])) {
+        let columns = &self.data[first * self.stride + row..];
+        for k in 0..depth {
+            let column: &[f32; HEIGHT] = columns[k * self.stride..].first_chunk().expect("invariant: the operand holds its last tile");
+            f(k, column.each_ref());
+        }
+    }
+}
+
+/// Rows of 16 columns, of one k each.
+pub(crate) trait PanelRows: Copy {
+    /// How many.
+    fn depth(self) -> usize;
+    /// Some of them.
+    fn part(self, from: usize, depth: usize) -> Self;
+    /// One of them, in vectors.
+    fn row<S: Simd, const VECTORS: usize>(self, k: usize) -> [S::f32s; VECTORS];
+}
+
+/// 16 floats as vectors.
+#[inline(always)]
+pub(crate) fn vectors<S: Simd, const VECTORS: usize>(row: &[f32; PANEL]) -> [S::f32s; VECTORS] {
+    *bytemuck::cast_slice::<f32, S::f32s>(row).first_chunk().expect("invariant: so many vectors are a panel's row")
+}
+
+impl PanelRows for &[[f32; PANEL]] {
+    #[inline(always)]
+    fn depth(self) -> usize {
+        self.len()
+    }
+
+    #[inline(always)]
+    fn part(self, from: usize, depth: usize) -> Self {
+        &self[from..][..depth]
+    }
+
+    #[inline(always)]
+    fn row<S: Simd, const VECTORS: usize>(self, k: usize) -> [S::f32s; VECTORS] {
+        vectors::<S, VECTORS>(&self[k])
+    }
+}
+
+/// A panel of the right operand.
+pub(crate) trait Right: Copy {
+    /// Rows of k that all tiles process before the next.
+    const SLICE: usize;
+    /// Floats to which a slice is converted first where there are several tiles; 0 where it is floats already.
+    const SCRATCH: usize;
+    /// Its rows.
+    type Rows: PanelRows;
+    /// All rows.
+    fn rows(self) -> Self::Rows;
+    /// Converts some rows of k to floats.
+    fn widen(self, from: usize, to: &mut [[f32; PANEL]]);
+}
+
+impl<'a> Right for &'a [f32] {
+    const SLICE: usize = K_SLICE;
+    const SCRATCH: usize = 0;
+    type Rows = &'a [[f32; PANEL]];
+
+    #[inline(always)]
+    fn rows(self) -> Self::Rows {
+        self.as_chunks().0
+    }
+
+    #[inline(always)]
+    fn widen(self, from: usize, to: &mut [[f32; PANEL]]) {
+        to.copy_from_slice(&self.rows()[from..][..to.len()]);
+    }
+}
+
+/// A panel of floats with a row stride: columns of a wider array.
+#[derive(Clone, Copy)]
+pub(crate) struct StridedPanel<'a> {
+    pub data: &'a [f32],
+    pub stride: usize,
+    pub count: usize,
+}
+
+impl PanelRows for StridedPanel<'_> {
+    #[inline(always)]
+    fn depth(self) -> usize {
+        self.count
+    }
+
+    #[inline(always)]
+    fn part(self, from: usize, depth: usize) -> Self {
+        Self { data: &self.data[from * self.stride..], count: depth, ..self }
+    }
+
+    #[inline(always)]
+    fn row<S: Simd, const VECTORS: usize>(self, k: usize) -> [S::f32s; VECTORS] {
+        vectors::<S, VECTORS>(self.data[k * self.stride..].first_chunk().expect("invariant: rows hold the columns of a panel"))
+    }
+}
+
+impl Right for StridedPanel<'_> {
+    const SLICE: usize = K_SLICE;
+    const SCRATCH: usize = 0;
+    type Rows = Self;
+
+    #[inline(always)]
+    fn rows(self) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    fn widen(self, from: usize, to: &mut [[f32; PANEL]]) {
+        for (to, row) in to.iter_mut().zip(self.data[from * self.stride..].chunks(self.stride)) {
+            to.copy_from_slice(&row[..PANEL]);
+        }
+    }
+}
+
+/// The epilogue of a strip's tiles.
+pub(crate) trait StripEpilogue {
+    /// Whether there is something to prefetch.
+    const PREFETCHES: bool;
+    /// Prefetches what the epilogue of a tile accesses in a row of this many columns.
+    fn prefetch(&self, row: usize, columns: usize);
+    /// Finishes a tile whose sums are complete.
+    fn end<const PANELS: usize>(&mut self, first: usize, tile: &mut [[[f32; PANEL]; PANELS]]);
+}
+
+/// Keeps the sums as the result.
+impl StripEpilogue for () {
+    const PREFETCHES: bool = false;
+
+    #[inline(always)]
+    fn prefetch(&self, _: usize, _: usize) {}
+
+    #[inline(always)]
+    fn end<const PANELS: usize>(&mut self, _: usize, _: &mut [[[f32; PANEL]; PANELS]]) {}
+}
+
+/// The product with panels side by side, `[rows, k]·[k, 16·PANELS]`, written or added to the previous values.
+pub(crate) struct Strip<'a, L: Left, R: Right, T: StripEpilogue, const PANELS: usize> {
+    pub a: L,
+    pub b: [R; PANELS],
+    /// The panels of floats that are read next, as long as these or shorter.
+    pub next_panels: [&'a [f32]; PANELS],
+    /// Buffers for a slice of each panel that is not of floats.
+    pub scratch: &'a mut [f32],
+    pub strip: &'a mut [f32],
+    pub onto: bool,
+    pub tail: T,
+}
+
+impl<'a, L: Left, R: Right, const PANELS: usize> Strip<'a, L, R, (), PANELS> {
+    /// For panels of floats, without panels after them.
+    pub fn alone(a: L, b: [R; PANELS], strip: &'a mut [f32], onto: bool) -> Self {
+        Self { a, b, next_panels: [&[]; PANELS], scratch: &mut [], strip, onto, tail: () }
+    }
+}
+
+impl<L: Left, R: Right, T: StripEpilogue, const PANELS: usize> WithSimd for Strip<'_, L, R, T, PANELS> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        if const { PANELS > panels_per_pass_of::<S>() } {
+            unreachable!("invariant: callers take at most `abreast` panels at once");
+        }
+        match S::F32_LANES {
+            16 => self.make::<S, 1>(simd),
+            8 => self.make::<S, 2>(simd),
+            4 => self.make::<S, 4>(simd),
+            _ => self.make::<S, 16>(simd),
+        }
+    }
+}
+
+impl<L: Left, R: Right, T: StripEpilogue, const PANELS: usize> Strip<'_, L, R, T, PANELS> {
+    /// Slices of k one after another, all tiles over each.
+    #[inline(always)]
+    fn make<S: Simd, const VECTORS: usize>(mut self, simd: S) {
+        let rows = self.strip.len() / (PANELS * PANEL);
+        let count = rows.div_ceil(tile_rows::<S>());
+        let all = self.b[0].rows().depth();
+        // A single tile reads rows in place, in any format.
+        let slice = if count == 1 && R::SCRATCH > 0 { all.max(1) } else { R::SLICE };
+        for from in (0..all).step_by(slice) {
+            let depth = slice.min(all - from);
+            if R::SCRATCH == 0 || count == 1 {
+                let b = self.b.map(|b| b.rows().part(from, depth));
+                self.slice::<S, R::Rows, VECTORS>(simd, b, [from, depth, count], from + depth == all);
+                continue;
+            }
+            let mut scratch = std::mem::take(&mut self.scratch);
+            let mut rooms = scratch.chunks_exact_mut(R::SCRATCH);
+            let b: [&[[f32; PANEL]]; PANELS] = self.b.map(|b| {
+                let room = &mut rooms.next().expect("invariant: there is room for every panel").as_chunks_mut().0[..depth];
+                b.widen(from, room);
+                &*room
+            });
+            self.slice::<S, _, VECTORS>(simd, b, [from, depth, count], from + depth == all);
+            self.scratch = std::mem::take(&mut scratch);
+        }
+    }
+
+    /// All tiles over a slice of k.
+    #[inline(always)]
+    fn slice<S: Simd, B: PanelRows, const VECTORS: usize>(&mut self, simd: S, b: [B; PANELS], [from, depth, count]: [usize; 3], is_last: bool) {
+        let rows = self.strip.len() / (PANELS * PANEL);
+        let onto = self.onto || from > 0;
+        for (index, (first, height)) in tiles(rows, tile_rows::<S>()).enumerate() {
+            // Every tile prefetches the same slice of the panels ahead, starting at its share and continuing beyond it.
+            let ahead = self.next_panels.map(|ahead| ahead.get((from + index * depth / count) * PANEL..).unwrap_or_default());
+            let y = &mut self.strip[first * PANELS * PANEL..][..height * PANELS * PANEL];
+            let tail = is_last.then_some(&self.tail);
+            tile_of::<S, L, T, _, PANELS, VECTORS>(simd, (height, (self.a, first, from)), (b, ahead), y, (onto, tail));
+            if is_last {
+                self.tail.end::<PANELS>(first, y.as_chunks_mut().0.as_chunks_mut().0);
+            }
+        }
+    }
+}
+
+/// A tile of a height that is known at run time, at most [`tile_rows`].
+#[inline(always)]
+fn tile_of<S: Simd, L: Left, T: StripEpilogue, B: PanelRows, const PANELS: usize, const VECTORS: usize>(
+    simd: S,
+    (height, place): (usize, (L, usize, usize)),
+    b: ([B; PANELS], [&[f32]; PANELS]),
+    y: &mut [f32],
+    end: (bool, Option<&T>),
+) {
+    // One test of a constant for each number of registers: heights that a form never has are not compiled for it.
+    if const { tile_rows::<S>() <= 2 } {
+        return match height {
+            1 => tile::<S, L, T, B, PANELS, VECTORS, 1>(simd, place, b, y, end),
+            _ => tile::<S, L, T, B, PANELS, VECTORS, 2>(simd, place, b, y, end),
+        };
+    }
+    if const { tile_rows::<S>() <= 6 } {
+        return match height {
+            1 => tile::<S, L, T, B, PANELS, VECTORS, 1>(simd, place, b, y, end),
+            2 => tile::<S, L, T, B, PANELS, VECTORS, 2>(simd, place, b, y, end),
+            3 => tile::<S, L, T, B, PANELS, VECTORS, 3>(simd, place, b, y, end),
+            4 => tile::<S, L, T, B, PANELS, VECTORS, 4>(simd, place, b, y, end),
+            5 => tile::<S, L, T, B, PANELS, VECTORS, 5>(simd, place, b, y, end),
+            _ => tile::<S, L, T, B, PANELS, VECTORS, 6>(simd, place, b, y, end),
+        };
+    }
+    match height {
+        1 => tile::<S, L, T, B, PANELS, VECTORS, 1>(simd, place, b, y, end),
+        2 => tile::<S, L, T, B, PANELS, VECTORS, 2>(simd, place, b, y, end),
+        3 => tile::<S, L, T, B, PANELS, VECTORS, 3>(simd, place, b, y, end),
+        4 => tile::<S, L, T, B, PANELS, VECTORS, 4>(simd, place, b, y, end),
+        5 => tile::<S, L, T, B, PANELS, VECTORS, 5>(simd, place, b, y, end),
+        6 => tile::<S, L, T, B, PANELS, VECTORS, 6>(simd, place, b, y, end),
+        7 => tile::<S, L, T, B, PANELS, VECTORS, 7>(simd, place, b, y, end),
+        8 => tile::<S, L, T, B, PANELS, VECTORS, 8>(simd, place, b, y, end),
+        9 => tile::<S, L, T, B, PANELS, VECTORS, 9>(simd, place, b, y, end),
+        10 => tile::<S, L, T, B, PANELS, VECTORS, 10>(simd, place, b, y, end),
+        11 => tile::<S, L, T, B, PANELS, VECTORS, 11>(simd, place, b, y, end),
+        12 => tile::<S, L, T, B, PANELS, VECTORS, 12>(simd, place, b, y, end),
+        _ => tile::<S, L, T, B, PANELS, VECTORS, MAX_TILE>(simd, place, b, y, end),
+    }
+}
+
+/// `HEIGHT` rows of 16·PANELS columns in registers; `b` [depth, 16] each.
+#[inline(always)]
+fn tile<S: Simd, L: Left, T: StripEpilogue, B: PanelRows, const PANELS: usize, const VECTORS: usize, const HEIGHT: usize>(
+    simd: S,
+    (a, row, first): (L, usize, usize),
+    (b, ahead): ([B; PANELS], [&[f32]; PANELS]),
+    y: &mut [f32],
+    (onto, tail): (bool, Option<&T>),
+) {
+    let depth = b[0].depth();
+    let y = bytemuck::cast_slice_mut::<_, S::f32s>(y).as_chunks_mut::<VECTORS>().0.as_chunks_mut::<PANELS>().0;
+    // With a height known at compile time: else the sums would be in memory.
+    let y: &mut [_; HEIGHT] = y.first_chunk_mut().expect("invariant: a tile is of its height");
+    let mut sums = if onto { *y } else { [[[simd.splat_f32s(0.0); VECTORS]; PANELS]; HEIGHT] };
+    // Where the second panel has none ahead it prefetches the first's, which is in cache.
+    let (asks_ahead, first_ahead) = (!ahead[0].is_empty(), ahead[0]);
+    let ahead = ahead.map(|ahead| if ahead.is_empty() { first_ahead } else { ahead });
+    let every = if T::PREFETCHES { PREFETCH_INTERVAL } else { depth.max(1) };
+    for from in (0..depth).step_by(every) {
+        if let Some(tail) = tail.filter(|_| T::PREFETCHES && from / every < HEIGHT) {
+            tail.prefetch(row + from / every, PANELS * PANEL);
+        }
+        let depth = every.min(depth - from);
+        let b = b.map(|b| b.part(from, depth));
+        a.each::<HEIGHT>(
+            [row, first + from],
+            depth,
+            #[inline(always)]
+            |k, a| {
+                if asks_ahead {
+                    for ahead in ahead {
+                        prefetch_unchecked(ahead, (from + k) * PANEL, PrefetchHint::Far);
+                    }
+                }
+                let b: [[S::f32s; VECTORS]; PANELS] = std::array::from_fn(|panel| b[panel].row::<S, VECTORS>(k));
+                for row in 0..HEIGHT {
+                    let a = simd.splat_f32s(*a[row]);
+                    for panel in 0..PANELS {
+                        for vector in 0..VECTORS {
+                            sums[row][panel][vector] = simd.mul_add_f32s(a, b[panel][vector], sums[row][panel][vector]);
+                        }
+                    }
+                }
+            },
+        );
+    }
+    *y = sums;
+}
