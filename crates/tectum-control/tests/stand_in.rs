@@ -87,9 +87,9 @@ fn rig(seconds: f64, stand_in: &str) -> Scenario {
 fn run(scenario: &Scenario, brain: Box<dyn Brain>, clock: &mut dyn Clock) -> (Outcome, Memory) {
     let plant = build_body(scenario).expect("known");
     let stand_in = build_stand_in(scenario, plant.as_ref()).expect("of the rig");
-    let closed_loop = ClosedLoop::new(plant, brain, &scenario.run, &Device::open("cpu").expect("always there")).expect("opens");
-    let mut closed_loop = stand_in.into_iter().fold(closed_loop, ClosedLoop::with_stand_in);
+    let mut closed_loop = ClosedLoop::new(plant, brain, &scenario.run, &Device::open("cpu").expect("always there")).expect("opens");
     closed_loop.set_task(build_task(scenario).expect("known"));
+    let mut closed_loop = stand_in.into_iter().fold(closed_loop, ClosedLoop::with_stand_in);
     let mut memory = Memory::default();
     let outcome = closed_loop.run(clock, &mut memory, &mut |_| ControlFlow::Continue(()));
     (outcome, memory)

@@ -3,21 +3,33 @@
 use std::f32::consts::PI as PI_F32;
 use std::f64::consts::PI;
 
+use tectum::kernel::arguments::Slices;
 use tectum::kernel::math::{cos_near, sin_near};
 use tectum::{Error, NativeCall, Result};
 
-use super::batch::BatchKernel;
 use super::batch::lanes::{LANES, applied, flag, reset_terminated, runge_kutta, step_all, wrap_angle};
+use super::batch::{BatchKernel, StepBodies, StepKernel, with_body};
 use super::task::zero_angle;
 use super::uniform::Uniform;
 use super::{
     ActionChannel, Body, BodySpec, ChannelKind, ControlModel, Descriptor, Equilibrium, ExactState, ObservationChannel, RandomizeState, Start, Step,
     applied_action, check_state, wrapped_rad,
 };
+use crate::kernel::built_in;
 
 /// What is known of the body by its name.
 pub static DESCRIPTOR: Descriptor = Descriptor {
-    batch: Some(BatchKernel { wgsl: &[include_str!("../../kernels/body_acrobot.wgsl")], angles: &[0, 1], has_starts: true, ..BatchKernel::new(5, step_lanes) }),
+    batch: Some(BatchKernel {
+        numbers: 5,
+        has_starts: true,
+        angles: &[0, 1],
+        define: |name| {
+            StepKernel::new(
+                built_in(with_body(StepBodies::define(format!("body_{name}")).with("starts"), &[include_str!("../../kernels/body_acrobot.wgsl")]), step_lanes),
+                |step| step,
+            )
+        },
+    }),
     ..Descriptor::new("acrobot", &[Start::Random], |start| Ok(Box::new(Acrobot::new(start)?)), || zero_angle(tip_angle_rad))
 };
 
@@ -193,12 +205,12 @@ fn rates_f32([first, second, first_speed, second_speed]: [f32; 4], torque: f32) 
 }
 
 /// One step of many instances, in f32.
-fn step_lanes(call: &NativeCall<'_>) {
-    let starts = call.read::<f32>(1).as_chunks::<5>().0;
+fn step_lanes(call: &NativeCall<'_>, arguments: StepBodies<Slices<'_>>) {
+    let starts = arguments.starts.unwrap_or_default().as_chunks::<5>().0;
     step_all::<1, 5, 6>(
         call,
+        arguments,
         1000,
-        2,
         #[inline(always)]
         |actions, state, shown, first| {
             let had_ended = state[4];

@@ -9,20 +9,23 @@ pub(crate) mod lanes;
 
 use std::sync::{Arc, LazyLock};
 
-use tectum::{CodeObject, DType, Device, Error, Executable, Kernel, NativeCall, PlanBuilder, Prelude, Result, RunStats, View};
+use tectum::kernel::arguments::KernelArguments;
+use tectum::{
+    CodeObject, DType, Device, Error, Executable, Kernel, KernelBuilder, PlanBuilder, Prelude, Result, RunStats, TypedKernel, View, kernel_arguments,
+};
 
 use super::{BODIES, Body, Descriptor, body};
-use crate::kernel::{self, LaunchBuiltIn};
 
 /// Numbers after the observation in the output of a step: the reward, and 1 if the episode ended.
 const OUTCOME: usize = 2;
 
-/// The kernel that steps many instances of a body: part of its [`Descriptor`].
+kernel_arguments! {
+    /// One step of many instances: actions, the starts of those whose episodes end, states, and observations with their outcomes.
+    pub(crate) struct StepBodies { read actions: f32, optional starts: f32, read_write state: f32, write shown: f32; count: usize }
+}
+
+/// How many instances of a body are stepped: part of its [`Descriptor`].
 pub struct BatchKernel {
-    /// The parts of its WGSL, after `kernels/body.wgsl`.
-    pub wgsl: &'static [&'static str],
-    /// The same step on the CPU.
-    pub native: fn(&NativeCall<'_>),
     /// Numbers of an instance's state on the device: those of [`ExactState::state`](super::ExactState::state), then whether its episode ended if they
     /// do not show it.
     pub numbers: usize,
@@ -30,45 +33,51 @@ pub struct BatchKernel {
     pub has_starts: bool,
     /// The angles in the state, which a batch wraps to [−π, π) where the body may count turns.
     pub angles: &'static [usize],
-    /// Names of float parameters after the count.
-    pub floats: &'static [&'static str],
-    /// Names of integer parameters after them.
-    pub words: &'static [&'static str],
-    /// Their values, in order.
-    pub parameters: fn() -> Vec<u32>,
+    /// Defines the kernel, for the name of the body.
+    pub(crate) define: fn(name: &str) -> StepKernel,
 }
 
-impl BatchKernel {
-    /// A kernel without parameters, of a body whose episodes do not end; its WGSL is still to be set.
-    pub const fn new(numbers: usize, native: fn(&NativeCall<'_>)) -> Self {
-        Self { wgsl: &[], native, numbers, has_starts: false, angles: &[], floats: &[], words: &[], parameters: Vec::new }
-    }
+/// Records a step.
+type RecordStep = dyn Fn(&mut PlanBuilder, StepBodies) -> Result<()> + Send + Sync;
 
-    fn define(&self, name: &str) -> Arc<Kernel> {
-        let builder = Kernel::define(format!("body_{name}")).prelude(Prelude::Math).read("actions", DType::F32);
-        let builder = if self.has_starts { builder.read("starts", DType::F32) } else { builder };
-        let builder = builder.read_write("state", DType::F32).write("shown", DType::F32).param("count", DType::U32);
-        let builder = kernel::words(kernel::floats(builder, self.floats), self.words);
-        let body = [include_str!("../../kernels/body.wgsl"), &self.wgsl.concat()].concat();
-        kernel::built_in(builder.body(body), self.native)
+/// A kernel that steps many instances, with how it is recorded.
+pub(crate) struct StepKernel {
+    kernel: Arc<Kernel>,
+    record: Box<RecordStep>,
+}
+
+impl StepKernel {
+    /// A kernel whose arguments are made from those that all bodies have.
+    pub fn new<A: KernelArguments + Send>(kernel: TypedKernel<A>, arguments: impl Fn(StepBodies) -> A + Send + Sync + 'static) -> Self {
+        let all = Arc::clone(&kernel);
+        let record = move |plan: &mut PlanBuilder, step: StepBodies| {
+            let groups = tectum::kernel::groups_for(step.count);
+            plan.launch(&kernel, arguments(step), groups)
+        };
+        Self { kernel: all, record: Box::new(record) }
     }
+}
+
+/// Adds the device code of a body's step: that of all bodies, then its own.
+pub(crate) fn with_body<A>(builder: KernelBuilder<A>, wgsl: &[&str]) -> KernelBuilder<A> {
+    builder.prelude(Prelude::Math).body([include_str!("../../kernels/body.wgsl"), &wgsl.concat()].concat())
 }
 
 /// The bodies that have a kernel, and the kernels.
-static KERNELS: LazyLock<Vec<(&str, &BatchKernel, Arc<Kernel>)>> = LazyLock::new(|| {
-    let defined = |body: &'static Descriptor| body.batch.as_ref().map(|batch| (body.name, batch, batch.define(body.name)));
+static KERNELS: LazyLock<Vec<(&str, &BatchKernel, StepKernel)>> = LazyLock::new(|| {
+    let defined = |body: &'static Descriptor| body.batch.as_ref().map(|batch| (body.name, batch, (batch.define)(body.name)));
     BODIES.into_iter().filter_map(defined).collect()
 });
 
 /// The kernels of all bodies.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    KERNELS.iter().map(|(.., kernel)| kernel.clone()).collect()
+    KERNELS.iter().map(|(.., step)| step.kernel.clone()).collect()
 }
 
-fn kernel_of(name: &str) -> Result<(&'static BatchKernel, Arc<Kernel>)> {
+fn kernel_of(name: &str) -> Result<(&'static BatchKernel, &'static StepKernel)> {
     let found = KERNELS.iter().find(|(known, ..)| *known == name);
     let (_, batch, kernel) = found.ok_or_else(|| Error::unsupported(format!("body {name:?} has no kernel that steps many")))?;
-    Ok((batch, kernel.clone()))
+    Ok((batch, kernel))
 }
 
 /// Many instances of a body on a device.
@@ -106,8 +115,7 @@ impl Batch {
     /// An unknown body; a count of 0; what the device reports.
     pub fn new(name: &str, count: usize, device: &Device) -> Result<Self> {
         let body = body(name, None)?;
-        let (BatchKernel { has_starts, numbers, parameters, .. }, kernel) = kernel_of(name)?;
-        let numbers = *numbers;
+        let (&BatchKernel { has_starts, numbers, .. }, step) = kernel_of(name)?;
         if count == 0 || count > u32::MAX as usize / 64 {
             return Err(Error::invalid(format!("{count} instances of {name}; 1 to {} are possible", u32::MAX / 64)));
         }
@@ -117,9 +125,7 @@ impl Batch {
         let starts = has_starts.then(|| plan.state("starts", DType::F32, count * numbers));
         let state = plan.state("state", DType::F32, count * numbers);
         let shown = plan.output("shown", DType::F32, count * (spec.observation.len() + OUTCOME));
-        let views: Vec<View> = [Some(actions), starts, Some(state), Some(shown)].into_iter().flatten().collect();
-        let words = [&[count as u32][..], &parameters()].concat();
-        plan.launch_built_in(&kernel, &views, &words, tectum::kernel::groups_for(count))?;
+        (step.record)(&mut plan, StepBodies { actions, starts, state, shown, count })?;
         let run = plan.finish()?.compile(device)?;
         let mut batch = Self { body, run, actions, starts, state, shown, count, numbers };
         batch.reset(0)?;

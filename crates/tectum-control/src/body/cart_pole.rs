@@ -1,10 +1,11 @@
 //! Gymnasium's `CartPole-v1`: a pole on a cart that is pushed left or right.
 
+use tectum::kernel::arguments::Slices;
 use tectum::kernel::math::{cos_near, sin_near};
 use tectum::{Error, NativeCall, Result};
 
-use super::batch::BatchKernel;
 use super::batch::lanes::{LANES, flag, reset_terminated, step_all, wrap_angle};
+use super::batch::{BatchKernel, StepBodies, StepKernel, with_body};
 use super::control::{Bound, ChannelCost, LqrWeights, MppiParameters, Regulator};
 use super::task::zero_angle;
 use super::uniform::Uniform;
@@ -12,10 +13,24 @@ use super::{
     ActionChannel, Body, BodySpec, ChannelKind, ControlModel, Descriptor, Equilibrium, ExactState, ObservationChannel, RandomizeState, Start, Step,
     applied_action, check_state, wrapped_rad,
 };
+use crate::kernel::built_in;
 
 /// What is known of the body by its name.
 pub static DESCRIPTOR: Descriptor = Descriptor {
-    batch: Some(BatchKernel { wgsl: &[include_str!("../../kernels/body_cart_pole.wgsl")], has_starts: true, ..BatchKernel::new(5, step_lanes) }),
+    batch: Some(BatchKernel {
+        numbers: 5,
+        has_starts: true,
+        angles: &[],
+        define: |name| {
+            StepKernel::new(
+                built_in(
+                    with_body(StepBodies::define(format!("body_{name}")).with("starts"), &[include_str!("../../kernels/body_cart_pole.wgsl")]),
+                    step_lanes,
+                ),
+                |step| step,
+            )
+        },
+    }),
     mppi: Some(|| MppiParameters {
         horizon: 30,
         sigma: 10.0,
@@ -172,12 +187,12 @@ impl ControlModel for CartPole {
 }
 
 /// One step of many instances, in f32.
-fn step_lanes(call: &NativeCall<'_>) {
-    let starts = call.read::<f32>(1).as_chunks::<5>().0;
+fn step_lanes(call: &NativeCall<'_>, arguments: StepBodies<Slices<'_>>) {
+    let starts = arguments.starts.unwrap_or_default().as_chunks::<5>().0;
     step_all::<1, 5, 6>(
         call,
+        arguments,
         160,
-        2,
         #[inline(always)]
         |actions, state, shown, first| {
             let had_ended = state[4];

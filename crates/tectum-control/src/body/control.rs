@@ -1,6 +1,6 @@
 //! What controllers need to know about a body that its equations do not say: parameters found by trial, weights and bounds.
 
-use tectum::NativeCall;
+use tectum::{KernelBuilder, TypedKernel, kernel_arguments};
 
 use super::swing_up::SwingUp;
 
@@ -131,12 +131,20 @@ impl Default for MppiParameters {
 /// A rollout's cost that is not finite, or greater, counts as this.
 pub const MAX_COST: f32 = 1e9;
 
+kernel_arguments! {
+    /// Costs of the rollouts of controls over a body's own equations; a sample is regulated from the share `handover` of the horizon on.
+    pub(crate) struct PlantRollout {
+        read observation: f32, read handover: f32, read_write u: f32, write costs: f32;
+        samples: usize, horizon: usize, terminal_multiplier: f32, energy_weight: f32, gain_position: f32, gain_speed: f32, low: f32, high: f32
+    }
+}
+
 /// A body's own equations on a device, for MPPI to roll out.
 pub struct PlantModel {
     /// WGSL of `Plant`, `plant_cost`, `plant_energy`, `plant_feedback` and `plant_step`; `mppi_plant.wgsl` calls them.
     pub wgsl: &'static str,
-    /// The whole rollout on the CPU.
-    pub rollout: fn(&NativeCall<'_>),
+    /// Finishes the kernel with the whole rollout on the CPU.
+    pub(crate) define: fn(KernelBuilder<PlantRollout>) -> TypedKernel<PlantRollout>,
     /// Parameters over the equations, given those over a twin, found by trial against the optimum of a dynamic program.
     pub parameters: fn(MppiParameters) -> MppiParameters,
     /// The weights of the body's own reward, from which the feedback of [`MppiParameters::feedback`] is computed.

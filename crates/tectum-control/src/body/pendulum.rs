@@ -2,13 +2,14 @@
 
 use std::f64::consts::PI;
 
+use tectum::kernel::arguments::Slices;
 use tectum::kernel::math::{cos_near, sin_near};
 use tectum::kernel::native::{for_each_columns, simd};
 use tectum::{NativeCall, Result};
 
-use super::batch::BatchKernel;
 use super::batch::lanes::{F32Lanes, LANES, applied, step_all, wrap_angle};
-use super::control::{Bound, ChannelCost, LqrWeights, MAX_COST, MppiParameters, PlantModel, Regulator};
+use super::batch::{BatchKernel, StepBodies, StepKernel, with_body};
+use super::control::{Bound, ChannelCost, LqrWeights, MAX_COST, MppiParameters, PlantModel, PlantRollout, Regulator};
 use super::swing_up::SwingUp;
 use super::task::zero_angle;
 use super::uniform::Uniform;
@@ -16,16 +17,27 @@ use super::{
     ActionChannel, Body, BodySpec, ChannelKind, ControlModel, Descriptor, Equilibrium, ExactState, ObservationChannel, RandomizeState, Start, Step,
     applied_action, check_state, wrapped_rad,
 };
+use crate::kernel::built_in;
 
 const PLANT_WGSL: &str = include_str!("../../kernels/plant_pendulum.wgsl");
 
 /// What is known of the body by its name.
 pub static DESCRIPTOR: Descriptor = Descriptor {
-    batch: Some(BatchKernel { wgsl: &[PLANT_WGSL, include_str!("../../kernels/body_pendulum.wgsl")], angles: &[0], ..BatchKernel::new(2, step_lanes) }),
+    batch: Some(BatchKernel {
+        numbers: 2,
+        has_starts: false,
+        angles: &[0],
+        define: |name| {
+            StepKernel::new(
+                built_in(with_body(StepBodies::define(format!("body_{name}")), &[PLANT_WGSL, include_str!("../../kernels/body_pendulum.wgsl")]), step_lanes),
+                |step| step,
+            )
+        },
+    }),
     mppi: Some(mppi_parameters),
     plant: Some(PlantModel {
         wgsl: PLANT_WGSL,
-        rollout: roll_out_lanes,
+        define: |builder| built_in(builder, roll_out_lanes),
         parameters: |over_twin| MppiParameters { samples: 4096, horizon: 60, temperature: 5e-4, energy_weight: 0.0, ..over_twin },
         reward_weights: || LqrWeights { state: vec![1.0, 0.1], action: 0.001 },
     }),
@@ -182,11 +194,11 @@ fn plant_cost(angle: f32, speed: f32, torque: f32) -> f32 {
 }
 
 /// One step of many instances.
-fn step_lanes(call: &NativeCall<'_>) {
+fn step_lanes(call: &NativeCall<'_>, arguments: StepBodies<Slices<'_>>) {
     step_all::<1, 2, 4>(
         call,
+        arguments,
         100,
-        1,
         #[inline(always)]
         |actions, [angles, speeds], shown, _| {
             for lane in 0..LANES {
@@ -201,12 +213,11 @@ fn step_lanes(call: &NativeCall<'_>) {
 }
 
 /// MPPI's rollout over the equations; `mppi_plant.wgsl` has its formula.
-fn roll_out_lanes(call: &NativeCall<'_>) {
-    let (observation, handover, u) = (call.read::<f32>(0), call.read::<f32>(1), call.write::<f32>(2));
-    let (samples, horizon) = (call.size(0), call.size(1));
-    let [terminal, energy_weight, gain, speed_gain, low, high] = std::array::from_fn(|i| call.f32(2 + i));
+fn roll_out_lanes(call: &NativeCall<'_>, arguments: PlantRollout<Slices<'_>>) {
+    let PlantRollout { observation, handover, u, costs, samples, horizon, terminal_multiplier: terminal, energy_weight, .. } = arguments;
+    let PlantRollout { gain_position: gain, gain_speed: speed_gain, low, high, .. } = arguments;
     let threads = call.threads_for(16 * samples * horizon);
-    for_each_columns(&mut u[samples..][..samples * horizon], &mut call.write::<f32>(3)[..samples], LANES, threads, |block, mut u, costs| {
+    for_each_columns(&mut u[samples..][..samples * horizon], &mut costs[..samples], LANES, threads, |block, mut u, costs| {
         simd(
             #[inline(always)]
             || {

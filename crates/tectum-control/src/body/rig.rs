@@ -11,7 +11,7 @@ use tectum::{Error, Result};
 
 use self::disturbed::DisturbedRig;
 use self::dynamics::{Dynamics, Motion, rk4};
-use super::batch::BatchKernel;
+use super::batch::{BatchKernel, StepKernel};
 use super::control::{Bound, ChannelCost, LqrWeights, MppiParameters, Regulator};
 use super::swing_up::{SwingUp, SwingUpSettings};
 use super::task::{UPRIGHT_RAD, zero_angle};
@@ -28,12 +28,10 @@ const SUBSTEP_S: f64 = 0.004;
 pub static DESCRIPTOR: Descriptor = Descriptor {
     disturbed: Some(|disturbances, start| Ok(Box::new(DisturbedRig::new(disturbances, start)?))),
     batch: Some(BatchKernel {
-        wgsl: &[include_str!("../../kernels/body_rig.wgsl")],
+        numbers: 6,
+        has_starts: false,
         angles: &[2],
-        floats: &lanes::FLOATS,
-        words: &lanes::WORDS,
-        parameters: || lanes::parameters(&RigParameters::default()),
-        ..BatchKernel::new(6, lanes::step)
+        define: |name| StepKernel::new(lanes::define(name), |step| lanes::arguments(&RigParameters::default(), step)),
     }),
     mppi: Some(|| MppiParameters {
         samples: 128,

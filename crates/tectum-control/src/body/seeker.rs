@@ -6,14 +6,25 @@ use std::f64::consts::{FRAC_PI_4, PI};
 
 use tectum::{Error, Result};
 
-use super::batch::BatchKernel;
+use super::batch::{BatchKernel, StepBodies, StepKernel, with_body};
 use super::task::zero_angle;
 use super::uniform::Uniform;
 use super::{ActionChannel, Body, BodySpec, ChannelKind, Descriptor, ExactState, ObservationChannel, RandomizeState, Start, Step, check_state, wrapped_rad};
+use crate::kernel::built_in;
 
 /// What is known of the body by its name.
 pub static DESCRIPTOR: Descriptor = Descriptor {
-    batch: Some(BatchKernel { wgsl: &[include_str!("../../kernels/body_seeker.wgsl")], angles: &[2], ..BatchKernel::new(NUMBERS, lanes::step) }),
+    batch: Some(BatchKernel {
+        numbers: NUMBERS,
+        has_starts: false,
+        angles: &[2],
+        define: |name| {
+            StepKernel::new(
+                built_in(with_body(StepBodies::define(format!("body_{name}")), &[include_str!("../../kernels/body_seeker.wgsl")]), lanes::step),
+                |step| step,
+            )
+        },
+    }),
     ..Descriptor::new("seeker", &[Start::Random], |start| Ok(Box::new(Seeker::new(start)?)), || zero_angle(bearing_in))
 };
 

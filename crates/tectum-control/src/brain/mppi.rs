@@ -34,14 +34,14 @@ use tectum::{CodeObject, DType, Device, Error, Executable, InputFile, Kernel, La
 
 use super::{Brain, Rebuild};
 pub use crate::body::control::{ChannelCost, MppiParameters};
-use crate::kernel::LaunchBuiltIn;
 use crate::twin::{Ensemble, LearningCounts, Network, RecordedTwin, RowBuffer, Twin, TwinLayout};
 #[cfg(any(test, feature = "bench"))]
 pub use bench::suite as bench_suite;
+use kernels::{Controls, ScaleCosts, Shift};
 pub use learning::OnlineLearning;
 use learning::{Learning, channel_table};
-pub use plant::{plant_kernel, plant_kernels};
-use rollout::{ModelInput, rollout_kernel};
+pub(crate) use plant::{plant_kernel, plant_kernels};
+use rollout::{ModelInput, RolloutViews, rollout_kernel};
 use tectum::snapshot::{Array, Snapshot};
 
 /// Stream numbers of the noise and of random actions, in addition to the seed and the tick.
@@ -311,9 +311,9 @@ fn recorded_network(lags: usize) -> Result<Network> {
 pub fn kernels(network: &Network) -> Result<Vec<Arc<Kernel>>> {
     let (rollout, ..) = rollout_kernel(network, ModelInput::State, 1)?;
     let (of_rows, ..) = rollout_kernel(&recorded_network(2)?, ModelInput::RecordedRows { lags: 2, members: 3 }, 1)?;
-    let plants = plant_kernels().iter().map(|(_, kernel)| kernel.clone());
-    let others = [kernels::CONTROLS.clone(), kernels::SCALE_COSTS.clone(), kernels::SHIFT.clone()];
-    Ok([rollout, of_rows].into_iter().chain(others).chain(plants).collect())
+    let plants = plant_kernels().iter().map(|(_, kernel)| Arc::clone(kernel));
+    let others: [&Arc<Kernel>; 5] = [&rollout, &of_rows, &kernels::CONTROLS, &kernels::SCALE_COSTS, &kernels::SHIFT];
+    Ok(others.into_iter().cloned().chain(plants).collect())
 }
 
 impl TickPlan {
@@ -354,10 +354,10 @@ impl TickPlan {
         let mut mean = slots.mean;
         for iteration in 0..parameters.iterations {
             let sigma = plan.constant("sigma", &parameters.deviations(iteration));
-            let words = [samples, horizon, parameters.hold, channels].map(|word| word as u32);
-            let controls = [slots.observation, mean, eps.part(iteration * knots..(iteration + 1) * knots), sigma, u];
-            let range = [layout.low.to_bits(), layout.high.to_bits()];
-            plan.launch_built_in(&kernels::CONTROLS, &controls, &[&words[..], &range].concat(), tectum::kernel::groups_for(u.len()))?;
+            let (observation, eps) = (slots.observation, eps.part(iteration * knots..(iteration + 1) * knots));
+            let (hold, low, high) = (parameters.hold, layout.low, layout.high);
+            let controls = Controls { observation, mean, eps, sigma, u, samples, horizon, hold, channels, low, high };
+            plan.launch(&kernels::CONTROLS, controls, tectum::kernel::groups_for(u.len()))?;
             roll_out(&mut plan, model, parameters, slots, handover, [u, costs])?;
             mean = update_mean(&mut plan, parameters, layout, costs, u, slots, iteration + 1 == parameters.iterations)?;
         }
@@ -376,12 +376,12 @@ fn roll_out(plan: &mut PlanBuilder, model: &Model, parameters: &MppiParameters, 
     if let (Some(network), Some([weights, table])) = (network, slots.learned) {
         let (kernel, shape, numbers) = rollout_kernel(network, model.model_input(), parameters.horizon)?;
         let scratch = plan.temp(DType::F32, numbers * parameters.samples);
-        let words = [&parameters.rollout_words(model.layout())[..], &shape].concat();
-        return plan.launch_built_in(&kernel, &[slots.observation, u, table, weights, costs, scratch], &words, groups);
+        let views = RolloutViews { observation: slots.observation, u, table, weights, costs, scratch };
+        return plan.launch(&kernel, parameters.rollout(model.layout(), shape, views), groups);
     }
     match (model, handover) {
         (Model::Plant { body, layout }, Some(handover)) => {
-            plan.launch_built_in(plant_kernel(body)?, &[slots.observation, handover, u, costs], &parameters.plant_words(layout), groups)
+            plan.launch(plant_kernel(body)?, parameters.plant_rollout(layout, slots.observation, handover, [u, costs]), groups)
         }
         _ => unreachable!("invariant: a twin's slots, or a plant's hand-over, were made with the plan"),
     }
@@ -403,15 +403,16 @@ fn update_mean(
     plan.sum(costs, total, 1, samples)?;
     plan.unary("neg", costs, negative)?;
     plan.max(negative, greatest, 1, samples)?;
-    let temper = [samples as u32, parameters.temperature.to_bits()];
-    plan.launch_built_in(&kernels::SCALE_COSTS, &[costs, total, greatest, tempered], &temper, tectum::kernel::groups_for(samples))?;
+    let scaled = ScaleCosts { costs, total, greatest, y: tempered, samples, temperature: parameters.temperature };
+    plan.launch(&kernels::SCALE_COSTS, scaled, tectum::kernel::groups_for(samples))?;
     plan.softmax(tempered, weights, 1, samples, 1.0)?;
     plan.max(weights, best_weight, 1, samples)?;
     let weighted = plan.temp(DType::F32, horizon);
     plan.matvec(u.part(samples..(horizon + 1) * samples), weights, weighted, tectum::GemmEpilogue::default())?;
     if is_last {
-        let shift = [samples as u32, horizon as u32, layout.low.to_bits(), layout.high.to_bits()];
-        plan.launch_built_in(&kernels::SHIFT, &[weighted, total, greatest, best_weight, slots.mean, slots.result], &shift, 1)?;
+        let PlanViews { mean, result, .. } = slots;
+        let shift = Shift { weighted, total, greatest, best_weight, mean, result, samples, horizon, low: layout.low, high: layout.high };
+        plan.launch(&kernels::SHIFT, shift, 1)?;
     }
     Ok(weighted)
 }

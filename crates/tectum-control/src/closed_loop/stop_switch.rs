@@ -1,4 +1,4 @@
-//! The emergency stop.
+//! The emergency stop of a loop.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,13 +1,12 @@
 //! Conformance of the kernels of bodies: one step of many instances against the body itself, in f64.
 
-use crate::kernel::LaunchBuiltIn;
 use std::f64::consts::TAU;
 
 use tectum::Result;
 use tectum_bench::conformance::{Case, Data, Expected, Output, Seed, Suite};
 
 use super::super::{ActionChannel, Body, BodySpec, ChannelKind, ObservationChannel, body, wrapped_rad};
-use super::{BatchKernel, KERNELS, OUTCOME, kernel_of};
+use super::{BatchKernel, KERNELS, OUTCOME, StepBodies, kernel_of};
 
 /// Maximum error of a number, relative to its range.
 pub const TOLERANCE: f64 = 2e-5;
@@ -55,9 +54,8 @@ fn case(seed: &mut Seed, name: &'static str, count: usize) -> Result<Case> {
         shown.extend(instance.shown.iter().zip(ranges).map(|(&value, range)| Expected { value, bound: TOLERANCE * range }));
     }
     let inputs = std::iter::once(Data::F32(actions)).chain(batch.has_starts.then_some(Data::F32(starts))).collect();
-    let words = [&[count as u32][..], &(batch.parameters)()].concat();
     Ok(Case::new(format!("{count} instances"), inputs, vec![Output::NearInPlace(before, after), Output::Near(shown)], move |plan, x, y| {
-        plan.launch_built_in(&kernel, &[x, y].concat(), &words, tectum::kernel::groups_for(count))
+        (kernel.record)(plan, StepBodies { actions: x[0], starts: x.get(1).copied(), state: y[0], shown: y[1], count })
     }))
 }
 

@@ -4,7 +4,10 @@ use std::f32::consts::TAU;
 
 use rayon::prelude::*;
 use tectum::NativeCall;
+use tectum::kernel::arguments::Slices;
 use tectum::kernel::native::simd;
+
+use super::StepBodies;
 
 /// Instances per SIMD block.
 pub const LANES: usize = 16;
@@ -13,17 +16,16 @@ pub type F32Lanes = [f32; LANES];
 /// Minimum number of blocks per thread.
 const BLOCKS_PER_THREAD: usize = 64;
 
-/// Steps all instances, each in the time of so many operations; actions are the first view, states and observations the two views from `from`.
+/// Steps all instances, each in the time of so many operations.
 pub fn step_all<const A: usize, const N: usize, const S: usize>(
     call: &NativeCall<'_>,
+    StepBodies { actions, state, shown, count, .. }: StepBodies<Slices<'_>>,
     operations: usize,
-    from: usize,
     step: impl Fn(&[F32Lanes; A], &mut [F32Lanes; N], &mut [F32Lanes; S], usize) + Sync,
 ) {
-    let count = call.size(0);
-    let actions = call.read::<f32>(0)[..count * A].as_chunks::<A>().0;
-    let states = call.write::<f32>(from)[..count * N].as_chunks_mut::<N>().0;
-    let shown = call.write::<f32>(from + 1)[..count * S].as_chunks_mut::<S>().0;
+    let actions = actions[..count * A].as_chunks::<A>().0;
+    let states = state[..count * N].as_chunks_mut::<N>().0;
+    let shown = shown[..count * S].as_chunks_mut::<S>().0;
     let block = |index: usize, states: &mut [[f32; N]], shown: &mut [[f32; S]], actions: &[[f32; A]]| {
         simd(
             #[inline(always)]

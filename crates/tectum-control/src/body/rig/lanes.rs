@@ -2,37 +2,54 @@
 
 use std::f32::consts::PI;
 
-use tectum::NativeCall;
+use tectum::kernel::arguments::Slices;
 use tectum::kernel::math::{cos_near, sin_near};
+use tectum::{NativeCall, TypedKernel, kernel_arguments};
 
 use super::{M_PER_IN, RigParameters};
 use crate::body::batch::lanes::{F32Lanes, LANES, applied, flag, runge_kutta, step_all, wrap_angle};
+use crate::body::batch::{StepBodies, with_body};
+use crate::kernel::built_in;
 
-/// The rig's parameters in its kernel: numbers, then counts.
-pub const FLOATS: [&str; 12] =
-    ["length", "gravity", "damping", "lag", "travel", "gain", "dead_band", "limit", "most_volts", "inches_per_step", "h_before", "h_after"];
-pub const WORDS: [&str; 2] = ["steps_before", "steps_after"];
+kernel_arguments! {
+    /// One step of many rigs: steps of a length under the last command, then under the new one.
+    pub struct StepRigs {
+        read actions: f32, read_write state: f32, write shown: f32;
+        count: usize, length: f32, gravity: f32, damping: f32, lag: f32, travel: f32, gain: f32, dead_band: f32, limit: f32, most_volts: f32,
+        inches_per_step: f32, h_before: f32, h_after: f32, steps_before: u32, steps_after: u32
+    }
+}
 
-/// The rig's parameters in the order of both lists.
-pub fn parameters(rig: &RigParameters) -> Vec<u32> {
+/// The kernel for the name of the body.
+pub fn define(name: &str) -> TypedKernel<StepRigs> {
+    built_in(with_body(StepRigs::define(format!("body_{name}")), &[include_str!("../../../kernels/body_rig.wgsl")]), step)
+}
+
+/// The arguments of a step of rigs with these constants.
+pub fn arguments(rig: &RigParameters, StepBodies { actions, state, shown, count, .. }: StepBodies) -> StepRigs {
     let (before_s, after_s) = (rig.delay_s, rig.dt_s - rig.delay_s);
     let [before, after] = [before_s, after_s].map(RigParameters::substeps);
-    let h = |time_s: f64, steps: u64| if steps == 0 { 0.0 } else { time_s / steps as f64 };
-    let constants = [
-        rig.dynamics.length_m,
-        rig.dynamics.gravity,
-        rig.dynamics.pole_damping_per_s,
-        rig.servo_lag_s,
-        rig.travel_m(),
-        rig.servo_gain_in_per_s_per_v * M_PER_IN,
-        rig.servo_dead_band_v,
-        rig.servo_limit_in_per_s * M_PER_IN,
-        f64::from(rig.command_limit_v),
-        1.0 / (M_PER_IN * rig.dt_s),
-        h(before_s, before),
-        h(after_s, after),
-    ];
-    constants.into_iter().map(|number| (number as f32).to_bits()).chain([before, after].map(|steps| steps as u32)).collect()
+    let h = |time_s: f64, steps: u64| if steps == 0 { 0.0 } else { (time_s / steps as f64) as f32 };
+    StepRigs {
+        actions,
+        state,
+        shown,
+        count,
+        length: rig.dynamics.length_m as f32,
+        gravity: rig.dynamics.gravity as f32,
+        damping: rig.dynamics.pole_damping_per_s as f32,
+        lag: rig.servo_lag_s as f32,
+        travel: rig.travel_m() as f32,
+        gain: (rig.servo_gain_in_per_s_per_v * M_PER_IN) as f32,
+        dead_band: rig.servo_dead_band_v as f32,
+        limit: (rig.servo_limit_in_per_s * M_PER_IN) as f32,
+        most_volts: rig.command_limit_v,
+        inches_per_step: (1.0 / (M_PER_IN * rig.dt_s)) as f32,
+        h_before: h(before_s, before),
+        h_after: h(after_s, after),
+        steps_before: before as u32,
+        steps_after: after as u32,
+    }
 }
 
 /// The numbers that a step needs.
@@ -80,21 +97,20 @@ impl RigConstants {
 }
 
 /// One step of many rigs.
-pub fn step(call: &NativeCall<'_>) {
-    let [length, gravity, damping, lag, travel, gain, dead_band, limit, most_volts, inches_per_step, h_before, h_after] =
-        std::array::from_fn(|i| call.f32(1 + i));
+fn step(call: &NativeCall<'_>, arguments: StepRigs<Slices<'_>>) {
+    let StepRigs { actions, state, shown, count, length, gravity, damping, lag, travel, gain, dead_band, limit, .. } = arguments;
+    let StepRigs { most_volts, inches_per_step, h_before, h_after, steps_before, steps_after, .. } = arguments;
     let constants = RigConstants { length, gravity, damping, lag, travel, gain, dead_band, limit };
-    let (before, after) = (call.u32(13), call.u32(14));
     step_all::<1, 6, 6>(
         call,
+        StepBodies { actions, starts: None, state, shown, count },
         4000,
-        1,
         #[inline(always)]
         |actions, state, shown, _| {
             let (from, last) = (state[0], state[4]);
             let volts = actions[0].map(|volts| applied(volts, most_volts));
-            constants.advance(state, &last, before, h_before);
-            constants.advance(state, &volts, after, h_after);
+            constants.advance(state, &last, steps_before, h_before);
+            constants.advance(state, &volts, steps_after, h_after);
             for lane in 0..LANES {
                 state[2][lane] = wrap_angle(state[2][lane]);
                 state[4][lane] = volts[lane];

@@ -3,9 +3,11 @@
 use std::f32::consts::FRAC_PI_4;
 
 use tectum::NativeCall;
+use tectum::kernel::arguments::Slices;
 use tectum::kernel::math::{cos_near, sin_near};
 
 use super::NUMBERS;
+use crate::body::batch::StepBodies;
 use crate::body::batch::lanes::{F32Lanes, LANES, flag, step_all, wrap_angle};
 
 /// Where lights and obstacles begin in the state.
@@ -62,11 +64,11 @@ fn seeker_light(state: &[F32Lanes; NUMBERS], lane: usize) -> (f32, f32) {
 }
 
 /// One step of many seekers.
-pub fn step(call: &NativeCall<'_>) {
+pub fn step(call: &NativeCall<'_>, arguments: StepBodies<Slices<'_>>) {
     step_all::<2, NUMBERS, 9>(
         call,
+        arguments,
         1500,
-        1,
         #[inline(always)]
         |actions, state, shown, _| {
             for lane in 0..LANES {

@@ -5,11 +5,11 @@ use tectum::{DType, Result};
 use tectum_bench::conformance::{Case, Data, Expected, Output, Seed, Suite};
 
 use super::kernels::{CONTROLS, SCALE_COSTS, SHIFT};
+use super::kernels::{Controls, ScaleCosts, Shift};
 use super::learning::channel_table;
-use super::rollout::{ModelInput, rollout_kernel};
+use super::rollout::{ModelInput, RolloutViews, rollout_kernel};
 use super::{ChannelCost, Model, MppiParameters, ROLLOUT_SAMPLES, plant_kernel, plant_kernels, recorded_network};
 use crate::body::{BODIES, ChannelKind, body, wrapped_rad};
-use crate::kernel::LaunchBuiltIn;
 use crate::twin::{Ensemble, Network, Plant, RecordedTwin, RowHistory, SequenceLayout, TrainingProvenance, Twin, TwinLayout};
 
 /// A few roundings of f32.
@@ -56,10 +56,11 @@ fn controls(seed: &mut Seed, samples: usize, horizon: usize, hold: usize) -> Cas
         let value = f64::from(mean[t]) + noise;
         expected.push(Expected { value: value.clamp(low.into(), high.into()), bound: ROUNDING * (f64::from(mean[t].abs()) + noise.abs()) });
     }
-    let words = [samples as u32, horizon as u32, hold as u32, channels as u32, low.to_bits(), high.to_bits()];
     let inputs = [observation, mean, eps, sigma].map(Data::F32).into();
     Case::new(format!("{samples} samples, {horizon} steps held for {hold}"), inputs, vec![Output::Near(expected)], move |plan, x, y| {
-        plan.launch_built_in(&CONTROLS, &[x, y].concat(), &words, groups_for((horizon + 1) * samples))
+        let (&[observation, mean, eps, sigma], &[u]) = (x, y) else { unreachable!("the case has four inputs and an output") };
+        let arguments = Controls { observation, mean, eps, sigma, u, samples, horizon, hold, channels, low, high };
+        plan.launch(&CONTROLS, arguments, groups_for((horizon + 1) * samples))
     })
 }
 
@@ -77,22 +78,22 @@ fn temper(seed: &mut Seed, samples: usize) -> Case {
     let outputs = vec![Output::Near(expected.collect())];
     let inputs = [costs, vec![total], vec![-least]].map(Data::F32).into();
     Case::new(format!("{samples} samples"), inputs, outputs, move |plan, x, y| {
-        plan.launch_built_in(&SCALE_COSTS, &[x, y].concat(), &[samples as u32, temperature.to_bits()], groups_for(samples))
+        plan.launch(&SCALE_COSTS, ScaleCosts { costs: x[0], total: x[1], greatest: x[2], y: y[0], samples, temperature }, groups_for(samples))
     })
 }
 
 fn shift(seed: &mut Seed, horizon: usize) -> Case {
-    let (low, high, samples) = (-0.5f32, 0.4f32, 96);
+    let (low, high, samples) = (-0.5f32, 0.4f32, 96usize);
     let weighted = seed.floats(horizon, -1.0, 1.0);
     let [total, greatest, best] = [(100.0, 900.0), (-1.0, 1.0), (0.0, 1.0)].map(|(low, high)| seed.float(low, high));
     let mean = weighted[1..].iter().chain(weighted.last()).map(|next| Expected::exactly(f64::from(*next))).collect();
-    let average = f64::from(total) / f64::from(samples);
+    let average = f64::from(total) / samples as f64;
     let exactly = |value: f32| Expected::exactly(f64::from(value));
     let result = vec![exactly(weighted[0].clamp(low, high)), exactly(-greatest), Expected { value: average, bound: ROUNDING * average }, exactly(best)];
     let inputs = [weighted, vec![total], vec![greatest], vec![best]].map(Data::F32).into();
-    let words = [samples, horizon as u32, low.to_bits(), high.to_bits()];
     Case::new(format!("{horizon} steps"), inputs, vec![Output::Near(mean), Output::Near(result)], move |plan, x, y| {
-        plan.launch_built_in(&SHIFT, &[x, y].concat(), &words, groups_for(horizon))
+        let (&[weighted, total, greatest, best_weight], &[mean, result]) = (x, y) else { unreachable!("the case has four inputs and two outputs") };
+        plan.launch(&SHIFT, Shift { weighted, total, greatest, best_weight, mean, result, samples, horizon, low, high }, groups_for(horizon))
     })
 }
 
@@ -118,11 +119,11 @@ fn rollout(seed: &mut Seed, name: &str, hidden: &[usize], samples: usize, horizo
     observation.push(0.0);
     let inputs =
         [observation, u, channel_table(&twin.layout, [&twin.change_mean, &twin.change_deviation], &parameters), twin.weights.clone()].map(Data::F32).into();
-    let (kernel, layers, numbers) = rollout_kernel(&twin.network, ModelInput::State, horizon)?;
-    let words = [&parameters.rollout_words(&twin.layout)[..], &layers].concat();
+    let (kernel, shape, numbers) = rollout_kernel(&twin.network, ModelInput::State, horizon)?;
     Ok(Case::new(format!("{hidden:?}, {samples} samples, {horizon} steps"), inputs, outputs, move |plan, x, y| {
         let scratch = plan.temp(DType::F32, numbers * samples);
-        plan.launch_built_in(&kernel, &[x, y, &[scratch]].concat(), &words, samples.div_ceil(ROLLOUT_SAMPLES) as u32)
+        let views = RolloutViews { observation: x[0], u: x[1], table: x[2], weights: x[3], costs: y[0], scratch };
+        plan.launch(&kernel, parameters.rollout(&twin.layout, shape, views), samples.div_ceil(ROLLOUT_SAMPLES) as u32)
     }))
 }
 
@@ -189,11 +190,11 @@ fn recorded_rollout(seed: &mut Seed, lags: usize, members: u64) -> Result<Case> 
     let [mean, deviation] = twin.changes();
     let inputs = [observation, u.clone(), channel_table(&twin.layout, [&mean, &deviation], &parameters), twin.weights()].map(Data::F32).into();
     let (kernel, shape, numbers) = rollout_kernel(&twin.ensemble.network, model.model_input(), parameters.horizon)?;
-    let words = [&parameters.rollout_words(&twin.layout)[..], &shape].concat();
     let samples = parameters.samples;
     Ok(Case::new(format!("{lags} rows, {members} networks"), inputs, outputs, move |plan, x, y| {
         let scratch = plan.temp(DType::F32, numbers * samples);
-        plan.launch_built_in(&kernel, &[x, y, &[scratch]].concat(), &words, samples.div_ceil(ROLLOUT_SAMPLES) as u32)
+        let views = RolloutViews { observation: x[0], u: x[1], table: x[2], weights: x[3], costs: y[0], scratch };
+        plan.launch(&kernel, parameters.rollout(&twin.layout, shape, views), samples.div_ceil(ROLLOUT_SAMPLES) as u32)
     }))
 }
 
@@ -228,12 +229,11 @@ fn plant(seed: &mut Seed, name: &str, samples: usize, horizon: usize) -> Result<
         cost += f64::from(parameters.energy_weight) * energy * energy - f64::from(parameters.terminal_multiplier) * plant.step(&[0.0]).reward;
         costs.push(Expected { value: cost, bound: TOLERANCE * cost.max(1.0) });
     }
-    let words = parameters.plant_words(&layout);
     let inputs = [vec![start[0], start[1], 0.0], shares].map(Data::F32).into();
     let outputs = vec![Output::NearInPlace(u, applied), Output::Near(costs)];
     let kernel = plant_kernel(name)?;
     Ok(Case::new(format!("{samples} samples, {horizon} steps"), inputs, outputs, move |plan, x, y| {
-        plan.launch_built_in(kernel, &[x, y].concat(), &words, samples.div_ceil(ROLLOUT_SAMPLES) as u32)
+        plan.launch(kernel, parameters.plant_rollout(&layout, x[0], x[1], [y[0], y[1]]), samples.div_ceil(ROLLOUT_SAMPLES) as u32)
     }))
 }
 

@@ -1,8 +1,9 @@
-//! Parameters of MPPI: their defaults by body, their check, and the words that kernels read.
+//! Parameters of MPPI: their defaults by body, their check, and the arguments of kernels.
 
-use tectum::{Error, Result};
+use tectum::{Error, Result, View};
 
-use crate::body::control::MppiParameters;
+use super::rollout::{Rollout, RolloutShape, RolloutViews};
+use crate::body::control::{MppiParameters, PlantRollout};
 use crate::body::{Descriptor, body};
 use crate::brain::lqr::Lqr;
 use crate::twin::TwinLayout;
@@ -77,23 +78,59 @@ impl MppiParameters {
         (0..self.samples).map(|k| narrowed * graded(k)).collect()
     }
 
-    /// The words of a plant's rollout kernel.
-    pub(super) fn plant_words(&self, layout: &TwinLayout) -> Vec<u32> {
-        let [position, speed] = self.feedback.unwrap_or_default();
-        let floats = [self.terminal_multiplier, self.energy_weight, position, speed, layout.low, layout.high];
-        [self.samples, self.horizon].map(|word| word as u32).into_iter().chain(floats.map(f32::to_bits)).collect()
+    /// The arguments of a plant's rollout kernel over an observation; `u` is regulated from the shares in `handover` on.
+    pub(super) fn plant_rollout(&self, layout: &TwinLayout, observation: View, handover: View, [u, costs]: [View; 2]) -> PlantRollout {
+        let [gain_position, gain_speed] = self.feedback.unwrap_or_default();
+        PlantRollout {
+            observation,
+            handover,
+            u,
+            costs,
+            samples: self.samples,
+            horizon: self.horizon,
+            terminal_multiplier: self.terminal_multiplier,
+            energy_weight: self.energy_weight,
+            gain_position,
+            gain_speed,
+            low: layout.low,
+            high: layout.high,
+        }
     }
 
-    /// The words of the rollout kernel before those of the layers.
-    pub(super) fn rollout_words(&self, layout: &TwinLayout) -> Vec<u32> {
+    /// The arguments of the rollout kernel of a network.
+    pub(super) fn rollout(&self, layout: &TwinLayout, shape: RolloutShape, views: RolloutViews) -> Rollout {
+        let RolloutViews { observation, u, table, weights, costs, scratch } = views;
+        let RolloutShape { lags, members, member_weights, layer_count, layers } = shape;
         let half_range = 0.5 * (layout.high - layout.low);
         let per_unit = 1.0 / (half_range * half_range);
-        let named = [self.angle_channel, self.velocity_channel].map(|index| index.map_or(u32::MAX, |index| index as u32));
-        let energy_from = if self.energy_at_end { self.horizon as u32 - 1 } else { 0 };
-        let sizes = [self.samples, self.horizon, layout.channels.len()].map(|word| word as u32);
-        let flags = [u32::from(layout.previous_action), u32::from(layout.discrete)];
-        let costs = [self.terminal_multiplier, self.energy_weight, self.energy_ratio, self.action_weight * per_unit, self.rate_weight * per_unit];
-        let floats = [&[layout.low, layout.high][..], &costs].concat();
-        sizes.into_iter().chain(flags).chain(named).chain([energy_from]).chain(floats.into_iter().map(f32::to_bits)).collect()
+        let [angle_channel, velocity_channel] = [self.angle_channel, self.velocity_channel].map(|index| index.map_or(u32::MAX, |index| index as u32));
+        Rollout {
+            observation,
+            u,
+            table,
+            weights,
+            costs,
+            scratch,
+            samples: self.samples,
+            horizon: self.horizon,
+            channels: layout.channels.len(),
+            previous: u32::from(layout.previous_action),
+            discrete: u32::from(layout.discrete),
+            angle_channel,
+            velocity_channel,
+            energy_from: if self.energy_at_end { self.horizon - 1 } else { 0 },
+            low: layout.low,
+            high: layout.high,
+            terminal_multiplier: self.terminal_multiplier,
+            energy_weight: self.energy_weight,
+            energy_ratio: self.energy_ratio,
+            action_weight: self.action_weight * per_unit,
+            rate_weight: self.rate_weight * per_unit,
+            lags,
+            members,
+            member_weights,
+            layer_count,
+            layers,
+        }
     }
 }

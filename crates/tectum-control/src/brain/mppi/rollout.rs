@@ -1,13 +1,12 @@
 //! The rollout kernel: twin and cost over the whole horizon, generated for a network's shape.
 
-use std::sync::Arc;
-
+use tectum::kernel::arguments::{NoBindings, Slices};
 use tectum::kernel::native::{for_each_chunk, simd};
 use tectum::kernel::{loops_over, math};
-use tectum::{DType, Error, Kernel, NativeCall, Prelude, Result};
+use tectum::{Error, NativeCall, Prelude, Result, TypedKernel, View, kernel_arguments};
 
 use crate::body::control::MAX_COST;
-use crate::kernel::{built_in, floats, words};
+use crate::kernel::built_in;
 use crate::twin::{CHANNEL_SCALES, MAX_LAGS, Network};
 
 /// Numbers of the table for each channel; see `kernels/mppi_rollout.wgsl`.
@@ -27,8 +26,42 @@ const LANES: usize = 16;
 const PRODUCTS_PER_ELEMENT: usize = 128;
 /// Numbers of a layer among the parameters: weights, bias, rows, columns.
 const LAYER_NUMBERS: usize = 4;
-/// Place of the first layer among the parameters.
-const FIRST_LAYER: usize = 19;
+/// Numbers of all layers.
+const LAYERS_NUMBERS: usize = MAX_LAYERS * LAYER_NUMBERS;
+
+kernel_arguments! {
+    /// Costs of controls rolled out by networks. The native twin reads the shape of the networks here, device code has it as constants.
+    pub struct Rollout {
+        read observation: f32, read u: f32, read table: f32, read weights: f32, write costs: f32, write scratch: f32;
+        samples: usize, horizon: usize, channels: usize, previous: u32, discrete: u32, angle_channel: u32, velocity_channel: u32, energy_from: usize,
+        low: f32, high: f32, terminal_multiplier: f32, energy_weight: f32, energy_ratio: f32, action_weight: f32, rate_weight: f32,
+        lags: usize, members: usize, member_weights: usize, layer_count: usize, layers: [usize; LAYERS_NUMBERS]
+    }
+}
+
+/// The views of a rollout.
+#[derive(Debug, Clone, Copy)]
+pub struct RolloutViews {
+    pub observation: View,
+    pub u: View,
+    pub table: View,
+    pub weights: View,
+    pub costs: View,
+    pub scratch: View,
+}
+
+/// The shape of the networks of a rollout.
+#[derive(Debug, Clone, Copy)]
+pub struct RolloutShape {
+    /// Past rows that are read, 0 if only the state is read.
+    pub lags: usize,
+    /// Networks, and the numbers of each.
+    pub members: usize,
+    pub member_weights: usize,
+    pub layer_count: usize,
+    /// Offset of weights and bias, rows and columns of each layer.
+    pub layers: [usize; LAYERS_NUMBERS],
+}
 /// Numbers of a past row that is read: position, velocity and angle.
 pub const ROW_NUMBERS: usize = 3;
 
@@ -56,11 +89,11 @@ impl ModelInput {
     }
 }
 
-/// The kernel for a network's shape, its last parameters (the shape) and the numbers of scratch that each sample needs over a horizon.
+/// The kernel for a network, the shape for its arguments, and the numbers of scratch that each sample needs over a horizon.
 ///
 /// # Errors
 /// `Unsupported` for a network that is wider or deeper than the kernel holds.
-pub fn rollout_kernel(network: &Network, reading: ModelInput, horizon: usize) -> Result<(Arc<Kernel>, Vec<u32>, usize)> {
+pub fn rollout_kernel(network: &Network, reading: ModelInput, horizon: usize) -> Result<(TypedKernel<Rollout>, RolloutShape, usize)> {
     let layers = layers(network);
     let width = layers.iter().map(|layer| layer[2].max(layer[3])).max().unwrap_or(0).max(8).next_multiple_of(8);
     if width as usize > MAX_WIDTH || layers.len() > MAX_LAYERS || network.channels() > MAX_CHANNELS {
@@ -75,49 +108,32 @@ pub fn rollout_kernel(network: &Network, reading: ModelInput, horizon: usize) ->
         ModelInput::State => (format!("mppi_rollout_{}", sizes.join("x")), 0, 1),
         ModelInput::RecordedRows { lags, members } => (format!("mppi_rollout_{lags}_rows_{members}_of_{}", sizes.join("x")), lags, members),
     };
-    let builder = ["observation", "u", "table", "weights"]
-        .into_iter()
-        .fold(Kernel::define(name).prelude(Prelude::Math), |builder, name| builder.read(name, DType::F32))
-        .write("costs", DType::F32)
-        .write("scratch", DType::F32);
-    let builder = words(builder, &["samples", "horizon", "channels", "previous", "discrete", "angle_channel", "velocity_channel", "energy_from"]);
-    let builder = floats(builder, &["low", "high", "terminal_multiplier", "energy_weight", "energy_ratio", "action_weight", "rate_weight"]);
-    // The device code contains the layers as constants; the native twin reads them here.
-    let builder = words(builder, &["lags", "members", "member_weights", "layers"]);
-    let builder = words(builder, &LAYER_PARAMS[..layers.len() * LAYER_NUMBERS]);
-    let builder = builder.flops(rollout_flops).loops(rollout_loops);
-    let kernel = built_in(builder.body(body(network, reading, width, &layers)), rollout);
-    let counts = [lags, members, network.parameters().len(), layers.len()].map(|count| count as u32);
-    let shape = counts.into_iter().chain(layers.into_iter().flatten()).collect();
+    let builder = Rollout::define(name).prelude(Prelude::Math).body(body(network, reading, width, &layers));
+    let kernel = built_in(builder.flops(rollout_flops).loops(rollout_loops), rollout);
+    let mut shape = RolloutShape { lags, members, member_weights: network.parameters().len(), layer_count: layers.len(), layers: [0; LAYERS_NUMBERS] };
+    shape.layers.iter_mut().zip(layers.as_flattened()).for_each(|(to, &number)| *to = number as usize);
     let read = if lags > 0 { network.features() + 8 + ROW_NUMBERS * (lags + horizon) } else { 0 };
     Ok((kernel, shape, 2 * width as usize + read))
 }
 
 /// A multiply-add for every weight, sample and step.
-fn rollout_flops(params: &[u32]) -> f64 {
-    let layers = params[FIRST_LAYER..].chunks_exact(LAYER_NUMBERS);
-    let weights: f64 = layers.map(|layer| f64::from(layer[2]) * f64::from(layer[3])).sum();
-    2.0 * f64::from(params[0]) * f64::from(params[1]) * f64::from(params[FIRST_LAYER - 3]) * weights
+fn rollout_flops(Rollout { samples, horizon, members, layers, .. }: Rollout<NoBindings>) -> f64 {
+    let weights: f64 = each_layer(&layers).iter().map(|[_, _, rows, columns]| *rows as f64 * *columns as f64).sum();
+    2.0 * samples as f64 * horizon as f64 * members as f64 * weights
+}
+
+fn each_layer(layers: &[usize; LAYERS_NUMBERS]) -> &[[usize; LAYER_NUMBERS]] {
+    layers.as_chunks().0
 }
 
 /// The steps of all blocks of four samples of an invocation, each with its channels, rows and the layers of each network.
-fn rollout_loops(params: &[u32], groups: u32) -> u64 {
-    let of_layer = |layer: &[u32]| {
-        let [rows, columns] = [layer[2], layer[3]].map(u64::from);
-        1 + columns.div_ceil(8) * (1 + rows) + columns.next_multiple_of(8)
-    };
-    let layers: u64 = params[FIRST_LAYER..].chunks_exact(LAYER_NUMBERS).map(of_layer).sum();
-    let [samples, horizon, channels] = [0, 1, 2].map(|index| u64::from(params[index]));
-    let [lags, members] = [FIRST_LAYER - 4, FIRST_LAYER - 3].map(|index| u64::from(params[index]));
+fn rollout_loops(Rollout { samples, horizon, channels, lags, members, layer_count, layers, .. }: Rollout<NoBindings>, groups: u32) -> u64 {
+    let of_layer = |&[_, _, rows, columns]: &[usize; LAYER_NUMBERS]| (1 + columns.div_ceil(8) * (1 + rows) + columns.next_multiple_of(8)) as u64;
+    let layers: u64 = each_layer(&layers)[..layer_count].iter().map(of_layer).sum();
+    let [samples, horizon, channels, lags, members] = [samples, horizon, channels, lags, members].map(|size| size as u64);
     let step = 1 + 2 * channels + 2 * lags + 1 + members * (4 + layers) + channels;
     loops_over(samples / 4, groups.saturating_mul(16), channels + 4 * lags + horizon * step)
 }
-
-/// Names of the layers' parameters.
-const LAYER_PARAMS: [&str; MAX_LAYERS * LAYER_NUMBERS] = [
-    "weight0", "bias0", "rows0", "columns0", "weight1", "bias1", "rows1", "columns1", "weight2", "bias2", "rows2", "columns2", "weight3", "bias3", "rows3",
-    "columns3",
-];
 
 /// Offset of weights and bias, rows and columns of each layer.
 fn layers(network: &Network) -> Vec<[u32; LAYER_NUMBERS]> {
@@ -224,66 +240,17 @@ fn is_wide() -> bool {
     false
 }
 
-/// The parameters that the native twin reads.
-struct Rollout<'a> {
-    samples: usize,
-    horizon: usize,
-    channels: usize,
-    previous: bool,
-    discrete: bool,
-    angle_channel: usize,
-    velocity_channel: usize,
-    /// The first step with an energy cost.
-    energy_from: usize,
-    low: f32,
-    high: f32,
-    /// terminal multiplier, energy weight and ratio, action weight, rate weight
-    cost: [f32; 5],
-    /// Past rows that are read, 0 if only the state is read; networks, and the numbers of each.
-    lags: usize,
-    members: usize,
-    member_weights: usize,
-    layers: [[usize; LAYER_NUMBERS]; MAX_LAYERS],
-    layer_count: usize,
-    observation: &'a [f32],
-    u: &'a [f32],
-    table: &'a [f32],
-    weights: &'a [f32],
-}
+/// The arguments of the native twin.
+type Arguments<'a> = Rollout<Slices<'a>>;
 
-fn rollout(call: &NativeCall<'_>) {
-    let layer_count = call.size(FIRST_LAYER - 1);
-    let mut layers = [[0; LAYER_NUMBERS]; MAX_LAYERS];
-    for (index, layer) in layers.iter_mut().take(layer_count).enumerate() {
-        *layer = std::array::from_fn(|number| call.size(FIRST_LAYER + index * LAYER_NUMBERS + number));
-    }
-    let rollout = Rollout {
-        samples: call.size(0),
-        horizon: call.size(1),
-        channels: call.size(2),
-        previous: call.u32(3) != 0,
-        discrete: call.u32(4) != 0,
-        angle_channel: call.size(5),
-        velocity_channel: call.size(6),
-        energy_from: call.size(7),
-        low: call.f32(8),
-        high: call.f32(9),
-        cost: [10, 11, 12, 13, 14].map(|index| call.f32(index)),
-        lags: call.size(15),
-        members: call.size(16),
-        member_weights: call.size(17),
-        layers,
-        layer_count,
-        observation: call.read(0),
-        u: call.read(1),
-        table: call.read(2),
-        weights: call.read(3),
-    };
+fn rollout(call: &NativeCall<'_>, mut rollout: Arguments<'_>) {
+    let costs = std::mem::take(&mut rollout.costs);
+    let layers = each_layer(&rollout.layers);
     let products: usize = layers.iter().map(|layer| layer[2] * layer[3]).sum();
     // A control tick wakes no other thread for work that one thread does in about a millisecond.
     let threads = call.threads_for(rollout.samples * rollout.horizon * rollout.members * products / PRODUCTS_PER_ELEMENT);
     let is_wide = is_wide();
-    for_each_chunk(&mut call.write::<f32>(4)[..rollout.samples], LANES, threads, |block, costs| {
+    for_each_chunk(&mut costs[..rollout.samples], LANES, threads, |block, costs| {
         let first = block * LANES;
         let found = if is_wide {
             simd(
@@ -300,7 +267,7 @@ fn rollout(call: &NativeCall<'_>) {
     });
 }
 
-impl Rollout<'_> {
+impl Arguments<'_> {
     /// Costs of the samples from `first` on; lanes beyond the last sample repeat it.
     #[inline(always)]
     fn block_costs<const IS_WIDE: bool>(&self, first: usize) -> F32Lanes {
@@ -322,7 +289,7 @@ impl Rollout<'_> {
                 self.network::<IS_WIDE>(0, &mut x, &mut y);
             }
             self.advance(&mut state, &x, &mut cost, t);
-            let [_, _, _, action_weight, rate_weight] = self.cost;
+            let (action_weight, rate_weight) = (self.action_weight, self.rate_weight);
             for lane in 0..LANES {
                 let rate = now[lane] - before[lane];
                 cost[lane] += action_weight * now[lane] * now[lane] + rate_weight * rate * rate;
@@ -350,7 +317,7 @@ impl Rollout<'_> {
 
     #[inline(always)]
     fn applied(&self, value: f32) -> f32 {
-        match (self.discrete, value >= 0.0) {
+        match (self.discrete != 0, value >= 0.0) {
             (false, _) => value,
             (true, true) => self.high,
             (true, false) => self.low,
@@ -372,7 +339,7 @@ impl Rollout<'_> {
                 place += 2;
             }
         }
-        if self.previous {
+        if self.previous != 0 {
             each(&mut x[place], |lane| self.applied(before[lane]) / half_range);
             place += 1;
         }
@@ -442,7 +409,7 @@ impl Rollout<'_> {
     /// loop, because they need the registers themselves.
     #[inline(always)]
     fn network<const IS_WIDE: bool>(&self, member: usize, x: &mut [F32Lanes; MAX_WIDTH], y: &mut [F32Lanes; MAX_WIDTH]) {
-        for (index, &[weight, bias, rows, columns]) in self.layers[..self.layer_count].iter().enumerate() {
+        for (index, &[weight, bias, rows, columns]) in each_layer(&self.layers)[..self.layer_count].iter().enumerate() {
             let own = &self.weights[member * self.member_weights..];
             let (weights, bias) = (&own[weight..], &own[bias..]);
             if IS_WIDE {
@@ -462,8 +429,8 @@ impl Rollout<'_> {
 
     #[inline(always)]
     fn advance(&self, state: &mut [F32Lanes; MAX_CHANNELS], change: &[F32Lanes; MAX_WIDTH], cost: &mut F32Lanes, t: usize) {
-        let [terminal, energy_weight, energy_ratio, ..] = self.cost;
-        let multiplier = if t + 1 == self.horizon { terminal } else { 1.0 };
+        let (energy_weight, energy_ratio) = (self.energy_weight, self.energy_ratio);
+        let multiplier = if t + 1 == self.horizon { self.terminal_multiplier } else { 1.0 };
         let (mut cosine, mut velocity) = ([1.0; LANES], [0.0; LANES]);
         for c in 0..self.channels {
             let [rad, scale, mean, deviation, weight, barrier, limit, barrier_scale, half_turn, squared_angle] = *self.channel(c);
@@ -483,11 +450,11 @@ impl Rollout<'_> {
                     cos_angle[lane] = math::cos_near(angle);
                     charge[lane] = if squared_angle == 0.0 { 1.0 - cos_angle[lane] } else { angle * angle };
                 }
-                if c == self.angle_channel {
+                if c == self.angle_channel as usize {
                     cosine = cos_angle;
                 }
             }
-            if c == self.velocity_channel {
+            if c == self.velocity_channel as usize {
                 velocity = state[c];
             }
             for lane in 0..LANES {

@@ -3,7 +3,6 @@ use tectum::ErrorKind;
 use super::conformance::reference_cost;
 use super::*;
 use crate::body::body;
-use crate::kernel::LaunchBuiltIn;
 
 fn untrained(name: &str, hidden: &[usize]) -> (Twin, MppiParameters) {
     conformance::untrained(name, hidden).expect("known")
@@ -23,11 +22,11 @@ fn device_costs(model: &Model, parameters: &MppiParameters, observation: &[f32],
         Model::Recorded(twin) => &twin.ensemble.network,
         Model::Plant { .. } => panic!("a twin"),
     };
-    let (kernel, layers, numbers) = rollout_kernel(network, model.model_input(), parameters.horizon).expect("small enough");
+    let (kernel, shape, numbers) = rollout_kernel(network, model.model_input(), parameters.horizon).expect("small enough");
     let scratch = plan.temp(DType::F32, numbers * parameters.samples);
-    let words = [&parameters.rollout_words(model.layout())[..], &layers].concat();
     let groups = parameters.samples.div_ceil(ROLLOUT_SAMPLES) as u32;
-    plan.launch_built_in(&kernel, &[given, controls, table, weights, costs, scratch], &words, groups).expect("records");
+    let views = RolloutViews { observation: given, u: controls, table, weights, costs, scratch };
+    plan.launch(&kernel, parameters.rollout(model.layout(), shape, views), groups).expect("records");
     let mut run = plan.finish().expect("whole").compile(device).expect("compiles");
     run.input::<f32>(given).copy_from_slice(observation);
     run.input::<f32>(controls).copy_from_slice(u);
