@@ -71,7 +71,7 @@ fn suites() -> Vec<Suite> {
     suites.push(tectum_spiking::bench_suite());
     suites.push(tectum_field::bench_suite());
     suites.push(tectum_transformer::bench_suite());
-    suites.push(tectum_control::brain::mppi::bench_suite());
+    suites.push(tectum_control::bench_suite());
     suites
 }
 

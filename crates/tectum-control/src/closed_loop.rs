@@ -68,7 +68,6 @@ pub struct ClosedLoop {
     body: FaultyBody,
     task: Option<Box<dyn Task>>,
     controller: Guarded,
-    brain_faults: BrainFaults,
     spec: BodySpec,
     settings: LoopSettings,
     ticks: u64,
@@ -128,9 +127,8 @@ impl ClosedLoop {
             held: spec.safe_action.clone(),
             spec,
             body: FaultyBody::new(body, controller.switch.clone()),
-            controller,
             task: None,
-            brain_faults: BrainFaults::default(),
+            controller,
             trace_at_end: false,
             trace: ContentHasher::default(),
         })
@@ -171,7 +169,7 @@ impl ClosedLoop {
             }
         }
         self.body.inject(faults, self.dt_ns);
-        self.brain_faults = BrainFaults::new(faults, self.dt_ns);
+        self.controller.brain_mut().faults = BrainFaults::new(faults, self.dt_ns);
         Ok(())
     }
 
@@ -255,7 +253,7 @@ impl ClosedLoop {
         }
         self.controller.brain_mut().close(self.metrics.ticks, &mut self.session);
         self.session.record_trace(std::mem::take(&mut self.trace).finish());
-        pending(&self.body, &self.brain_faults).into_iter().for_each(|fault| self.session.record_injected_fault(fault));
+        pending(&self.body, &self.controller.brain().faults).into_iter().for_each(|fault| self.session.record_injected_fault(fault));
         self.outcome(end)
     }
 
@@ -308,9 +306,9 @@ impl ClosedLoop {
         let tick = self.metrics.ticks;
         let begun = self.body.read(tick, &mut self.observation, &mut self.reading);
         begun.into_iter().for_each(|fault| self.session.record_injected_fault(fault));
-        let (is_sensor_lost, brain_faults) = (self.body.is_sensor_lost(tick), &mut self.brain_faults);
+        let has_lost_sensors = self.body.is_sensor_lost(tick);
         let (reading, action, session) = (&mut self.reading, &mut self.answer, &mut self.session);
-        let answer = self.controller.answer(&mut Period { tick, begin_ns, reading, action, clock, brain_faults, is_sensor_lost, session });
+        let answer = self.controller.answer(&mut Period { tick, begin_ns, reading, has_lost_sensors, action, clock, session });
         self.finish(&answer);
         let Answer { source, missed, failure, latency_ns, .. } = answer;
         let is_fallback = source != Source::Brain;
@@ -382,12 +380,13 @@ impl ClosedLoop {
         };
         record.hash_into(&mut self.trace);
         sink.tick(&record)?;
-        let is_interrupted = held || fallback || step.ends_episode();
-        self.controller.follow(&Passed { reading: &self.reading, action: &self.held, is_interrupted, terminated: step.ends_episode() });
+        let ends_episode = step.ends_episode();
+        let is_interrupted = held || fallback || ends_episode;
+        self.controller.follow(&Passed { reading: &self.reading, action: &self.held, is_interrupted, ends_episode });
         let hold_ticks = |task: &Measure| (task.hold_s / self.spec.dt_s - 1e-9).ceil() as u64;
         let (is_success, hold_ticks) = self.measure().map_or((false, 0), |task| (task.is_success(measure), hold_ticks(task)));
         self.metrics.count_period(is_success, hold_ticks, reward);
-        if step.ends_episode() {
+        if ends_episode {
             self.body.reset(self.metrics.next_episode());
             self.held.copy_from_slice(&self.spec.safe_action);
         }

@@ -8,7 +8,7 @@ use tectum::{Kernel, Result};
 use tectum_bench::conformance::Suite;
 
 use crate::body::batch;
-use crate::brain::spec::BrainSpec;
+use crate::brain::BrainSpec;
 
 /// Every suite of bodies and brains.
 pub fn suites() -> Vec<Suite> {

@@ -15,3 +15,6 @@ pub mod rig_csv;
 pub mod run_folder;
 pub mod scenario;
 pub mod twin;
+
+#[cfg(any(test, feature = "bench"))]
+pub use brain::mppi::bench_suite;

@@ -47,7 +47,7 @@ use tectum::{Error, Result};
 
 use crate::body::rig::disturbed::{Disturbances, MAX_DELAY_SAMPLES};
 use crate::body::{Body, Descriptor, Start, body};
-pub use crate::brain::spec::{BRAIN_NAMES, BrainSpec};
+pub use crate::brain::{BRAIN_NAMES, BrainSpec};
 pub use crate::clock::ClockKind;
 use crate::closed_loop::settings::MAX_SECONDS;
 pub use crate::closed_loop::{LoopSettings, Overrun};

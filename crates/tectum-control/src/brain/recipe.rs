@@ -35,7 +35,7 @@ impl BrainContext<'_> {
 /// Makes a brain that can stand in for another.
 pub(crate) type BuildStandIn = fn(&BrainContext<'_>) -> Result<Box<dyn StandIn>>;
 
-/// The entry of a brain: its settings in a scenario and what is made from them. It is next to the brain; `brain/spec.rs` lists all entries.
+/// The entry of a brain: its settings in a scenario and what is made from them. It is next to the brain; `brain.rs` lists all entries.
 pub(crate) trait BrainSettings {
     /// The settings of a scenario that gives none; absent for a brain that cannot be without.
     fn standard() -> Option<Self>

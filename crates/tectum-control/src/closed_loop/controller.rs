@@ -58,11 +58,10 @@ pub(super) struct Period<'a> {
     pub tick: u64,
     pub begin_ns: u64,
     pub reading: &'a mut [f32],
+    /// An injected fault blinds the sensors.
+    pub has_lost_sensors: bool,
     pub action: &'a mut [f32],
     pub clock: &'a mut dyn Clock,
-    pub brain_faults: &'a mut BrainFaults,
-    /// Whether an injected fault blinds the sensors.
-    pub is_sensor_lost: bool,
     pub session: &'a mut Session,
 }
 
@@ -73,7 +72,7 @@ pub(super) struct Passed<'a> {
     pub action: &'a [f32],
     /// The action is not the brain's answer to the reading, or the next reading does not follow from it.
     pub is_interrupted: bool,
-    pub terminated: bool,
+    pub ends_episode: bool,
 }
 
 /// Where an action comes from.
@@ -157,6 +156,19 @@ enum BrainState {
     Empty,
 }
 
+impl BrainState {
+    /// The brain that answers.
+    ///
+    /// # Panics
+    /// If [`Recovering::poll_rebuild`] did not report that a brain works.
+    fn working(&mut self) -> &mut dyn Brain {
+        match self {
+            BrainState::Working(brain) => brain.as_mut(),
+            BrainState::Rebuilding(_) | BrainState::Empty => unreachable!("invariant: called only after poll_rebuild reported that a brain works"),
+        }
+    }
+}
+
 /// The reaction to a failure.
 enum RecoveryAction {
     /// The brain continues unchanged.
@@ -187,6 +199,8 @@ pub(super) struct Recovering {
     dt_ns: u64,
     /// Periods after which a late answer is a fault of its device; 0: never.
     stall_periods: u64,
+    /// Injected faults.
+    pub faults: BrainFaults,
 }
 
 impl Recovering {
@@ -204,6 +218,7 @@ impl Recovering {
             channels: body.observation.iter().map(|channel| channel.name.clone()).collect(),
             dt_ns,
             stall_periods,
+            faults: BrainFaults::default(),
         }
     }
 
@@ -248,7 +263,7 @@ impl Recovering {
     }
 
     pub(super) fn restore(&mut self, state: &Snapshot) -> Result<()> {
-        self.working().restore(state)
+        self.brain_state.working().restore(state)
     }
 
     pub(super) fn trace(&mut self) -> Result<Vec<LaunchTime>> {
@@ -276,17 +291,6 @@ impl Recovering {
         }
         (self.saved, self.saved_tick) = (state, tick);
         Ok(())
-    }
-
-    /// The brain that answers.
-    ///
-    /// # Panics
-    /// If [`Recovering::poll_rebuild`] did not report that a brain works.
-    fn working(&mut self) -> &mut dyn Brain {
-        match &mut self.brain_state {
-            BrainState::Working(brain) => brain.as_mut(),
-            BrainState::Rebuilding(_) | BrainState::Empty => unreachable!("invariant: called only after poll_rebuild reported that a brain works"),
-        }
     }
 
     /// Whether a brain can answer `tick`. Under a real clock the loop does not wait for a brain that is being built; under another
@@ -332,7 +336,7 @@ impl Recovering {
         let tick = period.tick;
         let slow_ns = (self.stall_periods + 1) * self.dt_ns + self.dt_ns / 2;
         let asked = Instant::now();
-        let (result, injected) = period.brain_faults.tick_with_faults(self.working(), tick, period.reading, period.action, period.clock, slow_ns);
+        let (result, injected) = self.faults.tick_with_faults(self.brain_state.working(), tick, period.reading, period.action, period.clock, slow_ns);
         let latency_ns = asked.elapsed().as_nanos() as u64;
         let stats = result.as_ref().ok().map(|stats| RunStats { fallbacks: if self.has_moved { stats.launches } else { stats.fallbacks }, ..*stats });
         stats.iter().for_each(|stats| period.session.record(stats, latency_ns));
@@ -340,7 +344,7 @@ impl Recovering {
         let missed = (period.clock.now_ns() - period.begin_ns) / self.dt_ns;
         let is_stalled = self.stall_periods > 0 && missed >= self.stall_periods;
         let stalled = is_stalled.then_some(self.stall_periods);
-        let failure = Failure::of(result.map(|_| ()), period.action, stalled, period.brain_faults.has_triggered(tick));
+        let failure = Failure::of(result.map(|_| ()), period.action, stalled, self.faults.has_triggered(tick));
         let source = if failure.is_none() { Source::Brain } else { Source::None };
         Answer { source, missed, failure, latency_ns: Some(latency_ns), stats }
     }
@@ -353,7 +357,7 @@ impl Recovering {
         let begin = || Recovery {
             tick,
             reason,
-            injected: period.is_sensor_lost,
+            injected: period.has_lost_sensors,
             from: at.clone(),
             to: at,
             snapshot_tick: tick,
@@ -382,7 +386,7 @@ impl Recovering {
             RecoveryAction::Keep => (from.clone(), tick + 1),
             RecoveryAction::Restore => {
                 let saved = self.saved.clone();
-                self.working().restore(&saved)?;
+                self.brain_state.working().restore(&saved)?;
                 (from.clone(), self.saved_tick)
             }
             RecoveryAction::Rebuild(rebuild) => {

@@ -77,7 +77,7 @@ impl Controller for Guarded {
 
     fn follow(&mut self, passed: &Passed<'_>) {
         self.inner.follow(passed);
-        if passed.terminated {
+        if passed.ends_episode {
             self.guard.reset();
         }
     }

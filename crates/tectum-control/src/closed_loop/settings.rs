@@ -7,7 +7,7 @@ use tectum::Result;
 
 use super::guard::ChannelGuard;
 use crate::body::ObservationChannel;
-use crate::brain::spec::stand_in_names;
+use crate::brain::stand_in_names;
 use crate::clock::ClockKind;
 use crate::document::Section;
 use crate::real_time::{MAX_PRIORITY, RealTime};
