@@ -17,6 +17,7 @@ mod receipt;
 mod receipt_check;
 mod recover;
 mod run;
+mod sample;
 mod scenario;
 mod table;
 mod train;
@@ -67,6 +68,7 @@ enum Command {
     Receipt(receipt_check::ReceiptCommand),
     Recover(recover::RecoverArgs),
     Scenario(scenario::ScenarioArgs),
+    Sample(sample::SampleArgs),
     Completions(completions::CompletionsArgs),
     Man(completions::ManArgs),
 }
@@ -89,6 +91,7 @@ fn main() -> ExitCode {
         Command::Receipt(command) => receipt_check::receipt(&command),
         Command::Recover(args) => recover::recover(&args),
         Command::Scenario(args) => scenario::scenario(&args),
+        Command::Sample(args) => sample::sample(&args),
         Command::Completions(args) => completions::completions(&args),
         Command::Man(args) => completions::man(&args),
     };

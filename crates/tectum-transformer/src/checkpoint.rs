@@ -9,9 +9,8 @@ use tectum_graph::Graph;
 use super::SafetensorsWeights;
 use super::config::ConfigFile;
 use super::decoder_graph::DecoderSizes;
+use super::families;
 use super::gguf::{GgufModel, gguf_file};
-use super::gpt2::{self, Gpt2};
-use super::llama::{self, Llama};
 
 /// A decoder's sizes and graph, and the tensors that hold its parameters.
 #[derive(Debug)]
@@ -37,7 +36,7 @@ pub fn is_decoder(path: &Path) -> Result<bool> {
         return Ok(true);
     }
     let family = ConfigFile::read(path)?.family()?;
-    Ok(family == "gpt2" || llama::FAMILIES.contains(&family.as_str()))
+    Ok(families::named(&family).is_ok())
 }
 
 /// The files of a model: the GGUF file, or every `.json` and `.safetensors` of a folder, in name order.
@@ -101,22 +100,10 @@ impl Checkpoint {
     fn open_folder(folder: &Path) -> Result<Checkpoint> {
         let config = ConfigFile::read(folder)?;
         let place = config.path.display();
-        let (sizes, graph, prefix, first) = match config.family()?.as_str() {
-            "gpt2" => {
-                let model = Gpt2::read(&config)?;
-                check(&model.sizes).map_err(|error| error.at(&place))?;
-                (model.sizes.clone(), model.build()?, gpt2::PREFIX, "wte.weight")
-            }
-            name if llama::FAMILIES.contains(&name) => {
-                let model = Llama::read(&config)?;
-                check(&model.sizes).map_err(|error| error.at(&place))?;
-                (model.sizes.clone(), model.build()?, llama::PREFIX, "embed_tokens.weight")
-            }
-            other => {
-                let known = llama::FAMILIES.join("\", \"");
-                return Err(Error::unsupported(format!("{place}: model_type {other:?}; \"gpt2\", \"{known}\" are supported")));
-            }
-        };
+        let family = families::named(&config.family()?).map_err(|known| Error::unsupported(format!("{place}: model_type {known}")))?;
+        let model = (family.read)(&config)?;
+        check(model.sizes()).map_err(|error| error.at(&place))?;
+        let (sizes, graph, prefix, first) = (model.sizes().clone(), model.build()?, family.prefix, family.first_tensor);
         let weights = SafetensorsWeights::open(folder)?;
         // Files with only the inner model lack the prefix of every name.
         let is_inner = weights.entries().all(|(name, _)| name != format!("{prefix}{first}")) && weights.entries().any(|(name, _)| name == first);

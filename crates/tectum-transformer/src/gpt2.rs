@@ -8,6 +8,7 @@ use tectum_graph::{Graph, Node};
 
 use super::config::{ConfigFile, activation};
 use super::decoder_graph::{DecoderGraph, DecoderSizes};
+use super::family::{DecoderModel, Family, TensorOrder};
 
 /// `config.json` of the family.
 #[derive(Debug, Deserialize)]
@@ -39,20 +40,73 @@ fn default_true() -> bool {
 
 /// A decoder of the family.
 #[derive(Debug)]
-pub(super) struct Gpt2 {
-    pub sizes: DecoderSizes,
-    pub epsilon: f32,
+struct Gpt2 {
+    sizes: DecoderSizes,
+    epsilon: f32,
 }
 
-/// Prefix of tensor names in files with the whole model rather than its inner part only.
-pub(super) const PREFIX: &str = "transformer.";
+const PREFIX: &str = "transformer.";
+
+/// The family.
+pub(super) const GPT2: Family = Family {
+    name: "gpt2",
+    prefix: PREFIX,
+    first_tensor: "wte.weight",
+    layers: "h.",
+    read: |config| Ok(Box::new(Gpt2::read(config)?)),
+    read_gguf: |keys, sizes| {
+        let DecoderSizes { width, heads, head_width, .. } = sizes;
+        if heads.checked_mul(head_width) != Some(width) {
+            return Err(Error::invalid(format!("gpt2.embedding_length {width} in {heads} heads")));
+        }
+        Ok(Box::new(Gpt2 { epsilon: keys.needed_number("attention.layer_norm_epsilon")?, sizes }))
+    },
+    gguf_activation: "gelu_new",
+    gguf_names: &[
+        ("wte", "token_embd"),
+        ("wpe", "position_embd"),
+        ("lm_head", "output"),
+        ("ln_f", "output_norm"),
+        ("ln_1", "attn_norm"),
+        ("attn.c_attn", "attn_qkv"),
+        ("attn.c_proj", "attn_output"),
+        ("ln_2", "ffn_norm"),
+        ("mlp.c_fc", "ffn_up"),
+        ("mlp.c_proj", "ffn_down"),
+    ],
+    // Only Hugging Face stores the weights as [in, out].
+    gguf_order: |_, parameter| if parameter.contains(".c_") && parameter.ends_with(".weight") { TensorOrder::Transposed } else { TensorOrder::Same },
+};
+
+impl DecoderModel for Gpt2 {
+    fn sizes(&self) -> &DecoderSizes {
+        &self.sizes
+    }
+
+    fn build(&self) -> Result<Graph> {
+        let mut d = DecoderGraph::new(&self.sizes)?;
+        let width = self.sizes.width;
+        let words = d.g.parameter(&format!("{PREFIX}wte.weight"), [self.sizes.vocab_size, width])?;
+        let positions = d.g.parameter(&format!("{PREFIX}wpe.weight"), [self.sizes.context, width])?;
+        let word = d.g.gather(words, d.ids)?;
+        let position = d.g.gather(positions, d.positions)?;
+        let mut x = d.g.add(word, position)?;
+        for layer in 0..self.sizes.layers {
+            x = self.layer(&mut d, layer, x)?;
+        }
+        let last = d.select_rows(x)?;
+        let last = self.norm(&mut d, &format!("{PREFIX}ln_f"), last)?;
+        let table = if self.sizes.tied_embeddings { words } else { d.g.parameter("lm_head.weight", [self.sizes.vocab_size, width])? };
+        d.finish(last, table)
+    }
+}
 
 impl Gpt2 {
     /// Parses and checks a `config.json`.
     ///
     /// # Errors
     /// `Data` for content that is not a configuration; `Unsupported`, naming the key of an unsupported setting.
-    pub fn read(file: &ConfigFile) -> Result<Gpt2> {
+    fn read(file: &ConfigFile) -> Result<Gpt2> {
         let (path, config) = (&file.path, file.parse::<Config>()?);
         let unsupported = |what: String| Err(Error::unsupported(format!("{}: {what}", path.display())));
         if !config.scale_attn_weights {
@@ -85,27 +139,6 @@ impl Gpt2 {
             return Err(Error::invalid(format!("{}: n_embd {} in {} heads", path.display(), sizes.width, sizes.heads)));
         }
         Ok(Gpt2 { sizes, epsilon: config.layer_norm_epsilon })
-    }
-
-    /// The graph, as [`DecoderGraph`] describes it.
-    ///
-    /// # Errors
-    /// `Invalid` for inconsistent sizes.
-    pub fn build(&self) -> Result<Graph> {
-        let mut d = DecoderGraph::new(&self.sizes)?;
-        let width = self.sizes.width;
-        let words = d.g.parameter(&format!("{PREFIX}wte.weight"), [self.sizes.vocab_size, width])?;
-        let positions = d.g.parameter(&format!("{PREFIX}wpe.weight"), [self.sizes.context, width])?;
-        let word = d.g.gather(words, d.ids)?;
-        let position = d.g.gather(positions, d.positions)?;
-        let mut x = d.g.add(word, position)?;
-        for layer in 0..self.sizes.layers {
-            x = self.layer(&mut d, layer, x)?;
-        }
-        let last = d.select_rows(x)?;
-        let last = self.norm(&mut d, &format!("{PREFIX}ln_f"), last)?;
-        let table = if self.sizes.tied_embeddings { words } else { d.g.parameter("lm_head.weight", [self.sizes.vocab_size, width])? };
-        d.finish(last, table)
     }
 
     fn layer(&self, d: &mut DecoderGraph<'_>, layer: usize, x: Node) -> Result<Node> {

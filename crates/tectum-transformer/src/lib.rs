@@ -17,6 +17,8 @@ mod device_weights;
 mod embedder;
 mod encoder;
 mod explanation;
+mod families;
+mod family;
 mod generator;
 mod gguf;
 mod gpt2;

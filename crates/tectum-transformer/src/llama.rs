@@ -11,15 +11,64 @@ use tectum_graph::{Dim, Graph, Node};
 
 use super::config::{ConfigFile, activation};
 use super::decoder_graph::{DecoderGraph, DecoderSizes};
+use super::family::{DecoderModel, Family, TensorOrder};
 
-/// The families.
-pub(super) const FAMILIES: [&str; 3] = ["llama", "qwen2", "qwen3"];
+const PREFIX: &str = "model.";
 
-/// Prefix of tensor names in files with the whole model rather than its inner part only.
-pub(super) const PREFIX: &str = "model.";
+/// The family of Llama. llama.cpp rotates adjacent columns of its queries and keys, and orders them so in its files; Hugging Face rotates columns of two
+/// halves.
+pub(super) const LLAMA: Family = Family {
+    name: "llama",
+    gguf_order: |sizes, parameter| match parameter {
+        queries if queries.contains(".q_proj.") => TensorOrder::Interleaved(sizes.heads),
+        keys if keys.contains(".k_proj.") => TensorOrder::Interleaved(sizes.kv_heads),
+        _ => TensorOrder::Same,
+    },
+    ..QWEN2
+};
+
+/// The family of Qwen2.
+pub(super) const QWEN2: Family = Family {
+    name: "qwen2",
+    prefix: PREFIX,
+    first_tensor: "embed_tokens.weight",
+    layers: "layers.",
+    read: |config| Ok(Box::new(Llama::read(config)?)),
+    read_gguf: |keys, sizes| {
+        Ok(Box::new(Llama {
+            epsilon: keys.needed_number("attention.layer_norm_rms_epsilon")?,
+            rope_theta: keys.number("rope.freq_base")?.unwrap_or(ROPE_THETA),
+            has_biases: keys.has_tensor("blk.0.attn_q.bias"),
+            has_output_bias: keys.has_tensor("blk.0.attn_output.bias"),
+            has_head_norms: sizes.family == QWEN3.name,
+            sizes,
+        }))
+    },
+    gguf_activation: "silu",
+    gguf_names: &[
+        ("embed_tokens", "token_embd"),
+        ("norm", "output_norm"),
+        ("lm_head", "output"),
+        ("input_layernorm", "attn_norm"),
+        ("self_attn.q_proj", "attn_q"),
+        ("self_attn.k_proj", "attn_k"),
+        ("self_attn.v_proj", "attn_v"),
+        ("self_attn.o_proj", "attn_output"),
+        ("self_attn.q_norm", "attn_q_norm"),
+        ("self_attn.k_norm", "attn_k_norm"),
+        ("post_attention_layernorm", "ffn_norm"),
+        ("mlp.gate_proj", "ffn_gate"),
+        ("mlp.up_proj", "ffn_up"),
+        ("mlp.down_proj", "ffn_down"),
+    ],
+    gguf_order: |_, _| TensorOrder::Same,
+};
+
+/// The family of Qwen3.
+pub(super) const QWEN3: Family = Family { name: "qwen3", ..QWEN2 };
 
 /// The default base of the rotations, as in the reference implementations.
-pub(super) const ROPE_THETA: f32 = 10_000.0;
+const ROPE_THETA: f32 = 10_000.0;
 
 /// `config.json` of the families.
 #[derive(Debug, Deserialize)]
@@ -72,16 +121,36 @@ struct Rope {
 
 /// A decoder of one of the families.
 #[derive(Debug)]
-pub(super) struct Llama {
-    pub sizes: DecoderSizes,
-    pub epsilon: f32,
-    pub rope_theta: f32,
+struct Llama {
+    sizes: DecoderSizes,
+    epsilon: f32,
+    rope_theta: f32,
     /// Whether queries, keys and values have biases.
-    pub has_biases: bool,
+    has_biases: bool,
     /// Whether the product after attention has a bias.
-    pub has_output_bias: bool,
+    has_output_bias: bool,
     /// Whether queries and keys are normalised by head.
-    pub has_head_norms: bool,
+    has_head_norms: bool,
+}
+
+impl DecoderModel for Llama {
+    fn sizes(&self) -> &DecoderSizes {
+        &self.sizes
+    }
+
+    fn build(&self) -> Result<Graph> {
+        let mut d = DecoderGraph::new(&self.sizes)?;
+        let width = self.sizes.width;
+        let words = d.g.parameter(&format!("{PREFIX}embed_tokens.weight"), [self.sizes.vocab_size, width])?;
+        let mut x = d.g.gather(words, d.ids)?;
+        for layer in 0..self.sizes.layers {
+            x = self.layer(&mut d, layer, x)?;
+        }
+        let last = d.select_rows(x)?;
+        let last = self.norm(&mut d, &format!("{PREFIX}norm"), last, width)?;
+        let table = if self.sizes.tied_embeddings { words } else { d.g.parameter("lm_head.weight", [self.sizes.vocab_size, width])? };
+        d.finish(last, table)
+    }
 }
 
 impl Llama {
@@ -90,7 +159,7 @@ impl Llama {
     /// # Errors
     /// `Data` for content that is not a configuration; `Unsupported`, naming the key of an unsupported setting; `Invalid` for inconsistent
     /// sizes.
-    pub fn read(file: &ConfigFile) -> Result<Llama> {
+    fn read(file: &ConfigFile) -> Result<Llama> {
         let (path, config) = (&file.path, file.parse::<Config>()?);
         let family = file.family()?;
         config.check().map_err(|error| error.at(path.display()))?;
@@ -118,24 +187,6 @@ impl Llama {
             has_head_norms: is_qwen3,
             sizes,
         })
-    }
-
-    /// The graph, as [`DecoderGraph`] describes it.
-    ///
-    /// # Errors
-    /// `Invalid` for inconsistent sizes.
-    pub fn build(&self) -> Result<Graph> {
-        let mut d = DecoderGraph::new(&self.sizes)?;
-        let width = self.sizes.width;
-        let words = d.g.parameter(&format!("{PREFIX}embed_tokens.weight"), [self.sizes.vocab_size, width])?;
-        let mut x = d.g.gather(words, d.ids)?;
-        for layer in 0..self.sizes.layers {
-            x = self.layer(&mut d, layer, x)?;
-        }
-        let last = d.select_rows(x)?;
-        let last = self.norm(&mut d, &format!("{PREFIX}norm"), last, width)?;
-        let table = if self.sizes.tied_embeddings { words } else { d.g.parameter("lm_head.weight", [self.sizes.vocab_size, width])? };
-        d.finish(last, table)
     }
 
     fn layer(&self, d: &mut DecoderGraph<'_>, layer: usize, x: Node) -> Result<Node> {

@@ -10,10 +10,8 @@ use tectum_graph::Graph;
 use super::file::Gguf;
 use super::value::Value;
 use crate::decoder_graph::DecoderSizes;
-use crate::gpt2;
-use crate::gpt2::Gpt2;
-use crate::llama;
-use crate::llama::{Llama, ROPE_THETA};
+use crate::families;
+use crate::family::{DecoderModel, Family, GgufKeys, TensorOrder};
 
 /// The version of the codes' layout; earlier versions have different blocks.
 const QUANTIZATION: usize = 2;
@@ -39,56 +37,19 @@ const KNOWN: [&str; 17] = [
     "vocab_size",
 ];
 
-/// Parts of parameter names: Hugging Face's, as used here, and the file's.
-const NAMES: [(&str, &str); 23] = [
-    ("embed_tokens", "token_embd"),
-    ("norm", "output_norm"),
-    ("lm_head", "output"),
-    ("input_layernorm", "attn_norm"),
-    ("self_attn.q_proj", "attn_q"),
-    ("self_attn.k_proj", "attn_k"),
-    ("self_attn.v_proj", "attn_v"),
-    ("self_attn.o_proj", "attn_output"),
-    ("self_attn.q_norm", "attn_q_norm"),
-    ("self_attn.k_norm", "attn_k_norm"),
-    ("post_attention_layernorm", "ffn_norm"),
-    ("mlp.gate_proj", "ffn_gate"),
-    ("mlp.up_proj", "ffn_up"),
-    ("mlp.down_proj", "ffn_down"),
-    ("wte", "token_embd"),
-    ("wpe", "position_embd"),
-    ("ln_f", "output_norm"),
-    ("ln_1", "attn_norm"),
-    ("attn.c_attn", "attn_qkv"),
-    ("attn.c_proj", "attn_output"),
-    ("ln_2", "ffn_norm"),
-    ("mlp.c_fc", "ffn_up"),
-    ("mlp.c_proj", "ffn_down"),
-];
-
 /// A decoder and its file.
 #[derive(Debug)]
 pub struct GgufModel {
     pub sizes: DecoderSizes,
     pub graph: Graph,
+    family: &'static Family,
     file: Gguf,
-}
-
-/// How a tensor of the file is converted to a parameter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TensorOrder {
-    /// Unchanged.
-    Same,
-    /// For each of this many heads, rows of the first and second half alternate.
-    Interleaved(usize),
-    /// Rows and columns are swapped.
-    Transposed,
 }
 
 /// The keys of a family.
 struct Keys<'a> {
     file: &'a Gguf,
-    family: &'a str,
+    family: &'static Family,
 }
 
 impl GgufModel {
@@ -99,20 +60,21 @@ impl GgufModel {
     /// `Unsupported` for another family, an unknown key or tensor of the family, an unsupported setting or type.
     pub fn open(path: &Path, check: impl Fn(&DecoderSizes) -> Result<()>) -> Result<GgufModel> {
         let file = Gguf::open(path)?;
-        let (sizes, graph) = describe(&file, check).map_err(|error| error.at(path.display()))?;
-        let model = GgufModel { sizes, graph, file };
+        let (family, model) = describe(&file, check).map_err(|error| error.at(path.display()))?;
+        let (sizes, graph) = (model.sizes().clone(), model.build().map_err(|error| error.at(path.display()))?);
+        let model = GgufModel { sizes, graph, family, file };
         model.check_tensors().map_err(|error| error.at(path.display()))?;
         Ok(model)
     }
 
     /// The name in the file of the tensor that holds a parameter.
     pub fn tensor(&self, parameter: &str) -> String {
-        tensor(parameter)
+        self.family.gguf_tensor(parameter)
     }
 
     /// The format that stores a parameter's values exactly, or f32.
     pub fn format(&self, parameter: &str) -> PanelFormat {
-        match self.file.tensor(&tensor(parameter)).map(|tensor| tensor.kind.name) {
+        match self.file.tensor(&self.tensor(parameter)).map(|tensor| tensor.kind.name) {
             Some("F16") => PanelFormat::F16,
             Some("BF16") => PanelFormat::Bf16,
             _ => PanelFormat::F32,
@@ -124,7 +86,7 @@ impl GgufModel {
     /// # Errors
     /// As [`Gguf::read`].
     pub fn read(&self, parameter: &str, shape: &[usize], to: &mut [f32]) -> Result<()> {
-        let (name, order) = (tensor(parameter), self.order(parameter));
+        let (name, order) = (self.tensor(parameter), self.order(parameter));
         self.file.read(&name, &file_shape(shape, order), to)?;
         match (order, shape) {
             (TensorOrder::Interleaved(heads), _) => deinterleave_heads(to, heads, shape.get(1).copied().unwrap_or(1)),
@@ -134,22 +96,15 @@ impl GgufModel {
         Ok(())
     }
 
-    /// llama.cpp rotates adjacent columns of a Llama's queries and keys, and orders them so in its files; Hugging Face rotates
-    /// columns of two halves. Only Hugging Face stores GPT-2's weights as [in, out].
     fn order(&self, parameter: &str) -> TensorOrder {
-        match self.sizes.family.as_str() {
-            "llama" if parameter.contains(".q_proj.") => TensorOrder::Interleaved(self.sizes.heads),
-            "llama" if parameter.contains(".k_proj.") => TensorOrder::Interleaved(self.sizes.kv_heads),
-            "gpt2" if parameter.contains(".c_") && parameter.ends_with(".weight") => TensorOrder::Transposed,
-            _ => TensorOrder::Same,
-        }
+        (self.family.gguf_order)(&self.sizes, parameter)
     }
 
     /// Checks that parameters and tensors correspond one to one.
     fn check_tensors(&self) -> Result<()> {
         let mut used = BTreeSet::new();
         for (parameter, _, shape) in self.graph.parameters() {
-            let name = tensor(parameter);
+            let name = self.tensor(parameter);
             let shape = file_shape(&shape.sizes().expect("invariant: parameters have no letters"), self.order(parameter));
             match self.file.tensor(&name) {
                 None => return Err(Error::data(format!("no tensor {name}, which has shape {shape:?}"))),
@@ -170,40 +125,43 @@ impl GgufModel {
     }
 }
 
-/// Sizes and graph of the decoder of a file.
-fn describe(file: &Gguf, check: impl Fn(&DecoderSizes) -> Result<()>) -> Result<(DecoderSizes, Graph)> {
-    let family = match file.value("general.architecture") {
+/// Family and model of the decoder of a file.
+fn describe(file: &Gguf, check: impl Fn(&DecoderSizes) -> Result<()>) -> Result<(&'static Family, Box<dyn DecoderModel>)> {
+    let name = match file.value("general.architecture") {
         Some(Value::Text(family)) => family,
         _ => return Err(Error::data("no key general.architecture, which is a text")),
     };
-    if family != "gpt2" && !llama::FAMILIES.contains(&family.as_str()) {
-        let known = llama::FAMILIES.join("\", \"");
-        return Err(Error::unsupported(format!("general.architecture {family:?}; \"gpt2\", \"{known}\" are supported")));
-    }
-    let keys = Keys { file, family: &family };
+    let family = families::named(&name).map_err(|known| Error::unsupported(format!("general.architecture {known}")))?;
+    let keys = Keys { file, family };
     keys.check()?;
     let sizes = keys.sizes()?;
     check(&sizes)?;
-    let has = |name: &str| file.tensor(name).is_some();
-    let graph = match family.as_str() {
-        "gpt2" => Gpt2 { epsilon: keys.epsilon("attention.layer_norm_epsilon")?, sizes: sizes.clone() }.build()?,
-        _ => Llama {
-            epsilon: keys.epsilon("attention.layer_norm_rms_epsilon")?,
-            rope_theta: keys.number("rope.freq_base")?.unwrap_or(ROPE_THETA),
-            has_biases: has("blk.0.attn_q.bias"),
-            has_output_bias: has("blk.0.attn_output.bias"),
-            has_head_norms: family == "qwen3",
-            sizes: sizes.clone(),
+    Ok((family, (family.read_gguf)(&keys, sizes)?))
+}
+
+impl GgufKeys for Keys<'_> {
+    fn needed_number(&self, key: &str) -> Result<f32> {
+        self.number(key)?.ok_or_else(|| self.missing(key))
+    }
+
+    fn number(&self, key: &str) -> Result<Option<f32>> {
+        match self.file.value(&self.name(key)) {
+            None => Ok(None),
+            Some(Value::F32(number)) if number.is_finite() => Ok(Some(number)),
+            Some(Value::F64(number)) if (number as f32).is_finite() => Ok(Some(number as f32)),
+            Some(_) => Err(Error::data(format!("key {} is no number", self.name(key)))),
         }
-        .build()?,
-    };
-    Ok((sizes, graph))
+    }
+
+    fn has_tensor(&self, name: &str) -> bool {
+        self.file.tensor(name).is_some()
+    }
 }
 
 impl Keys<'_> {
     /// Rejects unsupported settings by key.
     fn check(&self) -> Result<()> {
-        let prefix = format!("{}.", self.family);
+        let prefix = format!("{}.", self.family.name);
         if let Some((key, _)) = self.file.keys().find(|(key, _)| key.strip_prefix(&prefix).is_some_and(|key| !KNOWN.contains(&key))) {
             return Err(Error::unsupported(format!("key {}, which is not known here", key.escape_debug())));
         }
@@ -240,12 +198,8 @@ impl Keys<'_> {
         if let Some(said) = self.size("vocab_size")?.filter(|said| *said != tokens) {
             return Err(Error::data(format!("{} {said}; tensor token_embd.weight has {tokens} rows", self.name("vocab_size"))));
         }
-        let is_gpt2 = self.family == "gpt2";
-        if is_gpt2 && heads.checked_mul(head_width) != Some(width) {
-            return Err(Error::invalid(format!("{} {width} in {heads} heads", self.name("embedding_length"))));
-        }
         Ok(DecoderSizes {
-            family: self.family.to_owned(),
+            family: self.family.name.to_owned(),
             vocab_size: tokens,
             width,
             layers: self.needed("block_count")?,
@@ -253,14 +207,14 @@ impl Keys<'_> {
             kv_heads: self.size("attention.head_count_kv")?.unwrap_or(heads),
             head_width,
             ffn_width: self.needed("feed_forward_length")?,
-            activation: if is_gpt2 { "gelu_new" } else { "silu" }.to_owned(),
+            activation: self.family.gguf_activation.to_owned(),
             context: self.needed("context_length")?,
             tied_embeddings: self.file.tensor("output.weight").is_none(),
         })
     }
 
     fn name(&self, key: &str) -> String {
-        format!("{}.{key}", self.family)
+        format!("{}.{key}", self.family.name)
     }
 
     fn missing(&self, key: &str) -> Error {
@@ -285,31 +239,6 @@ impl Keys<'_> {
         };
         number.map(Some).ok_or_else(|| Error::data(format!("key {name} is no whole number")))
     }
-
-    fn epsilon(&self, key: &str) -> Result<f32> {
-        self.number(key)?.ok_or_else(|| self.missing(key))
-    }
-
-    fn number(&self, key: &str) -> Result<Option<f32>> {
-        match self.file.value(&self.name(key)) {
-            None => Ok(None),
-            Some(Value::F32(number)) if number.is_finite() => Ok(Some(number)),
-            Some(Value::F64(number)) if (number as f32).is_finite() => Ok(Some(number as f32)),
-            Some(_) => Err(Error::data(format!("key {} is no number", self.name(key)))),
-        }
-    }
-}
-
-/// The name in the file of the tensor that holds a parameter.
-fn tensor(parameter: &str) -> String {
-    let inner = parameter.strip_prefix(llama::PREFIX).or_else(|| parameter.strip_prefix(gpt2::PREFIX)).unwrap_or(parameter);
-    let (layer, rest) = match inner.strip_prefix("layers.").or_else(|| inner.strip_prefix("h.")).and_then(|rest| rest.split_once('.')) {
-        Some((layer, rest)) => (format!("blk.{layer}."), rest),
-        None => (String::new(), inner),
-    };
-    let (stem, kind) = rest.rsplit_once('.').unwrap_or((rest, ""));
-    let name = NAMES.iter().find(|(ours, _)| *ours == stem).map_or(stem, |(_, theirs)| theirs);
-    format!("{layer}{name}.{kind}")
 }
 
 fn file_shape(shape: &[usize], order: TensorOrder) -> Vec<usize> {
