@@ -333,18 +333,17 @@ impl Recovering {
 
     /// Queries the brain that works.
     fn query(&mut self, period: &mut Period<'_>) -> Answer {
-        let tick = period.tick;
         let slow_ns = (self.stall_periods + 1) * self.dt_ns + self.dt_ns / 2;
         let asked = Instant::now();
-        let (result, injected) = self.faults.tick_with_faults(self.brain_state.working(), tick, period.reading, period.action, period.clock, slow_ns);
+        let (result, injected) = self.faults.tick_with_faults(self.brain_state.working(), period.tick, period.reading, period.action, period.clock, slow_ns);
         let latency_ns = asked.elapsed().as_nanos() as u64;
         let stats = result.as_ref().ok().map(|stats| RunStats { fallbacks: if self.has_moved { stats.launches } else { stats.fallbacks }, ..*stats });
         stats.iter().for_each(|stats| period.session.record(stats, latency_ns));
+        let is_injected = injected.is_some();
         injected.into_iter().for_each(|fault| period.session.record_injected_fault(fault));
         let missed = (period.clock.now_ns() - period.begin_ns) / self.dt_ns;
         let is_stalled = self.stall_periods > 0 && missed >= self.stall_periods;
-        let stalled = is_stalled.then_some(self.stall_periods);
-        let failure = Failure::of(result.map(|_| ()), period.action, stalled, self.faults.has_triggered(tick));
+        let failure = Failure::of(result.map(|_| ()), period.action, is_stalled.then_some(self.stall_periods), is_injected);
         let source = if failure.is_none() { Source::Brain } else { Source::None };
         Answer { source, missed, failure, latency_ns: Some(latency_ns), stats }
     }

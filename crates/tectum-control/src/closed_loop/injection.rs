@@ -235,11 +235,6 @@ impl BrainFaults {
         };
         (result, Some(injected))
     }
-
-    /// Whether a fault occurred in this tick.
-    pub(super) fn has_triggered(&self, tick: u64) -> bool {
-        self.faults.iter().any(|fault| fault.triggered == Some(tick))
-    }
 }
 
 /// Faults that never occurred, in the order given.
