@@ -1,7 +1,7 @@
 //! Weights on a device, and plans over them.
 
 use tectum::operation::product::panel_format::PanelFormat;
-use tectum::{Buffer, DType, Device, DeviceKind, Executable, PlanBuilder, Result, View};
+use tectum::{Buffer, DType, Device, Executable, PlanBuilder, Result, View};
 use tectum_graph::{Graph, Node, PackedParameter, ParameterLayout};
 
 /// A model's executed graph with the weights that all its plans share.
@@ -18,19 +18,17 @@ pub(super) struct DeviceWeights {
     compiled: usize,
 }
 
-/// The format of the products' weights: the given one, otherwise the file's on the CPU; GPU libraries need f32.
+/// The format of the products' weights: the given one, otherwise the file's where the device packs weights, and f32 elsewhere.
 pub(super) fn weight_format<'a>(said: Option<PanelFormat>, device: &Device, file: impl Fn(&str) -> PanelFormat + 'a) -> impl Fn(&str) -> PanelFormat + 'a {
-    let is_cpu = device.info().kind == DeviceKind::Cpu;
-    move |name| said.unwrap_or_else(|| if is_cpu { file(name) } else { PanelFormat::F32 })
+    let packed_weights = device.info().preferences().packed_weights;
+    move |name| said.unwrap_or_else(|| if packed_weights { file(name) } else { PanelFormat::F32 })
 }
 
 impl DeviceWeights {
     /// The graph for a device, without its weights: enough to plan a run. Also returns the parameters that are in panels.
     pub fn prepare_graph(graph: &Graph, device: &Device, format: impl Fn(&str) -> PanelFormat) -> (DeviceWeights, Vec<PackedParameter>) {
         let optimized = graph.optimize();
-        // On the CPU weights are in the order in which products read them; GPU libraries need plain floats.
-        let is_cpu = device.info().kind == DeviceKind::Cpu;
-        let is_packed = is_cpu || graph.parameters().any(|(name, ..)| format(name) != PanelFormat::F32);
+        let is_packed = device.info().preferences().packed_weights || graph.parameters().any(|(name, ..)| format(name) != PanelFormat::F32);
         let (ready, packed) = if is_packed { optimized.pack_weights(format) } else { (optimized, Vec::new()) };
         let layout = ready.parameter_layout();
         (DeviceWeights { ready, layout, device: device.clone(), weights: None, flat: Vec::new(), compiled: 0 }, packed)

@@ -32,7 +32,7 @@ use std::time::SystemTime;
 use serde::Serialize;
 
 pub(crate) use self::info::INDEXABLE_BYTES;
-pub use self::info::{AbsentDevice, Api, DeviceInfo, DeviceKind, DeviceLimits};
+pub use self::info::{AbsentDevice, Api, DeviceInfo, DeviceKind, DeviceLimits, LayoutPreferences};
 pub use self::thread_pool::ThreadPool;
 use crate::error::{Error, ErrorKind, Result};
 use crate::launch::{LaunchList, RunStats};

@@ -43,7 +43,9 @@ mod view;
 
 pub use buffer::Buffer;
 pub use content_hash::{ContentHash, ContentHasher};
-pub use device::{AbsentDevice, Api, CopyPath, Device, DeviceInfo, DeviceKind, DeviceLimits, Pool, PoolCaps, PoolStats, Readings, ThreadPool};
+pub use device::{
+    AbsentDevice, Api, CopyPath, Device, DeviceInfo, DeviceKind, DeviceLimits, LayoutPreferences, Pool, PoolCaps, PoolStats, Readings, ThreadPool,
+};
 pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};
 pub use kernel::pack::Half;

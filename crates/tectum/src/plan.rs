@@ -139,9 +139,13 @@ impl PlanBuilder {
     /// That of [`kernel_arguments!`](crate::kernel_arguments).
     pub fn launch<A: KernelArguments>(&mut self, kernel: &TypedKernel<A>, arguments: A, groups: u32) -> Result<()> {
         let mut launch = RecordedArguments::default();
-        let views = arguments.record(&mut launch).and_then(|()| kernel.bound_views(launch.views));
-        let views = views.map_err(|error| self.at_launch(kernel, error))?;
-        self.push_launch(kernel, views, launch.words, groups)
+        arguments.record(&mut launch);
+        let views = kernel.bound_views(launch.views).map_err(|error| self.at_launch(kernel, error))?;
+        // The view of too many elements, if there is one, explains a size that is too large.
+        self.push_launch(kernel, views, launch.words, groups)?;
+        let Some(name) = launch.oversized else { return Ok(()) };
+        self.launches.pop();
+        Err(self.at_launch(kernel, Error::invalid(format!("parameter {name} exceeds 32 bits"))))
     }
 
     /// Records one launch of a kernel whose arguments are known at run time only: a view for each binding, a word for each parameter.

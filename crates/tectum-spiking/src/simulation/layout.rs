@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use serde::Serialize;
-use tectum::{Api, Device};
+use tectum::Device;
 
 use super::super::kernels::HEADER_WORDS;
 use super::super::rule::PROFILE_WORDS;
@@ -64,7 +64,7 @@ fn shard(
     options: &SimulationOptions,
     ([synapses, plastic], is_alone): ([u64; 2], bool),
 ) -> ShardLayout {
-    let is_cpu = device.info().api == Api::Cpu;
+    let joined_parts = device.info().preferences().joined_parts;
     let shape = Shape::new(network, targets.clone(), device, options);
     let (parts, neurons) = (shape.ranges.len() as u64, u64::from(network.neurons()));
     // A plan of several bursts has its own inputs and outputs; the CPU's twins have profiles by ranges of neurons.
@@ -76,9 +76,9 @@ fn shard(
     let memory = [
         ("synapses", 4 * synapses),
         ("plastic synapses", synapses_learning),
-        ("row starts", (1 + rules) * parts * (neurons + 1) * if is_cpu { 8 } else { 4 }),
+        ("row starts", (1 + rules) * parts * (neurons + 1) * if joined_parts { 8 } else { 4 }),
         ("units of senders", 4 * neurons),
-        ("constants of neurons", if is_cpu { profiles + 16 * network.runs.len() as u64 } else { profiles + 4 * targets.len() as u64 }),
+        ("constants of neurons", if joined_parts { profiles + 16 * network.runs.len() as u64 } else { profiles + 4 * targets.len() as u64 }),
         ("state", words(shape.planes * shape.ranges.len() * shape.len)),
         ("sums", words(shape.ranges.len() * shape.chunk())),
         ("past of neurons that learn", histories),

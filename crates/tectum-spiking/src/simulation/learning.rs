@@ -59,7 +59,7 @@ pub struct LearningState {
 pub struct LearningScope<'a> {
     pub network: &'a Network,
     pub shape: &'a Shape,
-    pub is_cpu: bool,
+    pub joined_parts: bool,
 }
 
 /// The slots of a plan that learning shares with the dynamics: words, but for sums of i32.
@@ -105,7 +105,7 @@ impl LearningState {
     }
 
     /// The layout of a shard; none for a network without plasticity, memories and ledger. Also returns the initial synapses.
-    pub fn new(network: &Network, shape: &Shape, ledger: u32, is_cpu: bool) -> Result<Option<(Self, Vec<u32>)>> {
+    pub fn new(network: &Network, shape: &Shape, ledger: u32, joined_parts: bool) -> Result<Option<(Self, Vec<u32>)>> {
         let history_depth = network.history_depth().max(ledger);
         if history_depth == 0 {
             return Ok(None);
@@ -144,7 +144,7 @@ impl LearningState {
         table.extend(memories.iter().flat_map(|memory| memory.upstream.iter().flat_map(|range| [range.start, range.end])));
         let rows = Arc::new(rows);
         let learned = Self {
-            kernels: LearningKernels::new(if is_cpu { rows.clone() } else { Arc::default() }),
+            kernels: LearningKernels::new(if joined_parts { rows.clone() } else { Arc::default() }),
             rows,
             places,
             synapses: words.len() / 2,
@@ -186,16 +186,16 @@ impl LearningState {
 
     /// Records the steps before a burst's fixed synapses: the firings of the previous burst are stored, and plastic synapses learn and send.
     pub fn record_before(&self, plan: &mut PlanBuilder, slots: &LearningSlots, scope: LearningScope<'_>, burst: u32) -> Result<()> {
-        let LearningScope { network, shape, is_cpu } = scope;
+        let LearningScope { network, shape, joined_parts } = scope;
         let (neurons, plasticity) = (network.neurons() as usize, &network.options.plasticity);
         let (depth, words, offset, list_at) = (self.depth as usize, self.words, burst, shape.list_at);
         let &LearningSlots { clock, fired, rules, ledger, histories, senders, totals, .. } = slots;
         let arguments = Archive { clock, fired, rules, ledger, histories, offset, list_at, depth, words, rule_count: plasticity.len(), neurons };
         plan.launch(&self.kernels.archive, arguments, (words as u32).div_ceil(256).clamp(16, 1024))?;
         for (number, rule) in plasticity.iter().enumerate() {
-            for piece in self.pieces(slots, shape, number, is_cpu) {
+            for piece in self.pieces(slots, shape, number, joined_parts) {
                 let first = shape.ranges[piece.part].start;
-                let sums = if is_cpu { slots.sums } else { slots.sums.part(piece.part * shape.chunk()..(piece.part + 1) * shape.chunk()) };
+                let sums = if joined_parts { slots.sums } else { slots.sums.part(piece.part * shape.chunk()..(piece.part + 1) * shape.chunk()) };
                 let [gain, loss] = [rule.gain, rule.loss].map(u32::from);
                 let RuleSynapses { starts, synapses, .. } = piece;
                 let arguments = Learn {
@@ -233,7 +233,7 @@ impl LearningState {
 
     /// Records the step after a burst's dynamics: memories fire.
     pub fn record_after(&self, plan: &mut PlanBuilder, slots: &LearningSlots, scope: LearningScope<'_>, burst: u32) -> Result<()> {
-        let LearningScope { network, shape, is_cpu } = scope;
+        let LearningScope { network, shape, joined_parts } = scope;
         let memories = network.options.memories.len();
         if memories == 0 {
             return Ok(());
@@ -244,8 +244,8 @@ impl LearningState {
         let arguments = Memorize { clock, ledger, table, kept, fired, offset: burst, depth, words, first: start, end, list_at, bits_at, memories };
         plan.launch(&self.kernels.memory, arguments, memories as u32)?;
         for (number, rule) in network.options.plasticity.iter().enumerate() {
-            for piece in self.pieces(slots, shape, number, is_cpu) {
-                let targets = if is_cpu { shape.targets.clone() } else { shape.ranges[piece.part].clone() };
+            for piece in self.pieces(slots, shape, number, joined_parts) {
+                let targets = if joined_parts { shape.targets.clone() } else { shape.ranges[piece.part].clone() };
                 let arguments = Forget {
                     clock,
                     table,
@@ -274,13 +274,17 @@ impl LearningState {
     }
 
     /// A rule's synapses by launch: all in one on the CPU, part by part on other devices.
-    fn pieces(&self, slots: &LearningSlots, shape: &Shape, rule: usize, is_cpu: bool) -> Vec<RuleSynapses> {
+    fn pieces(&self, slots: &LearningSlots, shape: &Shape, rule: usize, joined_parts: bool) -> Vec<RuleSynapses> {
         let room = |part: usize| 2 * self.places[rule][part]..2 * (self.places[rule][part] + self.rows[rule][part].padded_len());
         let last = shape.ranges.len() - 1;
         let all = room(0).start..room(last).end;
-        let ranges: Vec<Range<usize>> = if is_cpu { std::iter::once(all).collect() } else { (0..=last).map(room).collect() };
+        let ranges: Vec<Range<usize>> = if joined_parts { std::iter::once(all).collect() } else { (0..=last).map(room).collect() };
         let piece = |(part, range): (usize, Range<usize>)| {
-            (!range.is_empty()).then(|| RuleSynapses { part, starts: slots.starts[rule][if is_cpu { 0 } else { part }], synapses: slots.synapses.part(range) })
+            (!range.is_empty()).then(|| RuleSynapses {
+                part,
+                starts: slots.starts[rule][if joined_parts { 0 } else { part }],
+                synapses: slots.synapses.part(range),
+            })
         };
         ranges.into_iter().enumerate().filter_map(piece).collect()
     }
@@ -320,8 +324,8 @@ impl LearningSlots {
         for (rule, parts) in learned.rows.iter().enumerate() {
             let mut of_rule = Vec::new();
             // The CPU's twins hold them.
-            for (part, rows) in parts.iter().enumerate().take(if scope.is_cpu { 1 } else { parts.len() }) {
-                let words = if scope.is_cpu { vec![0] } else { rows.row_starts_u32()? };
+            for (part, rows) in parts.iter().enumerate().take(if scope.joined_parts { 1 } else { parts.len() }) {
+                let words = if scope.joined_parts { vec![0] } else { rows.row_starts_u32()? };
                 of_rule.push(constant(format!("starts_{rule}_{part}"), &words));
             }
             starts.push(of_rule);

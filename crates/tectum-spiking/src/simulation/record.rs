@@ -48,14 +48,14 @@ pub struct ShardPlanInputs<'a> {
     pub parts: &'a [SynapsePartition],
     pub steady: &'a [u32],
     pub max_inputs: usize,
-    pub is_cpu: bool,
+    pub joined_parts: bool,
     pub is_alone: bool,
     pub learned: Option<&'a LearningState>,
 }
 
 impl<'a> ShardPlanInputs<'a> {
     fn scope(&self) -> LearningScope<'a> {
-        LearningScope { network: self.network, shape: self.shape, is_cpu: self.is_cpu }
+        LearningScope { network: self.network, shape: self.shape, joined_parts: self.joined_parts }
     }
 }
 
@@ -138,14 +138,14 @@ impl<'a> BoundViews<'a> {
     }
 
     fn burst(&self, plan: &mut PlanBuilder, burst: u32) -> Result<()> {
-        let &ShardPlanInputs { network, shape, kernels, parts, steady, is_cpu, .. } = self.source;
+        let &ShardPlanInputs { network, shape, kernels, parts, steady, joined_parts, .. } = self.source;
         let (tracked, len, fired) = (u32::from(shape.tracked), shape.len, self.fired);
         if let Some((learned, slots)) = &self.learning {
             learned.record_before(plan, slots, self.source.scope(), burst)?;
         }
         for (index, &[starts, words]) in self.rows.iter().enumerate() {
-            let sums = if is_cpu { self.sums } else { self.sums.part(index * shape.chunk()..(index + 1) * shape.chunk()) };
-            let slices = if is_cpu { 1 } else { parts[index].slices() };
+            let sums = if joined_parts { self.sums } else { self.sums.part(index * shape.chunk()..(index + 1) * shape.chunk()) };
+            let slices = if joined_parts { 1 } else { parts[index].slices() };
             let &Self { senders, totals, .. } = self;
             let (fraction_bits, list_at) = (network.fraction_bits, shape.list_at);
             let arguments = Propagate { fired, starts, words, senders, sums, totals, len, tracked, fraction_bits, list_at, slices };
@@ -177,10 +177,10 @@ impl<'a> BoundViews<'a> {
 
     /// The neurons of a part; on the CPU all.
     fn dynamics(&self, plan: &mut PlanBuilder, burst: u32, part: usize) -> Result<()> {
-        let &ShardPlanInputs { network, shape, kernels, is_cpu, .. } = self.source;
+        let &ShardPlanInputs { network, shape, kernels, joined_parts, .. } = self.source;
         let range = &shape.ranges[part];
-        let count = if is_cpu { shape.targets.len() } else { range.len() };
-        let (sums, state, profile_of) = if is_cpu {
+        let count = if joined_parts { shape.targets.len() } else { range.len() };
+        let (sums, state, profile_of) = if joined_parts {
             (self.sums, self.state, self.profile_of)
         } else {
             let (chunk, planes, first) = (shape.chunk(), shape.planes * shape.len, part * shape.len);
@@ -241,17 +241,17 @@ type Table<'a> = (&'static str, Cow<'a, [u32]>);
 /// Constant tables of a running network, in this order: the units of senders; except on the CPU, whose twins hold them, also
 /// the profile of each neuron, the profiles, and for each part the starts of rows and the synapses.
 pub fn tables<'a>(source: &ShardPlanInputs<'a>) -> Result<Vec<Table<'a>>> {
-    let &ShardPlanInputs { network, shape, parts, is_cpu, .. } = source;
+    let &ShardPlanInputs { network, shape, parts, joined_parts, .. } = source;
     let absent = || Cow::Owned(vec![0]);
     let profiles = || Cow::Owned(network.profiles.iter().flat_map(crate::rule::Profile::words).collect());
     let mut tables = vec![
         ("senders", Cow::Borrowed(&network.senders[..])),
-        ("profile_of", if is_cpu { absent() } else { Cow::Owned(profile_of(network, &shape.targets)) }),
-        ("profiles", if is_cpu { absent() } else { profiles() }),
+        ("profile_of", if joined_parts { absent() } else { Cow::Owned(profile_of(network, &shape.targets)) }),
+        ("profiles", if joined_parts { absent() } else { profiles() }),
     ];
-    for part in parts.iter().take(if is_cpu { 1 } else { parts.len() }) {
-        let words = if is_cpu || part.words.is_empty() { absent() } else { Cow::Borrowed(&part.words[..]) };
-        tables.extend([("starts", if is_cpu { absent() } else { Cow::Owned(part.row_starts_u32()?) }), ("words", words)]);
+    for part in parts.iter().take(if joined_parts { 1 } else { parts.len() }) {
+        let words = if joined_parts || part.words.is_empty() { absent() } else { Cow::Borrowed(&part.words[..]) };
+        tables.extend([("starts", if joined_parts { absent() } else { Cow::Owned(part.row_starts_u32()?) }), ("words", words)]);
     }
     Ok(tables)
 }

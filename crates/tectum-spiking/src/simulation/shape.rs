@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tectum::{Api, Device};
+use tectum::Device;
 
 use super::SimulationOptions;
 use crate::kernels::HEADER_WORDS;
@@ -32,18 +32,15 @@ pub struct Shape {
 impl Shape {
     pub fn new(network: &Network, targets: Range<u32>, device: &Device, options: &SimulationOptions) -> Self {
         let count = targets.len() as u32;
-        let natural = match device.info().api {
-            Api::Cpu => {
-                // Walking fewer and longer rows saves more than sums that stay in L2.
-                if count < MIN_PARALLEL_NEURONS { 1 } else { device.info().compute_units.unwrap_or(1) }
-            }
-            _ => {
-                let words = device.info().limits.max_binding_bytes / 4;
-                // Random targets spread evenly; a tenth more leaves room for uneven ones.
-                let synapses = network.synapses() + network.plastic_synapses();
-                let by_words = (synapses + synapses / 10).div_ceil(words.max(1)) as u32;
-                count.div_ceil(connectome::PART_NEURONS).max(by_words)
-            }
+        let natural = if device.info().preferences().joined_parts {
+            // Walking fewer and longer rows saves more than sums that stay in L2.
+            if count < MIN_PARALLEL_NEURONS { 1 } else { device.info().compute_units.unwrap_or(1) }
+        } else {
+            let words = device.info().limits.max_binding_bytes / 4;
+            // Random targets spread evenly; a tenth more leaves room for uneven ones.
+            let synapses = network.synapses() + network.plastic_synapses();
+            let by_words = (synapses + synapses / 10).div_ceil(words.max(1)) as u32;
+            count.div_ceil(connectome::PART_NEURONS).max(by_words)
         };
         // Views of parts begin at multiples of 64 elements, and so do the bits after a part's sums.
         let len = count.div_ceil(options.parts.unwrap_or(natural).max(1)).next_multiple_of(2048).min(connectome::PART_NEURONS) as usize;

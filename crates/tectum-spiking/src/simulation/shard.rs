@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use tectum::{Api, Device, Error, Executable, Result, RunStats, Session};
+use tectum::{Device, Error, Executable, Result, RunStats, Session};
 
 use super::learning::{LearningState, ShardLearning};
 use super::record::{ShardPlanInputs, Views, record, tables};
@@ -37,13 +37,13 @@ pub struct Shard {
 
 impl Shard {
     pub fn new(network: &Network, targets: Range<u32>, device: &Device, options: &SimulationOptions, alone: bool) -> Result<Self> {
-        let is_cpu = device.info().api == Api::Cpu;
+        let joined_parts = device.info().preferences().joined_parts;
         let shape = Shape::new(network, targets.clone(), device, options);
         let parts = Arc::new(connectome::pack(network.neurons(), &*network.rows, None, &shape.ranges)?);
         check_loops(device, parts.iter())?;
-        let (learned, synapses) = LearningState::new(network, &shape, options.ledger, is_cpu)?.unzip();
+        let (learned, synapses) = LearningState::new(network, &shape, options.ledger, joined_parts)?.unzip();
         check_loops(device, learned.iter().flat_map(LearningState::parts))?;
-        let kernels = Kernels::new(network, if is_cpu { parts.clone() } else { Arc::default() });
+        let kernels = Kernels::new(network, if joined_parts { parts.clone() } else { Arc::default() });
         let steady = local(&targets, options.constant_inputs.iter().map(|&(neuron, amount)| Ok((neuron, network.injected(neuron, amount)?))))?;
         let source = ShardPlanInputs {
             network,
@@ -52,7 +52,7 @@ impl Shard {
             parts: &parts,
             steady: &steady,
             max_inputs: options.max_inputs,
-            is_cpu,
+            joined_parts,
             is_alone: alone,
             learned: learned.as_ref(),
         };

@@ -110,7 +110,23 @@ pub struct DeviceInfo {
     pub dtypes: Vec<DType>,
 }
 
+/// How a device wants work laid out: what recorders ask for, instead of which device it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LayoutPreferences {
+    /// Weights of products in panels and in the format of their file, so that each tile reads one stream. Libraries of GPUs read plain matrices of f32.
+    pub packed_weights: bool,
+    /// One launch for all parts of a network, whose tables are host memory and whose parts run on several threads; otherwise a launch for each part, with
+    /// its tables in bindings.
+    pub joined_parts: bool,
+}
+
 impl DeviceInfo {
+    /// How the device wants work laid out.
+    pub fn preferences(&self) -> LayoutPreferences {
+        let is_host = self.api == Api::Cpu;
+        LayoutPreferences { packed_weights: is_host, joined_parts: is_host }
+    }
+
     /// Whether launches compute anything: the null device only counts them.
     pub fn executes(&self) -> bool {
         self.api != Api::Null

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use super::native::NativeCall;
 use super::{Access, Binding, Kernel, Param};
 use crate::dtype::{DType, Element};
-use crate::error::{Error, Result};
 use crate::view::View;
 
 /// What the bindings among a kernel's arguments are.
@@ -66,7 +65,7 @@ pub trait KernelArguments: Sized + 'static {
     /// Reads the parameters of a launch.
     fn parameters(words: &mut &[u32]) -> Self::Parameters;
     /// Gives views and parameters to a launch.
-    fn record(self, launch: &mut RecordedArguments) -> Result<()>;
+    fn record(self, launch: &mut RecordedArguments);
 }
 
 /// A type of a parameter: `usize` (u32 on devices), `u32`, `i32`, `f32`, or an array of one of them.
@@ -78,8 +77,8 @@ pub trait Parameter: Sized {
     /// # Panics
     /// If words are missing: a kernel and its launch agree on their number.
     fn read(words: &mut &[u32]) -> Self;
-    /// Appends its words; none if it does not fit.
-    fn write(self, words: &mut Vec<u32>) -> Option<()>;
+    /// Appends its words. Returns whether it fits them.
+    fn write(self, words: &mut Vec<u32>) -> bool;
 }
 
 fn next_word(words: &mut &[u32]) -> u32 {
@@ -87,7 +86,7 @@ fn next_word(words: &mut &[u32]) -> u32 {
 }
 
 macro_rules! parameters {
-    ($($type:ty: $dtype:ident, $word:ident => $from:expr, $value:ident => $to:expr;)*) => {$(
+    ($($type:ty: $dtype:ident, $word:ident => $from:expr, $value:ident => $to:expr, fits $fits:expr;)*) => {$(
         impl Parameter for $type {
             fn declare(name: &'static str, declaration: &mut Declaration) {
                 declaration.params.push(Param { name: name.into(), dtype: DType::$dtype });
@@ -98,20 +97,20 @@ macro_rules! parameters {
                 $from
             }
 
-            fn write(self, words: &mut Vec<u32>) -> Option<()> {
+            fn write(self, words: &mut Vec<u32>) -> bool {
                 let $value = self;
                 words.push($to);
-                Some(())
+                $fits
             }
         }
     )*};
 }
 
 parameters! {
-    usize: U32, word => word as usize, value => u32::try_from(value).ok()?;
-    u32: U32, word => word, value => value;
-    i32: I32, word => word as i32, value => value as u32;
-    f32: F32, word => f32::from_bits(word), value => value.to_bits();
+    usize: U32, word => word as usize, value => value as u32, fits u32::try_from(value).is_ok();
+    u32: U32, word => word, value => value, fits true;
+    i32: I32, word => word as i32, value => value as u32, fits true;
+    f32: F32, word => f32::from_bits(word), value => value.to_bits(), fits true;
 }
 
 impl<P: Parameter, const N: usize> Parameter for [P; N] {
@@ -127,8 +126,8 @@ impl<P: Parameter, const N: usize> Parameter for [P; N] {
         std::array::from_fn(|_| P::read(words))
     }
 
-    fn write(self, words: &mut Vec<u32>) -> Option<()> {
-        self.into_iter().try_for_each(|value| value.write(words))
+    fn write(self, words: &mut Vec<u32>) -> bool {
+        self.into_iter().fold(true, |fits, value| value.write(words) && fits)
     }
 }
 
@@ -205,6 +204,8 @@ impl<'call, 'a> NativeArguments<'call, 'a> {
 pub struct RecordedArguments {
     pub(crate) views: Vec<Option<View>>,
     pub(crate) words: Vec<u32>,
+    /// The first parameter beyond 32 bits.
+    pub(crate) oversized: Option<&'static str>,
 }
 
 impl RecordedArguments {
@@ -214,11 +215,10 @@ impl RecordedArguments {
     }
 
     /// Adds a parameter.
-    ///
-    /// # Errors
-    /// `Invalid` for a size beyond 32 bits.
-    pub fn parameter<P: Parameter>(&mut self, name: &str, value: P) -> Result<()> {
-        value.write(&mut self.words).ok_or_else(|| Error::invalid(format!("parameter {name} exceeds 32 bits")))
+    pub fn parameter<P: Parameter>(&mut self, name: &'static str, value: P) {
+        if !value.write(&mut self.words) {
+            self.oversized.get_or_insert(name);
+        }
     }
 }
 
@@ -324,10 +324,9 @@ macro_rules! kernel_arguments {
                 }
             }
 
-            fn record(self, launch: &mut $crate::kernel::arguments::RecordedArguments) -> $crate::Result<()> {
+            fn record(self, launch: &mut $crate::kernel::arguments::RecordedArguments) {
                 $(launch.view(self.$binding);)+
-                $(launch.parameter(stringify!($parameter), self.$parameter)?;)+
-                Ok(())
+                $(launch.parameter(stringify!($parameter), self.$parameter);)+
             }
         }
     )+};

@@ -31,6 +31,22 @@ fn mistakes_are_found_while_recording_and_named() {
 }
 
 #[test]
+fn arguments_that_do_not_fit_the_kernel_record_nothing() {
+    use crate::operation::reduce::top_k::{TOP_K, TOP_K_MERGE, TopK};
+    let mut plan = PlanBuilder::new("p");
+    let (x, words) = (plan.input("x", DType::F32, 128), plan.input("words", DType::U32, 128));
+    let (values, columns) = (plan.output("values", DType::F32, 2), plan.output("columns", DType::U32, 2));
+    let error = plan.launch(&COPY, Copy { x: words, y: columns, n: 1 << 32 }, 1).expect_err("33 bits");
+    assert!(error.to_string().starts_with("plan p: launch 0, kernel copy_u32: parameter n exceeds 32 bits"), "{error}");
+    for (kernel, candidates) in [(&TOP_K, Some(words)), (&TOP_K_MERGE, None)] {
+        let error = plan.launch(kernel, TopK { x, candidates, values, columns, rows: 1, cols: 128, chunks: 1, k: 2 }, 1).expect_err("another kernel's views");
+        assert!(error.to_string().contains("the views of optional bindings are not those of the kernel, which has x, "), "{error}");
+    }
+    assert_eq!(plan.launch_count(), 0);
+    plan.launch(&TOP_K, TopK { x, candidates: None, values, columns, rows: 1, cols: 128, chunks: 1, k: 2 }, 1).expect("fits");
+}
+
+#[test]
 fn an_output_must_be_written() {
     let mut plan = PlanBuilder::new("p");
     let _y = plan.output("y", DType::F32, 4);
