@@ -127,7 +127,8 @@ impl<P: Parameter, const N: usize> Parameter for [P; N] {
     }
 
     fn write(self, words: &mut Vec<u32>) -> bool {
-        self.into_iter().fold(true, |fits, value| value.write(words) && fits)
+        let fits = self.map(|value| value.write(words));
+        fits.iter().all(|fits| *fits)
     }
 }
 
