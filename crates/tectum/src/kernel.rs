@@ -553,9 +553,9 @@ impl<A, T> KernelBuilder<A, T> {
     fn finish(self, native: NativeFn) -> Result<Arc<Kernel>> {
         let Self { name, revision, preludes, declaration, present, body, data, product, flops, loops, is_trusted, .. } = self;
         let Declaration { bindings, is_optional, params } = declaration;
-        let required = is_optional.iter().enumerate().fold(0, |bits, (index, optional)| bits | (u32::from(!optional) << index));
-        let present = present | required;
-        let bindings: Vec<Binding> = bindings.into_iter().enumerate().filter_map(|(index, binding)| (present & (1 << index) != 0).then_some(binding)).collect();
+        let is_required = |index: usize| index >= u32::BITS as usize || !is_optional[index];
+        let is_present = |index: usize| is_required(index) || present & (1 << index) != 0;
+        let bindings: Vec<Binding> = bindings.into_iter().enumerate().filter_map(|(index, binding)| is_present(index).then_some(binding)).collect();
         let written = bindings.iter().filter(|b| b.access.writes()).count();
         if bindings.len() > MAX_BINDINGS || written == 0 || params.is_empty() || params.len() > MAX_PARAMS {
             return Err(Error::invalid(format!(
@@ -564,6 +564,7 @@ impl<A, T> KernelBuilder<A, T> {
                 params.len(),
             )));
         }
+        let present = (0..is_optional.len()).filter(|&index| is_present(index)).fold(0, |bits, index| bits | 1 << index);
         let workgroup = workgroup_size(&body).unwrap_or(WORKGROUP);
         let wgsl = CodeText::new(assemble(&name, (&bindings, &params), &preludes, &body, is_trusted));
         let native_hash = OnceLock::new();
@@ -619,6 +620,15 @@ pub fn groups_for(items: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_definition_of_too_many_bindings_or_none_is_refused() {
+        for count in [0, 9, 32, 33, 40] {
+            let builder = (0..count).fold(Kernel::define("many"), |builder, _| builder.write("y", DType::F32)).param("n", DType::U32);
+            let error = builder.body("").native(|_| {}).expect_err("a mistake").to_string();
+            assert!(error.contains(&format!("kernel many: {count} bindings ({count} written)")), "{error}");
+        }
+    }
 
     #[test]
     fn native_code_is_identified_by_definition_and_revision() {
