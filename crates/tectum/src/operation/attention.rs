@@ -11,16 +11,17 @@ pub mod rotary;
 
 use std::sync::Arc;
 
+use cache::{CacheCode, CacheStore, CacheStoreHalves};
+use cache_format::{CacheFormat, CacheFormats, WINDOW};
+use decode::{CachedDecodeArguments, DecodeArguments};
+use forward::{AttentionArguments, CachedAttentionArguments};
+
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, groups_for};
 use crate::operation::groups;
 use crate::plan::PlanBuilder;
 use crate::view::{View, elements};
-use cache::{CacheCode, CacheStore, CacheStoreHalves};
-use cache_format::{CacheFormat, CacheFormats, WINDOW};
-use decode::{CachedDecodeArguments, DecodeArguments};
-use forward::{AttentionArguments, CachedAttentionArguments};
 
 /// The kernels of this family.
 pub fn kernels() -> Vec<Arc<Kernel>> {

@@ -4,21 +4,18 @@ pub mod cast;
 pub mod optimizer;
 pub mod transfer;
 
-use crate::error::Error;
-use crate::error::Result;
-use crate::kernel::groups_for;
-use crate::operation::same_len;
-use crate::plan::PlanBuilder;
-use crate::view::View;
 use std::sync::{Arc, LazyLock};
 
 use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
 use crate::kernel::arguments::{KernelArguments, NoBindings, Slices};
 use crate::kernel::math::Real;
 use crate::kernel::native::{BLOCK, NativeCall, for_each_block, simd};
-use crate::kernel::{Kernel, KernelBuilder, Prelude, TypedKernel, math, reference};
+use crate::kernel::{Kernel, KernelBuilder, Prelude, TypedKernel, groups_for, math, reference};
 use crate::kernel_arguments;
-use crate::operation::built_in;
+use crate::operation::{built_in, same_len};
+use crate::plan::PlanBuilder;
+use crate::view::View;
 
 kernel_arguments! {
     /// `y = f(x0)`

@@ -3,18 +3,16 @@
 //! The `key` binding holds four words, `[seed low, seed high, stream, tick]`: the first two are Philox's key, the others
 //! the upper half of its counter; element `i` is word `i mod 4` of block `i / 4`.
 
-use crate::error::Error;
-use crate::error::Result;
-use crate::kernel::groups_for;
-use crate::plan::PlanBuilder;
-use crate::view::View;
 use std::sync::{Arc, LazyLock};
 
 use crate::dtype::Element;
+use crate::error::{Error, Result};
 use crate::kernel::native::{NativeCall, for_each_chunk, simd};
-use crate::kernel::{Kernel, Prelude, TypedKernel, random};
+use crate::kernel::{Kernel, Prelude, TypedKernel, groups_for, random};
 use crate::kernel_arguments;
 use crate::operation::built_in;
+use crate::plan::PlanBuilder;
+use crate::view::View;
 
 /// Words of the `key` binding.
 pub const KEY_WORDS: usize = 4;

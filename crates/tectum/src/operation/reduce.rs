@@ -9,22 +9,19 @@ pub mod scan;
 pub mod softmax;
 pub mod top_k;
 
-use crate::error::Error;
-use crate::error::Result;
-use crate::kernel::groups_for;
-use crate::operation::groups;
-use crate::plan::PlanBuilder;
-use crate::view::View;
 use std::sync::{Arc, LazyLock};
 
 use crate::dtype::DType;
+use crate::error::{Error, Result};
 use crate::kernel::arguments::{NoBindings, Slices};
 use crate::kernel::math::Real;
 use crate::kernel::native::{NativeCall, for_each_chunk, simd};
 use crate::kernel::order::order_key;
-use crate::kernel::{Kernel, KernelBuilder, Prelude, TypedKernel, WORKGROUP};
+use crate::kernel::{Kernel, KernelBuilder, Prelude, TypedKernel, WORKGROUP, groups_for};
 use crate::kernel_arguments;
-use crate::operation::built_in;
+use crate::operation::{built_in, groups};
+use crate::plan::PlanBuilder;
+use crate::view::View;
 
 /// Elements of a row that one workgroup reduces.
 pub const SEGMENT: usize = 4096;

@@ -4,18 +4,16 @@
 //! seven points have the classes centre, along X, along Y, along Z; 27 points centre, face, edge, corner. Weights are in device
 //! memory, so that a model may change them from tick to tick.
 
-use crate::error::Error;
-use crate::error::Result;
-use crate::kernel::groups_for;
-use crate::plan::PlanBuilder;
-use crate::view::View;
 use std::sync::{Arc, LazyLock};
 
+use crate::error::{Error, Result};
 use crate::kernel::arguments::Slices;
 use crate::kernel::native::{NativeCall, for_each_block, simd};
-use crate::kernel::{Kernel, KernelBuilder, TypedKernel};
+use crate::kernel::{Kernel, KernelBuilder, TypedKernel, groups_for};
 use crate::kernel_arguments;
 use crate::operation::built_in;
+use crate::plan::PlanBuilder;
+use crate::view::View;
 
 kernel_arguments! {
     /// Weighted sums over the neighbours of each cell; `boundary` is the code of a [`Boundary`], `per_channel` 1 if each channel has its weights.

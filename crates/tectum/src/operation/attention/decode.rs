@@ -12,12 +12,11 @@ use crate::operation::attention::cache_codes::MAX_WIDTH;
 use crate::operation::attention::cache_format::{BLOCK, CacheFormats};
 use crate::operation::attention::cache_read::{self, Caches};
 use crate::operation::attention::forward::{KvSource, Operand, Plain};
-use crate::operation::built_in;
 use crate::operation::product::dots::dots;
 use crate::operation::product::panel_format::PANEL;
 use crate::operation::product::strip::{Rows, StridedPanel, Strip, panels_per_pass};
-use crate::operation::reduce;
 use crate::operation::reduce::softmax::exponentials_of_sixteen as exponentials;
+use crate::operation::{built_in, reduce};
 
 kernel_arguments! {
     /// `y = softmax(scale·q·kᵀ)·v` for each head of one query, over the number of keys that `spans` gives at run time.

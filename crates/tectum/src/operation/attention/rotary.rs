@@ -1,19 +1,16 @@
 //! Positions as rotations of pairs of elements.
 
-use crate::error::Error;
-use crate::error::Result;
-use crate::kernel::groups_for;
-use crate::plan::PlanBuilder;
-use crate::view::View;
-use crate::view::elements;
 use std::sync::{Arc, LazyLock};
 
+use crate::error::{Error, Result};
 use crate::kernel::arguments::Slices;
 use crate::kernel::native::{NativeCall, for_each_chunk, simd};
-use crate::kernel::{Kernel, Prelude, TypedKernel, math};
+use crate::kernel::{Kernel, Prelude, TypedKernel, groups_for, math};
 use crate::kernel_arguments;
 use crate::operation::built_in;
 use crate::operation::elementwise::repair;
+use crate::plan::PlanBuilder;
+use crate::view::{View, elements};
 
 kernel_arguments! {
     /// Columns j and j + w/2 of each head, rotated by position · frequency j.

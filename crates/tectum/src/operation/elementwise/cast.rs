@@ -3,20 +3,18 @@
 //! Float to integer drops the fraction and saturates as WGSL does: to −2147483648..=2147483520 and 0..=4294967040, the
 //! floats next to the ends; NaN gives 0. Integer to float and f32 to half round to nearest, ties to even.
 
-use crate::error::Error;
-use crate::error::Result;
-use crate::kernel::groups_for;
-use crate::plan::PlanBuilder;
-use crate::view::View;
 use std::sync::{Arc, LazyLock};
 
 use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
 use crate::kernel::arguments::Slices;
 use crate::kernel::native::{BLOCK, NativeCall, for_each_block, simd};
 use crate::kernel::pack::{self, Half};
-use crate::kernel::{Kernel, Prelude, TypedKernel};
+use crate::kernel::{Kernel, Prelude, TypedKernel, groups_for};
 use crate::kernel_arguments;
 use crate::operation::built_in;
+use crate::plan::PlanBuilder;
+use crate::view::View;
 
 kernel_arguments! {
     /// `y[i] = x[i]`, from f32.

@@ -1,16 +1,14 @@
 //! AdamW, in place.
 
-use crate::error::Error;
-use crate::error::Result;
-use crate::kernel::groups_for;
-use crate::plan::PlanBuilder;
-use crate::view::View;
 use std::sync::{Arc, LazyLock};
 
+use crate::error::{Error, Result};
 use crate::kernel::native::simd;
-use crate::kernel::{Kernel, TypedKernel};
+use crate::kernel::{Kernel, TypedKernel, groups_for};
 use crate::kernel_arguments;
 use crate::operation::built_in;
+use crate::plan::PlanBuilder;
+use crate::view::View;
 
 /// Words of the `schedule` binding: learning rate, 1/(1−β₁ᵗ), 1/(1−β₂ᵗ), weight decay.
 pub const SCHEDULE_WORDS: usize = 4;

@@ -1,20 +1,16 @@
 //! Fill and copy, on 32-bit words of any type.
 
-use crate::dtype::DType;
-use crate::error::Error;
-use crate::error::Result;
-use crate::kernel::groups_for;
-use crate::operation::movement::strided::Strided;
-use crate::operation::same_len;
-use crate::operation::words_each;
-use crate::plan::PlanBuilder;
-use crate::view::View;
 use std::sync::{Arc, LazyLock};
 
+use crate::dtype::DType;
+use crate::error::{Error, Result};
 use crate::kernel::native::for_each_block;
-use crate::kernel::{Kernel, TypedKernel};
+use crate::kernel::{Kernel, TypedKernel, groups_for};
 use crate::kernel_arguments;
-use crate::operation::built_in;
+use crate::operation::movement::strided::Strided;
+use crate::operation::{built_in, same_len, words_each};
+use crate::plan::PlanBuilder;
+use crate::view::View;
 
 const CHUNK: usize = crate::kernel::native::BLOCK;
 

@@ -3,20 +3,17 @@
 //! An index beyond the table is never followed: it gives a row of zeros (or adds nothing) and is counted, so that the host
 //! can detect it. Sums are of integers, hence the same bits in any order of addition.
 
-use crate::dtype::DType;
-use crate::error::Error;
-use crate::error::Result;
-use crate::kernel::groups_for;
-use crate::operation::words_each;
-use crate::plan::PlanBuilder;
-use crate::view::View;
 use std::sync::{Arc, LazyLock};
 
+use crate::dtype::DType;
+use crate::error::{Error, Result};
 use crate::kernel::arguments::Slices;
 use crate::kernel::native::{NativeCall, for_each_chunk, simd};
-use crate::kernel::{Kernel, TypedKernel};
+use crate::kernel::{Kernel, TypedKernel, groups_for};
 use crate::kernel_arguments;
-use crate::operation::built_in;
+use crate::operation::{built_in, words_each};
+use crate::plan::PlanBuilder;
+use crate::view::View;
 
 kernel_arguments! {
     /// `y[i, ..] = table[indices[i], ..]`, zeros for an index beyond the table.

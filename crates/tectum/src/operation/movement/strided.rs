@@ -1,19 +1,16 @@
 //! Copies of strided words, and of two rows into one.
 
-use crate::dtype::DType;
-use crate::error::Error;
-use crate::error::Result;
-use crate::kernel::groups_for;
-use crate::operation::words_each;
-use crate::plan::PlanBuilder;
-use crate::view::View;
 use std::sync::{Arc, LazyLock};
 
+use crate::dtype::DType;
+use crate::error::{Error, Result};
 use crate::kernel::arguments::Slices;
 use crate::kernel::native::{NativeCall, for_each_chunk};
-use crate::kernel::{Kernel, TypedKernel};
+use crate::kernel::{Kernel, TypedKernel, groups_for};
 use crate::kernel_arguments;
-use crate::operation::built_in;
+use crate::operation::{built_in, words_each};
+use crate::plan::PlanBuilder;
+use crate::view::View;
 
 kernel_arguments! {
     /// `y[i0, i1, i2, i3] = x[first + i0·s0 + i1·s1 + i2·s2 + i3·s3]`.

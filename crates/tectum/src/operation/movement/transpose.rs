@@ -1,20 +1,17 @@
 //! Transposes of matrices, one or a batch, of words of any type.
 
-use crate::dtype::DType;
-use crate::error::Error;
-use crate::error::Result;
-use crate::operation::groups;
-use crate::operation::movement::strided::Strided;
-use crate::operation::words_each;
-use crate::plan::PlanBuilder;
-use crate::view::View;
 use std::sync::{Arc, LazyLock};
 
+use crate::dtype::DType;
+use crate::error::{Error, Result};
 use crate::kernel::arguments::Slices;
 use crate::kernel::native::{NativeCall, for_each_chunk};
 use crate::kernel::{Kernel, TypedKernel};
 use crate::kernel_arguments;
-use crate::operation::built_in;
+use crate::operation::movement::strided::Strided;
+use crate::operation::{built_in, groups, words_each};
+use crate::plan::PlanBuilder;
+use crate::view::View;
 
 /// Rows and columns of the tile that one workgroup moves.
 pub const TILE: usize = 32;

@@ -4,21 +4,18 @@
 //! `gemm` crate (blocked, AVX-512); its epilogue runs while the result is still in cache for the small products of a
 //! control tick.
 
-use crate::error::Error;
-use crate::error::Result;
-use crate::operation::groups;
-use crate::plan::PlanBuilder;
-use crate::view::View;
 use std::sync::{Arc, LazyLock};
 
 use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
 use crate::kernel::arguments::{KernelArguments, Slices};
 use crate::kernel::math::Real;
 use crate::kernel::native::{NativeCall, for_each_chunk, simd};
 use crate::kernel::{Kernel, KernelBuilder, MatrixProduct, Prelude, TypedKernel};
 use crate::kernel_arguments;
-use crate::operation::built_in;
-use crate::operation::reduce;
+use crate::operation::{built_in, groups, reduce};
+use crate::plan::PlanBuilder;
+use crate::view::View;
 
 kernel_arguments! {
     /// `y[m, n] = activation(a[m, k]·b[k, n] + bias[n]) + residual[m, n]`, operands by their strides.

@@ -1,23 +1,19 @@
 //! Products of many matrices in one launch, over f32 or over f16 and bf16 packed two in a word, f32 accumulation.
 
-use crate::error::Error;
-use crate::error::Result;
-use crate::operation::groups;
-use crate::operation::product::gemm::TILE;
-use crate::plan::PlanBuilder;
-use crate::view::View;
-use crate::view::elements;
 use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
 
 use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
 use crate::kernel::arguments::Slices;
 use crate::kernel::native::{NativeCall, for_each_chunk};
 use crate::kernel::pack::{Half, unpack};
 use crate::kernel::{Kernel, KernelBuilder, Prelude, TypedKernel};
 use crate::kernel_arguments;
-use crate::operation::built_in;
-use crate::operation::product::gemm::product;
+use crate::operation::product::gemm::{TILE, product};
+use crate::operation::{built_in, groups};
+use crate::plan::PlanBuilder;
+use crate::view::{View, elements};
 
 kernel_arguments! {
     /// `y[matrix, m, n] = Σ_k a[matrix, m, k]·b[matrix, k, n]`, operands by their strides.

@@ -3,19 +3,17 @@
 //! Both operands are rows along k, four bytes in a word, padded with zeros to whole words; sums wrap modulo 2³², which
 //! needs k above 131,071.
 
-use crate::error::Error;
-use crate::error::Result;
-use crate::operation::groups;
-use crate::operation::product::gemm::TILE;
-use crate::plan::PlanBuilder;
-use crate::view::View;
 use std::sync::{Arc, LazyLock};
 
+use crate::error::{Error, Result};
 use crate::kernel::arguments::Slices;
 use crate::kernel::native::{NativeCall, for_each_chunk, simd};
 use crate::kernel::{Kernel, TypedKernel};
 use crate::kernel_arguments;
-use crate::operation::built_in;
+use crate::operation::product::gemm::TILE;
+use crate::operation::{built_in, groups};
+use crate::plan::PlanBuilder;
+use crate::view::View;
 
 kernel_arguments! {
     /// `y[m, n] = Σ_k a[m, k]·b[n, k]`; `words` of four bytes along k.

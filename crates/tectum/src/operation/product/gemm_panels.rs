@@ -28,33 +28,28 @@
 //! Rejected because they brought no gain: 192 or 1,536 rows of k a slice, 256 rows or twice the elements of `a` a task.
 //! For 8 rows the stream of the weights is the bound: 17 GB/s where two cores read memory at 17 to 20.
 
-use crate::dtype::DType;
-use crate::error::Error;
-use crate::error::Result;
-use crate::operation::groups;
-use crate::operation::product::gemm::{GemmEpilogue, TILE};
-use crate::operation::product::quantize_rows::{MAX_COLS, padded};
-use crate::plan::PlanBuilder;
-use crate::view::View;
-use crate::view::elements;
 use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
-use crate::dtype::Element;
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
 use crate::kernel::arguments::Slices;
 use crate::kernel::native::{NativeCall, for_each_chunk, simd, with_simd};
 use crate::kernel::{Kernel, KernelBuilder, Prelude, TypedKernel};
 use crate::kernel_arguments;
-use crate::operation::built_in;
 use crate::operation::product::finish::{BiasActivation, StoreEpilogue, store_strip};
-use crate::operation::product::gemm::{Activation, Epilogue, body_with};
+use crate::operation::product::gemm::{Activation, Epilogue, GemmEpilogue, TILE, body_with};
 use crate::operation::product::gemm_i8;
 use crate::operation::product::panel_format::{PANEL, PanelFormat};
 use crate::operation::product::panel_halves::HalfPanel;
+use crate::operation::product::quantize_rows::{MAX_COLS, padded};
 use crate::operation::product::strip::{CacheLine, MAX_PANELS_PER_PASS, Right, Strip, StripEpilogue, Tiles, panels_per_pass};
 use crate::operation::product::strip_i8::{ByteStrip, pack_bytes};
 use crate::operation::product::tiles::{MAX_TILE, pack_tiles};
+use crate::operation::{built_in, groups};
+use crate::plan::PlanBuilder;
+use crate::view::{View, elements};
 
 kernel_arguments! {
     /// `y[m, n] = activation(a[m, k]·b[k, n] + bias[n]) + residual[m, n]`, `b` in panels of floats or halves.

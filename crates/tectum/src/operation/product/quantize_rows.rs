@@ -8,20 +8,17 @@
 //! On all-MiniLM-L6-v2's vectors the minimum cosine of four texts with those of exact products: 0.9926 by rows without the rotation,
 //! 0.9992 with it, 0.9992 by blocks of 32 without it, which would cost a product of floats for every 32 elements.
 
-use crate::error::Error;
-use crate::error::Result;
-use crate::operation::groups;
-use crate::plan::PlanBuilder;
-use crate::view::View;
-use crate::view::elements;
 use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
 
+use crate::error::{Error, Result};
 use crate::kernel::arguments::Slices;
 use crate::kernel::native::{NativeCall, for_each_chunk_pair, simd};
 use crate::kernel::{Kernel, TypedKernel};
 use crate::kernel_arguments;
-use crate::operation::built_in;
+use crate::operation::{built_in, groups};
+use crate::plan::PlanBuilder;
+use crate::view::{View, elements};
 
 /// Elements that are rotated together.
 pub const BLOCK: usize = 128;

@@ -4,8 +4,7 @@
 //! 128 is added to the codes of the rows, and 128 times the sum of a column's codes, which its panel stores, is subtracted.
 
 use crate::kernel::native::{PrefetchHint, prefetch_unchecked, simd};
-use crate::operation::product::panel_format::HEAD;
-use crate::operation::product::panel_format::PANEL;
+use crate::operation::product::panel_format::{HEAD, PANEL};
 use crate::operation::product::strip::{self, StripEpilogue};
 use crate::operation::product::tiles::{pack_tiles_of, tiles};
 

@@ -3,21 +3,19 @@
 //! The mean is a sum divided once. The variance takes two passes over each segment, which stays in cache between them, and
 //! merges segments by their means: no large values cancel, for any mean.
 
-use crate::error::Error;
-use crate::error::Result;
-use crate::operation::groups;
-use crate::plan::PlanBuilder;
-use crate::view::View;
 use std::sync::{Arc, LazyLock};
 
 use crate::dtype::DType;
+use crate::error::{Error, Result};
 use crate::kernel::arguments::Slices;
 use crate::kernel::math::Real;
 use crate::kernel::native::{NativeCall, for_each_chunk, for_each_chunk_pair, simd};
 use crate::kernel::{Kernel, Prelude, TypedKernel};
 use crate::kernel_arguments;
-use crate::operation::built_in;
 use crate::operation::reduce::{self, Reduction, SEGMENT, check, each_lane, fold_tree, sum};
+use crate::operation::{built_in, groups};
+use crate::plan::PlanBuilder;
+use crate::view::View;
 
 kernel_arguments! {
     /// `y[row] = Σ x[row, ..] / divisor`: the last step of a mean, over a row or over the sums of its segments.

@@ -1,19 +1,17 @@
 //! Layer norm and root-mean-square norm over the last axis.
 
-use crate::error::Error;
-use crate::error::Result;
-use crate::operation::groups;
-use crate::plan::PlanBuilder;
-use crate::view::View;
 use std::sync::{Arc, LazyLock};
 
+use crate::error::{Error, Result};
 use crate::kernel::arguments::Slices;
 use crate::kernel::native::{NativeCall, PREFETCH_STEP, for_each_block, prefetch, prefetch_write, simd};
 use crate::kernel::{Kernel, Prelude, TypedKernel};
 use crate::kernel_arguments;
-use crate::operation::built_in;
 use crate::operation::reduce::moments::sum_of_squares;
 use crate::operation::reduce::sum;
+use crate::operation::{built_in, groups};
+use crate::plan::PlanBuilder;
+use crate::view::View;
 
 kernel_arguments! {
     /// `y[row, i] = (x[row, i] − mean) / √(variance + ε) · gain[i] + bias[i]`.

@@ -3,20 +3,17 @@
 //! A block of 1,024 elements is scanned by one workgroup, which also writes the block's sum; the plan scans the sums the
 //! same way and adds the results back. Sums wrap modulo 2³². Integer arithmetic: the same bits on every device.
 
-use crate::dtype::DType;
-use crate::error::Error;
-use crate::error::Result;
-use crate::kernel::groups_for;
-use crate::operation::groups;
-use crate::plan::PlanBuilder;
-use crate::view::View;
 use std::sync::{Arc, LazyLock};
 
+use crate::dtype::DType;
+use crate::error::{Error, Result};
 use crate::kernel::arguments::Slices;
 use crate::kernel::native::{NativeCall, for_each_chunk, for_each_chunk_pair, simd};
-use crate::kernel::{Kernel, TypedKernel};
+use crate::kernel::{Kernel, TypedKernel, groups_for};
 use crate::kernel_arguments;
-use crate::operation::built_in;
+use crate::operation::{built_in, groups};
+use crate::plan::PlanBuilder;
+use crate::view::View;
 
 /// Elements that one workgroup scans.
 pub const BLOCK: usize = 1024;

@@ -1,19 +1,16 @@
 //! Softmax over the last axis.
 
-use crate::error::Error;
-use crate::error::Result;
-use crate::operation::groups;
-use crate::plan::PlanBuilder;
-use crate::view::View;
 use std::sync::{Arc, LazyLock};
 
+use crate::error::{Error, Result};
 use crate::kernel::arguments::Slices;
 use crate::kernel::math::four::{self, Four};
 use crate::kernel::native::{NativeCall, PREFETCH_STEP, for_each_block, prefetch, simd};
 use crate::kernel::{Kernel, Prelude, TypedKernel, math};
 use crate::kernel_arguments;
-use crate::operation::built_in;
-use crate::operation::reduce;
+use crate::operation::{built_in, groups, reduce};
+use crate::plan::PlanBuilder;
+use crate::view::View;
 
 kernel_arguments! {
     /// `y[row, i] = exp(scale·x[row, i] − m) / Σ exp(scale·x[row, j] − m)` with `m` the row's greatest scaled element.

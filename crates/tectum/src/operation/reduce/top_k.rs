@@ -3,21 +3,19 @@
 //! Order: greater first, NaN before all, ties by the lower column. A chunk of 1,024 candidates is sorted by one
 //! workgroup, which keeps the first k; the plan launches the merge over the kept candidates until one chunk is left.
 
-use crate::dtype::DType;
-use crate::error::Error;
-use crate::error::Result;
-use crate::operation::groups;
-use crate::plan::PlanBuilder;
-use crate::view::View;
 use std::cmp::Reverse;
 use std::sync::{Arc, LazyLock};
 
+use crate::dtype::DType;
+use crate::error::{Error, Result};
 use crate::kernel::arguments::{NoBindings, Slices};
 use crate::kernel::native::{NativeCall, for_each_chunk_pair, simd};
 use crate::kernel::order::order_key;
 use crate::kernel::{Kernel, KernelBuilder, Prelude, TypedKernel};
 use crate::kernel_arguments;
-use crate::operation::built_in;
+use crate::operation::{built_in, groups};
+use crate::plan::PlanBuilder;
+use crate::view::View;
 
 /// Candidates that one workgroup sorts.
 pub const CHUNK: usize = 1024;
