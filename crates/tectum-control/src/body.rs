@@ -339,7 +339,7 @@ pub struct Descriptor {
     pub make: fn(Start) -> Result<Box<dyn Body>>,
     /// Makes it with disturbances that its controllers do not know.
     pub disturbed: Option<MakeDisturbed>,
-    /// The task that runs on it are judged by.
+    /// The task that scores runs on this body.
     pub task: fn() -> Box<dyn Task>,
     /// The kernel that steps many instances on a device.
     pub batch: Option<BatchKernel>,

@@ -33,6 +33,7 @@ where
     let builder = unsafe { builder.trusted() };
     builder.revision(REVISION).native(native).expect("invariant: the crate's own kernel tables are well formed")
 }
+
 /// One workgroup for each item, capped so that the kernel strides over the rest.
 fn groups(items: usize) -> u32 {
     items.min(MAX_GROUPS as usize) as u32

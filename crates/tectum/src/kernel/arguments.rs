@@ -249,7 +249,7 @@ impl<A> Deref for TypedKernel<A> {
 /// read, in kernels whose builder names it in [`KernelBuilder::with`](crate::KernelBuilder::with). Its element type is an [`Element`](crate::Element), or
 /// `T`, which each definition chooses. A parameter is `usize` (u32 on devices), `u32`, `i32`, `f32`, or an array of one of them, whose words are numbered.
 ///
-/// The declaration makes a struct with these fields. [`define`](#) starts the definition of a kernel, the native twin gets the struct with slices, and
+/// The declaration makes a struct with these fields. `define` starts the definition of a kernel, the native twin gets the struct with slices, and
 /// [`PlanBuilder::launch`](crate::PlanBuilder::launch) takes it with views: an argument that is missing or misplaced does not compile.
 ///
 /// # Example

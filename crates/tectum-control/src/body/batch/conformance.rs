@@ -81,7 +81,7 @@ fn instance(seed: &mut Seed, body: &mut dyn Body, batch: &BatchKernel, k: usize)
         body.step(&first);
         let mut state = single(body.state()?);
         if batch.has_starts && state.len() == numbers {
-            // The state itself shows whether the episode ended: it has not.
+            // The last number of the state says whether the episode ended: here it goes on.
             state[numbers - 1] = 0.0;
         }
         if batch.has_starts && k % 7 == 3 {

@@ -52,7 +52,7 @@ fn every_body_steps_as_one_by_one_on_every_device() {
             actions.extend(draw(&spec.action, &mut uniform, k));
         }
         if kernel.has_starts {
-            // Where the state itself shows whether the episode ended, it has not.
+            // The last number of the state says whether the episode ended: here none has.
             states.iter_mut().filter_map(|state| state.get_mut(kernel.numbers - 1)).for_each(|ended| *ended = 0.0);
         }
         for device in devices("bodies side by side") {
