@@ -33,7 +33,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     for (var k = id.x; k < params.count; k += groups.x * 64u) {
         let at = 6u * k;
         var s = vec4<f32>(state[at], state[at + 1u], state[at + 2u], state[at + 3u]);
-        let volts = applied(actions[k], -params.most_volts, params.most_volts, 0.0);
+        let volts = applied(actions[k], -params.max_volts, params.max_volts, 0.0);
         let before = s.x;
         s = rig_advanced(s, state[at + 4u], params.steps_before, params.h_before);
         s = rig_advanced(s, volts, params.steps_after, params.h_after);

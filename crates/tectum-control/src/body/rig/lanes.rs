@@ -15,7 +15,7 @@ kernel_arguments! {
     /// One step of many rigs: steps of a length under the last command, then under the new one.
     pub struct StepRigs {
         read actions: f32, read_write state: f32, write shown: f32;
-        count: usize, length: f32, gravity: f32, damping: f32, lag: f32, travel: f32, gain: f32, dead_band: f32, limit: f32, most_volts: f32,
+        count: usize, length: f32, gravity: f32, damping: f32, lag: f32, travel: f32, gain: f32, dead_band: f32, limit: f32, max_volts: f32,
         inches_per_step: f32, h_before: f32, h_after: f32, steps_before: u32, steps_after: u32
     }
 }
@@ -43,7 +43,7 @@ pub fn arguments(rig: &RigParameters, StepBodies { actions, state, shown, count,
         gain: (rig.servo_gain_in_per_s_per_v * M_PER_IN) as f32,
         dead_band: rig.servo_dead_band_v as f32,
         limit: (rig.servo_limit_in_per_s * M_PER_IN) as f32,
-        most_volts: rig.command_limit_v,
+        max_volts: rig.command_limit_v,
         inches_per_step: (1.0 / (M_PER_IN * rig.dt_s)) as f32,
         h_before: h(before_s, before),
         h_after: h(after_s, after),
@@ -99,7 +99,7 @@ impl RigConstants {
 /// One step of many rigs.
 fn step(call: &NativeCall<'_>, arguments: StepRigs<Slices<'_>>) {
     let StepRigs { actions, state, shown, count, length, gravity, damping, lag, travel, gain, dead_band, limit, .. } = arguments;
-    let StepRigs { most_volts, inches_per_step, h_before, h_after, steps_before, steps_after, .. } = arguments;
+    let StepRigs { max_volts, inches_per_step, h_before, h_after, steps_before, steps_after, .. } = arguments;
     let constants = RigConstants { length, gravity, damping, lag, travel, gain, dead_band, limit };
     step_all::<1, 6, 6>(
         call,
@@ -108,7 +108,7 @@ fn step(call: &NativeCall<'_>, arguments: StepRigs<Slices<'_>>) {
         #[inline(always)]
         |actions, state, shown, _| {
             let (from, last) = (state[0], state[4]);
-            let volts = actions[0].map(|volts| applied(volts, most_volts));
+            let volts = actions[0].map(|volts| applied(volts, max_volts));
             constants.advance(state, &last, steps_before, h_before);
             constants.advance(state, &volts, steps_after, h_after);
             for lane in 0..LANES {
