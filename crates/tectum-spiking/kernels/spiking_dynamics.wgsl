@@ -1,6 +1,7 @@
 // A burst of each neuron in which something arrived: the rule of docs/spiking.md.
-// in: clock [1] the first burst of the submission; profile_of [count]; profiles [12 each].
-// in and out, of this part: sums [len] with, if tracked, a bit for each neuron in which something arrived [len / 32]; state
+// in: clock [1] the first burst of the submission; runs [run_count][2]: the end of a range of neurons, ascending, and their profile; profiles
+// [12 each].
+// in and out, of each part: sums [len] with, if tracked, a bit for each neuron in which something arrived [len / 32]; state
 // [planes][len]: potential, then last, ready, consecutive if planes is 4. Of the whole: fired: [0] firings in the list, [1]
 // spikes of the run, [2] and [3] their marks, from list_at the list of [neuron, psp], from bits_at a bit for each neuron.
 // One invocation takes a neuron; a workgroup adds its firings to the list at once. Sums are left 0. Exact.
@@ -38,9 +39,23 @@ fn leaked(potential: i32, rest: i32, leak: u32, bursts: u32) -> i32 {
     return rest + select(i32(size), -i32(size), above < 0);
 }
 
-// Takes a neuron through the burst; whether it fires, and the potential with which it does.
-fn touch(i: u32, arrived: i32, burst: u32) -> vec2<i32> {
-    let profile = profile_of[i] * 12u;
+// Where the profile of a neuron begins in profiles.
+fn profile_at(neuron: u32) -> u32 {
+    var low = 0u;
+    var high = params.run_count - 1u;
+    while low < high {
+        let middle = (low + high) / 2u;
+        if neuron < runs[2u * middle] {
+            high = middle;
+        } else {
+            low = middle + 1u;
+        }
+    }
+    return runs[2u * low + 1u] * 12u;
+}
+
+// Takes a neuron through the burst, whose state is at i; whether it fires, and the potential with which it does.
+fn touch(i: u32, neuron: u32, profile: u32, arrived: i32, burst: u32) -> vec2<i32> {
     let threshold = bitcast<i32>(profiles[profile]);
     let limit = bitcast<i32>(profiles[profile + 1u]);
     let rest = bitcast<i32>(profiles[profile + 2u]);
@@ -92,7 +107,7 @@ fn touch(i: u32, arrived: i32, burst: u32) -> vec2<i32> {
     var kept = potential;
     if inside && limited && consecutive >= consecutive_limit {
         consecutive = 0u;
-    } else if inside && (chance == ALWAYS || draw(params.first + i, burst) < chance) {
+    } else if inside && (chance == ALWAYS || draw(neuron, burst) < chance) {
         fires = true;
         kept = rest;
         consecutive = min(consecutive + 1u, 65535u);
@@ -120,28 +135,34 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) g
         atomicStore(&marks[1], 0u);
     }
     workgroupBarrier();
-    let i = group.x * 256u + local.x;
-    let neuron = params.first + i;
+    // Parts are multiples of 256 neurons.
+    let part = group.x / (params.len / 256u);
+    let first = group.x * 256u - part * params.len;
+    let sums_at = part * params.chunk;
+    let i = first + local.x;
+    let neuron = params.first + group.x * 256u + local.x;
     let burst = clock[0] + params.offset;
     var found = vec2(0, 0);
     var slot = 0u;
-    if i < params.count {
-        let arrived = atomicLoad(&sums[i]);
+    var profile = 0u;
+    if group.x * 256u + local.x < params.count {
+        let arrived = atomicLoad(&sums[sums_at + i]);
         var is_candidate = arrived != 0;
         if params.tracked != 0u {
-            let bits = atomicLoad(&sums[params.len + i / 32u]);
+            let bits = atomicLoad(&sums[sums_at + params.len + i / 32u]);
             is_candidate = (bitcast<u32>(bits) & (1u << (i % 32u))) != 0u;
         }
         if is_candidate {
-            found = touch(i, arrived, burst);
-            atomicStore(&sums[i], 0);
+            profile = profile_at(neuron);
+            found = touch(part * params.planes * params.len + i, neuron, profile, arrived, burst);
+            atomicStore(&sums[sums_at + i], 0);
         }
         if found.x != 0 {
             slot = atomicAdd(&firings, 1u);
             let mark = scramble(neuron ^ scramble(burst ^ 0x9e3779b9u));
             atomicAdd(&marks[0], mark);
             atomicAdd(&marks[1], scramble(mark ^ (neuron * 0x85ebca6bu) ^ 0x27d4eb2fu));
-            atomicOr(&fired[params.bits_at + (params.base + i) / 32u], 1u << (i % 32u));
+            atomicOr(&fired[params.bits_at + (params.base + group.x * 256u + local.x) / 32u], 1u << (i % 32u));
         }
     }
     workgroupBarrier();
@@ -158,7 +179,7 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) g
     workgroupBarrier();
     if found.x != 0 {
         var psp = FIXED_PSP;
-        if profiles[profile_of[i] * 12u + 9u] != 0u {
+        if profiles[profile + 9u] != 0u {
             let half = (1 << params.fraction_bits) >> 1u;
             psp = u32(clamp((found.y + half) >> params.fraction_bits, 0, 255));
         }
@@ -168,9 +189,6 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) g
     }
     // The bits of arrivals go once every neuron of the word has been asked; 256 neurons have whole words to themselves.
     if params.tracked != 0u && local.x < 8u {
-        let word = group.x * 8u + local.x;
-        if word < params.len / 32u {
-            atomicStore(&sums[params.len + word], 0);
-        }
+        atomicStore(&sums[sums_at + params.len + first / 32u + local.x], 0);
     }
 }

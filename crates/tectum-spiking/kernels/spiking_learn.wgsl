@@ -1,9 +1,9 @@
 // Brings the plastic synapses of what fired in the burst before up to date, by one rule, and sends through them:
 // sums[target] += weight · unit for each whose weight is not 0.
-// in: clock [1] the first burst of the submission; fired, see spiking_dynamics; starts [neurons + 1] of rows in synapses;
+// in: clock [1] the first burst of the submission; fired, see spiking_dynamics; starts, see spiking_part;
 // histories, see spiking_archive; senders, see spiking_propagate.
 // in and out: synapses [2 each] word as in spiking_propagate, and the active bursts of its target when its source's window last
-// closed; sums of this part; totals [64]: words 0 and 1 count synapses that sent.
+// closed; sums of these parts [chunk each]; totals [64]: words 0 and 1 count synapses that sent.
 // A workgroup walks every stride-th slice of a row, as in spiking_propagate. Exact.
 
 fn less(weight: u32, bursts: u32) -> u32 {
@@ -20,9 +20,12 @@ fn active_until(history: u32, burst: u32) -> u32 {
 fn main(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
     let burst = clock[0] + params.offset - 1u;
     let first_history = params.rule * params.neurons;
+    let part = part_of(group.x, groups.x);
+    let sums_at = part.index * params.chunk;
+    let first_target = first_history + params.first + part.index * params.len;
     let count = fired[0] * params.slices;
     var events = 0u;
-    for (var item = group.x; item < count; item += groups.x) {
+    for (var item = part.group; item < count; item += part.groups) {
         let entry = item / params.slices;
         let slice = item % params.slices;
         let firing = firing_of(entry);
@@ -30,11 +33,12 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) g
         let source = 4u * (first_history + neuron);
         let is_together = histories[source + 1u] >= params.window;
         let gap = burst - histories[source + 3u];
-        let end = starts[neuron + 1u];
-        for (var synapse = starts[neuron] + 64u * slice + local.x; synapse < end; synapse += 64u * params.slices) {
+        let end = part.synapses + starts[part.rows + neuron + 1u];
+        let begin = part.synapses + starts[part.rows + neuron];
+        for (var synapse = begin + 64u * slice + local.x; synapse < end; synapse += 64u * params.slices) {
             let word = synapses[2u * synapse];
             let target_index = word >> 9u;
-            let target_history = 4u * (first_history + params.first + target_index);
+            let target_history = 4u * (first_target + target_index);
             var lost = max(gap, 1u) - 1u;
             if gap >= params.window {
                 lost = active_until(target_history, burst - 1u) - synapses[2u * synapse + 1u];
@@ -52,9 +56,9 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) g
             if weight != 0u {
                 events += 1u;
                 let size = bitcast<i32>(weight * firing.unit);
-                atomicAdd(&sums[target_index], select(size, -size, (word & 0x100u) != 0u));
+                atomicAdd(&sums[sums_at + target_index], select(size, -size, (word & 0x100u) != 0u));
                 if params.tracked != 0u {
-                    atomicOr(&sums[params.len + target_index / 32u], bitcast<i32>(1u << (target_index % 32u)));
+                    atomicOr(&sums[sums_at + params.len + target_index / 32u], bitcast<i32>(1u << (target_index % 32u)));
                 }
             }
         }

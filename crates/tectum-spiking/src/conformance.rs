@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use tectum::{Device, Error, ErrorKind, Result};
+use tectum::{Device, Error, ErrorKind, LayoutPreferences, Result};
 use tectum_bench::api_fuzz::Random;
 use tectum_bench::conformance::{Case, CaseContext, Seed, Suite};
 
@@ -16,23 +16,33 @@ use super::{
 const SMALL: u64 = 60;
 const LARGE: u64 = 400;
 
-/// The suites of networks that do not learn, that learn and remember, and that are split into shards.
+/// Neurons of the largest group of a network that has several parts.
+const SEVERAL_PARTS: u64 = 4000;
+/// Neurons of the smallest part.
+const PART_NEURONS: u32 = 2048;
+
+/// The suites of networks that do not learn, that learn and remember, that are split into shards, and whose shards have several parts.
 pub fn suites() -> Vec<Suite> {
     vec![
         Suite::new("spiking", |seed: &mut Seed| {
             let networks = std::iter::once(one_neuron()).chain(networks(seed, random_network, [12, 3]));
-            networks.map(|network| case(seed, network, 1, RunSchedule { bursts: 12, at_once: 1 })).collect()
+            networks.map(|network| case(seed, network, 1, RunSchedule::new(12, 1))).collect()
         }),
         Suite::new("spiking_batches", |seed: &mut Seed| {
             let networks = networks(seed, random_network, [2, 1]).chain(networks(seed, learning_network, [2, 1]));
-            networks.map(|network| case(seed, network, 1, RunSchedule { bursts: 36, at_once: 18 })).collect()
+            networks.map(|network| case(seed, network, 1, RunSchedule::new(36, 18))).collect()
         }),
         Suite::new("spiking_learning", |seed: &mut Seed| {
-            networks(seed, learning_network, [12, 3]).map(|network| case(seed, network, 1, RunSchedule { bursts: 16, at_once: 1 })).collect()
+            networks(seed, learning_network, [12, 3]).map(|network| case(seed, network, 1, RunSchedule::new(16, 1))).collect()
         }),
         Suite::new("spiking_shards", |seed: &mut Seed| {
             let networks = [one_neuron(), busy(97), busy(1000)].into_iter().chain(networks(seed, learning_network, [4, 1]));
-            networks.enumerate().map(|(index, network)| case(seed, network, 2 + index % 2, RunSchedule { bursts: 8, at_once: 1 })).collect()
+            networks.enumerate().map(|(index, network)| case(seed, network, 2 + index % 2, RunSchedule::new(8, 1))).collect()
+        }),
+        Suite::new("spiking_parts", |seed: &mut Seed| {
+            let networks: Vec<_> = [random_network, learning_network].map(|make| large_network(seed, make)).into();
+            let layouts = [LaunchLayout::Joined, LaunchLayout::Apart].into_iter().flat_map(|layout| networks.iter().map(move |network| (layout, network)));
+            layouts.map(|(layout, network)| case(seed, network.clone(), 1, RunSchedule { layout, ..RunSchedule::new(8, 1) })).collect()
         }),
     ]
 }
@@ -41,6 +51,16 @@ pub fn suites() -> Vec<Suite> {
 fn networks(seed: &mut Seed, make: fn(u64, u64) -> RandomNetwork, [small, large]: [usize; 2]) -> std::vec::IntoIter<RandomNetwork> {
     let sizes = std::iter::repeat_n(SMALL, small).chain(std::iter::repeat_n(LARGE, large));
     sizes.map(|size| make(u64::from(seed.word()), size)).collect::<Vec<_>>().into_iter()
+}
+
+/// A network of several parts.
+fn large_network(seed: &mut Seed, make: fn(u64, u64) -> RandomNetwork) -> RandomNetwork {
+    loop {
+        let network = make(u64::from(seed.word()), SEVERAL_PARTS);
+        if network.groups.iter().map(|(count, _)| *count).sum::<u32>() > PART_NEURONS {
+            return network;
+        }
+    }
 }
 
 /// The smallest network: a neuron with a synapse to itself.
@@ -66,7 +86,12 @@ fn busy(neurons: u32) -> RandomNetwork {
 fn case(seed: &mut Seed, network: RandomNetwork, shards: usize, pace: RunSchedule) -> Case {
     let inputs_seed = u64::from(seed.word());
     let neurons: usize = network.groups.iter().map(|(count, _)| *count as usize).sum();
-    let shape = format!("{neurons} neurons, {} synapses, {shards} shards, {} bursts by {}", network.synapses.len(), pace.bursts, pace.at_once);
+    let layout = match pace.layout {
+        LaunchLayout::Preferred => "",
+        LaunchLayout::Joined => ", parts in one launch",
+        LaunchLayout::Apart => ", a launch for each part",
+    };
+    let shape = format!("{neurons} neurons, {} synapses, {shards} shards, {} bursts by {}{layout}", network.synapses.len(), pace.bursts, pace.at_once);
     Case::of_run(shape, neurons + 2 * network.synapses.len(), move |trial: &mut CaseContext<'_>| {
         let devices = vec![trial.device.clone(); shards];
         compare(inputs_seed, &network, &devices, pace, |simulation, start| {
@@ -200,11 +225,40 @@ pub fn inputs(random: &mut Random, neurons: u64) -> Vec<(u32, f32)> {
     if random.below(3) == 0 { inputs } else { Vec::new() }
 }
 
-/// The number of bursts, and how many run in one call.
+/// How the targets of a device are laid out.
+#[derive(Clone, Copy, PartialEq)]
+pub enum LaunchLayout {
+    /// As the device prefers.
+    Preferred,
+    /// Several parts in one launch.
+    Joined,
+    /// Several parts with a launch each.
+    Apart,
+}
+
+/// The number of bursts, how many run in one call, and their layout.
 #[derive(Clone, Copy)]
 pub struct RunSchedule {
     pub bursts: u32,
     pub at_once: u32,
+    pub layout: LaunchLayout,
+}
+
+impl RunSchedule {
+    pub fn new(bursts: u32, at_once: u32) -> Self {
+        Self { bursts, at_once, layout: LaunchLayout::Preferred }
+    }
+
+    fn options(self, neurons: usize, device: &Device) -> SimulationOptions {
+        let preferred = device.info().preferences();
+        let (parts, layout) = match self.layout {
+            LaunchLayout::Preferred => (None, None),
+            LaunchLayout::Joined => (Some((neurons as u32).div_ceil(PART_NEURONS)), None),
+            // Bindings that hold one part.
+            LaunchLayout::Apart => (Some((neurons as u32).div_ceil(PART_NEURONS)), Some(LayoutPreferences { max_binding_bytes: 4, ..preferred })),
+        };
+        SimulationOptions { parts, layout, ..SimulationOptions::default() }
+    }
 }
 
 /// Runs a network on some devices and on the naive engine: the same firings, potentials and weights after every call, the same counts at the
@@ -215,7 +269,7 @@ pub struct RunSchedule {
 pub fn compare(seed: u64, case: &RandomNetwork, devices: &[Device], pace: RunSchedule, mut ran: impl FnMut(&Simulation, Instant)) -> Result<ReferenceNetwork> {
     let network = case.network()?;
     let mut naive = ReferenceNetwork::new(&case.groups, &case.synapses, &case.options, network.fraction_bits());
-    let options = SimulationOptions { constant_inputs: case.constant_inputs.clone(), ..SimulationOptions::default() };
+    let options = SimulationOptions { constant_inputs: case.constant_inputs.clone(), ..pace.options(naive.len(), &devices[0]) };
     let mut simulation = Simulation::sharded(network, devices, &options)?;
     let random = &mut Random(seed ^ 0xabcd);
     for call in 1..=pace.bursts / pace.at_once {

@@ -1,5 +1,5 @@
-//! The kernels of a burst with their native twins. On the CPU one launch covers all parts, each part on one thread; on
-//! other devices each part has separate launches.
+//! The kernels of a burst with their native twins. A launch covers several parts: on the CPU each part is one thread's, on other devices it has
+//! its share of the workgroups.
 
 mod learning;
 
@@ -9,24 +9,22 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use tectum::kernel::arguments::Slices;
 use tectum::kernel::native::{prefetch_line, prefetch_read, simd};
-use tectum::{Kernel, NativeCall, Result, TypedKernel, kernel_arguments};
+use tectum::{Kernel, NativeCall, TypedKernel, kernel_arguments};
 
-use super::connectome::{SynapsePartition, TARGET_SHIFT, weight_of};
-use super::network::Network;
-use super::network_options::NetworkOptions;
-use super::neurons::{NeuronOptions, Neurons};
-use super::rule::{self, ALWAYS, IdleUpdate, NeuronState, POTENTIAL_MAX, Profile};
-use super::synapses::SynapseList;
+use super::connectome::{self, TARGET_SHIFT, weight_of};
+use super::rule::{self, ALWAYS, IdleUpdate, NeuronState, POTENTIAL_MAX, PROFILE_WORDS, Profile};
 use crate::kernel::built_in;
 pub use learning::{Archive, Close, Forget, Learn, LearningKernels, MEMORY_STATE_WORDS, MEMORY_WORDS, Memorize, MemoryRow, set_bits};
 
 /// Device code for an entry of the list of firings, prepended to the kernels that walk it.
 const FIRING: &str = include_str!("../kernels/spiking_firing.wgsl");
+/// Device code for the part of a workgroup, prepended to the kernels that walk rows.
+const PART: &str = include_str!("../kernels/spiking_part.wgsl");
 
 /// In the list of firings: the neuron's psp is constant.
 pub const FIXED_PSP: u32 = u32::MAX;
-/// Workgroups that walk rows.
-pub const PROPAGATE_WORKGROUPS: u32 = 2048;
+/// Workgroups that walk rows, in all parts of a launch together.
+pub const ROW_WORKGROUPS: u32 = 2048;
 /// Words before the list of firings.
 pub const HEADER_WORDS: usize = 64;
 /// Prefetch distance of the native twin, in rows.
@@ -44,21 +42,21 @@ kernel_arguments! {
         len: usize, chunk: usize, tracked: u32, is_first: u32, steady_count: usize, bits_at: usize, bit_words: usize
     }
 
-    /// Firings through the synapses of a part into the sums of its targets.
+    /// Firings through the synapses of some parts into the sums of their targets.
     pub struct Propagate {
         read fired: u32, read starts: u32, read words: u32, read senders: u32, atomic sums: i32, atomic totals: u32;
-        len: usize, tracked: u32, fraction_bits: u32, list_at: usize, slices: u32
+        parts: usize, neurons: usize, len: usize, chunk: usize, tracked: u32, fraction_bits: u32, list_at: usize, slices: u32
     }
 
     /// Sums into the states of the neurons, and those that fire into the list of firings.
     pub struct UpdateNeurons {
-        read clock: u32, read profile_of: u32, read profiles: u32, atomic sums: i32, read_write state: u32, atomic fired: u32;
-        first: u32, base: usize, count: usize, len: usize, offset: u32, planes: usize, tracked: u32, skips: u32, seed: u32, fraction_bits: u32,
-        list_at: usize, bits_at: usize
+        read clock: u32, read runs: u32, read profiles: u32, atomic sums: i32, read_write state: u32, atomic fired: u32;
+        first: u32, base: usize, count: usize, len: usize, chunk: usize, run_count: usize, offset: u32, planes: usize, tracked: u32, skips: u32,
+        seed: u32, fraction_bits: u32, list_at: usize, bits_at: usize
     }
 }
 
-/// The kernels of a network. On the CPU they carry its connectome and profiles.
+/// The kernels of every network.
 pub struct Kernels {
     pub unpack: TypedKernel<Unpack>,
     pub inject: TypedKernel<Inject>,
@@ -66,40 +64,24 @@ pub struct Kernels {
     pub dynamics: TypedKernel<UpdateNeurons>,
 }
 
-/// Data of the native twin of the dynamics.
-struct Dynamics {
-    profiles: Vec<Profile>,
-    runs: Vec<(Range<u32>, u32)>,
-    idle_update: IdleUpdate,
-}
-
 impl Kernels {
-    /// The kernels, and for the CPU the parts to propagate to.
-    pub fn new(network: &Network, parts: Arc<Vec<SynapsePartition>>) -> Self {
-        let dynamics = Dynamics { profiles: network.profiles.clone(), runs: network.runs.clone(), idle_update: network.options.idle_update };
-        let propagate = Propagate::define("spiking_propagate").body(FIRING.to_owned() + include_str!("../kernels/spiking_propagate.wgsl")).data(parts);
-        let update = UpdateNeurons::define("spiking_dynamics").body(include_str!("../kernels/spiking_dynamics.wgsl")).data(Arc::new(dynamics));
+    pub fn new() -> Self {
+        let propagate = [FIRING, PART, include_str!("../kernels/spiking_propagate.wgsl")].concat();
         Self {
             unpack: built_in(Unpack::define("spiking_unpack").body(include_str!("../kernels/spiking_unpack.wgsl")), native_unpack),
             inject: built_in(Inject::define("spiking_inject").body(include_str!("../kernels/spiking_inject.wgsl")), native_inject),
-            propagate: built_in(propagate, native_propagate),
-            dynamics: built_in(update, native_dynamics),
+            propagate: built_in(Propagate::define("spiking_propagate").body(propagate), native_propagate),
+            dynamics: built_in(UpdateNeurons::define("spiking_dynamics").body(include_str!("../kernels/spiking_dynamics.wgsl")), native_dynamics),
         }
     }
 }
 
 /// The kernels that every network runs.
-///
-/// # Errors
-/// None for a network of one neuron.
-pub fn kernels() -> Result<Vec<Arc<Kernel>>> {
-    let mut neurons = Neurons::default();
-    neurons.add(1, &NeuronOptions::default())?;
-    let network = Network::new(&neurons, Box::new(SynapseList::new(1, &[])?), NetworkOptions::default())?;
-    let Kernels { unpack, inject, propagate, dynamics } = Kernels::new(&network, Arc::default());
-    let LearningKernels { archive, learn, close, memory, forget } = LearningKernels::new(Arc::default());
+pub fn kernels() -> Vec<Arc<Kernel>> {
+    let Kernels { unpack, inject, propagate, dynamics } = Kernels::new();
+    let LearningKernels { archive, learn, close, memory, forget } = LearningKernels::new();
     let all: [&Arc<Kernel>; 9] = [&unpack, &inject, &propagate, &dynamics, &archive, &learn, &close, &memory, &forget];
-    Ok(all.map(Arc::clone).to_vec())
+    all.map(Arc::clone).to_vec()
 }
 
 fn native_unpack(_: &NativeCall<'_>, Unpack { clock, exchanged, fired, list_at, words }: Unpack<Slices<'_>>) {
@@ -134,18 +116,17 @@ fn native_inject(_: &NativeCall<'_>, arguments: Inject<Slices<'_>>) {
 
 /// Each thread walks, for its part of the targets, the rows of all neurons that fired.
 fn native_propagate(call: &NativeCall<'_>, arguments: Propagate<Slices<'_>>) {
-    let Propagate { fired, senders, sums, totals, len, tracked, fraction_bits, list_at, .. } = arguments;
-    let (parts, tracked) = (call.data::<Vec<SynapsePartition>>(), tracked != 0);
+    let Propagate { fired, starts, mut words, senders, sums, totals, parts, neurons, len, chunk, fraction_bits, list_at, .. } = arguments;
     let (list, _) = fired[list_at..].as_chunks::<2>();
     let list = &list[..fired[0] as usize];
-    let walk = |(part, sums): (&SynapsePartition, &mut [i32])| {
+    let walk = |((starts, words), sums): ((&[u32], &[u32]), &mut [i32])| {
         let (sums, bits) = sums.split_at_mut(len);
-        let bits = if tracked { bits } else { &mut [] };
-        propagate(part, list, senders, fraction_bits, sums, bits)
+        propagate(starts, words, list, senders, fraction_bits, sums, bits)
     };
-    let shared = parts.iter().zip(sums.chunks_mut(if tracked { len + len / 32 } else { len }));
     // A synapse costs about as much as eight streamed elements.
-    let work = list.len().saturating_mul(parts.iter().map(|part| part.words.len()).sum::<usize>() / senders.len().max(1) + 1).saturating_mul(8);
+    let work = list.len().saturating_mul(words.len() / neurons + 1).saturating_mul(8);
+    let rows = starts.chunks_exact(neurons + 1).take(parts).map(|starts| (starts, words.split_off(..connectome::padded_len(starts)).unwrap_or_default()));
+    let shared = rows.zip(sums.chunks_mut(chunk));
     let events: u64 = if call.threads_for(work) > 1 { shared.collect::<Vec<_>>().into_par_iter().map(walk).sum() } else { shared.map(walk).sum() };
     count_events(totals, events);
 }
@@ -156,29 +137,29 @@ fn count_events(totals: &mut [u32], events: u64) {
     (totals[0], totals[1]) = (count as u32, (count >> 32) as u32);
 }
 
-/// Propagates a list of firings to one part; returns the number of synapses.
-fn propagate(part: &SynapsePartition, list: &[[u32; 2]], senders: &[u32], fraction_bits: u32, sums: &mut [i32], bits: &mut [i32]) -> u64 {
+/// Propagates a list of firings to one part, which marks arrivals if it has `bits`; returns the number of synapses.
+fn propagate(starts: &[u32], words: &[u32], list: &[[u32; 2]], senders: &[u32], fraction_bits: u32, sums: &mut [i32], bits: &mut [i32]) -> u64 {
     let mut events = 0;
     for (index, &[neuron, psp]) in list.iter().enumerate() {
         if let Some(&[later, _]) = list.get(index + 2 * AHEAD) {
-            prefetch_line(&part.starts, later as usize);
+            prefetch_line(starts, later as usize);
             prefetch_line(senders, later as usize);
         }
         if let Some(&[next, _]) = list.get(index + AHEAD) {
-            let range = part.row(next);
-            prefetch_read(&part.words[range.start..range.end.min(range.start + 256)]);
+            let range = connectome::row_of(starts, next);
+            prefetch_read(&words[range.start..range.end.min(range.start + 256)]);
         }
         let sender = senders[neuron as usize];
         let unit = if psp == FIXED_PSP { sender } else { rule::unit(psp, fraction_bits, sender) } as i32;
-        let words = &part.words[part.row(neuron)];
-        events += words.len() as u64;
+        let row = &words[connectome::row_of(starts, neuron)];
+        events += row.len() as u64;
         if bits.is_empty() {
-            for &word in words {
+            for &word in row {
                 let sum = &mut sums[(word >> TARGET_SHIFT) as usize];
                 *sum = sum.wrapping_add(weight_of(word) * unit);
             }
         } else {
-            for &word in words {
+            for &word in row {
                 let target = (word >> TARGET_SHIFT) as usize;
                 sums[target] = sums[target].wrapping_add(weight_of(word) * unit);
                 bits[target / 32] |= 1 << (target % 32);
@@ -212,14 +193,18 @@ struct Burst {
 }
 
 fn native_dynamics(call: &NativeCall<'_>, arguments: UpdateNeurons<Slices<'_>>) {
-    let data = call.data::<Dynamics>();
-    let UpdateNeurons { clock, sums, state, fired, first, count, len, offset, planes, tracked, seed, fraction_bits, list_at, bits_at, .. } = arguments;
-    let burst = Burst { number: clock[0].wrapping_add(offset), len, planes, seed, fraction_bits, idle_update: data.idle_update };
+    let UpdateNeurons { clock, runs, profiles, sums, state, fired, first, base, count, len, chunk, run_count, offset, planes, skips, .. } = arguments;
+    let UpdateNeurons { seed, fraction_bits, list_at, bits_at, .. } = arguments;
+    let idle_update = if skips != 0 { IdleUpdate::Freeze } else { IdleUpdate::CatchUp };
+    let burst = Burst { number: clock[0].wrapping_add(offset), len, planes, seed, fraction_bits, idle_update };
+    let (runs, _) = runs.as_chunks::<2>();
+    let (runs, (profiles, _)) = (&runs[..run_count], profiles.as_chunks::<PROFILE_WORDS>());
     let (head, rest) = fired.split_at_mut(list_at);
     let (list, bits) = rest.split_at_mut(bits_at - list_at);
+    // Firings of parts in earlier launches are in the list already.
     let (list, _) = list.as_chunks_mut::<2>();
+    let (list, bits) = (&mut list[head[0] as usize..], &mut bits[base / 32..]);
 
-    let chunk = if tracked != 0 { len + len / 32 } else { len };
     let shared = sums.chunks_mut(chunk).zip(state.chunks_mut(planes * len)).zip(list.chunks_mut(len)).zip(bits.chunks_mut(len / 32)).enumerate();
     let places: Vec<PartState<'_>> = shared
         .map(|(part, (((sums, state), list), bits))| {
@@ -229,10 +214,14 @@ fn native_dynamics(call: &NativeCall<'_>, arguments: UpdateNeurons<Slices<'_>>) 
         .collect();
     let work = |mut place: PartState<'_>| {
         let end = (place.first + len as u32).min(first + count as u32);
-        let from = data.runs.partition_point(|(range, _)| range.end <= place.first);
-        for (range, profile) in data.runs[from..].iter().take_while(|(range, _)| range.start < end) {
-            let range = (range.start.max(place.first) - place.first) as usize..(range.end.min(end) - place.first) as usize;
-            place.run(&data.profiles[*profile as usize], range, burst);
+        let mut begin = place.first;
+        for &[run_end, profile] in &runs[runs.partition_point(|[run_end, _]| *run_end <= place.first)..] {
+            let range = (begin - place.first) as usize..(run_end.min(end) - place.first) as usize;
+            place.run(&Profile::of(&profiles[profile as usize]), range, burst);
+            begin = run_end;
+            if begin >= end {
+                break;
+            }
         }
         place.arrivals.fill(0);
         (place.firings, place.marks)
@@ -248,7 +237,7 @@ fn native_dynamics(call: &NativeCall<'_>, arguments: UpdateNeurons<Slices<'_>>) 
             *sum = sum.wrapping_add(mark);
         }
     }
-    head[0] = total as u32;
+    head[0] += total as u32;
     head[1] = head[1].wrapping_add(total as u32);
 }
 

@@ -101,6 +101,14 @@ impl Profile {
         ]
     }
 
+    /// The inverse of [`Profile::words`].
+    pub fn of(words: &[u32; PROFILE_WORDS]) -> Self {
+        let &[threshold, limit, rest, leak, chance, refractory, consecutive_limit, snooze, accumulates, potential_driven, ..] = words;
+        let [threshold, limit, rest] = [threshold, limit, rest].map(|word| word as i32);
+        let [accumulates, potential_driven] = [accumulates, potential_driven].map(|word| word != 0);
+        Self { threshold, limit, rest, leak, chance, refractory, consecutive_limit, snooze, accumulates, potential_driven }
+    }
+
     /// Whether, and why, a neuron may wait in its window for another arrival, or advances only at arrivals.
     pub fn zero_sums(&self, idle_update: IdleUpdate) -> Option<ZeroSumReason> {
         if self.chance != ALWAYS {

@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use roaring::RoaringBitmap;
-use tectum::{CodeObject, Device, Error, Executable, Result, RunStats, Session};
+use tectum::{CodeObject, Device, Error, Executable, LayoutPreferences, Result, RunStats, Session};
 
 use self::learning::{SavedLearning, ShardLearning};
 use self::shard::Shard;
@@ -45,6 +45,8 @@ pub struct SimulationOptions {
     pub max_inputs: usize,
     /// Parts that the targets of a device are split into; if none, chosen by its size.
     pub parts: Option<u32>,
+    /// How work is laid out; if none, as each device prefers. Results are the same.
+    pub layout: Option<LayoutPreferences>,
     /// Neurons whose firings come back with every run, for [`Simulation::has_fired`].
     pub recorded_neurons: Vec<Range<u32>>,
     /// Minimum number of bursts whose firings stay on the device, for [`Simulation::ledger`].
@@ -55,7 +57,7 @@ pub struct SimulationOptions {
 
 impl Default for SimulationOptions {
     fn default() -> Self {
-        Self { constant_inputs: Vec::new(), max_inputs: 4096, parts: None, recorded_neurons: Vec::new(), ledger: 0, candidates: false }
+        Self { constant_inputs: Vec::new(), max_inputs: 4096, parts: None, layout: None, recorded_neurons: Vec::new(), ledger: 0, candidates: false }
     }
 }
 

@@ -39,7 +39,7 @@ struct Learnt {
 
 /// Runs a case in single bursts; see [`compare`].
 fn check(seed: u64, case: &RandomNetwork, devices: &[Device], bursts: u32) -> Learnt {
-    let naive = compare(seed, case, devices, RunSchedule { bursts, at_once: 1 }, |_, _| {}).expect("it works");
+    let naive = compare(seed, case, devices, RunSchedule::new(bursts, 1), |_, _| {}).expect("it works");
     let begun = case.synapses.iter().filter(|(_, synapse)| synapse.plasticity.is_some()).map(|(_, synapse)| u32::from(synapse.weight)).sum::<u32>();
     let now = naive.plastic().iter().map(|(.., weight)| *weight as u32).sum::<u32>();
     Learnt { grown: usize::from(now > begun), shrunk: usize::from(now < begun), formed: naive.formed, lost: naive.lost }

@@ -1,14 +1,13 @@
 //! The kernels of plasticity and of memories with their native twins, in the order in which a burst runs them.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use rayon::prelude::*;
 use tectum::kernel::arguments::Slices;
 use tectum::kernel::native::prefetch_read;
 use tectum::{NativeCall, TypedKernel, kernel_arguments};
 
-use super::super::connectome::{SynapsePartition, TARGET_SHIFT, WEIGHT, weight_of};
+use super::super::connectome::{TARGET_SHIFT, WEIGHT, padded_len, row_of, weight_of};
 use super::super::learning::{History, NO_SPIKE_BEFORE, PlasticityRule, Visit};
 use super::super::rule;
 use super::{AHEAD, FIXED_PSP};
@@ -29,14 +28,14 @@ kernel_arguments! {
     /// The plastic synapses of the neurons that fired: what they learned, and what they send.
     pub struct Learn {
         read clock: u32, read fired: u32, read starts: u32, read histories: u32, read senders: u32, read_write synapses: u32, atomic sums: i32, atomic totals: u32;
-        offset: u32, rule: usize, neurons: usize, first: u32, window: u32, gain: u32, loss: u32, len: usize, tracked: u32, fraction_bits: u32,
-        list_at: usize, slices: u32
+        offset: u32, parts: usize, rule: usize, neurons: usize, first: u32, window: u32, gain: u32, loss: u32, len: usize, chunk: usize, tracked: u32,
+        fraction_bits: u32, list_at: usize, slices: u32
     }
 
     /// The plastic synapses of the neurons whose window closes.
     pub struct Close {
         read clock: u32, read ledger: u32, read starts: u32, read histories: u32, read_write synapses: u32;
-        offset: u32, rule: usize, neurons: usize, first: u32, window: u32, loss: u32, depth: usize, words: usize
+        offset: u32, parts: usize, rule: usize, neurons: usize, first: u32, len: usize, window: u32, loss: u32, depth: usize, words: usize
     }
 
     /// Patterns of earlier bursts into the neurons of memories, which fire.
@@ -48,8 +47,8 @@ kernel_arguments! {
     /// The plastic synapses of neurons that a memory took for another pattern.
     pub struct Forget {
         read clock: u32, read table: u32, read kept: u32, read starts: u32, read weights: u32, read_write histories: u32, read_write synapses: u32;
-        offset: u32, rule: usize, neurons: usize, first: u32, end: u32, window: u32, memories: usize, first_kept: u32, last_kept: u32, weights_at: usize,
-        are_reached: u32, is_first: u32
+        offset: u32, parts: usize, rule: usize, neurons: usize, first: u32, end: u32, len: usize, window: u32, memories: usize, first_kept: u32,
+        last_kept: u32, weights_at: usize, are_reached: u32, is_first: u32
     }
 }
 
@@ -63,17 +62,16 @@ pub struct LearningKernels {
 }
 
 impl LearningKernels {
-    /// The kernels, and for the CPU the rows of plastic synapses, by rule and part; their words are in another buffer.
-    pub fn new(rows: Arc<Vec<Vec<SynapsePartition>>>) -> Self {
-        let learn = Learn::define("spiking_learn").body(super::FIRING.to_owned() + include_str!("../../kernels/spiking_learn.wgsl"));
-        let close = Close::define("spiking_close").body(include_str!("../../kernels/spiking_close.wgsl"));
-        let forget = Forget::define("spiking_forget").body(include_str!("../../kernels/spiking_forget.wgsl"));
+    pub fn new() -> Self {
+        let learn = [super::FIRING, super::PART, include_str!("../../kernels/spiking_learn.wgsl")].concat();
+        let close = [super::PART, include_str!("../../kernels/spiking_close.wgsl")].concat();
+        let forget = [super::PART, include_str!("../../kernels/spiking_forget.wgsl")].concat();
         Self {
             archive: built_in(Archive::define("spiking_archive").body(include_str!("../../kernels/spiking_archive.wgsl")), native_archive),
-            learn: built_in(learn.data(rows.clone()), native_learn),
-            close: built_in(close.data(rows.clone()), native_close),
+            learn: built_in(Learn::define("spiking_learn").body(learn), native_learn),
+            close: built_in(Close::define("spiking_close").body(close), native_close),
             memory: built_in(Memorize::define("spiking_memory").body(include_str!("../../kernels/spiking_memory.wgsl")), native_memory),
-            forget: built_in(forget.data(rows), native_forget),
+            forget: built_in(Forget::define("spiking_forget").body(forget), native_forget),
         }
     }
 }
@@ -101,42 +99,42 @@ fn native_archive(_: &NativeCall<'_>, arguments: Archive<Slices<'_>>) {
     }
 }
 
-/// The synapses of one rule by part: word and count of each.
-fn by_part<'a>(parts: &'a [SynapsePartition], synapses: &'a mut [u32]) -> impl Iterator<Item = (&'a SynapsePartition, &'a mut [[u32; 2]])> {
+/// A part of a launch: the starts of its rows, its first target, and its synapses, word and count of each.
+type Part<'a> = (&'a [u32], usize, &'a mut [[u32; 2]]);
+
+/// The parts of a launch, each of `len` targets from `first` on.
+fn parts<'a>(count: usize, neurons: usize, starts: &'a [u32], [first, len]: [usize; 2], synapses: &'a mut [u32]) -> impl Iterator<Item = Part<'a>> {
     let (mut rest, _) = synapses.as_chunks_mut::<2>();
-    parts.iter().map(move |part| {
-        let (synapses, others) = std::mem::take(&mut rest).split_at_mut(part.padded_len());
-        rest = others;
-        (part, synapses)
+    starts.chunks_exact(neurons + 1).take(count).enumerate().map(move |(part, starts)| {
+        let synapses = rest.split_off_mut(..padded_len(starts)).unwrap_or_default();
+        (starts, first + part * len, synapses)
     })
 }
 
 /// Each thread walks, for its part of the targets, the plastic rows of all neurons that fired.
 fn native_learn(call: &NativeCall<'_>, arguments: Learn<Slices<'_>>) {
-    let Learn { clock, fired, histories, senders, synapses, sums, totals, offset, rule: number, neurons, window, gain, loss, len, .. } = arguments;
-    let Learn { tracked, fraction_bits, list_at, .. } = arguments;
+    let Learn { clock, fired, starts, histories, senders, synapses, sums, totals, offset, parts: count, rule: number, neurons, first, .. } = arguments;
+    let Learn { window, gain, loss, len, chunk, fraction_bits, list_at, .. } = arguments;
     let burst = clock[0].wrapping_add(offset) - 1;
-    let (rule, tracked) = (PlasticityRule { window, gain: gain as u8, loss: loss as u8 }, tracked != 0);
-    let parts = &call.data::<Vec<Vec<SynapsePartition>>>()[number];
+    let rule = PlasticityRule { window, gain: gain as u8, loss: loss as u8 };
     let (histories, _) = histories.as_chunks::<4>();
     let histories = &histories[number * neurons..(number + 1) * neurons];
     let (list, _) = fired[list_at..].as_chunks::<2>();
     let list = &list[..fired[0] as usize];
-    let walk = |((part, synapses), sums): ((&SynapsePartition, &mut [[u32; 2]]), &mut [i32])| {
+    let walk = |((starts, first, synapses), sums): (Part<'_>, &mut [i32])| {
         let (sums, bits) = sums.split_at_mut(len);
-        let targets = &histories[part.targets.start as usize..part.targets.end as usize];
-        let bits = if tracked { bits } else { &mut [] };
+        let targets = &histories[first..];
         let mut ends = RowTargets { targets, sums, bits };
         let mut events = 0;
         for (index, &[neuron, psp]) in list.iter().enumerate() {
             if let Some(&[next, _]) = list.get(index + AHEAD) {
-                let row = part.row(next);
+                let row = row_of(starts, next);
                 prefetch_read(synapses[row.start..row.end.min(row.start + 128)].as_flattened());
             }
             let sender = senders[neuron as usize];
             let unit = if psp == FIXED_PSP { sender } else { rule::unit(psp, fraction_bits, sender) } as i32;
             let visit = rule.visit(&History::of(histories[neuron as usize]), burst);
-            let row = &mut synapses[part.row(neuron)];
+            let row = &mut synapses[row_of(starts, neuron)];
             events += match (visit.lost.is_some(), visit.may_gain) {
                 (false, false) => ends.learn::<false, false>(row, visit, unit),
                 (false, true) => ends.learn::<false, true>(row, visit, unit),
@@ -149,10 +147,9 @@ fn native_learn(call: &NativeCall<'_>, arguments: Learn<Slices<'_>>) {
         }
         events
     };
-    let shared = by_part(parts, synapses).zip(sums.chunks_mut(if tracked { len + len / 32 } else { len }));
-    let rows: usize = parts.iter().map(SynapsePartition::padded_len).sum();
     // A plastic synapse costs about as much as twenty streamed elements.
-    let work = list.len().saturating_mul(rows / neurons + 1).saturating_mul(20);
+    let work = list.len().saturating_mul(synapses.len() / 2 / neurons + 1).saturating_mul(20);
+    let shared = parts(count, neurons, starts, [first as usize, len], synapses).zip(sums.chunks_mut(chunk));
     let events: u64 = if call.threads_for(work) > 1 { shared.collect::<Vec<_>>().into_par_iter().map(walk).sum() } else { shared.map(walk).sum() };
     super::count_events(totals, events);
 }
@@ -188,7 +185,7 @@ impl RowTargets<'_> {
 }
 
 fn native_close(call: &NativeCall<'_>, arguments: Close<Slices<'_>>) {
-    let Close { clock, ledger, histories, synapses, offset, rule: number, neurons, window, loss, depth, words, .. } = arguments;
+    let Close { clock, ledger, starts, histories, synapses, offset, parts: count, rule: number, neurons, first, len, window, loss, depth, words } = arguments;
     let burst = clock[0].wrapping_add(offset) - 1;
     let rule = PlasticityRule { window, gain: 0, loss: loss as u8 };
     let Some(closing) = (burst + 1).checked_sub(rule.window).filter(|closing| *closing > 0) else { return };
@@ -196,23 +193,21 @@ fn native_close(call: &NativeCall<'_>, arguments: Close<Slices<'_>>) {
     let histories = &histories[number * neurons..(number + 1) * neurons];
     let row = &ledger[closing as usize % depth * words..][..words];
     let closed: Vec<u32> = set_bits(row, 0..neurons as u32).filter(|neuron| histories[*neuron as usize][0] == closing).collect();
-    let parts = &call.data::<Vec<Vec<SynapsePartition>>>()[number];
-    let walk = |(part, synapses): (&SynapsePartition, &mut [[u32; 2]])| {
-        let targets = &histories[part.targets.start as usize..part.targets.end as usize];
+    let walk = |(starts, first, synapses): Part<'_>| {
+        let targets = &histories[first..];
         for (index, &neuron) in closed.iter().enumerate() {
             if let Some(&next) = closed.get(index + AHEAD) {
-                let row = part.row(next);
+                let row = row_of(starts, next);
                 prefetch_read(synapses[row.start..row.end.min(row.start + 128)].as_flattened());
             }
-            for [word, seen] in &mut synapses[part.row(neuron)] {
+            for [word, seen] in &mut synapses[row_of(starts, neuron)] {
                 *seen = History::of(targets[(*word >> TARGET_SHIFT) as usize]).active_until(burst, rule.window);
                 *word = *word & !WEIGHT | rule.weight_at_window_close(*word & WEIGHT);
             }
         }
     };
-    let rows: usize = parts.iter().map(SynapsePartition::padded_len).sum();
-    let work = closed.len().saturating_mul(rows / neurons + 1).saturating_mul(16);
-    let shared = by_part(parts, synapses);
+    let work = closed.len().saturating_mul(synapses.len() / 2 / neurons + 1).saturating_mul(16);
+    let shared = parts(count, neurons, starts, [first as usize, len], synapses);
     if call.threads_for(work) > 1 { shared.collect::<Vec<_>>().into_par_iter().for_each(walk) } else { shared.for_each(walk) }
 }
 
@@ -327,9 +322,9 @@ fn native_memory(_: &NativeCall<'_>, arguments: Memorize<Slices<'_>>) {
     }
 }
 
-fn native_forget(call: &NativeCall<'_>, arguments: Forget<Slices<'_>>) {
-    let Forget { clock, table, kept, weights, histories, synapses, offset, rule: number, neurons, window, memories, .. } = arguments;
-    let Forget { first_kept, last_kept, weights_at: first_weight, are_reached, .. } = arguments;
+fn native_forget(_: &NativeCall<'_>, arguments: Forget<Slices<'_>>) {
+    let Forget { clock, table, kept, starts, weights, histories, synapses, offset, parts: count, rule: number, neurons, first, len, window, .. } = arguments;
+    let Forget { memories, first_kept, last_kept, weights_at: first_weight, are_reached, is_first, .. } = arguments;
     let burst = clock[0].wrapping_add(offset);
     let (histories, _) = histories.as_chunks_mut::<4>();
     let histories = &mut histories[number * neurons..(number + 1) * neurons];
@@ -338,21 +333,22 @@ fn native_forget(call: &NativeCall<'_>, arguments: Forget<Slices<'_>>) {
         let Some(taken) = kept[memory.kept_at].checked_sub(1) else { continue };
         let neuron = memory.neurons.start + taken;
         let mut weights_at = first_weight;
-        for (part, synapses) in by_part(&call.data::<Vec<Vec<SynapsePartition>>>()[number], synapses) {
-            let row = part.row(neuron);
-            let first = part.starts[first_kept as usize] as usize;
-            let begun = &weights[weights_at + row.start - first..][..row.len()];
+        for (starts, first, synapses) in parts(count, neurons, starts, [first as usize, len], synapses) {
+            let [row, kept] = [row_of(starts, neuron), starts[first_kept as usize] as usize..starts[last_kept as usize] as usize];
+            let begun = &weights[weights_at + row.start - kept.start..][..row.len()];
             for ([word, seen], weight) in synapses[row].iter_mut().zip(begun) {
-                *seen = History::of(histories[(part.targets.start + (*word >> TARGET_SHIFT)) as usize]).active_until(burst - 1, window);
+                *seen = History::of(histories[first + (*word >> TARGET_SHIFT) as usize]).active_until(burst - 1, window);
                 *word = *word & !WEIGHT | weight;
             }
-            if are_reached != 0 && part.targets.contains(&neuron) {
-                let reached = neuron - part.targets.start;
+            if are_reached != 0 && (first..first + len).contains(&(neuron as usize)) {
+                let reached = neuron - first as u32;
                 synapses.iter_mut().filter(|[word, _]| word >> TARGET_SHIFT == reached).for_each(|[word, _]| *word &= !WEIGHT);
             }
-            weights_at += part.starts[last_kept as usize] as usize - first;
+            weights_at += kept.len();
         }
-        let [_, run, _, before] = &mut histories[neuron as usize];
-        (*run, *before) = (0, NO_SPIKE_BEFORE);
+        if is_first != 0 {
+            let [_, run, _, before] = &mut histories[neuron as usize];
+            (*run, *before) = (0, NO_SPIKE_BEFORE);
+        }
     }
 }

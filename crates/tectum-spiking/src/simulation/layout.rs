@@ -64,10 +64,9 @@ fn shard(
     options: &SimulationOptions,
     ([synapses, plastic], is_alone): ([u64; 2], bool),
 ) -> ShardLayout {
-    let joined_parts = device.info().preferences().joined_parts;
-    let shape = Shape::new(network, targets.clone(), device, options);
+    let shape = Shape::new(network, targets.clone(), options.layout.unwrap_or_else(|| device.info().preferences()), options);
     let (parts, neurons) = (shape.ranges.len() as u64, u64::from(network.neurons()));
-    // A plan of several bursts has its own inputs and outputs; the CPU's twins have profiles by ranges of neurons.
+    // A plan of several bursts has its own inputs and outputs.
     let plans = if is_alone { 2 } else { 1 };
     let profiles = network.profiles.len() as u64 * 4 * PROFILE_WORDS as u64;
     let words = |count: usize| 4 * count as u64;
@@ -76,9 +75,9 @@ fn shard(
     let memory = [
         ("synapses", 4 * synapses),
         ("plastic synapses", synapses_learning),
-        ("row starts", (1 + rules) * parts * (neurons + 1) * if joined_parts { 8 } else { 4 }),
+        ("row starts", 4 * (1 + rules) * parts * (neurons + 1)),
         ("units of senders", 4 * neurons),
-        ("constants of neurons", if joined_parts { profiles + 16 * network.runs.len() as u64 } else { profiles + 4 * targets.len() as u64 }),
+        ("constants of neurons", profiles + 8 * network.runs.len() as u64),
         ("state", words(shape.planes * shape.ranges.len() * shape.len)),
         ("sums", words(shape.ranges.len() * shape.chunk())),
         ("past of neurons that learn", histories),

@@ -1,16 +1,13 @@
 //! A shard's data in addition to the state of its neurons: the firings of past bursts, plastic synapses, and memories.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use tectum::{DType, Error, Executable, PlanBuilder, Result, View};
 
 use super::shape::Shape;
 use crate::connectome;
 use crate::connectome::{INHIBITORY, SynapsePartition, TARGET_SHIFT, WEIGHT};
-use crate::kernels::{
-    Archive, Close, Forget, HEADER_WORDS, Learn, LearningKernels, MEMORY_STATE_WORDS, MEMORY_WORDS, Memorize, MemoryRow, PROPAGATE_WORKGROUPS,
-};
+use crate::kernels::{Archive, Close, Forget, HEADER_WORDS, Learn, LearningKernels, MEMORY_STATE_WORDS, MEMORY_WORDS, Memorize, MemoryRow, ROW_WORKGROUPS};
 use crate::learning::{History, NEVER, NO_SPIKE_BEFORE, PlasticityRule};
 use crate::memory::{Memory, MemoryReport};
 use crate::network::Network;
@@ -35,7 +32,7 @@ pub struct PlasticSynapse {
 pub struct LearningState {
     kernels: LearningKernels,
     /// By rule and part; their words are in a buffer.
-    rows: Arc<Vec<Vec<SynapsePartition>>>,
+    rows: Vec<Vec<SynapsePartition>>,
     /// By rule and part: the first synapse.
     places: Vec<Vec<usize>>,
     synapses: usize,
@@ -59,7 +56,8 @@ pub struct LearningState {
 pub struct LearningScope<'a> {
     pub network: &'a Network,
     pub shape: &'a Shape,
-    pub joined_parts: bool,
+    /// The parts of each launch.
+    pub launches: &'a [Range<usize>],
 }
 
 /// The slots of a plan that learning shares with the dynamics: words, but for sums of i32.
@@ -78,6 +76,8 @@ pub struct LearningViews {
     pub histories: View,
     pub ledger: View,
     pub memory_state: View,
+    /// By rule and launch: the starts of rows.
+    pub starts: Vec<Vec<View>>,
 }
 
 impl Network {
@@ -99,13 +99,13 @@ impl Network {
 }
 
 impl LearningState {
-    /// The rows of every rule and part.
-    pub fn parts(&self) -> impl Iterator<Item = &SynapsePartition> {
-        self.rows.iter().flatten()
+    /// The parts of each rule.
+    pub fn rows(&self) -> &[Vec<SynapsePartition>] {
+        &self.rows
     }
 
     /// The layout of a shard; none for a network without plasticity, memories and ledger. Also returns the initial synapses.
-    pub fn new(network: &Network, shape: &Shape, ledger: u32, joined_parts: bool) -> Result<Option<(Self, Vec<u32>)>> {
+    pub fn new(network: &Network, shape: &Shape, ledger: u32) -> Result<Option<(Self, Vec<u32>)>> {
         let history_depth = network.history_depth().max(ledger);
         if history_depth == 0 {
             return Ok(None);
@@ -116,18 +116,21 @@ impl LearningState {
         let (mut weights, mut weights_at) = (Vec::new(), Vec::new());
         let mut are_reached = false;
         for rule in 0..network.options.plasticity.len() {
-            let mut parts = connectome::pack(network.neurons(), &*network.rows, Some(rule as u8), &shape.ranges)?;
+            let parts = connectome::partition(network.neurons(), &*network.rows, Some(rule as u8), &shape.ranges)?;
             let (mut first, mut first_weight) = (Vec::new(), Vec::new());
-            for part in &mut parts {
-                first.push(words.len() / 2);
+            for part in &parts {
+                let begin = words.len();
+                first.push(begin / 2);
                 first_weight.push(weights.len());
-                let own = part.starts[kept.start as usize] as usize..part.starts[kept.end as usize] as usize;
-                weights.extend(part.words[own].iter().map(|word| word & WEIGHT));
-                are_reached |=
-                    part.words.iter().any(|word| memories.iter().any(|memory| memory.neurons.contains(&(part.targets.start + (word >> TARGET_SHIFT)))));
-                let room = part.padded_len();
-                words.extend(std::mem::take(&mut part.words).into_iter().flat_map(|word| [word, 0]));
-                words.resize(2 * (first[first.len() - 1] + room), 0);
+                connectome::pack(&*network.rows, Some(rule as u8), part, |_, block| {
+                    words.extend(block.iter().flat_map(|&word| [word, 0]));
+                    Ok(())
+                })?;
+                let (own, _) = words[begin..].as_chunks::<2>();
+                weights.extend(own[part.starts[kept.start as usize] as usize..part.starts[kept.end as usize] as usize].iter().map(|[word, _]| word & WEIGHT));
+                let is_kept = |word: u32| memories.iter().any(|memory| memory.neurons.contains(&(part.targets.start + (word >> TARGET_SHIFT))));
+                are_reached |= own.iter().any(|&[word, _]| is_kept(word));
+                words.resize(begin + 2 * part.padded_len(), 0);
             }
             rows.push(parts);
             places.push(first);
@@ -142,9 +145,8 @@ impl LearningState {
             kept_at += MEMORY_STATE_WORDS * (1 + memory.neurons.len());
         }
         table.extend(memories.iter().flat_map(|memory| memory.upstream.iter().flat_map(|range| [range.start, range.end])));
-        let rows = Arc::new(rows);
         let learned = Self {
-            kernels: LearningKernels::new(if joined_parts { rows.clone() } else { Arc::default() }),
+            kernels: LearningKernels::new(),
             rows,
             places,
             synapses: words.len() / 2,
@@ -172,11 +174,14 @@ impl LearningState {
     }
 
     /// The slots, in a plan.
-    pub fn slots(&self, plan: &mut PlanBuilder, network: &Network) -> LearningViews {
+    pub fn slots(&self, plan: &mut PlanBuilder, network: &Network, launches: &[Range<usize>]) -> LearningViews {
         let histories = 4 * network.options.plasticity.len() * network.neurons() as usize;
+        let mut starts = |launch: &Range<usize>, parts: &[SynapsePartition]| plan.state("starts", DType::F32, starts_len(&parts[launch.clone()]));
+        let starts = self.rows.iter().map(|parts| launches.iter().map(|launch| starts(launch, parts)).collect()).collect();
         // A slot has at least one element.
         let mut slot = |name, words: usize| plan.state(name, DType::F32, words.max(64));
         LearningViews {
+            starts,
             synapses: slot("synapses", 2 * self.synapses),
             histories: slot("histories", histories),
             ledger: slot("ledger", self.depth as usize * self.words),
@@ -186,18 +191,19 @@ impl LearningState {
 
     /// Records the steps before a burst's fixed synapses: the firings of the previous burst are stored, and plastic synapses learn and send.
     pub fn record_before(&self, plan: &mut PlanBuilder, slots: &LearningSlots, scope: LearningScope<'_>, burst: u32) -> Result<()> {
-        let LearningScope { network, shape, joined_parts } = scope;
+        let LearningScope { network, shape, .. } = scope;
         let (neurons, plasticity) = (network.neurons() as usize, &network.options.plasticity);
         let (depth, words, offset, list_at) = (self.depth as usize, self.words, burst, shape.list_at);
         let &LearningSlots { clock, fired, rules, ledger, histories, senders, totals, .. } = slots;
         let arguments = Archive { clock, fired, rules, ledger, histories, offset, list_at, depth, words, rule_count: plasticity.len(), neurons };
         plan.launch(&self.kernels.archive, arguments, (words as u32).div_ceil(256).clamp(16, 1024))?;
         for (number, rule) in plasticity.iter().enumerate() {
-            for piece in self.pieces(slots, shape, number, joined_parts) {
-                let first = shape.ranges[piece.part].start;
-                let sums = if joined_parts { slots.sums } else { slots.sums.part(piece.part * shape.chunk()..(piece.part + 1) * shape.chunk()) };
+            let slices = connectome::slices(&self.rows[number]);
+            for RuleSynapses { launch, starts, synapses } in self.synapses(slots, scope, number) {
+                let first = shape.ranges[launch.start].start;
+                let (len, chunk, parts) = (shape.len, shape.chunk(), launch.len());
+                let sums = slots.sums.part(launch.start * chunk..launch.end * chunk);
                 let [gain, loss] = [rule.gain, rule.loss].map(u32::from);
-                let RuleSynapses { starts, synapses, .. } = piece;
                 let arguments = Learn {
                     clock,
                     fired,
@@ -208,23 +214,26 @@ impl LearningState {
                     sums,
                     totals,
                     offset,
+                    parts,
                     rule: number,
                     neurons,
                     first,
                     window: rule.window,
                     gain,
                     loss,
-                    len: shape.len,
+                    len,
+                    chunk,
                     tracked: u32::from(shape.tracked),
                     fraction_bits: network.fraction_bits,
                     list_at,
-                    slices: self.rows[number][piece.part].slices(),
+                    slices,
                 };
-                plan.launch(&self.kernels.learn, arguments, PROPAGATE_WORKGROUPS)?;
-                if rule.window > 1 {
-                    let window = rule.window;
-                    let arguments = Close { clock, ledger, starts, histories, synapses, offset, rule: number, neurons, first, window, loss, depth, words };
-                    plan.launch(&self.kernels.close, arguments, (words as u32).min(PROPAGATE_WORKGROUPS))?;
+                plan.launch(&self.kernels.learn, arguments, workgroups(ROW_WORKGROUPS, parts))?;
+                let window = rule.window;
+                if window > 1 {
+                    let rule = number;
+                    let arguments = Close { clock, ledger, starts, histories, synapses, offset, parts, rule, neurons, first, len, window, loss, depth, words };
+                    plan.launch(&self.kernels.close, arguments, workgroups((words as u32).min(ROW_WORKGROUPS), parts))?;
                 }
             }
         }
@@ -233,7 +242,7 @@ impl LearningState {
 
     /// Records the step after a burst's dynamics: memories fire.
     pub fn record_after(&self, plan: &mut PlanBuilder, slots: &LearningSlots, scope: LearningScope<'_>, burst: u32) -> Result<()> {
-        let LearningScope { network, shape, joined_parts } = scope;
+        let LearningScope { network, shape, .. } = scope;
         let memories = network.options.memories.len();
         if memories == 0 {
             return Ok(());
@@ -244,55 +253,62 @@ impl LearningState {
         let arguments = Memorize { clock, ledger, table, kept, fired, offset: burst, depth, words, first: start, end, list_at, bits_at, memories };
         plan.launch(&self.kernels.memory, arguments, memories as u32)?;
         for (number, rule) in network.options.plasticity.iter().enumerate() {
-            for piece in self.pieces(slots, shape, number, joined_parts) {
-                let targets = if joined_parts { shape.targets.clone() } else { shape.ranges[piece.part].clone() };
+            let mut is_first = true;
+            for RuleSynapses { launch, starts, synapses } in self.synapses(slots, scope, number) {
                 let arguments = Forget {
                     clock,
                     table,
                     kept,
-                    starts: piece.starts,
+                    starts,
                     weights,
                     histories,
-                    synapses: piece.synapses,
+                    synapses,
                     offset: burst,
+                    parts: launch.len(),
                     rule: number,
                     neurons: network.neurons() as usize,
-                    first: targets.start,
-                    end: targets.end,
+                    first: shape.ranges[launch.start].start,
+                    end: shape.ranges[launch.end - 1].end,
+                    len: shape.len,
                     window: rule.window,
                     memories,
                     first_kept: self.kept.start,
                     last_kept: self.kept.end,
-                    weights_at: self.weights_at[number][piece.part],
+                    weights_at: self.weights_at[number][launch.start],
                     are_reached: u32::from(self.are_reached),
-                    is_first: u32::from(piece.part == 0),
+                    is_first: u32::from(std::mem::take(&mut is_first)),
                 };
-                plan.launch(&self.kernels.forget, arguments, 64)?;
+                plan.launch(&self.kernels.forget, arguments, workgroups(64, launch.len()))?;
             }
         }
         Ok(())
     }
 
-    /// A rule's synapses by launch: all in one on the CPU, part by part on other devices.
-    fn pieces(&self, slots: &LearningSlots, shape: &Shape, rule: usize, joined_parts: bool) -> Vec<RuleSynapses> {
-        let room = |part: usize| 2 * self.places[rule][part]..2 * (self.places[rule][part] + self.rows[rule][part].padded_len());
-        let last = shape.ranges.len() - 1;
-        let all = room(0).start..room(last).end;
-        let ranges: Vec<Range<usize>> = if joined_parts { std::iter::once(all).collect() } else { (0..=last).map(room).collect() };
-        let piece = |(part, range): (usize, Range<usize>)| {
-            (!range.is_empty()).then(|| RuleSynapses {
-                part,
-                starts: slots.starts[rule][if joined_parts { 0 } else { part }],
-                synapses: slots.synapses.part(range),
-            })
+    /// A rule's synapses by launch; those of launches without any are left out.
+    fn synapses(&self, slots: &LearningSlots, scope: LearningScope<'_>, rule: usize) -> Vec<RuleSynapses> {
+        let end = |part: usize| self.places[rule][part] + self.rows[rule][part].padded_len();
+        let synapses = |(launch, &starts): (&Range<usize>, &View)| {
+            let range = 2 * self.places[rule][launch.start]..2 * end(launch.end - 1);
+            (!range.is_empty()).then(|| RuleSynapses { launch: launch.clone(), starts, synapses: slots.synapses.part(range) })
         };
-        ranges.into_iter().enumerate().filter_map(piece).collect()
+        scope.launches.iter().zip(&slots.starts[rule]).filter_map(synapses).collect()
     }
 }
 
-/// A launch's synapses.
+/// Words of the starts of some parts.
+pub fn starts_len(parts: &[SynapsePartition]) -> usize {
+    parts.iter().map(|part| part.starts.len()).sum()
+}
+
+/// About so many workgroups, an equal number for each part.
+pub fn workgroups(count: u32, parts: usize) -> u32 {
+    let parts = parts as u32;
+    (count / parts).max(1) * parts
+}
+
+/// The synapses of a launch.
 struct RuleSynapses {
-    part: usize,
+    launch: Range<usize>,
     starts: View,
     synapses: View,
 }
@@ -316,25 +332,15 @@ pub struct LearningSlots {
 
 impl LearningSlots {
     /// The slots of a plan, with the constants that learning needs.
-    pub fn new(plan: &mut PlanBuilder, learned: &LearningState, shared: SharedSlots, own: &LearningViews, scope: LearningScope<'_>) -> Result<Self> {
+    pub fn new(plan: &mut PlanBuilder, learned: &LearningState, shared: SharedSlots, own: &LearningViews, scope: LearningScope<'_>) -> Self {
         let as_words = |view: &View| view.reinterpret(DType::U32);
         let mut constant = |name: String, words: &[u32]| plan.constant(name, if words.is_empty() { &[0] } else { words });
         let rules: Vec<u32> = scope.network.options.plasticity.iter().flat_map(|rule| [rule.window, u32::from(rule.gain), u32::from(rule.loss), 0]).collect();
-        let mut starts = Vec::new();
-        for (rule, parts) in learned.rows.iter().enumerate() {
-            let mut of_rule = Vec::new();
-            // The CPU's twins hold them.
-            for (part, rows) in parts.iter().enumerate().take(if scope.joined_parts { 1 } else { parts.len() }) {
-                let words = if scope.joined_parts { vec![0] } else { rows.row_starts_u32()? };
-                of_rule.push(constant(format!("starts_{rule}_{part}"), &words));
-            }
-            starts.push(of_rule);
-        }
-        Ok(Self {
+        Self {
             rules: constant("rules".to_owned(), &rules),
             table: constant("memories".to_owned(), &learned.table),
             weights: constant("weights".to_owned(), &learned.weights),
-            starts,
+            starts: own.starts.iter().map(|launches| launches.iter().map(as_words).collect()).collect(),
             clock: shared.clock,
             fired: shared.fired,
             senders: shared.senders,
@@ -344,7 +350,7 @@ impl LearningSlots {
             histories: as_words(&own.histories),
             ledger: as_words(&own.ledger),
             kept: as_words(&own.memory_state),
-        })
+        }
     }
 }
 

@@ -1,16 +1,15 @@
 //! Recording of a shard's plan, burst after burst.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use tectum::{DType, Plan, PlanBuilder, Result, View};
 
-use super::learning::{LearningScope, LearningSlots, LearningState, LearningViews, SharedSlots};
+use super::learning::{LearningScope, LearningSlots, LearningState, LearningViews, SharedSlots, starts_len, workgroups};
 use super::shape::Shape;
-use crate::connectome::SynapsePartition;
-use crate::kernels::{HEADER_WORDS, Inject, Kernels, PROPAGATE_WORKGROUPS, Propagate, Unpack, UpdateNeurons};
+use crate::connectome::{self, SynapsePartition};
+use crate::kernels::{HEADER_WORDS, Inject, Kernels, Propagate, ROW_WORKGROUPS, Unpack, UpdateNeurons};
 use crate::network::Network;
-use crate::rule::IdleUpdate;
+use crate::rule::{IdleUpdate, PROFILE_WORDS};
 
 /// The slots of a plan.
 #[derive(Clone)]
@@ -28,15 +27,32 @@ pub struct Views {
     /// If there are several shards: the firings of all of them, as bits.
     pub exchanged: Option<View>,
     pub learned: Option<LearningViews>,
-    /// In the order of [`tables`].
-    pub tables: Vec<View>,
+    /// The unit of each sender.
+    pub senders: View,
+    /// The ends of ranges of neurons, and their profile.
+    pub runs: View,
+    pub profiles: View,
+    /// The rows of each launch.
+    pub rows: Vec<RowViews>,
+}
+
+/// The fixed synapses of a launch.
+#[derive(Clone, Copy)]
+pub struct RowViews {
+    pub starts: View,
+    pub words: View,
 }
 
 impl Views {
     /// Data that two plans of the same network share.
     pub fn shared(&self) -> Vec<View> {
-        let learned = self.learned.iter().flat_map(|views| [views.synapses, views.histories, views.ledger, views.memory_state]);
-        [self.state, self.sums, self.fired, self.totals].into_iter().chain(self.candidates).chain(learned).chain(self.tables.iter().copied()).collect()
+        let learned = self.learned.iter().flat_map(|views| {
+            let starts = views.starts.iter().flatten().copied();
+            [views.synapses, views.histories, views.ledger, views.memory_state].into_iter().chain(starts)
+        });
+        let rows = self.rows.iter().flat_map(|rows| [rows.starts, rows.words]);
+        let own = [self.state, self.sums, self.fired, self.totals, self.senders, self.runs, self.profiles];
+        own.into_iter().chain(self.candidates).chain(learned).chain(rows).collect()
     }
 }
 
@@ -48,22 +64,23 @@ pub struct ShardPlanInputs<'a> {
     pub parts: &'a [SynapsePartition],
     pub steady: &'a [u32],
     pub max_inputs: usize,
-    pub joined_parts: bool,
+    /// The parts of each launch.
+    pub launches: &'a [Range<usize>],
     pub is_alone: bool,
     pub learned: Option<&'a LearningState>,
 }
 
 impl<'a> ShardPlanInputs<'a> {
     fn scope(&self) -> LearningScope<'a> {
-        LearningScope { network: self.network, shape: self.shape, joined_parts: self.joined_parts }
+        LearningScope { network: self.network, shape: self.shape, launches: self.launches }
     }
 }
 
 /// Records a number of bursts.
 pub fn record(source: &ShardPlanInputs<'_>, bursts: u32) -> Result<(Plan, Views)> {
     let mut plan = PlanBuilder::new("spiking");
-    let views = slots(&mut plan, source)?;
-    let bound = BoundViews::new(&mut plan, source, &views)?;
+    let views = slots(&mut plan, source);
+    let bound = BoundViews::new(&mut plan, source, &views);
     bound.record_unpack(&mut plan)?;
     for burst in 0..bursts {
         bound.burst(&mut plan, burst)?;
@@ -72,10 +89,16 @@ pub fn record(source: &ShardPlanInputs<'_>, bursts: u32) -> Result<(Plan, Views)
     Ok((plan.finish()?, views))
 }
 
-fn slots(plan: &mut PlanBuilder, source: &ShardPlanInputs<'_>) -> Result<Views> {
-    let &ShardPlanInputs { network, shape, max_inputs, is_alone, learned, .. } = source;
+fn row_slots(plan: &mut PlanBuilder, parts: &[SynapsePartition]) -> RowViews {
+    // A slot has at least one element.
+    let words = parts.iter().map(SynapsePartition::padded_len).sum::<usize>().max(1);
+    RowViews { starts: plan.state("starts", DType::F32, starts_len(parts)), words: plan.state("words", DType::F32, words) }
+}
+
+fn slots(plan: &mut PlanBuilder, source: &ShardPlanInputs<'_>) -> Views {
+    let &ShardPlanInputs { network, shape, parts, max_inputs, launches, is_alone, learned, .. } = source;
     let sums = shape.ranges.len() * shape.chunk();
-    Ok(Views {
+    Views {
         clock: plan.input("clock", DType::U32, 2),
         inputs: plan.input("inputs", DType::U32, 1 + 2 * max_inputs),
         state: plan.state("state", DType::F32, shape.planes * shape.ranges.len() * shape.len),
@@ -90,9 +113,12 @@ fn slots(plan: &mut PlanBuilder, source: &ShardPlanInputs<'_>) -> Result<Views> 
         },
         candidates: shape.candidates.then(|| plan.state("candidates", DType::F32, sums)),
         exchanged: (!is_alone).then(|| plan.state("exchanged", DType::F32, network.ledger_words())),
-        learned: learned.map(|learned| learned.slots(plan, network)),
-        tables: tables(source)?.into_iter().map(|(name, words)| plan.state(name, DType::F32, words.len())).collect(),
-    })
+        learned: learned.map(|learned| learned.slots(plan, network, launches)),
+        senders: plan.state("senders", DType::F32, network.senders.len()),
+        runs: plan.state("runs", DType::F32, 2 * network.runs.len()),
+        profiles: plan.state("profiles", DType::F32, PROFILE_WORDS * network.profiles.len()),
+        rows: launches.iter().map(|launch| row_slots(plan, &parts[launch.clone()])).collect(),
+    }
 }
 
 /// A plan's slots as its launches are bound to them.
@@ -105,26 +131,18 @@ struct BoundViews<'a> {
     fired: View,
     totals: View,
     senders: View,
-    profile_of: View,
-    profiles: View,
-    /// For each part, the starts of rows and the synapses; on the CPU there is one for all.
-    rows: Vec<[View; 2]>,
     learning: Option<(&'a LearningState, LearningSlots)>,
 }
 
 impl<'a> BoundViews<'a> {
-    fn new(plan: &mut PlanBuilder, source: &'a ShardPlanInputs<'a>, views: &'a Views) -> Result<Self> {
-        let tables: Vec<View> = views.tables.iter().map(|table| table.reinterpret(DType::U32)).collect();
-        let ([senders, profile_of, profiles], (rows, _)) = ([0, 1, 2].map(|table| tables[table]), tables[3..].as_chunks::<2>());
-        let [state, fired, totals] = [views.state, views.fired, views.totals].map(|view| view.reinterpret(DType::U32));
-        let shared = SharedSlots { clock: views.clock, fired, sums: views.sums.reinterpret(DType::I32), totals, senders };
-        let learning = match (source.learned, &views.learned) {
-            (Some(learned), Some(own)) => Some((learned, LearningSlots::new(plan, learned, shared, own, source.scope())?)),
-            _ => None,
-        };
-        let steady = plan.constant("steady", if source.steady.is_empty() { &[0] } else { source.steady });
+    fn new(plan: &mut PlanBuilder, source: &'a ShardPlanInputs<'a>, views: &'a Views) -> Self {
+        let [state, fired, totals, senders] = [views.state, views.fired, views.totals, views.senders].map(|view| view.reinterpret(DType::U32));
         let sums = views.sums.reinterpret(DType::I32);
-        Ok(Self { source, views, steady, state, sums, fired, totals, senders, profile_of, profiles, rows: rows.to_vec(), learning })
+        let shared = SharedSlots { clock: views.clock, fired, sums, totals, senders };
+        let learning = source.learned.zip(views.learned.as_ref());
+        let learning = learning.map(|(learned, own)| (learned, LearningSlots::new(plan, learned, shared, own, source.scope())));
+        let steady = plan.constant("steady", if source.steady.is_empty() { &[0] } else { source.steady });
+        Self { source, views, steady, state, sums, fired, totals, senders, learning }
     }
 
     /// The firings of other shards, if they were passed as bits.
@@ -138,18 +156,19 @@ impl<'a> BoundViews<'a> {
     }
 
     fn burst(&self, plan: &mut PlanBuilder, burst: u32) -> Result<()> {
-        let &ShardPlanInputs { network, shape, kernels, parts, steady, joined_parts, .. } = self.source;
-        let (tracked, len, fired) = (u32::from(shape.tracked), shape.len, self.fired);
+        let &ShardPlanInputs { network, shape, kernels, parts, steady, launches, .. } = self.source;
+        let (tracked, len, chunk, fired) = (u32::from(shape.tracked), shape.len, shape.chunk(), self.fired);
         if let Some((learned, slots)) = &self.learning {
             learned.record_before(plan, slots, self.source.scope(), burst)?;
         }
-        for (index, &[starts, words]) in self.rows.iter().enumerate() {
-            let sums = if joined_parts { self.sums } else { self.sums.part(index * shape.chunk()..(index + 1) * shape.chunk()) };
-            let slices = if joined_parts { 1 } else { parts[index].slices() };
+        let slices = connectome::slices(parts);
+        for (launch, rows) in launches.iter().zip(&self.views.rows) {
+            let sums = self.sums.part(launch.start * chunk..launch.end * chunk);
+            let [starts, words] = [rows.starts, rows.words].map(|view| view.reinterpret(DType::U32));
             let &Self { senders, totals, .. } = self;
-            let (fraction_bits, list_at) = (network.fraction_bits, shape.list_at);
-            let arguments = Propagate { fired, starts, words, senders, sums, totals, len, tracked, fraction_bits, list_at, slices };
-            plan.launch(&kernels.propagate, arguments, PROPAGATE_WORKGROUPS)?;
+            let (parts, neurons, fraction_bits, list_at) = (launch.len(), network.neurons() as usize, network.fraction_bits, shape.list_at);
+            let arguments = Propagate { fired, starts, words, senders, sums, totals, parts, neurons, len, chunk, tracked, fraction_bits, list_at, slices };
+            plan.launch(&kernels.propagate, arguments, workgroups(ROW_WORKGROUPS, parts))?;
         }
         let arguments = Inject {
             inputs: self.views.inputs,
@@ -157,7 +176,7 @@ impl<'a> BoundViews<'a> {
             sums: self.sums,
             fired,
             len,
-            chunk: shape.chunk(),
+            chunk,
             tracked,
             is_first: u32::from(burst == 0),
             steady_count: steady.len() / 2,
@@ -168,36 +187,31 @@ impl<'a> BoundViews<'a> {
         if let Some(view) = self.views.candidates {
             plan.copy(self.views.sums.reinterpret(DType::U32), view.reinterpret(DType::U32))?;
         }
-        (0..self.rows.len()).try_for_each(|part| self.dynamics(plan, burst, part))?;
+        launches.iter().try_for_each(|launch| self.dynamics(plan, burst, launch))?;
         match &self.learning {
             Some((learned, slots)) => learned.record_after(plan, slots, self.source.scope(), burst),
             None => Ok(()),
         }
     }
 
-    /// The neurons of a part; on the CPU all.
-    fn dynamics(&self, plan: &mut PlanBuilder, burst: u32, part: usize) -> Result<()> {
-        let &ShardPlanInputs { network, shape, kernels, joined_parts, .. } = self.source;
-        let range = &shape.ranges[part];
-        let count = if joined_parts { shape.targets.len() } else { range.len() };
-        let (sums, state, profile_of) = if joined_parts {
-            (self.sums, self.state, self.profile_of)
-        } else {
-            let (chunk, planes, first) = (shape.chunk(), shape.planes * shape.len, part * shape.len);
-            let sums = self.sums.part(part * chunk..(part + 1) * chunk);
-            (sums, self.state.part(part * planes..(part + 1) * planes), self.profile_of.part(first..first + range.len()))
-        };
+    /// The neurons of a launch.
+    fn dynamics(&self, plan: &mut PlanBuilder, burst: u32, launch: &Range<usize>) -> Result<()> {
+        let &ShardPlanInputs { network, shape, kernels, .. } = self.source;
+        let (chunk, planes) = (shape.chunk(), shape.planes * shape.len);
+        let (first, end) = (shape.ranges[launch.start].start, shape.ranges[launch.end - 1].end);
         let arguments = UpdateNeurons {
             clock: self.views.clock,
-            profile_of,
-            profiles: self.profiles,
-            sums,
-            state,
+            runs: self.views.runs.reinterpret(DType::U32),
+            profiles: self.views.profiles.reinterpret(DType::U32),
+            sums: self.sums.part(launch.start * chunk..launch.end * chunk),
+            state: self.state.part(launch.start * planes..launch.end * planes),
             fired: self.fired,
-            first: range.start,
-            base: part * shape.len,
-            count,
+            first,
+            base: launch.start * shape.len,
+            count: (end - first) as usize,
             len: shape.len,
+            chunk,
+            run_count: network.runs.len(),
             offset: burst,
             planes: shape.planes,
             tracked: u32::from(shape.tracked),
@@ -207,7 +221,7 @@ impl<'a> BoundViews<'a> {
             list_at: shape.list_at,
             bits_at: shape.bits_at,
         };
-        plan.launch(&kernels.dynamics, arguments, (range.len() as u32).div_ceil(256))
+        plan.launch(&kernels.dynamics, arguments, (end - first).div_ceil(256))
     }
 
     /// The outputs of every run.
@@ -223,35 +237,4 @@ impl<'a> BoundViews<'a> {
         }
         Ok(())
     }
-}
-
-/// The profile of each of some neurons.
-fn profile_of(network: &Network, targets: &Range<u32>) -> Vec<u32> {
-    let mut all = Vec::with_capacity(targets.len());
-    for (range, profile) in &network.runs {
-        let part = range.start.max(targets.start)..range.end.min(targets.end);
-        all.extend(part.map(|_| *profile));
-    }
-    all
-}
-
-/// A table's name and words.
-type Table<'a> = (&'static str, Cow<'a, [u32]>);
-
-/// Constant tables of a running network, in this order: the units of senders; except on the CPU, whose twins hold them, also
-/// the profile of each neuron, the profiles, and for each part the starts of rows and the synapses.
-pub fn tables<'a>(source: &ShardPlanInputs<'a>) -> Result<Vec<Table<'a>>> {
-    let &ShardPlanInputs { network, shape, parts, joined_parts, .. } = source;
-    let absent = || Cow::Owned(vec![0]);
-    let profiles = || Cow::Owned(network.profiles.iter().flat_map(crate::rule::Profile::words).collect());
-    let mut tables = vec![
-        ("senders", Cow::Borrowed(&network.senders[..])),
-        ("profile_of", if joined_parts { absent() } else { Cow::Owned(profile_of(network, &shape.targets)) }),
-        ("profiles", if joined_parts { absent() } else { profiles() }),
-    ];
-    for part in parts.iter().take(if joined_parts { 1 } else { parts.len() }) {
-        let words = if joined_parts || part.words.is_empty() { absent() } else { Cow::Borrowed(&part.words[..]) };
-        tables.extend([("starts", if joined_parts { absent() } else { Cow::Owned(part.row_starts_u32()?) }), ("words", words)]);
-    }
-    Ok(tables)
 }

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use tectum::Device;
+use tectum::LayoutPreferences;
 
 use super::SimulationOptions;
+use crate::connectome::SynapsePartition;
 use crate::kernels::HEADER_WORDS;
 use crate::network::Network;
 use crate::rule::Profile;
@@ -30,18 +31,14 @@ pub struct Shape {
 }
 
 impl Shape {
-    pub fn new(network: &Network, targets: Range<u32>, device: &Device, options: &SimulationOptions) -> Self {
+    pub fn new(network: &Network, targets: Range<u32>, layout: LayoutPreferences, options: &SimulationOptions) -> Self {
         let count = targets.len() as u32;
-        let natural = if device.info().preferences().joined_parts {
-            // Walking fewer and longer rows saves more than sums that stay in L2.
-            if count < MIN_PARALLEL_NEURONS { 1 } else { device.info().compute_units.unwrap_or(1) }
-        } else {
-            let words = device.info().limits.max_binding_bytes / 4;
-            // Random targets spread evenly; a tenth more leaves room for uneven ones.
-            let synapses = network.synapses() + network.plastic_synapses();
-            let by_words = (synapses + synapses / 10).div_ceil(words.max(1)) as u32;
-            count.div_ceil(connectome::PART_NEURONS).max(by_words)
-        };
+        // Walking fewer and longer rows saves more than sums that stay in L2.
+        let threads = if count < MIN_PARALLEL_NEURONS { 1 } else { layout.threads };
+        // Random targets spread evenly; a tenth more leaves room for uneven ones.
+        let synapses = network.synapses() + network.plastic_synapses();
+        let launches = (synapses + synapses / 10).div_ceil(launch_words(layout)) as u32;
+        let natural = threads.saturating_mul(launches).max(count.div_ceil(connectome::PART_NEURONS));
         // Views of parts begin at multiples of 64 elements, and so do the bits after a part's sums.
         let len = count.div_ceil(options.parts.unwrap_or(natural).max(1)).next_multiple_of(2048).min(connectome::PART_NEURONS) as usize;
         let ranges: Vec<Range<u32>> = targets.clone().step_by(len).map(|first| first..(first + len as u32).min(targets.end)).collect();
@@ -63,6 +60,26 @@ impl Shape {
         }
     }
 
+    /// The parts of each launch: as many as its bindings can hold, of the synapses of each kind.
+    pub fn launches(&self, kinds: &[(usize, &[SynapsePartition])], layout: LayoutPreferences) -> Vec<Range<usize>> {
+        let most = launch_words(layout);
+        let words = |part: usize| kinds.iter().map(move |(words, parts)| [words * parts[part].padded_len(), parts[part].starts.len()]);
+        let mut launches: Vec<Range<usize>> = Vec::new();
+        let mut room = most;
+        for part in 0..self.ranges.len() {
+            let own = words(part).flatten().chain([self.chunk(), self.planes * self.len]).max().unwrap_or(0) as u64;
+            match launches.last_mut() {
+                Some(launch) if own <= room => launch.end = part + 1,
+                _ => {
+                    launches.push(part..part + 1);
+                    room = most;
+                }
+            }
+            room = room.saturating_sub(own);
+        }
+        launches
+    }
+
     /// Words of a part's sums, with its bits of arrivals.
     pub fn chunk(&self) -> usize {
         if self.tracked { self.len + self.len / 32 } else { self.len }
@@ -72,6 +89,11 @@ impl Shape {
     pub fn potential_at(&self, i: usize) -> usize {
         i / self.len * self.planes * self.len + i % self.len
     }
+}
+
+/// The maximum number of words that a launch binds at once: device code counts them in 32 bits.
+fn launch_words(layout: LayoutPreferences) -> u64 {
+    (layout.max_binding_bytes / 4).clamp(1, u64::from(u32::MAX))
 }
 
 /// The words of bits that hold some neurons' firings, ascending, without duplicates: in whole blocks of 64 words, where views may begin.

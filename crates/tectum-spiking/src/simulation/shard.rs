@@ -1,20 +1,16 @@
 //! The targets on one device, with their state there.
 
 use std::ops::Range;
-use std::sync::Arc;
+use tectum::{Device, Error, Executable, Result, RunStats, Session, View};
 
-use tectum::{Device, Error, Executable, Result, RunStats, Session};
-
-use super::learning::{LearningState, ShardLearning};
-use super::record::{ShardPlanInputs, Views, record, tables};
+use super::learning::{LearningState, ShardLearning, workgroups};
+use super::record::{ShardPlanInputs, Views, record};
 use super::shape::Shape;
 use super::{BATCH, SimulationOptions};
-use crate::connectome;
-use crate::connectome::SynapsePartition;
-use crate::kernels::PROPAGATE_WORKGROUPS;
-use crate::kernels::{FIXED_PSP, HEADER_WORDS, Kernels, set_bits};
+use crate::connectome::{self, SynapsePartition};
+use crate::kernels::{FIXED_PSP, HEADER_WORDS, Kernels, ROW_WORKGROUPS, set_bits};
 use crate::network::Network;
-use crate::rule::IdleUpdate;
+use crate::rule::{IdleUpdate, Profile};
 
 /// The targets on one device.
 pub struct Shard {
@@ -37,13 +33,15 @@ pub struct Shard {
 
 impl Shard {
     pub fn new(network: &Network, targets: Range<u32>, device: &Device, options: &SimulationOptions, alone: bool) -> Result<Self> {
-        let joined_parts = device.info().preferences().joined_parts;
-        let shape = Shape::new(network, targets.clone(), device, options);
-        let parts = Arc::new(connectome::pack(network.neurons(), &*network.rows, None, &shape.ranges)?);
-        check_loops(device, parts.iter())?;
-        let (learned, synapses) = LearningState::new(network, &shape, options.ledger, joined_parts)?.unzip();
-        check_loops(device, learned.iter().flat_map(LearningState::parts))?;
-        let kernels = Kernels::new(network, if joined_parts { parts.clone() } else { Arc::default() });
+        let layout = options.layout.unwrap_or_else(|| device.info().preferences());
+        let shape = Shape::new(network, targets.clone(), layout, options);
+        let parts = connectome::partition(network.neurons(), &*network.rows, None, &shape.ranges)?;
+        let (learned, synapses) = LearningState::new(network, &shape, options.ledger)?.unzip();
+        let rules = learned.as_ref().map_or(&[][..], LearningState::rows);
+        let kinds: Vec<(usize, &[SynapsePartition])> = std::iter::once((1, &parts[..])).chain(rules.iter().map(|parts| (2, &parts[..]))).collect();
+        let launches = shape.launches(&kinds, layout);
+        check_loops(device, &kinds, &launches)?;
+        let kernels = Kernels::new();
         let steady = local(&targets, options.constant_inputs.iter().map(|&(neuron, amount)| Ok((neuron, network.injected(neuron, amount)?))))?;
         let source = ShardPlanInputs {
             network,
@@ -52,7 +50,7 @@ impl Shard {
             parts: &parts,
             steady: &steady,
             max_inputs: options.max_inputs,
-            joined_parts,
+            launches: &launches,
             is_alone: alone,
             learned: learned.as_ref(),
         };
@@ -74,9 +72,7 @@ impl Shard {
             past.resize(views.histories.len(), 0);
             single.write_state::<f32>(views.histories, bytemuck::cast_slice(&past))?;
         }
-        for (view, (_, words)) in views.tables.iter().zip(tables(&source)?) {
-            single.write_state::<f32>(*view, bytemuck::cast_slice(&words))?;
-        }
+        write_tables(&mut single, &views, &source)?;
         let batch = match alone {
             true => {
                 let (plan, other) = build(BATCH)?;
@@ -204,18 +200,50 @@ impl Shard {
     }
 }
 
-/// Rejects rows that a device might not walk to their ends.
-fn check_loops<'a>(device: &Device, mut parts: impl Iterator<Item = &'a SynapsePartition>) -> Result<()> {
-    let Some(most) = device.info().limits.max_loop_iterations else { return Ok(()) };
-    match parts.find(|part| part.loop_turns(PROPAGATE_WORKGROUPS) > u64::from(most)) {
-        None => Ok(()),
-        Some(part) => Err(Error::unsupported(format!(
-            "spiking: up to {} turns of loops for the synapses of neurons {:?}; {} ends loops after {most} of an invocation",
-            part.loop_turns(PROPAGATE_WORKGROUPS),
-            part.targets,
-            device.info().id
-        ))),
+/// Writes what does not change in a run.
+fn write_tables(executable: &mut Executable, views: &Views, source: &ShardPlanInputs<'_>) -> Result<()> {
+    let &ShardPlanInputs { network, parts, launches, learned, .. } = source;
+    let mut write = |view: View, words: &[u32]| executable.write_state::<f32>(view, bytemuck::cast_slice(words));
+    write(views.senders, &network.senders)?;
+    write(views.runs, &network.runs.iter().flat_map(|(range, profile)| [range.end, *profile]).collect::<Vec<_>>())?;
+    write(views.profiles, &network.profiles.iter().flat_map(Profile::words).collect::<Vec<_>>())?;
+    let starts = |parts: &[SynapsePartition]| parts.iter().flat_map(|part| part.starts.iter().copied()).collect::<Vec<_>>();
+    for (launch, rows) in launches.iter().zip(&views.rows) {
+        let parts = &parts[launch.clone()];
+        write(rows.starts, &starts(parts))?;
+        let mut at = 0;
+        for part in parts {
+            connectome::pack(&*network.rows, None, part, |first, words| write(rows.words.part(at + first..at + first + words.len()), words))?;
+            at += part.padded_len();
+        }
     }
+    let (rules, views) = (learned.map_or(&[][..], LearningState::rows), views.learned.iter().flat_map(|views| &views.starts));
+    for (parts, views) in rules.iter().zip(views) {
+        launches.iter().zip(views).try_for_each(|(launch, view)| write(*view, &starts(&parts[launch.clone()])))?;
+    }
+    Ok(())
+}
+
+/// Rejects rows that a device might not walk to their ends.
+fn check_loops(device: &Device, kinds: &[(usize, &[SynapsePartition])], launches: &[Range<usize>]) -> Result<()> {
+    let Some(most) = device.info().limits.max_loop_iterations else { return Ok(()) };
+    for (_, parts) in kinds {
+        let slices = connectome::slices(parts);
+        for launch in launches {
+            let share = workgroups(ROW_WORKGROUPS, launch.len()) / launch.len() as u32;
+            for part in &parts[launch.clone()] {
+                let turns = part.loop_turns(share, slices) + launch.len() as u64;
+                if turns > u64::from(most) {
+                    let (Range { start, end }, id) = (&part.targets, &device.info().id);
+                    return Err(Error::unsupported(format!(
+                        "spiking: up to {turns} turns of loops for the synapses of neurons {start} to {}; {id} ends loops after {most} of an invocation",
+                        end - 1
+                    )));
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The injections into a shard's neurons, numbered within it: alternating neuron and amount.

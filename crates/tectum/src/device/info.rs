@@ -110,21 +110,23 @@ pub struct DeviceInfo {
     pub dtypes: Vec<DType>,
 }
 
-/// How a device wants work laid out: what recorders ask for, instead of which device it is.
+/// How a device wants work laid out: what recorders ask for, instead of which device it is. Every layout runs on every device that can bind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LayoutPreferences {
     /// Weights of products in panels and in the format of their file, so that each tile reads one stream. Libraries of GPUs read plain matrices of f32.
     pub packed_weights: bool,
-    /// One launch for all parts of a network, whose tables are host memory and whose parts run on several threads; otherwise a launch for each part, with
-    /// its tables in bindings.
-    pub joined_parts: bool,
+    /// Threads that share a launch out among them, in parts of its data; 1 where a launch is parallel by itself.
+    pub threads: u32,
+    /// The longest range that one binding may cover.
+    pub max_binding_bytes: u64,
 }
 
 impl DeviceInfo {
     /// How the device wants work laid out.
     pub fn preferences(&self) -> LayoutPreferences {
         let is_host = self.api == Api::Cpu;
-        LayoutPreferences { packed_weights: is_host, joined_parts: is_host }
+        let threads = if is_host { self.compute_units.unwrap_or(1) } else { 1 };
+        LayoutPreferences { packed_weights: is_host, threads, max_binding_bytes: self.limits.max_binding_bytes }
     }
 
     /// Whether launches compute anything: the null device only counts them.

@@ -122,7 +122,7 @@ impl BrainSettings for GenomeSpec {
 
     #[cfg(any(test, feature = "bench"))]
     fn conformance() -> Option<Conformance> {
-        Some(Conformance { suites: tectum_spiking::conformance_suites, kernels: tectum_spiking::kernels })
+        Some(Conformance { suites: tectum_spiking::conformance_suites, kernels: || Ok(tectum_spiking::kernels()) })
     }
 }
 
