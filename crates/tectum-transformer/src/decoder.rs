@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tectum::{Buffer, CacheFormats, CodeObject, DType, Device, Error, Executable, PlanBuilder, Result, RunStats, Session, View};
+use tectum::{CacheFormats, CodeObject, DType, Device, Error, Executable, PlanBuilder, Result, RunStats, Session, SharedState, View};
 use tectum_graph::{Graph, Node, RecordedNode};
 
 use super::checkpoint::Checkpoint;
@@ -22,7 +22,7 @@ pub struct Decoder {
     graph: Graph,
     pub(super) device_weights: DeviceWeights,
     /// Keys and values of all layers, concatenated; none until the first plan is compiled.
-    cache: Option<Buffer<f32>>,
+    cache: Option<SharedState>,
     formats: CacheFormats,
     pub(super) capacity: usize,
     /// The tokens fed to each text.
@@ -191,22 +191,17 @@ impl Decoder {
     pub fn fork(&mut self) -> Result<Decoder> {
         // The first plan creates weights and caches.
         self.plan(1, 1)?;
-        let device = self.device_weights.device().clone();
-        let copy = |cache: &Buffer<f32>| {
-            let copy = device.buffer(cache.len())?;
-            cache.copy_to(&copy).map(|_| copy)
-        };
         Ok(Decoder {
             sizes: self.sizes.clone(),
             graph: self.graph.clone(),
             device_weights: self.device_weights.share(),
-            cache: self.cache.as_ref().map(copy).transpose()?,
+            cache: self.cache.as_ref().map(SharedState::duplicate).transpose()?,
             formats: self.formats,
             capacity: self.capacity,
             contexts: self.contexts.clone(),
             tensors: self.tensors.clone(),
             plans: Vec::new(),
-            session: Session::new(&device),
+            session: Session::new(self.device_weights.device()),
         })
     }
 
@@ -369,7 +364,7 @@ impl Decoder {
 
     fn compile(&mut self, time: usize, scored: usize) -> Result<DecoderPlan> {
         let (plan, [weights, cache], [ids, positions, spans, rows, logits], _) = self.record(time, scored)?;
-        let shared: Vec<(View, &Buffer<f32>)> = self.cache.iter().map(|buffer| (cache, buffer)).collect();
+        let shared: Vec<(View, &SharedState)> = self.cache.iter().map(|shared| (cache, shared)).collect();
         let (run, _) = self.device_weights.compile(plan, weights, &shared)?;
         if self.cache.is_none() {
             self.cache = Some(run.state_buffer(cache)?);

@@ -1,7 +1,7 @@
 //! Weights on a device, and plans over them.
 
 use tectum::operation::product::panel_format::PanelFormat;
-use tectum::{Buffer, DType, Device, Executable, PlanBuilder, Result, View};
+use tectum::{DType, Device, Executable, PlanBuilder, Result, SharedState, View};
 use tectum_graph::{Graph, Node, PackedParameter, ParameterLayout};
 
 /// A model's executed graph with the weights that all its plans share.
@@ -11,7 +11,7 @@ pub(super) struct DeviceWeights {
     ready: Graph,
     layout: ParameterLayout,
     device: Device,
-    weights: Option<Buffer<f32>>,
+    weights: Option<SharedState>,
     /// The weights until the first plan puts them on the device.
     flat: Vec<f32>,
     /// The number of compiled plans.
@@ -101,7 +101,7 @@ impl DeviceWeights {
 
     /// Compiles a plan whose `weights` state is the model's, with other states in existing buffers; the first plan
     /// puts the weights on the device. Also returns the bytes of its temporary values.
-    pub fn compile(&mut self, plan: PlanBuilder, weights: View, others: &[(View, &Buffer<f32>)]) -> Result<(Executable, usize)> {
+    pub fn compile(&mut self, plan: PlanBuilder, weights: View, others: &[(View, &SharedState)]) -> Result<(Executable, usize)> {
         let plan = plan.finish()?;
         let (bytes, _) = plan.temp_bytes();
         self.compiled += 1;
