@@ -72,7 +72,7 @@ fn defect_01_a_view_of_another_plan_is_refused_by_every_call() {
         invalid(run.write_state::<f32>(long, &[0.0; 4096]), other);
         invalid(run.state_buffer(long), other);
         let buffer: Buffer<f32> = device.buffer(4096).expect("fits");
-        invalid(b.compile_with(&device, &[(long, &buffer)]), other);
+        invalid(b.compile_with(&device, &[(long, buffer.as_state())]), other);
         run.run().expect("runs");
         works(&device);
     }
@@ -136,12 +136,14 @@ fn defect_02_two_states_do_not_share_a_buffer() {
         let (s, t) = (plan.state("s", DType::F32, 128), plan.state("t", DType::F32, 128));
         plan.binary("add", s, s, t).expect("fits");
         let plan = plan.finish().expect("well formed");
-        let [one, two] = [1.0f32, 2.0].map(|value| device.buffer_from(&[value; 128]).expect("fits"));
-        invalid(plan.compile_with(&device, &[(s, &one), (t, &one)]), "states s and t share one buffer");
-        invalid(plan.compile_with(&device, &[(s, &one), (s, &two)]), "bound to two buffers");
-        invalid(plan.compile_with(&device, &[(s.part(0..64), &one)]), "a whole state");
-        plan.compile_with(&device, &[(s, &one), (t, &two)]).and_then(|mut run| run.run()).expect("runs");
-        assert_eq!(two.read().expect("reads"), [2.0; 128]);
+        let buffers = [1.0f32, 2.0].map(|value| device.buffer_from(&[value; 128]).expect("fits"));
+        let [one, two] = buffers.each_ref().map(Buffer::as_state);
+        invalid(plan.compile_with(&device, &[(s, one), (t, one)]), "states s and t share one buffer");
+        invalid(plan.compile_with(&device, &[(s, one), (s, two)]), "bound to two buffers");
+        invalid(plan.compile_with(&device, &[(s.part(0..64), one)]), "a whole state");
+        invalid(plan.compile_with(&device, &[(s, device.buffer::<u32>(128).expect("fits").as_state())]), "a whole state of the same type");
+        plan.compile_with(&device, &[(s, one), (t, two)]).and_then(|mut run| run.run()).expect("runs");
+        assert_eq!(buffers[1].read().expect("reads"), [2.0; 128]);
         works(&device);
     }
 }
@@ -338,9 +340,13 @@ fn defect_19_a_buffer_is_of_a_whole_state_of_its_type() {
     let (wide, narrow, out) = (plan.state("wide", DType::F64, 64), plan.state("narrow", DType::F32, 64), plan.output("out", DType::F32, 64));
     plan.copy(narrow, out).expect("fits");
     let run = plan.finish().and_then(|plan| plan.compile(&device)).expect("compiles");
-    invalid(run.state_buffer(wide.reinterpret(DType::F32)), "a whole state of f32");
-    invalid(run.state_buffer(narrow.part(0..32)), "a whole state of f32");
-    assert_eq!(run.state_buffer(narrow).expect("whole").len(), 64);
+    invalid(run.state_buffer(wide.reinterpret(DType::F32)), "a whole state of its type");
+    invalid(run.state_buffer(narrow.part(0..32)), "a whole state of its type");
+    for (view, dtype) in [(narrow, DType::F32), (wide, DType::F64)] {
+        let state = run.state_buffer(view).expect("whole");
+        assert_eq!((state.len(), state.dtype()), (64, dtype));
+        invalid(state.typed::<u32>(), "is no buffer of u32");
+    }
 }
 
 thread_local! {

@@ -9,7 +9,6 @@ use super::layout::*;
 use super::options::Options;
 use super::shape::{REGIONS, Shape};
 use super::state::library_lengths;
-use super::storage::Storage;
 use super::waves::Waves;
 
 /// Patterns that a workgroup compares together.
@@ -117,11 +116,7 @@ impl FieldConfig<'_> {
         let tables = plan.constant("waves", &self.waves.tables(self.shape));
         let rows = planes.len() * self.shape.cells()[1];
         let pooled = plan.temp(DType::F32, rows * self.shape.sites()[2] * self.shape.content());
-        let &Evolution { live, control, pull, rows: row_sums, sites, .. } = views;
-        let (x, y) = match self.options.storage {
-            Storage::F32 => (views.old, views.new),
-            Storage::Bf16 => (views.old.reinterpret(DType::U32), views.new.reinterpret(DType::U32)),
-        };
+        let &Evolution { live, control, pull, old: x, new: y, rows: row_sums, sites } = views;
         let (boundary, first, planes) = (self.options.boundary as u32, planes.start, planes.len());
         #[rustfmt::skip]
         let arguments = Evolve { x, live, control, tables, pull, y, rows: row_sums, pooled, nx, ny, nz, channels, boundary, block, first, planes };

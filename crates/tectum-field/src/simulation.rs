@@ -150,7 +150,7 @@ impl Simulation {
         let (coefficients, seed, stats) = (Coefficients::default(), options.seed, RunStats::default());
         let mut simulation = Self { shape, options, coefficients, seed, cycle: 0, waves, placement, stats, session };
         let mut first = State::new(&shape, options.seed).with_patterns(&shape, options.patterns);
-        first.field = options.storage.unpack(options.storage.pack(&first.field));
+        first.field = options.storage.unpack(&options.storage.pack(&first.field));
         first.recompute_means(&shape);
         simulation.set_state(&first)?;
         Ok(simulation)

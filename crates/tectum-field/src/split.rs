@@ -28,7 +28,7 @@ pub struct Split {
     views: Views,
     slabs: Vec<Slab>,
     /// The words of the first and the last plane of each slab.
-    edges: Vec<[Vec<f32>; 2]>,
+    edges: Vec<[Vec<u32>; 2]>,
     /// Mean content of all sites.
     sites: Vec<f32>,
     work: PlanWork,
@@ -67,7 +67,7 @@ struct SlabViews {
     live: View,
     control: View,
     pull: View,
-    /// The planes before the first and after the last.
+    /// The words of the planes before the first and after the last.
     outside: [View; 2],
     fields: [View; 2],
     rows: View,
@@ -99,7 +99,7 @@ impl Split {
         let code = Executable::code_of(of_slabs.chain([&sense, &act]));
         let planes = source.shape.cells()[0];
         let sites = vec![0.0; source.sites_len(planes)];
-        let edges = slabs.iter().map(|_| [0, 1].map(|_| vec![0.0; source.plane_words(1)])).collect();
+        let edges = slabs.iter().map(|_| [0, 1].map(|_| vec![0; source.plane_words(1)])).collect();
         Ok(Self { storage: source.options.storage, planes, sense, act, views, slabs, edges, sites, work, code })
     }
 
@@ -163,17 +163,17 @@ impl Split {
 
     /// The state before a cycle.
     pub fn state(&self, cycle: u64, seed: u64) -> Result<State> {
-        let mut words = Vec::new();
+        let mut field = Vec::new();
         for slab in &self.slabs {
             let run = slab.cycles[0].as_ref().ok_or_else(lost_run_error)?;
-            words.extend(run.read_state::<f32>(slab.own(cycle))?);
+            field.extend(self.storage.read(run, slab.own(cycle))?);
         }
         let mind = &self.views.mind;
         let kept = |index: usize| mind.library.map_or(Ok(Vec::new()), |library| self.sense.read_state(library[index]));
         Ok(State {
             cycle,
             seed,
-            field: self.storage.unpack(words),
+            field,
             memory: self.sense.read_state(mind.memory)?,
             sites: self.sites.clone(),
             descriptor: self.sense.read_state(mind.descriptor)?,
@@ -183,14 +183,13 @@ impl Split {
     }
 
     pub fn set_state(&mut self, state: &State) -> Result<()> {
-        let words = self.storage.pack(&state.field);
-        let plane = words.len() / self.planes;
+        let plane = state.field.len() / self.planes;
         for (slab, edges) in self.slabs.iter_mut().zip(&mut self.edges) {
             let own = slab.own(state.cycle);
-            let words = &words[slab.planes.start * plane..slab.planes.end * plane];
-            slab.cycles[0].as_mut().ok_or_else(lost_run_error)?.write_state(own, words)?;
-            edges[0].copy_from_slice(&words[..plane]);
-            edges[1].copy_from_slice(&words[words.len() - plane..]);
+            let elements = &state.field[slab.planes.start * plane..slab.planes.end * plane];
+            self.storage.write(slab.cycles[0].as_mut().ok_or_else(lost_run_error)?, own, elements)?;
+            edges[0] = self.storage.pack(&elements[..plane]);
+            edges[1] = self.storage.pack(&elements[elements.len() - plane..]);
         }
         self.sites.copy_from_slice(&state.sites);
         write_global_state(&mut self.sense, &self.views.mind, state)
@@ -221,7 +220,7 @@ impl Slab {
         view.part(plane..view.len() - plane)
     }
 
-    fn fill(&mut self, cycle: u64, live: &[u32], control: &[f32], pull: Option<&[f32]>, edges: &[[Vec<f32>; 2]]) -> Result<()> {
+    fn fill(&mut self, cycle: u64, live: &[u32], control: &[f32], pull: Option<&[f32]>, edges: &[[Vec<u32>; 2]]) -> Result<()> {
         let views = self.views[(cycle % 2) as usize];
         let run = self.cycles[(cycle % 2) as usize].as_mut().ok_or_else(lost_run_error)?;
         run.input::<u32>(views.live).copy_from_slice(live);
@@ -232,8 +231,8 @@ impl Slab {
         }
         for (view, neighbours) in views.outside.into_iter().zip(self.neighbours) {
             match neighbours {
-                Some((slab, side)) => run.input::<f32>(view).copy_from_slice(&edges[slab][side]),
-                None => run.input::<f32>(view).fill(0.0),
+                Some((slab, side)) => run.input::<u32>(view).copy_from_slice(&edges[slab][side]),
+                None => run.input::<u32>(view).fill(0),
             }
         }
         Ok(())
@@ -256,11 +255,11 @@ fn record(source: &FieldConfig<'_>, planes: &Range<usize>, is_back: bool) -> Res
         live: plan.input("live", DType::U32, LIVE_WORDS),
         control: plan.input("control", DType::F32, CONTROL_WORDS),
         pull: plan.input("pull", DType::F32, source.descriptor_len()),
-        outside: ["before", "after"].map(|name| plan.input(name, DType::F32, plane)),
-        fields: ["field", "other field"].map(|name| plan.state(name, DType::F32, held)),
+        outside: ["before", "after"].map(|name| plan.input(name, DType::U32, plane)),
+        fields: ["field", "other field"].map(|name| plan.state(name, source.options.storage.dtype(), held)),
         rows: plan.output("rows", DType::F32, source.rows_len(planes.len())),
         sites: plan.output("sites", DType::F32, source.sites_len(planes.len())),
-        edges: ["first plane", "last plane"].map(|name| plan.output(name, DType::F32, plane)),
+        edges: ["first plane", "last plane"].map(|name| plan.output(name, DType::U32, plane)),
     };
     let SlabViews { live, control, pull, rows, sites, fields: [first, second], .. } = views;
     let (old, new) = if is_back { (second, first) } else { (first, second) };

@@ -1,6 +1,7 @@
 //! The storage formats of a field's elements.
 
 use serde::Serialize;
+use tectum::{DType, Executable, Result, View};
 
 use super::draw::hash;
 
@@ -17,6 +18,14 @@ pub enum Storage {
 }
 
 impl Storage {
+    /// Element type of a field in memory: f32, or words of two bf16.
+    pub fn dtype(self) -> DType {
+        match self {
+            Storage::F32 => DType::F32,
+            Storage::Bf16 => DType::U32,
+        }
+    }
+
     /// Words for an even number of elements.
     pub fn words(self, elements: usize) -> usize {
         match self {
@@ -35,23 +44,39 @@ impl Storage {
     }
 
     /// Packs elements into words; bf16 elements are rounded to the nearest.
-    pub fn pack(self, elements: &[f32]) -> Vec<f32> {
+    pub fn pack(self, elements: &[f32]) -> Vec<u32> {
         let nearest = |value: &f32| tectum::kernel::pack::to_bf16(value.to_bits());
         match self {
-            Storage::F32 => elements.to_vec(),
-            Storage::Bf16 => elements.chunks_exact(2).map(|pair| f32::from_bits(nearest(&pair[0]) | nearest(&pair[1]) << 16)).collect(),
+            Storage::F32 => elements.iter().map(|element| element.to_bits()).collect(),
+            Storage::Bf16 => elements.chunks_exact(2).map(|pair| nearest(&pair[0]) | nearest(&pair[1]) << 16).collect(),
         }
     }
 
     /// Unpacks elements from words.
-    pub fn unpack(self, words: Vec<f32>) -> Vec<f32> {
+    pub fn unpack(self, words: &[u32]) -> Vec<f32> {
         match self {
-            Storage::F32 => words,
+            Storage::F32 => words.iter().map(|word| f32::from_bits(*word)).collect(),
             Storage::Bf16 => {
                 let mut elements = vec![0.0; 2 * words.len()];
-                unpack(bytemuck::cast_slice(&words), &mut elements);
+                unpack(words, &mut elements);
                 elements
             }
+        }
+    }
+
+    /// Copies the elements of a field's planes to the host.
+    pub fn read(self, run: &Executable, planes: View) -> Result<Vec<f32>> {
+        match self {
+            Storage::F32 => run.read_state(planes),
+            Storage::Bf16 => Ok(self.unpack(&run.read_state(planes)?)),
+        }
+    }
+
+    /// Replaces the elements of a field's planes; bf16 elements are rounded to the nearest.
+    pub fn write(self, run: &mut Executable, planes: View, elements: &[f32]) -> Result<()> {
+        match self {
+            Storage::F32 => run.write_state(planes, elements),
+            Storage::Bf16 => run.write_state(planes, &self.pack(elements)),
         }
     }
 }
@@ -90,8 +115,8 @@ mod tests {
     #[test]
     fn elements_come_back_as_they_were_packed() {
         let elements = [1.0, -2.5, 0.0, 0.007_812_5];
-        assert_eq!(Storage::Bf16.unpack(Storage::Bf16.pack(&elements)), elements);
-        assert_eq!(Storage::F32.unpack(Storage::F32.pack(&[1.000_000_1])), [1.000_000_1]);
-        assert_eq!(Storage::Bf16.unpack(Storage::Bf16.pack(&[1.003, 1.005])), [1.0, 1.007_812_5]);
+        assert_eq!(Storage::Bf16.unpack(&Storage::Bf16.pack(&elements)), elements);
+        assert_eq!(Storage::F32.unpack(&Storage::F32.pack(&[1.000_000_1])), [1.000_000_1]);
+        assert_eq!(Storage::Bf16.unpack(&Storage::Bf16.pack(&[1.003, 1.005])), [1.0, 1.007_812_5]);
     }
 }

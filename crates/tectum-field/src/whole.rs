@@ -79,7 +79,7 @@ impl Whole {
         Ok(State {
             cycle,
             seed,
-            field: self.storage.unpack(run.read_state(views.fields[(cycle % 2) as usize])?),
+            field: self.storage.read(run, views.fields[(cycle % 2) as usize])?,
             memory: run.read_state(views.mind.memory)?,
             sites: run.read_state(views.sites)?,
             descriptor: run.read_state(views.mind.descriptor)?,
@@ -90,7 +90,7 @@ impl Whole {
 
     pub fn set_state(&mut self, state: &State) -> Result<()> {
         let (run, views) = &mut self.cycles[0];
-        run.write_state(views.fields[(state.cycle % 2) as usize], &self.storage.pack(&state.field))?;
+        self.storage.write(run, views.fields[(state.cycle % 2) as usize], &state.field)?;
         run.write_state(views.sites, &state.sites)?;
         write_global_state(run, &views.mind, state)
     }
@@ -115,7 +115,7 @@ fn record(source: &FieldConfig<'_>, is_back: bool) -> Result<(Plan, Views)> {
     let planes = 0..source.shape.cells()[0];
     let views = Views {
         live: plan.input("live", DType::U32, LIVE_WORDS),
-        fields: ["field", "other field"].map(|name| plan.state(name, DType::F32, source.plane_words(planes.len()))),
+        fields: ["field", "other field"].map(|name| plan.state(name, source.options.storage.dtype(), source.plane_words(planes.len()))),
         sites: plan.state("sites", DType::F32, source.sites_len(planes.len())),
         pull: plan.state("pull", DType::F32, source.descriptor_len()),
         mind: GlobalState::states(&mut plan, source),

@@ -37,7 +37,7 @@ impl Graph {
         self.check_bound()?;
         let mut plan = PlanBuilder::new("graph");
         let layout = self.parameter_layout();
-        let weights = plan.state("parameters", DType::F32, layout.len());
+        let weights = plan.state("parameters", layout.dtype(), layout.len());
         let mut feeds = layout.feeds(self, weights)?;
         let mut inputs = Vec::new();
         for (name, node, shape) in self.inputs() {

@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tectum::Element;
-use tectum::operation::product::panel_format::PANEL;
-use tectum::operation::product::panel_format::PanelFormat;
+use tectum::operation::product::panel_format::{PANEL, PanelFormat};
 
 use super::operation::{Concat, Fed, FedKind, Linear, LinearEpilogue, LinearPanels, MatMul, panels_shape};
 use super::{Definition, Factor, Graph, Node, Operation, Shape};
@@ -23,14 +21,13 @@ pub struct PackedParameter {
 }
 
 impl PackedParameter {
-    /// Packs the parameter's original values in panels: f32, or u32 for the words of another format.
+    /// Packs the parameter's original values in panels of words, as [`PanelFormat::pack`].
     ///
     /// # Panics
-    /// If either length differs from the parameter's, or the element type from the format's.
-    pub fn pack<T: Element>(&self, values: &[f32], panels: &mut [T]) {
-        assert_eq!(T::DTYPE, self.format.dtype(), "panels of {}", self.format);
+    /// If either length differs from the parameter's.
+    pub fn pack(&self, values: &[f32], panels: &mut [u32]) {
         let [k, n] = self.sizes;
-        self.format.pack(values, self.sizes, if self.transposed { [1, k] } else { [n, 1] }, bytemuck::cast_slice_mut(panels));
+        self.format.pack(values, self.sizes, if self.transposed { [1, k] } else { [n, 1] }, panels);
     }
 }
 

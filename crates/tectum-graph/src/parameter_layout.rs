@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tectum::{ALIGNED_ELEMENTS, DType, Error, Result, View};
+use tectum::{ALIGNED_ELEMENTS, DType, Element, Error, Result, View};
 
 use super::{Graph, Node, Shape, find};
 
@@ -10,6 +10,9 @@ use super::{Graph, Node, Shape, find};
 ///
 /// One flat state then holds all weights and another all gradients, so that one [`adamw`](tectum::PlanBuilder::adamw)
 /// updates everything. The gaps between the parameters are padding: graphs neither read nor write it.
+///
+/// A flat state with weights in panels of words has elements of several types, each of 32 bits: it is a state of u32 words. [`LayoutEntry::view`] (device)
+/// and [`LayoutEntry::values`] (host) are the only places where its parts get their types.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParameterLayout {
     entries: Vec<LayoutEntry>,
@@ -39,6 +42,15 @@ impl LayoutEntry {
     pub fn view(&self, flat: View) -> View {
         flat.part(self.range()).reinterpret(self.dtype)
     }
+
+    /// Its part of the flat state's words on the host, in its element type.
+    ///
+    /// # Panics
+    /// If its elements are not of `T`, or `words` is shorter than the layout.
+    pub fn values<'a, T: Element>(&self, words: &'a mut [u32]) -> &'a mut [T] {
+        assert_eq!(self.dtype, T::DTYPE, "parameter {}", self.name);
+        bytemuck::cast_slice_mut(&mut words[self.range()])
+    }
 }
 
 impl Graph {
@@ -62,6 +74,11 @@ impl ParameterLayout {
     /// Elements of the flat state, padding included.
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// Element type of the flat state: f32, or u32 words if some parameters are words.
+    pub fn dtype(&self) -> DType {
+        if self.entries.iter().all(|entry| entry.dtype == DType::F32) { DType::F32 } else { DType::U32 }
     }
 
     /// Whether there are no parameters.

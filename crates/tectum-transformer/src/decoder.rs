@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use tectum::{Buffer, CacheFormats, CodeObject, DType, Device, Error, Executable, PlanBuilder, Result, RunStats, Session, View};
+use tectum::{CacheFormats, CodeObject, DType, Device, Error, Executable, PlanBuilder, Result, RunStats, Session, SharedState, View};
 use tectum_graph::{Graph, Node, RecordedNode};
 
 use super::checkpoint::Checkpoint;
 use super::context::{Context, MAX_PREFILL_CHUNK, bucket_of, plans_for};
 use super::decoder_graph::DecoderSizes;
-use super::device_weights::{DeviceWeights, weight_format};
+use super::device_weights::DeviceWeights;
+use super::prepared_graph::PreparedGraph;
 use tectum::operation::product::panel_format::PanelFormat;
 
 /// A decoder with its weights and the keys and values of one or several contexts on a device, one for each text.
@@ -21,8 +22,8 @@ pub struct Decoder {
     sizes: DecoderSizes,
     graph: Graph,
     pub(super) device_weights: DeviceWeights,
-    /// Keys and values of all layers, concatenated; none until the first plan is compiled.
-    cache: Option<Buffer<f32>>,
+    /// Keys of all layers, concatenated, and values; none until the first plan is compiled.
+    caches: Option<[SharedState; 2]>,
     formats: CacheFormats,
     pub(super) capacity: usize,
     /// The tokens fed to each text.
@@ -63,31 +64,33 @@ impl Decoder {
     /// # Errors
     /// As [`Decoder::open`].
     pub fn open_with(path: &Path, device: &Device, capacity: usize, formats: CacheFormats, weights: Option<PanelFormat>) -> Result<Decoder> {
-        Decoder::assemble(path, device, capacity, formats, |model, graph| {
-            let format = weight_format(weights, device, |name| model.format(name));
-            DeviceWeights::open(graph, device, format, |name, shape, to| model.read(name, shape, to))
-        })
+        let (mut decoder, model) = Decoder::without_weights(path, device, capacity, formats, weights)?;
+        decoder.device_weights.read(&decoder.graph, |name, shape, to| model.read(name, shape, to))?;
+        Ok(decoder)
     }
 
-    pub(super) fn assemble(
+    /// The decoder without its weights, which can be recorded, and the model to read them from.
+    pub(super) fn without_weights(
         path: &Path,
         device: &Device,
         capacity: usize,
         formats: CacheFormats,
-        resident: impl FnOnce(&Checkpoint, &Graph) -> Result<DeviceWeights>,
-    ) -> Result<Decoder> {
+        weights: Option<PanelFormat>,
+    ) -> Result<(Decoder, Checkpoint)> {
         if capacity == 0 {
             return Err(Error::invalid("a context of 0 tokens"));
         }
         let model = Checkpoint::open(path)?;
         let graph = model.graph.with_caches(formats);
-        let device_weights = resident(&model, &graph)?;
+        let prepared = PreparedGraph::new(&graph, device.info().preferences(), weights, |name| model.format(name));
+        let device_weights = DeviceWeights::new(prepared, device);
         let tensors = graph.parameters().map(|(name, ..)| model.tensor(name)).collect();
-        let sizes = model.sizes;
+        let sizes = model.sizes.clone();
         let capacity = capacity.min(sizes.context);
         let session = Session::new(device);
         let contexts = vec![Context::default()];
-        Ok(Decoder { sizes, graph, device_weights, cache: None, formats, capacity, contexts, tensors, plans: Vec::new(), session })
+        let decoder = Decoder { sizes, graph, device_weights, caches: None, formats, capacity, contexts, tensors, plans: Vec::new(), session };
+        Ok((decoder, model))
     }
 
     /// The decoder for a number of texts that run as a batch, each in its own context, all empty: weights are read once for all of
@@ -100,7 +103,7 @@ impl Decoder {
             return Err(Error::invalid("a decoder of 0 texts"));
         }
         self.contexts = vec![Context::default(); texts];
-        self.cache = None;
+        self.caches = None;
         self.plans.clear();
         Ok(self)
     }
@@ -137,7 +140,7 @@ impl Decoder {
 
     /// Device bytes of keys and values.
     pub fn cache_bytes(&self) -> usize {
-        4 * self.cache_len()
+        4 * self.cache_words().iter().sum::<usize>()
     }
 
     /// Bytes of keys and values for each token, without windows of full rows.
@@ -191,28 +194,24 @@ impl Decoder {
     pub fn fork(&mut self) -> Result<Decoder> {
         // The first plan creates weights and caches.
         self.plan(1, 1)?;
-        let device = self.device_weights.device().clone();
-        let copy = |cache: &Buffer<f32>| {
-            let copy = device.buffer(cache.len())?;
-            cache.copy_to(&copy).map(|_| copy)
-        };
+        let copy = |[keys, values]: &[SharedState; 2]| Ok([keys.duplicate()?, values.duplicate()?]);
         Ok(Decoder {
             sizes: self.sizes.clone(),
             graph: self.graph.clone(),
             device_weights: self.device_weights.share(),
-            cache: self.cache.as_ref().map(copy).transpose()?,
+            caches: self.caches.as_ref().map(copy).transpose()?,
             formats: self.formats,
             capacity: self.capacity,
             contexts: self.contexts.clone(),
             tensors: self.tensors.clone(),
             plans: Vec::new(),
-            session: Session::new(&device),
+            session: Session::new(self.device_weights.device()),
         })
     }
 
     /// Bytes of the weights on the device.
     pub fn weight_bytes(&self) -> usize {
-        self.device_weights.bytes()
+        self.device_weights.prepared.weight_bytes()
     }
 
     /// Plans compiled so far: one for each bucket of lengths, not for each length.
@@ -362,35 +361,36 @@ impl Decoder {
         self.capacity.next_multiple_of(tectum::ALIGNED_ELEMENTS)
     }
 
-    fn cache_len(&self) -> usize {
+    /// Words of the keys of all layers, and of the values.
+    fn cache_words(&self) -> [usize; 2] {
         let (rows, columns) = (self.rows(), self.sizes.cached_columns());
-        self.formats.each().map(|format| self.texts() * self.sizes.layers * format.words(rows, columns)).iter().sum()
+        self.formats.each().map(|format| self.texts() * self.sizes.layers * format.words(rows, columns))
     }
 
     fn compile(&mut self, time: usize, scored: usize) -> Result<DecoderPlan> {
-        let (plan, [weights, cache], [ids, positions, spans, rows, logits], _) = self.record(time, scored)?;
-        let shared: Vec<(View, &Buffer<f32>)> = self.cache.iter().map(|buffer| (cache, buffer)).collect();
+        let (plan, [weights, keys, values], [ids, positions, spans, rows, logits], _) = self.record(time, scored)?;
+        let shared: Vec<(View, &SharedState)> = self.caches.iter().flat_map(|caches| [keys, values].into_iter().zip(caches)).collect();
         let (run, _) = self.device_weights.compile(plan, weights, &shared)?;
-        if self.cache.is_none() {
-            self.cache = Some(run.state_buffer(cache)?);
+        if self.caches.is_none() {
+            self.caches = Some([run.state_buffer(keys)?, run.state_buffer(values)?]);
         }
         Ok(DecoderPlan { time, scored, run, ids, positions, spans, rows, logits })
     }
 
-    /// The plan, the states of weights and cache, its inputs and output, and the recorded nodes of the graph.
+    /// The plan, the states of weights, keys and values, its inputs and output, and the recorded nodes of the graph.
     #[allow(clippy::type_complexity, reason = "two readers take it apart at once")]
-    pub(super) fn record(&self, time: usize, scored: usize) -> Result<(PlanBuilder, [View; 2], [View; 5], Vec<RecordedNode>)> {
+    pub(super) fn record(&self, time: usize, scored: usize) -> Result<(PlanBuilder, [View; 3], [View; 5], Vec<RecordedNode>)> {
         let texts = self.texts();
-        let graph = self.device_weights.bind(&[('B', texts), ('T', time), ('S', self.rows()), ('R', texts * scored)])?;
+        let graph = self.device_weights.prepared.bind(&[('B', texts), ('T', time), ('S', self.rows()), ('R', texts * scored)])?;
         let name = if texts > 1 { format!("decoder {texts}×{time}") } else { format!("decoder {time}") };
         let mut plan = PlanBuilder::new(name);
-        let (weights, mut feeds) = self.device_weights.feeds(&mut plan)?;
-        let cache = plan.state("cache", DType::F32, self.cache_len());
-        let mut first = 0;
-        for (_, node, _) in graph.states() {
-            let words = graph.state_words(node)?;
-            feeds.push((node, cache.part(first..first + words).reinterpret(graph.dtype(node)?)));
-            first += words;
+        let (weights, mut feeds) = self.device_weights.prepared.feeds(&mut plan)?;
+        let ([key_words, value_words], [key_format, value_format]) = (self.cache_words(), self.formats.each());
+        let caches = [plan.state("keys", key_format.dtype(), key_words), plan.state("values", value_format.dtype(), value_words)];
+        // Each layer has keys, then values.
+        for (index, (_, node, _)) in graph.states().enumerate() {
+            let (layer, words) = (index / 2, graph.state_words(node)?);
+            feeds.push((node, caches[index % 2].part(layer * words..(layer + 1) * words)));
         }
         let mut input = |name: &str, len: usize| {
             let view = plan.input(name, DType::U32, len);
@@ -403,7 +403,7 @@ impl Decoder {
         let logits = plan.output("logits", DType::F32, texts * scored * self.sizes.vocab_size);
         let output: Node = graph.output("logits")?;
         let nodes = graph.record_listed(&mut plan, &feeds, &[(output, logits)])?;
-        Ok((plan, [weights, cache], [ids, positions, spans, rows, logits], nodes))
+        Ok((plan, [weights, caches[0], caches[1]], [ids, positions, spans, rows, logits], nodes))
     }
 }
 

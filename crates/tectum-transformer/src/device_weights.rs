@@ -1,81 +1,54 @@
 //! Weights on a device, and plans over them.
 
-use tectum::operation::product::panel_format::PanelFormat;
-use tectum::{Buffer, DType, Device, Executable, PlanBuilder, Result, View};
-use tectum_graph::{Graph, Node, PackedParameter, ParameterLayout};
+use tectum::{Device, Executable, PlanBuilder, Result, SharedState, View};
+use tectum_graph::{Graph, PackedParameter};
+
+use super::prepared_graph::PreparedGraph;
 
 /// A model's executed graph with the weights that all its plans share.
 #[derive(Debug)]
 pub(super) struct DeviceWeights {
-    /// The optimised graph; on the CPU with its weights in panels.
-    ready: Graph,
-    layout: ParameterLayout,
+    pub prepared: PreparedGraph,
     device: Device,
-    weights: Option<Buffer<f32>>,
-    /// The weights until the first plan puts them on the device.
-    flat: Vec<f32>,
+    weights: Option<SharedState>,
+    /// The words of the weights until the first plan puts them on the device.
+    flat: Vec<u32>,
     /// The number of compiled plans.
     compiled: usize,
 }
 
-/// The format of the products' weights: the given one, otherwise the file's where the device packs weights, and f32 elsewhere.
-pub(super) fn weight_format<'a>(said: Option<PanelFormat>, device: &Device, file: impl Fn(&str) -> PanelFormat + 'a) -> impl Fn(&str) -> PanelFormat + 'a {
-    let packed_weights = device.info().preferences().packed_weights;
-    move |name| said.unwrap_or_else(|| if packed_weights { file(name) } else { PanelFormat::F32 })
-}
-
 impl DeviceWeights {
-    /// The graph for a device, without its weights: enough to plan a run. Also returns the parameters that are in panels.
-    pub fn prepare_graph(graph: &Graph, device: &Device, format: impl Fn(&str) -> PanelFormat) -> (DeviceWeights, Vec<PackedParameter>) {
-        let optimized = graph.optimize();
-        let is_packed = device.info().preferences().packed_weights || graph.parameters().any(|(name, ..)| format(name) != PanelFormat::F32);
-        let (ready, packed) = if is_packed { optimized.pack_weights(format) } else { (optimized, Vec::new()) };
-        let layout = ready.parameter_layout();
-        (DeviceWeights { ready, layout, device: device.clone(), weights: None, flat: Vec::new(), compiled: 0 }, packed)
+    /// No weights yet.
+    pub fn new(prepared: PreparedGraph, device: &Device) -> DeviceWeights {
+        DeviceWeights { prepared, device: device.clone(), weights: None, flat: Vec::new(), compiled: 0 }
     }
 
-    /// Reads all parameters of a graph: `format` gives the format of the products' weights, `read` writes one with a name and a shape.
+    /// Reads all parameters of the graph that was prepared: `read` writes one with a name and a shape.
     ///
     /// # Errors
     /// Errors of `read`.
-    pub fn open(
-        graph: &Graph,
-        device: &Device,
-        format: impl Fn(&str) -> PanelFormat,
-        read: impl Fn(&str, &[usize], &mut [f32]) -> Result<()>,
-    ) -> Result<DeviceWeights> {
-        let (mut resident, packed) = DeviceWeights::prepare_graph(graph, device, format);
-        let layout = &resident.layout;
-        let mut flat = vec![0.0f32; layout.len()];
+    pub fn read(&mut self, graph: &Graph, read: impl Fn(&str, &[usize], &mut [f32]) -> Result<()>) -> Result<()> {
+        let PreparedGraph { layout, packed, .. } = &self.prepared;
+        let mut flat = vec![0; layout.len()];
         let mut whole = Vec::new();
         for (entry, (name, node, shape)) in layout.entries().iter().zip(graph.parameters()) {
             let sizes = shape.sizes().expect("invariant: parameters have no letters");
             match packed.iter().find(|packed: &&PackedParameter| packed.node == node) {
-                None => read(name, &sizes, &mut flat[entry.range()])?,
+                None => read(name, &sizes, entry.values(&mut flat))?,
                 Some(packed) => {
                     whole.resize(sizes.iter().product(), 0.0);
                     read(name, &sizes, &mut whole)?;
-                    let panels = &mut flat[entry.range()];
-                    match entry.dtype {
-                        DType::F32 => packed.pack(&whole, panels),
-                        _ => packed.pack(&whole, bytemuck::cast_slice_mut::<f32, u32>(panels)),
-                    }
+                    packed.pack(&whole, &mut flat[entry.range()]);
                 }
             }
         }
-        resident.flat = flat;
-        Ok(resident)
+        self.flat = flat;
+        Ok(())
     }
 
     /// The same model sharing the weights on the device; there are none before the first plan.
     pub fn share(&self) -> DeviceWeights {
-        let (ready, layout, device) = (self.ready.clone(), self.layout.clone(), self.device.clone());
-        DeviceWeights { ready, layout, device, weights: self.weights.clone(), flat: Vec::new(), compiled: 0 }
-    }
-
-    /// Binds letters of the graph.
-    pub fn bind(&self, letters: &[(char, usize)]) -> Result<Graph> {
-        self.ready.bind(letters)
+        DeviceWeights { weights: self.weights.clone(), ..DeviceWeights::new(self.prepared.clone(), &self.device) }
     }
 
     /// Its device.
@@ -88,20 +61,9 @@ impl DeviceWeights {
         self.compiled
     }
 
-    /// Bytes of the weights on the device.
-    pub fn bytes(&self) -> usize {
-        4 * self.layout.len()
-    }
-
-    /// Adds the weights to a plan; returns their state and the view that feeds each parameter.
-    pub fn feeds(&self, plan: &mut PlanBuilder) -> Result<(View, Vec<(Node, View)>)> {
-        let weights = plan.state("weights", DType::F32, self.layout.len());
-        Ok((weights, self.layout.feeds(&self.ready, weights)?))
-    }
-
-    /// Compiles a plan whose `weights` state is the model's, with other states in existing buffers; the first plan
+    /// Compiles a plan whose `weights` state is the model's, with other states in existing memory; the first plan
     /// puts the weights on the device. Also returns the bytes of its temporary values.
-    pub fn compile(&mut self, plan: PlanBuilder, weights: View, others: &[(View, &Buffer<f32>)]) -> Result<(Executable, usize)> {
+    pub fn compile(&mut self, plan: PlanBuilder, weights: View, others: &[(View, &SharedState)]) -> Result<(Executable, usize)> {
         let plan = plan.finish()?;
         let (bytes, _) = plan.temp_bytes();
         self.compiled += 1;

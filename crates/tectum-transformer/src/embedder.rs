@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tectum::operation::product::panel_format::PanelFormat;
-use tectum::{CodeObject, Device, Error, Executable, Result, RunStats, Session, View};
+use tectum::{CodeObject, Device, Error, Executable, LayoutPreferences, Result, RunStats, Session, View};
 use tectum_graph::Graph;
 
 use super::config::{Head, Pooling};
@@ -69,7 +69,13 @@ impl Embedder {
     /// # Errors
     /// `Data`, naming tensor and file, for weights that do not fit the configuration.
     pub fn new(encoder: Encoder, device: &Device, weights: Option<PanelFormat>) -> Result<Embedder> {
-        let (resident, session) = (encoder.device_weights(device, weights)?, Session::new(device));
+        Embedder::with_layout(encoder, device, device.info().preferences(), weights)
+    }
+
+    /// As [`Embedder::new`], with weights in another layout than the device prefers: the vectors are the same, only the speed differs.
+    pub(super) fn with_layout(encoder: Encoder, device: &Device, preferences: LayoutPreferences, weights: Option<PanelFormat>) -> Result<Embedder> {
+        let (mut resident, session) = (DeviceWeights::new(encoder.prepare(preferences, weights), device), Session::new(device));
+        resident.read(&encoder.graph, |name, shape, to| encoder.weights.read(name, shape, to))?;
         let Encoder { config, head, tokens, max_tokens, graph, .. } = encoder;
         Ok(Embedder { config, head, tokens: Arc::new(tokens), max_tokens, graph, resident, plans: Vec::new(), session })
     }
@@ -115,7 +121,7 @@ impl Embedder {
 
     /// Bytes of the weights on the device.
     pub fn weight_bytes(&self) -> usize {
-        self.resident.bytes()
+        self.resident.prepared.weight_bytes()
     }
 
     /// Plans compiled so far: one for each batch size and bucket of lengths, not for each length.
@@ -205,7 +211,7 @@ impl Embedder {
     }
 
     fn compile(&mut self, batch: usize, time: usize) -> Result<EncoderPlan> {
-        let RecordedRun { plan, weights, ids, mask, pool, embedding, .. } = RecordedRun::record(&self.resident, batch, time, self.config.hidden_size)?;
+        let RecordedRun { plan, weights, ids, mask, pool, embedding, .. } = RecordedRun::record(&self.resident.prepared, batch, time, self.config.hidden_size)?;
         let (run, bytes) = self.resident.compile(plan, weights, &[])?;
         Ok(EncoderPlan { batch, time, bytes, run, ids, mask, pool, embedding })
     }

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use tectum::operation::product::panel_format::PanelFormat;
-use tectum::{DType, Device, Error, PlanBuilder, Result, View};
+use tectum::{DType, Error, LayoutPreferences, PlanBuilder, Result, View};
 use tectum_graph::{Graph, RecordedNode, Shape};
 
 use super::config::Head;
-use super::device_weights::{DeviceWeights, weight_format};
+use super::prepared_graph::PreparedGraph;
 use super::{Bert, Config, SafetensorsWeights, Tokens};
 
 /// An encoder's folder, read once: configuration, tokenizer and graph, and where the weights are. No weight is read until it is put on a
@@ -20,7 +20,7 @@ pub struct Encoder {
     /// Maximum tokens of a text.
     pub(super) max_tokens: usize,
     pub(super) graph: Graph,
-    weights: SafetensorsWeights,
+    pub(super) weights: SafetensorsWeights,
 }
 
 /// A recorded run.
@@ -53,24 +53,18 @@ impl Encoder {
         Ok(Encoder { config, head, tokens, max_tokens, graph, weights })
     }
 
-    /// Reads the weights for a device; `format` as in [`Embedder::new`](super::Embedder::new).
-    pub(super) fn device_weights(&self, device: &Device, format: Option<PanelFormat>) -> Result<DeviceWeights> {
-        let format = weight_format(format, device, |name| self.weights.format(name));
-        DeviceWeights::open(&self.graph, device, format, |name, shape, to| self.weights.read(name, shape, to))
-    }
-
-    /// The graph for a device, without its weights.
-    pub(super) fn without_weights(&self, device: &Device, format: Option<PanelFormat>) -> DeviceWeights {
-        DeviceWeights::prepare_graph(&self.graph, device, weight_format(format, device, |name| self.weights.format(name))).0
+    /// The graph as it is executed; `weights` as in [`Embedder::new`](super::Embedder::new).
+    pub(super) fn prepare(&self, preferences: LayoutPreferences, weights: Option<PanelFormat>) -> PreparedGraph {
+        PreparedGraph::new(&self.graph, preferences, weights, |name| self.weights.format(name))
     }
 }
 
 impl RecordedRun {
     /// Records a run over texts of up to `time` tokens, whose vectors have `width` numbers.
-    pub fn record(resident: &DeviceWeights, batch: usize, time: usize, width: usize) -> Result<RecordedRun> {
-        let graph = resident.bind(&[('B', batch), ('T', time)])?;
+    pub fn record(prepared: &PreparedGraph, batch: usize, time: usize, width: usize) -> Result<RecordedRun> {
+        let graph = prepared.bind(&[('B', batch), ('T', time)])?;
         let mut plan = PlanBuilder::new(format!("encoder {batch}×{time}"));
-        let (weights, mut feeds) = resident.feeds(&mut plan)?;
+        let (weights, mut feeds) = prepared.feeds(&mut plan)?;
         let mut input = |name: &str, dtype: DType, len: usize| -> Result<View> {
             let view = plan.input(name, dtype, len);
             let node = graph.inputs().find(|(other, ..)| *other == name).map(|(_, node, _): (_, _, Shape)| node);

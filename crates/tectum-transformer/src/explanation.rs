@@ -9,7 +9,6 @@ use tectum::{CacheFormats, Device, Error, Plan, PlanWork, Result};
 use tectum_graph::{RecordedNode, ValueStorage};
 
 use super::context::{MAX_PREFILL_CHUNK, bucket, bucket_of};
-use super::device_weights::{DeviceWeights, weight_format};
 use super::encoder::{Encoder, RecordedRun};
 use super::{Decoder, is_decoder};
 
@@ -157,9 +156,9 @@ impl Encoder {
     /// `Invalid` for no tokens, or more than a text may have.
     pub fn explain(&self, device: &Device, tokens: Option<usize>, weights: Option<PanelFormat>) -> Result<RunExplanation> {
         let tokens = explained_tokens(tokens, "a text has", self.max_tokens)?;
-        let resident = self.without_weights(device, weights);
-        let run = RecordedRun::record(&resident, 1, bucket(tokens).min(self.max_tokens), self.config.hidden_size)?;
-        Ok(RunExplanation::new(&run.plan.finish()?, &run.nodes, resident.bytes(), 0))
+        let prepared = self.prepare(device.info().preferences(), weights);
+        let run = RecordedRun::record(&prepared, 1, bucket(tokens).min(self.max_tokens), self.config.hidden_size)?;
+        Ok(RunExplanation::new(&run.plan.finish()?, &run.nodes, prepared.weight_bytes(), 0))
     }
 }
 
@@ -170,11 +169,9 @@ impl Decoder {
     /// # Errors
     /// As [`Decoder::open`]; `Invalid` for no tokens, or more than the maximum of a run or the context.
     pub fn explain(path: &Path, device: &Device, tokens: Option<usize>, weights: Option<PanelFormat>) -> Result<RunExplanation> {
-        let decoder = Decoder::assemble(path, device, usize::MAX, CacheFormats::F32, |model, graph| {
-            Ok(DeviceWeights::prepare_graph(graph, device, weight_format(weights, device, |name| model.format(name))).0)
-        })?;
+        let (decoder, _) = Decoder::without_weights(path, device, usize::MAX, CacheFormats::F32, weights)?;
         let tokens = explained_tokens(tokens, "a run takes", MAX_PREFILL_CHUNK.min(decoder.capacity))?;
         let (plan, _, _, nodes) = decoder.record(bucket_of(tokens), 1)?;
-        Ok(RunExplanation::new(&plan.finish()?, &nodes, decoder.device_weights.bytes(), decoder.cache_bytes()))
+        Ok(RunExplanation::new(&plan.finish()?, &nodes, decoder.weight_bytes(), decoder.cache_bytes()))
     }
 }

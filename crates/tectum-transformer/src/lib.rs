@@ -24,6 +24,7 @@ mod gguf;
 mod gpt2;
 mod llama;
 mod measure;
+mod prepared_graph;
 mod sampler;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
-use tectum::Device;
 use tectum::operation::product::panel_format::PanelFormat;
+use tectum::{Device, LayoutPreferences};
 use tectum_graph::Tensor;
 
 use super::context::bucket;
@@ -116,6 +116,27 @@ fn a_text_has_one_vector_in_any_batch() {
             }
         }
         assert_eq!(together[11].tokens.len(), 128, "cut to what the model takes");
+    }
+}
+
+/// A layout of weights is a preference, not a property of a device: each is recorded, compiled and run on each device.
+#[test]
+fn either_layout_of_weights_gives_the_same_vectors() {
+    let texts = [TEXTS[0], TEXTS[1], "the tree is green"];
+    for device in devices() {
+        let [plain, packed] = [false, true].map(|packed_weights| {
+            let preferences = LayoutPreferences { packed_weights, ..device.info().preferences() };
+            let mut embedder = Embedder::with_layout(Encoder::read(&sample()).expect("read"), &device, preferences, None).expect("opens");
+            let made = embedder.embed(&texts).expect("runs");
+            let reads_panels = embedder.code().iter().any(|code| code.kernel.starts_with("gemm_panels"));
+            assert_eq!(reads_panels, packed_weights, "{device:?}: {:?}", embedder.code());
+            made
+        });
+        for (text, (plain, packed)) in texts.iter().zip(plain.iter().zip(&packed)) {
+            for (index, (plain, packed)) in plain.vector.iter().zip(&packed.vector).enumerate() {
+                assert!((plain - packed).abs() < 1e-6, "{device:?}: {text:?}[{index}] is {plain}, in panels {packed}");
+            }
+        }
     }
 }
 

@@ -1,11 +1,11 @@
 //! Typed buffers in a device's memory; handles free themselves, once.
 
 use std::marker::PhantomData;
-use std::sync::Arc;
 
-use crate::device::{Block, CopyPath, Device, HOST_COPY_BYTES, Role};
+use crate::device::{CopyPath, Device, Role};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
+use crate::shared_state::SharedState;
 
 /// A typed buffer in a device's memory, freed when its last handle is dropped.
 ///
@@ -17,22 +17,15 @@ use crate::error::{Error, Result};
 /// assert_eq!(buffer.read()?, [1.0, 2.0, 3.0]);
 /// # Ok::<(), tectum::Error>(())
 /// ```
+#[derive(Clone)]
 pub struct Buffer<T: Element> {
-    device: Device,
-    block: Arc<Block>,
-    len: usize,
+    state: SharedState,
     element: PhantomData<T>,
-}
-
-impl<T: Element> Clone for Buffer<T> {
-    fn clone(&self) -> Self {
-        Self { device: self.device.clone(), block: self.block.clone(), len: self.len, element: PhantomData }
-    }
 }
 
 impl<T: Element> std::fmt::Debug for Buffer<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Buffer<{:?}>[{}] on {:?}", T::DTYPE, self.len, self.device)
+        write!(f, "Buffer<{:?}>[{}] on {:?}", T::DTYPE, self.len(), self.device())
     }
 }
 
@@ -44,7 +37,7 @@ impl Device {
     pub fn buffer<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         // Beyond the maximum size no pool has a bucket.
         let block = self.pool().acquire_zeroed(len.saturating_mul(size_of::<T>()), Role::Device)?;
-        Ok(Buffer::from_block(self.clone(), block, len))
+        Ok(Buffer::of(SharedState { device: self.clone(), block, len, dtype: T::DTYPE }))
     }
 
     /// Allocates a buffer and copies `data` into it.
@@ -53,34 +46,36 @@ impl Device {
     /// As [`Device::buffer`].
     pub fn buffer_from<T: Element>(&self, data: &[T]) -> Result<Buffer<T>> {
         let block = self.pool().acquire(size_of_val(data), Role::Device)?;
-        let buffer = Buffer::from_block(self.clone(), block, data.len());
+        let buffer = Buffer::of(SharedState { device: self.clone(), block, len: data.len(), dtype: T::DTYPE });
         buffer.write(data)?;
         Ok(buffer)
     }
 }
 
 impl<T: Element> Buffer<T> {
-    pub(crate) fn from_block(device: Device, block: Arc<Block>, len: usize) -> Self {
-        Self { device, block, len, element: PhantomData }
+    /// A state of this type as a buffer.
+    pub(crate) fn of(state: SharedState) -> Self {
+        Self { state, element: PhantomData }
     }
 
-    pub(crate) fn block(&self) -> &Arc<Block> {
-        &self.block
+    /// Its memory, to be bound to a state of executables.
+    pub fn as_state(&self) -> &SharedState {
+        &self.state
     }
 
     /// The device that holds it.
     pub fn device(&self) -> &Device {
-        &self.device
+        &self.state.device
     }
 
     /// Number of elements.
     pub fn len(&self) -> usize {
-        self.len
+        self.state.len
     }
 
     /// Whether it holds no elements.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.state.len == 0
     }
 
     /// Replaces the contents.
@@ -88,13 +83,13 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// `Invalid` if `data` has another length; whatever the device reports.
     pub fn write(&self, data: &[T]) -> Result<()> {
-        if data.len() != self.len {
-            return Err(Error::invalid(format!("buffer of {} elements written with {}", self.len, data.len())));
+        if data.len() != self.len() {
+            return Err(Error::invalid(format!("buffer of {} elements written with {}", self.len(), data.len())));
         }
         if data.is_empty() {
             return Ok(());
         }
-        self.device.backend().write(self.block.allocation(), 0, bytemuck::cast_slice(data))
+        self.state.device.backend().write(self.state.block.allocation(), 0, bytemuck::cast_slice(data))
     }
 
     /// Copies the contents to the host, after the device's earlier work.
@@ -102,9 +97,9 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// Whatever the device reports.
     pub fn read(&self) -> Result<Vec<T>> {
-        let mut data = vec![T::zeroed(); self.len];
-        if self.len > 0 {
-            self.device.backend().read(self.block.allocation(), 0, bytemuck::cast_slice_mut(&mut data))?;
+        let mut data = vec![T::zeroed(); self.len()];
+        if !self.is_empty() {
+            self.state.device.backend().read(self.state.block.allocation(), 0, bytemuck::cast_slice_mut(&mut data))?;
         }
         Ok(data)
     }
@@ -123,24 +118,10 @@ impl<T: Element> Buffer<T> {
     /// # Ok::<(), tectum::Error>(())
     /// ```
     pub fn copy_to(&self, to: &Buffer<T>) -> Result<CopyPath> {
-        if to.len != self.len {
-            return Err(Error::invalid(format!("buffer of {} elements copied to one of {}", self.len, to.len)));
+        if to.len() != self.len() {
+            return Err(Error::invalid(format!("buffer of {} elements copied to one of {}", self.len(), to.len())));
         }
-        if self.len == 0 || Arc::ptr_eq(&self.block, &to.block) {
-            return Ok(CopyPath::Device);
-        }
-        let (source, target) = (self.block.allocation(), to.block.allocation());
-        let bytes = self.len * size_of::<T>();
-        if let Some(path) = self.device.backend().copy(source, target, bytes)? {
-            return Ok(path);
-        }
-        let mut piece = vec![0; bytes.min(HOST_COPY_BYTES)];
-        for offset in (0..bytes).step_by(HOST_COPY_BYTES) {
-            let piece = &mut piece[..(bytes - offset).min(HOST_COPY_BYTES)];
-            self.device.backend().read(source, offset, piece)?;
-            to.device.backend().write(target, offset, piece)?;
-        }
-        Ok(CopyPath::Host)
+        self.state.copy_to(&to.state)
     }
 }
 

@@ -54,6 +54,11 @@ struct Slot {
 }
 
 impl Slot {
+    /// Whether a view of this slot covers it, in its element type.
+    fn is_whole(&self, view: View) -> bool {
+        (view.offset, view.len, view.dtype) == (0, self.len, self.dtype)
+    }
+
     /// Rejects a slot that is larger than any memory.
     fn check_size(&self) -> Result<()> {
         match self.len.checked_mul(self.dtype.bytes()) {

@@ -133,7 +133,7 @@ fn readers_of_one_buffer(device: &Device, count: usize) -> Result<Vec<(tectum::E
         let mut plan = tectum::PlanBuilder::new("reads a buffer");
         let (x, y) = (plan.state("x", tectum::DType::F32, LEN), plan.output("y", tectum::DType::F32, LEN));
         plan.unary("neg", x, y)?;
-        Ok((plan.finish()?.compile_with(device, &[(x, &shared)])?, y))
+        Ok((plan.finish()?.compile_with(device, &[(x, shared.as_state())])?, y))
     };
     (0..count).map(reader).collect()
 }
@@ -180,7 +180,7 @@ fn runs_that_write_one_buffer_take_turns() -> Result<(), Error> {
         let one = plan.constant("one", &vec![1.0f32; LEN]);
         plan.binary("add", x, one, y)?;
         plan.copy(y, x)?;
-        let mut run = plan.finish()?.compile_with(&device, &[(x, &a), (y, &b)])?;
+        let mut run = plan.finish()?.compile_with(&device, &[(x, a.as_state()), (y, b.as_state())])?;
         let send = send.clone();
         let work = move || send.send((0..RUNS).try_for_each(|_| run.run().map(|_| ()))).expect("awaited");
         if task % 2 == 0 {
@@ -220,7 +220,7 @@ fn runs_that_only_read_a_buffer_do_not_wait_for_each_other() -> Result<(), Error
         let mut plan = tectum::PlanBuilder::new("meets another");
         let (x, y) = (plan.state("x", tectum::DType::F32, 64), plan.output("y", tectum::DType::F32, 1));
         plan.launch_dynamic(&kernel, &[x, y], &[1], 1)?;
-        runs.push((plan.finish()?.compile_with(&device, &[(x, &shared)])?, y));
+        runs.push((plan.finish()?.compile_with(&device, &[(x, shared.as_state())])?, y));
     }
     let met = std::thread::scope(|scope| {
         let one = |(mut run, y): (tectum::Executable, tectum::View)| run.run().map(|_| run.output::<f32>(y)[0]);

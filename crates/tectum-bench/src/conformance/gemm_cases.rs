@@ -137,9 +137,8 @@ fn panels(seed: &mut Seed, (m, n, k): (usize, usize, usize), format: PanelFormat
         a = seed.floats(m * k, -1.0, 1.0);
     }
     let (row, col) = strides(k, n, variant.b_transposed);
-    let mut packed = vec![f32::NAN; format.words(k, n)];
-    format.pack(&b, [k, n], [row, col], &mut packed);
-    let words: Vec<u32> = packed.iter().map(|word| word.to_bits()).collect();
+    let mut words = vec![u32::MAX; format.words(k, n)];
+    format.pack(&b, [k, n], [row, col], &mut words);
     let weights = format.unpack(&words, [k, n]);
     let mut values = Vec::with_capacity(m * n);
     for at in 0..m * n {
@@ -149,7 +148,7 @@ fn panels(seed: &mut Seed, (m, n, k): (usize, usize, usize), format: PanelFormat
         };
         values.push(expected(variant, depth, product, bias[at % n], residual[at]));
     }
-    let weights = if format == PanelFormat::F32 { Data::F32(packed) } else { Data::U32(words) };
+    let weights = if format == PanelFormat::F32 { Data::F32(words.into_iter().map(f32::from_bits).collect()) } else { Data::U32(words) };
     let inputs = vec![Data::F32(a), weights, Data::F32(bias), Data::F32(residual)];
     Case::new(format!("{m}×{k}×{n} {}", describe(variant)), inputs, vec![Output::Near(values)], move |plan, x, y| {
         let tail = GemmEpilogue { bias: variant.bias.then_some(x[2]), activation: variant.activation, residual: variant.residual.then_some(x[3]) };

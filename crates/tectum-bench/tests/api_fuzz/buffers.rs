@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use tectum::{Buffer, CopyPath, DType, Element, ErrorKind, PoolCaps, PoolStats};
+use tectum::{Buffer, CopyPath, DType, Element, ErrorKind, PoolCaps, PoolStats, SharedState};
 
 use super::memory::{Memory, Word, compare, zeros};
 use super::operation::product;
@@ -28,14 +28,8 @@ pub struct Held {
     pub dtype: DType,
 }
 
-impl Held {
-    pub fn floats(&self) -> Option<&Buffer<f32>> {
-        if let Typed::F32(buffer) = &self.buffer { Some(buffer) } else { None }
-    }
-}
-
 /// Wraps a typed buffer.
-trait Wrap: Element {
+pub trait Wrap: Element {
     fn wrap(buffer: Buffer<Self>) -> Typed;
     fn unwrap(typed: &Typed) -> Option<&Buffer<Self>>;
 }
@@ -64,6 +58,12 @@ macro_rules! each {
             Typed::F64($buffer) => $call,
         }
     };
+}
+
+impl Held {
+    pub fn state(&self) -> &SharedState {
+        each!(self, buffer => buffer.as_state())
+    }
 }
 
 impl World {

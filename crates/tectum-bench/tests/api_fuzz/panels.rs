@@ -135,9 +135,8 @@ fn words(format: PanelFormat, k: usize, n: usize) -> u128 {
 /// Weights [k, n] as the words of panels, as the formats are documented; for codes as the library packs them, which is compared with
 /// the columns' own codes.
 fn packed(format: PanelFormat, weights: &[f32], [k, n]: [usize; 2]) -> Vec<u32> {
-    let mut found = vec![f32::NAN; words(format, k, n) as usize];
+    let mut found = vec![u32::MAX; words(format, k, n) as usize];
     format.pack(weights, [k, n], [n, 1], &mut found);
-    let found: Vec<u32> = bytemuck::cast_slice(&found).to_vec();
     if format == PanelFormat::Int8 {
         (0..n).for_each(|col| check_column(&found, &weights.iter().skip(col).step_by(n).map(|x| f64::from(*x)).collect::<Vec<_>>(), col));
         return found;

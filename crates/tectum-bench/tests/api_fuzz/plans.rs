@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use tectum::{Access, Buffer, DType, ErrorKind, Executable, Plan, PlanBuilder, Session};
+use tectum::{Access, DType, ErrorKind, Executable, Plan, PlanBuilder, Session, SharedState, View};
 
-use super::buffers::Held;
+use super::buffers::{Held, Wrap};
 use super::memory::{Memory, Seen, Space, Word, compare, zeros};
 use super::operation::{Bound, Operation, Step, product};
 use super::world::{LIVE_BYTES, Verdict, World, judged};
@@ -172,7 +172,7 @@ impl World {
         self.added(plan, view, Slot { kind: Kind::Constant, dtype, len, written: false, data })
     }
 
-    fn added(&mut self, plan: usize, view: tectum::View, slot: Slot) -> Seen {
+    fn added(&mut self, plan: usize, view: View, slot: Slot) -> Seen {
         let model = &mut self.builders[plan].model;
         let seen = Seen { view, plan: model.id, slot: model.slots.len(), offset: 0, len: slot.len, dtype: slot.dtype };
         let text = format!("{seen} = {:?} {:?} {}", slot.kind, slot.dtype, if slot.data.is_empty() { String::new() } else { format!("{:x?}", slot.data) });
@@ -345,7 +345,7 @@ impl World {
             format!("plan{}: compile on {:?} with {states:?}", model.id, self.devices[device])
         };
         self.note(text);
-        let pairs: Vec<(tectum::View, &Buffer<f32>)> = shared.iter().filter_map(|(seen, buffer)| Some((seen.view, self.buffers[*buffer].floats()?))).collect();
+        let pairs: Vec<(View, &SharedState)> = shared.iter().map(|(seen, buffer)| (seen.view, self.buffers[*buffer].state())).collect();
         let (target, source) = (&self.devices[device], &self.plans[plan].plan);
         let result = super::world::caught(|| source.compile_with(target, &pairs)).map_err(|panic| format!("panicked: {panic}"))?;
         if model.bytes() > u128::from(LIVE_BYTES) / 4 && matches!(&result, Err(error) if error.kind() == ErrorKind::OutOfMemory) {
@@ -381,19 +381,20 @@ impl World {
             return shared;
         }
         for _ in 0..1 + self.below(2) {
-            let views: Vec<Seen> = model.views.iter().copied().filter(|seen| seen.dtype == DType::F32).collect();
-            let fits = |seen: &Seen, held: &Held| held.floats().is_some() && held.len == seen.len && model.slots[seen.slot].kind == Kind::State;
-            let pairs: Vec<(Seen, usize)> = views
+            // Some views have another type than their slot, some buffers another type than the view.
+            let is_typed = !self.chance(8);
+            let fits = |seen: &Seen, held: &Held| (held.dtype == seen.dtype || !is_typed) && held.len == seen.len && model.slots[seen.slot].kind == Kind::State;
+            let pairs: Vec<(Seen, usize)> = model
+                .views
                 .iter()
                 .flat_map(|seen| self.buffers.iter().enumerate().filter(|(_, held)| fits(seen, held)).map(|(place, _)| (*seen, place)).collect::<Vec<_>>())
                 .collect();
-            let floats: Vec<usize> = (0..self.buffers.len()).filter(|&place| self.buffers[place].floats().is_some()).collect();
             if !pairs.is_empty() && !self.chance(6) {
                 let place = self.below(pairs.len());
                 shared.push(pairs[place]);
-            } else if !floats.is_empty() && !self.strangers.is_empty() && self.chance(3) {
-                let (view, buffer) = (self.below(self.strangers.len()), self.below(floats.len()));
-                shared.push((self.strangers[view], floats[buffer]));
+            } else if !self.strangers.is_empty() && self.chance(3) {
+                let (view, buffer) = (self.below(self.strangers.len()), self.below(self.buffers.len()));
+                shared.push((self.strangers[view], buffer));
             }
         }
         shared
@@ -404,10 +405,10 @@ impl World {
             let held = &self.buffers[*buffer];
             let own = |seen: &Seen| {
                 let slot = &model.slots[seen.slot];
-                slot.kind == Kind::State && slot.dtype == DType::F32 && seen.dtype == DType::F32 && seen.offset == 0 && seen.len == slot.len
+                slot.kind == Kind::State && slot.dtype == seen.dtype && seen.offset == 0 && seen.len == slot.len
             };
             let apart = shared[..place].iter().all(|(other, second)| other.slot != seen.slot && !Rc::ptr_eq(&self.buffers[*second].memory, &held.memory));
-            seen.plan == model.id && own(seen) && held.len == seen.len && held.device == device && apart
+            seen.plan == model.id && own(seen) && held.dtype == seen.dtype && held.len == seen.len && held.device == device && apart
         })
     }
 }
@@ -656,17 +657,34 @@ impl World {
         let run = &self.runs[place];
         let is_whole = |seen: &Seen| {
             let slot = &run.model.slots[seen.slot];
-            slot.dtype == DType::F32 && seen.len == slot.len && seen.len > 0
+            slot.dtype == seen.dtype && seen.len == slot.len && seen.len > 0
         };
-        let fits = self.is_of(place, &seen, Kind::State, DType::F32) && is_whole(&seen);
+        let fits = self.is_of(place, &seen, Kind::State, seen.dtype) && is_whole(&seen);
         let (memory, device) = (run.memories.get(seen.slot).cloned(), run.device);
         let id = run.model.id;
         self.note(format!("plan{id}: state_buffer {seen}"));
         let run = &self.runs[place].run;
         let result = super::world::caught(|| run.state_buffer(seen.view)).map_err(|panic| format!("panicked: {panic}"))?;
-        if let (Some(buffer), Some(memory)) = (judged(result, (!fits).then_some(ErrorKind::Invalid))?, memory) {
-            self.hold(super::buffers::Typed::F32(buffer), memory, device);
+        let (Some(state), Some(memory)) = (judged(result, (!fits).then_some(ErrorKind::Invalid))?, memory) else { return Ok(()) };
+        let other = self.dtype();
+        let is_refused = typed!(other, T => state.typed::<T>().is_err());
+        if (state.len(), state.dtype(), is_refused) != (seen.len, seen.dtype, other != seen.dtype) {
+            return Err(format!("gave {state:?} for {seen}; as {other:?} refused: {is_refused}"));
         }
+        if self.chance(4) {
+            self.duplicate(&state, &memory, device)?;
+        }
+        let buffer = typed!(seen.dtype, T => state.typed::<T>().map(T::wrap)).map_err(|error| error.to_string())?;
+        self.hold(buffer, memory, device);
+        Ok(())
+    }
+
+    /// A copy of a state, which later writes of the state do not change.
+    fn duplicate(&mut self, state: &SharedState, memory: &Memory, device: usize) -> Verdict {
+        let result = super::world::caught(|| state.duplicate()).map_err(|panic| format!("panicked: {panic}"))?;
+        let copy = typed!(state.dtype(), T => result.and_then(|copy| copy.typed::<T>()).map(T::wrap)).map_err(|error| error.to_string())?;
+        let words = if device == 0 { memory.borrow().clone() } else { vec![Word::Exact(0); memory.borrow().len()] };
+        self.hold(copy, Rc::new(std::cell::RefCell::new(words)), device);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use tectum::operation::product::panel_format::PanelFormat;
-use tectum::{Activation, DType, Element, ErrorKind, Executable, PlanBuilder, View};
+use tectum::{Activation, DType, ErrorKind, Executable, PlanBuilder, View};
 use tectum_graph::{Graph, GraphBuilder, Node, PackedParameter};
 
 use super::graphs::{Ended, Feed, Kind, near};
@@ -82,7 +82,7 @@ impl Layout<'_> {
     fn bound(&self) -> tectum::Result<Bound> {
         let mut plan = PlanBuilder::new("recorded");
         let layout = self.graph.parameter_layout();
-        let weights = plan.state("weights", DType::F32, layout.len());
+        let weights = plan.state("weights", layout.dtype(), layout.len());
         let mut feeds = Vec::new();
         for (feed, in_state) in self.feeds.iter().zip(&self.in_state) {
             let len = feed.data.len();
@@ -106,18 +106,11 @@ impl Layout<'_> {
     /// Writes a parameter's part of the weights in the order that the graph reads it in.
     fn write(&self, run: &mut Executable, feed: &Feed, view: View) -> tectum::Result<()> {
         let floats = feed.floats();
-        match self.packed.iter().find(|packed| packed.node == feed.node) {
-            None => run.write_state(view, &floats),
-            Some(packed) if view.dtype() == DType::F32 => run.write_state(view, &panels::<f32>(packed, &floats, view.len())),
-            Some(packed) => run.write_state(view, &panels::<u32>(packed, &floats, view.len())),
-        }
+        let Some(packed) = self.packed.iter().find(|packed| packed.node == feed.node) else { return run.write_state(view, &floats) };
+        let mut words = vec![0u32; view.len()];
+        packed.pack(&floats, &mut words);
+        run.write_state(view.reinterpret(DType::U32), &words)
     }
-}
-
-fn panels<T: Element>(packed: &PackedParameter, values: &[f32], len: usize) -> Vec<T> {
-    let mut panels = vec![T::zeroed(); len];
-    packed.pack(values, &mut panels);
-    panels
 }
 
 fn recorded(how: How, graph: &Graph, plan: &mut PlanBuilder, feeds: &[(Node, View)], outputs: &[(Node, View)]) -> tectum::Result<()> {

@@ -506,19 +506,10 @@ fn weights_in_fewer_bits_give_what_they_stand_for() {
 fn in_panels(packed: &crate::PackedParameter, made: &Graph, values: &Tensor) -> Tensor {
     let values: Vec<f32> = values.data().iter().map(|&value| value as f32).collect();
     let shape = made.shape(packed.node).expect("there");
-    let panels = match packed.format {
-        PanelFormat::F32 => {
-            let mut panels = vec![f32::NAN; shape.len()];
-            packed.pack(&values, &mut panels);
-            panels.into_iter().map(f64::from).collect()
-        }
-        _ => {
-            let mut words = vec![u32::MAX; shape.len()];
-            packed.pack(&values, &mut words);
-            words.into_iter().map(f64::from).collect()
-        }
-    };
-    Tensor::new(shape, panels).expect("fits")
+    let mut words = vec![u32::MAX; shape.len()];
+    packed.pack(&values, &mut words);
+    let number = |word: u32| if packed.format == PanelFormat::F32 { f64::from(f32::from_bits(word)) } else { f64::from(word) };
+    Tensor::new(shape, words.into_iter().map(number).collect()).expect("fits")
 }
 
 /// Parameters in panels of f32.

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::{Identity, Plan, Slot, SlotKind, View};
-use crate::buffer::Buffer;
 use crate::content_hash::ContentHash;
 use crate::device::{Block, Compiled, Device, DeviceInfo, DeviceKind, Role};
-use crate::dtype::Element;
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::launch::{CodeForm, CodeObject, Launch, LaunchList, LaunchTime, Region, RunStats, align};
+use crate::shared_state::SharedState;
 
 /// Where a slot lives once compiled.
 #[derive(Debug, Clone, Copy)]
@@ -55,12 +55,13 @@ impl Plan {
         self.compile_with(device, &[])
     }
 
-    /// Compiles for a device, with some states in buffers that the caller shares with other executables.
+    /// Compiles for a device, with some states in memory that the caller shares with other executables: states of any element types, each with memory of
+    /// the same type and length.
     ///
     /// # Errors
-    /// As [`Plan::compile`]; `Invalid` if a shared buffer is of another length or device, or is bound to something other
-    /// than a state.
-    pub fn compile_with(&self, device: &Device, shared: &[(View, &Buffer<f32>)]) -> Result<Executable> {
+    /// As [`Plan::compile`]; `Invalid` if shared memory has another type, length or device, is bound twice, or is bound to something other than a whole
+    /// state.
+    pub fn compile_with(&self, device: &Device, shared: &[(View, &SharedState)]) -> Result<Executable> {
         self.check_dtypes(device.info())?;
         self.check_bindings(device.info())?;
         self.check_loops(device.info())?;
@@ -73,7 +74,7 @@ impl Plan {
             blocks.push(match given {
                 Some((_, given)) => {
                     layout.list.shared.push(buffer);
-                    given.block().clone()
+                    given.block.clone()
                 }
                 None => {
                     let role = if layout.list.upload == Some(buffer) { Role::Upload } else { Role::Device };
@@ -165,15 +166,14 @@ impl Plan {
         Ok(())
     }
 
-    fn check_shared(&self, device: &Device, shared: &[(View, &Buffer<f32>)]) -> Result<()> {
-        for (index, (view, buffer)) in shared.iter().enumerate() {
+    fn check_shared(&self, device: &Device, shared: &[(View, &SharedState)]) -> Result<()> {
+        for (index, (view, state)) in shared.iter().enumerate() {
             view.of(self.id).map_err(|error| error.at(format_args!("plan {}: a shared state", self.name)))?;
             let slot = &self.slots[view.slot as usize];
-            let same_device = std::ptr::eq(device.info(), buffer.device().info());
-            let is_whole = *view == (View { offset: 0, len: slot.len, dtype: slot.dtype, ..*view });
-            if slot.kind != SlotKind::State || !is_whole || slot.len != buffer.len() || slot.dtype != f32::DTYPE || !same_device {
+            let same_device = std::ptr::eq(device.info(), state.device.info());
+            if slot.kind != SlotKind::State || !slot.is_whole(*view) || (slot.len, slot.dtype) != (state.len, state.dtype) || !same_device {
                 return Err(Error::invalid(format!(
-                    "plan {}: slot {} ({} × {}) cannot live in {buffer:?}; a whole state of the same length and device is needed",
+                    "plan {}: slot {} ({} × {}) cannot live in {state:?}; a whole state of the same type, length and device is needed",
                     self.name,
                     slot.name,
                     slot.len,
@@ -182,7 +182,7 @@ impl Plan {
             }
             for (other, second) in &shared[..index] {
                 let name = &self.slots[other.slot as usize].name;
-                if Arc::ptr_eq(buffer.block(), second.block()) {
+                if Arc::ptr_eq(&state.block, &second.block) {
                     return Err(Error::invalid(format!("plan {}: states {name} and {} share one buffer; each needs its own", self.name, slot.name)));
                 }
                 if other.slot == view.slot {
@@ -316,7 +316,7 @@ impl Executable {
     /// # Panics
     /// If the view is of another plan, not of an input or of another type: a mistake in the calling code.
     pub fn input<T: Element>(&mut self, view: View) -> &mut [T] {
-        self.idle().and_then(|()| self.slot_of::<T>(view, &SlotKind::Input).map(drop)).unwrap_or_else(|error| panic!("{error}"));
+        self.idle().and_then(|()| self.slot_of(view, &SlotKind::Input, T::DTYPE)).unwrap_or_else(|error| panic!("{error}"));
         match self.homes[view.slot as usize] {
             Home::Upload(start) => {
                 let bytes = &mut self.compiled.upload_mut()[start + view.offset * size_of::<T>()..][..view.len * size_of::<T>()];
@@ -385,7 +385,7 @@ impl Executable {
     #[doc(hidden)]
     pub fn try_output<T: Element>(&self, view: View) -> Result<&[T]> {
         self.idle()?;
-        self.slot_of::<T>(view, &SlotKind::Output)?;
+        self.slot_of(view, &SlotKind::Output, T::DTYPE)?;
         if !self.ran {
             return Err(Error::invalid(format!("plan {} has not run yet", self.name)));
         }
@@ -400,7 +400,7 @@ impl Executable {
     /// # Errors
     /// `Invalid` if the view is of another plan, not of a state or of another type; whatever the device reports.
     pub fn read_state<T: Element>(&self, view: View) -> Result<Vec<T>> {
-        let block = self.state_block::<T>(view)?;
+        let block = self.state_block(view, T::DTYPE)?;
         let mut data = vec![T::zeroed(); view.len];
         if let Some(block) = block {
             let offset = view.offset * size_of::<T>();
@@ -414,7 +414,7 @@ impl Executable {
     /// # Errors
     /// `Invalid` as [`Executable::read_state`], or if `data` has another length than the view; whatever the device reports.
     pub fn write_state<T: Element>(&mut self, view: View, data: &[T]) -> Result<()> {
-        let block = self.state_block::<T>(view)?;
+        let block = self.state_block(view, T::DTYPE)?;
         if data.len() != view.len {
             let name = &self.slots[view.slot as usize].name;
             return Err(Error::invalid(format!("plan {}: state {name} of {} elements written with {}", self.name, view.len, data.len())));
@@ -425,23 +425,23 @@ impl Executable {
         }
     }
 
-    /// A state's memory as a buffer, to be shared with other executables of the same device.
+    /// A state's memory, to be shared with other executables of the same device: [`Plan::compile_with`].
     ///
     /// # Errors
-    /// `Invalid` as [`Executable::read_state`], if the view is a part of the state, or if the state is empty or not of f32.
-    pub fn state_buffer(&self, view: View) -> Result<Buffer<f32>> {
-        let block = self.state_block::<f32>(view)?;
+    /// `Invalid` if the view is of another plan or not of a state, if it is a part of the state or has another element type, or if the state is empty.
+    pub fn state_buffer(&self, view: View) -> Result<SharedState> {
+        let block = self.state_block(view, view.dtype)?;
         let slot = &self.slots[view.slot as usize];
-        if view.len != slot.len || slot.dtype != f32::DTYPE {
-            let (len, dtype) = (slot.len, slot.dtype.wgsl());
-            return Err(Error::invalid(format!("plan {}: state {} ({len} × {dtype}): a buffer is of a whole state of f32", self.name, slot.name)));
+        let (name, len, dtype) = (&slot.name, slot.len, slot.dtype);
+        if !slot.is_whole(view) {
+            return Err(Error::invalid(format!("plan {}: state {name} ({len} × {}): a buffer is of a whole state of its type", self.name, dtype.wgsl())));
         }
-        let block = block.ok_or_else(|| Error::invalid(format!("plan {}: state {} is empty", self.name, slot.name)))?;
-        Ok(Buffer::from_block(self.device.clone(), block.clone(), slot.len))
+        let block = block.ok_or_else(|| Error::invalid(format!("plan {}: state {name} is empty", self.name)))?.clone();
+        Ok(SharedState { device: self.device.clone(), block, len, dtype })
     }
 
-    fn state_block<T: Element>(&self, view: View) -> Result<Option<&Arc<Block>>> {
-        self.slot_of::<T>(view, &SlotKind::State)?;
+    fn state_block(&self, view: View, dtype: DType) -> Result<Option<&Arc<Block>>> {
+        self.slot_of(view, &SlotKind::State, dtype)?;
         Ok(match self.homes[view.slot as usize] {
             Home::Buffer(buffer) => Some(&self.blocks[buffer]),
             _ => None,
@@ -449,11 +449,11 @@ impl Executable {
     }
 
     /// Rejects a view of another plan, kind of slot or element type. A view of this plan lies within its slot.
-    fn slot_of<T: Element>(&self, view: View, kind: &SlotKind) -> Result<()> {
+    fn slot_of(&self, view: View, kind: &SlotKind, dtype: DType) -> Result<()> {
         view.of(self.plan).map_err(|error| error.at(format_args!("executable {}", self.name)))?;
         let slot = &self.slots[view.slot as usize];
-        if slot.kind != *kind || view.dtype != T::DTYPE {
-            let (name, is, asked) = (&slot.name, view.dtype.wgsl(), T::DTYPE.wgsl());
+        if slot.kind != *kind || view.dtype != dtype {
+            let (name, is, asked) = (&slot.name, view.dtype.wgsl(), dtype.wgsl());
             return Err(Error::invalid(format!("executable {}: slot {name} seen as {is} is no {} of {asked}", self.name, kind.word())));
         }
         Ok(())

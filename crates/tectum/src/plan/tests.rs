@@ -107,7 +107,7 @@ fn states_live_from_run_to_run_and_can_be_shared() {
         first.run().expect("runs");
         assert_eq!(first.output::<f32>(out), [14.0; 1000], "{id}");
         first.write_state(state, &[0.5f32; 1000]).expect("fits");
-        assert_eq!(shared.read().expect("reads"), [0.5; 1000]);
+        assert_eq!(shared.typed::<f32>().and_then(|shared| shared.read()).expect("reads"), [0.5; 1000]);
         assert!(first.write_state(state, &[0.5f32; 3]).expect_err("too short").to_string().contains("state sum of 1000"));
     }
 }

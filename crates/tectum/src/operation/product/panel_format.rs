@@ -80,12 +80,12 @@ impl PanelFormat {
         }
     }
 
-    /// Packs `b` [k, n], by its strides (row, column), in panels; the padding of the last is 0. Words of codes are given as floats
-    /// with the same bits.
+    /// Packs `b` [k, n], by its strides (row, column), in panels of words; the padding of the last is 0. A word of [`PanelFormat::F32`] has the bits of
+    /// a float.
     ///
     /// # Panics
     /// If `panels` is not [`PanelFormat::words`] long, or `b` too short.
-    pub fn pack(self, b: &[f32], [k, n]: [usize; 2], [row, col]: [usize; 2], panels: &mut [f32]) {
+    pub fn pack(self, b: &[f32], [k, n]: [usize; 2], [row, col]: [usize; 2], panels: &mut [u32]) {
         assert_eq!(panels.len(), self.words(k, n), "panels of [{k}, {n}]");
         panels.par_chunks_exact_mut(self.panel_words(k)).enumerate().for_each_init(Vec::new, |columns: &mut Vec<f32>, (panel, to)| {
             columns.resize(k * PANEL, 0.0);
@@ -98,9 +98,9 @@ impl PanelFormat {
             simd(
                 #[inline(always)]
                 || match self.half() {
-                    Some(half) => pack_halves(half, columns, bytemuck::cast_slice_mut(to)),
-                    None if self == PanelFormat::Int8 => pack_codes(columns, bytemuck::cast_slice_mut(to)),
-                    None => to.copy_from_slice(columns),
+                    Some(half) => pack_halves(half, columns, to),
+                    None if self == PanelFormat::Int8 => pack_codes(columns, to),
+                    None => to.copy_from_slice(bytemuck::cast_slice(columns)),
                 },
             );
         });
@@ -217,14 +217,14 @@ mod tests {
             let b = weights(k, n);
             for format in PanelFormat::ALL {
                 for transposed in [false, true] {
-                    let mut panels = vec![f32::NAN; format.words(k, n)];
+                    let mut panels = vec![u32::MAX; format.words(k, n)];
                     format.pack(&b, [k, n], if transposed { [1, k] } else { [n, 1] }, &mut panels);
-                    let got = format.unpack(bytemuck::cast_slice(&panels), [k, n]);
+                    let got = format.unpack(&panels, [k, n]);
                     for (at, got) in got.iter().enumerate() {
                         let wanted = b[if transposed { at % n * k + at / n } else { at }];
                         // A code's error is at most half a step of its column; rotated back, the mean of 128 such errors is no greater.
                         let column = at % n;
-                        let step = 128.0 * panels[column / PANEL * format.panel_words(k) + column % PANEL];
+                        let step = 128.0 * f32::from_bits(panels[column / PANEL * format.panel_words(k) + column % PANEL]);
                         let bound = match format {
                             PanelFormat::F32 => 0.0,
                             PanelFormat::F16 => wanted.abs() / 2048.0,

@@ -446,8 +446,8 @@ fn foreign_views() -> Result<(), String> {
     plan.copy(short, y).map_err(|e| e.to_string())?;
     let plan = plan.finish().map_err(|e| e.to_string())?;
     let buffer = device.buffer::<f32>(1 << 20).map_err(|e| e.to_string())?;
-    refused(plan.compile_with(&device, &[(foreign, &buffer)]).map(|_| ()))?;
-    refused(plan.compile_with(&device, &[(short, &buffer)]).map(|_| ()))?;
+    refused(plan.compile_with(&device, &[(foreign, buffer.as_state())]).map(|_| ()))?;
+    refused(plan.compile_with(&device, &[(short, buffer.as_state())]).map(|_| ()))?;
     let mut run = plan.compile(&device).map_err(|e| e.to_string())?;
     refused(run.read_state::<f32>(foreign).map(|_| ()))?;
     refused(run.write_state::<f32>(foreign, &[0.0; 1 << 20]))?;
