@@ -11,6 +11,7 @@ mod shape;
 mod shard;
 #[cfg(test)]
 mod tests;
+mod views;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -278,10 +279,10 @@ impl Simulation {
     pub fn snapshot(&self) -> Result<Snapshot> {
         let mut planes = vec![Vec::with_capacity(self.network.neurons() as usize); self.shards[0].shape.planes];
         for shard in &self.shards {
-            let state = shard.single.read_state::<f32>(shard.views.state)?;
+            let state = shard.single.read_state::<u32>(shard.views.state)?;
             for (number, plane) in planes.iter_mut().enumerate() {
                 let at = |i: usize| shard.shape.potential_at(i) + number * shard.shape.len;
-                plane.extend((0..shard.targets.len()).map(|i| state[at(i)].to_bits()));
+                plane.extend((0..shard.targets.len()).map(|i| state[at(i)]));
             }
         }
         let mut snapshot = Snapshot::default();
@@ -328,7 +329,7 @@ impl Simulation {
             let shard = &mut self.shards[index];
             let slots = shard.views.learned.iter().flat_map(|views| [views.synapses, views.histories, views.ledger, views.memory_state]);
             for (slot, words) in slots.zip(learned.into_iter().flatten()) {
-                shard.single.write_state::<f32>(slot, bytemuck::cast_slice(&words))?;
+                shard.single.write_state(slot, &words)?;
             }
             let mut state = vec![0u32; shard.views.state.len()];
             for (number, plane) in planes.iter().enumerate() {
@@ -336,8 +337,8 @@ impl Simulation {
                     state[shard.shape.potential_at(i) + number * shard.shape.len] = *value;
                 }
             }
-            shard.single.write_state::<f32>(shard.views.state, bytemuck::cast_slice(&state))?;
-            shard.single.write_state::<f32>(shard.views.sums, &vec![0.0; shard.views.sums.len()])?;
+            shard.single.write_state(shard.views.state, &state)?;
+            shard.single.write_state(shard.views.sums, &vec![0i32; shard.views.sums.len()])?;
             shard.watched.fill(0);
         }
         self.broadcast_spikes(fired.to_vec())?;
@@ -405,11 +406,11 @@ impl Simulation {
         let mut all = Vec::new();
         for shard in &self.shards {
             let view = shard.views.candidates.ok_or_else(|| Error::invalid("a simulation without candidates"))?;
-            let words = shard.single.read_state::<f32>(view)?;
+            let words = shard.single.read_state::<i32>(view)?;
             for (chunk, range) in words.chunks(shard.shape.chunk()).zip(&shard.shape.ranges) {
                 let (sums, bits) = chunk.split_at(shard.shape.len);
-                let is_touched = |i: &usize| bits[i / 32].to_bits() >> (i % 32) & 1 != 0;
-                all.extend((0..range.len()).filter(is_touched).map(|i| (range.start + i as u32, f64::from(sums[i].to_bits() as i32) / scale)));
+                let is_touched = |i: &usize| bits[i / 32] >> (i % 32) & 1 != 0;
+                all.extend((0..range.len()).filter(is_touched).map(|i| (range.start + i as u32, f64::from(sums[i]) / scale)));
             }
         }
         Ok(all)

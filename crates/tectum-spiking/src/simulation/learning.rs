@@ -5,8 +5,8 @@ use std::ops::Range;
 use tectum::{DType, Error, Executable, PlanBuilder, Result, View};
 
 use super::shape::Shape;
-use crate::connectome;
-use crate::connectome::{INHIBITORY, SynapsePartition, TARGET_SHIFT, WEIGHT};
+use super::views::{LearningViews, Views};
+use crate::connectome::{self, INHIBITORY, SynapsePartition, TARGET_SHIFT, WEIGHT};
 use crate::kernels::{Archive, Close, Forget, HEADER_WORDS, Learn, LearningKernels, MEMORY_STATE_WORDS, MEMORY_WORDS, Memorize, MemoryRow, ROW_WORKGROUPS};
 use crate::learning::{History, NEVER, NO_SPIKE_BEFORE, PlasticityRule};
 use crate::memory::{Memory, MemoryReport};
@@ -58,26 +58,6 @@ pub struct LearningScope<'a> {
     pub shape: &'a Shape,
     /// The parts of each launch.
     pub launches: &'a [Range<usize>],
-}
-
-/// The slots of a plan that learning shares with the dynamics: words, but for sums of i32.
-pub struct SharedSlots {
-    pub clock: View,
-    pub fired: View,
-    pub sums: View,
-    pub totals: View,
-    pub senders: View,
-}
-
-/// The slots of learning state.
-#[derive(Clone)]
-pub struct LearningViews {
-    pub synapses: View,
-    pub histories: View,
-    pub ledger: View,
-    pub memory_state: View,
-    /// By rule and launch: the starts of rows.
-    pub starts: Vec<Vec<View>>,
 }
 
 impl Network {
@@ -176,10 +156,10 @@ impl LearningState {
     /// The slots, in a plan.
     pub fn slots(&self, plan: &mut PlanBuilder, network: &Network, launches: &[Range<usize>]) -> LearningViews {
         let histories = 4 * network.options.plasticity.len() * network.neurons() as usize;
-        let mut starts = |launch: &Range<usize>, parts: &[SynapsePartition]| plan.state("starts", DType::F32, starts_len(&parts[launch.clone()]));
+        let mut starts = |launch: &Range<usize>, parts: &[SynapsePartition]| plan.state("starts", DType::U32, starts_len(&parts[launch.clone()]));
         let starts = self.rows.iter().map(|parts| launches.iter().map(|launch| starts(launch, parts)).collect()).collect();
         // A slot has at least one element.
-        let mut slot = |name, words: usize| plan.state(name, DType::F32, words.max(64));
+        let mut slot = |name, words: usize| plan.state(name, DType::U32, words.max(64));
         LearningViews {
             starts,
             synapses: slot("synapses", 2 * self.synapses),
@@ -332,31 +312,25 @@ pub struct LearningSlots {
 
 impl LearningSlots {
     /// The slots of a plan, with the constants that learning needs.
-    pub fn new(plan: &mut PlanBuilder, learned: &LearningState, shared: SharedSlots, own: &LearningViews, scope: LearningScope<'_>) -> Self {
-        let as_words = |view: &View| view.reinterpret(DType::U32);
+    pub fn new(plan: &mut PlanBuilder, learned: &LearningState, shared: &Views, own: &LearningViews, network: &Network) -> Self {
         let mut constant = |name: String, words: &[u32]| plan.constant(name, if words.is_empty() { &[0] } else { words });
-        let rules: Vec<u32> = scope.network.options.plasticity.iter().flat_map(|rule| [rule.window, u32::from(rule.gain), u32::from(rule.loss), 0]).collect();
+        let rules: Vec<u32> = network.options.plasticity.iter().flat_map(|rule| [rule.window, u32::from(rule.gain), u32::from(rule.loss), 0]).collect();
         Self {
             rules: constant("rules".to_owned(), &rules),
             table: constant("memories".to_owned(), &learned.table),
             weights: constant("weights".to_owned(), &learned.weights),
-            starts: own.starts.iter().map(|launches| launches.iter().map(as_words).collect()).collect(),
+            starts: own.starts.clone(),
             clock: shared.clock,
             fired: shared.fired,
             senders: shared.senders,
             sums: shared.sums,
             totals: shared.totals,
-            synapses: as_words(&own.synapses),
-            histories: as_words(&own.histories),
-            ledger: as_words(&own.ledger),
-            kept: as_words(&own.memory_state),
+            synapses: own.synapses,
+            histories: own.histories,
+            ledger: own.ledger,
+            kept: own.memory_state,
         }
     }
-}
-
-/// The words of a slot.
-fn words(executable: &Executable, view: View) -> Result<Vec<u32>> {
-    Ok(executable.read_state::<f32>(view)?.into_iter().map(f32::to_bits).collect())
 }
 
 /// A shard's part of the learning state.
@@ -368,7 +342,7 @@ pub struct ShardLearning<'a> {
 
 impl ShardLearning<'_> {
     fn words(&self, view: View) -> Result<Vec<u32>> {
-        words(self.executable, view)
+        self.executable.read_state(view)
     }
 
     /// The rows of the ledger for some bursts, concatenated; those before the first are empty.

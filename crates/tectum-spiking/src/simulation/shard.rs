@@ -4,11 +4,12 @@ use std::ops::Range;
 use tectum::{Device, Error, Executable, Result, RunStats, Session, View};
 
 use super::learning::{LearningState, ShardLearning, workgroups};
-use super::record::{ShardPlanInputs, Views, record};
+use super::record::{ShardPlanInputs, record};
 use super::shape::Shape;
+use super::views::Views;
 use super::{BATCH, SimulationOptions};
 use crate::connectome::{self, SynapsePartition};
-use crate::kernels::{FIXED_PSP, HEADER_WORDS, Kernels, ROW_WORKGROUPS, set_bits};
+use crate::kernels::{FIXED_PSP, Kernels, ROW_WORKGROUPS, set_bits};
 use crate::network::Network;
 use crate::rule::{IdleUpdate, Profile};
 
@@ -64,13 +65,13 @@ impl Shard {
                 state[shape.potential_at((neuron - targets.start) as usize)] = rest;
             }
         }
-        single.write_state::<f32>(views.state, bytemuck::cast_slice(&state))?;
+        single.write_state(views.state, &state)?;
         if let (Some(views), Some(mut words)) = (&views.learned, synapses) {
             words.resize(views.synapses.len(), 0);
-            single.write_state::<f32>(views.synapses, bytemuck::cast_slice(&words))?;
+            single.write_state(views.synapses, &words)?;
             let mut past = LearningState::initial_histories(network);
             past.resize(views.histories.len(), 0);
-            single.write_state::<f32>(views.histories, bytemuck::cast_slice(&past))?;
+            single.write_state(views.histories, &past)?;
         }
         write_tables(&mut single, &views, &source)?;
         let batch = match alone {
@@ -139,24 +140,22 @@ impl Shard {
 
     /// The firings, with the psp that each sends.
     pub fn list(&self) -> Result<Vec<[u32; 2]>> {
-        let head = self.single.read_state::<f32>(self.views.fired.part(0..HEADER_WORDS))?;
-        let count = head[0].to_bits() as usize;
+        let count = self.single.read_state::<u32>(self.views.fired.part(0..1))?[0] as usize;
         if count == 0 {
             return Ok(Vec::new());
         }
-        let words = self.single.read_state::<f32>(self.views.fired.part(self.shape.list_at..self.shape.list_at + 2 * count))?;
-        Ok(words.chunks_exact(2).map(|pair| [pair[0].to_bits(), pair[1].to_bits()]).collect())
+        let words = self.single.read_state::<u32>(self.views.fired.part(self.shape.list_at..self.shape.list_at + 2 * count))?;
+        Ok(words.as_chunks::<2>().0.to_vec())
     }
 
     /// Adds this shard's firings to a list; reads the shorter form if every sender's psp is constant.
     pub fn read_spikes(&self, can_pack_bits: bool, list: &mut Vec<[u32; 2]>) -> Result<()> {
-        let count = self.single.read_state::<f32>(self.views.fired.part(0..1))?[0].to_bits() as usize;
+        let count = self.single.read_state::<u32>(self.views.fired.part(0..1))?[0] as usize;
         if !can_pack_bits || 2 * count <= self.shape.bit_words {
             list.extend(self.list()?);
             return Ok(());
         }
-        let words = self.single.read_state::<f32>(self.views.fired.part(self.shape.bits_at..self.shape.bits_at + self.shape.bit_words))?;
-        let words: Vec<u32> = words.into_iter().map(f32::to_bits).collect();
+        let words = self.single.read_state::<u32>(self.views.fired.part(self.shape.bits_at..self.shape.bits_at + self.shape.bit_words))?;
         list.extend(set_bits(&words, 0..self.targets.len() as u32).map(|i| [self.targets.start + i, FIXED_PSP]));
         Ok(())
     }
@@ -166,7 +165,7 @@ impl Shard {
         self.write_spike_list(&[])?;
         self.is_packed = true;
         match self.views.exchanged {
-            Some(view) => self.single.write_state::<f32>(view, bytemuck::cast_slice(bits)),
+            Some(view) => self.single.write_state(view, bits),
             None => Ok(()),
         }
     }
@@ -174,26 +173,25 @@ impl Shard {
     /// Gives the device the firings of all devices.
     pub fn write_spike_list(&mut self, list: &[[u32; 2]]) -> Result<()> {
         self.is_packed = false;
-        let count = [f32::from_bits(list.len() as u32)];
-        self.single.write_state::<f32>(self.views.fired.part(0..1), &count)?;
+        self.single.write_state(self.views.fired.part(0..1), &[list.len() as u32])?;
         if list.is_empty() {
             return Ok(());
         }
-        let words: &[f32] = bytemuck::cast_slice(list);
-        self.single.write_state::<f32>(self.views.fired.part(self.shape.list_at..self.shape.list_at + words.len()), words)
+        let words = list.as_flattened();
+        self.single.write_state(self.views.fired.part(self.shape.list_at..self.shape.list_at + words.len()), words)
     }
 
     /// The potentials, including the leak of bursts without arrivals.
     pub fn potentials(&self, network: &Network, burst: u32) -> Result<Vec<i32>> {
-        let state = self.single.read_state::<f32>(self.views.state)?;
+        let state = self.single.read_state::<u32>(self.views.state)?;
         let leaks = self.shape.planes == 4 && network.options.idle_update == IdleUpdate::CatchUp;
         let mut potentials = Vec::with_capacity(self.targets.len());
         for (range, profile) in &network.runs {
             let profile = &network.profiles[*profile as usize];
             for neuron in range.start.max(self.targets.start)..range.end.min(self.targets.end) {
                 let at = self.shape.potential_at((neuron - self.targets.start) as usize);
-                let silent = if leaks { burst - state[at + self.shape.len].to_bits() } else { 0 };
-                potentials.push(profile.leaked(state[at].to_bits() as i32, silent));
+                let silent = if leaks { burst - state[at + self.shape.len] } else { 0 };
+                potentials.push(profile.leaked(state[at] as i32, silent));
             }
         }
         Ok(potentials)
@@ -203,7 +201,7 @@ impl Shard {
 /// Writes what does not change in a run.
 fn write_tables(executable: &mut Executable, views: &Views, source: &ShardPlanInputs<'_>) -> Result<()> {
     let &ShardPlanInputs { network, parts, launches, learned, .. } = source;
-    let mut write = |view: View, words: &[u32]| executable.write_state::<f32>(view, bytemuck::cast_slice(words));
+    let mut write = |view: View, words: &[u32]| executable.write_state(view, words);
     write(views.senders, &network.senders)?;
     write(views.runs, &network.runs.iter().flat_map(|(range, profile)| [range.end, *profile]).collect::<Vec<_>>())?;
     write(views.profiles, &network.profiles.iter().flat_map(Profile::words).collect::<Vec<_>>())?;

@@ -22,7 +22,7 @@ fn defect_09_events_beyond_32_bits_are_counted() {
             let shard = &mut simulation.shards[0];
             let mut totals = vec![0u32; shard.views.totals.len()];
             totals[0] = u32::MAX;
-            shard.single.write_state::<f32>(shard.views.totals, bytemuck::cast_slice(&totals)).expect("totals");
+            shard.single.write_state(shard.views.totals, &totals).expect("totals");
             simulation.inject(&[(0, 1.0)]).expect("an injection");
             assert_eq!(simulation.run(17).expect("a run").events, u64::from(u32::MAX) + 16, "{id}, {plasticity:?}");
         }
