@@ -76,7 +76,7 @@ pub struct NeuronState {
     pub potential: i32,
     /// The burst of the last arrival.
     pub last: u32,
-    /// [`IdleUpdate::Counts`]: the first burst after the refractory period. [`IdleUpdate::Skips`]: its remaining bursts.
+    /// [`IdleUpdate::CatchUp`]: the first burst after the refractory period. [`IdleUpdate::Freeze`]: its remaining bursts.
     pub ready: u32,
     /// Firings in a row.
     pub consecutive: u32,

@@ -52,6 +52,16 @@ impl Device {
     }
 }
 
+impl SharedState {
+    /// The same memory as a typed buffer.
+    ///
+    /// # Errors
+    /// `Invalid` if its elements have another type.
+    pub fn typed<T: Element>(&self) -> Result<Buffer<T>> {
+        if self.dtype == T::DTYPE { Ok(Buffer::of(self.clone())) } else { Err(Error::invalid(format!("{self:?} is no buffer of {}", T::DTYPE.wgsl()))) }
+    }
+}
+
 impl<T: Element> Buffer<T> {
     /// A state of this type as a buffer.
     pub(crate) fn of(state: SharedState) -> Self {

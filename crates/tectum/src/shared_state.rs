@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::buffer::Buffer;
 use crate::device::{Block, CopyPath, Device, HOST_COPY_BYTES, Role};
-use crate::dtype::{DType, Element};
-use crate::error::{Error, Result};
+use crate::dtype::DType;
+use crate::error::Result;
 
 /// Memory for a state of several executables, freed when its last handle is dropped. The element type is a value, so that states of different types
 /// are in one list: [`Plan::compile_with`](crate::Plan::compile_with). [`Executable::state_buffer`](crate::Executable::state_buffer) and
-/// [`Buffer::as_state`] return it.
+/// [`Buffer::as_state`](crate::Buffer::as_state) return it.
 ///
 /// # Example
 /// ```
@@ -51,14 +50,6 @@ impl SharedState {
     /// The element type.
     pub fn dtype(&self) -> DType {
         self.dtype
-    }
-
-    /// The same memory as a typed buffer.
-    ///
-    /// # Errors
-    /// `Invalid` if its elements have another type.
-    pub fn typed<T: Element>(&self) -> Result<Buffer<T>> {
-        if self.dtype == T::DTYPE { Ok(Buffer::of(self.clone())) } else { Err(Error::invalid(format!("{self:?} is no buffer of {}", T::DTYPE.wgsl()))) }
     }
 
     /// An independent copy on the same device, after the device's earlier work.
