@@ -7,9 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{CacheFormats, Error, Receipt, Result};
-use tectum_transformer::{
-    Decoder, FinishReason, GenerateOptions, Generation, Routing, SamplingParams, Tokens, end_tokens, generate_each as run, input_files, open_device,
-};
+use tectum_transformer::{Checkpoint, Decoder, FinishReason, GenerateOptions, Generation, Routing, SamplingParams, Tokens, generate_each as run, input_files};
 
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{bytes, print, print_json};
@@ -141,14 +139,15 @@ impl Rate {
 /// A folder that is not a decoder's or is invalid; a prompt that does not fit; settings out of range; an unknown device; what the
 /// device reports; a standard output that cannot be written.
 pub fn generate(args: &GenerateArgs) -> Result<()> {
-    let (device, choice) = open_device(&args.model, &args.device, args.route)?;
+    let model = Checkpoint::open(&args.model)?;
+    let (device, choice) = model.open_device(&args.device, args.route)?;
     choice.iter().for_each(|choice| crate::messages::detail(crate::explain::choice_text(choice)));
     let tokens = tokens(args)?;
     let prompts = prompts(args, tokens.as_ref())?;
     let lens: Vec<usize> = prompts.iter().map(Vec::len).collect();
     let capacity = lens.iter().max().map_or(0, |longest| longest.saturating_add(args.tokens)).max(1);
     let inputs = args.receipt.inputs(args.json, || input_files(&args.model))?;
-    let mut decoder = Decoder::open_with(&args.model, &device, capacity, args.cache, args.weights)?.with_texts(prompts.len())?;
+    let mut decoder = Decoder::new(&model, &device, capacity, args.cache, args.weights)?.with_texts(prompts.len())?;
     let known = decoder.sizes().vocab_size;
     if let Some(tokens) = tokens.as_ref().filter(|tokens| tokens.len() > known) {
         return Err(Error::data(format!("{}: the tokenizer has {} tokens, the model {known}", args.model.display(), tokens.len())));
@@ -163,7 +162,7 @@ pub fn generate(args: &GenerateArgs) -> Result<()> {
             seed: args.seed,
         },
         stop_sequences: args.stop.clone(),
-        end: end_tokens(&args.model)?,
+        end: model.end_tokens()?,
     };
     // Compile before the timing starts.
     decoder.prepare(&lens)?;

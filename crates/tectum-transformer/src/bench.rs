@@ -7,7 +7,7 @@ use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{CacheFormats, CodeObject, Device, DeviceKind, Result, RunStats};
 use tectum_bench::bench::{Alternative, Case, OnThreads, Roofline, Suite, Workload};
 
-use super::{Decoder, Embedder, Encoder};
+use super::{Checkpoint, Decoder, Embedder, Encoder};
 
 /// Texts and tokens of the encoder's rows.
 const SHAPES: [[usize; 2]; 3] = [[1, 8], [1, 128], [8, 128]];
@@ -112,7 +112,7 @@ fn prefill(file: &Path, name: &str, weights: Option<PanelFormat>, threads: Optio
         threads,
         amount: 2.0 * tokens * (products - scores) + 2.0 * scores + 2.0 * tokens * tokens * layers * 4.0 * columns,
         prepare: Box::new(move |device| {
-            let mut decoder = Decoder::open_with(&file, device, PREFILL, CacheFormats::F16, weights)?;
+            let mut decoder = Decoder::new(&Checkpoint::open(&file)?, device, PREFILL, CacheFormats::F16, weights)?;
             on(threads, move || {
                 decoder.feed(&(0..PREFILL).map(|at| 100 + token(at)).collect::<Vec<_>>())?;
                 Ok(run_of(decoder))
@@ -133,7 +133,7 @@ fn decode(file: &Path, (name, weights): (&str, Option<PanelFormat>), (texts, cac
         threads,
         amount: weight * products + 2.0 * (texts * CACHED_TOKENS) as f64 * layers * columns * cache.bytes_per_value(columns as usize),
         prepare: Box::new(move |device| {
-            let mut decoder = Decoder::open_with(&file, device, CACHED_TOKENS + 1, cache, weights)?.with_texts(texts)?;
+            let mut decoder = Decoder::new(&Checkpoint::open(&file)?, device, CACHED_TOKENS + 1, cache, weights)?.with_texts(texts)?;
             let kept: Vec<u32> = (0..CACHED_TOKENS).map(|at| 100 + token(at)).collect();
             decoder.feed_each(&vec![&kept[..]; texts])?;
             on(threads, move || {

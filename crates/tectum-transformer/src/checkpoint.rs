@@ -12,31 +12,20 @@ use super::decoder_graph::DecoderSizes;
 use super::families;
 use super::gguf::{GgufModel, gguf_file};
 
-/// A decoder's sizes and graph, and the tensors that hold its parameters.
+/// A decoder's folder or file, read once: its sizes, graph and settings, and where the weights are. No weight is read until it is put on a device
+/// ([`Decoder::new`](super::Decoder::new)).
 #[derive(Debug)]
-pub(super) struct Checkpoint {
-    pub sizes: DecoderSizes,
-    pub graph: Graph,
+pub struct Checkpoint {
+    pub(super) sizes: DecoderSizes,
+    pub(super) graph: Graph,
     tensors: Tensors,
 }
 
 #[derive(Debug)]
 enum Tensors {
-    /// Safetensors, and the part of parameter names that their tensor names lack.
-    Folder(SafetensorsWeights, &'static str),
+    /// Safetensors, the part of parameter names that their tensor names lack, and the configuration.
+    Folder(SafetensorsWeights, &'static str, ConfigFile),
     File(Box<GgufModel>),
-}
-
-/// Whether a folder holds a decoder of a known family, or a path is a GGUF file.
-///
-/// # Errors
-/// Errors of reading its `config.json`.
-pub fn is_decoder(path: &Path) -> Result<bool> {
-    if gguf_file(path)?.is_some() {
-        return Ok(true);
-    }
-    let family = ConfigFile::read(path)?.family()?;
-    Ok(families::named(&family).is_ok())
 }
 
 /// The files of a model: the GGUF file, or every `.json` and `.safetensors` of a folder, in name order.
@@ -62,26 +51,40 @@ impl Checkpoint {
     /// As [`super::Decoder::open`].
     pub fn open(path: &Path) -> Result<Checkpoint> {
         match gguf_file(path)? {
-            Some(file) => {
-                let model = GgufModel::open(&file, check)?;
-                Ok(Checkpoint { sizes: model.sizes.clone(), graph: model.graph.clone(), tensors: Tensors::File(Box::new(model)) })
-            }
-            None => Checkpoint::open_folder(path),
+            Some(file) => Checkpoint::open_file(&file),
+            None => Checkpoint::open_folder(path, ConfigFile::read(path)?),
+        }
+    }
+
+    /// The model's sizes.
+    pub fn sizes(&self) -> &DecoderSizes {
+        &self.sizes
+    }
+
+    /// The tokens that end a text: from a folder's `generation_config.json`, otherwise its `config.json`, or from a GGUF file's metadata; none if they
+    /// are not defined.
+    ///
+    /// # Errors
+    /// `Io`; `Data` for a file that cannot be read.
+    pub fn end_tokens(&self) -> Result<Vec<u32>> {
+        match &self.tensors {
+            Tensors::Folder(.., config) => config.end_tokens(),
+            Tensors::File(model) => model.end_tokens(),
         }
     }
 
     /// The name of the tensor that holds a parameter.
-    pub fn tensor(&self, parameter: &str) -> String {
+    pub(super) fn tensor(&self, parameter: &str) -> String {
         match &self.tensors {
-            Tensors::Folder(_, lacking) => parameter.strip_prefix(lacking).unwrap_or(parameter).to_owned(),
+            Tensors::Folder(_, lacking, _) => parameter.strip_prefix(lacking).unwrap_or(parameter).to_owned(),
             Tensors::File(model) => model.tensor(parameter),
         }
     }
 
     /// The format that stores a parameter's values exactly, or f32.
-    pub fn format(&self, parameter: &str) -> PanelFormat {
+    pub(super) fn format(&self, parameter: &str) -> PanelFormat {
         match &self.tensors {
-            Tensors::Folder(weights, _) => weights.format(&self.tensor(parameter)),
+            Tensors::Folder(weights, ..) => weights.format(&self.tensor(parameter)),
             Tensors::File(model) => model.format(parameter),
         }
     }
@@ -90,15 +93,19 @@ impl Checkpoint {
     ///
     /// # Errors
     /// `Data`, naming tensor and file, if it does not exist or has a different shape or type.
-    pub fn read(&self, parameter: &str, shape: &[usize], to: &mut [f32]) -> Result<()> {
+    pub(super) fn read(&self, parameter: &str, shape: &[usize], to: &mut [f32]) -> Result<()> {
         match &self.tensors {
-            Tensors::Folder(weights, _) => weights.read(&self.tensor(parameter), shape, to),
+            Tensors::Folder(weights, ..) => weights.read(&self.tensor(parameter), shape, to),
             Tensors::File(model) => model.read(parameter, shape, to),
         }
     }
 
-    fn open_folder(folder: &Path) -> Result<Checkpoint> {
-        let config = ConfigFile::read(folder)?;
+    pub(super) fn open_file(file: &Path) -> Result<Checkpoint> {
+        let model = GgufModel::open(file, check)?;
+        Ok(Checkpoint { sizes: model.sizes.clone(), graph: model.graph.clone(), tensors: Tensors::File(Box::new(model)) })
+    }
+
+    pub(super) fn open_folder(folder: &Path, config: ConfigFile) -> Result<Checkpoint> {
         let place = config.path.display();
         let family = families::named(&config.family()?).map_err(|known| Error::unsupported(format!("{place}: model_type {known}")))?;
         let model = (family.read)(&config)?;
@@ -107,7 +114,7 @@ impl Checkpoint {
         let weights = SafetensorsWeights::open(folder)?;
         // Files with only the inner model lack the prefix of every name.
         let is_inner = weights.entries().all(|(name, _)| name != format!("{prefix}{first}")) && weights.entries().any(|(name, _)| name == first);
-        let tensors = Tensors::Folder(weights, if is_inner { prefix } else { "" });
+        let tensors = Tensors::Folder(weights, if is_inner { prefix } else { "" }, config);
         Ok(Checkpoint { sizes, graph, tensors })
     }
 }

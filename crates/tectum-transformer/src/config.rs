@@ -7,12 +7,28 @@ use serde::de::DeserializeOwned;
 use tectum::{Error, Result};
 
 /// The configuration file of a folder.
-pub(super) const CONFIG: &str = "config.json";
+const CONFIG: &str = "config.json";
 
 /// The content of a folder's `config.json`: read once, parsed for the family and by the family.
+#[derive(Debug)]
 pub(super) struct ConfigFile {
     pub path: PathBuf,
     text: Vec<u8>,
+}
+
+/// One token or a list.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum EndTokens {
+    One(u32),
+    Several(Vec<u32>),
+}
+
+/// The end-of-text setting of `generation_config.json` and `config.json`.
+#[derive(Deserialize)]
+struct EndConfig {
+    #[serde(default)]
+    eos_token_id: Option<EndTokens>,
 }
 
 impl ConfigFile {
@@ -28,6 +44,20 @@ impl ConfigFile {
     /// `Data`, naming the path, for content that is not JSON or lacks a key.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T> {
         parse_json(&self.path, &self.text)
+    }
+
+    /// The tokens that end a text, of `generation_config.json` next to it, otherwise its own.
+    ///
+    /// # Errors
+    /// `Io`; `Data` for a file that cannot be read.
+    pub fn end_tokens(&self) -> Result<Vec<u32>> {
+        let generation = self.path.with_file_name("generation_config.json");
+        let preferred = if generation.exists() { read_json::<EndConfig>(&generation)?.eos_token_id } else { None };
+        Ok(match preferred.map_or_else(|| Ok(self.parse::<EndConfig>()?.eos_token_id), |tokens| Ok::<_, Error>(Some(tokens)))? {
+            Some(EndTokens::One(token)) => vec![token],
+            Some(EndTokens::Several(tokens)) => tokens,
+            None => Vec::new(),
+        })
     }
 
     /// The `model_type`; empty if it is missing.
@@ -116,7 +146,10 @@ impl Config {
     /// `Io`; `Data` for a file that cannot be read; `Unsupported` for another family, activation or kind of positions; `Invalid` for
     /// sizes that no model has.
     pub fn read(folder: &Path) -> Result<Config> {
-        let file = ConfigFile::read(folder)?;
+        Config::of(&ConfigFile::read(folder)?)
+    }
+
+    pub(super) fn of(file: &ConfigFile) -> Result<Config> {
         let (path, family) = (&file.path, file.family()?);
         if family != "bert" {
             return Err(Error::unsupported(format!("{}: model_type {family:?}; \"bert\" is supported", path.display())));

@@ -55,32 +55,31 @@ impl Decoder {
     /// `Io`; `Data` for a configuration that cannot be read or a tensor that is missing, or of another shape or type; `Unsupported`
     /// for another family or an unsupported setting, by its key; `Invalid` for sizes that no model has or a capacity of 0.
     pub fn open(path: &Path, device: &Device, capacity: usize) -> Result<Decoder> {
-        Decoder::open_with(path, device, capacity, CacheFormats::F32, None)
+        Decoder::new(&Checkpoint::open(path)?, device, capacity, CacheFormats::F32, None)
     }
 
-    /// Opens a model as [`Decoder::open`], with these formats of keys and values, and this format of the products' weights. The default on
+    /// Puts an opened model on a device, with these formats of keys and values, and this format of the products' weights. The default on
     /// the CPU is the file's format if that is f16 or bf16, otherwise f32.
     ///
     /// # Errors
     /// As [`Decoder::open`].
-    pub fn open_with(path: &Path, device: &Device, capacity: usize, formats: CacheFormats, weights: Option<PanelFormat>) -> Result<Decoder> {
-        let (mut decoder, model) = Decoder::without_weights(path, device, capacity, formats, weights)?;
+    pub fn new(model: &Checkpoint, device: &Device, capacity: usize, formats: CacheFormats, weights: Option<PanelFormat>) -> Result<Decoder> {
+        let mut decoder = Decoder::without_weights(model, device, capacity, formats, weights)?;
         decoder.device_weights.read(&decoder.graph, |name, shape, to| model.read(name, shape, to))?;
         Ok(decoder)
     }
 
-    /// The decoder without its weights, which can be recorded, and the model to read them from.
+    /// The decoder without its weights, which can be recorded.
     pub(super) fn without_weights(
-        path: &Path,
+        model: &Checkpoint,
         device: &Device,
         capacity: usize,
         formats: CacheFormats,
         weights: Option<PanelFormat>,
-    ) -> Result<(Decoder, Checkpoint)> {
+    ) -> Result<Decoder> {
         if capacity == 0 {
             return Err(Error::invalid("a context of 0 tokens"));
         }
-        let model = Checkpoint::open(path)?;
         let graph = model.graph.with_caches(formats);
         let prepared = PreparedGraph::new(&graph, device.info().preferences(), weights, |name| model.format(name));
         let device_weights = DeviceWeights::new(prepared, device);
@@ -89,8 +88,7 @@ impl Decoder {
         let capacity = capacity.min(sizes.context);
         let session = Session::new(device);
         let contexts = vec![Context::default()];
-        let decoder = Decoder { sizes, graph, device_weights, caches: None, formats, capacity, contexts, tensors, plans: Vec::new(), session };
-        Ok((decoder, model))
+        Ok(Decoder { sizes, graph, device_weights, caches: None, formats, capacity, contexts, tensors, plans: Vec::new(), session })
     }
 
     /// The decoder for a number of texts that run as a batch, each in its own context, all empty: weights are read once for all of

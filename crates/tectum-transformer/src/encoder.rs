@@ -6,7 +6,7 @@ use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{DType, Error, LayoutPreferences, PlanBuilder, Result, View};
 use tectum_graph::{Graph, RecordedNode, Shape};
 
-use super::config::Head;
+use super::config::{ConfigFile, Head};
 use super::prepared_graph::PreparedGraph;
 use super::{Bert, Config, SafetensorsWeights, Tokens};
 
@@ -41,7 +41,11 @@ impl Encoder {
     /// # Errors
     /// As [`Config::read`], [`Tokens::read`] and [`SafetensorsWeights::open`]; `Data` if the tokenizer has more tokens than the model.
     pub fn read(folder: &Path) -> Result<Encoder> {
-        let (config, head) = (Config::read(folder)?, Head::read(folder)?);
+        Encoder::of_folder(folder, &ConfigFile::read(folder)?)
+    }
+
+    pub(super) fn of_folder(folder: &Path, config: &ConfigFile) -> Result<Encoder> {
+        let (config, head) = (Config::of(config)?, Head::read(folder)?);
         let max_tokens = head.max_tokens.unwrap_or(usize::MAX).min(config.max_position_embeddings);
         let tokens = Tokens::read(folder, Some(max_tokens))?;
         if tokens.len() > config.vocab_size {

@@ -1,7 +1,5 @@
 //! The nodes and memory of a model's run, and the choice of a device for it.
 
-use std::path::Path;
-
 use serde::Serialize;
 use tectum::operation::product::panel_format::PanelFormat;
 use tectum::route::{self, Choice};
@@ -10,7 +8,7 @@ use tectum_graph::{RecordedNode, ValueStorage};
 
 use super::context::{MAX_PREFILL_CHUNK, bucket, bucket_of};
 use super::encoder::{Encoder, RecordedRun};
-use super::{Decoder, is_decoder};
+use super::{Checkpoint, Decoder, Model};
 
 /// Default tokens of an explained run.
 const EXPLAINED_TOKENS: usize = 128;
@@ -21,24 +19,29 @@ pub(super) fn explained_tokens(tokens: Option<usize>, taker: &str, most: usize) 
     if (1..=most).contains(&tokens) { Ok(tokens) } else { Err(Error::invalid(format!("{tokens} tokens; {taker} 1 to {most}"))) }
 }
 
-/// Explains a run of a model on a device, for a decoder or an encoder.
-///
-/// # Errors
-/// As [`Decoder::explain`] and [`Encoder::explain`].
-pub fn explain_run(path: &Path, device: &Device, tokens: Option<usize>, weights: Option<PanelFormat>) -> Result<RunExplanation> {
-    if is_decoder(path)? { Decoder::explain(path, device, tokens, weights) } else { Encoder::read(path)?.explain(device, tokens, weights) }
-}
+impl Model {
+    /// Explains a run on a device.
+    ///
+    /// # Errors
+    /// As [`Checkpoint::explain`] and [`Encoder::explain`].
+    pub fn explain(&self, device: &Device, tokens: Option<usize>, weights: Option<PanelFormat>) -> Result<RunExplanation> {
+        match self {
+            Model::Encoder(model) => model.explain(device, tokens, weights),
+            Model::Decoder(model) => model.explain(device, tokens, weights),
+        }
+    }
 
-/// Opens the device of an id for a model. `auto` is the device with the minimum predicted time (a decoder: one token after
-/// others; an encoder: a text of 128), or that of fixed thresholds. Also returns the choice. No weight is read.
-///
-/// # Errors
-/// As [`route::open`] and [`Device::open`].
-pub fn open_device(path: &Path, id: &str, routing: Routing) -> Result<(Device, Option<Choice>)> {
-    open_for_run(id, routing, |cpu| match is_decoder(path)? {
-        true => Decoder::explain(path, cpu, Some(1), None),
-        false => Encoder::read(path)?.explain(cpu, None, None),
-    })
+    /// Opens the device of an id for this model. `auto` is the device with the minimum predicted time (a decoder: one token after others; an encoder:
+    /// a text of 128), or that of fixed thresholds. Also returns the choice.
+    ///
+    /// # Errors
+    /// As [`route::open`] and [`Device::open`].
+    pub fn open_device(&self, id: &str, routing: Routing) -> Result<(Device, Option<Choice>)> {
+        match self {
+            Model::Encoder(model) => model.open_device(id, routing),
+            Model::Decoder(model) => model.open_device(id, routing),
+        }
+    }
 }
 
 fn open_for_run(id: &str, routing: Routing, explain: impl FnOnce(&Device) -> Result<RunExplanation>) -> Result<(Device, Option<Choice>)> {
@@ -141,10 +144,10 @@ impl RunExplanation {
 }
 
 impl Encoder {
-    /// Opens the device of an id for this encoder, as [`open_device`].
+    /// Opens the device of an id for this encoder, as [`Model::open_device`].
     ///
     /// # Errors
-    /// As [`open_device`].
+    /// As [`Model::open_device`].
     pub fn open_device(&self, id: &str, routing: Routing) -> Result<(Device, Option<Choice>)> {
         open_for_run(id, routing, |cpu| self.explain(cpu, None, None))
     }
@@ -162,14 +165,22 @@ impl Encoder {
     }
 }
 
-impl Decoder {
-    /// The nodes and memory of a run on a device over a number of tokens, of which the last gets scores; the default is 128, or the
-    /// context's maximum. `weights` as in [`Decoder::open_with`]. No weight is read.
+impl Checkpoint {
+    /// Opens the device of an id for this decoder, as [`Model::open_device`].
     ///
     /// # Errors
-    /// As [`Decoder::open`]; `Invalid` for no tokens, or more than the maximum of a run or the context.
-    pub fn explain(path: &Path, device: &Device, tokens: Option<usize>, weights: Option<PanelFormat>) -> Result<RunExplanation> {
-        let (decoder, _) = Decoder::without_weights(path, device, usize::MAX, CacheFormats::F32, weights)?;
+    /// As [`Model::open_device`].
+    pub fn open_device(&self, id: &str, routing: Routing) -> Result<(Device, Option<Choice>)> {
+        open_for_run(id, routing, |cpu| self.explain(cpu, Some(1), None))
+    }
+
+    /// The nodes and memory of a run on a device over a number of tokens, of which the last gets scores; the default is 128, or the
+    /// context's maximum. `weights` as in [`Decoder::new`]. No weight is read.
+    ///
+    /// # Errors
+    /// As [`Decoder::new`]; `Invalid` for no tokens, or more than the maximum of a run or the context.
+    pub fn explain(&self, device: &Device, tokens: Option<usize>, weights: Option<PanelFormat>) -> Result<RunExplanation> {
+        let decoder = Decoder::without_weights(self, device, usize::MAX, CacheFormats::F32, weights)?;
         let tokens = explained_tokens(tokens, "a run takes", MAX_PREFILL_CHUNK.min(decoder.capacity))?;
         let (plan, _, _, nodes) = decoder.record(bucket_of(tokens), 1)?;
         Ok(RunExplanation::new(&plan.finish()?, &nodes, decoder.weight_bytes(), decoder.cache_bytes()))

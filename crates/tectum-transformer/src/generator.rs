@@ -1,13 +1,9 @@
 //! Generation: a prompt, then token by token.
 
-use std::path::Path;
 use std::time::Instant;
 
-use serde::Deserialize;
 use tectum::{Error, Result};
 
-use super::config::{CONFIG, read_json};
-use super::gguf::{Gguf, Value, gguf_file};
 use super::text_stream::TextStream;
 use super::{Decoder, Sampler, SamplingParams, Tokens};
 
@@ -57,60 +53,6 @@ pub struct Generation {
 }
 
 /// Token numbers in a configuration: none, one or several.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum EndTokens {
-    One(u32),
-    Several(Vec<u32>),
-}
-
-/// The end-of-text settings of both files.
-#[derive(Deserialize)]
-struct EndConfig {
-    #[serde(default)]
-    eos_token_id: Option<EndTokens>,
-}
-
-/// The tokens that end a text: from a folder's `generation_config.json`, otherwise its `config.json`, or from a GGUF file's metadata; none
-/// if they are not defined.
-///
-/// # Errors
-/// `Io`; `Data` for a file that cannot be read.
-pub fn end_tokens(folder: &Path) -> Result<Vec<u32>> {
-    if let Some(file) = gguf_file(folder)? {
-        return gguf_end_tokens(&Gguf::open(&file)?);
-    }
-    for file in ["generation_config.json", CONFIG] {
-        let path = folder.join(file);
-        if !path.exists() {
-            continue;
-        }
-        match read_json::<EndConfig>(&path)?.eos_token_id {
-            Some(EndTokens::One(token)) => return Ok(vec![token]),
-            Some(EndTokens::Several(tokens)) => return Ok(tokens),
-            None => {}
-        }
-    }
-    Ok(Vec::new())
-}
-
-/// The tokens that end a text, and a turn of a conversation, from a file's metadata.
-fn gguf_end_tokens(file: &Gguf) -> Result<Vec<u32>> {
-    let mut tokens = Vec::new();
-    for key in ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"] {
-        let token = match file.value(key) {
-            None => continue,
-            Some(Value::Unsigned(token)) => u32::try_from(token).ok(),
-            Some(Value::Signed(token)) => u32::try_from(token).ok(),
-            Some(_) => None,
-        };
-        tokens.push(token.ok_or_else(|| Error::data(format!("{}: key {key} is no token", file.path().display())))?);
-    }
-    tokens.sort_unstable();
-    tokens.dedup();
-    Ok(tokens)
-}
-
 /// Feeds a prompt to a decoder and samples tokens until there are enough, the context is full, or a stop token or text occurs. `show` receives
 /// the text as it becomes final, without a tokenizer each token's number and a space.
 ///

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{CacheFormats, Device, Receipt, Result, RunStats};
 
-use super::{Decoder, Embedder, Encoder, is_decoder};
+use super::{Checkpoint, Decoder, Embedder, Encoder, Model};
 
 /// Tokens of a text, of a prompt.
 const TOKENS: usize = 128;
@@ -60,8 +60,11 @@ pub enum Accuracy {
 /// As [`Embedder::open`] and [`Decoder::open`].
 pub fn measure_formats(path: &Path, device: &Device) -> Result<Vec<FormatMeasure>> {
     let (mut vectors, mut scores) = (Vec::new(), Vec::new());
-    let is_decoder = is_decoder(path)?;
-    let each = |format| if is_decoder { decoder(path, device, format, &mut scores) } else { encoder(path, device, format, &mut vectors) };
+    let model = Model::open(path)?;
+    let each = |format| match &model {
+        Model::Decoder(model) => decoder(model, device, format, &mut scores),
+        Model::Encoder(_) => encoder(path, device, format, &mut vectors),
+    };
     PanelFormat::ALL.into_iter().map(each).collect()
 }
 
@@ -94,8 +97,8 @@ fn encoder(path: &Path, device: &Device, format: PanelFormat, exact: &mut Vec<Ve
     })
 }
 
-fn decoder(path: &Path, device: &Device, format: PanelFormat, exact: &mut Vec<f32>) -> Result<FormatMeasure> {
-    let mut decoder = Decoder::open_with(path, device, TOKENS + 1, CacheFormats::F32, Some(format))?;
+fn decoder(model: &Checkpoint, device: &Device, format: PanelFormat, exact: &mut Vec<f32>) -> Result<FormatMeasure> {
+    let mut decoder = Decoder::new(model, device, TOKENS + 1, CacheFormats::F32, Some(format))?;
     let known = decoder.sizes().vocab_size;
     let tokens = TOKENS.min(decoder.capacity() - 1).max(1);
     let text: Vec<u32> = (0..tokens).map(|place| token(place, known)).collect();

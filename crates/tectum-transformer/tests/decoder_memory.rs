@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tectum::{CacheFormats, Device};
-use tectum_transformer::{Decoder, MAX_PREFILL_CHUNK};
+use tectum_transformer::{Checkpoint, Decoder, MAX_PREFILL_CHUNK};
 
 /// Once prepared, tokens run without new memory, one at a time and in parts.
 #[test]
@@ -17,7 +17,7 @@ fn a_token_takes_no_memory_of_the_device() {
         let steps = if device.info().software { 8 } else { 200 };
         let prompt: Vec<u32> = (0..MAX_PREFILL_CHUNK as u32 + 20).collect();
         for formats in [CacheFormats::F32, CacheFormats::K8V4, CacheFormats::Q4] {
-            let mut decoder = Decoder::open_with(&sample, &device, 512, formats, None).expect("opens");
+            let mut decoder = Decoder::new(&Checkpoint::open(&sample).expect("opens"), &device, 512, formats, None).expect("opens");
             decoder.prepare(&[prompt.len()]).expect("compiles");
             let before = device.pool().stats();
             assert!(before.live_bytes as usize > decoder.cache_bytes(), "{id}: it is there");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use tectum::{CacheFormats, Device};
 use tectum_graph::{Graph, Node, Tensor};
-use tectum_transformer::{Decoder, FinishReason, GenerateOptions, SafetensorsWeights, SamplingParams, Tokens, end_tokens, generate, generate_each};
+use tectum_transformer::{Checkpoint, Decoder, FinishReason, GenerateOptions, SafetensorsWeights, SamplingParams, Tokens, generate, generate_each};
 
 /// Maximum difference of scores, as a share of the maximum of a row.
 const TOLERANCE: f32 = 1e-4;
@@ -26,6 +26,10 @@ pub fn devices() -> Vec<Device> {
 
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn checkpoint() -> Checkpoint {
+    Checkpoint::open(&sample()).expect("opens")
 }
 
 fn sample() -> PathBuf {
@@ -276,7 +280,7 @@ fn fewer_bits_change_scores_by_as_much_as_they_leave_out() {
     };
     for device in devices() {
         let scores = |formats: CacheFormats| {
-            let mut decoder = Decoder::open_with(&sample(), &device, 256, formats, None).expect("opens");
+            let mut decoder = Decoder::new(&checkpoint(), &device, 256, formats, None).expect("opens");
             let whole = decoder.feed(&tokens[..150]).expect("runs").to_vec();
             (whole, decoder.feed(&tokens[150..]).expect("runs").to_vec())
         };
@@ -300,7 +304,7 @@ fn texts_side_by_side_have_the_scores_of_each_alone() {
     let more = [[&tokens[5..6], &[], &tokens[41..60], &tokens[310..311]], [&tokens[6..9], &tokens[110..140], &tokens[60..61], &[]]];
     for device in devices() {
         for formats in CacheFormats::ALL {
-            let open = || Decoder::open_with(&sample(), &device, 400, formats, None).expect("opens");
+            let open = || Decoder::new(&checkpoint(), &device, 400, formats, None).expect("opens");
             let (mut beside, mut alone) = (open().with_texts(4).expect("texts"), [(); 4].map(|()| open()));
             beside.prepare(&texts.map(<[u32]>::len)).expect("compiles");
             for (step, given) in [texts, more[0], more[1]].into_iter().enumerate() {
@@ -382,10 +386,10 @@ fn a_fork_has_the_context_and_keeps_it_to_itself() {
     for device in devices() {
         for formats in [CacheFormats::F32, CacheFormats::Q8] {
             let fed = |parts: [&[u32]; 2]| {
-                let mut decoder = Decoder::open_with(&sample(), &device, 256, formats, None).expect("opens");
+                let mut decoder = Decoder::new(&checkpoint(), &device, 256, formats, None).expect("opens");
                 parts.map(|part| decoder.feed(part).expect("runs").to_vec()).to_vec()
             };
-            let mut decoder = Decoder::open_with(&sample(), &device, 256, formats, None).expect("opens");
+            let mut decoder = Decoder::new(&checkpoint(), &device, 256, formats, None).expect("opens");
             decoder.feed(&tokens[..70]).expect("runs");
             let mut fork = decoder.fork().expect("forks");
             assert_eq!((fork.len(), fork.capacity()), (70, 256));
@@ -395,7 +399,7 @@ fn a_fork_has_the_context_and_keeps_it_to_itself() {
             assert_eq!(left, fed([&tokens[..70], &tokens[70..80]])[1], "{name}");
             assert_eq!(right, fed([&tokens[..70], &tokens[90..100]])[1], "{name}, the fork");
             // A fork of a decoder that has not run yet is empty.
-            let mut empty = Decoder::open_with(&sample(), &device, 256, formats, None).expect("opens");
+            let mut empty = Decoder::new(&checkpoint(), &device, 256, formats, None).expect("opens");
             let mut fork = empty.fork().expect("forks");
             assert!(fork.is_empty());
             assert_eq!(fork.feed(&tokens[..70]).expect("runs").to_vec(), fed([&tokens[..70], &tokens[..1]])[0], "{name}, from nothing");
@@ -411,7 +415,7 @@ fn forks_are_fed_side_by_side() {
     let parts: Vec<&[u32]> = tokens[40..].chunks(20).collect();
     let fed = |decoder: &mut Decoder, part: &[u32]| -> Vec<Vec<f32>> { part.chunks(5).map(|some| decoder.feed(some).expect("runs").to_vec()).collect() };
     for device in devices() {
-        let mut decoder = Decoder::open_with(&sample(), &device, 256, CacheFormats::F32, None).expect("opens");
+        let mut decoder = Decoder::new(&checkpoint(), &device, 256, CacheFormats::F32, None).expect("opens");
         decoder.feed(&tokens[..40]).expect("runs");
         let mut forks = || parts.iter().map(|_| decoder.fork().expect("forks")).collect::<Vec<Decoder>>();
         let wanted: Vec<_> = forks().iter_mut().zip(&parts).map(|(fork, part)| fed(fork, part)).collect();
@@ -426,7 +430,7 @@ fn a_context_of_codes_is_cut_back_to_what_it_was() {
     let tokens = prompt(160, 512);
     for device in devices() {
         for formats in CacheFormats::ALL {
-            let open = || Decoder::open_with(&sample(), &device, 256, formats, None).expect("opens");
+            let open = || Decoder::new(&checkpoint(), &device, 256, formats, None).expect("opens");
             let begun = |len: usize| {
                 let mut decoder = open();
                 decoder.feed(&tokens[..64]).expect("runs");
@@ -474,7 +478,7 @@ fn a_context_of_codes_is_cut_back_to_what_it_was() {
 fn generation_ends_for_each_reason_and_shows_what_it_gives() {
     let device = Device::open("cpu").expect("cpu");
     let tokens = Tokens::read(&sample(), None).expect("reads");
-    assert_eq!(end_tokens(&sample()).expect("reads"), [0]);
+    assert_eq!(checkpoint().end_tokens().expect("reads"), [0]);
     let prompt = tokens.encode("the small cat").expect("encodes");
     let run = |options: GenerateOptions, capacity: usize| {
         let mut decoder = Decoder::open(&sample(), &device, capacity).expect("opens");

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::gguf_writer::{Entry, Writer, floats, llama, text};
 use tectum::Device;
-use tectum_transformer::{Decoder, Gguf, Header, SafetensorsWeights, Value, end_tokens, gguf_file};
+use tectum_transformer::{Checkpoint, Decoder, Gguf, Header, SafetensorsWeights, Value, gguf_file};
 
 /// Maximum difference of scores from those of transformers, as a share of the maximum.
 const TOLERANCE: f32 = 1e-4;
@@ -139,7 +139,7 @@ fn a_tiny_model_gives_the_scores_and_tokens_of_transformers() {
     let [prompt, greedy] = ["tectum.prompt", "tectum.greedy"].map(|key| array(key).into_iter().map(whole).collect::<Vec<u32>>());
     let float = |value: Value<'_>| if let Value::F32(number) = value { number } else { panic!("{value} is no f32") };
     let wanted: Vec<f32> = array("tectum.scores").into_iter().map(float).collect();
-    assert_eq!(end_tokens(&path).expect("reads"), [63]);
+    assert_eq!(Checkpoint::open(&path).and_then(|model| model.end_tokens()).expect("reads"), [63]);
     for device in devices() {
         let mut decoder = Decoder::open(&path, &device, 64).expect("opens");
         assert_eq!(decoder.parameters(), file.tensors().iter().map(|tensor| tensor.shape.iter().product::<usize>()).sum::<usize>());

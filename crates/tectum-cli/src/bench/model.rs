@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use tectum::Result;
-use tectum_transformer::{Accuracy, FormatMeasure, Routing, measure_formats, open_device};
+use tectum_transformer::{Accuracy, FormatMeasure, Model, Routing, measure_formats};
 
 use crate::table::{bytes, print, print_json, table};
 
@@ -19,7 +19,7 @@ struct Output<'a> {
 
 /// Measures and prints.
 pub fn bench(path: &Path, device: &str, json: bool) -> Result<()> {
-    let (device, _) = open_device(path, device, Routing::Measured)?;
+    let (device, _) = Model::open(path)?.open_device(device, Routing::Measured)?;
     let formats = measure_formats(path, &device)?;
     let info = device.info();
     if json {

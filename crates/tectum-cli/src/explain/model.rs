@@ -7,7 +7,7 @@ use serde::Serialize;
 use tectum::operation::product::panel_format::PanelFormat;
 use tectum::route::{self, Calibration, Choice};
 use tectum::{Device, DeviceInfo, Result};
-use tectum_transformer::{Routing, RunExplanation, explain_run, is_decoder, open_device};
+use tectum_transformer::{Model, Routing, RunExplanation};
 
 use super::choice_text;
 use crate::table::{bytes, print, print_json, table};
@@ -53,9 +53,10 @@ struct Explanation<'a> {
 
 /// Prints the explanation.
 pub fn explain_model(path: &Path, device: Option<&str>, args: &ModelArgs, json: bool) -> Result<()> {
-    let (device, choice) = open_device(path, device.unwrap_or("auto"), args.route.unwrap_or_default())?;
-    let run = explain_run(path, &device, args.tokens, args.weights)?;
-    let kind = if is_decoder(path)? { "decoder" } else { "encoder" };
+    let model = Model::open(path)?;
+    let (device, choice) = model.open_device(device.unwrap_or("auto"), args.route.unwrap_or_default())?;
+    let run = model.explain(&device, args.tokens, args.weights)?;
+    let kind = if matches!(model, Model::Decoder(_)) { "decoder" } else { "encoder" };
     let found = route::calibrate_all(route::default_path().as_deref(), false);
     let known: Vec<Calibration> = found.into_iter().filter_map(|(_, calibration)| calibration.ok()).collect();
     let route = match args.route.unwrap_or_default() {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use tectum::{Device, Result};
-use tectum_transformer::{Gguf, GgufTensor, Value, ValueType};
+use tectum_transformer::{Checkpoint, Gguf, GgufTensor, Value, ValueType};
 
 use super::InspectArgs;
 use super::model::{DecoderInspection, decoder, decoder_text};
@@ -56,7 +56,8 @@ struct TensorEntry {
 pub fn inspect_gguf(args: &InspectArgs, path: &Path) -> Result<()> {
     let file = Gguf::open(path)?;
     let held = file.tensors().iter().map(|tensor| (tensor.name.as_str(), tensor.kind.name, tensor.bytes)).collect::<Vec<_>>();
-    let (decoder, refused) = match decoder(path, &Device::open("null")?, &held) {
+    let null = Device::open("null")?;
+    let (decoder, refused) = match Checkpoint::open(path).and_then(|model| decoder(path, &model, &null, &held)) {
         Ok(decoder) => (Some(decoder), None),
         Err(error) => (None, Some(error.to_string())),
     };

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
-use tectum::{Device, Result};
-use tectum_transformer::{Decoder, Embedder, Pooling, SafetensorsWeights, end_tokens, is_decoder};
+use tectum::{CacheFormats, Device, Result};
+use tectum_transformer::{Checkpoint, Decoder, Embedder, Model, Pooling, SafetensorsWeights};
 
 use super::InspectArgs;
 use crate::generate::tokenizer_folder;
@@ -63,10 +63,10 @@ pub struct DecoderInspection {
 /// Reads a model's folder and prints its contents. Every tensor that the model needs is read, so a model that is shown can run.
 pub fn inspect_model(args: &InspectArgs) -> Result<()> {
     let device = Device::open("null")?;
-    if is_decoder(&args.file)? {
+    if let Model::Decoder(model) = Model::open(&args.file)? {
         let weights = SafetensorsWeights::open(&args.file)?;
         let held = weights.entries().map(|(name, entry)| (name, entry.dtype.as_str(), entry.bytes)).collect::<Vec<_>>();
-        let inspection = decoder(&args.file, &device, &held)?;
+        let inspection = decoder(&args.file, &model, &device, &held)?;
         return if args.json { print_json(&inspection) } else { print(&decoder_text(&inspection)) };
     }
     let inspection = encoder(args, &device)?;
@@ -111,8 +111,8 @@ fn encoder(args: &InspectArgs, device: &Device) -> Result<Inspection> {
 }
 
 /// Opens a decoder whose files hold these tensors, by name, type and bytes.
-pub fn decoder(path: &Path, device: &Device, held: &[(&str, &str, usize)]) -> Result<DecoderInspection> {
-    let decoder = Decoder::open(path, device, usize::MAX)?;
+pub fn decoder(path: &Path, model: &Checkpoint, device: &Device, held: &[(&str, &str, usize)]) -> Result<DecoderInspection> {
+    let decoder = Decoder::new(model, device, usize::MAX, CacheFormats::F32, None)?;
     let sizes = decoder.sizes();
     let (unused, bytes_by_dtype) = tensors(held, |name| decoder.tensors().any(|tensor| tensor == name));
     Ok(DecoderInspection {
@@ -132,7 +132,7 @@ pub fn decoder(path: &Path, device: &Device, held: &[(&str, &str, usize)]) -> Re
         tied_embeddings: sizes.tied_embeddings,
         cache_bytes_per_token: decoder.cache_bytes_per_token(),
         tokenizer: tokenizer_folder(path).join("tokenizer.json").exists(),
-        end_tokens: end_tokens(path)?,
+        end_tokens: model.end_tokens()?,
         tensors: held.len(),
         unused,
         bytes_by_dtype,

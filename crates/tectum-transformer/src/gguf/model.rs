@@ -67,6 +67,27 @@ impl GgufModel {
         Ok(model)
     }
 
+    /// The tokens that end a text, and a turn of a conversation, from the file's metadata.
+    ///
+    /// # Errors
+    /// `Data` for a key that is no token.
+    pub fn end_tokens(&self) -> Result<Vec<u32>> {
+        let file = &self.file;
+        let mut tokens = Vec::new();
+        for key in ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"] {
+            let token = match file.value(key) {
+                None => continue,
+                Some(Value::Unsigned(token)) => u32::try_from(token).ok(),
+                Some(Value::Signed(token)) => u32::try_from(token).ok(),
+                Some(_) => None,
+            };
+            tokens.push(token.ok_or_else(|| Error::data(format!("{}: key {key} is no token", file.path().display())))?);
+        }
+        tokens.sort_unstable();
+        tokens.dedup();
+        Ok(tokens)
+    }
+
     /// The name in the file of the tensor that holds a parameter.
     pub fn tensor(&self, parameter: &str) -> String {
         self.family.gguf_tensor(parameter)
