@@ -2,7 +2,7 @@
 
     python3 bench/peers/minilm.py
 
-The tests that need the model, `tectum bench encoder` and its peers look for it there.
+The tests that need the model, `tectum bench infer` and its peers look for it there.
 """
 
 import hashlib

@@ -58,7 +58,7 @@ pub fn faults(root: &Path) -> Result<Vec<String>, String> {
     };
     let (words, names) = (is_open(WORDS), is_open(NAME_WORDS));
     let mut found = Vec::new();
-    let mut documents = vec!["README.md".into(), "ARCHITECTURE.md".into(), "CHANGELOG.md".into()];
+    let mut documents = vec!["README.md".into(), "ARCHITECTURE.md".into(), "CHANGELOG.md".into(), "CONTRIBUTING.md".into()];
     documents.extend(relative(root, "docs", "md")?);
     documents.extend(relative(root, "scenarios", "toml")?);
     for document in documents {

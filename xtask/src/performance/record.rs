@@ -92,6 +92,14 @@ pub fn all(root: &Path) -> Result<Vec<(String, Record)>, String> {
     Ok(records)
 }
 
+impl Record {
+    /// What two records share if they were measured on the same device of the same machine.
+    pub fn machine_and_device(&self) -> String {
+        let (machine, device) = (&self.machine, &self.device);
+        format!("{} (`{}`) on {}, {} threads, {}, {}", device.name, device.id, machine.cpu, machine.threads, machine.simd, machine.system)
+    }
+}
+
 impl Device {
     /// Whether it is a GPU and not a software adapter.
     pub fn is_gpu(&self) -> bool {
@@ -122,14 +130,35 @@ impl Row {
         })
     }
 
+    pub fn peer_names(&self) -> impl Iterator<Item = &str> {
+        self.peers.iter().map(|theirs| theirs.peer.as_str())
+    }
+
+    /// The median ratio of each peer that was timed.
+    pub fn ratios(&self) -> impl Iterator<Item = f64> {
+        self.peers.iter().filter_map(|theirs| Some(theirs.ratio.as_ref()?.median))
+    }
+
+    /// The lowest of them; infinite without any.
+    pub fn lowest_ratio(&self) -> f64 {
+        self.ratios().fold(f64::INFINITY, f64::min)
+    }
+
+    /// Whether a peer is faster.
+    pub fn is_slower(&self) -> bool {
+        self.lowest_ratio() < 1.0
+    }
+
     /// The peers that are faster, each with its ratio.
     pub fn faster_peers(&self) -> impl Iterator<Item = (f64, String)> {
         let timed = self.peers.iter().filter_map(|theirs| Some((theirs, theirs.ratio.as_ref()?)));
         timed.filter(|(_, ratio)| ratio.median < 1.0).map(|(theirs, ratio)| (ratio.median, ratio_text(&theirs.peer, ratio)))
     }
 
+    /// Every peer with its ratio, in bold where it is faster.
     pub fn peer_text(&self) -> String {
         let one = |theirs: &PeerRow| match &theirs.ratio {
+            Some(ratio) if ratio.median < 1.0 => format!("**{}**", ratio_text(&theirs.peer, ratio)),
             Some(ratio) => ratio_text(&theirs.peer, ratio),
             None => format!("{} skipped: {}", theirs.peer, theirs.skipped.as_deref().unwrap_or("not timed")),
         };
