@@ -4,7 +4,7 @@
 # installed. Without a GPU every GPU row says why it was skipped.
 #
 # Every step has a time limit, and all together have KIT_SECONDS: a step that runs out of time is recorded as such, one for which no time is
-# left is skipped, and the other results stay. The record is written anew after every step.
+# left is skipped, and the other results stay. The record is written again after every step.
 #
 # usage: run.sh [RECORD.json] [DEVICE]
 #   KIT_SECONDS=570  seconds for everything; device machines are lent for 600

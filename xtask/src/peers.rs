@@ -17,11 +17,11 @@ pub fn run(root: &Path, names: &[String]) -> Result<(), String> {
 /// Faults of the folder: a script without requirements or requirements without a script.
 pub fn faults(root: &Path) -> Result<Vec<String>, String> {
     let folder = root.join("bench/peers");
-    let lacks = |name: &String| (!folder.join(format!("{name}_rows.py")).exists()).then(|| format!("bench/peers/{name}.txt: no {name}_rows.py beside it"));
+    let lacks = |name: &String| (!folder.join(format!("{name}_rows.py")).exists()).then(|| format!("bench/peers/{name}.txt: no {name}_rows.py next to it"));
     let mut faults: Vec<String> = known(&folder)?.iter().filter_map(lacks).collect();
     for file in files(&folder)? {
         if let Some(name) = file.strip_suffix("_rows.py").filter(|name| !folder.join(format!("{name}.txt")).exists()) {
-            faults.push(format!("bench/peers/{file}: no {name}.txt beside it"));
+            faults.push(format!("bench/peers/{file}: no {name}.txt next to it"));
         }
     }
     Ok(faults)

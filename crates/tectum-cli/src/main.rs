@@ -33,8 +33,8 @@ use clap::{Parser, Subcommand};
 const EXIT_CODES: &str = "Exit codes:
   0    done
   1    a check failed: a result differs from its reference, or a row became slower
-  2    a mistake in the command line, a scenario or a program
-  3    a file that is damaged or of another kind
+  2    a mistake in the command line or in a program
+  3    a file with a mistake (a scenario), damaged, or of another kind
   4    a device or feature that this machine or build lacks
   5    out of memory
   6    the device was lost

@@ -13,7 +13,7 @@ pub struct MessageArgs {
     /// Prints results alone: no progress, no summary, no notes.
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
-    /// Prints how the device was chosen and which files were read, on standard error.
+    /// Prints how the device was chosen, on standard error.
     #[arg(short, long, global = true)]
     verbose: bool,
 }

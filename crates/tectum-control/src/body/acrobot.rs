@@ -9,7 +9,7 @@ use tectum::{Error, NativeCall, Result};
 
 use super::batch::lanes::{LANES, applied, flag, reset_terminated, runge_kutta, step_all, wrap_angle};
 use super::batch::{BatchKernel, StepBodies, StepKernel, with_body};
-use super::task::zero_angle;
+use super::task::upright;
 use super::uniform::Uniform;
 use super::{
     ActionChannel, Body, BodySpec, ChannelKind, ControlModel, Descriptor, Equilibrium, ExactState, ObservationChannel, RandomizeState, Start, Step,
@@ -30,7 +30,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
             )
         },
     }),
-    ..Descriptor::new("acrobot", &[Start::Random], |start| Ok(Box::new(Acrobot::new(start)?)), || zero_angle(tip_angle_rad))
+    ..Descriptor::new("acrobot", &[Start::Random], |start| Ok(Box::new(Acrobot::new(start)?)), || upright(tip_angle_rad))
 };
 
 const GRAVITY: f64 = 9.8;

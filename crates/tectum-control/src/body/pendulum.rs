@@ -11,7 +11,7 @@ use super::batch::lanes::{F32Lanes, LANES, applied, step_all, wrap_angle};
 use super::batch::{BatchKernel, StepBodies, StepKernel, with_body};
 use super::control::{Bound, ChannelCost, LqrWeights, MAX_COST, MppiParameters, PlantModel, PlantRollout, Regulator};
 use super::swing_up::SwingUp;
-use super::task::zero_angle;
+use super::task::upright;
 use super::uniform::Uniform;
 use super::{
     ActionChannel, Body, BodySpec, ChannelKind, ControlModel, Descriptor, Equilibrium, ExactState, ObservationChannel, RandomizeState, Start, Step,
@@ -47,7 +47,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         horizon: 40,
         bounds: vec![Bound { state: 1, max_abs: 8.0 }],
     }),
-    ..Descriptor::new("pendulum", &[Start::Random, Start::Hanging], |start| Ok(Box::new(Pendulum::new(start))), || zero_angle(|state| wrapped_rad(state[0])))
+    ..Descriptor::new("pendulum", &[Start::Random, Start::Hanging], |start| Ok(Box::new(Pendulum::new(start))), || upright(|state| wrapped_rad(state[0])))
 };
 
 const GRAVITY: f64 = 10.0;

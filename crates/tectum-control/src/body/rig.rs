@@ -14,7 +14,7 @@ use self::dynamics::{Dynamics, Motion, rk4};
 use super::batch::{BatchKernel, StepKernel};
 use super::control::{Bound, ChannelCost, LqrWeights, MppiParameters, Regulator};
 use super::swing_up::{SwingUp, SwingUpSettings};
-use super::task::{UPRIGHT_RAD, zero_angle};
+use super::task::{UPRIGHT_RAD, upright};
 use super::uniform::Uniform;
 use super::{
     ActionChannel, Body, BodySpec, ChannelKind, ControlModel, Descriptor, Equilibrium, ExactState, ObservationChannel, RandomizeState, Start, Step,
@@ -53,7 +53,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         "rig",
         &[Start::Hanging, Start::Random],
         |start| Ok(Box::new(Rig::new(RigParameters::default(), start)?)),
-        || zero_angle(|state| wrapped_rad(state[2])),
+        || upright(|state| wrapped_rad(state[2])),
     )
 };
 

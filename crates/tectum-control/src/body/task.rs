@@ -56,10 +56,14 @@ struct ZeroAngle {
     state: Vec<f64>,
 }
 
-/// The task of keeping an angle at 0, which `angle_rad` computes from a body's exact state.
-pub fn zero_angle(angle_rad: fn(&[f64]) -> f64) -> Box<dyn Task> {
-    let (name, description, success) = ("angle_rad".into(), "angle from upright".into(), "upright".into());
-    let measure = Measure { name, description, success, bound: UPRIGHT_RAD, hold_s: HOLD_S };
+/// The task of keeping a pole upright, at an angle that `angle_rad` computes from a body's exact state.
+pub fn upright(angle_rad: fn(&[f64]) -> f64) -> Box<dyn Task> {
+    zero_angle(angle_rad, "angle from upright", "upright")
+}
+
+/// The task of keeping an angle at 0, which `angle_rad` computes from a body's exact state: what the angle is, and the success in one word.
+pub fn zero_angle(angle_rad: fn(&[f64]) -> f64, description: &'static str, success: &'static str) -> Box<dyn Task> {
+    let measure = Measure { name: "angle_rad".into(), description: description.into(), success: success.into(), bound: UPRIGHT_RAD, hold_s: HOLD_S };
     Box::new(ZeroAngle { measure, angle_rad, state: Vec::new() })
 }
 

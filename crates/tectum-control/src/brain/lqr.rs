@@ -90,7 +90,7 @@ pub struct Lqr {
 fn settings(name: &str) -> Result<Regulator> {
     let regulator = Descriptor::of(name).ok().and_then(|body| body.regulator);
     let known = || Descriptor::names_with(|body| body.regulator.is_some());
-    regulator.map(|settings| settings()).ok_or_else(|| Error::invalid(format!("lqr: no weights for body {name:?}; known: {}", known())))
+    regulator.map(|settings| settings()).ok_or_else(|| Error::invalid(format!("lqr and mpc have no weights for body {name:?}; known: {}", known())))
 }
 
 impl Lqr {
