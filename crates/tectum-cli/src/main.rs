@@ -126,11 +126,8 @@ fn keep_driver_quiet() {}
 
 /// Prints the error chain, one cause per line; the exit code is that of the kind.
 fn report(error: &tectum::Error) -> ExitCode {
-    eprintln!("error: {error}");
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        eprintln!("  because: {error}");
-        cause = error.source();
+    for (index, message) in error.messages().iter().enumerate() {
+        eprintln!("{}: {message}", if index == 0 { "error" } else { "  because" });
     }
     ExitCode::from(error.kind().exit_code())
 }

@@ -552,10 +552,8 @@ fn what_is_not_done_is_refused_with_its_name() {
         let mut config = row.config.clone();
         config[*key] = serde_json::from_str(value).expect("JSON");
         place.write("config.json", config.to_string());
-        let error = Decoder::open(&place.0, &device, 16).expect_err(message);
-        let causes = std::iter::successors(std::error::Error::source(&error), |error| error.source());
-        let chain = causes.fold(error.to_string(), |all, error| format!("{all}: {error}"));
-        assert!(chain.contains(message), "{key} {value}: {chain}");
+        let error = Decoder::open(&place.0, &device, 16).expect_err(message).to_string();
+        assert!(error.contains(message), "{key} {value}: {error}");
     }
     let mut decoder = Decoder::open(&sample(), &Device::open("cpu").expect("cpu"), 10).expect("opens");
     let mut message = |tokens: &[u32]| decoder.feed(tokens).expect_err("refused").to_string();

@@ -96,16 +96,49 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
+
+    /// The cause, for example a [`std::io::Error`] to downcast to. It is part of the text, so [`std::error::Error::source`] is `None`.
+    pub fn cause(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+
+    /// The message, then those of the causes; the text is these with `: ` between them.
+    pub fn messages(&self) -> Vec<String> {
+        let mut messages = vec![self.message.clone()];
+        let mut cause = self.cause();
+        while let Some(error) = cause {
+            match error.downcast_ref::<Error>() {
+                Some(error) => {
+                    messages.extend(error.messages());
+                    break;
+                }
+                None => messages.push(error.to_string()),
+            }
+            cause = error.source();
+        }
+        messages
+    }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(&self.messages().join(": "))
     }
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_deref().map(|source| source as _)
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_has_every_cause_once() {
+        let io = || Error::io("a.toml", std::io::Error::from(std::io::ErrorKind::NotFound));
+        assert_eq!(io().to_string(), "a.toml: entity not found");
+        let outer = Error::data("scenario").with_source(io()).at("run");
+        assert_eq!(outer.messages(), ["run: scenario", "a.toml", "entity not found"]);
+        assert_eq!(outer.to_string(), "run: scenario: a.toml: entity not found");
+        assert!(io().cause().and_then(|cause| cause.downcast_ref::<std::io::Error>()).is_some());
     }
 }
