@@ -397,7 +397,7 @@ impl std::fmt::Debug for Device {
 impl Device {
     /// Lists every device of this machine; probes adapters but opens none.
     pub fn list() -> Vec<DeviceInfo> {
-        [vec![cpu::info(), null::info()], cuda_devices().0, wgpu_devices()].concat()
+        [vec![cpu::info(), null::info()], cuda_devices().0, wgpu_devices().0].concat()
     }
 
     /// Lists what [`Device::list`] cannot: devices without a usable driver or below the requirements of kernels, with the reason.
@@ -406,7 +406,7 @@ impl Device {
             device: (*api).to_owned(),
             reason: format!("this build leaves it out: the feature \"{feature}\" of the crate tectum is off"),
         });
-        cuda_devices().1.into_iter().chain(left_out).collect()
+        cuda_devices().1.into_iter().chain(wgpu_devices().1).chain(left_out).collect()
     }
 
     /// Opens the device of an id: `auto`, `cpu`, `null`, `cuda:N`, `vulkan:N`, `metal:N` or `dx12:N`.
@@ -512,11 +512,12 @@ fn cuda_devices() -> (Vec<DeviceInfo>, Vec<AbsentDevice>) {
     (Vec::new(), Vec::new())
 }
 
-fn wgpu_devices() -> Vec<DeviceInfo> {
+/// Adapters of wgpu, and the API of this operating system if it has none.
+fn wgpu_devices() -> (Vec<DeviceInfo>, Option<AbsentDevice>) {
     #[cfg(feature = "wgpu")]
-    return wgpu_device::list();
+    return (wgpu_device::list(), wgpu_device::absent());
     #[cfg(not(feature = "wgpu"))]
-    Vec::new()
+    (Vec::new(), None)
 }
 
 fn missing_device(id: &str) -> Error {

@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::Kernel;
 use crate::launch::LaunchList;
 use crate::lru_cache::LruCache;
-pub(super) use adapter::{list, open};
+pub(super) use adapter::{absent, list, open};
 use mapping::Mapping;
 
 /// Maximum compiled kernels that a device keeps.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock, Mutex};
 
 use super::{Context, PIPELINE_CAP, UncapturedErrors, WgpuDevice};
-use crate::device::{Api, DeviceInfo, DeviceKind, DeviceLimits};
+use crate::device::{AbsentDevice, Api, DeviceInfo, DeviceKind, DeviceLimits};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::lru_cache::LruCache;
@@ -37,6 +37,19 @@ fn adapters() -> Vec<(Api, usize, wgpu::Adapter)> {
 /// The properties of every adapter.
 pub(in crate::device) fn list() -> Vec<DeviceInfo> {
     ADAPTERS.iter().map(|(api, number, adapter)| describe(*api, *number, adapter)).collect()
+}
+
+/// The API of this operating system if it has no adapter.
+pub(in crate::device) fn absent() -> Option<AbsentDevice> {
+    let (api, reason) = if cfg!(target_os = "macos") {
+        (Api::Metal, "no GPU was found")
+    } else if cfg!(windows) {
+        (Api::Dx12, "no GPU was found; its driver may be missing")
+    } else {
+        (Api::Vulkan, "no driver was found: install that of the GPU, or a software one (on Debian and Ubuntu the package mesa-vulkan-drivers)")
+    };
+    let is_absent = ADAPTERS.iter().all(|(present, ..)| *present != api);
+    is_absent.then(|| AbsentDevice { device: api.name().to_owned(), reason: reason.to_owned() })
 }
 
 /// Opens an adapter by API and number, if it exists.
