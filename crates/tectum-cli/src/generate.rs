@@ -1,6 +1,7 @@
 //! `tectum generate`: text after a prompt.
 
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -92,7 +93,7 @@ struct Output<'a> {
     prompt_ids: &'a [u32],
     ids: &'a [u32],
     text: Option<&'a str>,
-    /// length, context, token or text.
+    /// length, context, token, text or cancelled.
     end: &'static str,
     /// The token or text that ended it.
     ended_by: Option<String>,
@@ -167,7 +168,7 @@ pub fn generate(args: &GenerateArgs) -> Result<()> {
     // Compile before the timing starts.
     decoder.prepare(&lens)?;
     let (parts, streams) = (prompts.iter().map(Vec::as_slice).collect::<Vec<_>>(), !args.json && prompts.len() == 1);
-    let made = run(&mut decoder, tokens.as_ref(), &parts, &options, |_, text| if streams { show(text) } else { Ok(()) })?;
+    let made = run(&mut decoder, tokens.as_ref(), &parts, &options, |_, text| if streams { show(text) } else { Ok(()) }.map(ControlFlow::Continue))?;
     let receipt = Receipt { inputs, ..decoder.session().receipt() };
     args.receipt.save(&receipt)?;
     if args.json {
@@ -208,6 +209,7 @@ fn output<'a>(args: &GenerateArgs, decoder: &Decoder, receipt: &Receipt, prompt:
         FinishReason::Context => ("context", None),
         FinishReason::Token(token) => ("token", Some(token.to_string())),
         FinishReason::Text(text) => ("text", Some(text.clone())),
+        FinishReason::Cancelled => ("cancelled", None),
     };
     let [blocks, total] = decoder.cache_bytes_per_value();
     Output {
@@ -253,6 +255,7 @@ fn reason(made: &Generation) -> String {
         FinishReason::Context => "the end of the context".to_owned(),
         FinishReason::Token(token) => format!("token {token}"),
         FinishReason::Text(text) => format!("{text:?}"),
+        FinishReason::Cancelled => "its caller".to_owned(),
     }
 }
 

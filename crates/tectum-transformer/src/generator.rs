@@ -1,5 +1,6 @@
 //! Generation: a prompt, then token by token.
 
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use tectum::{Error, Result};
@@ -31,7 +32,14 @@ pub enum FinishReason {
     Token(u32),
     /// A text to stop at.
     Text(String),
+    /// The caller broke it off.
+    Cancelled,
 }
+
+/// Receives text as it becomes final, and says whether the generation continues.
+trait Show: FnMut(&str) -> Result<ControlFlow<()>> {}
+
+impl<F: FnMut(&str) -> Result<ControlFlow<()>>> Show for F {}
 
 /// The result of a generation.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,9 +60,8 @@ pub struct Generation {
     pub decode_s: f64,
 }
 
-/// Token numbers in a configuration: none, one or several.
-/// Feeds a prompt to a decoder and samples tokens until there are enough, the context is full, or a stop token or text occurs. `show` receives
-/// the text as it becomes final, without a tokenizer each token's number and a space.
+/// Feeds a prompt to a decoder and samples tokens until there are enough, the context is full, a stop token or text occurs, or `show` breaks it off; what
+/// was generated until then is returned. `show` receives the text as it becomes final, without a tokenizer each token's number and a space.
 ///
 /// The context continues: a decoder may receive the next part of a conversation. The last sampled token is not fed.
 ///
@@ -66,13 +73,14 @@ pub fn generate(
     tokens: Option<&Tokens>,
     prompt: &[u32],
     options: &GenerateOptions,
-    mut show: impl FnMut(&str) -> Result<()>,
+    mut show: impl FnMut(&str) -> Result<ControlFlow<()>>,
 ) -> Result<Generation> {
     let mut made = generate_each(decoder, tokens, &[prompt], options, |_, text| show(text))?;
     made.pop().ok_or_else(|| Error::invalid("no prompt"))
 }
 
-/// As [`generate`], with a prompt for each text of the decoder: their tokens run as a batch until each has ended. `show` also receives the text's index.
+/// As [`generate`], with a prompt for each text of the decoder: their tokens run as a batch until each has ended. `show` also receives the text's index,
+/// and breaks off that text alone.
 /// Text `i` draws from seed + `i`.
 ///
 /// # Errors
@@ -82,7 +90,7 @@ pub fn generate_each(
     tokens: Option<&Tokens>,
     prompts: &[&[u32]],
     options: &GenerateOptions,
-    mut show: impl FnMut(usize, &str) -> Result<()>,
+    mut show: impl FnMut(usize, &str) -> Result<ControlFlow<()>>,
 ) -> Result<Vec<Generation>> {
     if options.stop_sequences.iter().any(String::is_empty) || (tokens.is_none() && !options.stop_sequences.is_empty()) {
         return Err(Error::invalid("texts to stop at are not empty and need the model's tokenizer.json"));
@@ -152,7 +160,7 @@ impl<'a> Text<'a> {
     }
 
     /// Samples the next token from its scores and takes it; `next` must run if the text is not done.
-    fn choose(&mut self, scores: &[f32], options: &GenerateOptions, next: &mut [u32; 1], show: &mut impl FnMut(&str) -> Result<()>) -> Result<()> {
+    fn choose(&mut self, scores: &[f32], options: &GenerateOptions, next: &mut [u32; 1], show: &mut impl Show) -> Result<()> {
         *next = [self.sampler.sample(scores)?];
         if let Some(end) = self.made.take(next[0], options, self.stream.as_mut(), show)? {
             (self.is_done, self.made.end) = (true, end);
@@ -162,10 +170,11 @@ impl<'a> Text<'a> {
     }
 
     /// Shows the text that was held back.
-    fn finish(mut self, show: &mut impl FnMut(&str) -> Result<()>) -> Result<Generation> {
-        if let (Some(stream), false) = (&mut self.stream, matches!(self.made.end, FinishReason::Text(_))) {
+    fn finish(mut self, show: &mut impl Show) -> Result<Generation> {
+        if let (Some(stream), false) = (&mut self.stream, matches!(self.made.end, FinishReason::Text(_) | FinishReason::Cancelled)) {
             let rest = stream.finish()?;
-            self.made.add(&rest, show)?;
+            // Nothing is left to break off.
+            let _ = self.made.add(&rest, show)?;
         }
         Ok(self.made)
     }
@@ -178,22 +187,26 @@ impl Generation {
         token: u32,
         options: &GenerateOptions,
         stream: Option<&mut TextStream<'_>>,
-        show: &mut impl FnMut(&str) -> Result<()>,
+        show: &mut impl Show,
     ) -> Result<Option<FinishReason>> {
         if options.end.contains(&token) {
             return Ok(Some(FinishReason::Token(token)));
         }
         self.tokens.push(token);
-        let Some(stream) = stream else { return show(&format!("{token} ")).map(|()| None) };
-        let (text, stop) = stream.push(token)?;
-        self.add(&text, show)?;
-        Ok(stop.map(|stop| FinishReason::Text(stop.to_owned())))
+        let (shown, stop) = match stream {
+            None => (show(&format!("{token} "))?, None),
+            Some(stream) => {
+                let (text, stop) = stream.push(token)?;
+                (self.add(&text, show)?, stop.map(|stop| FinishReason::Text(stop.to_owned())))
+            }
+        };
+        Ok(stop.or_else(|| shown.is_break().then_some(FinishReason::Cancelled)))
     }
 
     /// Adds text and shows it.
-    fn add(&mut self, text: &str, show: &mut impl FnMut(&str) -> Result<()>) -> Result<()> {
+    fn add(&mut self, text: &str, show: &mut impl Show) -> Result<ControlFlow<()>> {
         if text.is_empty() {
-            return Ok(());
+            return Ok(ControlFlow::Continue(()));
         }
         if let Some(whole) = &mut self.text {
             whole.push_str(text);

@@ -2,6 +2,7 @@
 //! themselves fed in different parts.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -355,7 +356,7 @@ fn texts_are_generated_side_by_side_as_each_alone() {
             let sampling = SamplingParams { seed: sampling.seed + index as u64, ..sampling };
             let mut decoder = Decoder::open(&sample(), &device, capacity).expect("opens");
             let options = GenerateOptions { max_new_tokens: 30, sampling, end, ..GenerateOptions::default() };
-            generate(&mut decoder, Some(&tokens), &prompts[index], &options, |_| Ok(())).expect("runs")
+            generate(&mut decoder, Some(&tokens), &prompts[index], &options, |_| Ok(ControlFlow::Continue(()))).expect("runs")
         };
         // The tenth token of the first text ends any.
         let end = vec![alone(0, Vec::new()).tokens[9]];
@@ -364,7 +365,7 @@ fn texts_are_generated_side_by_side_as_each_alone() {
         let given: Vec<&[u32]> = prompts.iter().map(Vec::as_slice).collect();
         let made = generate_each(&mut decoder, Some(&tokens), &given, &options, |index, text| {
             shown[index] += text;
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         });
         let made = made.expect("runs");
         for (index, (made, shown)) in made.iter().zip(shown).enumerate() {
@@ -485,7 +486,7 @@ fn generation_ends_for_each_reason_and_shows_what_it_gives() {
         let mut shown = Vec::new();
         let made = generate(&mut decoder, Some(&tokens), &prompt, &options, |text| {
             shown.push(text.to_owned());
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         });
         let made = made.expect("runs");
         assert_eq!(Some(shown.concat()), made.text, "{options:?}");
@@ -497,6 +498,15 @@ fn generation_ends_for_each_reason_and_shows_what_it_gives() {
     assert_eq!((whole.tokens.len(), whole.decoded, whole.end, whole.prompt), (30, 29, FinishReason::Length, prompt.len()));
     assert_eq!(text, tokens.decode(&whole.tokens).expect("decodes"));
     assert!(pieces > 15, "text comes as it is made: {pieces} pieces");
+    // Broken off after ten pieces: what was generated until then is returned.
+    let (mut decoder, mut left) = (Decoder::open(&sample(), &device, 512).expect("opens"), 10);
+    let made = generate(&mut decoder, Some(&tokens), &prompt, &options, |_| {
+        left -= 1;
+        Ok(if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    });
+    let made = made.expect("runs");
+    assert!(made.end == FinishReason::Cancelled && (10..30).contains(&made.tokens.len()), "{made:?}");
+    assert!(text.starts_with(made.text.as_deref().expect("a tokenizer")) && whole.tokens.starts_with(&made.tokens));
 
     // A text to stop at that begins in one token and ends in another.
     let letters: Vec<char> = text.chars().collect();
