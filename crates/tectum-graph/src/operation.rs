@@ -16,15 +16,19 @@ mod gather;
 mod layer_norm;
 mod linear;
 mod linear_panels;
+mod logsumexp;
 mod matmul;
+mod one_hot;
 mod permute;
 mod reduce;
 mod reshape;
 mod rms_norm;
 mod rotary;
 mod scale;
+mod segment_sum;
 mod slice;
 mod softmax;
+mod unary;
 
 use std::borrow::Cow;
 
@@ -47,6 +51,8 @@ pub(crate) use linear_panels::panels_shape;
 pub use matmul::Factor;
 #[cfg(test)]
 pub(crate) use reduce::ReduceAxes;
+#[cfg(test)]
+pub(crate) use unary::Function;
 
 use elementwise::Elementwise;
 
@@ -207,15 +213,19 @@ operations! {
     layer_norm::LayerNorm,
     linear::Linear,
     linear_panels::LinearPanels,
+    logsumexp::LogSumExp,
     matmul::MatMul,
+    one_hot::OneHot,
     permute::Permute,
     reduce::Reduce,
     reshape::Reshape,
     rms_norm::RmsNorm,
     rotary::Rotary,
     scale::Scale,
+    segment_sum::SegmentSum,
     slice::Slice,
     softmax::Softmax,
+    unary::Unary,
 }
 
 impl Operation {

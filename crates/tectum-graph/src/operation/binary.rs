@@ -1,4 +1,4 @@
-//! Sums, differences and products of two values, element by element.
+//! Sums, differences, products and quotients of two values, element by element.
 
 use super::elementwise::{Elementwise, Read};
 use super::{Adjoints, Call, CallText, Cow, Graph, GraphBuilder, Lowering, Node, Op, Operation, Result, Scale, Shape, Tensor, Values, View};
@@ -16,10 +16,11 @@ pub(crate) enum BinaryOp {
     Add,
     Sub,
     Mul,
+    Div,
 }
 
 impl BinaryOp {
-    const ALL: [BinaryOp; 3] = [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul];
+    const ALL: [BinaryOp; 4] = [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Div];
 
     /// The name in the op table.
     fn name(self) -> &'static str {
@@ -27,7 +28,12 @@ impl BinaryOp {
             BinaryOp::Add => "add",
             BinaryOp::Sub => "sub",
             BinaryOp::Mul => "mul",
+            BinaryOp::Div => "div",
         }
+    }
+
+    fn is_commutative(self) -> bool {
+        matches!(self, BinaryOp::Add | BinaryOp::Mul)
     }
 
     fn named(name: &str) -> Option<Self> {
@@ -39,6 +45,7 @@ impl BinaryOp {
             BinaryOp::Add => a + b,
             BinaryOp::Sub => a - b,
             BinaryOp::Mul => a * b,
+            BinaryOp::Div => a / b,
         }
     }
 }
@@ -58,6 +65,18 @@ impl Binary {
             pass.reduce_like(product, b)
         })
     }
+
+    /// y = a/b: da = g/b, db = −g·y/b
+    fn differentiate_quotient(&self, y: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
+        let Self { a, b, .. } = *self;
+        pass.give(a, |pass| pass.builder.div(g, b))?;
+        pass.give(b, |pass| {
+            let product = pass.builder.mul(g, y)?;
+            let quotient = pass.builder.div(product, b)?;
+            let sum = pass.reduce_like(quotient, b)?;
+            pass.builder.scale(sum, -1.0)
+        })
+    }
 }
 
 impl Op for Binary {
@@ -70,10 +89,12 @@ impl Op for Binary {
         Ok(Tensor::from_fn(shape, |place| self.op.reference(a.data[place], b.broadcast_element(shape, place))))
     }
 
-    fn differentiate(&self, _: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
+    fn differentiate(&self, node: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
         let Self { op, a, b } = *self;
-        if op == BinaryOp::Mul {
-            return self.differentiate_product(g, pass);
+        match op {
+            BinaryOp::Mul => return self.differentiate_product(g, pass),
+            BinaryOp::Div => return self.differentiate_quotient(node, g, pass),
+            BinaryOp::Add | BinaryOp::Sub => (),
         }
         pass.give(a, |_| Ok(g))?;
         pass.give(b, |pass| {
@@ -96,7 +117,7 @@ impl Op for Binary {
         if let Some(b) = graph.unbroadcast(b, shape) {
             return Some(Self { op, a, b }.into());
         }
-        if op != BinaryOp::Sub
+        if op.is_commutative()
             && graph.nodes[&b].shape == shape
             && let Some(a) = graph.unbroadcast(a, shape)
         {
@@ -158,14 +179,24 @@ impl GraphBuilder {
         self.binary(BinaryOp::Mul, a, b)
     }
 
+    /// Adds a / b, element by element.
+    ///
+    /// # Shapes
+    /// As [`GraphBuilder::sub`].
+    /// # Errors
+    /// As [`GraphBuilder::add`].
+    pub fn div(&mut self, a: Node, b: Node) -> Result<Node> {
+        self.binary(BinaryOp::Div, a, b)
+    }
+
     fn binary(&mut self, op: BinaryOp, a: Node, b: Node) -> Result<Node> {
         let (a_shape, b_shape) = (self.shape(op.name(), a)?, self.shape(op.name(), b)?);
         if b_shape.broadcasts_to(a_shape) {
             Ok(self.push(Binary { op, a, b }, a_shape))
-        } else if op != BinaryOp::Sub && a_shape.broadcasts_to(b_shape) {
+        } else if op.is_commutative() && a_shape.broadcasts_to(b_shape) {
             Ok(self.push(Binary { op, a: b, b: a }, b_shape))
         } else {
-            let rule = if op == BinaryOp::Sub { "rhs does not repeat to lhs" } else { "neither repeats to the other" };
+            let rule = if op.is_commutative() { "neither repeats to the other" } else { "rhs does not repeat to lhs" };
             Err(self.fault(format_args!("{}: lhs {a_shape:?}, rhs {b_shape:?}: {rule}", op.name())))
         }
     }
