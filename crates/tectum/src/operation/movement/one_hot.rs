@@ -8,7 +8,6 @@ use crate::kernel::native::{NativeCall, for_each_chunk};
 use crate::kernel::{Kernel, TypedKernel, groups_for};
 use crate::kernel_arguments;
 use crate::operation::built_in;
-use crate::operation::movement::gather::rows_of;
 use crate::plan::PlanBuilder;
 use crate::view::View;
 
@@ -40,9 +39,9 @@ impl PlanBuilder {
     /// # Errors
     /// `Invalid` if the lengths do not fit; as [`PlanBuilder::launch`].
     pub fn one_hot(&mut self, indices: View, y: View, cols: usize) -> Result<()> {
-        let count = rows_of("one_hot: y", y, cols)?;
-        if indices.len() != count {
-            return Err(Error::invalid(format!("one_hot: {} indices for {count} rows of {cols}", indices.len())));
+        let count = indices.len();
+        if !y.fills(&[count, cols]) {
+            return Err(Error::invalid(format!("one_hot: {count} indices, y of {} elements; rows of {cols} needed", y.len())));
         }
         if y.is_empty() {
             return Ok(());

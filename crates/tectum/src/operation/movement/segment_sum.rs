@@ -12,8 +12,11 @@ use crate::operation::movement::gather::rows_of;
 use crate::plan::PlanBuilder;
 use crate::view::View;
 
+/// Rows of `x` of a launch: each invocation walks all of them, and software Vulkan ends loops after 65,535 iterations.
+const ROWS: usize = 4096;
+
 kernel_arguments! {
-    /// `y[r, ..] = Σ x[i, ..]` over the i with `segments[i] = r`; other rows of `y` are unchanged.
+    /// `y[r, ..] += Σ x[i, ..]` over the i with `segments[i] = r`.
     pub(crate) struct SegmentSum { read x: f32, read segments: u32, read_write y: f32; rows: usize, cols: usize, count: usize }
 }
 
@@ -30,7 +33,7 @@ pub fn kernels() -> Vec<Arc<Kernel>> {
     vec![SEGMENT_SUM.clone()]
 }
 
-/// Each thread owns a range of the rows of `y`, which are zero, and adds the values for that range.
+/// Each thread owns a range of the rows of `y` and adds the values for that range.
 fn segment_sum(call: &NativeCall<'_>, SegmentSum { x, segments, y, rows, cols, count }: SegmentSum<Slices<'_>>) {
     let threads = call.threads_for(count * cols);
     let share = rows.div_ceil(threads);
@@ -58,8 +61,8 @@ impl PlanBuilder {
     /// # Errors
     /// `Invalid` if the lengths do not fit; as [`PlanBuilder::launch`].
     /// # Cost
-    /// Two launches, one of which clears `y`. On a GPU each row of `x` reads the segments up to the first equal one, and the first of a segment all of
-    /// them: count · (distinct segments) + count · (rows before the first equal one) words, and `x` once.
+    /// A launch that clears `y`, and one for each 4,096 rows of `x`, which reads `x` once. On a GPU each row reads the row numbers up to the first equal
+    /// one, and the first row of a segment all of them.
     pub fn segment_sum(&mut self, x: View, segments: View, y: View, cols: usize) -> Result<()> {
         let (rows, count) = (rows_of("segment_sum: y", y, cols)?, segments.len());
         if !x.fills(&[count, cols]) {
@@ -70,7 +73,11 @@ impl PlanBuilder {
             if x.is_empty() || y.is_empty() {
                 return Ok(());
             }
-            plan.launch(&SEGMENT_SUM, SegmentSum { x, segments, y, rows, cols, count }, groups_for(count * cols))
+            (0..count).step_by(ROWS).try_for_each(|first| {
+                let count = ROWS.min(count - first);
+                let (x, segments) = (x.part(first * cols..(first + count) * cols), segments.part(first..first + count));
+                plan.launch(&SEGMENT_SUM, SegmentSum { x, segments, y, rows, cols, count }, groups_for(count * cols))
+            })
         })
     }
 }
