@@ -150,8 +150,8 @@ fn add_operation(g: &mut GraphBuilder, random: &mut Random, x: Node, ([mask, pla
             let normalizer = g.logsumexp(quotient)?;
             let [root, erf] = [g.sqrt(positive)?, g.erf(quotient)?];
             let sum = g.add(root, erf)?;
-            let ones = g.constant(&vec![1.0; width], [1, width])?;
-            let repeated = g.matmul(normalizer, ones)?;
+            let row = g.parameter(&name("row"), [1, width])?;
+            let repeated = g.matmul(normalizer, row)?;
             g.sub(sum, repeated)
         }
         8 => g.rotary(x, places, [1, 2][random.below(2)], 100.0),
