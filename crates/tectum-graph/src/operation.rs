@@ -18,6 +18,7 @@ mod linear;
 mod linear_panels;
 mod logsumexp;
 mod matmul;
+mod max_over_columns;
 mod one_hot;
 mod permute;
 mod reduce;
@@ -215,6 +216,7 @@ operations! {
     linear_panels::LinearPanels,
     logsumexp::LogSumExp,
     matmul::MatMul,
+    max_over_columns::MaxOverColumns,
     one_hot::OneHot,
     permute::Permute,
     reduce::Reduce,

@@ -1,4 +1,7 @@
-//! Sums, differences, products and quotients of two values, element by element.
+//! Sums, differences, products, quotients, maxima and minima of two values, element by element.
+
+use tectum::Activation;
+use tectum::operation::elementwise::operation;
 
 use super::elementwise::{Elementwise, Read};
 use super::{Adjoints, Call, CallText, Cow, Graph, GraphBuilder, Lowering, Node, Op, Operation, Result, Scale, Shape, Tensor, Values, View};
@@ -17,10 +20,12 @@ pub(crate) enum BinaryOp {
     Sub,
     Mul,
     Div,
+    Max,
+    Min,
 }
 
 impl BinaryOp {
-    const ALL: [BinaryOp; 4] = [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Div];
+    const ALL: [BinaryOp; 6] = [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Div, BinaryOp::Max, BinaryOp::Min];
 
     /// The name in the op table.
     fn name(self) -> &'static str {
@@ -29,24 +34,17 @@ impl BinaryOp {
             BinaryOp::Sub => "sub",
             BinaryOp::Mul => "mul",
             BinaryOp::Div => "div",
+            BinaryOp::Max => "max",
+            BinaryOp::Min => "min",
         }
     }
 
     fn is_commutative(self) -> bool {
-        matches!(self, BinaryOp::Add | BinaryOp::Mul)
+        !matches!(self, BinaryOp::Sub | BinaryOp::Div)
     }
 
     fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|op| op.name() == name)
-    }
-
-    fn reference(self, a: f64, b: f64) -> f64 {
-        match self {
-            BinaryOp::Add => a + b,
-            BinaryOp::Sub => a - b,
-            BinaryOp::Mul => a * b,
-            BinaryOp::Div => a / b,
-        }
     }
 }
 
@@ -63,6 +61,19 @@ impl Binary {
         pass.give(b, |pass| {
             let product = pass.builder.mul(g, a)?;
             pass.reduce_like(product, b)
+        })
+    }
+
+    /// The gradient goes to the operand whose value it is, to b if they are equal.
+    fn differentiate_extreme(&self, g: Node, pass: &mut Adjoints) -> Result<()> {
+        let Self { op, a, b } = *self;
+        let difference = pass.builder.sub(a, b)?;
+        let excess = if op == BinaryOp::Max { difference } else { pass.builder.scale(difference, -1.0)? };
+        let to_a = pass.builder.activation_grad(Activation::Relu, excess, g)?;
+        pass.give(a, |_| Ok(to_a))?;
+        pass.give(b, |pass| {
+            let rest = pass.builder.sub(g, to_a)?;
+            pass.reduce_like(rest, b)
         })
     }
 
@@ -86,7 +97,8 @@ impl Op for Binary {
 
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
         let (a, b) = (&values[&self.a], &values[&self.b]);
-        Ok(Tensor::from_fn(shape, |place| self.op.reference(a.data[place], b.broadcast_element(shape, place))))
+        let entry = operation(self.op.name()).expect("invariant: each operation is in the op table");
+        Ok(Tensor::from_fn(shape, |place| (entry.reference)(a.data[place], b.broadcast_element(shape, place))))
     }
 
     fn differentiate(&self, node: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
@@ -94,6 +106,7 @@ impl Op for Binary {
         match op {
             BinaryOp::Mul => return self.differentiate_product(g, pass),
             BinaryOp::Div => return self.differentiate_quotient(node, g, pass),
+            BinaryOp::Max | BinaryOp::Min => return self.differentiate_extreme(g, pass),
             BinaryOp::Add | BinaryOp::Sub => (),
         }
         pass.give(a, |_| Ok(g))?;
@@ -187,6 +200,26 @@ impl GraphBuilder {
     /// As [`GraphBuilder::add`].
     pub fn div(&mut self, a: Node, b: Node) -> Result<Node> {
         self.binary(BinaryOp::Div, a, b)
+    }
+
+    /// Adds the greater of a and b, element by element; where they are equal, the gradient goes to the operand that repeats, or to b.
+    ///
+    /// # Shapes
+    /// As [`GraphBuilder::add`].
+    /// # Errors
+    /// As [`GraphBuilder::add`].
+    pub fn max(&mut self, a: Node, b: Node) -> Result<Node> {
+        self.binary(BinaryOp::Max, a, b)
+    }
+
+    /// Adds the lesser of a and b, element by element; equal operands as in [`GraphBuilder::max`].
+    ///
+    /// # Shapes
+    /// As [`GraphBuilder::add`].
+    /// # Errors
+    /// As [`GraphBuilder::add`].
+    pub fn min(&mut self, a: Node, b: Node) -> Result<Node> {
+        self.binary(BinaryOp::Min, a, b)
     }
 
     fn binary(&mut self, op: BinaryOp, a: Node, b: Node) -> Result<Node> {

@@ -116,17 +116,17 @@ fn check_finely(graph: &Graph, loss: &str, prefix: &str, seed: u64) -> (usize, f
 
 #[test]
 fn gradients_of_random_networks_match_central_differences() {
-    let checked: Vec<_> = seeds().take(100).map(|seed| check_finely(&trainable_network(seed), "loss", "grad.", seed)).collect();
+    let checked: Vec<_> = seeds().take(60).map(|seed| check_finely(&trainable_network(seed), "loss", "grad.", seed)).collect();
     let (compared, worst) = (checked.iter().map(|(compared, _)| compared).sum::<usize>(), checked.iter().fold(0.0f64, |worst, (_, error)| worst.max(*error)));
     eprintln!("{compared} derivatives compared, greatest error {worst:e}");
-    assert!(compared > 2_000, "{compared} compared");
+    assert!(compared > 1_000, "{compared} compared");
 }
 
 /// The sum of squares of a gradient.
 #[test]
 fn second_gradients_of_random_networks_match_central_differences() {
     let (mut compared, mut worst) = (0, 0.0f64);
-    for seed in 0..20 {
+    for seed in 0..10 {
         let graph = trainable_network(seed);
         let first = graph.gradients(graph.output("loss").expect("there")).expect("differentiates");
         let node = first.output("grad.table").expect("there");
@@ -138,7 +138,7 @@ fn second_gradients_of_random_networks_match_central_differences() {
         (compared, worst) = (compared + count, worst.max(error));
     }
     eprintln!("{compared} second derivatives compared, greatest error {worst:e}");
-    assert!(compared > 300, "{compared} compared");
+    assert!(compared > 100, "{compared} compared");
 }
 
 /// Logits that no exponential represents, and classes that are impossible or out of range.

@@ -65,6 +65,7 @@ impl Pass<'_> {
                 let (a, b) = (self.element(*a, row, col), self.element(*b, row, col));
                 match op {
                     BinaryOp::Mul => product(a, b, U),
+                    BinaryOp::Max | BinaryOp::Min => a.1.max(b.1),
                     BinaryOp::Div => (a.1 + value.abs() * b.1) / (b.0.abs() - b.1).max(0.0) + 3.0 * U * value.abs(),
                     BinaryOp::Add | BinaryOp::Sub => a.1 + b.1 + U * (value.abs() + a.1 + b.1),
                 }

@@ -147,7 +147,8 @@ fn add_operation(g: &mut GraphBuilder, random: &mut Random, x: Node, ([mask, pla
             let bounded = g.tanh(x)?;
             let positive = g.exp(bounded)?;
             let quotient = g.div(x, positive)?;
-            let normalizer = g.logsumexp(quotient)?;
+            let (normalizer, greatest) = (g.logsumexp(quotient)?, g.max_over_columns(bounded)?);
+            let normalizer = g.add(normalizer, greatest)?;
             let [root, erf] = [g.sqrt(positive)?, g.erf(quotient)?];
             let sum = g.add(root, erf)?;
             let row = g.parameter(&name("row"), [1, width])?;

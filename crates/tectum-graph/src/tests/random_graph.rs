@@ -149,11 +149,13 @@ fn add_operation(g: &mut GraphBuilder, random: &mut Random, x: Node, nodes: &[No
                 3.. if !same.is_empty() => random.pick(&same),
                 _ => g.parameter(&format!("with{step}"), shape)?,
             };
-            match random.below(5) {
+            match random.below(7) {
                 0 => g.add(x, other),
                 1 => g.add(other, x),
                 2 => g.sub(x, other),
                 3 => g.mul(x, other),
+                4 => g.max(other, x),
+                5 => g.min(x, other),
                 _ => g.mul(other, x),
             }
         }
