@@ -101,6 +101,34 @@ impl GraphBuilder {
         self.mean(square)
     }
 
+    /// Adds the mean over all rows of logsumexp(logits) − logits[index]: the negative log-likelihood of the classes under softmax(logits).
+    ///
+    /// # Shapes
+    /// `logits` [.., classes], `indices` [..] as [`GraphBuilder::indices`] adds them; gives [1, 1].
+    /// # Numerics
+    /// Relative to the maximum of each row, so no exponential overflows and no logarithm is of 0. Logits of −∞ are possible where their class is
+    /// not the index. An index out of range counts as a logit of 0.
+    /// # Errors
+    /// `Invalid` if the shapes do not fit, a dimension is a letter, `indices` is not row numbers, or a node is not of this graph.
+    /// # Source
+    /// Goodfellow, Bengio and Courville, *Deep Learning*, MIT Press 2016, section 6.2.2.3; the mean as `cross_entropy` of PyTorch.
+    pub fn cross_entropy(&mut self, logits: Node, indices: Node) -> Result<Node> {
+        let (shape, rows) = (self.shape("cross_entropy", logits)?, self.index_shape("cross_entropy", indices)?);
+        let (Some((Dim::Size(classes), before)), Some(_)) = (shape.dims().split_last(), shape.sizes()) else {
+            return Err(self.fault(format_args!("cross_entropy: logits {shape:?}: sizes are needed")));
+        };
+        if before != rows.dims() {
+            return Err(self.fault(format_args!("cross_entropy: logits {shape:?}, indices {rows:?}: an index for each row of logits is needed")));
+        }
+        let normalizer = self.logsumexp(logits)?;
+        let picked = self.one_hot(indices, *classes)?;
+        // The logit where the class is the index and 0 elsewhere, where a product would make NaN of an infinite logit.
+        let picked = self.activation_grad(Activation::Relu, picked, logits)?;
+        let picked = self.sum_over_columns(picked)?;
+        let difference = self.sub(normalizer, picked)?;
+        self.mean(difference)
+    }
+
     /// Makes a node an output under a name; a node may be several.
     ///
     /// # Errors

@@ -72,15 +72,7 @@ impl CompiledGraph {
     /// # Errors
     /// `Invalid` if there is no such input or `data` has the wrong length.
     pub fn set_input(&mut self, name: &str, data: &[f32]) -> Result<()> {
-        let view = named(&self.inputs, "input", name)?;
-        if view.dtype() != DType::F32 {
-            return Err(Error::invalid(format!("input {name} holds row numbers; floats were given")));
-        }
-        if data.len() != view.len() {
-            return Err(Error::invalid(format!("input {name} of {} elements filled with {}", view.len(), data.len())));
-        }
-        self.executable.input::<f32>(view).copy_from_slice(data);
-        Ok(())
+        fill(&mut self.executable, &self.inputs, name, data)
     }
 
     /// Fills an input of row numbers for later runs.
@@ -88,12 +80,7 @@ impl CompiledGraph {
     /// # Errors
     /// As [`CompiledGraph::set_input`].
     pub fn set_indices(&mut self, name: &str, data: &[u32]) -> Result<()> {
-        let view = named(&self.inputs, "input", name)?;
-        if data.len() != view.len() || view.dtype() != DType::U32 {
-            return Err(Error::invalid(format!("input {name} of {} × {} filled with {} × u32", view.len(), view.dtype().wgsl(), data.len())));
-        }
-        self.executable.input::<u32>(view).copy_from_slice(data);
-        Ok(())
+        fill_indices(&mut self.executable, &self.inputs, name, data)
     }
 
     /// Replaces a parameter on the device.
@@ -159,6 +146,29 @@ impl CompiledGraph {
     pub fn layout(&self) -> &ParameterLayout {
         &self.layout
     }
+}
+
+/// Fills an input of floats.
+pub(super) fn fill(executable: &mut Executable, inputs: &[(String, View)], name: &str, data: &[f32]) -> Result<()> {
+    let view = named(inputs, "input", name)?;
+    if view.dtype() != DType::F32 {
+        return Err(Error::invalid(format!("input {name} holds row numbers; floats were given")));
+    }
+    if data.len() != view.len() {
+        return Err(Error::invalid(format!("input {name} of {} elements filled with {}", view.len(), data.len())));
+    }
+    executable.input::<f32>(view).copy_from_slice(data);
+    Ok(())
+}
+
+/// Fills an input of row numbers.
+pub(super) fn fill_indices(executable: &mut Executable, inputs: &[(String, View)], name: &str, data: &[u32]) -> Result<()> {
+    let view = named(inputs, "input", name)?;
+    if data.len() != view.len() || view.dtype() != DType::U32 {
+        return Err(Error::invalid(format!("input {name} of {} × {} filled with {} × u32", view.len(), view.dtype().wgsl(), data.len())));
+    }
+    executable.input::<u32>(view).copy_from_slice(data);
+    Ok(())
 }
 
 fn named(entries: &[(String, View)], kind: &str, name: &str) -> Result<View> {

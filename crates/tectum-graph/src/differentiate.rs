@@ -6,7 +6,7 @@ use std::fmt;
 use tectum::{Error, Result};
 
 use super::builder::GraphBuilder;
-use super::{Graph, Node};
+use super::{Dim, Graph, Node};
 
 impl Graph {
     /// Adds the gradient of a scalar with respect to every parameter, as outputs `grad.{parameter}` of the parameter's shape.
@@ -18,7 +18,7 @@ impl Graph {
     /// The derivative of relu at 0 is 0.
     /// # Errors
     /// `Invalid` if the loss is not [1, 1] or the graph has been fused (differentiate before [`Graph::optimize`]);
-    /// `Unsupported` if a parameter passes through gelu.
+    /// `Unsupported` if a parameter passes through an operation on caches, or through one whose gradient needs the size of a dimension that is a letter.
     /// # Source
     /// Griewank and Walther, *Evaluating Derivatives*, 2nd edition, SIAM 2008, section 3.2: adjoints in reverse order.
     pub fn gradients(&self, loss: Node) -> Result<Graph> {
@@ -90,6 +90,15 @@ impl Adjoints {
         Ok(())
     }
 
+    /// The size of an axis that a gradient needs to know.
+    pub(super) fn size(&self, node: Node, axis: usize) -> Result<usize> {
+        let shape = self.builder.graph().shape(node)?;
+        match shape.dims()[axis] {
+            Dim::Size(size) => Ok(size),
+            Dim::Symbol(letter) => Err(Error::unsupported(format!("the gradient needs a size for axis {axis} of {shape:?}; bind {letter} first"))),
+        }
+    }
+
     /// Sums over the repeated dimensions.
     pub(super) fn reduce_like(&mut self, x: Node, like: Node) -> Result<Node> {
         let shape = self.builder.graph().shape(like)?;
@@ -99,7 +108,7 @@ impl Adjoints {
 
 /// The answer of an operation that cannot be differentiated.
 pub(super) fn no_derivative(name: impl fmt::Display) -> Result<()> {
-    Err(Error::unsupported(format!("{name} has no derivative yet")))
+    Err(Error::unsupported(format!("{name} has no derivative: it changes its caches")))
 }
 
 /// The answer of an operation that only passes make.

@@ -6,6 +6,8 @@
 //! dimensions before the last as rows. A dimension may be a letter, bound to a size before anything is computed. No pass
 //! renumbers: a [`Node`] names the same value in every graph derived from the one that made it, so handles stay valid.
 //!
+//! A [`Trainer`] fits the parameters of a graph to data: gradients, AdamW and checkpoints, on every device.
+//!
 //! Inputs, parameters, constants and results are nodes of one numbering, distinguished by their kind. This module does not depend on
 //! a device; lowering writes launches into a [`PlanBuilder`](tectum::PlanBuilder) and is the only part that uses plans.
 
@@ -32,6 +34,7 @@ mod simplify;
 mod tensor;
 #[cfg(test)]
 mod tests;
+mod training;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -50,6 +53,7 @@ pub use parameter_layout::{LayoutEntry, ParameterLayout};
 pub use passes::Pass;
 pub use shape::{Dim, MAX_RANK, Shape};
 pub use tensor::Tensor;
+pub use training::{AdamW, Batches, Init, LearningRate, Trainer, rows};
 
 /// The handle of a value in a graph. Only a [`GraphBuilder`] and passes make one; every graph not derived from theirs refuses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -16,15 +16,20 @@ mod gather;
 mod layer_norm;
 mod linear;
 mod linear_panels;
+mod logsumexp;
 mod matmul;
+mod max_over_columns;
+mod one_hot;
 mod permute;
 mod reduce;
 mod reshape;
 mod rms_norm;
 mod rotary;
 mod scale;
+mod segment_sum;
 mod slice;
 mod softmax;
+mod unary;
 
 use std::borrow::Cow;
 
@@ -47,6 +52,8 @@ pub(crate) use linear_panels::panels_shape;
 pub use matmul::Factor;
 #[cfg(test)]
 pub(crate) use reduce::ReduceAxes;
+#[cfg(test)]
+pub(crate) use unary::Function;
 
 use elementwise::Elementwise;
 
@@ -207,15 +214,20 @@ operations! {
     layer_norm::LayerNorm,
     linear::Linear,
     linear_panels::LinearPanels,
+    logsumexp::LogSumExp,
     matmul::MatMul,
+    max_over_columns::MaxOverColumns,
+    one_hot::OneHot,
     permute::Permute,
     reduce::Reduce,
     reshape::Reshape,
     rms_norm::RmsNorm,
     rotary::Rotary,
     scale::Scale,
+    segment_sum::SegmentSum,
     slice::Slice,
     softmax::Softmax,
+    unary::Unary,
 }
 
 impl Operation {

@@ -12,3 +12,4 @@ mod networks;
 mod passes;
 mod random_graph;
 mod refusals;
+mod training;

@@ -142,8 +142,15 @@ fn moves(n: usize) -> Vec<Work> {
     let operands = vec![(U, n), (U, rows), (U, n), (U, 1)];
     let gather = memory("gather", format!("{rows}x{cols}"), 8 * n, operands.clone(), move |plan, v| plan.gather(v[0], v[1], v[2], v[3], cols));
     let scatter = memory("scatter_add", format!("{rows}x{cols}"), 12 * n, operands, move |plan, v| plan.scatter_add(v[0], v[1], v[2], v[3], cols));
+    // Fewer rows: on a GPU the work grows with their square, up to 4,096.
+    let (few, classes) = (rows.min(8192), [(U, rows), (F, n)]);
+    let operands = vec![(F, few * cols), (U, few), (F, few * cols)];
+    let segments = memory("segment_sum", format!("{few}x{cols}"), 8 * few * cols, operands, move |plan, v| plan.segment_sum(v[0], v[1], v[2], cols));
+    let one_hot = memory("one_hot", format!("{rows}x{cols}"), 4 * n, classes.into(), move |plan, v| plan.one_hot(v[0], v[1], cols));
     // Rows anywhere in the table.
     moves.extend([gather, scatter].map(|work| Work { below: rows as u32, ..work }));
+    moves.push(Work { below: few as u32, ..segments });
+    moves.push(Work { below: cols as u32, ..one_hot });
     moves
 }
 

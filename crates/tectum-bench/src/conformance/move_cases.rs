@@ -1,4 +1,4 @@
-//! Cases of casts, transposes, gathers and scatters: exact, except for the rounding of integers to floats.
+//! Cases of casts, transposes, gathers and scatters: exact, except for the rounding of integers to floats and of sums.
 
 use tectum::kernel::pack::{bf16_bits, f16_bits};
 use tectum::{DType, Half};
@@ -17,6 +17,8 @@ pub(super) fn suites() -> Vec<Suite> {
     suites.push(Suite::new("transpose", transpose_cases));
     suites.push(Suite::new("gather", |seed: &mut Seed| table_shapes(seed).into_iter().map(|shape| gather(seed, shape)).collect()));
     suites.push(Suite::new("scatter_add", |seed: &mut Seed| table_shapes(seed).into_iter().map(|shape| scatter_add(seed, shape)).collect()));
+    suites.push(Suite::new("segment_sum", |seed: &mut Seed| table_shapes(seed).into_iter().map(|shape| segment_sum(seed, shape)).collect()));
+    suites.push(Suite::new("one_hot", |seed: &mut Seed| table_shapes(seed).into_iter().map(|[cols, _, count]| one_hot(seed, cols, count)).collect()));
     suites
 }
 
@@ -181,4 +183,29 @@ fn scatter_add(seed: &mut Seed, shape: [usize; 3]) -> Case {
         let integers = |view: tectum::View| view.reinterpret(DType::I32);
         plan.scatter_add(integers(x[1]), x[2], integers(y[0]), y[1], cols)
     })
+}
+
+fn segment_sum(seed: &mut Seed, shape: [usize; 3]) -> Case {
+    let [rows, cols, count] = shape;
+    let x = seed.floats(count * cols, -2.0, 2.0);
+    let (segments, _) = indices(seed, shape);
+    // Value, sum of magnitudes and number of terms of each element.
+    let mut sums = vec![(0.0f64, 0.0f64, 0.0f64); rows * cols];
+    for (x, &row) in x.chunks(cols).zip(&segments).filter(|(_, row)| (**row as usize) < rows) {
+        for (sum, &x) in sums[row as usize * cols..][..cols].iter_mut().zip(x) {
+            *sum = (sum.0 + f64::from(x), sum.1 + f64::from(x).abs(), sum.2 + 1.0);
+        }
+    }
+    let expected = sums.into_iter().map(|(value, size, terms)| Expected { value, bound: terms * size / 16_777_216.0 }).collect();
+    let inputs = vec![Data::F32(x), Data::U32(segments)];
+    Case::new(format!("{shape:?}"), inputs, vec![Output::Near(expected)], move |plan, x, y| plan.segment_sum(x[0], x[1], y[0], cols))
+}
+
+fn one_hot(seed: &mut Seed, cols: usize, count: usize) -> Case {
+    // No more than four million elements.
+    let count = count.min(4_000_000 / cols.max(1));
+    let (indices, _) = indices(seed, [cols, 1, count]);
+    let expected = indices.iter().flat_map(|&index| (0..cols).map(move |col| f32::from(u8::from(col == index as usize)))).collect();
+    let outputs = vec![Output::Exact(Data::F32(expected))];
+    Case::new(format!("{count}×{cols}"), vec![Data::U32(indices)], outputs, move |plan, x, y| plan.one_hot(x[0], y[0], cols))
 }

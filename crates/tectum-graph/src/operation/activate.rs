@@ -1,6 +1,8 @@
 //! Activation functions, element by element.
 
-use tectum::{Activation, Error};
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
+
+use tectum::Activation;
 
 use super::elementwise::Elementwise;
 use super::{Adjoints, Call, CallText, Cow, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
@@ -29,17 +31,53 @@ pub(super) fn activation_named(name: &str) -> Option<Activation> {
     Activation::ALL.into_iter().skip(1).find(|activation| activation_name(*activation) == name)
 }
 
-/// An activation's derivative as a function of its result.
-///
-/// # Errors
-/// `Unsupported` if it has none.
-pub(super) fn slope(activation: Activation) -> Result<fn(f64) -> f64> {
+/// An activation's derivative as a function of its result; none of those that need the argument.
+pub(super) fn slope(activation: Activation) -> Option<fn(f64) -> f64> {
     match activation {
-        Activation::None => Ok(|_| 1.0),
-        Activation::Tanh => Ok(|y| 1.0 - y * y),
-        Activation::Sigmoid => Ok(|y| y * (1.0 - y)),
-        Activation::Relu => Ok(|y| if y > 0.0 { 1.0 } else { 0.0 }),
-        Activation::Gelu | Activation::GeluErf | Activation::Silu => Err(Error::unsupported(format!("{} has no derivative yet", activation_name(activation)))),
+        Activation::None => Some(|_| 1.0),
+        Activation::Tanh => Some(|y| 1.0 - y * y),
+        Activation::Sigmoid => Some(|y| y * (1.0 - y)),
+        Activation::Relu => Some(|y| if y > 0.0 { 1.0 } else { 0.0 }),
+        Activation::Gelu | Activation::GeluErf | Activation::Silu => None,
+    }
+}
+
+impl Activate {
+    /// The derivative of y = f(x) as elementwise operations on both.
+    ///
+    /// x·σ(v) has the derivative σ(v) + (y − y·σ(v))·v′: silu with v = x, the tanh form of GELU with v = 2√(2/π)·(x + 0.044715·x³). x·Φ(x) has Φ(x) + x·φ(x).
+    fn slope_of_argument(&self, y: Node, builder: &mut GraphBuilder) -> Result<Node> {
+        let x = self.x;
+        if self.activation == Activation::GeluErf {
+            let narrowed = builder.scale(x, FRAC_1_SQRT_2 as f32)?;
+            let erf = builder.erf(narrowed)?;
+            let (half_erf, half) = (builder.scale(erf, 0.5)?, builder.constant(&[0.5], [1, 1])?);
+            let below = builder.add(half_erf, half)?;
+            let density = builder.bell(x, 0.5, 0.5 * FRAC_1_SQRT_2 * FRAC_2_SQRT_PI)?;
+            let product = builder.mul(x, density)?;
+            return builder.add(below, product);
+        }
+        let mut factor = None;
+        let mut inner = x;
+        if self.activation == Activation::Gelu {
+            let linear = 2.0 * FRAC_1_SQRT_2 * FRAC_2_SQRT_PI;
+            let first = builder.constant(&[linear as f32], [1, 1])?;
+            let square = builder.mul(x, x)?;
+            let mut polynomial = |scale: f64| {
+                let second = builder.scale(square, (scale * linear) as f32)?;
+                builder.add(second, first)
+            };
+            let (growth, slope) = (polynomial(0.044715)?, polynomial(3.0 * 0.044715)?);
+            inner = builder.mul(x, growth)?;
+            factor = Some(slope);
+        }
+        let sigmoid = builder.sigmoid(inner)?;
+        let product = builder.mul(y, sigmoid)?;
+        let mut rest = builder.sub(y, product)?;
+        if let Some(factor) = factor {
+            rest = builder.mul(rest, factor)?;
+        }
+        builder.add(sigmoid, rest)
     }
 }
 
@@ -54,8 +92,13 @@ impl Op for Activate {
     }
 
     fn differentiate(&self, node: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
-        slope(self.activation)?;
-        pass.give(self.x, |pass| pass.builder.activation_grad(self.activation, node, g))
+        pass.give(self.x, |pass| match slope(self.activation) {
+            Some(_) => pass.builder.activation_grad(self.activation, node, g),
+            None => {
+                let slope = self.slope_of_argument(node, &mut pass.builder)?;
+                pass.builder.mul(g, slope)
+            }
+        })
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, _: Shape, y: View) -> Result<()> {
@@ -109,7 +152,7 @@ impl GraphBuilder {
         self.activate(x, Activation::Sigmoid)
     }
 
-    /// Adds an activation; `None` adds nothing and gives `x`. [`Graph::gradients`](crate::Graph::gradients) has no derivative of `Gelu`.
+    /// Adds an activation; `None` adds nothing and gives `x`.
     ///
     /// # Errors
     /// `Invalid` if the node is not of this graph.

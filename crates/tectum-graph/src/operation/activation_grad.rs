@@ -1,6 +1,6 @@
 //! Gradients of activation functions, element by element.
 
-use tectum::Activation;
+use tectum::{Activation, Error};
 
 use super::activate::{activation_name, activation_named, slope};
 use super::elementwise::{Elementwise, Read};
@@ -20,7 +20,7 @@ impl ActivationGrad {
     }
 
     fn named(name: &str) -> Option<Activation> {
-        name.strip_suffix("_grad").and_then(activation_named)
+        name.strip_suffix("_grad").and_then(activation_named).filter(|activation| slope(*activation).is_some())
     }
 }
 
@@ -30,8 +30,14 @@ impl Op for ActivationGrad {
     }
 
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
-        let (y, dy, slope) = (&values[&self.y], &values[&self.dy], slope(self.activation)?);
-        Ok(Tensor::from_fn(shape, |place| slope(y.data[place]) * dy.broadcast_element(shape, place)))
+        let slope = slope(self.activation).ok_or_else(|| Error::unsupported(format!("{} of a result", self.full_name())))?;
+        let (y, dy) = (&values[&self.y], &values[&self.dy]);
+        // A step selects: it does not make NaN of an infinite gradient.
+        let is_step = self.activation == Activation::Relu;
+        Ok(Tensor::from_fn(shape, |place| match slope(y.data[place]) {
+            0.0 if is_step => 0.0,
+            slope => slope * dy.broadcast_element(shape, place),
+        }))
     }
 
     /// z = f′(y)·dy, with f′ as a function of the activation's result: 1 − y², y − y², or a step.
@@ -85,7 +91,7 @@ impl Call for ActivationGrad {
 
 impl GraphBuilder {
     /// The gradient at an activation's argument.
-    pub(super) fn activation_grad(&mut self, activation: Activation, y: Node, dy: Node) -> Result<Node> {
+    pub(crate) fn activation_grad(&mut self, activation: Activation, y: Node, dy: Node) -> Result<Node> {
         let (shape, dy_shape) = (self.shape(ActivationGrad::NAME, y)?, self.shape(ActivationGrad::NAME, dy)?);
         if !dy_shape.broadcasts_to(shape) {
             return Err(self.fault(format_args!("activation_grad: y {shape:?}, dy {dy_shape:?}: it does not repeat")));

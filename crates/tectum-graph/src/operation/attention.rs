@@ -1,8 +1,8 @@
 //! Scaled dot-product attention of each head.
 
-use tectum::AttentionSizes;
+use tectum::{AttentionSizes, Error};
 
-use super::{Adjoints, Call, CallText, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View, no_derivative};
+use super::{Adjoints, Call, CallText, Dim, Factor, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View, no_derivative_of_fused};
 use crate::parse::parse_number;
 
 /// How attention divides the columns of its operands into heads.
@@ -45,6 +45,23 @@ impl Heads {
     /// Whether the heads are well formed.
     pub(super) fn are_whole(&self) -> bool {
         self.count * self.kv * self.width != 0 && self.count.is_multiple_of(self.kv) && self.scale.is_finite()
+    }
+
+    /// A value [B, T, count·width] as [B, kv, count/kv·T, width]: for each head of keys, the rows of the heads that it serves.
+    fn split(&self, builder: &mut GraphBuilder, x: Node, count: usize) -> Result<Node> {
+        let sizes = builder.graph().shape(x)?.fixed();
+        let heads = builder.reshape(x, [sizes[0], sizes[1], count, self.width])?;
+        let heads = builder.permute(heads, &[0, 2, 1, 3])?;
+        builder.reshape(heads, [sizes[0], self.kv, count / self.kv * sizes[1], self.width])
+    }
+
+    /// scale · a·b with the result of `split` back as [B, T, count·width].
+    fn product(&self, builder: &mut GraphBuilder, a: Factor, b: Node, scale: f32, [items, count, rows]: [usize; 3]) -> Result<Node> {
+        let product = builder.matmul(a, b)?;
+        let heads = builder.reshape(product, [items, count, rows, self.width])?;
+        let rows_first = builder.permute(heads, &[0, 2, 1, 3])?;
+        let whole = builder.reshape(rows_first, [items, rows, count * self.width])?;
+        if scale == 1.0 { Ok(whole) } else { builder.scale(whole, scale) }
     }
 
     /// Whether a value of rows of an item holds this many heads from a column on.
@@ -131,8 +148,55 @@ impl Op for Attention {
         Ok(attend(operands, self.mask.map(|mask| &values[&mask]), self.heads, shape, seen))
     }
 
-    fn differentiate(&self, _: Node, _: Node, _: &mut Adjoints) -> Result<()> {
-        no_derivative(self.name())
+    /// The scores are computed again, as matrices of [T, S] for each head; Pᵀ·G, and from the gradient of P that of the softmax.
+    fn differentiate(&self, _: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
+        let (Self { operands, mask, heads }, Heads { count, kv, scale, .. }) = (*self, self.heads);
+        let [q, k, v] = operands.map(|operand| operand.node);
+        let builder = &mut pass.builder;
+        if operands != builder.whole_operands("attention", [q, k, v], heads)? {
+            return no_derivative_of_fused();
+        }
+        let [q_shape, k_shape] = [q, k].map(|node| builder.graph().shape(node));
+        let (Some(queries), Some(keys)) = (q_shape?.sizes(), k_shape?.sizes()) else {
+            return Err(Error::unsupported("the gradient of attention needs sizes; bind the letters first"));
+        };
+        let [items, queries, keys] = [queries[0], queries[1], keys[1]];
+        let ([whole_q, whole_g], [whole_k, whole_v]) = ([q, g].map(|x| heads.split(builder, x, count)), [k, v].map(|x| heads.split(builder, x, kv)));
+        let (whole_q, whole_k, whole_v, whole_g) = (whole_q?, whole_k?, whole_v?, whole_g?);
+        let (flat, square) = ([items, kv, count / kv * queries, keys], [items, count, queries, keys]);
+
+        let products = builder.matmul(whole_q, whole_k.transpose())?;
+        let mut scores = builder.reshape(products, square)?;
+        scores = builder.scale(scores, scale)?;
+        if let Some(mask) = mask {
+            let row = builder.reshape(mask, [items, 1, keys])?;
+            let one = builder.constant(&[1.0], [1, 1])?;
+            let ones = builder.broadcast(one, [items, count * queries, 1])?;
+            let repeated = builder.matmul(ones, row)?;
+            let repeated = builder.reshape(repeated, square)?;
+            scores = builder.add(scores, repeated)?;
+        }
+        if heads.causal {
+            let is_seen = |place: usize| place % keys + queries <= keys + place / keys;
+            let hidden: Vec<f32> = (0..queries * keys).map(|place| if is_seen(place) { 0.0 } else { f32::NEG_INFINITY }).collect();
+            let hidden = builder.constant(&hidden, [queries, keys])?;
+            scores = builder.add(scores, hidden)?;
+        }
+        let weights = builder.softmax(scores, 3)?;
+        let weights = builder.reshape(weights, flat)?;
+        let weights_adjoint = builder.matmul(whole_g, whole_v.transpose())?;
+        let scores_adjoint = builder.softmax_adjoint(weights, weights_adjoint)?;
+
+        pass.give(q, |pass| heads.product(&mut pass.builder, scores_adjoint.into(), whole_k, scale, [items, count, queries]))?;
+        pass.give(k, |pass| heads.product(&mut pass.builder, scores_adjoint.transpose(), whole_q, scale, [items, kv, keys]))?;
+        pass.give(v, |pass| heads.product(&mut pass.builder, weights.transpose(), whole_g, 1.0, [items, kv, keys]))?;
+        mask.map_or(Ok(()), |mask| {
+            pass.give(mask, |pass| {
+                let rows = pass.builder.reshape(scores_adjoint, [items, count * queries, keys])?;
+                let sum = pass.builder.sum_axis(rows, 1)?;
+                pass.builder.reshape(sum, [items, keys])
+            })
+        })
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, _: Shape, y: View) -> Result<()> {

@@ -1,4 +1,7 @@
-//! Sums, differences and products of two values, element by element.
+//! Sums, differences, products, quotients, maxima and minima of two values, element by element.
+
+use tectum::Activation;
+use tectum::operation::elementwise::operation;
 
 use super::elementwise::{Elementwise, Read};
 use super::{Adjoints, Call, CallText, Cow, Graph, GraphBuilder, Lowering, Node, Op, Operation, Result, Scale, Shape, Tensor, Values, View};
@@ -16,10 +19,13 @@ pub(crate) enum BinaryOp {
     Add,
     Sub,
     Mul,
+    Div,
+    Max,
+    Min,
 }
 
 impl BinaryOp {
-    const ALL: [BinaryOp; 3] = [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul];
+    const ALL: [BinaryOp; 6] = [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Div, BinaryOp::Max, BinaryOp::Min];
 
     /// The name in the op table.
     fn name(self) -> &'static str {
@@ -27,19 +33,18 @@ impl BinaryOp {
             BinaryOp::Add => "add",
             BinaryOp::Sub => "sub",
             BinaryOp::Mul => "mul",
+            BinaryOp::Div => "div",
+            BinaryOp::Max => "max",
+            BinaryOp::Min => "min",
         }
+    }
+
+    fn is_commutative(self) -> bool {
+        !matches!(self, BinaryOp::Sub | BinaryOp::Div)
     }
 
     fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|op| op.name() == name)
-    }
-
-    fn reference(self, a: f64, b: f64) -> f64 {
-        match self {
-            BinaryOp::Add => a + b,
-            BinaryOp::Sub => a - b,
-            BinaryOp::Mul => a * b,
-        }
     }
 }
 
@@ -58,6 +63,31 @@ impl Binary {
             pass.reduce_like(product, b)
         })
     }
+
+    /// The gradient goes to the operand whose value it is, to b if they are equal.
+    fn differentiate_extreme(&self, g: Node, pass: &mut Adjoints) -> Result<()> {
+        let Self { op, a, b } = *self;
+        let difference = pass.builder.sub(a, b)?;
+        let excess = if op == BinaryOp::Max { difference } else { pass.builder.scale(difference, -1.0)? };
+        let to_a = pass.builder.activation_grad(Activation::Relu, excess, g)?;
+        pass.give(a, |_| Ok(to_a))?;
+        pass.give(b, |pass| {
+            let rest = pass.builder.sub(g, to_a)?;
+            pass.reduce_like(rest, b)
+        })
+    }
+
+    /// y = a/b: da = g/b, db = −g·y/b
+    fn differentiate_quotient(&self, y: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
+        let Self { a, b, .. } = *self;
+        pass.give(a, |pass| pass.builder.div(g, b))?;
+        pass.give(b, |pass| {
+            let product = pass.builder.mul(g, y)?;
+            let quotient = pass.builder.div(product, b)?;
+            let sum = pass.reduce_like(quotient, b)?;
+            pass.builder.scale(sum, -1.0)
+        })
+    }
 }
 
 impl Op for Binary {
@@ -67,13 +97,17 @@ impl Op for Binary {
 
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
         let (a, b) = (&values[&self.a], &values[&self.b]);
-        Ok(Tensor::from_fn(shape, |place| self.op.reference(a.data[place], b.broadcast_element(shape, place))))
+        let entry = operation(self.op.name()).expect("invariant: each operation is in the op table");
+        Ok(Tensor::from_fn(shape, |place| (entry.reference)(a.data[place], b.broadcast_element(shape, place))))
     }
 
-    fn differentiate(&self, _: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
+    fn differentiate(&self, node: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
         let Self { op, a, b } = *self;
-        if op == BinaryOp::Mul {
-            return self.differentiate_product(g, pass);
+        match op {
+            BinaryOp::Mul => return self.differentiate_product(g, pass),
+            BinaryOp::Div => return self.differentiate_quotient(node, g, pass),
+            BinaryOp::Max | BinaryOp::Min => return self.differentiate_extreme(g, pass),
+            BinaryOp::Add | BinaryOp::Sub => (),
         }
         pass.give(a, |_| Ok(g))?;
         pass.give(b, |pass| {
@@ -96,7 +130,7 @@ impl Op for Binary {
         if let Some(b) = graph.unbroadcast(b, shape) {
             return Some(Self { op, a, b }.into());
         }
-        if op != BinaryOp::Sub
+        if op.is_commutative()
             && graph.nodes[&b].shape == shape
             && let Some(a) = graph.unbroadcast(a, shape)
         {
@@ -158,14 +192,44 @@ impl GraphBuilder {
         self.binary(BinaryOp::Mul, a, b)
     }
 
+    /// Adds a / b, element by element.
+    ///
+    /// # Shapes
+    /// As [`GraphBuilder::sub`].
+    /// # Errors
+    /// As [`GraphBuilder::add`].
+    pub fn div(&mut self, a: Node, b: Node) -> Result<Node> {
+        self.binary(BinaryOp::Div, a, b)
+    }
+
+    /// Adds the greater of a and b, element by element; where they are equal, the gradient goes to the operand that repeats, or to b.
+    ///
+    /// # Shapes
+    /// As [`GraphBuilder::add`].
+    /// # Errors
+    /// As [`GraphBuilder::add`].
+    pub fn max(&mut self, a: Node, b: Node) -> Result<Node> {
+        self.binary(BinaryOp::Max, a, b)
+    }
+
+    /// Adds the lesser of a and b, element by element; equal operands as in [`GraphBuilder::max`].
+    ///
+    /// # Shapes
+    /// As [`GraphBuilder::add`].
+    /// # Errors
+    /// As [`GraphBuilder::add`].
+    pub fn min(&mut self, a: Node, b: Node) -> Result<Node> {
+        self.binary(BinaryOp::Min, a, b)
+    }
+
     fn binary(&mut self, op: BinaryOp, a: Node, b: Node) -> Result<Node> {
         let (a_shape, b_shape) = (self.shape(op.name(), a)?, self.shape(op.name(), b)?);
         if b_shape.broadcasts_to(a_shape) {
             Ok(self.push(Binary { op, a, b }, a_shape))
-        } else if op != BinaryOp::Sub && a_shape.broadcasts_to(b_shape) {
+        } else if op.is_commutative() && a_shape.broadcasts_to(b_shape) {
             Ok(self.push(Binary { op, a: b, b: a }, b_shape))
         } else {
-            let rule = if op == BinaryOp::Sub { "rhs does not repeat to lhs" } else { "neither repeats to the other" };
+            let rule = if op.is_commutative() { "neither repeats to the other" } else { "rhs does not repeat to lhs" };
             Err(self.fault(format_args!("{}: lhs {a_shape:?}, rhs {b_shape:?}: {rule}", op.name())))
         }
     }

@@ -25,12 +25,12 @@ impl Op for Broadcast {
     }
 
     /// A row or column of ones times the value; a scalar is added to zeros.
-    fn lower(&self, lowering: &mut Lowering<'_>, _: Shape, y: View) -> Result<()> {
+    fn lower(&self, lowering: &mut Lowering<'_>, shape: Shape, y: View) -> Result<()> {
         let (view, from) = (lowering.views[&self.x], lowering.shape(self.x));
         if let (Operation::Constant(Constant { data }), 1) = (&lowering.graph.nodes[&self.x].operation, from.len()) {
             return lowering.plan.fill(y, data[0].to_bits());
         }
-        let is_column = from.rank() > 0 && from.matrix()[1] == 1;
+        let is_column = !from.broadcasts_to(shape);
         match from.len() {
             1 => {
                 let zeros = lowering.plan.temp(DType::F32, y.len());

@@ -3,7 +3,7 @@
 use tectum::DType;
 use tectum::operation::product::panel_format::PanelFormat;
 
-use super::{Adjoints, Call, CallText, Dim, Graph, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View, no_derivative};
+use super::{Adjoints, Call, CallText, Dim, Graph, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
 
 /// One after another along an axis.
 #[derive(Debug, Clone)]
@@ -39,8 +39,14 @@ impl Op for Concat {
         Ok(Tensor { shape, data })
     }
 
-    fn differentiate(&self, _: Node, _: Node, _: &mut Adjoints) -> Result<()> {
-        no_derivative(self.name())
+    fn differentiate(&self, _: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
+        let mut start = 0;
+        for &part in &self.parts {
+            let len = pass.size(part, self.axis)?;
+            pass.give(part, |pass| pass.builder.slice(g, self.axis, start, len))?;
+            start += len;
+        }
+        Ok(())
     }
 
     fn is_view(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use tectum::DType;
 
-use super::{Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View, no_derivative};
+use super::{Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
 use crate::MAX_RANK;
 
 /// `y[.., j] = table[indices[..], j]`
@@ -26,8 +26,11 @@ impl Op for Gather {
         }))
     }
 
-    fn differentiate(&self, _: Node, _: Node, _: &mut Adjoints) -> Result<()> {
-        no_derivative(self.name())
+    fn differentiate(&self, _: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
+        pass.give(self.table, |pass| {
+            let shape = pass.builder.graph().shape(self.table)?;
+            pass.builder.segment_sum(g, self.indices, shape)
+        })
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, _: Shape, y: View) -> Result<()> {

@@ -1,6 +1,8 @@
 //! Layer norm.
 
-use super::{Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View, no_derivative};
+use tectum::Error;
+
+use super::{Adjoints, Call, CallText, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
 
 /// Over the last axis, each row minus its mean, divided by its deviation.
 #[derive(Debug, Clone, Copy)]
@@ -31,8 +33,15 @@ impl Op for LayerNorm {
         }))
     }
 
-    fn differentiate(&self, _: Node, _: Node, _: &mut Adjoints) -> Result<()> {
-        no_derivative(self.name())
+    fn differentiate(&self, _: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
+        let Self { x, gain, bias, epsilon } = *self;
+        let mean = pass.builder.row_mean(x)?;
+        let centered = pass.builder.sub(x, mean)?;
+        pass.give(bias, |pass| pass.reduce_like(g, bias))?;
+        pass.give_norm([x, centered, gain], epsilon, g, |pass, slope| {
+            let mean = pass.builder.row_mean(slope)?;
+            pass.builder.sub(slope, mean)
+        })
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, _: Shape, y: View) -> Result<()> {
@@ -63,6 +72,16 @@ impl GraphBuilder {
         Ok(self.push(LayerNorm { x, gain, bias, epsilon }, shape))
     }
 
+    /// The mean of each row of the last axis, repeated over the row.
+    pub(super) fn row_mean(&mut self, x: Node) -> Result<Node> {
+        let shape = self.shape("mean", x)?;
+        let Dim::Size(count) = shape.last() else { return Err(Error::unsupported(format!("the gradient of a norm needs sizes; {shape:?} ends in a letter"))) };
+        let sum = self.sum_over_columns(x)?;
+        let count = self.constant(&[count as f32], [1, 1])?;
+        let mean = self.div(sum, count)?;
+        self.broadcast(mean, shape)
+    }
+
     /// The shape of a norm whose gain or bias fits.
     pub(super) fn norm_shape(&self, op: &str, x: Node, vectors: &[Node], epsilon: f32) -> Result<Shape> {
         let shape = self.shape(op, x)?;
@@ -76,5 +95,32 @@ impl GraphBuilder {
             return Err(self.fault(format_args!("{op}: epsilon {epsilon} is not positive")));
         }
         Ok(shape)
+    }
+}
+
+impl Adjoints {
+    /// Passes the adjoint of y = c / √(mean of c² + epsilon) · gain to x and to the gain, where c is x or x minus its mean.
+    ///
+    /// With z = y / gain and d the root: the gradient at c is (g·gain − z · mean of (z·g·gain)) / d; `center` makes it that of x.
+    pub(super) fn give_norm(&mut self, [x, c, gain]: [Node; 3], epsilon: f32, g: Node, center: impl FnOnce(&mut Self, Node) -> Result<Node>) -> Result<()> {
+        let square = self.builder.mul(c, c)?;
+        let mean = self.builder.row_mean(square)?;
+        let epsilon = self.builder.constant(&[epsilon], [1, 1])?;
+        let sum = self.builder.add(mean, epsilon)?;
+        let root = self.builder.sqrt(sum)?;
+        let z = self.builder.div(c, root)?;
+        self.give(gain, |pass| {
+            let product = pass.builder.mul(g, z)?;
+            pass.reduce_like(product, gain)
+        })?;
+        self.give(x, |pass| {
+            let g = pass.builder.mul(g, gain)?;
+            let product = pass.builder.mul(g, z)?;
+            let mean = pass.builder.row_mean(product)?;
+            let along = pass.builder.mul(z, mean)?;
+            let across = pass.builder.sub(g, along)?;
+            let slope = center(pass, across)?;
+            pass.builder.div(slope, root)
+        })
     }
 }

@@ -2,7 +2,7 @@
 
 use tectum::{GemmEpilogue, Matrices, Matrix};
 
-use super::{Adjoints, Call, CallText, Dim, Graph, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View, no_derivative};
+use super::{Adjoints, Call, CallText, Dim, Graph, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
 
 /// An operand of a matrix product: a value, or its transpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,12 +87,11 @@ impl Op for MatMul {
         }))
     }
 
-    /// C = A·B, the dimensions of A before its last two taken as rows: dA = G·Bᵀ, dB = Aᵀ·G, each transposed again where the factor was.
+    /// C = A·B, for each matrix of a batch, or with the dimensions of A before its last two taken as rows: dA = G·Bᵀ, dB = Aᵀ·G, each transposed again
+    /// where the factor was.
     fn differentiate(&self, _: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
         let Self { a, b } = *self;
-        if pass.builder.graph().is_batched(a, b) {
-            return no_derivative("a batched product");
-        }
+        let is_batched = pass.builder.graph().is_batched(a, b);
         pass.give(a.node, |pass| match a.transposed {
             false => pass.builder.matmul(g, b.flipped()),
             true => pass.builder.matmul(b, g.transpose()),
@@ -100,6 +99,7 @@ impl Op for MatMul {
         let [a_shape, g_shape] = [a.node, g].map(|node| pass.builder.graph().shape(node));
         let (a_shape, g_shape) = (a_shape?, g_shape?);
         let (a, g) = match a_shape.rank() {
+            _ if is_batched => (a, g),
             2 => (a, g),
             _ => (pass.builder.reshape(a.node, a_shape.matrix())?.into(), pass.builder.reshape(g, g_shape.matrix())?),
         };

@@ -2,7 +2,7 @@
 
 use tectum::Strided;
 
-use super::{Adjoints, Call, CallText, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View, no_derivative};
+use super::{Adjoints, Call, CallText, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
 use crate::parse::{fault, parse_number};
 
 /// Axis `i` of the result is axis `order[i]` of `x`.
@@ -29,8 +29,10 @@ impl Op for Permute {
         Ok(Tensor::from_fn(shape, |place| x.data[source(place)]))
     }
 
-    fn differentiate(&self, _: Node, _: Node, _: &mut Adjoints) -> Result<()> {
-        no_derivative(self.name())
+    fn differentiate(&self, _: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
+        let mut inverse = vec![0; self.order.len()];
+        self.order.iter().enumerate().for_each(|(place, &axis)| inverse[axis] = place);
+        pass.give(self.x, |pass| pass.builder.permute(g, &inverse))
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, _: Shape, y: View) -> Result<()> {

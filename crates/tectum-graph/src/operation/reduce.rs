@@ -1,6 +1,6 @@
 //! Sums.
 
-use tectum::{DType, Error};
+use tectum::DType;
 
 use super::{Adjoints, Call, CallText, Cow, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
 
@@ -49,7 +49,14 @@ impl Op for Reduce {
     fn differentiate(&self, _: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
         pass.give(self.x, |pass| {
             let shape = pass.builder.graph().shape(self.x)?;
-            pass.builder.broadcast(g, shape)
+            let ReduceAxes::Axis(axis) = self.axes else { return pass.builder.broadcast(g, shape) };
+            // The axis is moved first, where values repeat, and back.
+            let (mut order, mut dims) = ((0..shape.rank()).collect::<Vec<_>>(), shape.dims().to_vec());
+            order.swap(0, axis);
+            dims.swap(0, axis);
+            let first = pass.builder.permute(g, &order)?;
+            let repeated = pass.builder.broadcast(first, Shape::of(&dims))?;
+            pass.builder.permute(repeated, &order)
         })
     }
 
@@ -60,9 +67,12 @@ impl Op for Reduce {
             ReduceAxes::All => lowering.plan.sum(x, y, 1, rows * cols),
             ReduceAxes::Rows => lowering.plan.sum_columns(x, y, rows, cols),
             ReduceAxes::Columns => lowering.plan.sum(x, y, rows, cols),
-            // The axis is moved last, then summed over.
             ReduceAxes::Axis(axis) => {
                 let [outer, count, inner] = shape.around(axis);
+                if outer == 1 {
+                    return lowering.plan.sum_columns(x, y, count, inner);
+                }
+                // The axis is moved last, then summed over.
                 let turned = lowering.plan.temp(DType::F32, outer * count * inner);
                 lowering.plan.transpose(x, turned, [outer, count, inner])?;
                 lowering.plan.sum(turned, y, outer * inner, count)
@@ -151,7 +161,11 @@ impl GraphBuilder {
             () if shape.trimmed().is_empty() => self.reduce(x, ReduceAxes::All)?,
             () if shape.is_row_of(from) => self.reduce(x, ReduceAxes::Rows)?,
             () if shape.rank() == from.rank() && shape == from.with(from.rank() - 1, 1) => self.reduce(x, ReduceAxes::Columns)?,
-            () => return Err(Error::unsupported(format!("no derivative yet of what repeats {shape:?} to {from:?}"))),
+            () if shape.broadcasts_to(from) => {
+                let repeated = from.rank() - shape.trimmed().len();
+                (0..repeated).filter(|&axis| from.dims()[axis] != Dim::Size(1)).try_fold(x, |sum, axis| self.sum_axis(sum, axis))?
+            }
+            () => return Err(self.fault(format_args!("reduce: {shape:?} does not repeat to {from:?}"))),
         };
         self.reshape(sum, shape)
     }

@@ -1,6 +1,6 @@
 //! Root-mean-square norm.
 
-use super::{Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View, no_derivative};
+use super::{Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
 
 /// Over the last axis, each row divided by its root mean square.
 #[derive(Debug, Clone, Copy)]
@@ -28,8 +28,8 @@ impl Op for RmsNorm {
         }))
     }
 
-    fn differentiate(&self, _: Node, _: Node, _: &mut Adjoints) -> Result<()> {
-        no_derivative(self.name())
+    fn differentiate(&self, _: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
+        pass.give_norm([self.x, self.x, self.gain], self.epsilon, g, |_, slope| Ok(slope))
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, _: Shape, y: View) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Rotary positions: rotations of pairs of elements.
 
-use super::{Adjoints, Call, CallText, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View, no_derivative};
+use super::{Adjoints, Call, CallText, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
 
 /// In each head, pairs of columns half a head apart are rotated by their position.
 #[derive(Debug, Clone, Copy)]
@@ -35,8 +35,18 @@ impl Op for Rotary {
         }))
     }
 
-    fn differentiate(&self, _: Node, _: Node, _: &mut Adjoints) -> Result<()> {
-        no_derivative(self.name())
+    /// The rotation backwards: with the sign of each second half changed before and after, forwards.
+    fn differentiate(&self, _: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
+        let Self { x, positions, heads, base } = *self;
+        pass.give(x, |pass| {
+            let columns = pass.size(x, 2)?;
+            let half = columns / heads / 2;
+            let signs: Vec<f32> = (0..columns).map(|column| if column % (2 * half) < half { 1.0 } else { -1.0 }).collect();
+            let signs = pass.builder.constant(&signs, [columns])?;
+            let mirrored = pass.builder.mul(g, signs)?;
+            let turned = pass.builder.rotary(mirrored, positions, heads, base)?;
+            pass.builder.mul(turned, signs)
+        })
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, shape: Shape, y: View) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use tectum::{ALIGNED_ELEMENTS, Error, Strided};
 
-use super::{Adjoints, Call, CallText, Dim, Graph, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View, no_derivative};
+use super::{Adjoints, Call, CallText, Dim, Graph, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
 use crate::parse::fault;
 
 /// As many elements of an axis as the result has, from `start` on.
@@ -31,8 +31,22 @@ impl Op for Slice {
         }))
     }
 
-    fn differentiate(&self, _: Node, _: Node, _: &mut Adjoints) -> Result<()> {
-        no_derivative(self.name())
+    /// The gradient between zeros.
+    fn differentiate(&self, node: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
+        let Self { x, axis, start } = *self;
+        pass.give(x, |pass| {
+            let (whole, len) = (pass.size(x, axis)?, pass.size(node, axis)?);
+            let shape = pass.builder.graph().shape(x)?;
+            let mut parts = Vec::new();
+            for (before, part) in [(start, Some(g)), (whole - start - len, None)] {
+                if before > 0 {
+                    let zero = pass.builder.constant(&[0.0], [1, 1])?;
+                    parts.push(pass.builder.broadcast(zero, shape.with(axis, before))?);
+                }
+                parts.extend(part);
+            }
+            pass.builder.concat(&parts, axis)
+        })
     }
 
     fn is_view(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Softmax.
 
-use super::{Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View, no_derivative};
+use super::{Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
 
 /// Over the last axis.
 #[derive(Debug, Clone, Copy)]
@@ -22,8 +22,8 @@ impl Op for Softmax {
         }))
     }
 
-    fn differentiate(&self, _: Node, _: Node, _: &mut Adjoints) -> Result<()> {
-        no_derivative(self.name())
+    fn differentiate(&self, node: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
+        pass.give(self.x, |pass| pass.builder.softmax_adjoint(node, g))
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, shape: Shape, y: View) -> Result<()> {
@@ -56,5 +56,14 @@ impl GraphBuilder {
         let last = self.permute(x, &order)?;
         let soft = self.push(Softmax { x: last }, self.graph().shape(last)?);
         self.permute(soft, &order)
+    }
+
+    /// The gradient at the argument of a softmax over the last axis, from its result y: y ⊙ (g − Σ y ⊙ g).
+    pub(super) fn softmax_adjoint(&mut self, y: Node, g: Node) -> Result<Node> {
+        let product = self.mul(y, g)?;
+        let sum = self.sum_over_columns(product)?;
+        let sum = self.broadcast(sum, self.graph().shape(y)?)?;
+        let difference = self.sub(g, sum)?;
+        self.mul(y, difference)
     }
 }

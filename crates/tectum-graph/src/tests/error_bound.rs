@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use tectum::Activation;
 
-use crate::operation::{Activate, ActivationGrad, Binary, BinaryOp, Broadcast, MatMul, Reduce, ReduceAxes, Scale};
+use crate::operation::{Activate, ActivationGrad, Binary, BinaryOp, Broadcast, Function, MatMul, Reduce, ReduceAxes, Scale, Unary};
 use crate::{Factor, Graph, Node, Operation, Tensor};
 
 /// Half a unit in the last place.
@@ -65,6 +65,8 @@ impl Pass<'_> {
                 let (a, b) = (self.element(*a, row, col), self.element(*b, row, col));
                 match op {
                     BinaryOp::Mul => product(a, b, U),
+                    BinaryOp::Max | BinaryOp::Min => a.1.max(b.1),
+                    BinaryOp::Div => (a.1 + value.abs() * b.1) / (b.0.abs() - b.1).max(0.0) + 3.0 * U * value.abs(),
                     BinaryOp::Add | BinaryOp::Sub => a.1 + b.1 + U * (value.abs() + a.1 + b.1),
                 }
             }
@@ -79,6 +81,17 @@ impl Pass<'_> {
             }
             Operation::ActivationGrad(ActivationGrad { activation, y, dy }) => {
                 activation_grad(*activation, self.element(*y, row, col), self.element(*dy, row, col))
+            }
+            Operation::Unary(Unary { function, x }) => {
+                let (x, bound) = self.element(*x, row, col);
+                let least = (x - bound).max(0.0);
+                let moved = match function {
+                    Function::Exp => value * bound.exp_m1(),
+                    Function::Log => (x / least).ln(),
+                    Function::Sqrt => value - least.sqrt(),
+                    Function::Erf => 1.13 * bound,
+                };
+                moved + FUNCTION * value.abs()
             }
             Operation::Reduce(Reduce { axes, x }) => {
                 let [rows, cols] = self.values[x].shape().matrix();

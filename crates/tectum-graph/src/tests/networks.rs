@@ -5,9 +5,9 @@ use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{Activation, Device, Result};
 
 use super::cached_networks;
-use super::random_graph::{Random, random_feeds, seeds};
+use super::random_graph::{Random, random_feeds, seeds, small_feeds};
 use crate::operation::{Fed, FedKind};
-use crate::{Dim, Graph, GraphBuilder, Heads, Node, Operation, Tensor};
+use crate::{Dim, Graph, GraphBuilder, Heads, Node, Operation, Shape, Tensor};
 
 /// Greatest difference between a device and float64, as a share of the greatest magnitude of a value: some twenty operations of
 /// a few hundred roundings each. In addition, this multiple of the change caused by rounding all fed values once: norms of nearly equal values and
@@ -18,40 +18,66 @@ const MAGNIFIED: f64 = 96.0;
 
 /// A sequence [B, T, D] that passes through ten operations or so.
 fn random_network(seed: u64) -> Graph {
-    let mut random = Random::new(seed);
+    network(seed, |g, random| grow(g, random, true).map(drop))
+}
+
+/// One without caches, whose mask is a parameter, with an output `loss`.
+pub fn trainable_network(seed: u64) -> Graph {
+    network(seed, |g, random| {
+        let [x, pooled] = grow(g, random, false)?;
+        let shape = g.graph().shape(x)?;
+        let square = g.mul(pooled, pooled)?;
+        let mean = g.mean(square)?;
+        let loss = match random.below(3) {
+            0 => {
+                let target = g.input("target", shape)?;
+                g.mse(x, target)?
+            }
+            _ => {
+                let classes = g.indices("classes", Shape::of(&shape.dims()[..2]))?;
+                g.cross_entropy(x, classes)?
+            }
+        };
+        let sum = g.add(loss, mean)?;
+        g.output("loss", sum)
+    })
+}
+
+fn network(seed: u64, build: impl FnOnce(&mut GraphBuilder, &mut Random) -> Result<()>) -> Graph {
     let mut g = GraphBuilder::new();
-    grow(&mut g, &mut random).expect("invariant: only what fits is added");
+    build(&mut g, &mut Random::new(seed)).expect("invariant: only what fits is added");
     g.finish().expect("invariant: there is an output")
 }
 
-fn grow(g: &mut GraphBuilder, random: &mut Random) -> Result<()> {
+fn grow(g: &mut GraphBuilder, random: &mut Random, with_caches: bool) -> Result<[Node; 2]> {
     let (batch, time, width) = (1 + random.below(3), 1 + random.below(9), 4 * (1 + random.below(6)));
     let table = g.parameter("table", [5, width])?;
     let ids = g.indices("ids", [batch, time])?;
     let places = g.indices("places", [time])?;
-    let mask = g.input("mask", [batch, time])?;
-    let spans = g.indices("spans", [batch, 2])?;
+    let mask = if with_caches { g.input("mask", [batch, time])? } else { g.parameter("mask", [batch, time])? };
+    let spans = if with_caches { Some(g.indices("spans", [batch, 2])?) } else { None };
     let mut x = g.gather(table, ids)?;
     for step in 0..4 + random.below(8) {
-        x = add_operation(g, random, x, [mask, places, spans], step)?;
+        x = add_operation(g, random, x, ([mask, places, ids], spans), step)?;
         if random.below(5) == 0 {
             g.output(&format!("out{step}"), x)?;
         }
     }
     let pooled = g.sum_axis(x, 1)?;
     g.output("pooled", pooled)?;
-    g.output("last", x)
+    g.output("last", x)?;
+    Ok([x, pooled])
 }
 
 fn vector(g: &mut GraphBuilder, name: &str, width: usize, random: &mut Random) -> Result<Node> {
     if random.below(2) == 0 { g.parameter(name, [width]) } else { g.parameter(name, [1, width]) }
 }
 
-fn add_operation(g: &mut GraphBuilder, random: &mut Random, x: Node, [mask, places, spans]: [Node; 3], step: usize) -> Result<Node> {
+fn add_operation(g: &mut GraphBuilder, random: &mut Random, x: Node, ([mask, places, ids], spans): ([Node; 3], Option<Node>), step: usize) -> Result<Node> {
     let sizes = g.graph().shape(x)?.sizes().expect("fixed");
     let [batch, time, width] = [sizes[0], sizes[1], sizes[2]];
     let name = |what: &str| format!("{what}{step}");
-    match random.below(15) {
+    match random.below(18) {
         0 => {
             let gain = vector(g, &name("gain"), width, random)?;
             let bias = vector(g, &name("bias"), width, random)?;
@@ -105,7 +131,30 @@ fn add_operation(g: &mut GraphBuilder, random: &mut Random, x: Node, [mask, plac
             let (one, two) = (g.softmax(x, 2)?, g.softmax(x, 2)?);
             g.sub(x, one).and_then(|less| g.add(less, two))
         }
-        13 | 14 => cached_networks::attention(g, random, x, spans, step),
+        13 | 14 => match spans {
+            Some(spans) => cached_networks::attention(g, random, x, spans, step),
+            None => attention(g, random, x, mask, step),
+        },
+        15 => {
+            let offset = g.parameter(&name("offset"), [time, width])?;
+            g.add(x, offset)
+        }
+        16 => {
+            let sums = g.segment_sum(x, ids, [5, width])?;
+            g.gather(sums, ids)
+        }
+        17 => {
+            let bounded = g.tanh(x)?;
+            let positive = g.exp(bounded)?;
+            let quotient = g.div(x, positive)?;
+            let (normalizer, greatest) = (g.logsumexp(quotient)?, g.max_over_columns(bounded)?);
+            let normalizer = g.add(normalizer, greatest)?;
+            let [root, erf] = [g.sqrt(positive)?, g.erf(quotient)?];
+            let sum = g.add(root, erf)?;
+            let row = g.parameter(&name("row"), [1, width])?;
+            let repeated = g.matmul(normalizer, row)?;
+            g.sub(sum, repeated)
+        }
         8 => g.rotary(x, places, [1, 2][random.below(2)], 100.0),
         _ => attention(g, random, x, mask, step),
     }
@@ -176,27 +225,31 @@ fn nudged(graph: &Graph, feeds: &[(Node, Tensor)], seed: u64) -> Vec<(Node, Tens
     feeds.iter().map(nudge).collect()
 }
 
+/// A graph, and the values that it is fed with, of a seed.
+type Networks = (fn(u64) -> Graph, fn(&Graph, u64) -> Vec<(Node, Tensor)>);
+
 /// The evaluator on the graph as built = on the optimized one = every device, fused and not.
-fn check_on(id: &str) {
+fn check_on(id: &str, (make, feeds_of): Networks, floor: f64) -> Option<[usize; 3]> {
     let Some(device) = Device::open_if_present(id).expect("absent or usable") else {
         eprintln!("skipped: {id} is absent: random networks");
-        return;
+        return None;
     };
     let (mut compared, mut merged, mut caches, mut worst) = (0, 0, 0, 0.0f64);
     for seed in seeds() {
-        let graph = random_network(seed);
-        let mut feeds = random_feeds(&graph, seed);
+        let graph = make(seed);
+        let mut feeds = feeds_of(&graph, seed);
         cached_networks::feed(&graph, &mut feeds, seed);
         caches += graph.states().count();
         let optimized = graph.optimize();
         merged += usize::from(optimized.describe().contains('@'));
         let (wanted, passed) = (graph.evaluate(&feeds).expect("fed"), optimized.evaluate(&feeds).expect("fed"));
         let nudged = graph.evaluate(&nudged(&graph, &feeds, seed)).expect("fed");
+        let floor = floor * wanted.iter().flat_map(Tensor::data).fold(0.0f64, |greatest, value| greatest.max(value.abs()));
         for fused in [false, true] {
             let got = outputs_on(&graph, &feeds, &device, fused);
             for (((name, ..), got), ((wanted, passed), nudged)) in graph.outputs().zip(got).zip(wanted.iter().zip(&passed).zip(&nudged)) {
                 let moved = wanted.data().iter().zip(nudged.data()).fold(0.0f64, |moved, (wanted, nudged)| moved.max((wanted - nudged).abs()));
-                let scale = wanted.data().iter().fold(1e-3f64, |scale, value| scale.max(value.abs()));
+                let scale = wanted.data().iter().fold(floor.max(1e-3), |scale, value| scale.max(value.abs()));
                 for (index, (got, (wanted, passed))) in got.iter().zip(wanted.data().iter().zip(passed.data())).enumerate() {
                     let place = || format!("seed {seed}, fused {fused}, {id}: {name}[{index}]\n{}\n{}", graph.describe(), optimized.describe());
                     assert!((wanted - passed).abs() <= 1e-10 * scale, "optimized: {passed}, not {wanted}: {}", place());
@@ -212,30 +265,63 @@ fn check_on(id: &str) {
     eprintln!(
         "{id}: {count} networks, fused and not: {compared} elements, worst {worst:.3} of what is allowed, {merged} with merged products, {caches} caches"
     );
-    assert!(compared > 20_000 && merged > 20 && caches > 50, "{compared} compared, {merged} merged, {caches} caches");
+    Some([compared, merged, caches])
+}
+
+fn check_networks_on(id: &str) {
+    if let Some([compared, merged, caches]) = check_on(id, (random_network, random_feeds), 0.0) {
+        assert!(compared > 20_000 && merged > 20 && caches > 50, "{compared} compared, {merged} merged, {caches} caches");
+    }
+}
+
+/// All outputs, with the gradients of the loss. A gradient of terms that cancel, for example 0 for the bias of keys, is compared by a share of the greatest
+/// value of any output: its terms are not small.
+fn check_gradients_on(id: &str) {
+    let gradients = |seed| {
+        let graph = trainable_network(seed);
+        graph.output("loss").and_then(|loss| graph.gradients(loss)).expect("differentiates")
+    };
+    if let Some([compared, ..]) = check_on(id, (gradients, small_feeds), 0.03) {
+        assert!(compared > 100_000, "{compared} compared");
+    }
 }
 
 #[test]
 fn random_networks_agree_on_the_cpu() {
-    check_on("cpu");
+    check_networks_on("cpu");
 }
 
 #[test]
 fn random_networks_agree_on_vulkan() {
-    check_on("vulkan:0");
+    check_networks_on("vulkan:0");
 }
 
 #[test]
 fn random_networks_agree_on_cuda() {
-    check_on("cuda:0");
+    check_networks_on("cuda:0");
+}
+
+#[test]
+fn gradients_of_random_networks_agree_on_the_cpu() {
+    check_gradients_on("cpu");
+}
+
+#[test]
+fn gradients_of_random_networks_agree_on_vulkan() {
+    check_gradients_on("vulkan:0");
+}
+
+#[test]
+fn gradients_of_random_networks_agree_on_cuda() {
+    check_gradients_on("cuda:0");
 }
 
 /// The printed text parses as the same graph, also after the passes.
 #[test]
 fn text_is_read_back_as_the_same_graph() {
     for seed in seeds() {
-        let graph = random_network(seed);
-        for graph in [graph.clone(), graph.optimize()] {
+        let (graph, trainable) = (random_network(seed), trainable_network(seed));
+        for graph in [graph.optimize(), graph, trainable.optimize(), trainable] {
             let text = graph.describe();
             assert_eq!(Graph::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}")).describe(), text);
         }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tectum::{DType, Result};
+use tectum::{Activation, DType, Result};
 
 use crate::{Graph, GraphBuilder, Node, Shape, Tensor};
 
@@ -69,6 +69,17 @@ pub fn random_feeds(graph: &Graph, seed: u64) -> Vec<(Node, Tensor)> {
     feeds.collect()
 }
 
+/// Values of a quarter of the size, near those of an initializer: derivatives through many products of larger ones are of any size.
+pub fn small_feeds(graph: &Graph, seed: u64) -> Vec<(Node, Tensor)> {
+    let small = |(node, mut tensor): (Node, Tensor)| {
+        if graph.dtype(node).expect("its node") == DType::F32 {
+            tensor.data.iter_mut().for_each(|value| *value *= 0.25);
+        }
+        (node, tensor)
+    };
+    random_feeds(graph, seed).into_iter().map(small).collect()
+}
+
 fn grow(g: &mut GraphBuilder, random: &mut Random) -> Result<Node> {
     let rows = [1, 3, 8][random.below(3)];
     let mut nodes = vec![g.input("x", [rows, 1 + random.below(9)])?, g.parameter("p", [1 + random.below(4), 5])?];
@@ -92,7 +103,7 @@ fn close(g: &mut GraphBuilder, last: Node, random: &mut Random) -> Result<Node> 
 
 fn add_operation(g: &mut GraphBuilder, random: &mut Random, x: Node, nodes: &[Node], step: usize) -> Result<Node> {
     let [rows, cols] = g.graph().shape(x)?.matrix();
-    match random.below(17) {
+    match random.below(19) {
         0..3 => layer(g, random, x, step),
         3 => {
             let weight = g.parameter(&format!("left{step}"), [1 + random.below(6), rows])?;
@@ -106,6 +117,18 @@ fn add_operation(g: &mut GraphBuilder, random: &mut Random, x: Node, nodes: &[No
         8 => g.sum_over_rows(x),
         9 => g.sum_over_columns(x),
         10 => g.mean(x),
+        13 => g.activate(x, [Activation::Gelu, Activation::GeluErf, Activation::Silu][random.below(3)]),
+        // Functions of arguments inside their domain, and a divisor that is not small.
+        14 => {
+            let bounded = g.tanh(x)?;
+            let positive = g.exp(bounded)?;
+            match random.below(4) {
+                0 => g.sqrt(positive),
+                1 => g.erf(bounded),
+                2 => g.log(positive),
+                _ => g.div(x, positive),
+            }
+        }
         // A duplicated computation.
         11 => {
             let (one, two) = (g.tanh(x)?, g.tanh(x)?);
@@ -126,11 +149,13 @@ fn add_operation(g: &mut GraphBuilder, random: &mut Random, x: Node, nodes: &[No
                 3.. if !same.is_empty() => random.pick(&same),
                 _ => g.parameter(&format!("with{step}"), shape)?,
             };
-            match random.below(5) {
+            match random.below(7) {
                 0 => g.add(x, other),
                 1 => g.add(other, x),
                 2 => g.sub(x, other),
                 3 => g.mul(x, other),
+                4 => g.max(other, x),
+                5 => g.min(x, other),
                 _ => g.mul(other, x),
             }
         }

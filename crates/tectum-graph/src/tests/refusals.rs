@@ -1,6 +1,6 @@
-use tectum::{Activation, DType, Device, PlanBuilder};
+use tectum::{DType, Device, PlanBuilder};
 
-use crate::{Graph, GraphBuilder, Node, Tensor};
+use crate::{Dim, Graph, GraphBuilder, Heads, Node, Tensor};
 
 type Mistake = fn(&mut GraphBuilder, [Node; 4]) -> tectum::Result<()>;
 
@@ -35,9 +35,7 @@ fn small() -> (Graph, [Node; 3]) {
     let mut g = GraphBuilder::new();
     let (x, w) = (g.input("x", [1, 2]).expect("right"), g.parameter("w", [2, 1]).expect("right"));
     let y = g.matmul(x, w).expect("right");
-    let gelu = g.activate(y, Activation::Gelu).expect("right");
     g.output("y", y).expect("right");
-    g.output("gelu", gelu).expect("right");
     (g.finish().expect("right"), [x, w, y])
 }
 
@@ -46,8 +44,7 @@ fn what_cannot_be_differentiated_is_refused() {
     let (graph, [x, _, y]) = small();
     let message = |graph: &Graph, node| graph.gradients(node).expect_err("refused").to_string();
     assert_eq!(message(&graph, x), "gradients: the loss is [1, 2], [1, 1] is needed (node 0)");
-    assert_eq!(message(&graph, graph.output("gelu").expect("there")), "gradients: node 3: gelu has no derivative yet");
-    assert_eq!(graph.output("z").expect_err("absent").to_string(), "no output z; there are y, gelu");
+    assert_eq!(graph.output("z").expect_err("absent").to_string(), "no output z; there are y");
     let mut g = GraphBuilder::from(graph);
     let loss = g.tanh(y).expect("right");
     g.output("loss", loss).expect("right");
@@ -56,7 +53,30 @@ fn what_cannot_be_differentiated_is_refused() {
         only.outputs.retain(|(name, _)| name == "loss");
         only.prune().fuse()
     };
-    assert_eq!(message(&fused, loss), "gradients: node 4: what is fused has no derivative; differentiate before optimizing");
+    assert_eq!(message(&fused, loss), "gradients: node 3: what is fused has no derivative; differentiate before optimizing");
+}
+
+#[test]
+fn a_gradient_through_caches_or_of_an_unknown_size_is_refused() {
+    let mut g = GraphBuilder::new();
+    let (x, spans) = (g.parameter("x", [1, 2, 4]).expect("right"), g.indices("spans", [1, 2]).expect("right"));
+    let caches = ["keys", "values"].map(|name| g.state(name, [1, 8, 4]).expect("right"));
+    let y = g.attention_cached([x; 3], caches, spans, Heads { causal: true, ..Heads::new(1, 4) }).expect("right");
+    let loss = g.sum(y).expect("right");
+    g.output("loss", loss).expect("right");
+    let error = g.finish().expect("right").gradients(loss).expect_err("refused");
+    assert_eq!(error.to_string(), "gradients: node 4: attention_cached has no derivative: it changes its caches");
+
+    let mut g = GraphBuilder::new();
+    let (x, w) = (g.input("x", [Dim::from(1), 'T'.into(), 4.into()]).expect("right"), g.parameter("w", [4, 4]).expect("right"));
+    let q = g.matmul(x, w).expect("right");
+    let y = g.attention([q, x, x], None, Heads::new(1, 4)).expect("right");
+    let loss = g.sum(y).expect("right");
+    g.output("loss", loss).expect("right");
+    let graph = g.finish().expect("right");
+    let error = graph.gradients(loss).expect_err("refused");
+    assert_eq!(error.to_string(), "gradients: node 3: the gradient of attention needs sizes; bind the letters first");
+    assert!(graph.bind(&[('T', 3)]).and_then(|graph| graph.gradients(loss)).is_ok());
 }
 
 #[test]

@@ -1,6 +1,8 @@
-//! Elements moved: gathers and scatters, strided copies, transposes.
+//! Elements moved: gathers, scatters and sums of rows by their numbers, strided copies, transposes.
 
 pub mod gather;
+pub mod one_hot;
+pub mod segment_sum;
 pub mod strided;
 pub mod transpose;
 
@@ -10,5 +12,5 @@ use crate::kernel::Kernel;
 
 /// The kernels of this family.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    [gather::kernels, strided::kernels, transpose::kernels].into_iter().flat_map(|kernels| kernels()).collect()
+    [gather::kernels, one_hot::kernels, segment_sum::kernels, strided::kernels, transpose::kernels].into_iter().flat_map(|kernels| kernels()).collect()
 }

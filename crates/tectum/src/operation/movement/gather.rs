@@ -137,7 +137,7 @@ impl PlanBuilder {
     }
 }
 
-fn rows_of(what: &str, view: View, cols: usize) -> Result<usize> {
+pub(super) fn rows_of(what: &str, view: View, cols: usize) -> Result<usize> {
     let rows = view.len().checked_div(cols).unwrap_or(0);
     if view.fills(&[rows, cols]) { Ok(rows) } else { Err(Error::invalid(format!("{what} has {} elements, rows of {cols} needed", view.len()))) }
 }
