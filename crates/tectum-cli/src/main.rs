@@ -24,7 +24,6 @@ mod train;
 mod verify;
 mod workload;
 
-use std::error::Error as _;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
