@@ -1,19 +1,13 @@
 //! `tectum receipt check`: what a receipt says of code and results, derived again by this build.
 
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
-use tectum::snapshot::Snapshot;
-use tectum::{CodeForm, Device, Error, ErrorKind, RECEIPT_SCHEMA, Receipt, Result};
-use tectum_control::clock::SimClock;
-use tectum_control::closed_loop::{End, Sink, TickRecord};
-use tectum_control::run_folder::{RECEIPT_FILE, SCENARIO_FILE, SUMMARY_FILE};
-use tectum_control::scenario::build::{brain_recipe, build_body};
-use tectum_control::scenario::{ClockKind, Scenario};
+use tectum::{CodeForm, Error, ErrorKind, RECEIPT_SCHEMA, Receipt, Result};
+use tectum_control::run_folder::{RECEIPT_FILE, Repetition, repeat};
 
-use crate::run::{build, progress::Display};
+use crate::run::progress::Display;
 use crate::table::{print, print_json, table};
 
 /// Checks receipts against this build.
@@ -53,16 +47,7 @@ struct CheckArgs {
 #[derive(Deserialize)]
 struct Written {
     schema: String,
-    device: WrittenDevice,
     code: Vec<WrittenCode>,
-    injected: Vec<serde_json::Value>,
-    recovery_count: u64,
-    trace: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct WrittenDevice {
-    id: String,
 }
 
 #[derive(Deserialize)]
@@ -70,14 +55,6 @@ struct WrittenCode {
     kernel: String,
     form: String,
     hash: String,
-}
-
-/// As much of a summary as a repetition needs.
-#[derive(Deserialize)]
-struct WrittenSummary {
-    ticks: u64,
-    resumed_at_tick: u64,
-    deadline_misses: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -123,7 +100,7 @@ pub fn receipt(command: &ReceiptCommand) -> Result<()> {
     if written.schema != RECEIPT_SCHEMA {
         return Err(Error::data(format!("{}: {} is given, this build checks {RECEIPT_SCHEMA}", path.display(), written.schema)));
     }
-    let repeated = if args.rerun { Some(repeat(&args.path, &written, args.device.as_deref())?) } else { None };
+    let repeated = if args.rerun { Some(repeat_run(&args.path, args.device.as_deref())?) } else { None };
     let receipt = repeated.as_ref().map(|(receipt, _)| receipt);
     let known = tectum::operation::kernels().into_iter().chain(tectum_control::conformance::kernels()?).collect::<Vec<_>>();
     let derive = |code: &WrittenCode| {
@@ -172,52 +149,14 @@ fn is_generated(name: &str) -> bool {
 }
 
 /// Runs the scenario of a folder again; its receipt, and how the traces compare.
-fn repeat(folder: &Path, written: &Written, device: Option<&str>) -> Result<(Receipt, TraceCheck)> {
-    let refused = |reason: &str| Error::invalid(format!("--rerun {}: {reason}", folder.display()));
+fn repeat_run(folder: &Path, device: Option<&str>) -> Result<(Receipt, TraceCheck)> {
     if !folder.is_dir() {
-        return Err(refused("a run is repeated from its folder, which has the scenario"));
+        return Err(Error::invalid(format!("--rerun {}: a run is repeated from its folder, which has the scenario", folder.display())));
     }
-    let expected = written.trace.clone().ok_or_else(|| refused("its receipt has no trace"))?;
-    let summary: WrittenSummary = read(&folder.join(SUMMARY_FILE))?;
-    if !written.injected.is_empty() || written.recovery_count > 0 {
-        return Err(refused("faults were injected or happened"));
-    } else if summary.resumed_at_tick > 0 {
-        return Err(refused("it continued an earlier run"));
-    } else if summary.deadline_misses > 0 {
-        return Err(refused("answers were late, which a simulated clock does not repeat"));
-    }
-    let mut scenario = Scenario::read(&folder.join(SCENARIO_FILE))?;
-    scenario.set_clock(ClockKind::Sim);
-    let id = device.unwrap_or(&written.device.id);
-    let device = Device::open(id)?;
-    let body = build_body(&scenario)?;
-    scenario.set_seconds(summary.ticks as f64 * body.spec().dt_s)?;
-    let recipe = brain_recipe(&scenario, body.spec())?;
-    let mut closed_loop = build(&scenario, body, recipe, &device, &mut Display::new(!crate::messages::is_quiet()))?;
-    let outcome = closed_loop.run(&mut SimClock::new(), &mut Discard, &mut |_| ControlFlow::Continue(()));
-    if let End::Failed(error) = outcome.end {
-        return Err(error.at(format_args!("--rerun stopped at tick {}", outcome.metrics.ticks)));
-    }
-    let found = outcome.receipt.trace.map(|trace| trace.to_string()).unwrap_or_default();
+    let mut display = Display::new(!crate::messages::is_quiet());
+    let Repetition { device, ticks, expected, found, receipt } = repeat(folder, device, &mut |progress| display.building(&progress))?;
     let verdict = if found == expected { Verdict::Same } else { Verdict::Differs };
-    Ok((outcome.receipt, TraceCheck { device: id.to_owned(), ticks: outcome.metrics.ticks, expected, found, verdict }))
-}
-
-/// Keeps nothing.
-struct Discard;
-
-impl Sink for Discard {
-    fn tick(&mut self, _: &TickRecord<'_>) -> Result<()> {
-        Ok(())
-    }
-
-    fn snapshot(&mut self, _: Snapshot) -> Result<()> {
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        Ok(())
-    }
+    Ok((receipt, TraceCheck { device, ticks, expected, found, verdict }))
 }
 
 fn text(check: &Check) -> String {

@@ -18,8 +18,8 @@ use tectum_control::brain::{Recipe, standard_names};
 use tectum_control::clock::{Clock, RealClock, SimClock};
 use tectum_control::closed_loop::{ClosedLoop, End, Fault, Outcome, Progress, Sink, ThreadedSink, run_with_sink_thread};
 use tectum_control::real_time::{GrantedRealTime, MAX_PRIORITY, RealTime};
-use tectum_control::run_folder::{RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE};
-use tectum_control::scenario::build::{brain_recipe, build_body, build_stand_in, build_task, open_device};
+use tectum_control::run_folder::{RunFolder, RunSummary, SNAPSHOT_FILE, read_scenario};
+use tectum_control::scenario::build::{brain_recipe, build_body, build_loop, open_device};
 use tectum_control::scenario::{ClockKind, Scenario};
 
 use self::progress::Display;
@@ -164,7 +164,7 @@ fn run_scenario(args: &RunArgs) -> Result<()> {
     };
     closed_loop.inject(&faults)?;
     closed_loop.trace_at_end(args.trace);
-    let mut folder = RunFolder::create(&args.runs, &scenario, closed_loop.body_spec())?;
+    let mut folder = RunFolder::create(&args.runs, &scenario, &mut closed_loop)?;
     let film = folder.path().join("field.gif");
     let (outcome, granted) = loop_until_done(&mut closed_loop, &scenario, &mut folder, &display, (!args.no_plots).then_some(&film))?;
     let summary = RunSummary::new(&scenario, &outcome, granted, resumed_at_tick, folder.complete_path());
@@ -203,7 +203,7 @@ fn of_scenarios(args: &RunArgs) -> Option<&'static str> {
 fn effective_scenario(args: &RunArgs) -> Result<Scenario> {
     let mut scenario = match (&args.scenario, &args.resume) {
         (Some(name), _) => Scenario::open(name)?,
-        (None, Some(folder)) => Scenario::read(&folder.join(SCENARIO_FILE))?,
+        (None, Some(folder)) => read_scenario(folder)?,
         (None, None) => return Err(Error::invalid("run: a scenario is needed")),
     };
     for warning in &scenario.warnings {
@@ -228,7 +228,7 @@ fn effective_scenario(args: &RunArgs) -> Result<Scenario> {
 
 /// A state is only valid for the body and brain that it was taken from.
 fn check_resumed(scenario: &Scenario, folder: &Path) -> Result<()> {
-    let before = Scenario::read(&folder.join(SCENARIO_FILE))?;
+    let before = read_scenario(folder)?;
     let (was, is) = ((&before.body.name, before.brain.name()), (&scenario.body.name, scenario.brain.name()));
     if was != is || before.run.seed != scenario.run.seed {
         return Err(Error::invalid(format!(
@@ -245,13 +245,10 @@ fn check_resumed(scenario: &Scenario, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-pub fn build(scenario: &Scenario, body: Box<dyn Body>, recipe: Recipe, device: &Device, display: &mut Display) -> Result<ClosedLoop> {
-    let brain = recipe.build(device, &mut |progress| display.building(&progress))?;
-    let stand_in = build_stand_in(scenario, body.as_ref())?;
-    let mut closed_loop = ClosedLoop::new(body, brain, &scenario.run, device)?;
-    closed_loop.set_task(build_task(scenario)?);
+fn build(scenario: &Scenario, body: Box<dyn Body>, recipe: Recipe, device: &Device, display: &mut Display) -> Result<ClosedLoop> {
+    let closed_loop = build_loop(scenario, body, recipe, device, &mut |progress| display.building(&progress))?;
     display.set_measure(closed_loop.measure().cloned());
-    Ok(stand_in.into_iter().fold(closed_loop, ClosedLoop::with_stand_in))
+    Ok(closed_loop)
 }
 
 fn loop_until_done(

@@ -40,15 +40,21 @@ pub mod control;
 pub mod pendulum;
 pub mod rig;
 pub mod seeker;
+mod settings;
 pub mod swing_up;
 pub mod task;
 pub(crate) mod uniform;
 
+use std::fmt::Debug;
+
+use serde::Serialize;
 use tectum::{Error, Result};
 
+use crate::registry::Registry;
 use batch::BatchKernel;
 use control::{MppiParameters, PlantModel, Regulator};
 use rig::disturbed::Disturbances;
+pub use settings::{BodySettings, PlantSettings, ReadSettings};
 use task::Task;
 
 /// How numbers of an observation channel behave.
@@ -351,15 +357,70 @@ pub struct Descriptor {
     pub regulator: Option<fn() -> Regulator>,
     /// Whether recordings of the rig teach a twin of it.
     pub learns_from_rig_recordings: bool,
+    /// Its keys in a scenario besides `name` and `start`, see [`Descriptor::with_settings`].
+    pub settings: Option<ReadSettings>,
 }
 
 /// The bodies of this crate.
 pub static BODIES: [&Descriptor; 5] = [&rig::DESCRIPTOR, &pendulum::DESCRIPTOR, &cart_pole::DESCRIPTOR, &acrobot::DESCRIPTOR, &seeker::DESCRIPTOR];
 
+/// The names of bodies.
+static NAMES: Registry<&'static Descriptor> = Registry::new("body", || BODIES.map(|body| body.name).to_vec());
+
+/// Makes a body a word of scenarios: `[body] name = "NAME"` is then read, written, built, resumed and repeated as the built-in bodies are. The controllers
+/// that the descriptor has settings for accept it.
+///
+/// The registration lasts as long as the process, and may be made on any thread. [`Body::spec`] must have the same name.
+///
+/// # Errors
+/// `Invalid` for a name that is built in, already registered, or not made of letters, digits and `_`; a body without a start.
+///
+/// # Example
+/// ```
+/// use tectum_control::body::{Descriptor, Start, pendulum, register_body, task};
+///
+/// static AGAIN: Descriptor = Descriptor::new("again", &[Start::Random], |start| Ok(Box::new(pendulum::Pendulum::new(start))), || task::keep(0, 0.0, 0.1));
+/// register_body(&AGAIN)?;
+/// assert_eq!(register_body(&AGAIN).unwrap_err().to_string(), "register body \"again\": the name is already registered");
+/// # Ok::<(), tectum::Error>(())
+/// ```
+pub fn register_body(descriptor: &'static Descriptor) -> Result<()> {
+    if descriptor.starts.is_empty() {
+        return Err(Error::invalid(format!("register body {:?}: it has no start", descriptor.name)));
+    }
+    NAMES.add(descriptor.name, descriptor)
+}
+
 impl Descriptor {
     /// A body with nothing optional.
     pub const fn new(name: &'static str, starts: &'static [Start], make: fn(Start) -> Result<Box<dyn Body>>, task: fn() -> Box<dyn Task>) -> Self {
-        Self { name, starts, make, task, disturbed: None, batch: None, mppi: None, plant: None, regulator: None, learns_from_rig_recordings: false }
+        Self {
+            name,
+            starts,
+            make,
+            task,
+            disturbed: None,
+            batch: None,
+            mppi: None,
+            plant: None,
+            regulator: None,
+            learns_from_rig_recordings: false,
+            settings: None,
+        }
+    }
+
+    /// A body with keys of its own in a scenario, and nothing else that is optional. `S` reads them, is written as the same keys, and makes the body.
+    pub const fn with_settings<S: PlantSettings + Serialize + Debug + 'static>(
+        name: &'static str,
+        starts: &'static [Start],
+        task: fn() -> Box<dyn Task>,
+    ) -> Self {
+        Self { settings: Some(settings::read_settings::<S>), ..Self::new(name, starts, settings::make_default::<S>, task) }
+    }
+
+    /// Finds a built-in or registered body.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        BODIES.into_iter().find(|body| body.name == name).or_else(|| NAMES.get(name).map(|(_, body)| body))
     }
 
     /// Finds a body by name.
@@ -367,8 +428,7 @@ impl Descriptor {
     /// # Errors
     /// An unknown name, listing the known ones.
     pub fn of(name: &str) -> Result<&'static Self> {
-        let unknown = || Error::invalid(format!("body {name:?} is unknown; known: {}", Self::names_with(|_| true)));
-        BODIES.into_iter().find(|body| body.name == name).ok_or_else(unknown)
+        Self::find(name).ok_or_else(|| NAMES.unknown(name))
     }
 
     /// How to make it with disturbances.
@@ -382,7 +442,8 @@ impl Descriptor {
 
     /// The names of the bodies with a property, for messages.
     pub fn names_with(has: impl Fn(&Self) -> bool) -> String {
-        BODIES.into_iter().filter(|body| has(body)).map(|body| body.name).collect::<Vec<_>>().join(", ")
+        let added = NAMES.added().into_iter().map(|(_, body)| body);
+        BODIES.into_iter().chain(added).filter(|body| has(body)).map(|body| body.name).collect::<Vec<_>>().join(", ")
     }
 }
 

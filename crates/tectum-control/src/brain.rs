@@ -1,5 +1,6 @@
 //! Brains: controllers that compute an action from an observation, one tick at a time; and the list of all of them.
 
+mod custom;
 #[cfg(feature = "field")]
 pub mod field;
 #[cfg(feature = "spiking")]
@@ -12,6 +13,7 @@ pub mod zero;
 use serde::Serialize;
 use tectum::{CodeObject, Device, Error, InputFile, LaunchTime, Result, RunStats};
 
+use self::custom::NAMES;
 #[cfg(feature = "field")]
 use self::field::spec::FieldSpec;
 #[cfg(feature = "spiking")]
@@ -19,15 +21,17 @@ use self::genome::spec::GenomeSpec;
 use self::lqr::adaptive::AdaptiveSpec;
 use self::lqr::{LqrSpec, MpcSpec};
 use self::mppi::spec::MppiSpec;
-use self::recipe::BrainSettings;
 #[cfg(any(test, feature = "bench"))]
 use self::recipe::Conformance;
 use self::zero::ZeroSpec;
 use crate::body::BodySpec;
 use crate::document::{Located, Section, TomlSource};
+use crate::registry::AsTable;
 use crate::twin::LearningCounts;
-pub use recipe::{BrainContext, BuildProgress, DeviceRecipe, Recipe};
+pub use custom::{CustomBrain, register_brain};
+pub use recipe::{BrainContext, BrainSettings, BuildProgress, BuildStandIn, DeviceRecipe, Recipe};
 use tectum::snapshot::Snapshot;
+use toml::Table;
 
 /// Rebuilds a brain on a device, in its initial state; [`Brain::restore`] then sets the saved state.
 pub type Rebuild = Box<dyn FnOnce(&Device) -> Result<Box<dyn Brain>> + Send>;
@@ -111,7 +115,7 @@ pub trait Brain: Send {
 
 macro_rules! brains {
     ($($(#[$about:meta])* $name:literal => $variant:ident($settings:ty) $(if $feature:literal)?,)*) => {
-        /// The brains' names.
+        /// The names of the built-in brains.
         pub const BRAIN_NAMES: &[&str] = &[$($name),*];
 
         /// Which brain, with the settings that the scenario gives.
@@ -119,14 +123,17 @@ macro_rules! brains {
         #[serde(tag = "name")]
         pub enum BrainSpec {
             $($(#[cfg(feature = $feature)])? $(#[$about])* #[serde(rename = $name)] $variant(Box<$settings>),)*
+            /// A brain that [`register_brain`] added, or that a run only described.
+            #[serde(untagged)]
+            Custom(CustomBrain),
         }
 
         impl BrainSpec {
-            /// A brain by name, with default settings; none for a genome, which has no default wiring.
+            /// A built-in or registered brain by name, with default settings; none for a genome, which has no default wiring.
             pub fn named(name: &str) -> Option<Self> {
                 match name {
                     $($(#[cfg(feature = $feature)])? $name => <$settings>::standard().map(|settings| Self::$variant(Box::new(settings))),)*
-                    _ => None,
+                    _ => CustomBrain::named(name).map(Self::Custom),
                 }
             }
 
@@ -134,18 +141,22 @@ macro_rules! brains {
             pub fn name(&self) -> &'static str {
                 match self {
                     $($(#[cfg(feature = $feature)])? Self::$variant(_) => $name,)*
+                    Self::Custom(brain) => brain.name,
                 }
             }
 
             fn settings(&self) -> &dyn BrainSettings {
                 match self {
                     $($(#[cfg(feature = $feature)])? Self::$variant(settings) => settings.as_ref(),)*
+                    Self::Custom(brain) => &*brain.settings,
                 }
             }
 
-            fn settings_mut(&mut self) -> &mut dyn BrainSettings {
+            /// The settings of a built-in brain, to change them.
+            fn settings_mut(&mut self) -> Option<&mut dyn BrainSettings> {
                 match self {
-                    $($(#[cfg(feature = $feature)])? Self::$variant(settings) => settings.as_mut(),)*
+                    $($(#[cfg(feature = $feature)])? Self::$variant(settings) => Some(settings.as_mut()),)*
+                    Self::Custom(_) => None,
                 }
             }
 
@@ -157,7 +168,7 @@ macro_rules! brains {
                         let reason = "this build leaves it out: the feature";
                         Err(Error::unsupported(format!("brain {name:?}: {reason} {:?} of the crate tectum-control is off", $feature)))
                     })?)*
-                    _ => Ok(None),
+                    _ => Ok(CustomBrain::read(name, section, body)?.map(Self::Custom)),
                 }
             }
 
@@ -189,7 +200,7 @@ brains! {
 
 /// The brains that a scenario is not needed for: those with default settings.
 pub fn standard_names() -> impl Iterator<Item = &'static str> {
-    BRAIN_NAMES.iter().copied().filter(|name| BrainSpec::named(name).is_some())
+    NAMES.names().into_iter().filter(|name| BrainSpec::named(name).is_some())
 }
 
 /// The brains that can stand in for another.
@@ -203,11 +214,42 @@ impl BrainSpec {
         let implied = BRAIN_NAMES.iter().find(|name| section.has(name)).map(|name| Located { value: *name, place: 0..0 });
         let missing = section.missing("name");
         let Located { value: name, place } = section.string("name")?.or(implied).ok_or(missing)?;
-        let unknown = || source.error(&place, format!("brain {name:?} is unknown; known: {}", BRAIN_NAMES.join(", ")));
-        let spec = Self::read_settings(name, &mut section, body)?.ok_or_else(unknown)?;
+        let unknown = || if source.is_record { NAMES.unregistered(name) } else { NAMES.unknown(name) };
+        let spec = Self::read_settings(name, &mut section, body)?.ok_or_else(|| source.error(&place, unknown()))?;
         spec.settings().check().map_err(|error| source.error(&place, error))?;
         section.finish()?;
         Ok(spec)
+    }
+
+    /// A brain by name, with default settings.
+    ///
+    /// # Errors
+    /// An unknown name; a genome, whose file, sensors and motors only a scenario can give.
+    pub(crate) fn require(name: &str) -> Result<Self> {
+        Self::named(name).ok_or_else(|| match NAMES.names().contains(&name) {
+            true => Error::invalid(format!("brain {name:?} is wired to its body by a scenario, which this one does not do")),
+            false => NAMES.unknown(name),
+        })
+    }
+
+    /// The brain that a loop runs, known by its name and the settings that its user states.
+    ///
+    /// # Errors
+    /// A built-in brain that has settings.
+    pub(crate) fn described(name: &'static str, runs_on_device: bool, settings: Table) -> Result<Self> {
+        if !BRAIN_NAMES.contains(&name) {
+            return Ok(Self::Custom(CustomBrain::described(name, settings)));
+        }
+        // Brains of plain host arithmetic have none.
+        let spec = Self::named(name).filter(|_| settings.is_empty() && !runs_on_device);
+        spec.ok_or_else(|| Error::invalid(format!("describe: brain {name:?} is built in; the scenario that it is built from states its settings")))
+    }
+
+    /// The keys of `[brain]` besides the name.
+    pub(crate) fn table(&self) -> Result<Table> {
+        let mut table = self.to_table()?;
+        table.remove("name");
+        Ok(table)
     }
 
     /// Trains its twin on the recording in a file.
@@ -216,7 +258,11 @@ impl BrainSpec {
     /// A brain without a twin that is trained before the first tick.
     pub fn set_data(&mut self, path: &str) -> Result<()> {
         let name = self.name();
-        if self.settings_mut().set_data(path)? { Ok(()) } else { Err(Error::invalid(format!("data {path}: brain {name:?} learns nothing from it"))) }
+        if self.settings_mut().map_or(Ok(false), |settings| settings.set_data(path))? {
+            Ok(())
+        } else {
+            Err(Error::invalid(format!("data {path}: brain {name:?} learns nothing from it")))
+        }
     }
 
     /// Plans with the twin in a file instead of one that is trained at the start.
@@ -225,7 +271,11 @@ impl BrainSpec {
     /// A brain without a twin, or one that rolls out the plant itself.
     pub fn set_twin(&mut self, path: &str) -> Result<()> {
         let name = self.name();
-        if self.settings_mut().set_twin(path)? { Ok(()) } else { Err(Error::invalid(format!("twin {path}: brain {name:?} plans with no twin"))) }
+        if self.settings_mut().map_or(Ok(false), |settings| settings.set_twin(path))? {
+            Ok(())
+        } else {
+            Err(Error::invalid(format!("twin {path}: brain {name:?} plans with no twin")))
+        }
     }
 
     /// Checks the settings against a body, and records the brain's plans. Nothing is trained or compiled.

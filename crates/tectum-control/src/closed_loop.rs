@@ -54,7 +54,7 @@ use crate::clock::Clock;
 pub use guard::ChannelGuard;
 pub use injection::{Fault, FaultKind};
 pub use metrics::{Metrics, TransfersPerTick};
-pub use report::{End, Outcome, Progress, Sink, TaskSummary, TickRecord, Timing};
+pub use report::{End, Outcome, Progress, Sink, TaskSummary, TickRecord, Timing, Workload};
 pub use settings::{LoopSettings, Overrun};
 pub use sink_thread::{ThreadedSink, run_with_sink_thread};
 pub use stop_switch::StopSwitch;
@@ -73,6 +73,7 @@ pub struct ClosedLoop {
     ticks: u64,
     dt_ns: u64,
     session: Session,
+    workload: Workload,
     metrics: Metrics,
     lateness: Option<LatencyHistogram>,
     transfers: TransfersPerTick,
@@ -109,6 +110,7 @@ impl ClosedLoop {
             session.record_fallback(&format!("brain {}", brain.name()), &reason);
         }
         let spec = body.spec().clone();
+        let workload = Workload { body: spec.name.clone(), brain: brain.name().to_owned(), ..Workload::default() };
         let dt_ns = (spec.dt_s * 1e9).round() as u64;
         let guard = Guard::new(&settings.guard, &spec.observation)?;
         let controller = Guarded::new(Recovering::new(brain, &spec, dt_ns, settings.stall_periods), guard);
@@ -117,6 +119,7 @@ impl ClosedLoop {
             dt_ns,
             settings: settings.clone(),
             session,
+            workload,
             metrics: Metrics::new(settings.seed),
             lateness: None,
             transfers: TransfersPerTick::default(),
@@ -152,7 +155,8 @@ impl ClosedLoop {
     /// Sets another brain that answers where the brain fails in time or is being rebuilt, and to the end if it cannot recover.
     #[must_use]
     pub fn with_stand_in(self, stand_in: Box<dyn StandIn>) -> Self {
-        Self { controller: self.controller.with_stand_in(stand_in), ..self }
+        let settings = LoopSettings { stand_in: Some(stand_in.name()), ..self.settings };
+        Self { controller: self.controller.with_stand_in(stand_in), settings, ..self }
     }
 
     /// Injects faults at given times of the loop, to show the reaction; the receipt names each such fault.
@@ -176,6 +180,29 @@ impl ClosedLoop {
     /// A switch that stops the loop at any time, from any thread.
     pub fn stop_switch(&self) -> StopSwitch {
         self.controller.switch.clone()
+    }
+
+    /// The name of the brain, and whether it runs on a device.
+    pub fn brain(&self) -> (&'static str, bool) {
+        (self.controller.brain().name(), self.controller.brain().has_device())
+    }
+
+    /// Settings of the loop.
+    pub fn settings(&self) -> &LoopSettings {
+        &self.settings
+    }
+
+    /// States the settings of body and brain, for receipt and summary.
+    ///
+    /// # Errors
+    /// `Invalid` for the names of another body or brain.
+    pub(crate) fn set_workload(&mut self, workload: Workload) -> Result<()> {
+        let names = |workload: &Workload| format!("brain {:?} on body {:?}", workload.brain, workload.body);
+        if names(&workload) != names(&self.workload) {
+            return Err(Error::invalid(format!("the scenario has {}, the loop runs {}", names(&workload), names(&self.workload))));
+        }
+        self.workload = workload;
+        Ok(())
     }
 
     /// The constants of the body.
@@ -253,6 +280,7 @@ impl ClosedLoop {
         }
         self.controller.brain_mut().close(self.metrics.ticks, &mut self.session);
         self.session.record_trace(std::mem::take(&mut self.trace).finish());
+        self.session.record_workload(serde_json::to_value(&self.workload).unwrap_or_default());
         pending(&self.body, &self.controller.brain().faults).into_iter().for_each(|fault| self.session.record_injected_fault(fault));
         self.outcome(end)
     }
@@ -430,6 +458,7 @@ impl ClosedLoop {
             device_at_end: self.controller.brain().device_now(),
             stopped_at_tick: self.controller.stopped_at,
             learning: self.controller.brain().learning(),
+            workload: self.workload.clone(),
             receipt: self.session.receipt(),
         }
     }

@@ -16,6 +16,8 @@ use self::renamed::{new_value, old_key};
 pub(crate) struct TomlSource<'t> {
     pub origin: &'t str,
     pub text: &'t str,
+    /// A run wrote it, perhaps in a process that knew more names.
+    pub is_record: bool,
     pub warnings: &'t RefCell<Vec<String>>,
 }
 
@@ -46,13 +48,24 @@ impl<'t> TomlSource<'t> {
 }
 
 /// A value and its location.
-pub(crate) struct Located<T> {
+pub struct Located<T> {
+    /// The value.
     pub value: T,
+    /// Its bytes in the text.
     pub place: Range<usize>,
 }
 
-/// A table being read: every requested key is known, and [`Section::finish`] rejects the others.
-pub(crate) struct Section<'d, 't> {
+/// Reads a table without keys: every setting has its default.
+pub(crate) fn read_defaults<T>(read: impl FnOnce(&mut Section<'_, '_>) -> Result<T>) -> Result<T> {
+    let warnings = RefCell::default();
+    let source = TomlSource { origin: "defaults", text: "", is_record: false, warnings: &warnings };
+    read(&mut Section { source, name: String::new(), table: None, known: Vec::new(), old: Vec::new() })
+}
+
+/// A table of a scenario being read. Every requested key is known; the others are refused when the table is done. Each error names file and line.
+///
+/// The readers return `None` for a key that is absent.
+pub struct Section<'d, 't> {
     source: TomlSource<'t>,
     name: String,
     table: Option<&'d DeTable<'t>>,
@@ -64,7 +77,7 @@ pub(crate) struct Section<'d, 't> {
 #[cfg_attr(not(all(feature = "field", feature = "spiking")), allow(dead_code, reason = "readers of brains that this build leaves out"))]
 impl<'d, 't> Section<'d, 't> {
     /// Begins with the whole document.
-    pub fn root(source: TomlSource<'t>, table: &'d DeTable<'t>) -> Self {
+    pub(crate) fn root(source: TomlSource<'t>, table: &'d DeTable<'t>) -> Self {
         Self { source, name: String::new(), table: Some(table), known: Vec::new(), old: Vec::new() }
     }
 
@@ -74,6 +87,9 @@ impl<'d, 't> Section<'d, 't> {
     }
 
     /// Reads a table; one that is absent has no keys.
+    ///
+    /// # Errors
+    /// `Data` for another type, naming file and line.
     pub fn section(&mut self, key: &str) -> Result<Section<'d, 't>> {
         let table = match self.take(key) {
             None => None,
@@ -87,6 +103,9 @@ impl<'d, 't> Section<'d, 't> {
     }
 
     /// Reads a list of tables; an absent one is empty.
+    ///
+    /// # Errors
+    /// `Data` for another type, naming file and line.
     pub fn sections(&mut self, key: &str) -> Result<Vec<Section<'d, 't>>> {
         let Some(value) = self.take(key) else { return Ok(Vec::new()) };
         let DeValue::Array(items) = value.get_ref() else { return Err(self.wrong(key, value, "a list of tables")) };
@@ -106,6 +125,9 @@ impl<'d, 't> Section<'d, 't> {
     }
 
     /// Rejects keys that have no effect here, with the reason.
+    ///
+    /// # Errors
+    /// `Data` for the first such key, naming file and line.
     pub fn refuse(&self, keys: &[&str], why: &str) -> Result<()> {
         match self.names().into_iter().filter(|(name, _)| keys.contains(&name.as_str())).min_by_key(|(_, place)| place.start) {
             None => Ok(()),
@@ -114,6 +136,9 @@ impl<'d, 't> Section<'d, 't> {
     }
 
     /// Reads a string.
+    ///
+    /// # Errors
+    /// `Data` for another type, naming file and line.
     pub fn string(&mut self, key: &str) -> Result<Option<Located<&'d str>>> {
         let Some(value) = self.take(key) else { return Ok(None) };
         let string = value.get_ref().as_str().ok_or_else(|| self.wrong(key, value, "a string"))?;
@@ -121,6 +146,9 @@ impl<'d, 't> Section<'d, 't> {
     }
 
     /// Reads a required string.
+    ///
+    /// # Errors
+    /// `Data` for another type, and if it is absent, naming file and line.
     pub fn required(&mut self, key: &str) -> Result<Located<&'d str>> {
         let missing = self.missing(key);
         self.string(key)?.ok_or(missing)
@@ -132,6 +160,9 @@ impl<'d, 't> Section<'d, 't> {
     }
 
     /// Reads one of a few names.
+    ///
+    /// # Errors
+    /// `Data` for another type or another name, naming file and line.
     pub fn choice<T: Copy>(&mut self, key: &str, choices: &[(&str, T)]) -> Result<Option<T>> {
         let Some(Located { mut value, place }) = self.string(key)? else { return Ok(None) };
         if let Some(new) = new_value(key, value) {
@@ -148,12 +179,18 @@ impl<'d, 't> Section<'d, 't> {
     }
 
     /// Reads a whole number of a range.
+    ///
+    /// # Errors
+    /// `Data` for another type or a number out of range, naming file and line.
     pub fn whole(&mut self, key: &str, range: RangeInclusive<u64>) -> Result<Option<u64>> {
         let Some(value) = self.take(key) else { return Ok(None) };
         self.whole_number(key, value, &range).map(Some)
     }
 
     /// Reads the index of one of some names, given as the name or as the index; it is required.
+    ///
+    /// # Errors
+    /// `Data` for another type or another name, and if it is absent, naming file and line.
     pub fn index_in(&mut self, key: &str, names: &[&str]) -> Result<usize> {
         let value = self.take(key).ok_or_else(|| self.missing(key))?;
         let place = match value.get_ref() {
@@ -166,12 +203,18 @@ impl<'d, 't> Section<'d, 't> {
     }
 
     /// Reads true or false.
+    ///
+    /// # Errors
+    /// `Data` for another type, naming file and line.
     pub fn flag(&mut self, key: &str) -> Result<Option<bool>> {
         let Some(value) = self.take(key) else { return Ok(None) };
         value.get_ref().as_bool().map(Some).ok_or_else(|| self.wrong(key, value, "true or false"))
     }
 
     /// Reads a list of whole numbers of a range, at least one.
+    ///
+    /// # Errors
+    /// `Data` for another type or a number out of range, naming file and line.
     pub fn whole_list(&mut self, key: &str, range: RangeInclusive<u64>) -> Result<Option<Vec<u64>>> {
         let Some(value) = self.take(key) else { return Ok(None) };
         match value.get_ref() {
@@ -181,6 +224,9 @@ impl<'d, 't> Section<'d, 't> {
     }
 
     /// Reads a list of texts.
+    ///
+    /// # Errors
+    /// `Data` for another type, naming file and line.
     pub fn texts(&mut self, key: &str) -> Result<Option<Vec<String>>> {
         let Some(value) = self.take(key) else { return Ok(None) };
         let texts = match value.get_ref() {
@@ -191,27 +237,43 @@ impl<'d, 't> Section<'d, 't> {
     }
 
     /// Reads a number of a range.
+    ///
+    /// # Errors
+    /// `Data` for another type or a number out of range, naming file and line.
     pub fn within(&mut self, key: &str, range: RangeInclusive<f64>) -> Result<Option<f64>> {
         let needed = format!("a number from {} to {}", range.start(), range.end());
         self.number(key, &needed, |number| range.contains(&number))
     }
 
     /// Reads a finite number above 0.
+    ///
+    /// # Errors
+    /// `Data` for another type or a number out of range, naming file and line.
     pub fn positive(&mut self, key: &str) -> Result<Option<f64>> {
         self.number(key, "a number above 0", |number| number > 0.0)
     }
 
     /// Reads a number above 0, at most `high`.
+    ///
+    /// # Errors
+    /// `Data` for another type or a number out of range, naming file and line.
     pub fn positive_up_to(&mut self, key: &str, high: f64) -> Result<Option<f64>> {
         self.number(key, &format!("a number above 0, at most {high}"), |number| number > 0.0 && number <= high)
     }
 
     /// Reads a finite number, 0 or above.
+    ///
+    /// # Errors
+    /// `Data` for another type or a number out of range, naming file and line.
     pub fn non_negative(&mut self, key: &str) -> Result<Option<f64>> {
         self.number(key, "a number, 0 or above", |number| number >= 0.0)
     }
 
-    /// Rejects keys that were not requested; of several, the first in the text.
+    /// Rejects keys that were not requested; of several, the first in the text. Sub-tables that a reader opens are finished by it, the table of a body or brain
+    /// by the crate.
+    ///
+    /// # Errors
+    /// `Data` for such a key, naming file and line.
     pub fn finish(self) -> Result<()> {
         let unknown = self.names().into_iter().filter(|(name, _)| !self.known.contains(name) && !self.old.contains(&name.as_str()));
         match unknown.min_by_key(|(_, place)| place.start) {

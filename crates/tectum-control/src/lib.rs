@@ -11,6 +11,7 @@ mod kernel;
 pub mod least_squares;
 pub mod real_time;
 pub mod recording;
+mod registry;
 pub mod rig_csv;
 pub mod run_folder;
 pub mod scenario;

@@ -4,7 +4,8 @@
 //! channel of the body by name, `/tick` the number of the period, the task's measure by name, `reward`, `held`, `fallback`, `terminated` and, where
 //! they were measured, `latency_ms` and `lateness_ms`. Times are the body's, from 0 at tick 0. A number that is not finite is `null`.
 //!
-//! The file contains nothing else: no date, no machine name. Identical runs give identical bytes.
+//! That of a run folder begins with the metadata record `tectum.run`: the names of body and brain, and the scenario. The file contains nothing else: no date,
+//! no machine name. Identical runs give identical bytes.
 
 mod records;
 #[cfg(feature = "spiking")]
@@ -14,7 +15,7 @@ mod trace;
 use std::collections::BTreeMap;
 use std::io::{Seek, Write};
 
-use mcap::records::MessageHeader;
+use mcap::records::{MessageHeader, Metadata};
 use mcap::{WriteOptions, Writer};
 use serde_json::{Map, Value, json};
 use tectum::{Error, Result};
@@ -66,6 +67,14 @@ impl<W: Write + Seek> Recorder<W> {
         let tick_id = add_channel(&mut writer, TICK_TOPIC, "tectum.Tick", &tick_schema(measure))?;
         let measure = measure.map(|measure| measure.name.to_string());
         Ok(Self { writer, observation, action, tick_id, measure, unflushed: 0, json: Vec::with_capacity(512) })
+    }
+
+    /// Adds a metadata record: texts by name, for people and viewers. It is not a message of a topic.
+    ///
+    /// # Errors
+    /// `Io` if the file cannot be written.
+    pub fn add_metadata(&mut self, name: &str, texts: BTreeMap<String, String>) -> Result<()> {
+        self.writer.write_metadata(&Metadata { name: name.to_owned(), metadata: texts }).map_err(unwritable)
     }
 
     /// Adds a period.

@@ -14,6 +14,8 @@
 //! JSON file and snapshot is complete or absent. The first snapshot is taken before the first tick, so it can be resumed; the recording
 //! can be [`recovered`](crate::recording::recovered).
 
+mod repeat;
+
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -22,14 +24,14 @@ use serde::Serialize;
 use serde_json::{Number, Value, json};
 use tectum::{Error, Latency, LatencyHistogram, Result, file};
 
-use crate::body::BodySpec;
-use crate::closed_loop::{End, Outcome, Sink, TaskSummary, TickRecord, TransfersPerTick};
+use crate::closed_loop::{ClosedLoop, End, Outcome, Sink, TaskSummary, TickRecord, TransfersPerTick};
 use crate::real_time::GrantedRealTime;
 use crate::recording::Recorder;
-use crate::scenario::build::build_task;
 use crate::scenario::{ClockKind, Scenario};
 use crate::twin::LearningCounts;
+pub use repeat::{Repetition, repeat};
 use tectum::snapshot::Snapshot;
+use toml::Table;
 
 /// The effective scenario.
 pub const SCENARIO_FILE: &str = "scenario.toml";
@@ -41,6 +43,18 @@ pub const SUMMARY_FILE: &str = "summary.json";
 pub const TRACE_FILE: &str = "trace.mcap";
 /// The state.
 pub const SNAPSHOT_FILE: &str = "snapshot.safetensors";
+
+/// The metadata record of the recording: `body` and `brain` are their names, `scenario` is the text of [`SCENARIO_FILE`].
+pub const RUN_METADATA: &str = "tectum.run";
+
+/// Reads the scenario of a run folder, to resume or repeat the run.
+///
+/// # Errors
+/// `Io` or `Data` naming the file; a body or a brain that is neither built in nor registered in this process (see
+/// [`register_body`](crate::body::register_body) and [`register_brain`](crate::brain::register_brain)).
+pub fn read_scenario(folder: &Path) -> Result<Scenario> {
+    Scenario::read_record(&folder.join(SCENARIO_FILE))
+}
 
 /// The result of a run, as in `summary.json` and in the last line of `tectum run --json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -102,6 +116,10 @@ pub struct RunSummary {
     /// Counters of a brain that learns a model while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub learning: Option<LearningCounts>,
+    /// The keys of `[body]` in the scenario besides the name.
+    pub body_settings: Table,
+    /// The keys of `[brain]` in the scenario besides the name.
+    pub brain_settings: Table,
     /// `completed`, `interrupted` or `failed`.
     pub end: &'static str,
     /// Why it failed.
@@ -112,7 +130,7 @@ pub struct RunSummary {
 }
 
 impl RunSummary {
-    /// Summarises a run.
+    /// Summarises a run. Of the scenario it has name and seed; body, brain and clock are those that ran.
     pub fn new(scenario: &Scenario, outcome: &Outcome, real_time: Option<GrantedRealTime>, resumed_at_tick: u64, run_folder: &Path) -> Self {
         let (end, error) = match &outcome.end {
             End::Completed => ("completed", None),
@@ -122,12 +140,12 @@ impl RunSummary {
         let device = &outcome.receipt.device;
         Self {
             scenario: scenario.name.clone(),
-            body: scenario.body.name.clone(),
-            brain: scenario.brain.name().to_owned(),
+            body: outcome.workload.body.clone(),
+            brain: outcome.workload.brain.clone(),
             device: device.id.clone(),
             software: device.software,
             seed: scenario.run.seed,
-            clock: scenario.run.clock,
+            clock: if outcome.lateness.is_some() { ClockKind::Real } else { ClockKind::Sim },
             seconds: outcome.seconds,
             ticks: outcome.metrics.ticks,
             resumed_at_tick,
@@ -146,6 +164,8 @@ impl RunSummary {
             emergency_stop_tick: outcome.stopped_at_tick,
             total_reward: outcome.metrics.total_reward,
             learning: outcome.learning,
+            body_settings: outcome.workload.body_settings.clone(),
+            brain_settings: outcome.workload.brain_settings.clone(),
             end,
             error,
             run_folder: run_folder.display().to_string(),
@@ -165,21 +185,26 @@ pub struct RunFolder {
 
 impl RunFolder {
     /// Takes the next free number in `runs`, writes the scenario and starts the recording: from the first snapshot on, a
-    /// killed run can be resumed from its files.
+    /// killed run can be resumed from its files. The settings of the scenario are stated in the loop's receipt.
     ///
     /// # Errors
-    /// `Io` naming the path.
-    pub fn create(runs: &Path, scenario: &Scenario, body: &BodySpec) -> Result<Self> {
+    /// `Invalid` for a scenario of another body or brain than the loop's; `Io` naming the path.
+    pub fn create(runs: &Path, scenario: &Scenario, closed_loop: &mut ClosedLoop) -> Result<Self> {
+        closed_loop.set_workload(scenario.workload()?).map_err(|error| error.at("run folder"))?;
+        let text = scenario.to_toml()?;
         let created_parent = (!runs.exists()).then(|| runs.to_owned());
         std::fs::create_dir_all(runs).map_err(|source| Error::io(runs.display(), source))?;
         let (partial, complete) = create_next_folder(runs)?;
         file::sync_folder(runs)?;
         let mut folder = Self { partial, complete, created_parent, recorder: None, trace: None, is_kept: false };
-        file::write(&folder.partial.join(SCENARIO_FILE), scenario.to_toml()?.as_bytes())?;
+        file::write(&folder.partial.join(SCENARIO_FILE), text.as_bytes())?;
         let path = folder.partial.join(TRACE_FILE);
         let file = File::create_new(&path).map_err(|source| Error::io(path.display(), source))?;
         folder.trace = Some(file.try_clone().map_err(|source| Error::io(path.display(), source))?);
-        folder.recorder = Some(Recorder::new(BufWriter::new(file), body, Some(build_task(scenario)?.measure()))?);
+        let mut recorder = Recorder::new(BufWriter::new(file), closed_loop.body_spec(), closed_loop.measure())?;
+        let names = [("body", scenario.body.name.as_str()), ("brain", scenario.brain.name()), ("scenario", &text)];
+        recorder.add_metadata(RUN_METADATA, names.map(|(key, text)| (key.to_owned(), text.to_owned())).into())?;
+        folder.recorder = Some(recorder);
         Ok(folder)
     }
 

@@ -2,14 +2,14 @@
 //!
 //! ```toml
 //! [body]
-//! name = "rig"          # one of BODIES
+//! name = "rig"          # one of BODIES, or registered by register_body
 //! start = "hanging"     # hanging, random
 //!
 //! [body.disturbances]   # of the rig: how it differs from the model of its controllers, see Disturbances
 //! pole_length = 0.8
 //!
 //! [brain]
-//! name = "mppi"         # one of BRAIN_NAMES; a genome has genome = "FILE.json", sensors and motors instead
+//! name = "mppi"         # one of BRAIN_NAMES, or registered by register_brain; a genome has genome = "FILE.json", sensors and motors instead
 //! samples = 256         # see the brain's settings, here MppiSpec; every setting has a default
 //!
 //! [brain.cost]          # weights by channel name
@@ -40,19 +40,23 @@
 pub mod build;
 
 use std::cell::RefCell;
+use std::fmt::Debug;
 use std::path::Path;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use tectum::{Error, Result};
 
-use crate::body::rig::disturbed::{Disturbances, MAX_DELAY_SAMPLES};
-use crate::body::{Body, Descriptor, Start, body};
+pub use crate::body::BodySettings;
+use crate::body::Descriptor;
 pub use crate::brain::{BRAIN_NAMES, BrainSpec};
 pub use crate::clock::ClockKind;
 use crate::closed_loop::settings::MAX_SECONDS;
+use crate::closed_loop::{ClosedLoop, Workload};
 pub use crate::closed_loop::{LoopSettings, Overrun};
-use crate::document::{Located, Section, TomlSource};
+use crate::document::TomlSource;
+pub use crate::document::{Located, Section};
 use crate::real_time::{MAX_PRIORITY, RealTime};
+use crate::registry::AsTable;
 
 /// A checked scenario.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -69,19 +73,6 @@ pub struct Scenario {
     /// What reading it found that a user should know: names of an earlier version, with their places.
     #[serde(skip)]
     pub warnings: Vec<String>,
-}
-
-/// The `[body]` part of a scenario.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct BodySettings {
-    /// One of [`BODIES`](crate::body::BODIES).
-    pub name: String,
-    /// Where it starts; the body's default if absent.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "start_name")]
-    pub start: Option<Start>,
-    /// How the rig differs from the identified one; its controllers do not know it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub disturbances: Option<Disturbances>,
 }
 
 /// Scenarios embedded in every build, so that the short names work in any directory.
@@ -129,9 +120,7 @@ impl Scenario {
     /// # Errors
     /// `Io` or `Data`, naming the path and the line.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|source| Error::io(path.display(), source))?;
-        let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-        Self::parse(&text, &path.display().to_string(), &name)
+        Self::read_as(path, false)
     }
 
     /// Reads a scenario from its text; `origin` precedes the line in messages, `name` is used if the scenario gives none.
@@ -148,8 +137,26 @@ impl Scenario {
     /// assert!(error.to_string().starts_with("a.toml:5: unknown key \"horizn\"; known: name, model, samples, horizon"));
     /// ```
     pub fn parse(text: &str, origin: &str, name: &str) -> Result<Self> {
+        Self::parse_as(text, origin, name, false)
+    }
+
+    /// Reads the scenario that a run wrote.
+    ///
+    /// # Errors
+    /// As [`Scenario::read`]; a name of a body or a brain that only the process of the run knew.
+    pub(crate) fn read_record(path: &Path) -> Result<Self> {
+        Self::read_as(path, true)
+    }
+
+    fn read_as(path: &Path, is_record: bool) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(|source| Error::io(path.display(), source))?;
+        let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        Self::parse_as(&text, &path.display().to_string(), &name, is_record)
+    }
+
+    fn parse_as(text: &str, origin: &str, name: &str, is_record: bool) -> Result<Self> {
         let warnings = RefCell::new(Vec::new());
-        let source = TomlSource { origin, text, warnings: &warnings };
+        let source = TomlSource { origin, text, is_record, warnings: &warnings };
         let document = source.parse()?;
         let mut root = Section::root(source, document.get_ref());
         let name = root.string("name")?.map_or(name, |name| name.value).to_owned();
@@ -159,6 +166,53 @@ impl Scenario {
         root.finish()?;
         let warnings = warnings.take();
         Ok(Self { name, body: settings, brain, run, warnings })
+    }
+
+    /// Describes a loop that was not built from a scenario, for its run folder: body and brain under their own names, with the settings that you state.
+    ///
+    /// Settings are values that are written as a table, `()` for none. A loop of registered or built-in parts is better built from a scenario: what is described
+    /// can be read by people, but not resumed or repeated by [`run_folder`](crate::run_folder) unless its names are registered.
+    ///
+    /// # Errors
+    /// `Invalid` for a built-in brain with settings, whose own scenario states them; `Data` for settings that TOML cannot represent.
+    ///
+    /// # Example
+    /// ```
+    /// use tectum::Device;
+    /// use tectum_control::body::pendulum::Pendulum;
+    /// use tectum_control::body::Start;
+    /// use tectum_control::brain::zero::Zero;
+    /// use tectum_control::closed_loop::{ClosedLoop, LoopSettings};
+    /// use tectum_control::scenario::Scenario;
+    /// let (body, brain) = (Pendulum::new(Start::Hanging), Zero::new(&[0.0]));
+    /// let closed_loop = ClosedLoop::new(Box::new(body), Box::new(brain), &LoopSettings::default(), &Device::open("cpu")?)?;
+    /// let scenario = Scenario::describe("trial", &closed_loop, &(), &())?;
+    /// assert_eq!((scenario.body.name.as_str(), scenario.brain.name()), ("pendulum", "zero"));
+    /// # Ok::<(), tectum::Error>(())
+    /// ```
+    pub fn describe<S, T>(name: &str, closed_loop: &ClosedLoop, body_settings: &S, brain_settings: &T) -> Result<Self>
+    where
+        S: Serialize + Debug + Send + Sync,
+        T: Serialize + Debug + Send + Sync,
+    {
+        let (brain, runs_on_device) = closed_loop.brain();
+        Ok(Self {
+            name: name.to_owned(),
+            body: BodySettings::described(&closed_loop.body_spec().name, body_settings.to_table()?),
+            brain: BrainSpec::described(brain, runs_on_device, brain_settings.to_table()?)?,
+            run: closed_loop.settings().clone(),
+            warnings: Vec::new(),
+        })
+    }
+
+    /// Names and settings of body and brain, for records.
+    pub(crate) fn workload(&self) -> Result<Workload> {
+        Ok(Workload {
+            body: self.body.name.clone(),
+            brain: self.brain.name().to_owned(),
+            body_settings: self.body.table()?,
+            brain_settings: self.brain.table()?,
+        })
     }
 
     /// The scenario as TOML, with all overrides applied; [`Scenario::parse`] reads it back.
@@ -179,7 +233,7 @@ impl Scenario {
             Descriptor::of(name)?;
             let wired = || Error::invalid(format!("body {name}: the genome's sensors and motors are those of body {}", self.body.name));
             self.brain = BrainSpec::named(self.brain.name()).ok_or_else(wired)?;
-            self.body = BodySettings { name: name.to_owned(), start: None, disturbances: None };
+            self.body = BodySettings::named(name);
             self.run.stand_in = None;
             self.run.guard.clear();
         }
@@ -192,11 +246,7 @@ impl Scenario {
     /// An unknown name; a genome, whose file, sensors and motors only a scenario can give.
     pub fn set_brain(&mut self, name: &str) -> Result<()> {
         if name != self.brain.name() {
-            let unknown = || match BRAIN_NAMES.contains(&name) {
-                true => Error::invalid(format!("brain {name:?} is wired to its body by a scenario, which this one does not do")),
-                false => Error::invalid(format!("brain {name:?} is unknown; known: {}", BRAIN_NAMES.join(", "))),
-            };
-            self.brain = BrainSpec::named(name).ok_or_else(unknown)?;
+            self.brain = BrainSpec::require(name)?;
         }
         Ok(())
     }
@@ -235,48 +285,6 @@ impl Scenario {
         self.run.seconds = seconds;
         Ok(())
     }
-}
-
-impl BodySettings {
-    fn read(mut section: Section<'_, '_>, source: TomlSource<'_>) -> Result<(Self, Box<dyn Body>)> {
-        let Located { value: name, place } = section.required("name")?;
-        let descriptor = Descriptor::of(name).map_err(|error| source.error(&place, error))?;
-        let start = section.string("start")?;
-        let place = start.as_ref().map_or(place, |start| start.place.clone());
-        let located = |error: Error| source.error(&place, error);
-        let start = start.map(|start| Start::from_name(start.value)).transpose().map_err(located)?;
-        let body = body(name, start).map_err(located)?;
-        let is_disturbed = section.has("disturbances");
-        let disturbances = section.section("disturbances")?;
-        section.finish()?;
-        let disturbances = match is_disturbed {
-            true => {
-                descriptor.require_disturbed().map_err(located)?;
-                Some(read_disturbances(disturbances)?)
-            }
-            false => None,
-        };
-        Ok((Self { name: name.to_owned(), start, disturbances }, body))
-    }
-}
-
-fn read_disturbances(mut section: Section<'_, '_>) -> Result<Disturbances> {
-    let exact = Disturbances::default();
-    let disturbances = Disturbances {
-        pole_length: section.within("pole_length", 0.1..=10.0)?.unwrap_or(exact.pole_length),
-        delay_samples: section.whole("delay_samples", 0..=MAX_DELAY_SAMPLES as u64)?.map_or(exact.delay_samples, |delay_samples| delay_samples as usize),
-        noise: section.within("noise", 0.0..=100.0)?.unwrap_or(exact.noise),
-        outlier_fraction: section.within("outlier_fraction", 0.0..=1.0)?.unwrap_or(exact.outlier_fraction),
-    };
-    section.finish()?;
-    Ok(disturbances)
-}
-
-fn start_name<S: Serializer>(start: &Option<Start>, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-    serializer.serialize_str(match start {
-        Some(Start::Random) => "random",
-        Some(Start::Hanging) | None => "hanging",
-    })
 }
 
 #[cfg(test)]

@@ -124,7 +124,7 @@ fn a_crash_at_any_step_of_a_run_folder_leaves_whole_files() {
         let plant = build_body(&scenario).expect("known");
         let brain = build_brain(&scenario, plant.as_ref(), &cpu(), &mut |_| {}).expect("known");
         let mut closed_loop = ClosedLoop::new(plant, brain, &scenario.run, &cpu()).expect("cpu");
-        let mut folder = RunFolder::create(&runs, &scenario, closed_loop.body_spec()).expect("writable");
+        let mut folder = RunFolder::create(&runs, &scenario, &mut closed_loop).expect("writable");
         let outcome = closed_loop.run(&mut SimClock::new(), &mut folder, &mut |_| ControlFlow::Continue(()));
         let summary = RunSummary::new(&scenario, &outcome, None, 0, folder.complete_path());
         folder.write(&outcome, &summary).expect("writable");
@@ -163,7 +163,10 @@ fn defect_24_a_recording_that_was_cut_anywhere_is_recovered_to_its_last_whole_ch
     let mut recorder = Recorder::new(std::io::Cursor::new(Vec::new()), &spec, None).expect("in memory");
     let place = Place::new("recover");
     let scenario = Scenario::parse("[body]\nname = \"pendulum\"\n[brain]\nname = \"zero\"\n", "test", "test").expect("correct");
-    let mut folder = RunFolder::create(&place.0, &scenario, &spec).expect("writable");
+    let plant = build_body(&scenario).expect("known");
+    let brain = build_brain(&scenario, plant.as_ref(), &cpu(), &mut |_| {}).expect("known");
+    let mut closed_loop = ClosedLoop::new(plant, brain, &scenario.run, &cpu()).expect("cpu");
+    let mut folder = RunFolder::create(&place.0, &scenario, &mut closed_loop).expect("writable");
     for tick in 0..170 {
         let record = tectum_control::closed_loop::TickRecord {
             tick,

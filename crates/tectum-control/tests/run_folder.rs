@@ -11,7 +11,7 @@ use tectum_control::closed_loop::ClosedLoop;
 use tectum_control::recording::Trace;
 use tectum_control::run_folder::{RECEIPT_FILE, RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE, SUMMARY_FILE, TRACE_FILE};
 use tectum_control::scenario::Scenario;
-use tectum_control::scenario::build::{build_body, build_brain, build_task};
+use tectum_control::scenario::build::{brain_recipe, build_body, build_brain, build_loop, build_task};
 
 /// Body, then brain with its settings; a brain has one row for each compatible body.
 const PAIRS: [(&str, &str); 9] = [
@@ -53,7 +53,7 @@ fn run(body: &str, brain: &str, runs: &Path) -> PathBuf {
     let brain = build_brain(&scenario, plant.as_ref(), &cpu, &mut |_| {}).expect("known");
     let mut closed_loop = ClosedLoop::new(plant, brain, &scenario.run, &cpu).expect("cpu");
     closed_loop.set_task(build_task(&scenario).expect("known"));
-    let mut folder = RunFolder::create(runs, &scenario, closed_loop.body_spec()).expect("writable");
+    let mut folder = RunFolder::create(runs, &scenario, &mut closed_loop).expect("writable");
     let outcome = closed_loop.run(&mut SimClock::new(), &mut folder, &mut |_| ControlFlow::Continue(()));
     let summary = RunSummary::new(&scenario, &outcome, None, 0, folder.complete_path());
     folder.write(&outcome, &summary).expect("writable");
@@ -116,14 +116,20 @@ fn same_seed_same_trace_and_snapshot_byte_for_byte_on_the_simulated_clock() {
 #[test]
 fn a_folder_without_a_tick_leaves_nothing_and_numbers_are_never_given_twice() {
     let scratch = Scratch::new("numbers");
-    let spec = tectum_control::body::body("rig", None).expect("known").spec().clone();
     let scenario = Scenario::parse("[body]\nname = \"rig\"\n[brain]\nname = \"zero\"\n", "test", "test").expect("correct");
-    drop(RunFolder::create(&scratch.0, &scenario, &spec).expect("writable"));
+    let create = || {
+        let cpu = Device::open("cpu").expect("always there");
+        let body = build_body(&scenario).expect("known");
+        let recipe = brain_recipe(&scenario, body.spec()).expect("known");
+        let mut closed_loop = build_loop(&scenario, body, recipe, &cpu, &mut |_| {}).expect("known");
+        RunFolder::create(&scratch.0, &scenario, &mut closed_loop).expect("writable")
+    };
+    drop(create());
     assert!(!scratch.0.exists());
     std::fs::create_dir_all(scratch.0.join("7")).expect("writable");
     std::fs::create_dir_all(scratch.0.join("notes")).expect("writable");
     let folders = std::thread::scope(|scope| {
-        let makers = (0..8).map(|_| scope.spawn(|| RunFolder::create(&scratch.0, &scenario, &spec).expect("writable"))).collect::<Vec<_>>();
+        let makers = (0..8).map(|_| scope.spawn(create)).collect::<Vec<_>>();
         makers.into_iter().map(|maker| maker.join().expect("no panic")).collect::<Vec<_>>()
     });
     let mut paths = folders.iter().map(|folder| folder.complete_path().to_owned()).collect::<Vec<_>>();

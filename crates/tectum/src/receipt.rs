@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::content_hash::{ContentHash, ContentHasher};
 use crate::device::{Device, DeviceInfo, PoolStats};
@@ -142,6 +143,9 @@ pub struct Receipt {
     /// The hash of every period of a loop, including observation, action and reward: a repetition on the same device gives the same hash. None for
     /// sessions without a loop.
     pub trace: Option<ContentHash>,
+    /// What was run, as its program names it: of a closed loop the names and settings of body and brain. None for sessions that name nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload: Option<Value>,
 }
 
 /// Minimum duration of a session for reporting its energy: counters update some ten times a second.
@@ -163,6 +167,7 @@ pub struct Session {
     recoveries: Vec<Recovery>,
     launches: Option<Vec<LaunchTime>>,
     trace: Option<ContentHash>,
+    workload: Option<Value>,
     began: (Instant, SystemTime),
     /// The device's energy counter at the start.
     energy_j: Option<f64>,
@@ -185,6 +190,7 @@ impl Session {
             recoveries: Vec::new(),
             launches: None,
             trace: None,
+            workload: None,
             began: (Instant::now(), SystemTime::now()),
             energy_j: device.readings().and_then(|readings| readings.energy_j),
         }
@@ -237,6 +243,11 @@ impl Session {
     /// Records the hash of a loop's periods.
     pub fn record_trace(&mut self, trace: ContentHash) {
         self.trace = Some(trace);
+    }
+
+    /// Records what is run, as its program names it.
+    pub fn record_workload(&mut self, workload: Value) {
+        self.workload = Some(workload);
     }
 
     /// Records a file that the results depend on.
@@ -313,6 +324,7 @@ impl Session {
             recoveries: self.recoveries.clone(),
             launches: self.launches.clone(),
             trace: self.trace,
+            workload: self.workload.clone(),
         }
     }
 

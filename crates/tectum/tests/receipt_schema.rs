@@ -82,6 +82,7 @@ fn receipts_are_as_the_schema_says_on_every_device() -> Result<(), Error> {
         let launches = run.trace()?;
         assert_eq!((launches.len(), launches[0].kernel.as_str(), launches[0].ns.is_some()), (1, "exp_f32", id != "null"), "{id}");
         session.traced(launches);
+        session.record_workload(serde_json::json!({ "body": "rig", "body_settings": {}, "brain": "pid", "brain_settings": { "kp": 2.0 } }));
         let receipt = serde_json::to_value(session.receipt()).expect("receipts are JSON");
         let mut found = Vec::new();
         faults(&schema, &schema, &receipt, "receipt", &mut found);

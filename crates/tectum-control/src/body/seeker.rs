@@ -25,7 +25,12 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
             )
         },
     }),
-    ..Descriptor::new("seeker", &[Start::Random], |start| Ok(Box::new(Seeker::new(start)?)), || zero_angle(bearing_in, "angle from the heading to the light", "aligned"))
+    ..Descriptor::new(
+        "seeker",
+        &[Start::Random],
+        |start| Ok(Box::new(Seeker::new(start)?)),
+        || zero_angle(bearing_in, "angle from the heading to the light", "aligned"),
+    )
 };
 
 const DT_S: f64 = 0.1;

@@ -67,6 +67,33 @@ pub fn zero_angle(angle_rad: fn(&[f64]) -> f64, description: &'static str, succe
     Box::new(ZeroAngle { measure, angle_rad, state: Vec::new() })
 }
 
+/// The task of keeping a channel of the observation at a value.
+struct Keep {
+    measure: Measure,
+    channel: usize,
+    target: f64,
+    /// Buffer of the observation.
+    observation: Vec<f32>,
+}
+
+/// The task of keeping a channel of the observation within `bound` of a target, both in the channel's unit; the body's own reward scores it.
+pub fn keep(channel: usize, target: f64, bound: f64) -> Box<dyn Task> {
+    let measure = Measure { name: "error".into(), description: "observed value from its target".into(), success: "on_target".into(), bound, hold_s: HOLD_S };
+    Box::new(Keep { measure, channel, target, observation: Vec::new() })
+}
+
+impl Task for Keep {
+    fn measure(&self) -> &Measure {
+        &self.measure
+    }
+
+    fn value(&mut self, body: &dyn Body) -> f64 {
+        self.observation.resize(body.spec().observation.len(), 0.0);
+        body.observe(&mut self.observation);
+        self.observation.get(self.channel).map_or(f64::NAN, |value| f64::from(*value) - self.target)
+    }
+}
+
 impl Task for ZeroAngle {
     fn measure(&self) -> &Measure {
         &self.measure

@@ -5,7 +5,7 @@ use tectum::{Device, Plan, Result};
 use {std::sync::Arc, tectum::Kernel, tectum_bench::conformance::Suite};
 
 use super::{Brain, StandIn};
-use crate::body::{Body, BodySpec, Start, body};
+use crate::body::{Body, BodySettings, BodySpec};
 use crate::clock::ClockKind;
 use crate::document::Section;
 
@@ -14,8 +14,8 @@ use crate::document::Section;
 pub struct BrainContext<'a> {
     /// The constants of the body.
     pub body: &'a BodySpec,
-    /// Where the body starts; its default if absent.
-    pub start: Option<Start>,
+    /// The body in its scenario.
+    pub settings: &'a BodySettings,
     /// Seed of noise and training.
     pub seed: u64,
     /// The clock of the loop.
@@ -26,43 +26,60 @@ impl BrainContext<'_> {
     /// Another instance of the body, as a model of it.
     ///
     /// # Errors
-    /// As [`body`].
+    /// As [`BodySettings::model`].
     pub fn model(&self) -> Result<Box<dyn Body>> {
-        body(&self.body.name, self.start)
+        self.settings.model()
     }
 }
 
 /// Makes a brain that can stand in for another.
-pub(crate) type BuildStandIn = fn(&BrainContext<'_>) -> Result<Box<dyn StandIn>>;
+pub type BuildStandIn = fn(&BrainContext<'_>) -> Result<Box<dyn StandIn>>;
 
-/// The entry of a brain: its settings in a scenario and what is made from them. It is next to the brain; `brain.rs` lists all entries.
-pub(crate) trait BrainSettings {
+/// The entry of a brain: its settings in a scenario and what is made from them.
+///
+/// The entry of a built-in brain is next to the brain, and `brain.rs` lists all of them; [`register_brain`](super::register_brain) adds one of another crate.
+pub trait BrainSettings {
     /// The settings of a scenario that gives none; absent for a brain that cannot be without.
     fn standard() -> Option<Self>
     where
         Self: Sized;
 
-    /// Reads the section `[brain]`, except the name.
+    /// Reads the section `[brain]`, except the name. Every key that it asks for is known; the others are refused with file and line.
+    ///
+    /// # Errors
+    /// `Data` naming file and line, as [`Section`] reports it.
     fn read(section: &mut Section<'_, '_>, body: &BodySpec) -> Result<Self>
     where
         Self: Sized;
 
     /// Checks settings against each other.
+    ///
+    /// # Errors
+    /// What is wrong; file and line of the brain's name are put before it.
     fn check(&self) -> Result<()> {
         Ok(())
     }
 
     /// Trains on the recording in a file. Returns whether it is a brain that can.
+    ///
+    /// # Errors
+    /// Settings that exclude it.
     fn set_data(&mut self, _path: &str) -> Result<bool> {
         Ok(false)
     }
 
     /// Plans with the twin in a file. Returns whether it is a brain that can.
+    ///
+    /// # Errors
+    /// Settings that exclude it.
     fn set_twin(&mut self, _path: &str) -> Result<bool> {
         Ok(false)
     }
 
-    /// Checks the settings against the body, and records the plans.
+    /// Checks the settings against the body, and records the plans. Nothing is trained or compiled.
+    ///
+    /// # Errors
+    /// Settings that do not fit the body; a file that cannot be read.
     fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe>;
 
     /// How it is made as a stand-in, if it can be one.
@@ -71,6 +88,7 @@ pub(crate) trait BrainSettings {
     }
 
     /// Its own kernels with their conformance cases, if it has some.
+    #[doc(hidden)]
     #[cfg(any(test, feature = "bench"))]
     fn conformance() -> Option<Conformance>
     where
@@ -82,7 +100,7 @@ pub(crate) trait BrainSettings {
 
 /// Kernels of a brain, and the cases that cover them.
 #[cfg(any(test, feature = "bench"))]
-pub(crate) struct Conformance {
+pub struct Conformance {
     pub suites: fn() -> Vec<Suite>,
     pub kernels: fn() -> Result<Vec<Arc<Kernel>>>,
 }

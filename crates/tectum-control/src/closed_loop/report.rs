@@ -1,12 +1,14 @@
 //! What a loop reports while it runs and when it is done.
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
 use tectum::{ContentHasher, Error, LatencyHistogram, Receipt, Result};
 
 use super::metrics::{Metrics, TransfersPerTick};
 use crate::body::task::Measure;
 use crate::twin::LearningCounts;
 use tectum::snapshot::Snapshot;
+use toml::Table;
 
 /// One period as it is recorded.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -129,6 +131,19 @@ impl Serialize for TaskSummary {
     }
 }
 
+/// What a loop runs, under the names that body and brain have themselves.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Workload {
+    /// The body's name.
+    pub body: String,
+    /// The keys of `[body]` in its scenario besides the name; empty for a loop without a scenario.
+    pub body_settings: Table,
+    /// The brain's name.
+    pub brain: String,
+    /// The keys of `[brain]` in its scenario besides the name; empty for a loop without a scenario.
+    pub brain_settings: Table,
+}
+
 /// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
@@ -152,6 +167,8 @@ pub struct Outcome {
     pub stopped_at_tick: Option<u64>,
     /// Counters of a brain that learns a model while it runs.
     pub learning: Option<LearningCounts>,
+    /// What ran.
+    pub workload: Workload,
     /// The proof.
     pub receipt: Receipt,
 }

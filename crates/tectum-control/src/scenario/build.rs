@@ -9,18 +9,14 @@ use super::{BrainSpec, Scenario};
 use crate::body::task::Task;
 use crate::body::{Body, BodySpec, Descriptor};
 use crate::brain::{Brain, BrainContext, BuildProgress, DeviceRecipe, Recipe, StandIn};
+use crate::closed_loop::ClosedLoop;
 
 /// Makes the plant of a scenario, at the start of its seed.
 ///
 /// # Errors
-/// As [`body`].
+/// As [`BodySettings::plant`](super::BodySettings::plant).
 pub fn build_body(scenario: &Scenario) -> Result<Box<dyn Body>> {
-    let descriptor = Descriptor::of(&scenario.body.name)?;
-    let start = scenario.body.start.unwrap_or(descriptor.starts[0]);
-    let mut plant = match scenario.body.disturbances {
-        Some(disturbances) => descriptor.require_disturbed()?(disturbances, start)?,
-        None => (descriptor.make)(start)?,
-    };
+    let mut plant = scenario.body.plant()?;
     plant.reset(scenario.run.seed);
     Ok(plant)
 }
@@ -33,8 +29,8 @@ pub fn build_task(scenario: &Scenario) -> Result<Box<dyn Task>> {
     Descriptor::of(&scenario.body.name).map(|body| (body.task)())
 }
 
-fn context<'a>(scenario: &Scenario, body: &'a BodySpec) -> BrainContext<'a> {
-    BrainContext { body, start: scenario.body.start, seed: scenario.run.seed, clock: scenario.run.clock }
+fn context<'a>(scenario: &'a Scenario, body: &'a BodySpec) -> BrainContext<'a> {
+    BrainContext { body, settings: &scenario.body, seed: scenario.run.seed, clock: scenario.run.clock }
 }
 
 /// Records the brain of a scenario for its body. Nothing is trained or compiled; of the files, those of a twin and a genome are read.
@@ -60,6 +56,18 @@ pub fn build_brain(scenario: &Scenario, plant: &dyn Body, device: &Device, progr
 pub fn build_stand_in(scenario: &Scenario, plant: &dyn Body) -> Result<Option<Box<dyn StandIn>>> {
     let brain = scenario.run.stand_in.and_then(BrainSpec::named);
     brain.map(|brain| brain.stand_in(&context(scenario, plant.spec()))).transpose()
+}
+
+/// Puts the parts of a scenario together: body, brain, task and stand-in. Training happens here.
+///
+/// # Errors
+/// As [`Recipe::build`], [`build_stand_in`] and [`ClosedLoop::new`].
+pub fn build_loop(scenario: &Scenario, body: Box<dyn Body>, recipe: Recipe, device: &Device, progress: &mut dyn FnMut(BuildProgress)) -> Result<ClosedLoop> {
+    let brain = recipe.build(device, progress)?;
+    let stand_in = build_stand_in(scenario, body.as_ref())?;
+    let mut closed_loop = ClosedLoop::new(body, brain, &scenario.run, device)?;
+    closed_loop.set_task(build_task(scenario)?);
+    Ok(stand_in.into_iter().fold(closed_loop, ClosedLoop::with_stand_in))
 }
 
 /// Timed ticks of a trial; the same number of untimed ticks precedes them.

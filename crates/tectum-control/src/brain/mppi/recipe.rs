@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tectum::{Device, Error, InputFile, Plan, Result};
 
 use super::{Model, Mppi, MppiConfig};
-use crate::body::{Descriptor, Start, body};
+use crate::body::{BodySettings, Descriptor};
 use crate::brain::Brain;
 use crate::brain::recipe::{BuildProgress, DeviceRecipe};
 use crate::rig_csv::RigRecording;
@@ -28,8 +28,7 @@ pub(super) struct Training {
     pub is_online_only: bool,
     /// The recording to train on; simulated transitions without it.
     pub data: Option<String>,
-    pub body: String,
-    pub start: Option<Start>,
+    pub body: BodySettings,
 }
 
 impl DeviceRecipe for MppiRecipe {
@@ -62,11 +61,11 @@ impl Training {
     fn learn(&self, layout: &TwinLayout, seed: u64, progress: &mut dyn FnMut(BuildProgress)) -> Result<Twin> {
         let recording = self.data.as_deref().map(|path| RigRecording::read(Path::new(path))).transpose()?;
         let transitions = match recording {
-            Some(_) if !Descriptor::of(&self.body)?.learns_from_rig_recordings => {
-                return Err(Error::invalid(format!("a recording of the rig cannot teach body {}", self.body)));
+            Some(_) if !Descriptor::of(&self.body.name)?.learns_from_rig_recordings => {
+                return Err(Error::invalid(format!("a recording of the rig cannot teach body {}", self.body.name)));
             }
             Some(recording) => Transitions::from_recording(&recording, layout)?,
-            None => Transitions::simulate(body(&self.body, self.start)?.require_randomized()?, layout, self.recipe.transitions, seed),
+            None => Transitions::simulate(self.body.model()?.require_randomized()?, layout, self.recipe.transitions, seed),
         };
         let total = self.recipe.steps as u64;
         let cpu = Device::open("cpu")?;

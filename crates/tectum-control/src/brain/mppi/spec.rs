@@ -184,7 +184,7 @@ impl BrainSettings for MppiSpec {
     }
 
     fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
-        let BrainContext { body, seed, start, clock } = *context;
+        let BrainContext { body, seed, settings, clock } = *context;
         let parameters = self.parameters(body)?;
         let (config, training) = if self.model == MppiModel::Plant {
             let layout = TwinLayout::of(body, parameters.previous_action)?;
@@ -198,7 +198,7 @@ impl BrainSettings for MppiSpec {
             online.iter().try_for_each(|online| online.settings.check())?;
             let config = MppiConfig::new(Model::Twin(Twin::untrained(&layout, &recipe.hidden)?), parameters, online)?;
             let is_online_only = self.twin.online.is_some_and(OnlineSpec::starts_untrained);
-            let training = Training { recipe, is_online_only, data: self.twin.data.clone(), body: body.name.to_owned(), start };
+            let training = Training { recipe, is_online_only, data: self.twin.data.clone(), body: settings.clone() };
             (config, Some(training))
         };
         Ok(Recipe::Device(Box::new(MppiRecipe { config, seed, training })))

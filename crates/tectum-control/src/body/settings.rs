@@ -1,0 +1,166 @@
+//! The `[body]` part of a scenario, and the settings of bodies that this crate does not know.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+use tectum::{Error, Result};
+use toml::Table;
+
+use super::rig::disturbed::{Disturbances, MAX_DELAY_SAMPLES};
+use super::{Body, Descriptor, NAMES, Start};
+use crate::document::{Located, Section, TomlSource, read_defaults};
+use crate::registry::{AsTable, Custom, Described};
+
+/// The settings of a body in a scenario, and the body made from them; for [`Descriptor::with_settings`].
+pub trait PlantSettings: Send + Sync {
+    /// Reads the keys of `[body]` besides `name` and `start`. Every key that it asks for is known; the others are refused with file and line.
+    ///
+    /// # Errors
+    /// `Data` naming file and line, as [`Section`] reports it.
+    fn read(section: &mut Section<'_, '_>) -> Result<Self>
+    where
+        Self: Sized;
+
+    /// Makes the body, at its start for seed 0.
+    ///
+    /// # Errors
+    /// Settings or a start that the body does not support.
+    fn make(&self, start: Start) -> Result<Box<dyn Body>>;
+}
+
+/// Settings of a body that can be written.
+pub trait CustomSettings: PlantSettings + AsTable {}
+
+impl<S: PlantSettings + AsTable> CustomSettings for S {}
+
+/// Reads the settings of a body that has some.
+pub type ReadSettings = fn(&mut Section<'_, '_>) -> Result<Custom<dyn CustomSettings>>;
+
+/// Reads settings of one type.
+pub(super) fn read_settings<S: PlantSettings + Serialize + Debug + 'static>(section: &mut Section<'_, '_>) -> Result<Custom<dyn CustomSettings>> {
+    Ok(Custom(Arc::new(S::read(section)?)))
+}
+
+/// Makes a body with default settings of one type.
+pub(super) fn make_default<S: PlantSettings>(start: Start) -> Result<Box<dyn Body>> {
+    read_defaults(|section| S::read(section))?.make(start)
+}
+
+/// The `[body]` part of a scenario.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BodySettings {
+    /// One of [`BODIES`](super::BODIES), or a registered name.
+    pub name: String,
+    /// Where it starts; the body's default if absent.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "start_name")]
+    pub start: Option<Start>,
+    /// How the rig differs from the identified one; its controllers do not know it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disturbances: Option<Disturbances>,
+    /// Settings of a body that is not built in.
+    #[serde(flatten)]
+    pub custom: Option<Custom<dyn CustomSettings>>,
+}
+
+impl BodySettings {
+    /// A body with default settings.
+    pub fn named(name: &str) -> Self {
+        Self { name: name.to_owned(), start: None, disturbances: None, custom: None }
+    }
+
+    /// The body that a loop runs, known by its name and the settings that its user states.
+    pub(crate) fn described(name: &str, settings: Table) -> Self {
+        let described = |table| Custom(Arc::new(Described { name: name.to_owned(), table }) as Arc<dyn CustomSettings>);
+        Self { custom: Some(settings).filter(|settings| !settings.is_empty()).map(described), ..Self::named(name) }
+    }
+
+    /// Reads the section `[body]`, and makes the body as controllers know it.
+    pub(crate) fn read(mut section: Section<'_, '_>, source: TomlSource<'_>) -> Result<(Self, Box<dyn Body>)> {
+        let Located { value: name, place } = section.required("name")?;
+        let unknown = || if source.is_record { NAMES.unregistered(name) } else { NAMES.unknown(name) };
+        let descriptor = Descriptor::find(name).ok_or_else(|| source.error(&place, unknown()))?;
+        let start = section.string("start")?;
+        let place = start.as_ref().map_or(place, |start| start.place.clone());
+        let located = |error: Error| source.error(&place, error);
+        let start = start.map(|start| Start::from_name(start.value)).transpose().map_err(located)?;
+        let custom = descriptor.settings.map(|read| read(&mut section)).transpose()?;
+        let mut settings = Self { name: name.to_owned(), start, disturbances: None, custom };
+        let body = settings.model().map_err(located)?;
+        let is_disturbed = section.has("disturbances");
+        let disturbances = section.section("disturbances")?;
+        section.finish()?;
+        if is_disturbed {
+            descriptor.require_disturbed().map_err(located)?;
+            settings.disturbances = Some(read_disturbances(disturbances)?);
+        }
+        Ok((settings, body))
+    }
+
+    /// Makes the body as controllers know it, at its start for seed 0: without disturbances.
+    ///
+    /// # Errors
+    /// A name that is neither built in nor registered; a start or settings that the body does not support.
+    pub fn model(&self) -> Result<Box<dyn Body>> {
+        self.make(None)
+    }
+
+    /// Makes the body with its disturbances, at its start for seed 0.
+    ///
+    /// # Errors
+    /// As [`BodySettings::model`].
+    pub fn plant(&self) -> Result<Box<dyn Body>> {
+        self.make(self.disturbances)
+    }
+
+    fn make(&self, disturbances: Option<Disturbances>) -> Result<Box<dyn Body>> {
+        let descriptor = Descriptor::find(&self.name).ok_or_else(|| NAMES.unregistered(&self.name))?;
+        let start = self.start.unwrap_or(descriptor.starts[0]);
+        let body = match (disturbances, &self.custom) {
+            (Some(disturbances), _) => descriptor.require_disturbed()?(disturbances, start),
+            (None, Some(settings)) => settings.make(start),
+            (None, None) => (descriptor.make)(start),
+        }?;
+        // Controllers find what is known of a body by this name.
+        match body.spec().name == self.name {
+            true => Ok(body),
+            false => Err(Error::invalid(format!("body {:?}: its specification has the name {:?}", self.name, body.spec().name))),
+        }
+    }
+
+    /// The keys of `[body]` besides the name.
+    pub(crate) fn table(&self) -> Result<Table> {
+        let mut table = self.to_table()?;
+        table.remove("name");
+        Ok(table)
+    }
+}
+
+impl PlantSettings for Described {
+    fn read(_: &mut Section<'_, '_>) -> Result<Self> {
+        Err(Error::unsupported("a description is not read from a scenario"))
+    }
+
+    fn make(&self, _: Start) -> Result<Box<dyn Body>> {
+        Err(NAMES.unregistered(&self.name))
+    }
+}
+
+fn read_disturbances(mut section: Section<'_, '_>) -> Result<Disturbances> {
+    let exact = Disturbances::default();
+    let disturbances = Disturbances {
+        pole_length: section.within("pole_length", 0.1..=10.0)?.unwrap_or(exact.pole_length),
+        delay_samples: section.whole("delay_samples", 0..=MAX_DELAY_SAMPLES as u64)?.map_or(exact.delay_samples, |delay_samples| delay_samples as usize),
+        noise: section.within("noise", 0.0..=100.0)?.unwrap_or(exact.noise),
+        outlier_fraction: section.within("outlier_fraction", 0.0..=1.0)?.unwrap_or(exact.outlier_fraction),
+    };
+    section.finish()?;
+    Ok(disturbances)
+}
+
+fn start_name<S: Serializer>(start: &Option<Start>, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.serialize_str(match start {
+        Some(Start::Random) => "random",
+        Some(Start::Hanging) | None => "hanging",
+    })
+}
