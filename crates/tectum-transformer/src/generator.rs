@@ -182,13 +182,7 @@ impl<'a> Text<'a> {
 
 impl Generation {
     /// Takes a sampled token; returns the reason if it is the last.
-    fn take(
-        &mut self,
-        token: u32,
-        options: &GenerateOptions,
-        stream: Option<&mut TextStream<'_>>,
-        show: &mut impl Show,
-    ) -> Result<Option<FinishReason>> {
+    fn take(&mut self, token: u32, options: &GenerateOptions, stream: Option<&mut TextStream<'_>>, show: &mut impl Show) -> Result<Option<FinishReason>> {
         if options.end.contains(&token) {
             return Ok(Some(FinishReason::Token(token)));
         }
