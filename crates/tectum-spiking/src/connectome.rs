@@ -95,7 +95,7 @@ fn part(sources: u32, rows: &dyn SynapseRows, plasticity: Option<u8>, targets: R
         starts.push(u32::try_from(end).map_err(|_| {
             let Range { start, end } = &targets;
             Error::unsupported(format!(
-                "the synapses of neurons {start} to {} exceed 2^32, the maximum of one part; split the network into more parts",
+                "the synapses of neurons {start} to {} exceed 2^32 - 1, the maximum of one part; split the network into more parts",
                 end - 1
             ))
         })?);

@@ -42,7 +42,7 @@ impl Call for SegmentSum {
 }
 
 impl GraphBuilder {
-    /// Adds the sums of rows with the same index: `y[r, j] = Σ x[.., j]` over all rows whose index is r, zeros where there is none. An index out of range
+    /// Adds the sums of rows with the same index: `y[r, j] = Σ x[.., j]` over all rows whose index is r; a row of y without any is zero. An index out of range
     /// adds nothing.
     ///
     /// # Shapes

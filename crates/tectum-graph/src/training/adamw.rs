@@ -15,7 +15,7 @@ pub struct AdamW {
     pub beta2: f32,
     /// Share of a parameter, times the learning rate, that each step subtracts.
     pub weight_decay: f32,
-    /// The greatest norm of all gradients together; gradients of a greater norm are scaled down to it.
+    /// The maximum norm of all gradients together; larger gradients are scaled down to it.
     pub clip_norm: Option<f32>,
 }
 

@@ -13,7 +13,7 @@ pub enum Init {
     Constant(f32),
     /// Uniform in [low, high).
     Uniform {
-        /// The least value.
+        /// The minimum.
         low: f32,
         /// The bound of the values.
         high: f32,

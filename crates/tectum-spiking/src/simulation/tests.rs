@@ -28,3 +28,29 @@ fn defect_09_events_beyond_32_bits_are_counted() {
         }
     }
 }
+
+#[test]
+fn any_layout_and_number_of_parts_gives_the_same_spikes() {
+    let mut neurons = Neurons::default();
+    neurons.add(5000, &NeuronOptions { threshold: 1.0, leak: 0.1, uniform_psp: true, ..NeuronOptions::default() }).expect("neurons");
+    let synapses: Vec<_> = (0..5000).flat_map(|source| [7, 2049].map(|step| (source, Synapse::fixed((source * 3 + step) % 5000, 1, false)))).collect();
+    let synapses = SynapseList::new(5000, &synapses).expect("synapses");
+    let network = Arc::new(Network::new(&neurons, Box::new(synapses), NetworkOptions::default()).expect("a network"));
+    let device = Device::open("cpu").expect("cpu");
+    let run = |parts: Option<u32>, layout: Option<LayoutPreferences>| {
+        let options = SimulationOptions { parts, layout, ..SimulationOptions::default() };
+        let mut simulation = Simulation::new(network.clone(), &device, &options).expect("a simulation");
+        simulation.inject(&[(0, 1.0), (2048, 1.0), (4999, 1.0)]).expect("injections");
+        (simulation.run(20).expect("a run"), simulation.shards[0].shape.ranges.len())
+    };
+    let (expected, _) = run(None, None);
+    assert!(expected.spikes > 100, "{expected:?}");
+    let preferred = device.info().preferences();
+    let layouts = [(0, 0), (1, 4), (u32::MAX, u64::MAX), (3, u64::MAX)];
+    let layouts = layouts.map(|(threads, max_binding_bytes)| Some(LayoutPreferences { threads, max_binding_bytes, ..preferred }));
+    for (layout, parts) in layouts.into_iter().flat_map(|layout| [None, Some(0), Some(2), Some(u32::MAX)].map(|parts| (layout, parts))) {
+        let (found, ranges) = run(parts, layout);
+        assert_eq!(found, expected, "{layout:?}, {parts:?}");
+        assert!(parts.is_none_or(|parts| ranges == (parts.clamp(1, 3) as usize)), "{layout:?}, {parts:?}: {ranges} parts");
+    }
+}
