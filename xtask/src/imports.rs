@@ -13,7 +13,7 @@ const ROWS: &[&[&str]] = &[
     &["source-revision"],
     &["naga-ptx"],
     &["tectum"],
-    &["tectum-programs"],
+    &["tectum-programs", "tectum-equations"],
     &["tectum-graph"],
     &["tectum-bench"],
     &["tectum-spiking", "tectum-field", "tectum-transformer"],

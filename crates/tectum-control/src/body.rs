@@ -37,6 +37,7 @@ pub mod acrobot;
 pub mod batch;
 pub mod cart_pole;
 pub mod control;
+pub mod equations;
 pub mod pendulum;
 pub mod rig;
 pub mod seeker;
@@ -52,7 +53,7 @@ use tectum::{Error, Result};
 
 use crate::registry::Registry;
 use batch::BatchKernel;
-use control::{MppiParameters, PlantModel, Regulator};
+use control::{Linear, MppiParameters, PlantModel, Regulator};
 use rig::disturbed::Disturbances;
 pub use settings::{BodySettings, PlantSettings, ReadSettings};
 use task::Task;
@@ -173,12 +174,14 @@ impl Start {
 /// A state to linearise around, with the steps that a numerical linearisation should take.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Equilibrium {
-    /// A [`ExactState::state`] in which the body stays under the safe action (or nearly so, where the action is discrete).
+    /// A [`ExactState::state`] in which the body stays under [`Equilibrium::action`] (or nearly so, where the action is discrete).
     pub state: Vec<f64>,
     /// Perturbation of each state number; 0 marks a number that is not a dynamic state.
     pub state_step: Vec<f64>,
-    /// Perturbation of the action: large where small actions fall into a dead band.
-    pub action_step: f32,
+    /// The action under which the body stays in it, one for each channel.
+    pub action: Vec<f32>,
+    /// Perturbation of each number of the action: large where small actions fall into a dead band.
+    pub action_step: Vec<f32>,
 }
 
 /// A plant that runs in steps of a fixed time.
@@ -286,6 +289,11 @@ pub trait ControlModel: ExactState {
 
     /// The state to linearise around.
     fn equilibrium(&self) -> Equilibrium;
+
+    /// The exact linear model of a step around the equilibrium, for a body that knows its derivatives; controllers take differences of others.
+    fn linearized(&self) -> Option<Linear> {
+        None
+    }
 }
 
 /// A capability that a body lacks.
@@ -418,9 +426,10 @@ impl Descriptor {
         Self { settings: Some(settings::read_settings::<S>), ..Self::new(name, starts, settings::make_default::<S>, task) }
     }
 
-    /// Finds a built-in or registered body.
+    /// Finds a built-in or registered body; all bodies from equation files have one.
     pub fn find(name: &str) -> Option<&'static Self> {
-        BODIES.into_iter().find(|body| body.name == name).or_else(|| NAMES.get(name).map(|(_, body)| body))
+        let from_file = || name.ends_with(equations::ENDING).then_some(&equations::DESCRIPTOR);
+        BODIES.into_iter().find(|body| body.name == name).or_else(from_file).or_else(|| NAMES.get(name).map(|(_, body)| body))
     }
 
     /// Finds a body by name.

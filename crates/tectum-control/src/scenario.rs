@@ -231,9 +231,10 @@ impl Scenario {
     pub fn set_body(&mut self, name: &str) -> Result<()> {
         if name != self.body.name {
             Descriptor::of(name)?;
+            let body = BodySettings::open(name)?;
             let wired = || Error::invalid(format!("body {name}: the genome's sensors and motors are those of body {}", self.body.name));
             self.brain = BrainSpec::named(self.brain.name()).ok_or_else(wired)?;
-            self.body = BodySettings::named(name);
+            self.body = body;
             self.run.stand_in = None;
             self.run.guard.clear();
         }

@@ -132,7 +132,7 @@ fn without_a_task_only_the_reward_counts() {
 fn a_missing_capability_is_refused_with_the_names_of_body_and_capability() {
     let (_, _, mut snapshot) = run(None);
     snapshot.insert("loop.counts", tectum::snapshot::Array::U64(vec![9, 0, u64::MAX, 0, 0, 1, 1, u64::MAX]));
-    let weights = LqrWeights { state: vec![1.0], action: 1.0 };
+    let weights = LqrWeights { state: vec![1.0], action: vec![1.0] };
     let mut tank: Box<dyn Body> = Box::new(tank());
     let cases = [
         (closed_loop().restore(&snapshot).err(), "body leaking_tank: it has no exact state"),

@@ -189,7 +189,7 @@ impl ControlModel for Acrobot {
     }
 
     fn equilibrium(&self) -> Equilibrium {
-        Equilibrium { state: vec![PI, 0.0, 0.0, 0.0], state_step: vec![1e-5; 4], action_step: TORQUE_NM }
+        Equilibrium { state: vec![PI, 0.0, 0.0, 0.0], state_step: vec![1e-5; 4], action: vec![0.0], action_step: vec![TORQUE_NM] }
     }
 }
 

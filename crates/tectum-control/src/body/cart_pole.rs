@@ -49,7 +49,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         ..MppiParameters::default()
     }),
     regulator: Some(|| Regulator {
-        weights: LqrWeights { state: vec![1.0, 0.25, 100.0, 1.0, 0.0], action: 0.01 },
+        weights: LqrWeights { state: vec![1.0, 0.25, 100.0, 1.0, 0.0], action: vec![0.01] },
         swing_up: None,
         horizon: 75,
         bounds: vec![Bound { state: 0, max_abs: 0.95 * 2.4 }, Bound { state: 2, max_abs: 0.95 * 12f64.to_radians() }],
@@ -182,7 +182,7 @@ impl ControlModel for CartPole {
 
     fn equilibrium(&self) -> Equilibrium {
         let state_step = vec![1e-5, 1e-5, 1e-5, 1e-5, 0.0];
-        Equilibrium { state: vec![0.0; 5], state_step, action_step: FORCE_N }
+        Equilibrium { state: vec![0.0; 5], state_step, action: vec![0.0], action_step: vec![FORCE_N] }
     }
 }
 

@@ -1,17 +1,27 @@
 //! What controllers need to know about a body that its equations do not say: parameters found by trial, weights and bounds.
 
-use tectum::{KernelBuilder, TypedKernel, kernel_arguments};
+use tectum::{Error, KernelBuilder, Result, TypedKernel, kernel_arguments};
 
+use super::Descriptor;
 use super::swing_up::SwingUp;
 
-/// Quadratic cost of a regulator: Σ q_i s_i² + r u². By Bryson's rule each weight is 1 divided by the square of the acceptable
+/// Quadratic cost of a regulator: Σ q_i s_i² + Σ r_j u_j². By Bryson's rule each weight is 1 divided by the square of the acceptable
 /// deviation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LqrWeights {
     /// One for each number of [`ExactState::state`](super::ExactState::state).
     pub state: Vec<f64>,
-    /// Of the action.
-    pub action: f64,
+    /// One for each number of an action.
+    pub action: Vec<f64>,
+}
+
+/// The linear model s' = A s + B u around an equilibrium, row-major.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Linear {
+    /// A, n × n.
+    pub a: Vec<f64>,
+    /// B, n × m for m numbers of an action.
+    pub b: Vec<f64>,
 }
 
 /// A bound of one number of the state, the same to both sides of the equilibrium.
@@ -34,6 +44,18 @@ pub struct Regulator {
     pub horizon: usize,
     /// Bounds of the planner: positions short of stops, feasible speeds, the range within which the episode continues.
     pub bounds: Vec<Bound>,
+}
+
+impl Regulator {
+    /// The settings of a known body.
+    ///
+    /// # Errors
+    /// `Invalid` for a body without weights.
+    pub fn of(name: &str) -> Result<Self> {
+        let regulator = Descriptor::of(name).ok().and_then(|body| body.regulator);
+        let known = || Descriptor::names_with(|body| body.regulator.is_some());
+        regulator.map(|settings| settings()).ok_or_else(|| Error::invalid(format!("lqr and mpc have no weights for body {name:?}; known: {}", known())))
+    }
 }
 
 /// The cost of one channel of the state in each step.

@@ -39,10 +39,10 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         wgsl: PLANT_WGSL,
         define: |builder| built_in(builder, roll_out_lanes),
         parameters: |over_twin| MppiParameters { samples: 4096, horizon: 60, temperature: 5e-4, energy_weight: 0.0, ..over_twin },
-        reward_weights: || LqrWeights { state: vec![1.0, 0.1], action: 0.001 },
+        reward_weights: || LqrWeights { state: vec![1.0, 0.1], action: vec![0.001] },
     }),
     regulator: Some(|| Regulator {
-        weights: LqrWeights { state: vec![100.0, 1.0], action: 1.0 },
+        weights: LqrWeights { state: vec![100.0, 1.0], action: vec![1.0] },
         swing_up: Some(SwingUp::Torque { length_over_gravity_s2: 1.0 / 15.0 }),
         horizon: 40,
         bounds: vec![Bound { state: 1, max_abs: 8.0 }],
@@ -154,7 +154,7 @@ impl ControlModel for Pendulum {
     }
 
     fn equilibrium(&self) -> Equilibrium {
-        Equilibrium { state: vec![0.0; 2], state_step: vec![1e-5; 2], action_step: 1e-2 }
+        Equilibrium { state: vec![0.0; 2], state_step: vec![1e-5; 2], action: vec![0.0], action_step: vec![1e-2] }
     }
 }
 

@@ -59,7 +59,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 
 /// The weights of a rig's regulator, whatever the length of its pole.
 pub(crate) fn regulator_weights() -> LqrWeights {
-    LqrWeights { state: vec![625.0, 0.0, 100.0, 0.0, 0.0, 0.0], action: 0.25 }
+    LqrWeights { state: vec![625.0, 0.0, 100.0, 0.0, 0.0, 0.0], action: vec![0.25] }
 }
 
 /// Constants of the rig.
@@ -336,7 +336,7 @@ impl ControlModel for Rig {
     fn equilibrium(&self) -> Equilibrium {
         // A volt is the size of a balancing command: inside the dead band the servo would ignore it.
         let state_step = vec![1e-5, 1e-5, 1e-5, 1e-5, 1.0, 0.0];
-        Equilibrium { state: vec![0.0; 6], state_step, action_step: 1.0 }
+        Equilibrium { state: vec![0.0; 6], state_step, action: vec![0.0], action_step: vec![1.0] }
     }
 }
 

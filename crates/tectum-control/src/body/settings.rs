@@ -8,6 +8,9 @@ use tectum::{Error, Result};
 use toml::Table;
 
 use super::rig::disturbed::{Disturbances, MAX_DELAY_SAMPLES};
+use super::control::Regulator;
+use super::equations::{ENDING, EquationSettings};
+use super::task::Task;
 use super::{Body, Descriptor, NAMES, Start};
 use crate::document::{Located, Section, TomlSource, read_defaults};
 use crate::registry::{AsTable, Custom, Described};
@@ -27,6 +30,21 @@ pub trait PlantSettings: Send + Sync {
     /// # Errors
     /// Settings or a start that the body does not support.
     fn make(&self, start: Start) -> Result<Box<dyn Body>>;
+
+    /// The task, if it depends on the settings; otherwise it is the descriptor's.
+    fn task(&self) -> Option<Box<dyn Task>> {
+        None
+    }
+
+    /// Settings of the regulator, if they depend on the settings; otherwise they are the descriptor's.
+    fn regulator(&self) -> Option<Regulator> {
+        None
+    }
+
+    /// The file that the body comes from, for receipts.
+    fn input_file(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// Settings of a body that can be written.
@@ -64,7 +82,17 @@ pub struct BodySettings {
 }
 
 impl BodySettings {
-    /// A body with default settings.
+    /// A body with default settings; one from an equation file is read.
+    ///
+    /// # Errors
+    /// `Io` or `Data` naming the file.
+    pub fn open(name: &str) -> Result<Self> {
+        let from_file = |name| EquationSettings::open(name).map(|settings| Custom(Arc::new(settings) as Arc<dyn CustomSettings>));
+        let custom = name.ends_with(ENDING).then(|| from_file(name)).transpose()?;
+        Ok(Self { custom, ..Self::named(name) })
+    }
+
+    /// A built-in or registered body with default settings.
     pub fn named(name: &str) -> Self {
         Self { name: name.to_owned(), start: None, disturbances: None, custom: None }
     }
@@ -103,6 +131,29 @@ impl BodySettings {
     /// A name that is neither built in nor registered; a start or settings that the body does not support.
     pub fn model(&self) -> Result<Box<dyn Body>> {
         self.make(None)
+    }
+
+    /// Makes the task that a run is judged by.
+    ///
+    /// # Errors
+    /// A name that is neither built in nor registered.
+    pub fn task(&self) -> Result<Box<dyn Task>> {
+        let own = self.custom.as_ref().and_then(|settings| settings.task());
+        own.map_or_else(|| Descriptor::of(&self.name).map(|body| (body.task)()), Ok)
+    }
+
+    /// Settings of the regulator and of the planner.
+    ///
+    /// # Errors
+    /// `Invalid` for a body without weights.
+    pub fn regulator(&self) -> Result<Regulator> {
+        let own = self.custom.as_ref().and_then(|settings| settings.regulator());
+        own.map_or_else(|| Regulator::of(&self.name), Ok)
+    }
+
+    /// The file that the body comes from, if it comes from one.
+    pub fn input_file(&self) -> Option<&str> {
+        self.custom.as_ref().and_then(|settings| settings.input_file())
     }
 
     /// Makes the body with its disturbances, at its start for seed 0.

@@ -11,10 +11,10 @@ use tectum::snapshot::{Array, Snapshot};
 use tectum::{Error, Result, RunStats};
 
 use self::mpc::{Limits, LinearMpc};
-use self::riccati::{Linear, dot, linearise};
-use crate::body::control::{LqrWeights, Regulator};
+use self::riccati::{dot, linearise};
+use crate::body::control::{Linear, LqrWeights, Regulator};
 use crate::body::swing_up::SwingUp;
-use crate::body::{Body, BodySpec, ControlModel, Descriptor, Equilibrium, control_model};
+use crate::body::{ActionChannel, Body, BodySpec, ControlModel, Equilibrium, control_model};
 use crate::brain::recipe::{BrainContext, BrainSettings, BuildStandIn, Recipe};
 use crate::brain::{Brain, StandIn};
 use crate::document::Section;
@@ -43,11 +43,11 @@ impl BrainSettings for LqrSpec {
     }
 
     fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
-        Ok(Recipe::Host(Box::new(Lqr::new(context.model()?)?)))
+        Ok(Recipe::Host(Box::new(regulated(context)?)))
     }
 
     fn stand_in(&self) -> Option<BuildStandIn> {
-        Some(|context| Ok(Box::new(Lqr::new(context.model()?)?)))
+        Some(|context| Ok(Box::new(regulated(context)?)))
     }
 }
 
@@ -61,11 +61,16 @@ impl BrainSettings for MpcSpec {
     }
 
     fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
-        Ok(Recipe::Host(Box::new(Lqr::with_mpc(context.model()?)?)))
+        Ok(Recipe::Host(Box::new(Lqr::planned(context.model()?, context.settings.regulator()?)?)))
     }
 }
 
-/// The regulator u = −K (s − s_eq), s_eq the equilibrium, or MPC instead of it, its observer, and the swing-up law.
+fn regulated(context: &BrainContext<'_>) -> Result<Lqr> {
+    let Regulator { weights, swing_up, .. } = context.settings.regulator()?;
+    Lqr::with_weights(context.model()?, &weights, swing_up)
+}
+
+/// The regulator u = u_eq − K (s − s_eq) around the equilibrium, or MPC instead of it, its observer, and the swing-up law.
 ///
 /// K comes from the discrete Riccati equation of the model's linearisation, solved at construction. The observer is the
 /// model itself: each tick sets the observed numbers, keeps the others (servo velocity, delayed command), and predicts the next
@@ -76,6 +81,7 @@ impl BrainSettings for MpcSpec {
 pub struct Lqr {
     model: Box<dyn ControlModel>,
     equilibrium: Equilibrium,
+    /// One row for each number of an action.
     gain: Vec<f64>,
     plan: Option<LinearMpc>,
     /// The state minus that of the equilibrium.
@@ -86,20 +92,13 @@ pub struct Lqr {
     is_balancing: bool,
 }
 
-/// The settings for a known body.
-fn settings(name: &str) -> Result<Regulator> {
-    let regulator = Descriptor::of(name).ok().and_then(|body| body.regulator);
-    let known = || Descriptor::names_with(|body| body.regulator.is_some());
-    regulator.map(|settings| settings()).ok_or_else(|| Error::invalid(format!("lqr and mpc have no weights for body {name:?}; known: {}", known())))
-}
-
 impl Lqr {
     /// Makes the regulator of a known body; `model` is a separate instance, not the plant.
     ///
     /// # Errors
     /// A body without default weights (see [`Lqr::with_weights`]); a Riccati equation that does not converge.
     pub fn new(model: Box<dyn Body>) -> Result<Self> {
-        let Regulator { weights, swing_up, .. } = settings(&model.spec().name)?;
+        let Regulator { weights, swing_up, .. } = Regulator::of(&model.spec().name)?;
         Self::with_weights(model, &weights, swing_up)
     }
 
@@ -108,18 +107,25 @@ impl Lqr {
     /// # Errors
     /// As [`Lqr::new`].
     pub fn with_mpc(model: Box<dyn Body>) -> Result<Self> {
-        let Regulator { weights, swing_up, horizon, bounds } = settings(&model.spec().name)?;
+        let regulator = Regulator::of(&model.spec().name)?;
+        Self::planned(model, regulator)
+    }
+
+    fn planned(model: Box<dyn Body>, Regulator { weights, swing_up, horizon, bounds }: Regulator) -> Result<Self> {
+        if let (name, [_, _, ..]) = (&model.spec().name, &model.spec().action[..]) {
+            return Err(Error::invalid(format!("mpc: body {name} has {} actions, the planner drives 1; lqr drives any number", model.spec().action.len())));
+        }
         let (regulator, linear) = Self::linearised(model, &weights, swing_up)?;
         let channel = &regulator.model.spec().action[0];
         let limits = Limits { horizon, action: [channel.low, channel.high].map(f64::from), states: bounds };
         Ok(Self { plan: Some(LinearMpc::new(&linear, &weights, &limits)?), ..regulator })
     }
 
-    /// Makes the regulator of any body with one action.
+    /// Makes the regulator of any body.
     ///
     /// # Errors
-    /// `Unsupported` for a body that cannot be a controller's model; weights of the wrong length; more than one action; a Riccati equation that does
-    /// not converge.
+    /// `Unsupported` for a body that cannot be a controller's model; weights of the wrong length; a swing-up law for more than one action; a Riccati
+    /// equation that does not converge.
     pub fn with_weights(model: Box<dyn Body>, weights: &LqrWeights, swing_up: Option<SwingUp>) -> Result<Self> {
         Self::linearised(model, weights, swing_up).map(|(regulator, _)| regulator)
     }
@@ -127,14 +133,22 @@ impl Lqr {
     fn linearised(model: Box<dyn Body>, weights: &LqrWeights, swing_up: Option<SwingUp>) -> Result<(Self, Linear)> {
         let mut model = control_model(model)?;
         let equilibrium = model.equilibrium();
-        let linear = linearise(model.as_mut(), &equilibrium)?;
-        let gain = linear.gain(&weights.state, weights.action)?;
+        if swing_up.is_some() && equilibrium.action.len() != 1 {
+            let (name, actions) = (&model.spec().name, equilibrium.action.len());
+            return Err(Error::invalid(format!("lqr: body {name} has {actions} actions, a swing-up law drives 1")));
+        }
+        let linear = match model.linearized() {
+            Some(linear) => linear,
+            None => linearise(model.as_mut(), &equilibrium)?,
+        };
+        let gain = linear.gain(&weights.state, &weights.action)?;
         model.set_state(&equilibrium.state)?;
-        let (state, deviation) = (Vec::with_capacity(gain.len()), vec![0.0; gain.len()]);
+        let n = equilibrium.state.len();
+        let (state, deviation) = (Vec::with_capacity(n), vec![0.0; n]);
         Ok((Self { model, state, deviation, equilibrium, gain, plan: None, swing_up, is_balancing: false }, linear))
     }
 
-    /// The gain K, one for each number of [`ExactState::state`](crate::body::ExactState::state).
+    /// The gain K: for each number of an action, one for each number of [`ExactState::state`](crate::body::ExactState::state).
     pub fn gain(&self) -> &[f64] {
         &self.gain
     }
@@ -148,7 +162,7 @@ impl Lqr {
     pub fn tick(&mut self, observation: &[f32], action: &mut [f32]) {
         if observation.iter().all(|number| number.is_finite()) {
             self.model.assimilate(observation);
-            action[0] = self.compute_action();
+            self.compute_action(action);
         } else {
             action.copy_from_slice(&self.model.spec().safe_action);
         }
@@ -181,11 +195,20 @@ impl Lqr {
         Ok(())
     }
 
-    fn compute_action(&mut self) -> f32 {
+    fn compute_action(&mut self, action: &mut [f32]) {
         self.state.clear();
         self.model.append_state(&mut self.state);
         for (deviation, (now, balanced)) in self.deviation.iter_mut().zip(self.state.iter().zip(&self.equilibrium.state)) {
             *deviation = now - balanced;
+        }
+        if self.swing_up.is_none() && self.plan.is_none() {
+            self.is_balancing = true;
+            for (channel, number) in action.iter_mut().enumerate() {
+                let ActionChannel { low, high, .. } = self.model.spec().action[channel];
+                let regulated = -dot(&self.gain[channel * self.deviation.len()..][..self.deviation.len()], &self.deviation);
+                *number = (f64::from(self.equilibrium.action[channel]) + regulated).clamp(f64::from(low), f64::from(high)) as f32;
+            }
+            return;
         }
         let reach = if self.is_balancing { RELEASE_RAD } else { CAPTURE_RAD };
         let is_near = self.swing_up.as_ref().is_none_or(|swing_up| swing_up.angle_rad(&self.state).abs() < reach);
@@ -197,7 +220,7 @@ impl Lqr {
             Some(swing_up) if !self.is_balancing => high * swing_up.action_fraction(&self.state),
             _ => balancing,
         };
-        wanted.clamp(low, high) as f32
+        action[0] = wanted.clamp(low, high) as f32;
     }
 
     /// The balancing action, and the regulator's demand: now, or at the end of the plan.

@@ -1,13 +1,14 @@
 //! Builds the body and the brain of a scenario.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tectum::route::{self, Choice};
-use tectum::{Device, Result};
+use tectum::{Device, InputFile, Result};
 
 use super::{BrainSpec, Scenario};
 use crate::body::task::Task;
-use crate::body::{Body, BodySpec, Descriptor};
+use crate::body::{Body, BodySpec};
 use crate::brain::{Brain, BrainContext, BuildProgress, DeviceRecipe, Recipe, StandIn};
 use crate::closed_loop::ClosedLoop;
 
@@ -26,7 +27,7 @@ pub fn build_body(scenario: &Scenario) -> Result<Box<dyn Body>> {
 /// # Errors
 /// An unknown body.
 pub fn build_task(scenario: &Scenario) -> Result<Box<dyn Task>> {
-    Descriptor::of(&scenario.body.name).map(|body| (body.task)())
+    scenario.body.task()
 }
 
 fn context<'a>(scenario: &'a Scenario, body: &'a BodySpec) -> BrainContext<'a> {
@@ -67,6 +68,9 @@ pub fn build_loop(scenario: &Scenario, body: Box<dyn Body>, recipe: Recipe, devi
     let stand_in = build_stand_in(scenario, body.as_ref())?;
     let mut closed_loop = ClosedLoop::new(body, brain, &scenario.run, device)?;
     closed_loop.set_task(build_task(scenario)?);
+    if let Some(file) = scenario.body.input_file() {
+        closed_loop.add_input_file(InputFile::of(Path::new(file))?);
+    }
     Ok(stand_in.into_iter().fold(closed_loop, ClosedLoop::with_stand_in))
 }
 

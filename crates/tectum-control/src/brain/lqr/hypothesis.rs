@@ -51,7 +51,7 @@ impl Hypothesis {
         rig.dynamics.length_m *= length_ratio;
         let mut body = Rig::new(rig, Start::Hanging)?;
         let (equilibrium, weights) = (body.equilibrium(), regulator_weights());
-        let gain = linearise(&mut body, &equilibrium)?.gain(&weights.state, weights.action)?;
+        let gain = linearise(&mut body, &equilibrium)?.gain(&weights.state, &weights.action)?;
         let mut pumpings = Vec::new();
         for taper in [0.05, 0.3] {
             for excess in [0.0, 0.1, 0.25] {

@@ -124,7 +124,7 @@ impl LinearMpc {
     pub fn new(linear: &Linear, weights: &LqrWeights, limits: &Limits) -> Result<Self> {
         let (n, horizon) = (linear.b.len(), limits.horizon);
         let [low, high] = limits.action;
-        let full = weights.action * high * high;
+        let full = weights.action[0] * high * high;
         let soft = |bound: &Bound| BoundedVariable {
             state: Some(bound.state),
             low: -bound.max_abs,
@@ -134,7 +134,7 @@ impl LinearMpc {
         let action = BoundedVariable { state: None, low, high, softness: 0.0 };
         let bounded = std::iter::once(action).chain(limits.states.iter().map(soft)).collect::<Vec<_>>();
         let stage = Stage { curvature: 1.0, coupling: vec![0.0; n], offset: 0.0, action_step: 0.0, state_step: vec![0.0; n] };
-        let (gain, end) = linear.riccati(&weights.state, weights.action)?;
+        let (gain, end) = linear.riccati(&weights.state, &weights.action)?;
         Ok(Self {
             gain,
             end,
@@ -200,7 +200,7 @@ impl LinearMpc {
                 *number = dot(&self.linear.a[i * n..][..n], state) + self.linear.b[i] * *action;
             }
         }
-        let full = self.weights.action * high * high;
+        let full = self.weights.action[0] * high * high;
         // Mean cost of soft-bound violations over all bounds: multipliers have about that size.
         let mut beyond = 0.0;
         for place in 0..self.sides.len() {
@@ -256,7 +256,7 @@ impl LinearMpc {
             for (i, row) in self.value.chunks_exact(n).enumerate() {
                 self.before[i] = dot(row, b);
             }
-            stage.curvature = self.weights.action + stiffness(sides, &self.bounded, 0) + dot(b, &self.before);
+            stage.curvature = self.weights.action[0] + stiffness(sides, &self.bounded, 0) + dot(b, &self.before);
             for (j, coupling) in stage.coupling.iter_mut().enumerate() {
                 *coupling = (0..n).map(|k| a[k * n + j] * self.before[k]).sum();
             }
@@ -282,7 +282,7 @@ impl LinearMpc {
         }
         for (step, stage) in self.stages.iter_mut().enumerate().rev() {
             let after = &self.states[(step + 1) * n..][..n];
-            let mut pulled = self.weights.action * self.actions[step];
+            let mut pulled = self.weights.action[0] * self.actions[step];
             for (bounded, sides) in self.bounded.iter().zip(&self.sides[step * width..]) {
                 let number = bounded.state.map_or(self.actions[step], |state| after[state]);
                 let pull =
@@ -347,7 +347,7 @@ mod tests {
     /// A model similar to a cart with a pole: unstable, with a driven position.
     fn plant() -> (Linear, LqrWeights) {
         let a = vec![1.0, 0.04, 0.0, 0.0, 0.0, 0.1, 0.0, 0.0, 0.0, 0.0, 1.05, 0.04, 0.0, 2.0, 2.3, 1.05];
-        (Linear { a, b: vec![0.01, 0.9, -0.1, -5.0] }, LqrWeights { state: vec![625.0, 0.0, 100.0, 0.0], action: 0.25 })
+        (Linear { a, b: vec![0.01, 0.9, -0.1, -5.0] }, LqrWeights { state: vec![625.0, 0.0, 100.0, 0.0], action: vec![0.25] })
     }
 
     fn limits(action: f64) -> Limits {
@@ -357,15 +357,15 @@ mod tests {
     /// The cost of a sequence of actions, by definition.
     fn cost(start: &[f64], actions: &[f64], most: f64) -> f64 {
         let (linear, weights) = plant();
-        let (_, end) = linear.riccati(&weights.state, weights.action).expect("stabilisable");
+        let (_, end) = linear.riccati(&weights.state, &weights.action).expect("stabilisable");
         let mut state = start.to_vec();
         let mut cost = 0.0;
         for action in actions {
-            cost += state.iter().zip(&weights.state).map(|(s, q)| q * s * s).sum::<f64>() + weights.action * action * action;
+            cost += state.iter().zip(&weights.state).map(|(s, q)| q * s * s).sum::<f64>() + weights.action[0] * action * action;
             state = linear.a.chunks_exact(4).zip(&linear.b).map(|(row, b)| dot(row, &state) + b * action).collect();
             for bound in limits(most).states {
                 let beyond = (state[bound.state].abs() - bound.max_abs).max(0.0) / bound.max_abs;
-                cost += SOFT_BOUND_PENALTY * weights.action * most * most * beyond * beyond;
+                cost += SOFT_BOUND_PENALTY * weights.action[0] * most * most * beyond * beyond;
             }
         }
         0.5 * (cost + state.iter().zip(end.chunks_exact(4)).map(|(s, row)| s * dot(row, &state)).sum::<f64>())
@@ -374,7 +374,7 @@ mod tests {
     #[test]
     fn where_no_bound_is_met_the_plan_is_the_regulators() {
         let (linear, weights) = plant();
-        let gain = linear.gain(&weights.state, weights.action).expect("stabilisable");
+        let gain = linear.gain(&weights.state, &weights.action).expect("stabilisable");
         let mut planner = LinearMpc::new(&linear, &weights, &limits(1.0)).expect("stabilisable");
         planner.plan(&[0.01, 0.0, 0.001, 0.0]);
         for (action, state) in planner.actions().iter().zip(planner.states().chunks_exact(4)) {
@@ -405,7 +405,7 @@ mod tests {
                 let (slope, curvature) = ((slope(1e-5) - slope(-1e-5)) / 2e-5, (slope(1e-5) + slope(-1e-5) - 2.0 * slope(0.0)) / 1e-10);
                 let is_stuck = (actions[place].abs() - *most).abs() < 1e-6 && slope * actions[place] < 0.0;
                 at_limit += usize::from(is_stuck);
-                let lacking = slope.abs() / curvature.max(weights.action);
+                let lacking = slope.abs() / curvature.max(weights.action[0]);
                 assert!(is_stuck || lacking < 1e-5, "from {start:?} action {place} ({}) is {lacking:.1e} off", actions[place]);
                 assert!(actions[place].abs() <= *most);
             }

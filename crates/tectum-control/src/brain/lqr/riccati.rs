@@ -1,38 +1,37 @@
-//! Linearising a body by differences and solving the discrete Riccati equation for one action.
+//! Linearising a body by differences, and solving the discrete Riccati equation.
 
 use tectum::{Error, Result};
 
+use crate::body::control::Linear;
 use crate::body::{Equilibrium, ExactState};
 
 const SWEEPS: usize = 100_000;
 const TOLERANCE: f64 = 1e-9;
 
-/// The linear model s' = A s + B u around an equilibrium, row-major.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Linear {
-    /// A, n × n.
-    pub a: Vec<f64>,
-    /// B, n.
-    pub b: Vec<f64>,
-}
-
 /// Takes central differences of one step around the equilibrium.
 ///
 /// # Errors
-/// A body with more than one action, or a state that it rejects.
+/// A state that the body rejects.
 pub fn linearise(body: &mut dyn ExactState, equilibrium: &Equilibrium) -> Result<Linear> {
-    if body.spec().action.len() != 1 {
-        let (name, actions) = (&body.spec().name, body.spec().action.len());
-        return Err(Error::invalid(format!("lqr: body {name} has {actions} actions, the regulator drives 1")));
+    let (n, m) = (equilibrium.state.len(), equilibrium.action.len());
+    let mut linear = Linear { a: vec![0.0; n * n], b: vec![0.0; n * m] };
+    let pushed = |input: usize, by: f32| {
+        let mut action = equilibrium.action.clone();
+        action[input] += by;
+        action
+    };
+    for (input, &u) in equilibrium.action_step.iter().enumerate() {
+        let (ahead, behind) = (after(body, &equilibrium.state, &pushed(input, u))?, after(body, &equilibrium.state, &pushed(input, -u))?);
+        for row in 0..n {
+            linear.b[row * m + input] = (ahead[row] - behind[row]) / (2.0 * f64::from(u));
+        }
     }
-    let n = equilibrium.state.len();
-    let is_discrete = body.spec().action[0].discrete;
-    let mut linear = Linear { a: vec![0.0; n * n], b: vec![0.0; n] };
-    let u = equilibrium.action_step;
-    let (ahead, behind) = (after(body, &equilibrium.state, u)?, after(body, &equilibrium.state, -u)?);
-    for row in 0..n {
-        linear.b[row] = (ahead[row] - behind[row]) / (2.0 * f64::from(u));
-    }
+    // A discrete action cannot be 0: the mean of both pushes replaces it.
+    let discrete = body.spec().action.iter().position(|channel| channel.discrete);
+    let actions = match discrete {
+        Some(input) => vec![pushed(input, equilibrium.action_step[input]), pushed(input, -equilibrium.action_step[input])],
+        None => vec![equilibrium.action.clone()],
+    };
     for column in (0..n).filter(|&column| equilibrium.state_step[column] != 0.0) {
         let step = equilibrium.state_step[column];
         let moved = |sign: f64| {
@@ -40,56 +39,60 @@ pub fn linearise(body: &mut dyn ExactState, equilibrium: &Equilibrium) -> Result
             state[column] += sign * step;
             state
         };
-        // A discrete action cannot be 0: the mean of both pushes replaces it.
-        let pushes: &[f32] = if is_discrete { &[u, -u] } else { &[0.0] };
-        for &push in pushes {
-            let (ahead, behind) = (after(body, &moved(1.0), push)?, after(body, &moved(-1.0), push)?);
+        for action in &actions {
+            let (ahead, behind) = (after(body, &moved(1.0), action)?, after(body, &moved(-1.0), action)?);
             for row in 0..n {
-                linear.a[row * n + column] += (ahead[row] - behind[row]) / (2.0 * step * pushes.len() as f64);
+                linear.a[row * n + column] += (ahead[row] - behind[row]) / (2.0 * step * actions.len() as f64);
             }
         }
     }
     Ok(linear)
 }
 
-fn after(body: &mut dyn ExactState, state: &[f64], action: f32) -> Result<Vec<f64>> {
+fn after(body: &mut dyn ExactState, state: &[f64], action: &[f32]) -> Result<Vec<f64>> {
     body.set_state(state)?;
-    body.step(&[action]);
+    body.step(action);
     Ok(body.state())
 }
 
 impl Linear {
-    /// The gain K of the regulator u = −K s that minimises Σ s'Qs + r u² with diagonal Q.
+    /// The gain K of the regulator u = −K s that minimises Σ s'Qs + u'Ru with diagonal Q and R, m × n.
     ///
     /// # Errors
     /// As [`Linear::riccati`].
-    pub fn gain(&self, state_weights: &[f64], action_weight: f64) -> Result<Vec<f64>> {
-        self.riccati(state_weights, action_weight).map(|(gain, _)| gain)
+    pub fn gain(&self, state_weights: &[f64], action_weights: &[f64]) -> Result<Vec<f64>> {
+        self.riccati(state_weights, action_weights).map(|(gain, _)| gain)
     }
 
-    /// The regulator's gain K, and P, n × n: s'Ps is the cost-to-go from s.
+    /// The regulator's gain K, m × n, and P, n × n: s'Ps is the cost-to-go from s.
     ///
-    /// P ← Q + A'PA − A'PB (r + B'PB)⁻¹ B'PA until it converges; K = (r + B'PB)⁻¹ B'PA.
+    /// P ← Q + A'PA − A'PB (R + B'PB)⁻¹ B'PA until it converges; K = (R + B'PB)⁻¹ B'PA.
     ///
     /// # Errors
     /// Weights of the wrong length; an iteration that does not converge (the pair is not stabilisable).
-    pub fn riccati(&self, state_weights: &[f64], action_weight: f64) -> Result<(Vec<f64>, Vec<f64>)> {
-        let n = self.b.len();
-        if state_weights.len() != n {
-            return Err(Error::invalid(format!("lqr: {} state weights, the state has {n} numbers", state_weights.len())));
+    pub fn riccati(&self, state_weights: &[f64], action_weights: &[f64]) -> Result<(Vec<f64>, Vec<f64>)> {
+        let n = self.a.len().isqrt();
+        let m = self.b.len() / n.max(1);
+        if (state_weights.len(), action_weights.len()) != (n, m) {
+            let given = format!("{} state weights and {} of actions", state_weights.len(), action_weights.len());
+            return Err(Error::invalid(format!("lqr: {given}; the state has {n} numbers, an action {m}")));
         }
+        let b_transposed: Vec<f64> = (0..m * n).map(|at| self.b[at % n * m + at / n]).collect();
         let mut p = diagonal(state_weights);
         for _ in 0..SWEEPS {
             let pa = product(&p, &self.a, n);
-            let pb: Vec<f64> = (0..n).map(|i| dot(&p[i * n..(i + 1) * n], &self.b)).collect();
-            let s = action_weight + dot(&self.b, &pb);
-            let bpa: Vec<f64> = (0..n).map(|j| (0..n).map(|i| self.b[i] * pa[i * n + j]).sum()).collect();
+            let pb = product(&p, &self.b, n);
+            let bpa = product(&b_transposed, &pa, n);
+            let mut s = product(&b_transposed, &pb, n);
+            (0..m).for_each(|input| s[input * m + input] += action_weights[input]);
+            let gain = solve(s, bpa.clone());
             let mut next = diagonal(state_weights);
             for i in 0..n {
                 // Both halves from one: otherwise rounding makes P asymmetric and the iteration leaves its fixed point.
                 for j in 0..=i {
                     let apa: f64 = (0..n).map(|k| self.a[k * n + i] * pa[k * n + j]).sum();
-                    next[i * n + j] += apa - bpa[i] * bpa[j] / s;
+                    let regulated: f64 = (0..m).map(|input| bpa[input * n + i] * gain[input * n + j]).sum();
+                    next[i * n + j] += apa - regulated;
                     next[j * n + i] = next[i * n + j];
                 }
             }
@@ -100,11 +103,31 @@ impl Linear {
                 break;
             }
             if change <= TOLERANCE * size {
-                return Ok((bpa.iter().map(|value| value / s).collect(), p));
+                return Ok((gain, p));
             }
         }
         Err(Error::invalid(format!("lqr: the Riccati iteration did not come to rest in {SWEEPS} sweeps")))
     }
+}
+
+/// X of S X = R for a symmetric positive definite S, m × m, and R, m × n: Gaussian elimination.
+fn solve(mut s: Vec<f64>, mut r: Vec<f64>) -> Vec<f64> {
+    let m = s.len().isqrt();
+    let n = r.len() / m.max(1);
+    for pivot in 0..m {
+        for row in pivot + 1..m {
+            let factor = s[row * m + pivot] / s[pivot * m + pivot];
+            (pivot..m).for_each(|column| s[row * m + column] -= factor * s[pivot * m + column]);
+            (0..n).for_each(|column| r[row * n + column] -= factor * r[pivot * n + column]);
+        }
+    }
+    for row in (0..m).rev() {
+        for column in 0..n {
+            let known: f64 = (row + 1..m).map(|later| s[row * m + later] * r[later * n + column]).sum();
+            r[row * n + column] = (r[row * n + column] - known) / s[row * m + row];
+        }
+    }
+    r
 }
 
 fn diagonal(values: &[f64]) -> Vec<f64> {
@@ -116,12 +139,14 @@ fn diagonal(values: &[f64]) -> Vec<f64> {
     matrix
 }
 
-fn product(left: &[f64], right: &[f64], n: usize) -> Vec<f64> {
-    let mut out = vec![0.0; n * n];
-    for i in 0..n {
-        for k in 0..n {
-            for j in 0..n {
-                out[i * n + j] += left[i * n + k] * right[k * n + j];
+/// The product of matrices with `inner` columns and rows.
+fn product(left: &[f64], right: &[f64], inner: usize) -> Vec<f64> {
+    let (rows, columns) = (left.len() / inner.max(1), right.len() / inner.max(1));
+    let mut out = vec![0.0; rows * columns];
+    for i in 0..rows {
+        for k in 0..inner {
+            for j in 0..columns {
+                out[i * columns + j] += left[i * inner + k] * right[k * columns + j];
             }
         }
     }
@@ -134,19 +159,29 @@ pub(super) fn dot(left: &[f64], right: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Linear;
+    use crate::body::control::Linear;
 
     #[test]
     fn a_scalar_plant_has_its_closed_form_gain() {
         // p = q + a²p r/(r + b²p) with a = 2, b = q = r = 1: p² − 4p − 1 = 0, p = 2 + √5, K = 2p/(1 + p).
-        let gain = Linear { a: vec![2.0], b: vec![1.0] }.gain(&[1.0], 1.0).expect("stabilisable");
+        let gain = Linear { a: vec![2.0], b: vec![1.0] }.gain(&[1.0], &[1.0]).expect("stabilisable");
         let p = 2.0 + 5.0f64.sqrt();
         assert!((gain[0] - 2.0 * p / (1.0 + p)).abs() < 1e-9, "{gain:?}");
     }
 
     #[test]
+    fn independent_plants_have_the_gains_that_each_has_alone() {
+        let gain = |linear: Linear, q: &[f64], r: &[f64]| linear.gain(q, r).expect("stabilisable");
+        let [first, second] = [(2.0, 1.0, 1.0), (1.5, 0.5, 3.0)].map(|(a, b, r)| gain(Linear { a: vec![a], b: vec![b] }, &[1.0], &[r])[0]);
+        let both = gain(Linear { a: vec![2.0, 0.0, 0.0, 1.5], b: vec![1.0, 0.0, 0.0, 0.5] }, &[1.0; 2], &[1.0, 3.0]);
+        for (found, expected) in both.iter().zip([first, 0.0, 0.0, second]) {
+            assert!((found - expected).abs() < 1e-8, "{both:?}");
+        }
+    }
+
+    #[test]
     fn a_plant_out_of_reach_is_refused() {
-        let error = Linear { a: vec![2.0], b: vec![0.0] }.gain(&[1.0], 1.0).expect_err("unreachable");
+        let error = Linear { a: vec![2.0], b: vec![0.0] }.gain(&[1.0], &[1.0]).expect_err("unreachable");
         assert!(error.to_string().contains("did not come to rest"), "{error}");
     }
 }

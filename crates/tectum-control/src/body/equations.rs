@@ -1,0 +1,313 @@
+//! Bodies from equation files: `[body] name = "FILE.plant"`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Serialize;
+use tectum::kernel::random::philox;
+use tectum::{Error, Result};
+use tectum_equations::{Linearization, Observation, System};
+use toml::Table;
+
+use super::control::{Linear, LqrWeights, Regulator};
+use super::settings::PlantSettings;
+use super::task::{Measure, Task};
+use super::uniform::Uniform;
+use super::{
+    ActionChannel, Body, BodySpec, ChannelKind, ControlModel, Descriptor, Equilibrium, ExactState, ObservationChannel, RandomizeState, Start, Step, task,
+};
+use crate::document::Section;
+
+/// The ending of equation files, by which a body's name is one.
+pub const ENDING: &str = ".plant";
+/// How long a success must last to count as reached, seconds.
+const HOLD_S: f64 = 1.0;
+
+/// What all bodies from equation files have in common.
+pub(super) static DESCRIPTOR: Descriptor = Descriptor::with_settings::<EquationSettings>("equations", &[Start::Random], || task::keep(0, 0.0, 1.0));
+
+/// A file, and the parameters that a scenario changes.
+#[derive(Debug, Clone, Serialize)]
+pub struct EquationSettings {
+    #[serde(skip)]
+    file: String,
+    #[serde(skip)]
+    system: Arc<System>,
+    /// Values of all parameters, in base units.
+    #[serde(skip)]
+    values: Vec<f64>,
+    /// The changed ones, in their units.
+    #[serde(skip_serializing_if = "Table::is_empty")]
+    parameters: Table,
+}
+
+impl EquationSettings {
+    /// Reads a file; its parameters have their own values.
+    ///
+    /// # Errors
+    /// `Io` or `Data` naming the file.
+    pub fn open(file: &str) -> Result<Self> {
+        let text = std::fs::read_to_string(file).map_err(|source| Error::io(Path::new(file).display(), source))?;
+        let system = System::parse(&text, file)?;
+        Ok(Self { file: file.to_owned(), values: system.default_parameters(), system: Arc::new(system), parameters: Table::new() })
+    }
+}
+
+impl PlantSettings for EquationSettings {
+    fn read(section: &mut Section<'_, '_>) -> Result<Self> {
+        let mut settings = Self::open(section.required("name")?.value)?;
+        let mut given = section.section("parameters")?;
+        let mut changed = Vec::new();
+        for (name, _) in given.names() {
+            if let Some(value) = given.within(&name, f64::MIN..=f64::MAX)? {
+                settings.parameters.insert(name.clone(), value.into());
+                changed.push((name, value));
+            }
+        }
+        given.finish()?;
+        settings.values = settings.system.with_parameters(changed.iter().map(|(name, value)| (name.as_str(), *value)))?;
+        Ok(settings)
+    }
+
+    fn make(&self, start: Start) -> Result<Box<dyn Body>> {
+        if start != Start::Random {
+            return Err(Error::invalid(format!("{}: start \"hanging\" is not known; the file says where its states start", self.file)));
+        }
+        Ok(Box::new(EquationBody::new(&self.file, self.system.clone(), self.values.clone())))
+    }
+
+    fn task(&self) -> Option<Box<dyn Task>> {
+        let goal = self.system.goal()?;
+        let measure = Measure {
+            name: "error".into(),
+            description: "distance from the goal".into(),
+            success: goal.label.replace(' ', "_").into(),
+            bound: goal.bound,
+            hold_s: HOLD_S,
+        };
+        Some(Box::new(Kept { measure, system: self.system.clone(), values: self.values.clone(), state: Vec::new() }))
+    }
+
+    fn regulator(&self) -> Option<Regulator> {
+        let weights = self.system.weights();
+        let hidden = if self.system.noises().is_empty() { 0 } else { HIDDEN };
+        let is_weighed = weights.states.iter().any(|weight| *weight > 0.0) && weights.inputs.iter().all(|weight| *weight > 0.0);
+        let state = weights.states.iter().copied().chain(std::iter::repeat_n(0.0, hidden)).collect();
+        // The inputs are in base units there, in those of the channels here.
+        let action = weights.inputs.iter().zip(self.system.inputs()).map(|(weight, input)| weight * input.unit.scale * input.unit.scale).collect();
+        is_weighed.then(|| Regulator { weights: LqrWeights { state, action }, swing_up: None, horizon: 50, bounds: Vec::new() })
+    }
+
+    fn input_file(&self) -> Option<&str> {
+        Some(&self.file)
+    }
+}
+
+/// The numbers after the states, of a body with noise: the seed's halves and the number of the period.
+const HIDDEN: usize = 3;
+
+/// A body that steps a system. State: the system's states, in base units and the order of the file; of a system with noise, then the seed's lower and upper
+/// half and the number of the period.
+struct EquationBody {
+    spec: BodySpec,
+    system: Arc<System>,
+    values: Vec<f64>,
+    state: Vec<f64>,
+    seed: u64,
+    period: u64,
+    /// The state that each observation shows.
+    observed: Vec<Option<usize>>,
+    /// Buffer of the inputs.
+    inputs: Vec<f64>,
+}
+
+impl EquationBody {
+    fn new(name: &str, system: Arc<System>, values: Vec<f64>) -> Self {
+        let observed = system.observed_states();
+        let inputs = vec![0.0; system.inputs().len()];
+        let mut body = Self { spec: spec(name, &system), system, values, state: Vec::new(), seed: 0, period: 0, observed, inputs };
+        body.reset(0);
+        body
+    }
+
+    fn has_noise(&self) -> bool {
+        !self.system.noises().is_empty()
+    }
+
+    /// The disturbances of a period: by counter, so that they depend on seed and period alone.
+    fn disturbances(&self) -> Vec<f64> {
+        let key = [self.seed as u32, (self.seed >> 32) as u32];
+        let mut number = 0;
+        self.system.disturbances(&self.values, || {
+            let [a, b, c, d] = philox([self.period as u32, (self.period >> 32) as u32, number, 0], key);
+            number += 1;
+            let unit = |high: u32, low: u32| (f64::from(high) * 4_294_967_296.0 + f64::from(low)) * 0.5f64.powi(64);
+            [1.0 - unit(a, b), unit(c, d)]
+        })
+    }
+
+    /// The exact derivatives of a step at the equilibrium, with the inputs in the units of the channels.
+    fn derivatives(&self) -> Linearization {
+        let (state, inputs) = self.system.equilibrium(&self.values);
+        let mut linear = self.system.linearize(&self.values, &state, &inputs);
+        let scales = self.system.inputs().iter().map(|input| input.unit.scale).cycle();
+        linear.b.iter_mut().zip(scales).for_each(|(number, scale)| *number *= scale);
+        linear
+    }
+}
+
+fn spec(name: &str, system: &System) -> BodySpec {
+    let channel = |observation: &Observation| ObservationChannel {
+        name: observation.name.clone(),
+        unit: observation.unit_text.clone(),
+        kind: if observation.wraps { ChannelKind::Angle { rad_per_unit: observation.unit.scale } } else { ChannelKind::Linear },
+        low: observation.range[0] as f32,
+        high: observation.range[1] as f32,
+        scale: observation.scale as f32,
+    };
+    let action = system.inputs().iter().map(|input| ActionChannel {
+        name: input.name.clone(),
+        unit: input.unit_text.clone(),
+        low: input.range[0] as f32,
+        high: input.range[1] as f32,
+        discrete: input.is_discrete,
+    });
+    BodySpec {
+        name: name.to_owned(),
+        dt_s: system.period_s(),
+        observation: system.observations().iter().map(channel).collect(),
+        action: action.collect(),
+        safe_action: system.inputs().iter().map(|input| input.safe as f32).collect(),
+    }
+}
+
+impl Body for EquationBody {
+    capabilities!(ExactState, RandomizeState, ControlModel);
+
+    fn spec(&self) -> &BodySpec {
+        &self.spec
+    }
+
+    fn reset(&mut self, seed: u64) {
+        let mut uniform = Uniform::new(seed);
+        self.state = self.system.start(&self.values, || uniform.between(0.0, 1.0));
+        (self.seed, self.period) = (seed, 0);
+    }
+
+    fn observe(&self, observation: &mut [f32]) {
+        let numbers = self.system.observe(&self.values, &self.state);
+        assert_eq!(observation.len(), numbers.len(), "{}: an observation has {} numbers", self.spec.name, numbers.len());
+        observation.iter_mut().zip(numbers).for_each(|(shown, number)| *shown = number as f32);
+    }
+
+    fn step(&mut self, action: &[f32]) -> Step {
+        assert_eq!(action.len(), self.inputs.len(), "{}: an action has {} numbers", self.spec.name, self.inputs.len());
+        let applied: Option<Vec<f32>> = self.spec.action.iter().zip(action).map(|(channel, value)| channel.applied(*value)).collect();
+        let refused = applied.is_none();
+        let applied = applied.unwrap_or_else(|| self.spec.safe_action.clone());
+        for ((number, applied), input) in self.inputs.iter_mut().zip(applied).zip(self.system.inputs()) {
+            *number = f64::from(applied) * input.unit.scale;
+        }
+        let noise = self.disturbances();
+        let step = self.system.step(&self.values, &mut self.state, &self.inputs, &noise);
+        self.period += 1;
+        Step { reward: step.reward, terminated: step.terminated, truncated: false, refused }
+    }
+}
+
+impl ExactState for EquationBody {
+    fn append_state(&self, state: &mut Vec<f64>) {
+        state.extend(&self.state);
+        if self.has_noise() {
+            state.extend([(self.seed & 0xffff_ffff) as f64, (self.seed >> 32) as f64, self.period as f64]);
+        }
+    }
+
+    fn set_state(&mut self, state: &[f64]) -> Result<()> {
+        let (name, hidden) = (&self.spec.name, if self.has_noise() { HIDDEN } else { 0 });
+        let needed = self.state.len() + hidden;
+        if state.len() != needed {
+            return Err(Error::invalid(format!("{name}: a state has {needed} numbers, given {}", state.len())));
+        }
+        if let Some(place) = state.iter().position(|number| !number.is_finite()) {
+            return Err(Error::invalid(format!("{name}: state number {place} is {}", state[place])));
+        }
+        let (states, rest) = state.split_at(self.state.len());
+        if let [low, high, period] = *rest {
+            let is_whole = |number: f64, most: f64| number.fract() == 0.0 && (0.0..=most).contains(&number);
+            if !(is_whole(low, 4_294_967_295.0) && is_whole(high, 4_294_967_295.0) && is_whole(period, 2f64.powi(53))) {
+                return Err(Error::invalid(format!("{name}: seed and period are {low}, {high} and {period}; whole numbers are needed")));
+            }
+            (self.seed, self.period) = ((high as u64) << 32 | low as u64, period as u64);
+        }
+        self.state.copy_from_slice(states);
+        Ok(())
+    }
+}
+
+impl RandomizeState for EquationBody {
+    fn randomize_state(&mut self, seed: u64) {
+        self.reset(seed);
+        let mut uniform = Uniform::new(seed ^ 0x9e37_79b9);
+        for (number, state) in self.state.iter_mut().zip(self.system.states()) {
+            if let Some([low, high]) = state.range {
+                *number = uniform.between(low, high);
+            }
+        }
+    }
+}
+
+impl ControlModel for EquationBody {
+    fn assimilate(&mut self, observation: &[f32]) {
+        for (place, (number, shown)) in self.observed.iter().zip(observation).enumerate() {
+            if let Some(state) = number {
+                self.state[*state] = f64::from(*shown) * self.system.observations()[place].unit.scale;
+            }
+        }
+    }
+
+    fn equilibrium(&self) -> Equilibrium {
+        let (mut state, inputs) = self.system.equilibrium(&self.values);
+        let hidden = if self.has_noise() { HIDDEN } else { 0 };
+        state.extend(std::iter::repeat_n(0.0, hidden));
+        let action = inputs.iter().zip(self.system.inputs()).map(|(number, input)| (number / input.unit.scale) as f32).collect();
+        let action_step = self.spec.action.iter().map(|channel| if channel.discrete { channel.high } else { 1e-3 * (channel.high - channel.low) }).collect();
+        let state_step = (0..state.len()).map(|place| if place < self.state.len() { 1e-5 } else { 0.0 }).collect();
+        Equilibrium { state, state_step, action, action_step }
+    }
+
+    fn linearized(&self) -> Option<Linear> {
+        let (s, u) = (self.state.len(), self.inputs.len());
+        let n = if self.has_noise() { s + HIDDEN } else { s };
+        let exact = self.derivatives();
+        let mut linear = Linear { a: vec![0.0; n * n], b: vec![0.0; n * u] };
+        for row in 0..s {
+            linear.a[row * n..][..s].copy_from_slice(&exact.a[row * s..][..s]);
+            linear.b[row * u..][..u].copy_from_slice(&exact.b[row * u..][..u]);
+        }
+        Some(linear)
+    }
+}
+
+/// The task that a file's `keep` states.
+struct Kept {
+    measure: Measure,
+    system: Arc<System>,
+    values: Vec<f64>,
+    /// Buffer of the body's state.
+    state: Vec<f64>,
+}
+
+impl Task for Kept {
+    fn measure(&self) -> &Measure {
+        &self.measure
+    }
+
+    fn value(&mut self, body: &dyn Body) -> f64 {
+        let Some(body) = body.exact_state() else { return f64::NAN };
+        self.state.clear();
+        body.append_state(&mut self.state);
+        self.state.truncate(self.system.states().len());
+        self.system.measure(&self.values, &self.state).unwrap_or(f64::NAN)
+    }
+}
