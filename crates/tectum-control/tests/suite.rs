@@ -4,6 +4,7 @@ mod bodies;
 mod closed_loop;
 mod conformance;
 mod defects;
+mod equations;
 mod field_brain;
 #[path = "../../tectum-transformer/tests/gguf/writer.rs"]
 mod gguf_writer;

@@ -141,7 +141,7 @@ impl EquationBody {
         self.system.disturbances(&self.values, || {
             let [a, b, c, d] = philox([self.period as u32, (self.period >> 32) as u32, number, 0], key);
             number += 1;
-            let unit = |high: u32, low: u32| (f64::from(high) * 4_294_967_296.0 + f64::from(low)) * 0.5f64.powi(64);
+            let unit = |high: u32, low: u32| ((u64::from(high) << 32 | u64::from(low)) >> 11) as f64 * 0.5f64.powi(53);
             [1.0 - unit(a, b), unit(c, d)]
         })
     }
