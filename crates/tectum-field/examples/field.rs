@@ -4,7 +4,7 @@ use tectum::{Boundary, Device, Result};
 use tectum_field::{Options, Shape, Simulation, Storage};
 
 fn main() -> Result<()> {
-    let shape = Shape::new([16, 16, 16], 8)?;
+    let shape = Shape::new([16, 16, 16], 32)?;
     let options = Options { sensors: 2, motors: 1, boundary: Boundary::Periodic, seed: 1, patterns: 16, storage: Storage::F32 };
     // On a GPU: `-- vulkan:0` or `-- cuda:0`.
     let device = Device::open(std::env::args().nth(1).as_deref().unwrap_or("cpu"))?;

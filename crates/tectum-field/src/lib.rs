@@ -7,7 +7,7 @@
 //! use tectum::{Boundary, Device};
 //! use tectum_field::{Options, Shape, Simulation, Storage};
 //! let options = Options { sensors: 2, motors: 1, boundary: Boundary::Periodic, seed: 1, patterns: 0, storage: Storage::F32 };
-//! let mut field = Simulation::new(Shape::new([8, 8, 8], 8)?, options, &Device::open("cpu")?)?;
+//! let mut field = Simulation::new(Shape::new([8, 8, 8], 32)?, options, &Device::open("cpu")?)?;
 //! for _ in 0..3 {
 //!     let report = field.tick(&[0.5, -0.5], 0.0)?;
 //!     assert!(report.motors[0].abs() <= 1.0);
