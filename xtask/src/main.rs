@@ -1,6 +1,7 @@
 //! `cargo xtask test` checks everything; CI runs exactly this.
 
 mod atomic_writes;
+mod examples;
 mod gpu_kit;
 mod imports;
 mod mutations;

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::tally::Tally;
 use crate::test_programs::{self, Selection, Settings, cargo};
-use crate::{atomic_writes, gpu_kit, imports, paths, peers, performance, words};
+use crate::{atomic_writes, examples, gpu_kit, imports, paths, peers, performance, words};
 
 /// File in which a whole run stores the time of every test, for [`quick`](crate::quick).
 pub const TIMES: &str = "target/test-times.tsv";
@@ -29,6 +29,8 @@ pub fn run(root: &Path) -> Result<(), String> {
             tally.program_failed();
         }
     }
+    println!("== examples");
+    examples::run(root, &programs, &mut tally)?;
     println!("== examples in the documentation");
     tally.begin("documentation");
     if !test_programs::run_counted(&mut cargo(root, &["test", "--workspace", "--doc"]), &mut tally).map_err(|e| format!("cargo: {e}"))? {

@@ -1,4 +1,4 @@
-//! Prints the PTX of a WGSL compute shader: `cargo run --example translate shader.wgsl [ENTRY]`.
+//! Prints the PTX of a WGSL compute shader: `cargo run -p naga-ptx --example translate crates/naga-ptx/examples/double.wgsl [ENTRY]`.
 
 use std::error::Error;
 

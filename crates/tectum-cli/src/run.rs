@@ -15,7 +15,6 @@ use tectum::snapshot::Snapshot;
 use tectum::{Device, Error, InputFile, Result};
 use tectum_control::body::{BODIES, Body};
 use tectum_control::brain::{Recipe, standard_names};
-use tectum_control::clock::{Clock, RealClock, SimClock};
 use tectum_control::closed_loop::{ClosedLoop, End, Fault, Outcome, Progress, Sink, ThreadedSink, run_with_sink_thread};
 use tectum_control::real_time::{GrantedRealTime, MAX_PRIORITY, RealTime};
 use tectum_control::run_folder::{RunFolder, RunSummary, SNAPSHOT_FILE, read_scenario};
@@ -262,11 +261,7 @@ fn loop_until_done(
     let body = closed_loop.body_spec().clone();
     let mut work = |sink: &mut ThreadedSink<'_>, show: &(dyn Fn(&Progress) + Sync)| {
         scenario.run.real_time.run(|| {
-            let mut clock: Box<dyn Clock> = match scenario.run.clock {
-                ClockKind::Real => Box::new(RealClock::new()),
-                ClockKind::Sim => Box::new(SimClock::new()),
-            };
-            closed_loop.run(clock.as_mut(), sink, &mut |progress: &Progress| {
+            closed_loop.run(scenario.run.clock.start().as_mut(), sink, &mut |progress: &Progress| {
                 show(progress);
                 if interrupted.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             })

@@ -1,84 +1,48 @@
-//! A brain of your own on a built-in body, registered as a word of scenarios: `cargo run -p tectum-control --example brain`.
+//! A brain of your own, which swings the built-in pendulum up and balances it: `cargo run -p tectum-control --example brain`.
 
 use std::ops::ControlFlow;
-use std::path::Path;
 
-use serde::Serialize;
 use tectum::snapshot::Snapshot;
 use tectum::{Device, Result, RunStats};
-use tectum_control::body::BodySpec;
-use tectum_control::brain::{Brain, BrainContext, BrainSettings, Recipe, register_brain};
+use tectum_control::body::pendulum::Pendulum;
+use tectum_control::body::{Start, task};
+use tectum_control::brain::Brain;
 use tectum_control::clock::SimClock;
-use tectum_control::run_folder::{RunFolder, RunSummary};
-use tectum_control::scenario::build::{brain_recipe, build_body, build_loop};
-use tectum_control::scenario::{Scenario, Section};
+use tectum_control::closed_loop::{ClosedLoop, Discard, LoopSettings};
 
-/// A PID controller of the pendulum's angle, which brings the energy to that of the upright pole elsewhere. The settings are also the brain: its whole state is the integral.
-#[derive(Debug, Clone, Serialize)]
-struct Pid {
-    kp: f64,
-    ki: f64,
-    kd: f64,
-    #[serde(skip)]
-    integral: f64,
-}
+/// Proportional-derivative control near the upright pole, the energy of the upright pole elsewhere. It has no state, so its snapshots are empty.
+struct SwingUp;
 
-impl BrainSettings for Pid {
-    fn standard() -> Option<Self> {
-        Some(Self { kp: 15.0, ki: 0.0, kd: 3.0, integral: 0.0 })
-    }
-
-    fn read(section: &mut Section<'_, '_>, _: &BodySpec) -> Result<Self> {
-        let mut gain = |key, default| Ok(section.non_negative(key)?.unwrap_or(default));
-        Ok(Self { kp: gain("kp", 15.0)?, ki: gain("ki", 0.0)?, kd: gain("kd", 3.0)?, integral: 0.0 })
-    }
-
-    fn recipe(&self, _: &BrainContext<'_>) -> Result<Recipe> {
-        Ok(Recipe::Host(Box::new(self.clone())))
-    }
-}
-
-impl Brain for Pid {
+impl Brain for SwingUp {
     fn name(&self) -> &'static str {
-        "pid"
+        "swing_up"
     }
 
     fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
-        let (angle_rad, speed_rad_per_s) = (f64::from(observation[0]), f64::from(observation[1]));
-        let is_near = angle_rad.abs() < 0.5;
-        self.integral = if is_near { self.integral + 0.05 * angle_rad } else { 0.0 };
-        let balance = -self.kp * angle_rad - self.ki * self.integral - self.kd * speed_rad_per_s;
+        let (angle_rad, speed_rad_per_s) = (observation[0], observation[1]);
         // Of a pole of 1 kg and 1 m, with 10 m/s², relative to the upright pole at rest.
         let energy_j = speed_rad_per_s.powi(2) / 6.0 + 5.0 * (angle_rad.cos() - 1.0);
-        action[0] = if is_near { balance } else { -2.0 * (speed_rad_per_s * energy_j).signum() } as f32;
+        let is_near = angle_rad.abs() < 0.5;
+        action[0] = if is_near { -15.0 * angle_rad - 3.0 * speed_rad_per_s } else { -2.0 * (speed_rad_per_s * energy_j).signum() };
         Ok(RunStats::default())
     }
 
     fn snapshot(&self) -> Result<Snapshot> {
-        let mut snapshot = Snapshot::default();
-        snapshot.insert("integral", tectum::snapshot::Array::F64(vec![self.integral]));
-        Ok(snapshot)
+        Ok(Snapshot::default())
     }
 
-    fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
-        self.integral = snapshot.f64("integral", 1)?[0];
+    fn restore(&mut self, _: &Snapshot) -> Result<()> {
         Ok(())
     }
 }
 
 fn main() -> Result<()> {
-    register_brain::<Pid>("pid")?;
-    let text = "[body]\nname = \"pendulum\"\n[brain]\nname = \"pid\"\nki = 0.1\n[loop]\nseconds = 10\nclock = \"sim\"\n";
-    let scenario = Scenario::parse(text, "example", "example")?;
-    let body = build_body(&scenario)?;
-    let recipe = brain_recipe(&scenario, body.spec())?;
-    let mut closed_loop = build_loop(&scenario, body, recipe, &Device::open("cpu")?, &mut |_| {})?;
-    let mut folder = RunFolder::create(Path::new("runs"), &scenario, &mut closed_loop)?;
-    let outcome = closed_loop.run(&mut SimClock::new(), &mut folder, &mut |_| ControlFlow::Continue(()));
-    let summary = RunSummary::new(&scenario, &outcome, None, 0, folder.complete_path());
-    folder.write(&outcome, &summary)?;
-    let success = 100.0 * outcome.metrics.success_fraction();
-    println!("{} on {}: return {:.1}, upright {success:.0} % of the time", summary.brain, summary.body, summary.total_reward);
-    println!("{}", folder.complete()?.display());
+    let settings = LoopSettings { seconds: 10.0, ..LoopSettings::default() };
+    let mut closed_loop = ClosedLoop::new(Box::new(Pendulum::new(Start::Hanging)), Box::new(SwingUp), &settings, &Device::open("cpu")?)?;
+    closed_loop.set_task(task::keep(0, 0.0, 0.17));
+    let outcome = closed_loop.run(&mut SimClock::new(), &mut Discard, &mut |_| ControlFlow::Continue(()));
+    let success = outcome.metrics.success_fraction();
+    println!("return {:.1}; within 0.17 rad of upright {:.0} % of the time", outcome.metrics.total_reward, 100.0 * success);
+    assert!(success > 0.5);
     Ok(())
 }

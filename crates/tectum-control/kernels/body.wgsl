@@ -13,7 +13,7 @@ fn applied(value: f32, low: f32, high: f32, safe: f32) -> f32 {
 }
 
 // An angle in [-pi, pi).
-fn come_round(angle: f32) -> f32 {
+fn wrap_angle(angle: f32) -> f32 {
     let turn = 6.2831855;
     return angle - turn * floor(angle / turn + 0.5);
 }

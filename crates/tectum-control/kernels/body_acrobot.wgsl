@@ -17,7 +17,7 @@ fn acrobot_step(s: vec4<f32>, torque: f32) -> vec4<f32> {
     let k3 = acrobot_rates(s + 0.1 * k2, torque);
     let k4 = acrobot_rates(s + 0.2 * k3, torque);
     let next = s + 0.033333335 * (k1 + 2.0 * k2 + 2.0 * k3 + k4);
-    return vec4<f32>(come_round(next.x), come_round(next.y), clamp(next.z, -12.566371, 12.566371), clamp(next.w, -28.274334, 28.274334));
+    return vec4<f32>(wrap_angle(next.x), wrap_angle(next.y), clamp(next.z, -12.566371, 12.566371), clamp(next.w, -28.274334, 28.274334));
 }
 
 @compute @workgroup_size(64)
@@ -39,8 +39,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         state[at + 2u] = s.z;
         state[at + 3u] = s.w;
         state[at + 4u] = ended;
-        shown[6u * k] = come_round(s.x + 3.1415927);
-        shown[6u * k + 1u] = come_round(s.y);
+        shown[6u * k] = wrap_angle(s.x + 3.1415927);
+        shown[6u * k + 1u] = wrap_angle(s.y);
         shown[6u * k + 2u] = s.z;
         shown[6u * k + 3u] = s.w;
         shown[6u * k + 4u] = reward;

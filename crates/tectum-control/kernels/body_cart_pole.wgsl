@@ -30,7 +30,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         state[at + 4u] = fallen;
         shown[6u * k] = s.x;
         shown[6u * k + 1u] = s.y;
-        shown[6u * k + 2u] = come_round(s.z);
+        shown[6u * k + 2u] = wrap_angle(s.z);
         shown[6u * k + 3u] = s.w;
         shown[6u * k + 4u] = reward;
         shown[6u * k + 5u] = fallen;

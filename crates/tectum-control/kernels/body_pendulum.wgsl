@@ -7,7 +7,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         let torque = applied(actions[k], -2.0, 2.0, 0.0);
         let reward = -plant_cost(s, torque);
         s = plant_step(s, torque);
-        s.x = come_round(s.x);
+        s.x = wrap_angle(s.x);
         state[2u * k] = s.x;
         state[2u * k + 1u] = s.y;
         shown[4u * k] = s.x;

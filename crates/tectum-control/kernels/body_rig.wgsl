@@ -37,7 +37,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         let before = s.x;
         s = rig_advanced(s, state[at + 4u], params.steps_before, params.h_before);
         s = rig_advanced(s, volts, params.steps_after, params.h_after);
-        s.z = come_round(s.z);
+        s.z = wrap_angle(s.z);
         let interval = (s.x - before) * params.inches_per_step;
         state[at] = s.x;
         state[at + 1u] = s.y;

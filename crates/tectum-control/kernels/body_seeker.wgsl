@@ -37,7 +37,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         let speed = select(0.0, clamp(actions[2u * k], 0.0, 0.5), is_given);
         let turn = select(0.0, clamp(actions[2u * k + 1u], -2.0, 2.0), is_given);
         let before = length(place - light(k, found));
-        let heading = come_round(state[at + 2u] + turn * 0.1);
+        let heading = wrap_angle(state[at + 2u] + turn * 0.1);
         let ahead = place + speed * 0.1 * vec2<f32>(tectum_cos(heading), tectum_sin(heading));
         var is_blocked = min(ahead.x, ahead.y) < 0.1 || max(ahead.x, ahead.y) > 3.9;
         for (var i = 0u; i < 4u; i += 1u) {

@@ -13,6 +13,16 @@ pub enum ClockKind {
     Sim,
 }
 
+impl ClockKind {
+    /// A clock of this kind, at 0.
+    pub fn start(self) -> Box<dyn Clock> {
+        match self {
+            ClockKind::Real => Box::new(RealClock::new()),
+            ClockKind::Sim => Box::new(SimClock::new()),
+        }
+    }
+}
+
 /// A monotonic clock that starts at 0 and that a loop can wait on.
 ///
 /// Deadlines are absolute, so that the error of one wait never shifts the next.

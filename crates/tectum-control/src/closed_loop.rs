@@ -54,7 +54,7 @@ use crate::clock::Clock;
 pub use guard::ChannelGuard;
 pub use injection::{Fault, FaultKind};
 pub use metrics::{Metrics, TransfersPerTick};
-pub use report::{End, Outcome, Progress, Sink, TaskSummary, TickRecord, Timing, Workload};
+pub use report::{Discard, End, Outcome, Progress, Sink, TaskSummary, TickRecord, Timing, Workload};
 pub use settings::{LoopSettings, Overrun};
 pub use sink_thread::{ThreadedSink, run_with_sink_thread};
 pub use stop_switch::StopSwitch;

@@ -1,4 +1,28 @@
 //! Bodies, brains, twins, the closed loop that runs them on time, and the scenarios that name them.
+//!
+//! ```
+//! use std::ops::ControlFlow;
+//! use tectum_control::scenario::Scenario;
+//! use tectum_control::scenario::build::{brain_recipe, build_body, build_loop};
+//! use tectum_control::{clock::SimClock, closed_loop::Discard};
+//! let text = "[body]\nname = \"pendulum\"\n[brain]\nname = \"lqr\"\n[loop]\nseconds = 20\nclock = \"sim\"\n";
+//! let scenario = Scenario::parse(text, "swing", "swing.toml")?;
+//! let body = build_body(&scenario)?;
+//! let recipe = brain_recipe(&scenario, body.spec())?;
+//! let mut closed_loop = build_loop(&scenario, body, recipe, &tectum::Device::open("cpu")?, &mut |_| {})?;
+//! let outcome = closed_loop.run(&mut SimClock::new(), &mut Discard, &mut |_| ControlFlow::Continue(()));
+//! assert!(outcome.metrics.success_fraction() > 0.5);
+//! # Ok::<(), tectum::Error>(())
+//! ```
+//!
+//! | module | what for |
+//! |---|---|
+//! | [`scenario`] | runs as TOML files; [`run_folder::run`] runs one and writes its folder |
+//! | [`body`], [`body::task`] | plants: built in, registered or your own; what success is |
+//! | [`brain`] | controllers, the same way |
+//! | [`closed_loop`], [`clock`], [`real_time`] | the loop: deadlines, faults, stand-ins, guards; real or simulated time |
+//! | [`twin`], [`rig_csv`] | learned models of plants, from recordings |
+//! | [`run_folder`], [`recording`] | what a run writes: receipt, summary, MCAP, snapshot |
 
 pub mod body;
 pub mod brain;

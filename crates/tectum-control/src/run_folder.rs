@@ -15,6 +15,7 @@
 //! can be [`recovered`](crate::recording::recovered).
 
 mod repeat;
+mod run;
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -30,6 +31,7 @@ use crate::recording::Recorder;
 use crate::scenario::{ClockKind, Scenario};
 use crate::twin::LearningCounts;
 pub use repeat::{Repetition, repeat};
+pub use run::run;
 use tectum::snapshot::Snapshot;
 use toml::Table;
 

@@ -1,5 +1,28 @@
 //! Graphs: networks as operations on tensors, differentiated, fused and lowered to plans; `docs/graphs.md` is the guide.
 //!
+//! ```
+//! use tectum::{Activation, Device};
+//! use tectum_graph::GraphBuilder;
+//! let mut g = GraphBuilder::new();
+//! let x = g.input("x", [1, 2])?;
+//! let y = g.dense("layer", x, 1, Activation::Relu)?;
+//! g.output("y", y)?;
+//! let mut network = g.finish()?.compile(&Device::open("cpu")?)?;
+//! network.set_parameter("layer.weight", &[2.0, -1.0])?;
+//! network.set_input("x", &[3.0, 1.0])?;
+//! network.run()?;
+//! assert_eq!(network.output("y")?, [5.0]);
+//! # Ok::<(), tectum::Error>(())
+//! ```
+//!
+//! | type | what for |
+//! |---|---|
+//! | [`GraphBuilder`], [`Graph`], [`Node`], [`Shape`] | networks, checked as they are built; text form, float64 evaluation, gradients |
+//! | [`CompiledGraph`] | runs on a device |
+//! | [`Trainer`], [`AdamW`], [`Init`], [`Batches`] | training |
+//! | [`Pass`] | fusion and simplification, one at a time |
+//! | [`Graph::parse`] | graphs from text |
+//!
 //! A [`GraphBuilder`] checks every operation as it is added; a finished [`Graph`] never changes; passes build
 //! new graphs from it: [`Graph::bind`], [`Graph::gradients`], each [`Pass`].
 //! Every value is a row-major f32 tensor of up to four dimensions (row numbers and packed words are u32); matrix operations take the

@@ -3,6 +3,26 @@
 //! A program comes from text ([`Program::parse`]), from a [`ProgramBuilder`] or from bytes ([`Program::from_bytes`]); all
 //! three end in the same structural checks, so a [`Program`] is always well formed: its targets are instructions and have
 //! labels, its buffers are declared, its predicates exist. `docs/programs.md` defines the instructions.
+//!
+//! ```
+//! use tectum::Device;
+//! use tectum_programs::{BufferIndex, LaunchConfig, Program};
+//! let text = "buffer x: i32 read\nbuffer y: i32 write\nldg.i32 r0, [x]\nadd.i32 r0, r0, r0\nstg.i32 [y], r0";
+//! let launch = LaunchConfig::linear(2, 256);
+//! let mut run = Program::parse(text)?.check()?.bound(&launch, &[8, 8])?.plan()?.compile(&Device::open("cpu")?)?;
+//! run.input(BufferIndex(0)).copy_from_slice(&[3, 0, 0, 0, 5, 0, 0, 0]);
+//! run.run()?;
+//! assert_eq!(run.output(BufferIndex(1)), [6, 0, 0, 0, 10, 0, 0, 0]);
+//! # Ok::<(), tectum::Error>(())
+//! ```
+//!
+//! | type | what for |
+//! |---|---|
+//! | [`Program`], [`ProgramBuilder`], [`Instruction`] | programs |
+//! | [`Checked`], [`Bounds`], [`Diagnostic`] | what is proved before a run, and errors with their place |
+//! | [`LaunchConfig`], [`Checked::evaluate`] | the reference interpreter, lane by lane |
+//! | [`ProgramPlan`], [`ProgramRun`] | runs on a device |
+//! | [`Recognition`] | programs that a built-in operation replaces |
 
 // That threads may share what holds a device follows from all of wgpu's types.
 #![recursion_limit = "256"]

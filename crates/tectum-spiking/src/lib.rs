@@ -2,6 +2,31 @@
 //!
 //! [`Neurons`] with their [`NeuronOptions`] and synapses, as [`SynapseRows`], make a [`Network`]; a [`Simulation`] runs it.
 //! `docs/spiking.md` describes the rule.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use tectum_spiking::{Network, NetworkOptions, NeuronOptions, Neurons, Simulation, SimulationOptions, Synapse, SynapseList};
+//! // Neuron 0 excites neuron 1.
+//! let mut neurons = Neurons::default();
+//! neurons.add(2, &NeuronOptions::default())?;
+//! let synapses = SynapseList::new(2, &[(0, Synapse::fixed(1, 1, false))])?;
+//! let network = Network::new(&neurons, Box::new(synapses), NetworkOptions::default())?;
+//! let mut simulation = Simulation::new(Arc::new(network), &tectum::Device::open("cpu")?, &SimulationOptions::default())?;
+//! simulation.inject(&[(0, 1.0)])?;
+//! assert_eq!(simulation.run(1)?.spikes, 1);
+//! simulation.run(1)?;
+//! assert_eq!(simulation.fired()?, [1]);
+//! # Ok::<(), tectum::Error>(())
+//! ```
+//!
+//! | module or type | what for |
+//! |---|---|
+//! | [`Network`], [`Synapse`], [`SynapseRows`] | networks from arrays or from a function that lists the synapses of a neuron |
+//! | [`genome`], [`connect`] | networks from FEAGI genomes |
+//! | [`Simulation`], [`SpikeCounts`] | runs on one device or several, injections, spikes, snapshots |
+//! | [`PlasticityRule`], [`Memory`] | learning |
+//! | [`NetworkExplanation`] | sizes and layout before anything is allocated |
+//! | [`rule`] | the arithmetic of the rule, for engines that are compared with this one |
 
 #[cfg(any(test, feature = "bench"))]
 mod bench;

@@ -1,6 +1,29 @@
 //! Transformers: encoders and decoders from Hugging Face model folders, decoders also from GGUF files;
 //! `docs/models.md` is the guide.
 //!
+//! ```no_run
+//! use std::{ops::ControlFlow, path::Path};
+//! use tectum_transformer::{Decoder, GenerateOptions, Tokens, generate};
+//! let folder = Path::new("Qwen3-0.6B");
+//! let mut decoder = Decoder::open(folder, &tectum::Device::open("cpu")?, 512)?;
+//! let tokens = Tokens::read(folder, None)?;
+//! let options = GenerateOptions { max_new_tokens: 64, ..GenerateOptions::default() };
+//! generate(&mut decoder, Some(&tokens), &tokens.encode("Once upon a time")?, &options, |piece| {
+//!     print!("{piece}");
+//!     Ok(ControlFlow::Continue(()))
+//! })?;
+//! # Ok::<(), tectum::Error>(())
+//! ```
+//!
+//! | type | what for |
+//! |---|---|
+//! | [`Model`] | a folder or a file of unknown kind |
+//! | [`Encoder`], [`Embedder`] | vectors of texts |
+//! | [`Checkpoint`], [`Decoder`], [`generate`], [`Sampler`] | texts, token by token |
+//! | [`Tokens`] | tokenizers |
+//! | [`Gguf`], [`SafetensorsWeights`] | what is in a file |
+//! | [`measure_formats`], [`cache_errors`] | what fewer bits cost |
+//!
 //! Each model's source file builds a [`Graph`](tectum_graph::Graph) over letters such as B (batch) and T (tokens); parameters have the names of
 //! the tensors in the model's file. Loading, tokens and runs are the same for all models.
 

@@ -16,6 +16,17 @@
 //! assert_eq!((stats.transfers_up, stats.launches), (0, 1));
 //! # Ok::<(), tectum::Error>(())
 //! ```
+//!
+//! | module or type | what for |
+//! |---|---|
+//! | [`Device`], [`DeviceInfo`] | what is in this machine: `cpu`, `cuda:N`, `vulkan:N`, `metal:N`, `dx12:N` |
+//! | [`PlanBuilder`], [`Plan`], [`Executable`] | recorded launches; a run of them |
+//! | [`operation`] | the built-in kernels, by family |
+//! | [`Kernel`], [`kernel_arguments!`] | kernels of your own |
+//! | [`Stream`], [`Event`] | runs that overlap with the host and with each other |
+//! | [`SharedState`], [`snapshot`] | states that plans share; states as files |
+//! | [`Receipt`], [`Session`] | where and by which code results were computed |
+//! | [`route`] | the device on which a plan is fastest |
 
 // All of wgpu's types determine whether threads may share a type that holds a device.
 #![recursion_limit = "256"]

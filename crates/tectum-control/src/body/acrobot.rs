@@ -127,7 +127,7 @@ fn rk4_step(x: [f64; 4], torque: f64, dt: f64) -> [f64; 4] {
 }
 
 /// An angle wrapped to [−π, π] by full turns, as in Gymnasium: an angle already in the range keeps its bits.
-fn come_round(mut angle: f64) -> f64 {
+fn wrapped_by_turns(mut angle: f64) -> f64 {
     while angle > PI {
         angle -= 2.0 * PI;
     }
@@ -158,7 +158,7 @@ impl Body for Acrobot {
         let (torque, refused) = applied_action(&self.spec, action);
         let [first, second, first_speed, second_speed] = rk4_step(self.x, torque, DT_S);
         let held = |speed: f64, limit: f64| speed.clamp(-limit, limit);
-        self.x = [come_round(first), come_round(second), held(first_speed, SPEED_LIMITS[0]), held(second_speed, SPEED_LIMITS[1])];
+        self.x = [wrapped_by_turns(first), wrapped_by_turns(second), held(first_speed, SPEED_LIMITS[0]), held(second_speed, SPEED_LIMITS[1])];
         let terminated = -self.x[0].cos() - (self.x[1] + self.x[0]).cos() > 1.0;
         Step { reward: if terminated { 0.0 } else { -1.0 }, terminated, truncated: false, refused }
     }

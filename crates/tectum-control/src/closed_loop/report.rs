@@ -81,6 +81,20 @@ pub trait Sink {
     }
 }
 
+/// The sink that keeps nothing, for runs of which only the [`Outcome`] counts.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Discard;
+
+impl Sink for Discard {
+    fn tick(&mut self, _: &TickRecord<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn snapshot(&mut self, _: Snapshot) -> Result<()> {
+        Ok(())
+    }
+}
+
 /// What a watcher sees after each period.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress {

@@ -5,13 +5,12 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use tectum::snapshot::Snapshot;
 use tectum::{Device, Error, Receipt, Result};
 
 use super::{RECEIPT_FILE, SUMMARY_FILE, read_scenario};
 use crate::brain::BuildProgress;
 use crate::clock::{ClockKind, SimClock};
-use crate::closed_loop::{End, Sink, TickRecord};
+use crate::closed_loop::{Discard, End};
 use crate::scenario::build::{brain_recipe, build_body, build_loop};
 
 /// A run that was repeated.
@@ -87,17 +86,4 @@ pub fn repeat(folder: &Path, device: Option<&str>, progress: &mut dyn FnMut(Buil
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let bytes = std::fs::read(path).map_err(|source| Error::io(path.display(), source))?;
     serde_json::from_slice(&bytes).map_err(|source| Error::data(path.display().to_string()).with_source(source))
-}
-
-/// Keeps nothing.
-struct Discard;
-
-impl Sink for Discard {
-    fn tick(&mut self, _: &TickRecord<'_>) -> Result<()> {
-        Ok(())
-    }
-
-    fn snapshot(&mut self, _: Snapshot) -> Result<()> {
-        Ok(())
-    }
 }
