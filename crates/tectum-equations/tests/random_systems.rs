@@ -17,7 +17,7 @@ enum Tree {
 const NAMES: [&str; 3] = ["x", "u", "p"];
 
 fn tree(random: &mut Random, depth: usize) -> Tree {
-    let mut part = |random: &mut Random| Box::new(tree(random, depth - 1));
+    let part = |random: &mut Random| Box::new(tree(random, depth - 1));
     match if depth == 0 { random.below(2) } else { random.below(7) } {
         0 => Tree::Number((random.within(-3.0, 3.0) * 100.0).round() / 100.0),
         1 => Tree::Name(random.below(3)),

@@ -13,8 +13,8 @@
 
 use tectum::Result;
 
-use super::riccati::{Linear, dot};
-use crate::body::control::{Bound, LqrWeights};
+use super::riccati::dot;
+use crate::body::control::{Bound, Linear, LqrWeights};
 
 /// Weight of a bound violation's square, relative to the square of the bound, in units of the cost of balancing at full action.
 const SOFT_BOUND_PENALTY: f64 = 1e6;
@@ -340,9 +340,9 @@ impl LinearMpc {
 #[cfg(test)]
 mod tests {
     use super::{Limits, LinearMpc, SOFT_BOUND_PENALTY};
-    use crate::body::control::{Bound, LqrWeights};
+    use crate::body::control::{Bound, Linear, LqrWeights};
     use crate::body::uniform::Uniform;
-    use crate::brain::lqr::riccati::{Linear, dot};
+    use crate::brain::lqr::riccati::dot;
 
     /// A model similar to a cart with a pole: unstable, with a driven position.
     fn plant() -> (Linear, LqrWeights) {
