@@ -82,16 +82,16 @@ impl Linear {
         for _ in 0..SWEEPS {
             let pa = product(&p, &self.a, n);
             let pb = product(&p, &self.b, n);
-            let bpa = product(&b_transposed, &pa, n);
+            let mut bpa = product(&b_transposed, &pa, n);
             let mut s = product(&b_transposed, &pb, n);
             (0..m).for_each(|input| s[input * m + input] += action_weights[input]);
-            let gain = solve(s, bpa.clone());
+            eliminate(&mut s, &mut bpa);
             let mut next = diagonal(state_weights);
             for i in 0..n {
                 // Both halves from one: otherwise rounding makes P asymmetric and the iteration leaves its fixed point.
                 for j in 0..=i {
                     let apa: f64 = (0..n).map(|k| self.a[k * n + i] * pa[k * n + j]).sum();
-                    let regulated: f64 = (0..m).map(|input| bpa[input * n + i] * gain[input * n + j]).sum();
+                    let regulated: f64 = (0..m).map(|input| bpa[input * n + i] * bpa[input * n + j] / s[input * m + input]).sum();
                     next[i * n + j] += apa - regulated;
                     next[j * n + i] = next[i * n + j];
                 }
@@ -103,15 +103,17 @@ impl Linear {
                 break;
             }
             if change <= TOLERANCE * size {
-                return Ok((gain, p));
+                substitute(&s, &mut bpa);
+                return Ok((bpa, p));
             }
         }
         Err(Error::invalid(format!("lqr: the Riccati iteration did not come to rest in {SWEEPS} sweeps")))
     }
 }
 
-/// X of S X = R for a symmetric positive definite S, m × m, and R, m × n: Gaussian elimination.
-fn solve(mut s: Vec<f64>, mut r: Vec<f64>) -> Vec<f64> {
+/// Gaussian elimination of a symmetric positive definite S = L D L', m × m, in S X = R for R, m × n: S becomes D L', and R becomes L⁻¹R, so that R'S⁻¹R is
+/// R'D⁻¹R of the new R.
+fn eliminate(s: &mut [f64], r: &mut [f64]) {
     let m = s.len().isqrt();
     let n = r.len() / m.max(1);
     for pivot in 0..m {
@@ -121,13 +123,18 @@ fn solve(mut s: Vec<f64>, mut r: Vec<f64>) -> Vec<f64> {
             (0..n).for_each(|column| r[row * n + column] -= factor * r[pivot * n + column]);
         }
     }
+}
+
+/// Back substitution after [`eliminate`]: R becomes X.
+fn substitute(s: &[f64], r: &mut [f64]) {
+    let m = s.len().isqrt();
+    let n = r.len() / m.max(1);
     for row in (0..m).rev() {
         for column in 0..n {
             let known: f64 = (row + 1..m).map(|later| s[row * m + later] * r[later * n + column]).sum();
             r[row * n + column] = (r[row * n + column] - known) / s[row * m + row];
         }
     }
-    r
 }
 
 fn diagonal(values: &[f64]) -> Vec<f64> {
