@@ -27,6 +27,7 @@ mod measure;
 mod model;
 mod prepared_graph;
 mod sampler;
+mod samples;
 #[cfg(test)]
 mod tests;
 mod text_stream;
@@ -50,5 +51,6 @@ pub use gguf::{Array, Gguf, GgufTensor, Header, TensorType, Value, ValueType, gg
 pub use measure::{Accuracy, FormatMeasure, cosine, measure_formats};
 pub use model::Model;
 pub use sampler::{Sampler, SamplingParams};
+pub use samples::{SAMPLES, Sample};
 pub use tokens::Tokens;
 pub use weights::{SafetensorsWeights, TensorEntry};
