@@ -3,3 +3,7 @@
 pub mod api_fuzz;
 pub mod bench;
 pub mod conformance;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;
