@@ -120,7 +120,7 @@ pub(super) fn info() -> DeviceInfo {
 }
 
 fn threads() -> usize {
-    rayon::current_num_threads()
+    rayon_core::current_num_threads()
 }
 
 fn processor_name() -> String {

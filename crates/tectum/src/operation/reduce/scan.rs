@@ -65,7 +65,7 @@ fn compact(call: &NativeCall<'_>, Compact { flags, offsets, indices, n }: Compac
     let count = offsets[n - 1] as usize + usize::from(flags[n - 1] != 0);
     // The kept indices of a piece of the flags lie between the offsets of its ends.
     let mut rest = &mut indices[..count];
-    rayon::in_place_scope(|scope| {
+    rayon_core::in_place_scope(|scope| {
         for start in (0..n).step_by(piece) {
             let end = n.min(start + piece);
             let kept = offsets.get(end).map_or(count, |&offset| offset as usize) - offsets[start] as usize;
