@@ -47,7 +47,15 @@ pub fn run(root: &Path) -> Result<(), String> {
 /// A package that is published.
 struct Package {
     name: String,
+    version: String,
     rust_version: String,
+}
+
+impl Package {
+    /// The folder in its archive.
+    fn folder(&self) -> String {
+        format!("{}-{}", self.name, self.version)
+    }
 }
 
 /// The packages that are published; each has a README, licences, keywords and categories.
@@ -65,7 +73,8 @@ fn published(root: &Path) -> Result<Vec<Package>, String> {
         if !missing.is_empty() {
             return Err(format!("packages: {name} has no {}", missing.join(", ")));
         }
-        found.push(Package { name, rust_version: package["rust_version"].as_str().unwrap_or_default().to_owned() });
+        let text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
+        found.push(Package { name, version: text("version"), rust_version: text("rust_version") });
     }
     Ok(found)
 }
@@ -82,15 +91,42 @@ fn minimum_compiler(root: &Path, packages: &[Package]) -> Result<(), String> {
     skip("msrv", &format!("tests of the minimum compiler: rustc {version} is not {minimum}"))
 }
 
-/// Packages every crate and builds it from its package alone: sister crates come from their packages too.
+/// Packages every crate and checks what is in the packages, with sister crates from their packages: in a workspace of its own, with the profile and the
+/// folder of this one, so that other dependencies are compiled already.
 fn verify(root: &Path, packages: &[Package]) -> Result<(), String> {
     let selected = packages.iter().flat_map(|package| ["-p", package.name.as_str()]);
-    let arguments: Vec<&str> = ["package", "-q", "--allow-dirty"].into_iter().chain(selected).collect();
-    let mut command = cargo(root, &arguments);
-    // A folder of its own, which the builds of all packages share; unoptimised, as these are built to see that they compile.
-    command.env("CARGO_TARGET_DIR", root.join("target/packages"));
-    command.envs([("CARGO_PROFILE_DEV_OPT_LEVEL", "0"), ("CARGO_PROFILE_DEV_DEBUG", "false"), ("CARGO_INCREMENTAL", "0")]);
-    step("packages, each built from its package", &mut command)
+    let arguments: Vec<&str> = ["package", "-q", "--no-verify", "--allow-dirty"].into_iter().chain(selected).collect();
+    step("packages", &mut cargo(root, &arguments))?;
+    let place = root.join("target/packages");
+    let failed = |e: std::io::Error| format!("packages: {}: {e}", place.display());
+    if place.exists() {
+        std::fs::remove_dir_all(&place).map_err(failed)?;
+    }
+    std::fs::create_dir_all(&place).map_err(failed)?;
+    for package in packages {
+        let archive = root.join(format!("target/package/{}.crate", package.folder()));
+        let status = Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(&place).status().map_err(|e| format!("tar: {e}"))?;
+        if !status.success() {
+            return Err(format!("packages: {} cannot be unpacked", archive.display()));
+        }
+    }
+    std::fs::write(place.join("Cargo.toml"), workspace(root, packages)?).map_err(failed)?;
+    std::fs::copy(root.join("Cargo.lock"), place.join("Cargo.lock")).map_err(failed)?;
+    let mut check = cargo(&place, &["check", "-q", "--workspace", "--offline"]);
+    step("what is in the packages", check.env("CARGO_TARGET_DIR", root.join("target")))
+}
+
+/// The manifest of a workspace of unpacked packages.
+fn workspace(root: &Path, packages: &[Package]) -> Result<String, String> {
+    let text = std::fs::read_to_string(root.join("Cargo.toml")).map_err(|e| format!("Cargo.toml: {e}"))?;
+    let manifest: toml::Table = toml::from_str(&text).map_err(|e| format!("Cargo.toml: {e}"))?;
+    let members: Vec<String> = packages.iter().map(Package::folder).collect();
+    let patches = packages.iter().map(|package| (package.name.clone(), toml::Table::from_iter([("path".to_owned(), package.folder().into())]).into()));
+    let workspace = toml::Table::from_iter([("resolver".to_owned(), "3".into()), ("members".to_owned(), members.into())]);
+    let mut table = toml::Table::from_iter([("workspace".to_owned(), workspace.into())]);
+    table.insert("profile".to_owned(), manifest.get("profile").cloned().unwrap_or_else(|| toml::Table::new().into()));
+    table.insert("patch".to_owned(), toml::Table::from_iter([("crates-io".to_owned(), toml::Table::from_iter(patches).into())]).into());
+    toml::to_string(&table).map_err(|e| format!("packages: {e}"))
 }
 
 /// Licences, sources and duplicate versions of all dependencies, by `cargo-deny` if it is installed (`deny.toml`).
