@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::content_hash::{ContentHash, ContentHasher};
 use crate::error::Error;
 use crate::file;
-use safetensors::Elements;
+use safetensors::{Contents, Elements};
 
 /// The header's entry with the checksum of all arrays.
 const CHECKSUM: &str = "checksum";
@@ -128,8 +128,8 @@ impl Snapshot {
     /// # Errors
     /// `Data`, naming the invalid array if there is one.
     pub fn parse(bytes: &[u8]) -> Result<Snapshot, Error> {
-        let (arrays, metadata) = safetensors::decode(bytes).map_err(|e| Error::data("not a snapshot").with_source(e))?;
-        let arrays = arrays.into_iter().map(|(name, dtype, bytes)| (name, Array::of(dtype, bytes)));
+        let Contents { arrays, metadata } = safetensors::decode(bytes).map_err(|e| Error::data("not a snapshot").with_source(e))?;
+        let arrays = arrays.into_iter().map(|(name, array)| (name, Array::of(&array)));
         let snapshot = Snapshot { arrays: arrays.collect() };
         let told = metadata.get(CHECKSUM).and_then(|checksum| checksum.as_str());
         let told = told.ok_or_else(|| Error::data("header: there is no checksum"))?;
@@ -189,7 +189,7 @@ impl Array {
     }
 
     /// The array of whole elements of a type of snapshots.
-    fn of(dtype: &str, bytes: &[u8]) -> Array {
+    fn of(&Elements { dtype, bytes, .. }: &Elements<'_>) -> Array {
         match dtype {
             "F32" => Array::F32(bytemuck::pod_collect_to_vec(bytes)),
             "F64" => Array::F64(bytemuck::pod_collect_to_vec(bytes)),

@@ -25,6 +25,14 @@ pub struct Elements<'a> {
     pub bytes: &'a [u8],
 }
 
+/// What a file has.
+#[derive(Debug)]
+pub struct Contents<'a> {
+    /// In the order of their bytes.
+    pub arrays: Vec<(String, Elements<'a>)>,
+    pub metadata: Map<String, Value>,
+}
+
 /// An array of a header.
 #[derive(Deserialize)]
 struct Described {
@@ -53,7 +61,7 @@ pub fn encode(arrays: &BTreeMap<&str, Elements<'_>>, (key, text): (&str, String)
 ///
 /// # Errors
 /// `Data` for a header that is not one, an array of another type, and bytes that belong to no array or to two.
-pub fn decode(bytes: &[u8]) -> Result<(Vec<(String, &'static str, &[u8])>, Map<String, Value>)> {
+pub fn decode(bytes: &[u8]) -> Result<Contents<'_>> {
     let (len, rest) = bytes.split_first_chunk().ok_or_else(|| Error::data("the file ends before its header"))?;
     let len = u64::from_le_bytes(*len);
     let parts = usize::try_from(len).ok().filter(|_| len <= MAX_HEADER).and_then(|len| rest.split_at_checked(len));
@@ -75,10 +83,11 @@ pub fn decode(bytes: &[u8]) -> Result<(Vec<(String, &'static str, &[u8])>, Map<S
         let needed = shape.iter().try_fold(width, |bytes, size| bytes.checked_mul(*size));
         let elements = data.get(from..to).filter(|elements| from == end && needed == Some(elements.len()));
         let misplaced = || Error::data(format!("array {name} of {shape:?} {dtype} is at bytes {from} to {to} of {}", data.len()));
-        found.push((name.clone(), dtype, elements.ok_or_else(misplaced)?));
+        let bytes = elements.ok_or_else(misplaced)?;
+        found.push((name, Elements { dtype, len: bytes.len() / width, bytes }));
         end = to;
     }
-    if end == data.len() { Ok((found, metadata)) } else { Err(Error::data(format!("{} bytes after the last array", data.len() - end))) }
+    if end == data.len() { Ok(Contents { arrays: found, metadata }) } else { Err(Error::data(format!("{} bytes after the last array", data.len() - end))) }
 }
 
 #[cfg(test)]
@@ -104,8 +113,9 @@ mod tests {
         let padded = format!("{header:<1$}", header.len().next_multiple_of(8));
         let expected = file(&padded, &[0, 0, 0, 0, 0, 0, 240, 63, 0, 0, 128, 63, 7, 0, 0, 0]);
         assert_eq!(encode(&arrays, ("k", "v".to_owned())), expected);
-        let (read, metadata) = decode(&expected).expect("its own");
-        assert_eq!(read.iter().map(|(name, dtype, bytes)| (name.as_str(), *dtype, bytes.len())).collect::<Vec<_>>(), [("c", "F64", 8), ("b", "F32", 4), ("a", "U32", 4)]);
+        let Contents { arrays, metadata } = decode(&expected).expect("its own");
+        let read: Vec<_> = arrays.iter().map(|(name, array)| (name.as_str(), array.dtype, array.bytes.len())).collect();
+        assert_eq!(read, [("c", "F64", 8), ("b", "F32", 4), ("a", "U32", 4)]);
         assert_eq!(metadata["k"], "v");
     }
 

@@ -233,7 +233,7 @@ pub(crate) fn product<T: Real>([m, n, k]: [usize; 3], a: &[T], a_strides: [usize
             b_strides[1] as isize,
             b_strides[0] as isize,
             T::ZERO,
-            T::ONE,
+            T::from_count(1),
             false,
             false,
             false,
