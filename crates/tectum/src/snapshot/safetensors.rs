@@ -110,7 +110,7 @@ mod tests {
             r#"{"__metadata__":{"k":"v"},"c":{"dtype":"F64","shape":[1],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]},"#,
             r#""a":{"dtype":"U32","shape":[1],"data_offsets":[12,16]}}"#
         );
-        let padded = format!("{header:<1$}", header.len().next_multiple_of(8));
+        let padded = format!("{header:<width$}", width = header.len().next_multiple_of(8));
         let expected = file(&padded, &[0, 0, 0, 0, 0, 0, 240, 63, 0, 0, 128, 63, 7, 0, 0, 0]);
         assert_eq!(encode(&arrays, ("k", "v".to_owned())), expected);
         let Contents { arrays, metadata } = decode(&expected).expect("its own");
