@@ -92,7 +92,7 @@ impl<W: Write + Seek> Recorder<W> {
         if self.unflushed >= FLUSH_PERIODS { self.flush() } else { Ok(()) }
     }
 
-    /// Ends the chunk and writes it to the file: after a kill, the recording can be [`recovered`] up to here.
+    /// Ends the chunk and writes it to the file: after a kill, [`recover_recording`] restores the recording up to here.
     ///
     /// # Errors
     /// `Io` if the file cannot be written.

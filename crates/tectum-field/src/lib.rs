@@ -1,7 +1,7 @@
 //! The field brain: a 4-D field that senses, moves and changes its own rules. One cycle is one plan.
 //!
 //! A [`Shape`] and [`Options`] make a [`Simulation`]; [`Simulation::tick`] maps sensors to motors. `docs/field.md` describes the
-//! cycle, [`reference`] computes it in float64.
+//! cycle, [`mod@reference`] computes it in float64.
 
 mod agreement;
 #[cfg(any(test, feature = "bench"))]

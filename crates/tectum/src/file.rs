@@ -112,7 +112,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
 /// Writes a file atomically unless it exists: then returns false.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_new(path: &Path, bytes: &[u8]) -> Result<bool> {
     if path.exists() { Ok(false) } else { filled(path, bytes)?.commit_new() }
 }
@@ -120,7 +120,7 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<bool> {
 /// Lets `make` write the partial file, which has the same extension, by its path, and renames it to its final name.
 ///
 /// # Errors
-/// What `make` reports, with the path before it; as [`write`].
+/// What `make` reports, with the path before it; as [`write()`].
 pub fn write_with(path: &Path, make: impl FnOnce(&Path) -> std::result::Result<(), String>) -> Result<()> {
     let mut suffix = OsString::from(".partial");
     if let Some(extension) = path.extension() {

@@ -295,7 +295,7 @@ const BLOCKS_PER_TASK: usize = 64;
 ///
 /// A result of at least 32 MiB is made block by block in L1 and written with streaming stores: a plain store would first read
 /// each line from memory, and the result would not fit the caches anyway. `work` must write every element of its block and
-/// read none. Blocks longer than [`STREAM_BLOCK`] are written in place.
+/// read none. Blocks longer than 16 KiB are written in place.
 pub fn for_each_block<T: Element>(out: &mut [T], block: usize, threads: usize, work: impl Fn(usize, &mut [T]) + Sync) {
     let task = block * BLOCKS_PER_TASK.min((out.len() / block.max(1)).div_ceil(4 * threads)).max(1);
     let streams = size_of_val(out) >= STREAM_FROM_BYTES && block * size_of::<T>() <= 4 * STREAM_BLOCK;

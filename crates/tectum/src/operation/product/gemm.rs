@@ -372,7 +372,7 @@ impl PlanBuilder {
     /// Records `y = activation(a·b + bias) + residual`.
     ///
     /// # Shapes
-    /// `a` [m, k], `b` [k, n], bias [n], residual and `y` [m, n], row-major.
+    /// `a` [m, k], `b` [k, n], bias \[n\], residual and `y` [m, n], row-major.
     /// # Numerics
     /// Everything is f32, or everything f64, accumulation included; same device, same bits.
     /// # Errors
@@ -407,7 +407,7 @@ impl PlanBuilder {
     /// Records `y = activation(a·x + bias) + residual` for a vector `x`.
     ///
     /// # Shapes
-    /// `a` [m, k] row-major, `x` [k], bias, residual and `y` [m].
+    /// `a` [m, k] row-major, `x` \[k\], bias, residual and `y` \[m\].
     /// # Errors
     /// As [`PlanBuilder::gemm`].
     pub fn matvec(&mut self, a: View, x: View, y: View, tail: GemmEpilogue) -> Result<()> {

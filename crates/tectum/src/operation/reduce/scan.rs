@@ -99,7 +99,7 @@ impl PlanBuilder {
     /// Records the exclusive prefix sum of `x` modulo 2³² into `y` and its total into `total`.
     ///
     /// # Shapes
-    /// `x` and `y` [n] u32, `total` [1] u32.
+    /// `x` and `y` \[n\] u32, `total` \[1\] u32.
     /// # Errors
     /// `Invalid` if the lengths do not fit; as [`PlanBuilder::launch`].
     pub fn exclusive_scan(&mut self, x: View, y: View, total: View) -> Result<()> {
@@ -110,7 +110,7 @@ impl PlanBuilder {
     /// `indices` beyond the count keep their values.
     ///
     /// # Shapes
-    /// `flags` and `indices` [n] u32, `count` [1] u32.
+    /// `flags` and `indices` \[n\] u32, `count` \[1\] u32.
     /// # Errors
     /// As [`PlanBuilder::exclusive_scan`].
     pub fn compact(&mut self, flags: View, indices: View, count: View) -> Result<()> {
