@@ -9,7 +9,7 @@ use crate::test_programs::Program;
 
 /// Arguments of an example that needs some; what exists in the repository is named from its root.
 const ARGUMENTS: &[(&str, &str)] =
-    &[("translate", "crates/naga-ptx/examples/double.wgsl"), ("embed", "models/sample-encoder"), ("generate", "models/sample-decoder")];
+    &[("translate", "crates/naga-ptx/examples/double.wgsl"), ("embed", "crates/tectum-transformer/models/sample-encoder"), ("generate", "crates/tectum-transformer/models/sample-decoder")];
 
 /// Examples whose last argument is a device.
 const ON_DEVICES: &[&str] = &["arrays", "dense", "embed", "field", "generate", "kernel", "saxpy", "threads", "train_transformer"];

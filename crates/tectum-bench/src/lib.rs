@@ -20,3 +20,7 @@
 pub mod api_fuzz;
 pub mod bench;
 pub mod conformance;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

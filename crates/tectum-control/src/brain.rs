@@ -3,7 +3,7 @@
 mod custom;
 #[cfg(feature = "field")]
 pub mod field;
-#[cfg(feature = "spiking")]
+#[cfg(feature = "genome")]
 pub mod genome;
 pub mod lqr;
 pub mod mppi;
@@ -16,7 +16,7 @@ use tectum::{CodeObject, Device, Error, InputFile, LaunchTime, Result, RunStats}
 use self::custom::NAMES;
 #[cfg(feature = "field")]
 use self::field::spec::FieldSpec;
-#[cfg(feature = "spiking")]
+#[cfg(feature = "genome")]
 use self::genome::spec::GenomeSpec;
 use self::lqr::adaptive::AdaptiveSpec;
 use self::lqr::{LqrSpec, MpcSpec};
@@ -195,7 +195,7 @@ brains! {
     /// A field.
     "field" => Field(FieldSpec) if "field",
     /// A genome's spiking network.
-    "genome" => Genome(GenomeSpec) if "spiking",
+    "genome" => Genome(GenomeSpec) if "genome",
 }
 
 /// The brains that a scenario is not needed for: those with default settings.

@@ -43,3 +43,7 @@ pub mod twin;
 
 #[cfg(any(test, feature = "bench"))]
 pub use brain::mppi::bench_suite;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -101,7 +101,7 @@ impl GraphBuilder {
         self.mean(square)
     }
 
-    /// Adds the mean over all rows of logsumexp(logits) − logits[index]: the negative log-likelihood of the classes under softmax(logits).
+    /// Adds the mean over all rows of logsumexp(logits) − logits\[index\]: the negative log-likelihood of the classes under softmax(logits).
     ///
     /// # Shapes
     /// `logits` [.., classes], `indices` [..] as [`GraphBuilder::indices`] adds them; gives [1, 1].

@@ -189,3 +189,7 @@ fn find<'a, T>(mut entries: impl Iterator<Item = (&'a str, T)>, kind: &str, name
         None => Err(Error::invalid(format!("no {kind} {name}; there are {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") }))),
     }
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -259,7 +259,7 @@ impl Simulation {
     /// No transfer: the firings of watched neurons came with the run.
     ///
     /// # Panics
-    /// If the neuron is not in [`SimulationOptions::watched`]: an error in the calling code.
+    /// If the neuron is not in [`SimulationOptions::recorded_neurons`]: an error in the calling code.
     pub fn has_fired(&self, neuron: u32) -> bool {
         assert!(self.watched.iter().any(|watched| watched.contains(&neuron)), "neuron {neuron} is not watched");
         let shard = self.shards.iter().find(|shard| shard.targets.contains(&neuron));

@@ -235,7 +235,7 @@ impl Decoder {
         plans_for(texts).try_for_each(|time| self.plan(time, 1))
     }
 
-    /// Adds tokens to the context and returns the scores [V] of the token after the last.
+    /// Adds tokens to the context and returns the scores \[V\] of the token after the last.
     ///
     /// # Errors
     /// `Invalid` for no tokens, an unknown token, more than the context has room for, or a decoder of several texts; device

@@ -37,7 +37,7 @@ pub struct Embedder {
 pub struct Embedding {
     /// Its token numbers.
     pub tokens: Vec<u32>,
-    /// [D], of length 1 where the model normalises.
+    /// \[D\], of length 1 where the model normalises.
     pub vector: Vec<f32>,
 }
 
@@ -136,7 +136,7 @@ impl Embedder {
 
     /// The vectors of texts, in their order.
     ///
-    /// Texts of similar length run together, padded to the next length of [`bucket`]; no token attends to padding.
+    /// Texts of similar length run together, padded to the next multiple of 8 up to 64 tokens, of 16 up to 128, then of 32; no token attends to padding.
     ///
     /// # Errors
     /// Device errors.

@@ -24,7 +24,7 @@ fn devices() -> Vec<Device> {
 }
 
 fn sample() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/sample-encoder")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("models/sample-encoder")
 }
 
 /// A folder for this test with the sample model's files.

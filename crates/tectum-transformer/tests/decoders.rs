@@ -34,7 +34,7 @@ fn checkpoint() -> Checkpoint {
 }
 
 fn sample() -> PathBuf {
-    root().join("models/sample-decoder")
+    root().join("crates/tectum-transformer/models/sample-decoder")
 }
 
 /// A folder that is deleted at the end.

@@ -64,7 +64,8 @@ pub enum Prelude {
 
 impl Prelude {
     /// Its source texts; with `double`, `real` is f64.
-    fn wgsl(self, double: bool) -> [&'static str; 2] {
+    #[doc(hidden)]
+    pub fn wgsl(self, double: bool) -> [&'static str; 2] {
         match self {
             Prelude::Math if double => [include_str!("kernel/wgsl/math_f64.wgsl"), include_str!("kernel/wgsl/math.wgsl")],
             Prelude::Math => [include_str!("kernel/wgsl/math_f32.wgsl"), include_str!("kernel/wgsl/math.wgsl")],

@@ -85,3 +85,7 @@ pub mod internal {
     pub use crate::stream::TwoPhaseRun;
     pub use crate::view::{Identity, elements};
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

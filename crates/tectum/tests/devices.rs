@@ -156,7 +156,7 @@ fn runs_that_touch_one_buffer_and_share_their_launches_all_end() -> Result<(), E
                 send.send(all).expect("awaited");
             };
             if in_tasks {
-                rayon::spawn(work);
+                rayon_core::spawn(work);
             } else {
                 std::thread::spawn(work);
             }
@@ -184,7 +184,7 @@ fn runs_that_write_one_buffer_take_turns() -> Result<(), Error> {
         let send = send.clone();
         let work = move || send.send((0..RUNS).try_for_each(|_| run.run().map(|_| ()))).expect("awaited");
         if task % 2 == 0 {
-            rayon::spawn(work);
+            rayon_core::spawn(work);
         } else {
             std::thread::spawn(work);
         }

@@ -46,7 +46,7 @@ thread_local! {
 /// ```
 #[derive(Debug)]
 pub struct ThreadPool {
-    threads: rayon::ThreadPool,
+    threads: rayon_core::ThreadPool,
     reservation: PoolReservation,
 }
 
@@ -58,7 +58,7 @@ impl ThreadPool {
     pub fn new(threads: usize, name: &str) -> Result<Self> {
         let reservation = PoolReservation::new();
         let member_of = reservation.clone();
-        let builder = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).start_handler(move |_| {
+        let builder = rayon_core::ThreadPoolBuilder::new().num_threads(threads.max(1)).start_handler(move |_| {
             // A thread starts once and belongs to one pool.
             let _ = CURRENT_POOL.with(|member| member.set(member_of.clone()));
         });
@@ -127,7 +127,7 @@ pub(super) fn with_spinning_workers<R: Send>(threads: usize, work: impl FnOnce()
         return work();
     }
     let is_over = &AtomicBool::new(false);
-    rayon::scope(|scope| {
+    rayon_core::scope(|scope| {
         let was = RUNS_LAUNCHES.replace(true);
         let _end = OnDrop(|| {
             is_over.store(true, Ordering::Relaxed);
@@ -151,8 +151,8 @@ fn spin_for_tasks(is_over: &AtomicBool) {
             if is_over.load(Ordering::Relaxed) {
                 return;
             }
-            match rayon::yield_now() {
-                Some(rayon::Yield::Executed) => last = Instant::now(),
+            match rayon_core::yield_now() {
+                Some(rayon_core::Yield::Executed) => last = Instant::now(),
                 _ => std::hint::spin_loop(),
             }
         }
@@ -170,14 +170,14 @@ mod tests {
 
     #[test]
     fn a_thread_that_waits_for_submitted_work_runs_no_tasks_of_its_own_pool() {
-        let (other, pool) = (rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool"), ThreadPool::new(2, "taken").expect("a pool"));
+        let (other, pool) = (rayon_core::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool"), ThreadPool::new(2, "taken").expect("a pool"));
         let done = AtomicBool::new(false);
         let seen = other.scope(|scope| {
             scope.spawn(|_| done.store(true, Ordering::SeqCst));
             assert!(!ThreadPool::is_pool_thread());
             let inside = pool.install_blocking(|| {
                 std::thread::sleep(Duration::from_millis(20));
-                rayon::join(ThreadPool::is_pool_thread, ThreadPool::is_pool_thread)
+                rayon_core::join(ThreadPool::is_pool_thread, ThreadPool::is_pool_thread)
             });
             assert_eq!(inside, (true, true));
             done.load(Ordering::SeqCst)

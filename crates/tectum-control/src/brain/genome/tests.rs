@@ -163,7 +163,7 @@ fn actions_are_the_same_on_every_device_and_after_a_resume() {
         };
         let (mut plant, mut first) = brain(&scenario, &device);
         assert_eq!(run(plant.as_mut(), first.as_mut(), 31), expected[..31], "{id}");
-        let bytes = first.snapshot().and_then(|snapshot| snapshot.to_bytes()).expect("a state");
+        let bytes = first.snapshot().expect("a state").to_bytes();
         let state = Snapshot::parse(&bytes).expect("a state");
         let rebuild = first.rebuild().expect("it can be made anew");
         assert_eq!(run(plant.as_mut(), first.as_mut(), 49), expected[31..], "{id}");
