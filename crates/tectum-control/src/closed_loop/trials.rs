@@ -71,9 +71,10 @@ pub fn rig_trials(conditions: &Conditions, seeds: u64, controller: MakeControlle
     let watched = Mutex::new((0, watch));
     let one = |seed| {
         let trial = trial(conditions, seed, controller()?.as_mut())?;
-        let (done, watch) = &mut *watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let (done, watch) = &mut *watched;
         *done += 1;
-        WorkProgress { stage: "trials", done: *done, total: seeds }.report(*watch)?;
+        WorkProgress { stage: "trials", done: *done, total: seeds }.report(&mut **watch)?;
         Ok(trial)
     };
     (0..seeds).into_par_iter().map(one).collect()
