@@ -39,7 +39,7 @@ impl WorkProgress<'_> {
         ControlFlow::Continue(())
     }
 
-    /// Tells a watch, in work that has no result before its end.
+    /// Reports to a watch, in work that has no result before its end.
     ///
     /// # Errors
     /// `Cancelled` if the watch breaks the work off.
