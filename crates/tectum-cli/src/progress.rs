@@ -1,7 +1,6 @@
 //! Progress of long work on standard error, with its rate and the remaining time. Nothing is drawn in the first second, with `--quiet`, or where standard
 //! error is no terminal.
 
-use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

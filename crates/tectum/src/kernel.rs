@@ -682,7 +682,10 @@ mod tests {
             ("fn main() { y[0] = z; }", ", line 1, column 20 of its body, `fn main() { y[0] = z; }`: no definition in scope for identifier: `z`"),
             ("\n  /* é */ @compute @workgroup_size(64) fn main() { y[0] = q; }", ", line 2, column 59 of its body, `/* é */ @compute"),
             ("@compute @workgroup_size(64)\nfn main() {\n    let a = y[0] + vec2<f32>(1.0, 2.0)[7];\n}", ", line 3, column 20 of its body"),
-            ("@compute @workgroup_size(64)\nfn main() { if (params.n == 1u) { workgroupBarrier(); } y[0] = f(); }\nfn f() -> f32 { }", ", line 3, column 4 of its body, `fn f() -> f32 { }`: "),
+            (
+                "@compute @workgroup_size(64)\nfn main() { if (params.n == 1u) { workgroupBarrier(); } y[0] = f(); }\nfn f() -> f32 { }",
+                ", line 3, column 4 of its body, `fn f() -> f32 { }`: ",
+            ),
             ("@compute @workgroup_size(64) fn other() { y[0] = 1.0; }", ": its body has no entry point `@compute @workgroup_size(…) fn main`"),
             ("", ": its body has no entry point"),
         ];

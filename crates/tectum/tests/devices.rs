@@ -267,7 +267,9 @@ fn the_cpu_has_the_threads_that_it_was_opened_with() -> Result<(), Error> {
 /// Launches that are long enough to be shared.
 #[test]
 fn results_have_the_same_bits_with_any_number_of_threads() -> Result<(), Error> {
-    const [M, K, N]: [usize; 3] = [600, 300, 500];
+    const M: usize = 600;
+    const K: usize = 300;
+    const N: usize = 500;
     let results = |threads: usize| -> Result<Vec<Vec<u32>>, Error> {
         let mut plan = tectum::PlanBuilder::new("work for several threads");
         let [a, b] = [("a", M * K), ("b", K * N)].map(|(name, len)| plan.input(name, tectum::DType::F32, len));

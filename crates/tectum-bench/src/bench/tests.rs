@@ -181,7 +181,9 @@ fn a_run_gives_every_row_its_rounds_and_says_which_peers_it_lacks() {
     assert_eq!((add.key.as_str(), add.kernels.as_slice()), ("programs.vector_add.n65536", &["program_vector_add".to_owned()][..]));
     assert!(record.peers[0].skipped.as_ref().is_some_and(|reason| reason.contains("--peer-dir")), "{:?}", record.peers);
     let nothing = Options { filters: vec!["no such row".into()], ..options };
-    assert!(run(&device, &suites(), &nothing, &mut tectum::WorkProgress::ignore).expect_err("no row").to_string().contains("no row's key contains no such row"));
+    assert!(
+        run(&device, &suites(), &nothing, &mut tectum::WorkProgress::ignore).expect_err("no row").to_string().contains("no row's key contains no such row")
+    );
 }
 
 #[test]

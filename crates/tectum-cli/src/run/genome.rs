@@ -52,11 +52,7 @@ pub struct GenomeArgs {
 impl GenomeArgs {
     /// The first of these options that was given.
     pub fn given(&self) -> Option<&'static str> {
-        let given = [
-            ("--bursts", self.bursts.is_some()),
-            ("--stimulus", self.stimulus.is_some()),
-            ("--snapshot", self.snapshot.is_some()),
-        ];
+        let given = [("--bursts", self.bursts.is_some()), ("--stimulus", self.stimulus.is_some()), ("--snapshot", self.snapshot.is_some())];
         given.into_iter().find_map(|(name, is_given)| is_given.then_some(name)).or(self.network.first_given_option()).or(self.observe.given())
     }
 }

@@ -9,8 +9,8 @@ use tectum_control::body::rig::identification::identify;
 use tectum_control::rig_csv::RigRecording;
 use tectum_control::twin::{Ensemble, EnsembleSettings, SequenceLayout, TrainingReport, TwinRecipe, part_of, test_start};
 
-use crate::plots::chart::{Axis, Chart};
 use crate::interrupt::Interrupt;
+use crate::plots::chart::{Axis, Chart};
 use crate::plots::line_color;
 use crate::progress::{Bar, Unit};
 use crate::receipt::{ReceiptArgs, line};

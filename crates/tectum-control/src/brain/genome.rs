@@ -62,7 +62,8 @@ impl GenomeRecipe {
         let max_injected = defaults.max_injected.max(wiring.max_injected());
         let network = NetworkOptions { idle_update: spec.idle_update, seed: seed_of(seed), max_injected, ..defaults };
         let options = ConnectOptions { seed, learns: spec.weights == WeightMode::Learn, network, ..ConnectOptions::default() };
-        let ConnectedNetwork { network, constant_inputs, notes, .. } = connect(&genome, options, &mut WorkProgress::ignore).map_err(|error| error.at(&spec.genome))?;
+        let ConnectedNetwork { network, constant_inputs, notes, .. } =
+            connect(&genome, options, &mut WorkProgress::ignore).map_err(|error| error.at(&spec.genome))?;
         Ok(Self { network: Arc::new(network), constant_inputs, wiring, bursts_per_tick: spec.bursts_per_tick, notes, input })
     }
 

@@ -67,7 +67,12 @@ pub type MakeController<'a> = &'a (dyn Fn() -> Result<Box<dyn Brain>> + Sync);
 ///
 /// # Errors
 /// Conditions that are invalid for a rig; what the controller reports; `Cancelled` if the watch breaks it off.
-pub fn rig_trials(conditions: &Conditions, seeds: u64, controller: MakeController<'_>, watch: &mut (dyn FnMut(WorkProgress<'_>) -> ControlFlow<()> + Send)) -> Result<Vec<Trial>> {
+pub fn rig_trials(
+    conditions: &Conditions,
+    seeds: u64,
+    controller: MakeController<'_>,
+    watch: &mut (dyn FnMut(WorkProgress<'_>) -> ControlFlow<()> + Send),
+) -> Result<Vec<Trial>> {
     let watched = Mutex::new((0, watch));
     let one = |seed| {
         let trial = trial(conditions, seed, controller()?.as_mut())?;

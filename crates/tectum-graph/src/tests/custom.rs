@@ -135,7 +135,8 @@ fn passes_treat_a_custom_operation_as_opaque_and_pure() {
     let y = g.add(sum, folded).expect("right");
     g.output("y", y).expect("right");
     let graph = g.finish().expect("right");
-    let text = "%0 = input x [1, 2]\n%1 = parameter p [1, 2]\n%3 = custom(product, %0, %1) [1, 2]\n%5 = custom(product, %0, %1) [1, 2]\n%7 = constant(8, 50) [1, 2]\n";
+    let text =
+        "%0 = input x [1, 2]\n%1 = parameter p [1, 2]\n%3 = custom(product, %0, %1) [1, 2]\n%5 = custom(product, %0, %1) [1, 2]\n%7 = constant(8, 50) [1, 2]\n";
     let optimized = graph.optimize().describe();
     let (kept, chain) = optimized.split_at(text.len());
     assert_eq!(kept, text);

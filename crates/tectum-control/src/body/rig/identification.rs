@@ -436,7 +436,7 @@ mod tests {
         let mut parameters =
             RigParameters { servo_gain_in_per_s_per_v: -3.7, servo_dead_band_v: 0.2, servo_limit_in_per_s: 9.0, delay_s: 0.022, ..RigParameters::default() };
         (parameters.dynamics.length_m, parameters.dynamics.pole_damping_per_s) = (0.22, 0.5);
-        let found = identify(&simulated(parameters, 1500, 0.5), &mut WorkProgress::ignore).expect("enough rows");
+        let found = identify(&simulated(parameters, 1500, 0.5), &mut tectum::WorkProgress::ignore).expect("enough rows");
         let expected = [
             ("servo_gain", -3.7, 0.02),
             ("servo_dead_band", 0.2, 0.005),
@@ -459,13 +459,13 @@ mod tests {
         let recording = simulated(RigParameters::default(), 500, 0.2);
         let mut reversed = recording.clone();
         reversed.cmd_volts.iter_mut().for_each(|volts| *volts = -*volts);
-        let [one, other] = [&recording, &reversed].map(|recording| identify(recording, &mut WorkProgress::ignore).expect("enough rows"));
+        let [one, other] = [&recording, &reversed].map(|recording| identify(recording, &mut tectum::WorkProgress::ignore).expect("enough rows"));
         assert!((value(&one, "servo_gain").0 + value(&other, "servo_gain").0).abs() < 1e-3, "{one:?} {other:?}");
         assert!((value(&one, "length").0 - value(&other, "length").0).abs() < 1e-3);
         // A position with the opposite sign convention fits no pole well; the result is an answer or an error, not a panic.
         let mut mirrored = simulated(RigParameters::default(), 160, 0.2);
         mirrored.la_position_in.iter_mut().for_each(|position| *position = -*position);
-        if let Ok(found) = identify(&mirrored, &mut WorkProgress::ignore) {
+        if let Ok(found) = identify(&mirrored, &mut tectum::WorkProgress::ignore) {
             assert!(found.parameters.servo_limit_in_per_s > 0.0 && found.pole_deg[0] > 2.0 * one.pole_deg[0], "{found:?}");
         }
     }
@@ -476,7 +476,7 @@ mod tests {
         let mut recording = simulated(RigParameters { servo_limit_in_per_s: 1.0, ..RigParameters::default() }, 1500, 0.2);
         recording.cmd_volts.iter_mut().for_each(|volts| *volts = 0.0);
         recording.la_position_in.iter_mut().for_each(|position| *position = 0.0);
-        let found = identify(&recording, &mut WorkProgress::ignore).expect("enough rows");
+        let found = identify(&recording, &mut tectum::WorkProgress::ignore).expect("enough rows");
         let lead = RigParameters::default().dt_s - RigParameters::default().delay_s;
         assert_eq!(value(&found, "command_lead"), (lead, f64::INFINITY));
     }
@@ -486,16 +486,16 @@ mod tests {
         let parameters = RigParameters { dt_s: 0.02, delay_s: 0.008, ..RigParameters::default() };
         let mut recording = simulated(parameters, 3000, 0.2);
         recording.elapsed_ms.iter_mut().for_each(|elapsed| *elapsed = 20.0);
-        let found = identify(&recording, &mut WorkProgress::ignore).expect("enough rows");
+        let found = identify(&recording, &mut tectum::WorkProgress::ignore).expect("enough rows");
         assert!((value(&found, "command_lead").0 - 0.012).abs() < 1e-3 && found.parameters.dt_s == 0.02, "{found:?}");
     }
 
     #[test]
     fn a_recording_with_too_little_information_is_refused() {
         let short = simulated(RigParameters::default(), 50, 0.0);
-        assert!(identify(&short, &mut WorkProgress::ignore).expect_err("short").to_string().contains("intervals clear of the stops"));
+        assert!(identify(&short, &mut tectum::WorkProgress::ignore).expect_err("short").to_string().contains("intervals clear of the stops"));
         let mut jumpy = simulated(RigParameters::default(), 1000, 0.0);
         jumpy.angle_is_valid.iter_mut().step_by(10).for_each(|valid| *valid = false);
-        assert!(identify(&jumpy, &mut WorkProgress::ignore).expect_err("no stretch").to_string().contains("without sensor jumps"));
+        assert!(identify(&jumpy, &mut tectum::WorkProgress::ignore).expect_err("no stretch").to_string().contains("without sensor jumps"));
     }
 }
