@@ -684,7 +684,7 @@ mod tests {
             ("@compute @workgroup_size(64)\nfn main() {\n    let a = y[0] + vec2<f32>(1.0, 2.0)[7];\n}", ", line 3, column 20 of its body"),
             (
                 "@compute @workgroup_size(64)\nfn main() { if (params.n == 1u) { workgroupBarrier(); } y[0] = f(); }\nfn f() -> f32 { }",
-                ", line 3, column 4 of its body, `fn f() -> f32 { }`: ",
+                ", line 3, column 1 of its body, `fn f() -> f32 { }`: ",
             ),
             ("@compute @workgroup_size(64) fn other() { y[0] = 1.0; }", ": its body has no entry point `@compute @workgroup_size(…) fn main`"),
             ("", ": its body has no entry point"),
