@@ -70,7 +70,7 @@ use operation::Operation;
 pub use builder::GraphBuilder;
 pub use compiled::CompiledGraph;
 pub use lower::{RecordedNode, ValueStorage};
-pub use operation::{Factor, Heads};
+pub use operation::{CustomOp, Factor, Heads};
 pub use pack::PackedParameter;
 pub use parameter_layout::{LayoutEntry, ParameterLayout};
 pub use passes::Pass;
