@@ -5,7 +5,7 @@
 
 The test `crates/tectum-transformer/tests/decoders.rs` compares ours with both. The first are models as `save_pretrained` writes them, with
 scores after each token of a prompt and 64 greedy tokens. The golden file describes smaller ones, whose weights are made by a formula,
-here and in the test, and has those of `models/sample-decoder` too.
+here and in the test, and has those of `sample-decoder` too.
 """
 
 import argparse
@@ -105,7 +105,7 @@ def golden():
         rows[name]["config"] = {key: entry for key, entry in json.loads(config.to_json_string()).items() if key != "transformers_version"}
         rows[name]["config"]["model_type"] = name
         rows[name]["tensors"] = {key: list(tensor.shape) for key, tensor in weights.items()}
-    sample = transformers.LlamaForCausalLM.from_pretrained(ROOT / "models" / "sample-decoder", dtype=torch.float32).eval()
+    sample = transformers.LlamaForCausalLM.from_pretrained(ROOT / "crates/tectum-transformer/models/sample-decoder", dtype=torch.float32).eval()
     rows["sample-decoder"] = row(sample, prompt(300, sample.config.vocab_size))
     path = ROOT / "crates" / "tectum-transformer" / "tests" / "decoders.json"
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(entry)}" for name, entry in rows.items())

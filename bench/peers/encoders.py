@@ -3,7 +3,7 @@
     bench/peers/.venv-torch/bin/python bench/peers/encoders.py   # crates/tectum-transformer/tests/encoders.json
 
 The test `crates/tectum-transformer/tests/encoders.rs` makes the same models, with weights by the formula of `decoders.py`, one for each option of an
-encoder (activation, epsilon, pooling, normalisation, width and number of layers), and those of `models/sample-encoder` as they are.
+encoder (activation, epsilon, pooling, normalisation, width and number of layers), and those of `sample-encoder` as they are.
 """
 
 import json
@@ -54,7 +54,7 @@ def main():
                 tensor.copy_(torch.from_numpy(value(key, list(tensor.shape))))
         rows[name] = {"config": settings | {"model_type": "bert"}, "pooling": pooling, "normalized": normalized,
                       "tensors": {key: list(tensor.shape) for key, tensor in weights.items()}, "vectors": vectors(model, pooling, normalized)}
-    sample = transformers.BertModel.from_pretrained(ROOT / "models" / "sample-encoder", add_pooling_layer=False, dtype=torch.float32).eval()
+    sample = transformers.BertModel.from_pretrained(ROOT / "crates/tectum-transformer/models/sample-encoder", add_pooling_layer=False, dtype=torch.float32).eval()
     rows["sample-encoder"] = {"pooling": "mean", "normalized": True, "vectors": vectors(sample, "mean", True)}
     path = ROOT / "crates" / "tectum-transformer" / "tests" / "encoders.json"
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(entry)}" for name, entry in rows.items())

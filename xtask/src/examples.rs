@@ -8,11 +8,14 @@ use crate::tally::{REQUIRE, Tally};
 use crate::test_programs::Program;
 
 /// Arguments of an example that needs some; what exists in the repository is named from its root.
-const ARGUMENTS: &[(&str, &str)] =
-    &[("translate", "crates/naga-ptx/examples/double.wgsl"), ("embed", "models/sample-encoder"), ("generate", "models/sample-decoder")];
+const ARGUMENTS: &[(&str, &str)] = &[
+    ("translate", "crates/naga-ptx/examples/double.wgsl"),
+    ("embed", "crates/tectum-transformer/models/sample-encoder"),
+    ("generate", "crates/tectum-transformer/models/sample-decoder"),
+];
 
 /// Examples whose last argument is a device.
-const ON_DEVICES: &[&str] = &["arrays", "dense", "embed", "field", "generate", "kernel", "saxpy", "threads", "train_transformer"];
+const ON_DEVICES: &[&str] = &["arrays", "custom_op", "dense", "embed", "field", "generate", "kernel", "saxpy", "threads", "tokio", "train_transformer"];
 
 /// Runs the examples among the programs in an empty folder, on the CPU and, where Vulkan is required, on it; counts each as a test.
 ///

@@ -39,24 +39,41 @@ pub fn faults(root: &Path) -> Result<Vec<String>, String> {
 const LIGHT: &[(&str, &[&str])] = &[
     ("tectum-spiking", &["wgpu", "cudarc", "naga-ptx", "tokenizers", "mcap", "tectum-bench", "tectum-graph"]),
     ("tectum-field", &["wgpu", "cudarc", "naga-ptx", "tokenizers", "mcap", "tectum-bench", "tectum-graph"]),
-    ("tectum-transformer", &["wgpu", "cudarc", "naga-ptx", "mcap", "tectum-bench", "tectum-spiking"]),
-    ("tectum-control", &["wgpu", "cudarc", "naga-ptx", "tokenizers", "tectum-bench", "tectum-spiking", "tectum-field"]),
+    ("tectum-transformer", &["wgpu", "cudarc", "naga-ptx", "tokenizers", "mcap", "tectum-bench", "tectum-spiking", "gemm"]),
+    ("tectum-control", &["wgpu", "cudarc", "naga-ptx", "tokenizers", "mcap", "gemm", "tectum-bench", "tectum-spiking", "tectum-field"]),
 ];
 
-/// Crates that a user of one part compiles and that belong to another.
+/// Maximum number of crates that a user of a part compiles, itself included, without its default features.
+const MAX_CRATES: &[(&str, usize)] = &[("tectum-graph", 60)];
+
+/// Crates that a user of one part compiles and that belong to another, and parts that compile too many.
 pub fn heavy(root: &Path) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
     for (name, heavy) in LIGHT {
-        let arguments = ["tree", "-p", name, "--no-default-features", "-e", "normal", "--prefix", "none", "--format", "{p}"];
-        let output = cargo(root, &arguments).output().map_err(|e| format!("cargo tree: {e}"))?;
-        let tree = String::from_utf8_lossy(&output.stdout);
-        if !output.status.success() {
-            return Err(format!("cargo tree -p {name}: {}", String::from_utf8_lossy(&output.stderr)));
-        }
-        let compiled: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
-        found.extend(heavy.iter().filter(|heavy| compiled.contains(*heavy)).map(|heavy| format!("{name} without default features compiles {heavy}")));
+        let compiled = compiled(root, name, "normal")?;
+        let has = |heavy: &str| compiled.iter().any(|(name, _)| name == heavy);
+        found.extend(heavy.iter().filter(|heavy| has(heavy)).map(|heavy| format!("{name} without default features compiles {heavy}")));
+    }
+    for (name, most) in MAX_CRATES {
+        let count = compiled(root, name, "normal,build")?.len();
+        found.extend((count > *most).then(|| format!("{name} without default features compiles {count} crates, more than {most}")));
     }
     Ok(found)
+}
+
+/// Name and version of each crate that is compiled for one, itself included, without its default features.
+fn compiled(root: &Path, name: &str, edges: &str) -> Result<BTreeSet<(String, String)>, String> {
+    let arguments = ["tree", "-p", name, "--no-default-features", "-e", edges, "--prefix", "none", "--format", "{p}"];
+    let output = cargo(root, &arguments).output().map_err(|e| format!("cargo tree: {e}"))?;
+    if !output.status.success() {
+        return Err(format!("cargo tree -p {name}: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let crates = text.lines().map(|line| {
+        let mut words = line.split(' ').map(str::to_owned);
+        (words.next().unwrap_or_default(), words.next().unwrap_or_default())
+    });
+    Ok(crates.collect())
 }
 
 /// Dependencies of a crate on crates of its own row or a higher one.

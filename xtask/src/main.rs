@@ -5,6 +5,7 @@ mod examples;
 mod gpu_kit;
 mod imports;
 mod mutations;
+mod packages;
 mod paths;
 mod peers;
 mod performance;
@@ -31,11 +32,12 @@ fn main() -> ExitCode {
         Some("soak") => suite::soak(&root()),
         Some("check") => suite::structure(&root()),
         Some("gpu-kit") => gpu_kit::build(&root()).and_then(|built| gpu_kit::run(&root(), &built)),
+        Some("packages") => packages::run(&root()),
         Some("mutate") => mutations::run(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         Some("sanitize") => sanitize::run(&root(), std::env::args().nth(2).as_deref()),
         Some("peers") => peers::run(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         Some("performance") => performance::write(&root()),
-        _ => Err("usage: cargo xtask test | quick [COMMIT] | soak | check | gpu-kit | mutate [RULE | --sample COUNT] | sanitize [address | thread] | peers [NAME…] | performance".to_owned()),
+        _ => Err("usage: cargo xtask test | quick [COMMIT] | soak | check | gpu-kit | packages | mutate [RULE | --sample COUNT] | sanitize [address | thread] | peers [NAME…] | performance".to_owned()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -27,6 +27,6 @@ pub fn missing(root: &Path, document: &str) -> Result<Vec<String>, String> {
 fn is_path(name: &str) -> bool {
     let plain = name.chars().all(|c| c.is_alphanumeric() || "._-/".contains(c));
     let ending = [".rs", ".md", ".toml", ".wgsl", ".json"].iter().any(|ending| name.ends_with(ending));
-    let folder = ["crates/", "docs/", "bench/", "scenarios/", "xtask/", ".ci/"].iter().any(|start| name.starts_with(start));
+    let folder = ["crates/", "docs/", "bench/", "xtask/", ".ci/"].iter().any(|start| name.starts_with(start));
     plain && (folder || (ending && name.contains('/')))
 }

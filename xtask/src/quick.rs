@@ -71,16 +71,20 @@ fn chosen(root: &Path, base: &str, files: &[String], programs: &[Program]) -> Re
     let folders: BTreeSet<(&str, &Path)> = programs.iter().map(|program| (program.package.as_str(), program.folder.as_path())).collect();
     // The innermost: some packages are inside others.
     let owner = |file: &str| folders.iter().filter(|(_, folder)| root.join(file).starts_with(folder)).max_by_key(|(_, folder)| folder.as_os_str().len());
+    let every = || folders.iter().map(|(package, _)| (*package).to_owned());
     let mut chosen = BTreeSet::new();
     for file in files {
         let Some((package, folder)) = owner(file) else {
-            // Programs, scenarios and models are read by tests of every crate.
-            if ["programs/", "scenarios/", "models/", "Cargo"].iter().any(|start| file.starts_with(start)) {
-                chosen.extend(folders.iter().map(|(package, _)| (*package).to_owned()));
+            if file.starts_with("Cargo") {
+                chosen.extend(every());
             }
             continue;
         };
         chosen.insert((*package).to_owned());
+        // Programs, scenarios and models are read by tests of every crate.
+        if ["programs", "scenarios", "models"].iter().any(|part| root.join(file).starts_with(folder.join(part))) {
+            chosen.extend(every());
+        }
         let before = git(root, &["show", &format!("{base}:{file}")]).unwrap_or_default();
         let now = std::fs::read_to_string(root.join(file)).unwrap_or_default();
         if file.ends_with(".rs") && root.join(file).starts_with(folder.join("src")) && interface(&before) != interface(&now) {

@@ -16,10 +16,6 @@ pub fn run(root: &Path) -> Result<(), String> {
     structure(root)?;
     step("format", &mut cargo(root, &["fmt", "--all", "--check"]))?;
     step("lints", &mut cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
-    for package in ["tectum", "tectum-spiking", "tectum-transformer", "tectum-control"] {
-        let arguments = ["clippy", "-q", "-p", package, "--no-default-features", "--", "-D", "warnings"];
-        step(&format!("lints of {package} without its default features"), &mut cargo(root, &arguments))?;
-    }
     println!("== build");
     let programs = test_programs::build(root)?;
     let settings = Settings { environment: first_seed()?.into_iter().collect(), ..Settings::default() };

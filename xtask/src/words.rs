@@ -60,7 +60,8 @@ pub fn faults(root: &Path) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
     let mut documents = vec!["README.md".into(), "ARCHITECTURE.md".into(), "CHANGELOG.md".into(), "CONTRIBUTING.md".into()];
     documents.extend(relative(root, "docs", "md")?);
-    documents.extend(relative(root, "scenarios", "toml")?);
+    documents.extend(relative(root, "crates", "md")?);
+    documents.extend(relative(root, "crates/tectum-control/scenarios", "toml")?);
     for document in documents {
         for (number, line) in read(root, &document)?.lines().enumerate() {
             found.extend(in_text(line, &words).map(|fault| format!("{document}:{}: {fault}", number + 1)));

@@ -34,3 +34,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
         if path.is_dir() { collect(&path, files) } else { files.push(path) }
     }
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

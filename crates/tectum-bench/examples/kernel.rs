@@ -27,7 +27,7 @@ fn main() -> Result<()> {
         })]
     });
     let device = Device::open(std::env::args().nth(1).as_deref().unwrap_or("cpu"))?;
-    let report = verify(&device, 1, vec![suite], &kernels, |_| {})?.into_result()?;
+    let report = verify(&device, 1, vec![suite], &kernels, &mut tectum::WorkProgress::ignore)?.into_result()?;
     println!("{}: greatest error {:.2} of the bound", report.operations[0].name, report.operations[0].worst_of_bound);
     Ok(())
 }

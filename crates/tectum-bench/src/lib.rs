@@ -7,7 +7,7 @@
 //!     let expected = x.iter().map(|x| Expected::exactly(f64::from(x.max(0.0)))).collect();
 //!     vec![Case::new("100", vec![Data::F32(x)], vec![Output::Near(expected)], |plan, x, y| plan.unary("relu", x[0], y[0]))]
 //! });
-//! assert!(verify(&tectum::Device::open("cpu")?, 1, vec![suite], &[], |_| {})?.passed());
+//! assert!(verify(&tectum::Device::open("cpu")?, 1, vec![suite], &[], &mut tectum::WorkProgress::ignore)?.passed());
 //! # Ok::<(), tectum::Error>(())
 //! ```
 //!
@@ -20,3 +20,7 @@
 pub mod api_fuzz;
 pub mod bench;
 pub mod conformance;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -16,7 +16,7 @@ use tectum::{
 };
 use tectum_graph::{Graph, GraphBuilder, Node, Shape, Tensor};
 use tectum_programs::Chain;
-use tectum_programs::{Bounds, BufferIndex, Fault, FaultKind, LaunchConfig, Outcome, Program, Recognition, Recognize};
+use tectum_programs::{Bounds, BufferIndex, Fault, FaultKind, LIBRARY, LaunchConfig, Outcome, Program, Recognition, Recognize, library_text};
 
 use crate::fnv_collision::{colliding_kernels, fnv1a};
 
@@ -631,10 +631,10 @@ fn suspect_products_of_sizes_do_not_wrap() {
     assert_eq!(Shape::from([usize::MAX, 2, 7]).matrix(), [usize::MAX, 7]);
 }
 
-/// `programs/matvec.atlas` over rows of ones; the program unchanged.
+/// The library's `matvec` over rows of ones; the program unchanged.
 fn matvec_of_ones(device: &Device, columns: usize, max_loop_iterations: u32) -> Result<Vec<f32>, Error> {
     const ROWS: u64 = 2;
-    let program = Program::parse(include_str!("../../../programs/matvec.atlas")).and_then(|program| program.check())?;
+    let program = Program::parse(library_text("matvec").expect("in the library")).and_then(|program| program.check())?;
     let launch = LaunchConfig { max_loop_iterations, ..LaunchConfig::linear(2, 64) };
     let bytes = |words: u64| 4 * words;
     let bounded = program.bound(&launch, &[bytes(ROWS * columns as u64), bytes(columns as u64), 16, bytes(ROWS)])?;
@@ -799,12 +799,10 @@ fn defect_23_a_program_without_end_ends_at_its_limit_everywhere() {
 
 #[test]
 fn defect_23_the_library_of_programs_has_no_loop_in_doubt() {
-    let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../programs")).expect("there");
-    let files: Vec<_> = folder.map(|entry| entry.expect("read").path()).filter(|path| path.extension().is_some_and(|ending| ending == "atlas")).collect();
-    assert!(files.len() > 10);
-    for path in files {
-        let program = Program::parse(&std::fs::read_to_string(&path).expect("read")).and_then(|program| program.check()).expect("valid");
-        assert_eq!(program.warnings(), [], "{}", path.display());
+    assert!(LIBRARY.len() > 10);
+    for (name, text) in LIBRARY {
+        let program = Program::parse(text).and_then(|program| program.check()).expect("valid");
+        assert_eq!(program.warnings(), [], "{name}");
     }
 }
 

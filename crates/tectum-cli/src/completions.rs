@@ -26,7 +26,7 @@ pub struct ManArgs {
 /// Prints the completions.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub fn completions(args: &CompletionsArgs) -> Result<()> {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "tectum", &mut text);
@@ -36,7 +36,7 @@ pub fn completions(args: &CompletionsArgs) -> Result<()> {
 /// Prints the manual page.
 ///
 /// # Errors
-/// `Invalid` for an unknown subcommand; as [`print`].
+/// `Invalid` for an unknown subcommand; as [`print()`].
 pub fn man(args: &ManArgs) -> Result<()> {
     let whole = Cli::command();
     let command = match &args.command {

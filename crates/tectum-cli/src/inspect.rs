@@ -1,6 +1,7 @@
 //! `tectum inspect`: the contents of a file.
 
 mod genome;
+#[cfg(feature = "gguf")]
 mod gguf;
 mod model;
 mod twin;
@@ -10,8 +11,12 @@ use std::path::PathBuf;
 use clap::Args;
 use tectum::{Error, Result};
 use tectum_spiking::genome::UnitPolicy;
+#[cfg(not(feature = "gguf"))]
+use tectum_transformer::Checkpoint;
 use tectum_transformer::gguf_file;
 
+#[cfg(feature = "gguf")]
+use self::gguf::inspect_gguf;
 use crate::workload::Workload;
 
 /// Shows the contents of a genome, a model, a GGUF file or a twin.
@@ -48,7 +53,7 @@ pub fn inspect(args: &InspectArgs) -> Result<()> {
     }
     match (kind, gguf_file(&args.file)?) {
         (Workload::Twin, _) => twin::inspect_twin(args),
-        (_, Some(file)) => gguf::inspect_gguf(args, &file),
+        (_, Some(file)) => inspect_gguf(args, &file),
         (Workload::Model, None) => model::inspect_model(args),
         (Workload::Genome, None) => genome::inspect_genome(args),
         (Workload::Scenario | Workload::Program, None) => {
@@ -56,4 +61,10 @@ pub fn inspect(args: &InspectArgs) -> Result<()> {
             Err(Error::invalid(format!("{}: of no kind that can be shown; {kinds}", args.file.display())))
         }
     }
+}
+
+/// Reports which feature is off.
+#[cfg(not(feature = "gguf"))]
+fn inspect_gguf(_: &InspectArgs, file: &std::path::Path) -> Result<()> {
+    Checkpoint::open(file).map(|_| ())
 }

@@ -12,7 +12,7 @@ use crate::table::bytes;
 pub struct ReceiptArgs {
     /// Writes the receipt into this file.
     ///
-    /// A receipt names where and by which code the results were computed; docs/receipt.schema.json describes it.
+    /// A receipt names where and by which code the results were computed; crates/tectum/receipt.schema.json describes it.
     #[arg(long, value_name = "FILE.json")]
     receipt: Option<PathBuf>,
 }

@@ -1,9 +1,10 @@
 //! `tectum sample`: small models embedded in every build, to try the commands with.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use tectum::{Error, Result, file};
+use tectum::Result;
+use tectum_transformer::{SAMPLES, Sample};
 
 use crate::table::{print, print_json, table};
 
@@ -32,34 +33,6 @@ enum Action {
     },
 }
 
-/// A sample: its name, its purpose, and the names and contents of its files.
-struct Sample {
-    name: &'static str,
-    about: &'static str,
-    files: [(&'static str, &'static [u8]); 3],
-}
-
-const SAMPLES: [Sample; 2] = [
-    Sample {
-        name: "sample-encoder",
-        about: "a BERT encoder of two layers with random weights, for embed",
-        files: [
-            ("config.json", include_bytes!("../../../models/sample-encoder/config.json")),
-            ("tokenizer.json", include_bytes!("../../../models/sample-encoder/tokenizer.json")),
-            ("model.safetensors", include_bytes!("../../../models/sample-encoder/model.safetensors")),
-        ],
-    },
-    Sample {
-        name: "sample-decoder",
-        about: "a Llama decoder of two layers with random weights, for generate",
-        files: [
-            ("config.json", include_bytes!("../../../models/sample-decoder/config.json")),
-            ("tokenizer.json", include_bytes!("../../../models/sample-decoder/tokenizer.json")),
-            ("model.safetensors", include_bytes!("../../../models/sample-decoder/model.safetensors")),
-        ],
-    },
-];
-
 /// A row of the list.
 #[derive(serde::Serialize)]
 struct Row {
@@ -77,33 +50,10 @@ pub fn sample(args: &SampleArgs) -> Result<()> {
         Action::List { json } => list(*json),
         Action::Write { name, out } => {
             let folder = out.clone().unwrap_or_else(|| PathBuf::from(name));
-            write(named(name)?, &folder)?;
+            Sample::named(name)?.write(&folder)?;
             print(&format!("{}\n", folder.display()))
         }
     }
-}
-
-fn named(name: &str) -> Result<&'static Sample> {
-    let known = || SAMPLES.iter().map(|sample| sample.name).collect::<Vec<_>>().join(", ");
-    SAMPLES.iter().find(|sample| sample.name == name).ok_or_else(|| Error::invalid(format!("sample {name:?} is not built in; built in: {}", known())))
-}
-
-/// Writes all files or none: they become visible together.
-fn write(sample: &Sample, folder: &Path) -> Result<()> {
-    if folder.exists() {
-        return Err(Error::invalid(format!("sample write: {} exists; name another folder by --out", folder.display())));
-    }
-    let mut partial = folder.as_os_str().to_owned();
-    partial.push(format!(".partial-{}", std::process::id()));
-    let partial = PathBuf::from(partial);
-    let written = || {
-        std::fs::create_dir_all(&partial).map_err(|source| Error::io(partial.display(), source))?;
-        sample.files.iter().try_for_each(|(name, bytes)| file::write(&partial.join(name), bytes))?;
-        file::rename_folder(&partial, folder)
-    };
-    written().inspect_err(|_| {
-        let _ = std::fs::remove_dir_all(&partial);
-    })
 }
 
 fn list(json: bool) -> Result<()> {
@@ -115,22 +65,4 @@ fn list(json: bool) -> Result<()> {
     let head = ["sample", "bytes", "purpose"].map(str::to_owned).to_vec();
     let cells = |row: Row| vec![row.name.to_owned(), row.bytes.to_string(), row.about.to_owned()];
     print(&table(&std::iter::once(head).chain(rows.into_iter().map(cells)).collect::<Vec<_>>()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_sample_is_written_whole_and_never_over_another() {
-        let folder = std::env::temp_dir().join(format!("tectum-sample-{}", std::process::id()));
-        write(named("sample-encoder").expect("built in"), &folder).expect("writable");
-        let names: std::collections::BTreeSet<_> =
-            std::fs::read_dir(&folder).expect("there").filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
-        assert_eq!(names.into_iter().collect::<Vec<_>>(), ["config.json", "model.safetensors", "tokenizer.json"]);
-        assert!(write(&SAMPLES[1], &folder).expect_err("it exists").to_string().contains("exists"));
-        std::fs::remove_dir_all(&folder).expect("ours");
-        assert!(write(&SAMPLES[1], Path::new("/proc/no/such")).is_err());
-        assert!(named("sample").is_err_and(|error| error.to_string().contains("sample-decoder")));
-    }
 }

@@ -32,7 +32,7 @@ pub fn print(text: &str) -> Result<()> {
 /// Writes a readable report: to standard output, or to standard error if standard output is for JSON; nowhere under `--quiet`.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub fn report(text: &str, is_json: bool) -> Result<()> {
     if is_json {
         messages::note(text.trim_end());
@@ -44,7 +44,7 @@ pub fn report(text: &str, is_json: bool) -> Result<()> {
 /// Writes a value to standard output as one line of JSON.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub fn print_json(value: &impl serde::Serialize) -> Result<()> {
     let text = serde_json::to_string(value).map_err(|source| Error::data("result: cannot be encoded").with_source(source))?;
     print(&(text + "\n"))

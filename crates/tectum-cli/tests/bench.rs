@@ -125,7 +125,7 @@ fn mistakes_get_one_line_and_an_exit_code() {
 #[test]
 fn a_model_is_measured_in_every_format_of_its_weights() {
     let place = Place::new("model");
-    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models");
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tectum-transformer/models");
     for (model, accuracy) in [("sample-encoder", "min_cosine"), ("sample-decoder", "mean_divergence")] {
         let made = place.json(&format!("{} --device cpu --json", models.join(model).display()));
         let formats = made["formats"].as_array().expect("a list");

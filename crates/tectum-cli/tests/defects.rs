@@ -194,7 +194,7 @@ fn a_killed_program_leaves_whole_exports() {
     for number in [1, 2] {
         std::fs::write(place.0.join(format!("in{number}.npy")), array(number)).expect("writable");
     }
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/relu.atlas");
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tectum-programs/programs/relu.atlas");
     let line = |number: u8| format!("run {} --in in{number}.npy --out out.npy --device cpu --quiet", program.display());
     let output = tectum(&place.0, &line(1)).output().expect("the binary starts");
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -218,7 +218,7 @@ fn a_killed_program_leaves_whole_exports() {
 fn defect_14_more_tokens_than_there_can_be_end_at_the_models_context() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let generate = |tokens: &str| {
-        let mut command = tectum(&root, "generate models/sample-decoder --device cpu --json");
+        let mut command = tectum(&root, "generate crates/tectum-transformer/models/sample-decoder --device cpu --json");
         command.args(["the small cat", "--tokens", tokens]).output().expect("the binary starts")
     };
     let expected = generate("100000");

@@ -5,10 +5,10 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// Runs the command in the repository's root.
+/// Runs the command in the folder of the crate that has the samples.
 fn tectum(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tectum"));
-    command.env("NODEVICE_SELECT", "1").args(arguments).current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+    command.env("NODEVICE_SELECT", "1").args(arguments).current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../tectum-transformer"));
     command.output().expect("the binary starts")
 }
 
@@ -34,7 +34,7 @@ fn a_run_is_explained_node_by_node() {
     for (model, kind, plan) in [
         ("models/sample-decoder", "decoder", "decoder 8"),
         ("models/sample-encoder", "encoder", "encoder 1×8"),
-        ("crates/tectum-transformer/tests/data/tiny_llama.gguf", "decoder", "decoder 8"),
+        ("tests/data/tiny_llama.gguf", "decoder", "decoder 8"),
     ] {
         let explained = json(&["explain", model, "--tokens", "6"]);
         let (run, number) = (&explained["run"], |value: &Value| value.as_f64().expect("a number"));
@@ -67,7 +67,7 @@ fn a_run_is_explained_node_by_node() {
     let cases: [(&[&str], &str); 7] = [
         (&["explain", "models/sample-decoder", "--weights", "q9"], "weights \"q9\"; known: f32, f16, bf16, int8"),
         (&["explain", "models/sample-decoder", "--route", "best"], "route \"best\"; known: measured, fixed"),
-        (&["explain", "programs/abs.atlas", "--weights", "int8"], "--weights is for models, and this is none"),
+        (&["explain", "abs.atlas", "--weights", "int8"], "--weights is for models, and this is none"),
         (&["explain", "models/sample-decoder", "--tokens", "0"], "0 tokens; a run takes 1 to "),
         (&["explain", "models/sample-encoder", "--tokens", "9999"], "9999 tokens; a text has 1 to "),
         (&["explain", "models/sample-encoder", "--grid", "1"], "--grid is for programs, and this is a model"),
@@ -190,7 +190,7 @@ fn a_decoder_is_shown_with_what_it_takes() {
     assert_eq!(Value::from(found.to_vec()), serde_json::json!(["decoder", "llama", 2, true, 512, true, [0], []]), "{inspection}");
 }
 
-const TINY: &str = "crates/tectum-transformer/tests/data/tiny_llama.gguf";
+const TINY: &str = "tests/data/tiny_llama.gguf";
 
 /// The tokens are those of transformers, as stored in the file.
 #[test]
@@ -206,7 +206,7 @@ fn a_gguf_file_goes_on_and_is_shown() {
     assert_eq!(Value::from(found.to_vec()), serde_json::json!(["gguf", 3, 32, null, "llama", true, [63], []]), "{shown}");
     let table = text(&tectum(&["inspect", TINY]).stdout);
     for needed in [
-        "decoder of the llama family (crates/tectum-transformer/tests/data/tiny_llama.gguf)",
+        "decoder of the llama family (tests/data/tiny_llama.gguf)",
         "1 of width 32, 4 heads of 8, 2 of keys and values, feed-forward 64 (silu)",
         "64; 63 ends a text; no tokenizer.json: prompts are numbers of tokens",
         "GGUF of version 3, 15.0 kB, tensors at multiples of 32 bytes",
@@ -218,7 +218,7 @@ fn a_gguf_file_goes_on_and_is_shown() {
         assert!(table.contains(needed), "{needed}: {table}");
     }
     // Not a model, but a file whose content can be shown.
-    let rows = text(&tectum(&["inspect", "crates/tectum-transformer/tests/data/gguf_rows.gguf"]).stdout);
+    let rows = text(&tectum(&["inspect", "tests/data/gguf_rows.gguf"]).stdout);
     assert!(rows.starts_with("no decoder that runs here (") && rows.contains("general.architecture \"rows\"; ") && rows.contains("IQ4_NL"), "{rows}");
 }
 
@@ -240,7 +240,7 @@ fn mistakes_get_one_line_and_an_exit_code() {
         (&["generate", "models/nowhere", "--ids", "1"], 7, "models/nowhere/config.json"),
         (&["generate", TINY, "a"], 2, "tiny_llama.gguf: no tokenizer.json; a prompt is then given as --ids"),
         (&["generate", "models/nowhere.gguf", "--ids", "1"], 7, "models/nowhere.gguf"),
-        (&["inspect", "crates/tectum-models/tests/data/nothing.gguf"], 7, "nothing.gguf"),
+        (&["inspect", "tests/data/nothing.gguf"], 7, "nothing.gguf"),
         (&["embed", "models/sample-decoder", "a"], 4, "model_type \"llama\""),
     ];
     for (line, code, message) in cases {

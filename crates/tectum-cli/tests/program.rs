@@ -73,7 +73,7 @@ fn text(bytes: &[u8]) -> String {
 
 /// A program of the library.
 fn library(name: &str) -> String {
-    format!("{}/../../programs/{name}.atlas", env!("CARGO_MANIFEST_DIR"))
+    format!("{}/../tectum-programs/programs/{name}.atlas", env!("CARGO_MANIFEST_DIR"))
 }
 
 #[test]

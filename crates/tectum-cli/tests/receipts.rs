@@ -41,7 +41,7 @@ impl Drop for Place {
 }
 
 fn model(name: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models").join(name);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tectum-transformer/models").join(name);
     folder.canonicalize().expect("there").display().to_string()
 }
 

@@ -3,7 +3,7 @@
 mod custom;
 #[cfg(feature = "field")]
 pub mod field;
-#[cfg(feature = "spiking")]
+#[cfg(feature = "genome")]
 pub mod genome;
 pub mod lqr;
 pub mod mppi;
@@ -16,7 +16,7 @@ use tectum::{CodeObject, Device, Error, InputFile, LaunchTime, Result, RunStats}
 use self::custom::NAMES;
 #[cfg(feature = "field")]
 use self::field::spec::FieldSpec;
-#[cfg(feature = "spiking")]
+#[cfg(feature = "genome")]
 use self::genome::spec::GenomeSpec;
 use self::lqr::adaptive::AdaptiveSpec;
 use self::lqr::{LqrSpec, MpcSpec};
@@ -29,7 +29,7 @@ use crate::document::{Located, Section, TomlSource};
 use crate::registry::AsTable;
 use crate::twin::LearningCounts;
 pub use custom::{CustomBrain, register_brain};
-pub use recipe::{BrainContext, BrainSettings, BuildProgress, BuildStandIn, DeviceRecipe, Recipe};
+pub use recipe::{BrainContext, BrainSettings, BuildStandIn, DeviceRecipe, Recipe};
 use tectum::snapshot::Snapshot;
 use toml::Table;
 
@@ -195,7 +195,7 @@ brains! {
     /// A field.
     "field" => Field(FieldSpec) if "field",
     /// A genome's spiking network.
-    "genome" => Genome(GenomeSpec) if "spiking",
+    "genome" => Genome(GenomeSpec) if "genome",
 }
 
 /// The brains that a scenario is not needed for: those with default settings.

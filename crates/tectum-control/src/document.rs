@@ -74,7 +74,7 @@ pub struct Section<'d, 't> {
     old: Vec<&'static str>,
 }
 
-#[cfg_attr(not(all(feature = "field", feature = "spiking")), allow(dead_code, reason = "readers of brains that this build leaves out"))]
+#[cfg_attr(not(all(feature = "field", feature = "genome")), allow(dead_code, reason = "readers of brains that this build leaves out"))]
 impl<'d, 't> Section<'d, 't> {
     /// Begins with the whole document.
     pub(crate) fn root(source: TomlSource<'t>, table: &'d DeTable<'t>) -> Self {

@@ -9,7 +9,7 @@
 //! let scenario = Scenario::parse(text, "swing", "swing.toml")?;
 //! let body = build_body(&scenario)?;
 //! let recipe = brain_recipe(&scenario, body.spec())?;
-//! let mut closed_loop = build_loop(&scenario, body, recipe, &tectum::Device::open("cpu")?, &mut |_| {})?;
+//! let mut closed_loop = build_loop(&scenario, body, recipe, &tectum::Device::open("cpu")?, &mut tectum::WorkProgress::ignore)?;
 //! let outcome = closed_loop.run(&mut SimClock::new(), &mut Discard, &mut |_| ControlFlow::Continue(()));
 //! assert!(outcome.metrics.success_fraction() > 0.5);
 //! # Ok::<(), tectum::Error>(())
@@ -43,3 +43,7 @@ pub mod twin;
 
 #[cfg(any(test, feature = "bench"))]
 pub use brain::mppi::bench_suite;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -8,15 +8,15 @@
 //! no machine name. Identical runs give identical bytes.
 
 mod records;
-#[cfg(feature = "spiking")]
+#[cfg(feature = "genome")]
 mod spikes;
 mod trace;
+#[cfg_attr(not(feature = "mcap"), path = "recording/left_out.rs")]
+mod writer;
 
 use std::collections::BTreeMap;
 use std::io::{Seek, Write};
 
-use mcap::records::{MessageHeader, Metadata};
-use mcap::{WriteOptions, Writer};
 use serde_json::{Map, Value, json};
 use tectum::{Error, Result};
 
@@ -24,9 +24,10 @@ use crate::body::BodySpec;
 use crate::body::task::Measure;
 use crate::closed_loop::TickRecord;
 pub use records::{RecoveredRecording, recover_recording};
-#[cfg(feature = "spiking")]
+#[cfg(feature = "genome")]
 pub use spikes::SpikeRecorder;
 pub use trace::{Trace, TraceTick};
+use writer::Writer;
 
 const OBSERVATION_TOPIC: &str = "/observation";
 const ACTION_TOPIC: &str = "/action";
@@ -58,13 +59,12 @@ impl<W: Write + Seek> Recorder<W> {
     /// # Errors
     /// `Io` if the file cannot be written.
     pub fn new(file: W, body: &BodySpec, measure: Option<&Measure>) -> Result<Self> {
-        let options = WriteOptions::new().compression(None).profile("").library(concat!("tectum ", env!("CARGO_PKG_VERSION")));
-        let mut writer = options.create(file).map_err(unwritable)?;
+        let mut writer = Writer::new(file)?;
         let observation = body.observation.iter().map(|channel| (channel.name.as_str(), channel.unit.as_str()));
         let action = body.action.iter().map(|channel| (channel.name.as_str(), channel.unit.as_str()));
         let observation = numbers_topic(&mut writer, OBSERVATION_TOPIC, "tectum.Observation", observation)?;
         let action = numbers_topic(&mut writer, ACTION_TOPIC, "tectum.Action", action)?;
-        let tick_id = add_channel(&mut writer, TICK_TOPIC, "tectum.Tick", &tick_schema(measure))?;
+        let tick_id = writer.add_channel(TICK_TOPIC, "tectum.Tick", &tick_schema(measure))?;
         let measure = measure.map(|measure| measure.name.to_string());
         Ok(Self { writer, observation, action, tick_id, measure, unflushed: 0, json: Vec::with_capacity(512) })
     }
@@ -74,7 +74,7 @@ impl<W: Write + Seek> Recorder<W> {
     /// # Errors
     /// `Io` if the file cannot be written.
     pub fn add_metadata(&mut self, name: &str, texts: BTreeMap<String, String>) -> Result<()> {
-        self.writer.write_metadata(&Metadata { name: name.to_owned(), metadata: texts }).map_err(unwritable)
+        self.writer.write_metadata(name, texts)
     }
 
     /// Adds a period.
@@ -92,33 +92,26 @@ impl<W: Write + Seek> Recorder<W> {
         if self.unflushed >= FLUSH_PERIODS { self.flush() } else { Ok(()) }
     }
 
-    /// Ends the chunk and writes it to the file: after a kill, the recording can be [`recovered`] up to here.
+    /// Ends the chunk and writes it to the file: after a kill, [`recover_recording`] restores the recording up to here.
     ///
     /// # Errors
     /// `Io` if the file cannot be written.
     pub fn flush(&mut self) -> Result<()> {
         self.unflushed = 0;
-        self.writer.flush().map_err(unwritable)
+        self.writer.flush()
     }
 
     /// Writes the index and returns the file.
     ///
     /// # Errors
     /// `Io` if the file cannot be written.
-    pub fn finish(mut self) -> Result<W> {
-        self.writer.finish().map_err(unwritable)?;
-        Ok(self.writer.into_inner())
+    pub fn finish(self) -> Result<W> {
+        self.writer.finish()
     }
 
     fn send(&mut self, channel_id: u16, record: &TickRecord<'_>) -> Result<()> {
-        let header = MessageHeader { channel_id, sequence: record.tick as u32, log_time: record.time_ns, publish_time: record.time_ns };
-        self.writer.write_to_known_channel(&header, &self.json).map_err(unwritable)
+        self.writer.write(channel_id, record.tick as u32, record.time_ns, &self.json)
     }
-}
-
-fn add_channel<W: Write + Seek>(writer: &mut Writer<W>, topic: &str, name: &str, schema: &Value) -> Result<u16> {
-    let schema_id = writer.add_schema(name, "jsonschema", schema.to_string().as_bytes()).map_err(unwritable)?;
-    writer.add_channel(schema_id, topic, "json", &BTreeMap::new()).map_err(unwritable)
 }
 
 fn numbers_topic<'n, W: Write + Seek>(
@@ -130,7 +123,7 @@ fn numbers_topic<'n, W: Write + Seek>(
     let number = |(name, unit): (&str, &str)| (name.to_owned(), json!({ "type": ["number", "null"], "description": unit }));
     let properties = channels.clone().map(number).collect::<Map<_, _>>();
     let schema = json!({ "title": name, "type": "object", "properties": properties });
-    Ok(Topic { id: add_channel(writer, topic, name, &schema)?, names: channels.map(|(name, _)| name.to_owned()).collect() })
+    Ok(Topic { id: writer.add_channel(topic, name, &schema)?, names: channels.map(|(name, _)| name.to_owned()).collect() })
 }
 
 fn tick_schema(measure: Option<&Measure>) -> Value {
@@ -184,13 +177,6 @@ struct Number<'n, T>(f64, &'n T);
 impl<T: std::fmt::Display> std::fmt::Display for Number<'_, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.0.is_finite() { self.1.fmt(f) } else { f.write_str("null") }
-    }
-}
-
-fn unwritable(source: mcap::McapError) -> Error {
-    match source {
-        mcap::McapError::Io(source) => Error::io("recording", source),
-        source => Error::data("recording: cannot be written").with_source(source),
     }
 }
 

@@ -12,7 +12,7 @@
 //! before its first tick removes the folder; one that fails later still completes it with the data so far, and summary and receipt say
 //! how it ended. Only a crash leaves a `.partial` behind, in which each
 //! JSON file and snapshot is complete or absent. The first snapshot is taken before the first tick, so it can be resumed; the recording
-//! can be [`recovered`](crate::recording::recovered).
+//! can be [recovered](crate::recording::recover_recording).
 
 mod repeat;
 mod run;

@@ -77,12 +77,12 @@ pub struct Scenario {
 
 /// Scenarios embedded in every build, so that the short names work in any directory.
 const EMBEDDED: [(&str, &str); 6] = [
-    ("pendulum", include_str!("../../../scenarios/pendulum.toml")),
-    ("gym_pendulum", include_str!("../../../scenarios/gym_pendulum.toml")),
-    ("learner", include_str!("../../../scenarios/learner.toml")),
-    ("other_rig", include_str!("../../../scenarios/other_rig.toml")),
-    ("cart_pole", include_str!("../../../scenarios/cart_pole.toml")),
-    ("seeker", include_str!("../../../scenarios/seeker.toml")),
+    ("pendulum", include_str!("../scenarios/pendulum.toml")),
+    ("gym_pendulum", include_str!("../scenarios/gym_pendulum.toml")),
+    ("learner", include_str!("../scenarios/learner.toml")),
+    ("other_rig", include_str!("../scenarios/other_rig.toml")),
+    ("cart_pole", include_str!("../scenarios/cart_pole.toml")),
+    ("seeker", include_str!("../scenarios/seeker.toml")),
 ];
 
 /// The scenarios that every build carries: short name and text.

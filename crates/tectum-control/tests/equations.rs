@@ -27,7 +27,7 @@ fn scenario(name: &str, parameters: &str, brain: &str, seconds: u32) -> Scenario
 fn built(scenario: &Scenario) -> ClosedLoop {
     let body = build_body(scenario).expect("the body");
     let recipe = brain_recipe(scenario, body.spec()).expect("the brain");
-    build_loop(scenario, body, recipe, &Device::open("cpu").expect("the CPU"), &mut |_| {}).expect("the loop")
+    build_loop(scenario, body, recipe, &Device::open("cpu").expect("the CPU"), &mut tectum::WorkProgress::ignore).expect("the loop")
 }
 
 fn run(scenario: &Scenario) -> Outcome {

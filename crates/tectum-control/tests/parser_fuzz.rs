@@ -78,7 +78,7 @@ const TARGETS: [Target; 9] = [
     },
     Target {
         name: "snapshot",
-        seeds: || vec![snapshot().to_bytes().expect("plain arrays"), Snapshot::default().to_bytes().expect("no arrays")],
+        seeds: || vec![snapshot().to_bytes(), Snapshot::default().to_bytes()],
         dictionary: &["{\"a\":{\"dtype\":\"F32\",\"shape\":[", "data_offsets", "\"F64\"", "\"BF16\"", "[0,0]", "__metadata__", "}"],
         check: check_snapshot,
         found: Vec::new,
@@ -337,8 +337,8 @@ fn check_snapshot(bytes: &[u8]) -> Verdict {
         Err(error) => return placed(&error, &["not a snapshot", "array ", "header: "]),
     };
     // Compared as bytes: NaN is not equal to itself.
-    let written = snapshot.to_bytes().map_err(|error| format!("understood, but not written: {error}"))?;
-    let again = Snapshot::parse(&written).and_then(|again| again.to_bytes()).map_err(|error| format!("does not read back: {error}"))?;
+    let written = snapshot.to_bytes();
+    let again = Snapshot::parse(&written).map(|again| again.to_bytes()).map_err(|error| format!("does not read back: {error}"))?;
     if again == written { Ok(true) } else { Err("reads back as another".to_owned()) }
 }
 

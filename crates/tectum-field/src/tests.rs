@@ -113,7 +113,7 @@ fn a_snapshot_goes_on_exactly() {
         let snapshot = field.state().expect("readable").to_snapshot(&shape);
         assert_eq!(field.state().expect("readable").traits.len(), if patterns == 0 { 0 } else { 4 * (8 + 20) });
         let expected = (run(&mut field, 20), field.state().expect("readable"));
-        let bytes = snapshot.to_bytes().expect("it can be encoded");
+        let bytes = snapshot.to_bytes();
         let state = State::from_snapshot(&shape, patterns, &tectum::snapshot::Snapshot::parse(&bytes).expect("whole")).expect("of this shape");
         let mut other = Simulation::new(shape, options, &device).expect("it compiles");
         other.set_state(&state).expect("it fits");

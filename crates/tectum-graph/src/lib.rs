@@ -70,7 +70,7 @@ use operation::Operation;
 pub use builder::GraphBuilder;
 pub use compiled::CompiledGraph;
 pub use lower::{RecordedNode, ValueStorage};
-pub use operation::{Factor, Heads};
+pub use operation::{CustomOp, Factor, Heads};
 pub use pack::PackedParameter;
 pub use parameter_layout::{LayoutEntry, ParameterLayout};
 pub use passes::Pass;
@@ -189,3 +189,7 @@ fn find<'a, T>(mut entries: impl Iterator<Item = (&'a str, T)>, kind: &str, name
         None => Err(Error::invalid(format!("no {kind} {name}; there are {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") }))),
     }
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -11,7 +11,7 @@ pub enum Pass {
     Simplify,
     /// [`Graph::fold`].
     Fold,
-    /// [`Graph::unify`].
+    /// [`Graph::eliminate_common_subexpressions`].
     CommonSubexpressions,
     /// [`Graph::fuse`].
     Fuse,

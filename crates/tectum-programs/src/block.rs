@@ -23,7 +23,7 @@ mod straight;
 use std::sync::{Mutex, PoisonError};
 
 use smallvec::SmallVec;
-use tectum::kernel::native::{STREAM_FROM_BYTES, as_atomics, stream_fence};
+use tectum::kernel::native::{STREAM_FROM_BYTES, as_atomics, for_each_task, stream_fence};
 
 use self::chunk::Chunk;
 use self::mask::Mask;
@@ -139,7 +139,6 @@ impl PreparedProgram {
 
     /// Runs a launch; returns the first fault, if faults are reported. `threads` gives the threads worth using for some work.
     pub fn run<'a>(&self, launch: &LaunchConfig, buffers: impl Iterator<Item = Buffer<'a>>, threads: impl Fn(usize) -> usize) -> Option<Fault> {
-        use rayon::prelude::*;
         let lanes = launch.lanes() as usize;
         if lanes == 0 {
             return None;
@@ -160,7 +159,11 @@ impl PreparedProgram {
         if threads <= 1 {
             tasks.into_iter().for_each(run)
         } else {
-            tasks.into_vec().into_par_iter().with_max_len(1).for_each(run)
+            let tasks: Vec<Mutex<Option<Task<'_>>>> = tasks.into_iter().map(|task| Mutex::new(Some(task))).collect();
+            for_each_task(tasks.len(), &|index| {
+                let task = tasks[index].lock().unwrap_or_else(PoisonError::into_inner).take();
+                task.into_iter().for_each(&run);
+            });
         }
         fault.into_inner().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,6 +1,6 @@
 //! The cache of lowered programs.
 //!
-//! A key holds the whole serialised program, including constants, and the parts of the launch that the code depends on; two
+//! A key holds the whole program, including constants, and the parts of the launch that the code depends on; two
 //! different programs never share an entry. Devices cache the machine code of kernels themselves, by content hash of their text.
 
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use tectum::Result;
 use tectum::internal::LruCache;
 
 use super::lower::Shape;
-use super::{Bounds, Checked, LaunchConfig, Lowered};
+use super::{Bounds, Checked, LaunchConfig, Lowered, Program};
 
 /// Capacity of the shared cache in lowered programs.
 const MAX_LOWERED: usize = 512;
@@ -17,7 +17,7 @@ const MAX_LOWERED: usize = 512;
 /// Everything that the code of a program depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CodeKey {
-    program: Vec<u8>,
+    program: Program,
     shape: Shape,
     bounds: Bounds,
 }
@@ -61,7 +61,7 @@ impl LoweredCache {
 
 impl CodeKey {
     pub fn of(program: &Checked, launch: &LaunchConfig, bounds: Bounds) -> Self {
-        Self { program: program.program().to_bytes(), shape: Shape::of(program.program(), launch), bounds }
+        Self { program: program.program().clone(), shape: Shape::of(program.program(), launch), bounds }
     }
 }
 

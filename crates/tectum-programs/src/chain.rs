@@ -243,7 +243,7 @@ impl Chain {
     /// Records its last value in a plan, over `inputs` as one launch.
     ///
     /// # Shapes
-    /// Every input and `y` [n].
+    /// Every input and `y` \[n\].
     /// # Numerics
     /// Each operation as on its own.
     /// # Errors

@@ -42,6 +42,7 @@ mod fault;
 pub mod generate;
 mod instruction;
 mod launch_config;
+mod library;
 mod lower;
 mod operation;
 mod recognize;
@@ -55,6 +56,7 @@ mod structure;
 mod text;
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -73,6 +75,7 @@ pub use evaluate::{Outcome, scalar};
 pub use fault::{Fault, FaultKind};
 pub use instruction::{BranchTarget, Guard, Instruction, Operands, Reads, Write};
 pub use launch_config::LaunchConfig;
+pub use library::{LIBRARY, library_text};
 pub use lower::{FAULT_WORDS, Lowered, Unsupported};
 pub use operation::{BinaryOp, Condition, ReduceOp, Scope, TernaryOp, UnaryOp};
 pub use recognize::{Fused, Map, Obligation, Recognition, Recognized, RecognizedLaunch, Refusal, Setting, Shape, Stage, fuse};
@@ -256,6 +259,12 @@ impl PartialEq for Program {
 
 impl Eq for Program {}
 
+impl Hash for Program {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.parts.hash(state);
+    }
+}
+
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.parts.fmt(f)
@@ -264,3 +273,7 @@ impl fmt::Debug for Program {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

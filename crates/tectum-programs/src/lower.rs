@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The WGSL has one function `run(block, local)` that does what one lane does, one statement per instruction; the functions
-//! that these call are the used ones of `kernel/wgsl/program.wgsl` and of the math library, and loads and stores generated for
+//! that these call are the used ones of `lower/program.wgsl` and of the math library, and loads and stores generated for
 //! the memories of the program. Registers are variables of 32 bits (`r5`) or of two words (`w5`): the check knows what type a
 //! register holds wherever it is read, so bits suffice. Nested jumps become `if` and `loop`; others become a loop over
 //! basic blocks.

@@ -63,7 +63,7 @@ pub(crate) fn check_bounds(program: &Checked, launch: &LaunchConfig, sizes: &[u6
 
 impl Checked {
     /// Records one launch in a plan over its buffers, in the order of their declarations. Writable buffers without an
-    /// earlier write that the program may not fill begin as zeros. A program lowered before comes from [`ProgramCache::shared`].
+    /// earlier write that the program may not fill begin as zeros. A program lowered before comes from [`ProgramCache::shared`](crate::ProgramCache::shared).
     ///
     /// # Errors
     /// `Invalid` if the launch does not suit the buffers ([`Checked::elements`]), a view differs in words from what its bytes need, or

@@ -1,6 +1,6 @@
 //! The cache of compiled launches, with the lowered programs that they come from.
 //!
-//! A key holds the whole serialised program, including constants, the launch, the sizes and the device; two different launches never share an entry.
+//! A key holds the whole program, including constants, the launch, the sizes and the device; two different launches never share an entry.
 //! Devices cache the machine code of kernels themselves, by content hash of their text.
 
 use std::sync::{Arc, LazyLock, Mutex};

@@ -35,7 +35,9 @@ mod conformance;
 mod connectivity_stats;
 pub mod connectome;
 mod explanation;
+#[cfg(feature = "genome")]
 mod from_genome;
+#[cfg(feature = "genome")]
 pub mod genome;
 mod kernel;
 mod kernels;
@@ -48,6 +50,7 @@ mod neurons;
 mod reference;
 pub mod rule;
 mod simulation;
+#[cfg(feature = "genome")]
 mod stimulus;
 mod synapses;
 
@@ -57,6 +60,7 @@ pub use bench::suite as bench_suite;
 pub use conformance::suites as conformance_suites;
 pub use connectivity_stats::ScaleLimit;
 pub use explanation::{ExtraState, NetworkExplanation};
+#[cfg(feature = "genome")]
 pub use from_genome::{ConnectOptions, ConnectedNetwork, UnsupportedFeature, connect, rule, unsupported_features};
 pub use kernels::kernels;
 pub use learning::PlasticityRule;
@@ -66,8 +70,13 @@ pub use network_options::NetworkOptions;
 pub use neurons::{NeuronOptions, Neurons};
 pub use rule::{IdleUpdate, ZeroSumReason, seed_of};
 pub use simulation::{FireLedger, MemoryUse, PlasticSynapse, ShardLayout, Simulation, SimulationOptions, SpikeCounts, layout};
+#[cfg(feature = "genome")]
 pub use stimulus::Stimulus;
 pub use synapses::{Synapse, SynapseList, SynapseRows};
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

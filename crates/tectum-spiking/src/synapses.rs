@@ -11,7 +11,7 @@ pub struct Synapse {
     pub weight: u8,
     /// Whether it subtracts instead.
     pub inhibitory: bool,
-    /// Index in [`NetworkOptions::plasticity`] of its learning rule; none for a fixed weight.
+    /// Index in [`NetworkOptions::plasticity`](crate::NetworkOptions::plasticity) of its learning rule; none for a fixed weight.
     pub plasticity: Option<u8>,
 }
 

@@ -10,7 +10,9 @@ use super::SafetensorsWeights;
 use super::config::ConfigFile;
 use super::decoder_graph::DecoderSizes;
 use super::families;
-use super::gguf::{GgufModel, gguf_file};
+#[cfg(feature = "gguf")]
+use super::gguf::GgufModel;
+use super::gguf_file;
 
 /// A decoder's folder or file, read once: its sizes, graph and settings, and where the weights are. No weight is read until it is put on a device
 /// ([`Decoder::new`](super::Decoder::new)).
@@ -25,6 +27,7 @@ pub struct Checkpoint {
 enum Tensors {
     /// Safetensors, the part of parameter names that their tensor names lack, and the configuration.
     Folder(SafetensorsWeights, &'static str, ConfigFile),
+    #[cfg(feature = "gguf")]
     File(Box<GgufModel>),
 }
 
@@ -69,6 +72,7 @@ impl Checkpoint {
     pub fn end_tokens(&self) -> Result<Vec<u32>> {
         match &self.tensors {
             Tensors::Folder(.., config) => config.end_tokens(),
+            #[cfg(feature = "gguf")]
             Tensors::File(model) => model.end_tokens(),
         }
     }
@@ -77,6 +81,7 @@ impl Checkpoint {
     pub(super) fn tensor(&self, parameter: &str) -> String {
         match &self.tensors {
             Tensors::Folder(_, lacking, _) => parameter.strip_prefix(lacking).unwrap_or(parameter).to_owned(),
+            #[cfg(feature = "gguf")]
             Tensors::File(model) => model.tensor(parameter),
         }
     }
@@ -85,6 +90,7 @@ impl Checkpoint {
     pub(super) fn format(&self, parameter: &str) -> PanelFormat {
         match &self.tensors {
             Tensors::Folder(weights, ..) => weights.format(&self.tensor(parameter)),
+            #[cfg(feature = "gguf")]
             Tensors::File(model) => model.format(parameter),
         }
     }
@@ -96,10 +102,18 @@ impl Checkpoint {
     pub(super) fn read(&self, parameter: &str, shape: &[usize], to: &mut [f32]) -> Result<()> {
         match &self.tensors {
             Tensors::Folder(weights, ..) => weights.read(&self.tensor(parameter), shape, to),
+            #[cfg(feature = "gguf")]
             Tensors::File(model) => model.read(parameter, shape, to),
         }
     }
 
+    #[cfg(not(feature = "gguf"))]
+    pub(super) fn open_file(file: &Path) -> Result<Checkpoint> {
+        let reason = "this build leaves GGUF files out: the feature \"gguf\" of the crate tectum-transformer is off";
+        Err(Error::unsupported(format!("{}: {reason}", file.display())))
+    }
+
+    #[cfg(feature = "gguf")]
     pub(super) fn open_file(file: &Path) -> Result<Checkpoint> {
         let model = GgufModel::open(file, check)?;
         Ok(Checkpoint { sizes: model.sizes.clone(), graph: model.graph.clone(), tensors: Tensors::File(Box::new(model)) })

@@ -152,7 +152,7 @@ impl Encoder {
         open_for_run(id, routing, |cpu| self.explain(cpu, None, None))
     }
 
-    /// The nodes and memory of a run on a device over one text of a number of tokens, padded to the next [`bucket`]; the default is 128, or
+    /// The nodes and memory of a run on a device over one text of a number of tokens, padded as [`Embedder::embed`](super::Embedder::embed) does; the default is 128, or
     /// the maximum of a text. `weights` as in [`Embedder::new`](super::Embedder::new). No weight is read.
     ///
     /// # Errors

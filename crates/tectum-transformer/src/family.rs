@@ -7,6 +7,7 @@ use super::config::ConfigFile;
 use super::decoder_graph::DecoderSizes;
 
 /// A family, next to its graph; `families.rs` lists all.
+#[cfg_attr(not(feature = "gguf"), allow(dead_code, reason = "only GGUF files are read by their names"))]
 #[derive(Debug)]
 pub(super) struct Family {
     /// Its name in `config.json` and in GGUF files.
@@ -64,6 +65,7 @@ pub(super) enum TensorOrder {
     Transposed,
 }
 
+#[cfg(feature = "gguf")]
 impl Family {
     /// The name in a GGUF file of the tensor that holds a parameter.
     pub fn gguf_tensor(&self, parameter: &str) -> String {

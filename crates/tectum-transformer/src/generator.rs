@@ -67,7 +67,7 @@ pub struct Generation {
 ///
 /// # Errors
 /// `Invalid` for texts to stop at without a tokenizer, an empty text to stop at, or as [`Decoder::feed`] and [`Sampler::new`]; as
-/// [`Sampler::choose`]; errors of `show`.
+/// [`Sampler::sample`]; errors of `show`.
 pub fn generate(
     decoder: &mut Decoder,
     tokens: Option<&Tokens>,

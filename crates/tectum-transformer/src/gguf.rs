@@ -8,7 +8,7 @@ mod model;
 mod tensor_type;
 mod value;
 
-pub use file::{Gguf, gguf_file};
+pub use file::Gguf;
 pub use header::{GgufTensor, Header};
 pub use tensor_type::TensorType;
 pub use value::{Array, Value, ValueType};

@@ -43,13 +43,16 @@ mod explanation;
 mod families;
 mod family;
 mod generator;
+#[cfg(feature = "gguf")]
 mod gguf;
+mod gguf_file;
 mod gpt2;
 mod llama;
 mod measure;
 mod model;
 mod prepared_graph;
 mod sampler;
+mod samples;
 #[cfg(test)]
 mod tests;
 mod text_stream;
@@ -69,9 +72,16 @@ pub use embedder::{Embedder, Embedding};
 pub use encoder::Encoder;
 pub use explanation::{NodeExplanation, Routing, RunExplanation};
 pub use generator::{FinishReason, GenerateOptions, Generation, generate, generate_each};
-pub use gguf::{Array, Gguf, GgufTensor, Header, TensorType, Value, ValueType, gguf_file};
+#[cfg(feature = "gguf")]
+pub use gguf::{Array, Gguf, GgufTensor, Header, TensorType, Value, ValueType};
+pub use gguf_file::gguf_file;
 pub use measure::{Accuracy, FormatMeasure, cosine, measure_formats};
 pub use model::Model;
 pub use sampler::{Sampler, SamplingParams};
+pub use samples::{SAMPLES, Sample};
 pub use tokens::Tokens;
 pub use weights::{SafetensorsWeights, TensorEntry};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

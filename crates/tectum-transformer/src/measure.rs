@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     fn sample(name: &str) -> std::path::PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models").join(name)
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("models").join(name)
     }
 
     /// The samples in every format: f32 is exact compared with itself, and each other format is as accurate as its bits allow.

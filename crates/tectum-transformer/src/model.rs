@@ -13,7 +13,7 @@ use super::{Checkpoint, Encoder, families, gguf_file};
 /// ```
 /// use std::path::Path;
 /// use tectum_transformer::Model;
-/// let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/sample-decoder");
+/// let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/models/sample-decoder");
 /// assert!(matches!(Model::open(Path::new(folder))?, Model::Decoder(model) if model.sizes().family == "llama"));
 /// # Ok::<(), tectum::Error>(())
 /// ```

@@ -1,9 +1,13 @@
 //! Tokenization by the `tokenizer.json` of a model.
 
+#[cfg_attr(not(feature = "tokenizers"), path = "tokens/left_out.rs")]
+mod tokenizer;
+
 use std::path::Path;
 
 use tectum::{Error, Result};
-use tokenizers::{Tokenizer, TruncationParams};
+
+use tokenizer::Tokenizer;
 
 /// A model's tokenizer, without the padding and the truncation that its file may define: the model decides about
 /// both.
@@ -16,16 +20,11 @@ impl Tokens {
     /// Reads `tokenizer.json` of a folder; texts are truncated to `max_tokens`, including special tokens, if that is given.
     ///
     /// # Errors
-    /// `Io` if it does not exist, `Data` if it is invalid.
+    /// `Io` if it does not exist, `Data` if it is invalid, `Unsupported` in a build without the feature `tokenizers`.
     pub fn read(folder: &Path, max_tokens: Option<usize>) -> Result<Tokens> {
         let path = folder.join("tokenizer.json");
         let text = std::fs::read(&path).map_err(|source| Error::io(path.display(), source))?;
-        let refused = |source: tokenizers::Error| Error::data(format!("{}: {source}", path.display()));
-        let mut tokenizer = Tokenizer::from_bytes(text).map_err(refused)?;
-        tokenizer.with_padding(None);
-        let truncation = max_tokens.map(|max_length| TruncationParams { max_length, ..TruncationParams::default() });
-        tokenizer.with_truncation(truncation).map_err(refused)?;
-        Ok(Tokens { tokenizer })
+        Ok(Tokens { tokenizer: Tokenizer::parse(&text, max_tokens).map_err(|error| error.at(path.display()))? })
     }
 
     /// Token numbers of a text, with the model's special tokens.
@@ -33,8 +32,7 @@ impl Tokens {
     /// # Errors
     /// `Data` for a text that the tokenizer rejects.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
-        let encoding = self.tokenizer.encode(text, true).map_err(|source| Error::data(format!("a text that the tokenizer refuses: {source}")))?;
-        Ok(encoding.get_ids().to_vec())
+        self.tokenizer.encode(text)
     }
 
     /// The text of tokens without special ones. Bytes of incomplete characters are shown as `�`.
@@ -42,12 +40,12 @@ impl Tokens {
     /// # Errors
     /// `Data` for tokens that the tokenizer rejects.
     pub fn decode(&self, tokens: &[u32]) -> Result<String> {
-        self.tokenizer.decode(tokens, true).map_err(|source| Error::data(format!("tokens that the tokenizer refuses: {source}")))
+        self.tokenizer.decode(tokens)
     }
 
     /// The number of tokens.
     pub fn len(&self) -> usize {
-        self.tokenizer.get_vocab_size(true)
+        self.tokenizer.len()
     }
 
     /// Whether there is none.

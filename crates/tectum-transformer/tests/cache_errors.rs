@@ -33,7 +33,7 @@ fn hold(folder: &Path, tokens: &[u32], most: [f64; 5]) {
 #[test]
 fn errors_over_the_sample_encoder_are_those_of_the_formats() {
     let tokens: Vec<u32> = (0..128).map(|index| ((index * 7919 + 13) % 249) as u32).collect();
-    hold(&root().join("models/sample-encoder"), &tokens, [2e-6, 1e-3, 2e-2, 1.2e-1, 1.8e-1]);
+    hold(&root().join("crates/tectum-transformer/models/sample-encoder"), &tokens, [2e-6, 1e-3, 2e-2, 1.2e-1, 1.8e-1]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use tectum_transformer::{Checkpoint, Decoder, MAX_PREFILL_CHUNK};
 /// Once prepared, tokens run without new memory, one at a time and in parts.
 #[test]
 fn a_token_takes_no_memory_of_the_device() {
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/sample-decoder");
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/sample-decoder");
     for id in ["cpu", "vulkan:0", "cuda:0"] {
         let Some(device) = Device::open_if_present(id).expect("absent or usable") else {
             eprintln!("skipped: {id} is absent: memory over tokens");

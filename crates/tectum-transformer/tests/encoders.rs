@@ -28,7 +28,7 @@ struct Row {
 fn write_model(place: &Place, row: &Row) {
     place.write("config.json", row.config.to_string());
     place.write("model.safetensors", safetensors(row.tensors.iter(), "F32"));
-    let tokenizer = std::fs::read(root().join("models/sample-encoder/tokenizer.json")).expect("tracked");
+    let tokenizer = std::fs::read(root().join("crates/tectum-transformer/models/sample-encoder/tokenizer.json")).expect("tracked");
     place.write("tokenizer.json", tokenizer);
     let module = |kind: &str, path: &str| json!({"type": format!("sentence_transformers.models.{kind}"), "path": path});
     let mut modules = vec![module("Transformer", ""), module("Pooling", "1_Pooling")];
@@ -48,7 +48,7 @@ fn encoders_of_every_option_give_the_vectors_of_the_reference() {
     for (name, row) in whole.into_iter().filter(|(_, row)| row.is_object()) {
         let row: Row = serde_json::from_value(row).expect("a row");
         let place = Place::new(&format!("encoder-{name}"));
-        let folder = if row.tensors.is_empty() { root().join("models").join(&name) } else { place.0.clone() };
+        let folder = if row.tensors.is_empty() { root().join("crates/tectum-transformer/models").join(&name) } else { place.0.clone() };
         if !row.tensors.is_empty() {
             write_model(&place, &row);
         }

@@ -202,7 +202,7 @@ fn renamed(name: &str) -> String {
 
 #[test]
 fn the_sample_in_one_file_has_the_scores_of_its_folder_bit_for_bit() {
-    let sample = root().join("models/sample-decoder");
+    let sample = root().join("crates/tectum-transformer/models/sample-decoder");
     let weights = SafetensorsWeights::open(&sample).expect("there");
     let mut file = llama();
     file.tensors.clear();

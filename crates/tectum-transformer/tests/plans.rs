@@ -6,7 +6,7 @@ use tectum::{Device, Result};
 use tectum_transformer::{Decoder, Embedder};
 
 fn sample(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("models").join(name)
 }
 
 /// Texts alone and batched with others, of every length that the model takes, or every so many.

@@ -1,27 +1,28 @@
 //! Atomic file writes: after a kill or a power loss, a reader finds the old file or the new one, never a part.
 //!
 //! ```text
-//! NAME.RANDOM.partial in the same folder → write → sync the file → rename → sync the folder
+//! NAME.UNIQUE.partial in the same folder → write → sync the file → rename → sync the folder
 //! ```
 //!
 //! The partial name is unique, so any number of threads and processes may write the same path. An error removes the partial file; a
 //! killed process leaves it behind.
 
 use std::cell::RefCell;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-
-use tempfile::{Builder, NamedTempFile, PersistError};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 
 /// A file being written; dropped before [`PartialFile::commit`], it removes itself.
 #[derive(Debug)]
 pub struct PartialFile {
-    file: NamedTempFile,
+    file: File,
+    partial: PathBuf,
     path: PathBuf,
+    is_renamed: bool,
 }
 
 impl PartialFile {
@@ -36,16 +37,9 @@ impl PartialFile {
     fn with_suffix(path: &Path, suffix: OsString) -> Result<Self> {
         let failed = |source| Error::io(path.display(), source);
         let name = path.file_name().filter(|_| !path.is_dir()).ok_or_else(|| failed(io::ErrorKind::IsADirectory.into()))?;
-        let mut prefix = name.to_owned();
-        prefix.push(".");
-        let mut builder = Builder::new();
-        builder.prefix(&prefix).suffix(&suffix);
-        // The permissions of an ordinary new file, not of a secret one.
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let file = builder.tempfile_in(folder_of(path)).map_err(failed)?;
-        let partial = Self { file, path: path.to_owned() };
-        reached(Step::Created(partial.file.path())).map_err(failed)?;
+        let (file, partial) = create_unique(folder_of(path), name, &suffix).map_err(failed)?;
+        let partial = Self { file, partial, path: path.to_owned(), is_renamed: false };
+        reached(Step::Created(&partial.partial)).map_err(failed)?;
         Ok(partial)
     }
 
@@ -57,7 +51,7 @@ impl PartialFile {
     /// # Cost
     /// Waits for the disk twice.
     pub fn commit(self) -> Result<()> {
-        self.persist(|file, path| file.persist(path)).map_err(|(path, source)| Error::io(path.display(), source))
+        self.persist(|from, to| std::fs::rename(from, to)).map_err(|(path, source)| Error::io(path.display(), source))
     }
 
     /// Renames the file to its final name unless it exists: then returns false and changes nothing.
@@ -65,27 +59,34 @@ impl PartialFile {
     /// # Errors
     /// As [`PartialFile::commit`].
     pub fn commit_new(self) -> Result<bool> {
-        match self.persist(|file, path| file.persist_noclobber(path)) {
+        match self.persist(rename_new) {
             Ok(()) => Ok(true),
             Err((_, source)) if source.kind() == io::ErrorKind::AlreadyExists => Ok(false),
             Err((path, source)) => Err(Error::io(path.display(), source)),
         }
     }
 
-    fn persist(self, persist: impl FnOnce(NamedTempFile, &Path) -> std::result::Result<File, PersistError>) -> std::result::Result<(), (PathBuf, io::Error)> {
-        let Self { file, path } = self;
-        let partial = file.path().to_owned();
-        let synced = file.as_file().sync_all().and_then(|()| reached(Step::Synced(&partial)));
-        let renamed = synced.and_then(|()| persist(file, &path).map_err(|error| error.error));
-        let done = renamed.and_then(|_| reached(Step::Renamed(&partial, &path))).and_then(|()| sync_names(folder_of(&path)));
-        done.map_err(|source| (path, source))
+    fn persist(mut self, rename: impl FnOnce(&Path, &Path) -> io::Result<()>) -> std::result::Result<(), (PathBuf, io::Error)> {
+        let synced = self.file.sync_all().and_then(|()| reached(Step::Synced(&self.partial)));
+        let renamed = synced.and_then(|()| rename(&self.partial, &self.path));
+        self.is_renamed = renamed.is_ok();
+        let done = renamed.and_then(|()| reached(Step::Renamed(&self.partial, &self.path))).and_then(|()| sync_names(folder_of(&self.path)));
+        done.map_err(|source| (std::mem::take(&mut self.path), source))
+    }
+}
+
+impl Drop for PartialFile {
+    fn drop(&mut self) {
+        if !self.is_renamed {
+            let _ = std::fs::remove_file(&self.partial);
+        }
     }
 }
 
 impl Write for PartialFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.file.write(bytes)?;
-        reached(Step::Written(self.file.path()))?;
+        reached(Step::Written(&self.partial))?;
         Ok(written)
     }
 
@@ -111,7 +112,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
 /// Writes a file atomically unless it exists: then returns false.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_new(path: &Path, bytes: &[u8]) -> Result<bool> {
     if path.exists() { Ok(false) } else { filled(path, bytes)?.commit_new() }
 }
@@ -119,7 +120,7 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<bool> {
 /// Lets `make` write the partial file, which has the same extension, by its path, and renames it to its final name.
 ///
 /// # Errors
-/// What `make` reports, with the path before it; as [`write`].
+/// What `make` reports, with the path before it; as [`write()`].
 pub fn write_with(path: &Path, make: impl FnOnce(&Path) -> std::result::Result<(), String>) -> Result<()> {
     let mut suffix = OsString::from(".partial");
     if let Some(extension) = path.extension() {
@@ -127,8 +128,8 @@ pub fn write_with(path: &Path, make: impl FnOnce(&Path) -> std::result::Result<(
         suffix.push(extension);
     }
     let partial = PartialFile::with_suffix(path, suffix)?;
-    make(partial.file.path()).map_err(|message| Error::data(message).at(path.display()))?;
-    reached(Step::Written(partial.file.path())).map_err(|source| Error::io(path.display(), source))?;
+    make(&partial.partial).map_err(|message| Error::data(message).at(path.display()))?;
+    reached(Step::Written(&partial.partial)).map_err(|source| Error::io(path.display(), source))?;
     partial.commit()
 }
 
@@ -153,6 +154,31 @@ fn filled(path: &Path, bytes: &[u8]) -> Result<PartialFile> {
     let mut partial = PartialFile::create(path)?;
     partial.write_all(bytes).map_err(|source| Error::io(path.display(), source))?;
     Ok(partial)
+}
+
+/// Creates a file `NAME.UNIQUE` with a suffix, which no other thread or process has: of a name that exists, the next is tried.
+fn create_unique(folder: &Path, name: &OsStr, suffix: &OsStr) -> io::Result<(File, PathBuf)> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let mut unique = name.to_owned();
+        unique.push(format!(".{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
+        unique.push(suffix);
+        let partial = folder.join(unique);
+        match File::create_new(&partial) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => return created.map(|file| (file, partial)),
+        }
+    }
+}
+
+/// Renames a file unless the new name exists.
+fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    match std::fs::hard_link(from, to) {
+        Ok(()) => std::fs::remove_file(from),
+        // File systems without links.
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !to.exists() => std::fs::rename(from, to),
+        Err(error) => Err(error),
+    }
 }
 
 fn folder_of(path: &Path) -> &Path {

@@ -1,6 +1,5 @@
 //! Latency statistics in constant memory.
 
-use hdrhistogram::Histogram;
 use serde::Serialize;
 
 /// Percentiles of a latency, in milliseconds.
@@ -18,40 +17,60 @@ pub struct Latency {
 pub const LATENCY_BINS: usize = 120;
 const BINS_PER_DECADE: f64 = 10.0;
 
+/// Leading bits of a latency that are stored: more than three significant digits.
+const STORED_BITS: u32 = 11;
+/// The greatest latency that is distinguished.
+const MAX_NS: u64 = 1_000_000_000_000;
+
 /// Latencies from one nanosecond to 1,000 s, stored to three significant digits; recording allocates nothing.
+///
+/// # Source
+/// HdrHistogram, <https://hdrhistogram.github.io/HdrHistogram/>: slots of one nanosecond up to 2,048 ns, then 1,024 for each doubling.
 #[derive(Debug, Clone)]
 pub struct LatencyHistogram {
-    ns: Histogram<u64>,
+    slots: Vec<u64>,
+    total: u64,
+    max_ns: u64,
 }
 
 impl Default for LatencyHistogram {
     fn default() -> Self {
-        Self { ns: Histogram::new_with_bounds(1, 1_000_000_000_000, 3).expect("invariant: constant bounds are valid") }
+        Self { slots: vec![0; slot_of(MAX_NS) + 1], total: 0, max_ns: 0 }
     }
 }
 
 impl LatencyHistogram {
     /// Counts a latency; one beyond the bounds counts as the bound.
     pub fn record(&mut self, ns: u64) {
-        self.ns.saturating_record(ns.max(1));
+        let ns = ns.clamp(1, MAX_NS);
+        self.slots[slot_of(ns)] += 1;
+        self.total += 1;
+        self.max_ns = self.max_ns.max(ns);
     }
 
     /// The percentiles so far; 0 where nothing was counted.
     pub fn percentiles(&self) -> Latency {
-        if self.ns.is_empty() {
+        if self.total == 0 {
             return Latency::default();
         }
-        let ms = |ns: u64| ns as f64 / 1e6;
-        let quantile = |q| ms(self.ns.value_at_quantile(q));
-        Latency { p50: quantile(0.5), p99: quantile(0.99), max: ms(self.ns.max()) }
+        let ms = |slot: usize| end_of(slot) as f64 / 1e6;
+        let quantile = |part: f64| {
+            let (wanted, mut seen) = (((part * self.total as f64).ceil() as u64).max(1), 0);
+            let reaches = |count: &u64| {
+                seen += count;
+                seen >= wanted
+            };
+            ms(self.slots.iter().position(reaches).unwrap_or_default())
+        };
+        Latency { p50: quantile(0.5), p99: quantile(0.99), max: ms(slot_of(self.max_ns)) }
     }
 
     /// The count of each bin of a tenth of a decade from 1 ns up.
     pub fn counts(&self) -> [u64; LATENCY_BINS] {
         let mut counts = [0; LATENCY_BINS];
-        for value in self.ns.iter_recorded() {
-            let bin = ((value.value_iterated_to() as f64).log10() * BINS_PER_DECADE).clamp(0.0, (LATENCY_BINS - 1) as f64);
-            counts[bin as usize] += value.count_since_last_iteration();
+        for (slot, count) in self.slots.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let bin = ((end_of(slot) as f64).log10() * BINS_PER_DECADE).clamp(0.0, (LATENCY_BINS - 1) as f64);
+            counts[bin as usize] += count;
         }
         counts
     }
@@ -68,9 +87,30 @@ impl LatencyHistogram {
     }
 }
 
+/// The slot of a latency.
+fn slot_of(ns: u64) -> usize {
+    let dropped = (u64::BITS - ns.leading_zeros()).saturating_sub(STORED_BITS);
+    ((dropped as usize) << (STORED_BITS - 1)) + (ns >> dropped) as usize
+}
+
+/// The greatest latency of a slot, in nanoseconds.
+fn end_of(slot: usize) -> u64 {
+    let dropped = (slot >> (STORED_BITS - 1)).saturating_sub(1);
+    ((slot as u64 - ((dropped as u64) << (STORED_BITS - 1)) + 1) << dropped) - 1
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Latency, LatencyHistogram};
+    use super::{Latency, LatencyHistogram, MAX_NS, end_of, slot_of};
+
+    #[test]
+    fn a_latency_is_stored_to_three_digits_and_slots_follow_each_other() {
+        for ns in (0..5_000).chain((3..12).flat_map(|power| [-1, 0, 1, 777].map(|step| (10i64.pow(power) + step) as u64))).chain([MAX_NS]) {
+            let (slot, end) = (slot_of(ns), end_of(slot_of(ns)));
+            assert!(end >= ns && (end - ns) as f64 <= 1e-3 * ns as f64, "{ns}: {end}");
+            assert_eq!((slot_of(end), slot_of(end + 1)), (slot, slot + 1), "{ns}");
+        }
+    }
 
     #[test]
     fn a_latency_falls_in_the_bin_that_begins_below_it() {

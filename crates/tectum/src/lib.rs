@@ -52,11 +52,12 @@ pub mod snapshot;
 mod store;
 mod stream;
 mod view;
+mod work_progress;
 
 pub use buffer::Buffer;
 pub use content_hash::{ContentHash, ContentHasher};
 pub use device::{
-    AbsentDevice, Api, CopyPath, Device, DeviceInfo, DeviceKind, DeviceLimits, LayoutPreferences, Pool, PoolCaps, PoolStats, Readings, ThreadPool,
+    AbsentDevice, Api, CopyPath, CpuBuilder, Device, DeviceInfo, DeviceKind, DeviceLimits, LayoutPreferences, Pool, PoolCaps, PoolStats, Readings, ThreadPool,
 };
 pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};
@@ -74,8 +75,9 @@ pub use operation::stencil::{Boundary, Points};
 pub use plan::{ALIGNED_ELEMENTS, Executable, LaunchWork, Plan, PlanBuilder, PlanWork};
 pub use receipt::{Fallback, InjectedFault, InputFile, MAX_LISTED_RECOVERIES, RECEIPT_SCHEMA, Receipt, Recovery, Session};
 pub use shared_state::SharedState;
-pub use stream::{Event, Stream, Submission, Work};
+pub use stream::{Event, Stream, Submission, SubmissionFuture, Work};
 pub use view::View;
+pub use work_progress::{Watch, WorkProgress};
 
 /// What the sister crates of this workspace share with this one; no part of the interface.
 #[doc(hidden)]
@@ -85,3 +87,7 @@ pub mod internal {
     pub use crate::stream::TwoPhaseRun;
     pub use crate::view::{Identity, elements};
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -1,7 +1,7 @@
 //! Receipts: the proof of where a session's results were computed, by which code, with which traffic.
 //!
 //! A [`Session`] collects the [`RunStats`] of its runs in constant memory and closes into a [`Receipt`]. The JSON form is
-//! described by `docs/receipt.schema.json`.
+//! described by `receipt.schema.json`.
 
 use std::collections::BTreeSet;
 use std::fs::File;

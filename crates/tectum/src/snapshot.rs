@@ -1,12 +1,14 @@
 //! Snapshots: named arrays that hold the state of a brain, a body or a loop, on any device.
 
-use std::collections::{BTreeMap, HashMap};
+mod safetensors;
+
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::content_hash::{ContentHash, ContentHasher};
 use crate::error::Error;
 use crate::file;
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use safetensors::{Contents, Elements};
 
 /// The header's entry with the checksum of all arrays.
 const CHECKSUM: &str = "checksum";
@@ -116,14 +118,9 @@ impl Snapshot {
     }
 
     /// The snapshot as a safetensors file; [`Snapshot::parse`] reads it back.
-    ///
-    /// # Errors
-    /// `Data` naming the array that cannot be encoded.
-    pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
-        let views = self.arrays.iter().map(|(name, array)| Ok((name.clone(), array.view(name)?)));
-        let views = views.collect::<Result<Vec<_>, Error>>()?;
-        let metadata = HashMap::from([(CHECKSUM.to_owned(), format!("{}", self.checksum()))]);
-        safetensors::serialize(views, Some(metadata)).map_err(|e| Error::data("a snapshot cannot be encoded").with_source(e))
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let arrays = self.arrays.iter().map(|(name, array)| (name.as_str(), array.elements())).collect();
+        safetensors::encode(&arrays, (CHECKSUM, self.checksum().to_string()))
     }
 
     /// Reads a snapshot from the bytes of its file.
@@ -131,16 +128,12 @@ impl Snapshot {
     /// # Errors
     /// `Data`, naming the invalid array if there is one.
     pub fn parse(bytes: &[u8]) -> Result<Snapshot, Error> {
-        let tensors = SafeTensors::deserialize(bytes).map_err(|e| Error::data("not a snapshot").with_source(e))?;
-        let mut snapshot = Snapshot::default();
-        for (name, view) in tensors.tensors() {
-            let array = Array::from_view(&view).ok_or_else(|| Error::data(format!("array {name} is of type {:?}", view.dtype())))?;
-            snapshot.insert(name, array);
-        }
-        let (_, header) = SafeTensors::read_metadata(bytes).map_err(|e| Error::data("not a snapshot").with_source(e))?;
-        let told = header.metadata().as_ref().and_then(|metadata| metadata.get(CHECKSUM));
+        let Contents { arrays, metadata } = safetensors::decode(bytes).map_err(|e| Error::data("not a snapshot").with_source(e))?;
+        let arrays = arrays.into_iter().map(|(name, array)| (name, Array::of(&array)));
+        let snapshot = Snapshot { arrays: arrays.collect() };
+        let told = metadata.get(CHECKSUM).and_then(|checksum| checksum.as_str());
         let told = told.ok_or_else(|| Error::data("header: there is no checksum"))?;
-        if *told != format!("{}", snapshot.checksum()) {
+        if told != snapshot.checksum().to_string() {
             return Err(Error::data(format!("header: checksum {told}, but that of the arrays is {}: the file is damaged", snapshot.checksum())));
         }
         Ok(snapshot)
@@ -150,8 +143,8 @@ impl Snapshot {
     fn checksum(&self) -> ContentHash {
         let mut hasher = ContentHasher::default();
         for (name, array) in &self.arrays {
-            let (dtype, bytes) = array.bytes();
-            hasher.update(format!("{name:?}{dtype:?}{}", array.len()).as_bytes());
+            let Elements { dtype, len, bytes } = array.elements();
+            hasher.update(format!("{name:?}{dtype}{len}").as_bytes());
             hasher.update(bytes);
         }
         hasher.finish()
@@ -162,8 +155,7 @@ impl Snapshot {
     /// # Errors
     /// `Io` naming the path.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
-        let bytes = self.to_bytes().map_err(|error| error.at(path.display()))?;
-        file::write(path, &bytes)
+        file::write(path, &self.to_bytes())
     }
 
     /// Reads a snapshot.
@@ -186,28 +178,23 @@ impl Array {
         }
     }
 
-    fn bytes(&self) -> (Dtype, &[u8]) {
-        match self {
-            Array::F32(data) => (Dtype::F32, bytemuck::cast_slice(data)),
-            Array::F64(data) => (Dtype::F64, bytemuck::cast_slice(data)),
-            Array::U32(data) => (Dtype::U32, bytemuck::cast_slice(data)),
-            Array::U64(data) => (Dtype::U64, bytemuck::cast_slice(data)),
-        }
+    fn elements(&self) -> Elements<'_> {
+        let (dtype, bytes) = match self {
+            Array::F32(data) => ("F32", bytemuck::cast_slice(data)),
+            Array::F64(data) => ("F64", bytemuck::cast_slice(data)),
+            Array::U32(data) => ("U32", bytemuck::cast_slice(data)),
+            Array::U64(data) => ("U64", bytemuck::cast_slice(data)),
+        };
+        Elements { dtype, len: self.len(), bytes }
     }
 
-    fn view(&self, name: &str) -> Result<TensorView<'_>, Error> {
-        let (dtype, bytes) = self.bytes();
-        TensorView::new(dtype, vec![self.len()], bytes).map_err(|e| Error::data(format!("snapshot array {name} cannot be encoded")).with_source(e))
-    }
-
-    fn from_view(view: &TensorView<'_>) -> Option<Array> {
-        let data = view.data();
-        match view.dtype() {
-            Dtype::F32 => Some(Array::F32(bytemuck::pod_collect_to_vec(data))),
-            Dtype::F64 => Some(Array::F64(bytemuck::pod_collect_to_vec(data))),
-            Dtype::U32 => Some(Array::U32(bytemuck::pod_collect_to_vec(data))),
-            Dtype::U64 => Some(Array::U64(bytemuck::pod_collect_to_vec(data))),
-            _ => None,
+    /// The array of whole elements of a type of snapshots.
+    fn of(&Elements { dtype, bytes, .. }: &Elements<'_>) -> Array {
+        match dtype {
+            "F32" => Array::F32(bytemuck::pod_collect_to_vec(bytes)),
+            "F64" => Array::F64(bytemuck::pod_collect_to_vec(bytes)),
+            "U32" => Array::U32(bytemuck::pod_collect_to_vec(bytes)),
+            _ => Array::U64(bytemuck::pod_collect_to_vec(bytes)),
         }
     }
 }
@@ -228,7 +215,7 @@ mod tests {
     fn a_damaged_file_is_detected() {
         let mut snapshot = Snapshot::default();
         snapshot.insert("fired", Array::U32(vec![7, 9, 11]));
-        let bytes = snapshot.to_bytes().expect("it can be encoded");
+        let bytes = snapshot.to_bytes();
         assert_eq!(Snapshot::parse(&bytes).expect("it is whole"), snapshot);
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();

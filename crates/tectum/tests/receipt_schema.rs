@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tectum::{ContentHash, Device, Error, InjectedFault, PlanBuilder, Recovery, Session};
 
-/// Checks the parts of JSON Schema that `docs/receipt.schema.json` uses.
+/// Checks the parts of JSON Schema that `receipt.schema.json` uses.
 fn faults(root: &Value, schema: &Value, value: &Value, place: &str, found: &mut Vec<String>) {
     if let Some(path) = schema.get("$ref").and_then(Value::as_str) {
         let definition = root.pointer(path.trim_start_matches('#')).unwrap_or_else(|| panic!("{path} is not in the schema"));
@@ -51,7 +51,7 @@ fn faults(root: &Value, schema: &Value, value: &Value, place: &str, found: &mut 
 
 #[test]
 fn receipts_are_as_the_schema_says_on_every_device() -> Result<(), Error> {
-    let schema: Value = serde_json::from_str(include_str!("../../../docs/receipt.schema.json")).expect("the schema is JSON");
+    let schema: Value = serde_json::from_str(include_str!("../receipt.schema.json")).expect("the schema is JSON");
     for id in ["cpu", "null", "vulkan:0", "cuda:0"] {
         let Some(device) = Device::open_if_present(id).expect("absent or usable") else {
             println!("skipped: {id} is absent: its receipt");

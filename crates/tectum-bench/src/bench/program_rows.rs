@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tectum::{Api, CodeObject, DType, Device, Error, ErrorKind, PlanBuilder, Result, RunStats, View};
-use tectum_programs::{BufferIndex, Checked, LaunchConfig, Program, ProgramCache, ProgramRun, ProgramView};
+use tectum_programs::{BufferIndex, Checked, LaunchConfig, Program, ProgramCache, ProgramRun, ProgramView, library_text};
 
 use super::{Case, OnThreads, Roofline, Work, Workload, fill_all, plan_of};
 
@@ -39,9 +39,6 @@ buffer y: f32 write
     stg.f32 [y], r0
 ";
 
-/// The predecessor's four instructions for an element.
-const VECTOR_ADD: &str = include_str!("../../../../programs/vector_add.atlas");
-
 /// Lanes of a block.
 const BLOCK: u32 = 256;
 /// Elements of the dispatch.
@@ -58,7 +55,7 @@ pub(super) fn cases(device: &Device) -> Vec<Case> {
     let (long, middle) = ((16 << 20) / scale, (1 << 20) / scale);
     let mut cases = vec![
         Case::of("programs", elementwise("chain6", format!("n{long}"), CHAIN6, long, 3)),
-        Case::of("programs", elementwise("vector_add", "n65536".to_owned(), VECTOR_ADD, 65_536, 3)),
+        Case::of("programs", elementwise("vector_add", "n65536".to_owned(), vector_add(), 65_536, 3)),
     ];
     let single = elementwise("sigmoid_tanh", format!("n{middle}"), SIGMOID_TANH, middle, 2);
     cases.push(if device.info().api == Api::Cpu { on_one_thread(single) } else { Case::of("programs", single) });
@@ -71,6 +68,11 @@ pub(super) fn cases(device: &Device) -> Vec<Case> {
         alternatives: Vec::new(),
     });
     cases
+}
+
+/// The four instructions for an element.
+fn vector_add() -> &'static str {
+    library_text("vector_add").expect("invariant: it is in the library")
 }
 
 fn program(text: &str) -> Result<Checked> {
@@ -120,7 +122,7 @@ struct Dispatch {
 
 impl Dispatch {
     fn new(device: &Device) -> Result<Self> {
-        let program = Program::parse(VECTOR_ADD)?;
+        let program = Program::parse(vector_add())?;
         let mut dispatch = Self { device: device.clone(), program, cache: ProgramCache::new(8, 8), code: Vec::new() };
         let run = dispatch.compiled()?;
         dispatch.code = run.lock().unwrap_or_else(PoisonError::into_inner).executable().code().to_vec();

@@ -206,7 +206,7 @@ impl Mppi {
     /// The same with a twin that learns online. With a warm-up it starts untrained, and `twin` only gives the network's shape.
     ///
     /// # Errors
-    /// As [`Mppi::new`] and [`Learner::new`].
+    /// As [`Mppi::new`] and [`Learner::new`](crate::twin::Learner::new).
     pub fn online(twin: Twin, online: OnlineLearning, parameters: &MppiParameters, device: &Device, seed: u64) -> Result<Self> {
         Self::from_config(Arc::new(MppiConfig::new(Model::Twin(twin), parameters.clone(), Some(online))?), device, seed)
     }

@@ -2,12 +2,11 @@
 
 use std::io::{Seek, Write};
 
-use mcap::records::MessageHeader;
-use mcap::{WriteOptions, Writer};
 use serde_json::{Map, json};
 use tectum::Result;
 
-use super::{add_channel, unformattable, unwritable};
+use super::unformattable;
+use super::writer::Writer;
 use tectum_spiking::genome::Genome;
 
 const SPIKES_TOPIC: &str = "/spikes";
@@ -30,8 +29,7 @@ impl<W: Write + Seek> SpikeRecorder<W> {
     /// # Errors
     /// `Io` if the file cannot be written.
     pub fn new(file: W, genome: &Genome) -> Result<Self> {
-        let options = WriteOptions::new().compression(None).profile("").library(concat!("tectum ", env!("CARGO_PKG_VERSION")));
-        let mut writer = options.create(file).map_err(unwritable)?;
+        let mut writer = Writer::new(file)?;
         let count = |description: String| json!({ "type": "integer", "description": description });
         let area = |area: &tectum_spiking::genome::Area| (area.id.to_string(), count(format!("{}: firings of {} neurons", area.name, area.neurons.len())));
         let areas = genome.areas().iter().map(area).collect::<Map<_, _>>();
@@ -40,7 +38,7 @@ impl<W: Write + Seek> SpikeRecorder<W> {
             "type": "object",
             "properties": { "burst": count("number of the burst, from 1".to_owned()), "areas": { "type": "object", "properties": areas } }
         });
-        let channel_id = add_channel(&mut writer, SPIKES_TOPIC, "tectum.Spikes", &schema)?;
+        let channel_id = writer.add_channel(SPIKES_TOPIC, "tectum.Spikes", &schema)?;
         let names = genome.areas().iter().map(|area| json!(area.id.to_string()).to_string()).collect();
         Ok(Self { writer, channel_id, names, timestep_ns: 1e9 * genome.physiology().timestep_s, json: Vec::with_capacity(512) })
     }
@@ -58,18 +56,16 @@ impl<W: Write + Seek> SpikeRecorder<W> {
         }
         self.json.extend(b"}}");
         let time_ns = (f64::from(burst) * self.timestep_ns).round() as u64;
-        let header = MessageHeader { channel_id: self.channel_id, sequence: burst, log_time: time_ns, publish_time: time_ns };
-        self.writer.write_to_known_channel(&header, &self.json).map_err(unwritable)?;
-        if burst.is_multiple_of(FLUSH_BURSTS) { self.writer.flush().map_err(unwritable) } else { Ok(()) }
+        self.writer.write(self.channel_id, burst, time_ns, &self.json)?;
+        if burst.is_multiple_of(FLUSH_BURSTS) { self.writer.flush() } else { Ok(()) }
     }
 
     /// Writes the index and returns the file.
     ///
     /// # Errors
     /// `Io` if the file cannot be written.
-    pub fn finish(mut self) -> Result<W> {
-        self.writer.finish().map_err(unwritable)?;
-        Ok(self.writer.into_inner())
+    pub fn finish(self) -> Result<W> {
+        self.writer.finish()
     }
 }
 

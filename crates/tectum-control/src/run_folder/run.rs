@@ -31,7 +31,7 @@ use crate::scenario::build::{brain_recipe, build_body, build_loop};
 pub fn run(scenario: &Scenario, runs: &Path, device: &Device, watch: &mut (dyn FnMut(&Progress) -> ControlFlow<()> + Send)) -> Result<RunSummary> {
     let body = build_body(scenario)?;
     let recipe = brain_recipe(scenario, body.spec())?;
-    let mut closed_loop = build_loop(scenario, body, recipe, device, &mut |_| {})?;
+    let mut closed_loop = build_loop(scenario, body, recipe, device, &mut tectum::WorkProgress::ignore)?;
     let mut folder = RunFolder::create(runs, scenario, &mut closed_loop)?;
     let spec = closed_loop.body_spec().clone();
     let (outcome, granted) = run_with_sink_thread(&mut folder, &spec, |sink| {

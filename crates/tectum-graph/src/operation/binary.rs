@@ -164,7 +164,7 @@ impl GraphBuilder {
     /// Adds a + b.
     ///
     /// # Shapes
-    /// Both [.., m, n]; or the shape of one, without leading ones, equals the last dimensions of the other: [n] or [1, n], repeated
+    /// Both [.., m, n]; or the shape of one, without leading ones, equals the last dimensions of the other: \[n\] or [1, n], repeated
     /// over the rows, or [1, 1], repeated everywhere.
     /// # Errors
     /// `Invalid` if neither broadcasts to the other's shape or a node is not of this graph.

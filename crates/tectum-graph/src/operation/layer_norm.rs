@@ -62,7 +62,7 @@ impl GraphBuilder {
     /// Adds layer norm over the last axis: (x − mean) / √(variance + epsilon) · gain + bias.
     ///
     /// # Shapes
-    /// `x` [.., n], `gain` and `bias` [n].
+    /// `x` [.., n], `gain` and `bias` \[n\].
     /// # Errors
     /// `Invalid` if the shapes differ, `epsilon` is not positive, or a node is not of this graph.
     /// # Source

@@ -119,7 +119,7 @@ impl GraphBuilder {
         self.reduce(x, ReduceAxes::All)
     }
 
-    /// Adds the sum of the rows: y[col] = Σ x[.., col].
+    /// Adds the sum of the rows: y\[col\] = Σ x[.., col].
     ///
     /// # Shapes
     /// `x` [.., n]; gives [1, n].
@@ -129,7 +129,7 @@ impl GraphBuilder {
         self.reduce(x, ReduceAxes::Rows)
     }
 
-    /// Adds the sum of the columns: y[row] = Σ x[row, ..].
+    /// Adds the sum of the columns: y\[row\] = Σ x[row, ..].
     ///
     /// # Shapes
     /// `x` [.., m, n]; gives [.., m, 1].

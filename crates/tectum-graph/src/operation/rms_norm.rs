@@ -49,7 +49,7 @@ impl GraphBuilder {
     /// Adds root-mean-square norm over the last axis: x / √(mean of x² + epsilon) · gain.
     ///
     /// # Shapes
-    /// `x` [.., n], `gain` [n].
+    /// `x` [.., n], `gain` \[n\].
     /// # Errors
     /// As [`GraphBuilder::layer_norm`].
     /// # Source

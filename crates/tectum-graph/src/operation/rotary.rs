@@ -67,7 +67,7 @@ impl GraphBuilder {
     /// Adds rotary positions: in each head of w columns, columns j and j + w/2 are rotated by position · base^(−2j/w).
     ///
     /// # Shapes
-    /// `x` [B, T, heads·w], `positions` [T] or [B, T] as [`GraphBuilder::indices`] adds them.
+    /// `x` [B, T, heads·w], `positions` \[T\] or [B, T] as [`GraphBuilder::indices`] adds them.
     /// # Errors
     /// `Invalid` if the shapes do not fit, w is odd, `base` is not above 1, or a node is not of this graph.
     /// # Source

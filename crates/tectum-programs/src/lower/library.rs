@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
+use tectum::Prelude;
+
 /// A function, constant, alias or structure, with its text and the comment before it.
 struct Item {
     text: String,
@@ -11,12 +13,8 @@ struct Item {
 
 /// Items by name, with their order in the files.
 static ITEMS: LazyLock<(Vec<String>, BTreeMap<String, Item>)> = LazyLock::new(|| {
-    let files = [
-        include_str!("../../../tectum/src/kernel/wgsl/math_f32.wgsl"),
-        include_str!("../../../tectum/src/kernel/wgsl/math.wgsl"),
-        include_str!("../../../tectum/src/kernel/wgsl/pack.wgsl"),
-        include_str!("../../../tectum/src/kernel/wgsl/program.wgsl"),
-    ];
+    let [math_f32, math] = Prelude::Math.wgsl(false);
+    let files = [math_f32, math, Prelude::Pack.wgsl(false)[0], include_str!("program.wgsl")];
     let mut order = Vec::new();
     let mut items = BTreeMap::new();
     for file in files {

@@ -2,6 +2,8 @@
 
 use std::alloc::Layout;
 use std::collections::HashSet;
+#[cfg(target_os = "linux")]
+use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,6 +21,16 @@ use crate::launch::{LaunchList, RunStats};
 const LINE: usize = 64;
 /// The size and alignment of a huge page on x86-64 and on AArch64 with 4 KiB pages.
 const HUGE_PAGE: usize = 2 << 20;
+
+/// The advice to use huge pages.
+#[cfg(target_os = "linux")]
+const MADV_HUGEPAGE: c_int = 14;
+
+#[cfg(target_os = "linux")]
+unsafe extern "C" {
+    /// Of the C library, which the standard library links: advice on the use of a range of pages.
+    fn madvise(start: *mut c_void, bytes: usize, advice: c_int) -> c_int;
+}
 
 /// Host memory that executables and the host access in turn.
 pub(crate) struct CpuMemory {
@@ -47,7 +59,7 @@ impl CpuMemory {
         if align == HUGE_PAGE {
             // SAFETY: the range was just allocated, begins on a page and nothing is stored in it. It is advice: where the
             // kernel has no huge pages the call fails and ordinary pages are used.
-            unsafe { libc::madvise(start.as_ptr().cast(), layout.size() / HUGE_PAGE * HUGE_PAGE, libc::MADV_HUGEPAGE) };
+            unsafe { madvise(start.as_ptr().cast(), layout.size() / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE) };
         }
         // SAFETY: the allocation is `layout.size()` bytes long.
         unsafe { start.write_bytes(0, layout.size()) };
@@ -83,11 +95,13 @@ impl Drop for CpuMemory {
 /// The host's processor.
 pub(super) struct CpuDevice {
     info: DeviceInfo,
+    /// Threads of each executable; if none, those that rayon has where it is compiled.
+    threads: Option<usize>,
 }
 
 impl CpuDevice {
-    pub(super) fn new() -> Self {
-        Self { info: info() }
+    pub(super) fn new(threads: Option<usize>) -> Self {
+        Self { info: DeviceInfo { compute_units: Some(threads.unwrap_or_else(rayon_core::current_num_threads) as u32), ..info() }, threads }
     }
 }
 
@@ -104,7 +118,7 @@ pub(super) fn info() -> DeviceInfo {
         kind: DeviceKind::Cpu,
         software: false,
         memory_bytes: memory,
-        compute_units: Some(threads() as u32),
+        compute_units: Some(rayon_core::current_num_threads() as u32),
         simd_width: (simd_lanes(), simd_lanes()),
         unified_memory: true,
         limits: DeviceLimits {
@@ -117,10 +131,6 @@ pub(super) fn info() -> DeviceInfo {
         },
         dtypes: vec![DType::F32, DType::U32, DType::I32, DType::F64],
     }
-}
-
-fn threads() -> usize {
-    rayon::current_num_threads()
 }
 
 fn processor_name() -> String {
@@ -192,7 +202,8 @@ impl Backend for CpuDevice {
             calls.push(Call { kernel: launch.kernel.clone(), params: launch.params.clone(), regions: first..regions.len() });
         }
         let turns = turns(list, &memory);
-        Ok(Box::new(CpuCompiled { list: list.clone(), memory, calls, regions, turns, threads: threads(), pool: None, shares: None }))
+        let threads = self.threads.unwrap_or_else(rayon_core::current_num_threads);
+        Ok(Box::new(CpuCompiled { list: list.clone(), memory, calls, regions, turns, threads, pool: None, shares: None }))
     }
 }
 

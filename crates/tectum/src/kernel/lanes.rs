@@ -15,7 +15,7 @@ pub trait Block: Copy {
     const LEN: usize;
     /// Numbers split into blocks; a remainder is left out.
     fn as_blocks(numbers: &[f32]) -> &[Self];
-    /// As [`Block::cut`].
+    /// As [`Block::as_blocks`].
     fn cut_mut(numbers: &mut [f32]) -> &mut [Self];
     /// The four numbers over and over.
     fn repeat(four: [f32; 4]) -> Self;

@@ -43,7 +43,6 @@ use crate::dtype::Element;
 /// The float types that kernels exist for.
 pub(crate) trait Real: Element + Add<Output = Self> + AddAssign + Mul<Output = Self> + Div<Output = Self> {
     const ZERO: Self;
-    const ONE: Self;
     const INFINITY: Self;
     const NEG_INFINITY: Self;
     /// The nearest number to a count.
@@ -65,7 +64,6 @@ macro_rules! real {
     ($real:ident, $functions:ident, $gelu_erf:path) => {
         impl Real for $real {
             const ZERO: Self = 0.0;
-            const ONE: Self = 1.0;
             const INFINITY: Self = $real::INFINITY;
             const NEG_INFINITY: Self = $real::NEG_INFINITY;
             #[inline(always)]

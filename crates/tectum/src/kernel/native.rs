@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::atomic::AtomicU32;
 
 use super::Kernel;
@@ -137,10 +138,27 @@ pub const WORK_PER_THREAD: usize = 1 << 17;
 
 /// Runs `work(index)` for every index below `count` on at most `threads` threads.
 ///
-/// The only place where a native twin is split: not generic, so that rayon's machinery is compiled once and not for every twin.
+/// The only place where a native twin is split: not generic, so that the machinery is compiled once and not for every twin.
 pub fn for_each_index(count: usize, threads: usize, work: &(dyn Fn(usize) + Sync)) {
-    use rayon::prelude::*;
-    if threads <= 1 { (0..count).for_each(work) } else { (0..count).into_par_iter().for_each(work) }
+    if threads <= 1 { (0..count).for_each(work) } else { halve(0..count, rayon_core::current_num_threads(), false, work) }
+}
+
+/// The same with each index as a task of its own, for work of unequal length, on all threads.
+pub fn for_each_task(count: usize, work: &(dyn Fn(usize) + Sync)) {
+    halve(0..count, rayon_core::current_num_threads().max(count), false, work);
+}
+
+/// Halves a range into about `parts`, and further where a thread without work takes one: what rayon's parallel iterators do.
+fn halve(range: Range<usize>, parts: usize, is_stolen: bool, work: &(dyn Fn(usize) + Sync)) {
+    if range.len() < 2 || (parts == 0 && !is_stolen) {
+        return range.for_each(work);
+    }
+    let parts = if is_stolen { rayon_core::current_num_threads().max(parts / 2) } else { parts / 2 };
+    let middle = range.start + range.len() / 2;
+    rayon_core::join_context(
+        |thread| halve(range.start..middle, parts, thread.migrated(), work),
+        |thread| halve(middle..range.end, parts, thread.migrated(), work),
+    );
 }
 
 /// A slice split into parts of equal length, the last may be shorter; several threads take different parts.
@@ -277,7 +295,7 @@ const BLOCKS_PER_TASK: usize = 64;
 ///
 /// A result of at least 32 MiB is made block by block in L1 and written with streaming stores: a plain store would first read
 /// each line from memory, and the result would not fit the caches anyway. `work` must write every element of its block and
-/// read none. Blocks longer than [`STREAM_BLOCK`] are written in place.
+/// read none. Blocks longer than 16 KiB are written in place.
 pub fn for_each_block<T: Element>(out: &mut [T], block: usize, threads: usize, work: impl Fn(usize, &mut [T]) + Sync) {
     let task = block * BLOCKS_PER_TASK.min((out.len() / block.max(1)).div_ceil(4 * threads)).max(1);
     let streams = size_of_val(out) >= STREAM_FROM_BYTES && block * size_of::<T>() <= 4 * STREAM_BLOCK;

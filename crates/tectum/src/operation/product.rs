@@ -9,6 +9,8 @@ pub mod gemm_panels;
 pub mod panel_format;
 pub(crate) mod panel_halves;
 pub mod quantize_rows;
+#[cfg(any(test, not(feature = "gemm")))]
+pub(crate) mod strided;
 pub(crate) mod strip;
 pub(crate) mod strip_i8;
 pub(crate) mod tiles;

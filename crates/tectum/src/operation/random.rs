@@ -88,7 +88,7 @@ impl PlanBuilder {
     /// Records 32 random bits for each element; `key` is `[seed low, seed high, stream, tick]`.
     ///
     /// # Shapes
-    /// `key` [4] u32, `y` [n] u32.
+    /// `key` \[4\] u32, `y` \[n\] u32.
     /// # Errors
     /// `Invalid` if `key` does not have four words; as [`PlanBuilder::launch`].
     pub fn random_bits(&mut self, key: View, y: View) -> Result<()> {
@@ -102,7 +102,7 @@ impl PlanBuilder {
     /// Records uniform numbers in [0, 1), multiples of 2⁻²⁴.
     ///
     /// # Shapes
-    /// `key` [4] u32, `y` [n] f32.
+    /// `key` \[4\] u32, `y` \[n\] f32.
     /// # Errors
     /// As [`PlanBuilder::random_bits`].
     pub fn uniform(&mut self, key: View, y: View) -> Result<()> {
@@ -116,7 +116,7 @@ impl PlanBuilder {
     /// Records standard normal numbers, multiples of 2⁻²⁰.
     ///
     /// # Shapes
-    /// `key` [4] u32, `y` [n] f32.
+    /// `key` \[4\] u32, `y` \[n\] f32.
     /// # Errors
     /// As [`PlanBuilder::random_bits`].
     pub fn normal(&mut self, key: View, y: View) -> Result<()> {

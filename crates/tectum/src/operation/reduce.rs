@@ -249,7 +249,7 @@ impl PlanBuilder {
     /// Records `y[row] = Σ x[row, ..]`. A row of no elements sums to 0.
     ///
     /// # Shapes
-    /// `x` [rows, cols], `y` [rows], both f32 or both f64.
+    /// `x` [rows, cols], `y` \[rows\], both f32 or both f64.
     /// # Errors
     /// `Invalid` if the lengths do not fit; as [`PlanBuilder::launch`].
     pub fn sum(&mut self, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
@@ -263,7 +263,7 @@ impl PlanBuilder {
     /// Records `y[row] = max x[row, ..]`, NaN if the row holds one. A row of no elements gives −∞.
     ///
     /// # Shapes
-    /// `x` [rows, cols], `y` [rows].
+    /// `x` [rows, cols], `y` \[rows\].
     /// # Errors
     /// As [`PlanBuilder::sum`].
     pub fn max(&mut self, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
@@ -277,7 +277,7 @@ impl PlanBuilder {
     /// Records `y[row] = min x[row, ..]`, NaN if the row holds one. A row of no elements gives +∞.
     ///
     /// # Shapes
-    /// `x` [rows, cols], `y` [rows].
+    /// `x` [rows, cols], `y` \[rows\].
     /// # Errors
     /// As [`PlanBuilder::sum`].
     pub fn min(&mut self, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
@@ -301,7 +301,7 @@ impl PlanBuilder {
     /// Records `y[col] = Σ x[.., col]`.
     ///
     /// # Shapes
-    /// `x` [rows, cols], `y` [cols].
+    /// `x` [rows, cols], `y` \[cols\].
     /// # Errors
     /// As [`PlanBuilder::sum`].
     pub fn sum_columns(&mut self, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
@@ -324,7 +324,7 @@ impl PlanBuilder {
     /// Records `y[row]` = the column of the first greatest element of the row; a NaN counts as greater than all.
     ///
     /// # Shapes
-    /// `x` [rows, cols] f32, `y` [rows] u32.
+    /// `x` [rows, cols] f32, `y` \[rows\] u32.
     /// # Errors
     /// As [`PlanBuilder::sum`]; `Invalid` if `cols` is 0 and `rows` is not.
     pub fn argmax(&mut self, x: View, y: View, rows: usize, cols: usize) -> Result<()> {

@@ -219,7 +219,7 @@ impl PlanBuilder {
     /// Records the weighted sum over each cell's neighbours: `y[p, c] = Σ w[class(q), c]·x[p + q, c]`.
     ///
     /// # Shapes
-    /// `x` and `y` [X, Y, Z, C] as `sizes`, channels last; `weights` [4], or [4, C] for weights per channel. Classes
+    /// `x` and `y` [X, Y, Z, C] as `sizes`, channels last; `weights` \[4\], or [4, C] for weights per channel. Classes
     /// are centre, X, Y, Z for seven points and centre, face, edge, corner for 27. Diffusion with decay by one explicit step is
     /// seven points with weights 1 − λ·dt − 2(a + b + c), a, b, c for diffusion numbers a, b, c = D·dt/h² along the axes, stable
     /// for a + b + c ≤ ½.

@@ -2,7 +2,7 @@
 //!
 //! Minimises ½ Σ (s'Qs + r u²) + ½ s_N' P s_N over u_0 … u_{N−1}, with s_{k+1} = A s_k + B u_k, u within its limits, and numbers of the state
 //! within theirs. P is the regulator's own, so if no bound is active the actions are the regulator's. A bound of the state is soft: a
-//! violation costs [`SOFT_BOUND_PENALTY`] times its square divided by that of the bound, so that a solution always exists.
+//! violation costs 10⁶ times its square divided by that of the bound, so that a solution always exists.
 //!
 //! # Cost
 //! A plan takes 6 to 25 Newton steps, each about 4·N·n³ operations; it does not allocate.

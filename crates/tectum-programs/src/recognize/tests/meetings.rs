@@ -7,7 +7,7 @@ use crate::{Checked, LaunchConfig, Outcome, Program, Shape};
 const BLOCK: LaunchConfig = LaunchConfig { grid: [1; 3], block: [256, 1, 1], shared_bytes: 0, max_loop_iterations: LaunchConfig::MAX_LOOP_ITERATIONS };
 
 fn library(name: &str) -> String {
-    let path = format!("{}/../../programs/{name}.atlas", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/programs/{name}.atlas", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 

@@ -63,10 +63,10 @@ fn turn(position: f32, frequencies: &[f32], cosines: &mut [f32], sines: &mut [f3
 }
 
 impl PlanBuilder {
-    /// Records rotary positions: in each head, columns j and j + width/2 are rotated by positions[row] · base^(−2j / width).
+    /// Records rotary positions: in each head, columns j and j + width/2 are rotated by positions\[row\] · base^(−2j / width).
     ///
     /// # Shapes
-    /// `x` and `y` [rows, heads · width], `positions` [count] u32, row `r` having position `r mod count`.
+    /// `x` and `y` [rows, heads · width], `positions` \[count\] u32, row `r` having position `r mod count`.
     /// # Numerics
     /// Frequencies are rounded to f32 once; the angle is one f32 product, its sine and cosine within 2 ulp up to 20,000.
     /// # Errors

@@ -180,7 +180,7 @@ impl PlanBuilder {
     /// is 0.
     ///
     /// # Shapes
-    /// `x` [n] f32, `y` [⌈n / 2⌉] u32.
+    /// `x` \[n\] f32, `y` [⌈n / 2⌉] u32.
     /// # Numerics
     /// To nearest, ties to even; beyond the range ±∞, NaN stays NaN; subnormals kept. The same bits on every device.
     /// # Errors
@@ -196,7 +196,7 @@ impl PlanBuilder {
     /// Records half-width floats, two in a word, as f32. Exact.
     ///
     /// # Shapes
-    /// `x` [⌈n / 2⌉] u32, `y` [n] f32.
+    /// `x` [⌈n / 2⌉] u32, `y` \[n\] f32.
     /// # Errors
     /// As [`PlanBuilder::cast_to_half`].
     pub fn cast_from_half(&mut self, half: Half, x: View, y: View) -> Result<()> {

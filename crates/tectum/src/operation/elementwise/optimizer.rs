@@ -53,7 +53,7 @@ impl PlanBuilder {
     /// `[learning rate, 1/(1−β₁ᵗ), 1/(1−β₂ᵗ), weight decay]`, with β₁ = `beta1` and β₂ = `beta2` and ε = 1e-8.
     ///
     /// # Shapes
-    /// `g`, `w`, `m`, `v` [n] f32, `schedule` [4] f32.
+    /// `g`, `w`, `m`, `v` \[n\] f32, `schedule` \[4\] f32.
     /// # Errors
     /// `Invalid` if lengths differ; as [`PlanBuilder::launch`].
     pub fn adamw(&mut self, schedule: View, g: View, weights: [View; 3], beta1: f32, beta2: f32) -> Result<()> {

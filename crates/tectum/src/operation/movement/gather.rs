@@ -84,7 +84,7 @@ impl PlanBuilder {
     /// `faults` is set to the number of such indices.
     ///
     /// # Shapes
-    /// `table` [rows, cols], `indices` [count] u32, `y` [count, cols], `faults` [1] u32.
+    /// `table` [rows, cols], `indices` \[count\] u32, `y` [count, cols], `faults` \[1\] u32.
     /// # Errors
     /// `Invalid` if the lengths do not fit; as [`PlanBuilder::launch`].
     /// # Cost
@@ -112,7 +112,7 @@ impl PlanBuilder {
     /// to the number of such indices. Rows may repeat; the order of the additions does not matter.
     ///
     /// # Shapes
-    /// `x` [count, cols] i32 or u32, `indices` [count] u32, `y` [rows, cols] of x's type, `faults` [1] u32.
+    /// `x` [count, cols] i32 or u32, `indices` \[count\] u32, `y` [rows, cols] of x's type, `faults` \[1\] u32.
     /// # Errors
     /// `Invalid` if the lengths or types do not fit; as [`PlanBuilder::launch`].
     /// # Cost

@@ -35,7 +35,7 @@ impl PlanBuilder {
     /// Records `y[i, ..]`, zeros with a 1 in column `indices[i]`; an index beyond the columns gives zeros.
     ///
     /// # Shapes
-    /// `indices` [count] u32, `y` [count, cols] f32.
+    /// `indices` \[count\] u32, `y` [count, cols] f32.
     /// # Errors
     /// `Invalid` if the lengths do not fit; as [`PlanBuilder::launch`].
     pub fn one_hot(&mut self, indices: View, y: View, cols: usize) -> Result<()> {

@@ -55,7 +55,7 @@ impl PlanBuilder {
     /// table. A row without a segment is zero; a segment beyond `y` adds nothing.
     ///
     /// # Shapes
-    /// `x` [count, cols] f32, `segments` [count] u32 in any order, `y` [rows, cols] f32.
+    /// `x` [count, cols] f32, `segments` \[count\] u32 in any order, `y` [rows, cols] f32.
     /// # Numerics
     /// Each sum in f32 in the order of i, from 0: the same bits on every device.
     /// # Errors

@@ -1,8 +1,8 @@
 //! Matrix products with bias, activation and residual fused at the end.
 //!
 //! `y = activation(A·B + bias) + residual`. Strides are free, so transposed operands need no copy. The CPU form is the
-//! `gemm` crate (blocked, AVX-512); its epilogue runs while the result is still in cache for the small products of a
-//! control tick.
+//! `gemm` crate (blocked, AVX-512), without the feature of its name our own; its epilogue runs while the result is still in
+//! cache for the small products of a control tick.
 
 use std::sync::{Arc, LazyLock};
 
@@ -209,10 +209,12 @@ fn gemm<T: Real>(call: &NativeCall<'_>, arguments: Gemm<Slices<'_, T>>) {
 
 /// `y = a·b` for [m, k] and [k, n] by strides (row, column).
 pub(crate) fn product<T: Real>([m, n, k]: [usize; 3], a: &[T], a_strides: [usize; 2], b: &[T], b_strides: [usize; 2], y: &mut [T], threads: usize) {
-    let parallelism = if threads > 1 { gemm::Parallelism::Rayon(threads) } else { gemm::Parallelism::None };
     let last = |rows: usize, cols: usize, [row, col]: [usize; 2]| (rows - 1) * row + (cols - 1) * col;
     assert!(k == 0 || (last(m, k, a_strides) < a.len() && last(k, n, b_strides) < b.len()), "operand bounds");
     assert_eq!(y.len(), m * n, "result bounds");
+    #[cfg(not(feature = "gemm"))]
+    super::strided::product([m, n, k], a, a_strides, b, b_strides, y, threads);
+    #[cfg(feature = "gemm")]
     // SAFETY: the assertions above bound every element that the strides reach in `a` and `b`, `y` holds m·n elements with
     // row stride n, and a mutable slice overlaps no other.
     unsafe {
@@ -231,11 +233,11 @@ pub(crate) fn product<T: Real>([m, n, k]: [usize; 3], a: &[T], a_strides: [usize
             b_strides[1] as isize,
             b_strides[0] as isize,
             T::ZERO,
-            T::ONE,
+            T::from_count(1),
             false,
             false,
             false,
-            parallelism,
+            if threads > 1 { gemm::Parallelism::Rayon(threads) } else { gemm::Parallelism::None },
         );
     }
 }
@@ -370,7 +372,7 @@ impl PlanBuilder {
     /// Records `y = activation(a·b + bias) + residual`.
     ///
     /// # Shapes
-    /// `a` [m, k], `b` [k, n], bias [n], residual and `y` [m, n], row-major.
+    /// `a` [m, k], `b` [k, n], bias \[n\], residual and `y` [m, n], row-major.
     /// # Numerics
     /// Everything is f32, or everything f64, accumulation included; same device, same bits.
     /// # Errors
@@ -405,7 +407,7 @@ impl PlanBuilder {
     /// Records `y = activation(a·x + bias) + residual` for a vector `x`.
     ///
     /// # Shapes
-    /// `a` [m, k] row-major, `x` [k], bias, residual and `y` [m].
+    /// `a` [m, k] row-major, `x` \[k\], bias, residual and `y` \[m\].
     /// # Errors
     /// As [`PlanBuilder::gemm`].
     pub fn matvec(&mut self, a: View, x: View, y: View, tail: GemmEpilogue) -> Result<()> {

@@ -160,7 +160,7 @@ impl PlanBuilder {
     /// Records `y[m] = Σ_k a[m, k]·x[k]` over signed bytes, packed as for [`PlanBuilder::gemm_i8`].
     ///
     /// # Shapes
-    /// `a` [m, words], `x` [words] u32, `y` [m] i32.
+    /// `a` [m, words], `x` \[words\] u32, `y` \[m\] i32.
     /// # Errors
     /// As [`PlanBuilder::gemm_i8`].
     pub fn matvec_i8(&mut self, a: View, x: View, y: View) -> Result<()> {

@@ -361,10 +361,10 @@ impl PlanBuilder {
     /// Records `y = activation(a·b + bias) + residual` for a `b` packed by [`PanelFormat::pack`].
     ///
     /// # Shapes
-    /// `a` [m, k] row-major, `b` [k, n] in panels, of f32 or of u32 where these are of words, bias [n], residual and `y` [m, n].
+    /// `a` [m, k] row-major, `b` [k, n] in panels, of f32 or of u32 where these are of words, bias \[n\], residual and `y` [m, n].
     /// # Numerics
     /// f32, accumulation included, with weights of fewer bits widened; for [`PanelFormat::Int8`] exact sums of products of codes, with the rows
-    /// of `a` quantised first ([`quantize_rows`]). Same device, same bits.
+    /// of `a` quantised first ([`quantize_rows`](PlanBuilder::quantize_rows)). Same device, same bits.
     /// # Errors
     /// As [`PlanBuilder::gemm`]; `Invalid` if codes are multiplied over more than 2¹⁷ elements, whose sums may overflow 32 bits.
     /// # Cost

@@ -7,11 +7,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use rayon::prelude::*;
-
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::native::simd;
+use crate::kernel::native::{for_each_chunk, simd};
 use crate::kernel::pack::{Half, bf16_bits, f16_bits, to_bf16, to_f16};
 use crate::operation::product::quantize_rows::{BLOCK, MAX_CODE, max_abs_bits, padded, rotate, rounded};
 
@@ -87,8 +85,8 @@ impl PanelFormat {
     /// If `panels` is not [`PanelFormat::words`] long, or `b` too short.
     pub fn pack(self, b: &[f32], [k, n]: [usize; 2], [row, col]: [usize; 2], panels: &mut [u32]) {
         assert_eq!(panels.len(), self.words(k, n), "panels of [{k}, {n}]");
-        panels.par_chunks_exact_mut(self.panel_words(k)).enumerate().for_each_init(Vec::new, |columns: &mut Vec<f32>, (panel, to)| {
-            columns.resize(k * PANEL, 0.0);
+        for_each_chunk(panels, self.panel_words(k), usize::MAX, |panel, to| {
+            let mut columns = vec![0.0; k * PANEL];
             let count = PANEL.min(n - panel * PANEL);
             for (at, columns) in columns.chunks_exact_mut(PANEL).enumerate() {
                 let (columns, rest) = columns.split_at_mut(count);
@@ -98,9 +96,9 @@ impl PanelFormat {
             simd(
                 #[inline(always)]
                 || match self.half() {
-                    Some(half) => pack_halves(half, columns, to),
-                    None if self == PanelFormat::Int8 => pack_codes(columns, to),
-                    None => to.copy_from_slice(bytemuck::cast_slice(columns)),
+                    Some(half) => pack_halves(half, &columns, to),
+                    None if self == PanelFormat::Int8 => pack_codes(&columns, to),
+                    None => to.copy_from_slice(bytemuck::cast_slice(&columns)),
                 },
             );
         });

@@ -141,7 +141,7 @@ impl PlanBuilder {
     /// Records rows as codes of 8 bits with a scale each, after a rotation: see [`crate::operation::product::quantize_rows`].
     ///
     /// # Shapes
-    /// `x` [rows, cols]; `codes` [rows, ⌈cols / 128⌉ · 32] u32, four in a word; `scales` [rows].
+    /// `x` [rows, cols]; `codes` [rows, ⌈cols / 128⌉ · 32] u32, four in a word; `scales` \[rows\].
     /// # Errors
     /// `Invalid` naming the lengths if they do not fit or there are no columns; as [`PlanBuilder::launch`].
     pub fn quantize_rows(&mut self, x: View, codes: View, scales: View, cols: usize) -> Result<()> {

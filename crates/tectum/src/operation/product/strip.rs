@@ -15,9 +15,14 @@ pub(crate) const PREFETCH_INTERVAL: usize = 24;
 pub(crate) const MAX_PANELS_PER_PASS: usize = 2;
 
 /// 16 floats aligned to a cache line: a vector of them never crosses two lines, which would take two reads or writes.
-#[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct CacheLine([f32; PANEL]);
+
+// SAFETY: 16 floats, each valid as zeros.
+unsafe impl bytemuck::Zeroable for CacheLine {}
+// SAFETY: `repr(C)` over 16 floats, which fill its 64 bytes and its alignment: no padding, and every bit pattern is valid.
+unsafe impl bytemuck::Pod for CacheLine {}
 
 impl CacheLine {
     pub const ZERO: CacheLine = CacheLine([0.0; PANEL]);

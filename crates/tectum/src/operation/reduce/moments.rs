@@ -128,7 +128,7 @@ impl PlanBuilder {
     /// Records `y[row] = Σ x[row, ..] / cols`. A row of no elements gives NaN.
     ///
     /// # Shapes
-    /// `x` [rows, cols], `y` [rows].
+    /// `x` [rows, cols], `y` \[rows\].
     /// # Numerics
     /// Accumulation in the type of `x` by the tree of [`PlanBuilder::sum`], one division; same device, same bits.
     /// # Errors
@@ -159,7 +159,7 @@ impl PlanBuilder {
     /// fewer NaN for its variance.
     ///
     /// # Shapes
-    /// `x` [rows, cols], `mean` and `variance` [rows].
+    /// `x` [rows, cols], `mean` and `variance` \[rows\].
     /// # Numerics
     /// Two passes over segments of 4,096 elements, merged by their means: the error grows with the mean's distance
     /// from 0 only through the rounding of the mean itself. Same device, same bits.

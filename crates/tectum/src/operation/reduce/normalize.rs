@@ -100,7 +100,7 @@ impl PlanBuilder {
     /// Records `y[row, i] = (x[row, i] − mean) / √(variance + epsilon) · gain[i] + bias[i]`, mean and variance of the row.
     ///
     /// # Shapes
-    /// `gain` and `bias` [cols], `x` and `y` [rows, cols], `cols` being the length of `gain`.
+    /// `gain` and `bias` \[cols\], `x` and `y` [rows, cols], `cols` being the length of `gain`.
     /// # Numerics
     /// f32, the variance by two passes over fixed trees; same device, same bits.
     /// # Errors
@@ -122,7 +122,7 @@ impl PlanBuilder {
     /// Records `y[row, i] = x[row, i] / √(mean of x[row, ..]² + epsilon) · gain[i]`.
     ///
     /// # Shapes
-    /// `gain` [cols], `x` and `y` [rows, cols].
+    /// `gain` \[cols\], `x` and `y` [rows, cols].
     /// # Errors
     /// As [`PlanBuilder::layer_norm`].
     pub fn rms_norm(&mut self, x: View, gain: View, y: View, epsilon: f32) -> Result<()> {

@@ -65,7 +65,7 @@ fn compact(call: &NativeCall<'_>, Compact { flags, offsets, indices, n }: Compac
     let count = offsets[n - 1] as usize + usize::from(flags[n - 1] != 0);
     // The kept indices of a piece of the flags lie between the offsets of its ends.
     let mut rest = &mut indices[..count];
-    rayon::in_place_scope(|scope| {
+    rayon_core::in_place_scope(|scope| {
         for start in (0..n).step_by(piece) {
             let end = n.min(start + piece);
             let kept = offsets.get(end).map_or(count, |&offset| offset as usize) - offsets[start] as usize;
@@ -99,7 +99,7 @@ impl PlanBuilder {
     /// Records the exclusive prefix sum of `x` modulo 2³² into `y` and its total into `total`.
     ///
     /// # Shapes
-    /// `x` and `y` [n] u32, `total` [1] u32.
+    /// `x` and `y` \[n\] u32, `total` \[1\] u32.
     /// # Errors
     /// `Invalid` if the lengths do not fit; as [`PlanBuilder::launch`].
     pub fn exclusive_scan(&mut self, x: View, y: View, total: View) -> Result<()> {
@@ -110,7 +110,7 @@ impl PlanBuilder {
     /// `indices` beyond the count keep their values.
     ///
     /// # Shapes
-    /// `flags` and `indices` [n] u32, `count` [1] u32.
+    /// `flags` and `indices` \[n\] u32, `count` \[1\] u32.
     /// # Errors
     /// As [`PlanBuilder::exclusive_scan`].
     pub fn compact(&mut self, flags: View, indices: View, count: View) -> Result<()> {

