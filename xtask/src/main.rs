@@ -3,6 +3,7 @@
 mod atomic_writes;
 mod gpu_kit;
 mod imports;
+mod licenses;
 mod mutations;
 mod packages;
 mod paths;
