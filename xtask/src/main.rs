@@ -4,6 +4,7 @@ mod atomic_writes;
 mod examples;
 mod gpu_kit;
 mod imports;
+mod licenses;
 mod mutations;
 mod packages;
 mod paths;

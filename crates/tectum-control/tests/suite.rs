@@ -21,6 +21,7 @@ mod power_loss;
 mod recovery;
 mod rig_recording;
 mod run_folder;
+mod snapshots;
 mod stand_in;
 mod translation;
 mod twin;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use tectum::{DType, Error, PlanBuilder, Result};
+use tectum::{DType, Error, Kernel, PlanBuilder, Result};
 use tectum_programs::{Bounds, BufferAccess, BufferIndex, Checked, LaunchConfig, Program, ProgramView, Recognition, Recognized, Setting, Shape};
 
 use crate::library::program_text;
@@ -169,10 +169,17 @@ fn device_code(program: &Checked, given: &Given, reassociate: bool) -> Result<St
             continue;
         }
         seen.push(kernel.hash());
-        let ptx = kernel.ptx().unwrap_or_else(|error| format!("// {error}\n"));
-        text += &format!("\nkernel {}, WGSL:\n{}\nkernel {}, PTX:\n{ptx}", kernel.name(), kernel.wgsl(), kernel.name());
+        text += &format!("\nkernel {}, WGSL:\n{}\nkernel {}, PTX:\n{}", kernel.name(), kernel.wgsl(), kernel.name(), ptx_of(kernel));
     }
     Ok(text)
+}
+
+/// The kernel as PTX, or a comment with the reason why there is none.
+fn ptx_of(kernel: &Kernel) -> String {
+    #[cfg(feature = "cuda")]
+    return kernel.ptx().unwrap_or_else(|error| format!("// {error}\n"));
+    #[cfg(not(feature = "cuda"))]
+    format!("// kernel {}: this build leaves PTX out: the feature \"cuda\" is off\n", kernel.name())
 }
 
 fn words(bytes: &[u8]) -> Vec<u32> {

@@ -98,9 +98,9 @@ mod tests {
         [&(header.len() as u64).to_le_bytes(), header.as_bytes(), data].concat()
     }
 
-    /// The bytes that the format's own library wrote for the same arrays.
+    /// Those of the format's own library too (`crates/tectum-control/tests/snapshots.rs`).
     #[test]
-    fn a_file_has_the_bytes_of_the_formats_own_library() {
+    fn arrays_are_written_wider_types_first_and_then_by_name() {
         let arrays = BTreeMap::from([
             ("b", Elements { dtype: "F32", len: 1, bytes: &[0, 0, 128, 63] }),
             ("a", Elements { dtype: "U32", len: 1, bytes: &[7, 0, 0, 0] }),
