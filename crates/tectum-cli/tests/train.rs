@@ -230,7 +230,7 @@ pub fn interrupted(mut command: Command) -> Output {
 #[test]
 fn a_training_that_is_interrupted_writes_the_networks_so_far() {
     let place = Place::new("interrupted");
-    record(&place.0.join("made.csv"), 2000);
+    record(&place.0.join("made.csv"), 5000);
     let mut command = Command::new(env!("CARGO_BIN_EXE_tectum"));
     let line = "train twin made.csv -o twin.safetensors --members 3 --hidden 16,16 --steps 1000000 --json";
     command.current_dir(&place.0).args(line.split_whitespace());

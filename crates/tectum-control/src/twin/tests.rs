@@ -359,7 +359,7 @@ fn suspect_all_64_bits_of_a_seed_choose_the_batches() {
 /// The second of three networks is broken off: it is there with the weights that it reached, and the ensemble predicts with both.
 #[test]
 fn an_ensemble_that_is_broken_off_has_the_networks_so_far() {
-    let recording = recorded(1200);
+    let recording = recorded(4600);
     let settings = EnsembleSettings { members: 3, recipe: TwinRecipe { steps: 60, ..quick().recipe }, ..quick() };
     let watch = |member: usize, done: usize, _: f32| if (member, done) == (1, 30) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     let (ensemble, reports) = Ensemble::train(&recording, None, &settings, &mut Session::new(&cpu()), watch).expect("it trains");
