@@ -25,7 +25,7 @@ use self::mppi::spec::MppiSpec;
 use self::recipe::Conformance;
 use self::zero::ZeroSpec;
 use crate::body::BodySpec;
-use crate::document::{Located, Section, TomlSource};
+use crate::document::{Key, Located, Section, TomlSource};
 use crate::registry::AsTable;
 use crate::twin::LearningCounts;
 pub use custom::{CustomBrain, register_brain};
@@ -213,7 +213,8 @@ impl BrainSpec {
     pub(crate) fn read(mut section: Section<'_, '_>, source: TomlSource<'_>, body: &BodySpec) -> Result<Self> {
         let implied = BRAIN_NAMES.iter().find(|name| section.has(name)).map(|name| Located { value: *name, place: 0..0 });
         let missing = section.missing("name");
-        let Located { value: name, place } = section.string("name")?.or(implied).ok_or(missing)?;
+        let key = Key::new("name", "one of the brains below, or a registered name").or("required, unless a key has the name of a brain");
+        let Located { value: name, place } = section.string(key)?.or(implied).ok_or(missing)?;
         let unknown = || if source.is_record { NAMES.unregistered(name) } else { NAMES.unknown(name) };
         let spec = Self::read_settings(name, &mut section, body)?.ok_or_else(|| source.error(&place, unknown()))?;
         spec.settings().check().map_err(|error| source.error(&place, error))?;

@@ -53,8 +53,8 @@ pub use crate::clock::ClockKind;
 use crate::closed_loop::settings::MAX_SECONDS;
 use crate::closed_loop::{ClosedLoop, Workload};
 pub use crate::closed_loop::{LoopSettings, Overrun};
-use crate::document::TomlSource;
-pub use crate::document::{Located, Section};
+pub use crate::document::{Key, Located, Section};
+use crate::document::{KeyRow, TomlSource};
 use crate::real_time::{MAX_PRIORITY, RealTime};
 use crate::registry::AsTable;
 
@@ -137,7 +137,7 @@ impl Scenario {
     /// assert!(error.to_string().starts_with("a.toml:5: unknown key \"horizn\"; known: name, model, samples, horizon"));
     /// ```
     pub fn parse(text: &str, origin: &str, name: &str) -> Result<Self> {
-        Self::parse_as(text, origin, name, false)
+        Self::parse_as(text, origin, name, false, None)
     }
 
     /// Reads the scenario that a run wrote.
@@ -151,18 +151,19 @@ impl Scenario {
     fn read_as(path: &Path, is_record: bool) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(|source| Error::io(path.display(), source))?;
         let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-        Self::parse_as(&text, &path.display().to_string(), &name, is_record)
+        Self::parse_as(&text, &path.display().to_string(), &name, is_record, None)
     }
 
-    fn parse_as(text: &str, origin: &str, name: &str, is_record: bool) -> Result<Self> {
+    /// The same for both; every key that a reader asks for is also added to `asked`.
+    pub(crate) fn parse_as(text: &str, origin: &str, name: &str, is_record: bool, asked: Option<&RefCell<Vec<KeyRow>>>) -> Result<Self> {
         let warnings = RefCell::new(Vec::new());
-        let source = TomlSource { origin, text, is_record, warnings: &warnings };
+        let source = TomlSource { origin, text, is_record, warnings: &warnings, asked };
         let document = source.parse()?;
         let mut root = Section::root(source, document.get_ref());
-        let name = root.string("name")?.map_or(name, |name| name.value).to_owned();
-        let (settings, body) = BodySettings::read(root.section("body")?, source)?;
-        let brain = BrainSpec::read(root.section("brain")?, source, body.spec())?;
-        let run = LoopSettings::read(root.section("loop")?, &body.spec().observation)?;
+        let name = root.string(Key::new("name", "name of the scenario in runs and receipts").or("the file's name"))?.map_or(name, |name| name.value).to_owned();
+        let (settings, body) = BodySettings::read(root.section(Key::new("body", "The plant."))?, source)?;
+        let brain = BrainSpec::read(root.section(Key::new("brain", "The controller."))?, source, body.spec())?;
+        let run = LoopSettings::read(root.section(Key::new("loop", "How the loop runs."))?, &body.spec().observation)?;
         root.finish()?;
         let warnings = warnings.take();
         Ok(Self { name, body: settings, brain, run, warnings })
