@@ -141,8 +141,7 @@ impl Rate {
 /// device reports; a standard output that cannot be written.
 pub fn generate(args: &GenerateArgs) -> Result<()> {
     let model = Checkpoint::open(&args.model)?;
-    let (device, choice) = model.open_device(&args.device, args.route)?;
-    choice.iter().for_each(|choice| crate::messages::detail(crate::explain::choice_text(choice)));
+    let device = model.open_device(&args.device, args.route)?.0;
     let tokens = tokens(args)?;
     let prompts = prompts(args, tokens.as_ref())?;
     let lens: Vec<usize> = prompts.iter().map(Vec::len).collect();

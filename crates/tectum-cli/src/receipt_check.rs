@@ -153,7 +153,7 @@ fn repeat_run(folder: &Path, device: Option<&str>) -> Result<(Receipt, TraceChec
     if !folder.is_dir() {
         return Err(Error::invalid(format!("--rerun {}: a run is repeated from its folder, which has the scenario", folder.display())));
     }
-    let mut display = Display::new(!crate::messages::is_quiet());
+    let mut display = Display::new(crate::messages::has_progress());
     let Repetition { device, ticks, expected, found, receipt } = repeat(folder, device, &mut |progress| display.building(&progress))?;
     let verdict = if found == expected { Verdict::Same } else { Verdict::Differs };
     Ok((receipt, TraceCheck { device, ticks, expected, found, verdict }))

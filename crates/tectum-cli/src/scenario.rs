@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use tectum::{Error, Result, file};
 use tectum_control::scenario::{Scenario, embedded};
-use tectum_control::scenario_reference;
 
+use crate::reference::scenario_page;
 use crate::table::{print, print_json, table};
 
 /// Lists, shows and writes the scenarios that are built in.
@@ -57,7 +57,7 @@ struct Row {
 pub fn scenario(args: &ScenarioArgs) -> Result<()> {
     match &args.action {
         Action::List { json } => list(*json),
-        Action::Reference => print(&scenario_reference()?),
+        Action::Reference => print(&scenario_page()?),
         Action::Show { name } => print(text(name)?),
         Action::Write { name, out } => {
             let path = out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.toml")));

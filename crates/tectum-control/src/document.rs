@@ -12,6 +12,7 @@ use toml::de::{DeTable, DeValue};
 
 pub use self::key::Key;
 pub(crate) use self::key::KeyRow;
+use self::key::{TABLE, TABLES};
 pub(crate) use self::renamed::renamings;
 use self::renamed::{new_value, old_key};
 
@@ -101,11 +102,11 @@ impl<'d, 't> Section<'d, 't> {
     pub fn section<'k>(&mut self, key: impl Into<Key<'k>>) -> Result<Section<'d, 't>> {
         let key = key.into();
         let (name, shown) = (self.path(key.name), self.path_shown(&key));
-        let table = match self.take(&key, || "a table".to_owned()) {
+        let table = match self.take(&key, || TABLE.to_owned()) {
             None => None,
             Some(value) => match value.get_ref() {
                 DeValue::Table(table) => Some(table),
-                _ => return Err(self.wrong(key.name, value, "a table")),
+                _ => return Err(self.wrong(key.name, value, TABLE)),
             },
         };
         Ok(Section { source: self.source, name, shown, table, known: Vec::new(), old: Vec::new() })
@@ -117,14 +118,14 @@ impl<'d, 't> Section<'d, 't> {
     /// `Data` for another type, naming file and line.
     pub fn sections<'k>(&mut self, key: impl Into<Key<'k>>) -> Result<Vec<Section<'d, 't>>> {
         let key = key.into();
-        let Some(value) = self.take(&key, || "a list of tables".to_owned()) else { return Ok(Vec::new()) };
-        let DeValue::Array(items) = value.get_ref() else { return Err(self.wrong(key.name, value, "a list of tables")) };
+        let Some(value) = self.take(&key, || TABLES.to_owned()) else { return Ok(Vec::new()) };
+        let DeValue::Array(items) = value.get_ref() else { return Err(self.wrong(key.name, value, TABLES)) };
         let section = |(index, item): (usize, &'d Spanned<DeValue<'t>>)| match item.get_ref() {
             DeValue::Table(table) => {
                 let (name, shown) = (format!("{}[{index}]", self.path(key.name)), format!("[{}]", self.path_shown(&key)));
                 Ok(Section { source: self.source, name, shown, table: Some(table), known: Vec::new(), old: Vec::new() })
             }
-            _ => Err(self.wrong(key.name, item, "a list of tables")),
+            _ => Err(self.wrong(key.name, item, TABLES)),
         };
         items.iter().enumerate().map(section).collect()
     }
@@ -209,6 +210,14 @@ impl<'d, 't> Section<'d, 't> {
         self.whole_number(key.name, value, &range).map(Some)
     }
 
+    /// Reads a whole number of a range; `default` if it is absent.
+    ///
+    /// # Errors
+    /// As [`Section::whole`].
+    pub fn whole_or<'k>(&mut self, key: impl Into<Key<'k>>, range: RangeInclusive<u64>, default: u64) -> Result<u64> {
+        Ok(self.whole(key.into().or(default), range)?.unwrap_or(default))
+    }
+
     /// Reads the index of one of some names, given as the name or as the index; it is required.
     ///
     /// # Errors
@@ -271,6 +280,14 @@ impl<'d, 't> Section<'d, 't> {
     pub fn within<'k>(&mut self, key: impl Into<Key<'k>>, range: RangeInclusive<f64>) -> Result<Option<f64>> {
         let needed = format!("a number from {} to {}", range.start(), range.end());
         self.number(key.into(), &needed, |number| range.contains(&number))
+    }
+
+    /// Reads a number of a range; `default` if it is absent.
+    ///
+    /// # Errors
+    /// As [`Section::within`].
+    pub fn within_or<'k>(&mut self, key: impl Into<Key<'k>>, range: RangeInclusive<f64>, default: f64) -> Result<f64> {
+        Ok(self.within(key.into().or(default), range)?.unwrap_or(default))
     }
 
     /// Reads a finite number above 0.

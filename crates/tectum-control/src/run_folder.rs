@@ -247,6 +247,7 @@ impl RunFolder {
     pub fn complete(mut self) -> Result<PathBuf> {
         self.is_kept = true;
         file::rename_folder(&self.partial, &self.complete)?;
+        tracing::info!(folder = %self.complete.display(), "run folder complete");
         Ok(self.complete.clone())
     }
 }
@@ -266,7 +267,9 @@ impl Sink for RunFolder {
             recorder.flush()?;
             self.sync_trace()?;
         }
-        snapshot.save(&self.partial.join(SNAPSHOT_FILE))
+        snapshot.save(&self.partial.join(SNAPSHOT_FILE))?;
+        tracing::debug!(folder = %self.partial.display(), "snapshot saved");
+        Ok(())
     }
 }
 

@@ -1,40 +1,16 @@
-//! Scenarios: which body, which brain and how the loop runs, read from TOML.
+//! Scenarios: which body, which brain and how the loop runs, read from TOML. `docs/scenarios.md` lists every key.
 //!
 //! ```toml
 //! [body]
-//! name = "rig"          # one of BODIES, or registered by register_body
-//! start = "hanging"     # hanging, random
-//!
-//! [body.disturbances]   # of the rig: how it differs from the model of its controllers, see Disturbances
-//! pole_length = 0.8
+//! name = "rig"
 //!
 //! [brain]
-//! name = "mppi"         # one of BRAIN_NAMES, or registered by register_brain; a genome has genome = "FILE.json", sensors and motors instead
-//! samples = 256         # see the brain's settings, here MppiSpec; every setting has a default
-//!
-//! [brain.cost]          # weights by channel name
-//! pend_position = 1.0
-//!
-//! [brain.twin]          # see TwinSpec
-//! hidden = [64, 64]
-//!
-//! [brain.twin.online]   # see OnlineSpec; with this table the twin learns online
-//! warm_up = 40
+//! name = "mppi"
+//! samples = 256
 //!
 //! [loop]
 //! seconds = 60
-//! seed = 1
-//! clock = "real"        # real, sim
-//! snapshot_every = 250  # ticks; earlier ones at the beginning; 0: only at the end
-//! overrun = "hold"      # hold, safe
-//! stall_periods = 10    # an answer this many periods late is a fault; 0: never
-//! stand_in = "lqr"      # lqr, adaptive: answers while the brain cannot; without it the body gets its safe action
-//! priority = 40         # of the loop's threads under SCHED_FIFO, 1 to 99; without it they are ordinary ones
-//! lock_memory = true    # memory mapped when the loop begins stays resident
-//!
-//! [loop.guard.pend_position]   # of any observation channel, in its unit, see ChannelGuard
-//! outlier_threshold = 60.0
-//! stop_beyond = 170.0
+//! clock = "real"
 //! ```
 
 pub mod build;
@@ -99,6 +75,12 @@ impl Scenario {
     /// # Errors
     /// `Invalid` for an unknown name; `Io` for a file that cannot be read; `Data` as [`Scenario::parse`].
     pub fn open(name: &str) -> Result<Self> {
+        let scenario = Self::find(name)?;
+        tracing::info!(name, body = scenario.body.name, brain = scenario.brain.name(), seconds = scenario.run.seconds, "scenario read");
+        Ok(scenario)
+    }
+
+    fn find(name: &str) -> Result<Self> {
         let is_path = name.contains(['/', std::path::MAIN_SEPARATOR]) || name.ends_with(".toml");
         let local = format!("scenarios/{name}.toml");
         if is_path {

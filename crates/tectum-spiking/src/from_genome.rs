@@ -98,8 +98,17 @@ pub fn connect(genome: &Genome, options: ConnectOptions) -> Result<ConnectedNetw
     let rows = SynapseList::new(neurons.len(), &synapses)?;
     drop(synapses);
     let power = genome.core(CoreArea::Power).map(|area| genome.areas()[area].neurons.clone()).unwrap_or_default();
+    let network = Network::new(&neurons, Box::new(rows), network)?;
+    tracing::info!(
+        genome = genome.title(),
+        neurons = network.neurons(),
+        synapses = network.synapses(),
+        plastic = network.plastic_synapses(),
+        binary_places = network.fraction_bits(),
+        "network built"
+    );
     Ok(ConnectedNetwork {
-        network: Network::new(&neurons, Box::new(rows), network)?,
+        network,
         constant_inputs: power.map(|neuron| (neuron, POWER)).collect(),
         memories: memory_areas,
         notes: notes(genome),

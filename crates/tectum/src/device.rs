@@ -425,6 +425,7 @@ impl Device {
             return Ok(Device(device));
         }
         let device = Device::with_backend(open_backend(id)?);
+        tracing::info!(device = id, name = device.info().name, software = device.info().software, "device opened");
         open.push((id.to_owned(), Arc::downgrade(&device.0)));
         Ok(device)
     }

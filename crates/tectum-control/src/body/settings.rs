@@ -150,21 +150,14 @@ impl PlantSettings for Described {
 fn read_disturbances(mut section: Section<'_, '_>) -> Result<Disturbances> {
     let exact = Disturbances::default();
     let disturbances = Disturbances {
-        pole_length: section
-            .within(Key::new("pole_length", "length of the pole").unit("of the identified one").or(exact.pole_length), 0.1..=10.0)?
-            .unwrap_or(exact.pole_length),
-        delay_samples: section
-            .whole(
-                Key::new("delay_samples", "delay of the readings beyond the identified one").unit("periods").or(exact.delay_samples),
-                0..=MAX_DELAY_SAMPLES as u64,
-            )?
-            .map_or(exact.delay_samples, |delay_samples| delay_samples as usize),
-        noise: section
-            .within(Key::new("noise", "noise of the readings; 0: exact").unit("of the recording's").or(exact.noise), 0.0..=100.0)?
-            .unwrap_or(exact.noise),
-        outlier_fraction: section
-            .within(Key::new("outlier_fraction", "share of angles replaced by random ones").or(exact.outlier_fraction), 0.0..=1.0)?
-            .unwrap_or(exact.outlier_fraction),
+        pole_length: section.within_or(Key::new("pole_length", "length of the pole").unit("× the identified one"), 0.1..=10.0, exact.pole_length)?,
+        delay_samples: section.whole_or(
+            Key::new("delay_samples", "delay of the readings beyond the identified one").unit("periods"),
+            0..=MAX_DELAY_SAMPLES as u64,
+            exact.delay_samples as u64,
+        )? as usize,
+        noise: section.within_or(Key::new("noise", "noise of the readings; 0: exact readings").unit("× the recording's"), 0.0..=100.0, exact.noise)?,
+        outlier_fraction: section.within_or(Key::new("outlier_fraction", "share of angles replaced by random ones"), 0.0..=1.0, exact.outlier_fraction)?,
     };
     section.finish()?;
     Ok(disturbances)

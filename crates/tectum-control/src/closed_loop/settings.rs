@@ -50,7 +50,9 @@ pub enum Overrun {
 
 /// Meanings of keys, for the reference.
 const CLOCK: &str = "`\"real\"`: the machine's; `\"sim\"`: simulated time, as fast as possible, in which no answer is late";
+const SNAPSHOTS: &str = "time between two snapshots, the first ones sooner; 0: only at the end";
 const OVERRUN: &str = "what the body gets while an answer is late: the action before, or its safe action";
+const STALL: &str = "an answer this late is a fault of its device; 0: never";
 const OUTLIER: &str = "a reading further than this from the extrapolation of the last two is replaced by it, at most three in a row";
 const STOP: &str = "a reading of greater magnitude, except outliers, stops the loop: the body gets its safe action to the end";
 
@@ -83,18 +85,11 @@ impl LoopSettings {
                     MAX_SECONDS,
                 )?
                 .unwrap_or(default.seconds),
-            seed: section.whole(Key::new("seed", "seed of starts, noise and training").or(default.seed), 0..=i64::MAX as u64)?.unwrap_or(default.seed),
+            seed: section.whole_or(Key::new("seed", "seed of starts, noise and training"), 0..=i64::MAX as u64, default.seed)?,
             clock: section.choice_or(Key::new("clock", CLOCK), &[("real", ClockKind::Real), ("sim", ClockKind::Sim)], default.clock)?,
-            snapshot_every: section
-                .whole(Key::new("snapshot_every", "time between two snapshots; 0: only at the end").unit("ticks").or(default.snapshot_every), 0..=1 << 32)?
-                .unwrap_or(default.snapshot_every),
+            snapshot_every: section.whole_or(Key::new("snapshot_every", SNAPSHOTS).unit("ticks"), 0..=1 << 32, default.snapshot_every)?,
             overrun: section.choice_or(Key::new("overrun", OVERRUN), &[("hold", Overrun::Hold), ("safe", Overrun::Safe)], default.overrun)?,
-            stall_periods: section
-                .whole(
-                    Key::new("stall_periods", "an answer this late is a fault of its device; 0: never").unit("periods").or(default.stall_periods),
-                    0..=1 << 32,
-                )?
-                .unwrap_or(default.stall_periods),
+            stall_periods: section.whole_or(Key::new("stall_periods", STALL).unit("periods"), 0..=1 << 32, default.stall_periods)?,
             stand_in: section.choice(
                 Key::new("stand_in", "brain that answers while the main brain cannot").or("the body's safe action"),
                 &stand_in_names().map(|name| (name, name)).collect::<Vec<_>>(),
@@ -110,7 +105,7 @@ impl LoopSettings {
                     .flag(Key::new("lock_memory", "memory mapped when the loop begins stays resident, with clock `\"real\"`").or(false))?
                     .unwrap_or(false),
             },
-            guard: read_guard(section.section("guard")?, channels)?,
+            guard: read_guard(section.section(Key::new("guard", "Limits of readings, a table for each channel."))?, channels)?,
         };
         if settings.clock == ClockKind::Sim {
             section.refuse(&["priority", "lock_memory"], "under clock \"sim\" nothing is late")?;

@@ -2,6 +2,10 @@
 
 use std::fmt::Display;
 
+/// Values of keys that are tables.
+pub(super) const TABLE: &str = "a table";
+pub(super) const TABLES: &str = "a list of tables";
+
 /// A key that a reader of a [`Section`](super::Section) asks for. A name alone is one, of which the reference says no more than its values.
 #[derive(Debug, Clone)]
 pub struct Key<'k> {
@@ -50,7 +54,8 @@ impl<'k> Key<'k> {
     pub(super) fn row(&self, table: &str, values: String) -> KeyRow {
         let values = self.values.map_or(values, str::to_owned);
         let [table, key, unit, about] = [table, self.shown(), self.unit, self.about].map(str::to_owned);
-        KeyRow { table, key, values, unit, default: self.default.clone(), about }
+        let is_table = values == TABLE || values == TABLES;
+        KeyRow { table, key, values, unit, default: self.default.clone(), about, is_table }
     }
 }
 
@@ -77,4 +82,6 @@ pub(crate) struct KeyRow {
     pub unit: String,
     pub default: String,
     pub about: String,
+    /// Whether it is a table or a list of tables, with keys of its own.
+    pub is_table: bool,
 }

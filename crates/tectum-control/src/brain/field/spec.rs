@@ -115,13 +115,9 @@ impl BrainSettings for FieldSpec {
             cells: section
                 .whole_list(Key::new("cells", "cells along X, Y and Z, multiples of 4").or(format_args!("{:?}", default.cells)), 4..=64)?
                 .unwrap_or(default.cells),
-            channels: section
-                .whole(Key::new("channels", "channels of a cell").or(default.channels), 32..=256)?
-                .map_or(default.channels, |channels| channels as usize),
+            channels: section.whole_or(Key::new("channels", "channels of a cell, a multiple of 32"), 32..=256, default.channels as u64)? as usize,
             boundary: section.choice_or(Key::new("boundary", "the boundary condition"), &BOUNDARIES, default.boundary)?,
-            patterns: section
-                .whole(Key::new("patterns", "capacity of its library of patterns; 0: none").or(default.patterns), 0..=4096)?
-                .map_or(default.patterns, |patterns| patterns as usize),
+            patterns: section.whole_or(Key::new("patterns", "capacity of its library of patterns; 0: none"), 0..=4096, default.patterns as u64)? as usize,
             storage: section.choice_or(Key::new("storage", "storage format in device memory"), &STORAGES, default.storage)?,
             extra_devices: section
                 .texts(Key::new("extra_devices", "ids of devices that share the field along X with the run's device").or("none"))?

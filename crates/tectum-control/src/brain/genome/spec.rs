@@ -110,9 +110,7 @@ impl BrainSettings for GenomeSpec {
             units: section.choice_or(Key::new("units", "units of the genome's numbers, see [genomes.md](genomes.md)"), &units, UnitPolicy::default())?,
             idle_update: section.choice_or(Key::new("idle_update", "effect on a neuron of a burst without arrivals"), &idle_update, IdleUpdate::default())?,
             weights: section.choice_or(Key::new("weights", "whether plastic synapses learn"), &weights, WeightMode::default())?,
-            bursts_per_tick: section
-                .whole(Key::new("bursts_per_tick", "bursts of the network per tick of the loop").or(1), 1..=MAX_BURSTS)?
-                .map_or(1, |bursts| bursts as u32),
+            bursts_per_tick: section.whole_or(Key::new("bursts_per_tick", "bursts of the network per tick of the loop"), 1..=MAX_BURSTS, 1)? as u32,
             sensors: section
                 .sections(Key::new("sensors", "Observation channels, each written along z of a column of an input area."))?
                 .into_iter()
@@ -178,13 +176,13 @@ impl MotorSpec {
 }
 
 fn place(section: &mut Section<'_, '_>, key: &str) -> Result<u32> {
-    Ok(section.whole(Key::new(key, "place of the column").unit("voxels").or(0), 0..=MAX_COORDINATE)?.unwrap_or(0) as u32)
+    Ok(section.whole_or(Key::new(key, "place of the column").unit("voxels"), 0..=MAX_COORDINATE, 0)? as u32)
 }
 
 fn coding(section: &mut Section<'_, '_>) -> Result<Coding> {
-    Ok(section.choice_or(
+    section.choice_or(
         Key::new("coding", "one voxel from 1 at z = 0 downwards, or binary digits 2⁻ᶻ"),
         &[("linear", Coding::Linear), ("fractional", Coding::Fractional)],
         Coding::Linear,
-    )?)
+    )
 }

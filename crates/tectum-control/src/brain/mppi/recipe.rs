@@ -69,9 +69,11 @@ impl Training {
         };
         let total = self.recipe.steps as u64;
         let cpu = Device::open("cpu")?;
-        let (twin, _) = train(layout, &transitions, &self.recipe, &cpu, seed, |done, _| {
+        let (twin, report) = train(layout, &transitions, &self.recipe, &cpu, seed, |done, _| {
             progress(BuildProgress { stage: "training", done: done as u64, total });
         })?;
+        let (steps, seconds, held_out_loss) = (report.steps, report.seconds, report.held_out_loss);
+        tracing::info!(transitions = report.transitions, steps, seconds, held_out_loss, "twin trained");
         Ok(twin)
     }
 }

@@ -131,6 +131,9 @@ const ONLINE_EVERY: usize = 25;
 const ONLINE_CAPACITY: usize = 10_000;
 const ONLINE_STEPS: usize = 500;
 
+/// Meaning of a key, for the reference.
+const LEARNING_RATE: &str = "AdamW's maximum rate; a quarter of the default in rounds of online learning after a training";
+
 /// Keys of a twin that is trained at the start.
 const TRAINING_KEYS: [&str; 8] = ["hidden", "transitions", "steps", "batch", "learning_rate", "weight_decay", "data", "online"];
 
@@ -153,7 +156,7 @@ impl BrainSettings for MppiSpec {
         }
         Ok(Self {
             model,
-            samples: section.whole(of_body("samples", "rollouts per tick"), 1..=1 << 20)?.map(|n| n as usize),
+            samples: section.whole(of_body("samples", "rollouts per tick, a multiple of 64"), 1..=1 << 20)?.map(|n| n as usize),
             horizon: section.whole(of_body("horizon", "length of a rollout").unit("steps"), 1..=1024)?.map(|n| n as usize),
             hold: section.whole(of_body("hold", "time for which a step of the plan is held").unit("ticks"), 1..=64)?.map(|n| n as usize),
             iterations: section
@@ -239,7 +242,7 @@ fn read_cost(mut section: Section<'_, '_>, body: &BodySpec) -> Result<BTreeMap<S
 
 impl MppiSpec {
     /// The body's defaults, overridden by the scenario's settings.
-    pub(super) fn parameters(&self, body: &BodySpec) -> Result<MppiParameters> {
+    pub(crate) fn parameters(&self, body: &BodySpec) -> Result<MppiParameters> {
         let mut parameters = match self.model {
             MppiModel::Twin => MppiParameters::for_body(&body.name)?,
             MppiModel::Plant => MppiParameters::for_plant(&body.name)?,
@@ -281,9 +284,9 @@ impl TwinSpec {
             transitions: section.whole(Key::new("transitions", "simulated transitions to train on").or(defaults.transitions), 1..=1 << 26)?.map(|n| n as usize),
             steps: section.whole(Key::new("steps", "training steps").or(defaults.steps), 1..=1 << 24)?.map(|n| n as usize),
             batch: section
-                .whole(Key::new("batch", "transitions of a training step; 128 in the rounds of an online twin").or(defaults.batch), 1..=1 << 16)?
+                .whole(Key::new("batch", "transitions of a training step; 128 in a round of online learning if not given").or(defaults.batch), 1..=1 << 16)?
                 .map(|n| n as usize),
-            learning_rate: section.positive(Key::new("learning_rate", "AdamW's rate").or(defaults.learning_rate))?,
+            learning_rate: section.positive(Key::new("learning_rate", LEARNING_RATE).or(defaults.learning_rate))?,
             weight_decay: section.non_negative(Key::new("weight_decay", "AdamW's decay").or(defaults.weight_decay))?,
             data: section.string(Key::new("data", "a recording of the rig to train on instead of simulated transitions"))?.map(|data| data.value.to_owned()),
             online: None,
@@ -300,7 +303,7 @@ impl TwinSpec {
     }
 
     /// How it is trained at the start.
-    pub(super) fn recipe(&self) -> TwinRecipe {
+    pub(crate) fn recipe(&self) -> TwinRecipe {
         let defaults = TwinRecipe::default();
         TwinRecipe {
             hidden: self.hidden.clone().unwrap_or(defaults.hidden),
@@ -315,7 +318,7 @@ impl TwinSpec {
 
     /// How it learns online: in small batches and few steps, so that a round ends before the next begins, and at a lower rate if it is already
     /// trained.
-    pub(super) fn online(&self, clock: ClockKind) -> Option<OnlineLearning> {
+    pub(crate) fn online(&self, clock: ClockKind) -> Option<OnlineLearning> {
         let online = self.online?;
         let settings = OnlineSettings {
             warm_up: online.warm_up.unwrap_or(0),
