@@ -149,6 +149,15 @@ fn file(block: &Block<'_>) -> Option<Part> {
     Some(Part::File(name.to_owned(), text))
 }
 
+/// A command without the variables that are set before it.
+fn without_variables(command: &str) -> &str {
+    let is_variable = |word: &str| word.split_once('=').is_some_and(|(name, _)| !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c == '_'));
+    match command.split_once(' ') {
+        Some((word, rest)) if is_variable(word) => without_variables(rest),
+        _ => command,
+    }
+}
+
 /// Whether a command has a word that represents a name: `FILE`, `GENOME.json`, `[--device D]`, `…`.
 fn has_placeholder(command: &str) -> bool {
     let is_name = |word: &str| {
@@ -186,7 +195,7 @@ impl Known {
 
     /// Whether a command exists: its subcommand and its options, a step of `cargo xtask`, an example, a script.
     fn check(&self, command: &str) -> Result<(), String> {
-        let words: Vec<&str> = command.split_whitespace().map(|word| word.trim_matches(['[', ']', '(', ')'])).collect();
+        let words: Vec<&str> = without_variables(command).split_whitespace().map(|word| word.trim_matches(['[', ']', '(', ')'])).collect();
         match words[..] {
             ["tectum" | "target/release/tectum", ref rest @ ..] => self.check_tectum(rest),
             ["cargo", "run", "--release", "--", ref rest @ ..] => self.check_tectum(rest),
@@ -225,7 +234,8 @@ impl Known {
         let known = |path: &str| self.options.get(path).into_iter().flatten();
         let is_known = |option: &str| known(&path).chain(known("tectum")).any(|name| name == option);
         let options = words.iter().filter(|word| word.starts_with('-') && word.len() > 1 && !word.starts_with(|c: char| c.is_ascii_digit()));
-        match options.map(|word| word.split('=').next().unwrap_or_default()).find(|option| !is_known(option)) {
+        let options = options.map(|word| if *word == "-vv" { "-v" } else { word.split('=').next().unwrap_or_default() });
+        match options.into_iter().find(|option| !is_known(option)) {
             Some(option) => Err(format!("{path} has no option {option}")),
             None => Ok(()),
         }
@@ -271,7 +281,9 @@ impl Runner {
         let mut runner = Self { scratch, linked, path, has_numpy: false, devices: String::new() };
         let folder = runner.scratch.clone();
         runner.has_numpy = runner.execute(&folder, "python3 -c 'import numpy'")?.0;
-        runner.devices = runner.execute(&folder, "tectum devices")?.1;
+        // Those that are absent follow.
+        let listed = runner.execute(&folder, "tectum devices")?.1;
+        runner.devices = listed.split("\nabsent").next().unwrap_or_default().to_owned();
         Ok(runner)
     }
 
@@ -287,13 +299,14 @@ impl Runner {
 
     /// Why a command is not executed here.
     fn reason(&self, command: &str) -> Option<String> {
+        let command = without_variables(command);
         let listed = NOT_RUN.iter().find(|(part, _)| command.contains(part)).map(|(_, reason)| (*reason).to_owned());
         let device = || {
             let named = command.split(|c: char| !c.is_alphanumeric() && c != ':').find(|word| ["vulkan:", "cuda:"].iter().any(|api| word.starts_with(api)))?;
             (!self.devices.contains(named)).then(|| format!("needs the device {named}"))
         };
         let python = || (command.starts_with("python3") && !self.has_numpy).then(|| "needs NumPy".to_owned());
-        let placeholder = || has_placeholder(command).then(|| "has a name to replace".to_owned());
+        let placeholder = || (command.starts_with("tectum ") && has_placeholder(command)).then(|| "has a name to replace".to_owned());
         let other = || (!["tectum ", "python3 -c"].iter().any(|start| command.starts_with(start))).then(|| "not a command of tectum".to_owned());
         listed.or_else(device).or_else(python).or_else(placeholder).or_else(other)
     }
@@ -461,6 +474,7 @@ mod tests {
     #[test]
     fn placeholders_are_words_of_capitals() {
         assert!(["tectum inspect GENOME.json", "tectum run X --in a=FILE", "tectum run a [--device D]"].iter().all(|command| has_placeholder(command)));
+        assert_eq!(without_variables("RUST_LOG=a=b X_Y=1 tectum run a=b"), "tectum run a=b");
         assert!(!has_placeholder("tectum check cache models/a --text LICENSE-APACHE") && !has_placeholder("tectum embed a \"The end\""));
     }
 }

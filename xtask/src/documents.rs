@@ -1,8 +1,10 @@
 //! Documents: every relative link and every anchor resolves, every path in backticks exists, and lines of prose are no wider than code.
 
 use std::path::{Component, Path, PathBuf};
+use std::process::Stdio;
 
 use crate::markdown::{anchors, code_spans, files, links, prose};
+use crate::test_programs::cargo;
 
 /// Documents that describe an earlier state: paths that they name in backticks may be gone.
 const HISTORY: [&str; 3] = ["CHANGELOG.md", "docs/decisions/", "docs/migration.md"];
@@ -36,6 +38,24 @@ pub fn faults(root: &Path) -> Result<Vec<String>, String> {
         }
     }
     Ok(found)
+}
+
+/// The pages that the command prints: file and arguments.
+const PRINTED: [(&str, &[&str]); 2] = [("docs/cli.md", &["man", "--markdown"]), ("docs/scenarios.md", &["scenario", "reference"])];
+
+/// Writes the pages that the command prints.
+///
+/// # Errors
+/// A command that fails, a page that cannot be written.
+pub fn print(root: &Path) -> Result<(), String> {
+    for (page, arguments) in PRINTED {
+        let output = cargo(root, &[&["run", "--quiet", "--"][..], arguments].concat()).stderr(Stdio::inherit()).output().map_err(|e| format!("cargo: {e}"))?;
+        if !output.status.success() {
+            return Err(format!("{page}: tectum {} failed", arguments.join(" ")));
+        }
+        std::fs::write(root.join(page), output.stdout).map_err(|e| format!("{page}: {e}"))?;
+    }
+    Ok(())
 }
 
 fn resolve(root: &Path, document: &str, target: &str) -> Result<(), String> {

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 /// The subcommands.
 const USAGE: &str =
-    "test | quick [COMMIT] | soak | check | docs | gpu-kit | mutate [RULE | --sample COUNT] | sanitize [address | thread] | peers [NAME…] | performance";
+    "test | quick [COMMIT] | soak | check | docs | pages | gpu-kit | mutate [RULE | --sample COUNT] | sanitize [address | thread] | peers [NAME…] | performance";
 
 /// The repository's root.
 fn root() -> PathBuf {
@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         Some("sanitize") => sanitize::run(&root(), std::env::args().nth(2).as_deref()),
         Some("peers") => peers::run(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         Some("performance") => performance::write(&root()),
+        Some("pages") => documents::print(&root()),
         Some("docs") => test_programs::build(&root()).and_then(|programs| commands::run(&root(), &programs)),
         _ => Err(format!("usage: cargo xtask {USAGE}")),
     };

@@ -141,17 +141,17 @@ mod tests {
     use super::*;
 
     /// The place of the first difference.
-    fn assert_same(page: &str, file: &str, command: &str) {
+    fn assert_same(page: &str, file: &str) {
         let path = format!("{}/../../docs/{file}", env!("CARGO_MANIFEST_DIR"));
         let committed = std::fs::read_to_string(&path).expect(file);
         let differs = page.lines().zip(committed.lines()).zip(1..).find(|((printed, written), _)| printed != written);
-        assert!(page == committed, "docs/{file} differs: {differs:?}; write it again: cargo run -q -- {command} > docs/{file}");
+        assert!(page == committed, "docs/{file} differs: {differs:?}; write it again: cargo xtask pages");
     }
 
     #[test]
     fn the_pages_of_the_repository_are_those_that_are_printed() {
-        assert_same(&command_page(crate::Cli::command()), "cli.md", "man --markdown");
-        assert_same(&scenario_page().expect("the examples are correct"), "scenarios.md", "scenario reference");
+        assert_same(&command_page(crate::Cli::command()), "cli.md");
+        assert_same(&scenario_page().expect("the examples are correct"), "scenarios.md");
     }
 
     #[test]
