@@ -143,7 +143,8 @@ fn sessions(block: &Block<'_>) -> Vec<Shown> {
 
 /// The file that a block is, if the paragraph before it names one: the last of its names.
 fn file(block: &Block<'_>) -> Option<Part> {
-    let is_name = |span: &&str| [".toml", ".json", ".atlas"].iter().any(|ending| span.ends_with(ending)) && !span.contains(['/', ' ']) && !has_placeholder(span);
+    let is_name =
+        |span: &&str| [".toml", ".json", ".atlas"].iter().any(|ending| span.ends_with(ending)) && !span.contains(['/', ' ']) && !has_placeholder(span);
     let name = code_spans(&block.before).filter(is_name).last()?;
     let text: String = block.lines.iter().map(|(_, line)| format!("{line}\n")).collect();
     Some(Part::File(name.to_owned(), text))

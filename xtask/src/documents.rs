@@ -118,6 +118,8 @@ mod tests {
         assert_eq!(resolve(&root, "docs/field.md", "../README.md"), Ok(()));
         assert!(resolve(&root, "README.md", "docs/absent.md").is_err_and(|fault| fault.contains("docs/absent.md does not exist")));
         assert!(resolve(&root, "docs/field.md", "../README.md#absent").is_err_and(|fault| fault.contains("no heading")));
-        assert!(is_path("crates/tectum/src/plan.rs") && is_path("docs/") && !is_path("crates/NAME.rs") && !is_path("a b/c.rs") && !is_path("bench/models/minilm"));
+        assert!(
+            is_path("crates/tectum/src/plan.rs") && is_path("docs/") && !is_path("crates/NAME.rs") && !is_path("a b/c.rs") && !is_path("bench/models/minilm")
+        );
     }
 }

@@ -22,8 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The subcommands.
-const USAGE: &str =
-    "test | quick [COMMIT] | soak | check | docs | pages | gpu-kit | mutate [RULE | --sample COUNT] | sanitize [address | thread] | peers [NAME…] | performance";
+const USAGE: &str = "test | quick [COMMIT] | soak | check | docs | pages | gpu-kit | mutate [RULE | --sample COUNT] | sanitize [address | thread] | peers [NAME…] | performance";
 
 /// The repository's root.
 fn root() -> PathBuf {

@@ -111,7 +111,8 @@ pub fn code_spans(line: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
-    const PAGE: &str = "# A `b` C, d\n\nThis one, `x.toml`,\nis short:\n\n```toml\na = 1\n```\n\nAnd [a](b.md#c), `[not](this)` ![x](y.png \"z\").\n\n## A `b` C, d\n";
+    const PAGE: &str =
+        "# A `b` C, d\n\nThis one, `x.toml`,\nis short:\n\n```toml\na = 1\n```\n\nAnd [a](b.md#c), `[not](this)` ![x](y.png \"z\").\n\n## A `b` C, d\n";
 
     #[test]
     fn blocks_have_the_paragraph_before_them_and_prose_has_no_blocks() {

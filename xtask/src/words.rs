@@ -1,5 +1,5 @@
 //! Coined and literary words that a reader would not search for: none in public names, file names, documents, scenarios, comments and strings (help, reports,
-//! error texts.flat_map(|text| in_text(&text, &words).collect::<Vec<_>>()).maps), except those that `docs/glossary.md` defines.
+//! error texts), except those that `docs/glossary.md` defines.
 
 use std::path::Path;
 
@@ -89,10 +89,12 @@ pub fn faults(root: &Path) -> Result<Vec<String>, String> {
                 continue;
             }
             found.extend(in_name(file.rsplit('/').next().unwrap_or_default(), &words, &names).map(|fault| format!("{file}: {fault}")));
+            let is_test = file.contains("/tests/") || file.ends_with("/tests.rs");
             for (number, line) in read(root, &file)?.lines().enumerate() {
                 let place = format!("{file}:{}", number + 1);
                 let (code, comment) = code_and_comment(line);
-                let texts = strings(code).chain([comment.to_owned()]);
+                // The strings of tests are no texts for users.
+                let texts = strings(code).filter(|_| !is_test).chain([comment.to_owned()]);
                 found.extend(texts.flat_map(|text| in_text(&text, &words).collect::<Vec<_>>()).map(|fault| format!("{place}: {fault}")));
                 found.extend(public_name(code).into_iter().flat_map(|name| in_name(name, &words, &names)).map(|fault| format!("{place}: {fault}")));
             }
@@ -110,7 +112,9 @@ fn code_and_comment(line: &str) -> (&str, &str) {
 /// The strings of a line that are text: with a blank, and without the names of values.
 fn strings(code: &str) -> impl Iterator<Item = String> {
     let texts = code.split('"').skip(1).step_by(2).filter(|text| text.contains(' '));
-    texts.map(|text| text.split('{').enumerate().map(|(place, part)| if place == 0 { part } else { part.split_once('}').map_or(part, |(_, rest)| rest) }).collect())
+    texts.map(|text| {
+        text.split('{').enumerate().map(|(place, part)| if place == 0 { part } else { part.split_once('}').map_or(part, |(_, rest)| rest) }).collect()
+    })
 }
 
 /// The terms of the glossary: the first column of its table.

@@ -26,7 +26,10 @@ const EXIT_CODES: [(u8, &str); 9] = [
 const VARIABLES: [(&str, &str); 5] = [
     ("RUST_LOG", "which log messages are printed, for example `tectum=debug` or `tectum_control=info,warn`; replaces what `-v` selects"),
     ("NO_COLOR", "log messages have no colours if it is set and not empty; they have none either where standard error is no terminal"),
-    ("XDG_CACHE_HOME", "the folder in which `tectum/` keeps compiled device code and measured rates of devices; without it `LOCALAPPDATA`, or `.cache` in `HOME`"),
+    (
+        "XDG_CACHE_HOME",
+        "the folder in which `tectum/` keeps compiled device code and measured rates of devices; without it `LOCALAPPDATA`, or `.cache` in `HOME`",
+    ),
     ("XDG_RUNTIME_DIR", "on Linux without it, the command starts again with `NODEVICE_SELECT=1`, so that the Vulkan driver does not report a missing desktop"),
     ("NODEVICE_SELECT", "set by the command itself, see above"),
 ];
@@ -45,7 +48,7 @@ pub fn command_page(mut command: Command) -> String {
     for subcommand in shown_subcommands(&command) {
         let name = format!("tectum {}", subcommand.get_name());
         let about = subcommand.get_about().map(ToString::to_string).unwrap_or_default();
-        writeln!(page, "| [`{name}`](#{}) | {about} |", name.replace(' ', "-")).ok();
+        writeln!(page, "| [`{name}`](#{}) | {about}. |", name.replace(' ', "-")).ok();
     }
     page += "\n## `tectum`\n\nOptions of every subcommand:\n\n";
     write_arguments(&mut page, command.get_arguments().filter(|argument| !argument.is_hide_set()));
@@ -79,7 +82,7 @@ fn write_subcommands(page: &mut String, command: &Command, path: &str) {
     for subcommand in shown_subcommands(command) {
         let path = format!("{path} {}", subcommand.get_name());
         let about = subcommand.get_long_about().or(subcommand.get_about()).map(ToString::to_string).unwrap_or_default();
-        write!(page, "\n## `{path}`\n\n{}\n\n", about.trim_end()).ok();
+        write!(page, "\n## `{path}`\n\n{}.\n\n", about.trim_end().trim_end_matches('.')).ok();
         let usage = subcommand.clone().render_usage().to_string();
         let usage = usage.trim_start_matches("Usage:").split_whitespace().collect::<Vec<_>>().join(" ");
         write!(page, "```text\n{usage}\n```\n\n").ok();
@@ -106,7 +109,8 @@ fn write_arguments<'a>(page: &mut String, arguments: impl Iterator<Item = &'a Ar
 /// An argument as it is typed, with its short form.
 fn name(argument: &Arg) -> String {
     let short = argument.get_short().map(|short| format!("`-{short}`, ")).unwrap_or_default();
-    format!("{short}`{argument}`")
+    let long = argument.get_long().filter(|_| !argument.get_action().takes_values());
+    format!("{short}`{}`", long.map_or_else(|| argument.to_string(), |long| format!("--{long}")))
 }
 
 /// What applies if it is not given.
@@ -122,7 +126,8 @@ fn default(argument: &Arg) -> String {
 /// Its help as one paragraph, with the values that it may have.
 fn meaning(argument: &Arg) -> String {
     let help = argument.get_long_help().or(argument.get_help()).map(ToString::to_string).unwrap_or_default();
-    let mut words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut words = words.trim_end_matches('.').to_owned() + ".";
     if argument.get_action().takes_values() {
         let values = argument.get_possible_values();
         let values: Vec<String> = values.iter().filter(|value| !value.is_hide_set()).map(|value| format!("`{}`", value.get_name())).collect();

@@ -300,9 +300,7 @@ fn watch_for_interrupt() -> Result<Arc<AtomicBool>> {
 /// Writes the remaining files. A plot that cannot be drawn is reported and has no other effect.
 fn finish_folder(mut folder: RunFolder, outcome: &Outcome, summary: &RunSummary, has_plots: bool) -> Result<()> {
     folder.write(outcome, summary)?;
-    if has_plots
-        && let Err(error) = plots::draw(folder.path(), folder.path())
-    {
+    if has_plots && let Err(error) = plots::draw(folder.path(), folder.path()) {
         messages::warning(format_args!("plots: {error}"));
     }
     folder.complete().map(|_| ())

@@ -107,12 +107,7 @@ pub fn connect(genome: &Genome, options: ConnectOptions) -> Result<ConnectedNetw
         binary_places = network.fraction_bits(),
         "network built"
     );
-    Ok(ConnectedNetwork {
-        network,
-        constant_inputs: power.map(|neuron| (neuron, POWER)).collect(),
-        memories: memory_areas,
-        notes: notes(genome),
-    })
+    Ok(ConnectedNetwork { network, constant_inputs: power.map(|neuron| (neuron, POWER)).collect(), memories: memory_areas, notes: notes(genome) })
 }
 
 /// Areas that are the destination of a memory mapping.

@@ -157,11 +157,11 @@ fn picture(field: &Means, axes: [usize; 2], most: f64) -> Chart {
     // Square where the field is.
     let mut chart = Chart::sized((620, 540), &title, axis(across), axis(up));
     chart.scale("mean content", most, color);
+    chart.axes();
     for ([x, y], mean) in field.slice(axes) {
         let corner = |x: usize, y: usize| (x as f64, y as f64);
         chart.cell(corner(x, y), corner(x + 1, y + 1), color(mean / most));
     }
-    chart.axes();
     chart
 }
 

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    Address, BinaryOp, BufferAccess, BufferDeclaration, Guard, Instruction, Phi, Predicate, Program, ProgramBuilder, ReduceOp, Register, TernaryOp, Type, UnaryOp,
+    Address, BinaryOp, BufferAccess, BufferDeclaration, Guard, Instruction, Phi, Predicate, Program, ProgramBuilder, ReduceOp, Register, TernaryOp, Type,
+    UnaryOp,
 };
 
 const ALL: &str = "\

@@ -72,7 +72,7 @@ impl Pictures {
 
     /// A mark for each cell with a firing; those of one row that touch are one.
     fn raster(&self) -> Chart {
-        let mut chart = self.chart("Firings", "area, its neurons downwards", self.names.clone());
+        let mut chart = self.chart("Firings of the neurons of each area", "area", self.names.clone());
         for (index, band) in self.bands.iter().enumerate() {
             for row in 0..ROWS {
                 let top = self.top(index) - (0.1 + 0.8 * row as f64 / ROWS as f64);

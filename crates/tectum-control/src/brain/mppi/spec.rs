@@ -344,7 +344,14 @@ impl OnlineSpec {
         let least = MIN_TRANSITIONS as u64;
         let spec = Self {
             warm_up: section
-                .whole(Key::new("warm_up", "transitions under random actions before the first round, at least 20: the twin starts untrained; 0: it is trained at the start").or(0), 0..=1 << 20)?
+                .whole(
+                    Key::new(
+                        "warm_up",
+                        "transitions under random actions before the first round, at least 20: the twin starts untrained; 0: it is trained at the start",
+                    )
+                    .or(0),
+                    0..=1 << 20,
+                )?
                 .map(|n| n as usize),
             every: section.whole(Key::new("every", "transitions between two rounds").or(ONLINE_EVERY), 1..=1 << 20)?.map(|n| n as usize),
             replay_capacity: section.whole(Key::new("replay_capacity", "transitions kept").or(ONLINE_CAPACITY), least..=1 << 20)?.map(|n| n as usize),
