@@ -1,13 +1,16 @@
 //! `cargo xtask test` checks everything; CI runs exactly this.
 
 mod atomic_writes;
+mod commands;
+mod documents;
+mod environment;
 mod examples;
 mod gpu_kit;
 mod imports;
 mod licenses;
+mod markdown;
 mod mutations;
 mod packages;
-mod paths;
 mod peers;
 mod performance;
 mod quick;
@@ -20,6 +23,9 @@ mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// The subcommands.
+const USAGE: &str = "test | quick [COMMIT] | soak | check | docs | pages | gpu-kit | packages | mutate [RULE | --sample COUNT] | sanitize [address | thread] | peers [NAME…] | performance";
 
 /// The repository's root.
 fn root() -> PathBuf {
@@ -38,7 +44,9 @@ fn main() -> ExitCode {
         Some("sanitize") => sanitize::run(&root(), std::env::args().nth(2).as_deref()),
         Some("peers") => peers::run(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         Some("performance") => performance::write(&root()),
-        _ => Err("usage: cargo xtask test | quick [COMMIT] | soak | check | gpu-kit | packages | mutate [RULE | --sample COUNT] | sanitize [address | thread] | peers [NAME…] | performance".to_owned()),
+        Some("pages") => documents::print(&root()),
+        Some("docs") => test_programs::build(&root()).and_then(|programs| commands::run(&root(), &programs)),
+        _ => Err(format!("usage: cargo xtask {USAGE}")),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -46,7 +46,7 @@ pub fn run(root: &Path, base: Option<&str>) -> Result<(), String> {
         }
     }
     let is_right = tally.report();
-    println!("left out: examples in the documentation, the GPU kit, random cases beyond {BUDGETS:?}");
+    println!("left out: examples and commands in the documentation, the GPU kit, random cases beyond {BUDGETS:?}");
     let left: BTreeSet<&str> = programs.iter().map(|program| program.package.as_str()).filter(|package| !chosen.contains(*package)).collect();
     println!("left out: the tests of {left:?}, which did not change and use no interface that changed");
     skipped.iter().for_each(|(seconds, name)| println!("left out: {name}, {seconds:.0} s in the last whole run"));

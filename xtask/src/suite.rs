@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::tally::Tally;
 use crate::test_programs::{self, Selection, Settings, cargo};
-use crate::{atomic_writes, examples, gpu_kit, imports, paths, peers, performance, words};
+use crate::{atomic_writes, commands, documents, environment, examples, gpu_kit, imports, peers, performance, words};
 
 /// File in which a whole run stores the time of every test, for [`quick`](crate::quick).
 pub const TIMES: &str = "target/test-times.tsv";
@@ -32,6 +32,7 @@ pub fn run(root: &Path) -> Result<(), String> {
     if !test_programs::run_counted(&mut cargo(root, &["test", "--workspace", "--doc"]), &mut tally).map_err(|e| format!("cargo: {e}"))? {
         tally.program_failed();
     }
+    commands::run(root, &programs)?;
     println!("== gpu kit");
     gpu_kit::run(root, &programs)?;
     let times: String = tally.times().iter().map(|(seconds, name)| format!("{seconds:.2}\t{name}\n")).collect();
@@ -75,13 +76,12 @@ pub fn first_seed() -> Result<Option<(&'static str, String)>, String> {
     Ok(Some(("TECTUM_SEED", seed.to_string())))
 }
 
-/// Checks the order of modules, the names in documents, the peers' files and that the page of figures matches the records.
+/// Checks the order of modules, the links and paths in documents, their words, the peers' files and that the page of figures matches the records.
 pub fn structure(root: &Path) -> Result<(), String> {
     let mut faults = imports::faults(root)?;
     faults.extend(atomic_writes::faults(root)?);
-    for document in ["ARCHITECTURE.md", "README.md"] {
-        faults.extend(paths::missing(root, document)?);
-    }
+    faults.extend(documents::faults(root)?);
+    faults.extend(environment::faults(root)?);
     faults.extend(words::faults(root)?);
     faults.extend(imports::heavy(root)?);
     faults.extend(peers::faults(root)?);

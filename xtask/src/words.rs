@@ -1,19 +1,28 @@
-//! Coined and literary words that a reader would not search for: none in public names, file names, texts of the command, documentation or scenarios,
-//! except those that `docs/glossary.md` defines.
+//! Coined and literary words that a reader would not search for: none in public names, file names, documents, scenarios, comments and strings (help, reports,
+//! error texts), except those that `docs/glossary.md` defines.
 
 use std::path::Path;
 
+use crate::markdown;
 use crate::sources::files_with_ending;
 
-/// Words that must not occur, with their replacements.
+/// Words and phrases that must not occur, with their replacements.
 const WORDS: &[(&str, &str)] = &[
     ("abreast", "side by side"),
     ("anew", "again"),
     ("beside", "next to, compared with"),
+    ("begins anew", "restarts"),
+    ("for good", "permanently"),
+    ("for want of", "without, because … is missing"),
     ("foretell", "predict"),
     ("foretells", "predicts"),
     ("foretold", "predicted"),
+    ("goes on", "continues"),
     ("handed", "passed"),
+    ("hands over", "passes"),
+    ("hangs on", "depends on"),
+    ("held against", "compared with"),
+    ("in the mean", "on average"),
     ("leap", "outlier, jump"),
     ("leaps", "outliers, jumps"),
     ("meanwhile", "until then"),
@@ -22,6 +31,9 @@ const WORDS: &[(&str, &str)] = &[
     ("nobody", "no one"),
     ("refuge", "fallback"),
     ("remedy", "fix"),
+    ("rests on", "depends on"),
+    ("seen to hold", "verified"),
+    ("stands for", "represents"),
     ("tells", "reports"),
     ("told", "reported"),
     ("undone", "unsupported"),
@@ -49,6 +61,9 @@ const NAME_WORDS: &[(&str, &str)] = &[
 /// Names in which such a word is a term of the field.
 const TERMS: &[&str] = &["at_least", "at_most", "least_squares", "tied_embeddings"];
 
+/// Texts besides documents and Rust: folder and ending.
+const TEXTS: [(&str, &str); 4] = [("crates/tectum-control/scenarios", "toml"), ("crates/tectum-programs/programs", "atlas"), ("crates/tectum-equations/plants", "plant"), ("crates", "wgsl")];
+
 /// Every place with such a word.
 pub fn faults(root: &Path) -> Result<Vec<String>, String> {
     let glossary = glossary(root)?;
@@ -58,13 +73,14 @@ pub fn faults(root: &Path) -> Result<Vec<String>, String> {
     };
     let (words, names) = (is_open(WORDS), is_open(NAME_WORDS));
     let mut found = Vec::new();
-    let mut documents = vec!["README.md".into(), "ARCHITECTURE.md".into(), "CHANGELOG.md".into(), "CONTRIBUTING.md".into()];
-    documents.extend(relative(root, "docs", "md")?);
-    documents.extend(relative(root, "crates", "md")?);
-    documents.extend(relative(root, "crates/tectum-control/scenarios", "toml")?);
+    let mut documents = markdown::files(root)?;
+    for (folder, ending) in TEXTS {
+        documents.extend(relative(root, folder, ending)?);
+    }
     for document in documents {
         for (number, line) in read(root, &document)?.lines().enumerate() {
-            found.extend(in_text(line, &words).map(|fault| format!("{document}:{}: {fault}", number + 1)));
+            let text = if document.ends_with(".wgsl") { code_and_comment(line).1 } else { line };
+            found.extend(in_text(text, &words).map(|fault| format!("{document}:{}: {fault}", number + 1)));
         }
     }
     for folder in ["crates", "xtask"] {
@@ -73,18 +89,32 @@ pub fn faults(root: &Path) -> Result<Vec<String>, String> {
                 continue;
             }
             found.extend(in_name(file.rsplit('/').next().unwrap_or_default(), &words, &names).map(|fault| format!("{file}: {fault}")));
-            let is_command = file.starts_with("crates/tectum-cli/src");
+            let is_test = file.contains("/tests/") || file.ends_with("/tests.rs");
             for (number, line) in read(root, &file)?.lines().enumerate() {
                 let place = format!("{file}:{}", number + 1);
-                let (code, comment) = line.split_once("//").unwrap_or((line, ""));
-                let texts = comment.strip_prefix(['/', '!']).into_iter();
-                let texts = texts.chain(code.split('"').skip(1).step_by(2).filter(|_| is_command));
-                found.extend(texts.flat_map(|text| in_text(text, &words)).map(|fault| format!("{place}: {fault}")));
+                let (code, comment) = code_and_comment(line);
+                // The strings of tests are no texts for users.
+                let texts = strings(code).filter(|_| !is_test).chain([comment.to_owned()]);
+                found.extend(texts.flat_map(|text| in_text(&text, &words).collect::<Vec<_>>()).map(|fault| format!("{place}: {fault}")));
                 found.extend(public_name(code).into_iter().flat_map(|name| in_name(name, &words, &names)).map(|fault| format!("{place}: {fault}")));
             }
         }
     }
     Ok(found)
+}
+
+/// Code and comment of a line.
+fn code_and_comment(line: &str) -> (&str, &str) {
+    let start = line.match_indices("//").map(|(at, _)| at).find(|at| line[..*at].matches('"').count().is_multiple_of(2));
+    start.map_or((line, ""), |at| line.split_at(at))
+}
+
+/// The strings of a line that are text: with a blank, and without the names of values.
+fn strings(code: &str) -> impl Iterator<Item = String> {
+    let texts = code.split('"').skip(1).step_by(2).filter(|text| text.contains(' '));
+    texts.map(|text| {
+        text.split('{').enumerate().map(|(place, part)| if place == 0 { part } else { part.split_once('}').map_or(part, |(_, rest)| rest) }).collect()
+    })
 }
 
 /// The terms of the glossary: the first column of its table.
@@ -94,13 +124,17 @@ fn glossary(root: &Path) -> Result<Vec<String>, String> {
     Ok(text.lines().filter_map(first).collect())
 }
 
-/// Banned words of a text; names in backticks and links are no text.
+/// Banned words and phrases of a text; names in backticks and links are no text.
 fn in_text<'l>(text: &'l str, words: &'l [(&'static str, &'static str)]) -> impl Iterator<Item = String> + 'l {
-    let prose = text.split('`').step_by(2);
-    let found = prose.flat_map(|prose| prose.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-' && c != '/'));
-    found.filter_map(|word| {
-        let (banned, instead) = words.iter().find(|(banned, _)| word.eq_ignore_ascii_case(banned))?;
-        Some(format!("\"{banned}\": write {instead}"))
+    let prose = text.split('`').step_by(2).map(str::to_lowercase);
+    prose.flat_map(move |prose| {
+        let is_part = |c: char| c.is_alphanumeric() || "_-/".contains(c);
+        let has = |banned: &str| {
+            let mut places = prose.match_indices(banned).map(|(at, _)| (at, at + banned.len()));
+            places.any(|(from, to)| !prose[..from].ends_with(is_part) && !prose[to..].starts_with(is_part))
+        };
+        let found: Vec<String> = words.iter().filter(|(banned, _)| has(banned)).map(|(banned, instead)| format!("\"{banned}\": write {instead}")).collect();
+        found
     })
 }
 

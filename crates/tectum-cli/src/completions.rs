@@ -5,6 +5,7 @@ use clap_complete::Shell;
 use tectum::{Error, Result};
 
 use crate::Cli;
+use crate::reference::command_page;
 use crate::table::print;
 
 /// Prints the completions of a shell.
@@ -21,6 +22,9 @@ pub struct CompletionsArgs {
 pub struct ManArgs {
     /// A subcommand; the whole command if not given.
     command: Option<String>,
+    /// Prints the reference of all subcommands as Markdown instead.
+    #[arg(long, conflicts_with = "command")]
+    markdown: bool,
 }
 
 /// Prints the completions.
@@ -39,6 +43,9 @@ pub fn completions(args: &CompletionsArgs) -> Result<()> {
 /// `Invalid` for an unknown subcommand; as [`print()`].
 pub fn man(args: &ManArgs) -> Result<()> {
     let whole = Cli::command();
+    if args.markdown {
+        return print(&command_page(whole));
+    }
     let command = match &args.command {
         None => whole,
         Some(name) => {

@@ -76,8 +76,7 @@ pub fn embed(args: &EmbedArgs) -> Result<()> {
     let texts = if args.text.is_empty() { lines()? } else { args.text.clone() };
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let encoder = Encoder::read(&args.model)?;
-    let (device, choice) = encoder.open_device(&args.device, args.route)?;
-    choice.iter().for_each(|choice| crate::messages::detail(crate::explain::choice_text(choice)));
+    let device = encoder.open_device(&args.device, args.route)?.0;
     let inputs = args.receipt.inputs(args.json, || input_files(&args.model))?;
     let bar = Bar::new(Unit::Bytes);
     let mut embedder = Embedder::load(encoder, &device, args.weights, &mut bar.watch())?;

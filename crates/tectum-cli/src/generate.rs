@@ -146,8 +146,7 @@ impl Rate {
 pub fn generate(args: &GenerateArgs) -> Result<()> {
     args.threads.apply()?;
     let model = Checkpoint::open(&args.model)?;
-    let (device, choice) = model.open_device(&args.device, args.route)?;
-    choice.iter().for_each(|choice| crate::messages::detail(crate::explain::choice_text(choice)));
+    let device = model.open_device(&args.device, args.route)?.0;
     let tokens = tokens(args)?;
     let prompts = prompts(args, tokens.as_ref())?;
     let lens: Vec<usize> = prompts.iter().map(Vec::len).collect();

@@ -18,6 +18,7 @@ mod progress;
 mod receipt;
 mod receipt_check;
 mod recover;
+mod reference;
 mod run;
 mod sample;
 mod scenario;
@@ -31,23 +32,11 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Exit codes, shown by `tectum --help`; those of errors are [`tectum::ErrorKind::exit_code`].
-const EXIT_CODES: &str = "Exit codes:
-  0    done
-  1    a check failed: a result differs from its reference, or a row became slower
-  2    a mistake in the command line or in a program
-  3    a file with a mistake (a scenario), damaged, or of another kind
-  4    a device or feature that this machine or build lacks
-  5    out of memory
-  6    the device was lost
-  7    a file cannot be read or written
-  130  broken off before there was a result, or ended by a second Ctrl-C";
-
 /// Neural workloads in real time on GPUs and CPUs, with receipts.
 ///
 /// Results are printed on standard output, everything else on standard error. With --json standard output is JSON alone.
 #[derive(Parser)]
-#[command(name = "tectum", version, arg_required_else_help = true, after_long_help = EXIT_CODES)]
+#[command(name = "tectum", version, arg_required_else_help = true, after_long_help = reference::exit_codes())]
 struct Cli {
     #[command(flatten)]
     messages: messages::MessageArgs,
@@ -67,6 +56,7 @@ enum Command {
     Embed(embed::EmbedArgs),
     Generate(generate::GenerateArgs),
     Train(train::TrainArgs),
+    Plot(plots::PlotArgs),
     Receipt(receipt_check::ReceiptCommand),
     Recover(recover::RecoverArgs),
     Scenario(scenario::ScenarioArgs),
@@ -78,8 +68,7 @@ enum Command {
 fn main() -> ExitCode {
     keep_driver_quiet();
     let Cli { messages, command } = Cli::parse();
-    messages.apply();
-    let result = match command {
+    let result = messages.apply().and_then(|()| match command {
         Command::Run(args) => run::run(&args),
         Command::Devices(args) => devices::devices(&args),
         Command::Check(args) => check::check(&args),
@@ -90,13 +79,14 @@ fn main() -> ExitCode {
         Command::Embed(args) => embed::embed(&args),
         Command::Generate(args) => generate::generate(&args),
         Command::Train(args) => train::train(&args),
+        Command::Plot(args) => plots::plot(&args),
         Command::Receipt(command) => receipt_check::receipt(&command),
         Command::Recover(args) => recover::recover(&args),
         Command::Scenario(args) => scenario::scenario(&args),
         Command::Sample(args) => sample::sample(&args),
         Command::Completions(args) => completions::completions(&args),
         Command::Man(args) => completions::man(&args),
-    };
+    });
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report(&error),

@@ -1,11 +1,16 @@
-//! Messages on standard error: warnings always, notes unless `--quiet`, details with `--verbose`.
+//! Messages on standard error: warnings always, notes unless `--quiet`; the log of the libraries with `--verbose` or `RUST_LOG`.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use clap::Args;
+use clap::{ArgAction, Args};
+use tectum::{Error, Result};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::time::uptime;
 
-/// Verbosity; 1 is the default.
-static LEVEL: AtomicU8 = AtomicU8::new(1);
+static IS_QUIET: AtomicBool = AtomicBool::new(false);
+/// Whether a log is printed, between whose lines no progress line can stay.
+static HAS_LOG: AtomicBool = AtomicBool::new(false);
 
 /// Options of every subcommand.
 #[derive(Args)]
@@ -13,21 +18,43 @@ pub struct MessageArgs {
     /// Prints results alone: no progress, no summary, no notes.
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
-    /// Prints how the device was chosen, on standard error.
-    #[arg(short, long, global = true)]
-    verbose: bool,
+    /// Prints a log on standard error: what was opened, chosen and replaced; -vv also compiled plans and kernels.
+    ///
+    /// RUST_LOG selects messages by crate and level instead, for example tectum=debug.
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    verbose: u8,
 }
 
 impl MessageArgs {
     /// Applies to all later messages.
-    pub fn apply(&self) {
-        LEVEL.store(if self.quiet { 0 } else { 1 + u8::from(self.verbose) }, Ordering::Relaxed);
+    ///
+    /// # Errors
+    /// `Invalid` for a `RUST_LOG` that is not a list of filters.
+    pub fn apply(&self) -> Result<()> {
+        IS_QUIET.store(self.quiet, Ordering::Relaxed);
+        let by_options = match self.verbose {
+            0 => None,
+            1 => Some("tectum=info".to_owned()),
+            _ => Some("tectum=debug".to_owned()),
+        };
+        let variable = std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
+        let Some(text) = variable.or(by_options) else { return Ok(()) };
+        let filter = EnvFilter::try_new(&text).map_err(|source| Error::invalid(format!("RUST_LOG: {text:?} is not a list of filters")).with_source(source))?;
+        let has_colors = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        tracing_subscriber::fmt().with_env_filter(filter).with_timer(uptime()).with_ansi(has_colors).with_writer(std::io::stderr).init();
+        HAS_LOG.store(true, Ordering::Relaxed);
+        Ok(())
     }
 }
 
 /// Whether only results are printed.
 pub fn is_quiet() -> bool {
-    LEVEL.load(Ordering::Relaxed) == 0
+    IS_QUIET.load(Ordering::Relaxed)
+}
+
+/// Whether progress is shown while something runs.
+pub fn has_progress() -> bool {
+    !is_quiet() && !HAS_LOG.load(Ordering::Relaxed)
 }
 
 /// Prints a warning: the result differs from what the user may expect.
@@ -38,13 +65,6 @@ pub fn warning(text: impl std::fmt::Display) {
 /// Prints a note.
 pub fn note(text: impl std::fmt::Display) {
     if !is_quiet() {
-        eprintln!("{text}");
-    }
-}
-
-/// Prints a detail.
-pub fn detail(text: impl std::fmt::Display) {
-    if LEVEL.load(Ordering::Relaxed) > 1 {
         eprintln!("{text}");
     }
 }

@@ -19,7 +19,6 @@ use tectum_control::scenario::build::{brain_recipe, build_body, build_loop, open
 use tectum_control::scenario::{ClockKind, Scenario};
 
 use self::progress::Display;
-use crate::explain::choice_text;
 use crate::interrupt::Interrupt;
 use crate::messages;
 use crate::plots::{self, slices::Film};
@@ -152,8 +151,7 @@ fn run_scenario(args: &RunArgs) -> Result<()> {
     let resumed = args.resume.as_deref().map(|folder| Snapshot::load(&folder.join(SNAPSHOT_FILE))).transpose()?;
     let body = build_body(&scenario)?;
     let recipe = brain_recipe(&scenario, body.spec())?;
-    let (device, choice) = if args.device == "auto" { open_device(&scenario, &recipe)? } else { (Device::open(&args.device)?, None) };
-    choice.iter().for_each(|choice| messages::detail(choice_text(choice)));
+    let device = if args.device == "auto" { open_device(&scenario, &recipe)?.0 } else { Device::open(&args.device)? };
     let mut display = Display::new();
     let mut closed_loop = build(&scenario, body, recipe, &device, &mut display)?;
     let resumed_at_tick = match &resumed {
@@ -169,8 +167,7 @@ fn run_scenario(args: &RunArgs) -> Result<()> {
     let film = folder.path().join("field.gif");
     let (outcome, granted) = loop_until_done(&mut closed_loop, &scenario, &mut folder, &display, (!args.no_plots).then_some(&film))?;
     let summary = RunSummary::new(&scenario, &outcome, granted, resumed_at_tick, folder.complete_path());
-    let dt_s = closed_loop.body_spec().dt_s;
-    finish_folder(folder, &outcome, &summary, (!args.no_plots).then_some(dt_s))?;
+    finish_folder(folder, &outcome, &summary, !args.no_plots)?;
     args.receipt.save(&outcome.receipt)?;
     report(&summary::text(&summary, &outcome), args.json)?;
     if args.json {
@@ -281,11 +278,9 @@ fn loop_until_done(
 }
 
 /// Writes the remaining files. A plot that cannot be drawn is reported and has no other effect.
-fn finish_folder(mut folder: RunFolder, outcome: &Outcome, summary: &RunSummary, plots_dt_s: Option<f64>) -> Result<()> {
+fn finish_folder(mut folder: RunFolder, outcome: &Outcome, summary: &RunSummary, has_plots: bool) -> Result<()> {
     folder.write(outcome, summary)?;
-    if let Some(dt_s) = plots_dt_s
-        && let Err(error) = plots::draw(folder.path(), outcome, dt_s)
-    {
+    if has_plots && let Err(error) = plots::draw(folder.path(), folder.path()) {
         messages::warning(format_args!("plots: {error}"));
     }
     folder.complete().map(|_| ())

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use tectum::{Error, Result, file};
 use tectum_control::scenario::{Scenario, embedded};
 
+use crate::reference::scenario_page;
 use crate::table::{print, print_json, table};
 
 /// Lists, shows and writes the scenarios that are built in.
@@ -36,6 +37,8 @@ enum Action {
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
+    /// Prints the reference of scenarios: every key with its values, unit, default and meaning.
+    Reference,
 }
 
 /// A row of the list.
@@ -54,6 +57,7 @@ struct Row {
 pub fn scenario(args: &ScenarioArgs) -> Result<()> {
     match &args.action {
         Action::List { json } => list(*json),
+        Action::Reference => print(&scenario_page()?),
         Action::Show { name } => print(text(name)?),
         Action::Write { name, out } => {
             let path = out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.toml")));

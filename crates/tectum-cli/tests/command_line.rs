@@ -23,16 +23,21 @@ impl Place {
     }
 
     fn tectum(&self, line: &str) -> Output {
-        self.tectum_with(&[], line)
+        self.command(line).output().expect("the binary starts")
     }
 
     /// Runs a command with variables of its environment.
     fn tectum_with(&self, variables: &[(&str, &str)], line: &str) -> Output {
+        self.command(line).envs(variables.iter().copied()).output().expect("the binary starts")
+    }
+
+    fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tectum"));
         // As on a machine without a desktop, where Mesa's layer of device selection would complain on standard error.
-        command.env_remove("NODEVICE_SELECT").env_remove("XDG_RUNTIME_DIR");
-        command.env("XDG_CACHE_HOME", self.0.join("cache")).env_remove("TECTUM_THREADS").envs(variables.iter().copied());
-        command.args(line.split_whitespace()).current_dir(&self.0).output().expect("the binary starts")
+        command.env_remove("NODEVICE_SELECT").env_remove("XDG_RUNTIME_DIR").env_remove("RUST_LOG").env_remove("TECTUM_THREADS");
+        command.env("XDG_CACHE_HOME", self.0.join("cache"));
+        command.args(line.split_whitespace()).current_dir(&self.0);
+        command
     }
 
     /// Runs a command that succeeds; its standard output is one line of JSON.
@@ -196,7 +201,7 @@ fn a_watched_run_has_the_same_spikes_and_leaves_whole_files() {
     assert_eq!((&watched["spike_hash"], &watched["spikes"]), (&alone["spike_hash"], &alone["spikes"]));
     assert!(alone["spikes"].as_u64().is_some_and(|spikes| spikes > 100), "{alone}");
     assert_eq!(place.names(), ["brain.json", "pictures", "spikes.mcap"]);
-    assert_eq!(names(&place.0.join("pictures")), ["raster.png", "rates.png"]);
+    assert_eq!(names(&place.0.join("pictures")), ["raster.png", "raster.svg", "rates.png", "rates.svg"]);
     let recorded = std::fs::read(place.0.join("spikes.mcap")).expect("there");
     assert!(recorded.starts_with(b"\x89MCAP0\r\n") && recorded.ends_with(b"\x89MCAP0\r\n"));
     let bursts = recorded.windows(10).filter(|bytes| bytes.starts_with(b"{\"burst\":") && bytes[9].is_ascii_digit()).count();
@@ -315,9 +320,23 @@ fn a_run_ends_with_its_numbers_and_a_whole_folder() {
     assert!(result["upright_fraction"].as_f64().expect("a number") > 0.5, "{result}");
     assert!(result["tick_ms"]["p99"].as_f64().expect("a number") > 0.0);
     assert_eq!(result["run_folder"], "runs/1");
-    let expected = ["actions.png", "angle.png", "latency.png", "receipt.json", "scenario.toml", "snapshot.safetensors", "summary.json", "trace.mcap"];
+    let pictures = ["actions.png", "actions.svg", "angle.png", "angle.svg", "latency.png", "latency.svg"];
+    let expected = [&pictures[..], &["receipt.json", "scenario.toml", "snapshot.safetensors", "summary.json", "trace.mcap"]].concat();
     assert_eq!(names(&place.0.join("runs/1")), expected);
     assert_eq!(names(&place.0.join("runs")), ["1"]);
+    // The folder has all that its pictures show.
+    let drawn = place.tectum("plot runs/1 --out again");
+    assert!(drawn.status.success(), "{}", text(&drawn.stderr));
+    assert_eq!(names(&place.0.join("again")), pictures);
+    assert_eq!(text(&drawn.stdout).lines().count(), pictures.len());
+    let read = |name: &str| std::fs::read(place.0.join(name)).expect("drawn");
+    for name in pictures {
+        assert!(read(&format!("again/{name}")) == read(&format!("runs/1/{name}")), "{name}");
+    }
+    for part in ["lqr on rig, seed 2", "cmd_volts (V)", "time (s)"] {
+        assert!(text(&read("again/actions.svg")).contains(part), "{part}");
+    }
+    assert_eq!(place.tectum("plot again").status.code(), Some(7));
 }
 
 #[test]
@@ -377,7 +396,7 @@ fn devices_are_listed_with_their_nature() {
         assert!(text(&output.stderr).contains(reason), "{}", text(&output.stderr));
     }
     let listed = listing["devices"].as_array().expect("a list").iter().any(|device| device["id"] == "cuda:0");
-    assert!(listed || !absent.is_empty(), "cuda is neither listed nor told absent: {listing}");
+    assert!(listed || !absent.is_empty(), "cuda is neither listed nor reported absent: {listing}");
 }
 
 /// The folder that a run's last line names.
@@ -476,7 +495,7 @@ fn the_route_is_explained_and_measured_once() {
     assert_eq!(names_of_cache(&place).into_iter().filter(|name| name != "code").collect::<Vec<_>>(), ["calibration.json"]);
     place.write("cache/tectum/calibration.json", "{");
     let anew = place.json("explain route add:1k --json");
-    assert_ne!(anew["devices"], explained["devices"], "a broken cache is measured anew");
+    assert_ne!(anew["devices"], explained["devices"], "a broken cache is measured again");
     assert!(text(&place.tectum("explain route").stdout).contains("pendulum: control tick -> "));
 }
 
@@ -535,9 +554,35 @@ fn results_are_on_standard_output_and_all_else_on_standard_error() {
     // Devices are listed, including Vulkan's driver if present: none of its messages gets through.
     let devices = place.tectum("devices --json");
     assert_eq!(text(&devices.stderr), "");
-    let chosen = place.tectum("run pendulum --brain mppi --clock sim --seconds 0.1 --no-plots --json --verbose");
-    assert!(text(&chosen.stderr).contains(" -> cpu: "), "{}", text(&chosen.stderr));
     assert_eq!(place.tectum("run pendulum --quiet --verbose").status.code(), Some(2));
+}
+
+#[test]
+fn a_log_reports_what_was_opened_chosen_and_replaced() {
+    let place = Place::new("log");
+    let run = "run cart_pole --brain field --clock sim --seconds 0.4 --no-plots --json --inject nan@0.2";
+    let logged = |options: &str, filter: Option<&str>| {
+        let mut command = place.command(&format!("{run} {options}"));
+        if let Some(filter) = filter {
+            command.env("RUST_LOG", filter);
+        }
+        let output = command.output().expect("the binary starts");
+        assert!(output.status.success(), "{options}: {}", text(&output.stderr));
+        text(&output.stderr)
+    };
+    assert_eq!(logged("--quiet", None), "", "nothing is logged unless it is requested");
+    let found = logged("-v", None);
+    for part in ["INFO tectum_control::scenario: scenario read name=\"cart_pole\"", "device chosen", "WARN tectum::receipt: fallback what=", "recovery tick="] {
+        assert!(found.contains(part), "{part}: {found}");
+    }
+    // Standard error is no terminal here.
+    assert!(!found.contains("plan compiled") && !found.contains("\u{1b}"), "{found}");
+    assert!(logged("-vv", None).contains("DEBUG tectum::plan::executable: plan compiled plan="));
+    // The variable replaces what the options select.
+    let warned = logged("-vv", Some("tectum=warn"));
+    assert!(warned.contains("WARN") && !warned.contains("INFO") && !warned.contains("DEBUG"), "{warned}");
+    let refused = place.command("devices").env("RUST_LOG", "tectum=loud").output().expect("the binary starts");
+    assert!(refused.status.code() == Some(2) && text(&refused.stderr).contains("RUST_LOG: \"tectum=loud\""), "{}", text(&refused.stderr));
 }
 
 #[test]

@@ -103,7 +103,8 @@ fn a_killed_command_leaves_old_files_or_new_ones() {
     std::fs::write(place.0.join("one.atlas"), "buffer y: u32 write\nmov_imm.u32 r0, 1\nstg.u32 [y], r0").expect("writable");
     super::train::record(&place.0.join("rig.csv"), 5000);
     let genome = "run tiny.json --bursts 40 --device cpu --record broken.mcap --snapshot state.safetensors --plot plots --receipt receipt.json";
-    let mut kills = kill_everywhere(&place, genome, &["broken.mcap", "state.safetensors", "plots/raster.png", "plots/rates.png", "receipt.json"]);
+    let mut kills =
+        kill_everywhere(&place, genome, &["broken.mcap", "state.safetensors", "plots/raster.png", "plots/raster.svg", "plots/rates.png", "receipt.json"]);
     let recorded = place.read("broken.mcap");
     std::fs::write(place.0.join("broken.mcap"), &recorded[..recorded.len() - 20]).expect("writable");
     for (line, files) in [

@@ -82,7 +82,7 @@ fn public_genomes_spike_the_same_everywhere() {
     for name in ["barebones_genome", "salamander", "gesture_recognition", "essential_genome", "brain_pong"] {
         let path = Path::new(GENOMES).join(name).with_extension("json");
         if !path.exists() {
-            println!("skipped: ../shared/data/genomes/{name}.json is absent");
+            println!("skipped: {name}.json of the reference data is absent");
             continue;
         }
         let result = same_everywhere(&path, 1000, "--stimulus 0.01");

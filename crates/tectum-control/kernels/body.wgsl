@@ -1,6 +1,6 @@
 // What the kernels of bodies share. Each steps many bodies at once, one an invocation, rows one after another:
 //   actions [count, A] -> state [count, N], shown [count, C + 2]: the observation, the reward, and 1 if the episode ended.
-// Where episodes end, the last number of a state tells that one did: the body is then put at its place of starts [count, N] instead, with no
+// Where episodes end, the last number of a state reports that one did: the body is then put at its place of starts [count, N] instead, with no
 // reward. An action that is not finite is replaced by the safe one.
 
 fn is_finite(x: f32) -> bool {

@@ -9,7 +9,7 @@ fn rig_rates(s: vec4<f32>, wanted: f32) -> vec4<f32> {
     return vec4<f32>(s.y, push, s.w, turning);
 }
 
-// Runge-Kutta steps under one command; the cart stops dead at its stops, and the pole goes on.
+// Runge-Kutta steps under one command; the cart halts at its stops, and the pole continues to move.
 fn rig_advanced(from_state: vec4<f32>, volts: f32, steps: u32, h: f32) -> vec4<f32> {
     let beyond = max(abs(volts) - params.dead_band, 0.0);
     let wanted = clamp(params.gain * select(beyond, -beyond, volts < 0.0), -params.limit, params.limit);

@@ -1,7 +1,7 @@
 // The cost of each sample: the plant's own equations over the horizon, one sample an invocation.
 //   cost = Σ c(s, u) + m·c(s_end, 0) + w·e(s_end)², s' = f(s, u), c the body's negative reward, e what its energy is off that of rest upright,
 // m the terminal multiplier, w the weight of energy: a swing that takes longer than the horizon pays by e. A cost not finite counts as 1e9.
-// Each sample but the first is handed over to a regulator of rest upright, u = -K s within the action's limits, after a share of its own of
+// Each sample but the first switches to a regulator of rest upright, u = -K s within the action's limits, after a share of its own of
 // the horizon (from 1 on: never); what is applied then takes the place of what was drawn.
 // in: observation [channels + 1], handover [samples]; in and out: u [horizon + 1, samples], of which the first row is not used; out: costs
 // [samples]. `Plant` (position and speed of one degree of freedom), `plant_cost`, `plant_energy`, `plant_feedback` and `plant_step` are the

@@ -25,7 +25,7 @@ use self::mppi::spec::MppiSpec;
 use self::recipe::Conformance;
 use self::zero::ZeroSpec;
 use crate::body::BodySpec;
-use crate::document::{Located, Section, TomlSource};
+use crate::document::{Key, Located, Section, TomlSource};
 use crate::registry::AsTable;
 use crate::twin::LearningCounts;
 pub use custom::{CustomBrain, register_brain};
@@ -114,15 +114,18 @@ pub trait Brain: Send {
 }
 
 macro_rules! brains {
-    ($($(#[$about:meta])* $name:literal => $variant:ident($settings:ty) $(if $feature:literal)?,)*) => {
+    ($($name:literal, $about:literal => $variant:ident($settings:ty) $(if $feature:literal)?,)*) => {
         /// The names of the built-in brains.
         pub const BRAIN_NAMES: &[&str] = &[$($name),*];
+
+        /// What each of them is, for the reference of scenarios.
+        pub(crate) const BRAIN_DESCRIPTIONS: &[(&str, &str)] = &[$(($name, $about)),*];
 
         /// Which brain, with the settings that the scenario gives.
         #[derive(Debug, Clone, PartialEq, Serialize)]
         #[serde(tag = "name")]
         pub enum BrainSpec {
-            $($(#[cfg(feature = $feature)])? $(#[$about])* #[serde(rename = $name)] $variant(Box<$settings>),)*
+            $($(#[cfg(feature = $feature)])? #[doc = $about] #[serde(rename = $name)] $variant(Box<$settings>),)*
             /// A brain that [`register_brain`] added, or that a run only described.
             #[serde(untagged)]
             Custom(CustomBrain),
@@ -182,20 +185,13 @@ macro_rules! brains {
 }
 
 brains! {
-    /// Model-predictive path integral control over a learned twin.
-    "mppi" => Mppi(MppiSpec),
-    /// Linear-quadratic regulator with energy swing-up.
-    "lqr" => Lqr(LqrSpec),
-    /// The same problem planned over a horizon, under the bounds of action, travel and speed.
-    "mpc" => Mpc(MpcSpec),
-    /// The regulator for a rig whose length and lag are not known.
-    "adaptive" => Adaptive(AdaptiveSpec),
-    /// The safe action at every tick: the baseline.
-    "zero" => Zero(ZeroSpec),
-    /// A field.
-    "field" => Field(FieldSpec) if "field",
-    /// A genome's spiking network.
-    "genome" => Genome(GenomeSpec) if "genome",
+    "mppi", "Model-predictive path integral control over a learned twin." => Mppi(MppiSpec),
+    "lqr", "Linear-quadratic regulator with energy swing-up." => Lqr(LqrSpec),
+    "mpc", "The same problem planned over a horizon, under the bounds of action, travel and speed." => Mpc(MpcSpec),
+    "adaptive", "The regulator for a rig whose length and lag are not known." => Adaptive(AdaptiveSpec),
+    "zero", "The safe action at every tick: the baseline." => Zero(ZeroSpec),
+    "field", "A field." => Field(FieldSpec) if "field",
+    "genome", "A genome's spiking network." => Genome(GenomeSpec) if "genome",
 }
 
 /// The brains that a scenario is not needed for: those with default settings.
@@ -213,7 +209,8 @@ impl BrainSpec {
     pub(crate) fn read(mut section: Section<'_, '_>, source: TomlSource<'_>, body: &BodySpec) -> Result<Self> {
         let implied = BRAIN_NAMES.iter().find(|name| section.has(name)).map(|name| Located { value: *name, place: 0..0 });
         let missing = section.missing("name");
-        let Located { value: name, place } = section.string("name")?.or(implied).ok_or(missing)?;
+        let key = Key::new("name", "one of the brains below, or a registered name").or("required, unless a key has the name of a brain");
+        let Located { value: name, place } = section.string(key)?.or(implied).ok_or(missing)?;
         let unknown = || if source.is_record { NAMES.unregistered(name) } else { NAMES.unknown(name) };
         let spec = Self::read_settings(name, &mut section, body)?.ok_or_else(|| source.error(&place, unknown()))?;
         spec.settings().check().map_err(|error| source.error(&place, error))?;

@@ -276,7 +276,7 @@ impl ClosedLoop {
             }
         }
         if let End::Failed(error) = &end {
-            self.session.record_fallback(&format!("run stopped at tick {}", self.metrics.ticks), &error.to_string());
+            self.session.record_end(&format!("run stopped at tick {}", self.metrics.ticks), error);
         }
         self.controller.brain_mut().close(self.metrics.ticks, &mut self.session);
         self.session.record_trace(std::mem::take(&mut self.trace).finish());

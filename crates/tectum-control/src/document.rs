@@ -1,5 +1,6 @@
 //! Reading TOML with the line of every key, so that each error is reported with its line.
 
+mod key;
 mod renamed;
 
 use std::cell::RefCell;
@@ -9,6 +10,10 @@ use tectum::{Error, Result};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+pub use self::key::Key;
+pub(crate) use self::key::KeyRow;
+use self::key::{TABLE, TABLES};
+pub(crate) use self::renamed::renamings;
 use self::renamed::{new_value, old_key};
 
 /// The text of a scenario and its name in messages.
@@ -19,6 +24,8 @@ pub(crate) struct TomlSource<'t> {
     /// A run wrote it, perhaps in a process that knew more names.
     pub is_record: bool,
     pub warnings: &'t RefCell<Vec<String>>,
+    /// Receives every key that a reader asks for, for the reference of scenarios.
+    pub asked: Option<&'t RefCell<Vec<KeyRow>>>,
 }
 
 impl<'t> TomlSource<'t> {
@@ -58,8 +65,8 @@ pub struct Located<T> {
 /// Reads a table without keys: every setting has its default.
 pub(crate) fn read_defaults<T>(read: impl FnOnce(&mut Section<'_, '_>) -> Result<T>) -> Result<T> {
     let warnings = RefCell::default();
-    let source = TomlSource { origin: "defaults", text: "", is_record: false, warnings: &warnings };
-    read(&mut Section { source, name: String::new(), table: None, known: Vec::new(), old: Vec::new() })
+    let source = TomlSource { origin: "defaults", text: "", is_record: false, warnings: &warnings, asked: None };
+    read(&mut Section { source, name: String::new(), shown: String::new(), table: None, known: Vec::new(), old: Vec::new() })
 }
 
 /// A table of a scenario being read. Every requested key is known; the others are refused when the table is done. Each error names file and line.
@@ -68,6 +75,8 @@ pub(crate) fn read_defaults<T>(read: impl FnOnce(&mut Section<'_, '_>) -> Result
 pub struct Section<'d, 't> {
     source: TomlSource<'t>,
     name: String,
+    /// Its name in the reference, where a part of it may be any of some names.
+    shown: String,
     table: Option<&'d DeTable<'t>>,
     known: Vec<String>,
     /// Old names of known keys that the table uses.
@@ -78,7 +87,7 @@ pub struct Section<'d, 't> {
 impl<'d, 't> Section<'d, 't> {
     /// Begins with the whole document.
     pub(crate) fn root(source: TomlSource<'t>, table: &'d DeTable<'t>) -> Self {
-        Self { source, name: String::new(), table: Some(table), known: Vec::new(), old: Vec::new() }
+        Self { source, name: String::new(), shown: String::new(), table: Some(table), known: Vec::new(), old: Vec::new() }
     }
 
     /// Names the keys of an open table.
@@ -90,31 +99,33 @@ impl<'d, 't> Section<'d, 't> {
     ///
     /// # Errors
     /// `Data` for another type, naming file and line.
-    pub fn section(&mut self, key: &str) -> Result<Section<'d, 't>> {
-        let table = match self.take(key) {
+    pub fn section<'k>(&mut self, key: impl Into<Key<'k>>) -> Result<Section<'d, 't>> {
+        let key = key.into();
+        let (name, shown) = (self.path(key.name), self.path_shown(&key));
+        let table = match self.take(&key, || TABLE.to_owned()) {
             None => None,
             Some(value) => match value.get_ref() {
                 DeValue::Table(table) => Some(table),
-                _ => return Err(self.wrong(key, value, "a table")),
+                _ => return Err(self.wrong(key.name, value, TABLE)),
             },
         };
-        let name = if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) };
-        Ok(Section { source: self.source, name, table, known: Vec::new(), old: Vec::new() })
+        Ok(Section { source: self.source, name, shown, table, known: Vec::new(), old: Vec::new() })
     }
 
     /// Reads a list of tables; an absent one is empty.
     ///
     /// # Errors
     /// `Data` for another type, naming file and line.
-    pub fn sections(&mut self, key: &str) -> Result<Vec<Section<'d, 't>>> {
-        let Some(value) = self.take(key) else { return Ok(Vec::new()) };
-        let DeValue::Array(items) = value.get_ref() else { return Err(self.wrong(key, value, "a list of tables")) };
+    pub fn sections<'k>(&mut self, key: impl Into<Key<'k>>) -> Result<Vec<Section<'d, 't>>> {
+        let key = key.into();
+        let Some(value) = self.take(&key, || TABLES.to_owned()) else { return Ok(Vec::new()) };
+        let DeValue::Array(items) = value.get_ref() else { return Err(self.wrong(key.name, value, TABLES)) };
         let section = |(index, item): (usize, &'d Spanned<DeValue<'t>>)| match item.get_ref() {
             DeValue::Table(table) => {
-                let name = format!("{}.{key}[{index}]", self.name);
-                Ok(Section { source: self.source, name, table: Some(table), known: Vec::new(), old: Vec::new() })
+                let (name, shown) = (format!("{}[{index}]", self.path(key.name)), format!("[{}]", self.path_shown(&key)));
+                Ok(Section { source: self.source, name, shown, table: Some(table), known: Vec::new(), old: Vec::new() })
             }
-            _ => Err(self.wrong(key, item, "a list of tables")),
+            _ => Err(self.wrong(key.name, item, TABLES)),
         };
         items.iter().enumerate().map(section).collect()
     }
@@ -139,19 +150,18 @@ impl<'d, 't> Section<'d, 't> {
     ///
     /// # Errors
     /// `Data` for another type, naming file and line.
-    pub fn string(&mut self, key: &str) -> Result<Option<Located<&'d str>>> {
-        let Some(value) = self.take(key) else { return Ok(None) };
-        let string = value.get_ref().as_str().ok_or_else(|| self.wrong(key, value, "a string"))?;
-        Ok(Some(Located { value: string, place: value.span() }))
+    pub fn string<'k>(&mut self, key: impl Into<Key<'k>>) -> Result<Option<Located<&'d str>>> {
+        self.text(&key.into(), || "a string".to_owned())
     }
 
     /// Reads a required string.
     ///
     /// # Errors
     /// `Data` for another type, and if it is absent, naming file and line.
-    pub fn required(&mut self, key: &str) -> Result<Located<&'d str>> {
-        let missing = self.missing(key);
-        self.string(key)?.ok_or(missing)
+    pub fn required<'k>(&mut self, key: impl Into<Key<'k>>) -> Result<Located<&'d str>> {
+        let key = key.into().or("required");
+        let missing = self.missing(key.name);
+        self.text(&key, || "a string".to_owned())?.ok_or(missing)
     }
 
     /// The error for a missing required key.
@@ -163,8 +173,11 @@ impl<'d, 't> Section<'d, 't> {
     ///
     /// # Errors
     /// `Data` for another type or another name, naming file and line.
-    pub fn choice<T: Copy>(&mut self, key: &str, choices: &[(&str, T)]) -> Result<Option<T>> {
-        let Some(Located { mut value, place }) = self.string(key)? else { return Ok(None) };
+    pub fn choice<'k, T: Copy>(&mut self, key: impl Into<Key<'k>>, choices: &[(&str, T)]) -> Result<Option<T>> {
+        let key = key.into();
+        let known = || choices.iter().map(|(name, _)| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+        let Some(Located { mut value, place }) = self.text(&key, known)? else { return Ok(None) };
+        let key = key.name;
         if let Some(new) = new_value(key, value) {
             self.source.warn(&place, &format!("{key} = {value:?} is now {new:?}"));
             value = new;
@@ -178,21 +191,41 @@ impl<'d, 't> Section<'d, 't> {
         }
     }
 
+    /// Reads one of a few names; `default` if it is absent.
+    ///
+    /// # Errors
+    /// As [`Section::choice`].
+    pub fn choice_or<'k, T: Copy + PartialEq>(&mut self, key: impl Into<Key<'k>>, choices: &[(&str, T)], default: T) -> Result<T> {
+        let name = choices.iter().find(|(_, choice)| *choice == default).map_or("", |(name, _)| *name);
+        Ok(self.choice(key.into().or(format_args!("{name:?}")), choices)?.unwrap_or(default))
+    }
+
     /// Reads a whole number of a range.
     ///
     /// # Errors
     /// `Data` for another type or a number out of range, naming file and line.
-    pub fn whole(&mut self, key: &str, range: RangeInclusive<u64>) -> Result<Option<u64>> {
-        let Some(value) = self.take(key) else { return Ok(None) };
-        self.whole_number(key, value, &range).map(Some)
+    pub fn whole<'k>(&mut self, key: impl Into<Key<'k>>, range: RangeInclusive<u64>) -> Result<Option<u64>> {
+        let key = key.into();
+        let Some(value) = self.take(&key, || whole_text(&range)) else { return Ok(None) };
+        self.whole_number(key.name, value, &range).map(Some)
+    }
+
+    /// Reads a whole number of a range; `default` if it is absent.
+    ///
+    /// # Errors
+    /// As [`Section::whole`].
+    pub fn whole_or<'k>(&mut self, key: impl Into<Key<'k>>, range: RangeInclusive<u64>, default: u64) -> Result<u64> {
+        Ok(self.whole(key.into().or(default), range)?.unwrap_or(default))
     }
 
     /// Reads the index of one of some names, given as the name or as the index; it is required.
     ///
     /// # Errors
     /// `Data` for another type or another name, and if it is absent, naming file and line.
-    pub fn index_in(&mut self, key: &str, names: &[&str]) -> Result<usize> {
-        let value = self.take(key).ok_or_else(|| self.missing(key))?;
+    pub fn index_in<'k>(&mut self, key: impl Into<Key<'k>>, names: &[&str]) -> Result<usize> {
+        let key = key.into().or("required");
+        let value = self.take(&key, || "a name or its index".to_owned()).ok_or_else(|| self.missing(key.name))?;
+        let key = key.name;
         let place = match value.get_ref() {
             DeValue::String(name) => names.iter().position(|known| known == name),
             DeValue::Integer(integer) => integer.as_str().parse().ok().filter(|place| *place < names.len()),
@@ -206,17 +239,20 @@ impl<'d, 't> Section<'d, 't> {
     ///
     /// # Errors
     /// `Data` for another type, naming file and line.
-    pub fn flag(&mut self, key: &str) -> Result<Option<bool>> {
-        let Some(value) = self.take(key) else { return Ok(None) };
-        value.get_ref().as_bool().map(Some).ok_or_else(|| self.wrong(key, value, "true or false"))
+    pub fn flag<'k>(&mut self, key: impl Into<Key<'k>>) -> Result<Option<bool>> {
+        let key = key.into();
+        let Some(value) = self.take(&key, || "true or false".to_owned()) else { return Ok(None) };
+        value.get_ref().as_bool().map(Some).ok_or_else(|| self.wrong(key.name, value, "true or false"))
     }
 
     /// Reads a list of whole numbers of a range, at least one.
     ///
     /// # Errors
     /// `Data` for another type or a number out of range, naming file and line.
-    pub fn whole_list(&mut self, key: &str, range: RangeInclusive<u64>) -> Result<Option<Vec<u64>>> {
-        let Some(value) = self.take(key) else { return Ok(None) };
+    pub fn whole_list<'k>(&mut self, key: impl Into<Key<'k>>, range: RangeInclusive<u64>) -> Result<Option<Vec<u64>>> {
+        let key = key.into();
+        let Some(value) = self.take(&key, || format!("a list of whole numbers from {} to {}", range.start(), range.end())) else { return Ok(None) };
+        let key = key.name;
         match value.get_ref() {
             DeValue::Array(items) if !items.is_empty() => items.iter().map(|item| self.whole_number(key, item, &range)).collect::<Result<_>>().map(Some),
             _ => Err(self.wrong(key, value, "a list of whole numbers")),
@@ -227,46 +263,55 @@ impl<'d, 't> Section<'d, 't> {
     ///
     /// # Errors
     /// `Data` for another type, naming file and line.
-    pub fn texts(&mut self, key: &str) -> Result<Option<Vec<String>>> {
-        let Some(value) = self.take(key) else { return Ok(None) };
+    pub fn texts<'k>(&mut self, key: impl Into<Key<'k>>) -> Result<Option<Vec<String>>> {
+        let key = key.into();
+        let Some(value) = self.take(&key, || "a list of strings".to_owned()) else { return Ok(None) };
         let texts = match value.get_ref() {
             DeValue::Array(items) => items.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect(),
             _ => None,
         };
-        texts.map(Some).ok_or_else(|| self.wrong(key, value, "a list of strings"))
+        texts.map(Some).ok_or_else(|| self.wrong(key.name, value, "a list of strings"))
     }
 
     /// Reads a number of a range.
     ///
     /// # Errors
     /// `Data` for another type or a number out of range, naming file and line.
-    pub fn within(&mut self, key: &str, range: RangeInclusive<f64>) -> Result<Option<f64>> {
+    pub fn within<'k>(&mut self, key: impl Into<Key<'k>>, range: RangeInclusive<f64>) -> Result<Option<f64>> {
         let needed = format!("a number from {} to {}", range.start(), range.end());
-        self.number(key, &needed, |number| range.contains(&number))
+        self.number(key.into(), &needed, |number| range.contains(&number))
+    }
+
+    /// Reads a number of a range; `default` if it is absent.
+    ///
+    /// # Errors
+    /// As [`Section::within`].
+    pub fn within_or<'k>(&mut self, key: impl Into<Key<'k>>, range: RangeInclusive<f64>, default: f64) -> Result<f64> {
+        Ok(self.within(key.into().or(default), range)?.unwrap_or(default))
     }
 
     /// Reads a finite number above 0.
     ///
     /// # Errors
     /// `Data` for another type or a number out of range, naming file and line.
-    pub fn positive(&mut self, key: &str) -> Result<Option<f64>> {
-        self.number(key, "a number above 0", |number| number > 0.0)
+    pub fn positive<'k>(&mut self, key: impl Into<Key<'k>>) -> Result<Option<f64>> {
+        self.number(key.into(), "a number above 0", |number| number > 0.0)
     }
 
     /// Reads a number above 0, at most `high`.
     ///
     /// # Errors
     /// `Data` for another type or a number out of range, naming file and line.
-    pub fn positive_up_to(&mut self, key: &str, high: f64) -> Result<Option<f64>> {
-        self.number(key, &format!("a number above 0, at most {high}"), |number| number > 0.0 && number <= high)
+    pub fn positive_up_to<'k>(&mut self, key: impl Into<Key<'k>>, high: f64) -> Result<Option<f64>> {
+        self.number(key.into(), &format!("a number above 0, at most {high}"), |number| number > 0.0 && number <= high)
     }
 
     /// Reads a finite number, 0 or above.
     ///
     /// # Errors
     /// `Data` for another type or a number out of range, naming file and line.
-    pub fn non_negative(&mut self, key: &str) -> Result<Option<f64>> {
-        self.number(key, "a number, 0 or above", |number| number >= 0.0)
+    pub fn non_negative<'k>(&mut self, key: impl Into<Key<'k>>) -> Result<Option<f64>> {
+        self.number(key.into(), "a number, 0 or above", |number| number >= 0.0)
     }
 
     /// Rejects keys that were not requested; of several, the first in the text. Sub-tables that a reader opens are finished by it, the table of a body or brain
@@ -282,7 +327,25 @@ impl<'d, 't> Section<'d, 't> {
         }
     }
 
-    fn take(&mut self, key: &str) -> Option<&'d Spanned<DeValue<'t>>> {
+    fn path(&self, key: &str) -> String {
+        if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) }
+    }
+
+    fn path_shown(&self, key: &Key<'_>) -> String {
+        if self.shown.is_empty() { key.shown().to_owned() } else { format!("{}.{}", self.shown, key.shown()) }
+    }
+
+    fn text(&mut self, key: &Key<'_>, needed: impl FnOnce() -> String) -> Result<Option<Located<&'d str>>> {
+        let Some(value) = self.take(key, needed) else { return Ok(None) };
+        let string = value.get_ref().as_str().ok_or_else(|| self.wrong(key.name, value, "a string"))?;
+        Ok(Some(Located { value: string, place: value.span() }))
+    }
+
+    fn take(&mut self, key: &Key<'_>, needed: impl FnOnce() -> String) -> Option<&'d Spanned<DeValue<'t>>> {
+        if let Some(asked) = self.source.asked {
+            asked.borrow_mut().push(key.row(&self.shown, needed()));
+        }
+        let key = key.name;
         self.known.push(key.to_owned());
         let table = self.table?;
         let given = table.get(key);
@@ -294,8 +357,8 @@ impl<'d, 't> Section<'d, 't> {
         Some(value)
     }
 
-    fn number(&mut self, key: &str, needed: &str, fits: impl Fn(f64) -> bool) -> Result<Option<f64>> {
-        let Some(value) = self.take(key) else { return Ok(None) };
+    fn number(&mut self, key: Key<'_>, needed: &str, fits: impl Fn(f64) -> bool) -> Result<Option<f64>> {
+        let Some(value) = self.take(&key, || needed.to_owned()) else { return Ok(None) };
         let number = match value.get_ref() {
             DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str().parse::<f64>().ok(),
             DeValue::Float(float) => float.as_str().parse::<f64>().ok(),
@@ -303,7 +366,7 @@ impl<'d, 't> Section<'d, 't> {
         };
         match number {
             Some(number) if number.is_finite() && fits(number) => Ok(Some(number)),
-            _ => Err(self.wrong(key, value, needed)),
+            _ => Err(self.wrong(key.name, value, needed)),
         }
     }
 
@@ -312,12 +375,15 @@ impl<'d, 't> Section<'d, 't> {
             DeValue::Integer(integer) => u64::from_str_radix(integer.as_str(), integer.radix()).ok(),
             _ => None,
         };
-        let needed = || format!("a whole number from {} to {}", range.start(), range.end());
-        whole.filter(|whole| range.contains(whole)).ok_or_else(|| self.wrong(key, value, &needed()))
+        whole.filter(|whole| range.contains(whole)).ok_or_else(|| self.wrong(key, value, &whole_text(range)))
     }
 
     fn wrong(&self, key: &str, value: &Spanned<DeValue<'t>>, needed: &str) -> Error {
         let given = self.source.text.get(value.span()).unwrap_or("something else").lines().next().unwrap_or("");
         self.source.error(&value.span(), format!("{key} is {given}, needs {needed}"))
     }
+}
+
+fn whole_text(range: &RangeInclusive<u64>) -> String {
+    format!("a whole number from {} to {}", range.start(), range.end())
 }

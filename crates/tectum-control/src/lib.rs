@@ -35,6 +35,7 @@ mod kernel;
 pub mod least_squares;
 pub mod real_time;
 pub mod recording;
+mod reference;
 mod registry;
 pub mod rig_csv;
 pub mod run_folder;
@@ -43,6 +44,7 @@ pub mod twin;
 
 #[cfg(any(test, feature = "bench"))]
 pub use brain::mppi::bench_suite;
+pub use reference::scenario_reference;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

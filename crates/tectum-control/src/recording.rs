@@ -126,19 +126,30 @@ fn numbers_topic<'n, W: Write + Seek>(
     Ok(Topic { id: writer.add_channel(topic, name, &schema)?, names: channels.map(|(name, _)| name.to_owned()).collect() })
 }
 
+/// The fields of a period on [`TICK_TOPIC`] besides the task's measure: name, JSON type and meaning.
+const TICK_FIELDS: [(&str, &[&str], &str); 7] = [
+    ("tick", &["integer"], "number of the period"),
+    ("reward", &["number", "null"], "the body's score of the step"),
+    ("held", &["boolean"], "the answer was late"),
+    ("fallback", &["boolean"], "the brain failed; the action is the safe one"),
+    ("terminated", &["boolean"], "the episode ended"),
+    ("latency_ms", &["number"], "host time of the answer"),
+    ("lateness_ms", &["number"], "from the beginning of the period to its observation"),
+];
+
+/// Topics, fields and their meaning, for the reference of scenarios.
+pub(crate) fn topics() -> Vec<[String; 3]> {
+    let numbers = [(OBSERVATION_TOPIC, "the observation at its beginning"), (ACTION_TOPIC, "the action that the body got")];
+    let numbers = numbers.map(|(topic, meaning)| [topic, "a number for each channel, by name", meaning]);
+    let measure = [TICK_TOPIC, "the task's measure, by its name", "what the task measured at its beginning"];
+    let fields = TICK_FIELDS.map(|(name, _, meaning)| [TICK_TOPIC.to_owned(), format!("`{name}`"), meaning.to_owned()]);
+    numbers.into_iter().chain([measure]).map(|row| row.map(str::to_owned)).chain(fields).collect()
+}
+
 fn tick_schema(measure: Option<&Measure>) -> Value {
-    let number = || json!(["number", "null"]);
-    let measure = measure.map(|measure| (measure.name.to_string(), number(), format!("{} at its beginning", measure.description)));
-    let fixed = [
-        ("tick", json!("integer"), "number of the period"),
-        ("reward", number(), "the body's score of the step"),
-        ("held", json!("boolean"), "the answer was late"),
-        ("fallback", json!("boolean"), "the brain failed; the action is the safe one"),
-        ("terminated", json!("boolean"), "the episode ended"),
-        ("latency_ms", json!("number"), "host time of the answer"),
-        ("lateness_ms", json!("number"), "from the beginning of the period to its observation"),
-    ];
-    let mut fields: Vec<_> = fixed.map(|(name, kind, description)| (name.to_owned(), kind, description.to_owned())).into();
+    let kind = |kinds: &[&str]| if let [kind] = kinds { json!(kind) } else { json!(kinds) };
+    let measure = measure.map(|measure| (measure.name.to_string(), kind(&["number", "null"]), format!("{} at its beginning", measure.description)));
+    let mut fields: Vec<_> = TICK_FIELDS.iter().map(|(name, kinds, description)| ((*name).to_owned(), kind(kinds), (*description).to_owned())).collect();
     fields.splice(1..1, measure);
     let properties = fields.into_iter().map(|(name, kind, description)| (name, json!({ "type": kind, "description": description }))).collect::<Map<_, _>>();
     json!({ "title": "tectum.Tick", "type": "object", "properties": properties })

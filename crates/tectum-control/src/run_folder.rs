@@ -1,12 +1,6 @@
 //! The output folder of a run: `runs/<n>/`.
 //!
-//! | file | holds |
-//! |---|---|
-//! | `scenario.toml` | the scenario as it ran, overrides applied |
-//! | `receipt.json` | on which device and by which code it was computed |
-//! | `summary.json` | [`RunSummary`] |
-//! | `trace.mcap` | every period (see [`recording`](crate::recording)) |
-//! | `snapshot.safetensors` | the state after the last tick, or the last one that could be taken |
+//! [`FILES`] lists its files: `summary.json` is a [`RunSummary`], `trace.mcap` a [`recording`](crate::recording).
 //!
 //! A run writes to `runs/<n>.partial/`, which is renamed as the last step, so `runs/<n>/` is always complete. A run that fails
 //! before its first tick removes the folder; one that fails later still completes it with the data so far, and summary and receipt say
@@ -45,6 +39,15 @@ pub const SUMMARY_FILE: &str = "summary.json";
 pub const TRACE_FILE: &str = "trace.mcap";
 /// The state.
 pub const SNAPSHOT_FILE: &str = "snapshot.safetensors";
+
+/// The files of a folder and what they hold.
+pub const FILES: [(&str, &str); 5] = [
+    (SCENARIO_FILE, "the scenario as it ran, overrides applied"),
+    (RECEIPT_FILE, "on which device and by which code it was computed, with which faults"),
+    (SUMMARY_FILE, "results: task, latencies, deadline misses, fallbacks"),
+    (TRACE_FILE, "every period"),
+    (SNAPSHOT_FILE, "the state after the last tick, or the last one that could be taken; a resumed run begins with it"),
+];
 
 /// The metadata record of the recording: `body` and `brain` are their names, `scenario` is the text of [`SCENARIO_FILE`].
 pub const RUN_METADATA: &str = "tectum.run";
@@ -246,6 +249,7 @@ impl RunFolder {
     pub fn complete(mut self) -> Result<PathBuf> {
         self.is_kept = true;
         file::rename_folder(&self.partial, &self.complete)?;
+        tracing::info!(folder = %self.complete.display(), "run folder complete");
         Ok(self.complete.clone())
     }
 }
@@ -265,7 +269,9 @@ impl Sink for RunFolder {
             recorder.flush()?;
             self.sync_trace()?;
         }
-        snapshot.save(&self.partial.join(SNAPSHOT_FILE))
+        snapshot.save(&self.partial.join(SNAPSHOT_FILE))?;
+        tracing::debug!(folder = %self.partial.display(), "snapshot saved");
+        Ok(())
     }
 }
 

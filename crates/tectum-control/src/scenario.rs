@@ -1,40 +1,16 @@
-//! Scenarios: which body, which brain and how the loop runs, read from TOML.
+//! Scenarios: which body, which brain and how the loop runs, read from TOML. `docs/scenarios.md` lists every key.
 //!
 //! ```toml
 //! [body]
-//! name = "rig"          # one of BODIES, or registered by register_body
-//! start = "hanging"     # hanging, random
-//!
-//! [body.disturbances]   # of the rig: how it differs from the model of its controllers, see Disturbances
-//! pole_length = 0.8
+//! name = "rig"
 //!
 //! [brain]
-//! name = "mppi"         # one of BRAIN_NAMES, or registered by register_brain; a genome has genome = "FILE.json", sensors and motors instead
-//! samples = 256         # see the brain's settings, here MppiSpec; every setting has a default
-//!
-//! [brain.cost]          # weights by channel name
-//! pend_position = 1.0
-//!
-//! [brain.twin]          # see TwinSpec
-//! hidden = [64, 64]
-//!
-//! [brain.twin.online]   # see OnlineSpec; with this table the twin learns online
-//! warm_up = 40
+//! name = "mppi"
+//! samples = 256
 //!
 //! [loop]
 //! seconds = 60
-//! seed = 1
-//! clock = "real"        # real, sim
-//! snapshot_every = 250  # ticks; earlier ones at the beginning; 0: only at the end
-//! overrun = "hold"      # hold, safe
-//! stall_periods = 10    # an answer this many periods late is a fault; 0: never
-//! stand_in = "lqr"      # lqr, adaptive: answers while the brain cannot; without it the body gets its safe action
-//! priority = 40         # of the loop's threads under SCHED_FIFO, 1 to 99; without it they are ordinary ones
-//! lock_memory = true    # memory mapped when the loop begins stays resident
-//!
-//! [loop.guard.pend_position]   # of any observation channel, in its unit, see ChannelGuard
-//! outlier_threshold = 60.0
-//! stop_beyond = 170.0
+//! clock = "real"
 //! ```
 
 pub mod build;
@@ -53,8 +29,8 @@ pub use crate::clock::ClockKind;
 use crate::closed_loop::settings::MAX_SECONDS;
 use crate::closed_loop::{ClosedLoop, Workload};
 pub use crate::closed_loop::{LoopSettings, Overrun};
-use crate::document::TomlSource;
-pub use crate::document::{Located, Section};
+pub use crate::document::{Key, Located, Section};
+use crate::document::{KeyRow, TomlSource};
 use crate::real_time::{MAX_PRIORITY, RealTime};
 use crate::registry::AsTable;
 
@@ -99,6 +75,12 @@ impl Scenario {
     /// # Errors
     /// `Invalid` for an unknown name; `Io` for a file that cannot be read; `Data` as [`Scenario::parse`].
     pub fn open(name: &str) -> Result<Self> {
+        let scenario = Self::find(name)?;
+        tracing::info!(name, body = scenario.body.name, brain = scenario.brain.name(), seconds = scenario.run.seconds, "scenario read");
+        Ok(scenario)
+    }
+
+    fn find(name: &str) -> Result<Self> {
         let is_path = name.contains(['/', std::path::MAIN_SEPARATOR]) || name.ends_with(".toml");
         let local = format!("scenarios/{name}.toml");
         if is_path {
@@ -137,7 +119,7 @@ impl Scenario {
     /// assert!(error.to_string().starts_with("a.toml:5: unknown key \"horizn\"; known: name, model, samples, horizon"));
     /// ```
     pub fn parse(text: &str, origin: &str, name: &str) -> Result<Self> {
-        Self::parse_as(text, origin, name, false)
+        Self::parse_as(text, origin, name, false, None)
     }
 
     /// Reads the scenario that a run wrote.
@@ -151,18 +133,19 @@ impl Scenario {
     fn read_as(path: &Path, is_record: bool) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(|source| Error::io(path.display(), source))?;
         let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-        Self::parse_as(&text, &path.display().to_string(), &name, is_record)
+        Self::parse_as(&text, &path.display().to_string(), &name, is_record, None)
     }
 
-    fn parse_as(text: &str, origin: &str, name: &str, is_record: bool) -> Result<Self> {
+    /// The same for both; every key that a reader asks for is also added to `asked`.
+    pub(crate) fn parse_as(text: &str, origin: &str, name: &str, is_record: bool, asked: Option<&RefCell<Vec<KeyRow>>>) -> Result<Self> {
         let warnings = RefCell::new(Vec::new());
-        let source = TomlSource { origin, text, is_record, warnings: &warnings };
+        let source = TomlSource { origin, text, is_record, warnings: &warnings, asked };
         let document = source.parse()?;
         let mut root = Section::root(source, document.get_ref());
-        let name = root.string("name")?.map_or(name, |name| name.value).to_owned();
-        let (settings, body) = BodySettings::read(root.section("body")?, source)?;
-        let brain = BrainSpec::read(root.section("brain")?, source, body.spec())?;
-        let run = LoopSettings::read(root.section("loop")?, &body.spec().observation)?;
+        let name = root.string(Key::new("name", "name of the scenario in runs and receipts").or("the file's name"))?.map_or(name, |name| name.value).to_owned();
+        let (settings, body) = BodySettings::read(root.section(Key::new("body", "The plant."))?, source)?;
+        let brain = BrainSpec::read(root.section(Key::new("brain", "The controller."))?, source, body.spec())?;
+        let run = LoopSettings::read(root.section(Key::new("loop", "How the loop runs."))?, &body.spec().observation)?;
         root.finish()?;
         let warnings = warnings.take();
         Ok(Self { name, body: settings, brain, run, warnings })

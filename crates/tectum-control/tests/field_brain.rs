@@ -83,7 +83,7 @@ fn a_killed_brain_goes_on_from_its_snapshot_exactly() {
         run(first.as_mut(), 0..25);
         let bytes = first.snapshot().expect("readable").to_bytes();
         let expected = run(first.as_mut(), 25..60);
-        let rebuild = first.rebuild().expect("it can be made anew");
+        let rebuild = first.rebuild().expect("it can be rebuilt");
         drop(first);
         let mut second = rebuild(&device).expect("it builds");
         second.restore(&Snapshot::parse(&bytes).expect("whole")).expect("of this field");

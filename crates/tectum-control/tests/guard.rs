@@ -1,4 +1,4 @@
-//! Readings under guard in the closed loop: outliers do no harm, limits and the switch stop it for good.
+//! Readings under guard in the closed loop: outliers do no harm, limits and the switch stop it to the end.
 
 use std::ops::ControlFlow;
 
@@ -63,7 +63,7 @@ fn a_replaced_outlier_moves_nothing() {
     let (_, undisturbed) = run(&scenario(""), &[]);
     println!("at most {:.3} rad guarded, {:.3} unguarded, {:.3} undisturbed", worst(&guarded), worst(&unguarded), worst(&undisturbed));
     assert!(worst(&guarded) < worst(&undisturbed) + 0.01 && worst(&unguarded) > worst(&undisturbed) + 0.05);
-    assert_eq!(guarded.periods[..500], undisturbed.periods[..500], "without a leap nothing is taken out");
+    assert_eq!(guarded.periods[..500], undisturbed.periods[..500], "without an outlier nothing is taken out");
     let told = outcome.receipt.fallbacks.iter().filter(|fallback| fallback.what.starts_with("reading of ")).count();
     assert_eq!((told, outcome.stopped_at_tick), (3, None));
 }
@@ -78,7 +78,7 @@ fn beyond_a_limit_and_at_the_switch_the_body_gets_its_safe_action_to_the_end() {
         assert!(memory.periods[..stopped].iter().all(|(_, _, fallback)| !fallback));
         assert!(memory.periods[stopped..].iter().all(|(action, _, fallback)| *action == 0.0 && *fallback), "the stand-in does not answer either");
         assert_eq!((memory.periods.len(), outcome.metrics.fallbacks as usize), (750, 750 - stopped));
-        let told = outcome.receipt.fallbacks.iter().find(|fallback| fallback.what == "emergency stop").expect("it is told");
+        let told = outcome.receipt.fallbacks.iter().find(|fallback| fallback.what == "emergency stop").expect("it is reported");
         assert!(told.reason.ends_with(reason) && told.count == 1, "{told:?}");
         assert!(faults.is_empty() || outcome.receipt.injected[0].tick == Some(100));
     }
@@ -109,7 +109,7 @@ fn a_guarded_run_resumes_bit_for_bit_between_two_outliers() {
     let scenario = scenario(&noisy);
     let (outcome, whole) = run(&scenario, &[]);
     let leaps: u64 = outcome.receipt.fallbacks.iter().map(|fallback| fallback.count).sum();
-    assert!(leaps > 20, "{leaps} leaps of 750 readings");
+    assert!(leaps > 20, "{leaps} outliers of 750 readings");
     // Eight early snapshots come before that of tick 100.
     for (index, snapshot) in whole.snapshots[8..].iter().enumerate().take(7) {
         let (mut resumed, mut memory) = (closed_loop(&scenario), Memory::default());

@@ -65,7 +65,7 @@ fn from_nothing_it_balances_within_250_steps_in_the_mean_of_20_seeds() {
         needed.push(taken);
     }
     let mean = f64::from(needed.iter().sum::<u32>()) / needed.len() as f64;
-    eprintln!("learning: balanced after {mean:.1} steps in the mean, {needed:?}");
+    eprintln!("learning: balanced after {mean:.1} steps on average, {needed:?}");
     assert!(mean <= 250.0, "{mean}: {needed:?}");
 }
 

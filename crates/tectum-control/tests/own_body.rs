@@ -1,4 +1,4 @@
-//! A body that no other crate knows: what the loop needs of it, and what is refused for want of a capability.
+//! A body that no other crate knows: what the loop needs of it, and what is refused where it lacks a capability.
 
 use std::io::Cursor;
 use std::ops::ControlFlow;

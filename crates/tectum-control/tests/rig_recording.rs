@@ -11,7 +11,7 @@ const RECORDING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/da
 
 fn recording(what: &str) -> Option<RigRecording> {
     if !Path::new(RECORDING).exists() {
-        eprintln!("skipped: ../shared/data/pendulum/rig.csv is absent: {what}");
+        eprintln!("skipped: rig.csv of the reference data is absent: {what}");
         return None;
     }
     Some(RigRecording::read(Path::new(RECORDING)).expect("the recording"))
@@ -38,7 +38,7 @@ fn the_noise_of_disturbed_rigs_is_the_recordings() {
     let off = steps.map(|step| (step - step.round()).abs()).fold(0.0, f64::max);
     assert!(off < 0.01, "angles are whole steps but for {off} of one");
     let share = recording.jumps as f64 / recording.len() as f64;
-    assert!((share - 0.02).abs() < 1e-4, "{share} of the rows leap");
+    assert!((share - 0.02).abs() < 1e-4, "{share} of the rows jump");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 // what the library recalls, by region. out: y as x; rows [X·Y][8] sums of a row; pooled [X·Y][Z / block][content] sums over the
 // cells of a site in this row.
 // A launch makes `planes` planes along X from the `first` on. If they are not all, x and y hold them with one more on either side, which
-// stands for what lies there; rows and pooled are those of the planes alone.
+// holds the values there; rows and pooled are those of the planes alone.
 // x and y are as `field_f32.wgsl` or `field_bf16.wgsl` says.
 // A workgroup strides over rows. Lane z first makes the coefficients of cell z and its dynamics, then lanes take elements in pairs.
 // Tolerance: 1e-5 of saturation. Source: docs/field.md.
@@ -18,7 +18,7 @@ fn number(at: u32) -> f32 {
     return bitcast<f32>(live[at]);
 }
 
-// The cell that stands for place `at`, one step outside at most; -1 for a zero.
+// The cell that represents place `at`, one step outside at most; -1 for a zero.
 fn standing(at: i32, size: u32) -> i32 {
     if at >= 0 && at < i32(size) {
         return at;

@@ -1,8 +1,8 @@
 // What the library recalls and takes up: step 0 of docs/field.md.
 // in: live; descriptor [64][content] mean content of the regions. in and out: products [patterns + 20], made into scores; library
 // [patterns + 20][8][content]; traits [patterns + 20][4]; memory. out: pull [64][content], T by region.
-// One workgroup; lane i has patterns i, i + 256, … and numbers i, i + 256, … of each. A greatest is told by score, then by the lowest
-// number: it does not hang on the order of lanes.
+// One workgroup; lane i has patterns i, i + 256, … and numbers i, i + 256, … of each. Of equal scores, the lowest
+// number is the greatest: the order of lanes does not matter.
 // Tolerance: 1e-5 of the size of each number. Source: docs/field.md.
 const LEAST = -1e30;
 

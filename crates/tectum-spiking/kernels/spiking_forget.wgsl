@@ -1,4 +1,4 @@
-// Where a memory's neuron took a pattern in this burst, its plastic synapses of one rule begin anew, and what it fired before no
+// Where a memory's neuron took a pattern in this burst, its plastic synapses of one rule are reset, and what it fired before no
 // longer counts.
 // in: clock [1] the first burst of the submission; table and kept, see spiking_memory; starts, see spiking_part; weights,
 // from weights_at on part by part those that the synapses of the neurons from first_kept to last_kept had at first.

@@ -3,7 +3,7 @@
 // initial lifespan, growth, long-term threshold, place in kept, place and number of upstream ranges in table, 3 unused; behind
 // them the ranges [2 each].
 // in and out: kept, of each memory: [4] the neuron that took a pattern in this burst less its first, plus 1, patterns formed,
-// patterns lost, unused; of each of its neurons [4]: lifespan, 1 if it is kept for good, both sums of its pattern. fired, see
+// patterns lost, unused; of each of its neurons [4]: lifespan, 1 if it is permanent, both sums of its pattern. fired, see
 // spiking_dynamics.
 // A workgroup takes a memory; integers, so the order of the atomics does not matter. Exact.
 const FIXED_PSP = 0xffffffffu;

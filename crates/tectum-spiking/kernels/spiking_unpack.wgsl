@@ -1,4 +1,4 @@
-// Lists what fired on all devices, where it was handed over as bits.
+// Lists what fired on all devices, where it was exchanged as bits.
 // in: clock [2]: word 1 is whether it was; exchanged [words] a bit for each neuron. in and out: fired, see spiking_dynamics.
 // One invocation takes every stride-th word, and its firings places of their own in the list. Exact.
 const FIXED_PSP = 0xffffffffu;

@@ -100,12 +100,16 @@ pub fn connect(genome: &Genome, options: ConnectOptions, watch: &mut Watch<'_>) 
     let rows = SynapseList::new(neurons.len(), &synapses)?;
     drop(synapses);
     let power = genome.core(CoreArea::Power).map(|area| genome.areas()[area].neurons.clone()).unwrap_or_default();
-    Ok(ConnectedNetwork {
-        network: Network::new(&neurons, Box::new(rows), network)?,
-        constant_inputs: power.map(|neuron| (neuron, POWER)).collect(),
-        memories: memory_areas,
-        notes: notes(genome),
-    })
+    let network = Network::new(&neurons, Box::new(rows), network)?;
+    tracing::info!(
+        genome = genome.title(),
+        neurons = network.neurons(),
+        synapses = network.synapses(),
+        plastic = network.plastic_synapses(),
+        binary_places = network.fraction_bits(),
+        "network built"
+    );
+    Ok(ConnectedNetwork { network, constant_inputs: power.map(|neuron| (neuron, POWER)).collect(), memories: memory_areas, notes: notes(genome) })
 }
 
 /// Areas that are the destination of a memory mapping.

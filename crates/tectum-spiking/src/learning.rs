@@ -16,10 +16,12 @@ pub const NEVER: u32 = u32::MAX - 4 * WINDOW_MAX;
 /// In [`History::before`]: earlier firings of the neuron do not count.
 pub const NO_SPIKE_BEFORE: u32 = u32::MAX;
 
-/// How synapses learn from the firings of their two ends.
+/// How synapses learn from the firings of their two ends: by coincidence within a window, symmetric in the order of the firings.
+///
+/// A source that fires just before its target has the same effect as one that fires just after it; `docs/spiking.md` has a worked table.
 ///
 /// # Source
-/// The windowed STDP of FEAGI's burst engine.
+/// FEAGI's burst engine, which calls it STDP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct PlasticityRule {
     /// The window of coincidence in bursts, 1 to 256.

@@ -24,7 +24,7 @@ const GENOMES: [(&str, usize, u32, usize, u64); 5] = [
 fn genome_path(name: &str) -> Option<PathBuf> {
     let path = Path::new(FOLDER).join(name);
     if !path.exists() {
-        println!("skipped: ../shared/data/genomes/{name} is absent: the public genomes");
+        println!("skipped: {name} of the reference data is absent: the public genomes");
         return None;
     }
     Some(path)

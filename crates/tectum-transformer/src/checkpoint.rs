@@ -116,6 +116,7 @@ impl Checkpoint {
     #[cfg(feature = "gguf")]
     pub(super) fn open_file(file: &Path) -> Result<Checkpoint> {
         let model = GgufModel::open(file, check)?;
+        log(file, &model.sizes);
         Ok(Checkpoint { sizes: model.sizes.clone(), graph: model.graph.clone(), tensors: Tensors::File(Box::new(model)) })
     }
 
@@ -129,8 +130,14 @@ impl Checkpoint {
         // Files with only the inner model lack the prefix of every name.
         let is_inner = weights.entries().all(|(name, _)| name != format!("{prefix}{first}")) && weights.entries().any(|(name, _)| name == first);
         let tensors = Tensors::Folder(weights, if is_inner { prefix } else { "" }, config);
+        log(folder, &sizes);
         Ok(Checkpoint { sizes, graph, tensors })
     }
+}
+
+fn log(path: &Path, sizes: &DecoderSizes) {
+    let DecoderSizes { layers, width, heads, context, .. } = sizes;
+    tracing::info!(path = %path.display(), family = sizes.family, layers, width, heads, context, tokens = sizes.vocab_size, "decoder opened");
 }
 
 /// Rejects sizes that no model has.

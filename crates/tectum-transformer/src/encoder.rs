@@ -54,6 +54,7 @@ impl Encoder {
         }
         let graph = Bert::build(&config, head)?.graph;
         let weights = SafetensorsWeights::open(folder)?;
+        tracing::info!(path = %folder.display(), layers = config.num_hidden_layers, width = config.hidden_size, tokens = config.vocab_size, "encoder opened");
         Ok(Encoder { config, head, tokens, max_tokens, graph, weights })
     }
 

@@ -7,7 +7,7 @@ use tectum_graph::Tensor;
 use super::context::bucket;
 use super::*;
 
-/// The golden vector's first numbers, in float64 by NumPy from the same file (`../shared/research/inference_and_isa.md`).
+/// The golden vector's first numbers, in float64 by NumPy from the same file.
 const GOLDEN: [f32; 8] = [0.0676569, 0.0634959, 0.0487131, 0.0793050, 0.0374481, 0.0026528, 0.0393750, -0.0070985];
 const TEXTS: [&str; 2] = ["This is an example sentence", "Each sentence is converted"];
 /// The cosine of their vectors.

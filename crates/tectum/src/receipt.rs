@@ -262,12 +262,26 @@ impl Session {
         self.latency.record(host_ns);
     }
 
-    /// Records work that ran elsewhere than requested.
+    /// Records work that ran elsewhere than requested; the first of equal ones is logged.
     pub fn record_fallback(&mut self, what: &str, reason: &str) {
-        match self.fallbacks.iter_mut().find(|fallback| fallback.what == what && fallback.reason == reason) {
-            Some(fallback) => fallback.count += 1,
-            None => self.fallbacks.push(Fallback { what: what.to_owned(), reason: reason.to_owned(), count: 1 }),
+        if self.add_fallback(what, reason) {
+            tracing::warn!(what, reason, "fallback");
         }
+    }
+
+    /// Records why a run ended early. The caller has the error, so it is not logged.
+    pub fn record_end(&mut self, what: &str, error: &Error) {
+        self.add_fallback(what, &error.to_string());
+    }
+
+    /// Counts a fallback; returns whether it is the first of its kind.
+    fn add_fallback(&mut self, what: &str, reason: &str) -> bool {
+        if let Some(fallback) = self.fallbacks.iter_mut().find(|fallback| fallback.what == what && fallback.reason == reason) {
+            fallback.count += 1;
+            return false;
+        }
+        self.fallbacks.push(Fallback { what: what.to_owned(), reason: reason.to_owned(), count: 1 });
+        true
     }
 
     /// Records an injected fault.
@@ -277,6 +291,8 @@ impl Session {
 
     /// Records a recovery after a failure.
     pub fn recovered(&mut self, recovery: Recovery) {
+        let Recovery { tick, resumed_at_tick, ticks_lost, .. } = recovery;
+        tracing::warn!(tick, resumed_at_tick, ticks_lost, from = recovery.from, to = recovery.to, reason = recovery.reason, "recovery");
         self.recovery_count += 1;
         if self.recoveries.len() < MAX_LISTED_RECOVERIES {
             self.recoveries.push(recovery);

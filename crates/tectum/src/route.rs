@@ -77,8 +77,7 @@ pub fn open(work: &PlanWork) -> Result<(Device, Choice)> {
         calibrate_these(infos, default_path().as_deref(), false).into_iter().map(|(info, found)| prediction(work, info, found)).collect()
     };
     predicted.extend(refused.into_iter().map(|(refused, info)| Prediction { device: info.id, seconds: None, refused }));
-    let choice = decide(&work.plan, predicted, "predicted")?;
-    Ok((Device::open(&choice.device)?, choice))
+    open_chosen(decide(&work.plan, predicted, "predicted")?)
 }
 
 /// Opens the device with the minimum measured time: for work that no plan describes in advance, because its amount depends on its data.
@@ -87,7 +86,15 @@ pub fn open(work: &PlanWork) -> Result<(Device, Choice)> {
 /// # Errors
 /// `Unsupported`, with the reason for each device, where none may be chosen; as [`Device::open`]. A device on which the trial fails is not chosen.
 pub fn open_by_trial(name: &str, trial: &mut dyn FnMut(&Device) -> Result<Duration>) -> Result<(Device, Choice)> {
-    let choice = choose_by_trial(name, Device::list(), &mut |id| Device::open(id).and_then(|device| trial(&device)))?;
+    open_chosen(choose_by_trial(name, Device::list(), &mut |id| Device::open(id).and_then(|device| trial(&device)))?)
+}
+
+/// Opens the chosen device.
+fn open_chosen(choice: Choice) -> Result<(Device, Choice)> {
+    for Prediction { device, seconds, refused } in &choice.predicted {
+        tracing::info!(device, seconds, refused, "device considered");
+    }
+    tracing::info!(work = choice.plan, device = choice.device, reason = choice.reason, "device chosen");
     Ok((Device::open(&choice.device)?, choice))
 }
 
@@ -109,8 +116,7 @@ fn choose_by_trial(name: &str, infos: Vec<DeviceInfo>, trial: &mut dyn FnMut(&st
 /// # Errors
 /// `Unsupported`, with the reason for each device, where none may be chosen; as [`Device::open`].
 pub fn open_fixed(work: &PlanWork) -> Result<(Device, Choice)> {
-    let choice = choose_fixed(work, Device::list())?;
-    Ok((Device::open(&choice.device)?, choice))
+    open_chosen(choose_fixed(work, Device::list())?)
 }
 
 /// Elements of operands beyond which the previous system chose a GPU: for a product alone, and for one with a bias or a residual.
@@ -156,6 +162,7 @@ fn calibrate_these(infos: Vec<DeviceInfo>, path: Option<&Path>, recalibrate: boo
         let calibration = match known {
             Some(rates) => Ok(Calibration { device: info.clone(), rates }),
             None => Device::open(&info.id).and_then(|device| calibrate(&device)).inspect(|calibration| {
+                tracing::info!(device = info.id, "device calibrated");
                 cache.insert(calibration);
                 is_changed = true;
             }),

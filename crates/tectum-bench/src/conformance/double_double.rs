@@ -418,7 +418,7 @@ mod tests {
             let found = exact(name, *x).expect("a function");
             let off = found.error_ulp(*hi);
             let lost = found.wide.hi - hi * super::scale(1.0, -found.exponent) + found.wide.lo - lo * super::scale(1.0, -found.exponent);
-            assert!(off <= 0.5 && lost.abs() <= 1e-29 * found.wide.hi.abs(), "{name}({x:e}): {off} ulp, {lost:e} beside {:e}", found.wide.hi);
+            assert!(off <= 0.5 && lost.abs() <= 1e-29 * found.wide.hi.abs(), "{name}({x:e}): {off} ulp, {lost:e} next to {:e}", found.wide.hi);
         }
     }
 

@@ -230,7 +230,7 @@ fn text(path: &Path, areas: &Areas<'_>, explanation: &Explanation<'_>) -> String
     text += &past_text(areas, network);
     for (area, memory) in areas.memories.iter().zip(&network.memories) {
         text += &format!(
-            "memory {}: {} neurons, patterns of {} bursts of {} upstream neurons; kept {} bursts, {} more each time, for good from {} on\n",
+            "memory {}: {} neurons, patterns of {} bursts of {} upstream neurons; kept {} bursts, {} more each time, permanent from {} on\n",
             areas.genome.areas()[*area].id,
             memory.neurons.len(),
             memory.depth,

@@ -1,45 +1,61 @@
-//! A picture with two axes, drawn with plotters' bitmap backend and a built-in font.
+//! A chart with two axes: a list of shapes, drawn as PNG or as SVG by plotters. Text is DejaVu Sans, which the crate `dejavu` carries, so that pictures look the
+//! same on a machine without fonts; a viewer of SVG uses its own sans serif.
 
 use std::path::Path;
+use std::sync::Once;
 
-use plotters::prelude::{BitMapBackend, DrawingArea, IntoDrawingArea, PathElement, Rectangle};
-use plotters::style::{BLACK, Color, RGBColor, WHITE};
+use plotters::coord::Shift;
+use plotters::prelude::{BitMapBackend, DrawingArea, DrawingBackend, IntoDrawingArea, IntoFont, PathElement, Rectangle, SVGBackend, Text};
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{BLACK, Color, FontStyle, FontTransform, RGBColor, TextStyle, WHITE, register_font};
+use tectum::{Result, file};
 
-use super::{GREY, font};
-
-const SIZE: (u32, u32) = (960, 400);
-/// Room for numbers and names: left, right, top, bottom.
-const MARGIN: (i32, i32, i32, i32) = (64, 16, 28, 44);
-/// Maximum number of characters of a band's name.
-const NAME: usize = 9;
+const FONT: &str = "sans-serif";
+/// Heights of lines of text in pixels.
+const TITLE: f64 = 19.0;
+const LABEL: f64 = 16.0;
+const NUMBER: f64 = 14.0;
+/// A backend's place of a text is this part of the height above the base line.
+const PNG_RISE: f64 = 0.5;
+const SVG_RISE: f64 = 0.613;
+/// Room above, below and to the right of the axes.
+const TOP: i32 = 46;
+const BOTTOM: i32 = 56;
+const RIGHT: i32 = 28;
+/// Room for a scale of colours.
+const SCALE: i32 = 104;
 /// Approximate number of ticks of an axis.
 const TICKS: f64 = 8.0;
+/// A chart of more shapes has no SVG: viewers are slow with it.
+const MAX_SVG_SHAPES: usize = 50_000;
+const GREY: RGBColor = RGBColor(225, 225, 225);
 
 /// The range of an axis.
-#[derive(Clone, Copy)]
-pub struct Axis<'n> {
-    name: &'n str,
+#[derive(Clone)]
+pub struct Axis {
+    /// What it shows, with the unit.
+    name: String,
     low: f64,
     high: f64,
     is_decades: bool,
     /// Labels at ½, 1½ and so on, instead of numbers.
-    names: &'n [String],
+    names: Vec<String>,
 }
 
-impl<'n> Axis<'n> {
+impl Axis {
     /// An ordinary axis.
-    pub fn new(name: &'n str, low: f64, high: f64) -> Self {
-        Self { name, low, high: high.max(low + 1e-9), is_decades: false, names: &[] }
+    pub fn new(name: impl Into<String>, low: f64, high: f64) -> Self {
+        Self { name: name.into(), low, high: high.max(low + 1e-9), is_decades: false, names: Vec::new() }
     }
 
     /// An axis whose values are logarithms to base 10; its numbers are the powers.
-    pub fn decades(name: &'n str, low: f64, high: f64) -> Self {
+    pub fn decades(name: impl Into<String>, low: f64, high: f64) -> Self {
         Self { is_decades: true, ..Self::new(name, low, high) }
     }
 
     /// An axis of bands, each one long, with a name each.
-    pub fn names(name: &'n str, names: &'n [String]) -> Self {
-        Self { names, ..Self::new(name, 0.0, names.len() as f64) }
+    pub fn names(name: impl Into<String>, names: Vec<String>) -> Self {
+        Self { high: names.len() as f64, names, ..Self::new(name, 0.0, 1.0) }
     }
 
     fn share(&self, value: f64) -> f64 {
@@ -49,7 +65,7 @@ impl<'n> Axis<'n> {
     /// Places of the ticks with their numbers.
     fn ticks(&self) -> Vec<(f64, String)> {
         if !self.names.is_empty() {
-            return self.names.iter().enumerate().map(|(place, name)| (place as f64 + 0.5, name.chars().take(NAME).collect())).collect();
+            return self.names.iter().enumerate().map(|(place, name)| (place as f64 + 0.5, name.clone())).collect();
         }
         let rough = (self.high - self.low) / TICKS;
         let scale = 10f64.powf(rough.log10().floor());
@@ -61,104 +77,226 @@ impl<'n> Axis<'n> {
         let last = (self.high / step + 1e-9).floor() as i64;
         let number = |value: f64| match self.is_decades {
             true => format!("{}", 10f64.powi(value.round() as i32)),
-            false => format!("{value:.decimals$}"),
+            false => format!("{value:.decimals$}").replace('-', "−"),
         };
         (first..=last).map(|place| place as f64 * step).map(|value| (value, number(value + 0.0))).collect()
     }
 }
 
-/// A picture being drawn.
-pub struct Chart<'p> {
-    area: DrawingArea<BitMapBackend<'p>, plotters::coord::Shift>,
-    size: (u32, u32),
-    x: Axis<'p>,
-    y: Axis<'p>,
+/// Something drawn, in pixels.
+enum Shape {
+    Fill([(i32, i32); 2], RGBColor),
+    Path(Vec<(i32, i32)>, RGBColor, u32),
+    Text(Label),
 }
 
-type Drawn = Result<(), String>;
+/// A line of text.
+struct Label {
+    text: String,
+    /// A point of its base line.
+    at: (i32, i32),
+    /// Which side of the text that point is.
+    side: HPos,
+    height: f64,
+    /// Whether it is read upwards.
+    is_upright: bool,
+}
 
-impl<'p> Chart<'p> {
-    /// Begins a white picture.
-    pub fn new(path: &'p Path, x: Axis<'p>, y: Axis<'p>) -> Result<Self, String> {
-        Self::sized(path, SIZE, x, y)
+/// A chart.
+pub struct Chart {
+    size: (u32, u32),
+    /// The left and right edges of the axes.
+    edges: (i32, i32),
+    x: Axis,
+    y: Axis,
+    shapes: Vec<Shape>,
+    /// Where the next entry of the legend ends.
+    legend_right: i32,
+}
+
+impl Chart {
+    /// Begins a chart of the usual size.
+    pub fn new(title: &str, x: Axis, y: Axis) -> Self {
+        Self::sized((960, 420), title, x, y)
     }
 
-    /// Begins a white picture of a size in pixels.
-    pub fn sized(path: &'p Path, size: (u32, u32), x: Axis<'p>, y: Axis<'p>) -> Result<Self, String> {
-        let area = BitMapBackend::new(path, size).into_drawing_area();
-        area.fill(&WHITE).map_err(|error| error.to_string())?;
-        Ok(Self { area, size, x, y })
+    /// Begins a chart of a size in pixels.
+    pub fn sized(size: (u32, u32), title: &str, x: Axis, y: Axis) -> Self {
+        let widest = y.ticks().iter().map(|(_, number)| width(number, NUMBER)).max().unwrap_or(0);
+        let (left, right) = (widest + 44, size.0 as i32 - RIGHT);
+        let mut chart = Self { size, edges: (left, right), x, y, shapes: Vec::new(), legend_right: right };
+        chart.text(title, (left, 28), HPos::Left, TITLE);
+        chart
+    }
+
+    /// Leaves room for a scale of colours, and draws it: from −`most` below to `most` above.
+    pub fn scale(&mut self, name: &str, most: f64, color: impl Fn(f64) -> RGBColor) {
+        self.edges.1 -= SCALE;
+        let (left, top, bottom) = (self.edges.1 + 28, TOP, self.size.1 as i32 - BOTTOM);
+        let steps = 64;
+        let y = |step: i32| bottom - (bottom - top) * step / steps;
+        for step in 0..steps {
+            let share = 2.0 * (f64::from(step) + 0.5) / f64::from(steps) - 1.0;
+            self.shapes.push(Shape::Fill([(left, y(step + 1)), (left + 14, y(step))], color(share)));
+        }
+        for (share, step) in [(-1.0, 0), (0.0, steps / 2), (1.0, steps)] {
+            self.text(&format!("{:.2}", share * most + 0.0).replace('-', "−"), (left + 20, y(step) + 5), HPos::Left, NUMBER);
+        }
+        self.text(name, (self.size.0 as i32 - RIGHT, bottom + 42), HPos::Right, LABEL);
+    }
+
+    /// Adds an entry to the legend, to the left of those before it.
+    pub fn legend(&mut self, name: &str, color: RGBColor) {
+        let left = self.legend_right - width(name, NUMBER);
+        self.text(name, (left, 27), HPos::Left, NUMBER);
+        self.shapes.push(Shape::Fill([(left - 22, 16), (left - 6, 28)], color));
+        self.legend_right = left - 38;
     }
 
     /// Fills the whole width between two values.
-    pub fn band(&mut self, low: f64, high: f64, color: RGBColor) -> Drawn {
-        self.rectangle((self.x.low, low), (self.x.high, high), color)
+    pub fn band(&mut self, low: f64, high: f64, color: RGBColor) {
+        self.cell((self.x.low, low), (self.x.high, high), color);
     }
 
     /// Fills a bar from 0 to a value.
-    pub fn bar(&mut self, (left, right): (f64, f64), value: f64, color: RGBColor) -> Drawn {
-        self.rectangle((left, 0.0), (right, value), color)
+    pub fn bar(&mut self, (left, right): (f64, f64), value: f64, color: RGBColor) {
+        self.cell((left, 0.0), (right, value), color);
     }
 
-    /// Fills rectangles between two corners each, of a pixel at least.
-    pub fn cells(&mut self, corners: impl Iterator<Item = ((f64, f64), (f64, f64))>, color: RGBColor) -> Drawn {
-        corners.into_iter().try_for_each(|(from, to)| self.rectangle(from, to, color))
+    /// Fills a rectangle between two corners, of a pixel at least.
+    pub fn cell(&mut self, from: (f64, f64), to: (f64, f64), color: RGBColor) {
+        let corners = [self.pixel(from.0, from.1), self.pixel(to.0, to.1)];
+        self.shapes.push(Shape::Fill(corners, color));
     }
 
     /// Draws a line through the points that are numbers.
-    pub fn line(&mut self, points: &[(f64, f64)], color: RGBColor) -> Drawn {
+    pub fn line(&mut self, points: &[(f64, f64)], color: RGBColor) {
         let finite = points.iter().filter(|(x, y)| x.is_finite() && y.is_finite());
         let path = finite.map(|(x, y)| self.pixel(*x, *y)).collect::<Vec<_>>();
-        self.area.draw(&PathElement::new(path, color.stroke_width(1))).map_err(|error| error.to_string())
+        self.shapes.push(Shape::Path(path, color, 2));
     }
 
     /// Draws the frame, ticks, numbers and names.
-    pub fn axes(&mut self) -> Drawn {
+    pub fn axes(&mut self) {
         let (left, top) = self.pixel(self.x.low, self.y.high);
         let (right, bottom) = self.pixel(self.x.high, self.y.low);
         for (value, number) in self.x.ticks() {
             let (x, _) = self.pixel(value, self.y.low);
-            self.segment((x, bottom), (x, bottom + 4), BLACK)?;
-            self.text(&number, (x - font::width(&number) / 2, bottom + 9))?;
+            self.segment((x, bottom), (x, bottom + 5), BLACK);
+            self.text(&number, (x, bottom + 20), HPos::Center, NUMBER);
         }
         for (value, number) in self.y.ticks() {
             let (_, y) = self.pixel(self.x.low, value);
-            self.segment((left, y), (right, y), GREY)?;
-            self.segment((left - 4, y), (left, y), BLACK)?;
-            self.text(&number, (left - 8 - font::width(&number), y - font::HEIGHT / 2))?;
+            if self.y.names.is_empty() {
+                self.segment((left, y), (right, y), GREY);
+                self.segment((left - 5, y), (left, y), BLACK);
+            }
+            self.text(&number, (left - 9, y + 5), HPos::Right, NUMBER);
         }
         for (from, to) in [((left, top), (left, bottom)), ((left, bottom), (right, bottom))] {
-            self.segment(from, to, BLACK)?;
+            self.segment(from, to, BLACK);
         }
-        self.text(self.x.name, (right - font::width(self.x.name), bottom + 26))?;
-        self.text(self.y.name, (left, top - 16))
+        let (x, y) = (self.x.name.clone(), self.y.name.clone());
+        self.text(&x, ((left + right) / 2, bottom + 42), HPos::Center, LABEL);
+        let upright = Label { text: y, at: (20, (top + bottom) / 2), side: HPos::Center, height: LABEL, is_upright: true };
+        self.shapes.push(Shape::Text(upright));
     }
 
-    /// Writes the file.
-    pub fn finish(self) -> Drawn {
-        self.area.present().map_err(|error| error.to_string())
+    /// Writes `NAME.png` and, unless it is too large, `NAME.svg` into a folder; returns their names.
+    ///
+    /// # Errors
+    /// `Data` or `Io`, naming the path, for a picture that cannot be written.
+    pub fn save_both(&self, folder: &Path, name: &str) -> Result<Vec<String>> {
+        let endings = ["png", "svg"].into_iter().filter(|ending| *ending == "png" || self.shapes.len() <= MAX_SVG_SHAPES);
+        let names: Vec<String> = endings.map(|ending| format!("{name}.{ending}")).collect();
+        names.iter().try_for_each(|name| self.save(&folder.join(name)))?;
+        Ok(names)
+    }
+
+    /// Writes a file: SVG if its name ends so, else PNG.
+    ///
+    /// # Errors
+    /// As [`Chart::save_both`].
+    pub fn save(&self, path: &Path) -> Result<()> {
+        file::write_with(path, |path| {
+            if path.extension().is_some_and(|ending| ending == "svg") {
+                self.draw(&SVGBackend::new(path, self.size).into_drawing_area(), SVG_RISE)
+            } else {
+                self.draw(&BitMapBackend::new(path, self.size).into_drawing_area(), PNG_RISE)
+            }
+        })
+    }
+
+    fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>, rise: f64) -> std::result::Result<(), String> {
+        let fault = |error: &dyn std::fmt::Display| error.to_string();
+        area.fill(&WHITE).map_err(|error| fault(&error))?;
+        for shape in &self.shapes {
+            let drawn = match shape {
+                Shape::Fill(corners, color) => area.draw(&Rectangle::new(*corners, color.filled())),
+                Shape::Path(points, color, wide) => area.draw(&PathElement::new(points.clone(), color.stroke_width(*wide))),
+                Shape::Text(label) => {
+                    let up = (rise * label.height).round() as i32;
+                    let transform = if label.is_upright { FontTransform::Rotate270 } else { FontTransform::None };
+                    let at = if label.is_upright { (label.at.0 - up, label.at.1) } else { (label.at.0, label.at.1 - up) };
+                    let style = TextStyle::from((FONT, label.height).into_font().transform(transform)).color(&BLACK).pos(Pos::new(label.side, VPos::Top));
+                    area.draw(&Text::new(label.text.as_str(), at, style))
+                }
+            };
+            drawn.map_err(|error| fault(&error))?;
+        }
+        area.present().map_err(|error| fault(&error))
     }
 
     fn pixel(&self, x: f64, y: f64) -> (i32, i32) {
-        let (left, right, top, bottom) = MARGIN;
-        let (width, height) = (self.size.0 as i32 - left - right, self.size.1 as i32 - top - bottom);
-        let x = left + (self.x.share(x) * f64::from(width)).round() as i32;
-        (x, top + height - (self.y.share(y) * f64::from(height)).round() as i32)
+        let (left, right) = self.edges;
+        let height = self.size.1 as i32 - TOP - BOTTOM;
+        let x = left + (self.x.share(x) * f64::from(right - left)).round() as i32;
+        (x, TOP + height - (self.y.share(y) * f64::from(height)).round() as i32)
     }
 
-    fn rectangle(&mut self, from: (f64, f64), to: (f64, f64), color: RGBColor) -> Drawn {
-        let corners = [self.pixel(from.0, from.1), self.pixel(to.0, to.1)];
-        self.area.draw(&Rectangle::new(corners, color.filled())).map_err(|error| error.to_string())
+    fn segment(&mut self, from: (i32, i32), to: (i32, i32), color: RGBColor) {
+        self.shapes.push(Shape::Path(vec![from, to], color, 1));
     }
 
-    fn segment(&mut self, from: (i32, i32), to: (i32, i32), color: RGBColor) -> Drawn {
-        self.area.draw(&PathElement::new(vec![from, to], color.stroke_width(1))).map_err(|error| error.to_string())
+    fn text(&mut self, text: &str, at: (i32, i32), side: HPos, height: f64) {
+        self.shapes.push(Shape::Text(Label { text: text.to_owned(), at, side, height, is_upright: false }));
     }
+}
 
-    fn text(&mut self, text: &str, (left, top): (i32, i32)) -> Drawn {
-        for (x, y) in font::pixels(text) {
-            self.area.draw_pixel((left + x, top + y), &BLACK).map_err(|error| error.to_string())?;
+/// Width of a text in pixels.
+fn width(text: &str, height: f64) -> i32 {
+    static FONTS: Once = Once::new();
+    FONTS.call_once(|| {
+        // A font that cannot be read is reported where text is drawn.
+        let _ = register_font(FONT, FontStyle::Normal, dejavu::sans::regular());
+    });
+    (FONT, height).into_font().box_size(text).map_or(0, |(width, _)| width as i32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chart_is_a_png_of_its_size_and_an_svg_with_its_texts() {
+        let folder = std::env::temp_dir().join(format!("tectum-chart-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("writable");
+        let mut chart = Chart::new("A title", Axis::new("time (s)", -1.0, 2.0), Axis::decades("latency (ms)", -1.0, 1.0));
+        chart.axes();
+        chart.line(&[(0.0, 0.0), (2.0, 0.5), (f64::NAN, 0.0)], BLACK);
+        chart.legend("volts", BLACK);
+        assert_eq!(chart.save_both(&folder, "chart").expect("writable"), ["chart.png", "chart.svg"]);
+        let read = |name: &str| std::fs::read(folder.join(name)).expect("there");
+        let (png, svg) = (read("chart.png"), String::from_utf8(read("chart.svg")).expect("text"));
+        std::fs::remove_dir_all(&folder).expect("ours");
+        assert_eq!((&png[..8], &png[16..24]), (&b"\x89PNG\r\n\x1a\n"[..], &[0, 0, 0x03, 0xC0, 0, 0, 0x01, 0xA4][..]));
+        for text in ["A title", "time (s)", "latency (ms)", "volts", "0.1", "−1.0"] {
+            assert!(svg.contains(text), "{text}: {svg}");
         }
-        Ok(())
+    }
+
+    #[test]
+    fn texts_are_drawn_in_a_font_with_widths() {
+        assert!(width("iii", LABEL) < width("WWW", LABEL) && width("10", LABEL) > 10);
     }
 }

@@ -1,5 +1,4 @@
-//! Pictures of a field: slices through its middle, `field_xy.png`, `field_xz.png` and `field_yz.png`, and `field.gif`, an animation of the
-//! first of them.
+//! Pictures of a field: slices through its middle, `field_xy`, `field_xz` and `field_yz`, and `field.gif`, an animation of the first of them.
 
 use std::path::Path;
 
@@ -14,7 +13,7 @@ use super::chart::{Axis, Chart};
 
 /// The slices: name, and the axes across and up.
 const SLICES: [(&str, [usize; 2]); 3] = [("xy", [0, 1]), ("xz", [0, 2]), ("yz", [1, 2])];
-const AXES: [&str; 3] = ["X", "Y", "Z"];
+const AXES: [&str; 3] = ["x (cells)", "y (cells)", "z (cells)"];
 
 /// Maximum number of frames of an animation; if there are more, every second one is dropped.
 const FRAMES: usize = 256;
@@ -35,8 +34,8 @@ impl Means {
         if brain.len_of("field").is_none() {
             return Ok(None);
         }
-        let told: Vec<usize> = brain.u64("shape", 4)?.iter().map(|size| *size as usize).collect();
-        let shape = Shape::new([told[0], told[1], told[2]], told[3])?;
+        let sizes: Vec<usize> = brain.u64("shape", 4)?.iter().map(|size| *size as usize).collect();
+        let shape = Shape::new([sizes[0], sizes[1], sizes[2]], sizes[3])?;
         let field = brain.f32("field", shape.elements())?;
         let mean = |cell: &[f32]| cell[..shape.content()].iter().sum::<f32>() / shape.content() as f32;
         Ok(Some(Self { cells: shape.cells(), means: field.chunks_exact(shape.channels()).map(mean).collect() }))
@@ -54,18 +53,18 @@ impl Means {
 }
 
 /// Draws the field at the end of a run, if its brain is one: the mean content of each cell, from blue through white to red, scaled to the maximum
-/// magnitude of any slice.
+/// magnitude of any slice. Returns the names of the pictures.
 ///
 /// # Errors
 /// A snapshot that is at fault; a picture that cannot be written.
-pub fn draw(folder: &Path, snapshot: &Snapshot) -> Result<()> {
-    let Some(field) = Means::of(snapshot)? else { return Ok(()) };
+pub fn draw(folder: &Path, snapshot: &Snapshot) -> Result<Vec<String>> {
+    let Some(field) = Means::of(snapshot)? else { return Ok(Vec::new()) };
     let most = SLICES.iter().flat_map(|(_, axes)| field.slice(*axes)).map(|(_, mean)| mean.abs()).fold(1e-12, f64::max);
+    let mut names = Vec::new();
     for (name, axes) in SLICES {
-        let means = field.slice(axes).map(|(at, mean)| (at, mean / most));
-        file::write_with(&folder.join(format!("field_{name}.png")), |path| picture(path, axes, field.cells, means))?;
+        names.extend(picture(&field, axes, most).save_both(folder, &format!("field_{name}"))?);
     }
-    Ok(())
+    Ok(names)
 }
 
 /// The slice across X and Y at every snapshot of a run, for an animation.
@@ -99,17 +98,17 @@ impl<'s, S: Sink> Film<'s, S> {
     }
 
     fn draw(&self, path: &Path) -> std::result::Result<(), String> {
-        let told = |error: &dyn std::fmt::Display| error.to_string();
+        let fault = |error: &dyn std::fmt::Display| error.to_string();
         let (width, height) = (self.cells[0] as u32 * PIXELS, self.cells[1] as u32 * PIXELS);
         let most = self.frames.iter().flatten().map(|(_, mean)| mean.abs()).fold(1e-12, f64::max);
-        let area = BitMapBackend::gif(path, (width, height), FRAME_MS).map_err(|error| told(&error))?.into_drawing_area();
+        let area = BitMapBackend::gif(path, (width, height), FRAME_MS).map_err(|error| fault(&error))?.into_drawing_area();
         for frame in &self.frames {
             for ([x, y], mean) in frame {
                 let (left, bottom) = ((*x as u32 * PIXELS) as i32, height as i32 - (*y as u32 * PIXELS) as i32);
                 let cell = Rectangle::new([(left, bottom - PIXELS as i32), (left + PIXELS as i32, bottom)], color(mean / most).filled());
-                area.draw(&cell).map_err(|error| told(&error))?;
+                area.draw(&cell).map_err(|error| fault(&error))?;
             }
-            area.present().map_err(|error| told(&error))?;
+            area.present().map_err(|error| fault(&error))?;
         }
         Ok(())
     }
@@ -149,15 +148,21 @@ impl<S: Sink> Sink for Film<'_, S> {
     }
 }
 
-fn picture(path: &Path, [across, up]: [usize; 2], cells: [usize; 3], means: impl Iterator<Item = ([usize; 2], f64)>) -> std::result::Result<(), String> {
-    let axis = |axis: usize| Axis::new(AXES[axis], 0.0, cells[axis] as f64);
-    let mut chart = Chart::new(path, axis(across), axis(up))?;
-    chart.axes()?;
-    for ([x, y], share) in means {
+/// A slice through the middle of the third axis.
+fn picture(field: &Means, axes: [usize; 2], most: f64) -> Chart {
+    let [across, up] = axes;
+    let axis = |axis: usize| Axis::new(AXES[axis], 0.0, field.cells[axis] as f64);
+    let through = AXES[3 - across - up].chars().next().unwrap_or_default();
+    let title = format!("Field at the end, slice at {through} = {}", field.cells[3 - across - up] / 2);
+    // Square where the field is.
+    let mut chart = Chart::sized((620, 540), &title, axis(across), axis(up));
+    chart.scale("mean content", most, color);
+    chart.axes();
+    for ([x, y], mean) in field.slice(axes) {
         let corner = |x: usize, y: usize| (x as f64, y as f64);
-        chart.cells(std::iter::once((corner(x, y), corner(x + 1, y + 1))), color(share))?;
+        chart.cell(corner(x, y), corner(x + 1, y + 1), color(mean / most));
     }
-    chart.finish()
+    chart
 }
 
 /// From blue at −1 through white to red at 1.

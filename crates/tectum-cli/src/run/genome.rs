@@ -117,7 +117,6 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
     let stimulus = Stimulus::new(&genome, args.genome.stimulus.unwrap_or(0.0), seed).map_err(|error| error.at("--stimulus"))?;
     let options = SimulationOptions { constant_inputs, max_inputs: stimulus.max_inputs(), ..SimulationOptions::default() };
     let (devices, choice) = args.genome.network.devices(&args.device, &network, &options, &stimulus)?;
-    choice.iter().for_each(|choice| crate::messages::detail(crate::explain::choice_text(choice)));
     let mut simulation = Simulation::sharded(network.clone(), &devices, &options)?;
     if let Some(file) = &args.resume {
         simulation.restore(&Snapshot::load(file)?).map_err(|error| error.at(file.display()))?;
@@ -221,11 +220,11 @@ fn text(path: &Path, report: &Report<'_>, genome: &Genome, counts: SpikeCounts) 
         text += &format!("{} spikes, {} synaptic events, {events_per_s:.3e} a second\nspike hash {}\n", counts.spikes, counts.events, report.spike_hash);
     }
     if let Some(PlasticReport { synapses, mean_weight, silent, full }) = &report.plastic {
-        text += &format!("plastic synapses: {synapses}, weights {mean_weight:.1} in the mean; {silent} have come to 0, {full} to 255\n");
+        text += &format!("plastic synapses: {synapses}, weights {mean_weight:.1} on average; {silent} have come to 0, {full} to 255\n");
     }
     for MemoryLine { area, memory } in &report.memories {
         text += &format!(
-            "memory {area}: {} patterns, {} for good; {} formed, {} lost for want of room\n",
+            "memory {area}: {} patterns, {} permanent; {} formed, {} lost because no neuron was free\n",
             memory.patterns, memory.longterm, memory.formed, memory.lost
         );
     }

@@ -54,8 +54,8 @@ pub struct TwinArgs {
     /// Seed of the first network; each further network uses the next seed.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Draws the learning curves into a PNG file.
-    #[arg(long, value_name = "CURVE.png")]
+    /// Draws the learning curves into a file: SVG if its name ends in .svg, else PNG.
+    #[arg(long, value_name = "CURVE.png|CURVE.svg")]
     plot: Option<PathBuf>,
     #[command(flatten)]
     receipt: ReceiptArgs,
@@ -113,7 +113,7 @@ pub fn train_twin(args: &TwinArgs) -> Result<()> {
     let receipt = session.receipt();
     args.receipt.save(&receipt)?;
     if let Some(path) = &args.plot {
-        draw(path, &reports).map_err(|message| Error::data(message).at(path.display()))?;
+        draw(path, &reports)?;
     }
     if args.json {
         let line = json!({ "twin": args.output, "device": receipt.device.id, "origin": ensemble.origin, "noise": ensemble.noise, "networks": reports, "end": end, "receipt": receipt });
@@ -146,15 +146,17 @@ fn text(args: &TwinArgs, receipt: &Receipt, ensemble: &Ensemble, reports: &[Trai
 }
 
 /// Losses on the held-out samples, one line for each network.
-fn draw(path: &Path, reports: &[TrainingReport]) -> std::result::Result<(), String> {
+fn draw(path: &Path, reports: &[TrainingReport]) -> Result<()> {
     let points = |report: &TrainingReport| report.curve.iter().map(|(step, _, held)| (*step as f64, f64::from(*held).log10())).collect::<Vec<_>>();
     let all: Vec<(f64, f64)> = reports.iter().flat_map(points).collect();
     let (low, high) = all.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), (_, loss)| (low.min(*loss), high.max(*loss)));
     let last = all.iter().map(|(step, _)| *step).fold(1.0, f64::max);
-    let mut chart = Chart::new(path, Axis::new("STEP", 0.0, last), Axis::decades("HELD OUT", low.floor(), high.ceil()))?;
-    chart.axes()?;
-    for (member, report) in reports.iter().enumerate() {
-        chart.line(&points(report), line_color(member))?;
+    let (steps, losses) = (Axis::new("training step", 0.0, last), Axis::decades("loss on the held-out samples", low.floor(), high.ceil()));
+    let mut chart = Chart::new("Training of the twin", steps, losses);
+    chart.axes();
+    for (member, report) in reports.iter().enumerate().rev() {
+        chart.line(&points(report), line_color(member));
+        chart.legend(&format!("network {}", member + 1), line_color(member));
     }
-    chart.finish()
+    chart.save(path)
 }

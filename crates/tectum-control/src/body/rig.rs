@@ -64,7 +64,7 @@ pub(crate) fn regulator_weights() -> LqrWeights {
 
 /// Constants of the rig.
 ///
-/// The defaults are identified from a recording of the real one (`../shared/data/pendulum/rig.csv`):
+/// The defaults are identified from a recording of the real one (the file rig.csv of the reference data):
 ///
 /// - The actuator is a *saturating* velocity servo: −4.5 in/s per volt outside a dead band of 0.1 V, at most 12.1 in/s, time
 ///   constant 7.5 ms. That explains the velocity of each interval to R² 0.985 (0.97 in/s rms); a linear law of −2.7 in/s per volt

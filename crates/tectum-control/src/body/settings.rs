@@ -12,7 +12,7 @@ use super::control::Regulator;
 use super::equations::{ENDING, EquationSettings};
 use super::task::Task;
 use super::{Body, Descriptor, NAMES, Start};
-use crate::document::{Located, Section, TomlSource, read_defaults};
+use crate::document::{Key, Located, Section, TomlSource, read_defaults};
 use crate::registry::{AsTable, Custom, Described};
 
 /// The settings of a body in a scenario, and the body made from them; for [`Descriptor::with_settings`].
@@ -105,10 +105,11 @@ impl BodySettings {
 
     /// Reads the section `[body]`, and makes the body as controllers know it.
     pub(crate) fn read(mut section: Section<'_, '_>, source: TomlSource<'_>) -> Result<(Self, Box<dyn Body>)> {
-        let Located { value: name, place } = section.required("name")?;
+        let Located { value: name, place } = section.required(Key::new("name", "one of the bodies below, or a registered name"))?;
         let unknown = || if source.is_record { NAMES.unregistered(name) } else { NAMES.unknown(name) };
         let descriptor = Descriptor::find(name).ok_or_else(|| source.error(&place, unknown()))?;
-        let start = section.string("start")?;
+        let start =
+            section.string(Key::new("start", "where it starts: `\"hanging\"`, or `\"random\"` as the body itself resets").or("the body's first start"))?;
         let place = start.as_ref().map_or(place, |start| start.place.clone());
         let located = |error: Error| source.error(&place, error);
         let start = start.map(|start| Start::from_name(start.value)).transpose().map_err(located)?;
@@ -116,7 +117,7 @@ impl BodySettings {
         let mut settings = Self { name: name.to_owned(), start, disturbances: None, custom };
         let body = settings.model().map_err(located)?;
         let is_disturbed = section.has("disturbances");
-        let disturbances = section.section("disturbances")?;
+        let disturbances = section.section(Key::new("disturbances", "How a rig differs from the model that its controllers have."))?;
         section.finish()?;
         if is_disturbed {
             descriptor.require_disturbed().map_err(located)?;
@@ -200,10 +201,14 @@ impl PlantSettings for Described {
 fn read_disturbances(mut section: Section<'_, '_>) -> Result<Disturbances> {
     let exact = Disturbances::default();
     let disturbances = Disturbances {
-        pole_length: section.within("pole_length", 0.1..=10.0)?.unwrap_or(exact.pole_length),
-        delay_samples: section.whole("delay_samples", 0..=MAX_DELAY_SAMPLES as u64)?.map_or(exact.delay_samples, |delay_samples| delay_samples as usize),
-        noise: section.within("noise", 0.0..=100.0)?.unwrap_or(exact.noise),
-        outlier_fraction: section.within("outlier_fraction", 0.0..=1.0)?.unwrap_or(exact.outlier_fraction),
+        pole_length: section.within_or(Key::new("pole_length", "length of the pole").unit("× the identified one"), 0.1..=10.0, exact.pole_length)?,
+        delay_samples: section.whole_or(
+            Key::new("delay_samples", "delay of the readings beyond the identified one").unit("periods"),
+            0..=MAX_DELAY_SAMPLES as u64,
+            exact.delay_samples as u64,
+        )? as usize,
+        noise: section.within_or(Key::new("noise", "noise of the readings; 0: exact readings").unit("× the recording's"), 0.0..=100.0, exact.noise)?,
+        outlier_fraction: section.within_or(Key::new("outlier_fraction", "share of angles replaced by random ones"), 0.0..=1.0, exact.outlier_fraction)?,
     };
     section.finish()?;
     Ok(disturbances)

@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn success_is_counted_from_the_first_streak_that_lasts() {
         let mut metrics = Metrics::new(7);
-        // For three periods, then for good; it must last ten.
+        // For three periods, then to the end; it must last ten.
         for tick in 0..30 {
             metrics.count_period((2..5).contains(&tick) || tick >= 8, 10, -0.5);
             assert_eq!(metrics.success_since_tick, (tick >= 17).then_some(8), "tick {tick}");

@@ -9,7 +9,7 @@ use super::guard::ChannelGuard;
 use crate::body::ObservationChannel;
 use crate::brain::stand_in_names;
 use crate::clock::ClockKind;
-use crate::document::Section;
+use crate::document::{Key, Section};
 use crate::real_time::{MAX_PRIORITY, RealTime};
 
 /// The `[loop]` part of a scenario.
@@ -48,6 +48,14 @@ pub enum Overrun {
     Safe,
 }
 
+/// Meanings of keys, for the reference.
+const CLOCK: &str = "`\"real\"`: the machine's; `\"sim\"`: simulated time, as fast as possible, in which no answer is late";
+const SNAPSHOTS: &str = "time between two snapshots, the first ones sooner; 0: only at the end";
+const OVERRUN: &str = "what the body gets while an answer is late: the action before, or its safe action";
+const STALL: &str = "an answer this late is a fault of its device; 0: never";
+const OUTLIER: &str = "a reading further than this from the extrapolation of the last two is replaced by it, at most three in a row";
+const STOP: &str = "a reading of greater magnitude, except outliers, stops the loop: the body gets its safe action to the end";
+
 /// Maximum length of a run: about eleven days.
 pub(crate) const MAX_SECONDS: f64 = 1e6;
 
@@ -71,18 +79,33 @@ impl LoopSettings {
     pub(crate) fn read(mut section: Section<'_, '_>, channels: &[ObservationChannel]) -> Result<Self> {
         let default = Self::default();
         let settings = Self {
-            seconds: section.positive_up_to("seconds", MAX_SECONDS)?.unwrap_or(default.seconds),
-            seed: section.whole("seed", 0..=i64::MAX as u64)?.unwrap_or(default.seed),
-            clock: section.choice("clock", &[("real", ClockKind::Real), ("sim", ClockKind::Sim)])?.unwrap_or(default.clock),
-            snapshot_every: section.whole("snapshot_every", 0..=1 << 32)?.unwrap_or(default.snapshot_every),
-            overrun: section.choice("overrun", &[("hold", Overrun::Hold), ("safe", Overrun::Safe)])?.unwrap_or(default.overrun),
-            stall_periods: section.whole("stall_periods", 0..=1 << 32)?.unwrap_or(default.stall_periods),
-            stand_in: section.choice("stand_in", &stand_in_names().map(|name| (name, name)).collect::<Vec<_>>())?,
+            seconds: section
+                .positive_up_to(
+                    Key::new("seconds", "length of the run in the body's time, from tick 0 also when it is resumed").unit("s").or(default.seconds),
+                    MAX_SECONDS,
+                )?
+                .unwrap_or(default.seconds),
+            seed: section.whole_or(Key::new("seed", "seed of starts, noise and training"), 0..=i64::MAX as u64, default.seed)?,
+            clock: section.choice_or(Key::new("clock", CLOCK), &[("real", ClockKind::Real), ("sim", ClockKind::Sim)], default.clock)?,
+            snapshot_every: section.whole_or(Key::new("snapshot_every", SNAPSHOTS).unit("ticks"), 0..=1 << 32, default.snapshot_every)?,
+            overrun: section.choice_or(Key::new("overrun", OVERRUN), &[("hold", Overrun::Hold), ("safe", Overrun::Safe)], default.overrun)?,
+            stall_periods: section.whole_or(Key::new("stall_periods", STALL).unit("periods"), 0..=1 << 32, default.stall_periods)?,
+            stand_in: section.choice(
+                Key::new("stand_in", "brain that answers while the main brain cannot").or("the body's safe action"),
+                &stand_in_names().map(|name| (name, name)).collect::<Vec<_>>(),
+            )?,
             real_time: RealTime {
-                priority: section.whole("priority", 1..=u64::from(MAX_PRIORITY))?.map(|priority| priority as u8),
-                lock_memory: section.flag("lock_memory")?.unwrap_or(false),
+                priority: section
+                    .whole(
+                        Key::new("priority", "priority of the loop's threads under SCHED_FIFO, with clock `\"real\"`").or("ordinary threads"),
+                        1..=u64::from(MAX_PRIORITY),
+                    )?
+                    .map(|priority| priority as u8),
+                lock_memory: section
+                    .flag(Key::new("lock_memory", "memory mapped when the loop begins stays resident, with clock `\"real\"`").or(false))?
+                    .unwrap_or(false),
             },
-            guard: read_guard(section.section("guard")?, channels)?,
+            guard: read_guard(section.section(Key::new("guard", "Limits of readings, a table for each channel."))?, channels)?,
         };
         if settings.clock == ClockKind::Sim {
             section.refuse(&["priority", "lock_memory"], "under clock \"sim\" nothing is late")?;
@@ -94,10 +117,12 @@ impl LoopSettings {
 
 fn read_guard(mut section: Section<'_, '_>, channels: &[ObservationChannel]) -> Result<BTreeMap<String, ChannelGuard>> {
     let mut guard = BTreeMap::new();
+    let outlier = Key::new("outlier_threshold", OUTLIER).unit("the channel's").or("off");
+    let stop = Key::new("stop_beyond", STOP).unit("the channel's").or("off");
     for channel in channels {
         let is_given = section.has(&channel.name);
-        let mut watched = section.section(&channel.name)?;
-        let settings = ChannelGuard { outlier_threshold: watched.positive("outlier_threshold")?, stop_beyond: watched.positive("stop_beyond")? };
+        let mut watched = section.section(Key::new(&channel.name, "Limits for the readings of an observation channel.").one_of("CHANNEL"))?;
+        let settings = ChannelGuard { outlier_threshold: watched.positive(outlier.clone())?, stop_beyond: watched.positive(stop.clone())? };
         watched.finish()?;
         if is_given {
             guard.insert(channel.name.clone(), settings);

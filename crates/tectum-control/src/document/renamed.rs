@@ -13,6 +13,12 @@ const KEYS: [(&str, &str, &str); 6] = [
 /// Values: the key, the value, its old name.
 const VALUES: [(&str, &str, &str); 2] = [("idle_update", "catch_up", "counts"), ("idle_update", "freeze", "skips")];
 
+/// What was renamed, for the reference: the place, the old name and the present one.
+pub(crate) fn renamings() -> impl Iterator<Item = (String, &'static str, &'static str)> {
+    let keys = KEYS.iter().map(|(table, new, old)| (format!("key in `[{}]`", table.replace('*', "CHANNEL")), *old, *new));
+    keys.chain(VALUES.iter().map(|(key, new, old)| (format!("value of `{key}`"), *old, *new)))
+}
+
 /// The old name of a key of a table.
 pub(super) fn old_key(table: &str, key: &str) -> Option<&'static str> {
     KEYS.iter().find(|(pattern, new, _)| *new == key && matches(pattern, table)).map(|(.., old)| *old)

@@ -6,10 +6,7 @@ use serde_json::{Map, Value};
 use tectum::{Error, Result};
 
 use super::records::{self, Message};
-use super::{ACTION_TOPIC, OBSERVATION_TOPIC, TICK_TOPIC};
-
-/// The fields of a period besides the task's measure.
-const TICK_FIELDS: [&str; 7] = ["tick", "reward", "held", "fallback", "terminated", "latency_ms", "lateness_ms"];
+use super::{ACTION_TOPIC, OBSERVATION_TOPIC, TICK_FIELDS, TICK_TOPIC};
 
 /// A recording in memory.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -83,7 +80,7 @@ impl Trace {
             OBSERVATION_TOPIC => take_numbers(&fields, &mut self.observation_names, &mut open.observation),
             ACTION_TOPIC => take_numbers(&fields, &mut self.action_names, &mut open.action),
             TICK_TOPIC => {
-                let measure = fields.iter().find(|(name, _)| !TICK_FIELDS.contains(&name.as_str()));
+                let measure = fields.iter().find(|(name, _)| TICK_FIELDS.iter().all(|(known, ..)| known != name));
                 if self.ticks.is_empty() {
                     self.measure_name = measure.map(|(name, _)| name.clone());
                 }

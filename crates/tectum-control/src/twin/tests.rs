@@ -168,7 +168,7 @@ fn an_ensemble_learns_a_simulated_rig_alike_on_every_device_and_a_file_holds_it(
         Ensemble::train(&recording, Some(&RigParameters::default()), &quick(), &mut Session::new(&cpu()), |_, _, _| ControlFlow::Continue(()))
             .expect("it trains");
     assert_eq!((ensemble.members.len(), reports.len(), ensemble.origin.rows), (2, 2, 4600));
-    let found = inspect(&ensemble, &recording, &cpu()).expect("it can be held against");
+    let found = inspect(&ensemble, &recording, &cpu()).expect("it can be compared");
     let angle = |method: Method| found.one_step.iter().find(|row| row.method == method && row.channel == "pend_position").expect("listed").median;
     assert!(angle(Method::Twin) < 0.5 * angle(Method::ConstantVelocity), "{} against {}", angle(Method::Twin), angle(Method::ConstantVelocity));
     assert!(angle(Method::Physics) < 0.1, "the rig itself is off by {}", angle(Method::Physics));

@@ -412,7 +412,7 @@ fn f32_from_f64(a: vec2<u32>) -> u32 {
     if exponent < 873u {
         return sign;
     }
-    // The bits beyond the result's are rounded to nearest even; a carry goes on into the exponent.
+    // The bits beyond the result's are rounded to nearest even; a carry continues into the exponent.
     let normal = exponent >= 897u;
     let shift = 29u + select(897u - exponent, 0u, normal);
     let m = vec2<u32>(a.x, (size & 0xfffffu) | 0x100000u);

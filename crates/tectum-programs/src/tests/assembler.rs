@@ -1,6 +1,11 @@
 //! The text form: accepted text, and positions of errors.
 
-use crate::{Address, BufferAccess, BufferDeclaration, Guard, Instruction, Phi, Predicate, Program, ProgramBuilder, Register, Type};
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    Address, BinaryOp, BufferAccess, BufferDeclaration, Guard, Instruction, Phi, Predicate, Program, ProgramBuilder, ReduceOp, Register, TernaryOp, Type,
+    UnaryOp,
+};
 
 const ALL: &str = "\
 program all.forms
@@ -152,4 +157,65 @@ fn other_bytes_are_refused() {
     ] {
         assert!(Program::from_bytes(&bytes).expect_err(part).to_string().contains(part));
     }
+}
+
+macro_rules! instructions {
+    ($($name:ident)*) => {
+        /// Every instruction; a new one does not compile without a place here.
+        const INSTRUCTIONS: &[&str] = &[$(stringify!($name)),*];
+
+        fn name(instruction: &Instruction) -> &'static str {
+            match instruction {
+                $(Instruction::$name { .. } => stringify!($name),)*
+            }
+        }
+    };
+}
+
+instructions! {
+    LoadGlobal StoreGlobal LoadShared StoreShared Move MoveImmediate Convert Unary Binary Ternary Compare Select Branch Call Return Loop Exit Barrier Fence
+    ClassGet Mirror UnityTest NeighborCount NeighborGet ResonanceAccumulate PhaseGet PhaseAdvance BoundaryMap Reduce PoolAllocate PoolFree PoolLoad PoolStore
+}
+
+/// The words at the beginning of the instructions of a cell: `add sub .t d, a, b`, `ldg.t d, [address]`, `exit`.
+fn heads(cell: &str) -> impl Iterator<Item = &str> {
+    cell.split('`').skip(1).step_by(2).flat_map(|form| {
+        let words: Vec<&str> = form.split(' ').collect();
+        let count = words.iter().position(|word| word.starts_with('.')).unwrap_or(1);
+        words.into_iter().take(count).map(|word| word.split('.').next().unwrap_or_default()).collect::<Vec<_>>()
+    })
+}
+
+#[test]
+fn the_table_of_the_page_lists_every_instruction_with_its_types() {
+    let program = Program::parse(ALL).expect("correct");
+    let all = program.instructions();
+    let missing: Vec<_> = INSTRUCTIONS.iter().filter(|known| all.iter().all(|instruction| name(instruction) != **known)).collect();
+    assert!(missing.is_empty(), "the text of all forms has no {missing:?}");
+
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/programs.md")).expect("the page");
+    let section = page.split("\n## Instructions\n").nth(1).and_then(|rest| rest.split("\n## ").next()).expect("the section");
+    let rows = section.lines().filter(|line| line.starts_with("| `")).map(|line| line.split(" | ").collect::<Vec<_>>());
+    let listed: BTreeMap<&str, &str> = rows.flat_map(|row| heads(row[0]).map(|head| (head, row[1])).collect::<Vec<_>>()).collect();
+
+    let takes = |takes: &dyn Fn(Type) -> bool| Type::ALL.into_iter().filter(|ty| takes(*ty)).collect::<Vec<_>>();
+    let unary = UnaryOp::ALL.iter().map(|op| (op.name(), takes(&|ty| op.takes(ty))));
+    let binary = BinaryOp::ALL.iter().map(|op| (op.name(), takes(&|ty| op.takes(ty))));
+    let ternary = TernaryOp::ALL.iter().map(|op| (op.name(), takes(&|ty| op.takes(ty))));
+    let reductions = ReduceOp::ALL.iter().map(|op| (op.name(), takes(&|ty| op.takes(ty))));
+    let families: BTreeMap<&str, Vec<Type>> = unary.chain(binary).chain(ternary).chain(reductions).collect();
+    for (head, types) in &families {
+        let cell = listed.get(head).unwrap_or_else(|| panic!("{head} is not in the table"));
+        let shown = takes(&|ty| match *cell {
+            "all" => true,
+            "integers" => ty.is_integer(),
+            "floats" => ty.is_float(),
+            names => names.split(' ').any(|name| name == ty.name()),
+        });
+        assert_eq!(&shown, types, "{head}");
+    }
+    let texts: Vec<String> = all.iter().map(|instruction| program.instruction_text(instruction)).collect();
+    let others: BTreeSet<&str> = texts.iter().map(|text| text.split(['.', ' ']).next().unwrap_or_default()).collect();
+    let known: BTreeSet<&str> = families.keys().copied().chain(others).collect();
+    assert_eq!(listed.keys().copied().collect::<BTreeSet<_>>(), known);
 }

@@ -247,3 +247,20 @@ fn the_ledger_and_the_candidates_are_what_fired_and_what_arrived() {
         }
     }
 }
+
+#[test]
+fn the_table_of_the_page_is_what_a_network_does() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/spiking.md")).expect("the page");
+    let table = page.lines().skip_while(|line| !line.contains("| Source fires in bursts |")).skip(2);
+    let rows = table.map_while(|line| line.trim().strip_prefix("| ")?.strip_suffix(" |")).map(|row| row.split(" | ").collect::<Vec<_>>());
+    let mut compared = 0;
+    for row in rows {
+        let bursts = |cell: &str| cell.split(", ").filter_map(|burst| burst.parse::<usize>().ok()).collect::<Vec<_>>();
+        let (source, target) = (bursts(row[0]), bursts(row[1]));
+        let expected = row[2..].iter().map(|weight| weight.parse().expect("a weight")).collect::<Vec<u8>>();
+        let firings = (1..=expected.len()).map(|burst| (source.contains(&burst), target.contains(&burst))).collect::<Vec<_>>();
+        weights(PlasticityRule { window: 2, gain: 10, loss: 3 }, 100, &firings, &expected);
+        compared += 1;
+    }
+    assert_eq!(compared, 6);
+}

@@ -45,7 +45,7 @@ fn running_out_trims_retries_then_fails_with_the_numbers() {
     drop(device.buffer::<f32>(2000).expect("fits"));
     let held = device.buffer::<f32>(1500).expect("fits after a trim");
     assert_eq!(device.pool().stats().trims, 1);
-    let error = device.buffer::<f32>(2000).expect_err("8 KB do not fit beside 6 KB in 10 KB");
+    let error = device.buffer::<f32>(2000).expect_err("8 KB do not fit next to 6 KB in 10 KB");
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);
     let text = error.to_string();
     assert!(text.contains("8192 bytes requested") && text.contains("6144 live") && text.contains("10240"), "{text}");

@@ -65,7 +65,7 @@ const PROGRAMS: &[Program] = &[
         |x| x.wrapping_mul(2).wrapping_add(9),
     ),
     (
-        "pointer handed on",
+        "pointer passed on",
         "fn inner(p: ptr<function, u32>) { *p += 1u; } fn outer(p: ptr<function, u32>) { inner(p); inner(p); }\nfn compute(x: u32) -> u32 { var v = x; outer(&v); let p = &v; inner(p); return v; }",
         |x| x.wrapping_add(3),
     ),

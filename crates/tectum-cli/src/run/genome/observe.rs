@@ -18,7 +18,7 @@ use crate::run::RunArgs;
 /// Options for observing a genome.
 #[derive(Args)]
 pub struct ObserveArgs {
-    /// Of a genome: draws raster.png and rates.png, firings and rates of each area over the bursts, into this folder.
+    /// Of a genome: draws firings and rates of each area over the bursts, raster and rates as PNG and SVG, into this folder.
     #[arg(long, value_name = "DIR")]
     plot: Option<PathBuf>,
     /// Of a genome: records the firings of each area in each burst.
@@ -58,7 +58,7 @@ impl Observer {
         if let Some(folder) = plot {
             std::fs::create_dir_all(folder).map_err(|source| Error::io(folder.display(), source))?;
         }
-        let is_looked_at = std::io::stdout().is_terminal() && !crate::messages::is_quiet() && !args.json;
+        let is_looked_at = std::io::stdout().is_terminal() && crate::messages::has_progress() && !args.json;
         Ok(Self {
             areas: genome.areas().iter().map(|area| area.neurons.clone()).collect(),
             firings: vec![0; genome.areas().len()],

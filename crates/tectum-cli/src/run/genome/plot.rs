@@ -1,8 +1,8 @@
-//! Pictures of a genome's run: `raster.png` and `rates.png`, a band for each area.
+//! Pictures of a genome's run: `raster` and `rates`, a band for each area, as PNG and SVG.
 
 use std::path::Path;
 
-use tectum::{Result, file};
+use tectum::Result;
 use tectum_spiking::genome::Genome;
 
 use crate::plots::chart::{Axis, Chart};
@@ -11,15 +11,19 @@ use crate::plots::line_color;
 /// Columns and, in each band, rows into which firings are binned: as fine as the picture.
 const COLUMNS: usize = 880;
 const ROWS: usize = 16;
+/// Maximum characters of the name of an area.
+const NAME: usize = 20;
 /// Height of a band in pixels.
-const BAND: u32 = 18;
+const BAND: u32 = 24;
 
 /// Data of the pictures, collected burst by burst; its size does not depend on the length of the run.
 pub struct Pictures {
     first: u32,
     bursts: u32,
     bands: Vec<Band>,
-    /// The bands' names from the lowest up, in characters of the font.
+    /// What is drawn.
+    title: String,
+    /// The bands' names from the lowest up.
     names: Vec<String>,
 }
 
@@ -36,8 +40,9 @@ impl Pictures {
     pub fn new(genome: &Genome, first: u32, bursts: u32) -> Self {
         let columns = COLUMNS.min(bursts.max(1) as usize);
         let band = |area: &tectum_spiking::genome::Area| Band { neurons: area.neurons.clone(), cells: vec![[false; ROWS]; columns], firings: vec![0; columns] };
-        let names = genome.areas().iter().rev().map(|area| area.id.to_string().to_uppercase()).collect();
-        Self { first, bursts: bursts.max(1), bands: genome.areas().iter().map(band).collect(), names }
+        let names = genome.areas().iter().rev().map(|area| format!("{} {}", area.id, area.name).trim_end().chars().take(NAME).collect()).collect();
+        let title = format!("genome \"{}\"", genome.title());
+        Self { first, bursts: bursts.max(1), bands: genome.areas().iter().map(band).collect(), title, names }
     }
 
     /// Adds a burst: the neurons that fired, ascending, and the count in each area.
@@ -61,49 +66,50 @@ impl Pictures {
     /// # Errors
     /// `Data` or `Io`, naming the path, for a picture that cannot be written.
     pub fn draw(&self, folder: &Path) -> Result<()> {
-        file::write_with(&folder.join("raster.png"), |path| self.raster(path))?;
-        file::write_with(&folder.join("rates.png"), |path| self.rates(path))
+        self.raster().save_both(folder, "raster")?;
+        self.rates().save_both(folder, "rates").map(|_| ())
     }
 
-    /// A dot for each cell with a firing.
-    fn raster(&self, path: &Path) -> std::result::Result<(), String> {
-        let mut chart = self.chart(path, "FIRINGS")?;
+    /// A mark for each cell with a firing; those of one row that touch are one.
+    fn raster(&self) -> Chart {
+        let mut chart = self.chart("Firings of the neurons of each area", "area", self.names.clone());
         for (index, band) in self.bands.iter().enumerate() {
-            let cells = band.cells.iter().enumerate().flat_map(|(column, rows)| {
-                let fired = rows.iter().enumerate().filter(|(_, fired)| **fired);
-                fired.map(move |(row, _)| (column, row))
-            });
-            let corners = cells.map(|(column, row)| {
+            for row in 0..ROWS {
                 let top = self.top(index) - (0.1 + 0.8 * row as f64 / ROWS as f64);
-                ((self.time(column), top - 0.8 / ROWS as f64), (self.time(column + 1), top))
-            });
-            chart.cells(corners, line_color(index))?;
+                let columns: Vec<usize> = (0..band.cells.len()).filter(|column| band.cells[*column][row]).collect();
+                for run in columns.chunk_by(|a, b| a + 1 == *b) {
+                    let (from, to) = (self.time(run[0]), self.time(run[run.len() - 1] + 1));
+                    chart.cell((from, top - 0.8 / ROWS as f64), (to, top), line_color(index));
+                }
+            }
         }
-        chart.finish()
+        chart
     }
 
-    /// In each band the fraction of its neurons that fire in a burst, scaled to its own maximum.
-    fn rates(&self, path: &Path) -> std::result::Result<(), String> {
-        let mut chart = self.chart(path, "RATES EACH TO ITS HIGHEST")?;
+    /// In each band the fraction of its neurons that fire in a burst, scaled to its own maximum, which is next to its name.
+    fn rates(&self) -> Chart {
+        let rate = |band: &Band, column: usize| band.firings[column] as f64 / (self.time(column + 1) - self.time(column));
+        let highest = |band: &Band| (0..band.firings.len()).map(|column| rate(band, column)).fold(f64::MIN_POSITIVE, f64::max);
+        let percent = |band: &Band| 100.0 * highest(band) / band.neurons.len() as f64;
+        let names = self.names.iter().zip(self.bands.iter().rev()).map(|(name, band)| format!("{name}, {:.1} %", percent(band)));
+        let mut chart = self.chart("Neurons that fire, each area to its maximum", "area, maximum", names.collect());
         for (index, band) in self.bands.iter().enumerate() {
-            let rate = |column: usize| band.firings[column] as f64 / (self.time(column + 1) - self.time(column));
-            let highest = (0..band.firings.len()).map(rate).fold(f64::MIN_POSITIVE, f64::max);
-            let bottom = self.top(index) - 0.95;
+            let (highest, bottom) = (highest(band), self.top(index) - 0.95);
             let steps = (0..band.firings.len()).flat_map(|column| {
-                let height = bottom + 0.9 * rate(column) / highest;
+                let height = bottom + 0.9 * rate(band, column) / highest;
                 [(self.time(column), height), (self.time(column + 1), height)]
             });
-            chart.line(&steps.collect::<Vec<_>>(), line_color(index))?;
+            chart.line(&steps.collect::<Vec<_>>(), line_color(index));
         }
-        chart.finish()
+        chart
     }
 
-    fn chart<'p>(&'p self, path: &'p Path, name: &'p str) -> std::result::Result<Chart<'p>, String> {
-        let time = Axis::new("BURST", f64::from(self.first), f64::from(self.first) + f64::from(self.bursts));
-        let height = (BAND * self.bands.len() as u32 + 72).clamp(200, 2400);
-        let mut chart = Chart::sized(path, (960, height), time, Axis::names(name, &self.names))?;
-        chart.axes()?;
-        Ok(chart)
+    fn chart(&self, what: &str, name: &str, names: Vec<String>) -> Chart {
+        let time = Axis::new("burst", f64::from(self.first), f64::from(self.first) + f64::from(self.bursts));
+        let height = (BAND * self.bands.len() as u32 + 102).clamp(220, 2400);
+        let mut chart = Chart::sized((960, height), &format!("{what}: {}", self.title), time, Axis::names(name, names));
+        chart.axes();
+        chart
     }
 
     /// The upper edge of a band: the first is on top.

@@ -10,7 +10,7 @@ use crate::body::{BodySpec, ChannelKind};
 #[cfg(any(test, feature = "bench"))]
 use crate::brain::recipe::Conformance;
 use crate::brain::recipe::{BrainContext, BrainSettings, Recipe};
-use crate::document::Section;
+use crate::document::{Key, Section};
 use tectum_field::{Coefficients, Shape, Storage};
 
 /// Names of a field's boundary conditions.
@@ -112,14 +112,25 @@ impl BrainSettings for FieldSpec {
         let linear = body.observation.iter().filter(|channel| channel.kind == ChannelKind::Linear);
         let linear: Vec<_> = linear.map(|channel| (channel.name.as_str(), channel.name.as_str())).collect();
         Ok(Self {
-            cells: section.whole_list("cells", 4..=64)?.unwrap_or(default.cells),
-            channels: section.whole("channels", 32..=256)?.map_or(default.channels, |channels| channels as usize),
-            boundary: section.choice("boundary", &BOUNDARIES)?.unwrap_or(default.boundary),
-            patterns: section.whole("patterns", 0..=4096)?.map_or(default.patterns, |patterns| patterns as usize),
-            storage: section.choice("storage", &STORAGES)?.unwrap_or(default.storage),
-            extra_devices: section.texts("extra_devices")?.unwrap_or_default(),
-            reward: section.choice("reward", &linear)?.map(str::to_owned),
-            coefficients: CoefficientsSpec::read(section.section("coefficients")?)?,
+            cells: section
+                .whole_list(Key::new("cells", "cells along X, Y and Z, multiples of 4").or(format_args!("{:?}", default.cells)), 4..=64)?
+                .unwrap_or(default.cells),
+            channels: section.whole_or(Key::new("channels", "channels of a cell, a multiple of 32"), 32..=256, default.channels as u64)? as usize,
+            boundary: section.choice_or(Key::new("boundary", "the boundary condition"), &BOUNDARIES, default.boundary)?,
+            patterns: section.whole_or(Key::new("patterns", "capacity of its library of patterns; 0: none"), 0..=4096, default.patterns as u64)? as usize,
+            storage: section.choice_or(Key::new("storage", "storage format in device memory"), &STORAGES, default.storage)?,
+            extra_devices: section
+                .texts(Key::new("extra_devices", "ids of devices that share the field along X with the run's device").or("none"))?
+                .unwrap_or_default(),
+            reward: section
+                .choice(
+                    Key::new("reward", "observation channel that is the reward, and then not a sensor").values("a linear channel of the body").or("reward 0"),
+                    &linear,
+                )?
+                .map(str::to_owned),
+            coefficients: CoefficientsSpec::read(
+                section.section(Key::new("coefficients", "Coefficients of the field's equations, see [field.md](field.md)."))?,
+            )?,
         })
     }
 
@@ -156,19 +167,22 @@ impl FieldSpec {
 
 impl CoefficientsSpec {
     fn read(mut section: Section<'_, '_>) -> Result<Self> {
+        let default = Coefficients::default();
         let coefficients = Self {
-            retention: section.non_negative("retention")?,
-            coupling: section.non_negative("coupling")?,
-            noise: section.non_negative("noise")?,
-            wave: section.non_negative("wave")?,
-            error_drive: section.non_negative("error_drive")?,
-            imprint: section.non_negative("imprint")?,
-            dynamics_rate: section.non_negative("dynamics_rate")?,
-            exploration: section.non_negative("exploration")?,
-            recall: section.non_negative("recall")?,
-            familiar: section.non_negative("familiar")?,
-            attraction: section.non_negative("attraction")?,
-            strategy: section.non_negative("strategy")?,
+            retention: section.non_negative(Key::new("retention", "R: the retained fraction of the field, 0 to 1").or(default.retention))?,
+            coupling: section.non_negative(Key::new("coupling", "k: the maximum that the mean of the neighbours adds, 0 to 1").or(default.coupling))?,
+            noise: section.non_negative(Key::new("noise", "S: standard deviation of the noise, 0 to 1").or(default.noise))?,
+            wave: section.non_negative(Key::new("wave", "w: amplitude of each of the four waves, 0 to 1").or(default.wave))?,
+            error_drive: section.non_negative(Key::new("error_drive", "factor of the effect of the error on the field, 0 to 10").or(default.error_drive))?,
+            imprint: section.non_negative(Key::new("imprint", "`G_imprint`: factor of the imprint, 0 to 10").or(default.imprint))?,
+            dynamics_rate: section.non_negative(Key::new("dynamics_rate", "η: the rate of the dynamics, 0 to 1").or(default.dynamics_rate))?,
+            exploration: section.non_negative(Key::new("exploration", "factor of the noise of the motors, 0 to 1").or(default.exploration))?,
+            recall: section.non_negative(Key::new("recall", "γ: how strongly the field is pulled to the library's recall, 0 to ½").or(default.recall))?,
+            familiar: section
+                .non_negative(Key::new("familiar", "θ: the minimum cosine of a familiar pattern, which is not stored, 0 to 1").or(default.familiar))?,
+            attraction: section.non_negative(Key::new("attraction", "β: how strongly each attractor pulls, 0 to 0.02").or(default.attraction))?,
+            strategy: section
+                .non_negative(Key::new("strategy", "maximum share of a strategic pattern in the temporal channels, 0 to 1").or(default.strategy))?,
         };
         section.finish()?;
         Ok(coefficients)

@@ -10,7 +10,7 @@ use crate::body::BodySpec;
 #[cfg(any(test, feature = "bench"))]
 use crate::brain::recipe::Conformance;
 use crate::brain::recipe::{BrainContext, BrainSettings, Recipe};
-use crate::document::Section;
+use crate::document::{Key, Section};
 use tectum_spiking::IdleUpdate;
 use tectum_spiking::genome::UnitPolicy;
 
@@ -101,17 +101,26 @@ impl BrainSettings for GenomeSpec {
     }
 
     fn read(section: &mut Section<'_, '_>, body: &BodySpec) -> Result<Self> {
-        let genome = section.required("genome")?.value.to_owned();
+        let genome = section.required(Key::new("genome", "the genome's file, relative to the working directory"))?.value.to_owned();
         let units = [("detect", UnitPolicy::Detect), ("fraction", UnitPolicy::Fraction), ("legacy", UnitPolicy::Legacy)];
         let idle_update = [("catch_up", IdleUpdate::CatchUp), ("freeze", IdleUpdate::Freeze)];
+        let weights = [("learn", WeightMode::Learn), ("frozen", WeightMode::Frozen)];
         let spec = Self {
             genome,
-            units: section.choice("units", &units)?.unwrap_or_default(),
-            idle_update: section.choice("idle_update", &idle_update)?.unwrap_or_default(),
-            weights: section.choice("weights", &[("learn", WeightMode::Learn), ("frozen", WeightMode::Frozen)])?.unwrap_or_default(),
-            bursts_per_tick: section.whole("bursts_per_tick", 1..=MAX_BURSTS)?.map_or(1, |bursts| bursts as u32),
-            sensors: section.sections("sensors")?.into_iter().map(|section| SensorSpec::read(section, body)).collect::<Result<_>>()?,
-            motors: section.sections("motors")?.into_iter().map(|section| MotorSpec::read(section, body)).collect::<Result<_>>()?,
+            units: section.choice_or(Key::new("units", "units of the genome's numbers, see [genomes.md](genomes.md)"), &units, UnitPolicy::default())?,
+            idle_update: section.choice_or(Key::new("idle_update", "effect on a neuron of a burst without arrivals"), &idle_update, IdleUpdate::default())?,
+            weights: section.choice_or(Key::new("weights", "whether plastic synapses learn"), &weights, WeightMode::default())?,
+            bursts_per_tick: section.whole_or(Key::new("bursts_per_tick", "bursts of the network per tick of the loop"), 1..=MAX_BURSTS, 1)? as u32,
+            sensors: section
+                .sections(Key::new("sensors", "Observation channels, each written along z of a column of an input area."))?
+                .into_iter()
+                .map(|section| SensorSpec::read(section, body))
+                .collect::<Result<_>>()?,
+            motors: section
+                .sections(Key::new("motors", "Action channels, each read along z of a column of an output area; at least one."))?
+                .into_iter()
+                .map(|section| MotorSpec::read(section, body))
+                .collect::<Result<_>>()?,
         };
         if spec.motors.is_empty() { Err(section.missing("motors")) } else { Ok(spec) }
     }
@@ -130,12 +139,12 @@ impl SensorSpec {
     fn read(mut section: Section<'_, '_>, body: &BodySpec) -> Result<Self> {
         let names = body.observation.iter().map(|channel| channel.name.as_str()).collect::<Vec<_>>();
         let spec = Self {
-            channel: section.index_in("channel", &names)?,
-            area: section.required("area")?.value.to_owned(),
+            channel: section.index_in(Key::new("channel", "the channel, by name or index"), &names)?,
+            area: section.required(Key::new("area", "the area, by id or name"))?.value.to_owned(),
             x: place(&mut section, "x")?,
             y: place(&mut section, "y")?,
             coding: coding(&mut section)?,
-            amount: section.positive("amount")?,
+            amount: section.positive(Key::new("amount", "what each neuron of a voxel that represents the number receives").or("its threshold"))?,
         };
         section.finish()?;
         Ok(spec)
@@ -145,15 +154,21 @@ impl SensorSpec {
 impl MotorSpec {
     fn read(mut section: Section<'_, '_>, body: &BodySpec) -> Result<Self> {
         let names = body.action.iter().map(|channel| channel.name.as_str()).collect::<Vec<_>>();
-        let channel = section.index_in("channel", &names)?;
+        let channel = section.index_in(Key::new("channel", "the channel, by name or index"), &names)?;
         let (low, high) = (body.action[channel].low, body.action[channel].high);
         let spec = Self {
             channel,
-            area: section.required("area")?.value.to_owned(),
+            area: section.required(Key::new("area", "the area, by id or name"))?.value.to_owned(),
             x: place(&mut section, "x")?,
             y: place(&mut section, "y")?,
             coding: coding(&mut section)?,
-            rest: section.within("rest", f64::from(low)..=f64::from(high))?,
+            rest: section.within(
+                Key::new("rest", "action when no neuron of the column fires")
+                    .values("a number in the channel's range")
+                    .unit("the channel's")
+                    .or("the safe action"),
+                f64::from(low)..=f64::from(high),
+            )?,
         };
         section.finish()?;
         Ok(spec)
@@ -161,9 +176,13 @@ impl MotorSpec {
 }
 
 fn place(section: &mut Section<'_, '_>, key: &str) -> Result<u32> {
-    Ok(section.whole(key, 0..=MAX_COORDINATE)?.unwrap_or(0) as u32)
+    Ok(section.whole_or(Key::new(key, "place of the column").unit("voxels"), 0..=MAX_COORDINATE, 0)? as u32)
 }
 
 fn coding(section: &mut Section<'_, '_>) -> Result<Coding> {
-    Ok(section.choice("coding", &[("linear", Coding::Linear), ("fractional", Coding::Fractional)])?.unwrap_or(Coding::Linear))
+    section.choice_or(
+        Key::new("coding", "one voxel from 1 at z = 0 downwards, or binary digits 2⁻ᶻ"),
+        &[("linear", Coding::Linear), ("fractional", Coding::Fractional)],
+        Coding::Linear,
+    )
 }

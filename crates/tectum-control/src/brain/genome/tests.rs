@@ -152,7 +152,7 @@ fn actions_are_the_same_on_every_device_and_after_a_resume() {
     let mut kinds = expected.clone();
     kinds.sort_by(f32::total_cmp);
     kinds.dedup();
-    assert!(kinds.len() > 4, "the run tells nothing: {kinds:?}");
+    assert!(kinds.len() > 4, "the run shows nothing: {kinds:?}");
     for id in ["cpu", "vulkan:0"] {
         let device = match Device::open(id) {
             Ok(device) => device,
@@ -165,7 +165,7 @@ fn actions_are_the_same_on_every_device_and_after_a_resume() {
         assert_eq!(run(plant.as_mut(), first.as_mut(), 31), expected[..31], "{id}");
         let bytes = first.snapshot().expect("a state").to_bytes();
         let state = Snapshot::parse(&bytes).expect("a state");
-        let rebuild = first.rebuild().expect("it can be made anew");
+        let rebuild = first.rebuild().expect("it can be rebuilt");
         assert_eq!(run(plant.as_mut(), first.as_mut(), 49), expected[31..], "{id}");
         for mut second in [brain(&scenario, &device).1, rebuild(&cpu()).expect("on the CPU")] {
             let (mut plant, mut ahead) = brain(&scenario, &cpu());

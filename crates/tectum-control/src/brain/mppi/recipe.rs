@@ -72,10 +72,13 @@ impl Training {
         let cpu = Device::open("cpu")?;
         // A brain of a twin that is trained in part would be another one than the scenario says.
         let mut broken_off = Ok(());
-        let (twin, _) = train(layout, &transitions, &self.recipe, &cpu, seed, |done, _| {
+        let (twin, report) = train(layout, &transitions, &self.recipe, &cpu, seed, |done, _| {
             broken_off = WorkProgress { stage: "training", done: done as u64, total }.report(watch);
             if broken_off.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
-        broken_off.map(|()| twin)
+        broken_off?;
+        let (steps, seconds, held_out_loss) = (report.steps, report.seconds, report.held_out_loss);
+        tracing::info!(transitions = report.transitions, steps, seconds, held_out_loss, "twin trained");
+        Ok(twin)
     }
 }

@@ -12,7 +12,7 @@ use crate::body::BodySpec;
 use crate::brain::recipe::Conformance;
 use crate::brain::recipe::{BrainContext, BrainSettings, Recipe};
 use crate::clock::ClockKind;
-use crate::document::Section;
+use crate::document::{Key, Section};
 use crate::twin::{MIN_TRANSITIONS, OnlineSettings, RecordedTwin, Twin, TwinLayout, TwinRecipe};
 
 /// What MPPI rolls out.
@@ -126,6 +126,14 @@ pub struct OnlineSpec {
     pub steps: Option<usize>,
 }
 
+/// Defaults of online learning: transitions between two rounds, transitions kept, steps of a round.
+const ONLINE_EVERY: usize = 25;
+const ONLINE_CAPACITY: usize = 10_000;
+const ONLINE_STEPS: usize = 500;
+
+/// Meaning of a key, for the reference.
+const LEARNING_RATE: &str = "AdamW's maximum rate; a quarter of the default in rounds of online learning after a training";
+
 /// Keys of a twin that is trained at the start.
 const TRAINING_KEYS: [&str; 8] = ["hidden", "transitions", "steps", "batch", "learning_rate", "weight_decay", "data", "online"];
 
@@ -141,24 +149,27 @@ impl BrainSettings for MppiSpec {
     }
 
     fn read(section: &mut Section<'_, '_>, body: &BodySpec) -> Result<Self> {
-        let model = section.choice("model", &[("twin", MppiModel::Twin), ("plant", MppiModel::Plant)])?.unwrap_or_default();
+        let models = [("twin", MppiModel::Twin), ("plant", MppiModel::Plant)];
+        let model = section.choice_or(Key::new("model", "what is rolled out: a learned twin, or the body's own equations"), &models, MppiModel::default())?;
         if model == MppiModel::Plant {
             section.refuse(&["rate_weight", "cost", "twin"], "model \"plant\" learns nothing, and its cost is the body's reward")?;
         }
         Ok(Self {
             model,
-            samples: section.whole("samples", 1..=1 << 20)?.map(|n| n as usize),
-            horizon: section.whole("horizon", 1..=1024)?.map(|n| n as usize),
-            hold: section.whole("hold", 1..=64)?.map(|n| n as usize),
-            iterations: section.whole("iterations", 1..=8)?.map(|n| n as usize),
-            sigma: section.positive("sigma")?,
-            sigma_min: section.non_negative("sigma_min")?,
-            temperature: section.positive("temperature")?,
-            rate_weight: section.non_negative("rate_weight")?,
-            energy_weight: section.non_negative("energy_weight")?,
-            terminal_multiplier: section.non_negative("terminal_multiplier")?,
-            cost: read_cost(section.section("cost")?, body)?,
-            twin: TwinSpec::read(section.section("twin")?)?,
+            samples: section.whole(of_body("samples", "rollouts per tick, a multiple of 64"), 1..=1 << 20)?.map(|n| n as usize),
+            horizon: section.whole(of_body("horizon", "length of a rollout").unit("steps"), 1..=1024)?.map(|n| n as usize),
+            hold: section.whole(of_body("hold", "time for which a step of the plan is held").unit("ticks"), 1..=64)?.map(|n| n as usize),
+            iterations: section
+                .whole(of_body("iterations", "sampling iterations per tick, each around the mean of the one before"), 1..=8)?
+                .map(|n| n as usize),
+            sigma: section.positive(of_body("sigma", "maximum standard deviation of the noise").unit("the action's"))?,
+            sigma_min: section.non_negative(of_body("sigma_min", "minimum standard deviation of the noise").unit("the action's"))?,
+            temperature: section.positive(of_body("temperature", "temperature of the softmax over rollouts, as a share of the costs' spread"))?,
+            rate_weight: section.non_negative(of_body("rate_weight", "weight of the square of an action's change; only over a twin"))?,
+            energy_weight: section.non_negative(of_body("energy_weight", "weight of the square of the pole's energy error"))?,
+            terminal_multiplier: section.non_negative(of_body("terminal_multiplier", "weight of a rollout's last step"))?,
+            cost: read_cost(section.section(Key::new("cost", "Weights of the running cost, only over a twin."))?, body)?,
+            twin: TwinSpec::read(section.section(Key::new("twin", "The learned model and its training, only with `model = \"twin\"`."))?)?,
         })
     }
 
@@ -210,11 +221,20 @@ impl BrainSettings for MppiSpec {
     }
 }
 
+/// A key whose default is a setting of the body.
+fn of_body<'k>(name: &'k str, about: &'k str) -> Key<'k> {
+    Key::new(name, about).or("the body's")
+}
+
 /// Weights by name of the observation or action channel.
 fn read_cost(mut section: Section<'_, '_>, body: &BodySpec) -> Result<BTreeMap<String, f64>> {
     let mut cost = BTreeMap::new();
     for name in body.observation.iter().map(|channel| &channel.name).chain(body.action.iter().map(|channel| &channel.name)) {
-        cost.extend(section.non_negative(name)?.map(|weight| (name.clone(), weight)));
+        cost.extend(
+            section
+                .non_negative(of_body(name, "weight of an observation or action channel, by its name").one_of("CHANNEL"))?
+                .map(|weight| (name.clone(), weight)),
+        );
     }
     section.finish()?;
     Ok(cost)
@@ -222,7 +242,7 @@ fn read_cost(mut section: Section<'_, '_>, body: &BodySpec) -> Result<BTreeMap<S
 
 impl MppiSpec {
     /// The body's defaults, overridden by the scenario's settings.
-    pub(super) fn parameters(&self, body: &BodySpec) -> Result<MppiParameters> {
+    pub(crate) fn parameters(&self, body: &BodySpec) -> Result<MppiParameters> {
         let mut parameters = match self.model {
             MppiModel::Twin => MppiParameters::for_body(&body.name)?,
             MppiModel::Plant => MppiParameters::for_plant(&body.name)?,
@@ -250,24 +270,29 @@ impl MppiSpec {
 
 impl TwinSpec {
     fn read(mut section: Section<'_, '_>) -> Result<Self> {
-        let file = section.string("file")?.map(|file| file.value.to_owned());
+        let file = Key::new("file", "a twin that `tectum train twin` wrote, relative to the working directory; it is not trained further");
+        let file = section.string(file)?.map(|file| file.value.to_owned());
         if file.is_some() {
             section.refuse(&TRAINING_KEYS, "the twin in the file is trained")?;
         }
-        let widths = section.whole_list("hidden", 1..=4096)?;
+        let defaults = TwinRecipe::default();
+        let hidden = Key::new("hidden", "widths of the hidden layers").or(format_args!("{:?}", defaults.hidden));
+        let widths = section.whole_list(hidden, 1..=4096)?;
         let mut twin = Self {
             file,
             hidden: widths.map(|widths| widths.into_iter().map(|width| width as usize).collect()),
-            transitions: section.whole("transitions", 1..=1 << 26)?.map(|n| n as usize),
-            steps: section.whole("steps", 1..=1 << 24)?.map(|n| n as usize),
-            batch: section.whole("batch", 1..=1 << 16)?.map(|n| n as usize),
-            learning_rate: section.positive("learning_rate")?,
-            weight_decay: section.non_negative("weight_decay")?,
-            data: section.string("data")?.map(|data| data.value.to_owned()),
+            transitions: section.whole(Key::new("transitions", "simulated transitions to train on").or(defaults.transitions), 1..=1 << 26)?.map(|n| n as usize),
+            steps: section.whole(Key::new("steps", "training steps").or(defaults.steps), 1..=1 << 24)?.map(|n| n as usize),
+            batch: section
+                .whole(Key::new("batch", "transitions of a training step; 128 in a round of online learning if not given").or(defaults.batch), 1..=1 << 16)?
+                .map(|n| n as usize),
+            learning_rate: section.positive(Key::new("learning_rate", LEARNING_RATE).or(defaults.learning_rate))?,
+            weight_decay: section.non_negative(Key::new("weight_decay", "AdamW's decay").or(defaults.weight_decay))?,
+            data: section.string(Key::new("data", "a recording of the rig to train on instead of simulated transitions"))?.map(|data| data.value.to_owned()),
             online: None,
         };
         if section.has("online") {
-            let online = OnlineSpec::read(section.section("online")?)?;
+            let online = OnlineSpec::read(section.section(Key::new("online", "Learning while the loop runs; without this table it is off."))?)?;
             if online.starts_untrained() {
                 section.refuse(&["transitions", "steps", "data"], "a twin with a warm_up starts untrained")?;
             }
@@ -278,7 +303,7 @@ impl TwinSpec {
     }
 
     /// How it is trained at the start.
-    pub(super) fn recipe(&self) -> TwinRecipe {
+    pub(crate) fn recipe(&self) -> TwinRecipe {
         let defaults = TwinRecipe::default();
         TwinRecipe {
             hidden: self.hidden.clone().unwrap_or(defaults.hidden),
@@ -293,15 +318,15 @@ impl TwinSpec {
 
     /// How it learns online: in small batches and few steps, so that a round ends before the next begins, and at a lower rate if it is already
     /// trained.
-    pub(super) fn online(&self, clock: ClockKind) -> Option<OnlineLearning> {
+    pub(crate) fn online(&self, clock: ClockKind) -> Option<OnlineLearning> {
         let online = self.online?;
         let settings = OnlineSettings {
             warm_up: online.warm_up.unwrap_or(0),
-            every: online.every.unwrap_or(25),
-            replay_capacity: online.replay_capacity.unwrap_or(10_000),
+            every: online.every.unwrap_or(ONLINE_EVERY),
+            replay_capacity: online.replay_capacity.unwrap_or(ONLINE_CAPACITY),
             is_threaded: clock == ClockKind::Real,
         };
-        let mut recipe = TwinRecipe { steps: online.steps.unwrap_or(500), batch: self.batch.unwrap_or(128), ..self.recipe() };
+        let mut recipe = TwinRecipe { steps: online.steps.unwrap_or(ONLINE_STEPS), batch: self.batch.unwrap_or(128), ..self.recipe() };
         if !online.starts_untrained() && self.learning_rate.is_none() {
             recipe.learning_rate *= 0.25;
         }
@@ -318,10 +343,19 @@ impl OnlineSpec {
     fn read(mut section: Section<'_, '_>) -> Result<Self> {
         let least = MIN_TRANSITIONS as u64;
         let spec = Self {
-            warm_up: section.whole("warm_up", 0..=1 << 20)?.map(|n| n as usize),
-            every: section.whole("every", 1..=1 << 20)?.map(|n| n as usize),
-            replay_capacity: section.whole("replay_capacity", least..=1 << 20)?.map(|n| n as usize),
-            steps: section.whole("steps", 1..=1 << 20)?.map(|n| n as usize),
+            warm_up: section
+                .whole(
+                    Key::new(
+                        "warm_up",
+                        "transitions under random actions before the first round, at least 20: the twin starts untrained; 0: it is trained at the start",
+                    )
+                    .or(0),
+                    0..=1 << 20,
+                )?
+                .map(|n| n as usize),
+            every: section.whole(Key::new("every", "transitions between two rounds").or(ONLINE_EVERY), 1..=1 << 20)?.map(|n| n as usize),
+            replay_capacity: section.whole(Key::new("replay_capacity", "transitions kept").or(ONLINE_CAPACITY), least..=1 << 20)?.map(|n| n as usize),
+            steps: section.whole(Key::new("steps", "training steps of a round").or(ONLINE_STEPS), 1..=1 << 20)?.map(|n| n as usize),
         };
         section.finish()?;
         Ok(spec)

@@ -471,7 +471,7 @@ fn lost_in_stream() -> Result<(), String> {
     let (mut run, x, y) = exponential(&Device::open("cpu").map_err(|e| e.to_string())?, 1).map_err(|e| e.to_string())?;
     run.input::<f32>(x).fill(0.0);
     let (run, stats) = stream.submit(run).wait();
-    check(stats.is_ok() && run.output::<f32>(y) == [1.0], "the stream goes on")
+    check(stats.is_ok() && run.output::<f32>(y) == [1.0], "the stream continues")
 }
 
 fn lost() -> Result<(), String> {

@@ -154,7 +154,7 @@ fn warp_instructions_executed_by_other_threads_than_named() {
         assert_eq!(fault_of(Run::default().words(body, &[0; 32])), expected, "{body}");
     }
     let unread = "setp.lt.u32 %p1, %r0, 16; @%p1 bra A; exit; A: shfl.sync.idx.b32 %r1, %r0, 20, 31, 0xffff;";
-    Run::default().words(unread, &[0; 32]).expect("an undefined value that nobody reads is no fault");
+    Run::default().words(unread, &[0; 32]).expect("an undefined value that nothing reads is no fault");
 }
 
 #[test]
