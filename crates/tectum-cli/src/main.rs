@@ -130,6 +130,15 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn every_kind_of_error_is_among_the_exit_codes() {
+        use tectum::ErrorKind::{Cancelled, Data, DeviceLost, Invalid, Io, Mismatch, OutOfMemory, Unsupported};
+        let kinds = [Mismatch, Invalid, Data, Unsupported, OutOfMemory, DeviceLost, Io, Cancelled];
+        let listed = |code: u8| EXIT_CODES.lines().any(|line| line.split_whitespace().next() == Some(&code.to_string()));
+        assert!(kinds.iter().all(|kind| listed(kind.exit_code())), "{EXIT_CODES}");
+        assert_eq!(kinds.map(tectum::ErrorKind::exit_code), [1, 2, 3, 4, 5, 6, 7, 130]);
+    }
+
     /// `-h` shows one line for each option; details are in `--help`.
     #[test]
     fn short_help_is_a_line_each() {

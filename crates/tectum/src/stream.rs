@@ -159,7 +159,7 @@ impl<W> Submission<W> {
 ///
 /// # Example
 /// ```
-/// # use tectum::{Error, Executable, Stream, Submission};
+/// # use tectum::{Error, Executable, Stream};
 /// async fn in_turn(stream: &Stream, run: Executable) -> Result<Executable, Error> {
 ///     let (run, stats) = stream.submit(run).await;
 ///     stats?;
