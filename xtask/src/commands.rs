@@ -62,16 +62,24 @@ struct Count {
     faults: Vec<String>,
 }
 
+/// The program of the command among those that were built.
+///
+/// # Errors
+/// If it is not among them.
+pub fn tectum(programs: &[Program]) -> Result<PathBuf, String> {
+    let found = programs.iter().find(|program| program.package == "tectum-cli" && program.kind == "bin" && !program.is_test);
+    found.map(|program| program.executable.clone()).ok_or_else(|| "the command tectum was not built".to_owned())
+}
+
 /// Executes and checks the commands of all pages; prints the counts.
 ///
 /// # Errors
 /// The number of faults, which are printed.
-pub fn run(root: &Path, programs: &[Program]) -> Result<(), String> {
+pub fn run(root: &Path, tectum: &Path) -> Result<(), String> {
     println!("== commands of the documents");
-    let tectum = programs.iter().find(|program| program.package == "tectum-cli" && program.kind == "bin" && !program.is_test);
-    let tectum = &tectum.ok_or("the command tectum was not built")?.executable;
     let scratch = std::env::temp_dir().join(format!("tectum-documents-{}", std::process::id()));
-    let runner = Runner::new(root, tectum, scratch.clone())?;
+    let tectum = tectum.canonicalize().map_err(|e| format!("{}: {e}", tectum.display()))?;
+    let runner = Runner::new(root, &tectum, scratch.clone())?;
     let mut count = Count::default();
     let known = Known::read(root)?;
     for page in pages(root)? {
@@ -196,7 +204,8 @@ impl Known {
 
     /// Whether a command exists: its subcommand and its options, a step of `cargo xtask`, an example, a script.
     fn check(&self, command: &str) -> Result<(), String> {
-        let words: Vec<&str> = without_variables(command).split_whitespace().map(|word| word.trim_matches(['[', ']', '(', ')'])).collect();
+        let first = without_variables(command).split(" | ").next().unwrap_or_default();
+        let words: Vec<&str> = first.split_whitespace().map(|word| word.trim_matches(['[', ']', '(', ')'])).collect();
         match words[..] {
             ["tectum" | "target/release/tectum", ref rest @ ..] => self.check_tectum(rest),
             ["cargo", "run", "--release", "--", ref rest @ ..] => self.check_tectum(rest),
@@ -207,7 +216,8 @@ impl Known {
             ["cargo", "run", ref rest @ ..] => {
                 let after = |option: &str| rest.iter().position(|word| *word == option).and_then(|place| rest.get(place + 1));
                 let (Some(package), Some(example)) = (after("-p"), after("--example")) else { return Ok(()) };
-                self.exists(&format!("crates/{package}/examples/{example}.rs"))
+                let example = format!("crates/{package}/examples/{example}");
+                self.exists(&format!("{example}.rs")).or_else(|_| self.exists(&format!("{example}/main.rs")))
             }
             ["python3", script, ..] if script != "-c" => self.exists(script),
             ["python3", ..] => Ok(()),
@@ -229,7 +239,7 @@ impl Known {
             }
             path = longer;
         }
-        if path == "tectum" && words.first().is_some_and(|word| !word.starts_with('-')) {
+        if path == "tectum" && words.first().is_some_and(|word| !word.starts_with('-') && !has_placeholder(word)) {
             return Err(format!("tectum has no subcommand {}", words[0]));
         }
         let known = |path: &str| self.options.get(path).into_iter().flatten();
@@ -328,9 +338,7 @@ impl Runner {
                 }
                 Part::Command(shown) => shown,
             };
-            if !text.contains(" | ") {
-                count.faults.extend(known.check(text.split(" 2>").next().unwrap_or_default()).err().map(|fault| format!("{page}:{line}: {text}: {fault}")));
-            }
+            count.faults.extend(known.check(text.split(" 2>").next().unwrap_or_default()).err().map(|fault| format!("{page}:{line}: {text}: {fault}")));
             if let Some(reason) = self.reason(text) {
                 without = without.or_else(|| text.starts_with("python3 -c").then(|| reason.clone()));
                 *count.not_run.entry(reason).or_default() += 1;

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The subcommands.
-const USAGE: &str = "test | quick [COMMIT] | soak | check | docs | pages | gpu-kit | packages | mutate [RULE | --sample COUNT] | sanitize [address | thread] | peers [NAME…] | performance";
+const USAGE: &str = "test | quick [COMMIT] | soak | check | docs [TECTUM] | pages | gpu-kit | packages | mutate [RULE | --sample COUNT] | sanitize [address | thread] | peers [NAME…] | performance";
 
 /// The repository's root.
 fn root() -> PathBuf {
@@ -45,7 +45,10 @@ fn main() -> ExitCode {
         Some("peers") => peers::run(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         Some("performance") => performance::write(&root()),
         Some("pages") => documents::print(&root()),
-        Some("docs") => test_programs::build(&root()).and_then(|programs| commands::run(&root(), &programs)),
+        Some("docs") => match std::env::args().nth(2) {
+            Some(tectum) => commands::run(&root(), Path::new(&tectum)),
+            None => test_programs::build(&root()).and_then(|programs| commands::run(&root(), &commands::tectum(&programs)?)),
+        },
         _ => Err(format!("usage: cargo xtask {USAGE}")),
     };
     match result {

@@ -32,7 +32,7 @@ pub fn run(root: &Path) -> Result<(), String> {
     if !test_programs::run_counted(&mut cargo(root, &["test", "--workspace", "--doc"]), &mut tally).map_err(|e| format!("cargo: {e}"))? {
         tally.program_failed();
     }
-    commands::run(root, &programs)?;
+    commands::run(root, &commands::tectum(&programs)?)?;
     println!("== gpu kit");
     gpu_kit::run(root, &programs)?;
     let times: String = tally.times().iter().map(|(seconds, name)| format!("{seconds:.2}\t{name}\n")).collect();
