@@ -459,7 +459,7 @@ impl Device {
             return Ok(Device(device));
         }
         let device = Device::with_backend(backend()?);
-        tracing::info!(device = name, name = device.info().name, software = device.info().software, "device opened");
+        crate::log!(info, device = name, name = device.info().name, software = device.info().software, "device opened");
         open.push((name.to_owned(), Arc::downgrade(&device.0)));
         Ok(device)
     }

@@ -31,6 +31,15 @@
 // All of wgpu's types determine whether threads may share a type that holds a device.
 #![recursion_limit = "256"]
 
+/// Sends a message to the log, with the feature `tracing`.
+macro_rules! log {
+    ($level:ident, $($message:tt)+) => {{
+        #[cfg(feature = "tracing")]
+        tracing::$level!($($message)+);
+    }};
+}
+use log;
+
 mod buffer;
 mod content_hash;
 mod device;

@@ -265,7 +265,7 @@ impl Session {
     /// Records work that ran elsewhere than requested; the first of equal ones is logged.
     pub fn record_fallback(&mut self, what: &str, reason: &str) {
         if self.add_fallback(what, reason) {
-            tracing::warn!(what, reason, "fallback");
+            crate::log!(warn, what, reason, "fallback");
         }
     }
 
@@ -292,7 +292,7 @@ impl Session {
     /// Records a recovery after a failure.
     pub fn recovered(&mut self, recovery: Recovery) {
         let Recovery { tick, resumed_at_tick, ticks_lost, .. } = recovery;
-        tracing::warn!(tick, resumed_at_tick, ticks_lost, from = recovery.from, to = recovery.to, reason = recovery.reason, "recovery");
+        crate::log!(warn, tick, resumed_at_tick, ticks_lost, from = recovery.from, to = recovery.to, reason = recovery.reason, "recovery");
         self.recovery_count += 1;
         if self.recoveries.len() < MAX_LISTED_RECOVERIES {
             self.recoveries.push(recovery);

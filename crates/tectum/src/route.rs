@@ -92,9 +92,9 @@ pub fn open_by_trial(name: &str, trial: &mut dyn FnMut(&Device) -> Result<Durati
 /// Opens the chosen device.
 fn open_chosen(choice: Choice) -> Result<(Device, Choice)> {
     for Prediction { device, seconds, refused } in &choice.predicted {
-        tracing::info!(device, seconds, refused, "device considered");
+        crate::log!(info, device, seconds, refused, "device considered");
     }
-    tracing::info!(work = choice.plan, device = choice.device, reason = choice.reason, "device chosen");
+    crate::log!(info, work = choice.plan, device = choice.device, reason = choice.reason, "device chosen");
     Ok((Device::open(&choice.device)?, choice))
 }
 
@@ -162,7 +162,7 @@ fn calibrate_these(infos: Vec<DeviceInfo>, path: Option<&Path>, recalibrate: boo
         let calibration = match known {
             Some(rates) => Ok(Calibration { device: info.clone(), rates }),
             None => Device::open(&info.id).and_then(|device| calibrate(&device)).inspect(|calibration| {
-                tracing::info!(device = info.id, "device calibrated");
+                crate::log!(info, device = info.id, "device calibrated");
                 cache.insert(calibration);
                 is_changed = true;
             }),

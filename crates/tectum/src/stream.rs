@@ -274,7 +274,7 @@ impl<W: Work> QueuedRun for Queued<W> {
         let waker = state.waker.take();
         drop(state);
         outcome.changed.notify_all();
-        // The stream goes on whatever an executor does.
+        // The stream continues whatever an executor does.
         let _ = catch_unwind(AssertUnwindSafe(|| waker.into_iter().for_each(Waker::wake)));
     }
 }

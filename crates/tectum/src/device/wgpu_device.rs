@@ -161,7 +161,7 @@ impl WgpuDevice {
                 compilation_options: wgpu::PipelineCompilationOptions::default(),
                 cache: None,
             });
-            tracing::debug!(kernel = kernel.name(), device = self.info().id, "kernel compiled");
+            crate::log!(debug, kernel = kernel.name(), device = self.info().id, "kernel compiled");
             Pipeline { pipeline, layout }
         })
     }

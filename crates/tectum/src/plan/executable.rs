@@ -97,7 +97,7 @@ impl Plan {
         compiled.upload_mut().fill(0);
         let code = self.launched_code(&*compiled, device.info().kind == DeviceKind::Cpu);
         let bytes: usize = blocks.iter().map(|block| block.bytes()).sum();
-        tracing::debug!(plan = self.name, device = device.info().id, launches = self.launches.len(), bytes, "plan compiled");
+        crate::log!(debug, plan = self.name, device = device.info().id, launches = self.launches.len(), bytes, "plan compiled");
         Ok(Executable {
             plan: self.id,
             name: self.name.clone(),

@@ -63,11 +63,11 @@ impl Translation {
     fn make_with(store: Option<&Store>, kernel: &Kernel, read_only_cache: bool) -> Result<Self> {
         let key = store_key(kernel, read_only_cache);
         if let Some(stored) = store.and_then(|store| store.get(&key)).and_then(|bytes| decode(&bytes)) {
-            tracing::debug!(kernel = kernel.name(), "kernel found in the cache");
+            crate::log!(debug, kernel = kernel.name(), "kernel found in the cache");
             return Ok(Self::new(stored));
         }
         let translated = Self::translate(kernel, read_only_cache)?;
-        tracing::debug!(kernel = kernel.name(), bytes = translated.ptx.len(), "kernel translated to PTX");
+        crate::log!(debug, kernel = kernel.name(), bytes = translated.ptx.len(), "kernel translated to PTX");
         if let Some(store) = store {
             store.put(&key, &encode(&translated));
         }
