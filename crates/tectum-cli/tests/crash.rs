@@ -6,8 +6,8 @@ use std::process::{Command, Output, Stdio};
 
 /// The previous contents of every file.
 const OLD: &[u8] = b"old";
-/// The calls at which a file's content or name changes.
-const CALLS: [&str; 3] = ["write", "fsync", "renameat"];
+/// The calls at which a file's content or name changes. Newer architectures have no `rename`.
+const CALLS: [&str; 3] = ["write", "fsync", if cfg!(target_arch = "x86_64") { "rename" } else { "renameat" }];
 
 /// A folder that is deleted at the end.
 struct Place(PathBuf);
@@ -65,7 +65,7 @@ fn is_whole(file: &str, bytes: &[u8], new: &[u8]) -> bool {
 /// Kills a command at each call that changes a file; returns the number of kills.
 fn kill_everywhere(place: &Place, line: &str, files: &[&str]) -> usize {
     place.restore(files);
-    let whole = place.traced(&["-e", "trace=write,fsync,renameat"], line);
+    let whole = place.traced(&["-e", &format!("trace={}", CALLS.join(","))], line);
     assert!(whole.status.success(), "{line}: {}", String::from_utf8_lossy(&whole.stderr));
     let trace = String::from_utf8(place.read("trace.log")).expect("text");
     let made: Vec<Vec<u8>> = files.iter().map(|file| place.read(file)).collect();

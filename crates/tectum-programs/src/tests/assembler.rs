@@ -150,12 +150,13 @@ fn other_bytes_are_refused() {
         (b"ELF".to_vec(), "do not begin with TPRG"),
         (bytes[..5].to_vec(), "end in the header"),
         ([b"TPRG\x09\x00", &bytes[6..]].concat(), "version 9"),
-        ([&bytes[..], &[0]].concat(), "malformed after the header: line 2"),
+        ([&bytes[..], &[0]].concat(), "malformed after the header: program: line 2, column 1: "),
         (bytes[..bytes.len() - 1].to_vec(), "the text is not as a program is printed"),
         ([&bytes[..], b"// a comment\n"].concat(), "the text is not as a program is printed"),
         ([&bytes[..], &[0xff]].concat(), "malformed after the header: invalid utf-8"),
     ] {
-        assert!(Program::from_bytes(&bytes).expect_err(part).to_string().contains(part));
+        let message = Program::from_bytes(&bytes).expect_err(part).to_string();
+        assert!(message.contains(part), "{message}: {part}");
     }
 }
 
