@@ -1,12 +1,10 @@
 //! Building a graph; the method that adds an operation is in the file of the operation. Every invalid operation is reported there, with the
 //! shapes and the node number.
 
-use std::sync::Arc;
-
 use tectum::internal::Identity;
 use tectum::{Activation, DType, Error, Result};
 
-use super::{CustomOp, Definition, Dim, Graph, Node, Operation, Shape};
+use super::{AnyCustomOp, Definition, Dim, Graph, Node, Operation, Shape};
 
 /// A graph under construction.
 ///
@@ -33,7 +31,7 @@ use super::{CustomOp, Definition, Dim, Graph, Node, Operation, Shape};
 pub struct GraphBuilder {
     graph: Graph,
     /// Operations of other crates that a text may name.
-    custom: Vec<Arc<dyn CustomOp>>,
+    custom: Vec<AnyCustomOp>,
 }
 
 impl From<Graph> for GraphBuilder {
@@ -57,7 +55,7 @@ impl GraphBuilder {
     }
 
     /// Starts an empty graph, for a text that names operations of other crates.
-    pub(super) fn with_custom(custom: &[Arc<dyn CustomOp>]) -> Self {
+    pub(super) fn with_custom(custom: &[AnyCustomOp]) -> Self {
         Self { custom: custom.to_vec(), ..Self::default() }
     }
 
@@ -170,7 +168,7 @@ impl GraphBuilder {
         if self.graph.outputs.is_empty() { Err(Error::invalid("graph: no outputs")) } else { Ok(self.graph) }
     }
 
-    pub(super) fn known_custom(&self, name: &str) -> Option<Arc<dyn CustomOp>> {
+    pub(super) fn known_custom(&self, name: &str) -> Option<AnyCustomOp> {
         self.custom.iter().find(|op| op.name() == name).cloned()
     }
 

@@ -65,7 +65,7 @@ use std::fmt;
 use tectum::internal::Identity;
 use tectum::{DType, Error, Result};
 
-use operation::Operation;
+use operation::{AnyCustomOp, Operation};
 
 pub use builder::GraphBuilder;
 pub use compiled::CompiledGraph;

@@ -47,6 +47,7 @@ pub(crate) use attention::ColumnSlice;
 pub use attention::Heads;
 pub(crate) use binary::BinaryOp;
 pub(crate) use chain::{MAX_STEPS, Steps};
+pub(crate) use custom::AnyCustomOp;
 pub use custom::CustomOp;
 pub(crate) use fed::{Fed, FedKind};
 pub(crate) use linear::LinearEpilogue;

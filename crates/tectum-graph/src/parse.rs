@@ -1,12 +1,10 @@
 //! The parser of the text form; the text of an operation is read in its file. Tests of passes use it.
 
-use std::sync::Arc;
-
 use tectum::internal::Identity;
 use tectum::{Error, Result};
 
 use super::builder::GraphBuilder;
-use super::{CustomOp, Dim, Graph, MAX_RANK, Node, Operation, Shape};
+use super::{AnyCustomOp, Dim, Graph, MAX_RANK, Node, Operation, Shape};
 
 impl Graph {
     /// Reads the text of [`Graph::describe`]. Every operation is checked as a [`GraphBuilder`] checks it, and the stated
@@ -23,7 +21,7 @@ impl Graph {
     ///
     /// # Errors
     /// As [`Graph::parse`]; `Invalid` for an operation of another crate that is not among them.
-    pub fn parse_with(text: &str, custom: &[Arc<dyn CustomOp>]) -> Result<Graph> {
+    pub fn parse_with(text: &str, custom: &[AnyCustomOp]) -> Result<Graph> {
         let mut builder = GraphBuilder::with_custom(custom);
         let lines = text.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty());
         // Earlier nodes may read fed nodes too: passes make such graphs.

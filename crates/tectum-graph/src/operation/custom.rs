@@ -48,10 +48,13 @@ pub trait CustomOp: fmt::Debug + Send + Sync {
     }
 }
 
+/// Any operation of another crate.
+pub(crate) type AnyCustomOp = Arc<dyn CustomOp>;
+
 /// An operation of another crate with its operands.
 #[derive(Debug, Clone)]
 pub(crate) struct Custom {
-    op: Arc<dyn CustomOp>,
+    op: AnyCustomOp,
     operands: Vec<Node>,
 }
 
