@@ -4,6 +4,7 @@ use std::fmt;
 
 /// The class of failure of an [`Error`]; the command line maps each to an exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ErrorKind {
     /// The caller's mistake: a wrong shape, size, name or value.
     Invalid,
@@ -19,10 +20,12 @@ pub enum ErrorKind {
     Io,
     /// A check ran and its result is wrong: a verification or a regression failed.
     Mismatch,
+    /// The caller broke off work that has no result before its end.
+    Cancelled,
 }
 
 impl ErrorKind {
-    /// The process exit code of this kind (1 is a failed check, 2 the caller's mistake).
+    /// The process exit code of this kind (1 is a failed check, 2 the caller's mistake, 130 that of a shell for Ctrl-C).
     pub fn exit_code(self) -> u8 {
         match self {
             ErrorKind::Mismatch => 1,
@@ -32,6 +35,7 @@ impl ErrorKind {
             ErrorKind::OutOfMemory => 5,
             ErrorKind::DeviceLost => 6,
             ErrorKind::Io => 7,
+            ErrorKind::Cancelled => 130,
         }
     }
 }
@@ -71,6 +75,11 @@ impl Error {
     /// A lost or faulty device.
     pub fn device_lost(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::DeviceLost, message)
+    }
+
+    /// Work without a result that its caller broke off.
+    pub fn cancelled(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Cancelled, message)
     }
 
     /// An operating-system error on `what` (usually a path).

@@ -41,6 +41,7 @@ pub mod snapshot;
 mod store;
 mod stream;
 mod view;
+mod work_progress;
 
 pub use buffer::Buffer;
 pub use content_hash::{ContentHash, ContentHasher};
@@ -65,6 +66,7 @@ pub use receipt::{Fallback, InjectedFault, InputFile, MAX_LISTED_RECOVERIES, REC
 pub use shared_state::SharedState;
 pub use stream::{Event, Stream, Submission, Work};
 pub use view::View;
+pub use work_progress::{Watch, WorkProgress};
 
 /// What the sister crates of this workspace share with this one; no part of the interface.
 #[doc(hidden)]
