@@ -1,10 +1,13 @@
 //! A graph compiled on its own, with inputs, parameters and outputs by name.
 
-use tectum::{DType, Device, Error, Executable, PlanBuilder, Result, RunStats, View};
+use tectum::internal::TwoPhaseRun;
+use tectum::{DType, Device, Error, Executable, PlanBuilder, Result, RunStats, View, Work};
 
 use super::{Graph, Node, ParameterLayout};
 
 /// A graph on a device: inputs are plan inputs, outputs plan outputs, the parameters one state, and graph states plan states, zero at first.
+///
+/// It runs on the thread that calls [`CompiledGraph::run`], or as the [`Work`] of a [`Stream`](tectum::Stream).
 #[derive(Debug)]
 pub struct CompiledGraph {
     executable: Executable,
@@ -145,6 +148,20 @@ impl CompiledGraph {
     /// Layout of the parameters in their state.
     pub fn layout(&self) -> &ParameterLayout {
         &self.layout
+    }
+}
+
+impl Work for CompiledGraph {}
+
+impl TwoPhaseRun for CompiledGraph {
+    fn begin(&mut self) -> Result<()> {
+        self.executable.begin()
+    }
+
+    fn finish(&mut self) -> Result<RunStats> {
+        let stats = self.executable.finish()?;
+        self.ran = true;
+        Ok(stats)
     }
 }
 

@@ -64,7 +64,7 @@ pub use operation::stencil::{Boundary, Points};
 pub use plan::{ALIGNED_ELEMENTS, Executable, LaunchWork, Plan, PlanBuilder, PlanWork};
 pub use receipt::{Fallback, InjectedFault, InputFile, MAX_LISTED_RECOVERIES, RECEIPT_SCHEMA, Receipt, Recovery, Session};
 pub use shared_state::SharedState;
-pub use stream::{Event, Stream, Submission, Work};
+pub use stream::{Event, Stream, Submission, SubmissionFuture, Work};
 pub use view::View;
 pub use work_progress::{Watch, WorkProgress};
 

@@ -6,12 +6,16 @@
 //!
 //! On the CPU the thread executes the kernels. On a GPU it submits a run and, while that runs, the next one, so that the device
 //! does not wait for the host between them; then it waits for the first.
+//!
+//! A submission is also awaited, from any executor: the stream's thread wakes the task when the run has ended.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::Pin;
 use std::sync::mpsc::{self, TryRecvError};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 
 use crate::error::{Error, Result};
@@ -21,7 +25,7 @@ use crate::plan::Executable;
 /// Runs that are submitted to the device before the first of them is waited for.
 const MAX_IN_FLIGHT: usize = 2;
 
-/// What a stream can execute: an [`Executable`], or a `ProgramRun` of `tectum-programs`.
+/// What a stream can execute: an [`Executable`], a `CompiledGraph` of `tectum-graph`, or a `ProgramRun` of `tectum-programs`.
 pub trait Work: TwoPhaseRun + Send + 'static {}
 
 impl Work for Executable {}
@@ -68,8 +72,11 @@ pub struct Stream {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Submitted work. It is executed whether or not it is waited for.
+/// Submitted work. It is executed whether or not it is waited for, by [`Submission::wait`] or by `.await`.
 pub struct Submission<W>(Arc<Outcome<W>>);
+
+/// A [`Submission`] that is awaited. Dropping it changes nothing for the run, which ends in its turn.
+pub struct SubmissionFuture<W>(Arc<Outcome<W>>);
 
 /// A point in a stream: it is signaled when everything submitted to the stream before it has ended, with or without an error.
 #[derive(Clone)]
@@ -89,7 +96,7 @@ impl Stream {
 
     /// Adds a run of some work to the end of the queue; returns immediately. The inputs keep their contents.
     pub fn submit<W: Work>(&self, work: W) -> Submission<W> {
-        let outcome = Arc::new(Outcome { ended: Mutex::new(None), changed: Condvar::new() });
+        let outcome = Arc::new(Outcome { state: Mutex::new(State { ended: None, waker: None }), changed: Condvar::new() });
         self.put(Task::Run(Box::new(Queued { work, begun: Ok(Ok(())), outcome: outcome.clone() })));
         Submission(outcome)
     }
@@ -126,7 +133,7 @@ impl Drop for Stream {
 impl<W> Submission<W> {
     /// Whether the run has ended, so that [`Submission::wait`] returns immediately.
     pub fn is_done(&self) -> bool {
-        locked(&self.0.ended).is_some()
+        locked(&self.0.state).ended.is_some()
     }
 
     /// Waits for the run; returns the work with its outputs, and the run's statistics or its error, including a lost
@@ -135,17 +142,65 @@ impl<W> Submission<W> {
     /// # Panics
     /// With the panic of the run, if it had one.
     pub fn wait(self) -> (W, Result<RunStats>) {
-        let mut ended = locked(&self.0.ended);
+        let mut state = locked(&self.0.state);
         loop {
-            match ended.take() {
-                Some(Ok(outcome)) => return outcome,
-                Some(Err(panic)) => {
-                    drop(ended);
-                    resume_unwind(panic)
+            match state.ended.take() {
+                Some(ended) => {
+                    drop(state);
+                    return ended.unwrap_or_else(|panic| resume_unwind(panic));
                 }
-                None => ended = self.0.changed.wait(ended).unwrap_or_else(PoisonError::into_inner),
+                None => state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
             }
         }
+    }
+}
+
+/// Awaits the run as [`Submission::wait`] waits for it, without blocking a thread.
+///
+/// # Example
+/// ```
+/// # use tectum::{Error, Executable, Stream};
+/// async fn in_turn(stream: &Stream, run: Executable) -> Result<Executable, Error> {
+///     let (run, stats) = stream.submit(run).await;
+///     stats?;
+///     let (run, stats) = stream.submit(run).await;
+///     stats.map(|_| run)
+/// }
+/// ```
+impl<W> IntoFuture for Submission<W> {
+    type Output = (W, Result<RunStats>);
+    type IntoFuture = SubmissionFuture<W>;
+
+    fn into_future(self) -> SubmissionFuture<W> {
+        SubmissionFuture(self.0)
+    }
+}
+
+/// # Panics
+/// With the panic of the run, if it had one.
+impl<W> Future for SubmissionFuture<W> {
+    type Output = (W, Result<RunStats>);
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut state = locked(&self.0.state);
+        match state.ended.take() {
+            Some(ended) => {
+                drop(state);
+                Poll::Ready(ended.unwrap_or_else(|panic| resume_unwind(panic)))
+            }
+            None => {
+                // A future may be polled by one task after another; the last is woken.
+                state.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<W> Drop for SubmissionFuture<W> {
+    fn drop(&mut self) {
+        let waker = locked(&self.0.state).waker.take();
+        drop(waker);
     }
 }
 
@@ -185,8 +240,14 @@ trait QueuedRun: Send {
 type Ended<W> = std::thread::Result<(W, Result<RunStats>)>;
 
 struct Outcome<W> {
-    ended: Mutex<Option<Ended<W>>>,
+    state: Mutex<State<W>>,
     changed: Condvar,
+}
+
+struct State<W> {
+    ended: Option<Ended<W>>,
+    /// Of the task that awaits the run.
+    waker: Option<Waker>,
 }
 
 struct Queued<W> {
@@ -208,8 +269,13 @@ impl<W: Work> QueuedRun for Queued<W> {
                 (work, stats)
             }))
         });
-        *locked(&outcome.ended) = Some(ended);
+        let mut state = locked(&outcome.state);
+        state.ended = Some(ended);
+        let waker = state.waker.take();
+        drop(state);
         outcome.changed.notify_all();
+        // The stream goes on whatever an executor does.
+        let _ = catch_unwind(AssertUnwindSafe(|| waker.into_iter().for_each(Waker::wake)));
     }
 }
 
@@ -259,6 +325,12 @@ impl fmt::Debug for Stream {
 impl<W> fmt::Debug for Submission<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Submission({})", if self.is_done() { "done" } else { "not done" })
+    }
+}
+
+impl<W> fmt::Debug for SubmissionFuture<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SubmissionFuture")
     }
 }
 

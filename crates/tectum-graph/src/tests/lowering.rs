@@ -1,4 +1,4 @@
-use tectum::{ALIGNED_ELEMENTS, Activation, DType, Device, PlanBuilder};
+use tectum::{ALIGNED_ELEMENTS, Activation, DType, Device, PlanBuilder, Stream};
 
 use crate::{Graph, GraphBuilder};
 
@@ -154,5 +154,30 @@ fn an_output_may_be_anything() {
         let got: Vec<&[f32]> = outputs.iter().map(|(name, _)| run.output(name).expect("ran")).collect();
         let x: &[f32] = &[1.0, 2.0, 3.0, 5.0];
         assert_eq!(got, [x, x, &[11.0], &[11.0; 4], &[11.0; 4], &[3.0, 3.0, 8.0, 8.0], &[4.0, 7.0, 4.0, 7.0], &[7.0, 8.0]], "{id}");
+    }
+}
+
+/// The stream has the graph while it runs, and gives it back with its outputs.
+#[test]
+fn a_compiled_graph_is_work_for_a_stream() {
+    let graph = network();
+    for id in ["cpu", "vulkan:0", "cuda:0"] {
+        let Some(device) = Device::open_if_present(id).expect("absent or usable") else {
+            eprintln!("skipped: {id} is absent: a graph on a stream");
+            continue;
+        };
+        let mut run = graph.compile(&device).expect("compiles");
+        for (name, len) in [("one.weight", 32), ("one.bias", 8), ("two.weight", 32), ("two.bias", 4)] {
+            run.set_parameter(name, &vec![0.25; len]).expect("fits");
+        }
+        run.set_input("x", &[1.0, 2.0, 3.0, 4.0]).expect("fits");
+        let stream = Stream::new().expect("a thread");
+        let (mut run, stats) = stream.submit(run).wait();
+        assert!(stats.expect("runs").launches > 0, "{id}");
+        let streamed = run.output("y").expect("ran").to_vec();
+        run.run().expect("runs");
+        assert_eq!(run.output("y").expect("ran"), streamed, "{id}");
+        let wanted = 8.0 * 0.25 * 2.75f32.tanh() + 0.25;
+        assert!((streamed[0] - wanted).abs() < 1e-5, "{id}: {} instead of {wanted}", streamed[0]);
     }
 }

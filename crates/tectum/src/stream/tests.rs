@@ -1,4 +1,6 @@
+use std::pin::pin;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::task::Wake;
 use std::time::Duration;
 
 use super::*;
@@ -181,4 +183,110 @@ fn a_stream_that_is_dropped_ends_what_it_has() {
     drop(stream);
     assert!(held.is_done() && event.is_signaled());
     held.wait().1.expect("runs");
+}
+
+/// The waker of a task that waits on a thread; counts how often it was woken.
+#[derive(Default)]
+struct Alarm(Mutex<usize>, Condvar);
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        *locked(&self.0) += 1;
+        self.1.notify_all();
+    }
+}
+
+impl Alarm {
+    /// Whether it was woken this often within the timeout.
+    fn has_rung(&self, times: usize) -> bool {
+        let (rung, _) = self.1.wait_timeout_while(locked(&self.0), MOST, |rung| *rung < times).unwrap_or_else(PoisonError::into_inner);
+        *rung == times
+    }
+}
+
+fn poll<F: Future>(future: Pin<&mut F>, alarm: &Arc<Alarm>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(&alarm.clone().into()))
+}
+
+/// One thread polls and then opens the gate: the poll did not block it. The end of the run wakes the task once, and nothing before it does.
+#[test]
+fn a_submission_that_is_awaited_blocks_no_thread_and_is_woken_once() {
+    let (stream, (open, gate), alarm) = (Stream::new().expect("a thread"), gate(), Arc::new(Alarm::default()));
+    let mut future = pin!(stream.submit(gate).into_future());
+    assert!(poll(future.as_mut(), &alarm).is_pending() && *locked(&alarm.0) == 0);
+    open.send(Ok(RunStats { launches: 7, ..RunStats::default() })).expect("the gate waits");
+    assert!(alarm.has_rung(1));
+    let Poll::Ready((_, stats)) = poll(future, &alarm) else { panic!("woken before its end") };
+    assert_eq!(stats.expect("runs").launches, 7);
+    drop(stream);
+    assert_eq!((*locked(&alarm.0), Arc::strong_count(&alarm)), (1, 1));
+}
+
+#[test]
+fn the_task_that_polled_last_is_woken() {
+    let (stream, (open, gate)) = (Stream::new().expect("a thread"), gate());
+    let [first, last] = [(); 2].map(|()| Arc::new(Alarm::default()));
+    let mut future = pin!(stream.submit(gate).into_future());
+    assert!(poll(future.as_mut(), &first).is_pending() && poll(future.as_mut(), &last).is_pending());
+    open.send(Ok(RunStats::default())).expect("the gate waits");
+    assert!(last.has_rung(1) && *locked(&first.0) == 0);
+    assert!(poll(future, &first).is_ready());
+}
+
+/// The run ends in its turn, and nothing holds the task that no longer waits.
+#[test]
+fn a_future_that_is_dropped_leaves_its_run_alone() {
+    let (stream, (open, gate), alarm) = (Stream::new().expect("a thread"), gate(), Arc::new(Alarm::default()));
+    let mut future = Box::pin(stream.submit(gate).into_future());
+    let event = stream.event();
+    assert!(poll(future.as_mut(), &alarm).is_pending() && Arc::strong_count(&alarm) == 2);
+    drop(future);
+    assert!(Arc::strong_count(&alarm) == 1 && !event.is_signaled());
+    open.send(Ok(RunStats::default())).expect("the gate waits");
+    event.wait();
+    assert_eq!(*locked(&alarm.0), 0);
+}
+
+#[test]
+fn a_waker_that_panics_does_not_stop_the_stream() {
+    struct Panics;
+    impl Wake for Panics {
+        fn wake(self: Arc<Self>) {
+            // Without the hook's message: it is part of the test.
+            resume_unwind(Box::new("woken"));
+        }
+    }
+    let (stream, (open, gate)) = (Stream::new().expect("a thread"), gate());
+    let mut future = pin!(stream.submit(gate).into_future());
+    assert!(future.as_mut().poll(&mut Context::from_waker(&Arc::new(Panics).into())).is_pending());
+    open.send(Ok(RunStats::default())).expect("the gate waits");
+    let (open, gate) = super::tests::gate();
+    open.send(Ok(RunStats::default())).expect("the gate is there");
+    stream.submit(gate).wait().1.expect("runs");
+    assert!(poll(future, &Arc::default()).is_ready());
+}
+
+/// An executor of another crate; runs of every device, an error and a panic.
+#[test]
+fn submissions_are_awaited_on_every_device() {
+    for device in devices("awaited submissions") {
+        let ((mut writer, x), (reader, y)) = writer_and_reader(&device).expect("compiles");
+        writer.input::<f32>(x).fill(3.0);
+        let stream = Stream::new().expect("a thread");
+        let (reader, launches) = pollster::block_on(async {
+            let (_, stats) = stream.submit(writer).await;
+            stats.expect("runs");
+            let (reader, stats) = stream.submit(reader).await;
+            (reader, stats.expect("runs").launches)
+        });
+        assert_eq!((reader.output::<f32>(y), launches), (&[-6.0; 1_000][..], 1), "{device:?}");
+    }
+    let (stream, (open, lost)) = (Stream::new().expect("a thread"), gate());
+    open.send(Err(Error::device_lost("gone"))).expect("the gate is there");
+    let (_, stats) = pollster::block_on(stream.submit(lost).into_future());
+    assert_eq!(stats.expect_err("it was lost").kind(), ErrorKind::DeviceLost);
+    let (closed, gate) = super::tests::gate();
+    drop(closed);
+    let panics = stream.submit(gate);
+    assert!(catch_unwind(AssertUnwindSafe(|| pollster::block_on(panics.into_future()))).is_err());
 }
