@@ -41,6 +41,7 @@ impl RealTime {
     /// # Errors
     /// `Unsupported`, naming what is needed, if the operating system refuses; the work is then not started.
     pub fn run<R: Send>(self, work: impl FnOnce() -> R + Send) -> Result<(R, Option<GrantedRealTime>)> {
+        ThreadPool::start_global(None)?;
         let pool = ThreadPool::new(rayon::current_num_threads(), "tectum-loop")?;
         if self == Self::default() {
             return Ok((pool.install(work), None));

@@ -384,6 +384,33 @@ struct DeviceInner {
 /// The devices that are open, by id.
 static OPEN: Mutex<Vec<(String, Weak<DeviceInner>)>> = Mutex::new(Vec::new());
 
+/// The CPU device before it is opened; [`Device::cpu`] starts it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CpuBuilder {
+    threads: Option<usize>,
+}
+
+impl CpuBuilder {
+    /// Sets how many threads share a launch, including the one that waits for it, 1 to 1024. Without it they are those of the process
+    /// ([`ThreadPool::start_global`]). Results have the same bits with any number.
+    ///
+    /// An executable that runs on a thread of a [`ThreadPool`] shares its launches among the threads of that pool instead, or none of them with 1.
+    #[must_use]
+    pub fn threads(self, threads: usize) -> Self {
+        Self { threads: Some(threads) }
+    }
+
+    /// Opens the device. The same settings return the same device object as long as one is alive; devices of different settings share no buffers.
+    ///
+    /// # Errors
+    /// `Invalid` for an impossible number of threads, here or in the environment variable `TECTUM_THREADS`.
+    pub fn open(self) -> Result<Device> {
+        let Some(threads) = self.threads else { return Device::open("cpu") };
+        let threads = thread_pool::check_threads("cpu", threads)?;
+        Device::open_once(&format!("cpu with {threads} threads"), || Ok(Arc::new(cpu::CpuDevice::new(Some(threads)))))
+    }
+}
+
 /// A device, cheap to clone.
 #[derive(Clone)]
 pub struct Device(Arc<DeviceInner>);
@@ -397,6 +424,8 @@ impl std::fmt::Debug for Device {
 impl Device {
     /// Lists every device of this machine; probes adapters but opens none.
     pub fn list() -> Vec<DeviceInfo> {
+        // Opening the CPU reports a mistake in the number of threads; the devices are there all the same.
+        let _ = ThreadPool::start_global(None);
         [vec![cpu::info(), null::info()], cuda_devices().0, wgpu_devices().0].concat()
     }
 
@@ -415,18 +444,35 @@ impl Device {
     /// id returns the same device object as long as one is alive.
     ///
     /// # Errors
-    /// `Invalid` for an id of another form, `Unsupported`, with the reason if one is known and the ids that exist, for a
-    /// device that this machine lacks.
+    /// `Invalid` for an id of another form, or an impossible number in the environment variable `TECTUM_THREADS`; `Unsupported`, with the reason if one is
+    /// known and the ids that exist, for a device that this machine lacks.
     pub fn open(id: &str) -> Result<Device> {
         let id = if id == "auto" { "cpu" } else { id };
+        Device::open_once(id, || open_backend(id))
+    }
+
+    /// The open device of a name; makes it if there is none.
+    fn open_once(name: &str, backend: impl FnOnce() -> Result<Arc<dyn Backend>>) -> Result<Device> {
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|(_, device)| device.strong_count() > 0);
-        if let Some(device) = open.iter().find(|(name, _)| name == id).and_then(|(_, device)| device.upgrade()) {
+        if let Some(device) = open.iter().find(|(known, _)| known == name).and_then(|(_, device)| device.upgrade()) {
             return Ok(Device(device));
         }
-        let device = Device::with_backend(open_backend(id)?);
-        open.push((id.to_owned(), Arc::downgrade(&device.0)));
+        let device = Device::with_backend(backend()?);
+        open.push((name.to_owned(), Arc::downgrade(&device.0)));
         Ok(device)
+    }
+
+    /// Starts to open the CPU device with settings of its own.
+    ///
+    /// # Example
+    /// ```
+    /// let device = tectum::Device::cpu().threads(2).open()?;
+    /// assert_eq!((device.info().id.as_str(), device.info().compute_units), ("cpu", Some(2)));
+    /// # Ok::<(), tectum::Error>(())
+    /// ```
+    pub fn cpu() -> CpuBuilder {
+        CpuBuilder::default()
     }
 
     /// Opens the device of an id as [`Device::open`] does; none if this machine lacks it.
@@ -472,7 +518,10 @@ impl Device {
 
 fn open_backend(id: &str) -> Result<Arc<dyn Backend>> {
     match id {
-        "cpu" => return Ok(Arc::new(cpu::CpuDevice::new())),
+        "cpu" => {
+            ThreadPool::start_global(None)?;
+            return Ok(Arc::new(cpu::CpuDevice::new(None)));
+        }
         "null" => return Ok(Arc::new(null::NullDevice::new(u64::MAX))),
         _ => {}
     }

@@ -46,7 +46,7 @@ mod work_progress;
 pub use buffer::Buffer;
 pub use content_hash::{ContentHash, ContentHasher};
 pub use device::{
-    AbsentDevice, Api, CopyPath, Device, DeviceInfo, DeviceKind, DeviceLimits, LayoutPreferences, Pool, PoolCaps, PoolStats, Readings, ThreadPool,
+    AbsentDevice, Api, CopyPath, CpuBuilder, Device, DeviceInfo, DeviceKind, DeviceLimits, LayoutPreferences, Pool, PoolCaps, PoolStats, Readings, ThreadPool,
 };
 pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};

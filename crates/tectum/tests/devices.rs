@@ -230,3 +230,67 @@ fn runs_that_only_read_a_buffer_do_not_wait_for_each_other() -> Result<(), Error
     assert_eq!(met, [1.0, 1.0]);
     Ok(())
 }
+
+/// The kernel writes how many threads its launch may use.
+fn count_threads(call: &tectum::NativeCall<'_>) {
+    call.write::<f32>(0)[0] = call.threads_for(1 << 30) as f32;
+}
+
+/// No other test uses these numbers: a pool that is busy leaves a run on its own thread.
+#[test]
+fn the_cpu_has_the_threads_that_it_was_opened_with() -> Result<(), Error> {
+    let [five, again, seven] = [5, 5, 7].map(|threads| Device::cpu().threads(threads).open());
+    let (five, again, seven) = (five?, again?, seven?);
+    assert!(std::ptr::eq(five.info(), again.info()) && !std::ptr::eq(five.info(), seven.info()));
+    let (plain, by_id) = (Device::cpu().open()?, Device::open("cpu")?);
+    assert!(std::ptr::eq(plain.info(), by_id.info()));
+    let builder = tectum::Kernel::define("counts_threads").write("y", tectum::DType::F32).param("n", tectum::DType::U32);
+    let kernel = builder.body("@compute @workgroup_size(1) fn main() { y[0] = f32(params.n); }").native(count_threads)?;
+    for (device, threads) in [(&five, 5), (&seven, 7)] {
+        let mut plan = tectum::PlanBuilder::new("counts threads");
+        let y = plan.output("y", tectum::DType::F32, 1);
+        plan.launch_dynamic(&kernel, &[y], &[1], 1)?;
+        let mut run = plan.finish()?.compile(device)?;
+        run.run()?;
+        assert_eq!(run.output::<f32>(y), [threads as f32]);
+        assert_eq!(device.info().preferences().threads, threads);
+        assert_eq!(tectum::Session::new(device).receipt().device.compute_units, Some(threads));
+    }
+    for threads in [0, 1025] {
+        let error = Device::cpu().threads(threads).open().expect_err("impossible");
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert_eq!(error.to_string(), format!("cpu: {threads} is no number of threads from 1 to 1024"));
+    }
+    Ok(())
+}
+
+/// Launches that are long enough to be shared.
+#[test]
+fn results_have_the_same_bits_with_any_number_of_threads() -> Result<(), Error> {
+    const M: usize = 600;
+    const K: usize = 300;
+    const N: usize = 500;
+    let results = |threads: usize| -> Result<Vec<Vec<u32>>, Error> {
+        let mut plan = tectum::PlanBuilder::new("work for several threads");
+        let [a, b] = [("a", M * K), ("b", K * N)].map(|(name, len)| plan.input(name, tectum::DType::F32, len));
+        let [product, parts, sums, all] =
+            [("product", M * N), ("parts", M * N), ("sums", M), ("all", 1)].map(|(name, len)| plan.output(name, tectum::DType::F32, len));
+        plan.gemm(tectum::Matrix::new(a, M, K), tectum::Matrix::new(b, K, N), product, tectum::GemmEpilogue::default())?;
+        plan.softmax(product, parts, M, N, 1.0)?;
+        plan.sum(product, sums, M, N)?;
+        plan.sum(parts, all, 1, M * N)?;
+        let mut run = plan.finish()?.compile(&Device::cpu().threads(threads).open()?)?;
+        for (view, step) in [(a, 0.37f32), (b, 0.11)] {
+            run.input::<f32>(view).iter_mut().enumerate().for_each(|(place, value)| *value = (place as f32 * step).sin());
+        }
+        // The threads share a run after one whose launches were worth sharing.
+        run.run()?;
+        run.run()?;
+        Ok([product, parts, sums, all].map(|view| run.output::<f32>(view).iter().map(|value| value.to_bits()).collect()).to_vec())
+    };
+    let alone = results(1)?;
+    for threads in [2, 3] {
+        assert!(results(threads)? == alone, "{threads} threads");
+    }
+    Ok(())
+}

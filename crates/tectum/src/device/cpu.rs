@@ -83,11 +83,13 @@ impl Drop for CpuMemory {
 /// The host's processor.
 pub(super) struct CpuDevice {
     info: DeviceInfo,
+    /// Threads of each executable; if none, those that rayon has where it is compiled.
+    threads: Option<usize>,
 }
 
 impl CpuDevice {
-    pub(super) fn new() -> Self {
-        Self { info: info() }
+    pub(super) fn new(threads: Option<usize>) -> Self {
+        Self { info: DeviceInfo { compute_units: Some(threads.unwrap_or_else(rayon::current_num_threads) as u32), ..info() }, threads }
     }
 }
 
@@ -104,7 +106,7 @@ pub(super) fn info() -> DeviceInfo {
         kind: DeviceKind::Cpu,
         software: false,
         memory_bytes: memory,
-        compute_units: Some(threads() as u32),
+        compute_units: Some(rayon::current_num_threads() as u32),
         simd_width: (simd_lanes(), simd_lanes()),
         unified_memory: true,
         limits: DeviceLimits {
@@ -117,10 +119,6 @@ pub(super) fn info() -> DeviceInfo {
         },
         dtypes: vec![DType::F32, DType::U32, DType::I32, DType::F64],
     }
-}
-
-fn threads() -> usize {
-    rayon::current_num_threads()
 }
 
 fn processor_name() -> String {
@@ -192,7 +190,8 @@ impl Backend for CpuDevice {
             calls.push(Call { kernel: launch.kernel.clone(), params: launch.params.clone(), regions: first..regions.len() });
         }
         let turns = turns(list, &memory);
-        Ok(Box::new(CpuCompiled { list: list.clone(), memory, calls, regions, turns, threads: threads(), pool: None, shares: None }))
+        let threads = self.threads.unwrap_or_else(rayon::current_num_threads);
+        Ok(Box::new(CpuCompiled { list: list.clone(), memory, calls, regions, turns, threads, pool: None, shares: None }))
     }
 }
 

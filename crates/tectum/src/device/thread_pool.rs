@@ -21,6 +21,10 @@ use crate::error::{Error, Result};
 const SPIN_TIMEOUT: Duration = Duration::from_micros(500);
 /// Polls between two reads of the clock.
 const SPINS_PER_CLOCK_CHECK: usize = 64;
+/// The maximum number of threads that a user may set.
+const MAX_THREADS: usize = 1024;
+/// The environment variable that sets the threads of a process.
+const THREADS_VARIABLE: &str = "TECTUM_THREADS";
 
 /// The pools of runs that were started elsewhere, by their number of threads.
 static SHARED_POOLS: Mutex<BTreeMap<usize, Arc<ThreadPool>>> = Mutex::new(BTreeMap::new());
@@ -69,6 +73,27 @@ impl ThreadPool {
         }
     }
 
+    /// Sets the threads of the CPU device and of host work in this process, on all threads that belong to no other pool: to this number; without one, to
+    /// that of the environment variable `TECTUM_THREADS`, if it is set. They are rayon's global pool, which has one thread for each of the processor's
+    /// otherwise, and which cannot change once anything uses it: without a number, a pool that is in use stays as it is.
+    ///
+    /// Opening the CPU device calls this without a number. [`Device::cpu`](crate::Device::cpu) sets the threads of one device.
+    ///
+    /// # Errors
+    /// `Invalid` for a number that is not from 1 to 1024, or a variable with another text, which the error names; or for a number if the pool is in use.
+    pub fn start_global(threads: Option<usize>) -> Result<()> {
+        let is_required = threads.is_some();
+        let threads = match (threads, std::env::var_os(THREADS_VARIABLE)) {
+            (Some(threads), _) => check_threads("threads", threads)?,
+            (None, Some(text)) => parse_threads(THREADS_VARIABLE, &text.to_string_lossy())?,
+            (None, None) => return Ok(()),
+        };
+        match rayon::ThreadPoolBuilder::new().num_threads(threads).build_global() {
+            Err(source) if is_required => Err(Error::invalid(format!("threads: {threads} cannot be set, as the pool is in use")).with_source(source)),
+            _ => Ok(()),
+        }
+    }
+
     /// The pool of runs that were started elsewhere.
     pub(super) fn shared(threads: usize) -> Result<Arc<Self>> {
         let mut common = SHARED_POOLS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -110,6 +135,20 @@ impl ThreadPool {
     pub(super) fn install_blocking<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         spawn_and_wait(|task| self.threads.spawn(task), work)
     }
+}
+
+/// Refuses an impossible number of threads.
+pub(super) fn check_threads(what: &str, threads: usize) -> Result<usize> {
+    if (1..=MAX_THREADS).contains(&threads) { Ok(threads) } else { Err(impossible_threads(what, threads)) }
+}
+
+fn parse_threads(what: &str, text: &str) -> Result<usize> {
+    let threads = text.trim().parse().map_err(|_| impossible_threads(what, format_args!("{text:?}")))?;
+    check_threads(what, threads)
+}
+
+fn impossible_threads(what: &str, given: impl std::fmt::Display) -> Error {
+    Error::invalid(format!("{what}: {given} is no number of threads from 1 to {MAX_THREADS}"))
 }
 
 /// Sets a flag when dropped, also on a panic.
@@ -207,6 +246,21 @@ mod tests {
         drop(first);
         assert!(pool.install(|| ThreadPool::try_reserve_current().is_some()) && pool.try_reserve().is_some());
         assert!(ThreadPool::try_reserve_current().is_none(), "this thread belongs to no pool");
+    }
+
+    #[test]
+    fn an_impossible_number_of_threads_is_refused_by_its_source() {
+        assert_eq!((parse_threads("X", " 3 ").expect("a number"), parse_threads("X", "1024").expect("a number")), (3, 1024));
+        for (text, given) in [("0", "0"), ("1025", "1025"), ("-1", "\"-1\""), ("", "\"\""), ("two", "\"two\""), ("1.5", "\"1.5\"")] {
+            let error = parse_threads("TECTUM_THREADS", text).expect_err(text);
+            assert_eq!(error.kind(), crate::ErrorKind::Invalid);
+            assert_eq!(error.to_string(), format!("TECTUM_THREADS: {given} is no number of threads from 1 to 1024"));
+        }
+        assert_eq!(ThreadPool::start_global(Some(0)).expect_err("none").to_string(), "threads: 0 is no number of threads from 1 to 1024");
+        // The pool is in use.
+        rayon::broadcast(|_| ());
+        let error = ThreadPool::start_global(Some(2)).expect_err("in use").to_string();
+        assert!(error.starts_with("threads: 2 cannot be set, as the pool is in use"), "{error}");
     }
 
     #[test]
