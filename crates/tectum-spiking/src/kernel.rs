@@ -11,5 +11,5 @@ where
     // SAFETY: the kernels of this crate bound every index by their parameters, which recording derives from the views that it binds, or by tables that
     // this crate alone writes; their loops end at these bounds. No other crate has them with the type of their arguments.
     let builder = unsafe { builder.trusted() };
-    builder.revision(env!("TECTUM_REVISION")).native(native).expect("invariant: the crate's own kernel tables are well formed")
+    builder.revision(env!("TECTUM_REVISION")).parsed_by_tests().native(native).expect("invariant: the crate's own kernel tables are well formed")
 }

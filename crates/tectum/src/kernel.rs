@@ -163,6 +163,8 @@ pub struct Kernel {
     present: u32,
     params: Vec<Param>,
     wgsl: CodeText,
+    /// Where the body starts in it.
+    body_start: usize,
     native: NativeFn,
     data: Option<Arc<KernelData>>,
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only libraries of CUDA compute products"))]
@@ -325,18 +327,40 @@ impl Kernel {
     /// Parses and validates the module.
     ///
     /// # Errors
-    /// [`ErrorKind::Invalid`](crate::error::ErrorKind::Invalid) with naga's report on a module that is not valid WGSL.
+    /// `Invalid`, naming the kernel, line and column, for a module that is not valid WGSL.
     pub fn module(&self) -> Result<(naga::Module, naga::valid::ModuleInfo)> {
-        let module =
-            naga::front::wgsl::parse_str(self.wgsl()).map_err(|e| Error::invalid(format!("kernel {}: {}", self.name, e.emit_to_string(self.wgsl()))))?;
+        let fault = |error: &(dyn std::error::Error + 'static), location: Option<naga::SourceLocation>| {
+            let causes = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect::<Vec<_>>();
+            let place = location.map_or_else(String::new, |location| self.place(location.offset as usize));
+            Error::invalid(format!("kernel {}{place}: {}", self.name, causes.join(": ")))
+        };
+        let module = naga::front::wgsl::parse_str(self.wgsl()).map_err(|error| fault(&error, error.location(self.wgsl())))?;
         let capabilities = if self.uses(DType::F64) {
             naga::valid::Capabilities::FLOAT64 | naga::valid::Capabilities::SHADER_INT64
         } else {
             naga::valid::Capabilities::empty()
         };
         let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), capabilities);
-        let info = validator.validate(&module).map_err(|e| Error::invalid(format!("kernel {}: {}", self.name, e.emit_to_string(self.wgsl()))))?;
+        let info = validator.validate(&module).map_err(|error| fault(error.as_inner(), error.location(self.wgsl())))?;
         Ok((module, info))
+    }
+
+    /// Refuses a module that no GPU would compile, or one without an entry point.
+    fn check(&self) -> Result<()> {
+        let (module, _) = self.module()?;
+        if module.entry_points.iter().any(|entry| entry.name == "main" && entry.stage == naga::ShaderStage::Compute) {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("kernel {}: its body has no entry point `@compute @workgroup_size(…) fn main`", self.name)))
+    }
+
+    /// Line and column of a byte of the module, counted in the body if it is there; with the line.
+    fn place(&self, offset: usize) -> String {
+        let (start, of) = if offset < self.body_start { (0, "module") } else { (self.body_start, "body") };
+        let (before, after) = self.wgsl()[start..].split_at(offset - start);
+        let (line, column) = (before.matches('\n').count() + 1, before.chars().rev().take_while(|other| *other != '\n').count() + 1);
+        let text = before.lines().last().filter(|_| column > 1).unwrap_or_default().to_owned() + after.lines().next().unwrap_or_default();
+        format!(", line {line}, column {column} of its {of}, `{}`", text.trim())
     }
 }
 
@@ -353,6 +377,7 @@ pub struct KernelBuilder<A = (), T = u32> {
     flops: Option<FlopsFn>,
     loops: Option<LoopsFn>,
     is_trusted: bool,
+    is_parsed_by_tests: bool,
     arguments: PhantomData<fn(A, T)>,
 }
 
@@ -420,8 +445,10 @@ impl KernelBuilder {
     /// Finishes the definition with the CPU form.
     ///
     /// # Errors
-    /// More than eight bindings or 64 parameters, none of either, or no written binding. The WGSL itself is checked by
-    /// [`Kernel::module`], which every GPU device calls before it compiles.
+    /// `Invalid` for more than eight bindings or 64 parameters, none of either, or no written binding; for WGSL that is not valid, on every device, naming
+    /// line and column of the body; for a body without an entry point `main`.
+    /// # Cost
+    /// Parses and validates the WGSL, which takes about a millisecond: define a kernel once.
     pub fn native(self, native: fn(&NativeCall<'_>)) -> Result<Arc<Kernel>> {
         self.finish(Arc::new(native))
     }
@@ -474,8 +501,10 @@ impl<A: KernelArguments, T: Element> KernelBuilder<A, T> {
     /// Finishes the definition with the CPU form, a function or a closure that captures nothing.
     ///
     /// # Errors
-    /// More than eight bindings or 64 parameters, or no written binding. The WGSL itself is checked by [`Kernel::module`], which every GPU device calls
-    /// before it compiles.
+    /// `Invalid` for more than eight bindings or 64 parameters, or no written binding; for WGSL that is not valid, on every device, naming line and column of
+    /// the body; for a body without an entry point `main`.
+    /// # Cost
+    /// Parses and validates the WGSL, which takes about a millisecond: define a kernel once.
     pub fn native<N>(self, native: N) -> Result<TypedKernel<A>>
     where
         N: for<'a> Fn(&NativeCall<'a>, A::Slices<'a, T>) + Send + Sync + 'static,
@@ -500,6 +529,7 @@ impl<A, T> KernelBuilder<A, T> {
             flops: None,
             loops: None,
             is_trusted: false,
+            is_parsed_by_tests: false,
             arguments: PhantomData,
         }
     }
@@ -538,6 +568,15 @@ impl<A, T> KernelBuilder<A, T> {
         self
     }
 
+    /// Leaves out the check of the WGSL at the definition: tests of the crate that defines the kernel make it, and the start of a program does not pay for it.
+    /// Devices check the WGSL before they compile it, as that of any kernel.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn parsed_by_tests(mut self) -> Self {
+        self.is_parsed_by_tests = true;
+        self
+    }
+
     /// Compiles the device code without checks of its indices. With the checks no access leaves its binding: an index beyond the last element is
     /// clamped to it, or the access does nothing, depending on the device's API.
     ///
@@ -551,7 +590,7 @@ impl<A, T> KernelBuilder<A, T> {
     }
 
     fn finish(self, native: NativeFn) -> Result<Arc<Kernel>> {
-        let Self { name, revision, preludes, declaration, present, body, data, product, flops, loops, is_trusted, .. } = self;
+        let Self { name, revision, preludes, declaration, present, body, data, product, flops, loops, is_trusted, is_parsed_by_tests, .. } = self;
         let Declaration { bindings, is_optional, params } = declaration;
         let is_required = |index: usize| index >= u32::BITS as usize || !is_optional[index];
         let is_present = |index: usize| is_required(index) || present & (1 << index) != 0;
@@ -567,8 +606,13 @@ impl<A, T> KernelBuilder<A, T> {
         let present = (0..is_optional.len()).filter(|&index| is_present(index)).fold(0, |bits, index| bits | 1 << index);
         let workgroup = workgroup_size(&body).unwrap_or(WORKGROUP);
         let wgsl = CodeText::new(assemble(&name, (&bindings, &params), &preludes, &body, is_trusted));
-        let native_hash = OnceLock::new();
-        Ok(Arc::new(Kernel { name, revision, native_hash, bindings, present, params, wgsl, native, data, product, flops, loops, is_trusted, workgroup }))
+        let (native_hash, body_start) = (OnceLock::new(), wgsl.as_str().len() - body.len());
+        let kernel =
+            Kernel { name, revision, native_hash, bindings, present, params, wgsl, body_start, native, data, product, flops, loops, is_trusted, workgroup };
+        if !is_parsed_by_tests {
+            kernel.check()?;
+        }
+        Ok(Arc::new(kernel))
     }
 }
 
@@ -628,6 +672,34 @@ mod tests {
             let error = builder.body("").native(|_| {}).expect_err("a mistake").to_string();
             assert!(error.contains(&format!("kernel many: {count} bindings ({count} written)")), "{error}");
         }
+    }
+
+    /// Each mistake in a body of its own, and how the message continues after the kernel's name.
+    #[test]
+    fn invalid_wgsl_is_refused_with_its_line() {
+        let cases = [
+            ("@compute @workgroup_size(64)\nfn main() {\n    y[0] = ;\n}", ", line 3, column 12 of its body, `y[0] = ;`: expected expression, found \";\""),
+            ("fn main() { y[0] = z; }", ", line 1, column 20 of its body, `fn main() { y[0] = z; }`: no definition in scope for identifier: `z`"),
+            ("\n  /* é */ @compute @workgroup_size(64) fn main() { y[0] = q; }", ", line 2, column 59 of its body, `/* é */ @compute"),
+            ("@compute @workgroup_size(64)\nfn main() {\n    let a = y[0] + vec2<f32>(1.0, 2.0)[7];\n}", ", line 3, column 20 of its body"),
+            (
+                "@compute @workgroup_size(64)\nfn main() { if (params.n == 1u) { workgroupBarrier(); } y[0] = f(); }\nfn f() -> f32 { }",
+                ", line 3, column 1 of its body, `fn f() -> f32 { }`: ",
+            ),
+            ("@compute @workgroup_size(64) fn other() { y[0] = 1.0; }", ": its body has no entry point `@compute @workgroup_size(…) fn main`"),
+            ("", ": its body has no entry point"),
+        ];
+        let define = |body: &str| Kernel::define("wrong").write("y", DType::F32).param("n", DType::U32).body(body);
+        for (body, message) in cases {
+            let error = define(body).native(|_| {}).expect_err(body);
+            assert_eq!(error.kind(), crate::ErrorKind::Invalid);
+            assert!(error.to_string().starts_with(&format!("kernel wrong{message}")), "{error}");
+            assert!(define(body).parsed_by_tests().native(|_| {}).is_ok(), "the definition itself is well formed");
+        }
+        // A name that WGSL reserves is a mistake outside the body.
+        let error = Kernel::define("wrong").write("loop", DType::F32).param("n", DType::U32).body("@compute @workgroup_size(64) fn main() {}").native(|_| {});
+        let error = error.expect_err("reserved").to_string();
+        assert!(error.starts_with("kernel wrong, line 6, column 48 of its module, `@group(0)"), "{error}");
     }
 
     #[test]

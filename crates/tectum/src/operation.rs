@@ -31,7 +31,7 @@ where
     // SAFETY: the kernels of this crate bound every index by `params`, which recording derives from the bound views, and their loops by these; only this
     // crate has them with the type of their arguments. `tectum verify` runs each with guards around its outputs.
     let builder = unsafe { builder.trusted() };
-    builder.revision(REVISION).native(native).expect("invariant: the crate's own kernel tables are well formed")
+    builder.revision(REVISION).parsed_by_tests().native(native).expect("invariant: the crate's own kernel tables are well formed")
 }
 
 /// One workgroup for each item, capped so that the kernel strides over the rest.

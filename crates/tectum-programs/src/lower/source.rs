@@ -45,7 +45,8 @@ fn finish(builder: KernelBuilder, checked: &Checked, shape: Shape, bounds: Bound
     // SAFETY: an access that the program's bounds do not prove is tested or clamped to the last word by the code itself, and its loops end at the
     // launch's limit of iterations.
     let builder = unsafe { builder.trusted() };
-    builder.revision(env!("TECTUM_REVISION")).data(Arc::new(PreparedProgram::new(checked, block_bytes, bounds))).native(native::run)
+    let builder = builder.revision(env!("TECTUM_REVISION")).parsed_by_tests();
+    builder.data(Arc::new(PreparedProgram::new(checked, block_bytes, bounds))).native(native::run)
 }
 
 fn define(checked: &Checked, bounds: Bounds, is_atomic: impl Fn(Space) -> bool) -> KernelBuilder {
