@@ -4,7 +4,7 @@
 use tectum::internal::Identity;
 use tectum::{Activation, DType, Error, Result};
 
-use super::{Definition, Dim, Graph, Node, Operation, Shape};
+use super::{AnyCustomOp, Definition, Dim, Graph, Node, Operation, Shape};
 
 /// A graph under construction.
 ///
@@ -30,13 +30,15 @@ use super::{Definition, Dim, Graph, Node, Operation, Shape};
 #[derive(Debug)]
 pub struct GraphBuilder {
     graph: Graph,
+    /// Operations of other crates that a text may name.
+    custom: Vec<AnyCustomOp>,
 }
 
 impl From<Graph> for GraphBuilder {
     /// Continues a graph; its nodes and outputs are unchanged. New nodes belong only to this builder's graph.
     fn from(mut graph: Graph) -> Self {
         graph.makers.push(Identity::next());
-        Self { graph }
+        Self { graph, custom: Vec::new() }
     }
 }
 
@@ -50,6 +52,19 @@ impl GraphBuilder {
     /// Starts an empty graph.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Starts an empty graph, for a text that names operations of other crates.
+    pub(super) fn with_custom(custom: &[AnyCustomOp]) -> Self {
+        Self { custom: custom.to_vec(), ..Self::default() }
+    }
+
+    /// The shape of a value.
+    ///
+    /// # Errors
+    /// `Invalid` if the node is not of this graph.
+    pub fn shape_of(&self, node: Node) -> Result<Shape> {
+        self.graph.shape(node)
     }
 
     /// Adds a dense layer, activation(x·W + b), with parameters `{name}.weight` and `{name}.bias`.
@@ -151,6 +166,10 @@ impl GraphBuilder {
     /// `Invalid` if the graph has no output.
     pub fn finish(self) -> Result<Graph> {
         if self.graph.outputs.is_empty() { Err(Error::invalid("graph: no outputs")) } else { Ok(self.graph) }
+    }
+
+    pub(super) fn known_custom(&self, name: &str) -> Option<AnyCustomOp> {
+        self.custom.iter().find(|op| op.name() == name).cloned()
     }
 
     pub(super) fn graph(&self) -> &Graph {

@@ -32,10 +32,11 @@ impl Graph {
     }
 }
 
-/// Whether two operations with the same text have the same data; the text of a long constant omits values.
+/// Whether two operations with the same text have the same data; the text of a long constant omits values, that of another crate's operation its settings.
 fn has_same_data(a: &Operation, b: &Operation) -> bool {
     match (a, b) {
         (Operation::Constant(a), Operation::Constant(b)) => a.data.iter().map(|value| value.to_bits()).eq(b.data.iter().map(|value| value.to_bits())),
+        (Operation::Custom(a), Operation::Custom(b)) => a.is_same_op(b),
         _ => true,
     }
 }

@@ -42,12 +42,12 @@ use std::fmt;
 use tectum::internal::Identity;
 use tectum::{DType, Error, Result};
 
-use operation::Operation;
+use operation::{AnyCustomOp, Operation};
 
 pub use builder::GraphBuilder;
 pub use compiled::CompiledGraph;
 pub use lower::{RecordedNode, ValueStorage};
-pub use operation::{Factor, Heads};
+pub use operation::{CustomOp, Factor, Heads};
 pub use pack::PackedParameter;
 pub use parameter_layout::{LayoutEntry, ParameterLayout};
 pub use passes::Pass;

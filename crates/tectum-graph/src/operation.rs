@@ -10,6 +10,7 @@ mod broadcast;
 mod chain;
 mod concat;
 mod constant;
+mod custom;
 mod elementwise;
 mod fed;
 mod gather;
@@ -46,6 +47,8 @@ pub(crate) use attention::ColumnSlice;
 pub use attention::Heads;
 pub(crate) use binary::BinaryOp;
 pub(crate) use chain::{MAX_STEPS, Steps};
+pub(crate) use custom::AnyCustomOp;
+pub use custom::CustomOp;
 pub(crate) use fed::{Fed, FedKind};
 pub(crate) use linear::LinearEpilogue;
 pub(crate) use linear_panels::panels_shape;
@@ -210,6 +213,7 @@ operations! {
     chain::Chain,
     concat::Concat,
     constant::Constant,
+    custom::Custom,
     gather::Gather,
     layer_norm::LayerNorm,
     linear::Linear,

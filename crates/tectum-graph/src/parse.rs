@@ -4,17 +4,25 @@ use tectum::internal::Identity;
 use tectum::{Error, Result};
 
 use super::builder::GraphBuilder;
-use super::{Dim, Graph, MAX_RANK, Node, Operation, Shape};
+use super::{AnyCustomOp, Dim, Graph, MAX_RANK, Node, Operation, Shape};
 
 impl Graph {
     /// Reads the text of [`Graph::describe`]. Every operation is checked as a [`GraphBuilder`] checks it, and the stated
     /// shape must equal the inferred one.
     ///
     /// # Errors
-    /// `Invalid`, naming the line, for text that is not of this form, a constant that is shown in part, operands that do not fit
-    /// or come later, or a shape that differs from the inferred one.
+    /// `Invalid`, naming the line, for text that is not of this form, a constant that is shown in part, an operation of another crate, operands that do
+    /// not fit or come later, or a shape that differs from the inferred one.
     pub fn parse(text: &str) -> Result<Graph> {
-        let mut builder = GraphBuilder::new();
+        Graph::parse_with(text, &[])
+    }
+
+    /// Reads a text as [`Graph::parse`]; operations of other crates are found among these, by their names.
+    ///
+    /// # Errors
+    /// As [`Graph::parse`]; `Invalid` for an operation of another crate that is not among them.
+    pub fn parse_with(text: &str, custom: &[AnyCustomOp]) -> Result<Graph> {
+        let mut builder = GraphBuilder::with_custom(custom);
         let lines = text.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty());
         // Earlier nodes may read fed nodes too: passes make such graphs.
         let (fed, computed): (Vec<_>, Vec<_>) = lines.partition(|(_, line)| Operation::is_fed_in(line));

@@ -3,6 +3,7 @@
 mod cached_networks;
 mod caches;
 mod chains;
+mod custom;
 mod defects;
 mod derivatives;
 mod equivalence;

@@ -26,7 +26,7 @@ fn moved(feeds: &[(Node, Tensor)], node: Node, index: usize, by: f64) -> Vec<(No
 
 /// Compares every element of every gradient with central differences; gives how many were compared and how many kinks
 /// of relu were met.
-fn check(graph: &Graph, loss: &str, prefix: &str, seed: u64) -> (usize, usize) {
+pub fn check(graph: &Graph, loss: &str, prefix: &str, seed: u64) -> (usize, usize) {
     let gradients = graph.gradients(graph.output(loss).expect("there")).expect("differentiates");
     let feeds = random_feeds(graph, seed);
     let base = value(graph, &feeds, loss).data()[0];
