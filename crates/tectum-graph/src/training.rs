@@ -4,6 +4,7 @@ mod adamw;
 mod batches;
 mod init;
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use tectum::snapshot::{Array, Snapshot};
@@ -152,6 +153,46 @@ impl Trainer {
         self.executable.run()?;
         self.steps += 1;
         Ok(self.executable.try_output::<f32>(self.loss)?[0])
+    }
+
+    /// Takes a step for each batch. `feed` sets the inputs of a batch; `show` receives the trainer and the batch's loss after each step and says whether
+    /// training continues. Returns whether `show` broke it off: parameters, moments and [`Trainer::steps`] are those of the last step either way, to be read,
+    /// saved, or continued from.
+    ///
+    /// # Errors
+    /// As [`Trainer::step`]; errors of `feed` and `show`. The steps before an error are kept.
+    /// # Example
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use tectum::Device;
+    /// use tectum_graph::{AdamW, GraphBuilder, Init, Trainer};
+    /// let mut g = GraphBuilder::new();
+    /// let (x, w) = (g.input("x", [1, 1])?, g.parameter("w", [1, 1])?);
+    /// let y = g.mul(x, w)?;
+    /// let loss = g.mul(y, y)?;
+    /// g.output("loss", loss)?;
+    /// let optimizer = AdamW { learning_rate: 0.1.into(), ..AdamW::default() };
+    /// let mut trainer = Trainer::new(&g.finish()?, loss, optimizer, &Device::open("cpu")?)?;
+    /// trainer.initialize(1, &[("w", Init::Ones)])?;
+    /// let enough = |_: &Trainer, loss: f32| Ok(if loss < 1e-3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
+    /// let end = trainer.fit(0..1000, |trainer, _| trainer.set_input("x", &[1.0]), enough)?;
+    /// assert!(end.is_break() && trainer.steps() < 100 && trainer.parameter("w")?[0].abs() < 0.2);
+    /// # Ok::<(), tectum::Error>(())
+    /// ```
+    pub fn fit<B>(
+        &mut self,
+        batches: impl IntoIterator<Item = B>,
+        mut feed: impl FnMut(&mut Self, B) -> Result<()>,
+        mut show: impl FnMut(&Self, f32) -> Result<ControlFlow<()>>,
+    ) -> Result<ControlFlow<()>> {
+        for batch in batches {
+            feed(self, batch)?;
+            let loss = self.step()?;
+            if show(self, loss)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
     }
 
     /// The steps taken, including those before a checkpoint that was loaded.

@@ -1,4 +1,6 @@
-use tectum::{Activation, Device};
+use std::ops::ControlFlow;
+
+use tectum::{Activation, Device, Error};
 
 use crate::{AdamW, Batches, Graph, GraphBuilder, Init, LearningRate, Node, Trainer, rows};
 
@@ -90,6 +92,36 @@ fn a_loaded_checkpoint_continues_with_the_same_bits() {
     let error = other.load(&path).expect_err("of another network").to_string();
     assert!(error.contains("checkpoint.safetensors") && error.contains("parameters.one.weight"), "{error}");
     assert_eq!((other.parameter("one.weight").expect("reads"), other.steps()), (vec![0.0; 4], 0));
+}
+
+/// Training that is broken off has the parameters, moments and steps of the steps that were taken, and continues with the same bits.
+#[test]
+fn a_training_that_is_broken_off_keeps_what_it_reached() {
+    let (x, target) = samples();
+    let batches: Vec<Vec<usize>> = (0..3).flat_map(|epoch| Batches::new(64, BATCH, 5).expect("fits").epoch(epoch)).collect();
+    let feed = |trainer: &mut Trainer, batch: &Vec<usize>| {
+        trainer.set_input("x", &rows(&x, FEATURES, batch))?;
+        trainer.set_input("target", &rows(&target, 1, batch))
+    };
+    let mut whole = trainer(cosine(), &device());
+    let wanted = train(&mut whole, 0..3);
+
+    let (mut broken, mut losses) = (trainer(cosine(), &device()), Vec::new());
+    let mut note = |trainer: &Trainer, loss: f32| {
+        losses.push(loss);
+        Ok(if trainer.steps() == 10 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    };
+    assert!(broken.fit(&batches, feed, &mut note).expect("runs").is_break());
+    assert_eq!(broken.steps(), 10);
+    assert!(broken.fit(&batches[10..], feed, &mut note).expect("runs").is_continue());
+    assert_eq!(losses, wanted);
+    assert_eq!(broken.parameters().expect("reads"), whole.parameters().expect("reads"));
+
+    // The step before an error is kept; an error of `feed` prevents its step.
+    let error = broken.fit(&batches, feed, |_, _| Err(Error::cancelled("enough"))).expect_err("an error");
+    assert_eq!((error.kind(), broken.steps()), (tectum::ErrorKind::Cancelled, 25));
+    broken.fit(&batches, |trainer, _| trainer.set_input("y", &[]), |_, _| Ok(ControlFlow::Continue(()))).expect_err("no such input");
+    assert_eq!(broken.steps(), 25);
 }
 
 /// Gradients of 1 and 100 clipped to a norm of 1 move a weight as gradients of 1.
