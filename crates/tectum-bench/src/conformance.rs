@@ -25,7 +25,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::Serialize;
-use tectum::{DType, Device, Error, ErrorKind, Kernel, Receipt, Result, Session};
+use tectum::{DType, Device, Error, ErrorKind, Kernel, Receipt, Result, Session, Watch, WorkProgress};
 
 pub use case::{Case, CaseContext, Data, Expected, Output, Seed};
 pub use functions::{FUNCTIONS, FUNCTIONS_F64, Function, FunctionReport, FunctionsReport, Sweep, functions};
@@ -141,7 +141,8 @@ pub fn suites() -> Vec<Suite> {
 /// device lacks.
 ///
 /// # Errors
-/// What the device reports; a wrong result is not an error here but a failure in the report.
+/// What the device reports; a wrong result is not an error here but a failure in the report. `Cancelled` if the watch, which sees each suite before it runs,
+/// breaks it off.
 ///
 /// # Example
 /// ```
@@ -149,16 +150,17 @@ pub fn suites() -> Vec<Suite> {
 /// let (cpu, mut suites) = (tectum::Device::open("cpu").unwrap(), suites());
 /// suites.retain(|suite| suite.name == "adamw");
 /// let kernels: Vec<_> = tectum::operation::kernels().into_iter().filter(|kernel| kernel.name() == "adamw").collect();
-/// assert!(verify(&cpu, 1, suites, &kernels, |_| {}).unwrap().passed());
+/// assert!(verify(&cpu, 1, suites, &kernels, &mut tectum::WorkProgress::ignore).unwrap().passed());
 /// ```
-pub fn verify(device: &Device, seed: u64, suites: Vec<Suite>, kernels: &[Arc<Kernel>], mut progress: impl FnMut(&str)) -> Result<Report> {
+pub fn verify(device: &Device, seed: u64, suites: Vec<Suite>, kernels: &[Arc<Kernel>], watch: &mut Watch<'_>) -> Result<Report> {
     let mut session = Session::new(device);
     let mut launched: BTreeSet<String> = BTreeSet::new();
     let (mut operations, mut failures) = (Vec::new(), Vec::new());
     let has = |dtype: DType| device.info().dtypes.contains(&dtype);
     let (asked, left_out): (Vec<Suite>, Vec<Suite>) = suites.into_iter().partition(|suite| has(suite.dtype));
-    for suite in asked {
-        progress(&suite.name);
+    let total = asked.len() as u64;
+    for (done, suite) in asked.into_iter().enumerate() {
+        WorkProgress { stage: &suite.name, done: done as u64, total }.report(watch)?;
         let mut operation = OperationReport { name: suite.name.clone(), cases: 0, worst_of_bound: 0.0, passed: true };
         let known = KNOWN_FAULTS.iter().find(|fault| fault.operation == suite.name && device.info().driver.contains(fault.driver));
         for case in (suite.cases)(&mut Seed::new(seed, &suite.name)) {

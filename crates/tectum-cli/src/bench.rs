@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::{Args, Subcommand};
-use indicatif::ProgressBar;
 use tectum::{Device, Error, Result};
 use tectum_bench::bench;
 use tectum_bench::bench::{Options, PeerChoice, Suite};
 
+use crate::progress::{Bar, Unit};
 use crate::table::{print, print_json};
+use crate::threads::ThreadsArgs;
 
 /// Measures suites compared with the device's own rooflines and with peers, in the same run.
 #[derive(Args)]
@@ -42,6 +43,8 @@ struct RunArgs {
     /// The device: auto (the CPU: there is no one plan to route here), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
     #[arg(long, default_value = "auto")]
     device: String,
+    #[command(flatten)]
+    threads: ThreadsArgs,
     /// The peers of the rows: all, none, or names with commas between them.
     #[arg(long, default_value = "all")]
     peers: String,
@@ -88,6 +91,7 @@ pub fn bench(args: &BenchArgs) -> Result<()> {
 }
 
 fn run(args: &RunArgs) -> Result<()> {
+    args.threads.apply()?;
     let mut chosen = suites();
     // A folder may have a suite's name; `./NAME` is the folder.
     if let [model] = args.suite.as_slice()
@@ -110,13 +114,9 @@ fn run(args: &RunArgs) -> Result<()> {
         commit: commit(),
         note: args.note.clone(),
     };
-    let spinner = ProgressBar::new_spinner();
-    let record = bench::run(&device, &chosen, &options, |key| {
-        spinner.set_message(key.to_owned());
-        spinner.tick();
-    });
-    spinner.finish_and_clear();
-    let record = record?;
+    let bar = Bar::new(Unit::Steps);
+    let record = bench::run(&device, &chosen, &options, &mut bar.watch())?;
+    bar.clear();
     let path = args.record.as_deref().map(|folder| record.write(folder)).transpose()?;
     if args.json {
         return print_json(&record);

@@ -40,6 +40,7 @@ pub struct CheckArgs {
 /// A file that cannot be read; a program that is malformed or that the check rejects; `Mismatch` for a field that differs from
 /// its reference; a folder that is not an encoder's.
 pub fn check(args: &CheckArgs) -> Result<()> {
+    args.field.threads.apply()?;
     if let Some(option) = args.field.receipt.given().filter(|_| !["field", "cache", "rig"].iter().any(|name| args.thing.as_os_str() == *name)) {
         return Err(Error::invalid(format!("check {}: {option} is only for check field, check cache and check rig", args.thing.display())));
     }

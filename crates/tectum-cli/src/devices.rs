@@ -2,8 +2,9 @@
 
 use clap::Args;
 use serde::Serialize;
-use tectum::{AbsentDevice, Device, DeviceInfo, DeviceKind, Measurement, Readings, Result};
+use tectum::{AbsentDevice, Device, DeviceInfo, DeviceKind, Measurement, Readings, Result, ThreadPool};
 
+use crate::progress::Bar;
 use crate::table::{bytes, print, print_json, table};
 
 /// Lists the devices of this machine.
@@ -42,9 +43,12 @@ struct Entry {
 /// Runs the command.
 ///
 /// # Errors
-/// A standard output that cannot be written.
+/// A standard output that cannot be written; an impossible number of threads in the environment.
 pub fn devices(args: &DevicesArgs) -> Result<()> {
+    ThreadPool::start_global(None)?;
+    let waiting = args.measure.then(|| Bar::waiting("measuring devices"));
     let entries = Device::list().into_iter().map(|info| entry(info, args.measure)).collect::<Vec<_>>();
+    drop(waiting);
     let absent = Device::absent();
     if args.json {
         return print_json(&Listing { devices: entries, absent });

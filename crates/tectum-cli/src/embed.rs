@@ -9,8 +9,10 @@ use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{Error, Receipt, Result};
 use tectum_transformer::{Embedder, Embedding, Encoder, Routing, cosine, input_files};
 
+use crate::progress::{Bar, Unit};
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, print_json, table};
+use crate::threads::ThreadsArgs;
 
 /// Computes one vector for each text with an encoder of the BERT family, and shows their similarity.
 #[derive(Args)]
@@ -22,6 +24,8 @@ pub struct EmbedArgs {
     /// The device: auto (the one that is predicted to be fastest), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
     #[arg(long, default_value = "auto")]
     device: String,
+    #[command(flatten)]
+    threads: ThreadsArgs,
     /// The format of the weights of products: f32, f16, bf16 or int8 (products of integers).
     ///
     /// Without it: on the CPU the format of the file if that is f16 or bf16, else f32.
@@ -68,14 +72,19 @@ const MAX_SHOWN: usize = 8;
 /// # Errors
 /// A folder that is not a model's or is invalid; an unknown device; what the device reports.
 pub fn embed(args: &EmbedArgs) -> Result<()> {
+    args.threads.apply()?;
     let texts = if args.text.is_empty() { lines()? } else { args.text.clone() };
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let encoder = Encoder::read(&args.model)?;
     let (device, choice) = encoder.open_device(&args.device, args.route)?;
     choice.iter().for_each(|choice| crate::messages::detail(crate::explain::choice_text(choice)));
     let inputs = args.receipt.inputs(args.json, || input_files(&args.model))?;
-    let mut embedder = Embedder::new(encoder, &device, args.weights)?;
+    let bar = Bar::new(Unit::Bytes);
+    let mut embedder = Embedder::load(encoder, &device, args.weights, &mut bar.watch())?;
+    drop(bar);
+    let waiting = Bar::waiting(format!("embedding {} texts", texts.len()));
     let embeddings = embedder.embed(&texts)?;
+    drop(waiting);
     let likeness = |a: &Embedding| embeddings.iter().map(|b| cosine(&a.vector, &b.vector)).collect();
     let similarity: Vec<Vec<f64>> = embeddings.iter().map(likeness).collect();
     let receipt = Receipt { inputs, ..embedder.session().receipt() };

@@ -1,7 +1,6 @@
 //! `tectum generate`: text after a prompt.
 
 use std::io::Write;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -10,12 +9,15 @@ use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{CacheFormats, Error, Receipt, Result};
 use tectum_transformer::{Checkpoint, Decoder, FinishReason, GenerateOptions, Generation, Routing, SamplingParams, Tokens, generate_each as run, input_files};
 
+use crate::interrupt::Interrupt;
+use crate::progress::{Bar, Unit};
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{bytes, print, print_json};
+use crate::threads::ThreadsArgs;
 
 /// Continues texts with a decoder of the GPT-2, Llama or Qwen family.
 ///
-/// One text is streamed as it is generated, several are printed when they end; then their speed.
+/// One text is streamed as it is generated, several are printed when they end; then their speed. Ctrl-C ends the texts after the present token.
 #[derive(Args)]
 pub struct GenerateArgs {
     /// The folder of a model, or a GGUF file with tokenizer.json next to it.
@@ -60,6 +62,8 @@ pub struct GenerateArgs {
     /// The device: auto (the one that is predicted to be fastest), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
     #[arg(long, default_value = "auto")]
     device: String,
+    #[command(flatten)]
+    threads: ThreadsArgs,
     /// How auto chooses: measured (minimum predicted time) or fixed.
     ///
     /// fixed: a GPU for any product of more than 500 elements, 1,000 with a bias.
@@ -140,6 +144,7 @@ impl Rate {
 /// A folder that is not a decoder's or is invalid; a prompt that does not fit; settings out of range; an unknown device; what the
 /// device reports; a standard output that cannot be written.
 pub fn generate(args: &GenerateArgs) -> Result<()> {
+    args.threads.apply()?;
     let model = Checkpoint::open(&args.model)?;
     let (device, choice) = model.open_device(&args.device, args.route)?;
     choice.iter().for_each(|choice| crate::messages::detail(crate::explain::choice_text(choice)));
@@ -148,7 +153,9 @@ pub fn generate(args: &GenerateArgs) -> Result<()> {
     let lens: Vec<usize> = prompts.iter().map(Vec::len).collect();
     let capacity = lens.iter().max().map_or(0, |longest| longest.saturating_add(args.tokens)).max(1);
     let inputs = args.receipt.inputs(args.json, || input_files(&args.model))?;
-    let mut decoder = Decoder::new(&model, &device, capacity, args.cache, args.weights)?.with_texts(prompts.len())?;
+    let bar = Bar::new(Unit::Bytes);
+    let mut decoder = Decoder::load(&model, &device, capacity, args.cache, args.weights, &mut bar.watch())?.with_texts(prompts.len())?;
+    bar.clear();
     let known = decoder.sizes().vocab_size;
     if let Some(tokens) = tokens.as_ref().filter(|tokens| tokens.len() > known) {
         return Err(Error::data(format!("{}: the tokenizer has {} tokens, the model {known}", args.model.display(), tokens.len())));
@@ -168,7 +175,18 @@ pub fn generate(args: &GenerateArgs) -> Result<()> {
     // Compile before the timing starts.
     decoder.prepare(&lens)?;
     let (parts, streams) = (prompts.iter().map(Vec::as_slice).collect::<Vec<_>>(), !args.json && prompts.len() == 1);
-    let made = run(&mut decoder, tokens.as_ref(), &parts, &options, |_, text| if streams { show(text) } else { Ok(()) }.map(ControlFlow::Continue))?;
+    let interrupt = Interrupt::watch()?;
+    let (bar, mut shown, most) = (Bar::new(Unit::Steps), 0, (args.tokens.saturating_mul(prompts.len())) as u64);
+    let made = run(&mut decoder, tokens.as_ref(), &parts, &options, |_, text| {
+        shown += 1;
+        if streams {
+            show(text)?;
+        } else {
+            bar.show(shown, most, "tokens");
+        }
+        Ok(interrupt.flow())
+    })?;
+    bar.clear();
     let receipt = Receipt { inputs, ..decoder.session().receipt() };
     args.receipt.save(&receipt)?;
     if args.json {
@@ -255,7 +273,7 @@ fn reason(made: &Generation) -> String {
         FinishReason::Context => "the end of the context".to_owned(),
         FinishReason::Token(token) => format!("token {token}"),
         FinishReason::Text(text) => format!("{text:?}"),
-        FinishReason::Cancelled => "its caller".to_owned(),
+        FinishReason::Cancelled => "Ctrl-C".to_owned(),
     }
 }
 

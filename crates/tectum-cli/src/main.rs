@@ -8,11 +8,13 @@ mod embed;
 mod explain;
 mod generate;
 mod inspect;
+mod interrupt;
 mod library;
 mod messages;
 mod network_args;
 mod npy;
 mod plots;
+mod progress;
 mod receipt;
 mod receipt_check;
 mod recover;
@@ -20,6 +22,7 @@ mod run;
 mod sample;
 mod scenario;
 mod table;
+mod threads;
 mod train;
 mod verify;
 mod workload;
@@ -38,7 +41,7 @@ const EXIT_CODES: &str = "Exit codes:
   5    out of memory
   6    the device was lost
   7    a file cannot be read or written
-  130  ended by a second Ctrl-C";
+  130  broken off before there was a result, or ended by a second Ctrl-C";
 
 /// Neural workloads in real time on GPUs and CPUs, with receipts.
 ///
@@ -136,6 +139,15 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
+
+    #[test]
+    fn every_kind_of_error_is_among_the_exit_codes() {
+        use tectum::ErrorKind::{Cancelled, Data, DeviceLost, Invalid, Io, Mismatch, OutOfMemory, Unsupported};
+        let kinds = [Mismatch, Invalid, Data, Unsupported, OutOfMemory, DeviceLost, Io, Cancelled];
+        let listed = |code: u8| EXIT_CODES.lines().any(|line| line.split_whitespace().next() == Some(&code.to_string()));
+        assert!(kinds.iter().all(|kind| listed(kind.exit_code())), "{EXIT_CODES}");
+        assert_eq!(kinds.map(tectum::ErrorKind::exit_code), [1, 2, 3, 4, 5, 6, 7, 130]);
+    }
 
     /// `-h` shows one line for each option; details are in `--help`.
     #[test]

@@ -10,6 +10,8 @@ use tectum::{Device, Result};
 use tectum_spiking::genome::{Genome, GenomeOptions, UnitPolicy};
 use tectum_spiking::{ConnectOptions, ConnectedNetwork, IdleUpdate, Network, NetworkOptions, Simulation, SimulationOptions, Stimulus, connect, seed_of};
 
+use crate::progress::{Bar, Unit};
+
 /// Timed bursts of a trial; the same number of untimed bursts precedes them, to compile device code and let activity spread.
 const TRIAL_BURSTS: u32 = 64;
 
@@ -61,7 +63,8 @@ impl NetworkArgs {
         let network = NetworkOptions { idle_update, seed: seed_of(seed), ..NetworkOptions::default() };
         let defaults = ConnectOptions::default();
         let options = ConnectOptions { seed, learns: self.learns(), memory_neurons: self.memory_neurons.unwrap_or(defaults.memory_neurons), network };
-        let connected = connect(&genome, options).map_err(|error| error.at(path.display()))?;
+        let bar = Bar::new(Unit::Steps);
+        let connected = connect(&genome, options, &mut bar.watch()).map_err(|error| error.at(path.display()))?;
         Ok((genome, connected))
     }
 

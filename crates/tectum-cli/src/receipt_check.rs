@@ -9,6 +9,7 @@ use tectum_control::run_folder::{RECEIPT_FILE, Repetition, repeat};
 
 use crate::run::progress::Display;
 use crate::table::{print, print_json, table};
+use crate::threads::ThreadsArgs;
 
 /// Checks receipts against this build.
 #[derive(Args)]
@@ -38,6 +39,8 @@ struct CheckArgs {
     /// The device to repeat it on; the receipt's if not given.
     #[arg(long, requires = "rerun")]
     device: Option<String>,
+    #[command(flatten)]
+    threads: ThreadsArgs,
     /// Prints one line of JSON.
     #[arg(long)]
     json: bool,
@@ -95,6 +98,7 @@ struct Check {
 /// `Io` or `Data` for a file that cannot be read; `Invalid` for a run that cannot be repeated; `Mismatch` if something differs.
 pub fn receipt(command: &ReceiptCommand) -> Result<()> {
     let Action::Check(args) = &command.action;
+    args.threads.apply()?;
     let path = if args.path.is_dir() { args.path.join(RECEIPT_FILE) } else { args.path.clone() };
     let written: Written = read(&path)?;
     if written.schema != RECEIPT_SCHEMA {
@@ -153,8 +157,8 @@ fn repeat_run(folder: &Path, device: Option<&str>) -> Result<(Receipt, TraceChec
     if !folder.is_dir() {
         return Err(Error::invalid(format!("--rerun {}: a run is repeated from its folder, which has the scenario", folder.display())));
     }
-    let mut display = Display::new(!crate::messages::is_quiet());
-    let Repetition { device, ticks, expected, found, receipt } = repeat(folder, device, &mut |progress| display.building(&progress))?;
+    let display = Display::new();
+    let Repetition { device, ticks, expected, found, receipt } = repeat(folder, device, &mut display.watch())?;
     let verdict = if found == expected { Verdict::Same } else { Verdict::Differs };
     Ok((receipt, TraceCheck { device, ticks, expected, found, verdict }))
 }

@@ -5,10 +5,7 @@ mod program;
 pub mod progress;
 mod summary;
 
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueEnum};
 use tectum::snapshot::Snapshot;
@@ -24,10 +21,12 @@ use tectum_control::scenario::{ClockKind, Scenario};
 
 use self::progress::Display;
 use crate::explain::choice_text;
+use crate::interrupt::Interrupt;
 use crate::messages;
 use crate::plots::{self, slices::Film};
 use crate::receipt::ReceiptArgs;
 use crate::table::{print_json, report};
+use crate::threads::ThreadsArgs;
 use crate::workload::Workload;
 
 /// Runs a brain on a body, a program over arrays in files, or a genome's spiking network.
@@ -54,6 +53,8 @@ pub struct RunArgs {
     /// auto is the device that a tick is fastest on: predicted, or tried for a genome and a field.
     #[arg(long, default_value = "auto")]
     device: String,
+    #[command(flatten)]
+    threads: ThreadsArgs,
     /// The clock: the machine's, or simulated time that runs as fast as possible and meets every deadline.
     #[arg(long)]
     clock: Option<ClockArg>,
@@ -117,6 +118,7 @@ enum ClockArg {
 /// Any error of the scenario, the files and the device. Before the first tick nothing is left on disk; after a later
 /// fault the run folder is still completed.
 pub fn run(args: &RunArgs) -> Result<()> {
+    args.threads.apply()?;
     let (path, kind) = match args.scenario.as_deref() {
         Some(path) => (path, Workload::of(Path::new(path))?),
         None => ("", Workload::Scenario),
@@ -153,7 +155,7 @@ fn run_scenario(args: &RunArgs) -> Result<()> {
     let recipe = brain_recipe(&scenario, body.spec())?;
     let (device, choice) = if args.device == "auto" { open_device(&scenario, &recipe)? } else { (Device::open(&args.device)?, None) };
     choice.iter().for_each(|choice| messages::detail(choice_text(choice)));
-    let mut display = Display::new(!messages::is_quiet());
+    let mut display = Display::new();
     let mut closed_loop = build(&scenario, body, recipe, &device, &mut display)?;
     let resumed_at_tick = match &resumed {
         Some(snapshot) => {
@@ -246,7 +248,7 @@ fn check_resumed(scenario: &Scenario, folder: &Path) -> Result<()> {
 }
 
 fn build(scenario: &Scenario, body: Box<dyn Body>, recipe: Recipe, device: &Device, display: &mut Display) -> Result<ClosedLoop> {
-    let closed_loop = build_loop(scenario, body, recipe, device, &mut |progress| display.building(&progress))?;
+    let closed_loop = build_loop(scenario, body, recipe, device, &mut display.watch())?;
     display.set_measure(closed_loop.measure().cloned());
     Ok(closed_loop)
 }
@@ -258,7 +260,7 @@ fn loop_until_done(
     display: &Display,
     film: Option<&Path>,
 ) -> Result<(Outcome, Option<GrantedRealTime>)> {
-    let interrupted = watch_for_interrupt()?;
+    let interrupt = Interrupt::watch()?;
     let body = closed_loop.body_spec().clone();
     let mut work = |sink: &mut ThreadedSink<'_>, show: &(dyn Fn(&Progress) + Sync)| {
         scenario.run.real_time.run(|| {
@@ -268,7 +270,7 @@ fn loop_until_done(
             };
             closed_loop.run(clock.as_mut(), sink, &mut |progress: &Progress| {
                 show(progress);
-                if interrupted.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                interrupt.flow()
             })
         })
     };
@@ -281,23 +283,6 @@ fn loop_until_done(
         messages::warning(format_args!("plots: {error}"));
     }
     ran
-}
-
-/// Turns Ctrl-C and SIGTERM into an orderly end. Installed only for the loop: before it there is nothing to save, so either signal just ends
-/// the process. A second one also ends it, in case the orderly end hangs.
-///
-/// The `ctrlc` crate (its own maintainers, since 2015) is a justified dependency: signals on Unix and console events on Windows without
-/// our own `unsafe`.
-fn watch_for_interrupt() -> Result<Arc<AtomicBool>> {
-    let flag = Arc::new(AtomicBool::new(false));
-    let raised = flag.clone();
-    let handler = move || {
-        if raised.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    };
-    ctrlc::set_handler(handler).map_err(|source| Error::unsupported("Ctrl-C cannot be caught").with_source(source))?;
-    Ok(flag)
 }
 
 /// Writes the remaining files. A plot that cannot be drawn is reported and has no other effect.

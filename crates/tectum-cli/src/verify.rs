@@ -5,8 +5,10 @@ use tectum::{Device, Error, Result};
 use tectum_bench::conformance;
 use tectum_bench::conformance::{FunctionReport, Sweep};
 
+use crate::progress::{Bar, Unit};
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, print_json, table};
+use crate::threads::ThreadsArgs;
 
 /// Runs every kernel, those of the models too, over random shapes against a reference in float64 or whole numbers.
 #[derive(Args)]
@@ -14,6 +16,8 @@ pub struct VerifyArgs {
     /// The device: auto (the CPU: there is no one plan to route here), cpu, null, cuda:N, vulkan:N, metal:N or dx12:N.
     #[arg(long, default_value = "auto")]
     device: String,
+    #[command(flatten)]
+    threads: ThreadsArgs,
     /// Seed of shapes and data.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -38,13 +42,16 @@ const SAMPLES: u32 = 16;
 /// # Errors
 /// An unknown device; what the device reports; a receipt's file that cannot be written; `Mismatch` naming the first failing case.
 pub fn verify(args: &VerifyArgs) -> Result<()> {
+    args.threads.apply()?;
     let device = Device::open(&args.device)?;
     if args.functions {
         return functions(args, &device);
     }
     let suites = conformance::suites().into_iter().chain(tectum_control::conformance::suites()).collect();
     let kernels = [tectum::operation::kernels(), tectum_control::conformance::kernels()?].concat();
-    let report = conformance::verify(&device, args.seed, suites, &kernels, |_| {})?;
+    let bar = Bar::new(Unit::Steps);
+    let report = conformance::verify(&device, args.seed, suites, &kernels, &mut bar.watch())?;
+    bar.clear();
     args.receipt.save(&report.receipt)?;
     if args.json {
         print_json(&report)?;
@@ -71,7 +78,9 @@ fn functions(args: &VerifyArgs, device: &Device) -> Result<()> {
         return Err(Error::invalid(format!("--exhaustive: {} given, cpu needed", device.info().id)));
     }
     let sweep = if args.exhaustive { Sweep::Exhaustive } else { Sweep::Exponents(SAMPLES) };
-    let report = conformance::functions(device, sweep, |_| {})?;
+    let bar = Bar::new(Unit::Steps);
+    let report = conformance::functions(device, sweep, &mut bar.watch())?;
+    bar.clear();
     args.receipt.save(&report.receipt)?;
     if args.json {
         print_json(&report)?;

@@ -23,10 +23,15 @@ impl Place {
     }
 
     fn tectum(&self, line: &str) -> Output {
+        self.tectum_with(&[], line)
+    }
+
+    /// Runs a command with variables of its environment.
+    fn tectum_with(&self, variables: &[(&str, &str)], line: &str) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tectum"));
         // As on a machine without a desktop, where Mesa's layer of device selection would complain on standard error.
         command.env_remove("NODEVICE_SELECT").env_remove("XDG_RUNTIME_DIR");
-        command.env("XDG_CACHE_HOME", self.0.join("cache"));
+        command.env("XDG_CACHE_HOME", self.0.join("cache")).env_remove("TECTUM_THREADS").envs(variables.iter().copied());
         command.args(line.split_whitespace()).current_dir(&self.0).output().expect("the binary starts")
     }
 
@@ -549,4 +554,40 @@ fn shells_and_manuals_get_what_the_command_takes() {
     let codes: Vec<&str> = help.lines().skip_while(|line| *line != "Exit codes:").skip(1).collect();
     assert_eq!(codes.len(), 9, "{help}");
     assert!(codes[2].starts_with("  2 ") && place.tectum("run --seconds").status.code() == Some(2));
+}
+
+/// The flag comes before the variable. Receipts name the number, and no result depends on it.
+#[test]
+fn threads_are_set_by_a_flag_or_a_variable() {
+    let place = Place::new("threads");
+    place.write("brain.json", GENOME);
+    let run = |variables: &[(&str, &str)], line: &str| {
+        let output = place.tectum_with(variables, line);
+        assert!(output.status.success(), "{line}: {}", text(&output.stderr));
+        serde_json::from_slice::<Value>(&output.stdout).expect("JSON")
+    };
+    let two = [("TECTUM_THREADS", "2")];
+    assert_eq!(run(&two, "devices --json")["devices"][0]["compute_units"], 2);
+    let line = "run brain.json --bursts 200 --stimulus 0.2 --device cpu --quiet --json";
+    let found = [run(&two, line), run(&two, &format!("{line} --threads 1")), run(&[], &format!("{line} --threads 3"))];
+    assert_eq!(found.each_ref().map(|found| found["receipt"]["device"]["compute_units"].as_u64()), [Some(2), Some(1), Some(3)]);
+    assert!(found.iter().all(|other| other["spike_hash"] == found[0]["spike_hash"]), "{found:?}");
+    let line = "run pendulum --seconds 1 --clock sim --device cpu --no-plots --quiet --json --receipt r.json";
+    let traces = ["1", "2", "3"].map(|threads| {
+        run(&[("TECTUM_THREADS", threads)], line);
+        let receipt: Value = serde_json::from_str(&std::fs::read_to_string(place.0.join("r.json")).expect("written")).expect("JSON");
+        assert_eq!(receipt["device"]["compute_units"].to_string(), threads);
+        receipt["trace"].clone()
+    });
+    assert!(traces.iter().all(|trace| trace.is_string() && *trace == traces[0]), "{traces:?}");
+    for (variables, line, message) in [
+        (&[("TECTUM_THREADS", "0")][..], "devices", "TECTUM_THREADS: 0 is no number of threads from 1 to 1024"),
+        (&[("TECTUM_THREADS", "two")], "run brain.json --device cpu", "TECTUM_THREADS: \"two\" is no number of threads"),
+        (&[("TECTUM_THREADS", "")], "run pendulum", "TECTUM_THREADS: \"\" is no number of threads"),
+        (&[], "run brain.json --threads 0", "'--threads <N>'"),
+        (&[], "verify --threads 1025", "'--threads <N>'"),
+    ] {
+        let output = place.tectum_with(variables, line);
+        assert!(output.status.code() == Some(2) && text(&output.stderr).contains(message), "{line}: {}", text(&output.stderr));
+    }
 }

@@ -160,3 +160,22 @@ fn damaged_snapshots_and_strange_options_are_refused() {
     refused(&format!("{line} --clock sim"), "--clock is for scenarios, and this is a genome");
     refused("run pendulum --bursts 3", "--bursts is for genomes");
 }
+
+/// The report and the saved state are of the burst that it reached: a run to there has the same spikes, and the state continues.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupted_run_has_the_bursts_that_it_reports() {
+    let place = Place::new("interrupted");
+    let (genome, snapshot) = (place.genome(), place.0.join("state.safetensors"));
+    for stimulus in ["", "--stimulus 0.3"] {
+        let line = format!("run {} --seed 5 --quiet --json {stimulus}", genome.display());
+        let output = super::train::interrupted(tectum(&format!("{line} --bursts 2000000000 --snapshot {}", snapshot.display())));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let bursts = found["bursts"].as_u64().expect("a number");
+        assert!(found["end"] == "interrupted" && bursts > 0, "{found}");
+        assert_eq!(json(&format!("{line} --bursts {bursts}"))["spike_hash"], found["spike_hash"], "{bursts} bursts");
+        let resumed = json(&format!("{line} --bursts {} --resume {}", bursts + 50, snapshot.display()));
+        assert_eq!(json(&format!("{line} --bursts {}", bursts + 50))["spike_hash"], resumed["spike_hash"], "{bursts} bursts and 50 more");
+    }
+}

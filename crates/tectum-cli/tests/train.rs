@@ -203,3 +203,40 @@ fn a_loop_plans_with_the_twin_that_train_wrote() {
         assert_eq!(count(), before, "{line} left a folder");
     }
 }
+
+/// Sends SIGINT to a command that catches the signal, and returns its output.
+#[cfg(target_os = "linux")]
+pub fn interrupted(mut command: Command) -> Output {
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let status = format!("/proc/{}/status", child.id());
+    let catches = || {
+        let status = std::fs::read_to_string(&status).unwrap_or_default();
+        let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigCgt:")?.trim(), 16).ok());
+        mask.is_some_and(|mask| mask & 0b10 != 0)
+    };
+    let start = std::time::Instant::now();
+    while !catches() && start.elapsed().as_secs() < 120 {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    // Something is done by then.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let sent = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status().expect("a shell");
+    assert!(sent.success(), "the command has ended");
+    child.wait_with_output().expect("it ends")
+}
+
+/// The first network is written with the weights that it has.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_training_that_is_interrupted_writes_the_networks_so_far() {
+    let place = Place::new("interrupted");
+    record(&place.0.join("made.csv"), 5000);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tectum"));
+    let line = "train twin made.csv -o twin.safetensors --members 3 --hidden 16,16 --steps 1000000 --json";
+    command.current_dir(&place.0).args(line.split_whitespace());
+    let output = interrupted(command);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("json");
+    assert_eq!((&found["end"], found["networks"].as_array().map(Vec::len)), (&"interrupted".into(), Some(1)), "{found}");
+    assert!(place.text("inspect twin.safetensors").contains("1 networks of 16-16 tanh over 4 rows"));
+}

@@ -70,7 +70,7 @@ fn main() -> Result<()> {
     let scenario = Scenario::parse(text, "example", "example")?;
     let body = build_body(&scenario)?;
     let recipe = brain_recipe(&scenario, body.spec())?;
-    let mut closed_loop = build_loop(&scenario, body, recipe, &Device::open("cpu")?, &mut |_| {})?;
+    let mut closed_loop = build_loop(&scenario, body, recipe, &Device::open("cpu")?, &mut tectum::WorkProgress::ignore)?;
     let mut folder = RunFolder::create(Path::new("runs"), &scenario, &mut closed_loop)?;
     let outcome = closed_loop.run(&mut SimClock::new(), &mut folder, &mut |_| ControlFlow::Continue(()));
     let summary = RunSummary::new(&scenario, &outcome, None, 0, folder.complete_path());

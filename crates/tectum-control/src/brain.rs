@@ -29,7 +29,7 @@ use crate::document::{Located, Section, TomlSource};
 use crate::registry::AsTable;
 use crate::twin::LearningCounts;
 pub use custom::{CustomBrain, register_brain};
-pub use recipe::{BrainContext, BrainSettings, BuildProgress, BuildStandIn, DeviceRecipe, Recipe};
+pub use recipe::{BrainContext, BrainSettings, BuildStandIn, DeviceRecipe, Recipe};
 use tectum::snapshot::Snapshot;
 use toml::Table;
 

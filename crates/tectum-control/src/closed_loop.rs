@@ -59,7 +59,7 @@ pub use settings::{LoopSettings, Overrun};
 pub use sink_thread::{ThreadedSink, run_with_sink_thread};
 pub use stop_switch::StopSwitch;
 use tectum::snapshot::{Array, Snapshot};
-pub use trials::{Conditions, TARGET_STREAK_S, TARGET_UPRIGHT_FRACTION, TRIAL_S, Trial, TrialSummary, rig_trials, summarize};
+pub use trials::{Conditions, MakeController, TARGET_STREAK_S, TARGET_UPRIGHT_FRACTION, TRIAL_S, Trial, TrialSummary, rig_trials, summarize};
 
 /// A body and a brain, run together.
 ///

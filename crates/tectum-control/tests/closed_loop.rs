@@ -232,7 +232,7 @@ fn built(body: &str, brain: &str, seconds: f64, snapshot_every: u64) -> ClosedLo
     let scenario = Scenario::parse(&text, "test", "test").expect("correct");
     let cpu = Device::open("cpu").expect("always there");
     let plant = build_body(&scenario).expect("known");
-    let brain = build_brain(&scenario, plant.as_ref(), &cpu, &mut |_| {}).expect("known");
+    let brain = build_brain(&scenario, plant.as_ref(), &cpu, &mut tectum::WorkProgress::ignore).expect("known");
     ClosedLoop::new(plant, brain, &scenario.run, &cpu).expect("cpu")
 }
 
@@ -274,4 +274,19 @@ fn a_snapshot_of_another_pair_is_refused() {
         let error = built(body, brain, 1.0, 0).restore(&snapshot).expect_err("another body");
         assert_eq!(error.kind(), ErrorKind::Data, "{error}");
     }
+}
+
+#[test]
+fn a_brain_whose_training_is_broken_off_is_not_made() {
+    let text = "[body]\nname = \"pendulum\"\n[brain]\nname = \"mppi\"\nsamples = 64\n[brain.twin]\ntransitions = 400\nsteps = 20\n[loop]\nseconds = 1\n";
+    let scenario = Scenario::parse(text, "test", "test").expect("correct");
+    let plant = build_body(&scenario).expect("known");
+    let mut seen = 0;
+    let mut watch = |progress: tectum::WorkProgress<'_>| {
+        seen += 1;
+        if progress.done == 7 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let error = build_brain(&scenario, plant.as_ref(), &Device::open("cpu").expect("always there"), &mut watch).err().expect("broken off");
+    assert_eq!((error.kind(), error.to_string()), (tectum::ErrorKind::Cancelled, "training: broken off after 7 of 20".to_owned()));
+    assert_eq!(seen, 7);
 }

@@ -16,7 +16,7 @@ fn verify_on(id: &str) -> Result<(), Error> {
         }
         Err(error) => return Err(error),
     };
-    let report = verify(&device, 1, suites(), &kernels()?, |_| {})?;
+    let report = verify(&device, 1, suites(), &kernels()?, &mut tectum::WorkProgress::ignore)?;
     for operation in &report.operations {
         println!("{:>24} {:>4} cases, worst {:.3} of its bound", operation.name, operation.cases, operation.worst_of_bound);
     }

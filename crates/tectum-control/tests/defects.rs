@@ -122,7 +122,7 @@ fn a_crash_at_any_step_of_a_run_folder_leaves_whole_files() {
     let runs = place.0.clone();
     let run = || {
         let plant = build_body(&scenario).expect("known");
-        let brain = build_brain(&scenario, plant.as_ref(), &cpu(), &mut |_| {}).expect("known");
+        let brain = build_brain(&scenario, plant.as_ref(), &cpu(), &mut tectum::WorkProgress::ignore).expect("known");
         let mut closed_loop = ClosedLoop::new(plant, brain, &scenario.run, &cpu()).expect("cpu");
         let mut folder = RunFolder::create(&runs, &scenario, &mut closed_loop).expect("writable");
         let outcome = closed_loop.run(&mut SimClock::new(), &mut folder, &mut |_| ControlFlow::Continue(()));
@@ -164,7 +164,7 @@ fn defect_24_a_recording_that_was_cut_anywhere_is_recovered_to_its_last_whole_ch
     let place = Place::new("recover");
     let scenario = Scenario::parse("[body]\nname = \"pendulum\"\n[brain]\nname = \"zero\"\n", "test", "test").expect("correct");
     let plant = build_body(&scenario).expect("known");
-    let brain = build_brain(&scenario, plant.as_ref(), &cpu(), &mut |_| {}).expect("known");
+    let brain = build_brain(&scenario, plant.as_ref(), &cpu(), &mut tectum::WorkProgress::ignore).expect("known");
     let mut closed_loop = ClosedLoop::new(plant, brain, &scenario.run, &cpu()).expect("cpu");
     let mut folder = RunFolder::create(&place.0, &scenario, &mut closed_loop).expect("writable");
     for tick in 0..170 {
@@ -365,7 +365,7 @@ fn a_run_is_saved_before_its_first_tick_and_early() {
     {
         let scenario = Scenario::parse(&text(every), "test", "test").expect("correct");
         let plant = build_body(&scenario).expect("known");
-        let brain = build_brain(&scenario, plant.as_ref(), &cpu(), &mut |_| {}).expect("known");
+        let brain = build_brain(&scenario, plant.as_ref(), &cpu(), &mut tectum::WorkProgress::ignore).expect("known");
         let mut closed_loop = ClosedLoop::new(plant, brain, &scenario.run, &cpu()).expect("cpu");
         let mut ticks = Ticks::default();
         closed_loop.run(&mut SimClock::new(), &mut ticks, &mut |_| ControlFlow::Continue(()));

@@ -35,7 +35,7 @@ fn scenario(body: &str) -> Scenario {
 
 fn brain(scenario: &Scenario, device: &Device) -> Box<dyn Brain> {
     let plant = build_body(scenario).expect("known");
-    build_brain(scenario, plant.as_ref(), device, &mut |_| {}).expect("it builds")
+    build_brain(scenario, plant.as_ref(), device, &mut tectum::WorkProgress::ignore).expect("it builds")
 }
 
 fn devices() -> Vec<Device> {

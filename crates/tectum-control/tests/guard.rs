@@ -38,7 +38,7 @@ fn scenario(more: &str) -> Scenario {
 fn closed_loop(scenario: &Scenario) -> ClosedLoop {
     let cpu = Device::open("cpu").expect("always there");
     let body = build_body(scenario).expect("known");
-    let brain = build_brain(scenario, body.as_ref(), &cpu, &mut |_| {}).expect("builds");
+    let brain = build_brain(scenario, body.as_ref(), &cpu, &mut tectum::WorkProgress::ignore).expect("builds");
     let stand_in = build_stand_in(scenario, body.as_ref()).expect("known").expect("there is one");
     let mut closed_loop = ClosedLoop::new(body, brain, &scenario.run, &cpu).expect("opens").with_stand_in(stand_in);
     closed_loop.set_task(build_task(scenario).expect("known"));

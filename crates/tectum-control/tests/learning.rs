@@ -1,5 +1,7 @@
 //! An untrained twin that learns while it controls, on Pendulum-v1.
 
+use std::ops::ControlFlow;
+
 use tectum::{Device, Result};
 use tectum_control::body::rig::{Rig, RigParameters};
 use tectum_control::body::{Body, Start, body, pendulum};
@@ -111,7 +113,7 @@ fn on_a_rig_that_differs_it_learns_what_a_fixed_twin_cannot() {
     let parameters = MppiParameters::for_body("rig").expect("known");
     let layout = TwinLayout::of(nominal.spec(), parameters.previous_action).expect("one action");
     let known = Transitions::simulate(nominal.require_randomized().expect("random states"), &layout, 30_000, 1);
-    let (twin, _) = train(&layout, &known, &TwinRecipe::default(), &cpu(), 1, |_, _| ()).expect("it learns");
+    let (twin, _) = train(&layout, &known, &TwinRecipe::default(), &cpu(), 1, |_, _| ControlFlow::Continue(())).expect("it learns");
     let recipe = TwinRecipe { steps: 300, batch: 128, learning_rate: 2e-3, ..TwinRecipe::default() };
     let settings = OnlineSettings { warm_up: 0, every: 25, replay_capacity: 2000, is_threaded: false };
     for scale in [0.7, 0.8] {
@@ -168,7 +170,7 @@ fn weights_that_predict_no_better_are_rejected() {
     let layout = layout();
     let mut plant = body("pendulum", Some(Start::Hanging)).expect("known");
     let base = Transitions::simulate(plant.require_randomized().expect("random states"), &layout, 2000, 3);
-    let (twin, _) = train(&layout, &base, &TwinRecipe { steps: 600, ..recipe() }, &cpu(), 3, |_, _| ()).expect("it learns");
+    let (twin, _) = train(&layout, &base, &TwinRecipe { steps: 600, ..recipe() }, &cpu(), 3, |_, _| ControlFlow::Continue(())).expect("it learns");
     let settings = OnlineSettings { warm_up: 0, ..SETTINGS };
     // At a rate of 1 a few steps destroy the trained weights.
     let spoiling = TwinRecipe { steps: 20, learning_rate: 1.0, ..recipe() };

@@ -13,7 +13,7 @@ fn adaptive() -> Adaptive {
 fn rigs(count: u64, outlier_fraction: f64) -> Vec<Trial> {
     let common = Disturbances { delay_samples: 1, noise: 1.0, outlier_fraction, ..Disturbances::default() };
     let conditions = Conditions { length_spread: 0.3, common };
-    let trials = rig_trials(&conditions, count, &|| Ok(Box::new(adaptive()))).expect("it runs");
+    let trials = rig_trials(&conditions, count, &|| Ok(Box::new(adaptive())), &mut tectum::WorkProgress::ignore).expect("it runs");
     eprintln!("other rigs: outliers {outlier_fraction}: {:?}", summarize(&trials));
     trials
 }

@@ -59,7 +59,7 @@ fn scenario(seconds: f64) -> Scenario {
 
 fn brain(scenario: &Scenario, device: &Device) -> Box<dyn Brain> {
     let plant = build_body(scenario).expect("known");
-    build_brain(scenario, plant.as_ref(), device, &mut |_| {}).expect("builds")
+    build_brain(scenario, plant.as_ref(), device, &mut tectum::WorkProgress::ignore).expect("builds")
 }
 
 fn run(scenario: &Scenario, device: &Device, faults: &[&str]) -> (Outcome, Memory) {

@@ -197,7 +197,7 @@ fn parse(text: &str) -> Scenario {
 fn open(scenario: &Scenario) -> ClosedLoop {
     let body = build_body(scenario).expect("registered");
     let recipe = brain_recipe(scenario, body.spec()).expect("registered");
-    build_loop(scenario, body, recipe, &cpu(), &mut |_| {}).expect("registered")
+    build_loop(scenario, body, recipe, &cpu(), &mut tectum::WorkProgress::ignore).expect("registered")
 }
 
 /// Runs into a folder, to the end or for some ticks.
@@ -250,7 +250,7 @@ fn registered_names_run_from_a_scenario_and_are_in_every_file() {
     assert_eq!(read_scenario(&folder).expect("registered"), scenario);
     let task = outcome.task.expect("the descriptor's");
     assert!((outcome.metrics.ticks, task.measure.name.as_ref()) == (TICKS, "error") && task.success_fraction > 0.0, "{task:?}");
-    let repeated = repeat(&folder, None, &mut |_| {}).expect("nothing prevents it");
+    let repeated = repeat(&folder, None, &mut tectum::WorkProgress::ignore).expect("nothing prevents it");
     assert_eq!((repeated.ticks, repeated.expected.as_str()), (TICKS, repeated.found.as_str()));
     assert_eq!(Some(repeated.found), outcome.receipt.trace.map(|trace| trace.to_string()));
 }
@@ -293,7 +293,7 @@ fn an_unregistered_loop_is_recorded_under_its_names_and_cannot_be_repeated() {
                   registered: my_plant, misnamed";
     let of_file = format!("{}:4: {reason}", folder.join(SCENARIO_FILE).display());
     assert_eq!(read_scenario(&folder).expect_err("unregistered").to_string(), of_file);
-    assert_eq!(repeat(&folder, None, &mut |_| {}).expect_err("unregistered").to_string(), of_file);
+    assert_eq!(repeat(&folder, None, &mut tectum::WorkProgress::ignore).expect_err("unregistered").to_string(), of_file);
     assert_eq!(build_body(&scenario).err().expect("unregistered").to_string(), reason);
     let reason =
         "brain \"own_pid\" is not built in and not registered in this process; built in: mppi, lqr, mpc, adaptive, zero, field, genome; registered: pid";

@@ -50,7 +50,7 @@ fn run(body: &str, brain: &str, runs: &Path) -> PathBuf {
     let scenario = Scenario::parse(&text, "test", "test").expect("correct");
     let cpu = Device::open("cpu").expect("always there");
     let plant = build_body(&scenario).expect("known");
-    let brain = build_brain(&scenario, plant.as_ref(), &cpu, &mut |_| {}).expect("known");
+    let brain = build_brain(&scenario, plant.as_ref(), &cpu, &mut tectum::WorkProgress::ignore).expect("known");
     let mut closed_loop = ClosedLoop::new(plant, brain, &scenario.run, &cpu).expect("cpu");
     closed_loop.set_task(build_task(&scenario).expect("known"));
     let mut folder = RunFolder::create(runs, &scenario, &mut closed_loop).expect("writable");
@@ -121,7 +121,7 @@ fn a_folder_without_a_tick_leaves_nothing_and_numbers_are_never_given_twice() {
         let cpu = Device::open("cpu").expect("always there");
         let body = build_body(&scenario).expect("known");
         let recipe = brain_recipe(&scenario, body.spec()).expect("known");
-        let mut closed_loop = build_loop(&scenario, body, recipe, &cpu, &mut |_| {}).expect("known");
+        let mut closed_loop = build_loop(&scenario, body, recipe, &cpu, &mut tectum::WorkProgress::ignore).expect("known");
         RunFolder::create(&scratch.0, &scenario, &mut closed_loop).expect("writable")
     };
     drop(create());

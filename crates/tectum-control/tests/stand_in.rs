@@ -132,7 +132,7 @@ fn the_tick_that_fails_has_the_regulators_answer() {
     let scenario = scenario(text);
     let plant = build_body(&scenario).expect("known");
     let cpu = Device::open("cpu").expect("always there");
-    let brain = build_brain(&scenario, plant.as_ref(), &cpu, &mut |_| {}).expect("builds");
+    let brain = build_brain(&scenario, plant.as_ref(), &cpu, &mut tectum::WorkProgress::ignore).expect("builds");
     let stand_in = build_stand_in(&scenario, plant.as_ref()).expect("known").expect("there is one");
     let mut closed_loop = ClosedLoop::new(plant, brain, &scenario.run, &cpu).expect("opens").with_stand_in(stand_in);
     let faults = ["nan@1", "sensor-lost@1.4"].map(|fault| fault.parse().expect("known"));
@@ -169,7 +169,7 @@ fn a_rebuilt_controller_takes_fewer_samples_and_reports_it() {
     let scenario = scenario(text);
     let plant = build_body(&scenario).expect("known");
     let cpu = Device::open("cpu").expect("always there");
-    let brain = build_brain(&scenario, plant.as_ref(), &cpu, &mut |_| {}).expect("builds");
+    let brain = build_brain(&scenario, plant.as_ref(), &cpu, &mut tectum::WorkProgress::ignore).expect("builds");
     let mut closed_loop = ClosedLoop::new(plant, brain, &scenario.run, &cpu).expect("opens");
     closed_loop.inject(&["device-lost@0.2".parse().expect("known")]).expect("within the run");
     let outcome = closed_loop.run(&mut SimClock::new(), &mut Memory::default(), &mut |_| ControlFlow::Continue(()));

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use serde::Serialize;
-use tectum::{Device, Receipt, Result};
+use tectum::{Device, Receipt, Result, Watch, WorkProgress};
 
 use super::agreement::{self, Difference};
 use super::options::Options;
@@ -80,8 +80,9 @@ impl Latency {
 /// Runs a field on one device or split over several, compares one of `every` cycles with the reference, `compared` in total, and times the passes.
 ///
 /// # Errors
-/// Device errors; `Mismatch` naming the quantity that differs from the reference by more than its tolerance.
-pub fn check(shape: Shape, options: Options, devices: &[Device], compared: usize, every: usize) -> Result<CheckReport> {
+/// Device errors; `Mismatch` naming the quantity that differs from the reference by more than its tolerance; `Cancelled` if the watch, which sees each
+/// compared cycle, breaks it off.
+pub fn check(shape: Shape, options: Options, devices: &[Device], compared: usize, every: usize, watch: &mut Watch<'_>) -> Result<CheckReport> {
     let mut field = Simulation::split(shape, options, devices)?;
     let rates = devices.iter().map(|device| device.measure().map(|measured| measured.copy_bytes_per_s)).collect::<Result<Vec<_>>>()?;
     let mut report = CheckReport {
@@ -98,11 +99,12 @@ pub fn check(shape: Shape, options: Options, devices: &[Device], compared: usize
         ties: Vec::new(),
     };
     let mut seconds = Vec::with_capacity(compared * every);
-    for _ in 0..compared {
+    for index in 1..=compared as u64 {
         for _ in 1..every {
             tick(&mut field, &mut seconds)?;
         }
         compare(&mut field, &mut seconds, &mut report)?;
+        WorkProgress { stage: "comparing cycles", done: index, total: compared as u64 }.report(watch)?;
     }
     report.latency = Latency::of(seconds);
     let stats = field.stats();

@@ -101,7 +101,7 @@ struct GenomeWorkload {
 
 impl GenomeWorkload {
     fn new(genome: &Genome, device: &Device) -> Result<Self> {
-        let ConnectedNetwork { network, constant_inputs, .. } = connect(genome, ConnectOptions::default())?;
+        let ConnectedNetwork { network, constant_inputs, .. } = connect(genome, ConnectOptions::default(), &mut tectum::WorkProgress::ignore)?;
         let stimulus = Stimulus::new(genome, 0.01, 0)?;
         let options = SimulationOptions { constant_inputs, max_inputs: stimulus.max_inputs(), ..SimulationOptions::default() };
         Ok(Self { simulation: Simulation::new(Arc::new(network), device, &options)?, stimulus })

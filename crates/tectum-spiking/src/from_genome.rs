@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use serde::Serialize;
-use tectum::{Error, Result};
+use tectum::{Error, Result, Watch, WorkProgress};
 
 use super::{Memory, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Synapse, SynapseList};
 use crate::genome::{Area, AreaProperties, CoreArea, Genome, Mapping, Morphology, PlasticMorphology};
@@ -48,8 +48,9 @@ pub struct ConnectedNetwork {
 /// Connects a genome.
 ///
 /// # Errors
-/// As [`Network::new`], naming the area or the mapping; `Unsupported` for a mapping that may grow more than 2²⁶ synapses.
-pub fn connect(genome: &Genome, options: ConnectOptions) -> Result<ConnectedNetwork> {
+/// As [`Network::new`], naming the area or the mapping; `Unsupported` for a mapping that may grow more than 2²⁶ synapses; `Cancelled` if the watch, which
+/// sees each mapping before its synapses are made, breaks it off.
+pub fn connect(genome: &Genome, options: ConnectOptions, watch: &mut Watch<'_>) -> Result<ConnectedNetwork> {
     let ConnectOptions { seed, learns, memory_neurons, mut network } = options;
     let mut neurons = Neurons::default();
     for area in genome.areas() {
@@ -65,6 +66,7 @@ pub fn connect(genome: &Genome, options: ConnectOptions) -> Result<ConnectedNetw
 
     let mut synapses = Vec::new();
     for (index, mapping) in genome.mappings().iter().enumerate() {
+        WorkProgress { stage: "connecting mappings", done: index as u64, total: genome.mappings().len() as u64 }.report(watch)?;
         let place = || format!("mapping {} to {}", genome.areas()[mapping.source].id, genome.areas()[mapping.destination].id);
         let rule = if learns { rule(genome, mapping) } else { None };
         let plasticity = rule.map(|rule| rule_index(&mut network.plasticity, rule));

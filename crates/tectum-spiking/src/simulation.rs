@@ -13,7 +13,7 @@ mod shard;
 mod tests;
 mod views;
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use roaring::RoaringBitmap;
@@ -179,6 +179,15 @@ impl Simulation {
     /// `Unsupported`, and nothing changes, beyond the largest burst number. Device errors: the state is then unknown until one is restored,
     /// and injections are dropped.
     pub fn run(&mut self, bursts: u32) -> Result<SpikeCounts> {
+        self.run_watched(bursts, |_| ControlFlow::Continue(()))
+    }
+
+    /// Runs a number of bursts, or until `watch` breaks the run off: it receives the counts after every plan that ran, which is one burst or sixteen. The
+    /// returned counts say how many bursts there were, and the run continues from them.
+    ///
+    /// # Errors
+    /// As [`Simulation::run`].
+    pub fn run_watched(&mut self, bursts: u32, mut watch: impl FnMut(SpikeCounts) -> ControlFlow<()>) -> Result<SpikeCounts> {
         if self.counts.bursts.checked_add(bursts).is_none_or(|last| last > u32::MAX - MAX_REFRACTORY) {
             return Err(Error::unsupported(format!("{bursts} bursts after burst {}: their numbers end at {}", self.counts.bursts, u32::MAX - MAX_REFRACTORY)));
         }
@@ -191,6 +200,9 @@ impl Simulation {
             };
             self.submit(taken).inspect_err(|_| self.clear_inputs())?;
             left -= taken;
+            if watch(self.counts).is_break() {
+                break;
+            }
         }
         Ok(self.counts)
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tectum::{CacheFormats, CodeObject, DType, Device, Error, Executable, PlanBuilder, Result, RunStats, Session, SharedState, View};
+use tectum::{CacheFormats, CodeObject, DType, Device, Error, Executable, PlanBuilder, Result, RunStats, Session, SharedState, View, Watch, WorkProgress};
 use tectum_graph::{Graph, Node, RecordedNode};
 
 use super::checkpoint::Checkpoint;
@@ -64,8 +64,23 @@ impl Decoder {
     /// # Errors
     /// As [`Decoder::open`].
     pub fn new(model: &Checkpoint, device: &Device, capacity: usize, formats: CacheFormats, weights: Option<PanelFormat>) -> Result<Decoder> {
+        Decoder::load(model, device, capacity, formats, weights, &mut WorkProgress::ignore)
+    }
+
+    /// As [`Decoder::new`]; the watch sees the bytes of weights that are read.
+    ///
+    /// # Errors
+    /// As [`Decoder::new`]; `Cancelled` if the watch breaks it off.
+    pub fn load(
+        model: &Checkpoint,
+        device: &Device,
+        capacity: usize,
+        formats: CacheFormats,
+        weights: Option<PanelFormat>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Decoder> {
         let mut decoder = Decoder::without_weights(model, device, capacity, formats, weights)?;
-        decoder.device_weights.read(&decoder.graph, |name, shape, to| model.read(name, shape, to))?;
+        decoder.device_weights.read(&decoder.graph, watch, |name, shape, to| model.read(name, shape, to))?;
         Ok(decoder)
     }
 

@@ -1,6 +1,6 @@
 //! Weights on a device, and plans over them.
 
-use tectum::{Device, Executable, PlanBuilder, Result, SharedState, View};
+use tectum::{Device, Executable, PlanBuilder, Result, SharedState, View, Watch, WorkProgress};
 use tectum_graph::{Graph, PackedParameter};
 
 use super::prepared_graph::PreparedGraph;
@@ -23,14 +23,15 @@ impl DeviceWeights {
         DeviceWeights { prepared, device: device.clone(), weights: None, flat: Vec::new(), compiled: 0 }
     }
 
-    /// Reads all parameters of the graph that was prepared: `read` writes one with a name and a shape.
+    /// Reads all parameters of the graph that was prepared: `read` writes one with a name and a shape. The watch sees the bytes that are ready.
     ///
     /// # Errors
-    /// Errors of `read`.
-    pub fn read(&mut self, graph: &Graph, read: impl Fn(&str, &[usize], &mut [f32]) -> Result<()>) -> Result<()> {
+    /// Errors of `read`; `Cancelled` if the watch breaks it off.
+    pub fn read(&mut self, graph: &Graph, watch: &mut Watch<'_>, read: impl Fn(&str, &[usize], &mut [f32]) -> Result<()>) -> Result<()> {
         let PreparedGraph { layout, packed, .. } = &self.prepared;
         let mut flat = vec![0; layout.len()];
         let mut whole = Vec::new();
+        let total = layout.entries().last().map_or(0, |entry| entry.range().end);
         for (entry, (name, node, shape)) in layout.entries().iter().zip(graph.parameters()) {
             let sizes = shape.sizes().expect("invariant: parameters have no letters");
             match packed.iter().find(|packed: &&PackedParameter| packed.node == node) {
@@ -41,6 +42,8 @@ impl DeviceWeights {
                     packed.pack(&whole, &mut flat[entry.range()]);
                 }
             }
+            let [done, total] = [entry.range().end, total].map(|words| 4 * words as u64);
+            WorkProgress { stage: "loading weights", done, total }.report(watch)?;
         }
         self.flat = flat;
         Ok(())

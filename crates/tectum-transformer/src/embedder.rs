@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tectum::operation::product::panel_format::PanelFormat;
-use tectum::{CodeObject, Device, Error, Executable, LayoutPreferences, Result, RunStats, Session, View};
+use tectum::{CodeObject, Device, Error, Executable, LayoutPreferences, Result, RunStats, Session, View, Watch, WorkProgress};
 use tectum_graph::Graph;
 
 use super::config::{Head, Pooling};
@@ -69,13 +69,27 @@ impl Embedder {
     /// # Errors
     /// `Data`, naming tensor and file, for weights that do not fit the configuration.
     pub fn new(encoder: Encoder, device: &Device, weights: Option<PanelFormat>) -> Result<Embedder> {
-        Embedder::with_layout(encoder, device, device.info().preferences(), weights)
+        Embedder::load(encoder, device, weights, &mut WorkProgress::ignore)
     }
 
-    /// As [`Embedder::new`], with weights in another layout than the device prefers: the vectors are the same, only the speed differs.
-    pub(super) fn with_layout(encoder: Encoder, device: &Device, preferences: LayoutPreferences, weights: Option<PanelFormat>) -> Result<Embedder> {
+    /// As [`Embedder::new`]; the watch sees the bytes of weights that are read.
+    ///
+    /// # Errors
+    /// As [`Embedder::new`]; `Cancelled` if the watch breaks it off.
+    pub fn load(encoder: Encoder, device: &Device, weights: Option<PanelFormat>, watch: &mut Watch<'_>) -> Result<Embedder> {
+        Embedder::with_layout(encoder, device, device.info().preferences(), weights, watch)
+    }
+
+    /// As [`Embedder::load`], with weights in another layout than the device prefers: the vectors are the same, only the speed differs.
+    pub(super) fn with_layout(
+        encoder: Encoder,
+        device: &Device,
+        preferences: LayoutPreferences,
+        weights: Option<PanelFormat>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Embedder> {
         let (mut resident, session) = (DeviceWeights::new(encoder.prepare(preferences, weights), device), Session::new(device));
-        resident.read(&encoder.graph, |name, shape, to| encoder.weights.read(name, shape, to))?;
+        resident.read(&encoder.graph, watch, |name, shape, to| encoder.weights.read(name, shape, to))?;
         let Encoder { config, head, tokens, max_tokens, graph, .. } = encoder;
         Ok(Embedder { config, head, tokens: Arc::new(tokens), max_tokens, graph, resident, plans: Vec::new(), session })
     }

@@ -126,7 +126,8 @@ fn either_layout_of_weights_gives_the_same_vectors() {
     for device in devices() {
         let [plain, packed] = [false, true].map(|packed_weights| {
             let preferences = LayoutPreferences { packed_weights, ..device.info().preferences() };
-            let mut embedder = Embedder::with_layout(Encoder::read(&sample()).expect("read"), &device, preferences, None).expect("opens");
+            let mut embedder =
+                Embedder::with_layout(Encoder::read(&sample()).expect("read"), &device, preferences, None, &mut tectum::WorkProgress::ignore).expect("opens");
             let made = embedder.embed(&texts).expect("runs");
             let reads_panels = embedder.code().iter().any(|code| code.kernel.starts_with("gemm_panels"));
             assert_eq!(reads_panels, packed_weights, "{device:?}: {:?}", embedder.code());

@@ -571,3 +571,24 @@ fn what_is_not_done_is_refused_with_its_name() {
     assert_eq!(message(&[1, 512]), "token 512; the model has 512");
     assert_eq!(message(&[1; 11]), "11 tokens after 0; the context has room for 10");
 }
+
+#[test]
+fn loading_reports_its_bytes_and_is_broken_off() {
+    let (device, model) = (Device::open("cpu").expect("cpu"), checkpoint());
+    let load = |most: usize| {
+        let mut seen = Vec::new();
+        let mut watch = |progress: tectum::WorkProgress<'_>| {
+            seen.push((progress.done, progress.total));
+            if seen.len() == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let loaded = Decoder::load(&model, &device, 16, CacheFormats::F32, None, &mut watch).map(drop);
+        (loaded, seen)
+    };
+    let (loaded, seen) = load(usize::MAX);
+    loaded.expect("opens");
+    assert!(seen.len() > 3 && seen.windows(2).all(|pair| pair[0].0 < pair[1].0) && seen.last().is_some_and(|(done, total)| done == total), "{seen:?}");
+    let (broken, part) = load(3);
+    let error = broken.expect_err("broken off");
+    assert!(error.kind() == tectum::ErrorKind::Cancelled && error.to_string().starts_with("loading weights: broken off after "), "{error}");
+    assert_eq!(part, seen[..3]);
+}

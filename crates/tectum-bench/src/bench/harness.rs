@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tectum::internal::Reference;
-use tectum::{Device, Error, Result, Session};
+use tectum::{Device, Error, Result, Session, Watch, WorkProgress};
 
 use super::interval::median;
 use super::peer::{self, Peer};
@@ -59,8 +59,8 @@ const SETTLE_TIME: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// `Invalid` if no key passes the filters, a peer is unknown or there are no rounds; what the device reports. A peer that
-/// fails is skipped with its reason.
-pub fn run(device: &Device, suites: &[Suite], options: &Options, mut progress: impl FnMut(&str)) -> Result<BenchRecord> {
+/// fails is skipped with its reason. `Cancelled` if the watch, which sees each row before it is measured, breaks it off.
+pub fn run(device: &Device, suites: &[Suite], options: &Options, watch: &mut Watch<'_>) -> Result<BenchRecord> {
     if options.rounds == 0 {
         return Err(Error::invalid("bench: rounds is 0, needs at least 1"));
     }
@@ -74,8 +74,9 @@ pub fn run(device: &Device, suites: &[Suite], options: &Options, mut progress: i
     let passes = PASSES.min(options.rounds);
     for pass in 0..passes {
         let rounds = options.rounds / passes + usize::from(pass < options.rounds % passes);
-        for (case, row) in cases.iter().zip(&mut rows) {
-            progress(&case.key);
+        for (index, (case, row)) in cases.iter().zip(&mut rows).enumerate() {
+            let (done, total) = ((pass * cases.len() + index) as u64, (passes * cases.len()) as u64);
+            WorkProgress { stage: &case.key, done, total }.report(watch)?;
             bench.pass(case, row, &mut peers, rounds)?;
         }
         measured = measured.better(device.measure()?);

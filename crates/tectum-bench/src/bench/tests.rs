@@ -171,7 +171,7 @@ fn a_run_gives_every_row_its_rounds_and_says_which_peers_it_lacks() {
         commit: "0".into(),
         note: None,
     };
-    let record = run(&device, &suites(), &options, |_| {}).expect("runs");
+    let record = run(&device, &suites(), &options, &mut tectum::WorkProgress::ignore).expect("runs");
     assert!(record.rows.len() > 3 && record.kernels_missed.is_empty());
     for row in &record.rows {
         assert_eq!((row.rounds_s.len(), row.roofline_rounds.len()), (4, 4), "{}", row.key);
@@ -181,7 +181,9 @@ fn a_run_gives_every_row_its_rounds_and_says_which_peers_it_lacks() {
     assert_eq!((add.key.as_str(), add.kernels.as_slice()), ("programs.vector_add.n65536", &["program_vector_add".to_owned()][..]));
     assert!(record.peers[0].skipped.as_ref().is_some_and(|reason| reason.contains("--peer-dir")), "{:?}", record.peers);
     let nothing = Options { filters: vec!["no such row".into()], ..options };
-    assert!(run(&device, &suites(), &nothing, |_| {}).expect_err("no row").to_string().contains("no row's key contains no such row"));
+    assert!(
+        run(&device, &suites(), &nothing, &mut tectum::WorkProgress::ignore).expect_err("no row").to_string().contains("no row's key contains no such row")
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::fmt::LowerExp;
 use rayon::prelude::*;
 use serde::Serialize;
 use tectum::operation::elementwise;
-use tectum::{DType, Device, DeviceKind, Element, Error, ErrorKind, Executable, PlanBuilder, Receipt, Result, Session, View};
+use tectum::{DType, Device, DeviceKind, Element, Error, ErrorKind, Executable, PlanBuilder, Receipt, Result, Session, View, Watch, WorkProgress};
 
 use super::double_double::{ScaledDoubleDouble, exact};
 
@@ -158,18 +158,21 @@ impl FunctionsReport {
 /// Measures every function on a device.
 ///
 /// # Errors
-/// What the device reports; a result beyond its bound is not an error here but is in the report.
-pub fn functions(device: &Device, sweep: Sweep, mut progress: impl FnMut(&str)) -> Result<FunctionsReport> {
+/// What the device reports; a result beyond its bound is not an error here but is in the report. `Cancelled` if the watch, which sees each function before it
+/// is measured, breaks it off.
+pub fn functions(device: &Device, sweep: Sweep, watch: &mut Watch<'_>) -> Result<FunctionsReport> {
+    let has_f64 = device.info().dtypes.contains(&DType::F64);
+    let total = (FUNCTIONS.len() + if has_f64 { FUNCTIONS_F64.len() } else { 0 }) as u64;
     let mut session = Session::new(device);
     let mut rows = Vec::new();
     for function in FUNCTIONS {
-        progress(function.name);
+        WorkProgress { stage: function.name, done: rows.len() as u64, total }.report(watch)?;
         let op = elementwise::operation(function.name).ok_or_else(|| Error::invalid(format!("{}: no such operation", function.name)))?;
         rows.push(measure::<f32>(device, function, sweep, |x| (op.reference)(f64::from(x), 0.0), &mut session)?);
     }
-    if device.info().dtypes.contains(&DType::F64) {
+    if has_f64 {
         for function in FUNCTIONS_F64 {
-            progress(function.name);
+            WorkProgress { stage: function.name, done: rows.len() as u64, total }.report(watch)?;
             let exact = |x: f64| exact(function.name, x).expect("invariant: the table holds elementary functions");
             rows.push(measure::<f64>(device, function, sweep, exact, &mut session)?);
         }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use tectum::Result;
 use tectum_transformer::{Accuracy, FormatMeasure, Model, Routing, measure_formats};
 
+use crate::progress::Bar;
 use crate::table::{bytes, print, print_json, table};
 
 /// The output of `--json`.
@@ -20,7 +21,9 @@ struct Output<'a> {
 /// Measures and prints.
 pub fn bench(path: &Path, device: &str, json: bool) -> Result<()> {
     let (device, _) = Model::open(path)?.open_device(device, Routing::Measured)?;
+    let waiting = Bar::waiting("measuring each format of the weights");
     let formats = measure_formats(path, &device)?;
+    drop(waiting);
     let info = device.info();
     if json {
         return print_json(&Output { model: path.display().to_string(), device: &info.id, software: info.software, formats: &formats });

@@ -6,6 +6,7 @@ use serde::Serialize;
 use tectum::{Device, Error, InputFile, Result, Session};
 use tectum_transformer::{Tokens, cache_errors, input_files};
 
+use crate::progress::Bar;
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, print_json, table};
 
@@ -34,7 +35,10 @@ pub fn check_cache(model: &Path, text: &Path, device: &str, receipt: &ReceiptArg
     let mut tokens = Tokens::read(model, None)?.encode(&words)?;
     let most = tectum_transformer::Config::read(model)?.max_position_embeddings;
     tokens.truncate(TOKENS.min(most));
-    let rows = cache_errors(model, &mut session, &tokens)?.into_iter().map(|error| Row {
+    let waiting = Bar::waiting("running the encoder in each format");
+    let errors = cache_errors(model, &mut session, &tokens)?;
+    drop(waiting);
+    let rows = errors.into_iter().map(|error| Row {
         cache: error.formats.name(),
         tokens: error.tokens,
         attention_error: error.worst(),

@@ -6,8 +6,10 @@ use tectum_control::brain::field::learning::{MeanEstimate, Score, compare};
 use tectum_control::brain::field::spec::FieldSpec;
 use tectum_field::{CheckReport, Latency, Options, Shape, Storage, check};
 
+use crate::progress::{Bar, Unit};
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{bytes, print, table};
+use crate::threads::ThreadsArgs;
 
 /// Settings of the check.
 #[derive(Args)]
@@ -17,6 +19,8 @@ pub struct FieldArgs {
     /// auto (the CPU), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
     #[arg(long, default_value = "auto")]
     pub(super) device: String,
+    #[command(flatten)]
+    pub(super) threads: ThreadsArgs,
     /// Cells of the field along each axis.
     #[arg(long, default_value_t = 32)]
     cells: usize,
@@ -78,7 +82,9 @@ pub fn check_field(args: &FieldArgs) -> Result<()> {
         patterns: args.patterns as usize,
         storage: if args.bf16 { Storage::Bf16 } else { Storage::F32 },
     };
-    let report = check(shape, options, &devices, args.compared as usize, args.every as usize)?;
+    let bar = Bar::new(Unit::Steps);
+    let report = check(shape, options, &devices, args.compared as usize, args.every as usize, &mut bar.watch())?;
+    bar.clear();
     args.receipt.save(&report.receipt)?;
     if args.json {
         let found = serde_json::json!({ "device": ids(&devices), "name": names(&devices), "cells": args.cells, "channels": args.channels, "patterns": args.patterns, "storage": options.storage, "check": report });
@@ -131,7 +137,9 @@ fn text(args: &FieldArgs, devices: &[Device], report: &CheckReport) -> String {
 fn check_learning(args: &FieldArgs, device: &Device) -> Result<()> {
     let spec = FieldSpec { cells: vec![args.cells as u64; 3], channels: args.channels, patterns: args.patterns as usize, ..FieldSpec::default() };
     let mut session = Session::new(device);
-    let scores = compare(&spec, &mut session, args.seeds(), args.steps as usize, &mut |_, _| {})?;
+    let bar = Bar::new(Unit::Steps);
+    let scores = compare(&spec, &mut session, args.seeds(), args.steps as usize, &mut bar.watch())?;
+    bar.clear();
     let receipt = session.receipt();
     args.receipt.save(&receipt)?;
     print(&(learning_text(args, device, &scores) + &line(&receipt) + "\n"))

@@ -1,16 +1,18 @@
 //! `tectum check rig`.
 
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use serde::Serialize;
-use tectum::{Device, Result, RunStats, Session};
+use tectum::{Device, Result, RunStats, Session, WorkProgress};
 use tectum_control::body::body;
 use tectum_control::body::rig::disturbed::Disturbances;
 use tectum_control::brain::Brain;
 use tectum_control::brain::lqr::Lqr;
 use tectum_control::brain::lqr::adaptive::Adaptive;
-use tectum_control::closed_loop::{Conditions, Trial, TrialSummary, rig_trials, summarize};
+use tectum_control::closed_loop::{Conditions, MakeController, Trial, TrialSummary, rig_trials, summarize};
 
+use crate::progress::{Bar, Unit};
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, print_json, table};
 
@@ -23,8 +25,6 @@ struct Row {
     summary: TrialSummary,
     trials: Vec<Trial>,
 }
-
-type Make<'a> = &'a (dyn Fn() -> Result<Box<dyn Brain>> + Sync);
 
 /// The rigs, each row with the disturbances of the previous row and more.
 fn conditions() -> [(&'static str, Conditions); 5] {
@@ -47,18 +47,25 @@ pub fn check_rig(seeds: u64, receipt: &ReceiptArgs, json: bool) -> Result<()> {
     let spec = body("rig", None)?.spec().clone();
     let lqr = || -> Result<Box<dyn Brain>> { Ok(Box::new(Lqr::new(body("rig", None)?)?)) };
     let adaptive = || -> Result<Box<dyn Brain>> { Ok(Box::new(Adaptive::new(&spec)?)) };
-    let controllers: [(&str, Make<'_>); 2] = [("lqr", &lqr), ("adaptive", &adaptive)];
+    let controllers: [(&str, MakeController<'_>); 2] = [("lqr", &lqr), ("adaptive", &adaptive)];
     // Host arithmetic: runs without launches, one per row.
     let mut session = Session::new(&Device::open("cpu")?);
+    let (bar, total) = (Bar::new(Unit::Steps), conditions().len() as u64 * controllers.len() as u64 * seeds);
     let mut rows = Vec::new();
     for (rigs, conditions) in conditions() {
         for (controller, make) in controllers {
             let start = Instant::now();
-            let trials = rig_trials(&conditions, seeds, make)?;
+            let before = rows.len() as u64 * seeds;
+            let mut watch = |progress: WorkProgress<'_>| {
+                bar.show(before + progress.done, total, format!("{controller}: {rigs}"));
+                ControlFlow::Continue(())
+            };
+            let trials = rig_trials(&conditions, seeds, make, &mut watch)?;
             session.record(&RunStats::default(), start.elapsed().as_nanos() as u64);
             rows.push(Row { controller, rigs, conditions, summary: summarize(&trials), trials });
         }
     }
+    bar.clear();
     let done = session.receipt();
     receipt.save(&done)?;
     if json {

@@ -4,27 +4,27 @@ mod observe;
 mod plot;
 mod raster;
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::Serialize;
 use tectum::route::Choice;
 use tectum::snapshot::Snapshot;
-use tectum::{Error, Receipt, Result};
+use tectum::{Receipt, Result};
 use tectum_spiking::genome::Genome;
 use tectum_spiking::{ConnectedNetwork, MemoryReport, Simulation, SimulationOptions, SpikeCounts, Stimulus};
 
 use self::observe::{ObserveArgs, Observer};
-use super::{RunArgs, watch_for_interrupt};
+use super::RunArgs;
+use crate::interrupt::Interrupt;
 use crate::network_args::NetworkArgs;
+use crate::progress::{Bar, Unit};
 use crate::receipt::line;
 use crate::table::{self, print_json};
 
-/// Bursts after which a run checks for an interrupt.
-const STRETCH: u32 = 256;
 /// Time between snapshots if no number of bursts is given.
 const SNAPSHOT_PERIOD: Duration = Duration::from_secs(5);
 
@@ -34,9 +34,6 @@ pub struct GenomeArgs {
     /// Of a genome: bursts to run.
     #[arg(long)]
     bursts: Option<u32>,
-    /// Of a genome: threads of the CPU; as many as it has if not given.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    threads: Option<u32>,
     #[command(flatten)]
     network: NetworkArgs,
     /// Of a genome: the fraction of its input areas' neurons that get a random stimulus of 1 in each burst, 0 to 1.
@@ -55,12 +52,7 @@ pub struct GenomeArgs {
 impl GenomeArgs {
     /// The first of these options that was given.
     pub fn given(&self) -> Option<&'static str> {
-        let given = [
-            ("--bursts", self.bursts.is_some()),
-            ("--threads", self.threads.is_some()),
-            ("--stimulus", self.stimulus.is_some()),
-            ("--snapshot", self.snapshot.is_some()),
-        ];
+        let given = [("--bursts", self.bursts.is_some()), ("--stimulus", self.stimulus.is_some()), ("--snapshot", self.snapshot.is_some())];
         given.into_iter().find_map(|(name, is_given)| is_given.then_some(name)).or(self.network.first_given_option()).or(self.observe.given())
     }
 }
@@ -117,10 +109,6 @@ struct MemoryLine {
 /// # Errors
 /// An invalid genome, and what the device reports.
 pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
-    if let Some(threads) = args.genome.threads {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads as usize);
-        pool.build_global().map_err(|source| Error::unsupported(format!("{threads} threads")).with_source(source))?;
-    }
     let seed = args.seed.unwrap_or(0);
     let read = [&[path.to_owned()][..], &args.resume.clone().map_or(Vec::new(), |file| vec![file])].concat();
     let inputs = args.receipt.inputs(args.json, || Ok(read))?;
@@ -139,8 +127,7 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
     let first = simulation.counts();
     let mut observer = Observer::new(&genome, args, first.bursts, end.saturating_sub(first.bursts))?;
     let start = Instant::now();
-    let interrupted = watch_for_interrupt()?;
-    let advanced = advance(&mut simulation, &stimulus, &mut observer, end, (&args.genome, &interrupted));
+    let advanced = advance(&mut simulation, &stimulus, &mut observer, end, (&args.genome, &Interrupt::watch()?));
     let seconds = start.elapsed().as_secs_f64();
     // Observations before a failure are saved too.
     let observed = observer.finish();
@@ -193,28 +180,29 @@ fn advance(
     stimulus: &Stimulus,
     observer: &mut Observer,
     end: u32,
-    (args, interrupted): (&GenomeArgs, &AtomicBool),
+    (args, interrupt): (&GenomeArgs, &Interrupt),
 ) -> Result<SpikeCounts> {
-    let mut saved = Instant::now();
-    while simulation.counts().bursts < end {
+    let (bar, mut saved) = (if observer.is_live() { Bar::hidden() } else { Bar::new(Unit::Steps) }, Instant::now());
+    while simulation.counts().bursts < end && !interrupt.is_raised() {
         let done = simulation.counts().bursts;
-        let until = done.saturating_add(STRETCH).min(args.every.map_or(end, |every| (done / every + 1).saturating_mul(every).min(end))).min(end);
+        let until = args.every.map_or(end, |every| (done / every + 1).saturating_mul(every).min(end));
+        let is_due = || args.snapshot.is_some() && args.every.is_none() && saved.elapsed() >= SNAPSHOT_PERIOD;
+        let mut watch = |counts: SpikeCounts| {
+            bar.show(counts.bursts.into(), end.into(), format!("bursts, {} spikes", counts.spikes));
+            if is_due() { ControlFlow::Break(()) } else { interrupt.flow() }
+        };
         if stimulus.is_none() {
-            observer.run(simulation, until - done)?;
-        } else {
-            for burst in done + 1..=until {
-                simulation.inject(&stimulus.of(burst))?;
-                observer.run(simulation, 1)?;
+            observer.run(simulation, until - done, &mut watch)?;
+        }
+        while !stimulus.is_none() && simulation.counts().bursts < until {
+            simulation.inject(&stimulus.of(simulation.counts().bursts + 1))?;
+            if watch(observer.run(simulation, 1, &mut |_| ControlFlow::Continue(()))?).is_break() {
+                break;
             }
         }
-        let is_last = until == end || interrupted.load(Ordering::Relaxed);
-        let is_due = args.every.map_or(saved.elapsed() >= SNAPSHOT_PERIOD, |every| until.is_multiple_of(every));
-        if let Some(file) = args.snapshot.as_ref().filter(|_| is_last || is_due) {
+        if let Some(file) = &args.snapshot {
             simulation.snapshot()?.save(file)?;
             saved = Instant::now();
-        }
-        if is_last {
-            break;
         }
     }
     Ok(simulation.counts())

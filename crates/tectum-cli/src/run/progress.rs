@@ -1,22 +1,23 @@
-//! The progress line of a run, on standard error and only on a terminal.
+//! The progress line of a run.
 
+use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tectum::WorkProgress;
 use tectum_control::body::task::Measure;
-use tectum_control::brain::BuildProgress;
 use tectum_control::closed_loop::Progress;
+
+use crate::progress::{Bar, Unit};
 
 /// Time between redraws: often enough for viewers, and cheap for the loop.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The line; draws nothing without a terminal.
+/// The line of the work before the first tick, and then of the loop.
 pub struct Display {
-    bar: ProgressBar,
-    drawn: Option<Instant>,
+    bar: Bar,
     /// What the run is judged by.
     measure: Option<Measure>,
 }
@@ -32,14 +33,9 @@ impl Drop for StopOnDrop<'_> {
 }
 
 impl Display {
-    /// Makes the line; indicatif itself hides it where standard error is not a terminal.
-    pub fn new(is_wanted: bool) -> Self {
-        let target = if is_wanted { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(0), target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:24} {msg}") {
-            bar.set_style(style);
-        }
-        Self { bar, drawn: None, measure: None }
+    /// Makes the line.
+    pub fn new() -> Self {
+        Self { bar: Bar::new(Unit::Steps), measure: None }
     }
 
     /// Sets what the run is judged by.
@@ -48,12 +44,8 @@ impl Display {
     }
 
     /// Shows work before the first tick.
-    pub fn building(&mut self, progress: &BuildProgress) {
-        if self.is_due(progress.done == progress.total) {
-            self.bar.set_length(progress.total);
-            self.bar.set_position(progress.done);
-            self.bar.set_message(format!("{} {}/{}", progress.stage, progress.done, progress.total));
-        }
+    pub fn watch(&self) -> impl FnMut(WorkProgress<'_>) -> ControlFlow<()> + '_ {
+        self.bar.watch()
     }
 
     /// Runs the work, which reports its progress; a separate thread draws it, because a terminal may block and the loop must not.
@@ -78,28 +70,14 @@ impl Display {
                 }
             })
         });
-        self.bar.finish_and_clear();
+        self.bar.clear();
         result
     }
 
     fn draw(&self, progress: &Progress) {
-        self.bar.set_length(progress.ticks);
-        self.bar.set_position(progress.tick);
-        self.bar.set_message(format!(
-            "{:6.1} s  {}tick {:.2} ms  misses {}",
-            progress.seconds,
-            self.measure.as_ref().map_or_else(String::new, |measure| judged(measure, progress)),
-            progress.latency_ms,
-            progress.deadline_misses
-        ));
-    }
-
-    fn is_due(&mut self, is_last: bool) -> bool {
-        let is_due = !self.bar.is_hidden() && (is_last || self.drawn.is_none_or(|drawn| drawn.elapsed() >= REDRAW_INTERVAL));
-        if is_due {
-            self.drawn = Some(Instant::now());
-        }
-        is_due
+        let judged = self.measure.as_ref().map_or_else(String::new, |measure| judged(measure, progress));
+        let text = format!("{:.1} s  {judged}tick {:.2} ms  misses {}", progress.seconds, progress.latency_ms, progress.deadline_misses);
+        self.bar.show(progress.tick, progress.ticks, text);
     }
 }
 

@@ -9,6 +9,7 @@ use tectum::{Device, InputFile, Result, RunStats, Session};
 use tectum_control::body::rig::identification::{Identification, identify};
 use tectum_control::rig_csv::{DEAD_ZONE_DEG, RigRecording};
 
+use crate::progress::{Bar, Unit};
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, table};
 
@@ -34,7 +35,9 @@ pub fn train_rig(args: &RigArgs) -> Result<()> {
     let recording = RigRecording::read(&args.data)?;
     // Host arithmetic: a run without launches, like that of the reference interpreter.
     let (mut session, start) = (Session::new(&Device::open("cpu")?), Instant::now());
-    let found = identify(&recording, |_| {}).map_err(|error| error.at(args.data.display()))?;
+    let bar = Bar::new(Unit::Steps);
+    let found = identify(&recording, &mut bar.watch()).map_err(|error| error.at(args.data.display()))?;
+    bar.clear();
     session.reads(input);
     session.record(&RunStats::default(), start.elapsed().as_nanos() as u64);
     let receipt = session.receipt();

@@ -3,19 +3,23 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use tectum::{Device, Error, InputFile, Receipt, Result, Session};
 use tectum_control::body::rig::identification::identify;
 use tectum_control::rig_csv::RigRecording;
 use tectum_control::twin::{Ensemble, EnsembleSettings, SequenceLayout, TrainingReport, TwinRecipe, part_of, test_start};
 
+use crate::interrupt::Interrupt;
 use crate::plots::chart::{Axis, Chart};
 use crate::plots::line_color;
+use crate::progress::{Bar, Unit};
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, table};
+use crate::threads::ThreadsArgs;
 
 /// Trains an ensemble of networks that predict the rig's next reading, on all but the last 15 % of a recording.
+///
+/// Ctrl-C ends the training; the networks so far are written.
 #[derive(Args)]
 pub struct TwinArgs {
     /// The recording: columns la_position, pend_velocity, pend_position, cmd_volts, elapsed.
@@ -27,6 +31,8 @@ pub struct TwinArgs {
     /// The device: auto (the CPU), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
     #[arg(long, default_value = "auto")]
     device: String,
+    #[command(flatten)]
+    threads: ThreadsArgs,
     /// Networks.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=32))]
     members: u32,
@@ -63,6 +69,7 @@ pub struct TwinArgs {
 /// # Errors
 /// A recording that is invalid or has too few usable rows; what the device and the file system report.
 pub fn train_twin(args: &TwinArgs) -> Result<()> {
+    args.threads.apply()?;
     for (name, value) in [("--huber", args.huber), ("--energy", args.energy)] {
         if !(value.is_finite() && value >= 0.0) {
             return Err(Error::invalid(format!("{name} is {value}, needs a number, 0 or above")));
@@ -77,7 +84,8 @@ pub fn train_twin(args: &TwinArgs) -> Result<()> {
     }
     let at_fault = |error: Error| error.at(args.data.display());
     let known = part_of(&recording, 0..test_start(recording.len()));
-    let rig = (args.energy > 0.0).then(|| identify(&known, |_| {})).transpose().map_err(at_fault)?.map(|found| found.parameters);
+    let bar = Bar::new(Unit::Steps);
+    let rig = (args.energy > 0.0).then(|| identify(&known, &mut bar.watch())).transpose().map_err(at_fault)?.map(|found| found.parameters);
     let defaults = EnsembleSettings::default();
     let settings = EnsembleSettings {
         layout: SequenceLayout { lags: args.lags as usize },
@@ -92,13 +100,15 @@ pub fn train_twin(args: &TwinArgs) -> Result<()> {
         seed: args.seed,
         data: args.data.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
     };
-    let bar = bar(u64::from(args.members) * u64::from(args.steps), !args.json);
+    let interrupt = Interrupt::watch()?;
+    let (steps, total) = (u64::from(args.steps), u64::from(args.members) * u64::from(args.steps));
     let (ensemble, reports) = Ensemble::train(&recording, rig.as_ref(), &settings, &mut session, |member, done, loss| {
-        bar.set_position(member as u64 * u64::from(args.steps) + done as u64);
-        bar.set_message(format!("network {} of {}, step {done}, loss {loss:.5}", member + 1, args.members));
+        bar.show(member as u64 * steps + done as u64, total, format!("network {} of {}, loss {loss:.5}", member + 1, args.members));
+        interrupt.flow()
     })
     .map_err(at_fault)?;
-    bar.finish_and_clear();
+    bar.clear();
+    let end = if interrupt.is_raised() { "interrupted" } else { "completed" };
     ensemble.save(&args.output)?;
     let receipt = session.receipt();
     args.receipt.save(&receipt)?;
@@ -106,20 +116,12 @@ pub fn train_twin(args: &TwinArgs) -> Result<()> {
         draw(path, &reports).map_err(|message| Error::data(message).at(path.display()))?;
     }
     if args.json {
-        let line = json!({ "twin": args.output, "device": receipt.device.id, "origin": ensemble.origin, "noise": ensemble.noise, "networks": reports, "receipt": receipt });
+        let line = json!({ "twin": args.output, "device": receipt.device.id, "origin": ensemble.origin, "noise": ensemble.noise, "networks": reports, "end": end, "receipt": receipt });
         return print(&format!("{line}\n"));
     }
-    print(&text(args, &receipt, &ensemble, &reports))
-}
-
-/// The progress line, on standard error and only on a terminal.
-fn bar(total: u64, is_wanted: bool) -> ProgressBar {
-    let target = if is_wanted { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let bar = ProgressBar::with_draw_target(Some(total), target);
-    match ProgressStyle::with_template("{bar:24} {msg}") {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
+    print(&text(args, &receipt, &ensemble, &reports))?;
+    let cut = format!("interrupted: {} of {} networks, the last with the weights that it had reached\n", reports.len(), args.members);
+    if interrupt.is_raised() { print(&cut) } else { Ok(()) }
 }
 
 fn text(args: &TwinArgs, receipt: &Receipt, ensemble: &Ensemble, reports: &[TrainingReport]) -> String {

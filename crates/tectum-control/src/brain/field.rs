@@ -8,10 +8,10 @@ pub mod spec;
 
 use std::sync::Arc;
 
-use tectum::{CodeObject, Device, Error, LaunchTime, Result, RunStats};
+use tectum::{CodeObject, Device, Error, LaunchTime, Result, RunStats, Watch};
 
 use self::spec::FieldSpec;
-use super::{Brain, BuildProgress, DeviceRecipe, Rebuild};
+use super::{Brain, DeviceRecipe, Rebuild};
 use crate::body::{BodySpec, ChannelKind, ObservationChannel};
 use tectum::snapshot::Snapshot;
 use tectum_field::{Options, Simulation, State};
@@ -81,7 +81,7 @@ impl FieldRecipe {
 }
 
 impl DeviceRecipe for Arc<FieldRecipe> {
-    fn build(&self, device: &Device, _: &mut dyn FnMut(BuildProgress)) -> Result<Box<dyn Brain>> {
+    fn build(&self, device: &Device, _: &mut Watch<'_>) -> Result<Box<dyn Brain>> {
         Ok(Box::new(self.on(device)?))
     }
 }

@@ -15,11 +15,11 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
-use tectum::{CodeObject, Device, InputFile, Result, RunStats};
+use tectum::{CodeObject, Device, InputFile, Result, RunStats, Watch, WorkProgress};
 
 use self::spec::{GenomeSpec, WeightMode};
 use self::wiring::Wiring;
-use super::{Brain, BuildProgress, DeviceRecipe, Rebuild};
+use super::{Brain, DeviceRecipe, Rebuild};
 use crate::body::BodySpec;
 use tectum::snapshot::Snapshot;
 use tectum_spiking::genome::{Genome, GenomeOptions};
@@ -62,7 +62,8 @@ impl GenomeRecipe {
         let max_injected = defaults.max_injected.max(wiring.max_injected());
         let network = NetworkOptions { idle_update: spec.idle_update, seed: seed_of(seed), max_injected, ..defaults };
         let options = ConnectOptions { seed, learns: spec.weights == WeightMode::Learn, network, ..ConnectOptions::default() };
-        let ConnectedNetwork { network, constant_inputs, notes, .. } = connect(&genome, options).map_err(|error| error.at(&spec.genome))?;
+        let ConnectedNetwork { network, constant_inputs, notes, .. } =
+            connect(&genome, options, &mut WorkProgress::ignore).map_err(|error| error.at(&spec.genome))?;
         Ok(Self { network: Arc::new(network), constant_inputs, wiring, bursts_per_tick: spec.bursts_per_tick, notes, input })
     }
 
@@ -84,7 +85,7 @@ impl GenomeRecipe {
 }
 
 impl DeviceRecipe for Arc<GenomeRecipe> {
-    fn build(&self, device: &Device, _: &mut dyn FnMut(BuildProgress)) -> Result<Box<dyn Brain>> {
+    fn build(&self, device: &Device, _: &mut Watch<'_>) -> Result<Box<dyn Brain>> {
         Ok(Box::new(self.on(device)?))
     }
 }

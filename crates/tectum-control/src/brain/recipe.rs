@@ -1,6 +1,6 @@
 //! A brain before it runs: the settings of a scenario, then a recipe, which is recorded but has no device.
 
-use tectum::{Device, Plan, Result};
+use tectum::{Device, Plan, Result, Watch};
 #[cfg(any(test, feature = "bench"))]
 use {std::sync::Arc, tectum::Kernel, tectum_bench::conformance::Suite};
 
@@ -118,10 +118,10 @@ impl Recipe {
     ///
     /// # Errors
     /// As [`DeviceRecipe::build`].
-    pub fn build(self, device: &Device, progress: &mut dyn FnMut(BuildProgress)) -> Result<Box<dyn Brain>> {
+    pub fn build(self, device: &Device, watch: &mut Watch<'_>) -> Result<Box<dyn Brain>> {
         match self {
             Self::Host(brain) => Ok(brain),
-            Self::Device(recipe) => recipe.build(device, progress),
+            Self::Device(recipe) => recipe.build(device, watch),
         }
     }
 }
@@ -144,17 +144,6 @@ pub trait DeviceRecipe {
     /// Makes the brain, ready to tick on a device; training happens here.
     ///
     /// # Errors
-    /// A file that cannot be read or does not fit the body; what the device reports.
-    fn build(&self, device: &Device, progress: &mut dyn FnMut(BuildProgress)) -> Result<Box<dyn Brain>>;
-}
-
-/// Progress of the work before the first tick.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BuildProgress {
-    /// The current stage, for display: `training`.
-    pub stage: &'static str,
-    /// Steps done.
-    pub done: u64,
-    /// Total number of steps.
-    pub total: u64,
+    /// A file that cannot be read or does not fit the body; what the device reports; `Cancelled` if the watch breaks it off.
+    fn build(&self, device: &Device, watch: &mut Watch<'_>) -> Result<Box<dyn Brain>>;
 }

@@ -1,8 +1,11 @@
 //! One controller on many different rigs, each hanging at first.
 
+use std::ops::ControlFlow;
+use std::sync::{Mutex, PoisonError};
+
 use rayon::prelude::*;
 use serde::Serialize;
-use tectum::Result;
+use tectum::{Result, WorkProgress};
 
 use crate::body::rig;
 use crate::body::rig::disturbed::{Disturbances, DisturbedRig};
@@ -57,12 +60,29 @@ pub struct TrialSummary {
     pub median: f64,
 }
 
-/// Runs a controller, rebuilt for each trial, on the rigs of the seeds from 0; the trials are distributed over the threads.
+/// Makes the controller of a trial.
+pub type MakeController<'a> = &'a (dyn Fn() -> Result<Box<dyn Brain>> + Sync);
+
+/// Runs a controller, rebuilt for each trial, on the rigs of the seeds from 0; the trials are distributed over the threads, and the watch sees each that ends.
 ///
 /// # Errors
-/// Conditions that are invalid for a rig; what the controller reports.
-pub fn rig_trials(conditions: &Conditions, seeds: u64, controller: &(dyn Fn() -> Result<Box<dyn Brain>> + Sync)) -> Result<Vec<Trial>> {
-    (0..seeds).into_par_iter().map(|seed| trial(conditions, seed, controller()?.as_mut())).collect()
+/// Conditions that are invalid for a rig; what the controller reports; `Cancelled` if the watch breaks it off.
+pub fn rig_trials(
+    conditions: &Conditions,
+    seeds: u64,
+    controller: MakeController<'_>,
+    watch: &mut (dyn FnMut(WorkProgress<'_>) -> ControlFlow<()> + Send),
+) -> Result<Vec<Trial>> {
+    let watched = Mutex::new((0, watch));
+    let one = |seed| {
+        let trial = trial(conditions, seed, controller()?.as_mut())?;
+        let mut watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let (done, watch) = &mut *watched;
+        *done += 1;
+        WorkProgress { stage: "trials", done: *done, total: seeds }.report(&mut **watch)?;
+        Ok(trial)
+    };
+    (0..seeds).into_par_iter().map(one).collect()
 }
 
 fn trial(conditions: &Conditions, seed: u64, brain: &mut dyn Brain) -> Result<Trial> {

@@ -6,10 +6,9 @@ use std::path::Path;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tectum::snapshot::Snapshot;
-use tectum::{Device, Error, Receipt, Result};
+use tectum::{Device, Error, Receipt, Result, Watch, WorkProgress};
 
 use super::{RECEIPT_FILE, SUMMARY_FILE, read_scenario};
-use crate::brain::BuildProgress;
 use crate::clock::{ClockKind, SimClock};
 use crate::closed_loop::{End, Sink, TickRecord};
 use crate::scenario::build::{brain_recipe, build_body, build_loop};
@@ -55,8 +54,8 @@ struct WrittenSummary {
 ///
 /// # Errors
 /// `Invalid` for a run that cannot be repeated: faults, late answers, or a continuation of an earlier run; a body or a brain that is not registered in this
-/// process; `Io` or `Data` naming the file; what the device reports.
-pub fn repeat(folder: &Path, device: Option<&str>, progress: &mut dyn FnMut(BuildProgress)) -> Result<Repetition> {
+/// process; `Io` or `Data` naming the file; what the device reports; `Cancelled` if the watch breaks it off.
+pub fn repeat(folder: &Path, device: Option<&str>, watch: &mut Watch<'_>) -> Result<Repetition> {
     let refused = |reason: &str| Error::invalid(format!("repeat {}: {reason}", folder.display()));
     let receipt: WrittenReceipt = read(&folder.join(RECEIPT_FILE))?;
     let summary: WrittenSummary = read(&folder.join(SUMMARY_FILE))?;
@@ -74,9 +73,14 @@ pub fn repeat(folder: &Path, device: Option<&str>, progress: &mut dyn FnMut(Buil
     let body = build_body(&scenario)?;
     scenario.set_seconds(summary.ticks as f64 * body.spec().dt_s)?;
     let recipe = brain_recipe(&scenario, body.spec())?;
-    let mut closed_loop = build_loop(&scenario, body, recipe, &device, progress)?;
+    let mut closed_loop = build_loop(&scenario, body, recipe, &device, watch)?;
     closed_loop.set_workload(scenario.workload()?)?;
-    let outcome = closed_loop.run(&mut SimClock::new(), &mut Discard, &mut |_| ControlFlow::Continue(()));
+    let mut broken_off = Ok(());
+    let outcome = closed_loop.run(&mut SimClock::new(), &mut Discard, &mut |progress| {
+        broken_off = WorkProgress { stage: "repeating", done: progress.tick, total: progress.ticks }.report(watch);
+        if broken_off.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    broken_off?;
     if let End::Failed(error) = outcome.end {
         return Err(error.at(format_args!("repeat {} stopped at tick {}", folder.display(), outcome.metrics.ticks)));
     }

@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use tectum::route::{self, Choice};
-use tectum::{Device, Result};
+use tectum::{Device, Result, Watch, WorkProgress};
 
 use super::{BrainSpec, Scenario};
 use crate::body::task::Task;
 use crate::body::{Body, BodySpec, Descriptor};
-use crate::brain::{Brain, BrainContext, BuildProgress, DeviceRecipe, Recipe, StandIn};
+use crate::brain::{Brain, BrainContext, DeviceRecipe, Recipe, StandIn};
 use crate::closed_loop::ClosedLoop;
 
 /// Makes the plant of a scenario, at the start of its seed.
@@ -45,8 +45,8 @@ pub fn brain_recipe(scenario: &Scenario, body: &BodySpec) -> Result<Recipe> {
 ///
 /// # Errors
 /// As [`brain_recipe`] and [`Recipe::build`].
-pub fn build_brain(scenario: &Scenario, plant: &dyn Body, device: &Device, progress: &mut dyn FnMut(BuildProgress)) -> Result<Box<dyn Brain>> {
-    brain_recipe(scenario, plant.spec())?.build(device, progress)
+pub fn build_brain(scenario: &Scenario, plant: &dyn Body, device: &Device, watch: &mut Watch<'_>) -> Result<Box<dyn Brain>> {
+    brain_recipe(scenario, plant.spec())?.build(device, watch)
 }
 
 /// Makes the stand-in of a scenario's loop, if it has one.
@@ -62,8 +62,8 @@ pub fn build_stand_in(scenario: &Scenario, plant: &dyn Body) -> Result<Option<Bo
 ///
 /// # Errors
 /// As [`Recipe::build`], [`build_stand_in`] and [`ClosedLoop::new`].
-pub fn build_loop(scenario: &Scenario, body: Box<dyn Body>, recipe: Recipe, device: &Device, progress: &mut dyn FnMut(BuildProgress)) -> Result<ClosedLoop> {
-    let brain = recipe.build(device, progress)?;
+pub fn build_loop(scenario: &Scenario, body: Box<dyn Body>, recipe: Recipe, device: &Device, watch: &mut Watch<'_>) -> Result<ClosedLoop> {
+    let brain = recipe.build(device, watch)?;
     let stand_in = build_stand_in(scenario, body.as_ref())?;
     let mut closed_loop = ClosedLoop::new(body, brain, &scenario.run, device)?;
     closed_loop.set_task(build_task(scenario)?);
@@ -90,7 +90,7 @@ pub fn open_device(scenario: &Scenario, recipe: &Recipe) -> Result<(Device, Opti
 /// Runs the scenario's brain on its body, and returns the time of some ticks.
 fn trial(scenario: &Scenario, recipe: &dyn DeviceRecipe, device: &Device) -> Result<Duration> {
     let mut plant = build_body(scenario)?;
-    let mut brain = recipe.build(device, &mut |_| {})?;
+    let mut brain = recipe.build(device, &mut WorkProgress::ignore)?;
     let (mut observation, mut action) = (vec![0.0; plant.spec().observation.len()], plant.spec().safe_action.clone());
     let mut start = Instant::now();
     for tick in 0..2 * TRIAL_TICKS {

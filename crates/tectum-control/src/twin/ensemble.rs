@@ -1,5 +1,7 @@
 //! Networks trained on the same data from different starts and batches: their mean is the prediction, their spread its uncertainty.
 
+use std::ops::ControlFlow;
+
 use serde::{Deserialize, Serialize};
 use tectum::{ContentHash, DType, Device, Error, Executable, PlanBuilder, Result, Session, View};
 
@@ -95,7 +97,8 @@ impl Ensemble {
     /// Trains several networks on a recording, all but its last 15 %: each on the same samples from its own start and batches, with early stopping on
     /// held-out blocks of time, on the session's device, which counts the runs. With a physics weight the energy balance of `rig` is part of the loss.
     ///
-    /// `progress` receives the network, the steps done and the latest loss.
+    /// `progress` receives the network, the steps done and the latest loss, and says whether training continues; if not, the ensemble has the networks so
+    /// far, the last with the weights that it reached.
     ///
     /// # Errors
     /// `Invalid` for invalid settings; `Data` for a recording with too few usable rows; what the device reports.
@@ -104,7 +107,7 @@ impl Ensemble {
         rig: Option<&RigParameters>,
         settings: &EnsembleSettings,
         session: &mut Session,
-        mut progress: impl FnMut(usize, usize, f32),
+        mut progress: impl FnMut(usize, usize, f32) -> ControlFlow<()>,
     ) -> Result<(Self, Vec<TrainingReport>)> {
         let EnsembleSettings { layout, members, recipe, seed, data } = settings;
         layout.check()?;
@@ -128,8 +131,15 @@ impl Ensemble {
         let unseen = samples(recording, *layout, &held, &mean, &deviation);
         let mut found = Vec::with_capacity(*members);
         for member in 0..*members {
-            let seed = seed + member as u64;
-            found.push(fit(&network, recipe, &network.initial_weights(seed), [&seen, &unseen], session, seed, |done, loss| progress(member, done, loss))?);
+            let (seed, mut end) = (seed + member as u64, ControlFlow::Continue(()));
+            let note = |done, loss| {
+                end = progress(member, done, loss);
+                end
+            };
+            found.push(fit(&network, recipe, &network.initial_weights(seed), [&seen, &unseen], session, seed, note)?);
+            if end.is_break() {
+                break;
+            }
         }
         let (weights, reports): (Vec<_>, Vec<_>) = found.into_iter().unzip();
         let origin = TrainingProvenance {

@@ -1,5 +1,6 @@
 //! Fitting a network to samples: AdamW, one plan a step.
 
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use tectum::kernel::random;
@@ -60,7 +61,8 @@ pub struct TrainingReport {
 
 /// Fits a network's weights, starting from `start`, on the session's device, which counts the runs. The same start, seed and device give the same weights.
 ///
-/// `progress` receives the steps done and the latest loss.
+/// `progress` receives the steps done and the latest loss, and says whether the fit continues; if not, the weights reached so far are returned, as after the
+/// last step.
 ///
 /// # Errors
 /// `Invalid` without samples or if the loss is not a number; what the device reports.
@@ -71,7 +73,7 @@ pub fn fit(
     [samples, held_out]: [&Samples; 2],
     session: &mut Session,
     seed: u64,
-    mut progress: impl FnMut(usize, f32),
+    mut progress: impl FnMut(usize, f32) -> ControlFlow<()>,
 ) -> Result<(Vec<f32>, TrainingReport)> {
     let begin = Instant::now();
     let count = samples.targets.len() / network.channels();
@@ -96,7 +98,9 @@ pub fn fit(
             return Err(Error::invalid(format!("twin: the loss is {loss} at step {index}; a lower learning rate is needed")));
         }
         losses.push(loss);
-        progress(index + 1, loss);
+        if progress(index + 1, loss).is_break() {
+            break;
+        }
         let Some(patience) = recipe.patience else { continue };
         if (index + 1) % evaluation_interval != 0 {
             continue;

@@ -1,7 +1,7 @@
 //! How well a twin of the recorded rig predicts a recording, compared with methods that need no learning.
 
 use serde::Serialize;
-use tectum::{Device, Error, Result};
+use tectum::{Device, Error, Result, WorkProgress};
 
 use super::ensemble::Ensemble;
 use super::quantile::quantile;
@@ -121,7 +121,7 @@ pub struct Inspection {
 pub fn inspect(ensemble: &Ensemble, recording: &RigRecording, device: &Device) -> Result<Inspection> {
     let layout = ensemble.layout;
     let tested = test_start(recording.len());
-    let rig = identify(&part_of(recording, 0..tested), |_| {})?.parameters;
+    let rig = identify(&part_of(recording, 0..tested), &mut WorkProgress::ignore)?.parameters;
     let usable = layout.rows_of(recording, DataSplit::Test, tested, 1);
     if usable.len() < 20 {
         return Err(Error::data(format!("the recording has {} usable rows in its last 15 %; 20 are needed", usable.len())));

@@ -7,6 +7,7 @@
 //! A round starts from the present weights and fits them to all stored transitions except every tenth. The result replaces them
 //! only if it predicts the held-out tenth better.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -195,7 +196,9 @@ impl Task {
         let present = lock(&self.shared.present).as_ref().map(|twin| twin.rescaled_weights(&mean, &deviation));
         let start = present.clone().unwrap_or_else(|| self.network.initial_weights(seed));
         let (weights, report) =
-            fit(&self.network, &self.recipe, &start, [&seen, &held_out], &mut Session::new(&self.device), seed.wrapping_add(round), |_, _| ())?;
+            fit(&self.network, &self.recipe, &start, [&seen, &held_out], &mut Session::new(&self.device), seed.wrapping_add(round), |_, _| {
+                ControlFlow::Continue(())
+            })?;
         let bar = match present {
             Some(present) => held_out_loss(&self.network, &self.recipe, &held_out, &self.device, &present)?,
             None => f32::INFINITY,

@@ -1,5 +1,7 @@
 //! Ensembles of a recorded rig: what they read, how they learn, and that files preserve them.
 
+use std::ops::ControlFlow;
+
 use tectum::{Device, Session};
 
 use super::fit::{self, Physics, Samples};
@@ -121,7 +123,8 @@ fn a_fit_stops_when_what_was_held_out_gains_no_more_and_keeps_the_best() {
     };
     let recipe = TwinRecipe { steps: 600, batch: 32, patience: Some(100), ..TwinRecipe::default() };
     let (_, report) =
-        fit::fit(&network, &recipe, &network.initial_weights(1), [&line(1.0), &line(-1.0)], &mut Session::new(&cpu()), 1, |_, _| {}).expect("it fits");
+        fit::fit(&network, &recipe, &network.initial_weights(1), [&line(1.0), &line(-1.0)], &mut Session::new(&cpu()), 1, |_, _| ControlFlow::Continue(()))
+            .expect("it fits");
     assert_eq!((report.best_step, report.steps, report.curve.len()), (10, 110, 11));
     let (_, whole) = fit::fit(
         &network,
@@ -130,7 +133,7 @@ fn a_fit_stops_when_what_was_held_out_gains_no_more_and_keeps_the_best() {
         [&line(1.0), &line(1.0)],
         &mut Session::new(&cpu()),
         1,
-        |_, _| {},
+        |_, _| ControlFlow::Continue(()),
     )
     .expect("it fits");
     assert_eq!((whole.best_step, whole.steps), (600, 600));
@@ -151,7 +154,7 @@ fn what_physics_says_moves_the_fit() {
         [&samples, &Samples { physics: None, ..samples.clone() }],
         &mut Session::new(&cpu()),
         1,
-        |_, _| {},
+        |_, _| ControlFlow::Continue(()),
     )
     .expect("it fits");
     // y² + 3(y − 1)² is least at 3/4, where the squared error is 9/16.
@@ -162,7 +165,8 @@ fn what_physics_says_moves_the_fit() {
 fn an_ensemble_learns_a_simulated_rig_alike_on_every_device_and_a_file_holds_it() {
     let recording = recorded(4600);
     let (ensemble, reports) =
-        Ensemble::train(&recording, Some(&RigParameters::default()), &quick(), &mut Session::new(&cpu()), |_, _, _| {}).expect("it trains");
+        Ensemble::train(&recording, Some(&RigParameters::default()), &quick(), &mut Session::new(&cpu()), |_, _, _| ControlFlow::Continue(()))
+            .expect("it trains");
     assert_eq!((ensemble.members.len(), reports.len(), ensemble.origin.rows), (2, 2, 4600));
     let found = inspect(&ensemble, &recording, &cpu()).expect("it can be held against");
     let angle = |method: Method| found.one_step.iter().find(|row| row.method == method && row.channel == "pend_position").expect("listed").median;
@@ -184,8 +188,11 @@ fn an_ensemble_learns_a_simulated_rig_alike_on_every_device_and_a_file_holds_it(
 
     let Some(vulkan) = Device::open_if_present("vulkan:0").expect("absent or usable") else { return eprintln!("skipped: no Vulkan device") };
     let few = EnsembleSettings { members: 1, recipe: TwinRecipe { steps: 20, batch: 64, patience: None, physics_weight: 0.1, ..quick().recipe }, ..quick() };
-    let [here, there] = [cpu(), vulkan]
-        .map(|device| Ensemble::train(&recording, Some(&RigParameters::default()), &few, &mut Session::new(&device), |_, _, _| {}).expect("it trains").1);
+    let [here, there] = [cpu(), vulkan].map(|device| {
+        Ensemble::train(&recording, Some(&RigParameters::default()), &few, &mut Session::new(&device), |_, _, _| ControlFlow::Continue(()))
+            .expect("it trains")
+            .1
+    });
     let (here, there) = (here[0].held_out_loss, there[0].held_out_loss);
     assert!((here - there).abs() < 1e-3 * here, "{here} on the CPU, {there} on Vulkan");
 }
@@ -221,8 +228,9 @@ fn refuses_what_is_no_twin(path: &std::path::Path) {
 #[test]
 fn settings_and_recordings_that_cannot_be_are_refused() {
     let recording = recorded(300);
-    let refused =
-        |settings: EnsembleSettings| Ensemble::train(&recording, None, &settings, &mut Session::new(&cpu()), |_, _, _| {}).expect_err("refused").to_string();
+    let refused = |settings: EnsembleSettings| {
+        Ensemble::train(&recording, None, &settings, &mut Session::new(&cpu()), |_, _, _| ControlFlow::Continue(())).expect_err("refused").to_string()
+    };
     assert!(refused(quick()).contains("usable rows"));
     assert!(refused(EnsembleSettings { members: 0, ..quick() }).contains("0 networks"));
     assert!(refused(EnsembleSettings { layout: SequenceLayout { lags: 40 }, ..quick() }).contains("40 rows"));
@@ -329,7 +337,7 @@ fn suspect_a_loss_that_is_no_number_never_replaces_the_best_weights() {
     let samples = Samples { features: vec![0.5; 64], targets: vec![0.1; 64], physics: None };
     let held_out = Samples { targets: [vec![0.1; 63], vec![f32::NAN]].concat(), ..samples.clone() };
     let recipe = TwinRecipe { steps: 60, batch: 32, patience: Some(100), ..TwinRecipe::default() };
-    let error = fit::fit(&network, &recipe, &network.initial_weights(1), [&samples, &held_out], &mut Session::new(&cpu()), 1, |_, _| {})
+    let error = fit::fit(&network, &recipe, &network.initial_weights(1), [&samples, &held_out], &mut Session::new(&cpu()), 1, |_, _| ControlFlow::Continue(()))
         .expect_err("no loss")
         .to_string();
     assert!(error.contains("held out is NaN"), "{error}");
@@ -341,7 +349,20 @@ fn suspect_all_64_bits_of_a_seed_choose_the_batches() {
     let samples = Samples { features: (0..64).map(|i| i as f32 / 32.0 - 1.0).collect(), targets: (0..64).map(|i| (i as f32).sin()).collect(), physics: None };
     let recipe = TwinRecipe { steps: 20, batch: 32, ..TwinRecipe::default() };
     let weights = |seed: u64| {
-        fit::fit(&network, &recipe, &network.initial_weights(1), [&samples, &samples], &mut Session::new(&cpu()), seed, |_, _| {}).expect("it fits").0
+        fit::fit(&network, &recipe, &network.initial_weights(1), [&samples, &samples], &mut Session::new(&cpu()), seed, |_, _| ControlFlow::Continue(()))
+            .expect("it fits")
+            .0
     };
     assert!(weights(5) == weights(5) && weights(5) != weights(5 + (1 << 32)));
+}
+
+/// The second of three networks is broken off: it is there with the weights that it reached, and the ensemble predicts with both.
+#[test]
+fn an_ensemble_that_is_broken_off_has_the_networks_so_far() {
+    let recording = recorded(4600);
+    let settings = EnsembleSettings { members: 3, recipe: TwinRecipe { steps: 60, ..quick().recipe }, ..quick() };
+    let watch = |member: usize, done: usize, _: f32| if (member, done) == (1, 30) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    let (ensemble, reports) = Ensemble::train(&recording, None, &settings, &mut Session::new(&cpu()), watch).expect("it trains");
+    assert_eq!(reports.iter().map(|report| report.steps).collect::<Vec<_>>(), [60, 30]);
+    assert!(ensemble.members.len() == 2 && ensemble.noise.iter().all(|noise| *noise > 0.0));
 }

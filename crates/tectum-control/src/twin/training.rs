@@ -1,5 +1,7 @@
 //! Training a twin on transitions.
 
+use std::ops::ControlFlow;
+
 use tectum::{Device, Error, Result, Session};
 
 use super::fit::{Samples, TrainingReport, fit};
@@ -17,7 +19,7 @@ pub(super) fn targets(changes: &[f32], mean: &[f32], deviation: &[f32]) -> Vec<f
 
 /// Trains a twin on a device. The same seed and device give the same weights.
 ///
-/// `progress` receives the steps done and the latest loss.
+/// `progress` receives the steps done and the latest loss, and says whether training continues; if not, the twin has the weights reached so far.
 ///
 /// # Errors
 /// `Invalid` if there are fewer than 100 transitions or the loss is not a number; what the device reports.
@@ -27,7 +29,7 @@ pub fn train(
     recipe: &TwinRecipe,
     device: &Device,
     seed: u64,
-    progress: impl FnMut(usize, f32),
+    progress: impl FnMut(usize, f32) -> ControlFlow<()>,
 ) -> Result<(Twin, TrainingReport)> {
     if transitions.len < 100 || recipe.steps == 0 || recipe.batch == 0 {
         return Err(Error::invalid(format!(

@@ -54,3 +54,33 @@ fn any_layout_and_number_of_parts_gives_the_same_spikes() {
         assert!(parts.is_none_or(|parts| ranges == (parts.clamp(1, 3) as usize)), "{layout:?}, {parts:?}: {ranges} parts");
     }
 }
+
+/// The run has the bursts that it says, whole plans of them, and continues as if it had never stopped.
+#[test]
+fn a_run_that_is_broken_off_has_its_bursts_and_continues() {
+    let mut neurons = Neurons::default();
+    neurons.add(100, &NeuronOptions { threshold: 1.0, leak: 0.1, uniform_psp: true, ..NeuronOptions::default() }).expect("neurons");
+    let synapses: Vec<_> = (0..100).map(|source| (source, Synapse::fixed((source * 3 + 7) % 100, 1, false))).collect();
+    let network = Network::new(&neurons, Box::new(SynapseList::new(100, &synapses).expect("synapses")), NetworkOptions::default());
+    let network = Arc::new(network.expect("a network"));
+    for id in ["cpu", "vulkan:0", "cuda:0"] {
+        let Some(device) = Device::open_if_present(id).expect("absent or usable") else {
+            eprintln!("skipped: {id} is absent: a run that is broken off");
+            continue;
+        };
+        let started = || {
+            let mut simulation = Simulation::new(network.clone(), &device, &SimulationOptions::default()).expect("a simulation");
+            simulation.inject(&[(0, 1.0), (50, 1.0)]).expect("injections");
+            simulation
+        };
+        let (mut whole, mut broken, mut seen) = (started(), started(), Vec::new());
+        let expected = whole.run(50).expect("a run");
+        let counts = broken.run_watched(50, |counts| {
+            seen.push(counts.bursts);
+            if counts.bursts >= 20 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        let counts = counts.expect("a run");
+        assert!(counts == broken.counts() && seen.last() == Some(&counts.bursts) && (20..36).contains(&counts.bursts), "{id}: {seen:?}");
+        assert_eq!(broken.run(50 - counts.bursts).expect("a run"), expected, "{id}");
+    }
+}

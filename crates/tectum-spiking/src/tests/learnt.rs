@@ -148,7 +148,9 @@ fn a_genomes_memory_area_shows_what_it_remembers_and_associations_grow() {
         area(3, "", "")
     );
     let genome = Genome::parse(&text, &GenomeOptions::default()).expect("it is one");
-    let connected = connect(&genome, ConnectOptions { memory_neurons: 4, ..ConnectOptions::default() }).expect("it works");
+    let connected = connect(&genome, ConnectOptions { memory_neurons: 4, ..ConnectOptions::default() }, &mut tectum::WorkProgress::ignore).expect("it works");
+    let error = connect(&genome, ConnectOptions::default(), &mut |_| std::ops::ControlFlow::Break(())).expect_err("broken off");
+    assert_eq!((error.kind(), error.to_string()), (tectum::ErrorKind::Cancelled, "connecting mappings: broken off after 0 of 3".to_owned()));
     let areas: Vec<_> =
         ["source", "memory", "sunk__", "other_"].map(|id| genome.areas().iter().find(|area| area.id.to_string() == id).expect("there").neurons.clone()).into();
     let [source, sunk, other] = [0, 2, 3].map(|area: usize| areas[area].clone());

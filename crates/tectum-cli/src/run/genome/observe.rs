@@ -1,7 +1,7 @@
 //! Watching a genome's run: the live raster, pictures, a recording. Without a viewer, nothing is read from the device.
 
 use std::io::{BufWriter, IsTerminal};
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -68,17 +68,25 @@ impl Observer {
         })
     }
 
-    /// Runs `bursts` bursts: one at a time if something observes, else together.
+    /// Whether it draws on the terminal while the genome runs.
+    pub fn is_live(&self) -> bool {
+        self.raster.is_some()
+    }
+
+    /// Runs `bursts` bursts, one at a time if something observes, else together; or until the watch breaks it off.
     ///
     /// # Errors
     /// What the device reports; a standard output or a file that cannot be written.
-    pub fn run(&mut self, simulation: &mut Simulation, bursts: u32) -> Result<SpikeCounts> {
+    pub fn run(&mut self, simulation: &mut Simulation, bursts: u32, watch: &mut dyn FnMut(SpikeCounts) -> ControlFlow<()>) -> Result<SpikeCounts> {
         if self.raster.is_none() && self.pictures.is_none() && self.recording.is_none() {
-            return simulation.run(bursts);
+            return simulation.run_watched(bursts, watch);
         }
         for _ in 0..bursts {
             simulation.run(1)?;
             self.watch(simulation.counts().bursts, &simulation.fired()?)?;
+            if watch(simulation.counts()).is_break() {
+                break;
+            }
         }
         Ok(simulation.counts())
     }

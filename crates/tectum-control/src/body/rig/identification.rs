@@ -12,7 +12,7 @@
 
 use rayon::prelude::*;
 use serde::Serialize;
-use tectum::{Error, Result};
+use tectum::{Error, Result, Watch, WorkProgress};
 
 use super::dynamics::Motion;
 use super::{M_PER_IN, RigParameters};
@@ -96,25 +96,30 @@ pub struct Identification {
 
 /// Identifies the servo's and the pole's constants; what a recording does not show (masses, travel) keeps its default.
 ///
-/// `progress` receives the name of the current fit.
-///
 /// # Errors
-/// `Data` for a recording with too few rows away from the stops, too few windows without sensor jumps, or an impossible pole.
-pub fn identify(recording: &RigRecording, mut progress: impl FnMut(&'static str)) -> Result<Identification> {
-    progress("servo");
+/// `Data` for a recording with too few rows away from the stops, too few windows without sensor jumps, or an impossible pole; `Cancelled` if the watch, which
+/// sees each fit before it begins, breaks it off.
+pub fn identify(recording: &RigRecording, watch: &mut Watch<'_>) -> Result<Identification> {
+    const FITS: u64 = 4;
+    let mut fits = 0..FITS;
+    let mut begin = |stage: &str| WorkProgress { stage, done: fits.next().unwrap_or(FITS), total: FITS }.report(watch);
+    begin("fitting the servo")?;
     let mut parameters = with_period_of(recording);
     let servo = Servo::new(recording, &parameters)?;
     // A cart may have either sign of gain, and the fit cannot move from one to the other in small steps.
     let geared = |sign: f64| fit(&servo_unknowns(&parameters, sign), |values| servo.residuals(values));
-    let (one, other) = (geared(1.0)?, geared(-1.0)?);
+    let one = geared(1.0)?;
+    begin("fitting the servo with its sign reversed")?;
+    let other = geared(-1.0)?;
     let found = if one.sum <= other.sum { one } else { other };
     set_servo(&mut parameters, &found.values);
     let (intervals, servo_r2, servo_rms) = servo.quality(&found);
 
-    progress("pole");
+    begin("fitting the pole")?;
     let mut pole = Pole::new(recording, &parameters)?;
     let first = fit(&pole_unknowns([parameters.dynamics.length_m, parameters.dynamics.pole_damping_per_s]), |values| pole.residuals(values))?;
     let dropped = pole.drop_unexplained(&first.values)?;
+    begin("fitting the pole to explained windows")?;
     let swing = fit(&pole_unknowns([first.values[0], first.values[1]]), |values| pole.residuals(values))?;
     if swing.values[0] > MAX_LENGTH_M {
         let length = swing.values[0];
@@ -431,7 +436,7 @@ mod tests {
         let mut parameters =
             RigParameters { servo_gain_in_per_s_per_v: -3.7, servo_dead_band_v: 0.2, servo_limit_in_per_s: 9.0, delay_s: 0.022, ..RigParameters::default() };
         (parameters.dynamics.length_m, parameters.dynamics.pole_damping_per_s) = (0.22, 0.5);
-        let found = identify(&simulated(parameters, 1500, 0.5), |_| {}).expect("enough rows");
+        let found = identify(&simulated(parameters, 1500, 0.5), &mut tectum::WorkProgress::ignore).expect("enough rows");
         let expected = [
             ("servo_gain", -3.7, 0.02),
             ("servo_dead_band", 0.2, 0.005),
@@ -454,13 +459,13 @@ mod tests {
         let recording = simulated(RigParameters::default(), 500, 0.2);
         let mut reversed = recording.clone();
         reversed.cmd_volts.iter_mut().for_each(|volts| *volts = -*volts);
-        let [one, other] = [&recording, &reversed].map(|recording| identify(recording, |_| {}).expect("enough rows"));
+        let [one, other] = [&recording, &reversed].map(|recording| identify(recording, &mut tectum::WorkProgress::ignore).expect("enough rows"));
         assert!((value(&one, "servo_gain").0 + value(&other, "servo_gain").0).abs() < 1e-3, "{one:?} {other:?}");
         assert!((value(&one, "length").0 - value(&other, "length").0).abs() < 1e-3);
         // A position with the opposite sign convention fits no pole well; the result is an answer or an error, not a panic.
         let mut mirrored = simulated(RigParameters::default(), 160, 0.2);
         mirrored.la_position_in.iter_mut().for_each(|position| *position = -*position);
-        if let Ok(found) = identify(&mirrored, |_| {}) {
+        if let Ok(found) = identify(&mirrored, &mut tectum::WorkProgress::ignore) {
             assert!(found.parameters.servo_limit_in_per_s > 0.0 && found.pole_deg[0] > 2.0 * one.pole_deg[0], "{found:?}");
         }
     }
@@ -471,7 +476,7 @@ mod tests {
         let mut recording = simulated(RigParameters { servo_limit_in_per_s: 1.0, ..RigParameters::default() }, 1500, 0.2);
         recording.cmd_volts.iter_mut().for_each(|volts| *volts = 0.0);
         recording.la_position_in.iter_mut().for_each(|position| *position = 0.0);
-        let found = identify(&recording, |_| {}).expect("enough rows");
+        let found = identify(&recording, &mut tectum::WorkProgress::ignore).expect("enough rows");
         let lead = RigParameters::default().dt_s - RigParameters::default().delay_s;
         assert_eq!(value(&found, "command_lead"), (lead, f64::INFINITY));
     }
@@ -481,16 +486,16 @@ mod tests {
         let parameters = RigParameters { dt_s: 0.02, delay_s: 0.008, ..RigParameters::default() };
         let mut recording = simulated(parameters, 3000, 0.2);
         recording.elapsed_ms.iter_mut().for_each(|elapsed| *elapsed = 20.0);
-        let found = identify(&recording, |_| {}).expect("enough rows");
+        let found = identify(&recording, &mut tectum::WorkProgress::ignore).expect("enough rows");
         assert!((value(&found, "command_lead").0 - 0.012).abs() < 1e-3 && found.parameters.dt_s == 0.02, "{found:?}");
     }
 
     #[test]
     fn a_recording_with_too_little_information_is_refused() {
         let short = simulated(RigParameters::default(), 50, 0.0);
-        assert!(identify(&short, |_| {}).expect_err("short").to_string().contains("intervals clear of the stops"));
+        assert!(identify(&short, &mut tectum::WorkProgress::ignore).expect_err("short").to_string().contains("intervals clear of the stops"));
         let mut jumpy = simulated(RigParameters::default(), 1000, 0.0);
         jumpy.angle_is_valid.iter_mut().step_by(10).for_each(|valid| *valid = false);
-        assert!(identify(&jumpy, |_| {}).expect_err("no stretch").to_string().contains("without sensor jumps"));
+        assert!(identify(&jumpy, &mut tectum::WorkProgress::ignore).expect_err("no stretch").to_string().contains("without sensor jumps"));
     }
 }

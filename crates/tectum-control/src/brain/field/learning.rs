@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use tectum::{Result, Session};
+use tectum::{Result, Session, Watch, WorkProgress};
 
 use super::FieldBrain;
 use super::spec::{CoefficientsSpec, FieldSpec};
@@ -86,21 +86,22 @@ pub struct Score {
 /// Runs every controller from the starts of `seeds` seeds, for `steps` steps of a tenth of a second.
 ///
 /// # Errors
-/// As [`FieldBrain::new`]; what the device reports.
+/// As [`FieldBrain::new`]; what the device reports; `Cancelled` if the watch, which sees every run, breaks it off.
 ///
 /// # Panics
 /// Without seeds, or with fewer steps than a curve has parts: mistakes in the calling code.
 ///
 /// # Cost
 /// Two fields of seeds × steps cycles, one after the other.
-pub fn compare(spec: &FieldSpec, session: &mut Session, seeds: u64, steps: usize, progress: &mut dyn FnMut(Controller, u64)) -> Result<Vec<Score>> {
+pub fn compare(spec: &FieldSpec, session: &mut Session, seeds: u64, steps: usize, watch: &mut Watch<'_>) -> Result<Vec<Score>> {
     assert!(seeds > 0 && steps >= PARTS, "{seeds} seeds of {steps} steps");
     let mut runs = Vec::new();
     for controller in Controller::ALL {
         let mut of_seeds = Vec::new();
         for seed in 0..seeds {
-            progress(controller, seed);
             of_seeds.push(run(controller, spec, session, seed, steps)?);
+            let done = runs.len() as u64 * seeds + seed + 1;
+            WorkProgress { stage: controller.name(), done, total: Controller::ALL.len() as u64 * seeds }.report(watch)?;
         }
         runs.push((controller, of_seeds));
     }
@@ -216,13 +217,13 @@ mod tests {
     fn the_hand_written_controller_finds_lights_and_the_random_one_few() {
         let cpu = || Session::new(&tectum::Device::open("cpu").expect("always there"));
         let spec = FieldSpec { cells: vec![4; 3], channels: 32, patterns: 16, ..FieldSpec::default() };
-        let scores = compare(&spec, &mut cpu(), 4, 1000, &mut |_, _| {}).expect("it runs");
+        let scores = compare(&spec, &mut cpu(), 4, 1000, &mut WorkProgress::ignore).expect("it runs");
         assert_eq!(scores.iter().map(|score| score.controller).collect::<Vec<_>>(), Controller::ALL);
         let found = |index: usize| scores[index].found.mean;
         assert!(found(3) > 8.0 && found(3) > 3.0 * found(2), "{scores:?}");
         assert_eq!(scores[1].over_fixed, MeanEstimate { mean: 0.0, error: 0.0 });
         // Learning makes a difference, in either direction.
         assert!(scores[0].over_fixed.error > 0.0, "{scores:?}");
-        assert_eq!(scores, compare(&spec, &mut cpu(), 4, 1000, &mut |_, _| {}).expect("it runs"), "it is the same again");
+        assert_eq!(scores, compare(&spec, &mut cpu(), 4, 1000, &mut WorkProgress::ignore).expect("it runs"), "it is the same again");
     }
 }

@@ -76,7 +76,7 @@ fn scenario(file: &File, wiring: &str) -> Scenario {
 
 fn brain(scenario: &Scenario, device: &Device) -> (Box<dyn Body>, Box<dyn Brain>) {
     let plant = build_body(scenario).expect("known");
-    let brain = build_brain(scenario, plant.as_ref(), device, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    let brain = build_brain(scenario, plant.as_ref(), device, &mut tectum::WorkProgress::ignore).unwrap_or_else(|error| panic!("{error}"));
     (plant, brain)
 }
 
@@ -227,12 +227,12 @@ fn wiring_that_does_not_fit_names_its_key() {
     ] {
         let scenario = scenario(&file, &format!("sensors = [{sensors}]\n{motors}\n"));
         let plant = build_body(&scenario).expect("known");
-        let error = build_brain(&scenario, plant.as_ref(), &cpu(), &mut |_| {}).err().expect(expected);
+        let error = build_brain(&scenario, plant.as_ref(), &cpu(), &mut tectum::WorkProgress::ignore).err().expect(expected);
         assert_eq!(error.to_string().replace(&file.0.display().to_string(), "FILE"), expected);
     }
     let absent = Scenario::parse(&format!("[body]\nname = \"pendulum\"\n[brain]\ngenome = \"no.json\"\n{motor}\n"), "s", "s").expect("correct");
     let plant = build_body(&absent).expect("known");
-    let error = build_brain(&absent, plant.as_ref(), &cpu(), &mut |_| {}).err().expect("no such file");
+    let error = build_brain(&absent, plant.as_ref(), &cpu(), &mut tectum::WorkProgress::ignore).err().expect("no such file");
     assert!(error.to_string().contains("no.json"), "{error}");
 }
 
@@ -265,7 +265,7 @@ fn suspect_all_64_bits_of_a_seed_matter_to_a_genome() {
         let mut scenario = Scenario::parse(&text, "test", "test").expect("correct");
         scenario.run.seed = seed;
         let plant = build_body(&scenario).expect("known");
-        let mut brain = build_brain(&scenario, plant.as_ref(), &cpu(), &mut |_| {}).expect("builds");
+        let mut brain = build_brain(&scenario, plant.as_ref(), &cpu(), &mut tectum::WorkProgress::ignore).expect("builds");
         let seen = |tick: u32| [(f64::from(tick) * 0.7).sin() as f32 * 3.0, 0.5];
         let answer = |tick| {
             let mut action = [0.0];

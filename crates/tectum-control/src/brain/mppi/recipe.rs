@@ -1,14 +1,15 @@
 //! MPPI before it has a device: its tick is recorded once, and compiled from the same plan on every device.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use tectum::{Device, Error, InputFile, Plan, Result};
+use tectum::{Device, Error, InputFile, Plan, Result, Watch, WorkProgress};
 
 use super::{Model, Mppi, MppiConfig};
 use crate::body::{BodySettings, Descriptor};
 use crate::brain::Brain;
-use crate::brain::recipe::{BuildProgress, DeviceRecipe};
+use crate::brain::recipe::DeviceRecipe;
 use crate::rig_csv::RigRecording;
 use crate::twin::{Transitions, Twin, TwinLayout, TwinRecipe, step_plan, train};
 
@@ -43,12 +44,12 @@ impl DeviceRecipe for MppiRecipe {
         }
     }
 
-    fn build(&self, device: &Device, progress: &mut dyn FnMut(BuildProgress)) -> Result<Box<dyn Brain>> {
+    fn build(&self, device: &Device, watch: &mut Watch<'_>) -> Result<Box<dyn Brain>> {
         let (mut config, mut inputs) = (self.config.clone(), None);
         if let (Some(training), Model::Twin(twin)) = (&self.training, &mut config.model) {
             inputs = training.data.as_deref().map(|path| InputFile::of(Path::new(path))).transpose()?;
             if !training.is_online_only {
-                *twin = training.learn(&twin.layout, self.seed, progress)?;
+                *twin = training.learn(&twin.layout, self.seed, watch)?;
             }
         }
         Ok(Box::new(Mppi::from_config(Arc::new(config), device, self.seed)?.with_input_files(inputs)))
@@ -58,7 +59,7 @@ impl DeviceRecipe for MppiRecipe {
 impl Training {
     /// Trains the twin, always on the CPU: a step of a 64-64 network takes a quarter of a millisecond there, less than the launch
     /// overhead of a GPU, and the weights are then the same for any device of the controller.
-    fn learn(&self, layout: &TwinLayout, seed: u64, progress: &mut dyn FnMut(BuildProgress)) -> Result<Twin> {
+    fn learn(&self, layout: &TwinLayout, seed: u64, watch: &mut Watch<'_>) -> Result<Twin> {
         let recording = self.data.as_deref().map(|path| RigRecording::read(Path::new(path))).transpose()?;
         let transitions = match recording {
             Some(_) if !Descriptor::of(&self.body.name)?.learns_from_rig_recordings => {
@@ -69,9 +70,12 @@ impl Training {
         };
         let total = self.recipe.steps as u64;
         let cpu = Device::open("cpu")?;
+        // A brain of a twin that is trained in part would be another one than the scenario says.
+        let mut broken_off = Ok(());
         let (twin, _) = train(layout, &transitions, &self.recipe, &cpu, seed, |done, _| {
-            progress(BuildProgress { stage: "training", done: done as u64, total });
+            broken_off = WorkProgress { stage: "training", done: done as u64, total }.report(watch);
+            if broken_off.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
-        Ok(twin)
+        broken_off.map(|()| twin)
     }
 }

@@ -195,7 +195,7 @@ fn pendulum_actions(device: &Device) -> tectum::Result<(Vec<f32>, String)> {
     let mut scenario = Scenario::open("pendulum")?;
     scenario.set_seconds(0.16)?;
     let plant = build_body(&scenario)?;
-    let brain = build_brain(&scenario, plant.as_ref(), device, &mut |_| {})?;
+    let brain = build_brain(&scenario, plant.as_ref(), device, &mut tectum::WorkProgress::ignore)?;
     let mut actions = Actions::default();
     let outcome = ClosedLoop::new(plant, brain, &scenario.run, device)?.run(&mut SimClock::new(), &mut actions, &mut |_| std::ops::ControlFlow::Continue(()));
     Ok((actions.0, format!("{:?}", outcome.end)))
