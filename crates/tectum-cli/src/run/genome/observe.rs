@@ -18,7 +18,7 @@ use crate::run::RunArgs;
 /// Options for observing a genome.
 #[derive(Args)]
 pub struct ObserveArgs {
-    /// Of a genome: draws firings and rates of each area over the bursts, raster and rates as PNG and SVG, into this folder.
+    /// Of a genome: draws firings (raster) and rates of each area, as PNG and SVG, into this folder.
     #[arg(long, value_name = "DIR")]
     plot: Option<PathBuf>,
     /// Of a genome: records the firings of each area in each burst.
