@@ -1,8 +1,13 @@
 //! The adaptive regulator on rigs that it does not know.
 
+use std::ops::ControlFlow;
+
+use tectum::{Device, ErrorKind, Session, WorkProgress};
 use tectum_control::body::rig::disturbed::{Disturbances, DisturbedRig};
 use tectum_control::body::{Body, ExactState, Start, body};
 use tectum_control::brain::Brain;
+use tectum_control::brain::field::learning::compare;
+use tectum_control::brain::field::spec::FieldSpec;
 use tectum_control::brain::lqr::adaptive::Adaptive;
 use tectum_control::closed_loop::{Conditions, Trial, rig_trials, summarize};
 
@@ -73,4 +78,21 @@ fn a_reading_that_is_no_number_gets_the_safe_action() {
     assert!(action[0].abs() > 0.1, "it pumps: {action:?}");
     brain.tick(&[0.0, f32::INFINITY, 0.0, 178.0], &mut action).expect("it runs");
     assert_eq!(action, [0.0]);
+}
+
+/// Trials, identification and the comparison of controllers have no result before their end.
+#[test]
+fn sweeps_that_are_broken_off_are_cancelled() {
+    fn stop(progress: WorkProgress<'_>) -> ControlFlow<()> {
+        if progress.done >= 1 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+    let conditions = Conditions { length_spread: 0.3, common: Disturbances::default() };
+    let trials = rig_trials(&conditions, 8, &|| Ok(Box::new(adaptive())), &mut stop).map(drop);
+    let spec = FieldSpec { cells: vec![8, 8, 8], channels: 32, ..FieldSpec::default() };
+    let cpu = Device::open("cpu").expect("cpu");
+    let compared = compare(&spec, &mut Session::new(&cpu), 1, 20, &mut stop).map(drop);
+    for (ended, message) in [(trials, "trials: broken off after "), (compared, "field, learning: broken off after 1 of 4")] {
+        let error = ended.expect_err("broken off");
+        assert!(error.kind() == ErrorKind::Cancelled && error.to_string().starts_with(message), "{error}");
+    }
 }
