@@ -9,7 +9,7 @@ use crate::test_programs::cargo;
 /// Documents that describe an earlier state: paths that they name in backticks may be gone.
 const HISTORY: [&str; 3] = ["CHANGELOG.md", "docs/decisions/", "docs/migration.md"];
 
-/// Documents whose width is not checked: a list of entries, and pages made from records.
+/// Documents whose width is not checked: a list of entries, the texts of options, and pages made from records.
 const WIDE: [&str; 3] = ["CHANGELOG.md", "docs/cli.md", "docs/performance"];
 
 /// The width of a line of prose, in characters.

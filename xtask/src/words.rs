@@ -62,7 +62,12 @@ const NAME_WORDS: &[(&str, &str)] = &[
 const TERMS: &[&str] = &["at_least", "at_most", "least_squares", "tied_embeddings"];
 
 /// Texts besides documents and Rust: folder and ending.
-const TEXTS: [(&str, &str); 4] = [("crates/tectum-control/scenarios", "toml"), ("crates/tectum-programs/programs", "atlas"), ("crates/tectum-equations/plants", "plant"), ("crates", "wgsl")];
+const TEXTS: [(&str, &str); 4] = [
+    ("crates/tectum-control/scenarios", "toml"),
+    ("crates/tectum-programs/programs", "atlas"),
+    ("crates/tectum-equations/plants", "plant"),
+    ("crates", "wgsl"),
+];
 
 /// Every place with such a word.
 pub fn faults(root: &Path) -> Result<Vec<String>, String> {

@@ -17,10 +17,8 @@ fn plant(name: &str) -> String {
 }
 
 fn scenario(name: &str, parameters: &str, brain: &str, seconds: u32) -> Scenario {
-    let text = format!(
-        "[body]\nname = \"{}\"\n{parameters}\n[brain]\nname = \"{brain}\"\n[loop]\nseconds = {seconds}\nclock = \"sim\"\nseed = 3\n",
-        plant(name)
-    );
+    let text =
+        format!("[body]\nname = \"{}\"\n{parameters}\n[brain]\nname = \"{brain}\"\n[loop]\nseconds = {seconds}\nclock = \"sim\"\nseed = 3\n", plant(name));
     Scenario::parse(&text, "equations", "equations.toml").expect("valid")
 }
 
@@ -92,7 +90,8 @@ fn a_run_with_noise_continues_exactly_from_its_snapshot() {
 
 #[test]
 fn mistakes_in_a_scenario_and_its_file_are_located() {
-    let parse = |body: &str| Scenario::parse(&format!("[body]\n{body}\n[brain]\nname = \"lqr\"\n"), "mine", "mine.toml").map(drop).expect_err("refused").to_string();
+    let parse =
+        |body: &str| Scenario::parse(&format!("[body]\n{body}\n[brain]\nname = \"lqr\"\n"), "mine", "mine.toml").map(drop).expect_err("refused").to_string();
     let name = plant("cart_pole.plant");
     let refused = parse(&format!("name = \"{name}\"\nparameters = {{ mass = 3 }}"));
     assert!(refused.contains("it has no parameter \"mass\"; known: gravity, cart, pole, half_length"), "{refused}");

@@ -173,8 +173,20 @@ impl Arithmetic for Duals {
             // The exponent is a constant.
             BinaryOp::Power => [if y == 0.0 { 0.0 } else { y * power(x, y - 1.0) }, 0.0],
             BinaryOp::Atan2 => [y / (x * x + y * y), -x / (x * x + y * y)],
-            BinaryOp::Minimum => if x <= y { [1.0, 0.0] } else { [0.0, 1.0] },
-            BinaryOp::Maximum => if x >= y { [1.0, 0.0] } else { [0.0, 1.0] },
+            BinaryOp::Minimum => {
+                if x <= y {
+                    [1.0, 0.0]
+                } else {
+                    [0.0, 1.0]
+                }
+            }
+            BinaryOp::Maximum => {
+                if x >= y {
+                    [1.0, 0.0]
+                } else {
+                    [0.0, 1.0]
+                }
+            }
         };
         let by = a.by.iter().zip(&b.by).map(|(a, b)| scaled(by_a, *a) + scaled(by_b, *b)).collect();
         Dual { value, by }

@@ -28,8 +28,35 @@ const MAX_PERIOD_S: f64 = 1e6;
 
 /// Words that begin statements, or have a meaning in them, and so are no names.
 const KEYWORDS: [&str; 29] = [
-    "body", "period", "integrate", "steps", "parameter", "state", "input", "noise", "observe", "reward", "terminate", "when", "keep", "within", "as", "weigh",
-    "in", "start", "equilibrium", "safe", "discrete", "wraps", "scale", "if", "then", "else", "and", "or", "not",
+    "body",
+    "period",
+    "integrate",
+    "steps",
+    "parameter",
+    "state",
+    "input",
+    "noise",
+    "observe",
+    "reward",
+    "terminate",
+    "when",
+    "keep",
+    "within",
+    "as",
+    "weigh",
+    "in",
+    "start",
+    "equilibrium",
+    "safe",
+    "discrete",
+    "wraps",
+    "scale",
+    "if",
+    "then",
+    "else",
+    "and",
+    "or",
+    "not",
 ];
 
 /// A name in scope.
@@ -653,7 +680,8 @@ impl Parser<'_> {
             return Ok((Unit::NONE, "1".to_owned()));
         }
         let (name, _) = self.word("a unit")?;
-        let unit = Unit::named(&name).ok_or_else(|| self.source.error(span, format!("{name} is no unit; known: m, g, s, A, K, N, J, W, V, rad, deg, … with prefixes")))?;
+        let unit = Unit::named(&name)
+            .ok_or_else(|| self.source.error(span, format!("{name} is no unit; known: m, g, s, A, K, N, J, W, V, rad, deg, … with prefixes")))?;
         let (mut exponent, mut text) = (1, name);
         if *self.peek() == Kind::Symbol("^") {
             self.at += 1;

@@ -320,7 +320,8 @@ impl System {
         self.check_lengths(parameters, state, inputs, &vec![0.0; self.noises.len()]);
         let (s, u) = (state.len(), inputs.len());
         let mut duals = Duals { variables: s + u };
-        let [parameters, noise] = [parameters, &vec![0.0; self.noises.len()]].map(|values| values.iter().map(|value| duals.constant(*value)).collect::<Vec<_>>());
+        let [parameters, noise] =
+            [parameters, &vec![0.0; self.noises.len()]].map(|values| values.iter().map(|value| duals.constant(*value)).collect::<Vec<_>>());
         let inputs: Vec<Dual> = inputs.iter().enumerate().map(|(number, value)| duals.variable(*value, s + number)).collect();
         let mut now: Vec<Dual> = state.iter().enumerate().map(|(number, value)| duals.variable(*value, number)).collect();
         self.advance(&mut duals, &Held { parameters: &parameters, inputs: &inputs, noise: &noise }, &mut now);
@@ -354,7 +355,12 @@ impl System {
 
     fn check_lengths(&self, parameters: &[f64], state: &[f64], inputs: &[f64], noise: &[f64]) {
         let given = [parameters.len(), state.len(), inputs.len(), noise.len()];
-        assert_eq!(given, [self.parameters.len(), self.states.len(), self.inputs.len(), self.noises.len()], "parameters, states, inputs and noises of {}", self.name);
+        assert_eq!(
+            given,
+            [self.parameters.len(), self.states.len(), self.inputs.len(), self.noises.len()],
+            "parameters, states, inputs and noises of {}",
+            self.name
+        );
     }
 
     /// The value of an expression over parameters.

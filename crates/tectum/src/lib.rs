@@ -30,6 +30,7 @@
 
 // All of wgpu's types determine whether threads may share a type that holds a device.
 #![recursion_limit = "256"]
+#![cfg_attr(not(feature = "tracing"), allow(unused_variables, reason = "only messages for the log read them"))]
 
 /// Sends a message to the log, with the feature `tracing`.
 macro_rules! log {

@@ -7,9 +7,9 @@ use serde::{Serialize, Serializer};
 use tectum::{Error, Result};
 use toml::Table;
 
-use super::rig::disturbed::{Disturbances, MAX_DELAY_SAMPLES};
 use super::control::Regulator;
 use super::equations::{ENDING, EquationSettings};
+use super::rig::disturbed::{Disturbances, MAX_DELAY_SAMPLES};
 use super::task::Task;
 use super::{Body, Descriptor, NAMES, Start};
 use crate::document::{Key, Located, Section, TomlSource, read_defaults};
