@@ -23,7 +23,7 @@ use serde::Serialize;
 use tectum::{Error, Result};
 
 pub use crate::body::BodySettings;
-use crate::body::Descriptor;
+use crate::body::{Descriptor, equations};
 pub use crate::brain::{BRAIN_NAMES, BrainSpec};
 pub use crate::clock::ClockKind;
 use crate::closed_loop::settings::MAX_SECONDS;
@@ -214,7 +214,7 @@ impl Scenario {
     pub fn set_body(&mut self, name: &str) -> Result<()> {
         if name != self.body.name {
             Descriptor::of(name)?;
-            let body = BodySettings::open(name)?;
+            let body = equations::default_settings(name)?;
             let wired = || Error::invalid(format!("body {name}: the genome's sensors and motors are those of body {}", self.body.name));
             self.brain = BrainSpec::named(self.brain.name()).ok_or_else(wired)?;
             self.body = body;

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use super::expression::{BinaryOp, Comparison, UnaryOp};
+use super::operation::{BinaryOp, Comparison, UnaryOp};
 
 /// A kind of numbers.
 pub trait Arithmetic: Debug + Clone {

@@ -37,6 +37,7 @@ mod arithmetic;
 mod diagnostic;
 mod expression;
 mod lexer;
+mod operation;
 mod parse;
 mod system;
 mod unit;

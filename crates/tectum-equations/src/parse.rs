@@ -10,6 +10,7 @@ use self::expression::{Type, Typed};
 use super::diagnostic::{Source, Span};
 use super::expression::{Expressions, Id, Node, Variable};
 use super::lexer::{Kind, Token, tokens};
+use super::operation::Comparison;
 use super::system::{Event, Goal, Input, Integrator, Noise, Observation, Parameter, Start, State, System, Tapes};
 use super::unit::{Dimension, Unit};
 
@@ -452,7 +453,7 @@ impl Parser<'_> {
         let (integrator, substeps) = draft.integrator.unwrap_or((Integrator::RungeKutta4, 1));
         let never = {
             let one = self.expressions.constant(1.0);
-            self.expressions.add(Node::Compare(super::expression::Comparison::Less, one, one))
+            self.expressions.add(Node::Compare(Comparison::Less, one, one))
         };
         let reward = draft.reward.unwrap_or_else(|| self.expressions.constant(0.0));
         let expressions = self.expressions;

@@ -4,6 +4,7 @@ use tectum::{Error, Result};
 
 use super::arithmetic::{Arithmetic, Dual, Duals, Floats};
 use super::expression::{Expressions, Id, Outcome, Tape, Variable};
+use super::operation::BinaryOp;
 use super::unit::Unit;
 
 /// A parameter of a system.
@@ -448,8 +449,8 @@ impl System {
 /// value + step · rate.
 fn add_scaled<A: Arithmetic>(arithmetic: &mut A, value: &A::Value, rate: &A::Value, step: f64) -> A::Value {
     let step = arithmetic.constant(step);
-    let change = arithmetic.binary(super::expression::BinaryOp::Multiply, &step, rate);
-    arithmetic.binary(super::expression::BinaryOp::Add, value, &change)
+    let change = arithmetic.binary(BinaryOp::Multiply, &step, rate);
+    arithmetic.binary(BinaryOp::Add, value, &change)
 }
 
 /// An angle in [−π, π).

@@ -10,16 +10,19 @@ use tectum_equations::{Linearization, Observation, System};
 use toml::Table;
 
 use super::control::{Linear, LqrWeights, Regulator};
-use super::settings::PlantSettings;
+use super::settings::{BodySettings, CustomSettings, PlantSettings};
 use super::task::{Measure, Task};
 use super::uniform::Uniform;
 use super::{
     ActionChannel, Body, BodySpec, ChannelKind, ControlModel, Descriptor, Equilibrium, ExactState, ObservationChannel, RandomizeState, Start, Step, task,
 };
 use crate::document::Section;
+use crate::registry::Custom;
 
 /// The ending of equation files, by which a body's name is one.
 pub const ENDING: &str = ".plant";
+/// Maximum magnitude of a parameter in a scenario; a file has narrower ranges.
+const MAX_PARAMETER: f64 = 1e12;
 /// How long a success must last to count as reached, seconds.
 const HOLD_S: f64 = 1.0;
 
@@ -41,6 +44,16 @@ pub struct EquationSettings {
     parameters: Table,
 }
 
+/// A body with default settings; one from an equation file is read.
+///
+/// # Errors
+/// `Io` or `Data` naming the file.
+pub(crate) fn default_settings(name: &str) -> Result<BodySettings> {
+    let from_file = |name| EquationSettings::open(name).map(|settings| Custom(Arc::new(settings) as Arc<dyn CustomSettings>));
+    let custom = name.ends_with(ENDING).then(|| from_file(name)).transpose()?;
+    Ok(BodySettings { custom, ..BodySettings::named(name) })
+}
+
 impl EquationSettings {
     /// Reads a file; its parameters have their own values.
     ///
@@ -59,7 +72,7 @@ impl PlantSettings for EquationSettings {
         let mut given = section.section("parameters")?;
         let mut changed = Vec::new();
         for (name, _) in given.names() {
-            if let Some(value) = given.within(&name, f64::MIN..=f64::MAX)? {
+            if let Some(value) = given.within(&name, -MAX_PARAMETER..=MAX_PARAMETER)? {
                 settings.parameters.insert(name.clone(), value.into());
                 changed.push((name, value));
             }

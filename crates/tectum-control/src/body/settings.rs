@@ -8,7 +8,6 @@ use tectum::{Error, Result};
 use toml::Table;
 
 use super::control::Regulator;
-use super::equations::{ENDING, EquationSettings};
 use super::rig::disturbed::{Disturbances, MAX_DELAY_SAMPLES};
 use super::task::Task;
 use super::{Body, Descriptor, NAMES, Start};
@@ -82,16 +81,6 @@ pub struct BodySettings {
 }
 
 impl BodySettings {
-    /// A body with default settings; one from an equation file is read.
-    ///
-    /// # Errors
-    /// `Io` or `Data` naming the file.
-    pub fn open(name: &str) -> Result<Self> {
-        let from_file = |name| EquationSettings::open(name).map(|settings| Custom(Arc::new(settings) as Arc<dyn CustomSettings>));
-        let custom = name.ends_with(ENDING).then(|| from_file(name)).transpose()?;
-        Ok(Self { custom, ..Self::named(name) })
-    }
-
     /// A built-in or registered body with default settings.
     pub fn named(name: &str) -> Self {
         Self { name: name.to_owned(), start: None, disturbances: None, custom: None }

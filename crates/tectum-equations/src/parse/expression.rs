@@ -4,8 +4,9 @@ use tectum::Result;
 
 use super::{KEYWORDS, Meaning, Parser};
 use crate::diagnostic::Span;
-use crate::expression::{BinaryOp, Comparison, Id, Node, UnaryOp, Variable};
+use crate::expression::{Id, Node, Variable};
 use crate::lexer::Kind;
+use crate::operation::{BinaryOp, Comparison, UnaryOp};
 use crate::unit::{Dimension, Unit};
 
 /// What a part of an expression is.
