@@ -34,9 +34,8 @@ fn double_pendulum(s: &[f64], inputs: &[f64], _: &[f64]) -> Vec<f64> {
     for pivot in 0..3 {
         for row in pivot + 1..3 {
             let factor = rows[row][pivot] / rows[pivot][pivot];
-            for column in pivot..4 {
-                rows[row][column] -= factor * rows[pivot][column];
-            }
+            let above = rows[pivot];
+            rows[row].iter_mut().zip(above).skip(pivot).for_each(|(number, above)| *number -= factor * above);
         }
     }
     let third = rows[2][3] / rows[2][2];
