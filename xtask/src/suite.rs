@@ -29,7 +29,7 @@ pub fn run(root: &Path) -> Result<(), String> {
     examples::run(root, &programs, &mut tally)?;
     println!("== examples in the documentation");
     tally.begin("documentation");
-    if !test_programs::run_counted(&mut cargo(root, &["test", "--workspace", "--doc"]), &mut tally).map_err(|e| format!("cargo: {e}"))? {
+    if !test_programs::run_counted(&mut cargo(root, &["test", "--workspace", "--doc", "--no-fail-fast"]), &mut tally).map_err(|e| format!("cargo: {e}"))? {
         tally.program_failed();
     }
     commands::run(root, &commands::tectum(&programs)?)?;

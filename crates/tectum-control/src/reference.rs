@@ -316,7 +316,7 @@ mod tests {
         of_brains.chain([format!("name = \"trial\"\n{BODY}[brain]\nname = \"zero\"\n{LOOP}")]).collect()
     }
 
-    /// The lines of a text without a key, and without the tables inside its table; the second has the key with a value instead.
+    /// The lines of a text without a key, and without the tables inside its table, except lists of them, which may be required; the second has the key with a value instead.
     fn without_and_with(text: &str, row: &KeyRow, value: &str) -> [String; 2] {
         let header = if row.table.is_empty() { String::new() } else { format!("[{}]", row.table.replace("CHANNEL", "pend_position")) };
         let mut found = [String::new(), String::new()];
@@ -328,7 +328,7 @@ mod tests {
         }
         for line in text.lines() {
             table = if line.starts_with('[') { line } else { table };
-            let is_inside = !header.is_empty() && table != header && is_part(table.trim_matches(['[', ']']), header.trim_matches(['[', ']']));
+            let is_inside = !header.is_empty() && table != header && !table.starts_with("[[") && is_part(table.trim_matches(['[', ']']), header.trim_matches(['[', ']']));
             let is_key = table == header && line.split(" = ").next() == Some(row.key.as_str());
             if !is_inside && !is_key {
                 add(line, false);

@@ -54,3 +54,7 @@ impl System {
         parse::parse(text, origin)
     }
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;
