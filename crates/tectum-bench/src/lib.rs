@@ -14,7 +14,7 @@
 //! | module | what for |
 //! |---|---|
 //! | [`conformance`] | cases of kernels and simulations against float64, on every device |
-//! | [`bench`] | rows of suites, timed next to rooflines and peers; records |
+//! | [`mod@bench`] | rows of suites, timed next to rooflines and peers; records |
 //! | [`api_fuzz`] | random calls of the public interface against a model of it |
 
 pub mod api_fuzz;

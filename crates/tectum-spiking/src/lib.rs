@@ -26,7 +26,7 @@
 //! | [`Simulation`], [`SpikeCounts`] | runs on one device or several, injections, spikes, snapshots |
 //! | [`PlasticityRule`], [`Memory`] | learning |
 //! | [`NetworkExplanation`] | sizes and layout before anything is allocated |
-//! | [`rule`] | the arithmetic of the rule, for engines that are compared with this one |
+//! | [`mod@rule`] | the arithmetic of the rule, for engines that are compared with this one |
 
 #[cfg(any(test, feature = "bench"))]
 mod bench;
