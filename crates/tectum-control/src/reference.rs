@@ -328,7 +328,8 @@ mod tests {
         }
         for line in text.lines() {
             table = if line.starts_with('[') { line } else { table };
-            let is_inside = !header.is_empty() && table != header && !table.starts_with("[[") && is_part(table.trim_matches(['[', ']']), header.trim_matches(['[', ']']));
+            let is_inside =
+                !header.is_empty() && table != header && !table.starts_with("[[") && is_part(table.trim_matches(['[', ']']), header.trim_matches(['[', ']']));
             let is_key = table == header && line.split(" = ").next() == Some(row.key.as_str());
             if !is_inside && !is_key {
                 add(line, false);
