@@ -101,7 +101,7 @@ pub struct RunArgs {
 
 fn body_help() -> String {
     let [others @ .., last] = BODIES.map(|body| body.name);
-    format!("Another body: {} or {last}", others.join(", "))
+    format!("Another body: {}, {last}, or an equation file FILE.plant", others.join(", "))
 }
 
 #[derive(Clone, Copy, ValueEnum)]

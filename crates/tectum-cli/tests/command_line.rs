@@ -494,8 +494,8 @@ fn the_route_is_explained_and_measured_once() {
     // Device code is stored next to it if a device needs it as text.
     assert_eq!(names_of_cache(&place).into_iter().filter(|name| name != "code").collect::<Vec<_>>(), ["calibration.json"]);
     place.write("cache/tectum/calibration.json", "{");
-    let anew = place.json("explain route add:1k --json");
-    assert_ne!(anew["devices"], explained["devices"], "a broken cache is measured again");
+    let measured = place.json("explain route add:1k --json");
+    assert_ne!(measured["devices"], explained["devices"], "a broken cache is measured again");
     assert!(text(&place.tectum("explain route").stdout).contains("pendulum: control tick -> "));
 }
 

@@ -108,8 +108,8 @@ fn a_guarded_run_resumes_bit_for_bit_between_two_outliers() {
     let noisy = format!("{OUTLIERS}[body.disturbances]\noutlier_fraction = 0.1\n");
     let scenario = scenario(&noisy);
     let (outcome, whole) = run(&scenario, &[]);
-    let leaps: u64 = outcome.receipt.fallbacks.iter().map(|fallback| fallback.count).sum();
-    assert!(leaps > 20, "{leaps} outliers of 750 readings");
+    let outliers: u64 = outcome.receipt.fallbacks.iter().map(|fallback| fallback.count).sum();
+    assert!(outliers > 20, "{outliers} outliers of 750 readings");
     // Eight early snapshots come before that of tick 100.
     for (index, snapshot) in whole.snapshots[8..].iter().enumerate().take(7) {
         let (mut resumed, mut memory) = (closed_loop(&scenario), Memory::default());

@@ -113,7 +113,7 @@ pub struct Goal {
     pub unit_text: String,
     /// Its unit.
     pub unit: Unit,
-    /// Success is a magnitude of at most this, in base units.
+    /// Success is a magnitude below this, in base units.
     pub bound: f64,
     pub(crate) value: Id,
 }
@@ -125,7 +125,7 @@ pub(crate) struct Event {
     pub resets: Vec<(u16, Id)>,
 }
 
-/// A weight of a regulator, for a magnitude of 1 in the unit of the state or input.
+/// Quadratic weights of a regulator, for magnitudes in base units.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weights<'s> {
     /// Of each state.
@@ -273,6 +273,9 @@ impl System {
     }
 
     /// The start of each state for numbers between 0 and 1, one for each state that starts at random.
+    ///
+    /// # Panics
+    /// If there is not one number for each parameter; so for the other methods below.
     pub fn start(&self, parameters: &[f64], mut uniform: impl FnMut() -> f64) -> Vec<f64> {
         let at = |id: Id| self.constant(id, parameters);
         let starts = self.states.iter().map(|state| match state.start {
@@ -331,6 +334,9 @@ impl System {
     }
 
     /// What a controller sees of a state, in the units of the observations.
+    ///
+    /// # Panics
+    /// If there is not one number for each parameter and state.
     pub fn observe(&self, parameters: &[f64], state: &[f64]) -> Vec<f64> {
         let numbers = self.numbers(&self.tapes.observations, parameters, state);
         let shown = self.observations.iter().zip(numbers).map(|(observation, number)| {
@@ -341,6 +347,9 @@ impl System {
     }
 
     /// What the goal measures, in base units; `None` without a goal.
+    ///
+    /// # Panics
+    /// As [`System::observe`].
     pub fn measure(&self, parameters: &[f64], state: &[f64]) -> Option<f64> {
         self.numbers(&self.tapes.goal, parameters, state).first().copied()
     }

@@ -451,7 +451,7 @@ impl Device {
         Device::open_once(id, || open_backend(id))
     }
 
-    /// The open device of a name; makes it if there is none.
+    /// The open device of a name; makes it if none is open.
     fn open_once(name: &str, backend: impl FnOnce() -> Result<Arc<dyn Backend>>) -> Result<Device> {
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|(_, device)| device.strong_count() > 0);

@@ -174,7 +174,7 @@ fn device_code(program: &Checked, given: &Given, reassociate: bool) -> Result<St
     Ok(text)
 }
 
-/// The kernel as PTX, or a comment with the reason why there is none.
+/// The kernel as PTX, or a comment that says why there is no PTX.
 fn ptx_of(kernel: &Kernel) -> String {
     #[cfg(feature = "cuda")]
     return kernel.ptx().unwrap_or_else(|error| format!("// {error}\n"));

@@ -21,8 +21,6 @@ use crate::registry::Custom;
 
 /// The ending of equation files, by which a body's name is one.
 pub const ENDING: &str = ".plant";
-/// Maximum magnitude of a parameter in a scenario; a file has narrower ranges.
-const MAX_PARAMETER: f64 = 1e12;
 /// How long a success must last to count as reached, seconds.
 const HOLD_S: f64 = 1.0;
 
@@ -70,15 +68,14 @@ impl PlantSettings for EquationSettings {
     fn read(section: &mut Section<'_, '_>) -> Result<Self> {
         let mut settings = Self::open(section.required("name")?.value)?;
         let mut given = section.section("parameters")?;
-        let mut changed = Vec::new();
-        for (name, _) in given.names() {
-            if let Some(value) = given.within(&name, -MAX_PARAMETER..=MAX_PARAMETER)? {
-                settings.parameters.insert(name.clone(), value.into());
-                changed.push((name, value));
+        for (place, parameter) in settings.system.parameters().iter().enumerate() {
+            let [low, high] = parameter.range.map(|bound| bound / parameter.unit.scale);
+            if let Some(value) = given.within(&parameter.name, low..=high)? {
+                settings.parameters.insert(parameter.name.clone(), value.into());
+                settings.values[place] = value * parameter.unit.scale;
             }
         }
         given.finish()?;
-        settings.values = settings.system.with_parameters(changed.iter().map(|(name, value)| (name.as_str(), *value)))?;
         Ok(settings)
     }
 
