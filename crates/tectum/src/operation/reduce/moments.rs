@@ -9,10 +9,10 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::arguments::Slices;
 use crate::kernel::math::Real;
-use crate::kernel::native::{NativeCall, for_each_chunk, for_each_chunk_pair, simd};
+use crate::kernel::native::{NativeCall, for_each_chunk, for_each_chunk_pair};
 use crate::kernel::{Kernel, Prelude, TypedKernel};
 use crate::kernel_arguments;
-use crate::operation::reduce::{self, Reduction, SEGMENT, check, each_lane, fold_tree, sum};
+use crate::operation::reduce::{self, Reduction, SEGMENT, check, fold_lanes, sum};
 use crate::operation::{built_in, groups};
 use crate::plan::PlanBuilder;
 use crate::view::View;
@@ -30,9 +30,6 @@ kernel_arguments! {
         rows: usize, cols: usize, segment: usize, segments: usize, scale: f32
     }
 }
-
-/// Independent accumulators of the native twins: four vectors of the widest SIMD.
-const LANES: usize = 64;
 
 static MEAN: LazyLock<[TypedKernel<Mean>; 2]> = LazyLock::new(|| [define_mean::<f32>(), define_mean::<f64>()]);
 
@@ -107,20 +104,15 @@ fn merge(_: &NativeCall<'_>, arguments: MomentsMerge<Slices<'_>>) {
 
 /// Σ (x − centre)² by 64 interleaved accumulators, then a tree over them; with a centre of 0 the sum of squares.
 pub(crate) fn sum_of_squares(x: &[f32], centre: f32) -> f32 {
-    simd(
+    fold_lanes(
+        x,
+        0.0,
         #[inline(always)]
-        || {
-            let mut lanes = [0.0f32; LANES];
-            let (blocks, rest) = x.as_chunks::<LANES>();
-            for block in blocks {
-                lanes = each_lane(lanes, |lane, sum| sum + (block[lane] - centre) * (block[lane] - centre));
-            }
-            for (lane, x) in lanes.iter_mut().zip(rest) {
-                let deviation = x - centre;
-                *lane += deviation * deviation;
-            }
-            fold_tree(lanes, |a, b| a + b)
+        |sum, x| {
+            let deviation = x - centre;
+            sum + deviation * deviation
         },
+        |a, b| a + b,
     )
 }
 

@@ -8,7 +8,8 @@ use crate::kernel::math::four::{self, Four};
 use crate::kernel::native::{NativeCall, PREFETCH_STEP, for_each_block, prefetch, simd};
 use crate::kernel::{Kernel, Prelude, TypedKernel, math};
 use crate::kernel_arguments;
-use crate::operation::{built_in, groups, reduce};
+use crate::operation::reduce::{self, CacheAligned};
+use crate::operation::{built_in, groups};
 use crate::plan::PlanBuilder;
 use crate::view::View;
 
@@ -51,7 +52,7 @@ fn softmax(call: &NativeCall<'_>, Softmax { x, y, rows, cols, scale }: Softmax<S
 /// So is that of +∞ less itself, and of −∞ less itself where nothing is greater.
 #[inline(always)]
 fn exponentials(x: &[f32], next: &[f32], y: &mut [f32], scale: f32, greatest: f32) {
-    let mut sums = [0.0; LANES];
+    let mut sums = CacheAligned([0.0; LANES]);
     let ((x, x_rest), (y_blocks, y_rest)) = (x.as_chunks::<LANES>(), y.as_chunks_mut::<LANES>());
     for (block, (x, y)) in x.iter().zip(y_blocks).enumerate() {
         prefetch(next, block * LANES);
@@ -64,15 +65,15 @@ fn exponentials(x: &[f32], next: &[f32], y: &mut [f32], scale: f32, greatest: f3
             (made[places[0]], made[places[1]], made[places[2]], made[places[3]]) = (four[0], four[1], four[2], four[3]);
         }
         for lane in 0..LANES {
-            sums[lane] += made[lane];
+            sums.0[lane] += made[lane];
         }
         *y = made;
     }
-    for ((x, y), sum) in x_rest.iter().zip(y_rest).zip(&mut sums) {
+    for ((x, y), sum) in x_rest.iter().zip(y_rest).zip(&mut sums.0) {
         *y = exp_not_positive(scale * x - greatest);
         *sum += *y;
     }
-    let inverse = 1.0 / reduce::fold_tree(sums, |a, b| a + b);
+    let inverse = 1.0 / reduce::fold_tree(sums.0, |a, b| a + b);
     y.iter_mut().for_each(|y| *y *= inverse);
 }
 
@@ -89,7 +90,8 @@ pub(crate) fn exponentials_of_sixteen(x: [f32; 16]) -> [f32; 16] {
 
 /// The maximum of `scale·x` except NaN: rounding preserves order, so it is the scaled maximum or minimum.
 fn greatest_scaled(x: &[f32], scale: f32) -> f32 {
-    let greatest = if scale >= 0.0 { reduce::fold_lanes(x, f32::NEG_INFINITY, f32::max) } else { reduce::fold_lanes(x, f32::INFINITY, f32::min) };
+    let greatest =
+        if scale >= 0.0 { reduce::fold_lanes(x, f32::NEG_INFINITY, f32::max, f32::max) } else { reduce::fold_lanes(x, f32::INFINITY, f32::min, f32::min) };
     scale * greatest
 }
 
