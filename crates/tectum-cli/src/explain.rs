@@ -115,7 +115,7 @@ pub fn explain(args: &ExplainArgs) -> Result<()> {
             program::explain_program(program)
         }
         Workload::Scenario => Err(Error::invalid(format!("explain {0}: a scenario; tectum explain route {0} shows where it runs", program.file.display()))),
-        Workload::Twin => Err(Error::invalid(format!("explain {0}: a twin; tectum inspect {0} shows it", program.file.display()))),
+        Workload::Twin | Workload::Plant => Err(Error::invalid(format!("explain {0}: {1}; tectum inspect {0} shows it", program.file.display(), kind.name()))),
     }
 }
 

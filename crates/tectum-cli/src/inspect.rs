@@ -4,6 +4,7 @@ mod genome;
 #[cfg(feature = "gguf")]
 mod gguf;
 mod model;
+mod plant;
 mod twin;
 
 use std::path::PathBuf;
@@ -19,18 +20,22 @@ use tectum_transformer::gguf_file;
 use self::gguf::inspect_gguf;
 use crate::workload::Workload;
 
-/// Shows the contents of a genome, a model, a GGUF file or a twin.
+/// Shows the contents of a genome, a model, a GGUF file, a twin or a plant.
 ///
 /// For a genome: areas, mappings and synapses, the detected units, warnings and memory. For the folder of a model: sizes, tensors and tokens. For a
-/// GGUF file: metadata and each tensor too. For a twin: how well it predicts a recording. The kind is detected from the content.
+/// GGUF file: metadata and each tensor too. For a twin: how well it predicts a recording. For a plant: what its equation file
+/// declares, and how well it predicts a recording. The kind is detected from the content.
 #[derive(Args)]
 pub struct InspectArgs {
-    /// A genome, the folder of a model, a GGUF file, or a twin.
-    #[arg(value_name = "GENOME.json|MODEL|MODEL.gguf|TWIN.safetensors")]
+    /// A genome, the folder of a model, a GGUF file, a twin, or an equation file.
+    #[arg(value_name = "GENOME.json|MODEL|MODEL.gguf|TWIN.safetensors|FILE.plant")]
     file: PathBuf,
-    /// A recording that a twin is compared with.
+    /// A recording that a twin or a plant is compared with.
     #[arg(long, value_name = "DATA.csv")]
     data: Option<PathBuf>,
+    /// A column of a plant's recording that has another name or unit, as NAME=HEADER or NAME=HEADER:UNIT; may be given several times.
+    #[arg(long = "column", value_name = "NAME=HEADER[:UNIT]", requires = "data")]
+    columns: Vec<String>,
     /// The units of a genome's numbers: detect, fraction or legacy.
     #[arg(long, default_value = "detect")]
     units: UnitPolicy,
@@ -48,16 +53,22 @@ pub struct InspectArgs {
 /// A file that cannot be read, has an unsupported kind, or is invalid; a standard output that cannot be written.
 pub fn inspect(args: &InspectArgs) -> Result<()> {
     let kind = Workload::of(&args.file)?;
-    if args.data.is_some() && kind != Workload::Twin {
-        return Err(Error::invalid("--data: only a twin is compared with a recording"));
+    if args.data.is_some() && !matches!(kind, Workload::Twin | Workload::Plant) {
+        return Err(Error::invalid("--data: only a twin or a plant is compared with a recording"));
+    }
+    if !args.columns.is_empty() && kind != Workload::Plant {
+        return Err(Error::invalid("--column: only the recording of a plant has columns of other names"));
+    }
+    if kind == Workload::Plant {
+        return plant::inspect_plant(args);
     }
     match (kind, gguf_file(&args.file)?) {
         (Workload::Twin, _) => twin::inspect_twin(args),
         (_, Some(file)) => inspect_gguf(args, &file),
         (Workload::Model, None) => model::inspect_model(args),
         (Workload::Genome, None) => genome::inspect_genome(args),
-        (Workload::Scenario | Workload::Program, None) => {
-            let kinds = "genomes (JSON), twins (.safetensors), GGUF files (.gguf) and folders of models can";
+        (Workload::Scenario | Workload::Program | Workload::Plant, None) => {
+            let kinds = "genomes (JSON), twins (.safetensors), plants (.plant), GGUF files (.gguf) and folders of models can";
             Err(Error::invalid(format!("{}: of no kind that can be shown; {kinds}", args.file.display())))
         }
     }

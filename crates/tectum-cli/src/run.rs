@@ -141,6 +141,7 @@ pub fn run(args: &RunArgs) -> Result<()> {
         Workload::Genome => of_others(of_scenarios(args), "scenarios").and_then(|()| genome::run(Path::new(path), args)),
         Workload::Model => Err(Error::invalid(format!("run {path}: a model; tectum generate and tectum embed run it"))),
         Workload::Twin => Err(Error::invalid(format!("run {path}: a twin; a scenario's brain plans with it, --twin {path}"))),
+        Workload::Plant => Err(Error::invalid(format!("run {path}: a plant; a scenario runs it as its body: tectum run cart_pole --body {path} --brain lqr"))),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `tectum train`: models from recordings.
 
+mod plant;
 mod rig;
 mod twin;
 
@@ -16,6 +17,7 @@ pub struct TrainArgs {
 
 #[derive(Subcommand)]
 enum What {
+    Plant(plant::PlantArgs),
     Rig(rig::RigArgs),
     Twin(twin::TwinArgs),
 }
@@ -26,6 +28,7 @@ enum What {
 /// A recording that is invalid or has too little information; what the device and the file system report.
 pub fn train(args: &TrainArgs) -> Result<()> {
     match &args.what {
+        What::Plant(args) => plant::train_plant(args),
         What::Rig(args) => rig::train_rig(args),
         What::Twin(args) => twin::train_twin(args),
     }

@@ -18,6 +18,8 @@ pub enum Workload {
     Model,
     /// A twin: a safetensors file.
     Twin,
+    /// A plant: an equation file.
+    Plant,
 }
 
 /// Number of leading bytes that show the kind of the content.
@@ -34,6 +36,7 @@ impl Workload {
         }
         let by_ending = match path.extension().and_then(|ending| ending.to_str()) {
             Some("safetensors") => return Ok(Self::Twin),
+            Some("plant") => return Ok(Self::Plant),
             Some("atlas") => Some(Self::Program),
             Some("json") => Some(Self::Genome),
             Some("gguf") => Some(Self::Model),
@@ -65,6 +68,7 @@ impl Workload {
             Self::Genome => "a genome",
             Self::Model => "a model",
             Self::Twin => "a twin",
+            Self::Plant => "a plant",
         }
     }
 }

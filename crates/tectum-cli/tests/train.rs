@@ -7,22 +7,23 @@ use tectum_control::body::rig::{Rig, RigParameters};
 use tectum_control::body::{Body, Start, body};
 use tectum_control::brain::lqr::Lqr;
 
-struct Place(PathBuf);
+/// A folder of a test, removed after it.
+pub struct Place(pub PathBuf);
 
 impl Place {
-    fn new(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("tectum-train-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).expect("a folder");
         Self(folder)
     }
 
-    fn tectum(&self, line: &str) -> Output {
+    pub fn tectum(&self, line: &str) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tectum"));
         command.current_dir(&self.0).args(line.split_whitespace()).stdin(Stdio::null()).output().expect("it starts")
     }
 
-    fn text(&self, line: &str) -> String {
+    pub fn text(&self, line: &str) -> String {
         let output = self.tectum(line);
         assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("text")

@@ -1,15 +1,19 @@
-// result = [first action, least cost, mean cost, greatest weight]; mean moves on by one step, its last element stays.
-// in: weighted [horizon], total [1], greatest [1], best_weight [1]; out: mean [horizon], result [4].
+// result = [first action, least cost, mean cost, greatest weight]; mean moves on by one step, its last step stays.
+// in: weighted [rows] (A numbers for each step), total [1], greatest [1], best_weight [1], limits [A, 3]: lowest, highest, scale;
+// out: mean [rows], result [A + 3].
 @compute @workgroup_size(256)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
     let stride = groups.x * 256u;
-    for (var t = id.x; t < params.horizon; t += stride) {
-        mean[t] = weighted[min(t + 1u, params.horizon - 1u)];
-        if t == 0u {
-            result[0] = clamp(weighted[0], params.low, params.high);
-            result[1] = -greatest[0];
-            result[2] = total[0] / f32(params.samples);
-            result[3] = best_weight[0];
+    for (var row = id.x; row < params.rows; row += stride) {
+        let is_last = row + params.actions >= params.rows;
+        mean[row] = weighted[select(row + params.actions, row, is_last)];
+        if row < params.actions {
+            result[row] = clamp(weighted[row], limits[3u * row], limits[3u * row + 1u]);
+        }
+        if row == 0u {
+            result[params.actions] = -greatest[0];
+            result[params.actions + 1u] = total[0] / f32(params.samples);
+            result[params.actions + 2u] = best_weight[0];
         }
     }
 }

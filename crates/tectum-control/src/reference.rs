@@ -346,7 +346,13 @@ mod tests {
         let mut scenario = Scenario::parse(text, "effective", "effective").unwrap_or_else(|error| panic!("{error}\n{text}"));
         let (body, clock) = (scenario.body.model().expect("built in"), scenario.run.clock);
         let brain = match &mut scenario.brain {
-            BrainSpec::Mppi(spec) => format!("{:?} {:?} {:?} {:?}", spec.model, spec.parameters(body.spec()), spec.twin.recipe(), spec.twin.online(clock)),
+            BrainSpec::Mppi(spec) => format!(
+                "{:?} {:?} {:?} {:?}",
+                spec.model_for(body.spec()),
+                spec.parameters(&scenario.body, body.spec()),
+                spec.twin.recipe(),
+                spec.twin.online(clock)
+            ),
             BrainSpec::Field(spec) => {
                 let coefficients = std::mem::take(&mut spec.coefficients).to_coefficients();
                 format!("{spec:?} {coefficients:?}")

@@ -1,24 +1,17 @@
 //! Bodies from equation files in the loop.
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 
 use tectum::Device;
-use tectum_control::body::cart_pole::CartPole;
-use tectum_control::body::{Body, Start};
+use tectum_control::body::batch::Batch;
+use tectum_control::body::{BodySpec, body};
 use tectum_control::clock::SimClock;
 use tectum_control::closed_loop::{ClosedLoop, Discard, End, Outcome};
 use tectum_control::scenario::Scenario;
 use tectum_control::scenario::build::{brain_recipe, build_body, build_loop};
 
-fn plant(name: &str) -> String {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tectum-equations/plants").join(name);
-    path.canonicalize().expect("it ships").display().to_string()
-}
-
 fn scenario(name: &str, parameters: &str, brain: &str, seconds: u32) -> Scenario {
-    let text =
-        format!("[body]\nname = \"{}\"\n{parameters}\n[brain]\nname = \"{brain}\"\n[loop]\nseconds = {seconds}\nclock = \"sim\"\nseed = 3\n", plant(name));
+    let text = format!("[body]\nname = \"{}\"\n{parameters}\n[brain]\nname = \"{brain}\"\n[loop]\nseconds = {seconds}\nclock = \"sim\"\nseed = 3\n", name);
     Scenario::parse(&text, "equations", "equations.toml").expect("valid")
 }
 
@@ -51,22 +44,170 @@ fn plants_from_files_are_regulated_with_other_masses_and_lengths_too() {
 }
 
 #[test]
-fn the_cart_pole_of_the_file_is_the_built_in_one() {
-    let mut from_file = build_body(&scenario("cart_pole.plant", "", "lqr", 1)).expect("the body");
-    let mut built_in = CartPole::new(Start::Random).expect("it starts at random");
-    let state = [0.01, -0.02, 0.03, 0.04];
-    from_file.set_state(&state).expect("four numbers");
-    (&mut built_in as &mut dyn Body).set_state(&[0.01, -0.02, 0.03, 0.04, 0.0]).expect("five numbers");
-    for tick in 0..100 {
-        let action = if tick % 3 == 0 { -10.0 } else { 10.0 };
-        let (first, second) = (from_file.step(&[action]), built_in.step(&[action]));
-        if !first.terminated {
-            assert_eq!(first.reward, second.reward);
+fn plants_from_files_are_planned_with_their_own_equations() {
+    for (name, parameters, seconds) in [
+        ("cart_pole.plant", "", 6),
+        ("cart_pole.plant", "parameters = { pole = 0.4, half_length = 0.8, cart = 2 }", 6),
+        ("double_pendulum.plant", "", 4),
+        ("quadrotor.plant", "", 6),
+    ] {
+        let outcome = run(&scenario(name, parameters, "mppi", seconds));
+        let success = outcome.metrics.success_fraction();
+        assert!(success > 0.7 && outcome.metrics.episodes == 1, "{name} {parameters}: {success}, {} episodes", outcome.metrics.episodes);
+    }
+}
+
+#[test]
+fn a_plan_over_equations_agrees_between_devices_and_continues_from_a_snapshot() {
+    for name in ["cart_pole.plant", "double_pendulum.plant", "quadrotor.plant"] {
+        let scenario = scenario(name, "", "mppi", 1);
+        let mut actions = Vec::new();
+        for id in ["cpu", "vulkan:0"] {
+            let Some(device) = Device::open_if_present(id).expect("absent or usable") else {
+                eprintln!("skipped: {id} is absent: plans over equations");
+                continue;
+            };
+            let mut body = build_body(&scenario).expect("the body");
+            let mut brain = || brain_recipe(&scenario, body.spec()).expect("a recipe").build(&device, &mut tectum::WorkProgress::ignore).expect("compiles");
+            let (mut first, mut second) = (brain(), brain());
+            let mut observation = vec![0.0; body.spec().observation.len()];
+            let mut action = vec![0.0; body.spec().action.len()];
+            for _ in 0..5 {
+                body.observe(&mut observation);
+                first.tick(&observation, &mut action).expect("ticks");
+                body.step(&action);
+            }
+            second.restore(&first.snapshot().expect("reads")).expect("fits");
+            body.observe(&mut observation);
+            first.tick(&observation, &mut action).expect("ticks");
+            let mut again = action.clone();
+            second.tick(&observation, &mut again).expect("ticks");
+            assert_eq!(action, again, "{name} on {id}");
+            actions.push(action);
         }
-        assert_eq!(first.terminated, second.terminated || tick > 0 && second.reward == 0.0, "tick {tick}");
-        let [first, second] = [from_file.state().expect("exact"), (&built_in as &dyn Body).state().expect("exact")];
-        for (first, second) in first.iter().zip(&second) {
-            assert!((first - second).abs() <= 1e-12 * second.abs().max(1.0), "tick {tick}: {first} {second}");
+        let range = build_body(&scenario).expect("the body").spec().action[0].high;
+        for (first, other) in actions.iter().flat_map(|action| actions[0].iter().zip(action)) {
+            assert!((first - other).abs() < 0.02 * range, "{name}: {actions:?}");
+        }
+    }
+}
+
+/// Actions of the whole range and beyond, some of them not finite.
+fn action(spec: &BodySpec, step: usize, instance: usize) -> Vec<f32> {
+    let share = |channel: usize| ((step * 37 + instance * 101 + channel * 53) % 211) as f32 / 210.0;
+    let numbers = spec.action.iter().enumerate().map(|(channel, range)| match (step + instance) % 61 {
+        7 => f32::NAN,
+        8 => f32::INFINITY,
+        _ => range.low + (range.high - range.low) * (1.2 * share(channel) - 0.1),
+    });
+    numbers.collect()
+}
+
+#[test]
+fn many_plants_step_as_one_by_one_on_every_device() {
+    const COUNT: usize = 150;
+    for (name, parameters) in [("cart_pole.plant", "parameters = { pole = 0.3 }"), ("double_pendulum.plant", ""), ("quadrotor.plant", "")] {
+        let settings = scenario(name, parameters, "lqr", 1).body;
+        for id in ["cpu", "vulkan:0"] {
+            let Some(device) = Device::open_if_present(id).expect("absent or usable") else {
+                eprintln!("skipped: {id} is absent: plants side by side");
+                continue;
+            };
+            let mut batch = Batch::of(&settings, COUNT, &device).expect("compiles");
+            batch.reset(5).expect("resets");
+            let mut body = settings.model().expect("the body");
+            let (spec, width) = (body.spec().clone(), batch.states().expect("reads")[0].len());
+            let (mut ended, mut had_ended) = (0, vec![false; COUNT]);
+            for step in 0..60 {
+                let before = batch.states().expect("reads");
+                let actions: Vec<f32> = (0..COUNT).flat_map(|instance| action(&spec, step, instance)).collect();
+                batch.step(&actions).expect("steps");
+                let after = batch.states().expect("reads");
+                for instance in 0..COUNT {
+                    body.reset(5 + instance as u64);
+                    let mut expected = (0.0, false);
+                    if !had_ended[instance] {
+                        let mut state = body.state().expect("exact");
+                        state.iter_mut().zip(&before[instance]).for_each(|(number, given)| *number = f64::from(*given));
+                        body.set_state(&state).expect("fits");
+                        let stepped = body.step(&action(&spec, step, instance));
+                        expected = (stepped.reward, stepped.terminated);
+                    }
+                    let state = body.state().expect("exact");
+                    let mut observation = vec![0.0; spec.observation.len()];
+                    body.observe(&mut observation);
+                    // A gust moves the quadrotor by about 0.002 m/s a step.
+                    let bound = |number: f64| if name == "quadrotor.plant" { 0.012 } else { 2e-5 } * number.abs().max(1.0);
+                    for (found, expected) in after[instance].iter().zip(&state[..width]) {
+                        assert!(
+                            (f64::from(*found) - expected).abs() < bound(*expected),
+                            "{name} on {id}, step {step}, instance {instance}: {found} {expected}"
+                        );
+                    }
+                    for (found, expected) in batch.observation(instance).iter().zip(&observation) {
+                        let off = f64::from(found - expected).abs();
+                        let turned = (off - std::f64::consts::TAU).abs();
+                        assert!(off.min(turned) < bound(f64::from(*expected)), "{name} on {id}, step {step}, instance {instance}: {found} {expected}");
+                    }
+                    assert!((f64::from(batch.reward(instance)) - expected.0).abs() < bound(expected.0), "{name} on {id}, step {step}, instance {instance}");
+                    assert_eq!(batch.is_terminated(instance), expected.1, "{name} on {id}, step {step}, instance {instance}");
+                    had_ended[instance] = expected.1;
+                    ended += usize::from(expected.1);
+                }
+            }
+            assert!(name == "quadrotor.plant" || ended > 20, "{name}: {ended} episodes ended");
+        }
+    }
+}
+
+#[test]
+fn noise_of_many_plants_is_drawn_by_seed_and_step_with_its_deviation() {
+    let settings = scenario("quadrotor.plant", "", "lqr", 1).body;
+    let mut batch = Batch::of(&settings, 4096, &Device::open("cpu").expect("the CPU")).expect("compiles");
+    let rest: Vec<f64> = settings.model().expect("the body").state().expect("exact").iter().enumerate().map(|(at, x)| if at < 6 { 0.0 } else { *x }).collect();
+    let hover = [2.4525f32; 2].repeat(4096);
+    let mut gusts = |seed: u64| {
+        batch.reset(seed).expect("resets");
+        batch.set_states(&vec![rest.clone(); 4096]).expect("fits");
+        batch.step(&hover).expect("steps");
+        // vx after 20 ms is the gust over 0.5 kg.
+        batch.states().expect("reads").iter().map(|state| f64::from(state[3]) * 0.5 / 0.02).collect::<Vec<_>>()
+    };
+    let first = gusts(1);
+    assert_eq!(first, gusts(1));
+    assert_ne!(first, gusts(2));
+    let mean = first.iter().sum::<f64>() / 4096.0;
+    let deviation = (first.iter().map(|gust| (gust - mean).powi(2)).sum::<f64>() / 4096.0).sqrt();
+    assert!(mean.abs() < 0.004 && (deviation - 0.05).abs() < 0.003, "{mean} ± {deviation}");
+}
+
+#[test]
+fn the_built_in_bodies_are_their_files() {
+    for (name, hidden) in [("cart_pole", 1), ("pendulum", 0), ("acrobot", 0)] {
+        let mut from_file = build_body(&scenario(&format!("{name}.plant"), "", "zero", 1)).expect("the body");
+        let mut built_in = body(name, None).expect("known");
+        assert_eq!(from_file.spec().dt_s, built_in.spec().dt_s);
+        for trial in 0..40 {
+            built_in.reset(trial);
+            let states = built_in.state().expect("exact").len() - hidden;
+            for tick in 0..100usize {
+                // The file's pendulum has a state more, which keeps the reward.
+                let mut state = from_file.state().expect("exact");
+                state[..states].copy_from_slice(&built_in.state().expect("exact")[..states]);
+                from_file.set_state(&state).expect("fits");
+                let action = [2.0 * ((tick * 37 + trial as usize * 11) % 23) as f32 / 11.0 - 2.0];
+                let (first, second) = (from_file.step(&action), built_in.step(&action));
+                let is_near = |first: f64, second: f64| (first - second).abs() <= 1e-12 * second.abs().max(1.0);
+                assert!(is_near(first.reward, second.reward), "{name}, trial {trial}, tick {tick}: {first:?} {second:?}");
+                assert_eq!(first.terminated, second.terminated, "{name}, trial {trial}, tick {tick}");
+                let [first, second] = [from_file.state().expect("exact"), built_in.state().expect("exact")];
+                for (first, second) in first.iter().zip(&second[..states]) {
+                    assert!(is_near(*first, *second), "{name}, trial {trial}, tick {tick}: {first} {second}");
+                }
+                if built_in.state().expect("exact").get(states).is_some_and(|fallen| *fallen != 0.0) {
+                    break;
+                }
+            }
         }
     }
 }
@@ -92,7 +233,7 @@ fn a_run_with_noise_continues_exactly_from_its_snapshot() {
 fn mistakes_in_a_scenario_and_its_file_are_located() {
     let parse =
         |body: &str| Scenario::parse(&format!("[body]\n{body}\n[brain]\nname = \"lqr\"\n"), "mine", "mine.toml").map(drop).expect_err("refused").to_string();
-    let name = plant("cart_pole.plant");
+    let name = "cart_pole.plant";
     let refused = parse(&format!("name = \"{name}\"\nparameters = {{ mass = 3 }}"));
     assert!(refused.starts_with("mine:3: unknown key \"mass\"; known: gravity, cart, pole, half_length"), "{refused}");
     let refused = parse(&format!("name = \"{name}\"\nparameters = {{ pole = 300 }}"));
@@ -100,5 +241,5 @@ fn mistakes_in_a_scenario_and_its_file_are_located() {
     let refused = parse(&format!("name = \"{name}\"\nparameters = {{ pole = \"heavy\" }}"));
     assert!(refused.starts_with("mine:3") && refused.contains("pole is \"heavy\""), "{refused}");
     let refused = parse("name = \"absent.plant\"");
-    assert!(refused.contains("absent.plant"), "{refused}");
+    assert!(refused.contains("absent.plant: not readable, and none of those that ship (acrobot.plant, "), "{refused}");
 }

@@ -11,13 +11,21 @@ pub trait Arithmetic: Debug + Clone {
     /// The result of a comparison.
     type Condition: Clone + Debug;
 
+    /// A constant.
     fn constant(&mut self, value: f64) -> Self::Value;
+    /// A function of one number.
     fn unary(&mut self, op: UnaryOp, a: &Self::Value) -> Self::Value;
+    /// A function of two numbers.
     fn binary(&mut self, op: BinaryOp, a: &Self::Value, b: &Self::Value) -> Self::Value;
+    /// Whether a comparison holds.
     fn compare(&mut self, op: Comparison, a: &Self::Value, b: &Self::Value) -> Self::Condition;
+    /// Whether both hold.
     fn and(&mut self, a: &Self::Condition, b: &Self::Condition) -> Self::Condition;
+    /// Whether one of them holds.
     fn or(&mut self, a: &Self::Condition, b: &Self::Condition) -> Self::Condition;
+    /// Whether it does not hold.
     fn not(&mut self, a: &Self::Condition) -> Self::Condition;
+    /// `a` if the condition holds, else `b`.
     fn select(&mut self, condition: &Self::Condition, a: &Self::Value, b: &Self::Value) -> Self::Value;
 }
 

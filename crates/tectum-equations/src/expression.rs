@@ -45,6 +45,20 @@ impl Node {
         };
         operands.into_iter().flatten()
     }
+
+    /// The same of other nodes.
+    fn with_operands(self, other: impl Fn(Id) -> Id) -> Node {
+        match self {
+            Node::Constant(_) | Node::Variable(_) => self,
+            Node::Unary(op, a) => Node::Unary(op, other(a)),
+            Node::Binary(op, a, b) => Node::Binary(op, other(a), other(b)),
+            Node::Compare(op, a, b) => Node::Compare(op, other(a), other(b)),
+            Node::And(a, b) => Node::And(other(a), other(b)),
+            Node::Or(a, b) => Node::Or(other(a), other(b)),
+            Node::Not(a) => Node::Not(other(a)),
+            Node::Select(a, b, c) => Node::Select(other(a), other(b), other(c)),
+        }
+    }
 }
 
 /// All expressions of a system.
@@ -54,17 +68,47 @@ pub struct Expressions {
     known: HashMap<Node, Id>,
 }
 
-/// The nodes that some results need, in an order in which each follows those that it reads.
+/// The nodes that some results need, in an order in which each follows those that it reads. Their operands are places in this order.
 #[derive(Debug, Clone, Default)]
 pub struct Tape {
-    needed: Vec<Id>,
+    nodes: Vec<Node>,
     results: Vec<Id>,
 }
 
 impl Tape {
     /// Whether a result depends on a variable of some kind.
-    pub fn reads(&self, expressions: &Expressions, is_of_kind: impl Fn(Variable) -> bool) -> bool {
-        self.needed.iter().any(|id| matches!(expressions.nodes[id.0 as usize], Node::Variable(variable) if is_of_kind(variable)))
+    pub fn reads(&self, is_of_kind: impl Fn(Variable) -> bool) -> bool {
+        self.nodes.iter().any(|node| matches!(node, Node::Variable(variable) if is_of_kind(*variable)))
+    }
+
+    /// The variable that the first result is, if it is one.
+    pub fn as_variable(&self) -> Option<Variable> {
+        match self.nodes[self.results.first()?.0 as usize] {
+            Node::Variable(variable) => Some(variable),
+            _ => None,
+        }
+    }
+
+    /// Computes the results, given the values of variables. A condition is a result too.
+    pub fn evaluate<A: Arithmetic>(&self, arithmetic: &mut A, variable: impl Fn(&mut A, Variable) -> A::Value) -> Vec<Outcome<A>> {
+        let mut values: Vec<Outcome<A>> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let number = |id: Id| values[id.0 as usize].as_number().expect("invariant: checked when parsed: a number");
+            let condition = |id: Id| values[id.0 as usize].as_condition().expect("invariant: checked when parsed: a condition");
+            let value = match *node {
+                Node::Constant(bits) => Outcome::Number(arithmetic.constant(f64::from_bits(bits))),
+                Node::Variable(which) => Outcome::Number(variable(arithmetic, which)),
+                Node::Unary(op, a) => Outcome::Number(arithmetic.unary(op, &number(a))),
+                Node::Binary(op, a, b) => Outcome::Number(arithmetic.binary(op, &number(a), &number(b))),
+                Node::Compare(op, a, b) => Outcome::Condition(arithmetic.compare(op, &number(a), &number(b))),
+                Node::And(a, b) => Outcome::Condition(arithmetic.and(&condition(a), &condition(b))),
+                Node::Or(a, b) => Outcome::Condition(arithmetic.or(&condition(a), &condition(b))),
+                Node::Not(a) => Outcome::Condition(arithmetic.not(&condition(a))),
+                Node::Select(a, b, c) => Outcome::Number(arithmetic.select(&condition(a), &number(b), &number(c))),
+            };
+            values.push(value);
+        }
+        self.results.iter().map(|id| values[id.0 as usize].clone()).collect()
     }
 }
 
@@ -115,30 +159,12 @@ impl Expressions {
                 open.extend(self.nodes[id.0 as usize].operands());
             }
         }
-        let needed = (0..self.nodes.len() as u32).map(Id).filter(|id| is_needed[id.0 as usize]).collect();
-        Tape { needed, results }
-    }
-
-    /// Computes a tape's results, given the values of variables. A condition is a result too.
-    pub fn evaluate<A: Arithmetic>(&self, arithmetic: &mut A, tape: &Tape, variable: impl Fn(&mut A, Variable) -> A::Value) -> Vec<Outcome<A>> {
-        let mut values: Vec<Option<Outcome<A>>> = vec![None; self.nodes.len()];
-        for id in &tape.needed {
-            let number = |id: Id| values[id.0 as usize].as_ref().and_then(Outcome::as_number).expect("invariant: checked when parsed: a number");
-            let condition = |id: Id| values[id.0 as usize].as_ref().and_then(Outcome::as_condition).expect("invariant: checked when parsed: a condition");
-            let value = match self.nodes[id.0 as usize] {
-                Node::Constant(bits) => Outcome::Number(arithmetic.constant(f64::from_bits(bits))),
-                Node::Variable(which) => Outcome::Number(variable(arithmetic, which)),
-                Node::Unary(op, a) => Outcome::Number(arithmetic.unary(op, &number(a))),
-                Node::Binary(op, a, b) => Outcome::Number(arithmetic.binary(op, &number(a), &number(b))),
-                Node::Compare(op, a, b) => Outcome::Condition(arithmetic.compare(op, &number(a), &number(b))),
-                Node::And(a, b) => Outcome::Condition(arithmetic.and(&condition(a), &condition(b))),
-                Node::Or(a, b) => Outcome::Condition(arithmetic.or(&condition(a), &condition(b))),
-                Node::Not(a) => Outcome::Condition(arithmetic.not(&condition(a))),
-                Node::Select(a, b, c) => Outcome::Number(arithmetic.select(&condition(a), &number(b), &number(c))),
-            };
-            values[id.0 as usize] = Some(value);
+        let (mut places, mut nodes) = (vec![Id(0); self.nodes.len()], Vec::new());
+        for (place, node) in self.nodes.iter().enumerate().filter(|(place, _)| is_needed[*place]) {
+            places[place] = Id(nodes.len() as u32);
+            nodes.push(node.with_operands(|id| places[id.0 as usize]));
         }
-        tape.results.iter().map(|id| values[id.0 as usize].clone().expect("invariant: a result is needed")).collect()
+        Tape { nodes, results: results.iter().map(|id| places[id.0 as usize]).collect() }
     }
 }
 

@@ -31,9 +31,13 @@
 //! |---|---|
 //! | [`System`] | a parsed file: its declarations, steps in f64, exact linearisation |
 //! | [`Parameter`], [`State`], [`Input`], [`Noise`], [`Observation`], [`Goal`] | what it declares |
+//! | [`LIBRARY`] | the files that ship |
 //! | [`Unit`], [`Dimension`] | units by name |
+//! | [`code`] | the same steps in f32, as WGSL and over SIMD lanes, for kernels that step many instances |
+//! | [`Arithmetic`] | what numbers are while a system is computed |
 
 mod arithmetic;
+pub mod code;
 mod diagnostic;
 mod expression;
 mod lexer;
@@ -42,8 +46,20 @@ mod parse;
 mod system;
 mod unit;
 
+pub use arithmetic::Arithmetic;
+pub use operation::{BinaryOp, Comparison, UnaryOp};
 pub use system::{Goal, Input, Integrator, Linearization, Noise, Observation, Parameter, State, Step, System, Weights};
 pub use unit::{Dimension, Unit};
+
+/// The equation files that ship: their names and texts.
+pub const LIBRARY: [(&str, &str); 6] = [
+    ("acrobot.plant", include_str!("../plants/acrobot.plant")),
+    ("cart_pole.plant", include_str!("../plants/cart_pole.plant")),
+    ("cart_servo.plant", include_str!("../plants/cart_servo.plant")),
+    ("double_pendulum.plant", include_str!("../plants/double_pendulum.plant")),
+    ("pendulum.plant", include_str!("../plants/pendulum.plant")),
+    ("quadrotor.plant", include_str!("../plants/quadrotor.plant")),
+];
 
 impl System {
     /// Reads an equation file; `origin` is its name in messages.
@@ -52,6 +68,16 @@ impl System {
     /// `Data` with line, column and the line's text for the first mistake.
     pub fn parse(text: &str, origin: &str) -> tectum::Result<System> {
         parse::parse(text, origin)
+    }
+
+    /// The text of this system's file with other values of its parameters, in base units; everything else stays as it is written.
+    ///
+    /// # Errors
+    /// `Data` for a text that is not this system's file.
+    /// # Panics
+    /// If there is not one value for each parameter.
+    pub fn text_with(&self, text: &str, origin: &str, values: &[f64]) -> tectum::Result<String> {
+        parse::text_with(self, text, origin, values)
     }
 }
 

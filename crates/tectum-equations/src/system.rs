@@ -3,8 +3,9 @@
 use tectum::{Error, Result};
 
 use super::arithmetic::{Arithmetic, Dual, Duals, Floats};
+use super::code::{Number, Recorder};
 use super::expression::{Expressions, Id, Outcome, Tape, Variable};
-use super::operation::BinaryOp;
+use super::operation::{BinaryOp, UnaryOp};
 use super::unit::Unit;
 
 /// A parameter of a system.
@@ -301,19 +302,74 @@ impl System {
         drawn.collect()
     }
 
+    /// Records [`System::disturbances`] over a recorder's numbers, two uniform ones in [0, 1) for each.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn record_disturbances(&self, recorder: &mut Recorder, parameters: &[f64], uniforms: &[Number]) -> Vec<Number> {
+        let drawn = self.noises.iter().zip(uniforms.chunks(2)).map(|(noise, pair)| {
+            let [first, second] = [pair[0], pair[1]];
+            let unit = if noise.is_uniform {
+                let width = recorder.scaled(&second, 2.0);
+                recorder.subtract(&width, &Number::Constant(1.0))
+            } else {
+                let above_zero = recorder.subtract(&Number::Constant(1.0), &first);
+                let logarithm = recorder.unary(UnaryOp::Log, &above_zero);
+                let square = recorder.scaled(&logarithm, -2.0);
+                let radius = recorder.unary(UnaryOp::Sqrt, &square);
+                let angle = recorder.scaled(&second, std::f64::consts::TAU);
+                let cosine = recorder.unary(UnaryOp::Cos, &angle);
+                recorder.multiply(&radius, &cosine)
+            };
+            recorder.scaled(&unit, self.constant(noise.scale, parameters))
+        });
+        drawn.collect()
+    }
+
     /// Advances a state by one period under inputs and disturbances, all in base units.
     ///
     /// # Panics
     /// If a slice does not have one number for each parameter, state, input or disturbance.
     pub fn step(&self, parameters: &[f64], state: &mut [f64], inputs: &[f64], noise: &[f64]) -> Step {
-        self.check_lengths(parameters, state, inputs, noise);
-        let held = Held { parameters, inputs, noise };
+        let (reward, terminated) = self.step_with(&mut Floats, parameters, state, [inputs, noise]);
+        Step { reward, terminated }
+    }
+
+    /// [`System::step`] in another arithmetic: over a [`Recorder`] it records the step. Returns the reward and whether the episode ends.
+    ///
+    /// # Panics
+    /// As [`System::step`].
+    pub fn step_with<A: Arithmetic>(
+        &self,
+        arithmetic: &mut A,
+        parameters: &[f64],
+        state: &mut [A::Value],
+        [inputs, noise]: [&[A::Value]; 2],
+    ) -> (A::Value, A::Condition) {
+        self.check_lengths([parameters.len(), state.len(), inputs.len(), noise.len()]);
+        let parameters: Vec<A::Value> = parameters.iter().map(|value| arithmetic.constant(*value)).collect();
+        let held = Held { parameters: &parameters, inputs, noise };
         let mut now = state.to_vec();
-        self.advance(&mut Floats, &held, &mut now);
-        state.copy_from_slice(&now);
-        let outcome = self.compute(&mut Floats, &self.tapes.outcome, &held, &now);
-        let reward = outcome[0].as_number().unwrap_or(0.0);
-        Step { reward, terminated: outcome[1].as_condition().unwrap_or(false) }
+        self.advance(arithmetic, &held, &mut now);
+        let outcome = self.compute(arithmetic, &self.tapes.outcome, &held, &now);
+        state.clone_from_slice(&now);
+        let invariant = "invariant: a reward and a condition";
+        (outcome[0].as_number().expect(invariant), outcome[1].as_condition().expect(invariant))
+    }
+
+    /// Records [`System::observe`] over a recorder's numbers.
+    ///
+    /// # Panics
+    /// As [`System::observe`].
+    pub fn record_observations(&self, recorder: &mut Recorder, parameters: &[f64], state: &[Number]) -> Vec<Number> {
+        let parameters: Vec<Number> = parameters.iter().map(|value| Number::Constant(*value)).collect();
+        let held = Held { parameters: &parameters, inputs: &[], noise: &[] };
+        let numbers: Vec<Number> = self.compute(recorder, &self.tapes.observations, &held, state).iter().filter_map(Outcome::as_number).collect();
+        let shown = self.observations.iter().zip(numbers).map(|(observation, number)| {
+            let number = if observation.wraps { recorder.wrap_angle(&number) } else { number };
+            recorder.scaled(&number, 1.0 / observation.unit.scale)
+        });
+        shown.collect()
     }
 
     /// The derivatives of a step at a state and inputs, without disturbances: exact, of the equations and the integrator.
@@ -321,7 +377,7 @@ impl System {
     /// # Panics
     /// As [`System::step`].
     pub fn linearize(&self, parameters: &[f64], state: &[f64], inputs: &[f64]) -> Linearization {
-        self.check_lengths(parameters, state, inputs, &vec![0.0; self.noises.len()]);
+        self.check_lengths([parameters.len(), state.len(), inputs.len(), self.noises.len()]);
         let (s, u) = (state.len(), inputs.len());
         let mut duals = Duals { variables: s + u };
         let [parameters, noise] =
@@ -354,6 +410,15 @@ impl System {
         self.numbers(&self.tapes.goal, parameters, state).first().copied()
     }
 
+    /// The state that is the rate of another, if its rate is a state alone: the speed of a position.
+    pub fn rate_state(&self, state: usize) -> Option<usize> {
+        let place = self.tapes.order.iter().position(|number| usize::from(*number) == state)?;
+        match self.tapes.rate[place].as_variable()? {
+            Variable::State(number) => Some(usize::from(number)),
+            _ => None,
+        }
+    }
+
     /// The state that each observation shows unchanged, if it does.
     pub fn observed_states(&self) -> Vec<Option<usize>> {
         let state = |observation: &Observation| match self.expressions.as_variable(observation.value) {
@@ -363,8 +428,7 @@ impl System {
         self.observations.iter().map(state).collect()
     }
 
-    fn check_lengths(&self, parameters: &[f64], state: &[f64], inputs: &[f64], noise: &[f64]) {
-        let given = [parameters.len(), state.len(), inputs.len(), noise.len()];
+    fn check_lengths(&self, given: [usize; 4]) {
         assert_eq!(
             given,
             [self.parameters.len(), self.states.len(), self.inputs.len(), self.noises.len()],
@@ -384,7 +448,7 @@ impl System {
     }
 
     fn compute<A: Arithmetic>(&self, arithmetic: &mut A, tape: &Tape, held: &Held<'_, A::Value>, state: &[A::Value]) -> Vec<Outcome<A>> {
-        self.expressions.evaluate(arithmetic, tape, |_, variable| match variable {
+        tape.evaluate(arithmetic, |_, variable| match variable {
             Variable::Parameter(number) => held.parameters[usize::from(number)].clone(),
             Variable::State(number) => state[usize::from(number)].clone(),
             Variable::Input(number) => held.inputs[usize::from(number)].clone(),

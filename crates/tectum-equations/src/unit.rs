@@ -23,7 +23,7 @@ type Named = (&'static str, [i8; 4], f64, bool);
 
 const DEGREE: f64 = std::f64::consts::PI / 180.0;
 
-const NAMED: [Named; 20] = [
+const NAMED: [Named; 21] = [
     ("m", [1, 0, 0, 0], 1.0, true),
     ("g", [0, 1, 0, 0], 1e-3, true),
     ("s", [0, 0, 1, 0], 1.0, true),
@@ -42,6 +42,7 @@ const NAMED: [Named; 20] = [
     ("T", [0, 1, -2, -1], 1.0, true),
     ("rad", [0, 0, 0, 0], 1.0, true),
     ("deg", [0, 0, 0, 0], DEGREE, false),
+    ("inch", [1, 0, 0, 0], 0.0254, false),
     ("min", [0, 0, 1, 0], 60.0, false),
     ("rpm", [0, 0, -1, 0], 6.0 * DEGREE, false),
 ];
@@ -127,6 +128,11 @@ impl Unit {
             let (_, exponents, scale, _) = found(name.strip_prefix(prefix)?).filter(|(.., takes_prefixes)| *takes_prefixes)?;
             Some(Unit { dimension: dimension(*exponents), scale: scale * factor })
         })
+    }
+
+    /// The unit that a text is, such as `m/s^2`; `None` if it is none.
+    pub fn parse(text: &str) -> Option<Unit> {
+        super::parse::unit(text)
     }
 
     /// The product, or with exponent −1 the quotient; `None` if an exponent leaves its range.

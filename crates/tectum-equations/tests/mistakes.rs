@@ -1,8 +1,8 @@
 //! Mistakes in files: each has one message with line, column and what was expected; no input panics.
 
-use tectum_equations::System;
+use tectum_equations::{LIBRARY, System};
 
-use super::{PLANTS, Random};
+use super::Random;
 
 /// A valid file, in which a mistake replaces a line or is added.
 const LINES: [&str; 8] = [
@@ -108,7 +108,7 @@ fn no_mutated_file_panics_and_errors_name_their_place() {
     let mut random = Random(4);
     let pieces = ["(", ")", "-", "^", " ", "\n", "if ", "1e308", "..", "[", "state ", "d/dt ", "=", "0", "\u{e9}", "\"", "#", "steps 1000"];
     for round in 0..20_000 {
-        let (origin, text) = PLANTS[round % PLANTS.len()];
+        let (origin, text) = LIBRARY[round % LIBRARY.len()];
         let mut letters: Vec<char> = text.chars().collect();
         for _ in 0..1 + random.below(4) {
             let at = random.below(letters.len());

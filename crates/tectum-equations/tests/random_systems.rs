@@ -86,17 +86,29 @@ impl Tree {
     }
 }
 
+/// A system of one state, one input and one parameter, with random expressions as its rate and reward.
+fn random_trees(random: &mut Random) -> ([Tree; 2], String) {
+    let trees = [tree(random, 5), tree(random, 5)];
+    let [rate, reward] = [&trees[0], &trees[1]].map(Tree::text);
+    let text = format!(
+        "body random\nperiod 100 ms\nintegrate euler\nparameter p = 0.7\nstate x: 1 start 0.3\ninput u: 1 in -2 .. 2\n\
+         d/dt x = ({rate}) / 1 [s]\nreward = {reward}\nobserve x: 1 = x"
+    );
+    (trees, text)
+}
+
+/// Its text, and the system.
+pub fn random_system(random: &mut Random) -> (String, System) {
+    let (_, text) = random_trees(random);
+    let system = System::parse(&text, "random").unwrap_or_else(|error| panic!("{error}\n{text}"));
+    (text, system)
+}
+
 #[test]
 fn a_thousand_random_systems_compute_what_they_say() {
     let mut random = Random(5);
     for round in 0..1000 {
-        let trees: Vec<Tree> = (0..2).map(|_| tree(&mut random, 5)).collect();
-        let text = format!(
-            "body random\nperiod 100 ms\nintegrate euler\nparameter p = 0.7\nstate x: 1 start 0.3\ninput u: 1 in -2 .. 2\n\
-             d/dt x = ({}) / 1 [s]\nreward = {}\nobserve x: 1 = x",
-            trees[0].text(),
-            trees[1].text()
-        );
+        let (trees, text) = random_trees(&mut random);
         let system = System::parse(&text, "random").unwrap_or_else(|error| panic!("{error}\n{text}"));
         for _ in 0..5 {
             let (x, u) = (random.within(-2.0, 2.0), random.within(-2.0, 2.0));

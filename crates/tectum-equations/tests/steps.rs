@@ -1,11 +1,11 @@
 //! Steps of the plants, compared with the same equations in Rust; linearisations, with central differences.
 
-use tectum_equations::{Integrator, Step, System};
+use tectum_equations::{Integrator, LIBRARY, Step, System};
 
-use super::{PLANTS, Random};
+use super::Random;
 
-fn plant(name: &str) -> System {
-    let (origin, text) = PLANTS.iter().find(|(origin, _)| origin.starts_with(name)).expect("a plant");
+pub fn plant(name: &str) -> System {
+    let (origin, text) = LIBRARY.iter().find(|(origin, _)| origin.starts_with(name)).expect("a plant");
     System::parse(text, origin).expect("it is valid")
 }
 
@@ -102,7 +102,7 @@ fn plants_step_as_the_same_equations_in_rust_do() {
 #[test]
 fn linearizations_are_central_differences() {
     let mut random = Random(2);
-    for (origin, text) in PLANTS {
+    for (origin, text) in LIBRARY {
         let system = System::parse(text, origin).expect("valid");
         let (parameters, noise) = (system.default_parameters(), vec![0.0; system.noises().len()]);
         let (s, u) = (system.states().len(), system.inputs().len());
@@ -127,7 +127,7 @@ fn linearizations_are_central_differences() {
 
 #[test]
 fn equilibria_rest() {
-    for (origin, text) in PLANTS {
+    for (origin, text) in LIBRARY {
         let system = System::parse(text, origin).expect("valid");
         let parameters = system.default_parameters();
         let (equilibrium, inputs) = system.equilibrium(&parameters);

@@ -1,5 +1,7 @@
 //! Equation files against code written by hand, against central differences, and against mistakes.
 
+mod bounded;
+mod code;
 mod mistakes;
 mod random_systems;
 mod steps;
@@ -24,10 +26,3 @@ impl Random {
         (self.unit() * count as f64) as usize
     }
 }
-
-/// The plants of this crate.
-pub const PLANTS: [(&str, &str); 3] = [
-    ("cart_pole.plant", include_str!("../plants/cart_pole.plant")),
-    ("double_pendulum.plant", include_str!("../plants/double_pendulum.plant")),
-    ("quadrotor.plant", include_str!("../plants/quadrotor.plant")),
-];

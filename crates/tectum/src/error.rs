@@ -41,7 +41,8 @@ impl ErrorKind {
 }
 
 /// A failure with its kind, the given and the required value, and the place.
-#[derive(Debug)]
+///
+/// Its `Debug` form, which `unwrap` and a `main` that returns it print, is the kind before the text.
 pub struct Error {
     kind: ErrorKind,
     message: String,
@@ -135,6 +136,12 @@ impl fmt::Display for Error {
     }
 }
 
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.kind)
+    }
+}
+
 impl std::error::Error for Error {}
 
 #[cfg(test)]
@@ -148,6 +155,7 @@ mod tests {
         let outer = Error::data("scenario").with_source(io()).at("run");
         assert_eq!(outer.messages(), ["run: scenario", "a.toml", "entity not found"]);
         assert_eq!(outer.to_string(), "run: scenario: a.toml: entity not found");
+        assert_eq!(format!("{outer:?}"), "Data: run: scenario: a.toml: entity not found");
         assert!(io().cause().and_then(|cause| cause.downcast_ref::<std::io::Error>()).is_some());
     }
 }

@@ -1,7 +1,7 @@
 //! Many instances of a body, stepped at once on a device.
 //!
 //! Each kernel `body_*` has one source for devices (`kernels/body_*.wgsl`) and one Rust function, which the CPU runs for sixteen instances
-//! in SIMD lanes; both in f32. They are tested against the body itself, in f64.
+//! in SIMD lanes; both in f32. They are tested against the body itself, in f64. For a body from an equation file, both are made from the file.
 
 #[cfg(any(test, feature = "bench"))]
 pub(crate) mod conformance;
@@ -14,14 +14,18 @@ use tectum::{
     CodeObject, DType, Device, Error, Executable, Kernel, KernelBuilder, PlanBuilder, Prelude, Result, RunStats, TypedKernel, View, kernel_arguments,
 };
 
-use super::{BODIES, Body, Descriptor, body};
+use super::equations::{self, default_settings};
+use super::settings::BodySettings;
+use super::{BODIES, Body, Descriptor};
 
+/// Stream number of the noise, in addition to the seed and the period.
+const NOISE_STREAM: u32 = 4;
 /// Numbers after the observation in the output of a step: the reward, and 1 if the episode ended.
-const OUTCOME: usize = 2;
+pub(crate) const OUTCOME: usize = 2;
 
 kernel_arguments! {
-    /// One step of many instances: actions, the starts of those whose episodes end, states, and observations with their outcomes.
-    pub(crate) struct StepBodies { read actions: f32, optional starts: f32, read_write state: f32, write shown: f32; count: usize }
+    /// One step of many instances: actions, the starts of those whose episodes end, uniform numbers for noise, states, and observations with their outcomes.
+    pub(crate) struct StepBodies { read actions: f32, optional starts: f32, optional noise: f32, read_write state: f32, write shown: f32; count: usize }
 }
 
 /// How many instances of a body are stepped: part of its [`Descriptor`].
@@ -35,6 +39,19 @@ pub struct BatchKernel {
     pub angles: &'static [usize],
     /// Defines the kernel, for the name of the body.
     pub(crate) define: fn(name: &str) -> StepKernel,
+}
+
+/// What an instance is on the device.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BatchShape {
+    /// Numbers of its state.
+    pub numbers: usize,
+    /// Those of them that are numbers of the body's own state.
+    pub states: usize,
+    /// Whether episodes end.
+    pub has_starts: bool,
+    /// Uniform random numbers that a step needs.
+    pub uniforms: usize,
 }
 
 /// Records a step.
@@ -85,6 +102,8 @@ fn kernel_of(name: &str) -> Result<(&'static BatchKernel, &'static StepKernel)> 
 /// A step advances each by one period. An instance whose episode ended is reset to its start by the next step, which returns that start and no reward
 /// (as Gymnasium's vector environments do). Angles are wrapped in the state too.
 ///
+/// Noise of an equation file is drawn by the seed of the batch and the number of the period: repeatable, but not that of the body one by one.
+///
 /// # Numerics
 /// f32, of the body's own equations; the first step is within 10⁻⁵ of the body's result (relative to the channel's range), later ones drift chaotically.
 ///
@@ -102,32 +121,59 @@ pub struct Batch {
     run: Executable,
     actions: View,
     starts: Option<View>,
+    /// The key of the noise, for a body that has some.
+    key: Option<View>,
     state: View,
     shown: View,
     count: usize,
-    numbers: usize,
+    shape: BatchShape,
+    seed: u64,
+    period: u32,
 }
 
 impl Batch {
-    /// Makes `count` instances, all at their starts for seed 0.
+    /// Makes `count` instances of a body with its default settings, all at their starts for seed 0.
     ///
     /// # Errors
-    /// An unknown body; a count of 0; what the device reports.
+    /// As [`Batch::of`].
     pub fn new(name: &str, count: usize, device: &Device) -> Result<Self> {
-        let body = body(name, None)?;
-        let (&BatchKernel { has_starts, numbers, .. }, step) = kernel_of(name)?;
+        Self::of(&default_settings(name)?, count, device)
+    }
+
+    /// Makes `count` instances of a body, all at their starts for seed 0.
+    ///
+    /// # Errors
+    /// An unknown body; `Unsupported` for one without a kernel; a count of 0; what the device reports.
+    pub fn of(settings: &BodySettings, count: usize, device: &Device) -> Result<Self> {
+        let (name, body) = (&settings.name, settings.model()?);
         if count == 0 || count > u32::MAX as usize / 64 {
             return Err(Error::invalid(format!("{count} instances of {name}; 1 to {} are possible", u32::MAX / 64)));
         }
+        if let Some((system, parameters)) = settings.equations() {
+            let (shape, step) = equations::batch::step_kernel(body.spec(), system, parameters)?;
+            return Self::record(body, count, device, shape, &step);
+        }
+        let (&BatchKernel { has_starts, numbers, .. }, step) = kernel_of(name)?;
+        let states = body.state()?.len();
+        Self::record(body, count, device, BatchShape { numbers, states, has_starts, uniforms: 0 }, step)
+    }
+
+    fn record(body: Box<dyn Body>, count: usize, device: &Device, shape: BatchShape, step: &StepKernel) -> Result<Self> {
         let spec = body.spec();
         let mut plan = PlanBuilder::new("bodies");
         let actions = plan.input("actions", DType::F32, count * spec.action.len());
-        let starts = has_starts.then(|| plan.state("starts", DType::F32, count * numbers));
-        let state = plan.state("state", DType::F32, count * numbers);
+        let starts = shape.has_starts.then(|| plan.state("starts", DType::F32, count * shape.numbers));
+        let state = plan.state("state", DType::F32, count * shape.numbers);
         let shown = plan.output("shown", DType::F32, count * (spec.observation.len() + OUTCOME));
-        (step.record)(&mut plan, StepBodies { actions, starts, state, shown, count })?;
+        let key = (shape.uniforms > 0).then(|| plan.input("key", DType::U32, 4));
+        let drawn = |key| {
+            let noise = plan.temp(DType::F32, count * shape.uniforms);
+            plan.uniform(key, noise).map(|()| noise)
+        };
+        let noise = key.map(drawn).transpose()?;
+        (step.record)(&mut plan, StepBodies { actions, starts, noise, state, shown, count })?;
         let run = plan.finish()?.compile(device)?;
-        let mut batch = Self { body, run, actions, starts, state, shown, count, numbers };
+        let mut batch = Self { body, run, actions, starts, key, state, shown, count, shape, seed: 0, period: 0 };
         batch.reset(0)?;
         Ok(batch)
     }
@@ -142,6 +188,7 @@ impl Batch {
     /// # Errors
     /// What the device reports.
     pub fn reset(&mut self, seed: u64) -> Result<()> {
+        (self.seed, self.period) = (seed, 0);
         let mut states = Vec::with_capacity(self.count);
         for k in 0..self.count as u64 {
             self.body.reset(seed.wrapping_add(k));
@@ -168,9 +215,8 @@ impl Batch {
     /// # Errors
     /// What the device reports.
     pub fn states(&self) -> Result<Vec<Vec<f32>>> {
-        let width = self.body.state()?.len();
         let numbers = self.run.read_state::<f32>(self.state)?;
-        Ok(numbers.chunks_exact(self.numbers).map(|row| row[..width].to_vec()).collect())
+        Ok(numbers.chunks_exact(self.shape.numbers).map(|row| row[..self.shape.states].to_vec()).collect())
     }
 
     /// Steps every instance by one period under its action, `[count, numbers of an action]`; values are treated as in [`Body::step`].
@@ -184,6 +230,10 @@ impl Batch {
             return Err(Error::invalid(format!("{} instances of {name} need {needed} numbers of actions, given {}", self.count, actions.len())));
         }
         given.copy_from_slice(actions);
+        if let Some(key) = self.key {
+            self.run.input::<u32>(key).copy_from_slice(&[self.seed as u32, (self.seed >> 32) as u32, NOISE_STREAM, self.period]);
+            self.period = self.period.wrapping_add(1);
+        }
         self.run.run()
     }
 
@@ -227,11 +277,12 @@ impl Batch {
         if states.len() != self.count {
             return Err(Error::invalid(format!("{} states for {} instances of {}", states.len(), self.count, self.body.spec().name)));
         }
-        let mut rows = Vec::with_capacity(self.count * self.numbers);
+        let BatchShape { numbers, states: width, .. } = self.shape;
+        let mut rows = Vec::with_capacity(self.count * numbers);
         for state in states {
             self.body.set_state(state)?;
-            rows.extend(state.iter().map(|number| *number as f32));
-            rows.resize(rows.len().next_multiple_of(self.numbers), 0.0);
+            rows.extend(state[..width].iter().map(|number| *number as f32));
+            rows.resize(rows.len().next_multiple_of(numbers), 0.0);
         }
         Ok(rows)
     }

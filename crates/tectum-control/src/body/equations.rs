@@ -1,12 +1,17 @@
 //! Bodies from equation files: `[body] name = "FILE.plant"`.
 
+pub(crate) mod batch;
+pub mod identification;
+pub mod recording;
+
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
 use tectum::kernel::random::philox;
 use tectum::{Error, Result};
-use tectum_equations::{Linearization, Observation, System};
+use tectum_equations::{LIBRARY, Linearization, Observation, System};
 use toml::Table;
 
 use super::control::{Linear, LqrWeights, Regulator};
@@ -32,6 +37,9 @@ pub(super) static DESCRIPTOR: Descriptor = Descriptor::with_settings::<EquationS
 pub struct EquationSettings {
     #[serde(skip)]
     file: String,
+    /// The text is that of the program, not of a file.
+    #[serde(skip)]
+    is_shipped: bool,
     #[serde(skip)]
     system: Arc<System>,
     /// Values of all parameters, in base units.
@@ -47,20 +55,52 @@ pub struct EquationSettings {
 /// # Errors
 /// `Io` or `Data` naming the file.
 pub(crate) fn default_settings(name: &str) -> Result<BodySettings> {
-    let from_file = |name| EquationSettings::open(name).map(|settings| Custom(Arc::new(settings) as Arc<dyn CustomSettings>));
-    let custom = name.ends_with(ENDING).then(|| from_file(name)).transpose()?;
-    Ok(BodySettings { custom, ..BodySettings::named(name) })
+    let custom = name.ends_with(ENDING).then(|| EquationSettings::open(name)).transpose()?;
+    Ok(custom.map_or_else(|| BodySettings::named(name), |settings| settings.of_body(name)))
 }
 
 impl EquationSettings {
-    /// Reads a file; its parameters have their own values.
+    fn of_body(self, name: &str) -> BodySettings {
+        BodySettings { custom: Some(Custom(Arc::new(self) as Arc<dyn CustomSettings>)), ..BodySettings::named(name) }
+    }
+
+    /// Reads a file, or one that ships where there is none of this name; its parameters have their own values.
     ///
     /// # Errors
     /// `Io` or `Data` naming the file.
     pub fn open(file: &str) -> Result<Self> {
-        let text = std::fs::read_to_string(file).map_err(|source| Error::io(Path::new(file).display(), source))?;
-        let system = System::parse(&text, file)?;
-        Ok(Self { file: file.to_owned(), values: system.default_parameters(), system: Arc::new(system), parameters: Table::new() })
+        let (text, is_shipped) = Self::text(file)?;
+        Ok(Self { is_shipped, ..Self::parse(&text, file)? })
+    }
+
+    /// The system, and the values of its parameters.
+    pub fn system(&self) -> (&Arc<System>, &[f64]) {
+        (&self.system, &self.values)
+    }
+
+    /// The text of a file, or of one that ships, and whether it is the latter.
+    ///
+    /// # Errors
+    /// `Io` naming the file.
+    pub fn text(file: &str) -> Result<(String, bool)> {
+        match (std::fs::read_to_string(file), LIBRARY.iter().find(|(name, _)| *name == file)) {
+            (Ok(text), _) => Ok((text, false)),
+            (Err(source), Some((_, text))) if source.kind() == ErrorKind::NotFound => Ok(((*text).to_owned(), true)),
+            (Err(source), _) => {
+                let known = LIBRARY.map(|(name, _)| name).join(", ");
+                Err(Error::io(format!("{}: not readable, and none of those that ship ({known})", Path::new(file).display()), source))
+            }
+        }
+    }
+
+    /// Reads the text of a file of this name; its parameters have their own values.
+    ///
+    /// # Errors
+    /// `Data` naming the file.
+    fn parse(text: &str, file: &str) -> Result<Self> {
+        let system = System::parse(text, file)?;
+        let (file, values) = (file.to_owned(), system.default_parameters());
+        Ok(Self { file, is_shipped: false, values, system: Arc::new(system), parameters: Table::new() })
     }
 }
 
@@ -109,7 +149,11 @@ impl PlantSettings for EquationSettings {
     }
 
     fn input_file(&self) -> Option<&str> {
-        Some(&self.file)
+        (!self.is_shipped).then_some(&self.file)
+    }
+
+    fn equations(&self) -> Option<(&Arc<System>, &[f64])> {
+        Some(self.system())
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 use tectum::{Error, Result};
+use tectum_equations::System;
 use toml::Table;
 
 use super::control::Regulator;
@@ -42,6 +43,11 @@ pub trait PlantSettings: Send + Sync {
 
     /// The file that the body comes from, for receipts.
     fn input_file(&self) -> Option<&str> {
+        None
+    }
+
+    /// The equations that the body steps by, with the values of their parameters in base units.
+    fn equations(&self) -> Option<(&Arc<System>, &[f64])> {
         None
     }
 }
@@ -144,6 +150,11 @@ impl BodySettings {
     /// The file that the body comes from, if it comes from one.
     pub fn input_file(&self) -> Option<&str> {
         self.custom.as_ref().and_then(|settings| settings.input_file())
+    }
+
+    /// The equations that the body steps by, with the values of their parameters in base units, if it comes from an equation file.
+    pub fn equations(&self) -> Option<(&Arc<System>, &[f64])> {
+        self.custom.as_ref().and_then(|settings| settings.equations())
     }
 
     /// Makes the body with its disturbances, at its start for seed 0.

@@ -17,6 +17,7 @@
 mod bench;
 #[cfg(any(test, feature = "bench"))]
 pub(crate) mod conformance;
+mod equations;
 mod kernels;
 mod learning;
 mod parameters;
@@ -33,10 +34,12 @@ use tectum::kernel::random;
 use tectum::{CodeObject, DType, Device, Error, Executable, InputFile, Kernel, LaunchTime, Plan, PlanBuilder, Result, RunStats, View};
 
 use super::{Brain, Rebuild};
+use crate::body::ControlModel;
 pub use crate::body::control::{ChannelCost, MppiParameters};
 use crate::twin::{Ensemble, LearningCounts, Network, RecordedTwin, RowBuffer, Twin, TwinLayout};
 #[cfg(any(test, feature = "bench"))]
 pub use bench::suite as bench_suite;
+pub use equations::EquationModel;
 use kernels::{Controls, ScaleCosts, Shift};
 pub use learning::OnlineLearning;
 use learning::{Learning, channel_table};
@@ -54,12 +57,14 @@ const WARM_UP_HOLD: u64 = 3;
 const ROLLOUT_SAMPLES: usize = 64;
 /// The maximum samples of a controller that is rebuilt because its device failed: the CPU must meet its period.
 const MAX_FALLBACK_SAMPLES: usize = 1024;
-/// Numbers that a tick downloads: action, minimum cost, mean cost, maximum weight.
-const RESULT_LEN: usize = 4;
+/// Numbers that a tick downloads after the action: minimum cost, mean cost, maximum weight.
+const COSTS: usize = 3;
 
 /// The controller with its compiled tick.
 pub struct Mppi {
-    layout: TwinLayout,
+    actions: Vec<ActionLimits>,
+    /// Numbers of what is rolled out from: channels of the body, or states of an equation file.
+    channels: usize,
     slots: PlanViews,
     run: Executable,
     device: Device,
@@ -70,11 +75,33 @@ pub struct Mppi {
     rows: Option<RowBuffer>,
     seed: u64,
     tick: u64,
-    last_action: f32,
-    horizon: usize,
-    costs: [f32; 3],
+    last_action: Vec<f32>,
+    costs: [f32; COSTS],
+    /// The body of an equation file, which follows the observations.
+    observer: Option<Box<dyn ControlModel>>,
     notes: Vec<String>,
     inputs: Vec<InputFile>,
+}
+
+/// The range of one number of an action.
+#[derive(Debug, Clone, Copy)]
+struct ActionLimits {
+    low: f32,
+    high: f32,
+    discrete: bool,
+    /// Half its range over that of the first.
+    scale: f32,
+}
+
+impl ActionLimits {
+    /// What the body applies.
+    fn applied(&self, value: f32) -> f32 {
+        match (self.discrete, value >= 0.0) {
+            (false, _) => value,
+            (true, true) => self.high,
+            (true, false) => self.low,
+        }
+    }
 }
 
 /// What a controller is built from.
@@ -129,6 +156,8 @@ pub enum Model {
         /// Its channels.
         layout: TwinLayout,
     },
+    /// A body from an equation file, with the cost of its weights or its reward.
+    Equations(Arc<EquationModel>),
 }
 
 impl Model {
@@ -160,23 +189,59 @@ impl Model {
                 ];
                 fits.into_iter().chain(members.iter().map(|member| ("weights", member.len(), count))).find(|(_, is, wanted)| is != wanted)
             }
-            Model::Plant { .. } => None,
+            Model::Plant { .. } | Model::Equations(_) => None,
         };
         fault.map_or(Ok(()), |(what, is, wanted)| Err(Error::invalid(format!("mppi: the twin has {is} {what}; {wanted} are needed"))))
     }
 
-    fn layout(&self) -> &TwinLayout {
+    /// The channels and the action of a body that is known to this crate.
+    fn layout(&self) -> Option<&TwinLayout> {
         match self {
-            Model::Twin(twin) => &twin.layout,
-            Model::Recorded(twin) => &twin.layout,
-            Model::Plant { layout, .. } => layout,
+            Model::Twin(twin) => Some(&twin.layout),
+            Model::Recorded(twin) => Some(&twin.layout),
+            Model::Plant { layout, .. } => Some(layout),
+            Model::Equations(_) => None,
+        }
+    }
+
+    /// How many numbers it is rolled out from.
+    fn channels(&self) -> usize {
+        match self {
+            Model::Equations(model) => model.states(),
+            Model::Twin(_) | Model::Recorded(_) | Model::Plant { .. } => self.layout().map_or(0, |layout| layout.channels.len()),
+        }
+    }
+
+    fn actions(&self) -> Vec<ActionLimits> {
+        match self {
+            Model::Equations(model) => model.actions(),
+            Model::Twin(_) | Model::Recorded(_) | Model::Plant { .. } => {
+                self.layout().map(|layout| ActionLimits { low: layout.low, high: layout.high, discrete: layout.discrete, scale: 1.0 }).into_iter().collect()
+            }
+        }
+    }
+
+    /// The action before the first tick: that of the equilibrium of an equation file, else 0.
+    fn rest(&self) -> Vec<f32> {
+        match self {
+            Model::Equations(model) => model.rest(),
+            Model::Twin(_) | Model::Recorded(_) | Model::Plant { .. } => vec![0.0; self.actions().len()],
+        }
+    }
+
+    /// Whether samples may switch to a regulator.
+    fn regulates(&self, parameters: &MppiParameters) -> bool {
+        match self {
+            Model::Plant { .. } => parameters.feedback.is_some(),
+            Model::Equations(model) => model.has_regulator(),
+            Model::Twin(_) | Model::Recorded(_) => false,
         }
     }
 
     fn model_input(&self) -> ModelInput {
         match self {
             Model::Recorded(twin) => ModelInput::RecordedRows { lags: twin.ensemble.layout.lags, members: twin.ensemble.members.len() },
-            Model::Twin(_) | Model::Plant { .. } => ModelInput::State,
+            Model::Twin(_) | Model::Plant { .. } | Model::Equations(_) => ModelInput::State,
         }
     }
 
@@ -188,7 +253,7 @@ impl Model {
                 let [mean, deviation] = twin.changes();
                 Some([twin.weights(), channel_table(&twin.layout, [&mean, &deviation], parameters)])
             }
-            Model::Plant { .. } => None,
+            Model::Plant { .. } | Model::Equations(_) => None,
         }
     }
 }
@@ -219,17 +284,23 @@ impl Mppi {
         }
         let rows = match model {
             Model::Recorded(twin) => Some(twin.rows()),
-            Model::Twin(_) | Model::Plant { .. } => None,
+            Model::Twin(_) | Model::Plant { .. } | Model::Equations(_) => None,
+        };
+        let observer = match model {
+            Model::Equations(model) => Some(model.observer()?),
+            Model::Twin(_) | Model::Recorded(_) | Model::Plant { .. } => None,
         };
         // Drivers compile at the first launch: launch here, not in the first tick.
         run.run()?;
-        run.write_state(slots.mean, &vec![0.0f32; parameters.horizon])?;
+        run.write_state(slots.mean, &model.rest().repeat(parameters.horizon))?;
         let learning = match (model, &origin.online) {
             (Model::Twin(twin), Some(online)) => Some(Learning::new(twin, online, parameters, seed)?),
             _ => None,
         };
         Ok(Self {
-            layout: model.layout().clone(),
+            last_action: vec![0.0; model.actions().len()],
+            actions: model.actions(),
+            channels: model.channels(),
             slots,
             run,
             learning,
@@ -237,9 +308,8 @@ impl Mppi {
             device: device.clone(),
             seed,
             tick: 0,
-            last_action: 0.0,
-            horizon: parameters.horizon,
-            costs: [0.0; 3],
+            costs: [0.0; COSTS],
+            observer,
             notes: Vec::new(),
             inputs: Vec::new(),
             origin,
@@ -269,17 +339,27 @@ impl Mppi {
         }
         let key = [self.seed as u32, (self.seed >> 32) as u32];
         let share = random::uniform(random::philox([(self.tick / WARM_UP_HOLD) as u32, 0, 0, WARM_UP_STREAM], key)[0]);
-        Ok(Some(self.layout.low + (self.layout.high - self.layout.low) * share))
+        let ActionLimits { low, high, .. } = self.actions[0];
+        Ok(Some(low + (high - low) * share))
     }
 
     /// One plan: observation in, action out.
     fn plan(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
-        let channels = self.layout.channels.len();
+        let (channels, actions) = (self.channels, self.actions.len());
         let input = self.run.input::<f32>(self.slots.observation);
-        input[..channels].copy_from_slice(observation);
-        input[channels] = self.last_action;
+        match &mut self.observer {
+            None => input[..channels].copy_from_slice(observation),
+            Some(observer) => {
+                if observation.iter().all(|number| number.is_finite()) {
+                    observer.assimilate(observation);
+                }
+                let state = observer.state();
+                input[..channels].iter_mut().zip(state).for_each(|(input, number)| *input = number as f32);
+            }
+        }
+        input[channels..][..actions].copy_from_slice(&self.last_action);
         if let Some(rows) = &self.rows {
-            rows.write(observation, self.last_action, &mut input[channels + 1..]);
+            rows.write(observation, self.last_action[0], &mut input[channels + 1..]);
         }
         let key = |stream| [self.seed as u32, (self.seed >> 32) as u32, stream, self.tick as u32];
         self.run.input::<u32>(self.slots.key).copy_from_slice(&key(NOISE_STREAM));
@@ -287,9 +367,12 @@ impl Mppi {
             self.run.input::<u32>(handover).copy_from_slice(&key(HANDOVER_STREAM));
         }
         let stats = self.run.run()?;
-        let result = self.run.output::<f32>(self.slots.result);
-        action[0] = result[0];
-        self.costs.copy_from_slice(&result[1..]);
+        let (first, costs) = self.run.output::<f32>(self.slots.result).split_at(actions);
+        action.copy_from_slice(first);
+        self.costs.copy_from_slice(costs);
+        if let Some(observer) = &mut self.observer {
+            observer.step(action);
+        }
         Ok(stats)
     }
 
@@ -320,46 +403,45 @@ impl TickPlan {
     /// Records a whole tick.
     fn record(model: &Model, parameters: &MppiParameters) -> Result<Self> {
         model.check()?;
-        let layout = model.layout();
-        let (samples, horizon, channels) = (parameters.samples, parameters.horizon, layout.channels.len());
+        let limits = model.actions();
+        let (samples, horizon, channels, actions) = (parameters.samples, parameters.horizon, model.channels(), limits.len());
         let mut plan = PlanBuilder::new("mppi");
         let slots = PlanViews {
-            observation: plan.input("observation", DType::F32, channels + 1 + model.model_input().older()),
+            observation: plan.input("observation", DType::F32, channels + actions + model.model_input().older()),
             key: plan.input("key", DType::U32, 4),
-            handover_key: match (model, parameters.feedback) {
-                (Model::Plant { .. }, Some(_)) => Some(plan.input("handover_key", DType::U32, 4)),
-                _ => None,
-            },
-            mean: plan.state("mean", DType::F32, horizon),
+            handover_key: model.regulates(parameters).then(|| plan.input("handover_key", DType::U32, 4)),
+            mean: plan.state("mean", DType::F32, horizon * actions),
             learned: model.learned(parameters).map(|[weights, table]| {
                 let arrays = [("weights", weights.len()), ("table", table.len())];
                 arrays.map(|(name, len)| plan.state(name, DType::F32, len))
             }),
-            result: plan.output("result", DType::F32, RESULT_LEN),
+            result: plan.output("result", DType::F32, actions + COSTS),
         };
-        let knots = samples * horizon.div_ceil(parameters.hold);
+        let knots = samples * horizon.div_ceil(parameters.hold) * actions;
         let eps = plan.temp(DType::F32, knots * parameters.iterations);
-        let u = plan.temp(DType::F32, (horizon + 1) * samples);
+        let u = plan.temp(DType::F32, (horizon + 1) * actions * samples);
+        let limits = limits.iter().flat_map(|limits| [limits.low, limits.high, limits.scale]).collect::<Vec<_>>();
+        let limits = plan.constant("limits", &limits);
         let costs = plan.temp(DType::F32, samples);
         plan.normal(slots.key, eps)?;
         let handover = match (model, slots.handover_key) {
             (Model::Twin(_) | Model::Recorded(_), _) => None,
-            (Model::Plant { .. }, Some(key)) => {
+            (Model::Plant { .. } | Model::Equations(_), Some(key)) => {
                 let shares = plan.temp(DType::F32, samples);
                 plan.uniform(key, shares)?;
                 Some(shares)
             }
-            (Model::Plant { .. }, None) => Some(plan.constant("handover", &vec![1.0f32; samples])),
+            (Model::Plant { .. } | Model::Equations(_), None) => Some(plan.constant("handover", &vec![1.0f32; samples])),
         };
         let mut mean = slots.mean;
         for iteration in 0..parameters.iterations {
             let sigma = plan.constant("sigma", &parameters.deviations(iteration));
             let (observation, eps) = (slots.observation, eps.part(iteration * knots..(iteration + 1) * knots));
-            let (hold, low, high) = (parameters.hold, layout.low, layout.high);
-            let controls = Controls { observation, mean, eps, sigma, u, samples, horizon, hold, channels, low, high };
+            let controls = Controls { observation, mean, eps, sigma, limits, u, samples, horizon, hold: parameters.hold, channels, actions };
             plan.launch(&kernels::CONTROLS, controls, tectum::kernel::groups_for(u.len()))?;
             roll_out(&mut plan, model, parameters, slots, handover, [u, costs])?;
-            mean = update_mean(&mut plan, parameters, layout, costs, u, slots, iteration + 1 == parameters.iterations)?;
+            let is_last = iteration + 1 == parameters.iterations;
+            mean = update_mean(&mut plan, parameters, limits, [costs, u.part(actions * samples..u.len())], slots, is_last)?;
         }
         Ok(Self { plan: plan.finish()?, views: slots })
     }
@@ -368,36 +450,26 @@ impl TickPlan {
 /// Controls to costs.
 fn roll_out(plan: &mut PlanBuilder, model: &Model, parameters: &MppiParameters, slots: PlanViews, handover: Option<View>, [u, costs]: [View; 2]) -> Result<()> {
     let groups = parameters.samples.div_ceil(ROLLOUT_SAMPLES) as u32;
-    let network = match model {
-        Model::Twin(twin) => Some(&twin.network),
-        Model::Recorded(twin) => Some(&twin.ensemble.network),
-        Model::Plant { .. } => None,
-    };
-    if let (Some(network), Some([weights, table])) = (network, slots.learned) {
+    let mut of_twin = |network: &Network, layout: &TwinLayout| {
+        let [weights, table] = slots.learned.expect("invariant: a twin's slots were made with the plan");
         let (kernel, shape, numbers) = rollout_kernel(network, model.model_input(), parameters.horizon)?;
         let scratch = plan.temp(DType::F32, numbers * parameters.samples);
         let views = RolloutViews { observation: slots.observation, u, table, weights, costs, scratch };
-        return plan.launch(&kernel, parameters.rollout(model.layout(), shape, views), groups);
-    }
-    match (model, handover) {
-        (Model::Plant { body, layout }, Some(handover)) => {
-            plan.launch(plant_kernel(body)?, parameters.plant_rollout(layout, slots.observation, handover, [u, costs]), groups)
-        }
-        _ => unreachable!("invariant: a twin's slots, or a plant's hand-over, were made with the plan"),
+        plan.launch(&kernel, parameters.rollout(layout, shape, views), groups)
+    };
+    let handover = || handover.expect("invariant: a plant's hand-over was made with the plan");
+    match model {
+        Model::Twin(twin) => of_twin(&twin.network, &twin.layout),
+        Model::Recorded(twin) => of_twin(&twin.ensemble.network, &twin.layout),
+        Model::Plant { body, layout } => plan.launch(plant_kernel(body)?, parameters.plant_rollout(layout, slots.observation, handover(), [u, costs]), groups),
+        Model::Equations(model) => model.roll_out(plan, parameters, [slots.observation, handover()], [u, costs]),
     }
 }
 
-/// Costs to weights, weights to the mean, which it returns; the mean to the action after the last iteration.
-fn update_mean(
-    plan: &mut PlanBuilder,
-    parameters: &MppiParameters,
-    layout: &TwinLayout,
-    costs: View,
-    u: View,
-    slots: PlanViews,
-    is_last: bool,
-) -> Result<View> {
-    let (samples, horizon) = (parameters.samples, parameters.horizon);
+/// Costs to weights, weights to the mean, which it returns; the mean to the action after the last iteration. `u` begins with the first step.
+fn update_mean(plan: &mut PlanBuilder, parameters: &MppiParameters, limits: View, [costs, u]: [View; 2], slots: PlanViews, is_last: bool) -> Result<View> {
+    let (samples, actions) = (parameters.samples, limits.len() / 3);
+    let rows = parameters.horizon * actions;
     let [negative, tempered, weights] = [(); 3].map(|()| plan.temp(DType::F32, samples));
     let [total, greatest, best_weight] = [(); 3].map(|()| plan.temp(DType::F32, 1));
     plan.sum(costs, total, 1, samples)?;
@@ -407,11 +479,11 @@ fn update_mean(
     plan.launch(&kernels::SCALE_COSTS, scaled, tectum::kernel::groups_for(samples))?;
     plan.softmax(tempered, weights, 1, samples, 1.0)?;
     plan.max(weights, best_weight, 1, samples)?;
-    let weighted = plan.temp(DType::F32, horizon);
-    plan.matvec(u.part(samples..(horizon + 1) * samples), weights, weighted, tectum::GemmEpilogue::default())?;
+    let weighted = plan.temp(DType::F32, rows);
+    plan.matvec(u, weights, weighted, tectum::GemmEpilogue::default())?;
     if is_last {
         let PlanViews { mean, result, .. } = slots;
-        let shift = Shift { weighted, total, greatest, best_weight, mean, result, samples, horizon, low: layout.low, high: layout.high };
+        let shift = Shift { weighted, total, greatest, best_weight, limits, mean, result, samples, rows, actions };
         plan.launch(&kernels::SHIFT, shift, 1)?;
     }
     Ok(weighted)
@@ -423,7 +495,7 @@ impl Brain for Mppi {
     }
 
     fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
-        let last = self.last_action;
+        let last = self.last_action[0];
         let stats = match self.learn(observation)? {
             Some(random) => {
                 action[0] = random;
@@ -431,13 +503,11 @@ impl Brain for Mppi {
             }
             None => self.plan(observation, action)?,
         };
-        self.last_action = match (self.layout.discrete, action[0] >= 0.0) {
-            (false, _) => action[0],
-            (true, true) => self.layout.high,
-            (true, false) => self.layout.low,
-        };
+        for ((last, limits), number) in self.last_action.iter_mut().zip(&self.actions).zip(&*action) {
+            *last = limits.applied(*number);
+        }
         if let Some(learning) = &mut self.learning {
-            learning.record_tick(observation, last, self.last_action);
+            learning.record_tick(observation, last, self.last_action[0]);
         }
         self.rows.iter_mut().for_each(|rows| rows.push(observation, last));
         self.tick += 1;
@@ -468,8 +538,11 @@ impl Brain for Mppi {
                 }
             }
         }
-        snapshot.insert("last_action", Array::F32(vec![self.last_action]));
+        snapshot.insert("last_action", Array::F32(self.last_action.clone()));
         snapshot.insert("counters", Array::U64(vec![self.seed, self.tick]));
+        if let Some(observer) = &self.observer {
+            snapshot.insert("observer", Array::F64(observer.state()));
+        }
         if let Some(learning) = &self.learning {
             learning.save(&mut snapshot);
         }
@@ -477,7 +550,7 @@ impl Brain for Mppi {
     }
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
-        let mean = snapshot.f32("mean", self.horizon)?;
+        let mean = snapshot.f32("mean", self.slots.mean.len())?;
         let learned = match (&self.origin.model, &mut self.rows) {
             (Model::Recorded(twin), Some(rows)) => {
                 if snapshot.u64("twin", 4)? != twin.identity() {
@@ -488,8 +561,11 @@ impl Brain for Mppi {
             }
             _ => self.learned().map(|(name, view)| Ok((view, snapshot.f32(name, view.len())?))).collect::<Result<Vec<_>>>()?,
         };
-        let last_action = snapshot.f32("last_action", 1)?[0];
+        let last_action = snapshot.f32("last_action", self.actions.len())?.to_vec();
         let counters = snapshot.u64("counters", 2)?;
+        if let Some(observer) = &mut self.observer {
+            observer.set_state(snapshot.f64("observer", observer.state().len())?)?;
+        }
         self.run.write_state(self.slots.mean, mean)?;
         learned.into_iter().try_for_each(|(view, numbers)| self.run.write_state(view, numbers))?;
         (self.last_action, self.seed, self.tick) = (last_action, counters[0], counters[1]);
@@ -533,7 +609,7 @@ impl Brain for Mppi {
     fn inputs(&self) -> Vec<InputFile> {
         match &self.origin.model {
             Model::Recorded(twin) => twin.ensemble.file_hash.map(|hash| InputFile { path: twin.path.clone(), hash }).into_iter().collect(),
-            Model::Twin(_) | Model::Plant { .. } => self.inputs.clone(),
+            Model::Twin(_) | Model::Plant { .. } | Model::Equations(_) => self.inputs.clone(),
         }
     }
 }

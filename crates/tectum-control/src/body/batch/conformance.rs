@@ -55,7 +55,7 @@ fn case(seed: &mut Seed, name: &'static str, count: usize) -> Result<Case> {
     }
     let inputs = std::iter::once(Data::F32(actions)).chain(batch.has_starts.then_some(Data::F32(starts))).collect();
     Ok(Case::new(format!("{count} instances"), inputs, vec![Output::NearInPlace(before, after), Output::Near(shown)], move |plan, x, y| {
-        (kernel.record)(plan, StepBodies { actions: x[0], starts: x.get(1).copied(), state: y[0], shown: y[1], count })
+        (kernel.record)(plan, StepBodies { actions: x[0], starts: x.get(1).copied(), noise: None, state: y[0], shown: y[1], count })
     }))
 }
 

@@ -3,7 +3,7 @@ use std::f64::consts::TAU;
 use tectum::{Device, ErrorKind};
 
 use super::super::uniform::Uniform;
-use super::super::{ActionChannel, ChannelKind};
+use super::super::{ActionChannel, ChannelKind, body};
 use super::*;
 
 const INSTANCES: u64 = 1000;

@@ -103,7 +103,7 @@ fn step(call: &NativeCall<'_>, arguments: StepRigs<Slices<'_>>) {
     let constants = RigConstants { length, gravity, damping, lag, travel, gain, dead_band, limit };
     step_all::<1, 6, 6>(
         call,
-        StepBodies { actions, starts: None, state, shown, count },
+        StepBodies { actions, starts: None, noise: None, state, shown, count },
         4000,
         #[inline(always)]
         |actions, state, shown, _| {

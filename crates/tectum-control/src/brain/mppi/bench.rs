@@ -1,7 +1,7 @@
 //! The suite of `tectum bench control`: one command of MPPI on Pendulum-v1, from an observation to an action; a step of many bodies.
 
 use tectum::{CodeObject, Device, Error, Result, RunStats};
-use tectum_bench::bench::{Case, Roofline, Suite, Workload};
+use tectum_bench::bench::{Alternative, Case, Roofline, Suite, Workload};
 
 use super::{Model, Mppi, MppiParameters};
 use crate::body::batch::Batch;
@@ -17,6 +17,9 @@ const WIDTH: usize = 32;
 const PRODUCTS: usize = 4 * WIDTH + WIDTH * WIDTH + 2 * WIDTH;
 /// Bodies in a batch, how many, and the bytes that a step of one moves: state read and written, action, output.
 const BODIES: [(&str, usize, usize); 2] = [("cart_pole", 1 << 16, 4 * (5 + 5 + 1 + 6)), ("acrobot", 1 << 16, 4 * (5 + 5 + 1 + 6))];
+/// Bodies from equation files: how many, numbers of a state before and after a step with its output, numbers of an action.
+const FILES: [(&str, usize, usize, usize); 3] =
+    [("cart_pole.plant", 1 << 16, 5 + 5 + 6, 1), ("double_pendulum.plant", 1 << 16, 7 + 7 + 8, 1), ("quadrotor.plant", 1 << 16, 7 + 7 + 8, 2)];
 /// Operations of a step of the plant, its cost with them; sine and rounding count as one.
 const PLANT_STEP: usize = 24;
 
@@ -46,16 +49,29 @@ fn cases(_: &Device) -> Vec<Case> {
         roofline: Roofline::Copy,
         threads: None,
         amount: (count * bytes) as f64,
-        prepare: Box::new(move |device| prepare_bodies(device, name, count)),
+        prepare: Box::new(move |device| prepare_bodies(Batch::new(name, count, device)?, 1)),
         alternatives: Vec::new(),
     };
-    [true, false].into_iter().flat_map(|of_twin| SHAPES.map(|shape| (of_twin, shape))).map(case).chain(BODIES.map(bodies)).collect()
+    let files = |(name, count, numbers, actions): (&'static str, usize, usize, usize)| Case {
+        key: format!("control.{name}.{count}"),
+        roofline: Roofline::Copy,
+        threads: None,
+        amount: (count * 4 * (numbers + actions)) as f64,
+        prepare: Box::new(move |device| prepare_bodies(Batch::new(name, count, device)?, actions)),
+        // The same equations by hand.
+        alternatives: BODIES
+            .into_iter()
+            .filter(|(body, ..)| name.starts_with(body))
+            .map(|(body, ..)| Alternative { name: "by hand".into(), prepare: Box::new(move |device| prepare_bodies(Batch::new(body, count, device)?, 1)) })
+            .collect(),
+    };
+    let plans = [true, false].into_iter().flat_map(|of_twin| SHAPES.map(|shape| (of_twin, shape))).map(case);
+    plans.chain(BODIES.map(bodies)).chain(FILES.map(files)).collect()
 }
 
-fn prepare_bodies(device: &Device, name: &str, count: usize) -> Result<Box<dyn Workload>> {
-    let batch = Batch::new(name, count, device)?;
+fn prepare_bodies(batch: Batch, channels: usize) -> Result<Box<dyn Workload>> {
     // Equal numbers pushed to the left and to the right.
-    let actions = (0..count).map(|k| ((k * 37 % 101) as f32 - 50.0) / 50.0).collect();
+    let actions = (0..batch.count() * channels).map(|k| ((k * 37 % 101) as f32 - 50.0) / 50.0).collect();
     let code = batch.code().to_vec();
     Ok(Box::new(Bodies { batch, actions, code }))
 }

@@ -25,11 +25,9 @@ const MAX_COST: f64 = 1e9;
 pub fn suites() -> Vec<Suite> {
     let bodies = BODIES.into_iter().filter(|body| body.mppi.is_some()).map(|body| body.name);
     let mut suites = vec![
-        Suite::new("mppi_controls", |seed: &mut Seed| {
-            [[1, 1, 1], [7, 5, 2], [64, 9, 4], [1000, 31, 3]].map(|[samples, horizon, hold]| controls(seed, samples, horizon, hold)).into()
-        }),
+        Suite::new("mppi_controls", |seed: &mut Seed| [[1, 1, 1, 1], [7, 5, 2, 3], [64, 9, 4, 1], [1000, 31, 3, 2]].map(|sizes| controls(seed, sizes)).into()),
         Suite::new("mppi_temper", |seed: &mut Seed| [1, 37, 257, 4096].map(|samples| temper(seed, samples)).into()),
-        Suite::new("mppi_shift", |seed: &mut Seed| [1, 7, 256, 300].map(|horizon| shift(seed, horizon)).into()),
+        Suite::new("mppi_shift", |seed: &mut Seed| [[1, 1], [7, 3], [256, 1], [300, 2]].map(|[horizon, actions]| shift(seed, horizon, actions)).into()),
     ];
     suites.extend(bodies.map(|name| {
         Suite::new(format!("mppi_rollout_{name}"), move |seed: &mut Seed| rollouts(seed, name).expect("invariant: the networks of this file are small enough"))
@@ -45,22 +43,29 @@ pub fn suites() -> Vec<Suite> {
     suites
 }
 
-fn controls(seed: &mut Seed, samples: usize, horizon: usize, hold: usize) -> Case {
-    let (low, high, channels) = (-1.5f32, 1.0f32, 3);
-    let observation = seed.floats(channels + 1, -1.0, 1.0);
-    let [mean, eps, sigma] =
-        [(horizon, -1.0, 1.0), (samples * horizon.div_ceil(hold), -3.0, 3.0), (samples, 0.1, 1.0)].map(|(n, low, high)| seed.floats(n, low, high));
-    let mut expected = vec![Expected::exactly(f64::from(observation[channels])); samples];
-    for (t, k) in (0..horizon).flat_map(|t| (0..samples).map(move |k| (t, k))) {
-        let noise = if k == 0 { 0.0 } else { f64::from(sigma[k]) * f64::from(eps[t / hold * samples + k]) };
-        let value = f64::from(mean[t]) + noise;
-        expected.push(Expected { value: value.clamp(low.into(), high.into()), bound: ROUNDING * (f64::from(mean[t].abs()) + noise.abs()) });
+/// Lowest value, highest value and scale of the noise for each number of an action.
+fn limits(seed: &mut Seed, actions: usize) -> Vec<f32> {
+    (0..actions).flat_map(|_| [seed.float(-1.5, -0.5), seed.float(0.4, 1.0), seed.float(0.5, 2.0)]).collect()
+}
+
+fn controls(seed: &mut Seed, [samples, horizon, hold, actions]: [usize; 4]) -> Case {
+    let (channels, limits) = (3, limits(seed, actions));
+    let observation = seed.floats(channels + actions, -1.0, 1.0);
+    let knots = samples * horizon.div_ceil(hold) * actions;
+    let [mean, eps, sigma] = [(horizon * actions, -1.0, 1.0), (knots, -3.0, 3.0), (samples, 0.1, 1.0)].map(|(n, low, high)| seed.floats(n, low, high));
+    let mut expected: Vec<_> = observation[channels..].iter().flat_map(|last| vec![Expected::exactly(f64::from(*last)); samples]).collect();
+    for (row, k) in (0..horizon * actions).flat_map(|row| (0..samples).map(move |k| (row, k))) {
+        let (t, action) = (row / actions, row % actions);
+        let &[low, high, scale] = limits[3 * action..].first_chunk().expect("invariant: three numbers for each action");
+        let noise = if k == 0 { 0.0 } else { f64::from(sigma[k]) * f64::from(scale) * f64::from(eps[(t / hold * actions + action) * samples + k]) };
+        let value = f64::from(mean[row]) + noise;
+        expected.push(Expected { value: value.clamp(low.into(), high.into()), bound: ROUNDING * (f64::from(mean[row].abs()) + noise.abs()) });
     }
-    let inputs = [observation, mean, eps, sigma].map(Data::F32).into();
-    Case::new(format!("{samples} samples, {horizon} steps held for {hold}"), inputs, vec![Output::Near(expected)], move |plan, x, y| {
-        let (&[observation, mean, eps, sigma], &[u]) = (x, y) else { unreachable!("the case has four inputs and an output") };
-        let arguments = Controls { observation, mean, eps, sigma, u, samples, horizon, hold, channels, low, high };
-        plan.launch(&CONTROLS, arguments, groups_for((horizon + 1) * samples))
+    let inputs = [observation, mean, eps, sigma, limits].map(Data::F32).into();
+    Case::new(format!("{samples} samples, {horizon} steps held for {hold}, {actions} actions"), inputs, vec![Output::Near(expected)], move |plan, x, y| {
+        let (&[observation, mean, eps, sigma, limits], &[u]) = (x, y) else { unreachable!("the case has five inputs and an output") };
+        let arguments = Controls { observation, mean, eps, sigma, limits, u, samples, horizon, hold, channels, actions };
+        plan.launch(&CONTROLS, arguments, groups_for((horizon + 1) * actions * samples))
     })
 }
 
@@ -82,18 +87,20 @@ fn temper(seed: &mut Seed, samples: usize) -> Case {
     })
 }
 
-fn shift(seed: &mut Seed, horizon: usize) -> Case {
-    let (low, high, samples) = (-0.5f32, 0.4f32, 96usize);
-    let weighted = seed.floats(horizon, -1.0, 1.0);
+fn shift(seed: &mut Seed, horizon: usize, actions: usize) -> Case {
+    let (rows, limits, samples) = (horizon * actions, limits(seed, actions), 96usize);
+    let weighted = seed.floats(rows, -2.0, 2.0);
     let [total, greatest, best] = [(100.0, 900.0), (-1.0, 1.0), (0.0, 1.0)].map(|(low, high)| seed.float(low, high));
-    let mean = weighted[1..].iter().chain(weighted.last()).map(|next| Expected::exactly(f64::from(*next))).collect();
+    let mean = weighted[actions..].iter().chain(&weighted[rows - actions..]).map(|next| Expected::exactly(f64::from(*next))).collect();
     let average = f64::from(total) / samples as f64;
     let exactly = |value: f32| Expected::exactly(f64::from(value));
-    let result = vec![exactly(weighted[0].clamp(low, high)), exactly(-greatest), Expected { value: average, bound: ROUNDING * average }, exactly(best)];
-    let inputs = [weighted, vec![total], vec![greatest], vec![best]].map(Data::F32).into();
-    Case::new(format!("{horizon} steps"), inputs, vec![Output::Near(mean), Output::Near(result)], move |plan, x, y| {
-        let (&[weighted, total, greatest, best_weight], &[mean, result]) = (x, y) else { unreachable!("the case has four inputs and two outputs") };
-        plan.launch(&SHIFT, Shift { weighted, total, greatest, best_weight, mean, result, samples, horizon, low, high }, groups_for(horizon))
+    let action = (0..actions).map(|action| exactly(weighted[action].clamp(limits[3 * action], limits[3 * action + 1])));
+    let result = action.chain([exactly(-greatest), Expected { value: average, bound: ROUNDING * average }, exactly(best)]).collect();
+    let inputs = [weighted, vec![total], vec![greatest], vec![best], limits].map(Data::F32).into();
+    Case::new(format!("{horizon} steps, {actions} actions"), inputs, vec![Output::Near(mean), Output::Near(result)], move |plan, x, y| {
+        let (&[weighted, total, greatest, best_weight, limits], &[mean, result]) = (x, y) else { unreachable!("the case has five inputs and two outputs") };
+        let arguments = Shift { weighted, total, greatest, best_weight, limits, mean, result, samples, rows, actions };
+        plan.launch(&SHIFT, arguments, groups_for(rows))
     })
 }
 

@@ -1,6 +1,7 @@
 //! Parameters of MPPI: their defaults by body, their check, and the arguments of kernels.
 
 use tectum::{Error, Result, View};
+use tectum_equations::System;
 
 use super::rollout::{Rollout, RolloutShape, RolloutViews};
 use crate::body::control::{MppiParameters, PlantRollout};
@@ -35,11 +36,29 @@ impl MppiParameters {
         Ok(Self { feedback, ..(plant.parameters)(over_twin) })
     }
 
-    /// Checks sizes and ranges against a twin.
+    /// The defaults for rolling out an equation file, whose weights are the cost, or else its reward.
+    ///
+    /// A second's rollout, and noise of half the range of the first action.
+    pub fn for_equations(system: &System) -> Self {
+        let first = &system.inputs()[0];
+        let half_range = 0.5 * (first.range[1] - first.range[0]) as f32;
+        let sigma = if first.is_discrete { half_range } else { 0.5 * half_range };
+        Self {
+            samples: 1024,
+            horizon: ((1.0 / system.period_s()) as usize).clamp(10, 100),
+            sigma,
+            sigma_min: Some(sigma / 20.0),
+            temperature: 0.02,
+            terminal_multiplier: 10.0,
+            ..Self::default()
+        }
+    }
+
+    /// Checks sizes and ranges, against a twin if it is one that is rolled out.
     ///
     /// # Errors
     /// `Invalid` naming the parameter.
-    pub fn check(&self, layout: &TwinLayout) -> Result<()> {
+    pub fn check(&self, twin: Option<&TwinLayout>) -> Result<()> {
         let positive = |value: f32| value.is_finite() && value > 0.0;
         let weights = self.channels.iter().flat_map(|cost| [cost.weight, cost.barrier_weight, cost.barrier_limit]);
         let others = [self.action_weight, self.rate_weight, self.energy_weight, self.energy_ratio, self.terminal_multiplier];
@@ -56,13 +75,13 @@ impl MppiParameters {
             format!("sigma is {} and sigma_min {:?}; numbers above 0 are needed", self.sigma, self.sigma_min)
         } else if !positive(self.temperature) {
             format!("temperature is {}; a number above 0 is needed", self.temperature)
-        } else if self.channels.len() != layout.channels.len() {
+        } else if let Some(layout) = twin.filter(|layout| self.channels.len() != layout.channels.len()) {
             format!("costs are given for {} channels; the body has {}", self.channels.len(), layout.channels.len())
         } else if weights.chain(others).any(|weight| !weight.is_finite() || weight < 0.0) {
             "a cost weight is negative or not finite".to_owned()
         } else if gains.iter().any(|gain| !gain.is_finite()) {
             format!("feedback is {gains:?}; finite gains are needed")
-        } else if self.previous_action != layout.previous_action {
+        } else if twin.is_some_and(|layout| self.previous_action != layout.previous_action) {
             "the twin and the controller disagree on the previous action".to_owned()
         } else {
             return Ok(());

@@ -1,13 +1,14 @@
 //! The `[brain]` part of a scenario whose brain is MPPI.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 use tectum::{Error, Result};
 
 use super::recipe::{MppiRecipe, Training};
-use super::{Model, MppiConfig, MppiParameters, OnlineLearning};
-use crate::body::BodySpec;
+use super::{EquationModel, Model, MppiConfig, MppiParameters, OnlineLearning};
+use crate::body::{BodySettings, BodySpec, equations};
 #[cfg(any(test, feature = "bench"))]
 use crate::brain::recipe::Conformance;
 use crate::brain::recipe::{BrainContext, BrainSettings, Recipe};
@@ -16,29 +17,21 @@ use crate::document::{Key, Section};
 use crate::twin::{MIN_TRANSITIONS, OnlineSettings, RecordedTwin, Twin, TwinLayout, TwinRecipe};
 
 /// What MPPI rolls out.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MppiModel {
     /// A learned twin.
-    #[default]
     Twin,
     /// The body's own equations.
     Plant,
 }
 
-impl MppiModel {
-    #[allow(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
-    fn is_twin(&self) -> bool {
-        *self == Self::Twin
-    }
-}
-
 /// Settings of MPPI; omitted settings have the body's default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct MppiSpec {
-    /// What is rolled out.
-    #[serde(skip_serializing_if = "MppiModel::is_twin")]
-    pub model: MppiModel,
+    /// What is rolled out; for the equations of a body from a file, or else a twin, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<MppiModel>,
     /// Rollouts per tick.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<usize>,
@@ -150,8 +143,9 @@ impl BrainSettings for MppiSpec {
 
     fn read(section: &mut Section<'_, '_>, body: &BodySpec) -> Result<Self> {
         let models = [("twin", MppiModel::Twin), ("plant", MppiModel::Plant)];
-        let model = section.choice_or(Key::new("model", "what is rolled out: a learned twin, or the body's own equations"), &models, MppiModel::default())?;
-        if model == MppiModel::Plant {
+        let about = "what is rolled out: a learned twin, or the body's own equations";
+        let model = section.choice(Key::new("model", about).or("`\"plant\"` for equation files, else `\"twin\"`"), &models)?;
+        if (Self { model, ..Self::default() }).model_for(body) == MppiModel::Plant {
             section.refuse(&["rate_weight", "cost", "twin"], "model \"plant\" learns nothing, and its cost is the body's reward")?;
         }
         Ok(Self {
@@ -175,7 +169,7 @@ impl BrainSettings for MppiSpec {
 
     fn set_data(&mut self, path: &str) -> Result<bool> {
         let refused = |reason: &str| Err(Error::invalid(format!("data {path}: {reason}")));
-        if self.model == MppiModel::Plant {
+        if self.model == Some(MppiModel::Plant) {
             return refused("model \"plant\" learns nothing from it");
         } else if self.twin.online.is_some_and(OnlineSpec::starts_untrained) {
             return refused("a twin with a warm_up starts untrained");
@@ -187,7 +181,7 @@ impl BrainSettings for MppiSpec {
     }
 
     fn set_twin(&mut self, path: &str) -> Result<bool> {
-        if self.model == MppiModel::Plant {
+        if self.model == Some(MppiModel::Plant) {
             return Err(Error::invalid(format!("twin {path}: model \"plant\" plans with no twin")));
         }
         self.twin = TwinSpec { file: Some(path.to_owned()), ..TwinSpec::default() };
@@ -196,8 +190,15 @@ impl BrainSettings for MppiSpec {
 
     fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
         let BrainContext { body, seed, settings, clock } = *context;
-        let parameters = self.parameters(body)?;
-        let (config, training) = if self.model == MppiModel::Plant {
+        let model = self.model_for(body);
+        if model == MppiModel::Plant && !self.twin.is_empty() {
+            return Err(Error::invalid(format!("mppi: body {} is planned with its own equations, not with a twin", body.name)));
+        }
+        let parameters = self.parameters(settings, body)?;
+        let (config, training) = if let (MppiModel::Plant, Some((system, values))) = (model, settings.equations()) {
+            let equations = EquationModel::new(settings, system, values)?;
+            (MppiConfig::new(Model::Equations(Arc::new(equations)), parameters, None)?, None)
+        } else if model == MppiModel::Plant {
             let layout = TwinLayout::of(body, parameters.previous_action)?;
             (MppiConfig::new(Model::Plant { body: body.name.to_owned(), layout }, parameters, None)?, None)
         } else if let Some(file) = &self.twin.file {
@@ -241,11 +242,18 @@ fn read_cost(mut section: Section<'_, '_>, body: &BodySpec) -> Result<BTreeMap<S
 }
 
 impl MppiSpec {
+    /// What is rolled out; if the scenario does not say, the equations of a body from a file of them, else a twin.
+    pub(crate) fn model_for(&self, body: &BodySpec) -> MppiModel {
+        let standard = if body.name.ends_with(equations::ENDING) { MppiModel::Plant } else { MppiModel::Twin };
+        self.model.unwrap_or(standard)
+    }
+
     /// The body's defaults, overridden by the scenario's settings.
-    pub(crate) fn parameters(&self, body: &BodySpec) -> Result<MppiParameters> {
-        let mut parameters = match self.model {
-            MppiModel::Twin => MppiParameters::for_body(&body.name)?,
-            MppiModel::Plant => MppiParameters::for_plant(&body.name)?,
+    pub(crate) fn parameters(&self, settings: &BodySettings, body: &BodySpec) -> Result<MppiParameters> {
+        let mut parameters = match (self.model_for(body), settings.equations()) {
+            (MppiModel::Twin, _) => MppiParameters::for_body(&body.name)?,
+            (MppiModel::Plant, Some((system, _))) => MppiParameters::for_equations(system),
+            (MppiModel::Plant, None) => MppiParameters::for_plant(&body.name)?,
         };
         let set = |target: &mut f32, given: Option<f64>| given.into_iter().for_each(|value| *target = value as f32);
         parameters.samples = self.samples.unwrap_or(parameters.samples);

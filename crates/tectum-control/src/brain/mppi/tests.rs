@@ -20,13 +20,13 @@ fn device_costs(model: &Model, parameters: &MppiParameters, observation: &[f32],
     let network = match model {
         Model::Twin(twin) => &twin.network,
         Model::Recorded(twin) => &twin.ensemble.network,
-        Model::Plant { .. } => panic!("a twin"),
+        Model::Plant { .. } | Model::Equations(_) => panic!("a twin"),
     };
     let (kernel, shape, numbers) = rollout_kernel(network, model.model_input(), parameters.horizon).expect("small enough");
     let scratch = plan.temp(DType::F32, numbers * parameters.samples);
     let groups = parameters.samples.div_ceil(ROLLOUT_SAMPLES) as u32;
     let views = RolloutViews { observation: given, u: controls, table, weights, costs, scratch };
-    plan.launch(&kernel, parameters.rollout(model.layout(), shape, views), groups).expect("records");
+    plan.launch(&kernel, parameters.rollout(model.layout().expect("a twin"), shape, views), groups).expect("records");
     let mut run = plan.finish().expect("whole").compile(device).expect("compiles");
     run.input::<f32>(given).copy_from_slice(observation);
     run.input::<f32>(controls).copy_from_slice(u);

@@ -13,7 +13,8 @@ use crate::kernel::math::Real;
 use crate::kernel::native::{NativeCall, for_each_chunk, simd};
 use crate::kernel::{Kernel, KernelBuilder, MatrixProduct, Prelude, TypedKernel};
 use crate::kernel_arguments;
-use crate::operation::{built_in, groups, reduce};
+use crate::operation::reduce::{self, CacheAligned};
+use crate::operation::{built_in, groups};
 use crate::plan::PlanBuilder;
 use crate::view::View;
 
@@ -308,17 +309,17 @@ fn dot<T: Real>(a: &[T], b: &[T]) -> T {
 /// Σ a·b by lanes with fused multiply-adds, then a tree, for a loop that is compiled for the widest SIMD already.
 #[inline(always)]
 pub(crate) fn dot_by_lanes<T: Real>(a: &[T], b: &[T]) -> T {
-    let mut lanes = [T::ZERO; LANES];
+    let mut lanes = CacheAligned([T::ZERO; LANES]);
     let ((a_blocks, a_rest), (b_blocks, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     for (a, b) in a_blocks.iter().zip(b_blocks) {
-        for ((lane, &a), &b) in lanes.iter_mut().zip(a).zip(b) {
+        for ((lane, &a), &b) in lanes.0.iter_mut().zip(a).zip(b) {
             *lane = a.mul_add(b, *lane);
         }
     }
-    for ((lane, &a), &b) in lanes.iter_mut().zip(a_rest).zip(b_rest) {
+    for ((lane, &a), &b) in lanes.0.iter_mut().zip(a_rest).zip(b_rest) {
         *lane = a.mul_add(b, *lane);
     }
-    reduce::fold_tree(lanes, |a, b| a + b)
+    reduce::fold_tree(lanes.0, |a, b| a + b)
 }
 
 /// A view read as a matrix, row-major, or as the transpose of one.

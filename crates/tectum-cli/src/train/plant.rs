@@ -1,0 +1,111 @@
+//! `tectum train plant`.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use serde_json::json;
+use tectum::{Device, Error, InputFile, Result, RunStats, Session};
+use tectum_control::body::equations::EquationSettings;
+use tectum_control::body::equations::identification::{IdentificationSettings, PlantIdentification, identify};
+use tectum_control::body::equations::recording::{Column, PlantRecording};
+
+use crate::progress::{Bar, Unit};
+use crate::receipt::{ReceiptArgs, line};
+use crate::table::{print, table};
+
+/// Fits the parameters of an equation file to a recording, and writes the file with their values.
+///
+/// The recording is cut into windows; in each the plant is stepped from a start of its own under the recorded inputs. The last 15 % are not used:
+/// `tectum inspect FILE.plant --data DATA.csv` compares the file with them.
+#[derive(Args)]
+pub struct PlantArgs {
+    /// The equation file, or the name of one that ships.
+    #[arg(value_name = "FILE.plant")]
+    plant: String,
+    /// The recording: a column for each input, for one or more observations, and `time` (s) or `elapsed` since the row before (ms). A header such as
+    /// `angle [deg]` states the unit.
+    #[arg(value_name = "DATA.csv")]
+    data: PathBuf,
+    /// The output file.
+    #[arg(short, long, value_name = "FILE.plant")]
+    output: PathBuf,
+    /// A column of another name or unit, as NAME=HEADER or NAME=HEADER:UNIT; may be given several times.
+    #[arg(long = "column", value_name = "NAME=HEADER[:UNIT]")]
+    columns: Vec<String>,
+    /// A parameter to fit; may be given several times. All with a range in the file if none is given.
+    #[arg(long = "fit", value_name = "NAME")]
+    parameters: Vec<String>,
+    /// Length of a window in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.8)]
+    window: f64,
+    #[command(flatten)]
+    receipt: ReceiptArgs,
+    /// Prints one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A file or a recording that is invalid or has too little information; an output that cannot be written.
+pub fn train_plant(args: &PlantArgs) -> Result<()> {
+    if !(args.window > 0.0 && args.window <= 1e4) {
+        return Err(Error::invalid(format!("--window {}: needs a number above 0, at most 10000", args.window)));
+    }
+    let input = InputFile::of(&args.data)?;
+    let (text, is_shipped) = EquationSettings::text(&args.plant)?;
+    let settings = EquationSettings::open(&args.plant)?;
+    let (system, values) = settings.system();
+    let columns = args.columns.iter().map(|column| Column::parse(column)).collect::<Result<Vec<_>>>()?;
+    let recording = PlantRecording::read(&args.data, system, &columns)?;
+    // Host arithmetic: a run without launches, like that of the reference interpreter.
+    let (mut session, start) = (Session::new(&Device::open("cpu")?), Instant::now());
+    let bar = Bar::new(Unit::Steps);
+    let wanted = IdentificationSettings { parameters: args.parameters.clone(), window_s: args.window };
+    let found = identify(system, values, &recording, &wanted, &mut bar.watch()).map_err(|error| error.at(args.data.display()))?;
+    bar.clear();
+    let note = format!("# Parameters fitted to {} (blake3 {}): {}.\n", args.data.display(), input.hash, summary(&found));
+    let fitted = note + &system.text_with(&text, &args.plant, &found.values)?;
+    tectum::file::write(&args.output, fitted.as_bytes())?;
+    session.reads(input);
+    if !is_shipped {
+        session.reads(InputFile::of(args.plant.as_ref())?);
+    }
+    session.record(&RunStats::default(), start.elapsed().as_nanos() as u64);
+    let receipt = session.receipt();
+    args.receipt.save(&receipt)?;
+    if args.json {
+        return print(&format!("{}\n", json!({ "data": args.data, "plant": args.output, "rows": recording.len(), "found": found, "receipt": receipt })));
+    }
+    print(&format!(
+        "{}: {} rows\n\n{}\n{}\nwritten to {}\n{}\n",
+        args.data.display(),
+        recording.len(),
+        parameters(&found),
+        summary(&found),
+        args.output.display(),
+        line(&receipt)
+    ))
+}
+
+fn parameters(found: &PlantIdentification) -> String {
+    let mut rows = vec![["parameter", "value", "standard error", "unit", ""].map(str::to_owned).to_vec()];
+    for estimate in &found.parameters {
+        let error = if estimate.error.is_finite() { format!("{:.5}", estimate.error) } else { String::new() };
+        let note = match (estimate.error.is_finite(), estimate.is_at_limit) {
+            (false, _) => "the recording says nothing about it: kept",
+            (true, true) => "at the end of its range",
+            (true, false) => "",
+        };
+        rows.push(vec![estimate.name.clone(), format!("{:.5}", estimate.value), error, estimate.unit.clone(), note.to_owned()]);
+    }
+    table(&rows)
+}
+
+fn summary(found: &PlantIdentification) -> String {
+    let residuals =
+        found.residuals.iter().map(|residual| format!("{} {:.3} {} rms", residual.name, residual.rms, residual.unit)).collect::<Vec<_>>().join(", ");
+    format!("{} windows of {} rows, {residuals}", found.windows, found.rows / found.windows)
+}

@@ -1,0 +1,152 @@
+//! The kernel that steps many instances of a system: its step as straight code, as WGSL and over SIMD lanes.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use tectum::kernel::arguments::Slices;
+use tectum::kernel::native::for_each_chunk_pair;
+use tectum::{NativeCall, Result};
+use tectum_equations::code::{Code, LANES, Number, Recorder, Truth, load_rows, store_rows};
+use tectum_equations::{Arithmetic, Comparison, System};
+
+use crate::body::batch::{BatchShape, OUTCOME, StepBodies, StepKernel, with_body};
+use crate::body::{ActionChannel, BodySpec};
+use crate::kernel::generated;
+
+/// What an instance reads and writes, in the order of the code's inputs and results.
+struct Row {
+    code: Code,
+    /// Numbers of a state on the device, of an action, of the noise, and of an observation with its outcome.
+    widths: [usize; 4],
+    /// States of the system; a state on the device has one number more if episodes end.
+    states: usize,
+}
+
+impl Row {
+    fn has_starts(&self) -> bool {
+        self.widths[0] > self.states
+    }
+}
+
+/// Defines the kernel.
+///
+/// # Errors
+/// What the device language does not accept: a bug here.
+pub(crate) fn step_kernel(spec: &BodySpec, system: &System, parameters: &[f64]) -> Result<(BatchShape, StepKernel)> {
+    let row = record(spec, system, parameters);
+    let (text, shape) = (wgsl(&row), BatchShape { numbers: row.widths[0], states: row.states, has_starts: row.has_starts(), uniforms: row.widths[2] });
+    let builder = with_body(StepBodies::define("body_equations"), &[&text]).data(Arc::new(row));
+    let present = [("starts", shape.has_starts), ("noise", shape.uniforms > 0)];
+    let builder = present.into_iter().filter(|(_, is_present)| *is_present).fold(builder, |builder, (name, _)| builder.with(name));
+    Ok((shape, StepKernel::new(generated(builder, step_lanes)?, |step| step)))
+}
+
+/// What is applied of an action, in base units: the safe action if a number is not finite.
+pub(crate) fn applied(recorder: &mut Recorder, spec: &BodySpec, system: &System, action: &[Number]) -> Vec<Number> {
+    let all_finite = action.iter().fold(Truth::Constant(true), |all, number| {
+        let finite = recorder.is_finite(number);
+        recorder.and(&all, &finite)
+    });
+    let channels = spec.action.iter().zip(&spec.safe_action).zip(system.inputs()).zip(action);
+    let applied = channels.map(|(((channel, safe), input), number)| {
+        let number = within(recorder, channel, number);
+        let number = recorder.select(&all_finite, &number, &Number::Constant(f64::from(*safe)));
+        recorder.scaled(&number, input.unit.scale)
+    });
+    applied.collect()
+}
+
+/// A finite number, in the range of its channel.
+pub(crate) fn within(recorder: &mut Recorder, channel: &ActionChannel, number: &Number) -> Number {
+    let [low, high] = [channel.low, channel.high].map(f64::from);
+    if channel.discrete {
+        let is_low = recorder.compare(Comparison::Less, number, &Number::Constant(0.0));
+        return recorder.select(&is_low, &Number::Constant(low), &Number::Constant(high));
+    }
+    recorder.clamp(number, [low, high])
+}
+
+/// Inputs: states, actions, uniform numbers; if episodes end, whether this one did, and where it starts. Results: states and whether the episode ended, if
+/// any do; observation, reward, and whether it ended.
+fn record(spec: &BodySpec, system: &System, parameters: &[f64]) -> Row {
+    let mut recorder = Recorder::default();
+    let inputs = |recorder: &mut Recorder, count: usize| (0..count).map(|_| recorder.input()).collect::<Vec<_>>();
+    let (states, uniforms) = (system.states().len(), 2 * system.noises().len());
+    let [mut state, action, drawn] = [states, spec.action.len(), uniforms].map(|count| inputs(&mut recorder, count));
+    let action = applied(&mut recorder, spec, system, &action);
+    let noise = system.record_disturbances(&mut recorder, parameters, &drawn);
+    let (mut reward, terminated) = system.step_with(&mut recorder, parameters, &mut state, [&action, &noise]);
+    let has_starts = terminated != Truth::Constant(false);
+    let mut ends = recorder.flag(&terminated);
+    if has_starts {
+        let (ended, starts) = (recorder.input(), inputs(&mut recorder, states));
+        let had_ended = recorder.compare(Comparison::Greater, &ended, &Number::Constant(0.0));
+        for (number, start) in state.iter_mut().zip(&starts) {
+            *number = recorder.select(&had_ended, start, number);
+        }
+        [reward, ends] = [reward, ends].map(|number| recorder.select(&had_ended, &Number::Constant(0.0), &number));
+    }
+    let shown = system.record_observations(&mut recorder, parameters, &state);
+    let widths = [states + usize::from(has_starts), spec.action.len(), uniforms, shown.len() + OUTCOME];
+    let kept = state.into_iter().chain(has_starts.then_some(ends));
+    let results: Vec<Number> = kept.chain(shown).chain([reward, ends]).collect();
+    Row { code: recorder.finish(&results), widths, states }
+}
+
+fn wgsl(row: &Row) -> String {
+    let Row { code, widths: [numbers, actions, uniforms, shown], states } = row;
+    let mut text = String::from(
+        "@compute @workgroup_size(64)\nfn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {\n    \
+         for (var k = id.x; k < params.count; k += groups.x * 64u) {\n",
+    );
+    let columns = [("state", numbers, 0..*states), ("actions", actions, 0..*actions), ("noise", uniforms, 0..*uniforms), ("state", numbers, *states..*numbers)];
+    let columns = columns.into_iter().flat_map(|(buffer, width, places)| places.map(move |place| (buffer, width, place)));
+    for (input, (buffer, width, place)) in columns.enumerate() {
+        let _ = writeln!(text, "    let i{input} = {buffer}[{width}u * k + {place}u];");
+    }
+    for place in 0..if row.has_starts() { *states } else { 0 } {
+        let (input, ended) = (code.inputs() - states + place, code.inputs() - states - 1);
+        let _ = writeln!(text, "    var i{input} = 0.0;\n    if (i{ended} > 0.0) {{ i{input} = starts[{numbers}u * k + {place}u]; }}");
+    }
+    text += code.wgsl();
+    for (place, result) in code.wgsl_results().iter().enumerate() {
+        let (buffer, width, place) = if place < *numbers { ("state", numbers, place) } else { ("shown", shown, place - numbers) };
+        let _ = writeln!(text, "    {buffer}[{width}u * k + {place}u] = {result};");
+    }
+    text + "    }\n}\n"
+}
+
+/// One step of many instances, in f32.
+fn step_lanes(call: &NativeCall<'_>, StepBodies { actions, starts, noise, state, shown, count }: StepBodies<Slices<'_>>) {
+    let row = call.data::<Row>();
+    let Row { code, widths: [numbers, action, uniforms, outputs], states } = row;
+    let (starts, noise) = (starts.unwrap_or_default(), noise.unwrap_or_default());
+    let threads = call.threads_for(code.operations() * count / 16);
+    let part = count.div_ceil(4 * threads).next_multiple_of(LANES);
+    let (state, shown) = (&mut state[..count * numbers], &mut shown[..count * outputs]);
+    for_each_chunk_pair((state, shown), [part * numbers, part * outputs], threads, |index, state, shown| {
+        let mut slots = code.slots();
+        for (block, (state, shown)) in state.chunks_mut(LANES * numbers).zip(shown.chunks_mut(LANES * outputs)).enumerate() {
+            let (first, lanes) = (index * part + block * LANES, state.len() / numbers);
+            let rows = |width: usize| first * width..(first + lanes) * width;
+            let (states, rest) = slots.split_at_mut(*states);
+            load_rows(states, state, *numbers);
+            let (given, rest) = rest.split_at_mut(*action);
+            load_rows(given, &actions[rows(*action)], *action);
+            let (drawn, rest) = rest.split_at_mut(*uniforms);
+            load_rows(drawn, &noise[rows(*uniforms)], *uniforms);
+            if row.has_starts() {
+                let (ended, rest) = rest.split_at_mut(1);
+                let column = state.chunks_exact(*numbers).map(|numbers| numbers[numbers.len() - 1]);
+                ended[0].iter_mut().zip(column).for_each(|(ended, number)| *ended = number);
+                if ended[0][..lanes].iter().any(|ended| *ended > 0.0) {
+                    load_rows(&mut rest[..states.len()], &starts[rows(*numbers)], *numbers);
+                }
+            }
+            code.run(&mut slots);
+            let (kept, seen) = code.results().split_at(*numbers);
+            store_rows(&slots, kept, state);
+            store_rows(&slots, seen, shown);
+        }
+    });
+}

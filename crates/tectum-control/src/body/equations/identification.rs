@@ -1,0 +1,405 @@
+//! Parameters of an equation file from a recording.
+//!
+//! The recording is cut into windows. In each the plant is stepped from a start of its own under the recorded inputs; starts and parameters are those
+//! that explain the observations best. Starts are found within each window (Gauss-Newton), parameters over all (Levenberg-Marquardt).
+
+use rayon::prelude::*;
+use serde::Serialize;
+use tectum::{Error, Result, Watch, WorkProgress};
+use tectum_equations::System;
+
+use super::recording::PlantRecording;
+use crate::least_squares::{FitParameter, fit, solve};
+
+/// Rows of the first part of a window that a start is fitted to; then twice as many, and so on.
+const FIRST_ROWS: usize = 4;
+/// Minimum windows.
+const MIN_WINDOWS: usize = 4;
+/// Maximum steps of the search for a start.
+const START_STEPS: usize = 12;
+/// Residuals beyond this many times the noise, as estimated from a first fit, count linearly instead of as their square.
+const OUTLIER: f64 = 4.0;
+/// Share of the recording, at its end, that is not fitted to.
+const HELD_OUT: f64 = 0.15;
+
+/// What to fit, and to how long stretches.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IdentificationSettings {
+    /// The parameters to fit; all with a range in the file if empty.
+    pub parameters: Vec<String>,
+    /// Length of a window in seconds.
+    pub window_s: f64,
+}
+
+/// A fitted parameter, in its unit.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Estimate {
+    /// Its name.
+    pub name: String,
+    /// Its unit.
+    pub unit: String,
+    /// Its value.
+    pub value: f64,
+    /// Its standard error, with windows as clusters; infinite for a parameter that the recording says nothing about, which keeps its value.
+    pub error: f64,
+    /// Whether the value is an end of the parameter's range.
+    pub is_at_limit: bool,
+}
+
+/// How far an observation is from the fitted plant.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Residual {
+    /// The observation.
+    pub name: String,
+    /// Its unit.
+    pub unit: String,
+    /// Root of the mean square.
+    pub rms: f64,
+}
+
+/// How well an observation is predicted over the rows that were not fitted to, in its unit.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Prediction {
+    /// The observation.
+    pub name: String,
+    /// Its unit.
+    pub unit: String,
+    /// Steps ahead of the last row that the start was fitted to.
+    pub steps: usize,
+    /// Root of the mean squared error of the fitted plant, and of the reading that stays as it was.
+    pub rms: [f64; 2],
+}
+
+/// The result of an identification.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlantIdentification {
+    /// The fitted parameters.
+    pub parameters: Vec<Estimate>,
+    /// Windows that were fitted, and rows in them.
+    pub windows: usize,
+    /// Rows of the windows.
+    pub rows: usize,
+    /// The residuals of each recorded observation over the fitted windows.
+    pub residuals: Vec<Residual>,
+    /// Values of all parameters, in base units.
+    #[serde(skip)]
+    pub values: Vec<f64>,
+}
+
+/// Rows of a recording from a start.
+#[derive(Debug, Clone)]
+struct Window {
+    first: usize,
+    rows: usize,
+}
+
+struct Problem<'r> {
+    system: &'r System,
+    recording: &'r PlantRecording,
+    /// The numbers of the fitted parameters.
+    fitted: Vec<usize>,
+    values: Vec<f64>,
+    /// Of each observation, by how much a residual is divided; the noise.
+    noise: Vec<f64>,
+    windows: Vec<Window>,
+}
+
+/// Fits parameters of a plant to a recording.
+///
+/// # Errors
+/// `Invalid` for an unknown parameter or one without a range; `Data` for a recording with fewer than four windows of consecutive rows, or residuals that are
+/// not finite. `Cancelled` if the watch breaks it off.
+pub fn identify(
+    system: &System,
+    values: &[f64],
+    recording: &PlantRecording,
+    settings: &IdentificationSettings,
+    watch: &mut Watch<'_>,
+) -> Result<PlantIdentification> {
+    let rows = (settings.window_s / system.period_s()).round().max(2.0 * FIRST_ROWS as f64) as usize;
+    let kept = recording.len() - (recording.len() as f64 * HELD_OUT) as usize;
+    let windows = windows(recording, system.period_s(), rows, 0..kept);
+    if windows.len() < MIN_WINDOWS {
+        let (count, seconds) = (windows.len(), rows as f64 * system.period_s());
+        return Err(Error::data(format!("the recording has {count} stretches of {seconds:.2} s without gaps; at least {MIN_WINDOWS} are needed")));
+    }
+    let fitted = fitted(system, &settings.parameters)?;
+    let noise = recording.observations.iter().map(|numbers| numbers.as_deref().map_or(1.0, change)).collect();
+    let mut problem = Problem { system, recording, fitted, values: values.to_vec(), noise, windows };
+    // First all residuals alike, to find the noise; then outliers count less.
+    for stage in 0..2 {
+        WorkProgress { stage: "fitting", done: stage, total: 2 }.report(watch)?;
+        let found = fit(&problem.unknowns(), |unknowns| problem.residuals(unknowns, if stage == 0 { f64::INFINITY } else { OUTLIER }))?;
+        let fitted = problem.fitted.clone();
+        fitted.iter().zip(&found.values).for_each(|(number, value)| problem.values[*number] = *value);
+        if stage == 1 {
+            WorkProgress { stage: "fitting", done: 2, total: 2 }.report(watch)?;
+            return Ok(problem.report(&found.errors));
+        }
+        problem.noise = problem.deviations();
+    }
+    unreachable!("invariant: the second stage returns")
+}
+
+/// The numbers of the parameters to fit.
+fn fitted(system: &System, names: &[String]) -> Result<Vec<usize>> {
+    let has_range = |number: &usize| system.parameters()[*number].range.iter().all(|bound| bound.is_finite());
+    if names.is_empty() {
+        let all: Vec<usize> = (0..system.parameters().len()).filter(has_range).collect();
+        return if all.is_empty() { Err(Error::invalid(format!("body {}: no parameter has a range to be fitted in", system.name()))) } else { Ok(all) };
+    }
+    let number = |name: &String| {
+        let place = system.parameters().iter().position(|parameter| parameter.name == *name);
+        let known = || system.parameters().iter().map(|parameter| parameter.name.as_str()).collect::<Vec<_>>().join(", ");
+        let number = place.ok_or_else(|| Error::invalid(format!("body {}: it has no parameter {name:?}; known: {}", system.name(), known())))?;
+        let limited = has_range(&number).then_some(number);
+        limited.ok_or_else(|| Error::invalid(format!("body {}: parameter {name} has no range; write `in LOW .. HIGH` to its line", system.name())))
+    };
+    names.iter().map(number).collect()
+}
+
+/// Consecutive stretches of rows on time; the last row of one is the first of the next.
+fn windows(recording: &PlantRecording, period_s: f64, rows: usize, within: std::ops::Range<usize>) -> Vec<Window> {
+    let (mut windows, mut first) = (Vec::new(), within.start);
+    while first + rows <= within.end {
+        match (first + 1..first + rows).rev().find(|row| !recording.is_on_time(*row, period_s)) {
+            Some(late) => first = late,
+            None => {
+                windows.push(Window { first, rows });
+                first += rows - 1;
+            }
+        }
+    }
+    windows
+}
+
+/// The typical change from row to row, to begin with; not 0.
+fn change(numbers: &[f64]) -> f64 {
+    let squares = numbers.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum::<f64>();
+    let change = (squares / numbers.len() as f64).sqrt();
+    if change > 0.0 { change } else { 1.0 }
+}
+
+impl Problem<'_> {
+    fn unknowns(&self) -> Vec<FitParameter> {
+        let unknown = |number: &usize| {
+            let [low, high] = self.system.parameters()[*number].range;
+            FitParameter { start: self.values[*number], step: 1e-6 * (high - low), range: low..=high }
+        };
+        self.fitted.iter().map(unknown).collect()
+    }
+
+    fn with(&self, unknowns: &[f64]) -> Vec<f64> {
+        let mut values = self.values.clone();
+        self.fitted.iter().zip(unknowns).for_each(|(number, value)| values[*number] = *value);
+        values
+    }
+
+    /// The residuals of each window from its best start, over the noise.
+    fn residuals(&self, unknowns: &[f64], outlier: f64) -> Vec<Vec<f64>> {
+        let values = self.with(unknowns);
+        self.windows
+            .par_iter()
+            .map(|window| self.fit_start(&values, window, outlier).1.into_iter().map(|residual| huber(residual, outlier)).collect())
+            .collect()
+    }
+
+    /// The noise of each observation: 1.5 times the median magnitude of its residuals.
+    fn deviations(&self) -> Vec<f64> {
+        let mut sizes: Vec<Vec<f64>> = vec![Vec::new(); self.noise.len()];
+        for window in &self.windows {
+            let (_, residuals) = self.fit_start(&self.values, window, f64::INFINITY);
+            for (at, residual) in residuals.iter().enumerate() {
+                let observation = self.recorded()[at % self.recorded().len()];
+                sizes[observation].push(residual.abs() * self.noise[observation]);
+            }
+        }
+        let median = |sizes: &mut Vec<f64>| {
+            sizes.sort_unstable_by(f64::total_cmp);
+            sizes.get(sizes.len() / 2).copied().unwrap_or(1.0)
+        };
+        sizes.iter_mut().zip(&self.noise).map(|(sizes, change)| (1.483 * median(sizes)).max(1e-9 * change)).collect()
+    }
+
+    /// The observations that have a column.
+    fn recorded(&self) -> Vec<usize> {
+        (0..self.recording.observations.len()).filter(|number| self.recording.observations[*number].is_some()).collect()
+    }
+
+    /// The residuals of the first rows of a window from a start, in the order of rows.
+    fn run(&self, values: &[f64], window: &Window, start: &[f64], rows: usize) -> Vec<f64> {
+        let mut state = start.to_vec();
+        let calm = vec![0.0; self.system.noises().len()];
+        let mut residuals = Vec::with_capacity(rows * self.recording.observations.len());
+        for row in window.first..window.first + rows {
+            if row > window.first {
+                let inputs: Vec<f64> = self.recording.inputs.iter().map(|numbers| numbers[row - 1]).collect();
+                self.system.step(values, &mut state, &inputs, &calm);
+            }
+            let shown = self.system.observe(values, &state);
+            for ((numbers, shown), (observation, noise)) in
+                self.recording.observations.iter().zip(shown).zip(self.system.observations().iter().zip(&self.noise))
+            {
+                let Some(numbers) = numbers else { continue };
+                let off = shown * observation.unit.scale - numbers[row];
+                let off = if observation.wraps { off - std::f64::consts::TAU * (off / std::f64::consts::TAU).round() } else { off };
+                residuals.push(off / noise);
+            }
+        }
+        residuals
+    }
+
+    /// The start that explains a window best, and the residuals from there.
+    ///
+    /// Near an unstable equilibrium a tiny difference decides where a plant goes, so the first rows are fitted first, then more.
+    fn fit_start(&self, values: &[f64], window: &Window, outlier: f64) -> (Vec<f64>, Vec<f64>) {
+        let mut start = self.first_guess(values, window);
+        let mut rows = FIRST_ROWS;
+        while rows < window.rows {
+            self.gauss_newton(values, window, &mut start, rows, outlier);
+            rows *= 2;
+        }
+        let residuals = self.gauss_newton(values, window, &mut start, window.rows, outlier);
+        (start, residuals)
+    }
+
+    /// Observed states as they are read, their rates from two readings, the others as they start.
+    fn first_guess(&self, values: &[f64], window: &Window) -> Vec<f64> {
+        let mut start = self.system.start(values, || 0.5);
+        let readings = self.system.observed_states().into_iter().zip(&self.recording.observations).zip(self.system.observations());
+        for ((state, numbers), observation) in readings {
+            let (Some(state), Some(numbers)) = (state, numbers) else { continue };
+            start[state] = numbers[window.first];
+            if let Some(rate) = self.system.rate_state(state) {
+                let off = numbers[window.first + 1] - numbers[window.first];
+                let off = if observation.wraps { off - std::f64::consts::TAU * (off / std::f64::consts::TAU).round() } else { off };
+                start[rate] = off / self.system.period_s();
+            }
+        }
+        start
+    }
+
+    /// Gauss-Newton on the first rows of a window, each step halved until it improves the fit.
+    fn gauss_newton(&self, values: &[f64], window: &Window, start: &mut Vec<f64>, rows: usize, outlier: f64) -> Vec<f64> {
+        const HALVINGS: i32 = 6;
+        let states = start.len();
+        let sum = |residuals: &[f64]| residuals.iter().map(|residual| huber(*residual, outlier).powi(2)).sum::<f64>();
+        let mut here = self.run(values, window, start, rows);
+        for _ in 0..START_STEPS {
+            let slopes: Vec<Vec<f64>> = (0..states)
+                .map(|state| {
+                    let step = 1e-6 * start[state].abs().max(1.0);
+                    let mut moved = start.clone();
+                    moved[state] += step;
+                    self.run(values, window, &moved, rows).iter().zip(&here).map(|(there, here)| (there - here) / step).collect()
+                })
+                .collect();
+            let (mut hessian, mut gradient) = (vec![0.0; states * states], vec![0.0; states]);
+            for (at, residual) in here.iter().enumerate() {
+                // An outlier's weight is the slope of its Huber loss.
+                let weight = (outlier / residual.abs().max(1e-300)).min(1.0);
+                for i in 0..states {
+                    gradient[i] += weight * slopes[i][at] * residual;
+                    (0..states).for_each(|j| hessian[i * states + j] += weight * slopes[i][at] * slopes[j][at]);
+                }
+            }
+            // A state that these rows do not show stays as it is.
+            let greatest = (0..states).map(|i| hessian[i * states + i]).fold(0.0, f64::max);
+            (0..states).for_each(|i| hessian[i * states + i] += 1e-12 * greatest + 1e-300);
+            let Some(step) = solve(&hessian, &gradient) else { break };
+            let before = sum(&here);
+            let better = (0..HALVINGS).find_map(|half| {
+                let next: Vec<f64> = start.iter().zip(&step).map(|(number, step)| number - 0.5f64.powi(half) * step).collect();
+                let there = self.run(values, window, &next, rows);
+                (sum(&there) < before).then_some((next, there))
+            });
+            let Some((next, there)) = better else { break };
+            let gain = before - sum(&there);
+            (*start, here) = (next, there);
+            if gain < 1e-10 * before {
+                break;
+            }
+        }
+        here
+    }
+
+    fn report(&self, errors: &[f64]) -> PlantIdentification {
+        let estimate = |(number, error): (&usize, &f64)| {
+            let parameter = &self.system.parameters()[*number];
+            let (value, scale) = (self.values[*number], parameter.unit.scale);
+            let is_at_limit = parameter.range.contains(&value);
+            Estimate { name: parameter.name.clone(), unit: parameter.unit_text.clone(), value: value / scale, error: error / scale, is_at_limit }
+        };
+        let mut squares = vec![(0.0, 0usize); self.noise.len()];
+        let recorded = self.recorded();
+        for window in &self.windows {
+            let (_, residuals) = self.fit_start(&self.values, window, OUTLIER);
+            for (at, residual) in residuals.iter().enumerate() {
+                let observation = recorded[at % recorded.len()];
+                squares[observation].0 += (residual * self.noise[observation]).powi(2);
+                squares[observation].1 += 1;
+            }
+        }
+        let residuals = recorded.iter().map(|number| {
+            let (observation, (sum, count)) = (&self.system.observations()[*number], squares[*number]);
+            Residual { name: observation.name.clone(), unit: observation.unit_text.clone(), rms: (sum / count as f64).sqrt() / observation.unit.scale }
+        });
+        PlantIdentification {
+            parameters: self.fitted.iter().zip(errors).map(estimate).collect(),
+            windows: self.windows.len(),
+            rows: self.windows.iter().map(|window| window.rows).sum(),
+            residuals: residuals.collect(),
+            values: self.values.clone(),
+        }
+    }
+}
+
+/// Predicts the held-out rows of a recording: a start fitted to a second of rows, then steps ahead without looking.
+///
+/// # Errors
+/// `Data` for a recording whose held-out rows are too few.
+pub fn predictions(system: &System, values: &[f64], recording: &PlantRecording, horizons: &[usize]) -> Result<Vec<Prediction>> {
+    let longest = horizons.iter().copied().max().unwrap_or(1);
+    let seen = (0.5 / system.period_s()).round().clamp(FIRST_ROWS as f64, 100.0) as usize;
+    let from = recording.len() - (recording.len() as f64 * HELD_OUT) as usize;
+    let windows = windows(recording, system.period_s(), seen + longest, from..recording.len());
+    if windows.is_empty() {
+        let needed = (seen + longest) as f64 * system.period_s();
+        return Err(Error::data(format!("the last 15 % of the recording have no stretch of {needed:.2} s without gaps")));
+    }
+    let noise = recording.observations.iter().map(|numbers| numbers.as_deref().map_or(1.0, change)).collect();
+    let problem = Problem { system, recording, fitted: Vec::new(), values: values.to_vec(), noise, windows };
+    let recorded = problem.recorded();
+    let mut squares = vec![[0.0; 2]; recorded.len() * horizons.len()];
+    for window in &problem.windows {
+        let (start, _) = problem.fit_start(values, &Window { first: window.first, rows: seen }, f64::INFINITY);
+        let off = problem.run(values, window, &start, window.rows);
+        for (place, number) in recorded.iter().enumerate() {
+            let numbers = recording.observations[*number].as_deref().expect("invariant: it is recorded");
+            for (which, ahead) in horizons.iter().enumerate() {
+                let row = seen - 1 + ahead;
+                let stays = numbers[window.first + row] - numbers[window.first + seen - 1];
+                let turn = std::f64::consts::TAU;
+                let stays = if system.observations()[*number].wraps { stays - turn * (stays / turn).round() } else { stays };
+                let sums = &mut squares[place * horizons.len() + which];
+                sums[0] += (off[row * recorded.len() + place] * problem.noise[*number]).powi(2);
+                sums[1] += stays.powi(2);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for (place, number) in recorded.iter().enumerate() {
+        let observation = &system.observations()[*number];
+        for (which, steps) in horizons.iter().enumerate() {
+            let rms = squares[place * horizons.len() + which].map(|sum| (sum / problem.windows.len() as f64).sqrt() / observation.unit.scale);
+            found.push(Prediction { name: observation.name.clone(), unit: observation.unit_text.clone(), steps: *steps, rms });
+        }
+    }
+    Ok(found)
+}
+
+/// A residual whose square grows linearly beyond a bound (Huber).
+fn huber(residual: f64, bound: f64) -> f64 {
+    let size = residual.abs();
+    if size <= bound { residual } else { (bound * (2.0 * size - bound)).sqrt().copysign(residual) }
+}
