@@ -38,8 +38,7 @@ fn record_cart(path: &Path, constants: &[(&str, f64)], rows: usize) {
 
 /// A recording of the laboratory rig whose commands act from their row on.
 fn record_rig(path: &Path, rows: usize) {
-    let parameters = RigParameters::default();
-    let mut rig = Rig::new(RigParameters { delay_s: parameters.dt_s, ..parameters }, Start::Hanging).expect("a rig");
+    let mut rig = Rig::new(RigParameters { delay_s: 0.0, ..RigParameters::default() }, Start::Hanging).expect("a rig");
     let mut text = "la_position [inch],pend_position,volts,elapsed\n".to_owned();
     let mut seen = [0.0f32; 4];
     for row in 0..rows {
@@ -62,8 +61,7 @@ fn identified(place: &Place, brain: &str) -> (serde_json::Value, f64) {
     }
     let summary = place.text(&format!("run cart_pole --body mine.plant --brain {brain} --clock sim --seconds 60 --no-plots --json"));
     let summary: serde_json::Value = serde_json::from_str(&summary).expect("json");
-    let upright = summary.pointer("/summary/success_fraction").or_else(|| summary.pointer("/success_fraction"));
-    (found, upright.and_then(serde_json::Value::as_f64).unwrap_or_else(|| panic!("no fraction in {summary}")))
+    (found, summary["upright_fraction"].as_f64().unwrap_or_else(|| panic!("no fraction in {summary}")))
 }
 
 fn value(found: &serde_json::Value, name: &str) -> f64 {

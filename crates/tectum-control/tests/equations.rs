@@ -68,7 +68,7 @@ fn a_plan_over_equations_agrees_between_devices_and_continues_from_a_snapshot() 
                 continue;
             };
             let mut body = build_body(&scenario).expect("the body");
-            let mut brain = || brain_recipe(&scenario, body.spec()).expect("a recipe").build(&device, &mut tectum::WorkProgress::ignore).expect("compiles");
+            let brain = || brain_recipe(&scenario, body.spec()).expect("a recipe").build(&device, &mut tectum::WorkProgress::ignore).expect("compiles");
             let (mut first, mut second) = (brain(), brain());
             let mut observation = vec![0.0; body.spec().observation.len()];
             let mut action = vec![0.0; body.spec().action.len()];

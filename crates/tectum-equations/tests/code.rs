@@ -208,8 +208,9 @@ const SYSTEMS: usize = 25;
 /// All codes in one kernel, each over [`LANES`] instances: `y[system][lane][result]`, from `x[system][lane][input]`.
 fn run_on(device: &Device, all: &[Computed]) -> Vec<Vec<Vec<f32>>> {
     let [inputs, results] = [2, 2];
-    let mut body =
-        String::from("@compute @workgroup_size(64)\nfn main(@builtin(global_invocation_id) id: vec3<u32>) {\n    let k = id.x;\n    if k >= params.instances { return; }\n");
+    let mut body = String::from(
+        "@compute @workgroup_size(64)\nfn main(@builtin(global_invocation_id) id: vec3<u32>) {\n    let k = id.x;\n    if k >= params.instances { return; }\n",
+    );
     for (number, computed) in all.iter().enumerate() {
         body += "    {\n";
         for input in 0..inputs {

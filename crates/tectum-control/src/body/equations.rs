@@ -200,10 +200,27 @@ impl EquationBody {
         })
     }
 
-    /// The exact derivatives of a step at the equilibrium, with the inputs in the units of the channels.
+    /// The exact derivatives of a step at the equilibrium, with the inputs in the units of the channels. An input without influence there, as within a
+    /// dead band, is linearised over half its range.
     fn derivatives(&self) -> Linearization {
         let (state, inputs) = self.system.equilibrium(&self.values);
         let mut linear = self.system.linearize(&self.values, &state, &inputs);
+        let (width, calm) = (inputs.len(), vec![0.0; self.system.noises().len()]);
+        for (place, input) in self.system.inputs().iter().enumerate() {
+            if linear.b.iter().skip(place).step_by(width).any(|slope| *slope != 0.0) {
+                continue;
+            }
+            let reach = 0.25 * (input.range[1] - input.range[0]) * input.unit.scale;
+            let [above, below] = [reach, -reach].map(|moved| {
+                let (mut state, mut inputs) = (state.clone(), inputs.clone());
+                inputs[place] += moved;
+                self.system.step(&self.values, &mut state, &inputs, &calm);
+                state
+            });
+            for (row, (above, below)) in above.iter().zip(&below).enumerate() {
+                linear.b[row * width + place] = (above - below) / (2.0 * reach);
+            }
+        }
         let scales = self.system.inputs().iter().map(|input| input.unit.scale).cycle();
         linear.b.iter_mut().zip(scales).for_each(|(number, scale)| *number *= scale);
         linear

@@ -86,11 +86,13 @@ pub struct PlantIdentification {
     pub values: Vec<f64>,
 }
 
-/// Rows of a recording from a start.
+/// Rows of a recording.
 #[derive(Debug, Clone)]
 struct Window {
     first: usize,
     rows: usize,
+    /// The start from which searches begin: the best one for the values before this stage.
+    start: Vec<f64>,
 }
 
 struct Problem<'r> {
@@ -129,6 +131,7 @@ pub fn identify(
     // First all residuals alike, to find the noise; then outliers count less.
     for stage in 0..2 {
         WorkProgress { stage: "fitting", done: stage, total: 2 }.report(watch)?;
+        problem.find_starts(if stage == 0 { f64::INFINITY } else { OUTLIER });
         let found = fit(&problem.unknowns(), |unknowns| problem.residuals(unknowns, if stage == 0 { f64::INFINITY } else { OUTLIER }))?;
         let fitted = problem.fitted.clone();
         fitted.iter().zip(&found.values).for_each(|(number, value)| problem.values[*number] = *value);
@@ -165,7 +168,7 @@ fn windows(recording: &PlantRecording, period_s: f64, rows: usize, within: std::
         match (first + 1..first + rows).rev().find(|row| !recording.is_on_time(*row, period_s)) {
             Some(late) => first = late,
             None => {
-                windows.push(Window { first, rows });
+                windows.push(Window { first, rows, start: Vec::new() });
                 first += rows - 1;
             }
         }
@@ -193,6 +196,12 @@ impl Problem<'_> {
         let mut values = self.values.clone();
         self.fitted.iter().zip(unknowns).for_each(|(number, value)| values[*number] = *value);
         values
+    }
+
+    /// Finds the starts of all windows anew.
+    fn find_starts(&mut self, outlier: f64) {
+        let starts: Vec<Vec<f64>> = self.windows.par_iter().map(|window| self.find_start(&self.values, window, outlier)).collect();
+        self.windows.iter_mut().zip(starts).for_each(|(window, start)| window.start = start);
     }
 
     /// The residuals of each window from its best start, over the noise.
@@ -250,17 +259,22 @@ impl Problem<'_> {
     }
 
     /// The start that explains a window best, and the residuals from there.
-    ///
-    /// Near an unstable equilibrium a tiny difference decides where a plant goes, so the first rows are fitted first, then more.
     fn fit_start(&self, values: &[f64], window: &Window, outlier: f64) -> (Vec<f64>, Vec<f64>) {
+        let mut start = window.start.clone();
+        let residuals = self.gauss_newton(values, window, &mut start, window.rows, outlier);
+        (start, residuals)
+    }
+
+    /// A start to search from. Near an unstable equilibrium a tiny difference decides where a plant goes, so the first rows are fitted first, then more.
+    fn find_start(&self, values: &[f64], window: &Window, outlier: f64) -> Vec<f64> {
         let mut start = self.first_guess(values, window);
         let mut rows = FIRST_ROWS;
         while rows < window.rows {
             self.gauss_newton(values, window, &mut start, rows, outlier);
             rows *= 2;
         }
-        let residuals = self.gauss_newton(values, window, &mut start, window.rows, outlier);
-        (start, residuals)
+        self.gauss_newton(values, window, &mut start, window.rows, outlier);
+        start
     }
 
     /// Observed states as they are read, their rates from two readings, the others as they start.
@@ -316,7 +330,7 @@ impl Problem<'_> {
             let Some((next, there)) = better else { break };
             let gain = before - sum(&there);
             (*start, here) = (next, there);
-            if gain < 1e-10 * before {
+            if gain < 1e-8 * before {
                 break;
             }
         }
@@ -372,7 +386,7 @@ pub fn predictions(system: &System, values: &[f64], recording: &PlantRecording, 
     let recorded = problem.recorded();
     let mut squares = vec![[0.0; 2]; recorded.len() * horizons.len()];
     for window in &problem.windows {
-        let (start, _) = problem.fit_start(values, &Window { first: window.first, rows: seen }, f64::INFINITY);
+        let start = problem.find_start(values, &Window { rows: seen, ..window.clone() }, f64::INFINITY);
         let off = problem.run(values, window, &start, window.rows);
         for (place, number) in recorded.iter().enumerate() {
             let numbers = recording.observations[*number].as_deref().expect("invariant: it is recorded");
