@@ -78,9 +78,22 @@ enum Operation {
     Or,
     Not,
     Select,
+    /// a · b + c, with two roundings; only in finished code, as the next.
+    MultiplyAdd,
+    /// c − a · b.
+    SubtractProduct,
 }
 
 impl Operation {
+    fn operands(self) -> usize {
+        match self {
+            Self::Negate | Self::Absolute | Self::Root | Self::Sin | Self::Cos | Self::SinCos | Self::Exp | Self::Log | Self::Tanh => 1,
+            Self::Floor | Self::IsFinite | Self::Not => 1,
+            Self::Select | Self::MultiplyAdd | Self::SubtractProduct => 3,
+            _ => 2,
+        }
+    }
+
     /// The expression of its operands.
     fn wgsl(self, [a, b, c]: [&str; 3]) -> String {
         match self {
@@ -89,7 +102,7 @@ impl Operation {
             Self::Root => format!("sqrt({a})"),
             Self::Sin => format!("tectum_sin({a})"),
             Self::Cos => format!("tectum_cos({a})"),
-            Self::SinCos => unreachable!("invariant: device code has them apart"),
+            Self::SinCos | Self::MultiplyAdd | Self::SubtractProduct => unreachable!("invariant: device code has them apart"),
             Self::Exp => format!("tectum_exp({a})"),
             Self::Log => format!("tectum_log({a})"),
             Self::Tanh => format!("tectum_tanh({a})"),
@@ -371,9 +384,36 @@ impl Recorder {
         (text, names)
     }
 
-    /// The order in which lanes compute: sine and cosine of an angle at once.
-    fn schedule(&self, needed: &[bool]) -> Vec<Scheduled> {
-        let mut is_scheduled = vec![false; needed.len()];
+    /// The products that only one sum or difference needs, which computes them itself; at the place of the sum, what it then is.
+    fn absorbed(&self, needed: &[bool], results: &[Value]) -> (Vec<bool>, HashMap<usize, (Operation, [Value; 3])>) {
+        let mut uses = vec![0u32; needed.len()];
+        for (place, definition) in self.definitions.iter().enumerate() {
+            if let (true, Definition::Apply(operation, operands)) = (needed[place], definition) {
+                operands[..operation.operands()].iter().for_each(|operand| uses[operand.0 as usize] += 1);
+            }
+        }
+        results.iter().for_each(|value| uses[value.0 as usize] += 2);
+        let (mut is_absorbed, mut sums) = (vec![false; needed.len()], HashMap::new());
+        for (place, definition) in self.definitions.iter().enumerate().filter(|(place, _)| needed[*place]) {
+            let Definition::Apply(operation @ (Operation::Add | Operation::Subtract), [first, second, _]) = *definition else { continue };
+            let candidates = [(second, first), (first, second)];
+            for (product, other) in candidates.into_iter().take(if operation == Operation::Add { 2 } else { 1 }) {
+                let Definition::Apply(Operation::Multiply, [a, b, _]) = self.definitions[product.0 as usize] else { continue };
+                let are_apart = a != b && a != other && b != other;
+                if are_apart && uses[product.0 as usize] == 1 {
+                    is_absorbed[product.0 as usize] = true;
+                    let fused = if operation == Operation::Add { Operation::MultiplyAdd } else { Operation::SubtractProduct };
+                    sums.insert(place, (fused, [a, b, other]));
+                    break;
+                }
+            }
+        }
+        (is_absorbed, sums)
+    }
+
+    /// The order in which lanes compute: sine and cosine of an angle at once, products with their sums.
+    fn schedule(&self, needed: &[bool], results: &[Value]) -> Vec<Scheduled> {
+        let (mut is_scheduled, sums) = self.absorbed(needed, results);
         let mut schedule = Vec::new();
         for (place, definition) in self.definitions.iter().enumerate() {
             let Definition::Apply(operation, operands) = *definition else { continue };
@@ -381,6 +421,10 @@ impl Recorder {
                 continue;
             }
             let value = Value(place as u32);
+            if let Some(&(operation, operands)) = sums.get(&place) {
+                schedule.push(Scheduled { operation, operands, to: value, cosine: None });
+                continue;
+            }
             let other = match operation {
                 Operation::Sin => Some(Operation::Cos),
                 Operation::Cos => Some(Operation::Sin),
@@ -401,7 +445,7 @@ impl Recorder {
 
     /// Gives values slots: inputs and constants their own, the others those that nothing needs any more.
     fn assign_slots(&self, needed: &[bool], results: &[Value], code: &mut Code) {
-        let schedule = self.schedule(needed);
+        let schedule = self.schedule(needed, results);
         let mut last_use = vec![0; needed.len()];
         for (place, step) in schedule.iter().enumerate() {
             step.operands.iter().for_each(|operand| last_use[operand.0 as usize] = place);

@@ -52,6 +52,15 @@ pub(crate) struct BatchShape {
     pub has_starts: bool,
     /// Uniform random numbers that a step needs.
     pub uniforms: usize,
+    /// States are on the device number by number, each of all instances, instead of instance by instance.
+    pub by_number: bool,
+}
+
+impl BatchShape {
+    /// Where a number of an instance among so many is.
+    fn place(&self, instance: usize, number: usize, count: usize) -> usize {
+        if self.by_number { number * count + instance } else { instance * self.numbers + number }
+    }
 }
 
 /// Records a step.
@@ -155,7 +164,7 @@ impl Batch {
         }
         let (&BatchKernel { has_starts, numbers, .. }, step) = kernel_of(name)?;
         let states = body.state()?.len();
-        Self::record(body, count, device, BatchShape { numbers, states, has_starts, uniforms: 0 }, step)
+        Self::record(body, count, device, BatchShape { numbers, states, has_starts, uniforms: 0, by_number: false }, step)
     }
 
     fn record(body: Box<dyn Body>, count: usize, device: &Device, shape: BatchShape, step: &StepKernel) -> Result<Self> {
@@ -216,7 +225,9 @@ impl Batch {
     /// What the device reports.
     pub fn states(&self) -> Result<Vec<Vec<f32>>> {
         let numbers = self.run.read_state::<f32>(self.state)?;
-        Ok(numbers.chunks_exact(self.shape.numbers).map(|row| row[..self.shape.states].to_vec()).collect())
+        let (shape, count) = (self.shape, self.count);
+        let state = |instance| (0..shape.states).map(|number| numbers[shape.place(instance, number, count)]).collect();
+        Ok((0..count).map(state).collect())
     }
 
     /// Steps every instance by one period under its action, `[count, numbers of an action]`; values are treated as in [`Body::step`].
@@ -277,12 +288,13 @@ impl Batch {
         if states.len() != self.count {
             return Err(Error::invalid(format!("{} states for {} instances of {}", states.len(), self.count, self.body.spec().name)));
         }
-        let BatchShape { numbers, states: width, .. } = self.shape;
-        let mut rows = Vec::with_capacity(self.count * numbers);
-        for state in states {
+        let shape = self.shape;
+        let mut rows = vec![0.0; self.count * shape.numbers];
+        for (instance, state) in states.iter().enumerate() {
             self.body.set_state(state)?;
-            rows.extend(state[..width].iter().map(|number| *number as f32));
-            rows.resize(rows.len().next_multiple_of(numbers), 0.0);
+            for (number, value) in state[..shape.states].iter().enumerate() {
+                rows[shape.place(instance, number, self.count)] = *value as f32;
+            }
         }
         Ok(rows)
     }

@@ -217,7 +217,7 @@ fn roll_out_lanes(call: &NativeCall<'_>, arguments: PlantRollout<Slices<'_>>) {
     let PlantRollout { observation, handover, u, costs, samples, horizon, terminal_multiplier: terminal, energy_weight, .. } = arguments;
     let PlantRollout { gain_position: gain, gain_speed: speed_gain, low, high, .. } = arguments;
     let threads = call.threads_for(16 * samples * horizon);
-    for_each_columns(&mut u[samples..][..samples * horizon], &mut costs[..samples], LANES, threads, |block, mut u, costs| {
+    for_each_columns(&mut u[samples..][..samples * horizon], (&mut costs[..samples], 1), LANES, threads, |block, mut u, costs| {
         simd(
             #[inline(always)]
             || {

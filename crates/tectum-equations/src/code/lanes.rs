@@ -56,7 +56,9 @@ fn execute(instruction: &Instruction, slots: &mut [Lanes]) {
         Operation::IsFinite => unary(instruction, slots, |a| mask(a.is_finite())),
         Operation::And => binary(instruction, slots, |a, b| f32::from_bits(a.to_bits() & b.to_bits())),
         Operation::Or => binary(instruction, slots, |a, b| f32::from_bits(a.to_bits() | b.to_bits())),
-        Operation::Select => select(instruction, slots),
+        Operation::Select => ternary(instruction, slots, blend),
+        Operation::MultiplyAdd => ternary(instruction, slots, |a, b, c| a * b + c),
+        Operation::SubtractProduct => ternary(instruction, slots, |a, b, c| c - a * b),
     }
 }
 
@@ -84,11 +86,11 @@ fn binary(instruction: &Instruction, slots: &mut [Lanes], f: impl Fn(f32, f32) -
 }
 
 #[inline(always)]
-fn select(instruction: &Instruction, slots: &mut [Lanes]) {
-    let [to, condition, a, b] =
-        slots.get_disjoint_mut([instruction.to, instruction.operands[0], instruction.operands[1], instruction.operands[2]]).expect(APART);
+fn ternary(instruction: &Instruction, slots: &mut [Lanes], f: impl Fn(f32, f32, f32) -> f32) {
+    let [a, b, c] = instruction.operands;
+    let [to, a, b, c] = slots.get_disjoint_mut([instruction.to, a, b, c]).expect(APART);
     for lane in 0..LANES {
-        to[lane] = blend(condition[lane], a[lane], b[lane]);
+        to[lane] = f(a[lane], b[lane], c[lane]);
     }
 }
 
@@ -113,12 +115,16 @@ fn sine_and_cosine(instruction: &Instruction, slots: &mut [Lanes]) {
     }
 }
 
-/// Calls a function with the number of columns as a constant where it is small: the compiler then turns rows into columns in vectors.
+/// Calls a function with the number of columns as a constant where it is small: the compiler then turns rows into columns in vectors. It returns how many
+/// rows it did.
 macro_rules! with_width {
     ($width:expr, $function:ident $arguments:tt, $($constant:literal)*) => {
         match $width {
-            $($constant => $function::<$constant> $arguments,)*
-            _ => $function::<0> $arguments,
+            $($constant => simd(
+                #[inline(always)]
+                || $function::<$constant> $arguments,
+            ),)*
+            _ => 0,
         }
     };
 }
@@ -129,8 +135,14 @@ macro_rules! with_width {
 /// If there are more slots than columns, or more rows than lanes.
 pub fn load_rows(slots: &mut [Lanes], rows: &[f32], width: usize) {
     assert!(slots.len() <= width && rows.len() <= LANES * width, "{} columns of {} numbers in rows of {width}", slots.len(), rows.len());
-    if width > 0 {
-        with_width!(width, load(slots, rows, width), 1 2 3 4 5 6 7 8 9 10 11 12);
+    if width == 0 {
+        return;
+    }
+    let done = with_width!(width, load(slots, rows), 1 2 3 4 5 6 7 8 9 10 11 12);
+    for (lane, row) in rows.chunks_exact(width).enumerate().skip(done) {
+        for (slot, number) in slots.iter_mut().zip(row) {
+            slot[lane] = *number;
+        }
     }
 }
 
@@ -140,27 +152,38 @@ pub fn load_rows(slots: &mut [Lanes], rows: &[f32], width: usize) {
 /// If there are more rows than lanes.
 pub fn store_rows(slots: &[Lanes], places: &[usize], rows: &mut [f32]) {
     assert!(rows.len() <= LANES * places.len(), "{} numbers in rows of {}", rows.len(), places.len());
-    if !places.is_empty() {
-        with_width!(places.len(), store(slots, places, rows), 1 2 3 4 5 6 7 8 9 10 11 12);
+    if places.is_empty() {
+        return;
     }
-}
-
-/// `W` is the width, or 0 if it is not known when compiling.
-fn load<const W: usize>(slots: &mut [Lanes], rows: &[f32], width: usize) {
-    let width = if W == 0 { width } else { W };
-    for (lane, row) in rows.chunks_exact(width).enumerate() {
-        for (slot, number) in slots.iter_mut().zip(row) {
-            slot[lane] = *number;
-        }
-    }
-}
-
-/// As [`load`].
-fn store<const W: usize>(slots: &[Lanes], places: &[usize], rows: &mut [f32]) {
-    let width = if W == 0 { places.len() } else { W };
-    for (lane, row) in rows.chunks_exact_mut(width).enumerate() {
+    let done = with_width!(places.len(), store(slots, places, rows), 1 2 3 4 5 6 7 8 9 10 11 12);
+    for (lane, row) in rows.chunks_exact_mut(places.len()).enumerate().skip(done) {
         for (place, number) in places.iter().zip(row) {
             *number = slots[*place][lane];
         }
     }
+}
+
+/// Rows that are turned into columns at once: a vector of the widest SIMD.
+const ROWS: usize = 16;
+
+#[inline(always)]
+fn load<const W: usize>(slots: &mut [Lanes], rows: &[f32]) -> usize {
+    let (blocks, _) = rows.as_chunks::<W>().0.as_chunks::<ROWS>();
+    for (block, rows) in blocks.iter().enumerate() {
+        let columns: [[f32; ROWS]; W] = std::array::from_fn(|column| std::array::from_fn(|row| rows[row][column]));
+        for (slot, column) in slots.iter_mut().zip(&columns) {
+            slot[block * ROWS..][..ROWS].copy_from_slice(column);
+        }
+    }
+    blocks.len() * ROWS
+}
+
+#[inline(always)]
+fn store<const W: usize>(slots: &[Lanes], places: &[usize], rows: &mut [f32]) -> usize {
+    let (blocks, _) = rows.as_chunks_mut::<W>().0.as_chunks_mut::<ROWS>();
+    for (block, rows) in blocks.iter_mut().enumerate() {
+        let columns: [[f32; ROWS]; W] = std::array::from_fn(|column| *slots[places[column]][block * ROWS..].first_chunk().expect("invariant: whole vectors"));
+        *rows = std::array::from_fn(|row| std::array::from_fn(|column| columns[column][row]));
+    }
+    blocks.len() * ROWS
 }

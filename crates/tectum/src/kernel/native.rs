@@ -255,29 +255,29 @@ impl<T> ColumnBlock<'_, T> {
     }
 }
 
-/// Splits a matrix, as wide as `out` is long, by `block` columns and runs `work(index of the block, columns, block of out)` on at most `threads`
-/// threads.
+/// Splits a matrix by `block` columns, together with `out`, which has so many elements for each column, and runs
+/// `work(index of the block, columns, block of out)` on at most `threads` threads.
 ///
 /// # Panics
-/// If the matrix is not a whole number of rows.
+/// If `out` has no whole number of columns, or the matrix no whole number of rows of them.
 pub fn for_each_columns<T: Element, U: Element>(
     matrix: &mut [T],
-    out: &mut [U],
+    (out, per_column): (&mut [U], usize),
     block: usize,
     threads: usize,
     work: impl Fn(usize, ColumnBlock<'_, T>, &mut [U]) + Sync,
 ) {
-    let width = out.len();
+    let width = out.len() / per_column;
     if width == 0 {
         return;
     }
-    assert!(matrix.len().is_multiple_of(width), "{} elements in rows of {width}", matrix.len());
+    assert!(out.len() == width * per_column && matrix.len().is_multiple_of(width), "{} and {} elements, {width} columns", matrix.len(), out.len());
     let rows = matrix.len() / width;
     let matrix = DisjointChunks::new(matrix, block);
-    for_each_chunk(out, block, threads, |index, part| {
+    for_each_chunk(out, block * per_column, threads, |index, part| {
         // `ColumnBlock` upholds the contract of the pointer: block `index` of `out` is passed to one call, and its columns lie within every row.
         let start = matrix.first_of(index);
-        work(index, ColumnBlock { start, rows, width, count: part.len(), lifetime: PhantomData }, part);
+        work(index, ColumnBlock { start, rows, width, count: part.len() / per_column, lifetime: PhantomData }, part);
     });
 }
 

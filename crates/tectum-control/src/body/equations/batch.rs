@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use tectum::kernel::arguments::Slices;
-use tectum::kernel::native::for_each_chunk_pair;
+use tectum::kernel::native::for_each_columns;
 use tectum::{NativeCall, Result};
 use tectum_equations::code::{Code, LANES, Number, Recorder, Truth, load_rows, store_rows};
 use tectum_equations::{Arithmetic, Comparison, System};
@@ -34,7 +34,8 @@ impl Row {
 /// What the device language does not accept: a bug here.
 pub(crate) fn step_kernel(spec: &BodySpec, system: &System, parameters: &[f64]) -> Result<(BatchShape, StepKernel)> {
     let row = record(spec, system, parameters);
-    let (text, shape) = (wgsl(&row), BatchShape { numbers: row.widths[0], states: row.states, has_starts: row.has_starts(), uniforms: row.widths[2] });
+    let (text, shape) =
+        (wgsl(&row), BatchShape { numbers: row.widths[0], states: row.states, has_starts: row.has_starts(), uniforms: row.widths[2], by_number: true });
     let builder = with_body(StepBodies::define("body_equations"), &[&text]).data(Arc::new(row));
     let present = [("starts", shape.has_starts), ("noise", shape.uniforms > 0)];
     let builder = present.into_iter().filter(|(_, is_present)| *is_present).fold(builder, |builder, (name, _)| builder.with(name));
@@ -99,19 +100,22 @@ fn wgsl(row: &Row) -> String {
         "@compute @workgroup_size(64)\nfn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {\n    \
          for (var k = id.x; k < params.count; k += groups.x * 64u) {\n",
     );
-    let columns = [("state", numbers, 0..*states), ("actions", actions, 0..*actions), ("noise", uniforms, 0..*uniforms), ("state", numbers, *states..*numbers)];
-    let columns = columns.into_iter().flat_map(|(buffer, width, places)| places.map(move |place| (buffer, width, place)));
-    for (input, (buffer, width, place)) in columns.enumerate() {
-        let _ = writeln!(text, "    let i{input} = {buffer}[{width}u * k + {place}u];");
+    let in_rows = |buffer: &str, width: usize, place: usize| format!("{buffer}[{width}u * k + {place}u]");
+    let by_number = |buffer: &str, place: usize| format!("{buffer}[{place}u * params.count + k]");
+    let before = (0..*states).map(|place| by_number("state", place));
+    let before = before.chain((0..*actions).map(|place| in_rows("actions", *actions, place)));
+    let before = before.chain((0..*uniforms).map(|place| in_rows("noise", *uniforms, place)));
+    for (input, value) in before.chain((*states..*numbers).map(|place| by_number("state", place))).enumerate() {
+        let _ = writeln!(text, "    let i{input} = {value};");
     }
     for place in 0..if row.has_starts() { *states } else { 0 } {
         let (input, ended) = (code.inputs() - states + place, code.inputs() - states - 1);
-        let _ = writeln!(text, "    var i{input} = 0.0;\n    if (i{ended} > 0.0) {{ i{input} = starts[{numbers}u * k + {place}u]; }}");
+        let _ = writeln!(text, "    var i{input} = 0.0;\n    if (i{ended} > 0.0) {{ i{input} = {}; }}", by_number("starts", place));
     }
     text += code.wgsl();
     for (place, result) in code.wgsl_results().iter().enumerate() {
-        let (buffer, width, place) = if place < *numbers { ("state", numbers, place) } else { ("shown", shown, place - numbers) };
-        let _ = writeln!(text, "    {buffer}[{width}u * k + {place}u] = {result};");
+        let target = if place < *numbers { by_number("state", place) } else { in_rows("shown", *shown, place - numbers) };
+        let _ = writeln!(text, "    {target} = {result};");
     }
     text + "    }\n}\n"
 }
@@ -124,28 +128,33 @@ fn step_lanes(call: &NativeCall<'_>, StepBodies { actions, starts, noise, state,
     let threads = call.threads_for(code.operations() * count / 16);
     let part = count.div_ceil(4 * threads).next_multiple_of(LANES);
     let (state, shown) = (&mut state[..count * numbers], &mut shown[..count * outputs]);
-    for_each_chunk_pair((state, shown), [part * numbers, part * outputs], threads, |index, state, shown| {
+    for_each_columns(state, (shown, *outputs), part, threads, |index, mut state, shown| {
         let mut slots = code.slots();
-        for (block, (state, shown)) in state.chunks_mut(LANES * numbers).zip(shown.chunks_mut(LANES * outputs)).enumerate() {
-            let (first, lanes) = (index * part + block * LANES, state.len() / numbers);
+        for (block, shown) in shown.chunks_mut(LANES * outputs).enumerate() {
+            let (at, lanes) = (block * LANES, shown.len() / outputs);
+            let first = index * part + at;
             let rows = |width: usize| first * width..(first + lanes) * width;
-            let (states, rest) = slots.split_at_mut(*states);
-            load_rows(states, state, *numbers);
-            let (given, rest) = rest.split_at_mut(*action);
+            for (number, slot) in slots[..*states].iter_mut().enumerate() {
+                slot[..lanes].copy_from_slice(&state.row(number)[at..][..lanes]);
+            }
+            let (given, rest) = slots[*states..].split_at_mut(*action);
             load_rows(given, &actions[rows(*action)], *action);
             let (drawn, rest) = rest.split_at_mut(*uniforms);
             load_rows(drawn, &noise[rows(*uniforms)], *uniforms);
             if row.has_starts() {
                 let (ended, rest) = rest.split_at_mut(1);
-                let column = state.chunks_exact(*numbers).map(|numbers| numbers[numbers.len() - 1]);
-                ended[0].iter_mut().zip(column).for_each(|(ended, number)| *ended = number);
+                ended[0][..lanes].copy_from_slice(&state.row(*states)[at..][..lanes]);
                 if ended[0][..lanes].iter().any(|ended| *ended > 0.0) {
-                    load_rows(&mut rest[..states.len()], &starts[rows(*numbers)], *numbers);
+                    for (number, slot) in rest[..*states].iter_mut().enumerate() {
+                        slot[..lanes].copy_from_slice(&starts[number * count + first..][..lanes]);
+                    }
                 }
             }
             code.run(&mut slots);
             let (kept, seen) = code.results().split_at(*numbers);
-            store_rows(&slots, kept, state);
+            for (number, place) in kept.iter().enumerate() {
+                state.row(number)[at..][..lanes].copy_from_slice(&slots[*place][..lanes]);
+            }
             store_rows(&slots, seen, shown);
         }
     });

@@ -253,7 +253,7 @@ fn roll_out_lanes(call: &NativeCall<'_>, arguments: EquationRollout<Slices<'_>>)
     let Rollout { step, end, states, actions } = call.data::<Rollout>();
     let threads = call.threads_for(step.operations() * samples * horizon / 16);
     let rows = &mut u[actions * samples..][..horizon * actions * samples];
-    for_each_columns(rows, &mut costs[..samples], LANES, threads, |block, mut u, costs| {
+    for_each_columns(rows, (&mut costs[..samples], 1), LANES, threads, |block, mut u, costs| {
         let (mut slots, mut last) = (step.slots(), end.slots());
         for (slot, number) in slots[..*states].iter_mut().zip(observation) {
             slot.fill(*number);
