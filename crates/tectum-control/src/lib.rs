@@ -6,7 +6,7 @@
 //! use tectum_control::scenario::build::{brain_recipe, build_body, build_loop};
 //! use tectum_control::{clock::SimClock, closed_loop::Discard};
 //! let text = "[body]\nname = \"pendulum\"\n[brain]\nname = \"lqr\"\n[loop]\nseconds = 20\nclock = \"sim\"\n";
-//! let scenario = Scenario::parse(text, "swing", "swing.toml")?;
+//! let scenario = Scenario::parse(text, "swing.toml", "swing")?;
 //! let body = build_body(&scenario)?;
 //! let recipe = brain_recipe(&scenario, body.spec())?;
 //! let mut closed_loop = build_loop(&scenario, body, recipe, &tectum::Device::open("cpu")?, &mut tectum::WorkProgress::ignore)?;

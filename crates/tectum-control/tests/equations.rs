@@ -12,7 +12,7 @@ use tectum_control::scenario::build::{brain_recipe, build_body, build_loop};
 
 fn scenario(name: &str, parameters: &str, brain: &str, seconds: u32) -> Scenario {
     let text = format!("[body]\nname = \"{}\"\n{parameters}\n[brain]\nname = \"{brain}\"\n[loop]\nseconds = {seconds}\nclock = \"sim\"\nseed = 3\n", name);
-    Scenario::parse(&text, "equations", "equations.toml").expect("valid")
+    Scenario::parse(&text, "equations.toml", "equations").expect("valid")
 }
 
 fn built(scenario: &Scenario) -> ClosedLoop {

@@ -657,6 +657,8 @@ fn program_hash() -> ContentHash {
 }
 
 /// Workgroups for `items` one-per-invocation items, capped so that the kernel strides over the rest.
+///
+/// A body without a loop over its stride computes one item an invocation: its recorder refuses more than [`MAX_GROUPS`] times [`WORKGROUP`] items.
 pub fn groups_for(items: usize) -> u32 {
     let groups = items.div_ceil(WORKGROUP as usize).max(1);
     groups.min(MAX_GROUPS as usize) as u32

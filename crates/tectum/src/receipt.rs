@@ -319,7 +319,7 @@ impl Session {
         &self.latency
     }
 
-    /// Closes the session.
+    /// The receipt of everything so far; the session continues.
     pub fn receipt(&self) -> Receipt {
         Receipt {
             schema: RECEIPT_SCHEMA,

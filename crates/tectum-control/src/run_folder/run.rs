@@ -21,7 +21,7 @@ use crate::scenario::build::{brain_recipe, build_body, build_loop};
 /// use std::ops::ControlFlow;
 /// use tectum_control::{run_folder, scenario::Scenario};
 /// let text = "[body]\nname = \"pendulum\"\n[brain]\nname = \"lqr\"\n[loop]\nseconds = 10\nclock = \"sim\"\n";
-/// let scenario = Scenario::parse(text, "swing", "swing.toml")?;
+/// let scenario = Scenario::parse(text, "swing.toml", "swing")?;
 /// let runs = std::env::temp_dir().join(format!("tectum-run-{}", std::process::id()));
 /// let summary = run_folder::run(&scenario, &runs, &tectum::Device::open("cpu")?, &mut |_| ControlFlow::Continue(()))?;
 /// assert_eq!((summary.ticks, summary.brain.as_str()), (200, "lqr"));
