@@ -3,9 +3,11 @@
 mod bench;
 mod check;
 mod completions;
+mod csv;
 mod devices;
 mod embed;
 mod explain;
+mod file_ending;
 mod generate;
 mod inspect;
 mod interrupt;

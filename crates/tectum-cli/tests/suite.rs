@@ -8,6 +8,7 @@ mod field;
 mod generate;
 mod program;
 mod receipts;
+mod results;
 mod rig;
 mod spiking;
 mod train;

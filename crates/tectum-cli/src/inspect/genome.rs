@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use tectum::Result;
-use tectum_spiking::genome::{Area, AreaRole, Genome, GenomeEstimate, GenomeOptions, Mapping, Morphology, Physiology, QuantityReport, Region, UnitReport};
+use tectum_spiking::genome::{Area, Genome, GenomeEstimate, GenomeOptions, Mapping, Morphology, Physiology, QuantityReport, Region, UnitReport};
 
 use super::InspectArgs;
 use crate::table::{bytes, print, print_json, table};
@@ -97,7 +97,7 @@ fn area_rows(genome: &Genome) -> Vec<Vec<String>> {
         vec![
             area.id.to_string(),
             area.name.clone(),
-            role(area.role).to_owned(),
+            area.role.name().to_owned(),
             format!("{x} x {y} x {z}"),
             area.per_voxel.to_string(),
             area.neurons.len().to_string(),
@@ -120,16 +120,6 @@ fn area_rows(genome: &Genome) -> Vec<Vec<String>> {
         ]
     });
     std::iter::once(head.map(str::to_owned).to_vec()).chain(rows).collect()
-}
-
-fn role(role: AreaRole) -> &'static str {
-    match role {
-        AreaRole::Core(_) => "core",
-        AreaRole::Input => "input",
-        AreaRole::Output => "output",
-        AreaRole::Memory => "memory",
-        AreaRole::Custom => "custom",
-    }
 }
 
 /// A limit; 0 means no limit.

@@ -3,6 +3,7 @@
 mod observe;
 mod plot;
 mod raster;
+mod spikes;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ use tectum_spiking::{ConnectedNetwork, MemoryReport, Simulation, SimulationOptio
 
 use self::observe::{ObserveArgs, Observer};
 use super::RunArgs;
+use crate::file_ending::FileEnding;
 use crate::interrupt::Interrupt;
 use crate::network_args::NetworkArgs;
 use crate::progress::{Bar, Unit};
@@ -40,7 +42,7 @@ pub struct GenomeArgs {
     #[arg(long, value_name = "PART")]
     stimulus: Option<f64>,
     /// Of a genome: the file for its state, during the run and at the end, to continue with --resume FILE.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE.safetensors", value_parser = FileEnding(&["safetensors"]))]
     snapshot: Option<PathBuf>,
     /// Of a genome: bursts between snapshots; every five seconds if not given.
     #[arg(long, value_name = "BURSTS", requires = "snapshot", value_parser = clap::value_parser!(u32).range(1..))]
@@ -124,7 +126,7 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
 
     let end = args.genome.bursts.unwrap_or(1000);
     let first = simulation.counts();
-    let mut observer = Observer::new(&genome, args, first.bursts, end.saturating_sub(first.bursts))?;
+    let mut observer = Observer::new(&genome, args, (&*network, memories.as_slice()), first.bursts..end.max(first.bursts))?;
     let start = Instant::now();
     let advanced = advance(&mut simulation, &stimulus, &mut observer, end, (&args.genome, &Interrupt::watch()?));
     let seconds = start.elapsed().as_secs_f64();

@@ -1,0 +1,123 @@
+//! Results as files that other programs read, and what the command says of them.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+const TINY: &str = include_str!("tiny_genome.json");
+
+/// A folder for the test, deleted at the end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("tectum-results-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("writable");
+        std::fs::write(path.join("tiny.json"), TINY).expect("writable");
+        Self(path)
+    }
+
+    fn tectum(&self, line: &str) -> Output {
+        self.command(line).output().expect("the binary starts")
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tectum"));
+        command.env("NODEVICE_SELECT", "1").env("XDG_CACHE_HOME", self.0.join("cache"));
+        command.args(line.split_whitespace()).current_dir(&self.0).stdin(Stdio::null());
+        command
+    }
+
+    /// What a command that succeeds prints on standard output and on standard error.
+    fn shown(&self, line: &str) -> [String; 2] {
+        let output = self.tectum(line);
+        let shown = [text(&output.stdout), text(&output.stderr)];
+        assert!(output.status.success(), "{line}: {}", shown[1]);
+        shown
+    }
+
+    fn json(&self, line: &str) -> Value {
+        serde_json::from_str(&self.shown(line)[0]).expect("JSON alone")
+    }
+
+    fn read(&self, name: &str) -> String {
+        text(&self.bytes(name))
+    }
+
+    fn bytes(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.0.join(name)).expect("there")
+    }
+
+    /// The header of an array and the bytes of its elements.
+    fn array(&self, name: &str) -> (String, Vec<u8>) {
+        let bytes = self.bytes(name);
+        assert!(bytes.starts_with(b"\x93NUMPY\x01\x00"), "{name}");
+        let start = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+        assert!(start.is_multiple_of(64) && bytes[start - 1] == b'\n', "{name}");
+        (text(&bytes[10..start]), bytes[start..].to_vec())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn model(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tectum-transformer/models").join(name).display().to_string()
+}
+
+#[test]
+fn a_name_that_promises_another_format_is_refused_before_anything_is_done() {
+    let place = Place::new("endings");
+    std::fs::write(place.0.join("one.atlas"), "buffer y: u32 write\nmov_imm.u32 r0, 1\nstg.u32 [y], r0").expect("writable");
+    let encoder = model("sample-encoder");
+    for (line, expected) in [
+        ("run tiny.json --receipt r.csv", "--receipt r.csv: what is written is not csv; a name that ends in .json is needed"),
+        ("run tiny.json --snapshot state.json", "--snapshot state.json: what is written is not json; a name that ends in .safetensors is needed"),
+        ("run tiny.json --record spikes.npy", "a name that ends in .mcap is needed"),
+        ("run tiny.json --spikes spikes.parquet", "--spikes spikes.parquet: what is written is not parquet; a name that ends in .npy or .csv is needed"),
+        ("run one.atlas --size y=64 --out y=y.csv", "--out y.csv: what is written is not csv; a name that ends in .npy is needed"),
+        ("train twin rig.csv -o twin.npz", "a name that ends in .safetensors is needed"),
+        ("train twin rig.csv -o twin.safetensors --plot curve.pdf", "--plot curve.pdf: what is written is not pdf; a name that ends in .png or .svg"),
+        ("recover broken.mcap whole.csv", "a name that ends in .mcap is needed"),
+        ("scenario write pendulum --out pendulum.json", "a name that ends in .toml is needed"),
+        (&format!("embed {encoder} cat --out v.csv"), "--out v.csv: what is written is not csv; a name that ends in .npy is needed"),
+        ("export runs/1 --out trace.xlsx", "a name that ends in .csv or .npy is needed"),
+    ] {
+        let output = place.tectum(line);
+        assert_eq!(output.status.code(), Some(2), "{line}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(expected) && output.stdout.is_empty(), "{line}: {}", text(&output.stderr));
+    }
+    let left: Vec<_> = std::fs::read_dir(&place.0).expect("there").filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    assert!(left.iter().all(|name| ["tiny.json", "one.atlas", "cache"].contains(&name.as_str())), "{left:?}");
+}
+
+#[test]
+fn every_spike_is_a_row_and_the_areas_have_a_table() {
+    let place = Place::new("spikes");
+    let run = "run tiny.json --bursts 200 --stimulus 0.1 --device cpu --quiet --json";
+    let report = place.json(&format!("{run} --spikes s.npy"));
+    place.json(&format!("{run} --spikes s.csv"));
+    let spikes = report["spikes"].as_u64().expect("a number");
+    assert_eq!(report["spike_hash"], place.json(run)["spike_hash"]);
+    let (head, elements) = place.array("s.npy");
+    assert!(head.starts_with(&format!("{{'descr': '<u4', 'fortran_order': False, 'shape': ({spikes}, 2), }}")), "{head}");
+    let numbers: Vec<u32> = elements.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
+    let rows: Vec<&[u32]> = numbers.chunks(2).collect();
+    assert_eq!(rows.len() as u64, spikes);
+    assert!(rows.is_sorted() && rows.iter().all(|row| (1..=200).contains(&row[0]) && row[1] < 128));
+    let area = |neuron: u32| if neuron < 64 { "c__mid" } else { "i__inp" };
+    let expected: String = rows.iter().map(|row| format!("{},{},{}\n", row[0], row[1], area(row[1]))).collect();
+    assert_eq!(place.read("s.csv"), "burst,neuron,area\n".to_owned() + &expected);
+    let areas = "area,name,role,first_neuron,neurons,size_x,size_y,size_z,per_voxel\nc__mid,mid,custom,0,64,8,8,1,1\ni__inp,in,input,64,64,8,8,1,1\n";
+    assert_eq!([place.read("s.areas.csv")], [areas]);
+    assert!(text(&place.tectum("run pendulum --spikes s.npy").stderr).contains("--spikes is for genomes"));
+}
