@@ -17,6 +17,7 @@ mod network_args;
 mod npy;
 mod plots;
 mod progress;
+mod rate;
 mod receipt;
 mod receipt_check;
 mod recover;

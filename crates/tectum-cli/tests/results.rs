@@ -121,3 +121,32 @@ fn every_spike_is_a_row_and_the_areas_have_a_table() {
     assert_eq!([place.read("s.areas.csv")], [areas]);
     assert!(text(&place.tectum("run pendulum --spikes s.npy").stderr).contains("--spikes is for genomes"));
 }
+
+#[test]
+fn vectors_go_into_an_array_with_their_speed_and_a_warning_for_what_was_cut() {
+    let place = Place::new("vectors");
+    let encoder = model("sample-encoder");
+    let long = vec!["cat"; 200].join(" ");
+    let run = |more: &[&str]| {
+        let output = place.command(&format!("embed {encoder} --device cpu --out v.npy")).args(["a small dog", &long]).args(more).output();
+        let output = output.expect("the binary starts");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        [text(&output.stdout), text(&output.stderr)]
+    };
+    let [shown, said] = run(&["--json"]);
+    assert!(said.contains("warning: text 1: 202 tokens, cut to the 128 that the model takes"), "{said}");
+    let report: Value = serde_json::from_str(&shown).expect("JSON alone");
+    let rows = report["embeddings"].as_array().expect("a list");
+    assert_eq!((rows[0]["cut_tokens"].as_u64(), rows[1]["cut_tokens"].as_u64()), (Some(0), Some(74)));
+    let (head, elements) = place.array("v.npy");
+    assert!(head.starts_with("{'descr': '<f4', 'fortran_order': False, 'shape': (2, "), "{head}");
+    let numbers: Vec<f64> = elements.as_chunks::<4>().0.iter().map(|bytes| f64::from(f32::from_le_bytes(*bytes))).collect();
+    let expected = rows.iter().flat_map(|row| row["embedding"].as_array().expect("numbers")).filter_map(Value::as_f64);
+    assert!(numbers.len() > 2 && numbers.iter().zip(expected).all(|(written, shown)| (written - shown).abs() < 1e-6));
+    let rate = &report["rate"];
+    let (tokens, seconds, per_s) = (rate["tokens"].as_f64().expect("a number"), rate["seconds"].as_f64().expect("a number"), rate["tokens_per_s"].as_f64());
+    assert_eq!(tokens as usize, rows.iter().map(|row| row["tokens"].as_array().expect("a list").len()).sum::<usize>());
+    assert!((per_s.expect("a number") - tokens / seconds).abs() < 1e-6 * tokens / seconds, "{rate}");
+    let [shown, _] = run(&[]);
+    assert!(shown.lines().any(|line| line.contains(" tokens in ") && line.ends_with(" tokens/s)")), "{shown}");
+}
