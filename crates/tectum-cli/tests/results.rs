@@ -150,3 +150,71 @@ fn vectors_go_into_an_array_with_their_speed_and_a_warning_for_what_was_cut() {
     let [shown, _] = run(&[]);
     assert!(shown.lines().any(|line| line.contains(" tokens in ") && line.ends_with(" tokens/s)")), "{shown}");
 }
+
+#[test]
+fn every_period_of_a_run_is_exported_with_names_and_units() {
+    let place = Place::new("export");
+    place.shown("run gym_pendulum --brain lqr --clock sim --seconds 2 --no-plots --quiet");
+    let [shown, _] = place.shown("export runs/1");
+    for line in ["angle       rad    observation", "torque      N m    action", "runs/1/trace.csv: 40 rows", "runs/1/trace.npy: 40 rows"] {
+        assert!(shown.lines().any(|shown| shown == line), "{line}\n{shown}");
+    }
+    let csv = place.read("runs/1/trace.csv");
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows[0], ["tick", "time_s", "angle", "speed", "torque", "angle_rad", "reward", "held", "fallback", "terminated"]);
+    assert_eq!((rows.len(), &rows[3][..2], &rows[3][7..]), (41, &["2", "0.1"][..], &["false", "false", "false"][..]));
+    // The same numbers in the array: a count, six numbers, three flags.
+    let (head, elements) = place.array("runs/1/trace.npy");
+    assert!(head.contains("('tick', '<u8'), ('time_s', '<f8'), ('angle', '<f8')") && head.contains("('held', '|b1')") && head.contains("'shape': (40,)"));
+    assert_eq!(elements.len(), 40 * (7 * 8 + 3));
+    for (row, record) in rows[1..].iter().zip(elements.chunks(59)) {
+        let numbers: Vec<f64> = record[8..56].as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
+        let expected: Vec<f64> = row[1..7].iter().map(|cell| cell.parse().expect("a number")).collect();
+        assert_eq!(numbers, expected);
+    }
+    let total: f64 = rows[1..].iter().map(|row| row[6].parse::<f64>().expect("a number")).sum();
+    let summary: Value = serde_json::from_str(&place.read("runs/1/summary.json")).expect("JSON");
+    assert!((total - summary["return"].as_f64().expect("a number")).abs() < 1e-9);
+    let report = place.json("export runs/1/trace.mcap --out other.csv --json");
+    assert_eq!((report["rows"].as_u64(), &report["files"]), (Some(40), &serde_json::json!(["other.csv"])));
+    assert_eq!(place.read("other.csv"), csv);
+    place.shown("run tiny.json --bursts 5 --record spikes.mcap --quiet");
+    for (line, code, message) in [("export runs/7", 7, "runs/7"), ("export spikes.mcap", 3, "spikes.mcap: it has no period of a run"), ("export tiny.json", 3, "tiny.json")] {
+        let output = place.tectum(line);
+        assert!(text(&output.stderr).contains(message) && output.status.code() == Some(code), "{line}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn json_is_alone_on_standard_output() {
+    let place = Place::new("json");
+    std::fs::write(place.0.join("one.atlas"), "buffer y: u32 write\nmov_imm.u32 r0, 1\nstg.u32 [y], r0").expect("writable");
+    super::train::record(&place.0.join("rig.csv"), 5000);
+    let (encoder, decoder) = (model("sample-encoder"), model("sample-decoder"));
+    place.shown("run cart_pole --brain zero --clock sim --seconds 1 --no-plots --quiet");
+    for line in [
+        "run cart_pole --brain zero --clock sim --seconds 1 --no-plots --json",
+        "run tiny.json --bursts 5 --json",
+        "run one.atlas --size y=64 --json",
+        "devices --json",
+        "check field --cells 4 --channels 4 --compared 1 --json",
+        "explain route add:1k --json",
+        "explain tiny.json --json",
+        &format!("explain {encoder} --json"),
+        "inspect tiny.json --json",
+        &format!("inspect {decoder} --json"),
+        &format!("embed {encoder} cat --json"),
+        &format!("generate {decoder} cat dog --tokens 2 --json"),
+        "train rig rig.csv --json",
+        "train twin rig.csv -o twin.safetensors --members 1 --steps 2 --json",
+        "inspect twin.safetensors --json",
+        "receipt check runs/1 --json",
+        "recover runs/1/trace.mcap whole.mcap --json",
+        "export runs/1 --json",
+        "scenario list --json",
+        "sample list --json",
+    ] {
+        let [shown, _] = place.shown(line);
+        assert!(!shown.is_empty() && shown.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{line}: {shown}");
+    }
+}
