@@ -220,3 +220,93 @@ fn json_is_alone_on_standard_output() {
         assert!(!shown.is_empty() && shown.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{line}: {shown}");
     }
 }
+
+#[test]
+fn a_pole_that_falls_is_judged_by_its_falls() {
+    let place = Place::new("falls");
+    let run = "run cart_pole --brain zero --clock sim --seconds 20 --no-plots";
+    let summary = place.json(&format!("{run} --quiet --json"));
+    let falls = summary["falls"].as_u64().expect("a number");
+    assert!(falls > 20 && summary["upright_fraction"].is_null() && summary["time_to_upright_s"].is_null(), "{summary}");
+    assert_eq!((summary["episodes"].as_u64(), summary["ended_episodes"].as_u64()), (Some(falls + 1), Some(falls)));
+    let of_episode = ["min", "mean", "max"].map(|key| summary["episode_return"][key].as_f64().expect("a number"));
+    assert!(of_episode.is_sorted() && of_episode[0] >= 5.0 && of_episode[2] < 30.0, "{of_episode:?}");
+    let [shown, _] = place.shown(run);
+    assert!(shown.lines().any(|line| line.starts_with("falls ") && line.ends_with(&format!(" {falls}"))) && !shown.contains("upright"), "{shown}");
+    assert!(shown.contains(&format!("1000.000 in {} episodes; {falls} ended by the body: {:.3} to ", falls + 1, of_episode[0])), "{shown}");
+    assert!(shown.contains("0 N is no action of force; the body applies 10 N"), "{shown}");
+    // What is left of the episode when a run is interrupted counts in the resumed one.
+    place.shown(&format!("{} --quiet", run.replace("--seconds 20", "--seconds 7.5")));
+    let resumed = place.json("run --resume runs/3 --seconds 20 --clock sim --no-plots --quiet --json");
+    assert_eq!((&resumed["falls"], &resumed["episode_return"]), (&summary["falls"], &summary["episode_return"]));
+    // A body that hangs at first is judged by how long it is upright.
+    let [shown, _] = place.shown("run gym_pendulum --brain zero --clock sim --seconds 2 --no-plots");
+    for part in ["fraction upright    0.0 %", "deadline misses     none of 40", "; period 50 ms", " in 1 episode\n"] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+    assert!(!shown.contains("fallback"), "{shown}");
+}
+
+#[test]
+fn late_answers_and_recoveries_are_told_with_what_they_cost() {
+    let place = Place::new("costs");
+    let [shown, _] = place.shown("run gym_pendulum --brain lqr --seconds 2 --no-plots --clock real --inject slow@1");
+    let misses = shown.lines().find(|line| line.starts_with("deadline misses")).expect("a row");
+    assert!(misses.ends_with(" of 40 late: held the last action"), "{shown}");
+    let mppi = "[body]\nname = \"pendulum\"\n[brain]\nname = \"mppi\"\nmodel = \"plant\"\nsamples = 64\nhorizon = 8\nknots = 4\n[loop]\nseconds = 3\nclock = \"sim\"\n";
+    std::fs::write(place.0.join("plan.toml"), mppi).expect("writable");
+    let run = "run plan.toml --no-plots --inject nan@1";
+    let [shown, _] = place.shown(&format!("{run} --device cpu"));
+    let sentence = "tick 20 (injected): the brain continued at tick 21 on cpu with its state before tick 16, so that it does not know 5 ticks; 1 tick passed without the brain";
+    assert!(shown.contains(sentence) && !shown.contains("until tick"), "{shown}");
+    if !text(&place.tectum("devices --json").stdout).contains("\"vulkan:0\"") {
+        return println!("skipped: no vulkan:0: percentiles of each device");
+    }
+    let [shown, _] = place.shown(&format!("{run} --device vulkan:0"));
+    for part in [" until tick 21, then cpu\n", "\n  of vulkan:0       p50 ", "\n  of cpu            p50 ", "the brain continued at tick 21 on cpu with its state before"] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+    let summary = place.json(&format!("{run} --device vulkan:0 --quiet --json"));
+    let devices = summary["devices"].as_array().expect("a list");
+    let of = |key: &str| devices.iter().map(|used| used[key].clone()).collect::<Vec<_>>();
+    assert_eq!((of("device"), of("from_tick")), (vec!["vulkan:0".into(), "cpu".into()], vec![0.into(), 21.into()]));
+    assert!(devices.iter().all(|used| used["tick_ms"]["p50"].as_f64() > Some(0.0)), "{summary}");
+}
+
+/// A memory that keeps what an input area does.
+const REMEMBERING: &str = r#"{"version": "2.1", "physiology": {"simulation_timestep": 0.025}, "blueprint": {
+"eye___": {"group_id": "IPU", "block_boundaries": [1, 1, 9], "mp_charge_accumulation": false, "firing_threshold": 5,
+           "cortical_mapping_dst": {"m__seq": [["episodic_memory", 1, 1, false]], "arm___": [["projector", 1, 1, false]]}},
+"m__seq": {"group_id": "MEMORY", "block_boundaries": [1, 1, 1], "mp_charge_accumulation": false},
+"arm___": {"group_id": "OPU", "block_boundaries": [1, 1, 9], "mp_charge_accumulation": false}}}"#;
+
+#[test]
+fn a_genome_is_inspected_with_the_counts_of_its_run_and_told_that_nothing_feeds_it() {
+    let place = Place::new("counts");
+    std::fs::write(place.0.join("memory.json"), REMEMBERING).expect("writable");
+    for genome in ["tiny.json", "memory.json"] {
+        let (inspected, ran) = (place.json(&format!("inspect {genome} --json")), place.json(&format!("run {genome} --bursts 5 --device cpu --quiet --json")));
+        assert_eq!((&inspected["run"]["neurons"], &inspected["run"]["synapses"]), (&ran["neurons"], &ran["synapses"]), "{genome}");
+        let [shown, _] = place.shown(&format!("inspect {genome}"));
+        let expected = format!("a run has {} neurons", ran["neurons"]);
+        assert!(shown.lines().last().is_some_and(|line| line.starts_with(&expected) && line.ends_with(&format!(" {} synapses", ran["synapses"]))), "{shown}");
+        assert!(ran["notes"].as_array().is_some_and(|notes| notes.iter().any(|note| note.as_str().is_some_and(|note| note.starts_with("no input: ")))), "{ran}");
+    }
+    assert_eq!(place.json("inspect memory.json --json")["run"]["memory_neurons"], 1024);
+    let [shown, _] = place.shown("run tiny.json --bursts 5 --device cpu");
+    let note = "note: no input: nothing reached the 64 neurons of the input areas (i__inp); --stimulus 0.1 stimulates a tenth of them at random in each burst";
+    assert!(shown.lines().any(|line| line == note), "{shown}");
+    // Below the threshold of 5 a stimulus has no effect; its size can be set.
+    let fed = |more: &str| place.json(&format!("run memory.json --bursts 50 --stimulus 0.5 {more} --device cpu --quiet --json"));
+    assert_eq!((fed("")["spikes"].as_u64(), fed("--amplitude 4.9")["spikes"].as_u64()), (Some(0), Some(0)));
+    let report = fed("--amplitude 5");
+    assert!(report["spikes"].as_u64() > Some(100) && !report["notes"].to_string().contains("no input"), "{report}");
+    for (line, message) in [
+        ("run memory.json --amplitude 5", "--stimulus"),
+        ("run memory.json --stimulus 0.5 --amplitude inf", "--amplitude: an amplitude of inf; a finite number is needed"),
+        ("run memory.json --stimulus 0.5 --amplitude 5000", "injection of 5000"),
+    ] {
+        let output = place.tectum(line);
+        assert!(text(&output.stderr).contains(message) && output.status.code() == Some(2), "{line}: {}", text(&output.stderr));
+    }
+}
