@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-const TINY: &str = include_str!("tiny_genome.json");
+const TINY: &str = include_str!("../../tectum-spiking/samples/sample-genome.json");
 
 /// A folder for the test, deleted at the end.
 struct Place(PathBuf);
@@ -114,10 +114,10 @@ fn every_spike_is_a_row_and_the_areas_have_a_table() {
     let rows: Vec<&[u32]> = numbers.chunks(2).collect();
     assert_eq!(rows.len() as u64, spikes);
     assert!(rows.is_sorted() && rows.iter().all(|row| (1..=200).contains(&row[0]) && row[1] < 128));
-    let area = |neuron: u32| if neuron < 64 { "c__mid" } else { "i__inp" };
+    let area = |neuron: u32| if neuron < 64 { "i__inp" } else { "c__mid" };
     let expected: String = rows.iter().map(|row| format!("{},{},{}\n", row[0], row[1], area(row[1]))).collect();
-    assert_eq!(place.read("s.csv"), "burst,neuron,area\n".to_owned() + &expected);
-    let areas = "area,name,role,first_neuron,neurons,size_x,size_y,size_z,per_voxel\nc__mid,mid,custom,0,64,8,8,1,1\ni__inp,in,input,64,64,8,8,1,1\n";
+    assert!(place.read("s.csv") == "burst,neuron,area\n".to_owned() + &expected);
+    let areas = "area,name,role,first_neuron,neurons,size_x,size_y,size_z,per_voxel\ni__inp,in,input,0,64,8,8,1,1\nc__mid,mid,custom,64,64,8,8,1,1\n";
     assert_eq!([place.read("s.areas.csv")], [areas]);
     assert!(text(&place.tectum("run pendulum --spikes s.npy").stderr).contains("--spikes is for genomes"));
 }
@@ -198,7 +198,7 @@ fn json_is_alone_on_standard_output() {
         "run one.atlas --size y=64 --json",
         "devices --json",
         "check one.atlas --json",
-        "check field --cells 4 --channels 4 --compared 1 --json",
+        "check field --cells 4 --channels 32 --compared 1 --json",
         "check field --learning --cells 4 --channels 32 --seeds 1 --steps 10 --json",
         "explain route add:1k --json",
         "explain tiny.json --json",
@@ -253,7 +253,7 @@ fn late_answers_and_recoveries_are_told_with_what_they_cost() {
     let [shown, _] = place.shown("run gym_pendulum --brain lqr --seconds 2 --no-plots --clock real --inject slow@1");
     let misses = shown.lines().find(|line| line.starts_with("deadline misses")).expect("a row");
     assert!(misses.ends_with(" of 40 late: held the last action"), "{shown}");
-    let mppi = "[body]\nname = \"pendulum\"\n[brain]\nname = \"mppi\"\nmodel = \"plant\"\nsamples = 64\nhorizon = 8\nknots = 4\n[loop]\nseconds = 3\nclock = \"sim\"\n";
+    let mppi = "[body]\nname = \"pendulum\"\n[brain]\nname = \"mppi\"\nmodel = \"plant\"\nsamples = 64\nhorizon = 8\n[loop]\nseconds = 3\nclock = \"sim\"\n";
     std::fs::write(place.0.join("plan.toml"), mppi).expect("writable");
     let run = "run plan.toml --no-plots --inject nan@1";
     let [shown, _] = place.shown(&format!("{run} --device cpu"));
@@ -304,9 +304,38 @@ fn a_genome_is_inspected_with_the_counts_of_its_run_and_told_that_nothing_feeds_
     for (line, message) in [
         ("run memory.json --amplitude 5", "--stimulus"),
         ("run memory.json --stimulus 0.5 --amplitude inf", "--amplitude: an amplitude of inf; a finite number is needed"),
-        ("run memory.json --stimulus 0.5 --amplitude 5000", "injection of 5000"),
+        ("run memory.json --stimulus 0.5 --amplitude 5000 --device cpu", "injection of 5000"),
     ] {
         let output = place.tectum(line);
         assert!(text(&output.stderr).contains(message) && output.status.code() == Some(2), "{line}: {}", text(&output.stderr));
     }
+}
+
+#[test]
+fn each_sample_is_written_once_and_is_read_by_its_command() {
+    let place = Place::new("samples");
+    let list = place.json("sample list --json");
+    let list = list.as_array().expect("a list");
+    let names: Vec<&str> = list.iter().filter_map(|sample| sample["name"].as_str()).collect();
+    assert_eq!(names, ["sample-genome", "sample-recording", "sample-encoder", "sample-decoder", "sample-gguf", "sample-arrays"]);
+    for sample in list {
+        let (name, path) = (sample["name"].as_str().expect("a name"), sample["path"].as_str().expect("a path"));
+        assert_eq!(place.shown(&format!("sample write {name}"))[0], format!("{path}\n"));
+        let again = place.tectum(&format!("sample write {name}"));
+        assert!(again.status.code() == Some(2) && text(&again.stderr).contains(&format!("{path} exists")), "{}", text(&again.stderr));
+    }
+    assert_eq!(place.shown("sample write sample-genome elsewhere.json")[0], "elsewhere.json\n");
+    assert_eq!(place.read("elsewhere.json"), TINY);
+    assert!(text(&place.tectum("sample write sample").stderr).contains("sample \"sample\" is not built in; built in: sample-genome, "));
+    let found = place.json("train rig sample-recording.csv --json");
+    let length = found["estimates"].as_array().expect("a list").iter().find(|estimate| estimate["name"] == "length").expect("listed");
+    assert!((length["value"].as_f64().expect("a number") - 0.17).abs() < 0.005, "{length}");
+    let trained = place.json("train twin sample-recording.csv -o twin.safetensors --members 1 --steps 20 --json");
+    assert_eq!(trained["end"], "completed");
+    let made = place.json("generate sample-gguf/model.gguf cat --tokens 8 --json");
+    assert!(made["text"].is_string() && made["ids"].as_array().is_some_and(|ids| !ids.is_empty()), "{made}");
+    place.shown("run vector_add.atlas --in sample-arrays/a.npy --in sample-arrays/b.npy --out sum.npy --quiet");
+    let (_, sums) = place.array("sum.npy");
+    let sums: Vec<f32> = sums.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+    assert_eq!(sums, [0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5]);
 }
