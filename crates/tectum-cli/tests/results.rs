@@ -179,7 +179,9 @@ fn every_period_of_a_run_is_exported_with_names_and_units() {
     assert_eq!((report["rows"].as_u64(), &report["files"]), (Some(40), &serde_json::json!(["other.csv"])));
     assert_eq!(place.read("other.csv"), csv);
     place.shown("run tiny.json --bursts 5 --record spikes.mcap --quiet");
-    for (line, code, message) in [("export runs/7", 7, "runs/7"), ("export spikes.mcap", 3, "spikes.mcap: it has no period of a run"), ("export tiny.json", 3, "tiny.json")] {
+    for (line, code, message) in
+        [("export runs/7", 7, "runs/7"), ("export spikes.mcap", 3, "spikes.mcap: it has no period of a run"), ("export tiny.json", 3, "tiny.json")]
+    {
         let output = place.tectum(line);
         assert!(text(&output.stderr).contains(message) && output.status.code() == Some(code), "{line}: {}", text(&output.stderr));
     }
@@ -263,7 +265,12 @@ fn late_answers_and_recoveries_are_told_with_what_they_cost() {
         return println!("skipped: no vulkan:0: percentiles of each device");
     }
     let [shown, _] = place.shown(&format!("{run} --device vulkan:0"));
-    for part in [" until tick 21, then cpu\n", "\n  of vulkan:0       p50 ", "\n  of cpu            p50 ", "the brain continued at tick 21 on cpu with its state before"] {
+    for part in [
+        " until tick 21, then cpu\n",
+        "\n  of vulkan:0       p50 ",
+        "\n  of cpu            p50 ",
+        "the brain continued at tick 21 on cpu with its state before",
+    ] {
         assert!(shown.contains(part), "{part}\n{shown}");
     }
     let summary = place.json(&format!("{run} --device vulkan:0 --quiet --json"));
@@ -290,7 +297,10 @@ fn a_genome_is_inspected_with_the_counts_of_its_run_and_told_that_nothing_feeds_
         let [shown, _] = place.shown(&format!("inspect {genome}"));
         let expected = format!("a run has {} neurons", ran["neurons"]);
         assert!(shown.lines().last().is_some_and(|line| line.starts_with(&expected) && line.ends_with(&format!(" {} synapses", ran["synapses"]))), "{shown}");
-        assert!(ran["notes"].as_array().is_some_and(|notes| notes.iter().any(|note| note.as_str().is_some_and(|note| note.starts_with("no input: ")))), "{ran}");
+        assert!(
+            ran["notes"].as_array().is_some_and(|notes| notes.iter().any(|note| note.as_str().is_some_and(|note| note.starts_with("no input: ")))),
+            "{ran}"
+        );
     }
     assert_eq!(place.json("inspect memory.json --json")["run"]["memory_neurons"], 1024);
     let [shown, _] = place.shown("run tiny.json --bursts 5 --device cpu");

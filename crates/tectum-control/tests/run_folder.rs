@@ -91,7 +91,11 @@ fn every_pair_leaves_the_same_folder_receipt_and_snapshot_layout() {
 
         let snapshot = Snapshot::load(&folder.join(SNAPSHOT_FILE)).expect("a snapshot");
         let common = snapshot.names().filter(|name| !name.starts_with("brain.")).collect::<Vec<_>>();
-        assert_eq!(common, ["body.state", "loop.counts", "loop.ended_episodes", "loop.episode_returns", "loop.held_action", "loop.total_reward"], "{body} {brain}");
+        assert_eq!(
+            common,
+            ["body.state", "loop.counts", "loop.ended_episodes", "loop.episode_returns", "loop.held_action", "loop.total_reward"],
+            "{body} {brain}"
+        );
 
         let trace = Trace::read(&folder.join(TRACE_FILE)).expect("a recording");
         let summary: Value = serde_json::from_slice(&std::fs::read(folder.join(SUMMARY_FILE)).expect("there")).expect("JSON");

@@ -60,7 +60,12 @@ pub struct GenomeArgs {
 impl GenomeArgs {
     /// The first of these options that was given.
     pub fn given(&self) -> Option<&'static str> {
-        let given = [("--bursts", self.bursts.is_some()), ("--stimulus", self.stimulus.is_some()), ("--amplitude", self.amplitude.is_some()), ("--snapshot", self.snapshot.is_some())];
+        let given = [
+            ("--bursts", self.bursts.is_some()),
+            ("--stimulus", self.stimulus.is_some()),
+            ("--amplitude", self.amplitude.is_some()),
+            ("--snapshot", self.snapshot.is_some()),
+        ];
         given.into_iter().find_map(|(name, is_given)| is_given.then_some(name)).or(self.network.first_given_option()).or(self.observe.given())
     }
 }
@@ -181,7 +186,11 @@ fn without_input(genome: &Genome) -> Option<String> {
     let areas = || genome.areas().iter().filter(|area| area.role == AreaRole::Input);
     let (names, neurons) = (areas().map(|area| area.id.to_string()).collect::<Vec<_>>(), areas().map(|area| area.neurons.len()).sum::<usize>());
     let shown = if names.len() > MAX_NAMES { format!("{} and {} more", names[..MAX_NAMES].join(", "), names.len() - MAX_NAMES) } else { names.join(", ") };
-    (!names.is_empty()).then(|| format!("no input: nothing reached the {neurons} neurons of the input areas ({shown}); --stimulus 0.1 stimulates a tenth of them at random in each burst"))
+    (!names.is_empty()).then(|| {
+        format!(
+            "no input: nothing reached the {neurons} neurons of the input areas ({shown}); --stimulus 0.1 stimulates a tenth of them at random in each burst"
+        )
+    })
 }
 
 fn plastic(simulation: &Simulation) -> Result<Option<PlasticReport>> {

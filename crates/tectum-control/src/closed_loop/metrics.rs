@@ -159,7 +159,10 @@ mod tests {
             assert_eq!(metrics.success_since_tick, (tick >= 17).then_some(8), "tick {tick}");
         }
         assert_eq!((metrics.success_ticks, metrics.total_reward), (25, -15.0));
-        assert_eq!((metrics.next_episode(true), metrics.episodes, metrics.ended.returns()), (8, 2, Some(EpisodeReturns { min: -15.0, mean: -15.0, max: -15.0 })));
+        assert_eq!(
+            (metrics.next_episode(true), metrics.episodes, metrics.ended.returns()),
+            (8, 2, Some(EpisodeReturns { min: -15.0, mean: -15.0, max: -15.0 }))
+        );
         metrics.count_period(false, 10, 3.0);
         assert_eq!((metrics.next_episode(false), metrics.episodes, (metrics.ended.ended, metrics.ended.terminated)), (9, 3, (2, 1)));
         metrics.count_period(false, 10, 100.0);
