@@ -82,7 +82,7 @@ fn every_pair_leaves_the_same_folder_receipt_and_snapshot_layout() {
         assert_eq!(folder, scratch.0.join((number + 1).to_string()), "{body} {brain}");
         assert_eq!(names(&folder), [RECEIPT_FILE, SCENARIO_FILE, SNAPSHOT_FILE, SUMMARY_FILE, TRACE_FILE], "{body} {brain}");
         // A task is judged by its falls, or by the share and the time of success.
-        let judged = if *body == "cart_pole" { ["falls"].as_slice() } else { &["time_to_upright_s", "upright_fraction"] };
+        let judged = if *body == "cart_pole" { &["falls"][..] } else { &["time_to_upright_s", "upright_fraction"] };
         let (mut summary, before) = (keys(&folder.join(SUMMARY_FILE)), keys(&folder.join(SUMMARY_FILE)).len());
         summary.retain(|key| !judged.contains(&key.as_str()));
         assert_eq!(before - summary.len(), judged.len(), "{body} {brain}");
