@@ -3,7 +3,7 @@
 //!
 //! A block of the language `sh` has a command a line. A block without a language whose commands begin with `$ ` shows their output too. A line `...` there
 //! represents any number of lines, `...` at the end of a line the rest of it; digits may differ. A command whose output has a line `error: ` fails, all others
-//! succeed. A block of TOML, JSON or text after a paragraph that names a file, for example `mine.toml`, is that file. Commands in the tables of the README are
+//! succeed. A block of TOML, JSON or text after a paragraph that names a file, for example `mine.toml`, is that file. Commands in the tables of some pages are
 //! executed too; other commands within sentences and tables must name existing subcommands and options, as `docs/cli.md` lists them.
 
 use std::collections::BTreeMap;
@@ -29,6 +29,9 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("sudo ", "needs root"),
     ("runs/9.partial", "needs a run that was killed"),
 ];
+
+/// Pages whose tables have commands that are executed.
+const TABLES: &[&str] = &["README.md", "docs/models.md"];
 
 /// First words of other commands that need no check.
 const OTHERS: &[&str] = &["cargo", "sudo", "apt-get", "ls", "cat", "git"];
@@ -120,7 +123,7 @@ fn parts(page: &str, text: &str) -> Vec<Part> {
             _ => {}
         }
     }
-    if page == "README.md" {
+    if TABLES.contains(&page) {
         let rows = prose(text).filter(|(_, line)| line.starts_with('|'));
         let spans = rows.flat_map(|(number, line)| code_spans(line).map(move |span| (number, span)));
         let commands = spans.filter(|(_, span)| span.starts_with("tectum ") && !has_placeholder(span));

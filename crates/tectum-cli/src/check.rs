@@ -8,11 +8,12 @@ mod rig;
 use std::path::PathBuf;
 
 use clap::Args;
+use serde_json::json;
 use tectum::{Error, Result};
 use tectum_programs::Program;
 
 use crate::library::program_text;
-use crate::table::print;
+use crate::table::{print, print_json};
 
 /// Checks a lane-level program, the field brain, formats of caches, or regulators of the rig.
 ///
@@ -61,8 +62,15 @@ fn check_program(args: &CheckArgs) -> Result<()> {
     let path = args.thing.display();
     let text = program_text(&args.thing)?;
     let program = Program::parse(&text).and_then(|program| program.check()).map_err(|error| error.at(&path))?;
-    let warnings: String = program.warnings().iter().map(|warning| format!("{path}: warning: {warning}\n")).collect();
+    let warnings: Vec<String> = program.warnings().iter().map(ToString::to_string).collect();
     let program = program.program();
     let count = program.instructions().len();
+    if args.field.json {
+        let buffers = program.buffers().iter().map(|buffer| &buffer.name).collect::<Vec<_>>();
+        return print_json(&json!({
+            "file": args.thing, "program": program.to_string(), "instructions": count, "buffers": buffers, "warnings": warnings, "valid": true
+        }));
+    }
+    let warnings: String = warnings.iter().map(|warning| format!("{path}: warning: {warning}\n")).collect();
     print(&format!("{program}\n{warnings}{path}: {count} instructions, {} buffers, valid\n", program.buffers().len()))
 }

@@ -1,15 +1,18 @@
 //! `tectum embed`: vectors of texts.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
 use tectum::operation::product::panel_format::PanelFormat;
-use tectum::{Error, Receipt, Result};
+use tectum::{Error, Receipt, Result, file};
 use tectum_transformer::{Embedder, Embedding, Encoder, Routing, cosine, input_files};
 
+use crate::file_ending::FileEnding;
+use crate::npy::{self, Header};
 use crate::progress::{Bar, Unit};
+use crate::rate::Rate;
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, print_json, table};
 use crate::threads::ThreadsArgs;
@@ -36,6 +39,9 @@ pub struct EmbedArgs {
     /// fixed: a GPU for any product of more than 500 elements, 1,000 with a bias.
     #[arg(long, default_value = "measured", value_name = "HOW")]
     route: Routing,
+    /// Writes the vectors as an array of f32 with a row for each text.
+    #[arg(long, value_name = "FILE.npy", value_parser = FileEnding(&["npy"]))]
+    out: Option<PathBuf>,
     /// Prints one line of JSON, with whole vectors and the receipt.
     #[arg(long)]
     json: bool,
@@ -51,6 +57,8 @@ pub struct EmbedArgs {
 struct Row<'a> {
     text: &'a str,
     tokens: &'a [u32],
+    /// Tokens that were cut off at the model's maximum.
+    cut_tokens: usize,
     embedding: &'a [f32],
 }
 
@@ -61,6 +69,8 @@ struct Output<'a> {
     embeddings: Vec<Row<'a>>,
     /// Cosines of the angles between the texts' vectors, row by row.
     similarity: Vec<Vec<f64>>,
+    /// Of the runs, without tokenization and compilation.
+    rate: Rate,
     receipt: Receipt,
 }
 
@@ -84,16 +94,33 @@ pub fn embed(args: &EmbedArgs) -> Result<()> {
     let waiting = Bar::waiting(format!("embedding {} texts", texts.len()));
     let embeddings = embedder.embed(&texts)?;
     drop(waiting);
+    for (index, made) in embeddings.iter().enumerate().filter(|(_, made)| made.cut_tokens > 0) {
+        let (kept, all) = (made.tokens.len(), made.tokens.len() + made.cut_tokens);
+        crate::messages::warning(format_args!("text {index}: {all} tokens, cut to the {kept} that the model takes; the rest has no effect on its vector"));
+    }
     let likeness = |a: &Embedding| embeddings.iter().map(|b| cosine(&a.vector, &b.vector)).collect();
     let similarity: Vec<Vec<f64>> = embeddings.iter().map(likeness).collect();
     let receipt = Receipt { inputs, ..embedder.session().receipt() };
     args.receipt.save(&receipt)?;
-    if args.json {
-        let rows = texts.iter().zip(&embeddings).map(|(text, made)| Row { text, tokens: &made.tokens, embedding: &made.vector }).collect();
-        return print_json(&Output { model: args.model.display().to_string(), embeddings: rows, similarity, receipt });
+    if let Some(path) = &args.out {
+        write(path, &embeddings)?;
     }
-    print(&text(&texts, &embeddings, &similarity, &receipt))?;
+    let rate = Rate::new(embeddings.iter().map(|made| made.tokens.len()).sum(), embedder.run_s(), &receipt.device);
+    if args.json {
+        let pairs = texts.iter().zip(&embeddings);
+        let rows = pairs.map(|(text, made)| Row { text, tokens: &made.tokens, cut_tokens: made.cut_tokens, embedding: &made.vector }).collect();
+        return print_json(&Output { model: args.model.display().to_string(), embeddings: rows, similarity, rate, receipt });
+    }
+    print(&text(&texts, &embeddings, &similarity, (&rate, &receipt)))?;
     if args.trace { print(&trace(&mut embedder)?) } else { Ok(()) }
+}
+
+/// Writes the vectors: \[texts, D\].
+fn write(path: &Path, embeddings: &[Embedding]) -> Result<()> {
+    let width = embeddings.first().map_or(0, |made| made.vector.len());
+    let head = npy::head(&Header { descr: "<f4".to_owned(), shape: vec![embeddings.len() as u64, width as u64] });
+    let numbers = embeddings.iter().flat_map(|made| &made.vector).flat_map(|number| number.to_le_bytes());
+    file::write(path, &head.into_iter().chain(numbers).collect::<Vec<u8>>())
 }
 
 /// Number of runs of a trace, of which the best times count.
@@ -129,7 +156,7 @@ fn lines() -> Result<Vec<String>> {
     if lines.is_empty() { Err(Error::invalid("no text was given")) } else { Ok(lines) }
 }
 
-fn text(texts: &[&str], embeddings: &[Embedding], similarity: &[Vec<f64>], receipt: &Receipt) -> String {
+fn text(texts: &[&str], embeddings: &[Embedding], similarity: &[Vec<f64>], (rate, receipt): (&Rate, &Receipt)) -> String {
     let mut text = String::new();
     for (index, (given, made)) in texts.iter().zip(embeddings).enumerate() {
         let numbers: Vec<String> = made.vector.iter().take(MAX_SHOWN).map(|number| format!("{number:.7}")).collect();
@@ -145,5 +172,5 @@ fn text(texts: &[&str], embeddings: &[Embedding], similarity: &[Vec<f64>], recei
         let rows: Vec<Vec<String>> = std::iter::once(head).chain(similarity.iter().enumerate().map(row)).collect();
         text += &format!("\n{}", table(&rows));
     }
-    text + &format!("\n{}\n", line(receipt))
+    text + &format!("\n{}\n{}\n", rate.text(), line(receipt))
 }

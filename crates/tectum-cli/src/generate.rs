@@ -11,6 +11,7 @@ use tectum_transformer::{Checkpoint, Decoder, FinishReason, GenerateOptions, Gen
 
 use crate::interrupt::Interrupt;
 use crate::progress::{Bar, Unit};
+use crate::rate::Rate;
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{bytes, print, print_json};
 use crate::threads::ThreadsArgs;
@@ -118,26 +119,6 @@ struct BytesPerValue {
     total: f64,
 }
 
-/// Tokens that were run, and their time; without a rate if nothing was executed.
-#[derive(Serialize)]
-struct Rate {
-    tokens: usize,
-    seconds: f64,
-    tokens_per_s: Option<f64>,
-}
-
-impl Rate {
-    fn new(tokens: usize, seconds: f64, decoder: &Decoder) -> Rate {
-        let executes = decoder.session().device().info().executes();
-        Rate { tokens, seconds, tokens_per_s: (executes && tokens > 0 && seconds > 0.0).then(|| tokens as f64 / seconds) }
-    }
-
-    fn text(&self) -> String {
-        let rate = self.tokens_per_s.map_or(String::new(), |rate| format!(" ({rate:.1} tokens/s)"));
-        format!("{} tokens in {:.1} ms{rate}", self.tokens, self.seconds * 1e3)
-    }
-}
-
 /// Runs the command.
 ///
 /// # Errors
@@ -207,8 +188,9 @@ fn tell(args: &GenerateArgs, decoder: &Decoder, made: &[Generation]) {
     let sum = |of: fn(&Generation) -> usize| made.iter().map(of).sum::<usize>();
     // The longest text is in every run.
     let longest = |of: fn(&Generation) -> f64| made.iter().map(of).fold(0.0, f64::max);
-    let prefill = Rate::new(sum(|made| made.prompt), longest(|made| made.prefill_s), decoder);
-    let decode = Rate::new(sum(|made| made.decoded), longest(|made| made.decode_s), decoder);
+    let device = decoder.session().device().info();
+    let prefill = Rate::new(sum(|made| made.prompt), longest(|made| made.prefill_s), device);
+    let decode = Rate::new(sum(|made| made.decoded), longest(|made| made.decode_s), device);
     let [blocks, total] = decoder.cache_bytes_per_value();
     let receipt = decoder.session().receipt();
     let what = |one: &str| if made.len() == 1 { one.to_owned() } else { format!("{} {one}s", made.len()) };
@@ -228,7 +210,7 @@ fn output<'a>(args: &GenerateArgs, decoder: &Decoder, receipt: &Receipt, prompt:
         FinishReason::Text(text) => ("text", Some(text.clone())),
         FinishReason::Cancelled => ("cancelled", None),
     };
-    let [blocks, total] = decoder.cache_bytes_per_value();
+    let ([blocks, total], device) = (decoder.cache_bytes_per_value(), decoder.session().device().info());
     Output {
         model: args.model.display().to_string(),
         texts: decoder.texts(),
@@ -237,8 +219,8 @@ fn output<'a>(args: &GenerateArgs, decoder: &Decoder, receipt: &Receipt, prompt:
         text: made.text.as_deref(),
         end,
         ended_by,
-        prefill: Rate::new(made.prompt, made.prefill_s, decoder),
-        decode: Rate::new(made.decoded, made.decode_s, decoder),
+        prefill: Rate::new(made.prompt, made.prefill_s, device),
+        decode: Rate::new(made.decoded, made.decode_s, device),
         cache: args.cache.name(),
         cache_bytes: decoder.cache_bytes(),
         cache_bytes_per_value: BytesPerValue { blocks, total },

@@ -3,9 +3,12 @@
 mod bench;
 mod check;
 mod completions;
+mod csv;
 mod devices;
 mod embed;
 mod explain;
+mod export;
+mod file_ending;
 mod generate;
 mod inspect;
 mod interrupt;
@@ -15,6 +18,7 @@ mod network_args;
 mod npy;
 mod plots;
 mod progress;
+mod rate;
 mod receipt;
 mod receipt_check;
 mod recover;
@@ -57,6 +61,7 @@ enum Command {
     Generate(generate::GenerateArgs),
     Train(train::TrainArgs),
     Plot(plots::PlotArgs),
+    Export(export::ExportArgs),
     Receipt(receipt_check::ReceiptCommand),
     Recover(recover::RecoverArgs),
     Scenario(scenario::ScenarioArgs),
@@ -80,6 +85,7 @@ fn main() -> ExitCode {
         Command::Generate(args) => generate::generate(&args),
         Command::Train(args) => train::train(&args),
         Command::Plot(args) => plots::plot(&args),
+        Command::Export(args) => export::export(&args),
         Command::Receipt(command) => receipt_check::receipt(&command),
         Command::Recover(args) => recover::recover(&args),
         Command::Scenario(args) => scenario::scenario(&args),

@@ -101,11 +101,21 @@ fn item_bytes(descr: &str) -> Option<u64> {
 
 /// The header bytes of a file.
 pub fn head(header: &Header) -> Vec<u8> {
-    let sizes = match header.shape.as_slice() {
+    head_of(&format!("'{}'", header.descr), &header.shape)
+}
+
+/// The header bytes of a file of records: names and element types of the fields, and the number of records.
+pub fn head_of_records(fields: &[(&str, &str)], records: u64) -> Vec<u8> {
+    let field = |(name, descr): &(&str, &str)| format!("('{}', '{descr}')", name.replace('\\', "\\\\").replace('\'', "\\'"));
+    head_of(&format!("[{}]", fields.iter().map(field).collect::<Vec<_>>().join(", ")), &[records])
+}
+
+fn head_of(descr: &str, shape: &[u64]) -> Vec<u8> {
+    let sizes = match shape {
         [one] => format!("{one},"),
         several => several.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
     };
-    let mut text = format!("{{'descr': '{}', 'fortran_order': False, 'shape': ({sizes}), }}", header.descr);
+    let mut text = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': ({sizes}), }}");
     let padded = (MAGIC.len() + 4 + text.len() + 1).next_multiple_of(ALIGNMENT) - MAGIC.len() - 4;
     text.push_str(&" ".repeat(padded - 1 - text.len()));
     text.push('\n');
@@ -114,7 +124,7 @@ pub fn head(header: &Header) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Header, head, parse};
+    use super::{Header, head, head_of_records, parse};
 
     fn file(dictionary: &str, elements: &[u8]) -> Vec<u8> {
         [b"\x93NUMPY\x01\x00", &(dictionary.len() as u16).to_le_bytes()[..], dictionary.as_bytes(), elements].concat()
@@ -130,6 +140,13 @@ mod tests {
             bytes.resize(start + header.shape.iter().product::<u64>() as usize * 4, 0);
             assert_eq!(parse(&bytes), Ok((header, start)));
         }
+    }
+
+    #[test]
+    fn the_fields_of_records_have_their_names() {
+        let bytes = head_of_records(&[("tick", "<u8"), ("it's", "|b1")], 7);
+        let expected = "{'descr': [('tick', '<u8'), ('it\\'s', '|b1')], 'fortran_order': False, 'shape': (7,), }";
+        assert!(bytes.len().is_multiple_of(64) && std::str::from_utf8(&bytes[10..]).is_ok_and(|text| text.trim_end() == expected));
     }
 
     #[test]

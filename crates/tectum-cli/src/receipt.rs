@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use tectum::{Error, InputFile, Receipt, Result, file};
 
+use crate::file_ending::FileEnding;
 use crate::table::bytes;
 
 /// Where the receipt goes.
@@ -13,7 +14,7 @@ pub struct ReceiptArgs {
     /// Writes the receipt into this file.
     ///
     /// A receipt names where and by which code the results were computed; crates/tectum/receipt.schema.json describes it.
-    #[arg(long, value_name = "FILE.json")]
+    #[arg(long, value_name = "FILE.json", value_parser = FileEnding(&["json"]))]
     receipt: Option<PathBuf>,
 }
 

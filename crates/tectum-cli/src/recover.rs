@@ -7,6 +7,7 @@ use serde::Serialize;
 use tectum::{Error, Result, file};
 use tectum_control::recording::{RecoveredRecording, recover_recording};
 
+use crate::file_ending::FileEnding;
 use crate::table::{print, print_json};
 
 /// Makes the recording of a killed run readable: its complete chunks, with an end.
@@ -15,6 +16,7 @@ pub struct RecoverArgs {
     /// The recording: trace.mcap of a run folder that ends in .partial, or a genome's FILE.mcap.RANDOM.partial.
     broken: PathBuf,
     /// The file for the recovered recording.
+    #[arg(value_name = "OUTPUT.mcap", value_parser = FileEnding(&["mcap"]))]
     output: PathBuf,
     /// Prints the result as one line of JSON.
     #[arg(long)]

@@ -1,14 +1,13 @@
-//! `tectum sample`: small models embedded in every build, to try the commands with.
+//! `tectum sample`: small files embedded in every build, to try the commands with.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use tectum::Result;
-use tectum_transformer::{SAMPLES, Sample};
+use tectum::{Result, Sample};
 
 use crate::table::{print, print_json, table};
 
-/// Lists and writes the sample models that are built in.
+/// Lists and writes the samples that are built in: models, a genome, a recording, arrays.
 #[derive(Args)]
 pub struct SampleArgs {
     #[command(subcommand)]
@@ -23,13 +22,12 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Writes a sample to a folder, for commands that read one.
+    /// Writes a sample, a file or a folder of files, for commands that read one.
     Write {
         /// Its name.
         name: String,
-        /// The folder; NAME in the working directory if not given.
-        #[arg(long, value_name = "FOLDER")]
-        out: Option<PathBuf>,
+        /// Where to write it; in the working directory, under the path that the list shows, if not given.
+        path: Option<PathBuf>,
     },
 }
 
@@ -37,32 +35,40 @@ enum Action {
 #[derive(serde::Serialize)]
 struct Row {
     name: &'static str,
+    /// The path that it is written to without another one.
+    path: PathBuf,
     bytes: usize,
     about: &'static str,
+}
+
+/// The samples of all crates.
+fn samples() -> impl Iterator<Item = &'static Sample> + Clone {
+    tectum_spiking::SAMPLES.iter().chain(&tectum_control::SAMPLES).chain(&tectum_transformer::SAMPLES).chain(&tectum_programs::SAMPLES)
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// `Invalid` for a name that is not built in or a folder that exists; `Io` for a folder that cannot be written.
+/// `Invalid` for a name that is not built in or a path that exists; `Io` for one that cannot be written.
 pub fn sample(args: &SampleArgs) -> Result<()> {
     match &args.action {
         Action::List { json } => list(*json),
-        Action::Write { name, out } => {
-            let folder = out.clone().unwrap_or_else(|| PathBuf::from(name));
-            Sample::named(name)?.write(&folder)?;
-            print(&format!("{}\n", folder.display()))
+        Action::Write { name, path } => {
+            let sample = Sample::find(samples(), name)?;
+            let path = path.clone().unwrap_or_else(|| sample.default_path());
+            sample.write(&path)?;
+            print(&format!("{}\n", path.display()))
         }
     }
 }
 
 fn list(json: bool) -> Result<()> {
-    let row = |sample: &Sample| Row { name: sample.name, bytes: sample.files.iter().map(|(_, bytes)| bytes.len()).sum(), about: sample.about };
-    let rows: Vec<Row> = SAMPLES.iter().map(row).collect();
+    let rows = samples().map(|sample| Row { name: sample.name, path: sample.default_path(), bytes: sample.bytes(), about: sample.about });
+    let rows: Vec<Row> = rows.collect();
     if json {
         return print_json(&rows);
     }
-    let head = ["sample", "bytes", "purpose"].map(str::to_owned).to_vec();
-    let cells = |row: Row| vec![row.name.to_owned(), row.bytes.to_string(), row.about.to_owned()];
+    let head = ["sample", "written to", "bytes", "purpose"].map(str::to_owned).to_vec();
+    let cells = |row: Row| vec![row.name.to_owned(), row.path.display().to_string(), row.bytes.to_string(), row.about.to_owned()];
     print(&table(&std::iter::once(head).chain(rows.into_iter().map(cells)).collect::<Vec<_>>()))
 }

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use tectum::{Error, Result, file};
 use tectum_control::scenario::{Scenario, embedded};
 
+use crate::file_ending::FileEnding;
 use crate::reference::scenario_page;
 use crate::table::{print, print_json, table};
 
@@ -34,7 +35,7 @@ enum Action {
         /// Its short name.
         name: String,
         /// The file; NAME.toml in the working directory if not given.
-        #[arg(long, value_name = "FILE")]
+        #[arg(long, value_name = "FILE.toml", value_parser = FileEnding(&["toml"]))]
         out: Option<PathBuf>,
     },
     /// Prints the reference of scenarios: every key with its values, unit, default and meaning.

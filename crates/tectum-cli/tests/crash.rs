@@ -99,7 +99,7 @@ fn a_killed_command_leaves_old_files_or_new_ones() {
         return println!("skipped: strace is absent or may not trace");
     }
     let place = Place::new();
-    std::fs::write(place.0.join("tiny.json"), include_str!("tiny_genome.json")).expect("writable");
+    std::fs::write(place.0.join("tiny.json"), include_str!("../../tectum-spiking/samples/sample-genome.json")).expect("writable");
     std::fs::write(place.0.join("one.atlas"), "buffer y: u32 write\nmov_imm.u32 r0, 1\nstg.u32 [y], r0").expect("writable");
     super::train::record(&place.0.join("rig.csv"), 5000);
     let genome = "run tiny.json --bursts 40 --device cpu --record broken.mcap --snapshot state.safetensors --plot plots --receipt receipt.json";

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 /// An input area of 64 neurons onto 64, as in `spiking.rs`.
-const TINY: &str = include_str!("tiny_genome.json");
+const TINY: &str = include_str!("../../tectum-spiking/samples/sample-genome.json");
 
 fn tectum(folder: &Path, line: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tectum"));

@@ -12,7 +12,7 @@ impl Place {
         let folder = std::env::temp_dir().join(format!("tectum-receipts-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).expect("a folder");
-        std::fs::write(folder.join("tiny.json"), include_str!("tiny_genome.json")).expect("writable");
+        std::fs::write(folder.join("tiny.json"), include_str!("../../tectum-spiking/samples/sample-genome.json")).expect("writable");
         Self(folder)
     }
 

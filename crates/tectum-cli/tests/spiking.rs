@@ -10,7 +10,7 @@ use serde_json::Value;
 const GENOMES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/genomes");
 
 /// An input area of 64 neurons onto 64 with leak, refractory period and probabilistic firing, each of which inhibits its neighbour.
-const TINY: &str = include_str!("tiny_genome.json");
+const TINY: &str = include_str!("../../tectum-spiking/samples/sample-genome.json");
 
 fn tectum(line: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tectum"));

@@ -9,6 +9,7 @@ mod generate;
 mod plant;
 mod program;
 mod receipts;
+mod results;
 mod rig;
 mod spiking;
 mod train;

@@ -189,7 +189,7 @@ brains! {
     "lqr", "Linear-quadratic regulator with energy swing-up." => Lqr(LqrSpec),
     "mpc", "The same problem planned over a horizon, under the bounds of action, travel and speed." => Mpc(MpcSpec),
     "adaptive", "The regulator for a rig whose length and lag are not known." => Adaptive(AdaptiveSpec),
-    "zero", "The safe action at every tick: the baseline." => Zero(ZeroSpec),
+    "zero", "Zero at every tick: the baseline." => Zero(ZeroSpec),
     "field", "A field." => Field(FieldSpec) if "field",
     "genome", "A genome's spiking network." => Genome(GenomeSpec) if "genome",
 }

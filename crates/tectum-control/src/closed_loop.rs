@@ -30,6 +30,7 @@
 //! the stand-in answers. The safe action is then used only for readings that are not finite and for missing answers.
 
 mod controller;
+mod episodes;
 mod guard;
 mod injection;
 mod metrics;
@@ -51,6 +52,8 @@ use crate::body::task::{Measure, Task};
 use crate::body::{Body, BodySpec};
 use crate::brain::{Brain, StandIn};
 use crate::clock::Clock;
+pub use controller::DeviceSpan;
+pub use episodes::{EpisodeReturns, Episodes};
 pub use guard::ChannelGuard;
 pub use injection::{Fault, FaultKind};
 pub use metrics::{Metrics, TransfersPerTick};
@@ -415,7 +418,7 @@ impl ClosedLoop {
         let (is_success, hold_ticks) = self.measure().map_or((false, 0), |task| (task.is_success(measure), hold_ticks(task)));
         self.metrics.count_period(is_success, hold_ticks, reward);
         if ends_episode {
-            self.body.reset(self.metrics.next_episode());
+            self.body.reset(self.metrics.next_episode(step.terminated));
             self.held.copy_from_slice(&self.spec.safe_action);
         }
         Ok(())
@@ -439,6 +442,7 @@ impl ClosedLoop {
             success_fraction: self.metrics.success_fraction(),
             latency_ms: self.last_latency_ns as f64 / 1e6,
             deadline_misses: self.metrics.deadline_misses,
+            terminated_episodes: self.metrics.ended.terminated,
         }
     }
 
@@ -447,15 +451,19 @@ impl ClosedLoop {
             end,
             metrics: self.metrics.clone(),
             seconds: self.seconds(self.metrics.ticks),
+            period_s: self.spec.dt_s,
+            overrun: self.settings.overrun,
             task: self.measure().map(|measure| TaskSummary {
                 measure: measure.clone(),
                 success_fraction: self.metrics.success_fraction(),
                 time_to_success_s: self.metrics.success_since_tick.map(|tick| self.seconds(tick)),
+                losses: self.metrics.ended.terminated,
             }),
             latency: self.session.latency().clone(),
             lateness: self.lateness.clone(),
             transfers: self.transfers,
             device_at_end: self.controller.brain().device_now(),
+            devices: self.controller.brain().devices().to_vec(),
             stopped_at_tick: self.controller.stopped_at,
             learning: self.controller.brain().learning(),
             workload: self.workload.clone(),

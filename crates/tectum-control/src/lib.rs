@@ -39,12 +39,14 @@ mod reference;
 mod registry;
 pub mod rig_csv;
 pub mod run_folder;
+mod samples;
 pub mod scenario;
 pub mod twin;
 
 #[cfg(any(test, feature = "bench"))]
 pub use brain::mppi::bench_suite;
 pub use reference::scenario_reference;
+pub use samples::SAMPLES;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

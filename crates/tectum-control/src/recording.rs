@@ -233,7 +233,7 @@ mod tests {
         let outside = mcap::MessageStream::new(&bytes).expect("an MCAP file").filter(Result::is_ok).count();
         assert_eq!(outside, 9, "the format's own reader finds the same");
         let last = &trace.ticks[2];
-        assert_eq!((last.tick, last.time_ns, last.held, last.latency_ms), (3, 150_000_000, false, Some(1.5)));
+        assert_eq!((last.tick, last.time_ns, last.held, last.latency_ms, last.lateness_ms), (3, 150_000_000, false, Some(1.5), Some(0.002)));
         assert_eq!((last.observation[0], last.action[0], last.measure, last.reward), (0.1, -2.0, 0.1, -1e-7));
         assert!(last.observation[1].is_nan() && trace.ticks[1].held && trace.ticks[1].latency_ms.is_none());
     }

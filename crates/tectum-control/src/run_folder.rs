@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde_json::{Number, Value, json};
 use tectum::{Error, Latency, LatencyHistogram, Result, file};
 
-use crate::closed_loop::{ClosedLoop, End, Outcome, Sink, TaskSummary, TickRecord, TransfersPerTick};
+use crate::closed_loop::{ClosedLoop, DeviceSpan, End, EpisodeReturns, Outcome, Overrun, Sink, TaskSummary, TickRecord, TransfersPerTick};
 use crate::real_time::GrantedRealTime;
 use crate::recording::Recorder;
 use crate::scenario::{ClockKind, Scenario};
@@ -87,16 +87,28 @@ pub struct RunSummary {
     /// Results of the task, under its own names.
     #[serde(flatten)]
     pub task: Option<TaskSummary>,
+    /// The body's period, within which an answer is due.
+    pub period_ms: f64,
     /// Periods whose answer was late.
     pub deadline_misses: u64,
+    /// What the body got for them.
+    pub overrun: Overrun,
     /// Answers replaced by the safe action.
     pub fallbacks: u64,
     /// Number of times that the brain failed and recovered; the receipt has the details.
     pub recoveries: u64,
     /// Id of the device that answered at the end; `device` unless a fault moved the brain.
     pub device_at_end: String,
+    /// The devices that answered since this process began, in order: several if a fault moved the brain.
+    pub devices: Vec<DeviceUse>,
     /// Episodes begun.
     pub episodes: u64,
+    /// Episodes that ended.
+    pub ended_episodes: u64,
+    /// Those that the body terminated; the others reached its time limit.
+    pub terminated_episodes: u64,
+    /// The returns of the episodes that ended; none if none did.
+    pub episode_return: Option<EpisodeReturns>,
     /// Transfers of an answer, `{"up", "down"}`: whole numbers if every answer had the same, else means.
     pub transfers_per_tick: Value,
     /// Host time of an answer.
@@ -134,6 +146,17 @@ pub struct RunSummary {
     pub run_folder: String,
 }
 
+/// A device that answered for a part of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DeviceUse {
+    /// Its id.
+    pub device: String,
+    /// The tick from which it answered; 0 for the first.
+    pub from_tick: u64,
+    /// Host time of its answers.
+    pub tick_ms: Latency,
+}
+
 impl RunSummary {
     /// Summarises a run. Of the scenario it has name and seed; body, brain and clock are those that ran.
     pub fn new(scenario: &Scenario, outcome: &Outcome, real_time: Option<GrantedRealTime>, resumed_at_tick: u64, run_folder: &Path) -> Self {
@@ -143,6 +166,11 @@ impl RunSummary {
             End::Failed(error) => ("failed", Some(error.to_string())),
         };
         let device = &outcome.receipt.device;
+        let of_span = |span: &DeviceSpan| DeviceUse {
+            device: span.device.clone().unwrap_or_else(|| device.id.clone()),
+            from_tick: span.from_tick,
+            tick_ms: span.latency.percentiles(),
+        };
         Self {
             scenario: scenario.name.clone(),
             body: outcome.workload.body.clone(),
@@ -155,11 +183,17 @@ impl RunSummary {
             ticks: outcome.metrics.ticks,
             resumed_at_tick,
             task: outcome.task.clone(),
+            period_ms: 1e3 * outcome.period_s,
             deadline_misses: outcome.metrics.deadline_misses,
+            overrun: outcome.overrun,
             fallbacks: outcome.metrics.fallbacks,
             recoveries: outcome.receipt.recovery_count,
             device_at_end: outcome.device_at_end.clone().unwrap_or_else(|| device.id.clone()),
+            devices: outcome.devices.iter().map(of_span).collect(),
             episodes: outcome.metrics.episodes,
+            ended_episodes: outcome.metrics.ended.ended,
+            terminated_episodes: outcome.metrics.ended.terminated,
+            episode_return: outcome.metrics.ended.returns(),
             transfers_per_tick: transfers_json(&outcome.transfers),
             tick_ms: outcome.latency.percentiles(),
             lateness_ms: outcome.lateness.as_ref().map(LatencyHistogram::percentiles),

@@ -21,6 +21,7 @@ mod power_loss;
 mod recovery;
 mod rig_recording;
 mod run_folder;
+mod sample_recording;
 mod snapshots;
 mod stand_in;
 mod translation;

@@ -50,6 +50,7 @@ mod record;
 mod register;
 mod run;
 mod run_cache;
+mod samples;
 mod scalar_type;
 mod serialized;
 mod structure;
@@ -83,6 +84,7 @@ pub use record::{ProgramLaunch, ProgramView};
 pub use register::{Predicate, Register};
 pub use run::{Contents, ProgramPlan, ProgramRun, Recognize};
 pub use run_cache::ProgramCache;
+pub use samples::SAMPLES;
 pub use scalar_type::Type;
 pub use structure::{MAX_INSTRUCTIONS, MAX_POOL_BYTES, MAX_SHARED_BYTES};
 

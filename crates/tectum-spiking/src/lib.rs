@@ -49,6 +49,8 @@ mod neurons;
 #[cfg(any(test, feature = "bench"))]
 mod reference;
 pub mod rule;
+#[cfg(feature = "genome")]
+mod samples;
 mod simulation;
 #[cfg(feature = "genome")]
 mod stimulus;
@@ -69,6 +71,8 @@ pub use network::Network;
 pub use network_options::NetworkOptions;
 pub use neurons::{NeuronOptions, Neurons};
 pub use rule::{IdleUpdate, ZeroSumReason, seed_of};
+#[cfg(feature = "genome")]
+pub use samples::SAMPLES;
 pub use simulation::{FireLedger, MemoryUse, PlasticSynapse, ShardLayout, Simulation, SimulationOptions, SpikeCounts, layout};
 #[cfg(feature = "genome")]
 pub use stimulus::Stimulus;

@@ -6,7 +6,7 @@ use tectum::{Error, Result};
 use super::rule::{draw, seed_of};
 use crate::genome::{AreaRole, Genome};
 
-/// The input of a stimulated neuron.
+/// The input of a stimulated neuron unless another is set.
 const AMOUNT: f32 = 1.0;
 /// Neurons whose draws are made in one block.
 const BLOCK: usize = 32;
@@ -17,6 +17,7 @@ pub struct Stimulus {
     neurons: Vec<u32>,
     seed: u32,
     chance: u32,
+    amount: f32,
 }
 
 impl Stimulus {
@@ -31,7 +32,15 @@ impl Stimulus {
         let inputs = genome.areas().iter().filter(|area| area.role == AreaRole::Input);
         let neurons = if part == 0.0 { Vec::new() } else { inputs.flat_map(|area| area.neurons.clone()).collect() };
         // A different seed from that of the neurons' draws.
-        Ok(Self { neurons, seed: !seed_of(seed), chance: (part * f64::from(u32::MAX)) as u32 })
+        Ok(Self { neurons, seed: !seed_of(seed), chance: (part * f64::from(u32::MAX)) as u32, amount: AMOUNT })
+    }
+
+    /// Sets the input of a stimulated neuron, in units of potential; 1 without it.
+    ///
+    /// # Errors
+    /// `Invalid` for an amount that is not finite.
+    pub fn with_amount(self, amount: f32) -> Result<Self> {
+        if amount.is_finite() { Ok(Self { amount, ..self }) } else { Err(Error::invalid(format!("an amplitude of {amount}; a finite number is needed"))) }
     }
 
     /// Whether it never stimulates any neuron.
@@ -61,7 +70,7 @@ impl Stimulus {
                 },
             );
             if any {
-                reached.extend(neurons.iter().zip(are_reached).filter(|(_, is_reached)| *is_reached).map(|(neuron, _)| (*neuron, AMOUNT)));
+                reached.extend(neurons.iter().zip(are_reached).filter(|(_, is_reached)| *is_reached).map(|(neuron, _)| (*neuron, self.amount)));
             }
         }
         reached

@@ -78,7 +78,7 @@ pub use gguf_file::gguf_file;
 pub use measure::{Accuracy, FormatMeasure, cosine, measure_formats};
 pub use model::Model;
 pub use sampler::{Sampler, SamplingParams};
-pub use samples::{SAMPLES, Sample};
+pub use samples::{SAMPLES, sample};
 pub use tokens::Tokens;
 pub use weights::{SafetensorsWeights, TensorEntry};
 

@@ -116,6 +116,7 @@ fn a_text_has_one_vector_in_any_batch() {
             }
         }
         assert_eq!(together[11].tokens.len(), 128, "cut to what the model takes");
+        assert_eq!(together.iter().map(|made| made.cut_tokens).collect::<Vec<_>>(), [&[0; 11][..], &[1, 0, 0]].concat());
     }
 }
 

@@ -32,6 +32,14 @@ impl Tokens {
     /// # Errors
     /// `Data` for a text that the tokenizer rejects.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
+        self.encode_counted(text).map(|(tokens, _)| tokens)
+    }
+
+    /// Token numbers of a text as [`Tokens::encode`] gives them, and the number of its tokens that were cut off at the maximum.
+    ///
+    /// # Errors
+    /// As [`Tokens::encode`].
+    pub fn encode_counted(&self, text: &str) -> Result<(Vec<u32>, usize)> {
         self.tokenizer.encode(text)
     }
 

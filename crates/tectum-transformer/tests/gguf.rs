@@ -249,6 +249,29 @@ fn the_sample_in_one_file_has_the_scores_of_its_folder_bit_for_bit() {
     }
 }
 
+/// The shipped file has the weights of the decoder's folder, each within a step of its block of 4-bit codes, with the rows in llama.cpp's order.
+#[test]
+fn the_shipped_file_is_the_sample_in_codes_of_four_bits() {
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("models");
+    let weights = SafetensorsWeights::open(&models.join("sample-decoder")).expect("there");
+    let file = models.join("sample-gguf/model.gguf");
+    let place = Place::new("shipped");
+    place.write("model.safetensors", safetensors(&weights, &Gguf::open(&file).expect("opens")));
+    let widened = SafetensorsWeights::open(&place.0).expect("written");
+    for (name, entry) in weights.entries() {
+        let [exact, coded] = [&weights, &widened].map(|from| {
+            let mut numbers = vec![0.0f32; entry.shape.iter().product()];
+            from.read(name, &entry.shape, &mut numbers).expect("reads");
+            numbers
+        });
+        for (exact, coded) in exact.chunks(32).zip(coded.chunks(32)) {
+            let step = if entry.shape.len() == 1 { 0.0 } else { exact.iter().fold(0.0, |most: f32, number| most.max(number.abs())) / 8.0 };
+            assert!(exact.iter().zip(coded).all(|(exact, coded)| (exact - coded).abs() <= 1.01 * step), "{name}: {exact:?} {coded:?}");
+        }
+    }
+    assert!(scores(&file).iter().all(|score| f32::from_bits(*score).is_finite()));
+}
+
 /// The numbers of a file under the names, and in the order of rows, of the sample's own tensors.
 fn safetensors(like: &SafetensorsWeights, file: &Gguf) -> Vec<u8> {
     let (mut header, mut data) = (serde_json::Map::new(), Vec::new());

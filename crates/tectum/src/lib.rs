@@ -56,6 +56,7 @@ pub mod operation;
 mod plan;
 mod receipt;
 pub mod route;
+mod sample;
 mod shared_state;
 pub mod snapshot;
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "translations for CUDA are all that is stored"))]
@@ -84,6 +85,7 @@ pub use operation::product::gemm_batched::Matrices;
 pub use operation::stencil::{Boundary, Points};
 pub use plan::{ALIGNED_ELEMENTS, Executable, LaunchWork, Plan, PlanBuilder, PlanWork};
 pub use receipt::{Fallback, InjectedFault, InputFile, MAX_LISTED_RECOVERIES, RECEIPT_SCHEMA, Receipt, Recovery, Session};
+pub use sample::Sample;
 pub use shared_state::SharedState;
 pub use stream::{Event, Stream, Submission, SubmissionFuture, Work};
 pub use view::View;

@@ -142,6 +142,10 @@ fn check_learning(args: &FieldArgs, device: &Device) -> Result<()> {
     bar.clear();
     let receipt = session.receipt();
     args.receipt.save(&receipt)?;
+    if args.json {
+        let found = serde_json::json!({ "device": device.info().id, "seeds": args.seeds(), "steps": args.steps, "scores": scores, "receipt": receipt });
+        return print(&format!("{found}\n"));
+    }
     print(&(learning_text(args, device, &scores) + &line(&receipt) + "\n"))
 }
 

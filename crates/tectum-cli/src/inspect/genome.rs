@@ -2,9 +2,11 @@
 
 use serde::Serialize;
 use tectum::Result;
-use tectum_spiking::genome::{Area, AreaRole, Genome, GenomeEstimate, GenomeOptions, Mapping, Morphology, Physiology, QuantityReport, Region, UnitReport};
+use tectum_spiking::genome::{Area, Genome, GenomeEstimate, GenomeOptions, Mapping, Morphology, Physiology, QuantityReport, Region, UnitReport};
+use tectum_spiking::{ConnectOptions, connect};
 
 use super::InspectArgs;
+use crate::progress::{Bar, Unit};
 use crate::table::{bytes, print, print_json, table};
 
 /// The output, as JSON.
@@ -20,17 +22,33 @@ struct Inspection<'a> {
     regions: &'a [Region],
     units: &'a UnitReport,
     estimate: &'a GenomeEstimate,
+    /// What a run has, with its default options.
+    run: Option<RunCounts>,
     warnings: &'a [String],
 }
+
+/// The counts of a run.
+#[derive(Serialize)]
+struct RunCounts {
+    neurons: u32,
+    /// Of them, those that represent the patterns of memories.
+    memory_neurons: u64,
+    synapses: u64,
+}
+
+/// Synapses above which a run's are not counted: that needs their memory.
+const MAX_COUNTED: u64 = 100_000_000;
 
 /// Reads a genome and prints its contents.
 pub fn inspect_genome(args: &InspectArgs) -> Result<()> {
     let genome = Genome::read(&args.file, &GenomeOptions { units: args.units, strict: args.strict })?;
     let estimate = genome.estimate();
     let file = args.file.display().to_string();
+    let run = if estimate.synapses > MAX_COUNTED { None } else { Some(count_run(&genome)) };
     if !args.json {
-        return print(&text(&file, &genome, &estimate));
+        return print(&(text(&file, &genome, &estimate) + &run_text(run.as_ref())));
     }
+    let run = run.and_then(Result::ok);
     print_json(&Inspection {
         kind: "genome",
         file,
@@ -42,8 +60,28 @@ pub fn inspect_genome(args: &InspectArgs) -> Result<()> {
         regions: genome.regions(),
         units: genome.units(),
         estimate: &estimate,
+        run,
         warnings: genome.warnings(),
     })
+}
+
+/// Connects the genome as a run does without options.
+fn count_run(genome: &Genome) -> Result<RunCounts> {
+    let bar = Bar::new(Unit::Steps);
+    let network = connect(genome, ConnectOptions::default(), &mut bar.watch())?.network;
+    let memory_neurons = network.memories().iter().map(|memory| memory.neurons.len() as u64).sum();
+    Ok(RunCounts { neurons: network.neurons(), memory_neurons, synapses: network.synapses() })
+}
+
+fn run_text(run: Option<&Result<RunCounts>>) -> String {
+    match run {
+        Some(Ok(RunCounts { neurons, memory_neurons: 0, synapses })) => format!("a run has {neurons} neurons and {synapses} synapses\n"),
+        Some(Ok(RunCounts { neurons, memory_neurons, synapses })) => {
+            format!("a run has {neurons} neurons, {memory_neurons} of them for patterns of memories, and {synapses} synapses\n")
+        }
+        Some(Err(error)) => format!("a run is refused: {}\n", error.messages().join(": ")),
+        None => "a run's synapses are not counted: there may be too many\n".to_owned(),
+    }
 }
 
 fn text(file: &str, genome: &Genome, estimate: &GenomeEstimate) -> String {
@@ -97,7 +135,7 @@ fn area_rows(genome: &Genome) -> Vec<Vec<String>> {
         vec![
             area.id.to_string(),
             area.name.clone(),
-            role(area.role).to_owned(),
+            area.role.name().to_owned(),
             format!("{x} x {y} x {z}"),
             area.per_voxel.to_string(),
             area.neurons.len().to_string(),
@@ -120,16 +158,6 @@ fn area_rows(genome: &Genome) -> Vec<Vec<String>> {
         ]
     });
     std::iter::once(head.map(str::to_owned).to_vec()).chain(rows).collect()
-}
-
-fn role(role: AreaRole) -> &'static str {
-    match role {
-        AreaRole::Core(_) => "core",
-        AreaRole::Input => "input",
-        AreaRole::Output => "output",
-        AreaRole::Memory => "memory",
-        AreaRole::Custom => "custom",
-    }
 }
 
 /// A limit; 0 means no limit.

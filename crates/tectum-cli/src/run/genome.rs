@@ -3,6 +3,7 @@
 mod observe;
 mod plot;
 mod raster;
+mod spikes;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -14,11 +15,12 @@ use serde::Serialize;
 use tectum::route::Choice;
 use tectum::snapshot::Snapshot;
 use tectum::{Receipt, Result};
-use tectum_spiking::genome::Genome;
+use tectum_spiking::genome::{AreaRole, Genome};
 use tectum_spiking::{ConnectedNetwork, MemoryReport, Simulation, SimulationOptions, SpikeCounts, Stimulus};
 
 use self::observe::{ObserveArgs, Observer};
 use super::RunArgs;
+use crate::file_ending::FileEnding;
 use crate::interrupt::Interrupt;
 use crate::network_args::NetworkArgs;
 use crate::progress::{Bar, Unit};
@@ -28,6 +30,9 @@ use crate::table::{self, print_json};
 /// Time between snapshots if no number of bursts is given.
 const SNAPSHOT_PERIOD: Duration = Duration::from_secs(5);
 
+/// Maximum number of areas that a note names.
+const MAX_NAMES: usize = 4;
+
 /// What only genomes take.
 #[derive(Args)]
 pub struct GenomeArgs {
@@ -36,11 +41,14 @@ pub struct GenomeArgs {
     bursts: Option<u32>,
     #[command(flatten)]
     network: NetworkArgs,
-    /// Of a genome: the fraction of its input areas' neurons that get a random stimulus of 1 in each burst, 0 to 1.
+    /// Of a genome: the fraction of its input areas' neurons that get a random stimulus in each burst, 0 to 1.
     #[arg(long, value_name = "PART")]
     stimulus: Option<f64>,
+    /// Of a genome: what a stimulated neuron gets, in units of potential as thresholds are; 1 if not given.
+    #[arg(long, value_name = "AMOUNT", requires = "stimulus", allow_negative_numbers = true)]
+    amplitude: Option<f32>,
     /// Of a genome: the file for its state, during the run and at the end, to continue with --resume FILE.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE.safetensors", value_parser = FileEnding(&["safetensors"]))]
     snapshot: Option<PathBuf>,
     /// Of a genome: bursts between snapshots; every five seconds if not given.
     #[arg(long, value_name = "BURSTS", requires = "snapshot", value_parser = clap::value_parser!(u32).range(1..))]
@@ -52,7 +60,12 @@ pub struct GenomeArgs {
 impl GenomeArgs {
     /// The first of these options that was given.
     pub fn given(&self) -> Option<&'static str> {
-        let given = [("--bursts", self.bursts.is_some()), ("--stimulus", self.stimulus.is_some()), ("--snapshot", self.snapshot.is_some())];
+        let given = [
+            ("--bursts", self.bursts.is_some()),
+            ("--stimulus", self.stimulus.is_some()),
+            ("--amplitude", self.amplitude.is_some()),
+            ("--snapshot", self.snapshot.is_some()),
+        ];
         given.into_iter().find_map(|(name, is_given)| is_given.then_some(name)).or(self.network.first_given_option()).or(self.observe.given())
     }
 }
@@ -115,6 +128,8 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
     let (genome, ConnectedNetwork { network, constant_inputs, memories, notes }) = args.genome.network.connect(path, seed)?;
     let network = Arc::new(network);
     let stimulus = Stimulus::new(&genome, args.genome.stimulus.unwrap_or(0.0), seed).map_err(|error| error.at("--stimulus"))?;
+    let stimulus = args.genome.amplitude.map_or(Ok(stimulus.clone()), |amount| stimulus.with_amount(amount)).map_err(|error| error.at("--amplitude"))?;
+    let notes: Vec<String> = notes.into_iter().chain(stimulus.is_none().then(|| without_input(&genome)).flatten()).collect();
     let options = SimulationOptions { constant_inputs, max_inputs: stimulus.max_inputs(), ..SimulationOptions::default() };
     let (devices, choice) = args.genome.network.devices(&args.device, &network, &options, &stimulus)?;
     let mut simulation = Simulation::sharded(network.clone(), &devices, &options)?;
@@ -124,7 +139,7 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
 
     let end = args.genome.bursts.unwrap_or(1000);
     let first = simulation.counts();
-    let mut observer = Observer::new(&genome, args, first.bursts, end.saturating_sub(first.bursts))?;
+    let mut observer = Observer::new(&genome, args, (&*network, memories.as_slice()), first.bursts..end.max(first.bursts))?;
     let start = Instant::now();
     let advanced = advance(&mut simulation, &stimulus, &mut observer, end, (&args.genome, &Interrupt::watch()?));
     let seconds = start.elapsed().as_secs_f64();
@@ -164,6 +179,18 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
     };
     table::report(&text(path, &report, &genome, counts), args.json)?;
     if args.json { print_json(&report) } else { Ok(()) }
+}
+
+/// The note that nothing reaches the input areas, if there are any.
+fn without_input(genome: &Genome) -> Option<String> {
+    let areas = || genome.areas().iter().filter(|area| area.role == AreaRole::Input);
+    let (names, neurons) = (areas().map(|area| area.id.to_string()).collect::<Vec<_>>(), areas().map(|area| area.neurons.len()).sum::<usize>());
+    let shown = if names.len() > MAX_NAMES { format!("{} and {} more", names[..MAX_NAMES].join(", "), names.len() - MAX_NAMES) } else { names.join(", ") };
+    (!names.is_empty()).then(|| {
+        format!(
+            "no input: nothing reached the {neurons} neurons of the input areas ({shown}); --stimulus 0.1 stimulates a tenth of them at random in each burst"
+        )
+    })
 }
 
 fn plastic(simulation: &Simulation) -> Result<Option<PlasticReport>> {

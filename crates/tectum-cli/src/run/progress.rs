@@ -87,5 +87,8 @@ fn judged(measure: &Measure, progress: &Progress) -> String {
         Some(name) => format!("{name} {:6.1} deg", progress.measure.to_degrees()),
         None => format!("{} {:8.3}", measure.name, progress.measure),
     };
-    format!("{value}  {} {:5.1} %  ", measure.success, 100.0 * progress.success_fraction)
+    match &measure.loss {
+        Some(loss) => format!("{value}  {loss} {}  ", progress.terminated_episodes),
+        None => format!("{value}  {} {:5.1} %  ", measure.success, 100.0 * progress.success_fraction),
+    }
 }

@@ -1,32 +1,33 @@
 //! The table at the end of a run.
 
 use serde_json::Value;
+use tectum::{Latency, Recovery};
 use tectum_control::body::task::Measure;
-use tectum_control::closed_loop::Outcome;
+use tectum_control::closed_loop::{EpisodeReturns, Outcome, Overrun, TaskSummary};
 use tectum_control::run_folder::RunSummary;
 
 use crate::table::table;
 
 /// The table, with one line for each fallback.
 pub fn text(summary: &RunSummary, outcome: &Outcome) -> String {
-    let tick = summary.tick_ms;
     let mut rows = vec![
         row("scenario", format!("{}: {} on {}, seed {}", summary.scenario, summary.brain, summary.body, summary.seed)),
-        row("device", outcome.receipt.device.to_string()),
+        row("device", devices(summary, outcome)),
         row("time", format!("{:.2} s, {} ticks, {}", summary.seconds, summary.ticks, summary.end)),
-        row("deadline misses", summary.deadline_misses.to_string()),
-        row("tick latency", format!("p50 {:.3} ms, p99 {:.3} ms, max {:.3} ms", tick.p50, tick.p99, tick.max)),
+        row("deadline misses", misses(summary)),
+        row("tick latency", format!("{}; period {} ms", latency(&summary.tick_ms), (1e3 * summary.period_ms).round() / 1e3)),
         row("woken up late by", woken(summary)),
         row("transfers per tick", format!("{} up, {} down", count(&summary.transfers_per_tick["up"]), count(&summary.transfers_per_tick["down"]))),
-        row("return", format!("{:.3} in {} episode(s)", summary.total_reward, summary.episodes)),
+        row("return", returns(summary)),
         row("run folder", summary.run_folder.clone()),
     ];
+    if let [_, _, ..] = &summary.devices[..] {
+        let of_device = summary.devices.iter().map(|used| row(&format!("  of {}", used.device), latency(&used.tick_ms)));
+        let place = rows.iter().position(|row| row[0] == "tick latency").map_or(rows.len(), |place| place + 1);
+        rows.splice(place..place, of_device);
+    }
     if let Some(task) = &summary.task {
-        let Measure { success, hold_s, .. } = &task.measure;
-        let lasting = if *hold_s == 1.0 { "a second".to_owned() } else { format!("{hold_s} s") };
-        let time = task.time_to_success_s.map_or_else(|| format!("never for {lasting}"), |seconds| format!("{seconds:.2} s"));
-        let fraction = format!("{:.1} %", 100.0 * task.success_fraction);
-        rows.splice(3..3, [row(&format!("time to {success}"), time), row(&format!("fraction {success}"), fraction)]);
+        rows.splice(3..3, judged(task));
     }
     if let Some(learned) = summary.learning {
         let better = learned.rounds - learned.rejected;
@@ -37,17 +38,75 @@ pub fn text(summary: &RunSummary, outcome: &Outcome) -> String {
         rows.push(row("fallback", format!("{}: {} ({} times)", fallback.what, fallback.reason, fallback.count)));
     }
     for recovery in &outcome.receipt.recoveries {
-        let to = recovery.to.as_deref().unwrap_or("the host");
-        let injected = if recovery.injected { ", injected" } else { "" };
-        let resumed = recovery.resumed_at_tick.map_or_else(|| "not resumed".to_owned(), |tick| format!("resumed at tick {tick} on {to}"));
-        let lost = format!("{} ticks lost, {} without the brain", recovery.ticks_lost, recovery.safe_ticks);
-        rows.push(row("recovery", format!("tick {}{injected}: {resumed}, {lost}", recovery.tick)));
+        rows.push(row("recovery", recovered(recovery)));
     }
     for launch in outcome.receipt.launches.iter().flatten() {
         let time = launch.ns.map_or_else(|| "not timed by the device".to_owned(), |ns| format!("{:.1} us", ns as f64 / 1e3));
         rows.push(row("launch", format!("{} {time}", launch.kernel)));
     }
     table(&rows)
+}
+
+/// The devices that answered, one after the other.
+fn devices(summary: &RunSummary, outcome: &Outcome) -> String {
+    let moved = summary.devices.iter().skip(1).map(|used| format!(" until tick {}, then {}", used.from_tick, used.device));
+    outcome.receipt.device.to_string() + &moved.collect::<String>()
+}
+
+fn latency(latency: &Latency) -> String {
+    format!("p50 {:.3} ms, p99 {:.3} ms, max {:.3} ms", latency.p50, latency.p99, latency.max)
+}
+
+/// How many periods got no answer in time, and what the body got for them.
+fn misses(summary: &RunSummary) -> String {
+    let got = match summary.overrun {
+        Overrun::Hold => "held the last action",
+        Overrun::Safe => "got the safe action",
+    };
+    let ticks = summary.ticks;
+    if summary.deadline_misses == 0 { format!("none of {ticks}") } else { format!("{} of {ticks} late: {got}", summary.deadline_misses) }
+}
+
+/// The whole return, and of several episodes how they ended and what each returned.
+fn returns(summary: &RunSummary) -> String {
+    let mut text = format!("{:.3} in {}", summary.total_reward, counted(summary.episodes, "episode"));
+    if let Some(EpisodeReturns { min, mean, max }) = summary.episode_return {
+        let (ended, terminated) = (summary.ended_episodes, summary.terminated_episodes);
+        let limited = if ended > terminated { format!(", {} at its time limit", ended - terminated) } else { String::new() };
+        text += &format!("; {terminated} ended by the body{limited}: {min:.3} to {max:.3} each, mean {mean:.3}");
+    }
+    text
+}
+
+/// The rows of a task: its losses, or how long its success took and lasted.
+fn judged(task: &TaskSummary) -> Vec<Vec<String>> {
+    let Measure { success, hold_s, loss, .. } = &task.measure;
+    if let Some(loss) = loss {
+        return vec![row(loss, task.losses.to_string())];
+    }
+    let lasting = if *hold_s == 1.0 { "a second".to_owned() } else { format!("{hold_s} s") };
+    let time = task.time_to_success_s.map_or_else(|| format!("never for {lasting}"), |seconds| format!("{seconds:.2} s"));
+    let fraction = format!("{:.1} %", 100.0 * task.success_fraction);
+    vec![row(&format!("time to {success}"), time), row(&format!("fraction {success}"), fraction)]
+}
+
+/// What a fault cost, in a sentence.
+fn recovered(recovery: &Recovery) -> String {
+    let injected = if recovery.injected { " (injected)" } else { "" };
+    let without = format!("{} passed without the brain", counted(recovery.safe_ticks, "tick"));
+    let Some(tick) = recovery.resumed_at_tick else {
+        return format!("tick {}{injected}: the brain did not continue; {without}", recovery.tick);
+    };
+    let place = recovery.to.as_deref().map_or_else(String::new, |device| format!(" on {device}"));
+    let lost = match recovery.ticks_lost {
+        0 => "with its whole state".to_owned(),
+        lost => format!("with its state before tick {}, so that it does not know {}", recovery.snapshot_tick, counted(lost, "tick")),
+    };
+    format!("tick {}{injected}: the brain continued at tick {tick}{place} {lost}; {without}", recovery.tick)
+}
+
+fn counted(count: u64, one: &str) -> String {
+    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
 
 /// How late the loop woke up, and under which priority.

@@ -9,6 +9,7 @@ use tectum_control::body::rig::identification::identify;
 use tectum_control::rig_csv::RigRecording;
 use tectum_control::twin::{Ensemble, EnsembleSettings, SequenceLayout, TrainingReport, TwinRecipe, part_of, test_start};
 
+use crate::file_ending::FileEnding;
 use crate::interrupt::Interrupt;
 use crate::plots::chart::{Axis, Chart};
 use crate::plots::line_color;
@@ -26,7 +27,7 @@ pub struct TwinArgs {
     #[arg(value_name = "DATA.csv")]
     data: PathBuf,
     /// The output file.
-    #[arg(short, long, value_name = "TWIN.safetensors")]
+    #[arg(short, long, value_name = "TWIN.safetensors", value_parser = FileEnding(&["safetensors"]))]
     output: PathBuf,
     /// The device: auto (the CPU), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
     #[arg(long, default_value = "auto")]
@@ -55,7 +56,7 @@ pub struct TwinArgs {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Draws the learning curves into a file: SVG if its name ends in .svg, else PNG.
-    #[arg(long, value_name = "CURVE.png|CURVE.svg")]
+    #[arg(long, value_name = "CURVE.png|CURVE.svg", value_parser = FileEnding(&["png", "svg"]))]
     plot: Option<PathBuf>,
     #[command(flatten)]
     receipt: ReceiptArgs,

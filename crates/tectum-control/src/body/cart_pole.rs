@@ -7,7 +7,7 @@ use tectum::{Error, NativeCall, Result};
 use super::batch::lanes::{LANES, flag, reset_terminated, step_all, wrap_angle};
 use super::batch::{BatchKernel, StepBodies, StepKernel, with_body};
 use super::control::{Bound, ChannelCost, LqrWeights, MppiParameters, Regulator};
-use super::task::upright;
+use super::task::balance;
 use super::uniform::Uniform;
 use super::{
     ActionChannel, Body, BodySpec, ChannelKind, ControlModel, Descriptor, Equilibrium, ExactState, ObservationChannel, RandomizeState, Start, Step,
@@ -54,7 +54,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         horizon: 75,
         bounds: vec![Bound { state: 0, max_abs: 0.95 * 2.4 }, Bound { state: 2, max_abs: 0.95 * 12f64.to_radians() }],
     }),
-    ..Descriptor::new("cart_pole", &[Start::Random], |start| Ok(Box::new(CartPole::new(start)?)), || upright(|state| wrapped_rad(state[2])))
+    ..Descriptor::new("cart_pole", &[Start::Random], |start| Ok(Box::new(CartPole::new(start)?)), || balance(|state| wrapped_rad(state[2])))
 };
 
 const GRAVITY: f64 = 9.8;

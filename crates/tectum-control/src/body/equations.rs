@@ -134,6 +134,7 @@ impl PlantSettings for EquationSettings {
             success: goal.label.replace(' ', "_").into(),
             bound: goal.bound,
             hold_s: HOLD_S,
+            loss: None,
         };
         Some(Box::new(Kept { measure, system: self.system.clone(), values: self.values.clone(), state: Vec::new() }))
     }

@@ -25,6 +25,9 @@ pub struct Measure {
     pub bound: f64,
     /// How long a success must last to count as reached, seconds.
     pub hold_s: f64,
+    /// What an end of an episode by the body is called, in the plural, where it loses the task: `falls`. The run is then judged by their number and not by the
+    /// share of success, which is high up to each of them. `None` for a task that is to be reached and held.
+    pub loss: Option<Cow<'static, str>>,
 }
 
 impl Measure {
@@ -61,10 +64,18 @@ pub fn upright(angle_rad: fn(&[f64]) -> f64) -> Box<dyn Task> {
     zero_angle(angle_rad, "angle from upright", "upright")
 }
 
+/// The task of not dropping a pole that starts upright, at an angle that `angle_rad` computes from a body's exact state: it is judged by its falls.
+pub fn balance(angle_rad: fn(&[f64]) -> f64) -> Box<dyn Task> {
+    Box::new(ZeroAngle { measure: Measure { loss: Some("falls".into()), ..angle_measure("angle from upright", "upright") }, angle_rad, state: Vec::new() })
+}
+
 /// The task of keeping an angle at 0, which `angle_rad` computes from a body's exact state: what the angle is, and the success in one word.
 pub fn zero_angle(angle_rad: fn(&[f64]) -> f64, description: &'static str, success: &'static str) -> Box<dyn Task> {
-    let measure = Measure { name: "angle_rad".into(), description: description.into(), success: success.into(), bound: UPRIGHT_RAD, hold_s: HOLD_S };
-    Box::new(ZeroAngle { measure, angle_rad, state: Vec::new() })
+    Box::new(ZeroAngle { measure: angle_measure(description, success), angle_rad, state: Vec::new() })
+}
+
+fn angle_measure(description: &'static str, success: &'static str) -> Measure {
+    Measure { name: "angle_rad".into(), description: description.into(), success: success.into(), bound: UPRIGHT_RAD, hold_s: HOLD_S, loss: None }
 }
 
 /// The task of keeping a channel of the observation at a value.
@@ -78,7 +89,8 @@ struct Keep {
 
 /// The task of keeping a channel of the observation within `bound` of a target, both in the channel's unit; the body's own reward scores it.
 pub fn keep(channel: usize, target: f64, bound: f64) -> Box<dyn Task> {
-    let measure = Measure { name: "error".into(), description: "observed value from its target".into(), success: "on_target".into(), bound, hold_s: HOLD_S };
+    let (name, description, success) = ("error".into(), "observed value from its target".into(), "on_target".into());
+    let measure = Measure { name, description, success, bound, hold_s: HOLD_S, loss: None };
     Box::new(Keep { measure, channel, target, observation: Vec::new() })
 }
 

@@ -1,11 +1,11 @@
-//! The baseline: a brain that never acts.
+//! The baseline: a brain that never acts, or always in the same way.
 
 use serde::Serialize;
 use tectum::{Result, RunStats};
 
 use super::Brain;
 use super::recipe::{BrainContext, BrainSettings, Recipe};
-use crate::body::BodySpec;
+use crate::body::{ActionChannel, BodySpec};
 use crate::document::Section;
 use tectum::snapshot::Snapshot;
 
@@ -23,19 +23,30 @@ impl BrainSettings for ZeroSpec {
     }
 
     fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
-        Ok(Recipe::Host(Box::new(Zero::new(&context.body.safe_action))))
+        Ok(Recipe::Host(Box::new(Zero::of(context.body))))
     }
 }
 
-/// Gives the body's safe action at every tick; the baseline that any other brain must beat.
+/// Gives the same action at every tick, zero in scenarios; the baseline that any other brain must beat.
 pub struct Zero {
-    safe_action: Vec<f32>,
+    action: Vec<f32>,
+    notes: Vec<String>,
 }
 
 impl Zero {
-    /// Makes the brain of a body with this safe action.
-    pub fn new(safe_action: &[f32]) -> Self {
-        Self { safe_action: safe_action.to_vec() }
+    /// Makes the brain that always gives this action.
+    pub fn new(action: &[f32]) -> Self {
+        Self { action: action.to_vec(), notes: Vec::new() }
+    }
+
+    /// Makes the brain that gives zero on every channel of a body. What the body applies where zero is not among a channel's actions is one of its notes.
+    pub fn of(body: &BodySpec) -> Self {
+        let note = |channel: &ActionChannel| {
+            let applied = channel.applied(0.0).filter(|applied| *applied != 0.0)?;
+            let ActionChannel { name, unit, .. } = channel;
+            Some(format!("0 {unit} is no action of {name}; the body applies {applied} {unit}"))
+        };
+        Self { action: vec![0.0; body.action.len()], notes: body.action.iter().filter_map(note).collect() }
     }
 }
 
@@ -44,8 +55,12 @@ impl Brain for Zero {
         "zero"
     }
 
+    fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
     fn tick(&mut self, _observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
-        action.copy_from_slice(&self.safe_action);
+        action.copy_from_slice(&self.action);
         Ok(RunStats::default())
     }
 
@@ -55,5 +70,21 @@ impl Brain for Zero {
 
     fn restore(&mut self, _snapshot: &Snapshot) -> Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::body::body;
+
+    #[test]
+    fn zero_is_given_even_where_the_safe_action_is_another() {
+        for (name, notes) in [("pendulum", &[][..]), ("cart_pole", &["0 N is no action of force; the body applies 10 N"])] {
+            let mut zero = Zero::of(body(name, None).expect("known").spec());
+            let mut action = [1.0];
+            zero.tick(&[], &mut action).expect("it cannot fail");
+            assert_eq!((action, zero.notes()), ([0.0], notes.iter().map(|note| (*note).to_owned()).collect::<Vec<_>>().as_slice()), "{name}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Instant;
 
-use tectum::{Device, Error, ErrorKind, LaunchTime, Recovery, Result, RunStats, Session};
+use tectum::{Device, Error, ErrorKind, LatencyHistogram, LaunchTime, Recovery, Result, RunStats, Session};
 
 use super::injection::BrainFaults;
 use crate::body::BodySpec;
@@ -147,6 +147,23 @@ impl Cause {
     }
 }
 
+/// A device that answered for a part of a run.
+#[derive(Debug, Clone)]
+pub struct DeviceSpan {
+    /// Its id; none for plain host arithmetic.
+    pub device: Option<String>,
+    /// The tick from which it answered; 0 for the first.
+    pub from_tick: u64,
+    /// Host time of its answers.
+    pub latency: LatencyHistogram,
+}
+
+impl DeviceSpan {
+    fn new(device: Option<String>, from_tick: u64) -> Self {
+        Self { device, from_tick, latency: LatencyHistogram::default() }
+    }
+}
+
 /// The source of answers.
 enum BrainState {
     Working(Box<dyn Brain>),
@@ -188,6 +205,8 @@ pub(super) struct Recovering {
     /// The device that the first brain ran on.
     initial_device: Option<String>,
     has_moved: bool,
+    /// The devices that answered; the last one does now.
+    devices: Vec<DeviceSpan>,
     saved: Snapshot,
     saved_tick: u64,
     /// A recovery in progress or waiting for its first answer.
@@ -209,6 +228,7 @@ impl Recovering {
         Self {
             brain_state: BrainState::Working(brain),
             name,
+            devices: vec![DeviceSpan::new(initial_device.clone(), 0)],
             initial_device,
             has_moved: false,
             saved: Snapshot::default(),
@@ -247,6 +267,11 @@ impl Recovering {
             BrainState::Working(brain) => device_id(brain.as_ref()),
             BrainState::Rebuilding(_) | BrainState::Empty => None,
         }
+    }
+
+    /// The devices that answered, in order.
+    pub(super) fn devices(&self) -> &[DeviceSpan] {
+        &self.devices
     }
 
     /// The last state that the host holds.
@@ -306,7 +331,11 @@ impl Recovering {
                 Ok(Ok(brain)) => {
                     session.uses_code(&brain.code());
                     brain.notes().iter().for_each(|note| session.record_fallback(&format!("brain {} on {FALLBACK_DEVICE}", self.name), note));
-                    self.has_moved = device_id(brain.as_ref()) != self.initial_device;
+                    let device = device_id(brain.as_ref());
+                    self.has_moved = device != self.initial_device;
+                    if self.devices.last().is_none_or(|last| last.device != device) {
+                        self.devices.push(DeviceSpan::new(device, tick));
+                    }
                     self.brain_state = BrainState::Working(brain);
                 }
                 Err(TryRecvError::Empty) => {
@@ -338,7 +367,10 @@ impl Recovering {
         let (result, injected) = self.faults.tick_with_faults(self.brain_state.working(), period.tick, period.reading, period.action, period.clock, slow_ns);
         let latency_ns = asked.elapsed().as_nanos() as u64;
         let stats = result.as_ref().ok().map(|stats| RunStats { fallbacks: if self.has_moved { stats.launches } else { stats.fallbacks }, ..*stats });
-        stats.iter().for_each(|stats| period.session.record(stats, latency_ns));
+        if let (Some(stats), Some(span)) = (&stats, self.devices.last_mut()) {
+            period.session.record(stats, latency_ns);
+            span.latency.record(latency_ns);
+        }
         let is_injected = injected.is_some();
         injected.into_iter().for_each(|fault| period.session.record_injected_fault(fault));
         let missed = (period.clock.now_ns() - period.begin_ns) / self.dt_ns;

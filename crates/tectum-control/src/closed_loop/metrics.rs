@@ -2,6 +2,7 @@
 
 use tectum::{Result, RunStats};
 
+use super::episodes::Episodes;
 use tectum::snapshot::{Array, Snapshot};
 
 /// Represents "never" in snapshots.
@@ -24,6 +25,8 @@ pub struct Metrics {
     pub episodes: u64,
     /// Sum of the rewards.
     pub total_reward: f64,
+    /// The episodes that have ended.
+    pub ended: Episodes,
     seed: u64,
     streak_since_tick: Option<u64>,
 }
@@ -39,6 +42,7 @@ impl Metrics {
             fallbacks: 0,
             episodes: 1,
             total_reward: 0.0,
+            ended: Episodes::default(),
             seed,
             streak_since_tick: None,
         }
@@ -55,18 +59,20 @@ impl Metrics {
         self.success_ticks += u64::from(is_success);
         self.ticks += 1;
         self.total_reward += reward;
+        self.ended.add_reward(reward);
         let held_since = self.streak_since_tick.filter(|since| self.ticks - since >= hold_ticks);
         self.success_since_tick = self.success_since_tick.or(held_since);
     }
 
-    /// Begins an episode; returns its seed. A streak of the previous episode does not continue in it.
-    pub(super) fn next_episode(&mut self) -> u64 {
+    /// Ends an episode, which the body terminated or limited, and begins the next; returns its seed. A streak does not continue in it.
+    pub(super) fn next_episode(&mut self, is_terminated: bool) -> u64 {
+        self.ended.end(is_terminated);
         self.streak_since_tick = None;
         self.episodes += 1;
         self.seed.wrapping_add(self.episodes - 1)
     }
 
-    /// As named arrays `prefix.counts` and `prefix.total_reward`.
+    /// As named arrays `prefix.counts` and `prefix.total_reward`, with those of the episodes.
     pub(super) fn snapshot(&self, prefix: &str) -> Snapshot {
         let counts = vec![
             self.ticks,
@@ -78,7 +84,7 @@ impl Metrics {
             self.seed,
             self.streak_since_tick.unwrap_or(NEVER),
         ];
-        let mut snapshot = Snapshot::default();
+        let mut snapshot = self.ended.snapshot(prefix);
         snapshot.insert(format!("{prefix}.counts"), Array::U64(counts));
         snapshot.insert(format!("{prefix}.total_reward"), Array::F64(vec![self.total_reward]));
         snapshot
@@ -99,6 +105,7 @@ impl Metrics {
             fallbacks: counts[4],
             episodes: counts[5],
             total_reward: snapshot.f64(&format!("{prefix}.total_reward"), 1)?[0],
+            ended: Episodes::restored(snapshot, prefix)?,
             seed: counts[6],
             streak_since_tick: tick(counts[7]),
         })
@@ -141,6 +148,7 @@ impl TransfersPerTick {
 #[cfg(test)]
 mod tests {
     use super::Metrics;
+    use crate::closed_loop::EpisodeReturns;
 
     #[test]
     fn success_is_counted_from_the_first_streak_that_lasts() {
@@ -151,7 +159,14 @@ mod tests {
             assert_eq!(metrics.success_since_tick, (tick >= 17).then_some(8), "tick {tick}");
         }
         assert_eq!((metrics.success_ticks, metrics.total_reward), (25, -15.0));
-        assert_eq!((metrics.next_episode(), metrics.next_episode(), metrics.episodes), (8, 9, 3));
+        assert_eq!(
+            (metrics.next_episode(true), metrics.episodes, metrics.ended.returns()),
+            (8, 2, Some(EpisodeReturns { min: -15.0, mean: -15.0, max: -15.0 }))
+        );
+        metrics.count_period(false, 10, 3.0);
+        assert_eq!((metrics.next_episode(false), metrics.episodes, (metrics.ended.ended, metrics.ended.terminated)), (9, 3, (2, 1)));
+        metrics.count_period(false, 10, 100.0);
+        assert_eq!(metrics.ended.returns(), Some(EpisodeReturns { min: -15.0, mean: -6.0, max: 3.0 }));
         assert_eq!(Metrics::restored(&metrics.snapshot("loop"), "loop").expect("complete"), metrics);
     }
 }

@@ -4,7 +4,9 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use tectum::{ContentHasher, Error, LatencyHistogram, Receipt, Result};
 
+use super::controller::DeviceSpan;
 use super::metrics::{Metrics, TransfersPerTick};
+use super::settings::Overrun;
 use crate::body::task::Measure;
 use crate::twin::LearningCounts;
 use tectum::snapshot::Snapshot;
@@ -112,6 +114,8 @@ pub struct Progress {
     pub latency_ms: f64,
     /// Deadline misses so far.
     pub deadline_misses: u64,
+    /// Episodes that the body terminated so far.
+    pub terminated_episodes: u64,
 }
 
 /// How a run ended.
@@ -125,7 +129,8 @@ pub enum End {
     Failed(Error),
 }
 
-/// The results of a task. Its JSON has the task's own names: `upright_fraction` and `time_to_upright_s` where success is to be upright.
+/// The results of a task. Its JSON has the task's own names: `upright_fraction` and `time_to_upright_s` where success is to be upright, `falls` alone where
+/// a fall loses the task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskSummary {
     /// What was measured.
@@ -134,11 +139,17 @@ pub struct TaskSummary {
     pub success_fraction: f64,
     /// Seconds until the first success that lasted.
     pub time_to_success_s: Option<f64>,
+    /// Episodes that the body terminated.
+    pub losses: u64,
 }
 
 impl Serialize for TaskSummary {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(2))?;
+        let mut map = serializer.serialize_map(None)?;
+        if let Some(loss) = &self.measure.loss {
+            map.serialize_entry(loss, &self.losses)?;
+            return map.end();
+        }
         map.serialize_entry(&format!("{}_fraction", self.measure.success), &self.success_fraction)?;
         map.serialize_entry(&format!("time_to_{}_s", self.measure.success), &self.time_to_success_s)?;
         map.end()
@@ -167,6 +178,10 @@ pub struct Outcome {
     pub metrics: Metrics,
     /// Body time of the whole run.
     pub seconds: f64,
+    /// The body's period.
+    pub period_s: f64,
+    /// What the body got while an answer was late.
+    pub overrun: Overrun,
     /// Results of the task, if it had one.
     pub task: Option<TaskSummary>,
     /// Host time of the answers since the loop was made or resumed.
@@ -177,6 +192,8 @@ pub struct Outcome {
     pub transfers: TransfersPerTick,
     /// Id of the device that answered at the end; none for plain host arithmetic, or if no brain answered.
     pub device_at_end: Option<String>,
+    /// The devices that answered, in order, since the loop was made or resumed: several if a fault moved the brain.
+    pub devices: Vec<DeviceSpan>,
     /// The tick from which the body got its safe action because a limit was passed or the switch was pressed.
     pub stopped_at_tick: Option<u64>,
     /// Counters of a brain that learns a model while it runs.

@@ -46,6 +46,8 @@ pub struct TraceTick {
     pub terminated: bool,
     /// Host time of the answer, if measured.
     pub latency_ms: Option<f64>,
+    /// From the beginning of the period to its observation, if measured.
+    pub lateness_ms: Option<f64>,
 }
 
 impl Trace {
@@ -121,6 +123,7 @@ fn closed(open: TraceTick, fields: &Map<String, Value>, time_ns: u64) -> Result<
         fallback: is("fallback")?,
         terminated: is("terminated")?,
         latency_ms: fields.get("latency_ms").and_then(Value::as_f64),
+        lateness_ms: fields.get("lateness_ms").and_then(Value::as_f64),
         ..open
     })
 }

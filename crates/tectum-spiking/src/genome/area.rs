@@ -51,6 +51,19 @@ pub enum AreaRole {
     Custom,
 }
 
+impl AreaRole {
+    /// The role in one word; `core` for each of the areas with a fixed meaning.
+    pub fn name(self) -> &'static str {
+        match self {
+            AreaRole::Core(_) => "core",
+            AreaRole::Input => "input",
+            AreaRole::Output => "output",
+            AreaRole::Memory => "memory",
+            AreaRole::Custom => "custom",
+        }
+    }
+}
+
 /// The properties of an area's neurons, in the engine's units, independent of the file's.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AreaProperties {

@@ -10,7 +10,7 @@ impl Tokenizer {
         Err(Error::unsupported("this build leaves tokenizers out: the feature \"tokenizers\" of the crate tectum-transformer is off"))
     }
 
-    pub fn encode(&self, _: &str) -> Result<Vec<u32>> {
+    pub fn encode(&self, _: &str) -> Result<(Vec<u32>, usize)> {
         match *self {}
     }
 

@@ -1,7 +1,7 @@
 //! The tokenizer of the `tokenizers` crate.
 
 use tectum::{Error, Result};
-use tokenizers::TruncationParams;
+use tokenizers::{PostProcessor as _, TruncationParams};
 
 #[derive(Debug)]
 pub struct Tokenizer(tokenizers::Tokenizer);
@@ -16,9 +16,18 @@ impl Tokenizer {
         Ok(Self(tokenizer))
     }
 
-    pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
-        let encoding = self.0.encode(text, true).map_err(|source| Error::data(format!("a text that the tokenizer refuses: {source}")))?;
-        Ok(encoding.get_ids().to_vec())
+    /// The tokens of a text, and the number of those that were cut off.
+    pub fn encode(&self, text: &str) -> Result<(Vec<u32>, usize)> {
+        let encode = |special: bool| self.0.encode(text, special).map_err(|source| Error::data(format!("a text that the tokenizer refuses: {source}")));
+        let tokens = encode(true)?;
+        if tokens.get_overflowing().is_empty() {
+            return Ok((tokens.get_ids().to_vec(), 0));
+        }
+        // Without special tokens the parts are the text's tokens, each once.
+        let plain = encode(false)?;
+        let all = plain.len() + plain.get_overflowing().iter().map(tokenizers::Encoding::len).sum::<usize>();
+        let special = self.0.get_post_processor().map_or(0, |processor| processor.added_tokens(false));
+        Ok((tokens.get_ids().to_vec(), (all + special).saturating_sub(tokens.len())))
     }
 
     pub fn decode(&self, tokens: &[u32]) -> Result<String> {

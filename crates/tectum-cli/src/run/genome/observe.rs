@@ -9,10 +9,12 @@ use tectum::file::PartialFile;
 use tectum::{Error, Result};
 use tectum_control::recording::SpikeRecorder;
 use tectum_spiking::genome::Genome;
-use tectum_spiking::{Simulation, SpikeCounts};
+use tectum_spiking::{Network, Simulation, SpikeCounts};
 
 use super::plot::Pictures;
 use super::raster::LiveRaster;
+use super::spikes::SpikeFile;
+use crate::file_ending::FileEnding;
 use crate::run::RunArgs;
 
 /// Options for observing a genome.
@@ -22,14 +24,21 @@ pub struct ObserveArgs {
     #[arg(long, value_name = "DIR")]
     plot: Option<PathBuf>,
     /// Of a genome: records the firings of each area in each burst.
-    #[arg(long, value_name = "FILE.mcap")]
+    #[arg(long, value_name = "FILE.mcap", value_parser = FileEnding(&["mcap"]))]
     record: Option<PathBuf>,
+    /// Of a genome: writes every firing, as rows of burst and neuron; and the areas into FILE.areas.csv.
+    ///
+    /// `.npy` holds an array of u32 with two columns, CSV has the area's id too. The table of areas has a row for each area with its first neuron and
+    /// their number, and one for the neurons of each memory.
+    #[arg(long, value_name = "FILE.npy|FILE.csv", value_parser = FileEnding(&["npy", "csv"]))]
+    spikes: Option<PathBuf>,
 }
 
 impl ObserveArgs {
     /// The first of these options that was given.
     pub fn given(&self) -> Option<&'static str> {
-        self.plot.as_ref().map(|_| "--plot").or(self.record.as_ref().map(|_| "--record"))
+        let given = [("--plot", self.plot.is_some()), ("--record", self.record.is_some()), ("--spikes", self.spikes.is_some())];
+        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
     }
 }
 
@@ -40,6 +49,7 @@ pub struct Observer {
     raster: Option<LiveRaster>,
     pictures: Option<(PathBuf, Pictures)>,
     recording: Option<Recording>,
+    spikes: Option<SpikeFile>,
 }
 
 /// A recording in progress. It gets its name when it is complete; a killed run leaves the partial file, which can be recovered.
@@ -49,12 +59,12 @@ struct Recording {
 }
 
 impl Observer {
-    /// Makes the observers of the command line, for a run of `bursts` bursts after `first`; the live raster only on a terminal.
+    /// Makes the observers of the command line, for a run from one burst to another of a network with its memories; the live raster only on a terminal.
     ///
     /// # Errors
     /// `Io`, naming the path, for a folder or file that cannot be made.
-    pub fn new(genome: &Genome, args: &RunArgs, first: u32, bursts: u32) -> Result<Self> {
-        let ObserveArgs { plot, record } = &args.genome.observe;
+    pub fn new(genome: &Genome, args: &RunArgs, (network, memories): (&Network, &[usize]), bursts: Range<u32>) -> Result<Self> {
+        let ObserveArgs { plot, record, spikes } = &args.genome.observe;
         if let Some(folder) = plot {
             std::fs::create_dir_all(folder).map_err(|source| Error::io(folder.display(), source))?;
         }
@@ -63,8 +73,9 @@ impl Observer {
             areas: genome.areas().iter().map(|area| area.neurons.clone()).collect(),
             firings: vec![0; genome.areas().len()],
             raster: is_looked_at.then(|| LiveRaster::new(genome)),
-            pictures: plot.clone().map(|folder| (folder, Pictures::new(genome, first, bursts))),
+            pictures: plot.clone().map(|folder| (folder, Pictures::new(genome, bursts.start, bursts.end - bursts.start))),
             recording: record.as_deref().map(|path| Recording::new(path, genome)).transpose()?,
+            spikes: spikes.as_deref().map(|path| SpikeFile::new(path, genome, network, memories)).transpose()?,
         })
     }
 
@@ -78,7 +89,7 @@ impl Observer {
     /// # Errors
     /// What the device reports; a standard output or a file that cannot be written.
     pub fn run(&mut self, simulation: &mut Simulation, bursts: u32, watch: &mut dyn FnMut(SpikeCounts) -> ControlFlow<()>) -> Result<SpikeCounts> {
-        if self.raster.is_none() && self.pictures.is_none() && self.recording.is_none() {
+        if self.raster.is_none() && self.pictures.is_none() && self.recording.is_none() && self.spikes.is_none() {
             return simulation.run_watched(bursts, watch);
         }
         for _ in 0..bursts {
@@ -96,8 +107,9 @@ impl Observer {
     /// # Errors
     /// `Io` or `Data`, naming the path.
     pub fn finish(self) -> Result<()> {
-        // The recording first: it cannot be made again.
+        // These first: they cannot be made again.
         self.recording.map_or(Ok(()), Recording::finish)?;
+        self.spikes.map_or(Ok(()), SpikeFile::finish)?;
         if let Some(raster) = self.raster {
             raster.finish()?;
         }
@@ -111,6 +123,9 @@ impl Observer {
         }
         if let Some(Recording { recorder, path }) = &mut self.recording {
             recorder.push(burst, &self.firings).map_err(|error| error.at(path.display()))?;
+        }
+        if let Some(spikes) = &mut self.spikes {
+            spikes.push(burst, fired)?;
         }
         match &mut self.raster {
             Some(raster) => raster.add(burst, &self.firings),

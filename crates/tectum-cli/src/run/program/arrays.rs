@@ -9,6 +9,7 @@ use tectum::{Error, Result};
 use tectum_programs::{BufferDeclaration, BufferIndex, Program, Type};
 
 use super::ProgramArgs;
+use crate::file_ending::FileEnding;
 use crate::npy::{self, Header};
 
 /// One buffer.
@@ -64,6 +65,9 @@ impl Arrays {
             arrays[index] = Array { bytes: contents.len() as u64, contents, header: Some(header), input: Some(path), output: None };
         }
         for (index, path) in assigned(buffers, "--out", &args.outputs, |buffer| buffer.access.writes(), "writes")? {
+            if let Some(fault) = FileEnding(&["npy"]).fault(&path) {
+                return Err(Error::invalid(format!("--out {fault}")));
+            }
             if arrays.iter().any(|array| array.output.as_ref() == Some(&path)) {
                 return Err(Error::invalid(format!("--out {}: two buffers go to this file", path.display())));
             }

@@ -5,6 +5,7 @@
 
 use std::time::Instant;
 
+use serde::Serialize;
 use tectum::{Result, Session, Watch, WorkProgress};
 
 use super::FieldBrain;
@@ -20,7 +21,8 @@ pub const PARTS: usize = 10;
 const REWARD: usize = 6;
 
 /// The controller of the body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Controller {
     /// The field as it was given.
     Learning,
@@ -48,7 +50,7 @@ impl Controller {
 }
 
 /// A mean over seeds with its standard error.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct MeanEstimate {
     /// The mean.
     pub mean: f64,
@@ -67,7 +69,7 @@ impl MeanEstimate {
 }
 
 /// The result of a controller.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Score {
     /// Which one.
     pub controller: Controller,
