@@ -99,7 +99,7 @@ fn what_is_no_reduction_is_refused_with_the_reason() {
         (sum(&format!("add.u64 r5, r5, r4\n{}{load}add.f32 r0, r0, r1", ""), "stg.f32 [y + 0], r0"), "reaches byte 36"),
         (
             sum(&format!("{load}add.f32 r0, r0, r1\nadd.u64 r5, r5, r4\nadd.u64 r5, r5, r4"), "stg.f32 [y + 0], r0").replace("r9, 7", "r9, 3"),
-            "leave gaps or meet",
+            "leave gaps or overlap",
         ),
         (sum(&format!("{load}add.f32 r0, r0, r1\nadd.u64 r5, r5, r4"), "add.f32 r0, r0, r0\nstg.f32 [y + 0], r0"), "r0 is the result of a loop"),
         (sum(&format!("{load}add.f32 r0, r0, r1\nadd.u64 r5, r5, r4"), "stg.f32 [y + 0], r0").replace("r0, 0.0", "r0, 1.0"), "neither its neutral element"),
