@@ -25,6 +25,7 @@ mod scenario;
 mod table;
 mod threads;
 mod train;
+mod usage;
 mod verify;
 mod workload;
 
@@ -67,7 +68,7 @@ enum Command {
 
 fn main() -> ExitCode {
     keep_driver_quiet();
-    let Cli { messages, command } = Cli::parse();
+    let Cli { messages, command } = usage::parse();
     let result = messages.apply().and_then(|()| match command {
         Command::Run(args) => run::run(&args),
         Command::Devices(args) => devices::devices(&args),

@@ -24,10 +24,10 @@ pub enum Workload {
 const HEAD: u64 = 4096;
 
 impl Workload {
-    /// The kind of workload of a name. A name that is not a file is judged by its extension; one without an extension is a scenario's.
+    /// The kind of workload of a name. A name that is not a file is judged by its extension; one without an extension and without a folder is a scenario's.
     ///
     /// # Errors
-    /// `Io`, naming the path, for a file that cannot be read.
+    /// `Io`, naming the path, for a file that does not exist or cannot be read.
     pub fn of(path: &Path) -> Result<Self> {
         if path.is_dir() {
             return Ok(Self::Model);
@@ -37,8 +37,9 @@ impl Workload {
             Some("atlas") => Some(Self::Program),
             Some("json") => Some(Self::Genome),
             Some("gguf") => Some(Self::Model),
-            Some("toml") | None => Some(Self::Scenario),
-            Some(_) => None,
+            Some("toml") => Some(Self::Scenario),
+            None if path.exists() || path.components().count() == 1 => Some(Self::Scenario),
+            _ => None,
         };
         if let (false, Some(kind)) = (path.exists(), by_ending) {
             return Ok(kind);
@@ -88,11 +89,15 @@ mod tests {
         assert_eq!((kind("m.bin", "GGUF\x03"), kind("t.safetensors", "")), (Workload::Model, Workload::Twin));
         assert_eq!(Workload::of(&folder).expect("a folder"), Workload::Model);
         std::fs::remove_dir_all(&folder).expect("ours");
-        let absent = [("pendulum", Workload::Scenario), ("relu.atlas", Workload::Program), ("absent.json", Workload::Genome), ("a.gguf", Workload::Model)];
+        let absent = [("relu.atlas", Workload::Program), ("absent.json", Workload::Genome), ("a.gguf", Workload::Model)];
         for (name, kind) in absent {
             assert_eq!(Workload::of(&folder.join(name)).expect(name), kind, "{name}");
         }
-        assert!(Workload::of(&folder.join("a.txt")).is_err());
+        assert_eq!(Workload::of(Path::new("pendulum")).expect("a short name"), Workload::Scenario);
+        for name in ["a.txt", "pendulum"] {
+            let error = Workload::of(&folder.join(name)).expect_err("absent").to_string();
+            assert!(error.ends_with(&format!("{name}: there is no such file or folder")), "{error}");
+        }
         // A pipe is not read: its ending, or that it has none, decides.
         assert!(!cfg!(unix) || Workload::of(Path::new("/dev/null")).expect("no file is read") == Workload::Scenario);
     }

@@ -6,6 +6,7 @@ mod crash;
 mod defects;
 mod field;
 mod generate;
+mod messages;
 mod program;
 mod receipts;
 mod rig;

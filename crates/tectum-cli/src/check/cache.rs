@@ -52,7 +52,7 @@ pub fn check_cache(model: &Path, text: &Path, device: &str, receipt: &ReceiptArg
     if json {
         return print_json(&rows);
     }
-    let head = ["cache", "attention error", "bytes a value, blocks", "in all"].map(str::to_owned).to_vec();
+    let head = ["cache", "attention error", "bytes per number", "with padding"].map(str::to_owned).to_vec();
     let shown = |row: &Row| -> Vec<String> {
         let bytes = [row.block_bytes_per_value, row.bytes_per_value].map(|bytes| format!("{bytes:.4}"));
         [row.cache.to_owned(), format!("{:.1e}", row.attention_error)].into_iter().chain(bytes).collect()
