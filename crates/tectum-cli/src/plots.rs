@@ -58,7 +58,12 @@ pub struct PlotArgs {
 /// # Errors
 /// A folder that is no run folder; a picture that cannot be written.
 pub fn plot(args: &PlotArgs) -> Result<()> {
-    let out = args.out.as_ref().unwrap_or(&args.run);
+    let (run, out) = (args.run.display(), args.out.as_ref().unwrap_or(&args.run));
+    if !args.run.exists() {
+        return Err(Error::io(run, std::io::ErrorKind::NotFound.into()));
+    } else if !args.run.join(SUMMARY_FILE).is_file() {
+        return Err(Error::data(format!("{run}: not the folder of a run: it has no {SUMMARY_FILE}")));
+    }
     std::fs::create_dir_all(out).map_err(|source| Error::io(out.display(), source))?;
     let names = draw(&args.run, out)?;
     print(&names.iter().map(|name| format!("{}\n", out.join(name).display())).collect::<String>())

@@ -54,7 +54,7 @@ impl Workload {
         Ok(match head.trim_ascii_start() {
             [b'G', b'G', b'U', b'F', ..] => Self::Model,
             [b'{', ..] => Self::Genome,
-            _ => by_ending.filter(|kind| *kind == Self::Scenario).unwrap_or(Self::Program),
+            _ => by_ending.unwrap_or(Self::Program),
         })
     }
 
@@ -86,6 +86,7 @@ mod tests {
         assert_eq!(kind("brain.txt", "\n {\"blueprint\": {}}"), Workload::Genome);
         assert_eq!(kind("program.txt", "buffer x: f32 read\n"), Workload::Program);
         assert_eq!((kind("a.atlas", "{"), kind("a.toml", "[body]\n")), (Workload::Genome, Workload::Scenario));
+        assert_eq!((kind("prose.json", "a sentence"), kind("empty.gguf", "")), (Workload::Genome, Workload::Model));
         assert_eq!((kind("m.bin", "GGUF\x03"), kind("t.safetensors", "")), (Workload::Model, Workload::Twin));
         assert_eq!(Workload::of(&folder).expect("a folder"), Workload::Model);
         std::fs::remove_dir_all(&folder).expect("ours");

@@ -340,7 +340,9 @@ fn a_run_ends_with_its_numbers_and_a_whole_folder() {
     for part in ["lqr on rig, seed 2", "cmd_volts (V)", "time (s)"] {
         assert!(text(&read("again/actions.svg")).contains(part), "{part}");
     }
-    assert_eq!(place.tectum("plot again").status.code(), Some(7));
+    let refused = place.tectum("plot again");
+    assert_eq!(refused.status.code(), Some(3));
+    assert!(text(&refused.stderr).contains("again: not the folder of a run: it has no summary.json"), "{}", text(&refused.stderr));
 }
 
 #[test]

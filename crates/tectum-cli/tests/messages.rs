@@ -69,7 +69,7 @@ fn fault(output: &Output, named: &[&str]) -> Option<String> {
 }
 
 /// Lines with `FILE` where a file belongs, and the ending of the file.
-const READERS: [(&str, &str); 31] = [
+const READERS: [(&str, &str); 32] = [
     ("run FILE", ".toml"),
     ("run FILE", ".atlas"),
     ("run FILE", ".json"),
@@ -101,6 +101,7 @@ const READERS: [(&str, &str); 31] = [
     ("receipt check FILE", ".json"),
     ("bench check FILE FILE", ".json"),
     ("recover FILE out.mcap", ".mcap"),
+    ("plot FILE", ""),
 ];
 
 #[test]
