@@ -24,7 +24,7 @@ pub enum Workload {
 const HEAD: u64 = 4096;
 
 impl Workload {
-    /// The kind of workload of a name. A name that is not a file is judged by its extension; one without an extension and without a folder is a scenario's.
+    /// The kind of workload of a name. A name that is not a file may be that of a built-in scenario or program: by its extension, or a name alone.
     ///
     /// # Errors
     /// `Io`, naming the path, for a file that does not exist or cannot be read.
@@ -33,7 +33,7 @@ impl Workload {
             return Ok(Self::Model);
         }
         let by_ending = match path.extension().and_then(|ending| ending.to_str()) {
-            Some("safetensors") => return Ok(Self::Twin),
+            Some("safetensors") => Some(Self::Twin),
             Some("atlas") => Some(Self::Program),
             Some("json") => Some(Self::Genome),
             Some("gguf") => Some(Self::Model),
@@ -41,8 +41,10 @@ impl Workload {
             None if path.exists() || path.components().count() == 1 => Some(Self::Scenario),
             _ => None,
         };
-        if let (false, Some(kind)) = (path.exists(), by_ending) {
-            return Ok(kind);
+        match by_ending {
+            Some(kind @ (Self::Scenario | Self::Program)) if !path.exists() => return Ok(kind),
+            Some(kind @ Self::Twin) if path.exists() => return Ok(kind),
+            _ => {}
         }
         let failed = |source| Error::io(path.display(), source);
         // What is read of a pipe is gone.
@@ -90,12 +92,11 @@ mod tests {
         assert_eq!((kind("m.bin", "GGUF\x03"), kind("t.safetensors", "")), (Workload::Model, Workload::Twin));
         assert_eq!(Workload::of(&folder).expect("a folder"), Workload::Model);
         std::fs::remove_dir_all(&folder).expect("ours");
-        let absent = [("relu.atlas", Workload::Program), ("absent.json", Workload::Genome), ("a.gguf", Workload::Model)];
-        for (name, kind) in absent {
+        for (name, kind) in [("relu.atlas", Workload::Program), ("absent.toml", Workload::Scenario)] {
             assert_eq!(Workload::of(&folder.join(name)).expect(name), kind, "{name}");
         }
         assert_eq!(Workload::of(Path::new("pendulum")).expect("a short name"), Workload::Scenario);
-        for name in ["a.txt", "pendulum"] {
+        for name in ["a.txt", "pendulum", "absent.json", "a.gguf", "a.safetensors"] {
             let error = Workload::of(&folder.join(name)).expect_err("absent").to_string();
             assert!(error.ends_with(&format!("{name}: there is no such file or folder")), "{error}");
         }

@@ -186,7 +186,7 @@ fn a_number_that_is_negative_huge_or_none_is_refused_with_what_is_needed() {
             let output = place.tectum(&line);
             let stderr = text(&output.stderr);
             let says_what = ["need", "too large", "from ", "at most"].iter().any(|word| stderr.contains(word));
-            if let Some(fault) = fault(&output, &[option.trim_start_matches('-'), value]) {
+            if let Some(fault) = fault(&output, &[option.trim_start_matches('-')]) {
                 found.push(format!("{line}: {fault}"));
             } else if !says_what {
                 found.push(format!("{line}: it does not say what is needed: {stderr}"));
@@ -196,7 +196,7 @@ fn a_number_that_is_negative_huge_or_none_is_refused_with_what_is_needed() {
     assert!(found.is_empty(), "{} messages:\n{}", found.len(), found.join("\n"));
     for (line, message) in [
         ("run cart_pole --clock sim --seconds -3", "seconds is -3, needs a number above 0, at most 1000000"),
-        ("run good.json --bursts -3", "invalid value '-3' for '--bursts <BURSTS>': a whole number, 0 or above, is needed"),
+        ("run good.json --bursts -3", "invalid value '-3' for '--bursts <BURSTS>': a whole number from 0 to 4294967295 is needed"),
         ("run good.json --shards 0", "invalid value '0' for '--shards <SHARDS>': a whole number from 1 to 64 is needed"),
         ("run good.json --stimulus -0.5", "--stimulus: a stimulus of -0.5; 0 to 1 is needed"),
         ("run cart_pole --seconds ten", "a number is needed"),
