@@ -4,7 +4,7 @@ use std::error::Error;
 use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 
 use clap::error::ErrorKind;
-use clap::{Command, CommandFactory, FromArgMatches};
+use clap::{Arg, Command, CommandFactory, FromArgMatches};
 
 use crate::Cli;
 
@@ -17,7 +17,8 @@ pub fn parse() -> Cli {
 
 /// Every option may be given a negative number, so that a message names what it needs; otherwise `-3` would be an unknown option.
 fn with_negative_numbers(command: Command) -> Command {
-    command.mut_args(|argument| argument.allow_negative_numbers(true)).mut_subcommands(with_negative_numbers)
+    let allowed = |argument: Arg| if argument.get_action().takes_values() { argument.allow_negative_numbers(true) } else { argument };
+    command.mut_args(allowed).mut_subcommands(with_negative_numbers)
 }
 
 fn exit(error: &clap::Error) -> ! {
@@ -49,6 +50,11 @@ fn plain_reason(reason: &(dyn Error + 'static)) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        with_negative_numbers(Cli::command()).debug_assert();
+    }
 
     #[test]
     fn reasons_say_what_is_needed() {
