@@ -5,10 +5,14 @@ pub(crate) fn suggestion<'n>(given: &str, known: impl IntoIterator<Item = &'n st
     nearest(given, known).map_or_else(String::new, |name| format!(", perhaps {name:?}"))
 }
 
-/// The known name with the fewest edits from a given one: at most one in three of its letters.
+/// The known name with the fewest edits from a given one: at most one in three of its letters, and fewer than it has.
 pub(crate) fn nearest<'n>(given: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let counted = known.into_iter().map(|name| (edits(given, name), name));
-    counted.filter(|(edits, name)| *edits <= (name.chars().count() / 3).max(1)).min_by_key(|(edits, _)| *edits).map(|(_, name)| name)
+    let is_near = |(edits, name): &(usize, &str)| {
+        let letters = name.chars().count();
+        *edits <= (letters / 3).max(1) && *edits < letters
+    };
+    counted.filter(is_near).min_by_key(|(edits, _)| *edits).map(|(_, name)| name)
 }
 
 /// Letters that are inserted, removed, replaced or exchanged with their neighbour.
@@ -45,5 +49,6 @@ mod tests {
         let known = ["name", "body", "brain", "loop"];
         assert_eq!(["brian", "lop", "bdy", "xyz", ""].map(|given| nearest(given, known)), [Some("brain"), Some("loop"), Some("body"), None, None]);
         assert_eq!((suggestion("brian", known), suggestion("xyz", known)), (", perhaps \"brain\"".to_owned(), String::new()));
+        assert_eq!(nearest("z", ["x", "y"]), None);
     }
 }
