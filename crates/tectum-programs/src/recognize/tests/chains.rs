@@ -193,7 +193,7 @@ fn what_is_no_product_is_refused_with_the_reason() {
         (right.replace("mov_imm.f32 r0, 0.0", "mov_imm.f32 r0, 0.5"), "neither its neutral element"),
         (right.replace("fma.f32 r0, r10, r11, r0", "fma.f32 r0, r10, r0, r11"), "not one chain of an operation"),
         (right.replace("fma.f32 r0, r10, r11, r0", "fma.f32 r0, r10, r11, r0\nfma.f32 r0, r10, r11, r0"), "not those of the rows and columns"),
-        (right.replace("stg.f32 [y], r0", "neg.f32 r0, r0\nstg.f32 [y], r0"), "the value is no chain"),
+        (right.replace("stg.f32 [y], r0", "neg.f32 r0, r0\nstg.f32 [y], r0"), "the result is not one operation repeated"),
     ];
     let (launch, buffers) = (LaunchConfig::linear(30, 30), vec![values(42, 0.25), values(35, 0.5), zeros(30)]);
     for (text, reason) in cases {
