@@ -24,7 +24,7 @@ pub struct FieldArgs {
     pub(super) device: String,
     #[command(flatten)]
     pub(super) threads: ThreadsArgs,
-    /// The brain of a scenario (file or short name) instead of a field of a given size: its sensors, motors and settings.
+    /// The brain of a scenario (file or short name) instead: its sensors, motors and settings.
     ///
     /// The verdict then also compares the time of a cycle with the period of the scenario's body.
     #[arg(long, value_name = "SCENARIO", conflicts_with_all = ["learning", "cells", "channels", "patterns", "bf16", "sensors", "motors"])]

@@ -23,7 +23,9 @@ pub struct ProgramArgs {
     /// Of a program: the contents of a buffer, or, without a name, of the next one that the program reads.
     #[arg(long = "in", value_name = "[NAME=]FILE.npy")]
     inputs: Vec<String>,
-    /// Of a program: where a buffer goes, or, without a name, the next one that the program writes. explain writes nothing.
+    /// Of a program: where a buffer goes, or, without a name, the next one that the program writes.
+    ///
+    /// `tectum explain` writes nothing.
     #[arg(long = "out", value_name = "[NAME=]FILE.npy")]
     outputs: Vec<String>,
     /// Of a program: the shape of a buffer without contents.
