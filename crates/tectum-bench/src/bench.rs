@@ -8,6 +8,7 @@ mod machine;
 mod peer;
 mod program_rows;
 mod record;
+mod sizes;
 mod speedup;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ pub use self::interval::{CONFIDENCE, Interval};
 pub use self::machine::Machine;
 pub use self::program_rows::predecessor_seconds;
 pub use self::record::{BenchRecord, DeviceBrief, PeerBrief, PeerRow, RECORD_SCHEMA, Row};
+pub use self::sizes::{SizeRow, SizeTable, Timing, sizes};
 pub use self::speedup::{Speedup, Speedups, speedups};
 pub use self::threads::OnThreads;
 

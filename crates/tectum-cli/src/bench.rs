@@ -3,6 +3,7 @@
 mod check;
 mod model;
 mod show;
+mod sizes;
 mod speedup;
 
 use std::path::{Path, PathBuf};
@@ -31,6 +32,7 @@ pub struct BenchArgs {
 enum Action {
     Check(check::CheckArgs),
     Speedup(speedup::SpeedupArgs),
+    Sizes(sizes::SizesArgs),
 }
 
 #[derive(Args)]
@@ -86,6 +88,7 @@ pub fn bench(args: &BenchArgs) -> Result<()> {
     match &args.action {
         Some(Action::Check(args)) => check::check(args),
         Some(Action::Speedup(args)) => speedup::speedup(args),
+        Some(Action::Sizes(args)) => sizes::sizes(args),
         None => run(&args.run),
     }
 }

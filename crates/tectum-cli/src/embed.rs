@@ -153,7 +153,7 @@ fn trace(embedder: &mut Embedder) -> Result<String> {
 fn lines() -> Result<Vec<String>> {
     let lines: std::io::Result<Vec<String>> = std::io::stdin().lines().collect();
     let lines = lines.map_err(|source| Error::io("standard input", source))?;
-    if lines.is_empty() { Err(Error::invalid("no text was given")) } else { Ok(lines) }
+    if lines.is_empty() { Err(Error::invalid("embed: no text was given, neither as an argument nor as a line of the standard input")) } else { Ok(lines) }
 }
 
 fn text(texts: &[&str], embeddings: &[Embedding], similarity: &[Vec<f64>], (rate, receipt): (&Rate, &Receipt)) -> String {

@@ -110,8 +110,8 @@ pub fn explain(args: &ExplainArgs) -> Result<()> {
             genome::explain_genome(&program.file, &args.genome)
         }
         Workload::Program => {
-            refuse(args.genome.given(), "genomes", "none")?;
-            refuse(args.model.given(), "models", "none")?;
+            refuse(args.genome.given(), "genomes", kind.name())?;
+            refuse(args.model.given(), "models", kind.name())?;
             program::explain_program(program)
         }
         Workload::Scenario => Err(Error::invalid(format!("explain {0}: a scenario; tectum explain route {0} shows where it runs", program.file.display()))),

@@ -196,7 +196,8 @@ fn tell(args: &GenerateArgs, decoder: &Decoder, made: &[Generation]) {
     let what = |one: &str| if made.len() == 1 { one.to_owned() } else { format!("{} {one}s", made.len()) };
     crate::messages::note(format_args!("{}: {}", what("prompt"), prefill.text()));
     let held = bytes(decoder.cache_bytes() as f64);
-    crate::messages::note(format_args!("cache: {}, {held}, {blocks:.3} bytes a value in its rows or blocks, {total:.3} in all", args.cache));
+    let per_number = format!("{blocks:.3} bytes per number as stored, {total:.3} with padding and the newest tokens in full precision");
+    crate::messages::note(format_args!("cache of keys and values: {}, {held}: {per_number}", args.cache));
     let mut reasons: Vec<String> = made.iter().map(reason).collect();
     reasons.dedup();
     crate::messages::note(format_args!("{}: {}, ended by {}\n{}", what("text"), decode.text(), reasons.join("; "), line(&receipt)));

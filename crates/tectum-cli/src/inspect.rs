@@ -52,6 +52,9 @@ pub struct InspectArgs {
 /// # Errors
 /// A file that cannot be read, has an unsupported kind, or is invalid; a standard output that cannot be written.
 pub fn inspect(args: &InspectArgs) -> Result<()> {
+    if !args.file.exists() {
+        return Err(Error::io(args.file.display(), std::io::ErrorKind::NotFound.into()));
+    }
     let kind = Workload::of(&args.file)?;
     if args.data.is_some() && !matches!(kind, Workload::Twin | Workload::Plant) {
         return Err(Error::invalid("--data: only a twin or a plant is compared with a recording"));

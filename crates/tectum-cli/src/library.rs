@@ -8,11 +8,12 @@ use tectum_programs::library_text;
 /// The text of a program: of the file, or, if there is no such file, of the library's program `NAME` for the path `NAME.atlas`.
 ///
 /// # Errors
-/// `Io`, naming the path, for a file that cannot be read.
+/// `Io`, naming the path, for a file that cannot be read; `Data` for an empty one.
 pub fn program_text(path: &Path) -> Result<String> {
     let built_in = path.to_str().and_then(|path| path.strip_suffix(".atlas")).and_then(library_text);
     match (std::fs::read_to_string(path), built_in) {
         (Err(error), Some(text)) if error.kind() == std::io::ErrorKind::NotFound => Ok(text.to_owned()),
+        (Ok(text), _) if text.trim().is_empty() => Err(Error::data(format!("{}: the file is empty; a program is needed", path.display()))),
         (read, _) => read.map_err(|source| Error::io(path.display(), source)),
     }
 }

@@ -29,6 +29,7 @@ mod scenario;
 mod table;
 mod threads;
 mod train;
+mod usage;
 mod verify;
 mod workload;
 
@@ -72,7 +73,7 @@ enum Command {
 
 fn main() -> ExitCode {
     keep_driver_quiet();
-    let Cli { messages, command } = Cli::parse();
+    let Cli { messages, command } = usage::parse();
     let result = messages.apply().and_then(|()| match command {
         Command::Run(args) => run::run(&args),
         Command::Devices(args) => devices::devices(&args),
@@ -125,9 +126,23 @@ fn keep_driver_quiet() {}
 /// Prints the error chain, one cause per line; the exit code is that of the kind.
 fn report(error: &tectum::Error) -> ExitCode {
     for (index, message) in error.messages().iter().enumerate() {
-        eprintln!("{}: {message}", if index == 0 { "error" } else { "  because" });
+        eprintln!("{}: {}", if index == 0 { "error" } else { "  because" }, plain(message));
     }
     ExitCode::from(error.kind().exit_code())
+}
+
+/// A message in words for users, where a reader of JSON or of text has its own.
+fn plain(message: &str) -> String {
+    const READERS: [(&str, &str); 4] = [
+        ("stream did not contain valid UTF-8", "it is not a text in UTF-8"),
+        ("EOF while parsing ", "the JSON ends too early"),
+        ("expected ident", "this is not JSON"),
+        ("expected value", "this is not JSON"),
+    ];
+    let Some((at, found)) = READERS.iter().find_map(|(raw, plain)| Some((message.find(raw)?, plain))) else { return message.to_owned() };
+    // serde_json ends with the place.
+    let place = message[at..].split_once(" at ").map_or_else(String::new, |(_, place)| format!(" at {place}"));
+    format!("{}{found}{place}", &message[..at])
 }
 
 #[cfg(test)]
@@ -135,6 +150,19 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
+
+    #[test]
+    fn messages_of_readers_are_in_plain_words() {
+        let of = |text: &str| plain(&serde_json::from_str::<Vec<u32>>(text).expect_err(text).to_string());
+        assert_eq!((of(""), of("[1,")), ("the JSON ends too early at line 1 column 0".to_owned(), "the JSON ends too early at line 1 column 3".to_owned()));
+        assert_eq!(of("this is no JSON"), "this is not JSON at line 1 column 2");
+        assert_eq!(of("[\n-1]"), "invalid value: integer `-1`, expected u32 at line 2 column 2");
+        assert_eq!(plain("a.json: not JSON: expected value at line 1 column 1"), "a.json: not JSON: this is not JSON at line 1 column 1");
+        assert_eq!(plain("stream did not contain valid UTF-8"), "it is not a text in UTF-8");
+        for text in ["scenario.toml:3: needs a number", "a step at line speed", "program: line 1, column 1: `x` is not an instruction"] {
+            assert_eq!(plain(text), text);
+        }
+    }
 
     #[test]
     fn every_kind_of_error_is_among_the_exit_codes() {

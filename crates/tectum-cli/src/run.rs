@@ -1,7 +1,7 @@
 //! `tectum run`: a scenario in its closed loop, from the command line to the run folder; a program over arrays; or a genome.
 
 mod genome;
-mod program;
+pub mod program;
 pub mod progress;
 mod summary;
 
@@ -14,9 +14,10 @@ use tectum_control::body::{BODIES, Body};
 use tectum_control::brain::{Recipe, standard_names};
 use tectum_control::closed_loop::{ClosedLoop, End, Fault, Outcome, Progress, Sink, ThreadedSink, run_with_sink_thread};
 use tectum_control::real_time::{GrantedRealTime, MAX_PRIORITY, RealTime};
-use tectum_control::run_folder::{RunFolder, RunSummary, SNAPSHOT_FILE, read_scenario};
+use tectum_control::run_folder::{RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE, read_scenario};
 use tectum_control::scenario::build::{brain_recipe, build_body, build_loop, open_device};
 use tectum_control::scenario::{ClockKind, Scenario};
+use tectum_transformer::gguf_file;
 
 use self::progress::Display;
 use crate::interrupt::Interrupt;
@@ -139,10 +140,22 @@ pub fn run(args: &RunArgs) -> Result<()> {
             program::run(path, args)
         }
         Workload::Genome => of_others(of_scenarios(args), "scenarios").and_then(|()| genome::run(Path::new(path), args)),
-        Workload::Model => Err(Error::invalid(format!("run {path}: a model; tectum generate and tectum embed run it"))),
+        Workload::Model => Err(Error::invalid(format!("run {path}: {}", of_model(Path::new(path))?))),
         Workload::Twin => Err(Error::invalid(format!("run {path}: a twin; a scenario's brain plans with it, --twin {path}"))),
         Workload::Plant => Err(Error::invalid(format!("run {path}: a plant; a scenario runs it as its body: tectum run cart_pole --body {path} --brain lqr"))),
     }
+}
+
+/// What else to do with a path that may be a model's.
+fn of_model(path: &Path) -> Result<String> {
+    let shown = path.display();
+    Ok(if path.join(SCENARIO_FILE).exists() {
+        format!("it is the folder of a run; --resume {shown} continues it, tectum plot {shown} draws it")
+    } else if path.is_dir() && !path.join("config.json").exists() && gguf_file(path)?.is_none() {
+        "it is a folder; a scenario, a program or a genome is a file".to_owned()
+    } else {
+        "it is a model; tectum generate and tectum embed run it".to_owned()
+    })
 }
 
 fn run_scenario(args: &RunArgs) -> Result<()> {

@@ -26,25 +26,28 @@ pub enum Workload {
 const HEAD: u64 = 4096;
 
 impl Workload {
-    /// The kind of workload of a name. A name that is not a file is judged by its extension; one without an extension is a scenario's.
+    /// The kind of workload of a name. A name that is not a file may be that of a built-in scenario, program or plant: by its extension, or a name alone.
     ///
     /// # Errors
-    /// `Io`, naming the path, for a file that cannot be read.
+    /// `Io`, naming the path, for a file that does not exist or cannot be read.
     pub fn of(path: &Path) -> Result<Self> {
         if path.is_dir() {
             return Ok(Self::Model);
         }
         let by_ending = match path.extension().and_then(|ending| ending.to_str()) {
-            Some("safetensors") => return Ok(Self::Twin),
-            Some("plant") => return Ok(Self::Plant),
+            Some("safetensors") => Some(Self::Twin),
+            Some("plant") => Some(Self::Plant),
             Some("atlas") => Some(Self::Program),
             Some("json") => Some(Self::Genome),
             Some("gguf") => Some(Self::Model),
-            Some("toml") | None => Some(Self::Scenario),
-            Some(_) => None,
+            Some("toml") => Some(Self::Scenario),
+            None if path.exists() || path.components().count() == 1 => Some(Self::Scenario),
+            _ => None,
         };
-        if let (false, Some(kind)) = (path.exists(), by_ending) {
-            return Ok(kind);
+        match by_ending {
+            Some(kind @ (Self::Scenario | Self::Program | Self::Plant)) if !path.exists() => return Ok(kind),
+            Some(kind @ (Self::Twin | Self::Plant)) if path.exists() => return Ok(kind),
+            _ => {}
         }
         let failed = |source| Error::io(path.display(), source);
         // What is read of a pipe is gone.
@@ -56,7 +59,7 @@ impl Workload {
         Ok(match head.trim_ascii_start() {
             [b'G', b'G', b'U', b'F', ..] => Self::Model,
             [b'{', ..] => Self::Genome,
-            _ => by_ending.filter(|kind| *kind == Self::Scenario).unwrap_or(Self::Program),
+            _ => by_ending.unwrap_or(Self::Program),
         })
     }
 
@@ -89,14 +92,18 @@ mod tests {
         assert_eq!(kind("brain.txt", "\n {\"blueprint\": {}}"), Workload::Genome);
         assert_eq!(kind("program.txt", "buffer x: f32 read\n"), Workload::Program);
         assert_eq!((kind("a.atlas", "{"), kind("a.toml", "[body]\n")), (Workload::Genome, Workload::Scenario));
+        assert_eq!((kind("prose.json", "a sentence"), kind("empty.gguf", "")), (Workload::Genome, Workload::Model));
         assert_eq!((kind("m.bin", "GGUF\x03"), kind("t.safetensors", "")), (Workload::Model, Workload::Twin));
         assert_eq!(Workload::of(&folder).expect("a folder"), Workload::Model);
         std::fs::remove_dir_all(&folder).expect("ours");
-        let absent = [("pendulum", Workload::Scenario), ("relu.atlas", Workload::Program), ("absent.json", Workload::Genome), ("a.gguf", Workload::Model)];
-        for (name, kind) in absent {
+        for (name, kind) in [("relu.atlas", Workload::Program), ("absent.toml", Workload::Scenario)] {
             assert_eq!(Workload::of(&folder.join(name)).expect(name), kind, "{name}");
         }
-        assert!(Workload::of(&folder.join("a.txt")).is_err());
+        assert_eq!(Workload::of(Path::new("pendulum")).expect("a short name"), Workload::Scenario);
+        for name in ["a.txt", "pendulum", "absent.json", "a.gguf", "a.safetensors"] {
+            let error = Workload::of(&folder.join(name)).expect_err("absent").to_string();
+            assert!(error.ends_with(&format!("{name}: there is no such file or folder")), "{error}");
+        }
         // A pipe is not read: its ending, or that it has none, decides.
         assert!(!cfg!(unix) || Workload::of(Path::new("/dev/null")).expect("no file is read") == Workload::Scenario);
     }

@@ -98,6 +98,27 @@ fn every_figure_of_the_repositorys_records_follows_from_its_rounds() {
     }
 }
 
+/// The CPU beside a GPU over sizes. A GPU in software is measured where it is named, but does not count.
+#[test]
+fn sizes_are_compared_on_the_cpu_and_a_gpu() {
+    let place = Place::new("sizes");
+    let found = place.json("sizes --max 4K --rounds 2 --json");
+    let rows = found["rows"].as_array().expect("a list");
+    assert_eq!(rows.iter().map(|row| row["elements"].as_u64()).collect::<Vec<_>>(), [Some(1024), Some(4096)]);
+    assert!(rows.iter().all(|row| row["baseline_s"]["median"].as_f64() > Some(0.0)), "{found}");
+    assert!(found["device"].is_null() || found["device"]["kind"] != "software", "{found}");
+    if tectum::Device::open_if_present("vulkan:0").expect("absent or usable").is_none_or(|device| !device.info().software) {
+        println!("skipped: no software Vulkan device");
+        return;
+    }
+    let line = "sizes --device vulkan:0 --operation tanh --max 4K --rounds 2";
+    let named = place.json(&format!("{line} --json"));
+    assert!(named["rows"].as_array().is_some_and(|rows| rows.iter().all(|row| row["with_copies"]["speedup"]["median"].as_f64() > Some(0.0))), "{named}");
+    assert_eq!((&named["break_even"], &named["device"]["kind"]), (&Value::Null, &Value::from("software")));
+    let shown = text(&place.bench(line).stdout);
+    assert!(shown.starts_with("tanh of f32, medians\n") && shown.contains("break-even: none is stated, since vulkan:0 is software and no GPU"), "{shown}");
+}
+
 #[test]
 fn mistakes_get_one_line_and_an_exit_code() {
     let place = Place::new("mistakes");
@@ -109,8 +130,8 @@ fn mistakes_get_one_line_and_an_exit_code() {
         ("core --peers numpi --rows core.fill.", 2, "peer \"numpi\" is unknown; known: numpy"),
         ("core --peers none --rows core.fil.", 2, "no row's key contains core.fil."),
         ("coer --peers none", 2, "\"coer\" is no suite and no file; suites: core, programs, spiking, field, infer, control"),
-        ("old.json", 7, "old.json/config.json"),
-        ("./core", 7, "./core/config.json"),
+        ("old.json", 3, "old.json: not a model"),
+        ("./core", 3, "./core: not the folder of a model: it has no config.json"),
         ("check old.json old.json", 3, "old.json: not a record of tectum.bench/1"),
         ("check missing.json old.json", 7, "missing.json"),
     ];

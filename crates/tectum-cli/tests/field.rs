@@ -35,6 +35,9 @@ fn a_check_of_the_field_lists_passes_transfers_and_agreement() {
             "10 cycles took",
             "against float64",
             transfers,
+            "device",
+            "passes over the field",
+            if device == "cpu" { "every requirement is met" } else { "not met: device" },
         ] {
             assert!(shown.contains(part), "{device}: {part:?} is not in\n{shown}");
         }
@@ -73,6 +76,44 @@ fn a_check_of_the_field_is_to_be_had_as_json() {
     assert_eq!((check["compared"].as_u64(), check["latency"]["cycles"].as_u64()), (Some(2), Some(6)), "{found}");
     assert!(check["latency"]["p50_s"].as_f64() <= check["latency"]["max_s"].as_f64(), "{found}");
     assert_eq!(check["agreement"].as_array().map(|all| all.iter().all(|kind| kind["worst"].as_f64() <= kind["tolerance"].as_f64())), Some(true), "{found}");
+}
+
+/// The verdict on the brain of a scenario: its own sensors, motors and settings, and its body's period.
+#[test]
+fn a_given_brain_gets_a_verdict() {
+    let folder = std::env::temp_dir().join(format!("tectum-field-verdict-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("small.toml");
+    let scenario =
+        "[body]\nname = \"seeker\"\n[brain]\nname = \"field\"\ncells = [8, 4, 8]\nchannels = 32\nreward = \"reward\"\n[brain.coefficients]\nnoise = 0.01\n";
+    std::fs::write(&file, scenario).expect("writable");
+    let line = format!("check field --brain {} --compared 2 --every 3", file.display());
+    let shown = text(&line);
+    for part in
+        ["field of 8 x 4 x 8 cells of 32 channels, 6 sensors, 2 motors, the brain of small, on cpu (", "time of a cycle, p99", "at most the period, 100.000 ms"]
+    {
+        assert!(shown.contains(part), "{part:?} is not in\n{shown}");
+    }
+    let found: serde_json::Value = serde_json::from_str(&text(&format!("{line} --json"))).expect("json");
+    let what: Vec<&str> = found["verdict"].as_array().expect("a list").iter().filter_map(|finding| finding["what"].as_str()).collect();
+    assert_eq!(what, ["transfers a cycle", "passes over the field", "device", "difference from float64", "time of a cycle, p99"]);
+    assert!(found["verdict"].as_array().is_some_and(|all| all[..4].iter().all(|finding| finding["is_met"] == true)), "{found}");
+    assert_eq!((&found["cells"], &found["sensors"]), (&serde_json::json!([8, 4, 8]), &serde_json::json!(6)));
+    for (line, message) in [
+        ("check field --brain cart_pole", "check field --brain cart_pole: its brain is mppi; a field is needed"),
+        ("check field --brain seekr", "scenario \"seekr\" is unknown, perhaps \"seeker\""),
+        ("check field --brain seeker --cells 8", "cannot be used with"),
+        ("check field --sensors 0 --cells 8", "field: 0 sensors; needs 1 to 256"),
+        ("check field --motors 17 --cells 8", "field: 17 motors; needs 1 to 16"),
+    ] {
+        let output = tectum(line);
+        assert!(
+            output.status.code() == Some(2) && String::from_utf8_lossy(&output.stderr).contains(message),
+            "{line}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    std::fs::remove_dir_all(&folder).expect("ours");
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn a_run_is_explained_node_by_node() {
     let cases: [(&[&str], &str); 7] = [
         (&["explain", "models/sample-decoder", "--weights", "q9"], "weights \"q9\"; known: f32, f16, bf16, int8"),
         (&["explain", "models/sample-decoder", "--route", "best"], "route \"best\"; known: measured, fixed"),
-        (&["explain", "abs.atlas", "--weights", "int8"], "--weights is for models, and this is none"),
+        (&["explain", "abs.atlas", "--weights", "int8"], "--weights is for models, and this is a program"),
         (&["explain", "models/sample-decoder", "--tokens", "0"], "0 tokens; a run takes 1 to "),
         (&["explain", "models/sample-encoder", "--tokens", "9999"], "9999 tokens; a text has 1 to "),
         (&["explain", "models/sample-encoder", "--grid", "1"], "--grid is for programs, and this is a model"),
@@ -89,7 +89,7 @@ fn text_goes_to_stdout_and_numbers_to_stderr() {
     let lines: Vec<&str> = told.lines().collect();
     assert!(lines.len() == 4 && lines[0].starts_with("prompt: 5 tokens in ") && lines[2].starts_with("text: 19 tokens in "), "{told}");
     assert!([lines[0], lines[2]].iter().all(|line| line.contains(" tokens/s)")), "{told}");
-    assert!(lines[1].starts_with("cache: f32, ") && lines[1].contains(", 4.000 bytes a value in its rows or blocks, "), "{told}");
+    assert!(lines[1].starts_with("cache of keys and values: f32, ") && lines[1].contains(": 4.000 bytes per number as stored, "), "{told}");
     assert!(lines[2].ends_with("ended by the number of tokens") && lines[3].starts_with("on cpu ("), "{told}");
     let found = ["/prompt_ids", "/end", "/ended_by", "/prefill/tokens", "/decode/tokens", "/receipt/device/id", "/receipt/runs"];
     let found = found.map(|path| made.pointer(path).cloned().unwrap_or_default());
@@ -237,7 +237,18 @@ fn mistakes_get_one_line_and_an_exit_code() {
         (&["generate", "models/sample-decoder", "a", "--stop", ""], 2, "texts to stop at are not empty"),
         (&["generate", "models/sample-decoder", "a", "--device", "vulkan:99"], 4, "device vulkan:99"),
         (&["generate", "models/sample-encoder", "a"], 4, "model_type \"bert\""),
-        (&["generate", "models/nowhere", "--ids", "1"], 7, "models/nowhere/config.json"),
+        (
+            &["generate", "models/nowhere", "--ids", "1"],
+            7,
+            "models/nowhere: there is no such file or folder; a model is a folder or a GGUF file on this machine",
+        ),
+        (&["embed", "models/nowhere", "a"], 7, "models/nowhere: there is no such file or folder; a model is"),
+        (&["explain", "models/nowhere.gguf"], 7, "models/nowhere.gguf\n  because: there is no such file or folder"),
+        (&["generate", "models", "a"], 3, "models: not the folder of a model: it has no config.json"),
+        (&["embed", "Cargo.toml", "a"], 3, "Cargo.toml: not a model: a folder with config.json, or a file .gguf, is needed"),
+        (&["embed", TINY, "a"], 4, "tiny_llama.gguf: it holds a decoder, which `tectum generate` runs; an encoder is a folder with config.json"),
+        (&["run", "models/nowhere"], 7, "models/nowhere\n  because: there is no such file or folder"),
+        (&["run", "models"], 2, "run models: it is a folder; a scenario, a program or a genome is a file"),
         (&["generate", TINY, "a"], 2, "tiny_llama.gguf: no tokenizer.json; a prompt is then given as --ids"),
         (&["generate", "models/nowhere.gguf", "--ids", "1"], 7, "models/nowhere.gguf"),
         (&["inspect", "tests/data/nothing.gguf"], 7, "nothing.gguf"),

@@ -139,10 +139,7 @@ fn what_is_recognised_runs_by_the_kernels_for_it_unless_refused() {
         report["receipt"]["code"].as_array().expect("a list").iter().map(|code| code["kernel"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
     };
     let plain = place.json(&format!("{line} --no-recognize --out plain.npy"));
-    assert_eq!(
-        (&plain["recognized"]["shape"], &plain["recognized"]["refusals"][0]),
-        (&"general".into(), &"not any shape: recognition was not requested".into())
-    );
+    assert_eq!((&plain["recognized"]["shape"], &plain["recognized"]["refusals"][0]), (&"general".into(), &"recognition was not requested".into()));
     assert_eq!(kernels(&plain).iter().filter(|name| *name == "program_gemm").count(), 1);
     let kept = place.json(&format!("{line} --out kept.npy"));
     assert!(kept["recognized"]["refusals"].to_string().contains("the order of the additions would change"), "{}", kept["recognized"]);
@@ -153,12 +150,71 @@ fn what_is_recognised_runs_by_the_kernels_for_it_unless_refused() {
     assert_eq!((place.read("tuned.npy"), place.read("kept.npy")), (place.read("plain.npy"), place.read("plain.npy")));
     let stdout = |options: &str| text(&place.tectum(&format!("{line} --out y.npy {options}").replace(" --json", "")).stdout);
     assert!(stdout("--reassociate").contains("gemm.f32 of [6, 4] and [4, 5]"), "{}", stdout("--reassociate"));
-    assert!(stdout("").contains("as it is; not map: "), "{}", stdout(""));
+    assert!(stdout("").contains("no faster form, it runs as written; not map: "), "{}", stdout(""));
     // A count that contradicts the buffers is an error, and nothing is written.
     place.array("size.npy", "<u8", "3,", [6u64, 5, 5].map(u64::to_le_bytes));
     let output = place.tectum(&format!("{line} --out none.npy"));
     assert_eq!((output.status.code(), place.0.join("none.npy").exists()), (Some(2), false));
     assert!(text(&output.stderr).contains("reaches byte"), "{}", text(&output.stderr));
+}
+
+/// With the same arrays, `explain` gives the verdict of `run`: with the counts in them, and without.
+#[test]
+fn a_program_is_explained_as_it_runs() {
+    let place = Place::new("verdict");
+    place.floats("a.npy", "6, 4", (0..24).map(|i| i as f32));
+    place.floats("b.npy", "4, 5", (0..20).map(|i| 0.5 * i as f32));
+    place.array("size.npy", "<u8", "3,", [6u64, 4, 5].map(u64::to_le_bytes));
+    place.floats("x.npy", "3,", [1.0, -2.0, 4.0]);
+    place.write("twice.atlas", "buffer y: f32 write\nbuffer n: u32 read\nmov_imm.f32 r0, 1.0\nldg.u32 r1, [n + 0]\n@l:\nset.lt.u32 p0, r1, r1\nbra @l, p0\nset.gt.u32 p0, r1, r1\nbra @l, p0\nstg.f32 [y + 0], r0\n");
+    place.array("n.npy", "<u4", "1,", [3u32.to_le_bytes()]);
+    let gemm = format!("{} --in a.npy --in b.npy --in size.npy --size y=6,5", library("gemm"));
+    let lines = [
+        (gemm.clone(), "no faster form, it runs as written"),
+        (format!("{gemm} --reassociate"), "gemm.f32 of [6, 4] and [4, 5]"),
+        (format!("{gemm} --reassociate --no-recognize"), ""),
+        (format!("{gemm} --no-recognize"), "no faster form, it runs as written"),
+        (format!("{} --in x.npy", library("relu")), "map over 3 elements"),
+        (format!("{} --in x.npy --grid 3 --block 1", library("relu")), "map over 3 elements"),
+        ("twice.atlas --in n.npy --size y=1".to_owned(), "no faster form, it runs as written"),
+    ];
+    for (line, verdict) in lines {
+        let explained = place.tectum(&format!("explain {line}"));
+        if verdict.is_empty() {
+            assert_eq!(explained.status.code(), Some(2), "{line}");
+            continue;
+        }
+        let explained = text(&explained.stdout);
+        let ran = &place.json(&format!("run {line} --device cpu --json"))["recognized"];
+        assert_eq!(ran["text"], verdict, "{line}");
+        assert!(explained.contains(&format!("recognised as: {verdict}\n")), "{line}: {explained}");
+        for reason in ran["refusals"].as_array().expect("a list").iter().chain(ran["proofs"].as_array().expect("a list")) {
+            let reason = reason.as_str().expect("text");
+            assert!(explained.lines().any(|line| line.trim_start() == reason), "{line}: {reason}: {explained}");
+        }
+    }
+    let reasons = place.json("run twice.atlas --in n.npy --size y=1 --device cpu --json")["recognized"]["refusals"].to_string();
+    assert!(reasons.contains("more than one jump leads back to this line; a loop has exactly one (line 6: `set.lt.u32 p0, r1, r1`)"), "{reasons}");
+    // The mistakes are the same.
+    for line in ["--in a.npy", "--in x.npy --in x.npy --grid 7", "--in x.npy --in missing.npy"] {
+        let [ran, explained] = ["run", "explain"].map(|command| place.tectum(&format!("{command} {} {line}", library("vector_add"))));
+        assert_eq!((ran.status.code(), text(&ran.stderr)), (explained.status.code(), text(&explained.stderr)), "{line}");
+        assert!(!ran.status.success(), "{line}");
+    }
+    let output = place.tectum(&format!("explain {} --in x.npy --sizes x=8", library("relu")));
+    assert!(text(&output.stderr).contains("cannot be used with"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_result_that_no_file_receives_is_named() {
+    let place = Place::new("discarded");
+    place.floats("x.npy", "3, 1", [1.0, -2.0, 4.0]);
+    let line = format!("run {} --in x.npy --device cpu", library("relu"));
+    let shown = text(&place.tectum(&line).stdout);
+    assert!(shown.contains("discarded   y [3, 1]: no file was named; --out y=FILE.npy writes it\n"), "{shown}");
+    assert_eq!(place.json(&format!("{line} --json"))["discarded"], serde_json::json!([{"buffer": "y", "shape": [3, 1]}]));
+    let saved = place.tectum(&format!("{line} --out y.npy"));
+    assert!(!text(&saved.stdout).contains("discarded"), "{}", text(&saved.stdout));
 }
 
 #[test]

@@ -363,6 +363,8 @@ pub struct Descriptor {
     pub plant: Option<PlantModel>,
     /// Settings of the regulator and of the planner.
     pub regulator: Option<fn() -> Regulator>,
+    /// Why no controller has settings for it, for messages.
+    pub without_controller: Option<&'static str>,
     /// Whether recordings of the rig teach a twin of it.
     pub learns_from_rig_recordings: bool,
     /// Its keys in a scenario besides `name` and `start`, see [`Descriptor::with_settings`].
@@ -412,6 +414,7 @@ impl Descriptor {
             mppi: None,
             plant: None,
             regulator: None,
+            without_controller: None,
             learns_from_rig_recordings: false,
             settings: None,
         }
@@ -447,6 +450,12 @@ impl Descriptor {
     pub fn require_disturbed(&self) -> Result<MakeDisturbed> {
         let known = || Self::names_with(|body| body.disturbed.is_some());
         self.disturbed.ok_or_else(|| Error::invalid(format!("body {:?} has no disturbances; known: {}", self.name, known())))
+    }
+
+    /// What a controller reports that has no settings for a body: what is missing, why if that is known, and the names of the bodies with a property.
+    pub(crate) fn missing(what: &str, name: &str, has: impl Fn(&Self) -> bool) -> String {
+        let reason = Self::find(name).and_then(|body| body.without_controller).map_or_else(String::new, |reason| format!(": {reason}"));
+        format!("{what} body {name:?}{reason}; known: {}", Self::names_with(has))
     }
 
     /// The names of the bodies with a property, for messages.

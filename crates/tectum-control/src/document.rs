@@ -15,6 +15,7 @@ pub(crate) use self::key::KeyRow;
 use self::key::{TABLE, TABLES};
 pub(crate) use self::renamed::renamings;
 use self::renamed::{new_value, old_key};
+use crate::nearest::{nearest, suggestion};
 
 /// The text of a scenario and its name in messages.
 #[derive(Clone, Copy)]
@@ -185,8 +186,8 @@ impl<'d, 't> Section<'d, 't> {
         match choices.iter().find(|(name, _)| *name == value) {
             Some((_, choice)) => Ok(Some(*choice)),
             None => {
-                let known = choices.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-                Err(self.source.error(&place, format!("{key} {value:?} is unknown; known: {known}")))
+                let known = choices.iter().map(|(name, _)| *name).collect::<Vec<_>>();
+                Err(self.source.error(&place, format!("{key} {value:?} is unknown{}; known: {}", suggestion(value, known.iter().copied()), known.join(", "))))
             }
         }
     }
@@ -323,7 +324,16 @@ impl<'d, 't> Section<'d, 't> {
         let unknown = self.names().into_iter().filter(|(name, _)| !self.known.contains(name) && !self.old.contains(&name.as_str()));
         match unknown.min_by_key(|(_, place)| place.start) {
             None => Ok(()),
-            Some((name, place)) => Err(self.source.error(&place, format!("unknown key \"{name}\"; known: {}", self.known.join(", ")))),
+            Some((name, place)) => {
+                let is_table = self.table.and_then(|table| table.get(name.as_str())).is_some_and(|value| matches!(value.get_ref(), DeValue::Table(_)));
+                let known = self.known.iter().map(String::as_str);
+                let unknown = match (is_table, nearest(&name, known.clone())) {
+                    (true, Some(near)) => format!("table [{}], perhaps [{}]", self.path(&name), self.path(near)),
+                    (true, None) => format!("table [{}]", self.path(&name)),
+                    (false, _) => format!("key {name:?}{}", suggestion(&name, known)),
+                };
+                Err(self.source.error(&place, format!("unknown {unknown}; known: {}", self.known.join(", "))))
+            }
         }
     }
 

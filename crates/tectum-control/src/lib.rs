@@ -33,6 +33,7 @@ pub mod conformance;
 mod document;
 mod kernel;
 pub mod least_squares;
+mod nearest;
 pub mod real_time;
 pub mod recording;
 mod reference;

@@ -12,6 +12,8 @@ use serde::{Serialize, Serializer};
 use tectum::{Error, Result};
 use toml::Table;
 
+use crate::nearest::suggestion;
+
 /// The names of one kind, and what is registered under those that are not built in.
 pub(crate) struct Registry<T: 'static> {
     kind: &'static str,
@@ -61,7 +63,8 @@ impl<T: Copy> Registry<T> {
 
     /// The error for a name that a user gives.
     pub fn unknown(&self, name: &str) -> Error {
-        Error::invalid(format!("{} {name:?} is unknown; known: {}", self.kind, self.names().join(", ")))
+        let names = self.names();
+        Error::invalid(format!("{} {name:?} is unknown{}; known: {}", self.kind, suggestion(name, names.iter().copied()), names.join(", ")))
     }
 
     /// The error for a name that a run recorded: the process that ran it knew more names.

@@ -31,6 +31,7 @@ use crate::closed_loop::{ClosedLoop, Workload};
 pub use crate::closed_loop::{LoopSettings, Overrun};
 pub use crate::document::{Key, Located, Section};
 use crate::document::{KeyRow, TomlSource};
+use crate::nearest::suggestion;
 use crate::real_time::{MAX_PRIORITY, RealTime};
 use crate::registry::AsTable;
 
@@ -91,8 +92,9 @@ impl Scenario {
         match EMBEDDED.iter().find(|(known, _)| *known == name) {
             Some((_, text)) => Self::parse(text, name, name),
             None => {
-                let known = EMBEDDED.map(|(known, _)| known).join(", ");
-                Err(Error::invalid(format!("scenario {name:?} is unknown: there is no {local}; built in: {known}")))
+                let known = EMBEDDED.map(|(known, _)| known);
+                let perhaps = suggestion(name, known);
+                Err(Error::invalid(format!("scenario {name:?} is unknown{perhaps}: there is no {local}; built in: {}", known.join(", "))))
             }
         }
     }
@@ -116,7 +118,7 @@ impl Scenario {
     /// use tectum_control::scenario::Scenario;
     /// let text = "[body]\nname = \"rig\"\n[brain]\nname = \"mppi\"\nhorizn = 3\n";
     /// let error = Scenario::parse(text, "a.toml", "a").unwrap_err();
-    /// assert!(error.to_string().starts_with("a.toml:5: unknown key \"horizn\"; known: name, model, samples, horizon"));
+    /// assert!(error.to_string().starts_with("a.toml:5: unknown key \"horizn\", perhaps \"horizon\"; known: name, model, samples"));
     /// ```
     pub fn parse(text: &str, origin: &str, name: &str) -> Result<Self> {
         Self::parse_as(text, origin, name, false, None)
@@ -143,10 +145,14 @@ impl Scenario {
         let document = source.parse()?;
         let mut root = Section::root(source, document.get_ref());
         let name = root.string(Key::new("name", "name of the scenario in runs and receipts").or("the file's name"))?.map_or(name, |name| name.value).to_owned();
-        let (settings, body) = BodySettings::read(root.section(Key::new("body", "The plant."))?, source)?;
-        let brain = BrainSpec::read(root.section(Key::new("brain", "The controller."))?, source, body.spec())?;
-        let run = LoopSettings::read(root.section(Key::new("loop", "How the loop runs."))?, &body.spec().observation)?;
+        let [body, brain, run] =
+            [("body", "The plant."), ("brain", "The controller."), ("loop", "How the loop runs.")].map(|(name, about)| Key::new(name, about));
+        let (body, brain, run) = (root.section(body)?, root.section(brain)?, root.section(run)?);
+        // A misspelt table is reported before what is missing without it.
         root.finish()?;
+        let (settings, body) = BodySettings::read(body, source)?;
+        let brain = BrainSpec::read(brain, source, body.spec())?;
+        let run = LoopSettings::read(run, &body.spec().observation)?;
         let warnings = warnings.take();
         Ok(Self { name, body: settings, brain, run, warnings })
     }

@@ -122,7 +122,7 @@ fn a_guarded_run_resumes_bit_for_bit_between_two_outliers() {
 #[test]
 fn a_channel_that_the_body_has_not_is_refused_where_it_stands() {
     let refused = |more: &str| Scenario::parse(&format!("[body]\nname = \"rig\"\n[brain]\nname = \"lqr\"\n{more}"), "a", "a").expect_err("refused").to_string();
-    assert!(refused("[loop.guard.pole]\noutlier_threshold = 1.0\n").starts_with("a:5: unknown key \"pole\"; known: la_position"));
+    assert!(refused("[loop.guard.pole]\noutlier_threshold = 1.0\n").starts_with("a:5: unknown table [loop.guard.pole]; known: la_position"));
     assert!(refused("[loop.guard.pend_position]\noutlier_threshold = -1.0\n").starts_with("a:6: outlier_threshold is -1.0, needs a number above 0"));
     assert!(refused("[loop]\nclock = \"sim\"\npriority = 5\n").starts_with("a:7: \"priority\" has no effect: under clock \"sim\""));
     assert!(refused("[loop]\npriority = 100\n").starts_with("a:6: priority is 100, needs a whole number from 1 to 99"));

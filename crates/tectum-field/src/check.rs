@@ -3,16 +3,20 @@
 use std::time::Instant;
 
 use serde::Serialize;
-use tectum::{Device, Receipt, Result, Watch, WorkProgress};
+use tectum::{Api, Device, Receipt, Result, Watch, WorkProgress};
 
 use super::agreement::{self, Difference};
-use super::options::Options;
 use super::reference::ImprintSite;
-use super::shape::Shape;
 use super::simulation::Simulation;
 
 /// Cycles whose median time is reported.
 const TIMED: usize = 15;
+/// The pass that reads and writes the field.
+const EVOLVE: &str = "field_evolve";
+/// Below this, statistics have as many bytes as the field.
+const SMALL_BYTES: f64 = 1e6;
+/// Passes that read the library of patterns, not the field.
+const LIBRARY_PASSES: [&str; 2] = ["field_similarity", "field_recall"];
 /// The reward of every cycle.
 const REWARD: f32 = 0.5;
 
@@ -77,17 +81,63 @@ impl Latency {
     }
 }
 
-/// Runs a field on one device or split over several, compares one of `every` cycles with the reference, `compared` in total, and times the passes.
+/// A requirement on the cycles of a field, and what was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What is judged.
+    pub what: &'static str,
+    /// What was found.
+    pub found: String,
+    /// What is needed.
+    pub needed: String,
+    /// Whether it is met.
+    pub is_met: bool,
+}
+
+impl CheckReport {
+    /// Judges whether a cycle is as the field is designed to run: transfers, passes over the field, device, agreement with float64.
+    ///
+    /// A field that is split exchanges planes in every cycle; the number of its transfers is not judged.
+    pub fn findings(&self) -> Vec<Finding> {
+        let [up, down] = self.transfers;
+        let devices = 1 + self.receipt.other_devices.len();
+        let (needed, is_met) = match devices {
+            1 if self.receipt.device.api == Api::Cpu => ("none: the field is in the memory of the CPU".to_owned(), up == 0 && down == 0),
+            1 => ("at most 1 in each direction".to_owned(), up <= 1 && down <= 1),
+            _ => (format!("those between {devices} devices"), true),
+        };
+        let transfers = Finding { what: "transfers a cycle", found: format!("{up} up, {down} down"), needed, is_met };
+        // Each part of a split field is evolved by a launch.
+        let parts = self.passes.iter().filter(|pass| pass.kernel.starts_with(EVOLVE)).count().max(1);
+        let is_whole = |pass: &&Pass| pass.bytes * parts as f64 >= self.min_bytes && !LIBRARY_PASSES.contains(&pass.kernel.as_str());
+        let whole = self.passes.iter().filter(is_whole).count().div_ceil(parts);
+        let (found, is_met) = match self.min_bytes < SMALL_BYTES {
+            true => (format!("{} launches; the field is too small to judge them by their bytes", self.passes.len()), true),
+            false => (format!("{whole}, in {} launches", self.passes.len()), whole <= 1),
+        };
+        let passes = Finding { what: "passes over the field", found, needed: "at most 1".to_owned(), is_met };
+        let device = &self.receipt.device;
+        let all = || std::iter::once(device).chain(&self.receipt.other_devices);
+        let found = all().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
+        let is_met = all().all(|device| device.executes() && !device.software);
+        let device = Finding { what: "device", found, needed: "a CPU or a GPU, not a GPU in software".to_owned(), is_met };
+        let worst = self.agreement.iter().map(|difference| difference.worst / difference.tolerance).fold(0.0, f64::max);
+        let found = format!("{:.0} % of the tolerance in {} cycles", 100.0 * worst, self.compared);
+        let agreement = Finding { what: "difference from float64", found, needed: "at most 100 %".to_owned(), is_met: worst <= 1.0 };
+        vec![transfers, passes, device, agreement]
+    }
+}
+
+/// Runs a field, compares one of `every` cycles with the reference, `compared` in total, and times the passes. `devices` are those of the field.
 ///
 /// # Errors
 /// Device errors; `Mismatch` naming the quantity that differs from the reference by more than its tolerance; `Cancelled` if the watch, which sees each
 /// compared cycle, breaks it off.
-pub fn check(shape: Shape, options: Options, devices: &[Device], compared: usize, every: usize, watch: &mut Watch<'_>) -> Result<CheckReport> {
-    let mut field = Simulation::split(shape, options, devices)?;
+pub fn check(mut field: Simulation, devices: &[Device], compared: usize, every: usize, watch: &mut Watch<'_>) -> Result<CheckReport> {
     let rates = devices.iter().map(|device| device.measure().map(|measured| measured.copy_bytes_per_s)).collect::<Result<Vec<_>>>()?;
     let mut report = CheckReport {
         passes: Vec::new(),
-        min_bytes: 8.0 * options.storage.words(shape.elements()) as f64,
+        min_bytes: 8.0 * field.options().storage.words(field.shape().elements()) as f64,
         copy_bytes_per_s: rates.into_iter().sum(),
         transfers: [0; 2],
         transfer_bytes: [0; 2],

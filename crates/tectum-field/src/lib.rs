@@ -48,7 +48,7 @@ mod whole;
 pub use agreement::{Difference, TIE, differences};
 #[cfg(any(test, feature = "bench"))]
 pub use bench::suite as bench_suite;
-pub use check::{CheckReport, Latency, Pass, check};
+pub use check::{CheckReport, Finding, Latency, Pass, check};
 pub use coefficients::Coefficients;
 #[cfg(any(test, feature = "bench"))]
 pub use conformance::suites as conformance_suites;

@@ -123,6 +123,23 @@ impl std::fmt::Debug for Simulation {
 }
 
 impl Simulation {
+    /// Makes the standard field for a number of sensors and motors: 32³ cells of 64 channels with [`Options::new`].
+    ///
+    /// # Errors
+    /// `Invalid` for a number of sensors outside 1 to 256 or of motors outside 1 to 16; as [`Simulation::new`].
+    ///
+    /// # Example
+    /// ```
+    /// use tectum::Device;
+    /// use tectum_field::Simulation;
+    /// let mut field = Simulation::standard(16, 4, &Device::open("cpu")?)?;
+    /// assert_eq!(field.tick(&[0.1; 16], 0.0)?.motors.len(), 4);
+    /// # Ok::<(), tectum::Error>(())
+    /// ```
+    pub fn standard(sensors: usize, motors: usize, device: &Device) -> Result<Self> {
+        Self::new(Shape::new([32; 3], 64)?, Options::new(sensors, motors), device)
+    }
+
     /// Puts a field on a device, in the initial state of its seed.
     ///
     /// # Errors

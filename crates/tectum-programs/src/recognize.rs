@@ -40,6 +40,9 @@ use lane::{StopReason, SymbolicExecutor};
 pub use record::{Recognition, RecognizedLaunch};
 pub use shape::{Map, Shape};
 
+/// Every shape, for a refusal that does not depend on it.
+const ANY: &str = "any shape";
+
 /// One way to see a chain.
 type Way<'a> = dyn Fn() -> std::result::Result<(Shape, Vec<Obligation>), Refusal> + 'a;
 
@@ -124,7 +127,7 @@ impl Checked {
     fn recognize_as(&self, setting: &Setting<'_>, elements: Option<u64>) -> Result<Recognized> {
         let mut recognized = Recognized::general(self, setting.launch, setting.sizes);
         if setting.launch.lanes() == 0 {
-            recognized.refuse("any shape", Refusal { instruction: None, reason: "the launch has no lanes".to_owned() });
+            recognized.refuse(ANY, Refusal { instruction: None, reason: "the launch has no lanes".to_owned() });
             return Ok(recognized);
         }
         let mut split = None;
@@ -141,7 +144,7 @@ impl Checked {
         let known = followed.as_ref().map(|follower| follower.used.iter().copied().collect()).unwrap_or_default();
         match followed.and_then(cover::results) {
             Ok(results) => recognized.find(results, setting, known),
-            Err(refusal) => recognized.refuse("any shape", refusal),
+            Err(refusal) => recognized.refuse(ANY, refusal),
         }
         Ok(recognized)
     }
@@ -156,7 +159,7 @@ impl Recognized {
     /// A program that runs unchanged, for any shape.
     pub(super) fn unasked(program: &Checked, launch: &LaunchConfig, sizes: &[u64]) -> Self {
         let mut recognized = Self::general(program, launch, sizes);
-        recognized.refuse("any shape", Refusal { instruction: None, reason: "recognition was not requested".to_owned() });
+        recognized.refuse(ANY, Refusal { instruction: None, reason: "recognition was not requested".to_owned() });
         recognized
     }
 
@@ -193,6 +196,21 @@ impl Recognized {
     /// The refused shapes, each with the reason.
     pub fn refusals(&self) -> &[(&'static str, Refusal)] {
         &self.refusals
+    }
+
+    /// The refusals as sentences, one each: the shape, the reason, and the line of the program that causes it.
+    pub fn reasons(&self) -> Vec<String> {
+        let program = self.program.program();
+        let place = |index: usize| {
+            let instruction = program.instructions().get(index)?;
+            Some(format!(" (line {}: `{}`)", program.span(index)?.line, program.instruction_text(instruction)))
+        };
+        let sentence = |(shape, refusal): &(&'static str, Refusal)| {
+            let place = refusal.instruction.map(|index| place(index).unwrap_or_else(|| format!(" (instruction {index})"))).unwrap_or_default();
+            let shape = if *shape == ANY { String::new() } else { format!("not {shape}: ") };
+            format!("{shape}{}{place}", refusal.reason)
+        };
+        self.refusals.iter().map(sentence).collect()
     }
 
     fn refuse(&mut self, shape: &'static str, refusal: Refusal) {

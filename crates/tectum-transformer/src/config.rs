@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use tectum::{Error, Result};
+use tectum::{Error, ErrorKind, Result};
 
 /// The configuration file of a folder.
 const CONFIG: &str = "config.json";
@@ -33,9 +33,17 @@ struct EndConfig {
 
 impl ConfigFile {
     /// # Errors
-    /// `Io`, naming the path.
+    /// `Io`, naming the path, for a folder that does not exist or a file that cannot be read; `Data` for what is not the folder of a model.
     pub fn read(folder: &Path) -> Result<ConfigFile> {
-        let path = folder.join(CONFIG);
+        let (place, path) = (folder.display(), folder.join(CONFIG));
+        if !folder.exists() {
+            let known = "a model is a folder or a GGUF file on this machine; none is downloaded";
+            return Err(Error::new(ErrorKind::Io, format!("{place}: there is no such file or folder; {known}")));
+        } else if !folder.is_dir() {
+            return Err(Error::data(format!("{place}: not a model: a folder with {CONFIG}, or a file .gguf, is needed")));
+        } else if !path.exists() {
+            return Err(Error::data(format!("{place}: not the folder of a model: it has no {CONFIG}")));
+        }
         let text = std::fs::read(&path).map_err(|source| Error::io(path.display(), source))?;
         Ok(ConfigFile { path, text })
     }

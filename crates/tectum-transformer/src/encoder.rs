@@ -8,7 +8,7 @@ use tectum_graph::{Graph, RecordedNode, Shape};
 
 use super::config::{ConfigFile, Head};
 use super::prepared_graph::PreparedGraph;
-use super::{Bert, Config, SafetensorsWeights, Tokens};
+use super::{Bert, Config, SafetensorsWeights, Tokens, gguf_file};
 
 /// An encoder's folder, read once: configuration, tokenizer and graph, and where the weights are. No weight is read until it is put on a
 /// device ([`Embedder::new`](super::Embedder::new)).
@@ -39,8 +39,13 @@ impl Encoder {
     /// Reads a model's folder.
     ///
     /// # Errors
-    /// As [`Config::read`], [`Tokens::read`] and [`SafetensorsWeights::open`]; `Data` if the tokenizer has more tokens than the model.
+    /// As [`Config::read`], [`Tokens::read`] and [`SafetensorsWeights::open`]; `Data` if the tokenizer has more tokens than the model; `Unsupported` for a GGUF
+    /// file.
     pub fn read(folder: &Path) -> Result<Encoder> {
+        if let Some(file) = gguf_file(folder)?.filter(|file| file.exists()) {
+            let needed = "it holds a decoder, which `tectum generate` runs; an encoder is a folder with config.json";
+            return Err(Error::unsupported(format!("{}: {needed}", file.display())));
+        }
         Encoder::of_folder(folder, &ConfigFile::read(folder)?)
     }
 

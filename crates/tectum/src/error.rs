@@ -112,7 +112,7 @@ impl Error {
         self.source.as_deref().map(|source| source as _)
     }
 
-    /// The message, then those of the causes; the text is these with `: ` between them.
+    /// The message, then those of the causes; the text is these with `: ` between them. Common errors of the operating system are in plain words.
     pub fn messages(&self) -> Vec<String> {
         let mut messages = vec![self.message.clone()];
         let mut cause = self.cause();
@@ -122,7 +122,7 @@ impl Error {
                     messages.extend(error.messages());
                     break;
                 }
-                None => messages.push(error.to_string()),
+                None => messages.push(error.downcast_ref::<std::io::Error>().map_or_else(|| error.to_string(), io_text)),
             }
             cause = error.source();
         }
@@ -144,6 +144,23 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {}
 
+/// What the operating system reported; an error with a text of its own keeps it.
+fn io_text(error: &std::io::Error) -> String {
+    use std::io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, IsADirectory, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem, StorageFull};
+    let plain = match error.kind() {
+        NotFound => "there is no such file or folder",
+        PermissionDenied => "permission denied",
+        AlreadyExists => "it exists already",
+        IsADirectory => "it is a folder, and a file is needed",
+        NotADirectory => "a part of the path is a file, and a folder is needed",
+        DirectoryNotEmpty => "the folder is not empty",
+        ReadOnlyFilesystem => "the file system is read-only",
+        StorageFull => "no space is left on the disk",
+        _ => return error.to_string(),
+    };
+    if error.get_ref().is_some() { error.to_string() } else { plain.to_owned() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,11 +168,16 @@ mod tests {
     #[test]
     fn the_text_has_every_cause_once() {
         let io = || Error::io("a.toml", std::io::Error::from(std::io::ErrorKind::NotFound));
-        assert_eq!(io().to_string(), "a.toml: entity not found");
+        assert_eq!(io().to_string(), "a.toml: there is no such file or folder");
         let outer = Error::data("scenario").with_source(io()).at("run");
-        assert_eq!(outer.messages(), ["run: scenario", "a.toml", "entity not found"]);
-        assert_eq!(outer.to_string(), "run: scenario: a.toml: entity not found");
-        assert_eq!(format!("{outer:?}"), "Data: run: scenario: a.toml: entity not found");
+        assert_eq!(outer.messages(), ["run: scenario", "a.toml", "there is no such file or folder"]);
+        assert_eq!(outer.to_string(), "run: scenario: a.toml: there is no such file or folder");
+        assert_eq!(format!("{outer:?}"), "Data: run: scenario: a.toml: there is no such file or folder");
         assert!(io().cause().and_then(|cause| cause.downcast_ref::<std::io::Error>()).is_some());
+        // An error with a text of its own keeps it, and so does one that has no plain words.
+        let own = Error::io("a.mcap", std::io::Error::new(std::io::ErrorKind::NotFound, "no chunk"));
+        assert_eq!(own.to_string(), "a.mcap: no chunk");
+        let memory = std::io::Error::from_raw_os_error(12);
+        assert_eq!(Error::io("lock", std::io::Error::from_raw_os_error(12)).to_string(), format!("lock: {memory}"));
     }
 }

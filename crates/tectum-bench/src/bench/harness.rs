@@ -306,7 +306,7 @@ fn time_peer(row: &mut Row, peers: &mut [Peer], (index, slot): PeerSlot) -> bool
 }
 
 /// Times of runs after one that is not timed: enough runs and time, but only one run where it is slow.
-fn batch(seconds: f64, least: usize, mut run: impl FnMut() -> Result<()>) -> Result<Vec<f64>> {
+pub(super) fn batch(seconds: f64, least: usize, mut run: impl FnMut() -> Result<()>) -> Result<Vec<f64>> {
     run()?;
     let begin = Instant::now();
     let mut times = Vec::new();

@@ -1,10 +1,13 @@
 //! `tectum check field`.
 
 use clap::Args;
-use tectum::{Boundary, Device, Error, Result, Session};
+use tectum::{Device, Error, Result, Session};
+use tectum_control::body::BodySpec;
 use tectum_control::brain::field::learning::{MeanEstimate, Score, compare};
 use tectum_control::brain::field::spec::FieldSpec;
-use tectum_field::{CheckReport, Latency, Options, Shape, Storage, check};
+use tectum_control::scenario::build::build_body;
+use tectum_control::scenario::{BrainSpec, Scenario};
+use tectum_field::{CheckReport, Finding, Latency, Options, Shape, Simulation, Storage, check};
 
 use crate::progress::{Bar, Unit};
 use crate::receipt::{ReceiptArgs, line};
@@ -21,6 +24,17 @@ pub struct FieldArgs {
     pub(super) device: String,
     #[command(flatten)]
     pub(super) threads: ThreadsArgs,
+    /// The brain of a scenario (file or short name) instead: its sensors, motors and settings.
+    ///
+    /// The verdict then also compares the time of a cycle with the period of the scenario's body.
+    #[arg(long, value_name = "SCENARIO", conflicts_with_all = ["learning", "cells", "channels", "patterns", "bf16", "sensors", "motors"])]
+    brain: Option<String>,
+    /// Sensors of the field.
+    #[arg(long, default_value_t = 16, conflicts_with = "learning")]
+    sensors: usize,
+    /// Motors of the field.
+    #[arg(long, default_value_t = 4, conflicts_with = "learning")]
+    motors: usize,
     /// Cells of the field along each axis.
     #[arg(long, default_value_t = 32)]
     cells: usize,
@@ -68,29 +82,80 @@ impl FieldArgs {
 /// # Errors
 /// An invalid field size; what the device reports; `Mismatch` for a field that differs from its reference.
 pub fn check_field(args: &FieldArgs) -> Result<()> {
-    let devices = args.device.split(',').map(Device::open).collect::<Result<Vec<_>>>()?;
+    let mut devices = args.device.split(',').map(Device::open).collect::<Result<Vec<_>>>()?;
     if args.learning {
         let [device] = &devices[..] else { return Err(Error::invalid("--learning runs on one device")) };
         return check_learning(args, device);
     }
-    let shape = Shape::new([args.cells; 3], args.channels)?;
-    let options = Options {
-        sensors: 16,
-        motors: 4,
-        boundary: Boundary::Clamp,
-        seed: 1,
-        patterns: args.patterns as usize,
-        storage: if args.bf16 { Storage::Bf16 } else { Storage::F32 },
+    let brain = args.brain.as_deref().map(Given::open).transpose()?;
+    if let Some(Given { spec, .. }) = &brain {
+        devices.extend(spec.extra_devices.iter().map(|id| Device::open(id)).collect::<Result<Vec<_>>>()?);
+    }
+    let field = match &brain {
+        Some(Given { spec, body, seed, .. }) => spec.simulation(body, &devices, *seed)?,
+        None => {
+            let storage = if args.bf16 { Storage::Bf16 } else { Storage::F32 };
+            let options = Options { patterns: args.patterns as usize, storage, ..Options::new(args.sensors, args.motors) };
+            Simulation::split(Shape::new([args.cells; 3], args.channels)?, options, &devices)?
+        }
     };
+    let (shape, options) = (*field.shape(), *field.options());
     let bar = Bar::new(Unit::Steps);
-    let report = check(shape, options, &devices, args.compared as usize, args.every as usize, &mut bar.watch())?;
+    let report = check(field, &devices, args.compared as usize, args.every as usize, &mut bar.watch())?;
     bar.clear();
     args.receipt.save(&report.receipt)?;
+    let verdict = report.findings().into_iter().chain(brain.as_ref().map(|brain| brain.in_time(&report))).collect::<Vec<_>>();
     if args.json {
-        let found = serde_json::json!({ "device": ids(&devices), "name": names(&devices), "cells": args.cells, "channels": args.channels, "patterns": args.patterns, "storage": options.storage, "check": report });
+        let [x, y, z] = shape.cells();
+        // A number if all axes are alike, as it is given.
+        let cells = if x == y && y == z { serde_json::json!(x) } else { serde_json::json!([x, y, z]) };
+        let found = serde_json::json!({
+            "device": ids(&devices), "name": names(&devices), "scenario": args.brain, "cells": cells, "channels": shape.channels(),
+            "sensors": options.sensors, "motors": options.motors, "patterns": options.patterns, "storage": options.storage,
+            "check": report, "verdict": verdict,
+        });
         return print(&format!("{found}\n"));
     }
-    print(&text(args, &devices, &report))
+    let of = brain.map_or_else(String::new, |brain| format!(", the brain of {}", brain.name));
+    let [x, y, z] = shape.cells();
+    let title = format!("field of {x} x {y} x {z} cells of {} channels, {} sensors, {} motors{of}", shape.channels(), options.sensors, options.motors);
+    print(&(text(&title, &devices, &report) + &verdict_text(&verdict)))
+}
+
+/// The field of a scenario.
+struct Given {
+    name: String,
+    spec: FieldSpec,
+    body: BodySpec,
+    seed: u64,
+}
+
+impl Given {
+    fn open(name: &str) -> Result<Self> {
+        let scenario = Scenario::open(name)?;
+        let body = build_body(&scenario)?.spec().clone();
+        match scenario.brain {
+            BrainSpec::Field(spec) => Ok(Self { name: scenario.name, spec: *spec, body, seed: scenario.run.seed }),
+            other => Err(Error::invalid(format!("check field --brain {name}: its brain is {}; a field is needed", other.name()))),
+        }
+    }
+
+    /// Whether cycles end within the period of the body.
+    fn in_time(&self, report: &CheckReport) -> Finding {
+        let (p99_s, dt_s) = (report.latency.p99_s, self.body.dt_s);
+        let [found, needed] = [("", p99_s), ("at most the period, ", dt_s)].map(|(text, seconds)| format!("{text}{:.3} ms", 1e3 * seconds));
+        Finding { what: "time of a cycle, p99", found, needed, is_met: p99_s <= dt_s }
+    }
+}
+
+fn verdict_text(findings: &[Finding]) -> String {
+    let mut rows = vec![["verdict", "found", "needed", ""].map(str::to_owned).to_vec()];
+    for Finding { what, found, needed, is_met } in findings {
+        rows.push(vec![(*what).to_owned(), found.clone(), needed.clone(), if *is_met { "ok" } else { "NOT MET" }.to_owned()]);
+    }
+    let missed: Vec<&str> = findings.iter().filter(|finding| !finding.is_met).map(|finding| finding.what).collect();
+    let whole = if missed.is_empty() { "every requirement is met".to_owned() } else { format!("not met: {}", missed.join(", ")) };
+    format!("\n{}{whole}\n", table(&rows))
 }
 
 fn ids(devices: &[Device]) -> String {
@@ -101,8 +166,7 @@ fn names(devices: &[Device]) -> String {
     devices.iter().map(|device| device.info().to_string()).collect::<Vec<_>>().join(" and ")
 }
 
-fn text(args: &FieldArgs, devices: &[Device], report: &CheckReport) -> String {
-    let FieldArgs { cells, channels, .. } = args;
+fn text(title: &str, devices: &[Device], report: &CheckReport) -> String {
     let floor_s = report.min_bytes / report.copy_bytes_per_s;
     let mut rows = vec![["pass", "launches", "binds", "time", "of floor"].map(str::to_owned).to_vec()];
     let time = |seconds: f64| format!("{:.1} us", 1e6 * seconds);
@@ -116,7 +180,7 @@ fn text(args: &FieldArgs, devices: &[Device], report: &CheckReport) -> String {
     rows.push(vec!["cycle".to_owned(), report.passes.len().to_string(), bytes(all), whole.map_or("-".to_owned(), time), whole.map_or("-".to_owned(), percent)]);
     let [up, down] = report.transfers;
     let [up_bytes, down_bytes] = report.transfer_bytes;
-    let mut text = format!("field of {cells}³ × {channels} on {}\n\n{}", names(devices), table(&rows));
+    let mut text = format!("{title}, on {}\n\n{}", names(devices), table(&rows));
     text += &format!("\nfloor: {} read and written at {}/s, {}\n", bytes(report.min_bytes), bytes(report.copy_bytes_per_s), time(floor_s));
     text += &format!("transfers a cycle: {up} up ({up_bytes} B), {down} down ({down_bytes} B)\n\n");
     let mut rows = vec![["against float64", "worst", "allowed", "at"].map(str::to_owned).to_vec()];

@@ -19,9 +19,13 @@ const NUMBER: f64 = 14.0;
 const PNG_RISE: f64 = 0.5;
 const SVG_RISE: f64 = 0.613;
 /// Room above, below and to the right of the axes.
-const TOP: i32 = 46;
+const TOP: i32 = 64;
 const BOTTOM: i32 = 56;
 const RIGHT: i32 = 28;
+/// The base line of the legend, below the title.
+const LEGEND: i32 = 51;
+/// Minimum height of a bar in pixels.
+const MIN_BAR: i32 = 3;
 /// Room for a scale of colours.
 const SCALE: i32 = 104;
 /// Approximate number of ticks of an axis.
@@ -29,6 +33,11 @@ const TICKS: f64 = 8.0;
 /// A chart of more shapes has no SVG: viewers are slow with it.
 const MAX_SVG_SHAPES: usize = 50_000;
 const GREY: RGBColor = RGBColor(225, 225, 225);
+/// Steps between ticks, as multiples of a power of ten; of degrees, as they are.
+const STEPS: [f64; 4] = [1.0, 2.0, 5.0, 10.0];
+const DEGREES: [f64; 8] = [1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 45.0, 90.0];
+/// A logarithmic axis of more decades has ticks at powers of ten alone.
+const MAX_FINE_DECADES: f64 = 3.0;
 
 /// The range of an axis.
 #[derive(Clone)]
@@ -37,20 +46,34 @@ pub struct Axis {
     name: String,
     low: f64,
     high: f64,
-    is_decades: bool,
+    scale: Scale,
     /// Labels at ½, 1½ and so on, instead of numbers.
     names: Vec<String>,
+}
+
+/// How the ticks of an axis are chosen.
+#[derive(Clone, Copy, PartialEq)]
+enum Scale {
+    Linear,
+    Degrees,
+    /// Values are logarithms to base 10.
+    Decades,
 }
 
 impl Axis {
     /// An ordinary axis.
     pub fn new(name: impl Into<String>, low: f64, high: f64) -> Self {
-        Self { name: name.into(), low, high: high.max(low + 1e-9), is_decades: false, names: Vec::new() }
+        Self { name: name.into(), low, high: high.max(low + 1e-9), scale: Scale::Linear, names: Vec::new() }
+    }
+
+    /// An axis of degrees, whose ticks divide a turn.
+    pub fn degrees(name: impl Into<String>, low: f64, high: f64) -> Self {
+        Self { scale: Scale::Degrees, ..Self::new(name, low, high) }
     }
 
     /// An axis whose values are logarithms to base 10; its numbers are the powers.
     pub fn decades(name: impl Into<String>, low: f64, high: f64) -> Self {
-        Self { is_decades: true, ..Self::new(name, low, high) }
+        Self { scale: Scale::Decades, ..Self::new(name, low, high) }
     }
 
     /// An axis of bands, each one long, with a name each.
@@ -69,17 +92,27 @@ impl Axis {
         }
         let rough = (self.high - self.low) / TICKS;
         let scale = 10f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * scale).into_iter().find(|step| *step >= rough).unwrap_or(rough);
-        let step = if self.is_decades { 1.0 } else { step };
+        let step = match self.scale {
+            Scale::Linear => STEPS.map(|factor| factor * scale).into_iter().find(|step| *step >= rough),
+            Scale::Degrees => DEGREES.into_iter().find(|step| *step >= rough),
+            Scale::Decades => return self.decade_ticks(),
+        };
+        let step = step.unwrap_or(rough);
         let decimals = (-step.log10().floor()).max(0.0) as usize;
         // A bound that misses a tick by rounding alone still shows it.
         let first = (self.low / step - 1e-9).ceil() as i64;
         let last = (self.high / step + 1e-9).floor() as i64;
-        let number = |value: f64| match self.is_decades {
-            true => format!("{}", 10f64.powi(value.round() as i32)),
-            false => format!("{value:.decimals$}").replace('-', "−"),
-        };
+        let number = |value: f64| format!("{value:.decimals$}").replace('-', "−");
         (first..=last).map(|place| place as f64 * step).map(|value| (value, number(value + 0.0))).collect()
+    }
+
+    /// Powers of ten and, between a few of them, their doubles and fivefolds.
+    fn decade_ticks(&self) -> Vec<(f64, String)> {
+        let is_inside = |value: &f64| (self.low - 1e-9..=self.high + 1e-9).contains(value);
+        let factors: &[f64] = if self.high - self.low > MAX_FINE_DECADES { &[1.0] } else { &[1.0, 2.0, 5.0] };
+        let powers = (self.low.floor() as i32..=self.high.ceil() as i32).flat_map(|power| factors.iter().map(move |factor| (power, *factor)));
+        let ticks = powers.map(|(power, factor)| (f64::from(power) + factor.log10(), format!("{:.*}", (-power).max(0) as usize, factor * 10f64.powi(power))));
+        ticks.filter(|(value, _)| is_inside(value)).collect()
     }
 }
 
@@ -110,21 +143,21 @@ pub struct Chart {
     x: Axis,
     y: Axis,
     shapes: Vec<Shape>,
-    /// Where the next entry of the legend ends.
-    legend_right: i32,
+    /// Where the next entry of the legend begins.
+    legend_left: i32,
 }
 
 impl Chart {
     /// Begins a chart of the usual size.
     pub fn new(title: &str, x: Axis, y: Axis) -> Self {
-        Self::sized((960, 420), title, x, y)
+        Self::sized((800, 420), title, x, y)
     }
 
     /// Begins a chart of a size in pixels.
     pub fn sized(size: (u32, u32), title: &str, x: Axis, y: Axis) -> Self {
         let widest = y.ticks().iter().map(|(_, number)| width(number, NUMBER)).max().unwrap_or(0);
         let (left, right) = (widest + 44, size.0 as i32 - RIGHT);
-        let mut chart = Self { size, edges: (left, right), x, y, shapes: Vec::new(), legend_right: right };
+        let mut chart = Self { size, edges: (left, right), x, y, shapes: Vec::new(), legend_left: left };
         chart.text(title, (left, 28), HPos::Left, TITLE);
         chart
     }
@@ -140,17 +173,23 @@ impl Chart {
             self.shapes.push(Shape::Fill([(left, y(step + 1)), (left + 14, y(step))], color(share)));
         }
         for (share, step) in [(-1.0, 0), (0.0, steps / 2), (1.0, steps)] {
-            self.text(&format!("{:.2}", share * most + 0.0).replace('-', "−"), (left + 20, y(step) + 5), HPos::Left, NUMBER);
+            self.text(&scale_number(share * most + 0.0, most), (left + 20, y(step) + 5), HPos::Left, NUMBER);
         }
         self.text(name, (self.size.0 as i32 - RIGHT, bottom + 42), HPos::Right, LABEL);
     }
 
-    /// Adds an entry to the legend, to the left of those before it.
+    /// Adds an entry to the legend below the title, to the right of those before it.
     pub fn legend(&mut self, name: &str, color: RGBColor) {
-        let left = self.legend_right - width(name, NUMBER);
-        self.text(name, (left, 27), HPos::Left, NUMBER);
-        self.shapes.push(Shape::Fill([(left - 22, 16), (left - 6, 28)], color));
-        self.legend_right = left - 38;
+        let left = self.legend_left;
+        self.shapes.push(Shape::Fill([(left, LEGEND - 11), (left + 16, LEGEND + 1)], color));
+        self.text(name, (left + 22, LEGEND), HPos::Left, NUMBER);
+        self.legend_left = left + 22 + width(name, NUMBER) + 20;
+    }
+
+    /// Draws a vertical line through the whole height.
+    pub fn mark(&mut self, x: f64, color: RGBColor) {
+        let (from, to) = (self.pixel(x, self.y.low), self.pixel(x, self.y.high));
+        self.segment(from, to, color);
     }
 
     /// Fills the whole width between two values.
@@ -158,9 +197,11 @@ impl Chart {
         self.cell((self.x.low, low), (self.x.high, high), color);
     }
 
-    /// Fills a bar from 0 to a value.
+    /// Fills a bar from 0 to a value; a bar of few among many is still seen.
     pub fn bar(&mut self, (left, right): (f64, f64), value: f64, color: RGBColor) {
-        self.cell((left, 0.0), (right, value), color);
+        let [(left, bottom), (right, top)] = [self.pixel(left, 0.0), self.pixel(right, value)];
+        let top = if value > 0.0 { top.min(bottom - MIN_BAR) } else { top };
+        self.shapes.push(Shape::Fill([(left, top), (right, bottom)], color));
     }
 
     /// Fills a rectangle between two corners, of a pixel at least.
@@ -227,6 +268,14 @@ impl Chart {
         })
     }
 
+    /// Draws onto a bitmap.
+    ///
+    /// # Errors
+    /// What the backend reports.
+    pub fn draw_bitmap(&self, area: &DrawingArea<BitMapBackend<'_>, Shift>) -> std::result::Result<(), String> {
+        self.draw(area, PNG_RISE)
+    }
+
     fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>, rise: f64) -> std::result::Result<(), String> {
         let fault = |error: &dyn std::fmt::Display| error.to_string();
         area.fill(&WHITE).map_err(|error| fault(&error))?;
@@ -263,6 +312,13 @@ impl Chart {
     }
 }
 
+/// A number of a scale that goes up to `most`, with two digits that count.
+fn scale_number(value: f64, most: f64) -> String {
+    let decimals = (1.0 - most.log10().floor()).max(0.0) as usize;
+    let text = if decimals > 5 && value != 0.0 { format!("{value:.1e}") } else { format!("{value:.*}", decimals.min(5)) };
+    text.replace('-', "−")
+}
+
 /// Width of a text in pixels.
 fn width(text: &str, height: f64) -> i32 {
     static FONTS: Once = Once::new();
@@ -289,10 +345,48 @@ mod tests {
         let read = |name: &str| std::fs::read(folder.join(name)).expect("there");
         let (png, svg) = (read("chart.png"), String::from_utf8(read("chart.svg")).expect("text"));
         std::fs::remove_dir_all(&folder).expect("ours");
-        assert_eq!((&png[..8], &png[16..24]), (&b"\x89PNG\r\n\x1a\n"[..], &[0, 0, 0x03, 0xC0, 0, 0, 0x01, 0xA4][..]));
+        assert_eq!((&png[..8], &png[16..24]), (&b"\x89PNG\r\n\x1a\n"[..], &[0, 0, 0x03, 0x20, 0, 0, 0x01, 0xA4][..]));
         for text in ["A title", "time (s)", "latency (ms)", "volts", "0.1", "−1.0"] {
             assert!(svg.contains(text), "{text}: {svg}");
         }
+    }
+
+    #[test]
+    fn ticks_divide_a_turn_and_a_few_decades() {
+        let numbers = |axis: Axis| axis.ticks().into_iter().map(|(_, number)| number).collect::<Vec<_>>().join(" ");
+        assert_eq!(numbers(Axis::degrees("angle", -180.0, 180.0)), "−180 −135 −90 −45 0 45 90 135 180");
+        assert_eq!(numbers(Axis::degrees("angle", -15.0, 15.0)), "−15 −10 −5 0 5 10 15");
+        assert_eq!(numbers(Axis::decades("ms", -1.0, 1.0)), "0.1 0.2 0.5 1 2 5 10");
+        assert_eq!(numbers(Axis::decades("ms", -2.0, 2.0)), "0.01 0.1 1 10 100");
+        assert_eq!(numbers(Axis::new("time", 0.0, 60.0)), "0 10 20 30 40 50 60");
+    }
+
+    /// Titles are above the legend, whose entries do not overlap.
+    #[test]
+    fn entries_of_a_legend_follow_each_other_below_the_title() {
+        let mut chart = Chart::new("A title", Axis::new("x", 0.0, 1.0), Axis::new("y", 0.0, 1.0));
+        chart.legend("the first of them", BLACK);
+        chart.legend("the second", BLACK);
+        let labels: Vec<&Label> = chart.shapes.iter().filter_map(|shape| if let Shape::Text(label) = shape { Some(label) } else { None }).collect();
+        let [title, first, second] = labels[..] else { panic!("{} labels", labels.len()) };
+        assert!(title.at.1 + 10 < first.at.1 && first.at.1 == second.at.1 && first.at.1 < TOP);
+        assert!(first.at.0 + width("the first of them", NUMBER) < second.at.0);
+    }
+
+    #[test]
+    fn numbers_of_a_scale_have_digits_that_count() {
+        assert_eq!(
+            [(0.5, 0.5), (-0.0031, 0.0031), (120.0, 120.0), (2e-9, 2e-9)].map(|(value, most)| scale_number(value, most)),
+            ["0.50", "−0.0031", "120", "2.0e−9"]
+        );
+    }
+
+    #[test]
+    fn a_bar_of_one_among_thousands_is_seen() {
+        let mut chart = Chart::new("A title", Axis::new("x", 0.0, 1.0), Axis::new("y", 0.0, 10_000.0));
+        chart.bar((0.0, 0.5), 1.0, BLACK);
+        let Some(Shape::Fill([(_, top), (_, bottom)], _)) = chart.shapes.last() else { panic!("a bar") };
+        assert_eq!(bottom - top, MIN_BAR);
     }
 
     #[test]

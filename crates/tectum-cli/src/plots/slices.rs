@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use plotters::prelude::{BitMapBackend, IntoDrawingArea, Rectangle};
-use plotters::style::{Color, RGBColor};
+use plotters::prelude::{BitMapBackend, IntoDrawingArea};
+use plotters::style::RGBColor;
 use tectum::snapshot::Snapshot;
 use tectum::{Result, file};
 use tectum_control::closed_loop::{Sink, TickRecord};
@@ -17,8 +17,8 @@ const AXES: [&str; 3] = ["x (cells)", "y (cells)", "z (cells)"];
 
 /// Maximum number of frames of an animation; if there are more, every second one is dropped.
 const FRAMES: usize = 256;
-/// The side of an animation's cell in pixels, and the duration of a frame in milliseconds.
-const PIXELS: u32 = 12;
+/// Pixels of an animation, fewer than of a picture, and the duration of a frame in milliseconds.
+const FRAME_SIZE: (u32, u32) = (480, 420);
 const FRAME_MS: u32 = 100;
 
 /// The mean content of each cell of a field.
@@ -41,15 +41,29 @@ impl Means {
         Ok(Some(Self { cells: shape.cells(), means: field.chunks_exact(shape.channels()).map(mean).collect() }))
     }
 
-    /// The slice through the middle, by place along its axes.
-    fn slice(&self, [across, up]: [usize; 2]) -> impl Iterator<Item = ([usize; 2], f64)> {
+    /// The slice through the middle.
+    fn slice(&self, axes: [usize; 2]) -> Slice {
+        let [across, up] = axes;
         let places = (0..self.cells[across]).flat_map(move |x| (0..self.cells[up]).map(move |y| [x, y]));
-        places.map(move |at| {
+        let mean = |at: [usize; 2]| {
             let mut place = self.cells.map(|size| size / 2);
             (place[across], place[up]) = (at[0], at[1]);
             (at, f64::from(self.means[(place[0] * self.cells[1] + place[1]) * self.cells[2] + place[2]]))
-        })
+        };
+        Slice { axes, cells: self.cells, means: places.map(mean).collect() }
     }
+}
+
+/// The means of a slice through the middle of the third axis, by place along its axes.
+struct Slice {
+    axes: [usize; 2],
+    cells: [usize; 3],
+    means: Vec<([usize; 2], f64)>,
+}
+
+/// The maximum magnitude of slices, which their colours are scaled to.
+fn largest(slices: &[Slice]) -> f64 {
+    slices.iter().flat_map(|slice| &slice.means).map(|(_, mean)| mean.abs()).fold(1e-12, f64::max)
 }
 
 /// Draws the field at the end of a run, if its brain is one: the mean content of each cell, from blue through white to red, scaled to the maximum
@@ -59,10 +73,10 @@ impl Means {
 /// A snapshot that is at fault; a picture that cannot be written.
 pub fn draw(folder: &Path, snapshot: &Snapshot) -> Result<Vec<String>> {
     let Some(field) = Means::of(snapshot)? else { return Ok(Vec::new()) };
-    let most = SLICES.iter().flat_map(|(_, axes)| field.slice(*axes)).map(|(_, mean)| mean.abs()).fold(1e-12, f64::max);
+    let most = largest(&SLICES.map(|(_, axes)| field.slice(axes)));
     let mut names = Vec::new();
     for (name, axes) in SLICES {
-        names.extend(picture(&field, axes, most).save_both(folder, &format!("field_{name}"))?);
+        names.extend(picture((620, 540), "Field at the end", &field.slice(axes), most).save_both(folder, &format!("field_{name}"))?);
     }
     Ok(names)
 }
@@ -76,14 +90,15 @@ pub struct Film<'s, S> {
     /// One in this many snapshots becomes a frame.
     every: usize,
     seen: usize,
-    cells: [usize; 3],
-    frames: Vec<Vec<([usize; 2], f64)>>,
+    /// The periods before each frame, and its slice.
+    times: Vec<u64>,
+    frames: Vec<Slice>,
 }
 
 impl<'s, S: Sink> Film<'s, S> {
     /// A film that forwards everything to a sink.
     pub fn new(sink: &'s mut S, snapshot_every: u64) -> Self {
-        Self { sink, ticks: 0, snapshot_every, every: 1, seen: 0, cells: [0; 3], frames: Vec::new() }
+        Self { sink, ticks: 0, snapshot_every, every: 1, seen: 0, times: Vec::new(), frames: Vec::new() }
     }
 
     /// Writes `field.gif`, if there was a field in more than one snapshot; colours are scaled to the maximum magnitude of any frame.
@@ -99,18 +114,12 @@ impl<'s, S: Sink> Film<'s, S> {
 
     fn draw(&self, path: &Path) -> std::result::Result<(), String> {
         let fault = |error: &dyn std::fmt::Display| error.to_string();
-        let (width, height) = (self.cells[0] as u32 * PIXELS, self.cells[1] as u32 * PIXELS);
-        let most = self.frames.iter().flatten().map(|(_, mean)| mean.abs()).fold(1e-12, f64::max);
-        let area = BitMapBackend::gif(path, (width, height), FRAME_MS).map_err(|error| fault(&error))?.into_drawing_area();
-        for frame in &self.frames {
-            for ([x, y], mean) in frame {
-                let (left, bottom) = ((*x as u32 * PIXELS) as i32, height as i32 - (*y as u32 * PIXELS) as i32);
-                let cell = Rectangle::new([(left, bottom - PIXELS as i32), (left + PIXELS as i32, bottom)], color(mean / most).filled());
-                area.draw(&cell).map_err(|error| fault(&error))?;
-            }
-            area.present().map_err(|error| fault(&error))?;
-        }
-        Ok(())
+        let most = largest(&self.frames);
+        let area = BitMapBackend::gif(path, FRAME_SIZE, FRAME_MS).map_err(|error| fault(&error))?.into_drawing_area();
+        self.frames
+            .iter()
+            .zip(&self.times)
+            .try_for_each(|(frame, ticks)| picture(FRAME_SIZE, &format!("Field after {ticks} periods"), frame, most).draw_bitmap(&area))
     }
 }
 
@@ -128,14 +137,11 @@ impl<S: Sink> Sink for Film<'_, S> {
         if self.seen.is_multiple_of(self.every)
             && let Some(field) = Means::of(&snapshot)?
         {
-            self.cells = field.cells;
-            self.frames.push(field.slice([0, 1]).collect());
+            self.frames.push(field.slice([0, 1]));
+            self.times.push(self.ticks);
             if self.frames.len() > FRAMES {
-                let mut place = 0;
-                self.frames.retain(|_| {
-                    place += 1;
-                    place % 2 == 1
-                });
+                keep_every_second(&mut self.frames);
+                keep_every_second(&mut self.times);
                 self.every *= 2;
             }
         }
@@ -148,19 +154,26 @@ impl<S: Sink> Sink for Film<'_, S> {
     }
 }
 
-/// A slice through the middle of the third axis.
-fn picture(field: &Means, axes: [usize; 2], most: f64) -> Chart {
-    let [across, up] = axes;
-    let axis = |axis: usize| Axis::new(AXES[axis], 0.0, field.cells[axis] as f64);
-    let through = AXES[3 - across - up].chars().next().unwrap_or_default();
-    let title = format!("Field at the end, slice at {through} = {}", field.cells[3 - across - up] / 2);
-    // Square where the field is.
-    let mut chart = Chart::sized((620, 540), &title, axis(across), axis(up));
-    chart.scale("mean content", most, color);
+fn keep_every_second<T>(values: &mut Vec<T>) {
+    let mut place = 0;
+    values.retain(|_| {
+        place += 1;
+        place % 2 == 1
+    });
+}
+
+/// A slice with its scale of colours; a size a little wider than high makes cells square.
+fn picture(size: (u32, u32), what: &str, slice: &Slice, most: f64) -> Chart {
+    let Slice { axes: [across, up], cells, means } = slice;
+    let axis = |axis: usize| Axis::new(AXES[axis], 0.0, cells[axis] as f64);
+    let third = 3 - across - up;
+    let through = AXES[third].chars().next().unwrap_or_default();
+    let mut chart = Chart::sized(size, &format!("{what}, slice {through} = {}", cells[third] / 2), axis(*across), axis(*up));
+    chart.scale("mean of a cell's channels", most, color);
     chart.axes();
-    for ([x, y], mean) in field.slice(axes) {
+    for ([x, y], mean) in means {
         let corner = |x: usize, y: usize| (x as f64, y as f64);
-        chart.cell(corner(x, y), corner(x + 1, y + 1), color(mean / most));
+        chart.cell(corner(*x, *y), corner(x + 1, y + 1), color(mean / most));
     }
     chart
 }

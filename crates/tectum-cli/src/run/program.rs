@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use clap::Args;
 use tectum::{Api, Device, Error, ErrorKind, InputFile, Receipt, Result, RunStats, Session, route};
-use tectum_programs::{Bounded, BufferAccess, BufferIndex, Checked, Outcome, Program, ProgramPlan, ProgramRun, Recognize};
+use tectum_programs::{Bounded, BufferAccess, BufferIndex, Checked, LaunchConfig, Outcome, Program, ProgramPlan, ProgramRun, Recognize};
 
 use self::arrays::Arrays;
 use self::report::Report;
@@ -24,6 +24,8 @@ pub struct ProgramArgs {
     #[arg(long = "in", value_name = "[NAME=]FILE.npy")]
     inputs: Vec<String>,
     /// Of a program: where a buffer goes, or, without a name, the next one that the program writes.
+    ///
+    /// `tectum explain` writes nothing.
     #[arg(long = "out", value_name = "[NAME=]FILE.npy")]
     outputs: Vec<String>,
     /// Of a program: the shape of a buffer without contents.
@@ -72,12 +74,46 @@ impl ProgramArgs {
         given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
     }
 
-    fn recognize(&self) -> Recognize {
+    /// Whether arrays or shapes were given.
+    pub fn has_arrays(&self) -> bool {
+        !(self.inputs.is_empty() && self.outputs.is_empty() && self.sizes.is_empty())
+    }
+
+    /// The launch of these options; `standard` gives what they leave open.
+    pub fn launch(&self, standard: LaunchConfig) -> LaunchConfig {
+        LaunchConfig {
+            grid: self.grid.unwrap_or(standard.grid),
+            block: self.block.unwrap_or(standard.block),
+            shared_bytes: self.shared.unwrap_or(standard.shared_bytes),
+            max_loop_iterations: self.limit.unwrap_or(standard.max_loop_iterations),
+        }
+    }
+
+    /// What may be done with the program.
+    pub fn recognize(&self) -> Recognize {
         match (self.no_recognize, self.reassociate) {
             (true, _) => Recognize::Off,
             (false, false) => Recognize::Exact,
             (false, true) => Recognize::Reassociated,
         }
+    }
+}
+
+/// A launch over arrays, as the command line gives them.
+pub struct Given {
+    pub arrays: Arrays,
+    pub launch: LaunchConfig,
+}
+
+impl Given {
+    /// Reads the arrays of a program and determines its launch.
+    ///
+    /// # Errors
+    /// As [`Arrays::new`] and [`launch::fit`].
+    pub fn new(program: &Program, args: &ProgramArgs) -> Result<Self> {
+        let mut arrays = Arrays::new(program, args)?;
+        let launch = launch::fit(program, &mut arrays, args)?;
+        Ok(Self { arrays, launch })
     }
 }
 
@@ -96,9 +132,8 @@ pub fn run(path: &str, args: &RunArgs) -> Result<()> {
     if args.device == "null" {
         return Err(Error::invalid(format!("run {path}: null executes nothing; a program needs another device")));
     }
-    let mut arrays = Arrays::new(checked.program(), &args.program)?;
+    let Given { arrays, launch } = Given::new(checked.program(), &args.program)?;
     let inputs = args.receipt.inputs(args.json, || Ok([&[PathBuf::from(path)][..], &arrays.files()].concat()))?;
-    let launch = launch::fit(checked.program(), &mut arrays, &args.program)?;
     let bounded = checked.bound(&launch, &arrays.sizes())?;
     let plan = match bounded.plan_as(args.program.recognize(), &integers(checked.program(), &arrays)) {
         Err(error) if error.kind() == ErrorKind::Unsupported => return interpret(path, args, &bounded, (&arrays, inputs), &error),
@@ -123,7 +158,7 @@ pub fn run(path: &str, args: &RunArgs) -> Result<()> {
     }
     let saved = arrays.save(checked.program(), |buffer| run.output(buffer))?;
     let receipt = Receipt { inputs, ..session.receipt() };
-    say(args, &Report::new(path, &bounded, Some(&run), receipt, saved))
+    say(args, &Report::new(path, &bounded, Some(&run), receipt, (saved, arrays.discarded(checked.program()))))
 }
 
 fn say(args: &RunArgs, report: &Report) -> Result<()> {
@@ -146,17 +181,21 @@ fn interpret(path: &str, args: &RunArgs, bounded: &Bounded, (arrays, inputs): (&
     session.record(&RunStats::default(), start.elapsed().as_nanos() as u64);
     let saved = arrays.save(program, |buffer| &buffers[buffer.0 as usize])?;
     let receipt = Receipt { inputs, ..session.receipt() };
-    say(args, &Report::new(path, bounded, None, receipt, saved))
+    say(args, &Report::new(path, bounded, None, receipt, (saved, arrays.discarded(program))))
 }
 
 /// The contents of integer buffers that the program only reads, such as counts and sizes.
-fn integers<'a>(program: &Program, arrays: &'a Arrays) -> Vec<(BufferIndex, &'a [u8])> {
+pub fn integers<'a>(program: &Program, arrays: &'a Arrays) -> Vec<(BufferIndex, &'a [u8])> {
     let held = program.buffers().iter().zip(arrays.contents()).enumerate();
     let given = held.filter(|(_, (buffer, _))| buffer.access == BufferAccess::Read && buffer.ty.is_integer());
     given.map(|(index, (_, contents))| (BufferIndex(index as u32), contents)).collect()
 }
 
-fn open(path: &Path) -> Result<Checked> {
+/// Reads and checks a program.
+///
+/// # Errors
+/// A file that cannot be read; a program that is malformed or that the check rejects.
+pub fn open(path: &Path) -> Result<Checked> {
     let text = program_text(path)?;
     Program::parse(&text).and_then(|program| program.check()).map_err(|error| error.at(path.display()))
 }

@@ -16,7 +16,7 @@ pub fn text(summary: &RunSummary, outcome: &Outcome) -> String {
         row("time", format!("{:.2} s, {} ticks, {}", summary.seconds, summary.ticks, summary.end)),
         row("deadline misses", misses(summary)),
         row("tick latency", format!("{}; period {} ms", latency(&summary.tick_ms), (1e3 * summary.period_ms).round() / 1e3)),
-        row("woken up late by", woken(summary)),
+        row("wake-up delay", woken(summary)),
         row("transfers per tick", format!("{} up, {} down", count(&summary.transfers_per_tick["up"]), count(&summary.transfers_per_tick["down"]))),
         row("return", returns(summary)),
         row("run folder", summary.run_folder.clone()),
@@ -113,7 +113,7 @@ fn counted(count: u64, one: &str) -> String {
 fn woken(summary: &RunSummary) -> String {
     let late = match summary.lateness_ms {
         Some(late) => format!("p50 {:.3} ms, p99 {:.3} ms, max {:.3} ms", late.p50, late.p99, late.max),
-        None => "nothing, time is simulated".to_owned(),
+        None => "none: time is simulated".to_owned(),
     };
     let granted = summary.real_time.as_ref();
     let priority = granted.and_then(|granted| granted.priority).map_or_else(String::new, |priority| format!("; SCHED_FIFO {priority}"));

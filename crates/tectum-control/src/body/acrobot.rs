@@ -30,6 +30,10 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
             )
         },
     }),
+    without_controller: Some(
+        "its episode ends as soon as the tip is a link's length above the base, so there is no rest that a regulator could hold; \
+         two links that are to be balanced are an equation file, as double_pendulum.plant",
+    ),
     ..Descriptor::new("acrobot", &[Start::Random], |start| Ok(Box::new(Acrobot::new(start)?)), || upright(tip_angle_rad))
 };
 

@@ -53,8 +53,8 @@ impl Regulator {
     /// `Invalid` for a body without weights.
     pub fn of(name: &str) -> Result<Self> {
         let regulator = Descriptor::of(name).ok().and_then(|body| body.regulator);
-        let known = || Descriptor::names_with(|body| body.regulator.is_some());
-        regulator.map(|settings| settings()).ok_or_else(|| Error::invalid(format!("lqr and mpc have no weights for body {name:?}; known: {}", known())))
+        let missing = || Error::invalid(Descriptor::missing("lqr and mpc have no weights for", name, |body| body.regulator.is_some()));
+        regulator.map(|settings| settings()).ok_or_else(missing)
     }
 }
 

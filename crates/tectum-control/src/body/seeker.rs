@@ -84,7 +84,7 @@ impl Seeker {
     /// A start other than random: this body cannot hang.
     pub fn new(start: Start) -> Result<Self> {
         if start != Start::Random {
-            return Err(Error::invalid("seeker: start \"hanging\" is not its; known: random"));
+            return Err(Error::invalid("seeker: it has no start \"hanging\"; known: random"));
         }
         let lights = [[0.0; 2]; LIGHTS];
         let mut seeker =

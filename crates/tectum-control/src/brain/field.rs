@@ -65,10 +65,16 @@ impl FieldRecipe {
         self.on_each(&std::iter::once(device.clone()).chain(others).collect::<Vec<_>>())
     }
 
-    /// Split among devices.
-    fn on_each(self: &Arc<Self>, devices: &[Device]) -> Result<FieldBrain> {
+    /// The field alone, split among devices.
+    fn simulation(&self, devices: &[Device]) -> Result<Simulation> {
         let mut simulation = Simulation::split(self.spec.shape()?, self.options, devices)?;
         simulation.set_coefficients(self.spec.coefficients.to_coefficients())?;
+        Ok(simulation)
+    }
+
+    /// Split among devices.
+    fn on_each(self: &Arc<Self>, devices: &[Device]) -> Result<FieldBrain> {
+        let mut simulation = self.simulation(devices)?;
         // Drivers compile at the first launch of each plan: launch here, not in the first ticks.
         let first = simulation.state()?;
         for _ in 0..2 {

@@ -9,7 +9,8 @@ fn mistakes_are_reported_with_line_and_fix() {
             "[body]\nname = \"seeker\"\n[brain]\nname = \"field\"\nreward = \"light\"\n",
             ":5: reward \"light\" is unknown; known: light_left, light_right, whisker_left, whisker_ahead, whisker_right, bump, reward",
         ),
-        ("[body]\nname = \"rgi\"\n", ":2: body \"rgi\" is unknown; known: rig, pendulum, cart_pole, acrobot, seeker"),
+        ("[body]\nname = \"rig\"\n[brian]\nname = \"lqr\"\n", ":3: unknown table [brian], perhaps [brain]; known: name, body, brain, loop"),
+        ("[body]\nname = \"rgi\"\n", ":2: body \"rgi\" is unknown, perhaps \"rig\"; known: rig, pendulum, cart_pole, acrobot, seeker"),
         ("[body]\nname = 3\n", ":2: name is 3, needs a string"),
         ("[body]\nname = \"rig\"\nstart = \"flying\"\n", ":3: start \"flying\" is unknown; known: hanging, random"),
         ("[body]\nname = \"cart_pole\"\nstart = \"hanging\"\n", ":3: cart_pole: start \"hanging\" is beyond its 12 degrees; known: random"),
@@ -46,7 +47,11 @@ fn mistakes_are_reported_with_line_and_fix() {
         ("[brain.twin]\nsteps = 3\nonline = { warm_up = 40 }\n", ":6: \"steps\" has no effect: a twin with a warm_up starts untrained"),
         ("[loop]\nclock = \"fast\"\n", ":6: clock \"fast\" is unknown; known: real, sim"),
         ("[loop]\nseconds = 0\n", ":6: seconds is 0, needs a number above 0, at most 1000000"),
-        ("[lop]\nseconds = 1\n", ":5: unknown key \"lop\"; known: name, body, brain, loop"),
+        ("[lop]\nseconds = 1\n", ":5: unknown table [lop], perhaps [loop]; known: name, body, brain, loop"),
+        (
+            "[brain.twn]\nsteps = 1\n",
+            ":5: unknown table [brain.twn], perhaps [brain.twin]; known: name, model, samples, horizon, hold, iterations, sigma, sigma_min, temperature, rate_weight, energy_weight, terminal_multiplier, cost, twin",
+        ),
     ];
     let with_genome = [
         ("", ": [brain] needs the key \"motors\""),

@@ -64,7 +64,9 @@ impl SymbolicExecutor<'_> {
 
     /// A branch forward: decided in advance, or one that ends the last lanes. Returns the next position, or `None` at the end.
     fn branch(&mut self, at: usize, target: usize, guard: Guard, end: usize, inside: Option<usize>) -> ExecutionResult<Option<usize>> {
-        let Some(id) = self.state.predicates[usize::from(guard.predicate.0)] else { return self.refuse(at, format!("{} is not followed", guard.predicate)) };
+        let Some(id) = self.state.predicates[usize::from(guard.predicate.0)] else {
+            return self.refuse(at, format!("the value of {} is not known here", guard.predicate));
+        };
         let forward = target > at && target <= end;
         if let Node::Truth(holds) = *self.graph.node(id) {
             return match (holds == guard.when, forward) {
@@ -111,7 +113,7 @@ impl SymbolicExecutor<'_> {
             Condition::Le | Condition::Leu => (a.sub(&b), 0),
             Condition::Gt | Condition::Gtu => (b.sub(&a), -1),
             Condition::Ge | Condition::Geu => (b.sub(&a), 0),
-            Condition::Eq | Condition::Ne => return self.refuse(at, "the branch picks single lanes"),
+            Condition::Eq | Condition::Ne => return self.refuse(at, "the branch selects single lanes"),
         };
         match d.range(&self.extents) {
             Some((_, high)) if high <= most => return Ok(true),
@@ -137,9 +139,9 @@ impl SymbolicExecutor<'_> {
 
     /// Follows a loop; returns its bottom.
     fn turn(&mut self, head: usize, bottoms: &[usize], end: usize) -> ExecutionResult<usize> {
-        let &[bottom] = bottoms else { return self.refuse(head, "several jumps lead back here") };
+        let &[bottom] = bottoms else { return self.refuse(head, "more than one jump leads back to this line; a loop has exactly one") };
         if bottom >= end || self.open.len() >= MAX_DEPTH {
-            return self.refuse(head, "the loops do not nest, or too deep");
+            return self.refuse(head, "the loops are not nested, or nested too deeply");
         }
         let around = Loop { head, test: self.test_of(head, bottom)?, bottom };
         let meets = |instruction: &Instruction| matches!(instruction, Instruction::Barrier { .. });
@@ -287,7 +289,9 @@ impl SymbolicExecutor<'_> {
 
     /// The iterations after which a branch leaves a loop: `leaves` says whether it is taken then.
     fn trip_count_of_branch(&mut self, branch: usize, guard: Guard, turn: u32, leaves: bool) -> ExecutionResult<Trip> {
-        let Some(id) = self.state.predicates[usize::from(guard.predicate.0)] else { return self.refuse(branch, "what ends the loop is not followed") };
+        let Some(id) = self.state.predicates[usize::from(guard.predicate.0)] else {
+            return self.refuse(branch, "the condition that ends the loop is not known");
+        };
         let stays = guard.when != leaves;
         let node = self.graph.node(id).clone();
         if let Node::Truth(holds) = node {
@@ -297,9 +301,9 @@ impl SymbolicExecutor<'_> {
                 (true, _) => self.refuse(branch, "the loop has no end"),
             };
         }
-        let Node::Compare { condition, ty, a, b } = node else { return self.refuse(branch, "what ends the loop depends on data") };
+        let Node::Compare { condition, ty, a, b } = node else { return self.refuse(branch, "the condition that ends the loop depends on data") };
         let Some((a, b)) = self.graph.form(a).cloned().zip(self.graph.form(b).cloned()) else {
-            return self.refuse(branch, "what ends the loop depends on data");
+            return self.refuse(branch, "the condition that ends the loop depends on data");
         };
         let condition = if stays { condition } else { trip::negated(condition) };
         if let Some(turns) = self.lanes_turns(condition, ty, &a, &b, turn).filter(|_| leaves) {

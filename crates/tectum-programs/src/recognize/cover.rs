@@ -118,7 +118,7 @@ fn family_order(follower: &SymbolicExecutor<'_>, family: &[Store]) -> Result<(Ve
     let width = first.ty.bytes();
     let size = follower.setting.sizes[first.buffer.0 as usize];
     let order = radix(&form.without_constant(), i128::from(width), &extents);
-    let order = order.ok_or_else(|| format!("the stores at {form} leave gaps or meet"))?;
+    let order = order.ok_or_else(|| format!("the stores at {form} leave gaps or overlap"))?;
     let covered = count(&order).saturating_mul(width);
     if form.constant != 0 || covered != size {
         return Err(format!("the stores cover bytes {} to {} of {size}", form.constant, form.constant + i128::from(covered)));

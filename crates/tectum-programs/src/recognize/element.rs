@@ -60,7 +60,7 @@ impl Numbered<'_> {
                 Node::Carried { register, .. } => return Err(format!("{register} is carried across iterations")),
                 Node::Fold { register, .. } => return Err(format!("{register} is the result of a loop")),
                 Node::Stored { .. } => return Err("it depends on what lanes stored in shared memory".to_owned()),
-                Node::Unknown { instruction, .. } => return Err(format!("it depends on instruction {instruction}, which is not followed")),
+                Node::Unknown { instruction, .. } => return Err(format!("it depends on instruction {instruction}, which recognition does not support")),
                 node => {
                     let parts: Vec<Id> = graph.parts(id).iter().map(|part| self.changed[part]).collect();
                     graph.rebuilt(node, &parts, &extents)

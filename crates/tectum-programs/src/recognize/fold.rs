@@ -80,13 +80,13 @@ pub fn fold(results: &mut Results) -> Result<Fold, Refusal> {
         }
     }
     if chain.terms.len() < 2 && over.is_empty() {
-        return Err(refuse("the value is no chain of an operation"));
+        return Err(refuse("the result is not one operation repeated over terms"));
     }
     if !over.is_empty() {
         chain.terms.reverse();
     }
     if chain.terms.len() > 1 && extents.insert(Var::Run, chain.terms.len() as u64).is_some_and(|run| run > 1) {
-        return Err(refuse("the results are an unrolled run, and so is the chain"));
+        return Err(refuse("both the results and the terms of each are written out without a loop"));
     }
     let mut term = graph.template(&chain.terms, &extents).ok_or_else(|| refuse("the terms of the chain do not have the same form"))?;
     if chain.terms.len() > 1 {

@@ -165,7 +165,7 @@ impl<'a> SymbolicExecutor<'a> {
 
     pub fn get(&mut self, register: Register, instruction: usize) -> ExecutionResult<Id> {
         if let Some(limit) = self.state.limits.get(&register).copied().filter(|limit| *limit < self.lanes()) {
-            return self.refuse(instruction, format!("{register} is another in the lanes from {limit} on"));
+            return self.refuse(instruction, format!("{register} differs between lanes from lane {limit} on"));
         } else if let Some(id) = self.state.registers[usize::from(register.0)] {
             return Ok(id);
         }
@@ -173,7 +173,7 @@ impl<'a> SymbolicExecutor<'a> {
         if matches!(register, Register::LANE | Register::BLOCK) && self.split.is_none() && launch.block[1..] == [1, 1] && launch.grid[1..] == [1, 1] {
             return Err(StopReason::Split(launch.block_lanes()));
         }
-        self.refuse(instruction, format!("{register} is not followed"))
+        self.refuse(instruction, format!("the value of {register} is not known here"))
     }
 
     pub fn set(&mut self, register: Register, id: Id) {
@@ -200,8 +200,10 @@ impl<'a> SymbolicExecutor<'a> {
             }
             I::Fence { .. } | I::PhaseAdvance { .. } => {}
             I::LoadShared { .. } | I::StoreShared { .. } | I::Barrier { .. } => self.meet(at, instruction)?,
-            I::PoolAllocate { .. } | I::PoolFree { .. } | I::PoolLoad { .. } | I::PoolStore { .. } => return self.refuse(at, "pools are not followed"),
-            I::Call { .. } | I::Return => return self.refuse(at, "calls are not followed"),
+            I::PoolAllocate { .. } | I::PoolFree { .. } | I::PoolLoad { .. } | I::PoolStore { .. } => {
+                return self.refuse(at, "recognition does not support pools");
+            }
+            I::Call { .. } | I::Return => return self.refuse(at, "recognition does not support calls"),
             I::ResonanceAccumulate { .. } => {}
             _ => self.compute(at, &instruction)?,
         }
@@ -225,7 +227,9 @@ impl<'a> SymbolicExecutor<'a> {
             I::Ternary { op, ty, dst, a, b, c } => (dst, self.ternary(at, op, ty, [a, b, c])?),
             I::Select { ty, dst, predicate, on_true, on_false } => {
                 let (on_true, on_false) = (self.get(on_true, at)?, self.get(on_false, at)?);
-                let Some(predicate) = self.state.predicates[usize::from(predicate.0)] else { return self.refuse(at, format!("{predicate} is not followed")) };
+                let Some(predicate) = self.state.predicates[usize::from(predicate.0)] else {
+                    return self.refuse(at, format!("the value of {predicate} is not known here"));
+                };
                 (dst, self.graph.select(ty, predicate, on_true, on_false))
             }
             I::Reduce { op, ty, dst, first, count } => {
@@ -250,7 +254,7 @@ impl<'a> SymbolicExecutor<'a> {
                 self.set(register, id);
             }
             Some(Write::Predicate(predicate)) => self.state.predicates[usize::from(predicate.0)] = None,
-            None => return self.refuse(at, "the instruction is not followed"),
+            None => return self.refuse(at, "recognition does not support the instruction"),
         }
         Ok(())
     }
@@ -340,8 +344,8 @@ impl<'a> SymbolicExecutor<'a> {
             let limited = match (var, elements, self.split) {
                 (Var::Lane, Some(elements), _) => extent.min(elements),
                 (Var::Row, Some(elements), Some(columns)) if elements.is_multiple_of(columns) => extent.min(elements / columns),
-                (Var::Row, Some(_), _) => return self.refuse(at, "the elements are no whole rows of lanes"),
-                (Var::Row, None, _) if self.has_partial_row => return self.refuse(at, "the lanes are no whole rows"),
+                (Var::Row, Some(_), _) => return self.refuse(at, "the elements are not whole rows of lanes"),
+                (Var::Row, None, _) if self.has_partial_row => return self.refuse(at, "the lanes are not whole rows"),
                 _ => extent,
             };
             scope.push((var, limited));
@@ -399,7 +403,7 @@ impl<'a> SymbolicExecutor<'a> {
         if own {
             return Ok(());
         } else if self.has_partial_row && form.terms().iter().any(|(var, _)| matches!(var, Var::Row | Var::Column)) {
-            return self.refuse(at, "the lanes are no whole rows");
+            return self.refuse(at, "the lanes are not whole rows");
         }
         let Some((low, high)) = form.range(&self.extents) else { return self.refuse(at, format!("the range of the offset {form} is not known")) };
         let size = i128::from(self.setting.sizes[buffer.0 as usize]);

@@ -12,15 +12,15 @@ type Order = Vec<(Var, u64)>;
 /// The product that a chain represents.
 pub fn product(results: &Results, fold: &Fold, setting: &Setting<'_>) -> Result<(Shape, Vec<Obligation>), Refusal> {
     let refuse = |reason: String| Refusal { instruction: Some(fold.instruction), reason };
-    let factors = factors(fold).ok_or_else(|| refuse("the terms are no products of two loads".to_owned()))?;
+    let factors = factors(fold).ok_or_else(|| refuse("the terms are not products of two loads".to_owned()))?;
     if fold.op != BinaryOp::Add {
         return Err(refuse("the products are not added".to_owned()));
     } else if !matches!(fold.ty, Type::F32 | Type::F64) {
-        return Err(refuse(format!("the core has no product of matrices of {}", fold.ty)));
+        return Err(refuse(format!("there is no built-in product of matrices of {}", fold.ty)));
     } else if !setting.reassociate {
         return Err(refuse("the order of the additions would change, which is not allowed unless requested".to_owned()));
     } else if factors.iter().any(|(buffer, _)| results.stores(*buffer)) {
-        return Err(refuse("a factor is stored to".to_owned()));
+        return Err(refuse("the program also writes a factor".to_owned()));
     }
     let [first, second] = factors.map(|(buffer, at)| Factor { buffer, at: at.reduced(&fold.extents) });
     let placed = Placed::of(results, fold, setting);

@@ -11,24 +11,24 @@ use crate::{BinaryOp, ReduceOp, Type};
 pub fn reduction(results: &Results, fold: &Fold, setting: &Setting<'_>) -> Result<(Shape, Vec<Obligation>), Refusal> {
     let refuse = |reason: String| Refusal { instruction: Some(fold.instruction), reason };
     let Node::Load { ty, buffer, at } = fold.graph.node(fold.term) else {
-        return Err(refuse("what is reduced is not one load each".to_owned()));
+        return Err(refuse("the terms are not one load each".to_owned()));
     };
     let op = match fold.op {
         BinaryOp::Add => ReduceOp::Add,
         BinaryOp::Min => ReduceOp::Min,
         BinaryOp::Max => ReduceOp::Max,
-        _ => return Err(refuse(format!("the core has no tree of {}", fold.op))),
+        _ => return Err(refuse(format!("there is no built-in reduction by {}", fold.op))),
     };
     if !matches!(ty, Type::F32 | Type::F64) {
-        return Err(refuse(format!("the core has no tree of {ty}")));
+        return Err(refuse(format!("there is no built-in reduction of {ty}")));
     } else if op == ReduceOp::Add && !setting.reassociate {
         return Err(refuse("the order of the additions would change, which is not allowed unless requested".to_owned()));
     } else if results.stores(*buffer) {
-        return Err(refuse("what is reduced is stored to".to_owned()));
+        return Err(refuse("the program also writes the buffer that it reduces".to_owned()));
     }
     let form = at.reduced(&fold.extents);
     let order = radix(&form, i128::from(ty.bytes()), &fold.extents).filter(|_| form.constant == 0);
-    let order = order.ok_or_else(|| refuse(format!("the loads at {form} leave gaps or meet")))?;
+    let order = order.ok_or_else(|| refuse(format!("the loads at {form} leave gaps or overlap")))?;
     let size = setting.sizes[buffer.0 as usize];
     let covered = count(&order).saturating_mul(ty.bytes());
     let (rows, cols) = (results.elements(), count(&fold.over));
@@ -44,7 +44,7 @@ pub fn reduction(results: &Results, fold: &Fold, setting: &Setting<'_>) -> Resul
     }
     let columns = !reduced_first;
     if columns && op != ReduceOp::Add {
-        return Err(refuse(format!("the core has no {} over columns", op.name())));
+        return Err(refuse(format!("there is no built-in {} over columns", op.name())));
     }
     let mut proofs = vec![
         Obligation { claim: "the chain is over the whole of its buffer", proof: format!("the loads at {form} are its {} elements, each once", count(&order)) },

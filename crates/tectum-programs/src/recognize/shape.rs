@@ -154,7 +154,7 @@ impl fmt::Display for Shape {
             Shape::Tree { op, ty, count, .. } => write!(f, "tree of {op}.{ty} over {count} terms"),
             Shape::Matvec { m, k, ty, .. } => write!(f, "matvec.{ty} of [{m}, {k}]"),
             Shape::Gemm { sizes: [m, n, k], ty, .. } => write!(f, "gemm.{ty} of [{m}, {k}] and [{k}, {n}]"),
-            Shape::General => f.write_str("general"),
+            Shape::General => f.write_str("no faster form, it runs as written"),
         }
     }
 }

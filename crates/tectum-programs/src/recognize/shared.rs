@@ -14,9 +14,9 @@ impl SymbolicExecutor<'_> {
     pub fn meet(&mut self, at: usize, instruction: Instruction) -> ExecutionResult<()> {
         let is_one_block = self.setting.launch.blocks() == 1 && self.columns().is_none();
         if !is_one_block {
-            return self.refuse(at, "shared memory is followed in launches of one block alone");
+            return self.refuse(at, "recognition supports shared memory only in launches of one block");
         } else if self.probing > 0 || !self.open.is_empty() {
-            return self.refuse(at, "shared memory is not followed in a loop without barriers");
+            return self.refuse(at, "recognition does not support shared memory in a loop without barriers");
         }
         match instruction {
             Instruction::LoadShared { ty, dst, address } => {
@@ -86,7 +86,7 @@ impl SymbolicExecutor<'_> {
         } else if self.shared.stored.as_ref().is_some_and(|stored| (stored.ty, stored.count) != (ty, count)) {
             return self.refuse(at, "some lanes store twice, with no barrier between them");
         } else if self.elements().is_some_and(|elements| elements < count) {
-            return self.refuse(at, "lanes beyond the elements meet the others");
+            return self.refuse(at, "lanes without an element reach a barrier with the others");
         }
         let value = self.get(src, at)?;
         let value = self.shown(value, ty, count);
@@ -126,7 +126,7 @@ fn whole(graph: &mut Graph, value: Id, parts: &[StoredValue], extents: &Extents)
         return Err("several lanes store what the block leaves".to_owned());
     }
     let value = graph.substitute(value, Var::Lane, &Affine::default(), extents);
-    let Node::Binary { op, .. } = *graph.node(value) else { return Err("the value is no operation over the lanes' parts".to_owned()) };
+    let Node::Binary { op, .. } = *graph.node(value) else { return Err("the value is not an operation over the lanes' parts".to_owned()) };
     let mut taken: Vec<(u32, u64)> = Vec::new();
     let mut open = vec![value];
     while let Some(id) = open.pop() {
@@ -139,7 +139,7 @@ fn whole(graph: &mut Graph, value: Id, parts: &[StoredValue], extents: &Extents)
                     return Err("a lane's part is taken more than once".to_owned());
                 }
             }
-            _ => return Err(format!("the value is no {op} of the lanes' parts alone")),
+            _ => return Err(format!("the value is not {op} of the lanes' parts alone")),
         }
     }
     taken.sort_unstable();

@@ -9,7 +9,7 @@ use crate::plots::chart::{Axis, Chart};
 use crate::plots::line_color;
 
 /// Columns and, in each band, rows into which firings are binned: as fine as the picture.
-const COLUMNS: usize = 880;
+const COLUMNS: usize = 700;
 const ROWS: usize = 16;
 /// Maximum characters of the name of an area.
 const NAME: usize = 20;
@@ -106,8 +106,8 @@ impl Pictures {
 
     fn chart(&self, what: &str, name: &str, names: Vec<String>) -> Chart {
         let time = Axis::new("burst", f64::from(self.first), f64::from(self.first) + f64::from(self.bursts));
-        let height = (BAND * self.bands.len() as u32 + 102).clamp(220, 2400);
-        let mut chart = Chart::sized((960, height), &format!("{what}: {}", self.title), time, Axis::names(name, names));
+        let height = (BAND * self.bands.len() as u32 + 120).clamp(240, 2400);
+        let mut chart = Chart::sized((800, height), &format!("{what}: {}", self.title), time, Axis::names(name, names));
         chart.axes();
         chart
     }

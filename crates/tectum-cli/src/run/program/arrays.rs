@@ -37,6 +37,21 @@ pub struct Saved {
     shape: Vec<u64>,
 }
 
+/// A result that no file received.
+#[derive(Debug, Serialize)]
+pub struct Discarded {
+    buffer: String,
+    shape: Vec<u64>,
+}
+
+impl Discarded {
+    /// One line.
+    pub fn text(&self) -> String {
+        let sizes: Vec<String> = self.shape.iter().map(u64::to_string).collect();
+        format!("{0} [{1}]: no file was named; --out {0}=FILE.npy writes it", self.buffer, sizes.join(", "))
+    }
+}
+
 impl Saved {
     /// One line.
     pub fn text(&self) -> String {
@@ -120,6 +135,13 @@ impl Arrays {
     /// The contents before the run of each buffer that the program reads; empty for others.
     pub fn contents(&self) -> impl Iterator<Item = &[u8]> {
         self.0.iter().map(|array| array.contents.as_slice())
+    }
+
+    /// Buffers that the program writes and no file receives, with their shapes.
+    pub fn discarded(&self, program: &Program) -> Vec<Discarded> {
+        let unsaved = program.buffers().iter().zip(&self.0).filter(|(buffer, array)| buffer.access.writes() && array.output.is_none());
+        let shape = |array: &Array| array.header.as_ref().map_or_else(Vec::new, |header| header.shape.clone());
+        unsaved.map(|(buffer, array)| Discarded { buffer: buffer.name.clone(), shape: shape(array) }).collect()
     }
 
     /// Writes every requested file, then returns all their names.

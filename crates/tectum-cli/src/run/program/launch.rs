@@ -28,12 +28,7 @@ pub fn extent(text: &str) -> std::result::Result<[u32; 3], String> {
 pub fn fit(program: &Program, arrays: &mut Arrays, args: &ProgramArgs) -> Result<LaunchConfig> {
     let known = elements(program, arrays)?;
     let block = args.block.unwrap_or(if program.uses_lanes() { BLOCK } else { [1; 3] });
-    let shape = LaunchConfig {
-        block,
-        shared_bytes: args.shared.unwrap_or(0),
-        max_loop_iterations: args.limit.unwrap_or(LaunchConfig::MAX_LOOP_ITERATIONS),
-        ..LaunchConfig::default()
-    };
+    let shape = args.launch(LaunchConfig { block, ..LaunchConfig::default() });
     let launch = match (args.grid, known) {
         (Some(grid), _) => LaunchConfig { grid, ..shape },
         (None, Some((_, count))) => LaunchConfig { grid: [blocks(count, block)?, 1, 1], ..shape },

@@ -4,7 +4,7 @@ use serde::Serialize;
 use tectum::Receipt;
 use tectum_programs::{Bounded, Bounds, ProgramRun, Recognized as Found, Shape};
 
-use super::arrays::Saved;
+use super::arrays::{Discarded, Saved};
 use crate::table::table;
 
 /// A run with its receipt.
@@ -22,6 +22,8 @@ pub struct Report {
     /// None if the reference interpreter ran it.
     recognized: Option<Recognized>,
     outputs: Vec<Saved>,
+    /// Results that no file received.
+    discarded: Vec<Discarded>,
     pub receipt: Receipt,
 }
 
@@ -44,14 +46,14 @@ impl Recognized {
             shape: found.shape().name(),
             text: found.shape().to_string(),
             proofs: found.obligations().iter().map(|obligation| format!("{}: {}", obligation.claim, obligation.proof)).collect(),
-            refusals: found.refusals().iter().map(|(shape, refusal)| format!("not {shape}: {refusal}")).collect(),
+            refusals: found.reasons(),
         }
     }
 
     /// For the table: the reasons, if it ran unchanged.
     fn row(&self) -> String {
         match self.refusals.as_slice() {
-            reasons if self.shape == Shape::General.name() => format!("as it is; {}", reasons.join("; ")),
+            reasons if self.shape == Shape::General.name() => format!("{}; {}", self.text, reasons.join("; ")),
             _ => self.text.clone(),
         }
     }
@@ -59,7 +61,7 @@ impl Recognized {
 
 impl Report {
     /// Collects the report.
-    pub fn new(file: &str, bounded: &Bounded, run: Option<&ProgramRun>, receipt: Receipt, outputs: Vec<Saved>) -> Self {
+    pub fn new(file: &str, bounded: &Bounded, run: Option<&ProgramRun>, receipt: Receipt, (outputs, discarded): (Vec<Saved>, Vec<Discarded>)) -> Self {
         let recorded = run.map(ProgramRun::recorded);
         // A recognised program is proven to have no fault.
         let is_proven = recorded.is_some_and(|recorded| recorded.launch().is_none_or(|launch| launch.lowered().bounds() == Bounds::Proven));
@@ -74,6 +76,7 @@ impl Report {
             software: receipt.device.software,
             recognized: recorded.map(|recorded| Recognized::of(recorded.recognized())),
             outputs,
+            discarded,
             receipt,
         }
     }
@@ -94,6 +97,7 @@ impl Report {
         rows.extend([row("run", format!("{:.3} ms", self.receipt.latency_ms.p50))]);
         rows.extend(self.receipt.fallbacks.iter().map(|fallback| row("fallback", format!("{}: {}", fallback.what, fallback.reason))));
         rows.extend(self.outputs.iter().map(|saved| row("output", saved.text())));
+        rows.extend(self.discarded.iter().map(|discarded| row("discarded", discarded.text())));
         table(&rows)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
-use tectum::{Boundary, Result};
+use tectum::{Boundary, Device, Result};
 
 use super::FieldRecipe;
 use crate::body::{BodySpec, ChannelKind};
@@ -11,7 +11,7 @@ use crate::body::{BodySpec, ChannelKind};
 use crate::brain::recipe::Conformance;
 use crate::brain::recipe::{BrainContext, BrainSettings, Recipe};
 use crate::document::{Key, Section};
-use tectum_field::{Coefficients, Shape, Storage};
+use tectum_field::{Coefficients, Shape, Simulation, Storage};
 
 /// Names of a field's boundary conditions.
 const BOUNDARIES: [(&str, Boundary); 3] = [("zero", Boundary::Zero), ("closed", Boundary::Clamp), ("periodic", Boundary::Periodic)];
@@ -153,6 +153,14 @@ impl BrainSettings for FieldSpec {
 }
 
 impl FieldSpec {
+    /// The field of these settings for a body, split over devices, in the initial state of a seed: what a brain runs in its loop.
+    ///
+    /// # Errors
+    /// As [`FieldBrain::new`](super::FieldBrain::new).
+    pub fn simulation(&self, body: &BodySpec, devices: &[Device], seed: u64) -> Result<Simulation> {
+        FieldRecipe::new(self, body, seed)?.simulation(devices)
+    }
+
     /// The field's size.
     ///
     /// # Errors

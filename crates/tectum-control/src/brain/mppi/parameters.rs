@@ -17,8 +17,8 @@ impl MppiParameters {
     /// `Unsupported` for a body without defaults.
     pub fn for_body(name: &str) -> Result<Self> {
         let parameters = Descriptor::of(name).ok().and_then(|body| body.mppi);
-        let known = || Descriptor::names_with(|body| body.mppi.is_some());
-        parameters.map(|parameters| parameters()).ok_or_else(|| Error::unsupported(format!("mppi has no defaults for body {name}; known: {}", known())))
+        let missing = || Error::unsupported(Descriptor::missing("mppi has no defaults for", name, |body| body.mppi.is_some()));
+        parameters.map(|parameters| parameters()).ok_or_else(missing)
     }
 
     /// The defaults for rolling out a body's own equations under its own reward.

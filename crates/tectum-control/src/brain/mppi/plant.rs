@@ -31,7 +31,6 @@ pub(crate) fn plant_kernels() -> &'static [(&'static str, TypedKernel<PlantRollo
 /// # Errors
 /// `Unsupported` for a body without such equations, naming those that have them.
 pub(crate) fn plant_kernel(body: &str) -> Result<&'static TypedKernel<PlantRollout>> {
-    let known = || Descriptor::names_with(|body| body.plant.is_some());
-    let unknown = || Error::unsupported(format!("mppi has no equations of body {body} to roll out; known: {}", known()));
+    let unknown = || Error::unsupported(Descriptor::missing("mppi has no equations to roll out of", body, |body| body.plant.is_some()));
     KERNELS.iter().find(|(name, _)| *name == body).map(|(_, kernel)| kernel).ok_or_else(unknown)
 }

@@ -99,7 +99,7 @@ fn what_is_no_reduction_is_refused_with_the_reason() {
         (sum(&format!("add.u64 r5, r5, r4\n{}{load}add.f32 r0, r0, r1", ""), "stg.f32 [y + 0], r0"), "reaches byte 36"),
         (
             sum(&format!("{load}add.f32 r0, r0, r1\nadd.u64 r5, r5, r4\nadd.u64 r5, r5, r4"), "stg.f32 [y + 0], r0").replace("r9, 7", "r9, 3"),
-            "leave gaps or meet",
+            "leave gaps or overlap",
         ),
         (sum(&format!("{load}add.f32 r0, r0, r1\nadd.u64 r5, r5, r4"), "add.f32 r0, r0, r0\nstg.f32 [y + 0], r0"), "r0 is the result of a loop"),
         (sum(&format!("{load}add.f32 r0, r0, r1\nadd.u64 r5, r5, r4"), "stg.f32 [y + 0], r0").replace("r0, 0.0", "r0, 1.0"), "neither its neutral element"),
@@ -193,7 +193,7 @@ fn what_is_no_product_is_refused_with_the_reason() {
         (right.replace("mov_imm.f32 r0, 0.0", "mov_imm.f32 r0, 0.5"), "neither its neutral element"),
         (right.replace("fma.f32 r0, r10, r11, r0", "fma.f32 r0, r10, r0, r11"), "not one chain of an operation"),
         (right.replace("fma.f32 r0, r10, r11, r0", "fma.f32 r0, r10, r11, r0\nfma.f32 r0, r10, r11, r0"), "not those of the rows and columns"),
-        (right.replace("stg.f32 [y], r0", "neg.f32 r0, r0\nstg.f32 [y], r0"), "the value is no chain"),
+        (right.replace("stg.f32 [y], r0", "neg.f32 r0, r0\nstg.f32 [y], r0"), "the result is not one operation repeated"),
     ];
     let (launch, buffers) = (LaunchConfig::linear(30, 30), vec![values(42, 0.25), values(35, 0.5), zeros(30)]);
     for (text, reason) in cases {

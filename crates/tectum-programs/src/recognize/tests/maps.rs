@@ -85,7 +85,7 @@ fn a_count_that_is_loaded_is_known_where_the_buffer_is() {
     assert_eq!(code(&recognized(&program, &ONE, &buffers)), ["ldg.f32 r0, [x]", "neg.f32 r0, r0", "stg.f32 [y], r0"]);
     let sizes = [308, 8, 308];
     let unknown = program.recognize(&super::Setting::new(&ONE, &sizes)).expect("it fits");
-    assert!(reasons(&unknown).contains("what ends the loop depends on data"), "{}", reasons(&unknown));
+    assert!(reasons(&unknown).contains("the condition that ends the loop depends on data"), "{}", reasons(&unknown));
     // One element too many: a contradiction.
     let error = try_recognize(&program, &ONE, &[values(77, 1.0), u64s(&[78]), zeros(77)], true).expect_err("out of bounds");
     assert!(error.to_string().contains("reaches byte 312 of the 308 of buffer x"), "{error}");
@@ -146,7 +146,7 @@ const REFUSED: &[(&str, u32, &str)] = &[
     (
         "mov_imm.u64 r1, 8\nmov_imm.u64 r2, 0\nmov_imm.u32 r0, 3\n@l:\nldg.f32 r3, [x + r2]\nstg.f32 [y + r2], r3\nadd.u64 r2, r2, r1\nloop r0, @l",
         1,
-        "leave gaps or meet",
+        "leave gaps or overlap",
     ),
     (
         "mov_imm.u64 r1, 4\nmov_imm.u64 r2, 0\nmov_imm.u32 r0, 6\n@l:\nldg.f32 r3, [x + r2]\nstg.f32 [y + r2], r3\nadd.u64 r2, r2, r1\nloop r0, @l",
@@ -172,8 +172,8 @@ const REFUSED: &[(&str, u32, &str)] = &[
         8,
         "it depends on what lanes stored in shared memory",
     ),
-    ("phase_get r0\ncvt.f32.u32 r1, r0\nstg.f32 [y], r1", 8, "depends on instruction 0, which is not followed"),
-    ("ldg.f32 r0, [x + 0]\nstg.f32 [y], r0\ncall @f\nexit\n@f:\nret", 8, "calls are not followed"),
+    ("phase_get r0\ncvt.f32.u32 r1, r0\nstg.f32 [y], r1", 8, "depends on instruction 0, which recognition does not support"),
+    ("ldg.f32 r0, [x + 0]\nstg.f32 [y], r0\ncall @f\nexit\n@f:\nret", 8, "recognition does not support calls"),
 ];
 
 #[test]

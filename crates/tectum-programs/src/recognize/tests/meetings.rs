@@ -136,12 +136,12 @@ const NEAR: &[(Changes, u32, &str)] = &[
     (&[("mov_imm.f32 r0, 0.0", "mov_imm.f32 r0, 1.0")], 64, "does not begin with its neutral element"),
     (&[("mov_imm.u64 r3, BYTES", "mov_imm.u64 r3, 252")], 64, "the number of iterations is not known in advance"),
     (&[("mov_imm.u64 r3, BYTES", "mov_imm.u64 r3, 260")], 64, "the number of iterations is not known in advance"),
-    (&[("mov.u64 r4, r6", "add.u64 r4, r6, r2")], 64, "leave gaps or meet"),
+    (&[("mov.u64 r4, r6", "add.u64 r4, r6, r2")], 64, "leave gaps or overlap"),
     (&[("mov_imm.u64 r1, 4000", "mov_imm.u64 r1, 3996")], 64, "cover 3996 of 4000 bytes"),
-    (&[("bra @end, p1\nstg", "stg")], 64, "r0 is another in the lanes from 1 on"),
+    (&[("bra @end, p1\nstg", "stg")], 64, "r0 differs between lanes from lane 1 on"),
     (&[("stg.f32 [y + 0], r0", "add.f32 r0, r0, r0\nstg.f32 [y + 0], r0")], 64, "a lane's part is taken more than once"),
-    (&[("stg.f32 [y + 0], r0", "neg.f32 r0, r0\nstg.f32 [y + 0], r0")], 64, "no operation over the lanes' parts"),
-    (&[("add.f32 r0, r0, r5\n", "add.f32 r0, r0, r5\nsts.f32 [shared + r6], r0\n")], 64, "not followed in a loop without barriers"),
+    (&[("stg.f32 [y + 0], r0", "neg.f32 r0, r0\nstg.f32 [y + 0], r0")], 64, "not an operation over the lanes' parts"),
+    (&[("add.f32 r0, r0, r5\n", "add.f32 r0, r0, r5\nsts.f32 [shared + r6], r0\n")], 64, "does not support shared memory in a loop without barriers"),
     (&[("sts.f32 [shared + r6], r0\nbar.sync 0", "bar.sync 0")], 64, "no barrier has shown what the cells 32 to 64 hold"),
     (
         &[("lds.f32 r9", "lds.u32 r13"), ("add.f32 r0, r0, r9", "mov.u32 r9, r13\ncvt.f32.u32 r9, r9\nadd.f32 r0, r0, r9")],
@@ -180,7 +180,7 @@ fn several_blocks_do_not_meet() {
     let text = block(PARTS[2].2, &halvings()[0].1);
     let buffers = vec![values(128, 0.25), zeros(1)];
     let found = recognized(&checked(&text), &LaunchConfig::linear(128, 64), &buffers);
-    assert!(reasons(&found).contains("in launches of one block alone"), "{}", reasons(&found));
+    assert!(reasons(&found).contains("only in launches of one block"), "{}", reasons(&found));
     // A lane that keeps its own part of a shared loop.
     let text =
         format!("buffer x: f32 read\nbuffer y: f32 write\nmov_imm.u64 r2, 4\nmul.u64 r6, r255, r2\n{}stg.f32 [y], r0", PARTS[0].2.replace("BYTES", "256"));
