@@ -98,7 +98,7 @@ fn every_figure_of_the_repositorys_records_follows_from_its_rounds() {
     }
 }
 
-/// The CPU beside a GPU over sizes. A GPU in software is measured where it is named, but does not count.
+/// The CPU next to a GPU over sizes. A GPU in software is measured where it is named, but does not count.
 #[test]
 fn sizes_are_compared_on_the_cpu_and_a_gpu() {
     let place = Place::new("sizes");

@@ -38,6 +38,7 @@ pub mod batch;
 pub mod cart_pole;
 pub mod control;
 pub mod equations;
+mod instances;
 pub mod pendulum;
 pub mod rig;
 pub mod seeker;

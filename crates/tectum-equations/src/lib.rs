@@ -81,6 +81,13 @@ impl System {
     }
 }
 
+impl Unit {
+    /// The unit that a text is, such as `m/s^2`; `None` if it is none.
+    pub fn parse(text: &str) -> Option<Unit> {
+        parse::unit(text)
+    }
+}
+
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ReadmeExamples;

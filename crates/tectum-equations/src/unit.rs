@@ -130,11 +130,6 @@ impl Unit {
         })
     }
 
-    /// The unit that a text is, such as `m/s^2`; `None` if it is none.
-    pub fn parse(text: &str) -> Option<Unit> {
-        super::parse::unit(text)
-    }
-
     /// The product, or with exponent −1 the quotient; `None` if an exponent leaves its range.
     pub fn times(self, other: Unit, exponent: i32) -> Option<Unit> {
         let dimension = self.dimension.times(other.dimension.power(f64::from(exponent))?)?;

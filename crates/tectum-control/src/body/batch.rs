@@ -14,8 +14,6 @@ use tectum::{
     CodeObject, DType, Device, Error, Executable, Kernel, KernelBuilder, PlanBuilder, Prelude, Result, RunStats, TypedKernel, View, kernel_arguments,
 };
 
-use super::equations::{self, default_settings};
-use super::settings::BodySettings;
 use super::{BODIES, Body, Descriptor};
 
 /// Stream number of the noise, in addition to the seed and the period.
@@ -100,7 +98,7 @@ pub fn kernels() -> Vec<Arc<Kernel>> {
     KERNELS.iter().map(|(.., step)| step.kernel.clone()).collect()
 }
 
-fn kernel_of(name: &str) -> Result<(&'static BatchKernel, &'static StepKernel)> {
+pub(crate) fn kernel_of(name: &str) -> Result<(&'static BatchKernel, &'static StepKernel)> {
     let found = KERNELS.iter().find(|(known, ..)| *known == name);
     let (_, batch, kernel) = found.ok_or_else(|| Error::unsupported(format!("body {name:?} has no kernel that steps many")))?;
     Ok((batch, kernel))
@@ -141,34 +139,12 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Makes `count` instances of a body with its default settings, all at their starts for seed 0.
-    ///
-    /// # Errors
-    /// As [`Batch::of`].
-    pub fn new(name: &str, count: usize, device: &Device) -> Result<Self> {
-        Self::of(&default_settings(name)?, count, device)
-    }
-
-    /// Makes `count` instances of a body, all at their starts for seed 0.
-    ///
-    /// # Errors
-    /// An unknown body; `Unsupported` for one without a kernel; a count of 0; what the device reports.
-    pub fn of(settings: &BodySettings, count: usize, device: &Device) -> Result<Self> {
-        let (name, body) = (&settings.name, settings.model()?);
-        if count == 0 || count > u32::MAX as usize / 64 {
-            return Err(Error::invalid(format!("{count} instances of {name}; 1 to {} are possible", u32::MAX / 64)));
-        }
-        if let Some((system, parameters)) = settings.equations() {
-            let (shape, step) = equations::batch::step_kernel(body.spec(), system, parameters)?;
-            return Self::record(body, count, device, shape, &step);
-        }
-        let (&BatchKernel { has_starts, numbers, .. }, step) = kernel_of(name)?;
-        let states = body.state()?.len();
-        Self::record(body, count, device, BatchShape { numbers, states, has_starts, uniforms: 0, by_number: false }, step)
-    }
-
-    fn record(body: Box<dyn Body>, count: usize, device: &Device, shape: BatchShape, step: &StepKernel) -> Result<Self> {
+    /// Records a step of `count` instances, all at their starts for seed 0.
+    pub(crate) fn record(body: Box<dyn Body>, count: usize, device: &Device, shape: BatchShape, step: &StepKernel) -> Result<Self> {
         let spec = body.spec();
+        if count == 0 || count > u32::MAX as usize / 64 {
+            return Err(Error::invalid(format!("{count} instances of {}; 1 to {} are possible", spec.name, u32::MAX / 64)));
+        }
         let mut plan = PlanBuilder::new("bodies");
         let actions = plan.input("actions", DType::F32, count * spec.action.len());
         let starts = shape.has_starts.then(|| plan.state("starts", DType::F32, count * shape.numbers));

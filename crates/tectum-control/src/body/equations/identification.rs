@@ -198,7 +198,7 @@ impl Problem<'_> {
         values
     }
 
-    /// Finds the starts of all windows anew.
+    /// Searches the starts of all windows.
     fn find_starts(&mut self, outlier: f64) {
         let starts: Vec<Vec<f64>> = self.windows.par_iter().map(|window| self.find_start(&self.values, window, outlier)).collect();
         self.windows.iter_mut().zip(starts).for_each(|(window, start)| window.start = start);
