@@ -385,7 +385,7 @@ impl Recorder {
     }
 
     /// The products that only one sum or difference needs, which computes them itself; at the place of the sum, what it then is.
-    fn absorbed(&self, needed: &[bool], results: &[Value]) -> (Vec<bool>, HashMap<usize, (Operation, [Value; 3])>) {
+    fn absorbed(&self, needed: &[bool], results: &[Value]) -> (Vec<bool>, HashMap<usize, FusedSum>) {
         let mut uses = vec![0u32; needed.len()];
         for (place, definition) in self.definitions.iter().enumerate() {
             if let (true, Definition::Apply(operation, operands)) = (needed[place], definition) {
@@ -488,6 +488,9 @@ impl Recorder {
         code.results = results.iter().map(|value| slots[value.0 as usize]).collect();
     }
 }
+
+/// What a sum with its product is.
+type FusedSum = (Operation, [Value; 3]);
 
 /// A definition in the order of lanes; of sine and cosine, both.
 struct Scheduled {

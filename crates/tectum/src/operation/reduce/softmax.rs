@@ -64,9 +64,7 @@ fn exponentials(x: &[f32], next: &[f32], y: &mut [f32], scale: f32, greatest: f3
             let four = four_not_positive(less);
             (made[places[0]], made[places[1]], made[places[2]], made[places[3]]) = (four[0], four[1], four[2], four[3]);
         }
-        for lane in 0..LANES {
-            sums.0[lane] += made[lane];
-        }
+        sums.0.iter_mut().zip(&made).for_each(|(sum, made)| *sum += made);
         *y = made;
     }
     for ((x, y), sum) in x_rest.iter().zip(y_rest).zip(&mut sums.0) {
