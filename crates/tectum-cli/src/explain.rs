@@ -25,7 +25,7 @@ pub struct ExplainArgs {
     #[command(subcommand)]
     subject: Option<Subject>,
     #[command(flatten)]
-    program: Option<program::ProgramArgs>,
+    program: program::ProgramArgs,
     #[command(flatten)]
     genome: genome::GenomeArgs,
     #[command(flatten)]
@@ -85,37 +85,36 @@ struct Entry {
 /// # Errors
 /// A scenario, plan or program that is unknown or not valid; a standard output that cannot be written.
 pub fn explain(args: &ExplainArgs) -> Result<()> {
-    let (subject, program) = (&args.subject, &args.program);
-    let Some(program) = program.as_ref().filter(|_| subject.is_none()) else {
-        return match subject {
-            Some(Subject::Route(args)) => explain_route(args),
-            None => Err(Error::invalid("explain: a program, a genome, a model or route is needed")),
-        };
+    let program = &args.program;
+    let file = match (&args.subject, &program.file) {
+        (Some(Subject::Route(args)), _) => return explain_route(args),
+        (None, Some(file)) => file,
+        (None, None) => return Err(Error::invalid("explain: a program, a genome, a model or route is needed")),
     };
     let refuse = |option: Option<&str>, kind: &str, other: &str| match option {
-        Some(option) => Err(Error::invalid(format!("explain {}: {option} is for {kind}, and this is {other}", program.file.display()))),
+        Some(option) => Err(Error::invalid(format!("explain {}: {option} is for {kind}, and this is {other}", file.display()))),
         None => Ok(()),
     };
-    let kind = Workload::of(&program.file)?;
+    let kind = Workload::of(file)?;
     if kind != Workload::Program {
         refuse(program.given(), "programs", kind.name())?;
     }
     match kind {
         Workload::Model => {
             refuse(args.genome.given_of_network(), "genomes", kind.name())?;
-            model::explain_model(&program.file, args.genome.device(), &args.model, args.genome.json())
+            model::explain_model(file, args.genome.device(), &args.model, args.genome.json())
         }
         Workload::Genome => {
             refuse(args.model.given(), "models", kind.name())?;
-            genome::explain_genome(&program.file, &args.genome)
+            genome::explain_genome(file, &args.genome)
         }
         Workload::Program => {
             refuse(args.genome.given(), "genomes", kind.name())?;
             refuse(args.model.given(), "models", kind.name())?;
-            program::explain_program(program)
+            program::explain_program(file, program)
         }
-        Workload::Scenario => Err(Error::invalid(format!("explain {0}: a scenario; tectum explain route {0} shows where it runs", program.file.display()))),
-        Workload::Twin | Workload::Plant => Err(Error::invalid(format!("explain {0}: {1}; tectum inspect {0} shows it", program.file.display(), kind.name()))),
+        Workload::Scenario => Err(Error::invalid(format!("explain {0}: a scenario; tectum explain route {0} shows where it runs", file.display()))),
+        Workload::Twin | Workload::Plant => Err(Error::invalid(format!("explain {0}: {1}; tectum inspect {0} shows it", file.display(), kind.name()))),
     }
 }
 

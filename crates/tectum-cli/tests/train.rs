@@ -98,7 +98,7 @@ fn mistakes_leave_no_twin() {
         ("train twin broken.csv -o t.safetensors", 3, "broken.csv: line 1: column pend_position is missing"),
         ("train twin short.csv -o t.safetensors", 3, "short.csv: the recording has"),
         ("train twin short.csv -o t.safetensors --huber=-1", 2, "--huber is -1"),
-        ("train twin short.csv -o t.safetensors --members 0", 2, "0 is not in 1..=32"),
+        ("train twin short.csv -o t.safetensors --members 0", 2, "a whole number from 1 to 32 is needed"),
         ("train rig broken.csv", 3, "broken.csv: line 1"),
         ("inspect none.safetensors", 3, "none.safetensors: not a safetensors file"),
         ("inspect missing.safetensors", 7, "missing.safetensors"),

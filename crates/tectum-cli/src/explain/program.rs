@@ -1,6 +1,6 @@
 //! `tectum explain FILE.atlas`: what a program is recognised as, and its device code.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tectum::{Error, ErrorKind, Kernel, Result};
@@ -16,11 +16,12 @@ const MAX_BYTES: u64 = 1 << 32;
 
 /// Shows what a lane-level program was recognised as.
 #[derive(Args)]
-#[group(id = "explained_program")]
+#[group(skip)]
 pub struct ProgramArgs {
     /// A program in its text form, a genome, or a model's folder or GGUF file; the content shows which.
-    #[arg(value_name = "FILE.atlas|GENOME.json|MODEL")]
-    pub file: PathBuf,
+    // Without a value where a subcommand is given.
+    #[arg(value_name = "FILE.atlas|GENOME.json|MODEL", required = true)]
+    pub file: Option<PathBuf>,
     // The same arrays and launch as of `tectum run`. Without arrays, buffers have 1,024 elements.
     #[command(flatten)]
     run: crate::run::program::ProgramArgs,
@@ -48,8 +49,8 @@ struct Assumed {
 }
 
 /// Prints the explanation: of the same plan that `tectum run` executes.
-pub fn explain_program(args: &ProgramArgs) -> Result<()> {
-    let checked = open(&args.file)?;
+pub fn explain_program(file: &Path, args: &ProgramArgs) -> Result<()> {
+    let checked = open(file)?;
     let (program, how) = (checked.program(), args.run.recognize());
     if args.run.has_arrays() {
         let Given { arrays, launch } = Given::new(program, &args.run)?;

@@ -1,10 +1,16 @@
 //! The tokenizer of the `tokenizers` crate.
 
+use std::sync::OnceLock;
+
 use tectum::{Error, Result};
-use tokenizers::{PostProcessor as _, TruncationParams};
+use tokenizers::TruncationParams;
 
 #[derive(Debug)]
-pub struct Tokenizer(tokenizers::Tokenizer);
+pub struct Tokenizer {
+    tokenizer: tokenizers::Tokenizer,
+    /// The same without truncation, to count what was cut; made for the first text that is.
+    whole: OnceLock<tokenizers::Tokenizer>,
+}
 
 impl Tokenizer {
     pub fn parse(text: &[u8], max_tokens: Option<usize>) -> Result<Self> {
@@ -13,28 +19,31 @@ impl Tokenizer {
         tokenizer.with_padding(None);
         let truncation = max_tokens.map(|max_length| TruncationParams { max_length, ..TruncationParams::default() });
         tokenizer.with_truncation(truncation).map_err(refused)?;
-        Ok(Self(tokenizer))
+        Ok(Self { tokenizer, whole: OnceLock::new() })
     }
 
     /// The tokens of a text, and the number of those that were cut off.
     pub fn encode(&self, text: &str) -> Result<(Vec<u32>, usize)> {
-        let encode = |special: bool| self.0.encode(text, special).map_err(|source| Error::data(format!("a text that the tokenizer refuses: {source}")));
-        let tokens = encode(true)?;
+        let refused = |source| Error::data(format!("a text that the tokenizer refuses: {source}"));
+        let tokens = self.tokenizer.encode(text, true).map_err(refused)?;
         if tokens.get_overflowing().is_empty() {
             return Ok((tokens.get_ids().to_vec(), 0));
         }
-        // Without special tokens the parts are the text's tokens, each once.
-        let plain = encode(false)?;
-        let all = plain.len() + plain.get_overflowing().iter().map(tokenizers::Encoding::len).sum::<usize>();
-        let special = self.0.get_post_processor().map_or(0, |processor| processor.added_tokens(false));
-        Ok((tokens.get_ids().to_vec(), (all + special).saturating_sub(tokens.len())))
+        let whole = self.whole.get_or_init(|| {
+            let mut whole = self.tokenizer.clone();
+            // Only a maximum can be refused.
+            let _ = whole.with_truncation(None);
+            whole
+        });
+        let all = whole.encode(text, true).map_err(refused)?.len();
+        Ok((tokens.get_ids().to_vec(), all - tokens.len()))
     }
 
     pub fn decode(&self, tokens: &[u32]) -> Result<String> {
-        self.0.decode(tokens, true).map_err(|source| Error::data(format!("tokens that the tokenizer refuses: {source}")))
+        self.tokenizer.decode(tokens, true).map_err(|source| Error::data(format!("tokens that the tokenizer refuses: {source}")))
     }
 
     pub fn len(&self) -> usize {
-        self.0.get_vocab_size(true)
+        self.tokenizer.get_vocab_size(true)
     }
 }
