@@ -36,6 +36,7 @@ fn plants_from_files_are_regulated_with_other_masses_and_lengths_too() {
         ("double_pendulum.plant", "parameters = { second_mass = 0.2, second_length = 0.4 }"),
         ("quadrotor.plant", ""),
         ("quadrotor.plant", "parameters = { mass = 0.7, arm = 0.2 }"),
+        ("cart_servo.plant", ""),
     ] {
         let outcome = run(&scenario(name, parameters, "lqr", 20));
         let success = outcome.metrics.success_fraction();
