@@ -33,7 +33,7 @@ pub struct InspectArgs {
     /// A recording that a twin or a plant is compared with.
     #[arg(long, value_name = "DATA.csv")]
     data: Option<PathBuf>,
-    /// A column of a plant's recording that has another name or unit, as NAME=HEADER or NAME=HEADER:UNIT; may be given several times.
+    /// A column of a plant's recording of another name or unit; may be given several times.
     #[arg(long = "column", value_name = "NAME=HEADER[:UNIT]", requires = "data")]
     columns: Vec<String>,
     /// The units of a genome's numbers: detect, fraction or legacy.

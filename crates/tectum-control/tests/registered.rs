@@ -331,7 +331,7 @@ fn mistakes_of_registered_names_are_reported_with_line() {
         ("kp = 2.5", "gain = 1", "s.toml:6: unknown key \"gain\"; known: name, kp, ki, kd"),
         ("tau_s = 0.4", "tau = 0.4", "s.toml:3: unknown key \"tau\"; known: name, start, tau_s, disturbances"),
         ("tau_s = 0.4", "start = \"flying\"", "s.toml:3: start \"flying\" is unknown; known: hanging, random"),
-        ("\"pid\"", "\"pdi\"", "s.toml:5: brain \"pdi\" is unknown; known: mppi, lqr, mpc, adaptive, zero, field, genome, pid"),
+        ("\"pid\"", "\"pdi\"", "s.toml:5: brain \"pdi\" is unknown, perhaps \"pid\"; known: mppi, lqr, mpc, adaptive, zero, field, genome, pid"),
         ("\"pid\"", "\"lqr\"", "s.toml:6: unknown key \"kp\"; known: name"),
         ("name = \"my_plant\"\ntau_s = 0.4", "name = \"misnamed\"\n", "s.toml:2: body \"misnamed\": its specification has the name \"my_plant\""),
         ("tau_s = 0.4", "[body.disturbances]", "s.toml:2: body \"my_plant\" has no disturbances; known: rig"),

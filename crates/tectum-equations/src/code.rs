@@ -15,7 +15,7 @@
 //! slots[0] = [1.5; LANES];
 //! code.run(&mut slots);
 //! assert_eq!(slots[code.results()[0]], [3.0; LANES]);
-//! assert_eq!(code.wgsl(), "    let v0 = i0 * 2f;\n");
+//! assert_eq!(code.wgsl(), "    let v0 = i0 * 2.0f;\n");
 //! ```
 
 mod lanes;

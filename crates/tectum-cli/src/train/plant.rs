@@ -23,8 +23,9 @@ pub struct PlantArgs {
     /// The equation file, or the name of one that ships.
     #[arg(value_name = "FILE.plant")]
     plant: String,
-    /// The recording: a column for each input, for one or more observations, and `time` (s) or `elapsed` since the row before (ms). A header such as
-    /// `angle [deg]` states the unit.
+    /// The recording: CSV with the plant's inputs, one or more observations, and the time.
+    ///
+    /// The time is in `time` (s) or in `elapsed` since the row before (ms). A header such as `angle [deg]` states the unit.
     #[arg(value_name = "DATA.csv")]
     data: PathBuf,
     /// The output file.

@@ -38,17 +38,17 @@ impl MppiParameters {
 
     /// The defaults for rolling out an equation file, whose weights are the cost, or else its reward.
     ///
-    /// A second's rollout, and noise of half the range of the first action.
+    /// A rollout of a second, but of 10 to 50 steps, and noise of half the range of the first action.
     pub fn for_equations(system: &System) -> Self {
         let first = &system.inputs()[0];
         let half_range = 0.5 * (first.range[1] - first.range[0]) as f32;
         let sigma = if first.is_discrete { half_range } else { 0.5 * half_range };
         Self {
             samples: 1024,
-            horizon: ((1.0 / system.period_s()) as usize).clamp(10, 100),
+            horizon: ((1.0 / system.period_s()) as usize).clamp(10, 50),
             sigma,
             sigma_min: Some(sigma / 20.0),
-            temperature: 0.02,
+            temperature: 0.003,
             terminal_multiplier: 10.0,
             ..Self::default()
         }

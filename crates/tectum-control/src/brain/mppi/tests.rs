@@ -104,7 +104,7 @@ fn a_plant_without_equations_is_refused() {
     let layout = TwinLayout::of(body("pendulum", None).expect("known").spec(), false).expect("one action");
     let model = Model::Plant { body: "rig".into(), layout };
     let error = Mppi::new(model, &parameters, &Device::open("cpu").expect("always there"), 0).err().expect("no equations");
-    assert!(error.to_string().contains("no equations of body rig"), "{error}");
+    assert!(error.to_string().contains("no equations to roll out of body \"rig\"; known: pendulum"), "{error}");
 }
 
 /// Normal deviates of a key, as the plan draws them; conformance compares them with their own reference.
