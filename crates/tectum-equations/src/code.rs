@@ -133,7 +133,7 @@ enum Definition {
     Apply(Operation, [Value; 3]),
 }
 
-/// Records code by computing with it.
+/// Records code by computing with it. Its numbers and truths belong to it: those of another recorder are other values here, or out of its range, which panics.
 #[derive(Debug, Clone, Default)]
 pub struct Recorder {
     definitions: Vec<Definition>,

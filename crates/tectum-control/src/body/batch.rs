@@ -142,8 +142,11 @@ impl Batch {
     /// Records a step of `count` instances, all at their starts for seed 0.
     pub(crate) fn record(body: Box<dyn Body>, count: usize, device: &Device, shape: BatchShape, step: &StepKernel) -> Result<Self> {
         let spec = body.spec();
-        if count == 0 || count > u32::MAX as usize / 64 {
-            return Err(Error::invalid(format!("{count} instances of {}; 1 to {} are possible", spec.name, u32::MAX / 64)));
+        // Devices index with 32 bits.
+        let widest = [64, shape.numbers, spec.action.len(), shape.uniforms, spec.observation.len() + OUTCOME].into_iter().fold(1, usize::max);
+        let most = u32::MAX as usize / widest;
+        if count == 0 || count > most {
+            return Err(Error::invalid(format!("{count} instances of {}; 1 to {most} are possible", spec.name)));
         }
         let mut plan = PlanBuilder::new("bodies");
         let actions = plan.input("actions", DType::F32, count * spec.action.len());

@@ -64,7 +64,7 @@ impl EquationSettings {
         BodySettings { custom: Some(Custom(Arc::new(self) as Arc<dyn CustomSettings>)), ..BodySettings::named(name) }
     }
 
-    /// Reads a file, or one that ships where there is none of this name; its parameters have their own values.
+    /// Reads a file; if it does not exist, the file of this name that ships. Parameters have the values of the file.
     ///
     /// # Errors
     /// `Io` or `Data` naming the file.

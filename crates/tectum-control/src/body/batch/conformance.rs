@@ -81,7 +81,7 @@ fn instance(seed: &mut Seed, body: &mut dyn Body, batch: &BatchKernel, k: usize)
         body.step(&first);
         let mut state = single(body.state()?);
         if batch.has_starts && state.len() == numbers {
-            // The last number of the state is whether the episode ended: here it has not.
+            // The last number of the state is 1 if the episode ended; here none has.
             state[numbers - 1] = 0.0;
         }
         if batch.has_starts && k % 7 == 3 {

@@ -156,7 +156,7 @@ fn fitted(system: &System, names: &[String]) -> Result<Vec<usize>> {
         let known = || system.parameters().iter().map(|parameter| parameter.name.as_str()).collect::<Vec<_>>().join(", ");
         let number = place.ok_or_else(|| Error::invalid(format!("body {}: it has no parameter {name:?}; known: {}", system.name(), known())))?;
         let limited = has_range(&number).then_some(number);
-        limited.ok_or_else(|| Error::invalid(format!("body {}: parameter {name} has no range; write `in LOW .. HIGH` to its line", system.name())))
+        limited.ok_or_else(|| Error::invalid(format!("body {}: parameter {name} has no range; add `in LOW .. HIGH` to its line", system.name())))
     };
     names.iter().map(number).collect()
 }
@@ -242,7 +242,10 @@ impl Problem<'_> {
         let mut residuals = Vec::with_capacity(rows * self.recording.observations.len());
         for row in window.first..window.first + rows {
             if row > window.first {
-                let inputs: Vec<f64> = self.recording.inputs.iter().map(|numbers| numbers[row - 1]).collect();
+                // Clipped to their limits, as the body clips them.
+                let recorded = self.recording.inputs.iter().zip(self.system.inputs());
+                let inputs: Vec<f64> =
+                    recorded.map(|(numbers, input)| numbers[row - 1].clamp(input.range[0] * input.unit.scale, input.range[1] * input.unit.scale)).collect();
                 self.system.step(values, &mut state, &inputs, &calm);
             }
             let shown = self.system.observe(values, &state);
