@@ -54,12 +54,12 @@ pub const REVISION: &str = env!("NAGA_PTX_REVISION");
 /// Options of a translation.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Handling of a run-time index out of range.
+    /// Handling of a run-time index out of range. Default: `IndexPolicy::Clamp`.
     pub index: IndexPolicy,
     /// Whether read-only storage buffers and uniforms are read through the non-coherent cache (`ld.global.nc`). Only valid
-    /// if no launch also binds the same memory writable.
+    /// if no launch also binds the same memory writable. Default: no.
     pub read_only_cache: bool,
-    /// Whether workgroup variables are zeroed before the entry point begins, as WGSL requires.
+    /// Whether workgroup variables are zeroed before the entry point begins, as WGSL requires. Default: yes.
     pub zero_workgroup_memory: bool,
     /// Values of pipeline-overridable constants, by name or by `@id`.
     pub constants: PipelineConstants,

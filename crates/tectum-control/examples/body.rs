@@ -1,12 +1,9 @@
-//! A body of your own, a heated room, run by a brain that is built in: `cargo run -p tectum-control --example body`.
-
-use std::ops::ControlFlow;
+//! A body of your own, a heated room under a thermostat: `cargo run -p tectum-control --example body`.
 
 use tectum::{Device, Result};
-use tectum_control::body::{ActionChannel, Body, BodySpec, ChannelKind, ObservationChannel, Step};
-use tectum_control::brain::zero::Zero;
-use tectum_control::clock::SimClock;
-use tectum_control::closed_loop::{ClosedLoop, Discard, LoopSettings};
+use tectum_control::body::{ActionChannel, Body, BodySpec, ObservationChannel, Step};
+use tectum_control::brain::Stateless;
+use tectum_control::closed_loop::{ClosedLoop, LoopSettings};
 
 /// T' = (outside + gain · heater − T) / tau with 5 °C outside, 20 °C/kW and 600 s.
 struct Room {
@@ -30,21 +27,20 @@ impl Body for Room {
     fn step(&mut self, action: &[f32]) -> Step {
         let heater_kw = self.spec.action[0].applied(action[0]);
         self.temperature_c += self.spec.dt_s * (5.0 + 20.0 * f64::from(heater_kw.unwrap_or(0.75)) - self.temperature_c) / 600.0;
-        Step { reward: -(self.temperature_c - 20.0).abs(), terminated: false, truncated: false, refused: heater_kw.is_none() }
+        Step { reward: -(self.temperature_c - 20.0).abs(), refused: heater_kw.is_none(), ..Step::default() }
     }
 }
 
 fn main() -> Result<()> {
-    let thermometer = ObservationChannel { name: "temperature".into(), unit: "C".into(), kind: ChannelKind::Linear, low: -40.0, high: 60.0, scale: 20.0 };
-    let heater = ActionChannel { name: "heater".into(), unit: "kW".into(), low: 0.0, high: 2.0, discrete: false };
-    let spec = BodySpec { name: "room".into(), dt_s: 10.0, observation: vec![thermometer], action: vec![heater], safe_action: vec![0.75] };
-    // The brain `zero` gives the safe action at every tick: 0.75 kW, which ends at 20 °C.
-    let brain = Zero::new(&spec.safe_action);
+    let observation = vec![ObservationChannel::new("temperature", "C", -40.0..=60.0)];
+    let action = vec![ActionChannel::new("heater", "kW", 0.0..=2.0)];
+    let spec = BodySpec { name: "room".into(), dt_s: 10.0, observation, action, safe_action: vec![0.75] };
+    let thermostat = Stateless::new("thermostat", |observation, action| action[0] = if observation[0] < 20.0 { 2.0 } else { 0.0 });
     let settings = LoopSettings { seconds: 7200.0, ..LoopSettings::default() };
-    let mut closed_loop = ClosedLoop::new(Box::new(Room { spec, temperature_c: 5.0 }), Box::new(brain), &settings, &Device::open("cpu")?)?;
-    let outcome = closed_loop.run(&mut SimClock::new(), &mut Discard, &mut |_| ControlFlow::Continue(()));
+    let room = Room { spec, temperature_c: 5.0 };
+    let outcome = ClosedLoop::new(Box::new(room), Box::new(thermostat), &settings, &Device::open("cpu")?)?.simulate().into_result()?;
     let error_c = -outcome.metrics.total_reward / outcome.metrics.ticks as f64;
-    println!("{} ticks of {}; {error_c:.2} °C from 20 °C on average", outcome.metrics.ticks, closed_loop.body_spec().name);
-    assert!(error_c < 2.0);
+    println!("{} ticks; {error_c:.2} °C from 20 °C on average", outcome.metrics.ticks);
+    assert!(error_c < 1.0);
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use tectum::{Device, Result};
-use tectum_control::body::{ActionChannel, Body, BodySpec, ChannelKind, Descriptor, ObservationChannel, PlantSettings, Start, Step, register_body, task};
+use tectum_control::body::{ActionChannel, Body, BodySpec, Descriptor, ObservationChannel, PlantSettings, Start, Step, register_body, task};
 use tectum_control::run_folder;
 use tectum_control::scenario::{Scenario, Section};
 
@@ -29,8 +29,8 @@ impl PlantSettings for RoomSettings {
     }
 
     fn make(&self, _: Start) -> Result<Box<dyn Body>> {
-        let temperature = ObservationChannel { name: "temperature".into(), unit: "C".into(), kind: ChannelKind::Linear, low: -40.0, high: 60.0, scale: 20.0 };
-        let heater = ActionChannel { name: "heater".into(), unit: "kW".into(), low: 0.0, high: 2.0, discrete: false };
+        let temperature = ObservationChannel::new("temperature", "C", -40.0..=60.0);
+        let heater = ActionChannel::new("heater", "kW", 0.0..=2.0);
         // The safe action of this plant is a constant low power.
         let spec = BodySpec { name: "room".into(), dt_s: 10.0, observation: vec![temperature], action: vec![heater], safe_action: vec![0.75] };
         Ok(Box::new(Room { spec, settings: self.clone(), temperature_c: self.outside_c }))
@@ -54,7 +54,7 @@ impl Body for Room {
         let heater_kw = self.spec.action[0].applied(action[0]);
         let steady_c = self.settings.outside_c + 20.0 * f64::from(heater_kw.unwrap_or(0.75));
         self.temperature_c += self.spec.dt_s * (steady_c - self.temperature_c) / self.settings.tau_s;
-        Step { reward: -(self.temperature_c - 20.0).abs(), terminated: false, truncated: false, refused: heater_kw.is_none() }
+        Step { reward: -(self.temperature_c - 20.0).abs(), refused: heater_kw.is_none(), ..Step::default() }
     }
 }
 

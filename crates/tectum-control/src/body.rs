@@ -48,6 +48,7 @@ pub mod task;
 pub(crate) mod uniform;
 
 use std::fmt::Debug;
+use std::ops::RangeInclusive;
 
 use serde::Serialize;
 use tectum::{Error, Result};
@@ -88,6 +89,27 @@ pub struct ObservationChannel {
     pub scale: f32,
 }
 
+impl ObservationChannel {
+    /// A linear channel whose scale is the larger bound of the range. [`ObservationChannel::wrapping`] and
+    /// [`ObservationChannel::scaled`] change that.
+    pub fn new(name: impl Into<String>, unit: impl Into<String>, range: RangeInclusive<f32>) -> Self {
+        let (low, high) = range.into_inner();
+        Self { name: name.into(), unit: unit.into(), kind: ChannelKind::Linear, low, high, scale: low.abs().max(high.abs()) }
+    }
+
+    /// The channel as an angle: `rad_per_unit` is 1 for radians, π/180 for degrees.
+    #[must_use]
+    pub fn wrapping(self, rad_per_unit: f64) -> Self {
+        Self { kind: ChannelKind::Angle { rad_per_unit }, ..self }
+    }
+
+    /// The channel with another typical magnitude.
+    #[must_use]
+    pub fn scaled(self, scale: f32) -> Self {
+        Self { scale, ..self }
+    }
+}
+
 /// One number of an action.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ActionChannel {
@@ -104,6 +126,12 @@ pub struct ActionChannel {
 }
 
 impl ActionChannel {
+    /// A channel that takes every value of the range.
+    pub fn new(name: impl Into<String>, unit: impl Into<String>, range: RangeInclusive<f32>) -> Self {
+        let (low, high) = range.into_inner();
+        Self { name: name.into(), unit: unit.into(), low, high, discrete: false }
+    }
+
     /// What the body applies for `value`; `None` if it is not a finite number.
     pub fn applied(&self, value: f32) -> Option<f32> {
         match (value.is_finite(), self.discrete) {
@@ -129,8 +157,8 @@ pub struct BodySpec {
     pub safe_action: Vec<f32>,
 }
 
-/// What one step returned.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// What one step returned. The default is a reward of 0 in an episode that continues.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Step {
     /// The body's own score of the step; each body documents how it is computed.
     pub reward: f64,
@@ -192,7 +220,7 @@ pub struct Equilibrium {
 ///
 /// # Example
 /// ```
-/// use tectum_control::body::{ActionChannel, Body, BodySpec, ChannelKind, ObservationChannel, Step};
+/// use tectum_control::body::{ActionChannel, Body, BodySpec, ObservationChannel, Step};
 ///
 /// /// A tank that a pump fills and a leak empties.
 /// struct Tank { spec: BodySpec, level_m: f64 }
@@ -204,12 +232,12 @@ pub struct Equilibrium {
 ///     fn step(&mut self, action: &[f32]) -> Step {
 ///         let pumped = self.spec.action[0].applied(action[0]);
 ///         self.level_m += 0.1 * (f64::from(pumped.unwrap_or(0.0)) - 0.5 * self.level_m);
-///         Step { reward: -(self.level_m - 1.0).abs(), terminated: false, truncated: false, refused: pumped.is_none() }
+///         Step { reward: -(self.level_m - 1.0).abs(), refused: pumped.is_none(), ..Step::default() }
 ///     }
 /// }
 ///
-/// let level = ObservationChannel { name: "level".into(), unit: "m".into(), kind: ChannelKind::Linear, low: 0.0, high: 2.0, scale: 1.0 };
-/// let pump = ActionChannel { name: "pump".into(), unit: "m/s".into(), low: 0.0, high: 1.0, discrete: false };
+/// let level = ObservationChannel::new("level", "m", 0.0..=2.0);
+/// let pump = ActionChannel::new("pump", "m/s", 0.0..=1.0);
 /// let spec = BodySpec { name: "tank".into(), dt_s: 0.1, observation: vec![level], action: vec![pump], safe_action: vec![0.0] };
 /// let mut tank = Tank { spec, level_m: 1.0 };
 /// assert_eq!(tank.step(&[0.5]).reward, 0.0);

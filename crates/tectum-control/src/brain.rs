@@ -8,6 +8,7 @@ pub mod genome;
 pub mod lqr;
 pub mod mppi;
 mod recipe;
+mod stateless;
 pub mod zero;
 
 use serde::Serialize;
@@ -30,6 +31,7 @@ use crate::registry::AsTable;
 use crate::twin::LearningCounts;
 pub use custom::{CustomBrain, register_brain};
 pub use recipe::{BrainContext, BrainSettings, BuildStandIn, DeviceRecipe, Recipe};
+pub use stateless::Stateless;
 use tectum::snapshot::Snapshot;
 use toml::Table;
 
@@ -46,7 +48,7 @@ pub trait StandIn: Brain {
 ///
 /// A tick neither allocates device memory nor compiles; everything is built before the loop starts. The state of a brain
 /// can be saved as a [`Snapshot`], independent of the device, and restored: the next tick is then the same bit for bit on
-/// the same device.
+/// the same device. A control law without state is a [`Stateless`].
 pub trait Brain: Send {
     /// The brain's name in scenarios, receipts and logs.
     fn name(&self) -> &'static str;

@@ -51,7 +51,7 @@ use self::injection::{BrainFaults, FaultyBody, pending};
 use crate::body::task::{Measure, Task};
 use crate::body::{Body, BodySpec};
 use crate::brain::{Brain, StandIn};
-use crate::clock::Clock;
+use crate::clock::{Clock, SimClock};
 pub use controller::DeviceSpan;
 pub use episodes::{EpisodeReturns, Episodes};
 pub use guard::ChannelGuard;
@@ -259,8 +259,15 @@ impl ClosedLoop {
         Ok(self.metrics.ticks)
     }
 
+    /// Runs to the end in simulated time and records nothing.
+    #[must_use = "the run may have failed"]
+    pub fn simulate(&mut self) -> Outcome {
+        self.run(&mut SimClock::new(), &mut Discard, &mut |_| ControlFlow::Continue(()))
+    }
+
     /// Runs to the end, or until the watcher breaks or an error is not recoverable; sends every period to the sink, a snapshot every
     /// `snapshot_every` ticks and the last one at the end. The clock is at 0.
+    #[must_use = "the run may have failed"]
     pub fn run(&mut self, clock: &mut dyn Clock, sink: &mut dyn Sink, watch: &mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Outcome {
         let end = self.run_ticks(clock, sink, watch).unwrap_or_else(End::Failed);
         let saved = self.snapshot().and_then(|snapshot| sink.snapshot(snapshot)).and_then(|()| sink.flush());

@@ -1,16 +1,14 @@
 //! Bodies, brains, twins, the closed loop that runs them on time, and the scenarios that name them.
 //!
 //! ```
-//! use std::ops::ControlFlow;
 //! use tectum_control::scenario::Scenario;
 //! use tectum_control::scenario::build::{brain_recipe, build_body, build_loop};
-//! use tectum_control::{clock::SimClock, closed_loop::Discard};
 //! let text = "[body]\nname = \"pendulum\"\n[brain]\nname = \"lqr\"\n[loop]\nseconds = 20\nclock = \"sim\"\n";
 //! let scenario = Scenario::parse(text, "swing.toml", "swing")?;
 //! let body = build_body(&scenario)?;
 //! let recipe = brain_recipe(&scenario, body.spec())?;
 //! let mut closed_loop = build_loop(&scenario, body, recipe, &tectum::Device::open("cpu")?, &mut tectum::WorkProgress::ignore)?;
-//! let outcome = closed_loop.run(&mut SimClock::new(), &mut Discard, &mut |_| ControlFlow::Continue(()));
+//! let outcome = closed_loop.simulate().into_result()?;
 //! assert!(outcome.metrics.success_fraction() > 0.5);
 //! # Ok::<(), tectum::Error>(())
 //! ```
@@ -51,4 +49,5 @@ pub use samples::SAMPLES;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct ReadmeExamples;
+#[doc = include_str!("../../../docs/equations.md")]
+struct PageExamples;

@@ -169,11 +169,12 @@ impl Scenario {
     /// ```
     /// use tectum::Device;
     /// use tectum_control::body::pendulum::Pendulum;
-    /// use tectum_control::body::Start;
+    /// use tectum_control::body::{Body, Start};
     /// use tectum_control::brain::zero::Zero;
     /// use tectum_control::closed_loop::{ClosedLoop, LoopSettings};
     /// use tectum_control::scenario::Scenario;
-    /// let (body, brain) = (Pendulum::new(Start::Hanging), Zero::new(&[0.0]));
+    /// let body = Pendulum::new(Start::Hanging);
+    /// let brain = Zero::new(body.spec());
     /// let closed_loop = ClosedLoop::new(Box::new(body), Box::new(brain), &LoopSettings::default(), &Device::open("cpu")?)?;
     /// let scenario = Scenario::describe("trial", &closed_loop, &(), &())?;
     /// assert_eq!((scenario.body.name.as_str(), scenario.brain.name()), ("pendulum", "zero"));

@@ -98,23 +98,23 @@ impl TwinLayout {
 /// How a twin is built and trained.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TwinRecipe {
-    /// Widths of the hidden layers.
+    /// Widths of the hidden layers. Default: `[64, 64]`.
     pub hidden: Vec<usize>,
-    /// Transitions simulated where no recording is given.
+    /// Transitions simulated where no recording is given. Default: 30,000.
     pub transitions: usize,
-    /// Steps of AdamW.
+    /// Steps of AdamW. Default: 3000.
     pub steps: usize,
-    /// Transitions in a step.
+    /// Transitions in a step. Default: 256.
     pub batch: usize,
-    /// Maximum learning rate: reached after 50 steps, then decaying as a cosine to a hundredth.
+    /// Maximum learning rate: reached after 50 steps, then decaying as a cosine to a hundredth. Default: 8e-3.
     pub learning_rate: f32,
-    /// Decoupled weight decay.
+    /// Decoupled weight decay. Default: 1e-4.
     pub weight_decay: f32,
-    /// Threshold, in deviations, above which the loss grows linearly with the error; the squared error without it.
+    /// Threshold, in deviations, above which the loss grows linearly with the error; the squared error without it. Default: none.
     pub huber: Option<f32>,
-    /// Weight of the energy balance in the loss; no effect at 0.
+    /// Weight of the energy balance in the loss; no effect at 0. Default: 0.0.
     pub physics_weight: f32,
-    /// Steps without improvement on the held-out samples after which training stops and keeps the best weights; without it, training runs to the end.
+    /// Steps without improvement on the held-out samples after which training stops and keeps the best weights; without it, training runs to the end. Default: none.
     pub patience: Option<usize>,
 }
 

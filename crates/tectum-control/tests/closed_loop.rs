@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tectum::snapshot::{Array, Snapshot};
 use tectum::{Device, Error, ErrorKind, Result, RunStats};
 use tectum_control::body::{Start, body};
-use tectum_control::brain::Brain;
+use tectum_control::brain::{Brain, Stateless};
 use tectum_control::clock::{Clock, SimClock};
 use tectum_control::closed_loop::{ClosedLoop, End, Outcome, Sink, TickRecord};
 use tectum_control::scenario::build::{build_body, build_brain};
@@ -175,7 +175,7 @@ fn a_sink_that_fails_ends_the_run_and_a_watcher_may_interrupt_it() {
     let plant = || body("pendulum", None).expect("known");
     let cpu = Device::open("cpu").expect("always there");
     let make = || {
-        let zero = tectum_control::brain::zero::Zero::new(&plant().spec().safe_action);
+        let zero = tectum_control::brain::zero::Zero::new(plant().spec());
         ClosedLoop::new(plant(), Box::new(zero), &settings(9, 0.05), &cpu).expect("cpu")
     };
     let mut full = Memory { fails_at: Some(4), ..Memory::default() };
@@ -194,9 +194,9 @@ fn a_sink_that_fails_ends_the_run_and_a_watcher_may_interrupt_it() {
 fn a_fallen_cart_pole_begins_again_from_the_next_seed() {
     let plant = body("cart_pole", None).expect("known");
     let mut start = body("cart_pole", None).expect("known");
-    let zero = tectum_control::brain::zero::Zero::new(&plant.spec().safe_action);
+    let push = Stateless::new("push", |_, action| action.fill(10.0));
     let cpu = Device::open("cpu").expect("always there");
-    let mut closed_loop = ClosedLoop::new(plant, Box::new(zero), &settings(60, 0.02), &cpu).expect("cpu");
+    let mut closed_loop = ClosedLoop::new(plant, Box::new(push), &settings(60, 0.02), &cpu).expect("cpu");
     let mut memory = Memory::default();
     let outcome = closed_loop.run(&mut SimClock::new(), &mut memory, &mut go_on);
     // A constant push topples the pole in about ten steps, each worth 1 up to and with the last.
@@ -241,7 +241,7 @@ fn same_seed_same_periods() {
     for (body, brain) in PAIRS {
         let mut runs = [Memory::default(), Memory::default()];
         for memory in &mut runs {
-            built(body, brain, 5.0, 0).run(&mut SimClock::new(), memory, &mut go_on);
+            built(body, brain, 5.0, 0).run(&mut SimClock::new(), memory, &mut go_on).into_result().expect("runs");
         }
         assert_eq!(runs[0].lines, runs[1].lines, "{body} {brain}");
         assert_eq!(runs[0].snapshots, runs[1].snapshots, "{body} {brain}");

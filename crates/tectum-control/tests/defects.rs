@@ -368,7 +368,7 @@ fn a_run_is_saved_before_its_first_tick_and_early() {
         let brain = build_brain(&scenario, plant.as_ref(), &cpu(), &mut tectum::WorkProgress::ignore).expect("known");
         let mut closed_loop = ClosedLoop::new(plant, brain, &scenario.run, &cpu()).expect("cpu");
         let mut ticks = Ticks::default();
-        closed_loop.run(&mut SimClock::new(), &mut ticks, &mut |_| ControlFlow::Continue(()));
+        closed_loop.run(&mut SimClock::new(), &mut ticks, &mut |_| ControlFlow::Continue(())).into_result().expect("runs");
         assert_eq!(ticks.0, expected, "every {every}");
     }
 }

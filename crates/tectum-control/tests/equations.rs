@@ -22,7 +22,7 @@ fn built(scenario: &Scenario) -> ClosedLoop {
 }
 
 fn run(scenario: &Scenario) -> Outcome {
-    let outcome = built(scenario).run(&mut SimClock::new(), &mut Discard, &mut |_| ControlFlow::Continue(()));
+    let outcome = built(scenario).simulate();
     assert!(matches!(outcome.end, End::Completed), "{:?}", outcome.end);
     outcome
 }
@@ -218,11 +218,14 @@ fn a_run_with_noise_continues_exactly_from_its_snapshot() {
     let scenario = scenario("quadrotor.plant", "", "lqr", 4);
     let whole = run(&scenario);
     let mut first = built(&scenario);
-    first.run(&mut SimClock::new(), &mut Discard, &mut |progress| if progress.tick == 77 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
+    first
+        .run(&mut SimClock::new(), &mut Discard, &mut |progress| if progress.tick == 77 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        .into_result()
+        .expect("runs");
     let snapshot = first.snapshot().expect("exact state");
     let mut second = built(&scenario);
     assert_eq!(second.restore(&snapshot).expect("of the same run"), 77);
-    let rest = second.run(&mut SimClock::new(), &mut Discard, &mut |_| ControlFlow::Continue(()));
+    let rest = second.simulate();
     assert_eq!(whole.metrics.total_reward.to_bits(), rest.metrics.total_reward.to_bits());
     // Another seed is another noise and another start.
     let mut other = scenario.clone();

@@ -114,7 +114,7 @@ fn a_guarded_run_resumes_bit_for_bit_between_two_outliers() {
     for (index, snapshot) in whole.snapshots[8..].iter().enumerate().take(7) {
         let (mut resumed, mut memory) = (closed_loop(&scenario), Memory::default());
         assert_eq!(resumed.restore(snapshot).expect("its own"), 100 * (index as u64 + 1));
-        resumed.run(&mut SimClock::new(), &mut memory, &mut |_| ControlFlow::Continue(()));
+        resumed.run(&mut SimClock::new(), &mut memory, &mut |_| ControlFlow::Continue(())).into_result().expect("runs");
         assert_eq!(memory.periods, whole.periods[100 * (index + 1)..], "from snapshot {index}");
     }
 }

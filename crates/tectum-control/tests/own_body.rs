@@ -7,7 +7,7 @@ use tectum::snapshot::Snapshot;
 use tectum::{Device, ErrorKind, Result};
 use tectum_control::body::control::LqrWeights;
 use tectum_control::body::task::{Measure, Task};
-use tectum_control::body::{ActionChannel, Body, BodySpec, ChannelKind, ObservationChannel, Step};
+use tectum_control::body::{ActionChannel, Body, BodySpec, ObservationChannel, Step};
 use tectum_control::brain::lqr::Lqr;
 use tectum_control::brain::zero::Zero;
 use tectum_control::clock::SimClock;
@@ -24,8 +24,8 @@ struct Tank {
 fn tank() -> Tank {
     // The name is made at run time.
     let name = ["leaking", "tank"].join("_");
-    let level = ObservationChannel { name: "level".into(), unit: "m".into(), kind: ChannelKind::Linear, low: 0.0, high: 2.0, scale: 1.0 };
-    let pump = ActionChannel { name: "pump".into(), unit: "m/s".into(), low: 0.0, high: 1.0, discrete: false };
+    let level = ObservationChannel::new("level", "m", 0.0..=2.0).scaled(1.0);
+    let pump = ActionChannel::new("pump", "m/s", 0.0..=1.0);
     let spec = BodySpec { name, dt_s: 0.1, observation: vec![level], action: vec![pump], safe_action: vec![0.0] };
     Tank { spec, level_m: 1.0, steps: 0 }
 }
@@ -94,7 +94,8 @@ impl Sink for Recording {
 fn closed_loop() -> ClosedLoop {
     let cpu = Device::open("cpu").expect("always there");
     let settings = LoopSettings { seconds: 6.0, ..LoopSettings::default() };
-    ClosedLoop::new(Box::new(tank()), Box::new(Zero::new(&[0.0])), &settings, &cpu).expect("opens")
+    let zero = Zero::new(tank().spec());
+    ClosedLoop::new(Box::new(tank()), Box::new(zero), &settings, &cpu).expect("opens")
 }
 
 /// Runs to the end and returns the outcome, the trace and the last snapshot.

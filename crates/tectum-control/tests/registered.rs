@@ -8,11 +8,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tectum::snapshot::{Array, Snapshot};
 use tectum::{Device, Result, RunStats};
-use tectum_control::body::{
-    ActionChannel, Body, BodySpec, ChannelKind, Descriptor, ExactState, ObservationChannel, PlantSettings, Start, Step, register_body, task,
-};
-use tectum_control::brain::zero::Zero;
-use tectum_control::brain::{Brain, BrainContext, BrainSettings, Recipe, register_brain};
+use tectum_control::body::{ActionChannel, Body, BodySpec, Descriptor, ExactState, ObservationChannel, PlantSettings, Start, Step, register_body, task};
+use tectum_control::brain::{Brain, BrainContext, BrainSettings, Recipe, Stateless, register_brain};
 use tectum_control::clock::SimClock;
 use tectum_control::closed_loop::{ClosedLoop, LoopSettings, Outcome};
 use tectum_control::run_folder::{
@@ -34,8 +31,8 @@ struct Plant {
 
 impl Plant {
     fn new(name: &str, tau_s: f64) -> Self {
-        let y = ObservationChannel { name: "y".into(), unit: "m".into(), kind: ChannelKind::Linear, low: -2.0, high: 2.0, scale: 1.0 };
-        let u = ActionChannel { name: "u".into(), unit: "m".into(), low: -3.0, high: 3.0, discrete: false };
+        let y = ObservationChannel::new("y", "m", -2.0..=2.0).scaled(1.0);
+        let u = ActionChannel::new("u", "m", -3.0..=3.0);
         Self { spec: BodySpec { name: name.into(), dt_s: DT_S, observation: vec![y], action: vec![u], safe_action: vec![0.0] }, tau_s, y: 0.0 }
     }
 }
@@ -56,7 +53,7 @@ impl Body for Plant {
     fn step(&mut self, action: &[f32]) -> Step {
         let applied = self.spec.action[0].applied(action[0]);
         self.y += DT_S * (f64::from(applied.unwrap_or(0.0)) - self.y) / self.tau_s;
-        Step { reward: -(self.y - 1.0).abs(), terminated: false, truncated: false, refused: applied.is_none() }
+        Step { reward: -(self.y - 1.0).abs(), refused: applied.is_none(), ..Step::default() }
     }
 
     fn exact_state(&self) -> Option<&dyn ExactState> {
@@ -315,7 +312,9 @@ fn a_folder_is_never_recorded_under_other_names() {
     assert!(!scratch.0.exists());
 
     let settings = LoopSettings::default();
-    let mut built_in = ClosedLoop::new(Box::new(Plant::new("own_plant", 1.0)), Box::new(Zero::new(&[0.0])), &settings, &cpu()).expect("cpu");
+    let mut built_in =
+        ClosedLoop::new(Box::new(Plant::new("own_plant", 1.0)), Box::new(Stateless::new("zero", |_, action| action.fill(0.0))), &settings, &cpu())
+            .expect("cpu");
     let scenario = Scenario::describe("baseline", &built_in, &(), &()).expect("no settings");
     assert_eq!((scenario.body.name.as_str(), scenario.brain.name()), ("own_plant", "zero"));
     RunFolder::create(&scratch.0, &scenario, &mut built_in).expect("its own names");

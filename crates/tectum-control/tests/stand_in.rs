@@ -138,7 +138,7 @@ fn the_tick_that_fails_has_the_regulators_answer() {
     let faults = ["nan@1", "sensor-lost@1.4"].map(|fault| fault.parse().expect("known"));
     closed_loop.inject(&faults).expect("within the run");
     let mut memory = Memory::default();
-    closed_loop.run(&mut SimClock::new(), &mut memory, &mut |_| ControlFlow::Continue(()));
+    closed_loop.run(&mut SimClock::new(), &mut memory, &mut |_| ControlFlow::Continue(())).into_result().expect("runs");
     let failed: Vec<usize> = (0..50).filter(|tick| memory.fallback[*tick]).collect();
     assert_eq!(failed, std::iter::once(25).chain(35..45).collect::<Vec<_>>());
     assert!(memory.actions[25] != 0.0, "the stand-in's");
@@ -156,7 +156,7 @@ fn a_run_with_a_stand_in_resumes_exactly() {
     // The snapshot before tick 100; 20 ticks later the brain is lost as before.
     assert_eq!(closed_loop.restore(&whole.snapshots[8]).expect("its own"), 100);
     let mut rest = Memory::default();
-    closed_loop.run(&mut SimClock::new(), &mut rest, &mut |_| ControlFlow::Continue(()));
+    closed_loop.run(&mut SimClock::new(), &mut rest, &mut |_| ControlFlow::Continue(())).into_result().expect("runs");
     assert_eq!((&whole.actions[100..], &whole.fallback[100..]), (&rest.actions[..], &rest.fallback[..]));
     assert!(rest.fallback[20..].iter().all(|fallback| *fallback) && rest.actions[20..].iter().any(|action| *action != 0.0));
 }

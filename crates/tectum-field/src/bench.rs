@@ -58,14 +58,14 @@ struct FieldWorkload {
 
 impl FieldWorkload {
     fn new(cells: usize, channels: usize, storage: Storage, device: &Device) -> Result<Self> {
-        let options = Options { sensors: SENSORS, motors: 4, boundary: Boundary::Clamp, seed: 1, patterns: 0, storage };
+        let options = Options { sensors: SENSORS, motors: 4, boundary: Boundary::Closed, seed: 1, patterns: 0, storage };
         Ok(Self { field: Simulation::new(Shape::new([cells; 3], channels)?, options, device)?, sensors: vec![0.0; SENSORS] })
     }
 
     /// With a library of the maximum number of patterns, all dissimilar.
     fn full(cells: usize, channels: usize, device: &Device) -> Result<Self> {
         let shape = Shape::new([cells; 3], channels)?;
-        let options = Options { sensors: SENSORS, motors: 4, boundary: Boundary::Clamp, seed: 1, patterns: MAX_PATTERNS, storage: Storage::F32 };
+        let options = Options { sensors: SENSORS, motors: 4, boundary: Boundary::Closed, seed: 1, patterns: MAX_PATTERNS, storage: Storage::F32 };
         let mut state = State::new(&shape, options.seed).with_patterns(&shape, MAX_PATTERNS);
         let width = OCTANTS * shape.content();
         let patterns = state.library.chunks_exact_mut(width).zip(state.traits.chunks_exact_mut(TRAIT_WORDS)).take(MAX_PATTERNS);
@@ -99,7 +99,7 @@ fn stencil27(cells: usize, channels: usize, device: &Device) -> Result<Executabl
     let x = plan.state("x", DType::F32, n);
     let y = plan.state("y", DType::F32, n);
     let weights = plan.constant("weights", &[0.4f32, 0.05, 0.02, 0.0075]);
-    plan.stencil(Points::TwentySeven, x, weights, y, [cells, cells, cells, channels], Boundary::Clamp)?;
+    plan.stencil(Points::TwentySeven, x, weights, y, [cells, cells, cells, channels], Boundary::Closed)?;
     filled(plan.finish()?.compile(device)?, x)
 }
 

@@ -5,39 +5,39 @@ use tectum::{Error, Result};
 /// Coefficients of a cycle, with the symbols of `docs/field.md`; every number is per cycle and dimensionless.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Coefficients {
-    /// R: the retained fraction of the field, 0 to 1.
+    /// R: the retained fraction of the field, 0 to 1. Default: 0.999.
     pub retention: f32,
-    /// δ: how far the decay channels may lower R, 0 (not at all) to 1.
+    /// δ: how far the decay channels may lower R, 0 (not at all) to 1. Default: 1.0.
     pub decay_depth: f32,
-    /// B: diffusion along X, Y and Z at resting dynamics.
+    /// B: diffusion along X, Y and Z at resting dynamics. Default: `[0.05; 3]`.
     pub diffusion: [f32; 3],
-    /// H: how far the diffusion channels change B; |H| is at most B. Σ(B + |H|) is at most ½.
+    /// H: how far the diffusion channels change B; |H| is at most B. Σ(B + |H|) is at most ½. Default: `[0.05; 3]`.
     pub diffusion_depth: [f32; 3],
-    /// k: the maximum that the mean of the neighbours adds, 0 to 1.
+    /// k: the maximum that the mean of the neighbours adds, 0 to 1. Default: 0.1.
     pub coupling: f32,
-    /// S: standard deviation of the noise, 0 to 1.
+    /// S: standard deviation of the noise, 0 to 1. Default: 0.001.
     pub noise: f32,
-    /// w: amplitude of each of the four waves, 0 to 1.
+    /// w: amplitude of each of the four waves, 0 to 1. Default: 0.005.
     pub wave: f32,
-    /// Multiplies the effect of the error on the field, 0 to 10.
+    /// Multiplies the effect of the error on the field, 0 to 10. Default: 1.0.
     pub error_drive: f32,
-    /// `G_imprint`: multiplies the imprint, 0 to 10.
+    /// `G_imprint`: multiplies the imprint, 0 to 10. Default: 1.0.
     pub imprint: f32,
-    /// η: the rate of the dynamics, 0 to 1.
+    /// η: the rate of the dynamics, 0 to 1. Default: 0.05.
     pub dynamics_rate: f32,
-    /// Multiplies the echo of movement, 0 to 1.
+    /// Multiplies the echo of movement, 0 to 1. Default: 1.0.
     pub echo: f32,
-    /// Multiplies the noise of the motors, 0 to 1.
+    /// Multiplies the noise of the motors, 0 to 1. Default: 1.0.
     pub exploration: f32,
-    /// m: the saturation limit of the field, ½ to 10⁶.
+    /// m: the saturation limit of the field, ½ to 10⁶. Default: 2.0.
     pub saturation: f32,
-    /// γ: how strongly the field is pulled to the library's recall, 0 to ½.
+    /// γ: how strongly the field is pulled to the library's recall, 0 to ½. Default: 0.01.
     pub recall: f32,
-    /// θ: the minimum cosine of a familiar pattern, which is not stored, 0 to 1.
+    /// θ: the minimum cosine of a familiar pattern, which is not stored, 0 to 1. Default: 0.95.
     pub familiar: f32,
-    /// β: how strongly each attractor pulls, 0 to 0.02.
+    /// β: how strongly each attractor pulls, 0 to 0.02. Default: 0.01.
     pub attraction: f32,
-    /// The maximum share of a strategic pattern in the temporal channels, 0 to 1.
+    /// The maximum share of a strategic pattern in the temporal channels, 0 to 1. Default: 0.3.
     pub strategy: f32,
 }
 

@@ -25,7 +25,7 @@ pub struct Options {
 impl Options {
     /// The options of a field with so many sensors and motors: a closed boundary, f32, no library, seed 1.
     pub fn new(sensors: usize, motors: usize) -> Self {
-        Self { sensors, motors, boundary: Boundary::Clamp, seed: 1, patterns: 0, storage: Storage::F32 }
+        Self { sensors, motors, boundary: Boundary::Closed, seed: 1, patterns: 0, storage: Storage::F32 }
     }
 
     /// Checks the options.

@@ -383,7 +383,7 @@ impl Cycle<'_> {
             let at = place[axis] as isize + step[axis];
             there[axis] = match self.options.boundary {
                 Boundary::Periodic => at.rem_euclid(size) as usize,
-                Boundary::Clamp => at.clamp(0, size - 1) as usize,
+                Boundary::Closed => at.clamp(0, size - 1) as usize,
                 Boundary::Zero if at < 0 || at >= size => return 0.0,
                 Boundary::Zero => at as usize,
             };

@@ -29,7 +29,7 @@ fn devices() -> Vec<Device> {
 }
 
 fn options(sensors: usize) -> Options {
-    Options { sensors, motors: 6, boundary: Boundary::Clamp, seed: 7, patterns: 0, storage: Storage::F32 }
+    Options { sensors, motors: 6, boundary: Boundary::Closed, seed: 7, patterns: 0, storage: Storage::F32 }
 }
 
 /// Coefficients with only diffusion: R(0.999 − 0.01N) is 1 for an N of 0 that no test of these reaches beyond a cycle.

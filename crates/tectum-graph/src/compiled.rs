@@ -3,6 +3,7 @@
 use tectum::internal::TwoPhaseRun;
 use tectum::{DType, Device, Error, Executable, PlanBuilder, Result, RunStats, View, Work};
 
+use super::inputs::Inputs;
 use super::{Graph, Node, ParameterLayout};
 
 /// A graph on a device: inputs are plan inputs, outputs plan outputs, the parameters one state, and graph states plan states, zero at first.
@@ -11,7 +12,7 @@ use super::{Graph, Node, ParameterLayout};
 #[derive(Debug)]
 pub struct CompiledGraph {
     executable: Executable,
-    inputs: Vec<(String, View)>,
+    inputs: Inputs,
     states: Vec<(String, View)>,
     outputs: Vec<(String, View)>,
     layout: ParameterLayout,
@@ -42,12 +43,7 @@ impl Graph {
         let layout = self.parameter_layout();
         let weights = plan.state("parameters", layout.dtype(), layout.len());
         let mut feeds = layout.feeds(self, weights)?;
-        let mut inputs = Vec::new();
-        for (name, node, shape) in self.inputs() {
-            let view = plan.input(name, self.dtype(node)?, shape.len());
-            inputs.push((name.to_owned(), view));
-            feeds.push((node, view));
-        }
+        let inputs = Inputs::new(self, &mut plan, &mut feeds)?;
         let mut states = Vec::new();
         for (name, node, _) in self.states() {
             let view = plan.state(name, self.dtype(node)?, self.view_len(node));
@@ -75,7 +71,7 @@ impl CompiledGraph {
     /// # Errors
     /// `Invalid` if there is no such input or `data` has the wrong length.
     pub fn set_input(&mut self, name: &str, data: &[f32]) -> Result<()> {
-        fill(&mut self.executable, &self.inputs, name, data)
+        self.inputs.set(&mut self.executable, name, data)
     }
 
     /// Fills an input of row numbers for later runs.
@@ -83,7 +79,7 @@ impl CompiledGraph {
     /// # Errors
     /// As [`CompiledGraph::set_input`].
     pub fn set_indices(&mut self, name: &str, data: &[u32]) -> Result<()> {
-        fill_indices(&mut self.executable, &self.inputs, name, data)
+        self.inputs.set_indices(&mut self.executable, name, data)
     }
 
     /// Replaces a parameter on the device.
@@ -126,8 +122,9 @@ impl CompiledGraph {
     /// Computes the outputs once.
     ///
     /// # Errors
-    /// As [`Executable::run`].
+    /// `Invalid` before every input has been set once; as [`Executable::run`].
     pub fn run(&mut self) -> Result<RunStats> {
+        self.inputs.check()?;
         let stats = self.executable.run()?;
         self.ran = true;
         Ok(stats)
@@ -155,6 +152,7 @@ impl Work for CompiledGraph {}
 
 impl TwoPhaseRun for CompiledGraph {
     fn begin(&mut self) -> Result<()> {
+        self.inputs.check()?;
         self.executable.begin()
     }
 
@@ -165,35 +163,12 @@ impl TwoPhaseRun for CompiledGraph {
     }
 }
 
-/// Fills an input of floats.
-pub(super) fn fill(executable: &mut Executable, inputs: &[(String, View)], name: &str, data: &[f32]) -> Result<()> {
-    let view = named(inputs, "input", name)?;
-    if view.dtype() != DType::F32 {
-        return Err(Error::invalid(format!("input {name} holds row numbers; floats were given")));
-    }
-    if data.len() != view.len() {
-        return Err(Error::invalid(format!("input {name} of {} elements filled with {}", view.len(), data.len())));
-    }
-    executable.input::<f32>(view).copy_from_slice(data);
-    Ok(())
-}
-
-/// Fills an input of row numbers.
-pub(super) fn fill_indices(executable: &mut Executable, inputs: &[(String, View)], name: &str, data: &[u32]) -> Result<()> {
-    let view = named(inputs, "input", name)?;
-    if data.len() != view.len() || view.dtype() != DType::U32 {
-        return Err(Error::invalid(format!("input {name} of {} × {} filled with {} × u32", view.len(), view.dtype().wgsl(), data.len())));
-    }
-    executable.input::<u32>(view).copy_from_slice(data);
-    Ok(())
-}
-
 fn named(entries: &[(String, View)], kind: &str, name: &str) -> Result<View> {
-    match entries.iter().find(|(entry, _)| entry == name) {
-        Some((_, view)) => Ok(*view),
-        None => {
-            let names: Vec<_> = entries.iter().map(|(entry, _)| entry.as_str()).collect();
-            Err(Error::invalid(format!("no {kind} {name}; there are {}", names.join(", "))))
-        }
-    }
+    let entry = entries.iter().find(|(entry, _)| entry == name);
+    entry.map(|(_, view)| *view).ok_or_else(|| unknown(kind, name, entries.iter().map(|(entry, _)| entry.as_str())))
+}
+
+/// The error for a name that is not among those of its kind.
+pub(super) fn unknown<'a>(kind: &str, name: &str, names: impl Iterator<Item = &'a str>) -> Error {
+    Error::invalid(format!("no {kind} {name}; there are {}", names.collect::<Vec<_>>().join(", ")))
 }

@@ -45,6 +45,7 @@ mod fold;
 mod fuse;
 mod fuse_attention;
 mod fuse_chains;
+mod inputs;
 mod lower;
 mod operation;
 mod pack;

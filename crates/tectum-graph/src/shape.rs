@@ -85,6 +85,7 @@ impl Shape {
     /// # Panics
     /// If there are more than [`MAX_RANK`].
     pub fn of(dims: &[Dim]) -> Self {
+        assert!(dims.len() <= MAX_RANK, "a shape of {} dimensions; at most {MAX_RANK} are possible", dims.len());
         let mut shape = Self { dims: [Dim::Size(1); MAX_RANK], rank: dims.len() };
         shape.dims[..dims.len()].copy_from_slice(dims);
         shape

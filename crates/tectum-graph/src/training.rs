@@ -10,7 +10,7 @@ use std::path::Path;
 use tectum::snapshot::{Array, Snapshot};
 use tectum::{DType, Device, Error, Executable, PlanBuilder, Result, View};
 
-use super::compiled::{fill, fill_indices};
+use super::inputs::Inputs;
 use super::operation::{Factor, MatMul};
 use super::{Graph, Node, Operation, ParameterLayout, Shape};
 
@@ -54,7 +54,7 @@ pub struct Trainer {
     graph: Graph,
     optimizer: AdamW,
     executable: Executable,
-    inputs: Vec<(String, View)>,
+    inputs: Inputs,
     layout: ParameterLayout,
     /// Flat, in the order of [`STATES`].
     states: [View; 3],
@@ -90,12 +90,8 @@ impl Trainer {
         let gradient = plan.state("gradient", DType::F32, layout.len());
         let schedule = plan.input("schedule", DType::F32, 4);
         let value = plan.output("loss", DType::F32, 1);
-        let (mut inputs, mut feeds) = (Vec::new(), layout.feeds(&gradients, states[0])?);
-        for (name, node, shape) in graph.inputs() {
-            let view = plan.input(name, graph.dtype(node)?, shape.len());
-            inputs.push((name.to_owned(), view));
-            feeds.push((node, view));
-        }
+        let mut feeds = layout.feeds(&gradients, states[0])?;
+        let inputs = Inputs::new(graph, &mut plan, &mut feeds)?;
         let mut outputs = layout.gradient_outputs(&gradients, gradient)?;
         outputs.push((loss, value));
         gradients.record(&mut plan, &feeds, &outputs)?;
@@ -133,7 +129,7 @@ impl Trainer {
     /// # Errors
     /// `Invalid` if there is no such input, it holds row numbers, or `data` has the wrong length.
     pub fn set_input(&mut self, name: &str, data: &[f32]) -> Result<()> {
-        fill(&mut self.executable, &self.inputs, name, data)
+        self.inputs.set(&mut self.executable, name, data)
     }
 
     /// Fills an input of row numbers for the next steps.
@@ -141,14 +137,15 @@ impl Trainer {
     /// # Errors
     /// As [`Trainer::set_input`], if it holds floats.
     pub fn set_indices(&mut self, name: &str, data: &[u32]) -> Result<()> {
-        fill_indices(&mut self.executable, &self.inputs, name, data)
+        self.inputs.set_indices(&mut self.executable, name, data)
     }
 
     /// Computes the loss of the inputs and its gradients, changes the parameters, and returns that loss.
     ///
     /// # Errors
-    /// As [`Executable::run`]. A loss that is not finite is returned; the parameters are then useless.
+    /// `Invalid` before every input has been set once; as [`Executable::run`]. A loss that is not finite is returned; the parameters are then useless.
     pub fn step(&mut self) -> Result<f32> {
+        self.inputs.check()?;
         self.executable.input::<f32>(self.schedule).copy_from_slice(&self.optimizer.schedule(self.steps));
         self.executable.run()?;
         self.steps += 1;

@@ -8,13 +8,13 @@ use tectum::{Error, Result};
 /// times the lanes of a block, plus its number in the block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LaunchConfig {
-    /// Blocks in x, y, z; a zero makes an empty launch.
+    /// Blocks in x, y, z; a zero makes an empty launch. Default: `[1; 3]`.
     pub grid: [u32; 3],
-    /// Lanes of a block in x, y, z; a zero makes an empty launch.
+    /// Lanes of a block in x, y, z; a zero makes an empty launch. Default: `[1; 3]`.
     pub block: [u32; 3],
-    /// Bytes of shared memory of a block; at least the program's own declaration.
+    /// Bytes of shared memory of a block; at least the program's own declaration. Default: 0.
     pub shared_bytes: u32,
-    /// How often a lane may jump back; a lane that would do so more often ends the run with an error. So every run ends.
+    /// How often a lane may jump back; a lane that would do so more often ends the run with an error. So every run ends. Default: `Self::MAX_LOOP_ITERATIONS`.
     pub max_loop_iterations: u32,
 }
 

@@ -52,6 +52,9 @@ impl Network {
         if count == 0 {
             return Err(Error::invalid("a network without neurons"));
         }
+        if let Some(sources) = rows.sources().filter(|sources| *sources != neurons.len()) {
+            return Err(Error::invalid(format!("synapses of {sources} neurons for a network of {count}")));
+        }
         if options.plasticity.len() > RULES_MAX {
             return Err(Error::invalid(format!("{} rules of plasticity; at most {RULES_MAX} are possible", options.plasticity.len())));
         }

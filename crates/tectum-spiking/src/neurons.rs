@@ -10,29 +10,29 @@ use tectum::{Error, Result};
 /// The properties of a cortical area of a FEAGI genome; see `docs/spiking.md`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NeuronOptions {
-    /// The minimum potential at which it fires.
+    /// The minimum potential at which it fires. Default: 1.0.
     pub threshold: f32,
-    /// The maximum potential at which it fires; none for no limit. A neuron whose limit is below its threshold never fires.
+    /// The maximum potential at which it fires; none for no limit. A neuron whose limit is below its threshold never fires. Default: none.
     pub threshold_limit: Option<f32>,
-    /// The initial potential, to which it also resets and leaks.
+    /// The initial potential, to which it also resets and leaks. Default: 0.0.
     pub resting_potential: f32,
-    /// The fraction of the potential that is lost in a burst without firing, 0 to 1.
+    /// The fraction of the potential that is lost in a burst without firing, 0 to 1. Default: 0.0.
     pub leak: f32,
-    /// The probability that a candidate in its window fires, 0 to 1; at 0.999 or more it always does.
+    /// The probability that a candidate in its window fires, 0 to 1; at 0.999 or more it always does. Default: 1.0.
     pub excitability: f32,
-    /// Bursts after a firing in which arrivals are lost.
+    /// Bursts after a firing in which arrivals are lost. Default: 0.
     pub refractory: u16,
-    /// Firings in a row after which a neuron snoozes; 0 or 65,535 for no limit.
+    /// Firings in a row after which a neuron snoozes; 0 or 65,535 for no limit. Default: 0.
     pub consecutive_fire_limit: u16,
-    /// Bursts that this adds to the refractory period.
+    /// Bursts that this adds to the refractory period. Default: 0.
     pub snooze: u16,
-    /// Whether the potential persists from burst to burst.
+    /// Whether the potential persists from burst to burst. Default: yes.
     pub charge_accumulation: bool,
-    /// The psp that a firing sends through weight 1.
+    /// The psp that a firing sends through weight 1. Default: 1.
     pub psp: u8,
-    /// Whether every synapse carries the whole psp, or the psp is divided by their number.
+    /// Whether every synapse carries the whole psp, or the psp is divided by their number. Default: no.
     pub uniform_psp: bool,
-    /// Whether the firing potential, rounded and clamped to 0 to 255, is sent instead.
+    /// Whether the firing potential, rounded and clamped to 0 to 255, is sent instead. Default: no.
     pub potential_driven_psp: bool,
 }
 

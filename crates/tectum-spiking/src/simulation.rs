@@ -40,19 +40,19 @@ const BATCH: u32 = 16;
 /// How a network runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimulationOptions {
-    /// Constant input to some neurons in every burst, such as the power area's.
+    /// Constant input to some neurons in every burst, such as the power area's. Default: none.
     pub constant_inputs: Vec<(u32, f32)>,
-    /// Maximum injections into one burst.
+    /// Maximum injections into one burst. Default: 4096.
     pub max_inputs: usize,
-    /// Parts that the targets of a device are split into; if none, chosen by its size.
+    /// Parts that the targets of a device are split into; if none, chosen by its size. Default: none.
     pub parts: Option<u32>,
-    /// How work is laid out; if none, as each device prefers. Results are the same.
+    /// How work is laid out; if none, as each device prefers. Results are the same. Default: none.
     pub layout: Option<LayoutPreferences>,
-    /// Neurons whose firings come back with every run, for [`Simulation::has_fired`].
+    /// Neurons whose firings come back with every run, for [`Simulation::has_fired`]. Default: none.
     pub recorded_neurons: Vec<Range<u32>>,
-    /// Minimum number of bursts whose firings stay on the device, for [`Simulation::ledger`].
+    /// Minimum number of bursts whose firings stay on the device, for [`Simulation::ledger`]. Default: 0.
     pub ledger: u32,
-    /// Whether the arrivals of the last burst can be read, with [`Simulation::candidates`].
+    /// Whether the arrivals of the last burst can be read, with [`Simulation::candidates`]. Default: no.
     pub candidates: bool,
 }
 

@@ -32,6 +32,11 @@ pub trait SynapseRows: Send + Sync {
     /// Visits a source's synapses, the same ones in the same order each time.
     fn visit(&self, source: u32, visit: &mut dyn FnMut(Synapse));
 
+    /// The number of sources, if it is fixed: a network of another number of neurons is then refused.
+    fn sources(&self) -> Option<u32> {
+        None
+    }
+
     /// Bytes that they take in memory; 0 for synapses that are generated when visited.
     fn bytes(&self) -> u64 {
         0
@@ -39,7 +44,7 @@ pub trait SynapseRows: Send + Sync {
 }
 
 /// Synapses in memory, by source.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct SynapseList {
     starts: Vec<u64>,
     synapses: Vec<Synapse>,
@@ -73,6 +78,10 @@ impl SynapseRows for SynapseList {
     fn visit(&self, source: u32, visit: &mut dyn FnMut(Synapse)) {
         let range = self.starts[source as usize] as usize..self.starts[source as usize + 1] as usize;
         self.synapses[range].iter().copied().for_each(visit);
+    }
+
+    fn sources(&self) -> Option<u32> {
+        Some(self.starts.len() as u32 - 1)
     }
 
     fn bytes(&self) -> u64 {

@@ -126,6 +126,17 @@ fn check_batches(seed: u64, device: &Device) {
 }
 
 #[test]
+fn synapses_of_another_number_of_neurons_are_refused() {
+    let mut neurons = Neurons::default();
+    neurons.add(2, &NeuronOptions::default()).expect("fits");
+    for sources in [1, 3] {
+        let rows = SynapseList::new(sources, &[(0, Synapse::fixed(1, 1, false))]).expect("in range");
+        let error = Network::new(&neurons, Box::new(rows), NetworkOptions::default()).expect_err("refused");
+        assert_eq!(error.to_string(), format!("synapses of {sources} neurons for a network of 2"));
+    }
+}
+
+#[test]
 fn recorded_neurons_are_reported_in_the_order_of_the_list() {
     let vulkan = Device::open_if_present("vulkan:0").expect("absent or usable");
     if vulkan.is_none() {

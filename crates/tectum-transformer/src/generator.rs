@@ -11,13 +11,13 @@ use super::{Decoder, Sampler, SamplingParams, Tokens};
 /// Options of a generation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GenerateOptions {
-    /// Maximum tokens.
+    /// Maximum tokens. Default: 0, which only runs the prompt.
     pub max_new_tokens: usize,
-    /// How they are sampled.
+    /// How they are sampled. Default: greedily.
     pub sampling: SamplingParams,
-    /// Texts to stop at, which are not returned; they need a tokenizer.
+    /// Texts to stop at, which are not returned; they need a tokenizer. Default: none.
     pub stop_sequences: Vec<String>,
-    /// Tokens to stop at, which are not returned.
+    /// Tokens to stop at, which are not returned. Default: none.
     pub end: Vec<u32>,
 }
 

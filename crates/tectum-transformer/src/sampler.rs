@@ -6,15 +6,15 @@ use tectum::{Error, Result};
 /// How tokens are sampled; the default always takes the highest score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SamplingParams {
-    /// Divisor of scores; 0 takes the highest score.
+    /// Divisor of scores; 0 takes the highest score. Default: 0.0.
     pub temperature: f32,
-    /// Number of highest scores to draw from; 0 for all.
+    /// Number of highest scores to draw from; 0 for all. Default: 0.
     pub top_k: usize,
-    /// Draws from the smallest set of highest scores whose probabilities sum to it; 1 for all.
+    /// Draws from the smallest set of highest scores whose probabilities sum to it; 1 for all. Default: 1.0.
     pub top_p: f32,
-    /// Positive scores of tokens in the context are divided by it, other scores multiplied by it; 1 for no penalty.
+    /// Positive scores of tokens in the context are divided by it, other scores multiplied by it; 1 for no penalty. Default: 1.0.
     pub repetition_penalty: f32,
-    /// The same seed and scores give the same tokens.
+    /// The same seed and scores give the same tokens. Default: 0.
     pub seed: u64,
 }
 

@@ -102,4 +102,6 @@ pub mod internal {
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct ReadmeExamples;
+#[doc = include_str!("../../../docs/devices.md")]
+#[doc = include_str!("../../../docs/kernels.md")]
+struct PageExamples;

@@ -219,7 +219,8 @@ pub struct Case {
 }
 
 impl Case {
-    /// A case of an operation: host data, one plan input each; expected outputs; and a function that records the operation, given views of both.
+    /// A case of an operation: host data, one plan input each; expected outputs; and a function that records the operation, given views of both. For an
+    /// empty shape it records what the operation launches then, often nothing: a launch of no groups is refused.
     pub fn new(
         shape: impl Into<String>,
         inputs: Vec<Data>,

@@ -12,8 +12,8 @@ use super::batch::{BatchKernel, StepBodies, StepKernel, with_body};
 use super::task::upright;
 use super::uniform::Uniform;
 use super::{
-    ActionChannel, Body, BodySpec, ChannelKind, ControlModel, Descriptor, Equilibrium, ExactState, ObservationChannel, RandomizeState, Start, Step,
-    applied_action, check_state, wrapped_rad,
+    ActionChannel, Body, BodySpec, ControlModel, Descriptor, Equilibrium, ExactState, ObservationChannel, RandomizeState, Start, Step, applied_action,
+    check_state, wrapped_rad,
 };
 use crate::kernel::built_in;
 
@@ -88,19 +88,13 @@ fn tip_angle_rad(state: &[f64]) -> f64 {
 }
 
 fn spec() -> BodySpec {
-    let angle = |name: &str| {
-        let kind = ChannelKind::Angle { rad_per_unit: 1.0 };
-        ObservationChannel { name: name.into(), unit: "rad".into(), kind, low: -PI as f32, high: PI as f32, scale: 1.0 }
-    };
-    let speed = |name: &str, limit: f64| {
-        let limit = limit as f32;
-        ObservationChannel { name: name.into(), unit: "rad/s".into(), kind: ChannelKind::Linear, low: -limit, high: limit, scale: limit / 4.0 }
-    };
+    let angle = |name| ObservationChannel::new(name, "rad", -PI as f32..=PI as f32).wrapping(1.0).scaled(1.0);
+    let speed = |name, limit: f64| ObservationChannel::new(name, "rad/s", -limit as f32..=limit as f32).scaled(limit as f32 / 4.0);
     BodySpec {
         name: DESCRIPTOR.name.into(),
         dt_s: DT_S,
         observation: vec![angle("angle"), angle("elbow"), speed("speed", SPEED_LIMITS[0]), speed("elbow_speed", SPEED_LIMITS[1])],
-        action: vec![ActionChannel { name: "torque".into(), unit: "N m".into(), low: -TORQUE_NM, high: TORQUE_NM, discrete: false }],
+        action: vec![ActionChannel::new("torque", "N m", -TORQUE_NM..=TORQUE_NM)],
         safe_action: vec![0.0],
     }
 }

@@ -10,8 +10,8 @@ use super::control::{Bound, ChannelCost, LqrWeights, MppiParameters, Regulator};
 use super::task::balance;
 use super::uniform::Uniform;
 use super::{
-    ActionChannel, Body, BodySpec, ChannelKind, ControlModel, Descriptor, Equilibrium, ExactState, ObservationChannel, RandomizeState, Start, Step,
-    applied_action, check_state, wrapped_rad,
+    ActionChannel, Body, BodySpec, ControlModel, Descriptor, Equilibrium, ExactState, ObservationChannel, RandomizeState, Start, Step, applied_action,
+    check_state, wrapped_rad,
 };
 use crate::kernel::built_in;
 
@@ -102,20 +102,17 @@ impl CartPole {
 }
 
 fn spec() -> BodySpec {
-    let channel =
-        |name: &str, unit: &str, kind, bound: f32, scale| ObservationChannel { name: name.into(), unit: unit.into(), kind, low: -bound, high: bound, scale };
-    let (position, angle) = (POSITION_LIMIT_M as f32, ANGLE_LIMIT_RAD as f32);
-    let (linear, wraps) = (ChannelKind::Linear, ChannelKind::Angle { rad_per_unit: 1.0 });
+    let channel = |name, unit, bound: f32| ObservationChannel::new(name, unit, -bound..=bound);
     BodySpec {
         name: DESCRIPTOR.name.into(),
         dt_s: DT_S,
         observation: vec![
-            channel("position", "m", linear, position, position),
-            channel("velocity", "m/s", linear, 3.0, 2.0),
-            channel("angle", "rad", wraps, angle, 1.0),
-            channel("speed", "rad/s", linear, 3.0, 2.0),
+            channel("position", "m", POSITION_LIMIT_M as f32),
+            channel("velocity", "m/s", 3.0).scaled(2.0),
+            channel("angle", "rad", ANGLE_LIMIT_RAD as f32).wrapping(1.0).scaled(1.0),
+            channel("speed", "rad/s", 3.0).scaled(2.0),
         ],
-        action: vec![ActionChannel { name: "force".into(), unit: "N".into(), low: -FORCE_N, high: FORCE_N, discrete: true }],
+        action: vec![ActionChannel { discrete: true, ..ActionChannel::new("force", "N", -FORCE_N..=FORCE_N) }],
         safe_action: vec![FORCE_N],
     }
 }

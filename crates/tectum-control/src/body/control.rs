@@ -86,42 +86,42 @@ impl ChannelCost {
 /// All tuning parameters of MPPI. The defaults are those that bodies share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MppiParameters {
-    /// Sampled action sequences, a multiple of 64.
+    /// Sampled action sequences, a multiple of 64. Default: 256.
     pub samples: usize,
-    /// Steps of a sample's rollout.
+    /// Steps of a sample's rollout. Default: 16.
     pub horizon: usize,
-    /// Steps for which a draw of noise is held.
+    /// Steps for which a draw of noise is held. Default: 2.
     pub hold: usize,
-    /// Sampling iterations per tick, each around the mean of the previous one.
+    /// Sampling iterations per tick, each around the mean of the previous one. Default: 1.
     pub iterations: usize,
-    /// Maximum deviation of the noise, in the action's unit.
+    /// Maximum deviation of the noise, in the action's unit. Default: 3.0.
     pub sigma: f32,
-    /// Minimum deviation: samples are graded geometrically between the two; `None` gives all samples the maximum.
+    /// Minimum deviation: samples are graded geometrically between the two; `None` gives all samples the maximum. Default: 0.15.
     pub sigma_min: Option<f32>,
-    /// Softmax temperature as a share of the costs' spread (mean − minimum).
+    /// Softmax temperature as a share of the costs' spread (mean − minimum). Default: 0.1.
     pub temperature: f32,
-    /// One for each channel.
+    /// One for each channel. Default: none.
     pub channels: Vec<ChannelCost>,
-    /// Weight of (action / half range)².
+    /// Weight of (action / half range)². Default: 0.01.
     pub action_weight: f32,
-    /// Weight of (change of action / half range)².
+    /// Weight of (change of action / half range)². Default: 0.02.
     pub rate_weight: f32,
-    /// Weight of the square of the pole's energy error, ½·ratio·ω² + cos θ − 1.
+    /// Weight of the square of the pole's energy error, ½·ratio·ω² + cos θ − 1. Default: 1.0.
     pub energy_weight: f32,
-    /// The energy error is charged only at the end, not in every step: for a swing-up that takes longer than the horizon.
+    /// The energy error is charged only at the end, not in every step: for a swing-up that takes longer than the horizon. Default: no.
     pub energy_at_end: bool,
-    /// Ratio of that energy, with ω in the velocity channel's unit.
+    /// Ratio of that energy, with ω in the velocity channel's unit. Default: 0.0.
     pub energy_ratio: f32,
-    /// The channel of θ.
+    /// The channel of θ. Default: none.
     pub angle_channel: Option<usize>,
-    /// The channel of ω.
+    /// The channel of ω. Default: none.
     pub velocity_channel: Option<usize>,
-    /// Weight of the last step's state.
+    /// Weight of the last step's state. Default: 1.0.
     pub terminal_multiplier: f32,
-    /// Whether the twin reads the action before the last.
+    /// Whether the twin reads the action before the last. Default: no.
     pub previous_action: bool,
     /// Gains of a regulator to upright rest, for position and speed, to which each sample except the first switches at a random step; only with
-    /// the plant's own equations, not with a twin.
+    /// the plant's own equations, not with a twin. Default: none.
     pub feedback: Option<[f32; 2]>,
 }
 

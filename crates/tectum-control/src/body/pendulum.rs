@@ -14,8 +14,8 @@ use super::swing_up::SwingUp;
 use super::task::upright;
 use super::uniform::Uniform;
 use super::{
-    ActionChannel, Body, BodySpec, ChannelKind, ControlModel, Descriptor, Equilibrium, ExactState, ObservationChannel, RandomizeState, Start, Step,
-    applied_action, check_state, wrapped_rad,
+    ActionChannel, Body, BodySpec, ControlModel, Descriptor, Equilibrium, ExactState, ObservationChannel, RandomizeState, Start, Step, applied_action,
+    check_state, wrapped_rad,
 };
 use crate::kernel::built_in;
 
@@ -85,15 +85,14 @@ impl Pendulum {
 
 fn spec() -> BodySpec {
     let (half_turn, speed) = (PI as f32, MAX_SPEED_RAD_PER_S as f32);
-    let angle = ChannelKind::Angle { rad_per_unit: 1.0 };
     BodySpec {
         name: DESCRIPTOR.name.into(),
         dt_s: DT_S,
         observation: vec![
-            ObservationChannel { name: "angle".into(), unit: "rad".into(), kind: angle, low: -half_turn, high: half_turn, scale: 1.0 },
-            ObservationChannel { name: "speed".into(), unit: "rad/s".into(), kind: ChannelKind::Linear, low: -speed, high: speed, scale: speed },
+            ObservationChannel::new("angle", "rad", -half_turn..=half_turn).wrapping(1.0).scaled(1.0),
+            ObservationChannel::new("speed", "rad/s", -speed..=speed),
         ],
-        action: vec![ActionChannel { name: "torque".into(), unit: "N m".into(), low: -MAX_TORQUE_N_M, high: MAX_TORQUE_N_M, discrete: false }],
+        action: vec![ActionChannel::new("torque", "N m", -MAX_TORQUE_N_M..=MAX_TORQUE_N_M)],
         safe_action: vec![0.0],
     }
 }
@@ -124,7 +123,7 @@ impl Body for Pendulum {
         let speed = self.speed_rad_per_s + acceleration * DT_S;
         self.speed_rad_per_s = speed.clamp(-MAX_SPEED_RAD_PER_S, MAX_SPEED_RAD_PER_S);
         self.angle_rad += self.speed_rad_per_s * DT_S;
-        Step { reward: -cost, terminated: false, truncated: false, refused }
+        Step { reward: -cost, refused, ..Step::default() }
     }
 }
 

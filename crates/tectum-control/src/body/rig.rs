@@ -17,8 +17,8 @@ use super::swing_up::{SwingUp, SwingUpSettings};
 use super::task::{UPRIGHT_RAD, upright};
 use super::uniform::Uniform;
 use super::{
-    ActionChannel, Body, BodySpec, ChannelKind, ControlModel, Descriptor, Equilibrium, ExactState, ObservationChannel, RandomizeState, Start, Step,
-    applied_action, check_state, wrapped_rad,
+    ActionChannel, Body, BodySpec, ControlModel, Descriptor, Equilibrium, ExactState, ObservationChannel, RandomizeState, Start, Step, applied_action,
+    check_state, wrapped_rad,
 };
 
 pub(crate) const M_PER_IN: f64 = 0.0254;
@@ -78,21 +78,21 @@ pub(crate) fn regulator_weights() -> LqrWeights {
 pub struct RigParameters {
     /// Cart and pole.
     pub dynamics: Dynamics,
-    /// Travel to either side of the middle, inches; the cart halts there.
+    /// Travel to either side of the middle, inches; the cart halts there. Default: 4.0.
     pub travel_in: f64,
-    /// Time between two commands, seconds.
+    /// Time between two commands, seconds. Default: 0.04.
     pub dt_s: f64,
-    /// Velocity per volt beyond the dead band; negative: positive volts retract.
+    /// Velocity per volt beyond the dead band; negative: positive volts retract. Default: -4.5.
     pub servo_gain_in_per_s_per_v: f64,
-    /// Volts below which the servo does not move.
+    /// Volts below which the servo does not move. Default: 0.1.
     pub servo_dead_band_v: f64,
-    /// Highest speed, inches per second.
+    /// Highest speed, inches per second. Default: 12.1.
     pub servo_limit_in_per_s: f64,
-    /// Time constant of the servo, seconds.
+    /// Time constant of the servo, seconds. Default: 0.0075.
     pub servo_lag_s: f64,
-    /// From observation to the answer's effect, seconds; the previous command acts until then.
+    /// From observation to the answer's effect, seconds; the previous command acts until then. Default: 0.027.
     pub delay_s: f64,
-    /// Highest command to either side, volts.
+    /// Highest command to either side, volts. Default: 5.0.
     pub command_limit_v: f32,
 }
 
@@ -238,22 +238,18 @@ impl Rig {
 }
 
 fn spec(parameters: &RigParameters) -> BodySpec {
-    let linear = |name: &str, unit: &str, bound: f64, scale| {
-        let bound = bound as f32;
-        ObservationChannel { name: name.into(), unit: unit.into(), kind: ChannelKind::Linear, low: -bound, high: bound, scale }
-    };
-    let angle = ChannelKind::Angle { rad_per_unit: PI / 180.0 };
+    let channel = |name, unit, bound: f64| ObservationChannel::new(name, unit, -bound as f32..=bound as f32);
     let volts = parameters.command_limit_v;
     BodySpec {
         name: DESCRIPTOR.name.into(),
         dt_s: parameters.dt_s,
         observation: vec![
-            linear("la_position", "in", parameters.travel_in, parameters.travel_in as f32),
-            linear("la_velocity", "in/s", parameters.servo_limit_in_per_s, 12.0),
-            linear("pend_velocity", "deg/s", 1000.0, 600.0),
-            ObservationChannel { name: "pend_position".into(), unit: "deg".into(), kind: angle, low: -180.0, high: 180.0, scale: 1.0 },
+            channel("la_position", "in", parameters.travel_in),
+            channel("la_velocity", "in/s", parameters.servo_limit_in_per_s).scaled(12.0),
+            channel("pend_velocity", "deg/s", 1000.0).scaled(600.0),
+            channel("pend_position", "deg", 180.0).wrapping(PI / 180.0).scaled(1.0),
         ],
-        action: vec![ActionChannel { name: "cmd_volts".into(), unit: "V".into(), low: -volts, high: volts, discrete: false }],
+        action: vec![ActionChannel::new("cmd_volts", "V", -volts..=volts)],
         safe_action: vec![0.0],
     }
 }
@@ -291,7 +287,7 @@ impl Body for Rig {
         self.last_command_v = command_v;
         self.interval_velocity_in_per_s = (self.motion[0] - before_m) / M_PER_IN / self.parameters.dt_s;
         let is_upright = wrapped_rad(self.motion[2]).abs() < UPRIGHT_RAD;
-        Step { reward: f64::from(u8::from(is_upright)), terminated: false, truncated: false, refused }
+        Step { reward: f64::from(u8::from(is_upright)), refused, ..Step::default() }
     }
 }
 

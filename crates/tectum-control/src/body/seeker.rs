@@ -9,7 +9,7 @@ use tectum::{Error, Result};
 use super::batch::{BatchKernel, StepBodies, StepKernel, with_body};
 use super::task::zero_angle;
 use super::uniform::Uniform;
-use super::{ActionChannel, Body, BodySpec, ChannelKind, Descriptor, ExactState, ObservationChannel, RandomizeState, Start, Step, check_state, wrapped_rad};
+use super::{ActionChannel, Body, BodySpec, Descriptor, ExactState, ObservationChannel, RandomizeState, Start, Step, check_state, wrapped_rad};
 use crate::kernel::built_in;
 
 /// What is known of the body by its name.
@@ -159,14 +159,16 @@ fn distance(a: [f64; 2], b: [f64; 2]) -> f64 {
 }
 
 fn spec() -> BodySpec {
-    let channel = |name: &str, low| ObservationChannel { name: name.into(), unit: String::new(), kind: ChannelKind::Linear, low, high: 1.0, scale: 1.0 };
+    let channel = |name, low| ObservationChannel::new(name, "", low..=1.0);
     let names = ["light_left", "light_right", "whisker_left", "whisker_ahead", "whisker_right", "bump"];
-    let action = |name: &str, unit: &str, low, high| ActionChannel { name: name.into(), unit: unit.into(), low, high, discrete: false };
     BodySpec {
         name: DESCRIPTOR.name.into(),
         dt_s: DT_S,
         observation: names.into_iter().map(|name| channel(name, 0.0)).chain([channel("reward", -1.0)]).collect(),
-        action: vec![action("speed", "m/s", 0.0, MAX_SPEED_M_PER_S), action("turn", "rad/s", -MAX_TURN_RAD_PER_S, MAX_TURN_RAD_PER_S)],
+        action: vec![
+            ActionChannel::new("speed", "m/s", 0.0..=MAX_SPEED_M_PER_S),
+            ActionChannel::new("turn", "rad/s", -MAX_TURN_RAD_PER_S..=MAX_TURN_RAD_PER_S),
+        ],
         safe_action: vec![0.0; 2],
     }
 }
@@ -211,7 +213,7 @@ impl Body for Seeker {
         let nearer = (before_m - self.distance_m()) / (f64::from(MAX_SPEED_M_PER_S) * DT_S);
         self.reward = (nearer - if self.bumped { BUMP_PENALTY } else { 0.0 }).clamp(-1.0, 1.0);
         self.found += u64::from(self.distance_m() < FOUND_M);
-        Step { reward: self.reward, terminated: false, truncated: false, refused }
+        Step { reward: self.reward, refused, ..Step::default() }
     }
 }
 

@@ -5,11 +5,11 @@ use super::wrapped_rad;
 /// Strength of a cart's swing-up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SwingUpSettings {
-    /// Swing up at full action until the energy deficit is below this share of m g l, then in proportion.
+    /// Swing up at full action until the energy deficit is below this share of m g l, then in proportion. Default: 0.05.
     pub taper: f64,
-    /// The target energy in excess of upright rest, in units of m g l.
+    /// The target energy in excess of upright rest, in units of m g l. Default: 0.0.
     pub excess: f64,
-    /// Share of the travel beyond which the cart is not driven outward.
+    /// Share of the travel beyond which the cart is not driven outward. Default: 0.75.
     pub travel_fraction: f64,
 }
 

@@ -49,8 +49,7 @@ pub struct CustomBrain {
 /// use serde::Serialize;
 /// use tectum::Result;
 /// use tectum_control::body::BodySpec;
-/// use tectum_control::brain::zero::Zero;
-/// use tectum_control::brain::{BrainContext, BrainSettings, Recipe, register_brain};
+/// use tectum_control::brain::{BrainContext, BrainSettings, Recipe, Stateless, register_brain};
 /// use tectum_control::scenario::{Scenario, Section};
 ///
 /// /// Always the same action.
@@ -63,8 +62,8 @@ pub struct CustomBrain {
 ///         Ok(Self { action: section.within("action", -2.0..=2.0)?.unwrap_or(0.0) })
 ///     }
 ///     fn recipe(&self, _: &BrainContext<'_>) -> Result<Recipe> {
-///         // A brain of your own, which implements `Brain`, is made here.
-///         Ok(Recipe::Host(Box::new(Zero::new(&[self.action as f32]))))
+///         let value = self.action as f32;
+///         Ok(Recipe::Host(Box::new(Stateless::new("constant", move |_, action| action.fill(value)))))
 ///     }
 /// }
 ///

@@ -1,4 +1,4 @@
-//! The baseline: a brain that never acts, or always in the same way.
+//! The baseline: a brain that never acts.
 
 use serde::Serialize;
 use tectum::{Result, RunStats};
@@ -23,30 +23,24 @@ impl BrainSettings for ZeroSpec {
     }
 
     fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
-        Ok(Recipe::Host(Box::new(Zero::of(context.body))))
+        Ok(Recipe::Host(Box::new(Zero::new(context.body))))
     }
 }
 
-/// Gives the same action at every tick, zero in scenarios; the baseline that any other brain must beat.
+/// Gives zero at every tick; the baseline that any other brain must beat.
 pub struct Zero {
-    action: Vec<f32>,
     notes: Vec<String>,
 }
 
 impl Zero {
-    /// Makes the brain that always gives this action.
-    pub fn new(action: &[f32]) -> Self {
-        Self { action: action.to_vec(), notes: Vec::new() }
-    }
-
     /// Makes the brain that gives zero on every channel of a body. What the body applies where zero is not among a channel's actions is one of its notes.
-    pub fn of(body: &BodySpec) -> Self {
+    pub fn new(body: &BodySpec) -> Self {
         let note = |channel: &ActionChannel| {
             let applied = channel.applied(0.0).filter(|applied| *applied != 0.0)?;
             let ActionChannel { name, unit, .. } = channel;
             Some(format!("0 {unit} is no action of {name}; the body applies {applied} {unit}"))
         };
-        Self { action: vec![0.0; body.action.len()], notes: body.action.iter().filter_map(note).collect() }
+        Self { notes: body.action.iter().filter_map(note).collect() }
     }
 }
 
@@ -60,7 +54,7 @@ impl Brain for Zero {
     }
 
     fn tick(&mut self, _observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
-        action.copy_from_slice(&self.action);
+        action.fill(0.0);
         Ok(RunStats::default())
     }
 
@@ -81,7 +75,7 @@ mod tests {
     #[test]
     fn zero_is_given_even_where_the_safe_action_is_another() {
         for (name, notes) in [("pendulum", &[][..]), ("cart_pole", &["0 N is no action of force; the body applies 10 N"])] {
-            let mut zero = Zero::of(body(name, None).expect("known").spec());
+            let mut zero = Zero::new(body(name, None).expect("known").spec());
             let mut action = [1.0];
             zero.tick(&[], &mut action).expect("it cannot fail");
             assert_eq!((action, zero.notes()), ([0.0], notes.iter().map(|note| (*note).to_owned()).collect::<Vec<_>>().as_slice()), "{name}");

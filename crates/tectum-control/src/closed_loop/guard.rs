@@ -215,13 +215,11 @@ impl Guard {
 
 #[cfg(test)]
 mod tests {
-    use super::{ChannelGuard, Finding, Guard};
-    use crate::body::{ChannelKind, ObservationChannel};
+    use super::{ChannelGuard, Finding, Guard, ObservationChannel};
 
     fn guard(threshold: f64, stop_beyond: Option<f64>) -> Guard {
-        let channel = |name: &str, unit: &str, kind| ObservationChannel { name: name.into(), unit: unit.into(), kind, low: -1.0, high: 1.0, scale: 1.0 };
-        let degrees = ChannelKind::Angle { rad_per_unit: 1f64.to_radians() };
-        let channels = [channel("place", "m", ChannelKind::Linear), channel("angle", "deg", degrees)];
+        let channel = |name, unit| ObservationChannel::new(name, unit, -1.0..=1.0);
+        let channels = [channel("place", "m"), channel("angle", "deg").wrapping(1f64.to_radians())];
         let settings = [("angle".to_owned(), ChannelGuard { outlier_threshold: Some(threshold), stop_beyond })].into();
         Guard::new(&settings, &channels).expect("channels that there are")
     }

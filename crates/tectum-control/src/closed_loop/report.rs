@@ -68,11 +68,13 @@ pub trait Sink {
     /// What the operating system reports; the run then ends.
     fn tick(&mut self, record: &TickRecord<'_>) -> Result<()>;
 
-    /// Accepts the state after a whole number of ticks.
+    /// Accepts the state after a whole number of ticks; discarded by default.
     ///
     /// # Errors
     /// As [`Sink::tick`].
-    fn snapshot(&mut self, snapshot: Snapshot) -> Result<()>;
+    fn snapshot(&mut self, _snapshot: Snapshot) -> Result<()> {
+        Ok(())
+    }
 
     /// Returns when everything accepted has been written; the loop ends with it.
     ///
@@ -89,10 +91,6 @@ pub struct Discard;
 
 impl Sink for Discard {
     fn tick(&mut self, _: &TickRecord<'_>) -> Result<()> {
-        Ok(())
-    }
-
-    fn snapshot(&mut self, _: Snapshot) -> Result<()> {
         Ok(())
     }
 }
@@ -169,7 +167,7 @@ pub struct Workload {
     pub brain_settings: Table,
 }
 
-/// The result of a run.
+/// The result of a run, of one that failed too: [`Outcome::into_result`] returns the failure as an error.
 #[derive(Debug)]
 pub struct Outcome {
     /// How it ended.
@@ -202,4 +200,17 @@ pub struct Outcome {
     pub workload: Workload,
     /// The proof.
     pub receipt: Receipt,
+}
+
+impl Outcome {
+    /// The outcome of a run that did not fail.
+    ///
+    /// # Errors
+    /// The reason of [`End::Failed`]; what was counted until then is dropped.
+    pub fn into_result(self) -> Result<Self> {
+        match self.end {
+            End::Failed(error) => Err(error),
+            End::Completed | End::Interrupted => Ok(self),
+        }
+    }
 }

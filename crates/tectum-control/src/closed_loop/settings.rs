@@ -15,25 +15,25 @@ use crate::real_time::{MAX_PRIORITY, RealTime};
 /// The `[loop]` part of a scenario.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LoopSettings {
-    /// Length of the run in the body's time, from tick 0, also when a run is resumed.
+    /// Length of the run in the body's time, from tick 0, also when a run is resumed. Default: 60.0.
     pub seconds: f64,
-    /// Seed of starts, noise and training.
+    /// Seed of starts, noise and training. Default: 1.
     pub seed: u64,
-    /// The clock.
+    /// The clock. Default: `ClockKind::Real`.
     pub clock: ClockKind,
-    /// Ticks between two snapshots; 0: only at the end.
+    /// Ticks between two snapshots; 0: only at the end. Default: 250.
     pub snapshot_every: u64,
-    /// What the body does while an answer is late.
+    /// What the body does while an answer is late. Default: `Overrun::Hold`.
     pub overrun: Overrun,
-    /// Periods after which a late answer is a fault of its device; 0: never.
+    /// Periods after which a late answer is a fault of its device; 0: never. Default: 10.
     pub stall_periods: u64,
-    /// The name of the brain that answers while the main brain cannot; without one the body gets its safe action.
+    /// The name of the brain that answers while the main brain cannot; without one the body gets its safe action. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stand_in: Option<&'static str>,
     /// What is requested from the operating system, under a real clock.
     #[serde(flatten)]
     pub real_time: RealTime,
-    /// Guards of readings, by channel.
+    /// Guards of readings, by channel. Default: none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub guard: BTreeMap<String, ChannelGuard>,
 }

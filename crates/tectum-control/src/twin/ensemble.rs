@@ -203,15 +203,15 @@ impl Ensemble {
 /// Training settings of an ensemble.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EnsembleSettings {
-    /// What it reads.
+    /// What it reads. Default: 4 lags.
     pub layout: SequenceLayout,
-    /// Networks.
+    /// Networks. Default: 5.
     pub members: usize,
     /// How each is built and trained.
     pub recipe: TwinRecipe,
-    /// Seed of the first network; each further network uses the next seed.
+    /// Seed of the first network; each further network uses the next seed. Default: 1.
     pub seed: u64,
-    /// Name of the recording, for the record.
+    /// Name of the recording, for the record. Default: empty.
     pub data: String,
 }
 

@@ -1,6 +1,6 @@
-use tectum::{DType, Device, PlanBuilder};
+use tectum::{DType, Device, PlanBuilder, Stream};
 
-use crate::{Dim, Graph, GraphBuilder, Heads, Node, Tensor};
+use crate::{AdamW, Dim, Graph, GraphBuilder, Heads, Node, Shape, Tensor, Trainer};
 
 type Mistake = fn(&mut GraphBuilder, [Node; 4]) -> tectum::Result<()>;
 
@@ -112,4 +112,30 @@ fn tensors_that_do_not_fit_are_refused() {
     assert_eq!(run.set_input("z", &[1.0]).expect_err("absent").to_string(), "no input z; there are x");
     assert_eq!(run.set_parameter("z", &[1.0]).expect_err("absent").to_string(), "no parameter z; there are w");
     assert_eq!(run.output("y").expect_err("early").to_string(), "output y: the graph has not run yet");
+    assert_eq!(run.run().expect_err("early").to_string(), "input x has not been set");
+    let (returned, result) = Stream::new().expect("starts").submit(run).wait();
+    assert_eq!(result.expect_err("early").to_string(), "input x has not been set");
+    run = returned;
+    run.set_input("x", &[1.0, 2.0]).expect("fits");
+    run.run().expect("all inputs are set");
+}
+
+#[test]
+#[should_panic(expected = "a shape of 5 dimensions; at most 4 are possible")]
+fn a_shape_of_too_many_dimensions_panics_with_its_size() {
+    let _ = Shape::of(&[Dim::Size(1); 5]);
+}
+
+#[test]
+fn a_trainer_whose_inputs_are_not_set_takes_no_step() {
+    let mut builder = GraphBuilder::new();
+    let (x, w) = (builder.input("x", [1, 1]).expect("fits"), builder.parameter("w", [1, 1]).expect("fits"));
+    let y = builder.mul(x, w).expect("fits");
+    builder.output("loss", y).expect("fits");
+    let graph = builder.finish().expect("complete");
+    let mut trainer = Trainer::new(&graph, y, AdamW::default(), &Device::open("cpu").expect("cpu")).expect("compiles");
+    assert_eq!(trainer.step().expect_err("early").to_string(), "input x has not been set");
+    assert_eq!(trainer.steps(), 0);
+    trainer.set_input("x", &[1.0]).expect("fits");
+    trainer.step().expect("all inputs are set");
 }

@@ -7,15 +7,15 @@ use tectum::{Error, Result};
 /// AdamW: learning rate, decay of the moments, and decoupled weight decay. ε is 1e-8.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AdamW {
-    /// The learning rate of each step.
+    /// The learning rate of each step. Default: `LearningRate::Constant(1e-3)`.
     pub learning_rate: LearningRate,
-    /// Decay of the mean of gradients, in [0, 1).
+    /// Decay of the mean of gradients, in [0, 1). Default: 0.9.
     pub beta1: f32,
-    /// Decay of the mean of squared gradients, in [0, 1).
+    /// Decay of the mean of squared gradients, in [0, 1). Default: 0.999.
     pub beta2: f32,
-    /// Share of a parameter, times the learning rate, that each step subtracts.
+    /// Share of a parameter, times the learning rate, that each step subtracts. Default: 0.01.
     pub weight_decay: f32,
-    /// The maximum norm of all gradients together; larger gradients are scaled down to it.
+    /// The maximum norm of all gradients together; larger gradients are scaled down to it. Default: none.
     pub clip_norm: Option<f32>,
 }
 

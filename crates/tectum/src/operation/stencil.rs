@@ -29,14 +29,14 @@ pub enum Boundary {
     /// Zeros.
     Zero = 0,
     /// The nearest cell inside.
-    Clamp = 1,
+    Closed = 1,
     /// The opposite side.
     Periodic = 2,
 }
 
 impl Boundary {
     /// All of them, in the order of their codes.
-    pub const ALL: [Boundary; 3] = [Boundary::Zero, Boundary::Clamp, Boundary::Periodic];
+    pub const ALL: [Boundary; 3] = [Boundary::Zero, Boundary::Closed, Boundary::Periodic];
 
     /// The cell that represents position `at`, at most one step beyond either end; none for a zero.
     #[inline(always)]
@@ -46,7 +46,7 @@ impl Boundary {
         }
         match self {
             Boundary::Zero => None,
-            Boundary::Clamp => Some(at.clamp(0, size as isize - 1) as usize),
+            Boundary::Closed => Some(at.clamp(0, size as isize - 1) as usize),
             Boundary::Periodic => Some(at.rem_euclid(size as isize) as usize),
         }
     }

@@ -19,13 +19,13 @@ pub const MAX_DELAY_SAMPLES: usize = 8;
 /// How a rig differs from the identified one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Disturbances {
-    /// Length of the pole relative to the identified one.
+    /// Length of the pole relative to the identified one. Default: 1.0.
     pub pole_length: f64,
-    /// Periods by which readings are late, beyond the identified delay.
+    /// Periods by which readings are late, beyond the identified delay. Default: 0.
     pub delay_samples: usize,
-    /// Noise of the readings in multiples of the recording's; 0: exact readings.
+    /// Noise of the readings in multiples of the recording's; 0: exact readings. Default: 0.0.
     pub noise: f64,
-    /// The share of angles replaced by random ones: sensor jumps.
+    /// The share of angles replaced by random ones: sensor jumps. Default: 0.0.
     pub outlier_fraction: f64,
 }
 

@@ -14,7 +14,7 @@ use crate::document::{Key, Section};
 use tectum_field::{Coefficients, Shape, Simulation, Storage};
 
 /// Names of a field's boundary conditions.
-const BOUNDARIES: [(&str, Boundary); 3] = [("zero", Boundary::Zero), ("closed", Boundary::Clamp), ("periodic", Boundary::Periodic)];
+const BOUNDARIES: [(&str, Boundary); 3] = [("zero", Boundary::Zero), ("closed", Boundary::Closed), ("periodic", Boundary::Periodic)];
 
 /// Names of a field's storage formats.
 const STORAGES: [(&str, Storage); 2] = [("f32", Storage::F32), ("bf16", Storage::Bf16)];
@@ -22,23 +22,23 @@ const STORAGES: [(&str, Storage); 2] = [("f32", Storage::F32), ("bf16", Storage:
 /// A field as a brain; omitted settings have the field's default.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FieldSpec {
-    /// Cells along X, Y and Z.
+    /// Cells along X, Y and Z. Default: `[32; 3]`.
     pub cells: Vec<u64>,
-    /// Channels of a cell.
+    /// Channels of a cell. Default: 64.
     pub channels: usize,
-    /// The boundary condition.
+    /// The boundary condition. Default: `Boundary::Closed`.
     #[serde(serialize_with = "boundary_name")]
     pub boundary: Boundary,
-    /// Capacity of its library of patterns, 0 for none.
+    /// Capacity of its library of patterns, 0 for none. Default: 0.
     #[serde(skip_serializing_if = "is_zero")]
     pub patterns: usize,
-    /// Its storage format in device memory.
+    /// Its storage format in device memory. Default: `Storage::F32`.
     #[serde(skip_serializing_if = "is_f32")]
     pub storage: Storage,
-    /// Ids of devices that share the field along X with the run's device.
+    /// Ids of devices that share the field along X with the run's device. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub extra_devices: Vec<String>,
-    /// The observation channel that is the reward, in its scale; it is then not a sensor. Without one the reward is 0.
+    /// The observation channel that is the reward, in its scale; it is then not a sensor. Without one the reward is 0. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reward: Option<String>,
     /// Coefficients that differ from their defaults, by name.
@@ -92,7 +92,7 @@ impl Default for FieldSpec {
         Self {
             cells: vec![32; 3],
             channels: 64,
-            boundary: Boundary::Clamp,
+            boundary: Boundary::Closed,
             patterns: 0,
             storage: Storage::F32,
             extra_devices: Vec::new(),

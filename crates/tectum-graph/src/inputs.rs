@@ -1,0 +1,67 @@
+//! The inputs of a compiled graph by name, and which of them have been set.
+
+use tectum::{DType, Error, Executable, PlanBuilder, Result, View};
+
+use super::{Graph, Node};
+
+#[derive(Debug)]
+pub(super) struct Inputs(Vec<Input>);
+
+#[derive(Debug)]
+struct Input {
+    name: String,
+    view: View,
+    is_set: bool,
+}
+
+impl Inputs {
+    /// Adds a plan input for each input of the graph, and its node to `feeds`.
+    pub fn new(graph: &Graph, plan: &mut PlanBuilder, feeds: &mut Vec<(Node, View)>) -> Result<Self> {
+        let mut inputs = Vec::new();
+        for (name, node, shape) in graph.inputs() {
+            let view = plan.input(name, graph.dtype(node)?, shape.len());
+            inputs.push(Input { name: name.to_owned(), view, is_set: false });
+            feeds.push((node, view));
+        }
+        Ok(Self(inputs))
+    }
+
+    /// Fills an input of floats.
+    pub fn set(&mut self, executable: &mut Executable, name: &str, data: &[f32]) -> Result<()> {
+        let input = self.named(name)?;
+        if input.view.dtype() != DType::F32 {
+            return Err(Error::invalid(format!("input {name} holds row numbers; floats were given")));
+        }
+        if data.len() != input.view.len() {
+            return Err(Error::invalid(format!("input {name} of {} elements filled with {}", input.view.len(), data.len())));
+        }
+        executable.input::<f32>(input.view).copy_from_slice(data);
+        input.is_set = true;
+        Ok(())
+    }
+
+    /// Fills an input of row numbers.
+    pub fn set_indices(&mut self, executable: &mut Executable, name: &str, data: &[u32]) -> Result<()> {
+        let input = self.named(name)?;
+        let view = input.view;
+        if data.len() != view.len() || view.dtype() != DType::U32 {
+            return Err(Error::invalid(format!("input {name} of {} × {} filled with {} × u32", view.len(), view.dtype().wgsl(), data.len())));
+        }
+        executable.input::<u32>(view).copy_from_slice(data);
+        input.is_set = true;
+        Ok(())
+    }
+
+    /// Refuses a run before every input has been set once.
+    pub fn check(&self) -> Result<()> {
+        match self.0.iter().find(|input| !input.is_set) {
+            Some(input) => Err(Error::invalid(format!("input {} has not been set", input.name))),
+            None => Ok(()),
+        }
+    }
+
+    fn named(&mut self, name: &str) -> Result<&mut Input> {
+        let unknown = super::compiled::unknown("input", name, self.0.iter().map(|input| input.name.as_str()));
+        self.0.iter_mut().find(|input| input.name == name).ok_or(unknown)
+    }
+}
