@@ -656,7 +656,7 @@ fn defect_20_a_loop_that_a_device_cuts_off_gives_no_result() {
                 (Ok(y), _) => assert_eq!(y, [columns as f32; 2], "{device:?}, {columns} columns"),
                 (Err(error), Some(_)) => {
                     assert!(columns > 32_000 && error.kind() == ErrorKind::Unsupported, "{device:?}, {columns} columns: {error}");
-                    assert!(error.to_string().contains("matvec: lane 0, instruction 16 `bra @next`"), "{error}");
+                    assert!(error.to_string().contains("matvec: lane 0, line 24 `bra @next`"), "{error}");
                 }
                 (Err(error), None) => panic!("{device:?}, {columns} columns: {error}"),
             }
@@ -790,7 +790,7 @@ fn defect_23_a_program_without_end_ends_at_its_limit_everywhere() {
             let found = matvec_of_ones(&device, 1_000, turns);
             match ends {
                 true => assert_eq!(found.expect("ends"), [1_000.0; 2]),
-                false => invalid(found, "instruction 16 `bra @next` (line 24): the loop did not end within the limit of 999 iterations"),
+                false => invalid(found, "line 24 `bra @next`: the loop did not end within the limit of 999 iterations"),
             }
         }
         works(&device);

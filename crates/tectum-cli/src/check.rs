@@ -14,6 +14,7 @@ use tectum_programs::Program;
 
 use crate::library::program_text;
 use crate::table::{print, print_json};
+use crate::workload::Workload;
 
 /// Checks a lane-level program, the field brain, formats of caches, or regulators of the rig.
 ///
@@ -60,6 +61,9 @@ pub fn check(args: &CheckArgs) -> Result<()> {
 
 fn check_program(args: &CheckArgs) -> Result<()> {
     let path = args.thing.display();
+    if Workload::of(&args.thing).is_ok_and(|kind| kind == Workload::Plant) {
+        return Err(Error::invalid(format!("check {path}: a plant; tectum inspect {path} checks and shows it")));
+    }
     let text = program_text(&args.thing)?;
     let program = Program::parse(&text).and_then(|program| program.check()).map_err(|error| error.at(&path))?;
     let warnings: Vec<String> = program.warnings().iter().map(ToString::to_string).collect();

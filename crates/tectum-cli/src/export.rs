@@ -6,9 +6,9 @@ use clap::Args;
 use serde::Serialize;
 use tectum::{Error, Result, file};
 use tectum_control::body::BodySpec;
+use tectum_control::body::task::Measure;
 use tectum_control::recording::{Trace, TraceTick};
-use tectum_control::run_folder::{TRACE_FILE, read_scenario};
-use tectum_control::scenario::build::build_body;
+use tectum_control::run_folder::{TRACE_FILE, read_body};
 
 use crate::csv::cell;
 use crate::file_ending::FileEnding;
@@ -67,8 +67,8 @@ pub fn export(args: &ExportArgs) -> Result<()> {
         return Err(Error::data(format!("{}: it has no period of a run", recording.display())));
     }
     // Units are not needed: a recording alone, or of a body that this build lacks, is exported without them.
-    let body = if is_folder { read_scenario(&args.run).and_then(|scenario| build_body(&scenario)).ok() } else { None };
-    let columns = columns(&trace, body.as_deref().map(|body| body.spec()));
+    let (body, measure) = if is_folder { read_body(&args.run).ok() } else { None }.unzip();
+    let columns = columns(&trace, body.as_deref().map(|body| body.spec()), measure.flatten().as_ref());
     let files = args.out.clone().map_or_else(|| ["csv", "npy"].map(|ending| recording.with_extension(ending)).to_vec(), |path| vec![path]);
     for path in &files {
         let is_csv = path.extension().is_some_and(|ending| ending == "csv");
@@ -79,7 +79,7 @@ pub fn export(args: &ExportArgs) -> Result<()> {
 }
 
 /// The columns of a recording. Where two have the same name, those of observation and action get it with a prefix.
-fn columns(trace: &Trace, body: Option<&BodySpec>) -> Vec<Column> {
+fn columns(trace: &Trace, body: Option<&BodySpec>, measure: Option<&Measure>) -> Vec<Column> {
     let number = |name: &str, unit: &str, meaning: &str, of: Box<dyn Fn(&TraceTick) -> f64>| Column {
         name: name.to_owned(),
         unit: unit.to_owned(),
@@ -103,7 +103,8 @@ fn columns(trace: &Trace, body: Option<&BodySpec>) -> Vec<Column> {
         columns.push(number(name, &unit(acted(), name), "action", Box::new(move |tick| tick.action[place])));
     }
     if let Some(name) = &trace.measure_name {
-        columns.push(number(name, "", "what the task measured", Box::new(|tick| tick.measure)));
+        let unit = measure.filter(|measure| measure.name == *name).map_or("", |measure| &measure.unit);
+        columns.push(number(name, unit, "what the task measured", Box::new(|tick| tick.measure)));
     }
     columns.push(number("reward", "", "score of the period", Box::new(|tick| tick.reward)));
     columns.push(count("held", "the answer was late", Cells::Flag(|tick| tick.held)));

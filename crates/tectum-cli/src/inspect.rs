@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tectum::{Error, Result};
+use tectum_equations::LIBRARY;
 use tectum_spiking::genome::UnitPolicy;
 #[cfg(not(feature = "gguf"))]
 use tectum_transformer::Checkpoint;
@@ -52,7 +53,8 @@ pub struct InspectArgs {
 /// # Errors
 /// A file that cannot be read, has an unsupported kind, or is invalid; a standard output that cannot be written.
 pub fn inspect(args: &InspectArgs) -> Result<()> {
-    if !args.file.exists() {
+    let is_shipped = LIBRARY.iter().any(|(name, _)| args.file.as_os_str() == *name);
+    if !args.file.exists() && !is_shipped {
         return Err(Error::io(args.file.display(), std::io::ErrorKind::NotFound.into()));
     }
     let kind = Workload::of(&args.file)?;

@@ -11,10 +11,10 @@ use plotters::style::RGBColor;
 use serde_json::Value;
 use tectum::snapshot::Snapshot;
 use tectum::{Error, Result};
-use tectum_control::body::Descriptor;
+use tectum_control::body::BodySpec;
 use tectum_control::body::task::Measure;
 use tectum_control::recording::{Trace, TraceTick};
-use tectum_control::run_folder::{SNAPSHOT_FILE, SUMMARY_FILE, TRACE_FILE};
+use tectum_control::run_folder::{SNAPSHOT_FILE, SUMMARY_FILE, TRACE_FILE, read_body};
 
 use self::chart::{Axis, Chart};
 use crate::table::print;
@@ -73,8 +73,9 @@ pub fn plot(args: &PlotArgs) -> Result<()> {
 struct Run {
     summary: Value,
     trace: Trace,
-    /// What is known of the body, if its name is.
-    body: Option<&'static Descriptor>,
+    /// The body and what its task measured, if the scenario of the folder can be built.
+    body: Option<BodySpec>,
+    measure: Option<Measure>,
 }
 
 impl Run {
@@ -82,8 +83,8 @@ impl Run {
         let path = folder.join(SUMMARY_FILE);
         let text = std::fs::read_to_string(&path).map_err(|source| Error::io(path.display(), source))?;
         let summary: Value = serde_json::from_str(&text).map_err(|source| Error::data(path.display().to_string()).with_source(source))?;
-        let body = summary["body"].as_str().and_then(Descriptor::find);
-        Ok(Self { trace: Trace::read(&folder.join(TRACE_FILE))?, summary, body })
+        let (body, measure) = read_body(folder).ok().map(|(body, measure)| (body.spec().clone(), measure)).unzip();
+        Ok(Self { trace: Trace::read(&folder.join(TRACE_FILE))?, summary, body, measure: measure.flatten() })
     }
 
     /// A title: what is shown, and of which run.
@@ -94,15 +95,13 @@ impl Run {
 
     /// The period in seconds.
     fn period_s(&self) -> Option<f64> {
-        let body = self.body?;
-        Some((body.make)(*body.starts.first()?).ok()?.spec().dt_s)
+        self.body.as_ref().map(|body| body.dt_s)
     }
 
     /// The unit of an action.
-    fn unit(&self, name: &str) -> Option<String> {
-        let body = self.body?;
-        let made = (body.make)(*body.starts.first()?).ok()?;
-        made.spec().action.iter().find(|channel| channel.name == name).map(|channel| channel.unit.clone())
+    fn unit(&self, name: &str) -> Option<&str> {
+        let channels = self.body.iter().flat_map(|body| &body.action);
+        channels.filter(|channel| channel.name == name).map(|channel| channel.unit.as_str()).next()
     }
 
     /// `[from ms, count]` of a histogram of the summary.
@@ -121,9 +120,8 @@ pub fn draw(folder: &Path, out: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     if let Some((first, last)) = run.trace.ticks.first().zip(run.trace.ticks.last()) {
         let time = Axis::new("time (s)", seconds(first), seconds(last) + run.period_s().unwrap_or(0.0));
-        let task = run.body.map(|body| (body.task)());
         // A loop may have had another task.
-        if let Some(measure) = task.as_ref().map(|task| task.measure()).filter(|measure| run.trace.measure_name.as_deref() == Some(&*measure.name)) {
+        if let Some(measure) = run.measure.as_ref().filter(|measure| run.trace.measure_name.as_deref() == Some(&*measure.name)) {
             names.extend(measured(&run, measure, time.clone(), out)?);
         }
         names.extend(actions(&run, time, out)?);
@@ -190,9 +188,13 @@ fn mark_episodes(chart: &mut Chart, ticks: &[TraceTick]) {
 
 /// What the task measured, with the band of success: an angle in degrees, anything else in its unit.
 fn measured(run: &Run, measure: &Measure, time: Axis, out: &Path) -> Result<Vec<String>> {
-    let (file, name, unit, jump) = match measure.name.strip_suffix("_rad") {
-        Some(angle) => ("angle", format!("{} (deg)", angle.replace('_', " ")), 1f64.to_degrees(), HALF_TURN_DEG),
-        None => ("measure", measure.name.replace('_', " "), 1.0, f64::INFINITY),
+    let words = measure.name.replace('_', " ");
+    let (file, name) = words.strip_suffix(" rad").map_or(("measure", &*words), |angle| ("angle", angle));
+    let (name, unit, jump) = match &*measure.unit {
+        "rad" => (format!("{name} (deg)"), 1f64.to_degrees(), HALF_TURN_DEG),
+        "deg" => (format!("{name} (deg)"), 1.0, HALF_TURN_DEG),
+        "" => (name.to_owned(), 1.0, f64::INFINITY),
+        unit => (format!("{name} ({unit})"), 1.0, f64::INFINITY),
     };
     let success = measure.bound * unit;
     let is_angle = jump.is_finite();
@@ -207,7 +209,9 @@ fn measured(run: &Run, measure: &Measure, time: Axis, out: &Path) -> Result<Vec<
     let mut chart = Chart::new(&run.title(&capitalized(&measure.description)), time, axis);
     chart.band(-success, success, BAND);
     chart.axes();
-    let within = if is_angle { format!("±{success:.0}°") } else { format!("±{success}") };
+    // Bounds have few digits; those that a change of units adds are not shown.
+    let bound = format!("{success:.3e}").parse().unwrap_or(success);
+    let within = if is_angle { format!("±{bound}°") } else { format!("±{bound} {}", measure.unit).trim_end().to_owned() };
     chart.legend(&format!("counts as {}: within {within} of 0", measure.success.replace('_', " ")), BAND);
     mark_episodes(&mut chart, &run.trace.ticks);
     for episode in episodes(&run.trace.ticks) {
@@ -225,7 +229,7 @@ fn actions(run: &Run, time: Axis, out: &Path) -> Result<Vec<String>> {
     let range = Range::of(ticks.iter().flat_map(|tick| tick.action.iter().copied()));
     let (low, high) = (range.low.min(0.0), range.high.max(0.0));
     let margin = 0.05 * (high - low).max(1e-3);
-    let with_unit = |name: &String| run.unit(name).map_or_else(|| name.clone(), |unit| format!("{name} ({unit})"));
+    let with_unit = |name: &String| run.unit(name).filter(|unit| !unit.is_empty()).map_or_else(|| name.clone(), |unit| format!("{name} ({unit})"));
     let axis = if let [only] = &action_names[..] { with_unit(only) } else { "action".to_owned() };
     let title = if action_names.len() > 1 { "Actions that the body received" } else { "Action that the body received" };
     let mut chart = Chart::new(&run.title(title), time, Axis::new(axis, low - margin, high + margin));

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use tectum::snapshot::Snapshot;
 use tectum::{Device, Error, InputFile, Result};
+use tectum_control::body::equations::ENDING;
 use tectum_control::body::{BODIES, Body};
 use tectum_control::brain::{Recipe, standard_names};
 use tectum_control::closed_loop::{ClosedLoop, End, Fault, Outcome, Progress, Sink, ThreadedSink, run_with_sink_thread};
@@ -31,7 +32,7 @@ use crate::workload::Workload;
 /// Runs a brain on a body, a program over arrays in files, or a genome's spiking network.
 #[derive(Args)]
 pub struct RunArgs {
-    /// A scenario (file or short name), a program (FILE.atlas) or a genome (FILE.json).
+    /// A scenario (file or short name), an equation file (FILE.plant), a program (FILE.atlas) or a genome (FILE.json).
     ///
     /// Short names: those of scenarios/ in the working directory, and the built-in ones (`tectum scenario list`). A program that is no file may be a
     /// built-in one.
@@ -142,7 +143,8 @@ pub fn run(args: &RunArgs) -> Result<()> {
         Workload::Genome => of_others(of_scenarios(args), "scenarios").and_then(|()| genome::run(Path::new(path), args)),
         Workload::Model => Err(Error::invalid(format!("run {path}: {}", of_model(Path::new(path))?))),
         Workload::Twin => Err(Error::invalid(format!("run {path}: a twin; a scenario's brain plans with it, --twin {path}"))),
-        Workload::Plant => Err(Error::invalid(format!("run {path}: a plant; a scenario runs it as its body: tectum run cart_pole --body {path} --brain lqr"))),
+        Workload::Plant if args.body.is_some() => Err(Error::invalid(format!("run {path}: --body is for scenarios, and this is {}", kind.name()))),
+        Workload::Plant => run_scenario(args),
     }
 }
 
@@ -214,6 +216,7 @@ fn of_scenarios(args: &RunArgs) -> Option<&'static str> {
 /// The scenario with the command line's changes.
 fn effective_scenario(args: &RunArgs) -> Result<Scenario> {
     let mut scenario = match (&args.scenario, &args.resume) {
+        (Some(name), _) if name.ends_with(ENDING) => Scenario::of_plant(name)?,
         (Some(name), _) => Scenario::open(name)?,
         (None, Some(folder)) => read_scenario(folder)?,
         (None, None) => return Err(Error::invalid("run: a scenario is needed")),
@@ -222,6 +225,8 @@ fn effective_scenario(args: &RunArgs) -> Result<Scenario> {
         messages::warning(warning);
     }
     args.body.as_deref().map_or(Ok(()), |name| scenario.set_body(name))?;
+    let equations = scenario.body.equations();
+    equations.iter().flat_map(|(system, _)| system.warnings()).for_each(messages::warning);
     args.brain.as_deref().map_or(Ok(()), |name| scenario.set_brain(name))?;
     args.data.as_deref().map_or(Ok(()), |path| scenario.brain.set_data(path))?;
     args.twin.as_deref().map_or(Ok(()), |path| scenario.brain.set_twin(path))?;
@@ -253,6 +258,9 @@ fn check_resumed(scenario: &Scenario, folder: &Path) -> Result<()> {
             is.0,
             scenario.run.seed
         )));
+    } else if before.body.text() != scenario.body.text() {
+        let (folder, file) = (folder.display(), is.0);
+        return Err(Error::invalid(format!("resume {folder}: {file} has changed since; tectum run --resume {folder} alone continues with the file as it was")));
     }
     Ok(())
 }

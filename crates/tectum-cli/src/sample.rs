@@ -7,7 +7,7 @@ use tectum::{Result, Sample};
 
 use crate::table::{print, print_json, table};
 
-/// Lists and writes the samples that are built in: models, a genome, a recording, arrays.
+/// Lists and writes the samples that are built in: models, a genome, a recording, plants, arrays.
 #[derive(Args)]
 pub struct SampleArgs {
     #[command(subcommand)]
@@ -43,7 +43,8 @@ struct Row {
 
 /// The samples of all crates.
 fn samples() -> impl Iterator<Item = &'static Sample> + Clone {
-    tectum_spiking::SAMPLES.iter().chain(&tectum_control::SAMPLES).chain(&tectum_transformer::SAMPLES).chain(&tectum_programs::SAMPLES)
+    let plants = tectum_equations::SAMPLES.iter();
+    tectum_spiking::SAMPLES.iter().chain(&tectum_control::SAMPLES).chain(plants).chain(&tectum_transformer::SAMPLES).chain(&tectum_programs::SAMPLES)
 }
 
 /// Runs the command.

@@ -280,7 +280,7 @@ fn mistakes_get_a_message_an_exit_code_and_leave_nothing() {
         ("fill --in a.npy --out y.npy", 2, "no array determines how many lanes the program needs; --grid X does"),
         ("./bad.atlas", 2, "bad.atlas: "),
         ("./missing.atlas", 7, "missing.atlas"),
-        ("./fault.atlas --in zero.npy --out y.npy", 2, "program: lane 1, instruction 2 `div.u32 r0, r1, r0` (line 5): integer division by zero"),
+        ("./fault.atlas --in zero.npy --out y.npy", 2, "program: lane 1, line 5 `div.u32 r0, r1, r0`: integer division by zero"),
     ];
     for (line, code, message) in cases {
         let (name, rest) = line.split_once(' ').unwrap_or((line, ""));

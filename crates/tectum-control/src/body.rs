@@ -320,7 +320,15 @@ pub trait ControlModel: ExactState {
     fn equilibrium(&self) -> Equilibrium;
 
     /// The exact linear model of a step around the equilibrium, for a body that knows its derivatives; controllers take differences of others.
-    fn linearized(&self) -> Option<Linear> {
+    ///
+    /// # Errors
+    /// A derivative that is not finite.
+    fn linearized(&self) -> Result<Option<Linear>> {
+        Ok(None)
+    }
+
+    /// What moves at the equilibrium, for a body whose user states the equilibrium: a regulator around it then errs by as much.
+    fn drift(&self) -> Option<String> {
         None
     }
 }

@@ -49,7 +49,7 @@ use self::controller::{Answer, Controller, Failure, Passed, Period, Recovering, 
 use self::guard::{Guard, Guarded};
 use self::injection::{BrainFaults, FaultyBody, pending};
 use crate::body::task::{Measure, Task};
-use crate::body::{Body, BodySpec};
+use crate::body::{Body, BodySpec, Step};
 use crate::brain::{Brain, StandIn};
 use crate::clock::{Clock, SimClock};
 pub use controller::DeviceSpan;
@@ -146,8 +146,8 @@ impl ClosedLoop {
     }
 
     /// Sets what the run is judged by; without a task, periods are only scored by the body's reward.
-    pub fn set_task(&mut self, task: Box<dyn Task>) {
-        self.task = Some(task);
+    pub fn set_task(&mut self, task: impl Into<Option<Box<dyn Task>>>) {
+        self.task = task.into();
     }
 
     /// What the task measures, if there is one.
@@ -247,7 +247,7 @@ impl ClosedLoop {
         let metrics = Metrics::restored(snapshot, "loop")?;
         if metrics.ticks >= self.ticks {
             let (done_s, all_s) = (self.seconds(metrics.ticks), self.seconds(self.ticks));
-            return Err(Error::invalid(format!("resume: {done_s} s of the run are done, it ends after {all_s} s; nothing is left")));
+            return Err(Error::invalid(format!("resume: {done_s} s of the run are done, it ends after {all_s} s; a larger --seconds continues it")));
         }
         let held = snapshot.f32("loop.held_action", self.held.len())?;
         let state = snapshot.f64("body.state", self.body.state()?.len())?;
@@ -402,6 +402,7 @@ impl ClosedLoop {
     fn apply(&mut self, held: bool, fallback: bool, timing: Option<Timing>, sink: &mut dyn Sink) -> Result<()> {
         let measure = self.measured();
         let step = self.body.step(&self.held);
+        self.check_state(&step)?;
         let reward = self.task.as_mut().map_or(step.reward, |task| task.reward(&step));
         let tick = self.metrics.ticks;
         let record = TickRecord {
@@ -429,6 +430,21 @@ impl ClosedLoop {
             self.held.copy_from_slice(&self.spec.safe_action);
         }
         Ok(())
+    }
+
+    /// Refuses to continue a simulated body whose state is not finite: no controller can bring it back.
+    fn check_state(&self, step: &Step) -> Result<()> {
+        if step.reward.is_finite() && self.observation.iter().all(|number| number.is_finite()) {
+            return Ok(());
+        }
+        let state = self.body.exact_state().map_or_else(Vec::new, |body| body.state());
+        match state.iter().position(|number| !number.is_finite()) {
+            Some(place) => {
+                let (name, tick) = (&self.spec.name, self.metrics.ticks);
+                Err(Error::data(format!("body {name}: number {place} of its state is {} after the step of tick {tick}", state[place])))
+            }
+            None => Ok(()),
+        }
     }
 
     fn seconds(&self, ticks: u64) -> f64 {

@@ -5,6 +5,7 @@ mod renamed;
 
 use std::cell::RefCell;
 use std::ops::{Range, RangeInclusive};
+use std::path::Path;
 
 use tectum::{Error, Result};
 use toml::Spanned;
@@ -89,6 +90,11 @@ impl<'d, 't> Section<'d, 't> {
     /// Begins with the whole document.
     pub(crate) fn root(source: TomlSource<'t>, table: &'d DeTable<'t>) -> Self {
         Self { source, name: String::new(), shown: String::new(), table: Some(table), known: Vec::new(), old: Vec::new() }
+    }
+
+    /// The folder of the run that wrote the document.
+    pub(crate) fn run_folder(&self) -> Option<&'t Path> {
+        Path::new(self.source.origin).parent().filter(|_| self.source.is_record)
     }
 
     /// Names the keys of an open table.
@@ -356,7 +362,9 @@ impl<'d, 't> Section<'d, 't> {
             asked.borrow_mut().push(key.row(&self.shown, needed()));
         }
         let key = key.name;
-        self.known.push(key.to_owned());
+        if !self.known.iter().any(|known| known == key) {
+            self.known.push(key.to_owned());
+        }
         let table = self.table?;
         let given = table.get(key);
         let old = old_key(&self.name, key).filter(|old| given.is_none() && table.contains_key(*old));

@@ -44,37 +44,37 @@ pub struct Fit {
 /// are not, so the errors are those of the sandwich H⁻¹(Σ gₖgₖᵀ)H⁻¹ over clusters k. An unknown without influence on any residual keeps its value.
 ///
 /// # Errors
-/// `Invalid` for a start outside its range; `Data` if a residual is not finite at the start, or if the normal equations are singular.
+/// `Invalid` for a start outside its range; what `residuals` reports; `Data` if a residual is not finite at the start, or if the normal equations are singular.
 ///
 /// # Source
 /// Marquardt, SIAM J. 11 (1963); Liang and Zeger, Biometrika 73 (1986) for the errors.
-pub fn fit(unknowns: &[FitParameter], mut residuals: impl FnMut(&[f64]) -> Vec<Vec<f64>>) -> Result<Fit> {
+pub fn fit(unknowns: &[FitParameter], mut residuals: impl FnMut(&[f64]) -> Result<Vec<Vec<f64>>>) -> Result<Fit> {
     let n = unknowns.len();
     if let Some(place) = unknowns.iter().position(|unknown| !unknown.range.contains(&unknown.start)) {
         let FitParameter { start, range, .. } = &unknowns[place];
         return Err(Error::invalid(format!("least squares: unknown {place} starts at {start}, outside {range:?}")));
     }
     let mut values: Vec<f64> = unknowns.iter().map(|unknown| unknown.start).collect();
-    let mut here = residuals(&values);
+    let mut here = residuals(&values)?;
     let mut sum = squares(&here);
     if !sum.is_finite() {
         return Err(Error::data("least squares: a residual is not finite at the start"));
     }
     let mut damping = 1e-3;
-    let mut normal = Normal::of(&mut residuals, &values, unknowns, &here);
+    let mut normal = Normal::of(&mut residuals, &values, unknowns, &here)?;
     for _ in 0..MAX_STEPS {
         let mut damped = normal.hessian.clone();
         (0..n).for_each(|i| damped[i * n + i] *= 1.0 + damping);
         let step = solve(&damped, &normal.gradient).ok_or_else(|| Error::data("least squares: the normal equations are singular"))?;
         let next = values.iter().zip(&step).zip(unknowns);
         let next: Vec<f64> = next.map(|((value, step), unknown)| (value - step).clamp(*unknown.range.start(), *unknown.range.end())).collect();
-        let there = residuals(&next);
+        let there = residuals(&next)?;
         let other = squares(&there);
         if other.is_finite() && other < sum {
             let gain = (sum - other) / sum.max(f64::MIN_POSITIVE);
             (values, here, sum) = (next, there, other);
             damping = (damping * 0.3).max(1e-12);
-            normal = Normal::of(&mut residuals, &values, unknowns, &here);
+            normal = Normal::of(&mut residuals, &values, unknowns, &here)?;
             if gain < MIN_GAIN {
                 break;
             }
@@ -101,15 +101,15 @@ struct Normal {
 }
 
 impl Normal {
-    fn of(residuals: &mut impl FnMut(&[f64]) -> Vec<Vec<f64>>, values: &[f64], unknowns: &[FitParameter], here: &[Vec<f64>]) -> Self {
+    fn of(residuals: &mut impl FnMut(&[f64]) -> Result<Vec<Vec<f64>>>, values: &[f64], unknowns: &[FitParameter], here: &[Vec<f64>]) -> Result<Self> {
         let n = values.len();
-        let moved: Vec<Vec<Vec<f64>>> = (0..n)
+        let moved = (0..n)
             .map(|i| {
                 let mut next = values.to_vec();
                 next[i] = unknowns[i].moved(values[i]);
                 residuals(&next)
             })
-            .collect();
+            .collect::<Result<Vec<_>>>()?;
         let slope = |i: usize, cluster: usize, at: usize| (moved[i][cluster][at] - here[cluster][at]) / (unknowns[i].moved(values[i]) - values[i]);
         let (mut hessian, mut gradient, mut parts) = (vec![0.0; n * n], vec![0.0; n], Vec::with_capacity(here.len()));
         for (cluster, residuals) in here.iter().enumerate() {
@@ -127,7 +127,7 @@ impl Normal {
         }
         let has_influence: Vec<bool> = (0..n).map(|i| hessian[i * n + i] != 0.0).collect();
         (0..n).filter(|i| !has_influence[*i]).for_each(|i| hessian[i * n + i] = 1.0);
-        Self { hessian, has_influence, gradient, parts }
+        Ok(Self { hessian, has_influence, gradient, parts })
     }
 
     /// The square roots of the sandwich's diagonal; infinite where an unknown has no influence.
@@ -187,7 +187,7 @@ mod tests {
     fn a_decay_is_found_where_it_was_made() {
         // y = a·exp(−b t) without noise: the values exactly, errors of 0.
         let at = |a: f64, b: f64, t: usize| a * (-b * t as f64 / 10.0).exp();
-        let found = fit(&[free(1.0), free(1.0)], |p| vec![(0..40).map(|t| at(p[0], p[1], t) - at(3.0, 0.4, t)).collect()]).expect("it rests");
+        let found = fit(&[free(1.0), free(1.0)], |p| Ok(vec![(0..40).map(|t| at(p[0], p[1], t) - at(3.0, 0.4, t)).collect()])).expect("it rests");
         assert!((found.values[0] - 3.0).abs() < 1e-6 && (found.values[1] - 0.4).abs() < 1e-6, "{found:?}");
         assert!(found.sum < 1e-12 && found.errors.iter().all(|error| *error < 1e-5), "{found:?}");
     }
@@ -197,7 +197,7 @@ mod tests {
         // The mean of 50 clusters of 10 equal numbers, uniform in ±1: its deviation is √(1/3/50), not √(1/3/500).
         let mut random = Uniform::new(5);
         let data: Vec<f64> = (0..50).map(|_| random.within(1.0)).collect();
-        let found = fit(&[free(0.0)], |p| data.iter().map(|x| vec![p[0] - x; 10]).collect()).expect("it rests");
+        let found = fit(&[free(0.0)], |p| Ok(data.iter().map(|x| vec![p[0] - x; 10]).collect())).expect("it rests");
         let expected = (1.0f64 / 3.0 / 50.0).sqrt();
         assert!((found.errors[0] / expected - 1.0).abs() < 0.2, "{} for {expected}", found.errors[0]);
         assert!((found.values[0] - data.iter().sum::<f64>() / 50.0).abs() < 1e-5);
@@ -205,14 +205,14 @@ mod tests {
 
     #[test]
     fn an_unknown_without_influence_keeps_its_value() {
-        let found = fit(&[free(1.0), free(7.0)], |p| vec![vec![p[0] - 3.0], vec![2.0 * (p[0] - 3.0)]]).expect("it rests");
+        let found = fit(&[free(1.0), free(7.0)], |p| Ok(vec![vec![p[0] - 3.0], vec![2.0 * (p[0] - 3.0)]])).expect("it rests");
         assert!((found.values[0] - 3.0).abs() < 1e-6 && found.values[1] == 7.0, "{found:?}");
         assert!(found.errors[0] < 1e-5 && found.errors[1] == f64::INFINITY, "{found:?}");
     }
 
     #[test]
     fn a_value_stays_in_its_range() {
-        let found = fit(&[FitParameter { range: 0.0..=2.0, ..free(1.0) }], |p| vec![vec![p[0] - 3.0]]).expect("it rests");
+        let found = fit(&[FitParameter { range: 0.0..=2.0, ..free(1.0) }], |p| Ok(vec![vec![p[0] - 3.0]])).expect("it rests");
         assert!(found.values == [2.0], "{found:?}");
     }
 
@@ -220,13 +220,13 @@ mod tests {
     fn a_start_outside_its_range_is_an_error() {
         let empty = FitParameter { range: RangeInclusive::new(2.0, 0.0), ..free(1.0) };
         for unknown in [empty, FitParameter { range: 0.0..=2.0, ..free(3.0) }, free(f64::NAN)] {
-            assert!(fit(&[unknown], |p| vec![vec![p[0]]]).expect_err("outside").to_string().contains("unknown 0 starts at"));
+            assert!(fit(&[unknown], |p| Ok(vec![vec![p[0]]])).expect_err("outside").to_string().contains("unknown 0 starts at"));
         }
     }
 
     #[test]
     fn a_start_that_is_not_finite_is_an_error() {
-        assert!(fit(&[free(1.0)], |p| vec![vec![p[0] / 0.0]]).expect_err("infinite").to_string().contains("not finite"));
+        assert!(fit(&[free(1.0)], |p| Ok(vec![vec![p[0] / 0.0]])).expect_err("infinite").to_string().contains("not finite"));
         assert_eq!(solve(&[0.0, 2.0, 1.0, 0.0], &[4.0, 3.0]), Some(vec![3.0, 2.0]));
         assert_eq!(solve(&[1.0, 1.0, 1.0, 1.0], &[4.0, 3.0]), None);
     }

@@ -19,9 +19,13 @@ use serde::Serialize;
 use serde_json::{Number, Value, json};
 use tectum::{Error, Latency, LatencyHistogram, Result, file};
 
+use crate::body::Body;
+use crate::body::equations::PLANT_FILE;
+use crate::body::task::Measure;
 use crate::closed_loop::{ClosedLoop, DeviceSpan, End, EpisodeReturns, Outcome, Overrun, Sink, TaskSummary, TickRecord, TransfersPerTick};
 use crate::real_time::GrantedRealTime;
 use crate::recording::Recorder;
+use crate::scenario::build::build_body;
 use crate::scenario::{ClockKind, Scenario};
 use crate::twin::LearningCounts;
 pub use repeat::{Repetition, repeat};
@@ -41,8 +45,9 @@ pub const TRACE_FILE: &str = "trace.mcap";
 pub const SNAPSHOT_FILE: &str = "snapshot.safetensors";
 
 /// The files of a folder and what they hold.
-pub const FILES: [(&str, &str); 5] = [
+pub const FILES: [(&str, &str); 6] = [
     (SCENARIO_FILE, "the scenario as it ran, overrides applied"),
+    (PLANT_FILE, "the equation file of the body, if it has one, as it ran; a run that is continued or repeated reads it"),
     (RECEIPT_FILE, "on which device and by which code it was computed, with which faults"),
     (SUMMARY_FILE, "results: task, latencies, deadline misses, fallbacks"),
     (TRACE_FILE, "every period"),
@@ -59,6 +64,16 @@ pub const RUN_METADATA: &str = "tectum.run";
 /// [`register_body`](crate::body::register_body) and [`register_brain`](crate::brain::register_brain)).
 pub fn read_scenario(folder: &Path) -> Result<Scenario> {
     Scenario::read_record(&folder.join(SCENARIO_FILE))
+}
+
+/// Makes the body of a run folder's scenario again, and what its task measures.
+///
+/// # Errors
+/// As [`read_scenario`]; a body that cannot be made, such as an equation file that is gone.
+pub fn read_body(folder: &Path) -> Result<(Box<dyn Body>, Option<Measure>)> {
+    let scenario = read_scenario(folder)?;
+    let measure = scenario.body.task()?.map(|task| task.measure().clone());
+    Ok((build_body(&scenario)?, measure))
 }
 
 /// The result of a run, as in `summary.json` and in the last line of `tectum run --json`.
@@ -237,6 +252,7 @@ impl RunFolder {
         file::sync_folder(runs)?;
         let mut folder = Self { partial, complete, created_parent, recorder: None, trace: None, is_kept: false };
         file::write(&folder.partial.join(SCENARIO_FILE), text.as_bytes())?;
+        scenario.body.text().map_or(Ok(()), |text| file::write(&folder.partial.join(PLANT_FILE), text.as_bytes()))?;
         let path = folder.partial.join(TRACE_FILE);
         let file = File::create_new(&path).map_err(|source| Error::io(path.display(), source))?;
         folder.trace = Some(file.try_clone().map_err(|source| Error::io(path.display(), source))?);

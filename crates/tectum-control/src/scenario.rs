@@ -99,6 +99,17 @@ impl Scenario {
         }
     }
 
+    /// The scenario of an equation file: its body under LQR if the file weighs its states, else without control.
+    ///
+    /// # Errors
+    /// `Io` or `Data` naming the file.
+    pub fn of_plant(file: &str) -> Result<Self> {
+        let name = Path::new(file).file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        let body = equations::default_settings(file)?;
+        let brain = BrainSpec::require(if body.regulator().is_ok() { "lqr" } else { "zero" })?;
+        Ok(Self { name, body, brain, run: LoopSettings::default(), warnings: Vec::new() })
+    }
+
     /// Reads a scenario from a file.
     ///
     /// # Errors

@@ -44,6 +44,73 @@ fn plants_from_files_are_regulated_with_other_masses_and_lengths_too() {
     }
 }
 
+/// A tank with a leak, held at a level by a pump that always runs.
+const TANK: &str = "body tank\nperiod 1 s\nparameter leak = 0.01 [1/s] in 0.005 .. 0.02\n\
+    state h: m start 0.5 in 0.1 .. 2 equilibrium 1\ninput pump: m/s in 0 .. 0.03 safe 0.01 equilibrium 0.01\n\
+    d/dt h = pump - leak * h\nobserve level: m = h\n";
+
+/// A file in a folder of this test.
+fn written(name: &str, text: &str) -> String {
+    let folder = std::env::temp_dir().join(format!("tectum-equations-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("writable");
+    let path = folder.join(name);
+    std::fs::write(&path, text).expect("writable");
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+#[test]
+fn mpc_and_lqr_hold_a_plant_whose_input_is_not_zero_at_rest() {
+    let tank = written("tank.plant", &format!("{TANK}keep h - 1 [m] within 2 cm\nweigh h 1, pump 100\n"));
+    let [lqr, mpc] = ["lqr", "mpc"].map(|brain| run(&scenario(&tank, "", brain, 600)));
+    let fractions = [&lqr, &mpc].map(|outcome| outcome.metrics.success_fraction());
+    assert!(fractions.iter().all(|fraction| *fraction > 0.9), "{fractions:?}");
+    assert!((lqr.metrics.total_reward - mpc.metrics.total_reward).abs() < 1e-6 && mpc.metrics.fallbacks == 0);
+    assert_eq!(mpc.task.map(|task| (task.measure.unit.to_string(), task.measure.bound)), Some(("cm".to_owned(), 2.0)));
+    // A plant that leaks more than its controllers know stays below the level that they hold.
+    let off = run(&scenario(&tank, "actual = { leak = 0.02 }", "lqr", 600));
+    assert!(off.metrics.success_fraction() < 0.1, "{}", off.metrics.success_fraction());
+    let limited = tank_error(&TANK.replace("pump: m/s in 0 .. 0.03 safe 0.01 equilibrium 0.01", "pump: m/s in 0 .. 0.03"), "mpc");
+    assert_eq!(limited, "mpc: pump is 0 m/s at the equilibrium; it needs room within 0 to 0.03");
+}
+
+/// The error of a brain on a tank with weights.
+fn tank_error(text: &str, brain: &str) -> String {
+    let tank = written("wrong_tank.plant", &format!("{text}weigh h 1, pump 100\n"));
+    let scenario = scenario(&tank, "", brain, 10);
+    let body = build_body(&scenario).expect("the body");
+    brain_recipe(&scenario, body.spec()).map(drop).expect_err("refused").to_string()
+}
+
+#[test]
+fn an_equilibrium_that_is_none_is_reported() {
+    let root = TANK.replace("leak * h", "leak * sqrt(h) * 1 [m^0.5]").replace("equilibrium 1\n", "\n");
+    let error = tank_error(&root, "lqr");
+    assert!(error.contains("the slope of h at the equilibrium is not finite"), "{error}");
+    let moving = written("moving.plant", &format!("{}weigh h 1, pump 100\n", TANK.replace("equilibrium 1\n", "equilibrium 0.2\n")));
+    let outcome = run(&scenario(&moving, "", "lqr", 10));
+    let notes: Vec<&str> = outcome.receipt.fallbacks.iter().map(|fallback| fallback.reason.as_str()).collect();
+    assert!(notes.iter().any(|note| note.contains("is not at rest at its equilibrium: h changes by 0.008 m in a period")), "{notes:?}");
+}
+
+#[test]
+fn a_file_without_weights_or_goal_says_so_and_measures_no_success() {
+    let tank = written("plain_tank.plant", TANK);
+    let outcome = run(&scenario(&tank, "", "zero", 10));
+    assert!(outcome.task.is_none());
+    let scenario = scenario(&tank, "", "lqr", 10);
+    let body = build_body(&scenario).expect("the body");
+    let error = brain_recipe(&scenario, body.spec()).map(drop).expect_err("no weights").to_string();
+    assert!(error.contains("plain_tank.plant gives no weight to input pump: `weigh NAME WEIGHT, …` needs every input and a state"), "{error}");
+}
+
+#[test]
+fn a_state_that_is_not_finite_ends_the_run() {
+    let broken = written("broken.plant", &TANK.replace("leak * h", "leak * h / (h - 0.5 [m]) * 1 [m]"));
+    let outcome = built(&scenario(&broken, "", "zero", 10)).simulate();
+    let End::Failed(error) = outcome.end else { panic!("{:?}", outcome.end) };
+    assert!(error.to_string().contains("number 0 of its state is"), "{error}");
+}
+
 #[test]
 fn plants_from_files_are_planned_with_their_own_equations() {
     for (name, parameters, seconds) in [

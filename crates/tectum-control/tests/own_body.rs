@@ -72,7 +72,7 @@ impl Task for KeepLevel {
 
 fn keep_level() -> Box<dyn Task> {
     let (name, description, success) = ("level_error_m".into(), "level from 1 m".into(), "filled".into());
-    Box::new(KeepLevel(Measure { name, description, success, bound: 0.5, hold_s: 0.3, loss: None }))
+    Box::new(KeepLevel(Measure { name, description, unit: "m".into(), success, bound: 0.5, hold_s: 0.3, loss: None }))
 }
 
 struct Recording {

@@ -12,6 +12,7 @@ use mutator::Mutator;
 use tectum::Device;
 use tectum::route::{Calibration, CalibrationCache, Rates};
 use tectum::snapshot::{Array, Snapshot};
+use tectum_control::body::equations::recording::PlantRecording;
 use tectum_control::body::{Start, body, pendulum};
 use tectum_control::brain::Recipe;
 use tectum_control::closed_loop::{Fault, TickRecord, Timing};
@@ -19,6 +20,7 @@ use tectum_control::recording::{Recorder, Trace, recover_recording};
 use tectum_control::rig_csv::RigRecording;
 use tectum_control::scenario::Scenario;
 use tectum_control::scenario::build::{brain_recipe, build_body};
+use tectum_equations::{LIBRARY, System};
 use tectum_spiking::genome::{Genome, GenomeOptions};
 use tectum_transformer::Header;
 
@@ -40,7 +42,7 @@ struct Target {
 /// Memory that a parser's inputs may add to the process's peak; inputs are at most 16 KiB.
 const MAX_GROWTH_BYTES: u64 = 64 << 20;
 
-const TARGETS: [Target; 9] = [
+const TARGETS: [Target; 11] = [
     Target {
         name: "scenario",
         seeds: scenario_seeds,
@@ -74,6 +76,46 @@ const TARGETS: [Target; 9] = [
         seeds: || vec![RIG.as_bytes().to_vec(), RIG.replace('\n', "\r\n").into_bytes()],
         dictionary: &["\"", "\"\"", ",", "elapsed", "nan", "\r\n", "1e400", "\u{feff}", "é"],
         check: check_recording,
+        found: Vec::new,
+    },
+    Target {
+        name: "equation file",
+        seeds: || LIBRARY.map(|(_, text)| text.as_bytes().to_vec()).into(),
+        dictionary: &[
+            "d/dt ",
+            "parameter ",
+            "state ",
+            "input ",
+            "noise ",
+            "observe ",
+            "when ",
+            "keep ",
+            "weigh ",
+            "if ",
+            " then ",
+            " else ",
+            " and ",
+            "uniform(",
+            "normal(",
+            "start ",
+            "equilibrium ",
+            "wraps",
+            " in -1 .. 1",
+            "[m/s^2]",
+            "1e999",
+            "^(1/2)",
+            "((((((((",
+            "..",
+            "é",
+        ],
+        check: check_plant,
+        found: Vec::new,
+    },
+    Target {
+        name: "plant recording",
+        seeds: || vec![PLANT.as_bytes().to_vec(), PLANT.replace('\n', "\r\n").into_bytes()],
+        dictionary: &["\"", "\"\"", ",", "elapsed", "time", " [deg]", " [inch/s", "nan", "\r\n", "1e400", "\u{feff}", "é"],
+        check: check_plant_recording,
         found: Vec::new,
     },
     Target {
@@ -191,6 +233,8 @@ const GENOME: &str = r#"{"version": "2.1", "blueprint": {
 "neuron_post_synaptic_potential": 7, "consecutive_fire_cnt_max": 3, "snooze_length": 1, "mp_driven_psp": true}},
 "neuron_morphologies": {"tiles": {"parameters": {"src_seed": [2, 2, 1], "src_pattern": [[1, 0], [1, 1], [1, 0]], "mapper_morphology": "projector"},
 "type": "composite", "class": "core"}}, "physiology": {"simulation_timestep": 0.1, "quantization_precision": "fp32"}}"#;
+
+const PLANT: &str = "position [inch],angle [deg],command,elapsed\n0,0,0.1,40\n0.5,179,-0.2,40\n0.5,178,0.2,41\n";
 
 const RIG: &str = "la_position,pend_velocity,pend_position,cmd_volts,elapsed,note\n0,0,-180,0.1,40,a\n0.5,-3.25,179,-0.2,41.5,\"b,\"\n";
 
@@ -329,6 +373,33 @@ fn check_recording(bytes: &[u8]) -> Verdict {
     let is_whole = columns.iter().all(|column| column.len() == recording.len() && column.iter().all(|number| number.is_finite()));
     let is_timed = recording.elapsed_ms.len() == recording.len() && recording.elapsed_ms.iter().all(|ms| *ms > 0.0 && ms.is_finite());
     if is_whole && is_timed && recording.angle_is_valid.len() == recording.len() { Ok(true) } else { Err(format!("{recording:?}")) }
+}
+
+fn check_plant(bytes: &[u8]) -> Verdict {
+    let Ok(text) = std::str::from_utf8(bytes) else { return Ok(false) };
+    match System::parse(text, "b.plant") {
+        Ok(system) => {
+            let values = system.default_parameters();
+            let again = system.text_with(text, "b.plant", &values).and_then(|text| System::parse(&text, "b.plant")).map_err(|error| error.to_string())?;
+            if again.default_parameters().iter().map(|value| value.to_bits()).eq(values.iter().map(|value| value.to_bits())) {
+                Ok(true)
+            } else {
+                Err(format!("parameters {values:?} read back as {:?}", again.default_parameters()))
+            }
+        }
+        Err(error) => placed(&error, &["b.plant: line "]),
+    }
+}
+
+fn check_plant_recording(bytes: &[u8]) -> Verdict {
+    let system = LIBRARY.iter().find(|(name, _)| *name == "cart_servo.plant").map(|(name, text)| System::parse(text, name)).expect("it ships").expect("valid");
+    match PlantRecording::parse(bytes, &system, &[]) {
+        Ok(recording) => {
+            let numbers = recording.observations.iter().flatten().chain(&recording.inputs).flatten().chain(&recording.elapsed_s);
+            if numbers.into_iter().all(|number| number.is_finite()) { Ok(true) } else { Err("a number that is not finite".to_owned()) }
+        }
+        Err(error) => placed(&error, &["line ", "there are no rows after the header"]),
+    }
 }
 
 fn check_snapshot(bytes: &[u8]) -> Verdict {

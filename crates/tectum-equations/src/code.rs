@@ -4,7 +4,7 @@
 //! folded in f64, equal expressions are one, and what no result needs is left out.
 //!
 //! ```
-//! use tectum_equations::code::{LANES, Recorder};
+//! use tectum_equations::code::{Lanes, Recorder};
 //! use tectum_equations::{Arithmetic, BinaryOp};
 //! let mut recorder = Recorder::default();
 //! let x = recorder.input();
@@ -12,13 +12,14 @@
 //! let y = recorder.binary(BinaryOp::Multiply, &x, &two);
 //! let code = recorder.finish(&[y]);
 //! let mut slots = code.slots();
-//! slots[0] = [1.5; LANES];
+//! slots[0] = Lanes::of(1.5);
 //! code.run(&mut slots);
-//! assert_eq!(slots[code.results()[0]], [3.0; LANES]);
+//! assert_eq!(slots[code.results()[0]], Lanes::of(3.0));
 //! assert_eq!(code.wgsl(), "    let v0 = i0 * 2.0f;\n");
 //! ```
 
 mod lanes;
+mod schedule;
 
 use std::collections::HashMap;
 use std::f64::consts::{FRAC_PI_2, PI, TAU};
@@ -160,7 +161,18 @@ struct Instruction {
     operation: Operation,
     /// Of `SinCos`: the angle, then where the cosine goes.
     operands: [usize; 3],
+    then: Option<Then<usize>>,
     to: usize,
+}
+
+/// The only operation that needs a value, done at once with it.
+#[derive(Debug, Clone, Copy)]
+struct Then<Operand> {
+    operation: Operation,
+    /// Which of its operands the value is.
+    place: usize,
+    /// The others, in order.
+    others: [Operand; 2],
 }
 
 /// atan(a)/a for a in [0, 1] as a polynomial of a², by our own fit: relative error at most 1.6·10⁻⁸, in f32 arithmetic 2 ulp.
@@ -383,121 +395,6 @@ impl Recorder {
         }
         (text, names)
     }
-
-    /// The products that only one sum or difference needs, which computes them itself; at the place of the sum, what it then is.
-    fn absorbed(&self, needed: &[bool], results: &[Value]) -> (Vec<bool>, HashMap<usize, FusedSum>) {
-        let mut uses = vec![0u32; needed.len()];
-        for (place, definition) in self.definitions.iter().enumerate() {
-            if let (true, Definition::Apply(operation, operands)) = (needed[place], definition) {
-                operands[..operation.operands()].iter().for_each(|operand| uses[operand.0 as usize] += 1);
-            }
-        }
-        results.iter().for_each(|value| uses[value.0 as usize] += 2);
-        let (mut is_absorbed, mut sums) = (vec![false; needed.len()], HashMap::new());
-        for (place, definition) in self.definitions.iter().enumerate().filter(|(place, _)| needed[*place]) {
-            let Definition::Apply(operation @ (Operation::Add | Operation::Subtract), [first, second, _]) = *definition else { continue };
-            let candidates = [(second, first), (first, second)];
-            for (product, other) in candidates.into_iter().take(if operation == Operation::Add { 2 } else { 1 }) {
-                let Definition::Apply(Operation::Multiply, [a, b, _]) = self.definitions[product.0 as usize] else { continue };
-                let are_apart = a != b && a != other && b != other;
-                if are_apart && uses[product.0 as usize] == 1 {
-                    is_absorbed[product.0 as usize] = true;
-                    let fused = if operation == Operation::Add { Operation::MultiplyAdd } else { Operation::SubtractProduct };
-                    sums.insert(place, (fused, [a, b, other]));
-                    break;
-                }
-            }
-        }
-        (is_absorbed, sums)
-    }
-
-    /// The order in which lanes compute: sine and cosine of an angle at once, products with their sums.
-    fn schedule(&self, needed: &[bool], results: &[Value]) -> Vec<Scheduled> {
-        let (mut is_scheduled, sums) = self.absorbed(needed, results);
-        let mut schedule = Vec::new();
-        for (place, definition) in self.definitions.iter().enumerate() {
-            let Definition::Apply(operation, operands) = *definition else { continue };
-            if !needed[place] || std::mem::replace(&mut is_scheduled[place], true) {
-                continue;
-            }
-            let value = Value(place as u32);
-            if let Some(&(operation, operands)) = sums.get(&place) {
-                schedule.push(Scheduled { operation, operands, to: value, cosine: None });
-                continue;
-            }
-            let other = match operation {
-                Operation::Sin => Some(Operation::Cos),
-                Operation::Cos => Some(Operation::Sin),
-                _ => None,
-            };
-            let partner = other.and_then(|other| self.known.get(&Definition::Apply(other, operands))).filter(|partner| needed[partner.0 as usize]);
-            schedule.push(match partner {
-                Some(partner) => {
-                    is_scheduled[partner.0 as usize] = true;
-                    let [sine, cosine] = if operation == Operation::Sin { [value, *partner] } else { [*partner, value] };
-                    Scheduled { operation: Operation::SinCos, operands, to: sine, cosine: Some(cosine) }
-                }
-                None => Scheduled { operation, operands, to: value, cosine: None },
-            });
-        }
-        schedule
-    }
-
-    /// Gives values slots: inputs and constants their own, the others those that nothing needs any more.
-    fn assign_slots(&self, needed: &[bool], results: &[Value], code: &mut Code) {
-        let schedule = self.schedule(needed, results);
-        let mut last_use = vec![0; needed.len()];
-        for (place, step) in schedule.iter().enumerate() {
-            step.operands.iter().for_each(|operand| last_use[operand.0 as usize] = place);
-        }
-        // They are never free.
-        results.iter().for_each(|value| last_use[value.0 as usize] = usize::MAX);
-        let mut slots = vec![usize::MAX; needed.len()];
-        for (place, definition) in self.definitions.iter().enumerate() {
-            match definition {
-                Definition::Input(number) => slots[place] = *number as usize,
-                Definition::Constant(bits) if needed[place] => {
-                    slots[place] = code.inputs + code.constants.len();
-                    code.constants.push(f32::from_bits(*bits));
-                }
-                Definition::Constant(_) | Definition::Apply(..) => continue,
-            }
-            last_use[place] = usize::MAX;
-        }
-        code.slot_count = code.inputs + code.constants.len();
-        let mut free = Vec::new();
-        for (place, step) in schedule.iter().enumerate() {
-            // The slot of a result is none of its operands': lanes read and write apart.
-            for value in std::iter::once(step.to).chain(step.cosine) {
-                slots[value.0 as usize] = free.pop().unwrap_or_else(|| {
-                    code.slot_count += 1;
-                    code.slot_count - 1
-                });
-            }
-            let mut operands = step.operands.map(|operand| slots[operand.0 as usize]);
-            if let Some(cosine) = step.cosine {
-                operands[1] = slots[cosine.0 as usize];
-            }
-            code.instructions.push(Instruction { operation: step.operation, operands, to: slots[step.to.0 as usize] });
-            for (index, operand) in step.operands.iter().enumerate() {
-                if last_use[operand.0 as usize] == place && !step.operands[..index].contains(operand) {
-                    free.push(slots[operand.0 as usize]);
-                }
-            }
-        }
-        code.results = results.iter().map(|value| slots[value.0 as usize]).collect();
-    }
-}
-
-/// What a sum with its product is.
-type FusedSum = (Operation, [Value; 3]);
-
-/// A definition in the order of lanes; of sine and cosine, both.
-struct Scheduled {
-    operation: Operation,
-    operands: [Value; 3],
-    to: Value,
-    cosine: Option<Value>,
 }
 
 /// A float as WGSL writes it.
@@ -655,18 +552,18 @@ impl Code {
 
     /// Operations of an instance: one for each of arithmetic, twenty for each function.
     pub fn operations(&self) -> usize {
-        let cost = |instruction: &Instruction| match instruction.operation {
+        let cost = |operation: Operation| match operation {
             Operation::Sin | Operation::Cos | Operation::Exp | Operation::Log | Operation::Tanh => 20,
             Operation::SinCos => 30,
             Operation::Divide | Operation::Root => 4,
             _ => 1,
         };
-        self.instructions.iter().map(cost).sum()
+        self.instructions.iter().map(|instruction| cost(instruction.operation) + instruction.then.map_or(0, |then| cost(then.operation))).sum()
     }
 
     /// The slots of a block of instances: inputs first, 0 at the beginning, then constants and what is computed.
     pub fn slots(&self) -> Vec<Lanes> {
-        let mut slots = vec![[0.0; LANES]; self.slot_count];
+        let mut slots = vec![Lanes::of(0.0); self.slot_count];
         for (slot, value) in slots[self.inputs..].iter_mut().zip(&self.constants) {
             slot.fill(*value);
         }

@@ -51,15 +51,25 @@ pub use operation::{BinaryOp, Comparison, UnaryOp};
 pub use system::{Goal, Input, Integrator, Linearization, Noise, Observation, Parameter, State, Step, System, Weights};
 pub use unit::{Dimension, Unit};
 
-/// The equation files that ship: their names and texts.
-pub const LIBRARY: [(&str, &str); 6] = [
-    ("acrobot.plant", include_str!("../plants/acrobot.plant")),
-    ("cart_pole.plant", include_str!("../plants/cart_pole.plant")),
-    ("cart_servo.plant", include_str!("../plants/cart_servo.plant")),
-    ("double_pendulum.plant", include_str!("../plants/double_pendulum.plant")),
-    ("pendulum.plant", include_str!("../plants/pendulum.plant")),
-    ("quadrotor.plant", include_str!("../plants/quadrotor.plant")),
-];
+use tectum::Sample;
+
+macro_rules! plants {
+    ($($name:literal, $about:literal;)+) => {
+        /// The equation files that ship: their names and texts.
+        pub const LIBRARY: [(&str, &str); 6] = [$(($name, include_str!(concat!("../plants/", $name)))),+];
+
+        /// The same as samples, to be written and changed.
+        pub static SAMPLES: [Sample; 6] = [$(Sample { name: $name, about: $about, files: &[($name, include_bytes!(concat!("../plants/", $name)))] }),+];
+    };
+}
+plants! {
+    "acrobot.plant", "two links of which a motor turns the lower one, as Acrobot-v1: a plant to run or to change";
+    "cart_pole.plant", "a pole on a cart that is pushed left or right, as CartPole-v1";
+    "cart_servo.plant", "a pole on a cart that a motor with a velocity servo moves";
+    "double_pendulum.plant", "two links on a cart";
+    "pendulum.plant", "a rod that a motor swings up, as Pendulum-v1";
+    "quadrotor.plant", "a quadrotor in a vertical plane";
+}
 
 impl System {
     /// Reads an equation file; `origin` is its name in messages.

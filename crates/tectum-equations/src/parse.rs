@@ -5,7 +5,7 @@ mod quantity;
 mod statement;
 mod token;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tectum::Result;
 
@@ -70,6 +70,10 @@ pub(crate) struct Parser<'t> {
     depth: usize,
     expressions: Expressions,
     names: HashMap<String, Meaning>,
+    /// What the file declares, with its kind, in order.
+    declared: Vec<(&'static str, String, Span)>,
+    /// The names that an expression reads.
+    read: HashSet<String>,
     system: Draft,
 }
 
@@ -77,6 +81,7 @@ pub(crate) struct Parser<'t> {
 #[derive(Default)]
 struct Draft {
     name: Option<String>,
+    name_span: Span,
     period_s: Option<f64>,
     integrator: Option<(Integrator, u32)>,
     parameters: Vec<Parameter>,
@@ -108,7 +113,13 @@ pub(crate) fn parse(text: &str, origin: &str) -> Result<System> {
 
 /// The unit that a whole text is, such as `m/s^2`; `None` if it is none.
 pub(crate) fn unit(text: &str) -> Option<Unit> {
-    let mut parser = Parser::of(Source { origin: "", text }).ok()?;
+    // In a file this word begins a range.
+    let text = text.split_inclusive(|letter: char| !letter.is_alphabetic()).map(|part| match part.strip_prefix("in") {
+        Some(rest) if !rest.starts_with(char::is_alphabetic) => format!("inch{rest}"),
+        _ => part.to_owned(),
+    });
+    let text = text.collect::<String>();
+    let mut parser = Parser::of(Source { origin: "", text: &text }).ok()?;
     let (unit, _) = parser.unit().ok()??;
     parser.end().ok().map(|()| unit)
 }
@@ -153,8 +164,9 @@ pub(crate) fn text_with(system: &System, text: &str, origin: &str, values: &[f64
 
 impl<'t> Parser<'t> {
     fn of(source: Source<'t>) -> Result<Self> {
-        let (tokens, expressions, names) = (tokens(source)?, Expressions::default(), HashMap::new());
-        Ok(Self { source, tokens, at: 0, depth: 0, expressions, names, system: Draft::default() })
+        let (tokens, expressions) = (tokens(source)?, Expressions::default());
+        let (names, declared, read) = (HashMap::new(), Vec::new(), HashSet::new());
+        Ok(Self { source, tokens, at: 0, depth: 0, expressions, names, declared, read, system: Draft::default() })
     }
 }
 
@@ -192,17 +204,37 @@ impl Parser<'_> {
         word == "d" && kind(1) == Some(&Kind::Symbol("/")) && kind(2) == Some(&Kind::Name("dt".to_owned()))
     }
 
+    /// Adds a name.
+    fn declare(&mut self, kind: &'static str, name: String, span: Span, meaning: Meaning) {
+        self.declared.push((kind, name.clone(), span));
+        self.names.insert(name, meaning);
+    }
+
+    /// The names that are declared and never read.
+    fn warnings(&self) -> Vec<String> {
+        let unused = self.declared.iter().filter(|(_, name, _)| !self.read.contains(name));
+        let warning = |(kind, name, span): &(&str, String, Span)| {
+            let keyword = KEYWORDS.iter().find(|keyword| keyword.eq_ignore_ascii_case(name));
+            let perhaps = keyword.map_or_else(String::new, |keyword| format!("; the statement is written {keyword}"));
+            format!("{}: line {}: {kind} {name} is never used{perhaps}", self.source.origin, span.line)
+        };
+        unused.map(warning).collect()
+    }
+
     fn finish(mut self) -> Result<System> {
         let end = self.span();
+        let warnings = self.warnings();
         let draft = std::mem::take(&mut self.system);
         let name = draft.name.ok_or_else(|| self.source.error(Span { line: 1, column: 1 }, "the file names no body: body NAME"))?;
-        let period_s = draft.period_s.ok_or_else(|| self.source.error(end, "the file has no period: period NUMBER ms"))?;
+        let period_s = draft.period_s.ok_or_else(|| self.source.error(draft.name_span, "the file has no period: period NUMBER ms"))?;
         if draft.states.is_empty() || draft.inputs.is_empty() || draft.observations.is_empty() {
             return self.fail(end, "a body has at least one state, one input and one observation");
         }
         let missing = (0..draft.states.len()).find(|number| !draft.rates.iter().any(|(known, _)| usize::from(*known) == *number));
         if let Some(number) = missing {
-            return self.fail(end, format!("state {} has no equation: d/dt {0} = …", draft.states[number].name));
+            let name = &draft.states[number].name;
+            let span = self.declared.iter().find(|(_, known, _)| known == name).map_or(end, |(.., span)| *span);
+            return self.fail(span, format!("state {name} has no equation: d/dt {name} = …"));
         }
         let (integrator, substeps) = draft.integrator.unwrap_or((Integrator::RungeKutta4, 1));
         let never = {
@@ -243,6 +275,7 @@ impl Parser<'_> {
             weights,
             expressions,
             tapes,
+            warnings,
         })
     }
 }

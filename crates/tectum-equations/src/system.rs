@@ -70,10 +70,14 @@ pub struct Input {
 pub struct Noise {
     /// Its name.
     pub name: String,
+    /// Its unit, as written.
+    pub unit_text: String,
+    /// Its unit.
+    pub unit: Unit,
     /// Its standard deviation, in base units; or half its width if it is uniform.
     pub(crate) scale: Id,
     /// Uniform instead of normal.
-    pub(crate) is_uniform: bool,
+    pub is_uniform: bool,
 }
 
 /// A number that a controller sees.
@@ -152,6 +156,7 @@ pub struct System {
     pub(crate) weights: (Vec<f64>, Vec<f64>),
     pub(crate) expressions: Expressions,
     pub(crate) tapes: Tapes,
+    pub(crate) warnings: Vec<String>,
 }
 
 /// The parts of a step.
@@ -237,6 +242,11 @@ impl System {
         &self.observations
     }
 
+    /// What a user should know of the file: names that are declared and never read, with their lines.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
     /// What it is to be kept at, if the file says so.
     pub fn goal(&self) -> Option<&Goal> {
         self.goal.as_ref()
@@ -284,6 +294,14 @@ impl System {
             Start::Uniform(low, high) => at(low) + (at(high) - at(low)) * uniform(),
         });
         starts.collect()
+    }
+
+    /// The standard deviation of each noise, or half its width if it is uniform, in base units.
+    ///
+    /// # Panics
+    /// As [`System::step`].
+    pub fn noise_scales(&self, parameters: &[f64]) -> Vec<f64> {
+        self.noises.iter().map(|noise| self.constant(noise.scale, parameters)).collect()
     }
 
     /// States and inputs (in base units) at which nothing changes, as the file declares.

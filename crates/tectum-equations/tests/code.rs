@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use tectum::kernel::groups_for;
 use tectum::{DType, Device, Kernel, PlanBuilder, Prelude};
-use tectum_equations::code::{Code, LANES, Number, Recorder};
+use tectum_equations::code::{Code, LANES, Lanes, Number, Recorder};
 use tectum_equations::{Arithmetic, BinaryOp, Comparison, System, UnaryOp};
 
 use super::Random;
@@ -126,9 +126,9 @@ fn each_operation_is_that_of_the_reference() {
         let result = recorder.binary(op, &x, &y);
         let code = recorder.finish(&[result]);
         let mut slots = code.slots();
-        (slots[0], slots[1]) = ([a; LANES], [b; LANES]);
+        (slots[0], slots[1]) = (Lanes::of(a), Lanes::of(b));
         code.run(&mut slots);
-        assert_eq!(slots[code.results()[0]], [expected; LANES], "{op:?} of {a} and {b}");
+        assert_eq!(slots[code.results()[0]], Lanes::of(expected), "{op:?} of {a} and {b}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Mistakes in files: each has one message with line, column and what was expected; no input panics.
 
-use tectum_equations::{LIBRARY, System};
+use tectum_equations::{LIBRARY, System, Unit};
 
 use super::Random;
 
@@ -32,7 +32,10 @@ const MISTAKES: &[(usize, &str, &str)] = &[
     (8, "d/dt v = 3 furlong", "line 8, column 12: furlong is no unit"),
     (8, "d/dt w = force / mass", "line 8, column 6: w is no state that is declared above"),
     (8, "d/dt x = v", "line 8, column 6: d/dt x is given twice"),
-    (8, "reward = 1", "state v has no equation"),
+    (8, "reward = 1", "line 5, column 7: state v has no equation"),
+    (2, "reward = 1", "line 1, column 1: the file has no period"),
+    (9, "reward = if x == 1 m then 1 else 0", "line 9, column 15: numbers are compared with <, <=, > and >="),
+    (9, "terminate when x = 1 m", "line 9, column 18: numbers are compared with <, <=, > and >="),
     (3, "parameter mass = 5 kg in 1 .. 3", "line 3, column 11: mass is 5 kg, which is outside its own range"),
     (3, "parameter mass = 2 kg in 3 .. 1", "line 3, column 26: the range is empty"),
     (3, "parameter mass = 2 kg in 1 .. 3 s", "line 3, column 26: the range is in s; expected kg"),
@@ -101,6 +104,29 @@ fn a_file_without_mistakes_is_read() {
     assert_eq!(refused("mas", 1.0), "body b: it has no parameter \"mas\"; known: mass");
     assert_eq!(refused("mass", 4.0), "body b: parameter mass is 4 kg; needs 1 to 3 kg");
     assert_eq!(refused("mass", f64::NAN), "body b: parameter mass is NaN kg; needs 1 to 3 kg");
+}
+
+#[test]
+fn names_that_nothing_reads_are_warned_of() {
+    let warnings = |added: &str| {
+        let text = [LINES.join("\n"), "observe x: m = x".to_owned(), added.to_owned()].join("\n");
+        System::parse(&text, "b.plant").expect("valid").warnings().to_vec()
+    };
+    assert!(warnings("").is_empty());
+    assert_eq!(warnings("parameter air = 1 kg"), ["b.plant: line 10: parameter air is never used"]);
+    assert_eq!(warnings("noise wind: N normal(1)"), ["b.plant: line 10: noise wind is never used"]);
+    assert_eq!(warnings("Reward = 1"), ["b.plant: line 10: definition Reward is never used; the statement is written reward"]);
+    assert_eq!(warnings("state spare: m\nd/dt spare = v"), ["b.plant: line 10: state spare is never used"]);
+    for (origin, text) in LIBRARY {
+        assert!(System::parse(text, origin).expect(origin).warnings().is_empty(), "{origin}");
+    }
+}
+
+#[test]
+fn units_of_columns_may_be_inches() {
+    let scale = |text| Unit::parse(text).map(|unit| unit.scale);
+    assert_eq!((scale("in"), scale("in/s"), scale("N*in")), (Some(0.0254), Some(0.0254), Some(0.0254)));
+    assert_eq!((scale("min"), scale("inch"), scale("ink")), (Some(60.0), Some(0.0254), None));
 }
 
 #[test]

@@ -12,8 +12,8 @@ mod uniformity;
 
 use tectum::Result;
 
-use super::Program;
 use super::diagnostic::{Diagnostic, SourceMap};
+use super::{Instruction, Program, SharedAddress};
 pub use bounds::Bounded;
 use call_order::call_order;
 use flow::Flow;
@@ -63,10 +63,22 @@ impl Checked {
         &self.program
     }
 
-    /// Loops that are not proven to end. A run ends all loops, at [`LaunchConfig::max_loop_iterations`](super::LaunchConfig::max_loop_iterations).
+    /// Loops that are not proven to end, which a run ends at [`LaunchConfig::max_loop_iterations`](super::LaunchConfig::max_loop_iterations); shared memory
+    /// that lanes exchange values through without any barrier.
     pub fn warnings(&self) -> Vec<Diagnostic> {
         let places = SourceMap::of(&self.program);
-        termination::doubts(&self.program).into_iter().map(|doubt| places.diagnostic(doubt.instruction, doubt.message)).collect()
+        let loops = termination::doubts(&self.program).into_iter().map(|doubt| places.diagnostic(doubt.instruction, doubt.message));
+        let message = "a lane may read here what another lane writes, and no barrier orders them: bar.sync does";
+        loops.chain(self.unordered_read().map(|instruction| places.diagnostic(instruction, message.to_owned()))).collect()
+    }
+
+    /// The first read of another lane's cell of shared memory, in a program that also writes there and has no barrier.
+    fn unordered_read(&self) -> Option<usize> {
+        let instructions = self.program.instructions();
+        let writes = instructions.iter().any(|instruction| matches!(instruction, Instruction::StoreShared { .. }));
+        let has_barrier = instructions.iter().any(|instruction| matches!(instruction, Instruction::Barrier { .. }));
+        let reads = |instruction: &Instruction| matches!(instruction, Instruction::LoadShared { address, .. } if *address != SharedAddress::Own);
+        instructions.iter().position(reads).filter(|_| writes && !has_barrier)
     }
 }
 

@@ -75,6 +75,16 @@ impl Program {
         self.instructions().iter().any(|instruction| is_own(instruction) || instruction.reads().registers.iter().any(|(register, _)| is_preloaded(*register)))
     }
 
+    /// Whether the size of blocks can matter: the lanes of a block share memory, meet at barriers, or read their number in it.
+    pub fn uses_blocks(&self) -> bool {
+        use Instruction as I;
+        let own = [Register::LANE, Register::BLOCK, Register::BLOCK_SIZE];
+        self.instructions().iter().any(|instruction| {
+            matches!(instruction, I::LoadShared { .. } | I::StoreShared { .. } | I::Barrier { .. } | I::ClassGet { .. })
+                || instruction.reads().registers.iter().any(|(register, _)| own.contains(register))
+        })
+    }
+
     /// Type and address of every load from a buffer and every store to one.
     fn accesses(&self) -> impl Iterator<Item = (Type, &Address)> {
         self.instructions().iter().filter_map(|instruction| match instruction {

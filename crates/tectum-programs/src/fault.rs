@@ -63,12 +63,12 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// The error that names lane, instruction and address, and the line of the text if there is one.
+    /// The error that names lane and address, and the line of the text, or the instruction (from 0) if there is no text.
     pub fn error(&self, program: &Program) -> Error {
         let text = program.instructions().get(self.instruction).map(|instruction| program.instruction_text(instruction)).unwrap_or_default();
-        let line = program.span(self.instruction).map_or(String::new(), |span| format!(" (line {})", span.line));
+        let place = program.span(self.instruction).map_or_else(|| format!("instruction {}", self.instruction), |span| format!("line {}", span.line));
         let name = if program.name().is_empty() { "program" } else { program.name() };
-        let message = format!("{name}: lane {}, instruction {} `{text}`{line}: {}", self.lane, self.instruction, self.kind);
+        let message = format!("{name}: lane {}, {place} `{text}`: {}", self.lane, self.kind);
         if self.kind == FaultKind::CutOff { Error::unsupported(message) } else { Error::invalid(message) }
     }
 }

@@ -62,23 +62,34 @@ fn is_reserved(word: &str) -> bool {
     numbered || word == "shared" || word == "Phi"
 }
 
-fn declarations(parts: &ProgramParts) -> std::result::Result<(), String> {
-    let count = parts.instructions.len();
-    if count > MAX_INSTRUCTIONS {
-        return Err(format!("{count} instructions, the maximum is {MAX_INSTRUCTIONS}"));
-    } else if !parts.name.is_empty() && !is_name(&parts.name) {
+/// Checks the name and the sizes of memories.
+pub(super) fn memories(parts: &ProgramParts) -> std::result::Result<(), String> {
+    if !parts.name.is_empty() && !is_name(&parts.name) {
         return Err(format!("{:?} is not a name", parts.name));
     } else if parts.pool_bytes > MAX_POOL_BYTES {
         return Err(format!("a pool of {} bytes, the maximum is {MAX_POOL_BYTES}", parts.pool_bytes));
     } else if parts.shared_bytes > MAX_SHARED_BYTES {
         return Err(format!("{} bytes of shared memory, the maximum is {MAX_SHARED_BYTES}", parts.shared_bytes));
     }
+    Ok(())
+}
+
+/// Checks the name of a buffer.
+pub(super) fn buffer_name(name: &str) -> std::result::Result<(), String> {
+    if is_name(name) && !is_reserved(name) { Ok(()) } else { Err(format!("{name:?} cannot name a buffer")) }
+}
+
+fn declarations(parts: &ProgramParts) -> std::result::Result<(), String> {
+    let count = parts.instructions.len();
+    if count > MAX_INSTRUCTIONS {
+        return Err(format!("{count} instructions, the maximum is {MAX_INSTRUCTIONS}"));
+    }
+    memories(parts)?;
     let mut names = HashSet::new();
     for buffer in &parts.buffers {
         let name = &buffer.name;
-        if !is_name(name) || is_reserved(name) {
-            return Err(format!("{name:?} cannot name a buffer"));
-        } else if !names.insert(name) {
+        buffer_name(name)?;
+        if !names.insert(name) {
             return Err(format!("buffer {name} is declared twice"));
         }
     }

@@ -53,7 +53,7 @@ pub fn explain_program(file: &Path, args: &ProgramArgs) -> Result<()> {
     let checked = open(file)?;
     let (program, how) = (checked.program(), args.run.recognize());
     if args.run.has_arrays() {
-        let Given { arrays, launch } = Given::new(program, &args.run)?;
+        let Given { arrays, launch, .. } = Given::new(program, &args.run)?;
         return explain(&checked.bound(&launch, &arrays.sizes())?, how, &integers(program, &arrays));
     }
     let Assumed { launch, sizes, contents } = assumed(args, program)?;
@@ -74,8 +74,10 @@ fn explain(bounded: &Bounded, how: Recognize, contents: &[(BufferIndex, &[u8])])
 
 fn assumed(args: &ProgramArgs, program: &Program) -> Result<Assumed> {
     let mut sizes: Vec<u64> = program.buffers().iter().map(|buffer| ELEMENTS * buffer.ty.bytes()).collect();
+    let mut given = vec![false; sizes.len()];
     for text in &args.bytes {
         let (index, value) = named(program, "--sizes", text)?;
+        given[index] = true;
         let bytes = value.parse().ok().filter(|bytes| *bytes <= MAX_BYTES);
         sizes[index] = bytes.ok_or_else(|| Error::invalid(format!("--sizes {text}: a number of bytes up to {MAX_BYTES} is needed")))?;
     }
@@ -92,8 +94,23 @@ fn assumed(args: &ProgramArgs, program: &Program) -> Result<Assumed> {
             contents.push((BufferIndex(index as u32), bytes));
         }
     }
-    let standard = if program.uses_lanes() { LaunchConfig::linear(ELEMENTS as u32, 256) } else { LaunchConfig::default() };
+    let standard = if program.uses_lanes() { LaunchConfig::linear(fit(program, &mut sizes, &given)?, 256) } else { LaunchConfig::default() };
     Ok(Assumed { launch: args.run.launch(standard), sizes, contents })
+}
+
+/// The number of elements that lanes take one each of: that of the first buffer of a given size. The other buffers of such elements get as many.
+fn fit(program: &Program, sizes: &mut [u64], given: &[bool]) -> Result<u32> {
+    let own = |index: usize| program.own_element_bytes(BufferIndex(index as u32));
+    let Some((count, first)) = (0..sizes.len()).filter(|index| given[*index]).find_map(|index| Some((sizes[index] / own(index)?, index))) else {
+        return Ok(ELEMENTS as u32);
+    };
+    for index in (0..sizes.len()).filter(|index| !given[*index]) {
+        if let Some(bytes) = own(index) {
+            sizes[index] = count.saturating_mul(bytes);
+        }
+    }
+    let name = &program.buffers()[first].name;
+    u32::try_from(count).map_err(|_| Error::invalid(format!("--sizes {name}: {count} elements are more than a launch has lanes")))
 }
 
 /// A buffer's index and its value in an option.

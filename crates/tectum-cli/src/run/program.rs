@@ -15,6 +15,7 @@ use self::arrays::Arrays;
 use self::report::Report;
 use super::RunArgs;
 use crate::library::program_text;
+use crate::messages;
 use crate::table::{self, print_json};
 
 /// What only programs take.
@@ -38,7 +39,9 @@ pub struct ProgramArgs {
     /// Without it, as many as the elements need; one if nothing depends on the lane.
     #[arg(long, value_name = "X[,Y,Z]", value_parser = launch::extent)]
     grid: Option<[u32; 3]>,
-    /// Of a program: lanes of a block; 256 if not given, one if nothing depends on the lane.
+    /// Of a program: lanes of a block.
+    ///
+    /// Without it 256, or 64 to 256 that divide the number of elements if the program does not depend on blocks; one if nothing depends on the lane.
     #[arg(long, value_name = "X[,Y,Z]", value_parser = launch::extent)]
     block: Option<[u32; 3]>,
     /// Of a program: bytes of a block's shared memory, if more than the program declares.
@@ -103,6 +106,8 @@ impl ProgramArgs {
 pub struct Given {
     pub arrays: Arrays,
     pub launch: LaunchConfig,
+    /// Elements of the arrays that lanes access by their own number, if there are such arrays.
+    elements: Option<u64>,
 }
 
 impl Given {
@@ -112,8 +117,18 @@ impl Given {
     /// As [`Arrays::new`] and [`launch::fit`].
     pub fn new(program: &Program, args: &ProgramArgs) -> Result<Self> {
         let mut arrays = Arrays::new(program, args)?;
-        let launch = launch::fit(program, &mut arrays, args)?;
-        Ok(Self { arrays, launch })
+        let (launch, elements) = launch::fit(program, &mut arrays, args)?;
+        Ok(Self { arrays, launch, elements })
+    }
+
+    /// An error of the run, with what a lane without an element may have to do with it.
+    fn explained(&self, path: &str, error: &Error) -> Error {
+        let lanes = self.launch.lanes();
+        let surplus = self.elements.filter(|elements| *elements < lanes && error.kind() == ErrorKind::Invalid);
+        let note = surplus.map_or_else(String::new, |elements| {
+            format!("\n{lanes} lanes ran for {elements} elements: those from {elements} on read zeros. --block with a divisor of {elements} leaves them out")
+        });
+        Error::new(error.kind(), format!("{path}: {error}{note}"))
     }
 }
 
@@ -132,11 +147,12 @@ pub fn run(path: &str, args: &RunArgs) -> Result<()> {
     if args.device == "null" {
         return Err(Error::invalid(format!("run {path}: null executes nothing; a program needs another device")));
     }
-    let Given { arrays, launch } = Given::new(checked.program(), &args.program)?;
+    let given = Given::new(checked.program(), &args.program)?;
+    let (arrays, launch) = (&given.arrays, given.launch);
     let inputs = args.receipt.inputs(args.json, || Ok([&[PathBuf::from(path)][..], &arrays.files()].concat()))?;
     let bounded = checked.bound(&launch, &arrays.sizes())?;
-    let plan = match bounded.plan_as(args.program.recognize(), &integers(checked.program(), &arrays)) {
-        Err(error) if error.kind() == ErrorKind::Unsupported => return interpret(path, args, &bounded, (&arrays, inputs), &error),
+    let plan = match bounded.plan_as(args.program.recognize(), &integers(checked.program(), arrays)) {
+        Err(error) if error.kind() == ErrorKind::Unsupported => return interpret(path, args, &bounded, (arrays, inputs), &error),
         other => other?,
     };
     let (device, mut run, refusal) = compile(&args.device, &plan)?;
@@ -144,17 +160,21 @@ pub fn run(path: &str, args: &RunArgs) -> Result<()> {
     session.uses(run.executable());
     if let Some(Refusal { device, reason }) = &refusal {
         session.record_fallback(device, reason);
+        if args.device != "auto" {
+            messages::warning(format_args!("{device} was not used: {reason}"));
+        }
     }
-    match execute(&mut run, &arrays, &mut session) {
+    match execute(&mut run, arrays, &mut session) {
         // The device cut a loop off: its output is not a result.
         Err(error) if error.kind() == ErrorKind::Unsupported && device.info().api != Api::Cpu => {
             let cpu = Device::open("cpu")?;
             (run, session) = (plan.compile(&cpu)?, Session::new(&cpu));
             session.uses(run.executable());
             session.record_fallback(&device.info().id, &error.to_string());
-            execute(&mut run, &arrays, &mut session)?;
+            messages::warning(format_args!("{} was not used: {error}", device.info().id));
+            execute(&mut run, arrays, &mut session).map_err(|error| given.explained(path, &error))?;
         }
-        other => other?,
+        other => other.map_err(|error| given.explained(path, &error))?,
     }
     let saved = arrays.save(checked.program(), |buffer| run.output(buffer))?;
     let receipt = Receipt { inputs, ..session.receipt() };

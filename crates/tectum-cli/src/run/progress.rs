@@ -85,7 +85,7 @@ impl Display {
 fn judged(measure: &Measure, progress: &Progress) -> String {
     let value = match measure.name.strip_suffix("_rad") {
         Some(name) => format!("{name} {:6.1} deg", progress.measure.to_degrees()),
-        None => format!("{} {:8.3}", measure.name, progress.measure),
+        None => format!("{} {:8.3} {}", measure.name, progress.measure, measure.unit),
     };
     match &measure.loss {
         Some(loss) => format!("{value}  {loss} {}  ", progress.terminated_episodes),

@@ -35,7 +35,8 @@ pub fn text(summary: &RunSummary, outcome: &Outcome) -> String {
         rows.push(row("learning", format!("{} transitions, {} rounds, {better} of them better than before{lost}", learned.transitions, learned.rounds)));
     }
     for fallback in &outcome.receipt.fallbacks {
-        rows.push(row("fallback", format!("{}: {} ({} times)", fallback.what, fallback.reason, fallback.count)));
+        let times = if fallback.count > 1 { format!(" ({} times)", fallback.count) } else { String::new() };
+        rows.push(row("fallback", format!("{}: {}{times}", fallback.what, fallback.reason)));
     }
     for recovery in &outcome.receipt.recoveries {
         rows.push(row("recovery", recovered(recovery)));
@@ -64,6 +65,9 @@ fn misses(summary: &RunSummary) -> String {
         Overrun::Safe => "got the safe action",
     };
     let ticks = summary.ticks;
+    if summary.lateness_ms.is_none() && summary.deadline_misses == 0 {
+        return "none: time is simulated".to_owned();
+    }
     if summary.deadline_misses == 0 { format!("none of {ticks}") } else { format!("{} of {ticks} late: {got}", summary.deadline_misses) }
 }
 
@@ -80,7 +84,8 @@ fn returns(summary: &RunSummary) -> String {
 
 /// The rows of a task: its losses, or how long its success took and lasted.
 fn judged(task: &TaskSummary) -> Vec<Vec<String>> {
-    let Measure { success, hold_s, loss, .. } = &task.measure;
+    let Measure { hold_s, loss, .. } = &task.measure;
+    let success = task.measure.success.replace('_', " ");
     if let Some(loss) = loss {
         return vec![row(loss, task.losses.to_string())];
     }
@@ -100,7 +105,7 @@ fn recovered(recovery: &Recovery) -> String {
     let place = recovery.to.as_deref().map_or_else(String::new, |device| format!(" on {device}"));
     let lost = match recovery.ticks_lost {
         0 => "with its whole state".to_owned(),
-        lost => format!("with its state before tick {}, so that it does not know {}", recovery.snapshot_tick, counted(lost, "tick")),
+        lost => format!("with its state before tick {}: {} lost", recovery.snapshot_tick, counted(lost, "tick")),
     };
     format!("tick {}{injected}: the brain continued at tick {tick}{place} {lost}; {without}", recovery.tick)
 }

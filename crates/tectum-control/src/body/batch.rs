@@ -50,14 +50,14 @@ pub(crate) struct BatchShape {
     pub has_starts: bool,
     /// Uniform random numbers that a step needs.
     pub uniforms: usize,
-    /// States are on the device number by number, each of all instances, instead of instance by instance.
-    pub by_number: bool,
+    /// Instances whose states are together on the device, one number of all of them after the other; 1 for states one after the other.
+    pub block: usize,
 }
 
 impl BatchShape {
-    /// Where a number of an instance among so many is.
-    fn place(&self, instance: usize, number: usize, count: usize) -> usize {
-        if self.by_number { number * count + instance } else { instance * self.numbers + number }
+    /// Where a number of an instance is.
+    fn place(&self, instance: usize, number: usize) -> usize {
+        instance / self.block * self.block * self.numbers + number * self.block + instance % self.block
     }
 }
 
@@ -151,7 +151,7 @@ impl Batch {
         let mut plan = PlanBuilder::new("bodies");
         let actions = plan.input("actions", DType::F32, count * spec.action.len());
         let starts = shape.has_starts.then(|| plan.state("starts", DType::F32, count * shape.numbers));
-        let state = plan.state("state", DType::F32, count * shape.numbers);
+        let state = plan.state("state", DType::F32, count.next_multiple_of(shape.block) * shape.numbers);
         let shown = plan.output("shown", DType::F32, count * (spec.observation.len() + OUTCOME));
         let key = (shape.uniforms > 0).then(|| plan.input("key", DType::U32, 4));
         let drawn = |key| {
@@ -183,7 +183,7 @@ impl Batch {
             states.push(self.body.state()?);
         }
         if let Some(starts) = self.starts {
-            let rows = self.rows(&states)?;
+            let rows = self.numbers(&states, BatchShape { block: 1, ..self.shape })?;
             self.run.write_state(starts, &rows)?;
         }
         self.set_states(&states)
@@ -194,8 +194,8 @@ impl Batch {
     /// # Errors
     /// A wrong number of states or a wrong length; numbers that are not finite; what the device reports.
     pub fn set_states(&mut self, states: &[Vec<f64>]) -> Result<()> {
-        let rows = self.rows(states)?;
-        self.run.write_state(self.state, &rows)
+        let numbers = self.numbers(states, self.shape)?;
+        self.run.write_state(self.state, &numbers)
     }
 
     /// The state of each instance, in the order of [`ExactState::state`](super::ExactState::state).
@@ -204,9 +204,9 @@ impl Batch {
     /// What the device reports.
     pub fn states(&self) -> Result<Vec<Vec<f32>>> {
         let numbers = self.run.read_state::<f32>(self.state)?;
-        let (shape, count) = (self.shape, self.count);
-        let state = |instance| (0..shape.states).map(|number| numbers[shape.place(instance, number, count)]).collect();
-        Ok((0..count).map(state).collect())
+        let shape = self.shape;
+        let state = |instance| (0..shape.states).map(|number| numbers[shape.place(instance, number)]).collect();
+        Ok((0..self.count).map(state).collect())
     }
 
     /// Steps every instance by one period under its action, `[count, numbers of an action]`; values are treated as in [`Body::step`].
@@ -262,20 +262,19 @@ impl Batch {
         &self.run.output::<f32>(self.shown)[instance * width..][..width]
     }
 
-    /// States in the device's layout. Each is set on the body, which rejects invalid states.
-    fn rows(&mut self, states: &[Vec<f64>]) -> Result<Vec<f32>> {
+    /// States in a layout of the device. Each is set on the body, which rejects invalid states.
+    fn numbers(&mut self, states: &[Vec<f64>], shape: BatchShape) -> Result<Vec<f32>> {
         if states.len() != self.count {
             return Err(Error::invalid(format!("{} states for {} instances of {}", states.len(), self.count, self.body.spec().name)));
         }
-        let shape = self.shape;
-        let mut rows = vec![0.0; self.count * shape.numbers];
+        let mut numbers = vec![0.0; self.count.next_multiple_of(shape.block) * shape.numbers];
         for (instance, state) in states.iter().enumerate() {
             self.body.set_state(state)?;
             for (number, value) in state[..shape.states].iter().enumerate() {
-                rows[shape.place(instance, number, self.count)] = *value as f32;
+                numbers[shape.place(instance, number)] = *value as f32;
             }
         }
-        Ok(rows)
+        Ok(numbers)
     }
 }
 

@@ -21,13 +21,17 @@ use super::uniform::Uniform;
 use super::{
     ActionChannel, Body, BodySpec, ChannelKind, ControlModel, Descriptor, Equilibrium, ExactState, ObservationChannel, RandomizeState, Start, Step, task,
 };
-use crate::document::Section;
+use crate::document::{Key, Section};
 use crate::registry::Custom;
 
 /// The ending of equation files, by which a body's name is one.
 pub const ENDING: &str = ".plant";
+/// The copy of the file in a run folder.
+pub const PLANT_FILE: &str = "body.plant";
 /// How long a success must last to count as reached, seconds.
 const HOLD_S: f64 = 1.0;
+/// A state that changes by less in a period, relative to its equilibrium or absolutely in base units, is at rest.
+const AT_REST: f64 = 1e-3;
 
 /// What all bodies from equation files have in common.
 pub(super) static DESCRIPTOR: Descriptor = Descriptor::with_settings::<EquationSettings>("equations", &[Start::Random], || task::keep(0, 0.0, 1.0));
@@ -37,6 +41,8 @@ pub(super) static DESCRIPTOR: Descriptor = Descriptor::with_settings::<EquationS
 pub struct EquationSettings {
     #[serde(skip)]
     file: String,
+    #[serde(skip)]
+    text: Arc<str>,
     /// The text is that of the program, not of a file.
     #[serde(skip)]
     is_shipped: bool,
@@ -48,6 +54,12 @@ pub struct EquationSettings {
     /// The changed ones, in their units.
     #[serde(skip_serializing_if = "Table::is_empty")]
     parameters: Table,
+    /// Values of the plant's own parameters, in base units.
+    #[serde(skip)]
+    actual_values: Vec<f64>,
+    /// Those that its controllers do not know, in their units.
+    #[serde(skip_serializing_if = "Table::is_empty")]
+    actual: Table,
 }
 
 /// A body with default settings; one from an equation file is read.
@@ -93,6 +105,13 @@ impl EquationSettings {
         }
     }
 
+    fn body(&self, start: Start, values: &[f64]) -> Result<Box<dyn Body>> {
+        if start != Start::Random {
+            return Err(Error::invalid(format!("{}: start \"hanging\" is not known; the file says where its states start", self.file)));
+        }
+        Ok(Box::new(EquationBody::new(&self.file, self.system.clone(), values.to_vec())))
+    }
+
     /// Reads the text of a file of this name; its parameters have their own values.
     ///
     /// # Errors
@@ -100,30 +119,48 @@ impl EquationSettings {
     fn parse(text: &str, file: &str) -> Result<Self> {
         let system = System::parse(text, file)?;
         let (file, values) = (file.to_owned(), system.default_parameters());
-        Ok(Self { file, is_shipped: false, values, system: Arc::new(system), parameters: Table::new() })
+        let (parameters, actual_values, actual) = (Table::new(), values.clone(), Table::new());
+        Ok(Self { file, text: text.into(), is_shipped: false, values, system: Arc::new(system), parameters, actual_values, actual })
     }
+}
+
+/// Reads values of parameters; returns those that were given, in their units.
+fn read_parameters(mut given: Section<'_, '_>, system: &System, values: &mut [f64]) -> Result<Table> {
+    let mut changed = Table::new();
+    for (place, parameter) in system.parameters().iter().enumerate() {
+        let [low, high] = parameter.range.map(|bound| bound / parameter.unit.scale);
+        if let Some(value) = given.within(&parameter.name, low..=high)? {
+            changed.insert(parameter.name.clone(), value.into());
+            values[place] = value * parameter.unit.scale;
+        }
+    }
+    given.finish()?;
+    Ok(changed)
 }
 
 impl PlantSettings for EquationSettings {
     fn read(section: &mut Section<'_, '_>) -> Result<Self> {
-        let mut settings = Self::open(section.required("name")?.value)?;
-        let mut given = section.section("parameters")?;
-        for (place, parameter) in settings.system.parameters().iter().enumerate() {
-            let [low, high] = parameter.range.map(|bound| bound / parameter.unit.scale);
-            if let Some(value) = given.within(&parameter.name, low..=high)? {
-                settings.parameters.insert(parameter.name.clone(), value.into());
-                settings.values[place] = value * parameter.unit.scale;
-            }
-        }
-        given.finish()?;
+        let file = section.required("name")?.value;
+        // A run is continued and repeated with the text that it ran.
+        let copy = section.run_folder().map(|folder| folder.join(PLANT_FILE)).and_then(|copy| std::fs::read_to_string(copy).ok());
+        let mut settings = match copy {
+            Some(text) => Self { is_shipped: LIBRARY.contains(&(file, &text)), ..Self::parse(&text, file)? },
+            None => Self::open(file)?,
+        };
+        let given = section.section(Key::new("parameters", "Parameters of an equation file, each within its range and in its unit."))?;
+        settings.parameters = read_parameters(given, &settings.system, &mut settings.values)?;
+        settings.actual_values.clone_from(&settings.values);
+        let given = section.section(Key::new("actual", "Parameters of an equation file that the plant has and its controllers do not know."))?;
+        settings.actual = read_parameters(given, &settings.system, &mut settings.actual_values)?;
         Ok(settings)
     }
 
     fn make(&self, start: Start) -> Result<Box<dyn Body>> {
-        if start != Start::Random {
-            return Err(Error::invalid(format!("{}: start \"hanging\" is not known; the file says where its states start", self.file)));
-        }
-        Ok(Box::new(EquationBody::new(&self.file, self.system.clone(), self.values.clone())))
+        self.body(start, &self.values)
+    }
+
+    fn plant(&self, start: Start) -> Result<Box<dyn Body>> {
+        self.body(start, &self.actual_values)
     }
 
     fn task(&self) -> Option<Box<dyn Task>> {
@@ -131,26 +168,36 @@ impl PlantSettings for EquationSettings {
         let measure = Measure {
             name: "error".into(),
             description: "distance from the goal".into(),
+            unit: goal.unit_text.clone().into(),
             success: goal.label.replace(' ', "_").into(),
-            bound: goal.bound,
+            bound: goal.bound / goal.unit.scale,
             hold_s: HOLD_S,
             loss: None,
         };
-        Some(Box::new(Kept { measure, system: self.system.clone(), values: self.values.clone(), state: Vec::new() }))
+        Some(Box::new(Kept { measure, scale: goal.unit.scale, system: self.system.clone(), values: self.values.clone(), state: Vec::new() }))
     }
 
-    fn regulator(&self) -> Option<Regulator> {
+    fn regulator(&self) -> Option<Result<Regulator>> {
         let weights = self.system.weights();
         let hidden = if self.system.noises().is_empty() { 0 } else { HIDDEN };
-        let is_weighed = weights.states.iter().any(|weight| *weight > 0.0) && weights.inputs.iter().all(|weight| *weight > 0.0);
+        let unweighed = weights.inputs.iter().zip(self.system.inputs()).find(|(weight, _)| **weight <= 0.0).map(|(_, input)| format!("input {}", input.name));
+        let unweighed = unweighed.or_else(|| weights.states.iter().all(|weight| *weight <= 0.0).then(|| "any state".to_owned()));
+        if let Some(unweighed) = unweighed {
+            let wanted = "weigh NAME WEIGHT, …";
+            return Some(Err(Error::invalid(format!("lqr and mpc: {} gives no weight to {unweighed}: `{wanted}` needs every input and a state", self.file))));
+        }
         let state = weights.states.iter().copied().chain(std::iter::repeat_n(0.0, hidden)).collect();
         // The inputs are in base units there, in those of the channels here.
         let action = weights.inputs.iter().zip(self.system.inputs()).map(|(weight, input)| weight * input.unit.scale * input.unit.scale).collect();
-        is_weighed.then(|| Regulator { weights: LqrWeights { state, action }, swing_up: None, horizon: 50, bounds: Vec::new() })
+        Some(Ok(Regulator { weights: LqrWeights { state, action }, swing_up: None, horizon: 50, bounds: Vec::new() }))
     }
 
     fn input_file(&self) -> Option<&str> {
         (!self.is_shipped).then_some(&self.file)
+    }
+
+    fn text(&self) -> Option<&str> {
+        Some(&self.text)
     }
 
     fn equations(&self) -> Option<(&Arc<System>, &[f64])> {
@@ -348,22 +395,49 @@ impl ControlModel for EquationBody {
         Equilibrium { state, state_step, action, action_step }
     }
 
-    fn linearized(&self) -> Option<Linear> {
+    fn linearized(&self) -> Result<Option<Linear>> {
         let (s, u) = (self.state.len(), self.inputs.len());
         let n = if self.has_noise() { s + HIDDEN } else { s };
         let exact = self.derivatives();
+        let slopes = exact.a.chunks_exact(s).zip(exact.b.chunks_exact(u));
+        if let Some((state, _)) = self.system.states().iter().zip(slopes).find(|(_, (a, b))| a.iter().chain(*b).any(|slope| !slope.is_finite())) {
+            let (file, name) = (&self.spec.name, &state.name);
+            return Err(Error::invalid(format!(
+                "{file}: the slope of {name} at the equilibrium is not finite; `equilibrium VALUE` of states and inputs moves it"
+            )));
+        }
         let mut linear = Linear { a: vec![0.0; n * n], b: vec![0.0; n * u] };
         for row in 0..s {
             linear.a[row * n..][..s].copy_from_slice(&exact.a[row * s..][..s]);
             linear.b[row * u..][..u].copy_from_slice(&exact.b[row * u..][..u]);
         }
-        Some(linear)
+        Ok(Some(linear))
+    }
+
+    fn drift(&self) -> Option<String> {
+        let (balanced, inputs) = self.system.equilibrium(&self.values);
+        let mut after = balanced.clone();
+        self.system.step(&self.values, &mut after, &inputs, &vec![0.0; self.system.noises().len()]);
+        let (linear, s) = (self.derivatives(), balanced.len());
+        // A state that nothing influences, such as a clock, is not at fault.
+        let is_driven = |place: usize| {
+            let row = linear.a[place * s..][..s].iter().enumerate();
+            row.into_iter().any(|(column, slope)| column != place && *slope != 0.0)
+        };
+        let moved = |place: &usize| (after[*place] - balanced[*place]).abs() > AT_REST * balanced[*place].abs().max(1.0);
+        let place =
+            (0..s).filter(moved).find(|place| is_driven(*place) || linear.b[place * inputs.len()..][..inputs.len()].iter().any(|slope| *slope != 0.0))?;
+        let (state, change) = (&self.system.states()[place], after[place] - balanced[place]);
+        let (name, unit, change) = (&state.name, &state.unit_text, change / state.unit.scale);
+        Some(format!("{} is not at rest at its equilibrium: {name} changes by {change:.3} {unit} in a period", self.spec.name))
     }
 }
 
 /// The task that a file's `keep` states.
 struct Kept {
     measure: Measure,
+    /// The unit of the measure, in base units.
+    scale: f64,
     system: Arc<System>,
     values: Vec<f64>,
     /// Buffer of the body's state.
@@ -380,6 +454,6 @@ impl Task for Kept {
         self.state.clear();
         body.append_state(&mut self.state);
         self.state.truncate(self.system.states().len());
-        self.system.measure(&self.values, &self.state).unwrap_or(f64::NAN)
+        self.system.measure(&self.values, &self.state).map_or(f64::NAN, |value| value / self.scale)
     }
 }

@@ -28,6 +28,6 @@ impl Batch {
         }
         let (&BatchKernel { has_starts, numbers, .. }, step) = kernel_of(name)?;
         let states = body.state()?.len();
-        Batch::record(body, count, device, BatchShape { numbers, states, has_starts, uniforms: 0, by_number: false }, step)
+        Batch::record(body, count, device, BatchShape { numbers, states, has_starts, uniforms: 0, block: 1 }, step)
     }
 }

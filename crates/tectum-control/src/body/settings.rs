@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
-use tectum::{Error, Result};
+use tectum::{ContentHash, Error, InputFile, Result};
 use tectum_equations::System;
 use toml::Table;
 
@@ -31,18 +31,31 @@ pub trait PlantSettings: Send + Sync {
     /// Settings or a start that the body does not support.
     fn make(&self, start: Start) -> Result<Box<dyn Body>>;
 
-    /// The task, if it depends on the settings; otherwise it is the descriptor's.
+    /// Makes the body that runs, if it differs from the one that its controllers know.
+    ///
+    /// # Errors
+    /// As [`PlantSettings::make`].
+    fn plant(&self, start: Start) -> Result<Box<dyn Body>> {
+        self.make(start)
+    }
+
+    /// The task, if it depends on the settings; otherwise it is the descriptor's, or none for a body of equations.
     fn task(&self) -> Option<Box<dyn Task>> {
         None
     }
 
-    /// Settings of the regulator, if they depend on the settings; otherwise they are the descriptor's.
-    fn regulator(&self) -> Option<Regulator> {
+    /// Settings of the regulator, if they depend on the settings, or why there are none; otherwise they are the descriptor's.
+    fn regulator(&self) -> Option<Result<Regulator>> {
         None
     }
 
     /// The file that the body comes from, for receipts.
     fn input_file(&self) -> Option<&str> {
+        None
+    }
+
+    /// The text of that file: a run folder has a copy, which a continued or repeated run reads.
+    fn text(&self) -> Option<&str> {
         None
     }
 
@@ -115,6 +128,11 @@ impl BodySettings {
         let disturbances = section.section(Key::new("disturbances", "How a rig differs from the model that its controllers have."))?;
         section.finish()?;
         if is_disturbed {
+            if settings.equations().is_some() {
+                return Err(located(Error::invalid(
+                    "an equation file has no disturbances: its noise is in the file, and [body.actual] changes its parameters",
+                )));
+            }
             descriptor.require_disturbed().map_err(located)?;
             settings.disturbances = Some(read_disturbances(disturbances)?);
         }
@@ -126,16 +144,16 @@ impl BodySettings {
     /// # Errors
     /// A name that is neither built in nor registered; a start or settings that the body does not support.
     pub fn model(&self) -> Result<Box<dyn Body>> {
-        self.make(None)
+        self.make(None, |settings, start| settings.make(start))
     }
 
-    /// Makes the task that a run is judged by.
+    /// Makes the task that a run is judged by; none for an equation file without a goal.
     ///
     /// # Errors
     /// A name that is neither built in nor registered.
-    pub fn task(&self) -> Result<Box<dyn Task>> {
+    pub fn task(&self) -> Result<Option<Box<dyn Task>>> {
         let own = self.custom.as_ref().and_then(|settings| settings.task());
-        own.map_or_else(|| Descriptor::of(&self.name).map(|body| (body.task)()), Ok)
+        if own.is_some() || self.equations().is_some() { Ok(own) } else { Descriptor::of(&self.name).map(|body| Some((body.task)())) }
     }
 
     /// Settings of the regulator and of the planner.
@@ -144,12 +162,18 @@ impl BodySettings {
     /// `Invalid` for a body without weights.
     pub fn regulator(&self) -> Result<Regulator> {
         let own = self.custom.as_ref().and_then(|settings| settings.regulator());
-        own.map_or_else(|| Regulator::of(&self.name), Ok)
+        own.unwrap_or_else(|| Regulator::of(&self.name))
     }
 
-    /// The file that the body comes from, if it comes from one.
-    pub fn input_file(&self) -> Option<&str> {
-        self.custom.as_ref().and_then(|settings| settings.input_file())
+    /// The file that the body comes from, if it comes from one, with the hash of the text that was read.
+    pub fn input_file(&self) -> Option<InputFile> {
+        let path = self.custom.as_ref().and_then(|settings| settings.input_file())?;
+        Some(InputFile { path: path.to_owned(), hash: ContentHash::of(self.text()?.as_bytes()) })
+    }
+
+    /// The text of the equation file that the body comes from, also of one that ships.
+    pub fn text(&self) -> Option<&str> {
+        self.custom.as_ref().and_then(|settings| settings.text())
     }
 
     /// The equations that the body steps by, with the values of their parameters in base units, if it comes from an equation file.
@@ -162,15 +186,15 @@ impl BodySettings {
     /// # Errors
     /// As [`BodySettings::model`].
     pub fn plant(&self) -> Result<Box<dyn Body>> {
-        self.make(self.disturbances)
+        self.make(self.disturbances, |settings, start| settings.plant(start))
     }
 
-    fn make(&self, disturbances: Option<Disturbances>) -> Result<Box<dyn Body>> {
+    fn make(&self, disturbances: Option<Disturbances>, own: fn(&dyn CustomSettings, Start) -> Result<Box<dyn Body>>) -> Result<Box<dyn Body>> {
         let descriptor = Descriptor::find(&self.name).ok_or_else(|| NAMES.unregistered(&self.name))?;
         let start = self.start.unwrap_or(descriptor.starts[0]);
         let body = match (disturbances, &self.custom) {
             (Some(disturbances), _) => descriptor.require_disturbed()?(disturbances, start),
-            (None, Some(settings)) => settings.make(start),
+            (None, Some(settings)) => own(&**settings, start),
             (None, None) => (descriptor.make)(start),
         }?;
         // Controllers find what is known of a body by this name.

@@ -19,6 +19,8 @@ pub struct Measure {
     pub name: Cow<'static, str>,
     /// What it is, for the schema of traces.
     pub description: Cow<'static, str>,
+    /// Its unit, and that of the bound.
+    pub unit: Cow<'static, str>,
     /// The success, in one word.
     pub success: Cow<'static, str>,
     /// Magnitudes below this are a success.
@@ -75,7 +77,8 @@ pub fn zero_angle(angle_rad: fn(&[f64]) -> f64, description: &'static str, succe
 }
 
 fn angle_measure(description: &'static str, success: &'static str) -> Measure {
-    Measure { name: "angle_rad".into(), description: description.into(), success: success.into(), bound: UPRIGHT_RAD, hold_s: HOLD_S, loss: None }
+    let (name, unit) = ("angle_rad".into(), "rad".into());
+    Measure { name, description: description.into(), unit, success: success.into(), bound: UPRIGHT_RAD, hold_s: HOLD_S, loss: None }
 }
 
 /// The task of keeping a channel of the observation at a value.
@@ -90,7 +93,7 @@ struct Keep {
 /// The task of keeping a channel of the observation within `bound` of a target, both in the channel's unit; the body's own reward scores it.
 pub fn keep(channel: usize, target: f64, bound: f64) -> Box<dyn Task> {
     let (name, description, success) = ("error".into(), "observed value from its target".into(), "on_target".into());
-    let measure = Measure { name, description, success, bound, hold_s: HOLD_S, loss: None };
+    let measure = Measure { name, description, unit: "".into(), success, bound, hold_s: HOLD_S, loss: None };
     Box::new(Keep { measure, channel, target, observation: Vec::new() })
 }
 

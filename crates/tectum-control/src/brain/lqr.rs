@@ -90,6 +90,8 @@ pub struct Lqr {
     state: Vec<f64>,
     swing_up: Option<SwingUp>,
     is_balancing: bool,
+    /// What is wrong with the equilibrium.
+    notes: Vec<String>,
 }
 
 impl Lqr {
@@ -117,7 +119,13 @@ impl Lqr {
         }
         let (regulator, linear) = Self::linearised(model, &weights, swing_up)?;
         let channel = &regulator.model.spec().action[0];
-        let limits = Limits { horizon, action: [channel.low, channel.high].map(f64::from), states: bounds };
+        let balanced = f64::from(regulator.equilibrium.action[0]);
+        let action = [channel.low, channel.high].map(|limit| f64::from(limit) - balanced);
+        if action[0] >= 0.0 || action[1] <= 0.0 {
+            let ActionChannel { name, low, high, unit, .. } = channel;
+            return Err(Error::invalid(format!("mpc: {name} is {balanced} {unit} at the equilibrium; it needs room within {low} to {high}")));
+        }
+        let limits = Limits { horizon, action, states: bounds };
         Ok(Self { plan: Some(LinearMpc::new(&linear, &weights, &limits)?), ..regulator })
     }
 
@@ -137,7 +145,7 @@ impl Lqr {
             let (name, actions) = (&model.spec().name, equilibrium.action.len());
             return Err(Error::invalid(format!("lqr: body {name} has {actions} actions, a swing-up law drives 1")));
         }
-        let linear = match model.linearized() {
+        let linear = match model.linearized()? {
             Some(linear) => linear,
             None => linearise(model.as_mut(), &equilibrium)?,
         };
@@ -145,7 +153,8 @@ impl Lqr {
         model.set_state(&equilibrium.state)?;
         let n = equilibrium.state.len();
         let (state, deviation) = (Vec::with_capacity(n), vec![0.0; n]);
-        Ok((Self { model, state, deviation, equilibrium, gain, plan: None, swing_up, is_balancing: false }, linear))
+        let notes = model.drift().into_iter().collect();
+        Ok((Self { model, state, deviation, equilibrium, gain, plan: None, swing_up, is_balancing: false, notes }, linear))
     }
 
     /// The gain K: for each number of an action, one for each number of [`ExactState::state`](crate::body::ExactState::state).
@@ -218,12 +227,12 @@ impl Lqr {
         self.is_balancing = is_near && (self.is_balancing || self.swing_up.is_none() || asked.abs() <= CAPTURE_ACTION * high);
         let wanted = match &self.swing_up {
             Some(swing_up) if !self.is_balancing => high * swing_up.action_fraction(&self.state),
-            _ => balancing,
+            _ => f64::from(self.equilibrium.action[0]) + balancing,
         };
         action[0] = wanted.clamp(low, high) as f32;
     }
 
-    /// The balancing action, and the regulator's demand: now, or at the end of the plan.
+    /// The balancing action, and the regulator's demand: now, or at the end of the plan; both as deviations from the equilibrium's.
     fn balance(&mut self) -> (f64, f64) {
         let regulated = |deviation: &[f64]| -dot(&self.gain, deviation);
         match &mut self.plan {
@@ -245,6 +254,10 @@ impl StandIn for Lqr {
 impl Brain for Lqr {
     fn name(&self) -> &'static str {
         if self.uses_mpc() { "mpc" } else { "lqr" }
+    }
+
+    fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {

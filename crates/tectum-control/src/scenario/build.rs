@@ -1,10 +1,9 @@
 //! Builds the body and the brain of a scenario.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tectum::route::{self, Choice};
-use tectum::{Device, InputFile, Result, Watch, WorkProgress};
+use tectum::{Device, Result, Watch, WorkProgress};
 
 use super::{BrainSpec, Scenario};
 use crate::body::task::Task;
@@ -22,11 +21,11 @@ pub fn build_body(scenario: &Scenario) -> Result<Box<dyn Body>> {
     Ok(plant)
 }
 
-/// Makes the task that a scenario's run is judged by: the default of its body.
+/// Makes the task that a scenario's run is judged by: the default of its body, if it has one.
 ///
 /// # Errors
 /// An unknown body.
-pub fn build_task(scenario: &Scenario) -> Result<Box<dyn Task>> {
+pub fn build_task(scenario: &Scenario) -> Result<Option<Box<dyn Task>>> {
     scenario.body.task()
 }
 
@@ -68,9 +67,7 @@ pub fn build_loop(scenario: &Scenario, body: Box<dyn Body>, recipe: Recipe, devi
     let stand_in = build_stand_in(scenario, body.as_ref())?;
     let mut closed_loop = ClosedLoop::new(body, brain, &scenario.run, device)?;
     closed_loop.set_task(build_task(scenario)?);
-    if let Some(file) = scenario.body.input_file() {
-        closed_loop.add_input_file(InputFile::of(Path::new(file))?);
-    }
+    scenario.body.input_file().into_iter().for_each(|file| closed_loop.add_input_file(file));
     Ok(stand_in.into_iter().fold(closed_loop, ClosedLoop::with_stand_in))
 }
 

@@ -40,8 +40,14 @@ fn mistakes_are_reported_with_line_and_fix() {
         ("[brain.cost]\nspeed = 1\n", ":6: unknown key \"speed\"; known: la_position, la_velocity, pend_velocity, pend_position, cmd_volts"),
         ("[brain.twin]\nhidden = [64, 0]\n", ":6: hidden is 0, needs a whole number from 1 to 4096"),
         ("twin = 1\n", ":5: twin is 1, needs a table"),
-        ("rate_weight = 1\nmodel = \"plant\"\n", ":5: \"rate_weight\" has no effect: model \"plant\" learns nothing, and its cost is the body's reward"),
-        ("model = \"plant\"\n[brain.twin]\nsteps = 3\n", ":6: \"twin\" has no effect: model \"plant\" learns nothing, and its cost is the body's reward"),
+        (
+            "rate_weight = 1\nmodel = \"plant\"\n",
+            ":5: \"rate_weight\" has no effect: model \"plant\" learns nothing, and its cost is the body's own: weights or reward",
+        ),
+        (
+            "model = \"plant\"\n[brain.twin]\nsteps = 3\n",
+            ":6: \"twin\" has no effect: model \"plant\" learns nothing, and its cost is the body's own: weights or reward",
+        ),
         ("[brain.twin]\nfile = \"a\"\nsteps = 3\n", ":7: \"steps\" has no effect: the twin in the file is trained"),
         ("[brain.twin.online]\nreplay_capacity = 5\n", ":6: replay_capacity is 5, needs a whole number from 20 to 1048576"),
         ("[brain.twin]\nsteps = 3\nonline = { warm_up = 40 }\n", ":6: \"steps\" has no effect: a twin with a warm_up starts untrained"),

@@ -61,6 +61,9 @@ impl Parser<'_> {
     /// A condition.
     pub(super) fn condition(&mut self) -> Result<Id> {
         let value = self.either()?;
+        if matches!(self.peek(), Kind::Symbol("=" | "==")) {
+            return self.fail(self.span(), "numbers are compared with <, <=, > and >=; two of them make a band: x > -1 and x < 1");
+        }
         if value.ty == Type::Condition { Ok(value.id) } else { self.fail(value.span, "this is a number; expected a condition such as x > 1") }
     }
 
@@ -262,6 +265,7 @@ impl Parser<'_> {
     }
 
     fn variable(&mut self, name: &str, span: Span) -> Result<Typed> {
+        self.read.insert(name.to_owned());
         let (variable, dimension) = match self.names.get(name) {
             Some(Meaning::Value(value)) => return Ok(Typed { span, ..*value }),
             Some(Meaning::State(number)) => (Variable::State(*number), self.system.states[usize::from(*number)].unit.dimension),

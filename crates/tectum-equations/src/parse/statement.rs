@@ -23,7 +23,7 @@ impl Parser<'_> {
     pub(super) fn body(&mut self, span: Span) -> Result<()> {
         self.once(self.system.name.is_some(), span, "body")?;
         let (name, _) = self.name()?;
-        self.system.name = Some(name);
+        (self.system.name, self.system.name_span) = (Some(name), span);
         Ok(())
     }
 
@@ -73,7 +73,7 @@ impl Parser<'_> {
             return self.fail(place, format!("{name} is {number} {unit_text}, which is outside its own range"));
         }
         let id = self.expressions.add(Node::Variable(Variable::Parameter(self.system.parameters.len() as u16)));
-        self.names.insert(name.clone(), Meaning::Value(Typed { id, ty: Type::Number(unit.dimension), span: place }));
+        self.declare("parameter", name.clone(), place, Meaning::Value(Typed { id, ty: Type::Number(unit.dimension), span: place }));
         self.system.parameters.push(Parameter { name, unit_text, unit, value, range });
         Ok(())
     }
@@ -106,15 +106,15 @@ impl Parser<'_> {
                 break;
             }
         }
-        self.names.insert(name, Meaning::State(self.system.states.len() as u16));
+        self.declare("state", name, place, Meaning::State(self.system.states.len() as u16));
         self.system.states.push(state);
         Ok(())
     }
 
     /// `input NAME: UNIT in LOW .. HIGH [safe VALUE] [equilibrium VALUE] [discrete]`
     pub(super) fn input(&mut self) -> Result<()> {
-        let (name, place) = self.new_name()?;
-        self.limit(self.system.inputs.len(), MAX_INPUTS, place, "inputs")?;
+        let (name, declared) = self.new_name()?;
+        self.limit(self.system.inputs.len(), MAX_INPUTS, declared, "inputs")?;
         let (unit, unit_text) = self.declared_unit()?;
         if !self.takes("in") {
             return self.fail(self.span(), format!("input {name} needs its limits: in LOW .. HIGH"));
@@ -137,16 +137,16 @@ impl Parser<'_> {
                 break;
             }
         }
-        self.names.insert(name, Meaning::Input(self.system.inputs.len() as u16));
+        self.declare("input", name, declared, Meaning::Input(self.system.inputs.len() as u16));
         self.system.inputs.push(input);
         Ok(())
     }
 
     /// `noise NAME: UNIT normal(DEVIATION)` or `uniform(HALF_WIDTH)`
     pub(super) fn noise(&mut self) -> Result<()> {
-        let (name, place) = self.new_name()?;
-        self.limit(self.system.noises.len(), MAX_INPUTS, place, "noises")?;
-        let (unit, _) = self.declared_unit()?;
+        let (name, declared) = self.new_name()?;
+        self.limit(self.system.noises.len(), MAX_INPUTS, declared, "noises")?;
+        let (unit, unit_text) = self.declared_unit()?;
         let (kind, place) = self.word("normal or uniform")?;
         if !matches!(kind.as_str(), "normal" | "uniform") {
             return self.fail(place, format!("{kind} is no distribution; known: normal, uniform"));
@@ -155,8 +155,8 @@ impl Parser<'_> {
         let scale = self.fixed(unit)?;
         self.symbol(")")?;
         let id = self.expressions.add(Node::Variable(Variable::Noise(self.system.noises.len() as u16)));
-        self.names.insert(name.clone(), Meaning::Value(Typed { id, ty: Type::Number(unit.dimension), span: place }));
-        self.system.noises.push(Noise { name, scale, is_uniform: kind == "uniform" });
+        self.declare("noise", name.clone(), declared, Meaning::Value(Typed { id, ty: Type::Number(unit.dimension), span: place }));
+        self.system.noises.push(Noise { name, unit_text, unit, scale, is_uniform: kind == "uniform" });
         Ok(())
     }
 
@@ -168,7 +168,7 @@ impl Parser<'_> {
         }
         self.at += 1;
         let value = self.expression()?;
-        self.names.insert(name, Meaning::Value(value));
+        self.declare("definition", name, span, Meaning::Value(value));
         Ok(())
     }
 

@@ -7,7 +7,9 @@ use super::ProgramArgs;
 use super::arrays::Arrays;
 
 /// Default number of lanes of a block.
-const BLOCK: [u32; 3] = [256, 1, 1];
+const BLOCK: u32 = 256;
+/// Smallest block that is chosen so that no lane is without an element.
+const MIN_BLOCK: u32 = 64;
 
 /// One to three sizes with commas between them; those left out are 1.
 pub fn extent(text: &str) -> std::result::Result<[u32; 3], String> {
@@ -21,19 +23,19 @@ pub fn extent(text: &str) -> std::result::Result<[u32; 3], String> {
 }
 
 /// Determines the launch, and gives every array without contents its shape: one element for each input element if the program
-/// uses the lane's own, else as far as constant offsets reach, else one element for each lane.
+/// uses the lane's own, else as far as constant offsets reach, else one element for each lane. Also returns the count of these elements.
 ///
 /// # Errors
 /// Inputs that differ in their count of elements; a count or a size that cannot be determined.
-pub fn fit(program: &Program, arrays: &mut Arrays, args: &ProgramArgs) -> Result<LaunchConfig> {
+pub fn fit(program: &Program, arrays: &mut Arrays, args: &ProgramArgs) -> Result<(LaunchConfig, Option<u64>)> {
     let known = elements(program, arrays)?;
-    let block = args.block.unwrap_or(if program.uses_lanes() { BLOCK } else { [1; 3] });
+    let block = args.block.unwrap_or_else(|| [standard_block(program, known.map(|(_, count)| count)), 1, 1]);
     let shape = args.launch(LaunchConfig { block, ..LaunchConfig::default() });
     let launch = match (args.grid, known) {
         (Some(grid), _) => LaunchConfig { grid, ..shape },
         (None, Some((_, count))) => LaunchConfig { grid: [blocks(count, block)?, 1, 1], ..shape },
         (None, None) if !program.uses_lanes() => shape,
-        (None, None) => return Err(Error::invalid("no array determines how many lanes the program needs; --grid X does")),
+        (None, None) => return Err(Error::invalid("no array determines how many lanes the program needs; --size NAME=N of an output does, or --grid X")),
     };
     launch.check()?;
     let count = known.map_or_else(|| launch.lanes(), |(_, count)| count);
@@ -51,7 +53,20 @@ pub fn fit(program: &Program, arrays: &mut Arrays, args: &ProgramArgs) -> Result
         };
         arrays.set_shape(program, index, sizes)?;
     }
-    Ok(launch)
+    Ok((launch, known.map(|(_, count)| count)))
+}
+
+/// Lanes of a block. Where their number does not matter, it divides the number of elements if it can: lanes without an element read zeros, and may fault or
+/// loop on them.
+fn standard_block(program: &Program, count: Option<u64>) -> u32 {
+    match count {
+        _ if !program.uses_lanes() => 1,
+        Some(count) if !program.uses_blocks() && count > 0 => match u32::try_from(count) {
+            Ok(count) if count <= BLOCK => count,
+            _ => (MIN_BLOCK..=BLOCK).rev().find(|block| count.is_multiple_of(u64::from(*block))).unwrap_or(BLOCK),
+        },
+        _ => BLOCK,
+    }
 }
 
 /// The element count of the known arrays that lanes access by their own number, with the first of these arrays.

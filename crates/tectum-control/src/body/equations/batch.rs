@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use tectum::kernel::arguments::Slices;
-use tectum::kernel::native::for_each_columns;
+use tectum::kernel::native::for_each_chunk_pair;
 use tectum::{NativeCall, Result};
 use tectum_equations::code::{Code, LANES, Number, Recorder, Truth, load_rows, store_rows};
 use tectum_equations::{Arithmetic, Comparison, System};
@@ -35,7 +35,7 @@ impl Row {
 pub(crate) fn step_kernel(spec: &BodySpec, system: &System, parameters: &[f64]) -> Result<(BatchShape, StepKernel)> {
     let row = record(spec, system, parameters);
     let (text, shape) =
-        (wgsl(&row), BatchShape { numbers: row.widths[0], states: row.states, has_starts: row.has_starts(), uniforms: row.widths[2], by_number: true });
+        (wgsl(&row), BatchShape { numbers: row.widths[0], states: row.states, has_starts: row.has_starts(), uniforms: row.widths[2], block: LANES });
     let builder = with_body(StepBodies::define("body_equations"), &[&text]).data(Arc::new(row));
     let present = [("starts", shape.has_starts), ("noise", shape.uniforms > 0)];
     let builder = present.into_iter().filter(|(_, is_present)| *is_present).fold(builder, |builder, (name, _)| builder.with(name));
@@ -100,21 +100,22 @@ fn wgsl(row: &Row) -> String {
         "@compute @workgroup_size(64)\nfn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {\n    \
          for (var k = id.x; k < params.count; k += groups.x * 64u) {\n",
     );
+    let _ = writeln!(text, "    let first = k / {LANES}u * {}u + k % {LANES}u;", LANES * numbers);
     let in_rows = |buffer: &str, width: usize, place: usize| format!("{buffer}[{width}u * k + {place}u]");
-    let by_number = |buffer: &str, place: usize| format!("{buffer}[{place}u * params.count + k]");
-    let before = (0..*states).map(|place| by_number("state", place));
+    let in_state = |place: usize| format!("state[first + {}u]", LANES * place);
+    let before = (0..*states).map(in_state);
     let before = before.chain((0..*actions).map(|place| in_rows("actions", *actions, place)));
     let before = before.chain((0..*uniforms).map(|place| in_rows("noise", *uniforms, place)));
-    for (input, value) in before.chain((*states..*numbers).map(|place| by_number("state", place))).enumerate() {
+    for (input, value) in before.chain((*states..*numbers).map(in_state)).enumerate() {
         let _ = writeln!(text, "    let i{input} = {value};");
     }
     for place in 0..if row.has_starts() { *states } else { 0 } {
         let (input, ended) = (code.inputs() - states + place, code.inputs() - states - 1);
-        let _ = writeln!(text, "    var i{input} = 0.0;\n    if (i{ended} > 0.0) {{ i{input} = {}; }}", by_number("starts", place));
+        let _ = writeln!(text, "    var i{input} = 0.0;\n    if (i{ended} > 0.0) {{ i{input} = {}; }}", in_rows("starts", *numbers, place));
     }
     text += code.wgsl();
     for (place, result) in code.wgsl_results().iter().enumerate() {
-        let target = if place < *numbers { by_number("state", place) } else { in_rows("shown", *shown, place - numbers) };
+        let target = if place < *numbers { in_state(place) } else { in_rows("shown", *shown, place - numbers) };
         let _ = writeln!(text, "    {target} = {result};");
     }
     text + "    }\n}\n"
@@ -127,34 +128,35 @@ fn step_lanes(call: &NativeCall<'_>, StepBodies { actions, starts, noise, state,
     let (starts, noise) = (starts.unwrap_or_default(), noise.unwrap_or_default());
     let threads = call.threads_for(code.operations() * count / 16);
     let part = count.div_ceil(4 * threads).next_multiple_of(LANES);
-    let (state, shown) = (&mut state[..count * numbers], &mut shown[..count * outputs]);
-    for_each_columns(state, (shown, *outputs), part, threads, |index, mut state, shown| {
+    let (state, shown) = (&mut state[..count.next_multiple_of(LANES) * numbers], &mut shown[..count * outputs]);
+    for_each_chunk_pair((state, shown), [part * numbers, part * outputs], threads, |index, states_of_part, shown| {
         let mut slots = code.slots();
-        for (block, shown) in shown.chunks_mut(LANES * outputs).enumerate() {
-            let (at, lanes) = (block * LANES, shown.len() / outputs);
-            let first = index * part + at;
+        for (block, (state, shown)) in states_of_part.chunks_mut(LANES * numbers).zip(shown.chunks_mut(LANES * outputs)).enumerate() {
+            let (first, lanes) = (index * part + block * LANES, shown.len() / outputs);
             let rows = |width: usize| first * width..(first + lanes) * width;
-            for (number, slot) in slots[..*states].iter_mut().enumerate() {
-                slot[..lanes].copy_from_slice(&state.row(number)[at..][..lanes]);
-            }
+            let state = state.as_chunks_mut::<LANES>().0;
+            slots.iter_mut().zip(&state[..*states]).for_each(|(slot, numbers)| slot.0 = *numbers);
             let (given, rest) = slots[*states..].split_at_mut(*action);
             load_rows(given, &actions[rows(*action)], *action);
             let (drawn, rest) = rest.split_at_mut(*uniforms);
             load_rows(drawn, &noise[rows(*uniforms)], *uniforms);
             if row.has_starts() {
                 let (ended, rest) = rest.split_at_mut(1);
-                ended[0][..lanes].copy_from_slice(&state.row(*states)[at..][..lanes]);
-                if ended[0][..lanes].iter().any(|ended| *ended > 0.0) {
-                    for (number, slot) in rest[..*states].iter_mut().enumerate() {
-                        slot[..lanes].copy_from_slice(&starts[number * count + first..][..lanes]);
-                    }
+                ended[0].0 = state[*states];
+                // Without a branch for each instance, which would be mispredicted for every one that ended.
+                let (mut which, mut count) = ([0u8; LANES], 0);
+                for (lane, ended) in ended[0][..lanes].iter().enumerate() {
+                    which[count] = lane as u8;
+                    count += usize::from(*ended > 0.0);
+                }
+                for lane in which[..count].iter().map(|lane| usize::from(*lane)) {
+                    let start = &starts[(first + lane) * numbers..][..*states];
+                    rest.iter_mut().zip(start).for_each(|(slot, number)| slot[lane] = *number);
                 }
             }
             code.run(&mut slots);
             let (kept, seen) = code.results().split_at(*numbers);
-            for (number, place) in kept.iter().enumerate() {
-                state.row(number)[at..][..lanes].copy_from_slice(&slots[*place][..lanes]);
-            }
+            state.iter_mut().zip(kept).for_each(|(numbers, place)| *numbers = slots[*place].0);
             store_rows(&slots, seen, shown);
         }
     });

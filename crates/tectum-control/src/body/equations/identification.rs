@@ -9,7 +9,7 @@ use tectum::{Error, Result, Watch, WorkProgress};
 use tectum_equations::System;
 
 use super::recording::PlantRecording;
-use crate::least_squares::{FitParameter, fit, solve};
+use crate::least_squares::{Fit, FitParameter, fit, solve};
 
 /// Rows of the first part of a window that a start is fitted to; then twice as many, and so on.
 const FIRST_ROWS: usize = 4;
@@ -21,6 +21,10 @@ const START_STEPS: usize = 12;
 const OUTLIER: f64 = 4.0;
 /// Share of the recording, at its end, that is not fitted to.
 const HELD_OUT: f64 = 0.15;
+/// Steps of a fit that are typical, for its progress.
+const TYPICAL_STEPS: u64 = 12;
+/// Steps ahead over which a fitted plant must predict better than the reading that stays as it was.
+const DOUBT_STEPS: usize = 10;
 
 /// What to fit, and to how long stretches.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,6 +85,9 @@ pub struct PlantIdentification {
     pub rows: usize,
     /// The residuals of each recorded observation over the fitted windows.
     pub residuals: Vec<Residual>,
+    /// Why the result is not to be trusted: a parameter at the end of its range or below its error, an observation that the plant predicts no better than
+    /// the reading that stays as it was.
+    pub doubts: Vec<String>,
     /// Values of all parameters, in base units.
     #[serde(skip)]
     pub values: Vec<f64>,
@@ -122,26 +129,43 @@ pub fn identify(
     let kept = recording.len() - (recording.len() as f64 * HELD_OUT) as usize;
     let windows = windows(recording, system.period_s(), rows, 0..kept);
     if windows.len() < MIN_WINDOWS {
-        let (count, seconds) = (windows.len(), rows as f64 * system.period_s());
-        return Err(Error::data(format!("the recording has {count} stretches of {seconds:.2} s without gaps; at least {MIN_WINDOWS} are needed")));
+        return Err(too_short(recording, system.period_s(), rows, kept, windows.len()));
     }
     let fitted = fitted(system, &settings.parameters)?;
     let noise = recording.observations.iter().map(|numbers| numbers.as_deref().map_or(1.0, change)).collect();
     let mut problem = Problem { system, recording, fitted, values: values.to_vec(), noise, windows };
+    // How many evaluations a fit takes is known only when it ends; this many are typical.
+    let (typical, mut done) = (2 * TYPICAL_STEPS * (problem.fitted.len() as u64 + 1), 0);
+    let mut tick = |stage: &str| {
+        done += 1;
+        WorkProgress { stage, done, total: typical.max(done) }.report(watch)
+    };
     // First all residuals alike, to find the noise; then outliers count less.
-    for stage in 0..2 {
-        WorkProgress { stage: "fitting", done: stage, total: 2 }.report(watch)?;
-        problem.find_starts(if stage == 0 { f64::INFINITY } else { OUTLIER });
-        let found = fit(&problem.unknowns(), |unknowns| problem.residuals(unknowns, if stage == 0 { f64::INFINITY } else { OUTLIER }))?;
-        let fitted = problem.fitted.clone();
-        fitted.iter().zip(&found.values).for_each(|(number, value)| problem.values[*number] = *value);
-        if stage == 1 {
-            WorkProgress { stage: "fitting", done: 2, total: 2 }.report(watch)?;
-            return Ok(problem.report(&found.errors));
+    problem.find_signs(&mut tick)?;
+    problem.fit(f64::INFINITY, &mut || tick("fitting"))?;
+    problem.noise = problem.deviations();
+    problem.find_starts(OUTLIER);
+    let found = problem.fit(OUTLIER, &mut || tick("fitting without outliers"))?;
+    Ok(problem.report(&found.errors))
+}
+
+/// Why a recording has too few windows.
+fn too_short(recording: &PlantRecording, period_s: f64, rows: usize, kept: usize, found: usize) -> Error {
+    let (window_s, kept_s) = (rows as f64 * period_s, kept as f64 * period_s);
+    let late = (1..kept).filter(|row| !recording.is_on_time(*row, period_s)).collect::<Vec<_>>();
+    Error::data(match late.first() {
+        Some(row) if kept >= MIN_WINDOWS * rows => {
+            let (count, step_ms, period_ms) = (late.len(), recording.elapsed_s[*row] * 1e3, period_s * 1e3);
+            format!(
+                "{count} of {kept} steps are not a period of {period_ms:.4} ms long, the first in line {} ({step_ms:.4} ms): {found} windows of {window_s:.2} s \
+                 are without such a step, and {MIN_WINDOWS} are needed",
+                row + 2
+            )
         }
-        problem.noise = problem.deviations();
-    }
-    unreachable!("invariant: the second stage returns")
+        _ => format!(
+            "the recording is too short: {kept_s:.2} s of it are fitted to, and {MIN_WINDOWS} windows of {window_s:.2} s are needed; --window makes them shorter"
+        ),
+    })
 }
 
 /// The numbers of the parameters to fit.
@@ -190,6 +214,39 @@ impl Problem<'_> {
             FitParameter { start: self.values[*number], step: 1e-6 * (high - low), range: low..=high }
         };
         self.fitted.iter().map(unknown).collect()
+    }
+
+    /// Fits the parameters from the present starts.
+    fn fit(&mut self, outlier: f64, tick: &mut dyn FnMut() -> Result<()>) -> Result<Fit> {
+        let found = fit(&self.unknowns(), |unknowns| {
+            tick()?;
+            Ok(self.residuals(unknowns, outlier))
+        })?;
+        self.fitted.iter().zip(&found.values).for_each(|(number, value)| self.values[*number] = *value);
+        Ok(found)
+    }
+
+    /// Begins each parameter whose range has both signs with the sign that explains the recording better: a fit does not pass through 0, where the
+    /// parameter has no effect. The starts are found for these values.
+    fn find_signs(&mut self, tick: &mut dyn FnMut(&str) -> Result<()>) -> Result<()> {
+        let sum = |problem: &Self| problem.windows.iter().map(|window| squares(&problem.fit_start(&problem.values, window, OUTLIER).1)).sum::<f64>();
+        tick("finding starts")?;
+        self.find_starts(f64::INFINITY);
+        for number in self.fitted.clone() {
+            let [low, high] = self.system.parameters()[number].range;
+            let (value, before) = (self.values[number], self.windows.clone());
+            if value == 0.0 || !(low..=high).contains(&-value) {
+                continue;
+            }
+            tick("finding signs")?;
+            let own = sum(self);
+            self.values[number] = -value;
+            self.find_starts(f64::INFINITY);
+            if sum(self) >= own {
+                (self.values[number], self.windows) = (value, before);
+            }
+        }
+        Ok(())
     }
 
     fn with(&self, unknowns: &[f64]) -> Vec<f64> {
@@ -340,11 +397,25 @@ impl Problem<'_> {
         here
     }
 
+    /// What speaks against a result.
+    fn doubts(&self, parameters: &[Estimate]) -> Vec<String> {
+        let limits = parameters.iter().filter(|found| found.is_at_limit).map(|found| format!("{} is at the end of its range", found.name));
+        let vague = parameters.iter().filter(|found| found.error.is_finite() && found.error > found.value.abs());
+        let vague = vague.map(|found| format!("{} is {}, with an error of {}", found.name, short(found.value), short(found.error)));
+        // A recording whose end is too short for predictions is not at fault.
+        let ahead = predictions(self.system, &self.values, self.recording, &[DOUBT_STEPS]).unwrap_or_default();
+        let poor = ahead.iter().filter(|found| found.rms[0] >= found.rms[1] && found.rms[1] > 0.0).map(|found| {
+            let Prediction { name, unit, steps, rms: [own, stays] } = found;
+            format!("{name} is predicted {steps} steps ahead within {} {unit}, no better than by staying as it was ({} {unit})", short(*own), short(*stays))
+        });
+        limits.chain(vague).chain(poor).collect()
+    }
+
     fn report(&self, errors: &[f64]) -> PlantIdentification {
         let estimate = |(number, error): (&usize, &f64)| {
             let parameter = &self.system.parameters()[*number];
             let (value, scale) = (self.values[*number], parameter.unit.scale);
-            let is_at_limit = parameter.range.contains(&value);
+            let is_at_limit = error.is_finite() && parameter.range.contains(&value);
             Estimate { name: parameter.name.clone(), unit: parameter.unit_text.clone(), value: value / scale, error: error / scale, is_at_limit }
         };
         let mut squares = vec![(0.0, 0usize); self.noise.len()];
@@ -361,14 +432,21 @@ impl Problem<'_> {
             let (observation, (sum, count)) = (&self.system.observations()[*number], squares[*number]);
             Residual { name: observation.name.clone(), unit: observation.unit_text.clone(), rms: (sum / count as f64).sqrt() / observation.unit.scale }
         });
+        let parameters: Vec<Estimate> = self.fitted.iter().zip(errors).map(estimate).collect();
         PlantIdentification {
-            parameters: self.fitted.iter().zip(errors).map(estimate).collect(),
+            doubts: self.doubts(&parameters),
+            parameters,
             windows: self.windows.len(),
             rows: self.windows.iter().map(|window| window.rows).sum(),
             residuals: residuals.collect(),
             values: self.values.clone(),
         }
     }
+}
+
+/// The sum of squares.
+fn squares(numbers: &[f64]) -> f64 {
+    numbers.iter().map(|number| number * number).sum()
 }
 
 /// Predicts the held-out rows of a recording: a start fitted to a second of rows, then steps ahead without looking.
@@ -413,6 +491,11 @@ pub fn predictions(system: &System, values: &[f64], recording: &PlantRecording, 
         }
     }
     Ok(found)
+}
+
+/// A number with four digits.
+fn short(number: f64) -> f64 {
+    format!("{number:.3e}").parse().unwrap_or(number)
 }
 
 /// A residual whose square grows linearly beyond a bound (Huber).

@@ -5,6 +5,9 @@ use std::path::Path;
 use tectum::{Error, Result};
 use tectum_equations::{Dimension, System, Unit};
 
+/// Units of columns, for messages.
+const UNITS: &str = "m, g, s, A, K, N, J, W, V, Hz, rad, … with prefixes, deg, in, min, rpm, and products such as kg*m/s^2";
+
 /// How a column of a file is called and in which unit it is, where that is not the plant's own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
@@ -35,7 +38,7 @@ impl Column {
     pub fn parse(text: &str) -> Result<Self> {
         let (name, rest) = text.split_once('=').ok_or_else(|| Error::invalid(format!("column {text:?}: it has the form NAME=HEADER or NAME=HEADER:UNIT")))?;
         let (header, unit) = rest.rsplit_once(':').map_or((rest, None), |(header, unit)| (header, Some(unit)));
-        let known = |unit: &str| Unit::parse(unit).ok_or_else(|| Error::invalid(format!("column {name}: the unit {unit:?} is unknown")));
+        let known = |unit: &str| Unit::parse(unit).ok_or_else(|| Error::invalid(format!("column {name}: the unit {unit:?} is unknown; known: {UNITS}")));
         Ok(Self { name: name.trim().to_owned(), header: header.trim().to_owned(), unit: unit.map(str::trim).map(known).transpose()? })
     }
 }
@@ -82,7 +85,9 @@ impl PlantRecording {
             return Err(Error::data(format!("line 1: there is no column of an observation ({names}); found: {}", header.join(", "))));
         }
         let seconds = |scale| Unit { dimension: Dimension::TIME, scale };
-        let (time, is_elapsed) = match (find("time", seconds(1.0))?, find("elapsed", seconds(1e-3))?) {
+        // A run that was exported calls its time so.
+        let time = find("time", seconds(1.0))?.map_or_else(|| find("time_s", seconds(1.0)), |found| Ok(Some(found)))?;
+        let (time, is_elapsed) = match (time, find("elapsed", seconds(1e-3))?) {
             (Some(time), _) => (time, false),
             (None, Some(elapsed)) => (elapsed, true),
             (None, None) => return Err(missing("time or elapsed", &header)),
@@ -112,7 +117,8 @@ impl PlantRecording {
             last_s = Some(now_s);
             recording.elapsed_s.push(elapsed_s);
         }
-        recording.check_period(system, &time.header)?;
+        recording.check_period(system, &time.header, if is_elapsed { ["elapsed", "s", "us"] } else { ["time", "ks", "ms"] })?;
+        recording.check_turns(system)?;
         Ok(recording)
     }
 
@@ -131,16 +137,46 @@ impl PlantRecording {
         (self.elapsed_s[row] / period_s - 1.0).abs() < 0.25
     }
 
-    fn check_period(&self, system: &System, header: &str) -> Result<()> {
+    /// What is recorded and never changes: an input whose effect cannot be found, an observation that shows nothing.
+    pub fn constant_columns(&self, system: &System) -> Vec<String> {
+        let is_constant = |numbers: &[f64]| numbers.iter().all(|number| *number == numbers[0]);
+        let inputs = system.inputs().iter().zip(&self.inputs).filter(|(_, numbers)| is_constant(numbers));
+        let inputs = inputs.map(|(input, _)| format!("input {} is the same in every row: its effect cannot be found", input.name));
+        let observations = system.observations().iter().zip(&self.observations);
+        let observations = observations.filter(|(_, numbers)| numbers.as_deref().is_some_and(is_constant));
+        inputs.chain(observations.map(|(observation, _)| format!("observation {} is the same in every row", observation.name))).collect()
+    }
+
+    /// Refuses an angle that jumps by a full turn where the plant does not say that it wraps.
+    fn check_turns(&self, system: &System) -> Result<()> {
+        for (observation, numbers) in system.observations().iter().zip(&self.observations) {
+            let Some(numbers) = numbers.as_deref().filter(|_| observation.unit.dimension == Dimension::NONE && !observation.wraps) else { continue };
+            let mut steps: Vec<f64> = numbers.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
+            let turns = |step: f64| (0.8..=1.2).contains(&(step / std::f64::consts::TAU));
+            let Some(row) = steps.iter().position(|step| turns(*step)) else { continue };
+            steps.sort_unstable_by(f64::total_cmp);
+            let is_angle = ["rad", "deg"].contains(&observation.unit_text.as_str());
+            if is_angle && steps[steps.len() / 2] < 0.1 * std::f64::consts::TAU {
+                let name = &observation.name;
+                return Err(Error::data(format!(
+                    "line {}, column {name}: it jumps by a full turn; if it wraps, the plant says so: observe {name}: … wraps",
+                    row + 3
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_period(&self, system: &System, header: &str, [name, larger, smaller]: [&str; 3]) -> Result<()> {
         let mut sorted = self.elapsed_s.clone();
         sorted.sort_unstable_by(f64::total_cmp);
         let Some(median_s) = sorted.get(sorted.len() / 2) else { return Err(Error::data("there are no rows after the header")) };
         let (ratio, period_s) = (median_s / system.period_s(), system.period_s());
         let other = match ratio {
             ratio if (0.95..=1.05).contains(&ratio) => return Ok(()),
-            ratio if (0.0005..=0.002).contains(&ratio) => ": is it in a unit a thousand times as large?",
-            ratio if (500.0..=2000.0).contains(&ratio) => ": is it in a unit a thousand times as small?",
-            _ => "; write the period of the recording in the plant's file",
+            ratio if (0.0005..=0.002).contains(&ratio) => format!(": if it is in {larger}, --column {name}={header}:{larger} says so"),
+            ratio if (500.0..=2000.0).contains(&ratio) => format!(": if it is in {smaller}, --column {name}={header}:{smaller} says so"),
+            _ => "; write the period of the recording in the plant's file".to_owned(),
         };
         let (median_ms, period_ms) = (median_s * 1e3, period_s * 1e3);
         Err(Error::data(format!("line 1, column {header}: the median step is {median_ms:.4} ms, the period of the plant {period_ms:.4} ms{other}")))
@@ -174,10 +210,12 @@ fn find(header: &[String], columns: &[Column], name: &str, own: Unit) -> Result<
     }) else {
         return if given.is_some() { Err(missing(wanted, header)) } else { Ok(None) };
     };
-    let stated = stated.map(|unit| Unit::parse(&unit).ok_or_else(|| Error::data(format!("line 1, column {wanted}: the unit {unit:?} is unknown"))));
+    let stated =
+        stated.map(|unit| Unit::parse(&unit).ok_or_else(|| Error::data(format!("line 1, column {wanted}: the unit {unit:?} is unknown; known: {UNITS}"))));
     let unit = given.and_then(|column| column.unit).map_or(stated.transpose()?, Some).unwrap_or(own);
     if unit.dimension != own.dimension {
-        return Err(Error::data(format!("line 1, column {wanted}: {name} is {}; the column is {}", own.dimension, unit.dimension)));
+        let kind = |unit: Unit| if unit.dimension == Dimension::NONE { "a number or an angle".to_owned() } else { unit.dimension.to_string() };
+        return Err(Error::data(format!("line 1, column {wanted}: {name} is {}; the column is {}", kind(own), kind(unit))));
     }
     Ok(Some(Found { place, header: wanted.to_owned(), scale: unit.scale }))
 }

@@ -107,7 +107,7 @@ pub fn identify(recording: &RigRecording, watch: &mut Watch<'_>) -> Result<Ident
     let mut parameters = with_period_of(recording);
     let servo = Servo::new(recording, &parameters)?;
     // A cart may have either sign of gain, and the fit cannot move from one to the other in small steps.
-    let geared = |sign: f64| fit(&servo_unknowns(&parameters, sign), |values| servo.residuals(values));
+    let geared = |sign: f64| fit(&servo_unknowns(&parameters, sign), |values| Ok(servo.residuals(values)));
     let one = geared(1.0)?;
     begin("fitting the servo with its sign reversed")?;
     let other = geared(-1.0)?;
@@ -117,10 +117,10 @@ pub fn identify(recording: &RigRecording, watch: &mut Watch<'_>) -> Result<Ident
 
     begin("fitting the pole")?;
     let mut pole = Pole::new(recording, &parameters)?;
-    let first = fit(&pole_unknowns([parameters.dynamics.length_m, parameters.dynamics.pole_damping_per_s]), |values| pole.residuals(values))?;
+    let first = fit(&pole_unknowns([parameters.dynamics.length_m, parameters.dynamics.pole_damping_per_s]), |values| Ok(pole.residuals(values)))?;
     let dropped = pole.drop_unexplained(&first.values)?;
     begin("fitting the pole to explained windows")?;
-    let swing = fit(&pole_unknowns([first.values[0], first.values[1]]), |values| pole.residuals(values))?;
+    let swing = fit(&pole_unknowns([first.values[0], first.values[1]]), |values| Ok(pole.residuals(values)))?;
     if swing.values[0] > MAX_LENGTH_M {
         let length = swing.values[0];
         let needed = "are pend_position in degrees, la_position in inches and elapsed in milliseconds?";

@@ -1,8 +1,8 @@
 //! Linear model predictive control: the regulator's problem over a horizon, under bounds.
 //!
 //! Minimises ½ Σ (s'Qs + r u²) + ½ s_N' P s_N over u_0 … u_{N−1}, with s_{k+1} = A s_k + B u_k, u within its limits, and numbers of the state
-//! within theirs. P is the regulator's own, so if no bound is active the actions are the regulator's. A bound of the state is soft: a
-//! violation costs 10⁶ times its square divided by that of the bound, so that a solution always exists.
+//! within theirs; s and u are deviations from the equilibrium. P is the regulator's own, so if no bound is active the actions are the regulator's. A bound of
+//! the state is soft: a violation costs 10⁶ times its square divided by that of the bound, so that a solution always exists.
 //!
 //! # Cost
 //! A plan takes 6 to 25 Newton steps, each about 4·N·n³ operations; it does not allocate.
@@ -32,7 +32,7 @@ const FRACTION_TO_BOUNDARY: f64 = 0.99;
 pub struct Limits {
     /// Steps of the plan.
     pub horizon: usize,
-    /// Minimum and maximum action.
+    /// Minimum and maximum action, as deviations from the equilibrium: below and above 0.
     pub action: [f64; 2],
     /// Bounds of the state.
     pub states: Vec<Bound>,
@@ -124,7 +124,7 @@ impl LinearMpc {
     pub fn new(linear: &Linear, weights: &LqrWeights, limits: &Limits) -> Result<Self> {
         let (n, horizon) = (linear.b.len(), limits.horizon);
         let [low, high] = limits.action;
-        let full = weights.action[0] * high * high;
+        let full = weights.action[0] * high.max(-low).powi(2);
         let soft = |bound: &Bound| BoundedVariable {
             state: Some(bound.state),
             low: -bound.max_abs,
@@ -200,7 +200,7 @@ impl LinearMpc {
                 *number = dot(&self.linear.a[i * n..][..n], state) + self.linear.b[i] * *action;
             }
         }
-        let full = self.weights.action[0] * high * high;
+        let full = self.weights.action[0] * high.max(-low).powi(2);
         // Mean cost of soft-bound violations over all bounds: multipliers have about that size.
         let mut beyond = 0.0;
         for place in 0..self.sides.len() {

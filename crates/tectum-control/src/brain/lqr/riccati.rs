@@ -78,7 +78,7 @@ impl Linear {
             return Err(Error::invalid(format!("lqr: {given}; the state has {n} numbers, an action {m}")));
         }
         let b_transposed: Vec<f64> = (0..m * n).map(|at| self.b[at % n * m + at / n]).collect();
-        let mut p = diagonal(state_weights);
+        let (mut p, mut growing) = (diagonal(state_weights), 0);
         for _ in 0..SWEEPS {
             let pa = product(&p, &self.a, n);
             let pb = product(&p, &self.b, n);
@@ -97,6 +97,8 @@ impl Linear {
                 }
             }
             let size = next.iter().fold(0.0f64, |size, value| size.max(value.abs()));
+            let growth = |place: usize| next[place * n + place] - p[place * n + place];
+            growing = (0..n).max_by(|a, b| growth(*a).total_cmp(&growth(*b))).unwrap_or(0);
             let change = next.iter().zip(&p).fold(0.0f64, |change, (new, old)| change.max((new - old).abs()));
             p = next;
             if !size.is_finite() {
@@ -107,7 +109,7 @@ impl Linear {
                 return Ok((bpa, p));
             }
         }
-        Err(Error::invalid(format!("lqr: the Riccati iteration did not come to rest in {SWEEPS} sweeps")))
+        Err(Error::invalid(format!("lqr: the Riccati iteration did not converge; no input controls number {growing} of the state, which the weights count")))
     }
 }
 
@@ -189,6 +191,6 @@ mod tests {
     #[test]
     fn a_plant_out_of_reach_is_refused() {
         let error = Linear { a: vec![2.0], b: vec![0.0] }.gain(&[1.0], &[1.0]).expect_err("unreachable");
-        assert!(error.to_string().contains("did not come to rest"), "{error}");
+        assert!(error.to_string().contains("did not converge"), "{error}");
     }
 }

@@ -7,7 +7,7 @@ use tectum::kernel::arguments::{NoBindings, Slices};
 use tectum::kernel::loops_over;
 use tectum::kernel::native::for_each_columns;
 use tectum::{NativeCall, PlanBuilder, Prelude, Result, TypedKernel, View, kernel_arguments};
-use tectum_equations::code::{Code, LANES, Number, Recorder};
+use tectum_equations::code::{Code, LANES, Lanes, Number, Recorder};
 use tectum_equations::{Arithmetic, BinaryOp, Comparison, System};
 
 use super::{ActionLimits, MppiParameters, ROLLOUT_SAMPLES};
@@ -254,21 +254,21 @@ fn roll_out_lanes(call: &NativeCall<'_>, arguments: EquationRollout<Slices<'_>>)
     let threads = call.threads_for(step.operations() * samples * horizon / 16);
     let rows = &mut u[actions * samples..][..horizon * actions * samples];
     for_each_columns(rows, (&mut costs[..samples], 1), LANES, threads, |block, mut u, costs| {
-        let (mut slots, mut last) = (step.slots(), end.slots());
+        let (mut slots, mut last, lanes) = (step.slots(), end.slots(), costs.len());
         for (slot, number) in slots[..*states].iter_mut().zip(observation) {
             slot.fill(*number);
         }
         // The step from which each sample is regulated.
         let mut drawn = [0; LANES];
-        for (lane, drawn) in drawn.iter_mut().enumerate() {
+        for (lane, drawn) in drawn[..lanes].iter_mut().enumerate() {
             let share = (handover[block * LANES + lane] * (horizon + 1) as f32) as usize;
             *drawn = if block + lane == 0 { horizon } else { share.min(horizon) };
         }
         let mut cost = [0.0f32; LANES];
-        let mut results = vec![[0.0; LANES]; step.results().len()];
+        let mut results = vec![Lanes::of(0.0); step.results().len()];
         for t in 0..horizon {
             for action in 0..*actions {
-                slots[states + action].copy_from_slice(u.row(t * actions + action));
+                slots[states + action][..lanes].copy_from_slice(u.row(t * actions + action));
             }
             for (lane, drawn) in drawn.iter().enumerate() {
                 slots[states + actions][lane] = if t >= *drawn { 1.0 } else { 0.0 };
@@ -278,14 +278,14 @@ fn roll_out_lanes(call: &NativeCall<'_>, arguments: EquationRollout<Slices<'_>>)
             results.iter_mut().zip(step.results()).for_each(|(result, place)| *result = slots[*place]);
             slots[..*states].copy_from_slice(&results[..*states]);
             for action in 0..*actions {
-                u.row(t * actions + action).copy_from_slice(&results[states + action]);
+                u.row(t * actions + action).copy_from_slice(&results[states + action][..lanes]);
             }
             slots[states + actions + 1] = results[states + actions];
-            cost.iter_mut().zip(&results[states + actions + 1]).for_each(|(sum, cost)| *sum += cost);
+            cost.iter_mut().zip(results[states + actions + 1].iter()).for_each(|(sum, cost)| *sum += cost);
         }
         last[..*states].copy_from_slice(&slots[..*states]);
         end.run(&mut last);
-        for ((cost, of_step), at_end) in costs.iter_mut().zip(cost).zip(last[end.results()[0]]) {
+        for ((cost, of_step), at_end) in costs.iter_mut().zip(cost).zip(last[end.results()[0]].iter()) {
             let sum = of_step + terminal_multiplier * at_end;
             *cost = if sum.is_finite() { sum.min(MAX_COST) } else { MAX_COST };
         }

@@ -5,6 +5,7 @@ use tectum_equations::System;
 
 use super::rollout::{Rollout, RolloutShape, RolloutViews};
 use crate::body::control::{MppiParameters, PlantRollout};
+use crate::body::equations::ENDING;
 use crate::body::{Descriptor, body};
 use crate::brain::lqr::Lqr;
 use crate::twin::TwinLayout;
@@ -17,7 +18,12 @@ impl MppiParameters {
     /// `Unsupported` for a body without defaults.
     pub fn for_body(name: &str) -> Result<Self> {
         let parameters = Descriptor::of(name).ok().and_then(|body| body.mppi);
-        let missing = || Error::unsupported(Descriptor::missing("mppi has no defaults for", name, |body| body.mppi.is_some()));
+        let missing = || {
+            let over_equations =
+                if name.ends_with(ENDING) { ", and of an equation file there is no twin: model \"plant\" plans over its equations" } else { "" };
+            let missing = Descriptor::missing("mppi has no defaults for", name, |body| body.mppi.is_some());
+            Error::unsupported(format!("{missing}{over_equations}"))
+        };
         parameters.map(|parameters| parameters()).ok_or_else(missing)
     }
 

@@ -146,7 +146,7 @@ impl BrainSettings for MppiSpec {
         let about = "what is rolled out: a learned twin, or the body's own equations";
         let model = section.choice(Key::new("model", about).or("`\"plant\"` for equation files, else `\"twin\"`"), &models)?;
         if (Self { model, ..Self::default() }).model_for(body) == MppiModel::Plant {
-            section.refuse(&["rate_weight", "cost", "twin"], "model \"plant\" learns nothing, and its cost is the body's reward")?;
+            section.refuse(&["rate_weight", "cost", "twin"], "model \"plant\" learns nothing, and its cost is the body's own: weights or reward")?;
         }
         Ok(Self {
             model,

@@ -2,6 +2,7 @@
 
 use super::cursor::{Cursor, Read, SyntaxError, register};
 use super::{Parser, lexer};
+use crate::structure::{buffer_name, memories};
 use crate::text::immediate::bits_of;
 use crate::{
     Address, BinaryOp, BranchTarget, BufferAccess, BufferDeclaration, BufferIndex, Condition, Guard, Instruction, Phi, ReduceOp, Register, Scope,
@@ -54,11 +55,11 @@ impl Parser {
             "buffer" => self.buffer(cursor),
             "shared" => {
                 self.parts.shared_bytes = cursor.unsigned("a number of bytes", u64::from(u32::MAX))? as u32;
-                Ok(())
+                memories(&self.parts).map_err(|message| SyntaxError { column, message })
             }
             "pool" => {
                 self.parts.pool_bytes = cursor.unsigned("a number of bytes", u64::from(u32::MAX))? as u32;
-                Ok(())
+                memories(&self.parts).map_err(|message| SyntaxError { column, message })
             }
             _ => {
                 let instruction = self.instruction(&Mnemonic::new(word, column), cursor)?;
@@ -71,6 +72,7 @@ impl Parser {
     fn buffer(&mut self, cursor: &mut Cursor<'_>) -> Read<()> {
         let column = cursor.column();
         let name = cursor.word("the buffer's name")?;
+        buffer_name(name).map_err(|message| SyntaxError { column, message })?;
         cursor.expect_punctuation(":")?;
         let type_column = cursor.column();
         let ty = cursor.word("a type")?;
