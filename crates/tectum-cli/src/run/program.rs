@@ -133,6 +133,7 @@ pub fn run(path: &str, args: &RunArgs) -> Result<()> {
         return Err(Error::invalid(format!("run {path}: null executes nothing; a program needs another device")));
     }
     let Given { arrays, launch } = Given::new(checked.program(), &args.program)?;
+    arrays.check_outputs()?;
     let inputs = args.receipt.inputs(args.json, || Ok([&[PathBuf::from(path)][..], &arrays.files()].concat()))?;
     let bounded = checked.bound(&launch, &arrays.sizes())?;
     let plan = match bounded.plan_as(args.program.recognize(), &integers(checked.program(), &arrays)) {
