@@ -10,6 +10,7 @@ use tectum_control::recording::{Trace, TraceTick};
 use tectum_control::run_folder::{TRACE_FILE, read_scenario};
 use tectum_control::scenario::build::build_body;
 
+use crate::count::counted;
 use crate::csv::cell;
 use crate::file_ending::FileEnding;
 use crate::npy;
@@ -164,5 +165,5 @@ fn text(report: &Report) -> String {
 }
 
 fn written(path: &Path, rows: usize) -> String {
-    format!("{}: {rows} rows\n", path.display())
+    format!("{}: {}\n", path.display(), counted(rows, "row"))
 }

@@ -626,8 +626,24 @@ impl<A, T> KernelBuilder<A, T> {
         let workgroup = workgroup_size(&body).unwrap_or(WORKGROUP);
         let wgsl = CodeText::new(assemble(&name, (&bindings, &params), &preludes, &body, is_trusted));
         let (native_hash, body_start) = (OnceLock::new(), wgsl.as_str().len() - body.len());
-        let kernel =
-            Kernel { name, revision, native_hash, bindings, present, params, wgsl, body_start, native, data, product, flops, read_words, loops, is_trusted, workgroup };
+        let kernel = Kernel {
+            name,
+            revision,
+            native_hash,
+            bindings,
+            present,
+            params,
+            wgsl,
+            body_start,
+            native,
+            data,
+            product,
+            flops,
+            read_words,
+            loops,
+            is_trusted,
+            workgroup,
+        };
         if !is_parsed_by_tests {
             kernel.check()?;
         }

@@ -10,6 +10,8 @@ use tectum_control::body::equations::EquationSettings;
 use tectum_control::body::equations::identification::{IdentificationSettings, PlantIdentification, identify};
 use tectum_control::body::equations::recording::{Column, PlantRecording};
 
+use crate::count::counted;
+use crate::file_ending::FileEnding;
 use crate::progress::{Bar, Unit};
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, table};
@@ -29,7 +31,7 @@ pub struct PlantArgs {
     #[arg(value_name = "DATA.csv")]
     data: PathBuf,
     /// The output file.
-    #[arg(short, long, value_name = "FILE.plant")]
+    #[arg(short, long, value_name = "FILE.plant", value_parser = FileEnding(&["plant"]))]
     output: PathBuf,
     /// A column of another name or unit, as NAME=HEADER or NAME=HEADER:UNIT; may be given several times.
     #[arg(long = "column", value_name = "NAME=HEADER[:UNIT]")]
@@ -81,9 +83,9 @@ pub fn train_plant(args: &PlantArgs) -> Result<()> {
         return print(&format!("{}\n", json!({ "data": args.data, "plant": args.output, "rows": recording.len(), "found": found, "receipt": receipt })));
     }
     print(&format!(
-        "{}: {} rows\n\n{}\n{}\nwritten to {}\n{}\n",
+        "{}: {}\n\n{}\n{}\nwritten to {}\n{}\n",
         args.data.display(),
-        recording.len(),
+        counted(recording.len(), "row"),
         parameters(&found),
         summary(&found),
         args.output.display(),
@@ -108,5 +110,5 @@ fn parameters(found: &PlantIdentification) -> String {
 fn summary(found: &PlantIdentification) -> String {
     let residuals =
         found.residuals.iter().map(|residual| format!("{} {:.3} {} rms", residual.name, residual.rms, residual.unit)).collect::<Vec<_>>().join(", ");
-    format!("{} windows of {} rows, {residuals}", found.windows, found.rows / found.windows)
+    format!("{} of {}, {residuals}", counted(found.windows, "window"), counted(found.rows / found.windows, "row"))
 }
