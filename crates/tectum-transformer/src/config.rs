@@ -6,12 +6,11 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tectum::{Error, ErrorKind, Result};
 
-use super::families;
-
 /// The configuration file of a folder.
 const CONFIG: &str = "config.json";
-/// The `model_type` of encoders.
+/// The `model_type` of encoders, and those of decoders, of which `families.rs` has the models.
 const ENCODER: &str = "bert";
+pub(super) const DECODERS: [&str; 4] = ["gpt2", "llama", "qwen2", "qwen3"];
 
 /// The content of a folder's `config.json`: read once, parsed for the family and by the family.
 #[derive(Debug)]
@@ -96,11 +95,11 @@ impl ConfigFile {
 
     /// Why the `model_type` is refused, and which ones are known.
     pub fn refused_family(&self) -> Result<Error> {
-        let known = format!("encoders: {ENCODER:?}; decoders: {}", families::names());
+        let known = format!("encoders: {ENCODER:?}; decoders: \"{}\"", DECODERS.join("\", \""));
         let reason = match self.family()? {
             None => format!("model_type is missing; known: {known}"),
             Some(family) if family == ENCODER => format!("model_type {family:?} is that of an encoder, which `tectum embed` runs; {known}"),
-            Some(family) if families::named(&family).is_some() => {
+            Some(family) if DECODERS.contains(&family.as_str()) => {
                 format!("model_type {family:?} is that of a decoder, which `tectum generate` runs; {known}")
             }
             Some(family) => format!("model_type {family:?} is not supported; {known}"),

@@ -15,3 +15,11 @@ pub(super) fn named(name: &str) -> Option<&'static Family> {
 pub(super) fn names() -> String {
     format!("\"{}\"", FAMILIES.map(|family| family.name).join("\", \""))
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_family_is_among_the_model_types_that_errors_name() {
+        assert_eq!(super::FAMILIES.map(|family| family.name), crate::config::DECODERS);
+    }
+}

@@ -330,7 +330,7 @@ fn models_of_other_kinds_are_refused_with_the_reason() {
         let error = Embedder::open(&folder, &Device::open("null").expect("null")).expect_err(needle).to_string();
         assert!(error.contains(needle), "{error}");
     }
-    // Weights in another format, of which the name tells the kind.
+    // Weights in another format, which the error names.
     std::fs::write(&path, &text).expect("writes");
     std::fs::rename(folder.join("model.safetensors"), folder.join("pytorch_model.bin")).expect("renames");
     let error = Embedder::open(&folder, &Device::open("null").expect("null")).expect_err("no safetensors").to_string();
