@@ -96,6 +96,7 @@ pub fn explain(args: &ExplainArgs) -> Result<()> {
         None => Ok(()),
     };
     let kind = Workload::of(file)?;
+    Workload::refuse_part_of_model(file)?;
     if kind != Workload::Program {
         refuse(program.given(), "programs", kind.name())?;
     }

@@ -10,6 +10,7 @@ use tectum_control::body::task::Measure;
 use tectum_control::recording::{Trace, TraceTick};
 use tectum_control::run_folder::{TRACE_FILE, read_body};
 
+use crate::count::counted;
 use crate::csv::cell;
 use crate::file_ending::FileEnding;
 use crate::npy;
@@ -165,5 +166,5 @@ fn text(report: &Report) -> String {
 }
 
 fn written(path: &Path, rows: usize) -> String {
-    format!("{}: {rows} rows\n", path.display())
+    format!("{}: {}\n", path.display(), counted(rows, "row"))
 }

@@ -9,7 +9,10 @@ use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{CacheFormats, Error, Receipt, Result};
 use tectum_transformer::{Checkpoint, Decoder, FinishReason, GenerateOptions, Generation, Routing, SamplingParams, Tokens, generate_each as run, input_files};
 
+use crate::count::counted;
+use crate::input_text::{self, STANDARD_INPUT};
 use crate::interrupt::Interrupt;
+use crate::messages;
 use crate::progress::{Bar, Unit};
 use crate::rate::Rate;
 use crate::receipt::{ReceiptArgs, line};
@@ -18,16 +21,20 @@ use crate::threads::ThreadsArgs;
 
 /// Continues texts with a decoder of the GPT-2, Llama or Qwen family.
 ///
-/// One text is streamed as it is generated, several are printed when they end; then their speed. Ctrl-C ends the texts after the present token.
+/// One text is streamed as it is generated, several are printed when they end; then their speed. Ctrl-C ends the texts after the present token. The prompt is
+/// run as it is: no chat template is applied; the beginning token is the one that tokenizer.json adds.
 #[derive(Args)]
 pub struct GenerateArgs {
     /// The folder of a model, or a GGUF file with tokenizer.json next to it.
     ///
     /// A folder has config.json, tokenizer.json and model.safetensors.
     model: PathBuf,
-    /// The prompt; several run side by side, each in its own context.
-    #[arg(required_unless_present = "ids", conflicts_with = "ids")]
+    /// The prompt; several run side by side, each in its own context; - or none: the standard input.
+    #[arg(conflicts_with_all = ["ids", "file"])]
     prompts: Vec<String>,
+    /// Reads one prompt from a file, all of it without the last line break; - is the standard input.
+    #[arg(long, value_name = "FILE", conflicts_with = "ids")]
+    file: Option<PathBuf>,
     /// The prompt as token numbers, for a model without a tokenizer.json; may be given several times.
     #[arg(long, value_name = "N,N,…")]
     ids: Vec<Ids>,
@@ -37,18 +44,20 @@ pub struct GenerateArgs {
     /// Divides the scores before a token is drawn; 0 takes the highest score each time.
     #[arg(long, default_value_t = 0.0, value_name = "T")]
     temperature: f32,
-    /// Draws from the K highest scores; 0 from all.
-    #[arg(long, default_value_t = 0, value_name = "K")]
-    top_k: usize,
-    /// Draws from the fewest tokens whose probabilities come to P.
-    #[arg(long, default_value_t = 1.0, value_name = "P")]
-    top_p: f32,
-    /// Divides the scores of tokens that already occur in the text; 1 changes nothing.
+    /// With --temperature: draws from the K highest scores; 0, the default, from all.
+    #[arg(long, value_name = "K")]
+    top_k: Option<usize>,
+    /// With --temperature: draws from the fewest tokens whose probabilities come to P; 1 by default.
+    #[arg(long, value_name = "P")]
+    top_p: Option<f32>,
+    /// Divides the scores of tokens that already occur in the text, with --temperature or without; 1 changes nothing.
     #[arg(long, default_value_t = 1.0, value_name = "R")]
     repetition_penalty: f32,
-    /// The seed of the draws; the same seed draws the same tokens. Each text after the first uses the next seed.
-    #[arg(long, default_value_t = 0, value_name = "S")]
-    seed: u64,
+    /// With --temperature: the seed of the draws, 0 by default; the same seed draws the same tokens.
+    ///
+    /// Each text after the first uses the next seed.
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
     /// A text to stop at, which is not shown; may be given several times.
     #[arg(long, value_name = "TEXT")]
     stop: Vec<String>,
@@ -96,6 +105,7 @@ struct Output<'a> {
     /// Number of texts that ran side by side, including this one.
     texts: usize,
     prompt_ids: &'a [u32],
+    /// The first comes from the scores of the prompt; each run of `decode` gives the next.
     ids: &'a [u32],
     text: Option<&'a str>,
     /// length, context, token, text or cancelled.
@@ -103,6 +113,7 @@ struct Output<'a> {
     /// The token or text that ended it.
     ended_by: Option<String>,
     prefill: Rate,
+    /// Of the tokens that were run one at a time: the last of `ids` is not, unless a stop token follows.
     decode: Rate,
     cache: &'static str,
     cache_bytes: usize,
@@ -140,18 +151,7 @@ pub fn generate(args: &GenerateArgs) -> Result<()> {
     if let Some(tokens) = tokens.as_ref().filter(|tokens| tokens.len() > known) {
         return Err(Error::data(format!("{}: the tokenizer has {} tokens, the model {known}", args.model.display(), tokens.len())));
     }
-    let options = GenerateOptions {
-        max_new_tokens: args.tokens,
-        sampling: SamplingParams {
-            temperature: args.temperature,
-            top_k: args.top_k,
-            top_p: args.top_p,
-            repetition_penalty: args.repetition_penalty,
-            seed: args.seed,
-        },
-        stop_sequences: args.stop.clone(),
-        end: model.end_tokens()?,
-    };
+    let options = GenerateOptions { max_new_tokens: args.tokens, sampling: sampling(args), stop_sequences: args.stop.clone(), end: model.end_tokens()? };
     // Compile before the timing starts.
     decoder.prepare(&lens)?;
     let (parts, streams) = (prompts.iter().map(Vec::as_slice).collect::<Vec<_>>(), !args.json && prompts.len() == 1);
@@ -183,6 +183,24 @@ pub fn generate(args: &GenerateArgs) -> Result<()> {
     Ok(())
 }
 
+/// How tokens are chosen; notes options that have no effect.
+fn sampling(args: &GenerateArgs) -> SamplingParams {
+    let of_draws = [("--top-k", args.top_k.is_some()), ("--top-p", args.top_p.is_some()), ("--seed", args.seed.is_some())];
+    let unused: Vec<&str> = of_draws.into_iter().filter(|(_, is_given)| *is_given && args.temperature == 0.0).map(|(option, _)| option).collect();
+    if !unused.is_empty() {
+        let verb = if unused.len() == 1 { "has" } else { "have" };
+        messages::note(format_args!("greedy: {} {verb} no effect without --temperature", unused.join(", ")));
+    }
+    let standard = SamplingParams::default();
+    SamplingParams {
+        temperature: args.temperature,
+        top_k: args.top_k.unwrap_or(standard.top_k),
+        top_p: args.top_p.unwrap_or(standard.top_p),
+        repetition_penalty: args.repetition_penalty,
+        seed: args.seed.unwrap_or(standard.seed),
+    }
+}
+
 /// Prints times and sizes of the texts on standard error.
 fn tell(args: &GenerateArgs, decoder: &Decoder, made: &[Generation]) {
     let sum = |of: fn(&Generation) -> usize| made.iter().map(of).sum::<usize>();
@@ -194,13 +212,20 @@ fn tell(args: &GenerateArgs, decoder: &Decoder, made: &[Generation]) {
     let [blocks, total] = decoder.cache_bytes_per_value();
     let receipt = decoder.session().receipt();
     let what = |one: &str| if made.len() == 1 { one.to_owned() } else { format!("{} {one}s", made.len()) };
-    crate::messages::note(format_args!("{}: {}", what("prompt"), prefill.text()));
+    messages::note(format_args!("{}: {}", what("prompt"), prefill.text()));
     let held = bytes(decoder.cache_bytes() as f64);
-    let per_number = format!("{blocks:.3} bytes per number as stored, {total:.3} with padding and the newest tokens in full precision");
-    crate::messages::note(format_args!("cache of keys and values: {}, {held}: {per_number}", args.cache));
+    let [blocks, total] = [blocks, total].map(|bytes| (bytes * 100.0).round() / 100.0);
+    let per_number = format!("{blocks} bytes per number as stored, {total} with padding and the newest tokens in full precision");
+    messages::detail(format_args!("cache of keys and values: {}, {held}: {per_number}", args.cache));
     let mut reasons: Vec<String> = made.iter().map(reason).collect();
     reasons.dedup();
-    crate::messages::note(format_args!("{}: {}, ended by {}\n{}", what("text"), decode.text(), reasons.join("; "), line(&receipt)));
+    let tokens = counted(sum(|made| made.tokens.len()), "token");
+    let first = if made.len() == 1 { "the first" } else { "the first of each" };
+    let runs = match sum(|made| made.decoded) {
+        0 => String::new(),
+        decoded => format!(" ({first} from the scores of the prompt), {} run one at a time {}", counted(decoded, "token"), decode.time()),
+    };
+    messages::note(format_args!("{}: {tokens}{runs}, stopped {}\n{}", what("text"), reasons.join("; "), line(&receipt)));
 }
 
 fn output<'a>(args: &GenerateArgs, decoder: &Decoder, receipt: &Receipt, prompt: &'a [u32], made: &'a Generation) -> Output<'a> {
@@ -233,9 +258,32 @@ fn output<'a>(args: &GenerateArgs, decoder: &Decoder, receipt: &Receipt, prompt:
 fn prompts(args: &GenerateArgs, tokens: Option<&Tokens>) -> Result<Vec<Vec<u32>>> {
     match tokens {
         _ if !args.ids.is_empty() => Ok(args.ids.iter().map(|ids| ids.0.clone()).collect()),
-        Some(tokens) => args.prompts.iter().map(|prompt| tokens.encode(prompt)).collect(),
-        None => Err(Error::invalid(format!("{}: no tokenizer.json; a prompt is then given as --ids N,N,…", args.model.display()))),
+        Some(tokens) => given(args)?.iter().map(|prompt| tokens.encode(prompt)).collect(),
+        None => {
+            let needed = "which a prompt in words needs, is missing; give the prompt's tokens as --ids N,N,…";
+            Err(Error::invalid(format!("{}: tokenizer.json, {needed}", args.model.display())))
+        }
     }
+}
+
+/// The prompts of the command line, or that of a file or of the standard input.
+fn given(args: &GenerateArgs) -> Result<Vec<String>> {
+    let prompt = match (args.prompts.as_slice(), &args.file) {
+        (_, Some(file)) => input_text::read(file)?,
+        ([], None) => {
+            let missing = || Error::invalid("generate: no prompt was given, neither as an argument, by --file or --ids, nor on the standard input");
+            input_text::piped()?.ok_or_else(missing)?
+        }
+        ([only], None) if only == STANDARD_INPUT => input_text::read(STANDARD_INPUT.as_ref())?,
+        (prompts, None) => {
+            if let [only] = prompts {
+                input_text::note_of_file(only, "continues its text");
+            }
+            return Ok(prompts.to_vec());
+        }
+    };
+    let text = prompt.strip_suffix('\n').map_or(prompt.as_str(), |text| text.strip_suffix('\r').unwrap_or(text));
+    Ok(vec![text.to_owned()])
 }
 
 /// The folder of a model's tokenizer.json: its own, or that of its only file.
@@ -249,13 +297,14 @@ fn tokens(args: &GenerateArgs) -> Result<Option<Tokens>> {
     if folder.join("tokenizer.json").exists() { Tokens::read(folder, None).map(Some) } else { Ok(None) }
 }
 
+/// Where a text stopped, after the word `stopped`.
 fn reason(made: &Generation) -> String {
     match &made.end {
-        FinishReason::Length => "the number of tokens".to_owned(),
-        FinishReason::Context => "the end of the context".to_owned(),
-        FinishReason::Token(token) => format!("token {token}"),
-        FinishReason::Text(text) => format!("{text:?}"),
-        FinishReason::Cancelled => "Ctrl-C".to_owned(),
+        FinishReason::Length => "at --tokens".to_owned(),
+        FinishReason::Context => "at the end of the context".to_owned(),
+        FinishReason::Token(token) => format!("at token {token}"),
+        FinishReason::Text(text) => format!("at {text:?}"),
+        FinishReason::Cancelled => "by Ctrl-C".to_owned(),
     }
 }
 

@@ -58,6 +58,7 @@ pub fn inspect(args: &InspectArgs) -> Result<()> {
         return Err(Error::io(args.file.display(), std::io::ErrorKind::NotFound.into()));
     }
     let kind = Workload::of(&args.file)?;
+    Workload::refuse_part_of_model(&args.file)?;
     if args.data.is_some() && !matches!(kind, Workload::Twin | Workload::Plant) {
         return Err(Error::invalid("--data: only a twin or a plant is compared with a recording"));
     }

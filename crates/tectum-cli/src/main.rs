@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod completions;
+mod count;
 mod csv;
 mod devices;
 mod embed;
@@ -10,6 +11,7 @@ mod explain;
 mod export;
 mod file_ending;
 mod generate;
+mod input_text;
 mod inspect;
 mod interrupt;
 mod library;

@@ -1,4 +1,4 @@
-//! Messages on standard error: warnings always, notes unless `--quiet`; the log of the libraries with `--verbose` or `RUST_LOG`.
+//! Messages on standard error: warnings always, notes unless `--quiet`, details with `--verbose`; the log of the libraries with `--verbose` or `RUST_LOG`.
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +9,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::time::uptime;
 
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
+static IS_VERBOSE: AtomicBool = AtomicBool::new(false);
 /// Whether a log is printed, between whose lines no progress line can stay.
 static HAS_LOG: AtomicBool = AtomicBool::new(false);
 
@@ -32,6 +33,7 @@ impl MessageArgs {
     /// `Invalid` for a `RUST_LOG` that is not a list of filters.
     pub fn apply(&self) -> Result<()> {
         IS_QUIET.store(self.quiet, Ordering::Relaxed);
+        IS_VERBOSE.store(self.verbose > 0, Ordering::Relaxed);
         let by_options = match self.verbose {
             0 => None,
             1 => Some("tectum=info".to_owned()),
@@ -60,6 +62,13 @@ pub fn has_progress() -> bool {
 /// Prints a warning: the result differs from what the user may expect.
 pub fn warning(text: impl std::fmt::Display) {
     eprintln!("warning: {text}");
+}
+
+/// Prints a detail, with `--verbose`.
+pub fn detail(text: impl std::fmt::Display) {
+    if IS_VERBOSE.load(Ordering::Relaxed) {
+        eprintln!("{text}");
+    }
 }
 
 /// Prints a note.

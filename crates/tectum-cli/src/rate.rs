@@ -3,6 +3,8 @@
 use serde::Serialize;
 use tectum::DeviceInfo;
 
+use crate::count::counted;
+
 /// Tokens that were run, and their time; without a rate if nothing was executed.
 #[derive(Serialize)]
 pub struct Rate {
@@ -19,7 +21,12 @@ impl Rate {
 
     /// In a few words.
     pub fn text(&self) -> String {
+        format!("{} {}", counted(self.tokens, "token"), self.time())
+    }
+
+    /// The time and the rate.
+    pub fn time(&self) -> String {
         let rate = self.tokens_per_s.map_or(String::new(), |rate| format!(" ({rate:.1} tokens/s)"));
-        format!("{} tokens in {:.1} ms{rate}", self.tokens, self.seconds * 1e3)
+        format!("in {:.1} ms{rate}", self.seconds * 1e3)
     }
 }

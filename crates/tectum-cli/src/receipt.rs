@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use tectum::{Error, InputFile, Receipt, Result, file};
 
+use crate::count::counted;
 use crate::file_ending::FileEnding;
 use crate::table::bytes;
 
@@ -52,5 +53,6 @@ pub fn line(receipt: &Receipt) -> String {
     let totals = &receipt.totals;
     let moved = [totals.bytes_up, totals.bytes_down].map(|count| bytes(count as f64));
     let (runs, launches, code) = (receipt.runs, totals.launches, receipt.code.len());
-    format!("on {}: {runs} runs, {launches} launches of {code} code objects, {} up, {} down", devices.join(" and "), moved[0], moved[1])
+    let [runs, launches, code] = [counted(runs, "run"), counted(launches, "launch"), counted(code, "code object")];
+    format!("on {}: {runs}, {launches} of {code}, {} up, {} down", devices.join(" and "), moved[0], moved[1])
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use tectum::{CodeForm, Error, ErrorKind, RECEIPT_SCHEMA, Receipt, Result};
 use tectum_control::run_folder::{RECEIPT_FILE, Repetition, repeat};
 
+use crate::count::counted;
 use crate::run::progress::Display;
 use crate::table::{print, print_json, table};
 use crate::threads::ThreadsArgs;
@@ -173,7 +174,7 @@ fn text(check: &Check) -> String {
     let rows = check.code.iter().map(|code| vec![code.kernel.clone(), code.form.clone(), verdict(code.verdict).to_owned()]);
     let mut text = table(&std::iter::once(head).chain(rows).collect::<Vec<_>>());
     if let Some(trace) = &check.trace {
-        text += &format!("trace of {} ticks on {}: {}\n", trace.ticks, trace.device, verdict(trace.verdict));
+        text += &format!("trace of {} on {}: {}\n", counted(trace.ticks, "tick"), trace.device, verdict(trace.verdict));
     }
     text
 }

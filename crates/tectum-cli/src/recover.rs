@@ -7,6 +7,7 @@ use serde::Serialize;
 use tectum::{Error, Result, file};
 use tectum_control::recording::{RecoveredRecording, recover_recording};
 
+use crate::count::counted;
 use crate::file_ending::FileEnding;
 use crate::table::{print, print_json};
 
@@ -39,8 +40,8 @@ pub fn recover(args: &RecoverArgs) -> Result<()> {
     let RecoveredRecording { bytes, messages, lost_bytes } = recover_recording(&bytes).map_err(|error| error.at(args.broken.display()))?;
     file::write(&args.output, &bytes)?;
     if lost_bytes > 0 {
-        crate::messages::warning(format_args!("{}: the last {lost_bytes} bytes belong to no whole chunk and are left out", args.broken.display()));
+        crate::messages::warning(format_args!("{}: left out at the end: {}, of no whole chunk", args.broken.display(), counted(lost_bytes, "byte")));
     }
     let report = Report { file: args.output.display().to_string(), messages, lost_bytes };
-    if args.json { print_json(&report) } else { print(&format!("{}: {messages} messages\n", report.file)) }
+    if args.json { print_json(&report) } else { print(&format!("{}: {}\n", report.file, counted(messages, "message"))) }
 }

@@ -120,7 +120,11 @@ enum ClockArg {
 pub fn run(args: &RunArgs) -> Result<()> {
     args.threads.apply()?;
     let (path, kind) = match args.scenario.as_deref() {
-        Some(path) => (path, Workload::of(Path::new(path))?),
+        Some(path) => {
+            let kind = Workload::of(Path::new(path))?;
+            Workload::refuse_part_of_model(Path::new(path))?;
+            (path, kind)
+        }
         None => ("", Workload::Scenario),
     };
     let of_others = |option: Option<&str>, of: &str| match option {

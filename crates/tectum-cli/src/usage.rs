@@ -3,8 +3,10 @@
 use std::error::Error;
 use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 
-use clap::error::ErrorKind;
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, CommandFactory, FromArgMatches};
+use tectum_control::nearest;
 
 use crate::Cli;
 
@@ -12,7 +14,7 @@ use crate::Cli;
 pub fn parse() -> Cli {
     let mut command = with_negative_numbers(Cli::command());
     let parsed = command.try_get_matches_from_mut(std::env::args_os()).and_then(|matches| Cli::from_arg_matches(&matches));
-    parsed.unwrap_or_else(|error| exit(&error.format(&mut command)))
+    parsed.unwrap_or_else(|error| exit(error, &mut command))
 }
 
 /// Every option may be given a negative number, so that a message names what it needs; otherwise `-3` would be an unknown option.
@@ -21,11 +23,33 @@ fn with_negative_numbers(command: Command) -> Command {
     command.mut_args(allowed).mut_subcommands(with_negative_numbers)
 }
 
-fn exit(error: &clap::Error) -> ! {
-    let reason = Error::source(error).filter(|_| error.kind() == ErrorKind::ValueValidation);
+fn exit(error: clap::Error, command: &mut Command) -> ! {
+    // The message of `FileEnding` says all, and is printed as other errors are.
+    if matches!(error.kind(), ErrorKind::ValueValidation | ErrorKind::Io) && error.context().next().is_none() {
+        eprint!("{}", error.render());
+        std::process::exit(if error.kind() == ErrorKind::Io { tectum::ErrorKind::Io.exit_code().into() } else { 2 });
+    }
+    let error = without_misleading_tips(error).format(command);
+    let reason = Error::source(&error).filter(|_| error.kind() == ErrorKind::ValueValidation);
     let Some((reason, plain)) = reason.and_then(|reason| Some((reason, plain_reason(reason)?))) else { error.exit() };
     eprint!("{}", error.render().to_string().replacen(&format!(": {reason}"), &format!(": {plain}"), 1));
     std::process::exit(2)
+}
+
+/// Removes the tip that an unknown option may be passed as a value, and names of commands that only look similar to a machine.
+fn without_misleading_tips(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::StyledStrs(tips)) = error.remove(ContextKind::Suggested) {
+        let kept: Vec<StyledStr> = tips.into_iter().filter(|tip| !tip.to_string().starts_with("to pass '")).collect();
+        if !kept.is_empty() {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(kept));
+        }
+    }
+    let given = error.get(ContextKind::InvalidSubcommand).map(ToString::to_string).unwrap_or_default();
+    if let Some(ContextValue::Strings(names)) = error.remove(ContextKind::SuggestedSubcommand) {
+        let near = nearest(&given, names.iter().map(String::as_str)).map(str::to_owned);
+        near.and_then(|name| error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![name])));
+    }
+    error
 }
 
 /// What a value should be, where the parser's own words do not say it.

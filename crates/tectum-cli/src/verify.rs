@@ -5,6 +5,7 @@ use tectum::{Device, Error, Result};
 use tectum_bench::conformance;
 use tectum_bench::conformance::{FunctionReport, Sweep};
 
+use crate::count::counted;
 use crate::progress::{Bar, Unit};
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, print_json, table};
@@ -62,7 +63,7 @@ pub fn verify(args: &VerifyArgs) -> Result<()> {
             vec![operation.name.clone(), operation.cases.to_string(), format!("{:.3}", operation.worst_of_bound), verdict.to_owned()]
         };
         print(&table(&[vec![head], report.operations.iter().map(row).collect()].concat()))?;
-        print(&format!("\n{} cases, seed {}\n{}\n", report.cases, report.seed, line(&report.receipt)))?;
+        print(&format!("\n{}, seed {}\n{}\n", counted(report.cases, "case"), report.seed, line(&report.receipt)))?;
         for left_out in &report.left_out {
             print(&format!("left out: {left_out}\n"))?;
         }

@@ -4,6 +4,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use tectum::{Error, Result};
+use tectum_transformer::gguf_file;
 
 /// A kind of workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +64,23 @@ impl Workload {
         })
     }
 
+    /// Names the folder of a model if a file is one of its files, which commands do not take alone.
+    ///
+    /// # Errors
+    /// `Invalid` for such a file.
+    pub fn refuse_part_of_model(path: &Path) -> Result<()> {
+        let is_model = |folder: &Path| folder.join("config.json").is_file() || !matches!(gguf_file(folder), Ok(None));
+        let folder = path.parent().map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
+        let Some(folder) = folder.filter(|folder| path.is_file() && is_model(folder)) else { return Ok(()) };
+        let what = match path.file_name().and_then(|name| name.to_str()) {
+            Some("tokenizer.json" | "tokenizer_config.json" | "special_tokens_map.json" | "vocab.json") => "the tokenizer",
+            Some("config.json" | "generation_config.json") => "the configuration",
+            Some(name) if name.starts_with("model") && name.contains(".safetensors") => "the weights",
+            _ => return Ok(()),
+        };
+        Err(Error::invalid(format!("{}: {what} of a model; name its folder: {}", path.display(), folder.display())))
+    }
+
     /// What it is, for messages.
     pub fn name(self) -> &'static str {
         match self {
@@ -104,6 +122,21 @@ mod tests {
             let error = Workload::of(&folder.join(name)).expect_err("absent").to_string();
             assert!(error.ends_with(&format!("{name}: there is no such file or folder")), "{error}");
         }
+        let model = folder.join("model");
+        std::fs::create_dir_all(&model).expect("writable");
+        let refusal = |name: &str| {
+            std::fs::write(model.join(name), "{}").expect("writable");
+            Workload::refuse_part_of_model(&model.join(name)).map_err(|error| error.to_string())
+        };
+        assert_eq!(refusal("tokenizer.json"), Ok(()), "nothing shows that it is a model's");
+        assert!(
+            refusal("config.json")
+                .is_err_and(|error| error.ends_with(&format!("config.json: the configuration of a model; name its folder: {}", model.display())))
+        );
+        assert!(refusal("tokenizer.json").is_err_and(|error| error.contains("the tokenizer of a model")));
+        assert!(refusal("model.safetensors").is_err_and(|error| error.contains("the weights of a model")));
+        assert_eq!(refusal("genome.json"), Ok(()));
+        std::fs::remove_dir_all(&folder).expect("ours");
         // A pipe is not read: its ending, or that it has none, decides.
         assert!(!cfg!(unix) || Workload::of(Path::new("/dev/null")).expect("no file is read") == Workload::Scenario);
     }

@@ -62,6 +62,12 @@ fn a_run_is_explained_node_by_node() {
     }
     let coded = text(&tectum(&["explain", "models/sample-decoder", "--device", "cpu", "--weights", "int8"]).stdout);
     assert!(coded.contains("weights int8") && coded.contains("cpu: gemm_panels_int8, 1 before it"), "{coded}");
+    let cached = |more: &[&str]| json(&[&["explain", "models/sample-decoder", "--device", "cpu"], more].concat())["run"]["cache_bytes"].as_f64();
+    assert!(cached(&["--cache", "q8"]) < cached(&["--cache", "f16"]) && cached(&["--cache", "f16"]) < cached(&[]));
+    // Of a table, the rows that are read.
+    let table = json(&["explain", "models/sample-encoder", "--tokens", "6"])["run"]["work"]["launches"].as_array().expect("launches").clone();
+    let gather = table.iter().find(|launch| launch["kernel"] == "gather_u32").expect("one");
+    assert!(gather["bytes"].as_f64().is_some_and(|bytes| bytes < 3.0 * 8.0 * 64.0 * 4.0), "{gather}");
     let routed = text(&tectum(&["explain", "models/sample-decoder", "--route", "fixed"]).stdout);
     assert!(routed.contains("fixed thresholds: gemm_panels_f16"), "{routed}");
     let cases: [(&[&str], &str); 7] = [
@@ -87,10 +93,14 @@ fn text_goes_to_stdout_and_numbers_to_stderr() {
     assert_eq!(text(&shown.stdout), format!("{}\n", made["text"].as_str().expect("a text")));
     let told = text(&shown.stderr);
     let lines: Vec<&str> = told.lines().collect();
-    assert!(lines.len() == 4 && lines[0].starts_with("prompt: 5 tokens in ") && lines[2].starts_with("text: 19 tokens in "), "{told}");
-    assert!([lines[0], lines[2]].iter().all(|line| line.contains(" tokens/s)")), "{told}");
-    assert!(lines[1].starts_with("cache of keys and values: f32, ") && lines[1].contains(": 4.000 bytes per number as stored, "), "{told}");
-    assert!(lines[2].ends_with("ended by the number of tokens") && lines[3].starts_with("on cpu ("), "{told}");
+    assert!(lines.len() == 3 && lines[0].starts_with("prompt: 5 tokens in "), "{told}");
+    assert!(lines[1].starts_with("text: 20 tokens (the first from the scores of the prompt), 19 tokens run one at a time in "), "{told}");
+    assert!([lines[0], lines[1]].iter().all(|line| line.contains(" tokens/s)")), "{told}");
+    assert!(lines[1].ends_with(", stopped at --tokens") && lines[2].starts_with("on cpu (") && lines[2].contains(": 20 runs, "), "{told}");
+    let verbose = text(&tectum(&with(&["--tokens", "20", "--verbose"])).stderr);
+    assert!(verbose.contains("\ncache of keys and values: f32, 32.8 kB: 4 bytes per number as stored, 10.24 with padding"), "{verbose}");
+    let quiet = tectum(&with(&["--tokens", "20", "--quiet"]));
+    assert_eq!((quiet.stdout, quiet.stderr.len()), (shown.stdout, 0));
     let found = ["/prompt_ids", "/end", "/ended_by", "/prefill/tokens", "/decode/tokens", "/receipt/device/id", "/receipt/runs"];
     let found = found.map(|path| made.pointer(path).cloned().unwrap_or_default());
     assert_eq!(Value::from(found[1..].to_vec()), serde_json::json!(["length", null, 5, 19, "cpu", 20]), "{made}");
@@ -123,7 +133,11 @@ fn texts_side_by_side_are_those_that_each_has_alone() {
     }
     assert_eq!(text(&shown.stdout), lines);
     let told = text(&shown.stderr);
-    assert!(told.starts_with("3 prompts: ") && told.contains("\n3 texts: 57 tokens in "), "{told}");
+    assert!(
+        told.starts_with("3 prompts: ")
+            && told.contains("\n3 texts: 60 tokens (the first of each from the scores of the prompt), 57 tokens run one at a time in "),
+        "{told}"
+    );
 }
 
 /// Each format by its kernels and its bytes; eight bits say the same as all of them.
@@ -142,7 +156,7 @@ fn a_cache_has_the_format_that_is_asked_for() {
         assert_eq!(made["ids"], wanted, "{name}");
     }
     let refused = tectum(&with(&["--cache", "q5"]));
-    assert!(!refused.status.success() && text(&refused.stderr).contains("no formats of a cache \"q5\"; there are f32, f16, q8, k8v4 and q4"));
+    assert!(!refused.status.success() && text(&refused.stderr).contains("cache \"q5\"; known: f32, f16, q8, k8v4, q4"));
 }
 
 #[test]
@@ -225,34 +239,46 @@ fn a_gguf_file_goes_on_and_is_shown() {
 #[test]
 fn mistakes_get_one_line_and_an_exit_code() {
     let cases: &[(&[&str], i32, &str)] = &[
-        (&["generate", "models/sample-decoder"], 2, "required arguments were not provided"),
+        (&["generate", "models/sample-decoder"], 2, "generate: no prompt was given, neither as an argument, by --file or --ids, nor on the standard input"),
         (&["generate", "models/sample-decoder", "a", "--ids", "1"], 2, "cannot be used with"),
         (&["generate", "models/sample-decoder", "--ids", "1,x"], 2, "invalid value '1,x'"),
-        (&["generate", "models/sample-decoder", ""], 2, "no tokens; a context begins with one at least"),
+        (&["generate", "models/sample-decoder", ""], 2, "error: the prompt has no tokens"),
         (&["generate", "models/sample-decoder", "--ids", "1,512"], 2, "token 512; the model has 512"),
-        (&["generate", "models/sample-decoder", "--ids", "1", "--ids", "2,512"], 2, "text 1: token 512; the model has 512"),
-        (&["generate", "models/sample-decoder", "a", ""], 2, "text 1: a prompt of no tokens"),
+        (&["generate", "models/sample-decoder", "--ids", "1", "--ids", "2,512"], 2, "text 2: token 512; the model has 512"),
+        (&["generate", "models/sample-decoder", "a", ""], 2, "error: text 2: the prompt has no tokens"),
         (&["generate", "models/sample-decoder", "a", "--temperature", "nan"], 2, "temperature NaN"),
         (&["generate", "models/sample-decoder", "a", "--top-p", "0"], 2, "top-p 0;"),
-        (&["generate", "models/sample-decoder", "a", "--stop", ""], 2, "texts to stop at are not empty"),
+        (&["generate", "models/sample-decoder", "a", "--stop", ""], 2, "a text to stop at is empty"),
         (&["generate", "models/sample-decoder", "a", "--device", "vulkan:99"], 4, "device vulkan:99"),
-        (&["generate", "models/sample-encoder", "a"], 4, "model_type \"bert\""),
+        (
+            &["generate", "models/sample-encoder", "a"],
+            4,
+            "model_type \"bert\" is that of an encoder, which `tectum embed` runs; encoders: \"bert\"; decoders: \"gpt2\", ",
+        ),
         (
             &["generate", "models/nowhere", "--ids", "1"],
             7,
             "models/nowhere: there is no such file or folder; a model is a folder or a GGUF file on this machine",
         ),
-        (&["embed", "models/nowhere", "a"], 7, "models/nowhere: there is no such file or folder; a model is"),
+        (&["embed", "models/nowhere", "a"], 7, "models/nowhere: there is no such file or folder; an encoder is a folder on this machine"),
         (&["explain", "models/nowhere.gguf"], 7, "models/nowhere.gguf\n  because: there is no such file or folder"),
         (&["generate", "models", "a"], 3, "models: not the folder of a model: it has no config.json"),
-        (&["embed", "Cargo.toml", "a"], 3, "Cargo.toml: not a model: a folder with config.json, or a file .gguf, is needed"),
+        (&["embed", "Cargo.toml", "a"], 3, "Cargo.toml: not a model: a folder with config.json is needed"),
+        (&["generate", "Cargo.toml", "a"], 3, "Cargo.toml: not a model: a folder with config.json, or a file .gguf, is needed"),
+        (&["embed", "models/sample-encoder/config.json", "a"], 3, "config.json: a file of a model; name its folder, models/sample-encoder"),
+        (&["inspect", "models/sample-encoder/model.safetensors"], 2, "the weights of a model; name its folder: models/sample-encoder"),
+        (&["inspect", "models/sample-encoder/tokenizer.json"], 2, "the tokenizer of a model; name its folder: models/sample-encoder"),
+        (&["run", "models/sample-decoder/config.json"], 2, "the configuration of a model; name its folder: models/sample-decoder"),
+        (&["explain", "models/sample-encoder", "--cache", "q8"], 2, "an encoder keeps no keys and values"),
+        (&["generate", TINY, "--ids", "1", "--stop", "x"], 2, "a text to stop at needs the model's tokenizer.json, which is missing"),
+        (&["generate", "models/sample-decoder", "--file", "nowhere.txt"], 7, "nowhere.txt"),
         (&["embed", TINY, "a"], 4, "tiny_llama.gguf: it holds a decoder, which `tectum generate` runs; an encoder is a folder with config.json"),
         (&["run", "models/nowhere"], 7, "models/nowhere\n  because: there is no such file or folder"),
         (&["run", "models"], 2, "run models: it is a folder; a scenario, a program or a genome is a file"),
-        (&["generate", TINY, "a"], 2, "tiny_llama.gguf: no tokenizer.json; a prompt is then given as --ids"),
+        (&["generate", TINY, "a"], 2, "tiny_llama.gguf: tokenizer.json, which a prompt in words needs, is missing; give the prompt's tokens as --ids"),
         (&["generate", "models/nowhere.gguf", "--ids", "1"], 7, "models/nowhere.gguf"),
         (&["inspect", "tests/data/nothing.gguf"], 7, "nothing.gguf"),
-        (&["embed", "models/sample-decoder", "a"], 4, "model_type \"llama\""),
+        (&["embed", "models/sample-decoder", "a"], 4, "model_type \"llama\" is that of a decoder, which `tectum generate` runs; "),
     ];
     for (line, code, message) in cases {
         let output = tectum(line);
@@ -262,5 +288,5 @@ fn mistakes_get_one_line_and_an_exit_code() {
     }
     let long = vec!["1"; 600].join(",");
     let told = text(&tectum(&["generate", "models/sample-decoder", "--ids", &long]).stderr);
-    assert!(told.contains("600 tokens after 0; the context has room for 512"), "{told}");
+    assert!(told.contains("the prompt has 600 tokens; the model takes 512"), "{told}");
 }

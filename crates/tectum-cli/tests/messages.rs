@@ -147,7 +147,7 @@ const NUMBERS: [(&str, &str); 34] = [
     ("run good.json --bursts 1", "--stimulus"),
     ("run good.json --bursts 1", "--shards"),
     ("run good.json --bursts 1", "--memory-neurons"),
-    ("run good.json --bursts 1 --snapshot s", "--every"),
+    ("run good.json --bursts 1 --snapshot s.safetensors", "--every"),
     ("run fill.atlas", "--grid"),
     ("run fill.atlas", "--block"),
     ("run fill.atlas", "--shared"),
@@ -167,10 +167,10 @@ const NUMBERS: [(&str, &str); 34] = [
     ("check field", "--compared"),
     ("check field", "--every"),
     ("check rig", "--seeds"),
-    ("train twin good.csv -o t", "--members"),
-    ("train twin good.csv -o t", "--hidden"),
-    ("train twin good.csv -o t", "--lags"),
-    ("train twin good.csv -o t", "--steps"),
+    ("train twin good.csv -o t.safetensors", "--members"),
+    ("train twin good.csv -o t.safetensors", "--hidden"),
+    ("train twin good.csv -o t.safetensors", "--lags"),
+    ("train twin good.csv -o t.safetensors", "--steps"),
     ("generate nowhere words", "--tokens"),
     ("generate nowhere words", "--top-k"),
 ];
@@ -233,14 +233,22 @@ fn names_that_are_unknown_are_listed() {
         ("bench cor", "\"cor\" is no suite and no file; suites: core"),
         ("bench sizes --operation ad --max 1K", "operation \"ad\" is unknown; known: "),
         ("bench sizes --device cpu", "bench sizes: cpu is no GPU; the CPU is the baseline"),
-        ("generate nowhere words --cache q5", "no formats of a cache \"q5\"; there are f32"),
+        ("generate nowhere words --cache q5", "cache \"q5\"; known: f32"),
         ("man walk", "man: no subcommand walk"),
         ("completions tcsh", "possible values: bash"),
         ("wlak", "unrecognized subcommand 'wlak'"),
+        ("verfy", "a similar subcommand exists: 'verify'"),
     ];
     let mut found = Vec::new();
     for (line, message) in cases {
         found.extend(fault(&place.tectum(line), &[message]).map(|fault| format!("{line}: {fault}")));
+    }
+    // A name or an option that resembles none gets no advice.
+    for line in ["serve", "convert", "version", "embed model a --fiel x", "generate model a --chat"] {
+        let stderr = text(&place.tectum(line).stderr);
+        if stderr.contains("similar subcommand") || stderr.contains("as a value") {
+            found.push(format!("{line}: it gives misleading advice: {stderr}"));
+        }
     }
     assert!(found.is_empty(), "{} messages:\n{}", found.len(), found.join("\n"));
 }

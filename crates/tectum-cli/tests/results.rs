@@ -91,13 +91,31 @@ fn a_name_that_promises_another_format_is_refused_before_anything_is_done() {
         ("scenario write pendulum --out pendulum.json", "a name that ends in .toml is needed"),
         (&format!("embed {encoder} cat --out v.csv"), "--out v.csv: what is written is not csv; a name that ends in .npy is needed"),
         ("export runs/1 --out trace.xlsx", "a name that ends in .csv or .npy is needed"),
+        (&format!("embed {encoder} cat --out v"), "--out v: a name that ends in .npy is needed"),
+        ("run tiny.json --receipt r", "--receipt r: a name that ends in .json is needed"),
     ] {
         let output = place.tectum(line);
         assert_eq!(output.status.code(), Some(2), "{line}: {}", text(&output.stderr));
         assert!(text(&output.stderr).contains(expected) && output.stdout.is_empty(), "{line}: {}", text(&output.stderr));
+        assert_eq!(text(&output.stderr).lines().count(), 1, "{line}: the message alone: {}", text(&output.stderr));
+    }
+    // A folder that takes no file is found before anything is computed or written.
+    std::fs::create_dir(place.0.join("folder.json")).expect("writable");
+    for (line, expected) in [
+        (&*format!("embed {encoder} cat --out nodir/v.npy"), "error: --out nodir/v.npy: the folder nodir does not exist\n"),
+        (&format!("embed {encoder} cat --out v.npy --receipt /nodir/r.json"), "error: --receipt /nodir/r.json: the folder /nodir does not exist\n"),
+        (&format!("embed {encoder} cat --receipt folder.json"), "error: --receipt folder.json: "),
+        ("run one.atlas --size y=64 --out y=y.npy --receipt nodir/r.json", "error: --receipt nodir/r.json: the folder nodir does not exist\n"),
+        ("run one.atlas --size y=64 --out y=nodir/y.npy --receipt r.json", "error: --out: nodir/y.npy: the folder nodir does not exist\n"),
+        ("run tiny.json --bursts 5 --spikes nodir/s.csv", "error: --spikes nodir/s.csv: the folder nodir does not exist\n"),
+        ("train plant cart_servo.plant rig.csv -o nodir/out.plant", "error: --output nodir/out.plant: the folder nodir does not exist\n"),
+    ] {
+        let output = place.tectum(line);
+        assert_eq!(output.status.code(), Some(7), "{line}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).starts_with(expected) && output.stdout.is_empty(), "{line}: {}", text(&output.stderr));
     }
     let left: Vec<_> = std::fs::read_dir(&place.0).expect("there").filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
-    assert!(left.iter().all(|name| ["tiny.json", "one.atlas", "cache"].contains(&name.as_str())), "{left:?}");
+    assert!(left.iter().all(|name| ["tiny.json", "one.atlas", "cache", "folder.json"].contains(&name.as_str())), "{left:?}");
 }
 
 #[test]
@@ -134,7 +152,7 @@ fn vectors_go_into_an_array_with_their_speed_and_a_warning_for_what_was_cut() {
         [text(&output.stdout), text(&output.stderr)]
     };
     let [shown, said] = run(&["--json"]);
-    assert!(said.contains("warning: text 1: 202 tokens, cut to the 128 that the model takes"), "{said}");
+    assert!(said.contains("warning: text 2: 202 tokens, cut to the 128 that the model takes"), "{said}");
     let report: Value = serde_json::from_str(&shown).expect("JSON alone");
     let rows = report["embeddings"].as_array().expect("a list");
     assert_eq!((rows[0]["cut_tokens"].as_u64(), rows[1]["cut_tokens"].as_u64()), (Some(0), Some(74)));
@@ -147,8 +165,82 @@ fn vectors_go_into_an_array_with_their_speed_and_a_warning_for_what_was_cut() {
     let (tokens, seconds, per_s) = (rate["tokens"].as_f64().expect("a number"), rate["seconds"].as_f64().expect("a number"), rate["tokens_per_s"].as_f64());
     assert_eq!(tokens as usize, rows.iter().map(|row| row["tokens"].as_array().expect("a list").len()).sum::<usize>());
     assert!((per_s.expect("a number") - tokens / seconds).abs() < 1e-6 * tokens / seconds, "{rate}");
-    let [shown, _] = run(&[]);
-    assert!(shown.lines().any(|line| line.contains(" tokens in ") && line.ends_with(" tokens/s)")), "{shown}");
+    // The vectors are in the file: one line says so, and nothing with --quiet.
+    let [shown, said] = run(&[]);
+    assert_eq!(shown, "2 vectors of 64 to v.npy\n");
+    assert!(said.lines().any(|line| line.contains(" tokens in ") && line.ends_with(" tokens/s)")), "{said}");
+    let [shown, said] = run(&["--quiet"]);
+    assert!(shown.is_empty() && said.lines().count() == 1 && said.starts_with("warning: text 2: "), "{shown}{said}");
+}
+
+#[test]
+fn texts_are_lines_of_a_file_or_of_the_standard_input() {
+    let place = Place::new("texts");
+    let (encoder, decoder) = (model("sample-encoder"), model("sample-decoder"));
+    let lines = format!("a cat\r\n\n{}\n  \n{}", "long ".repeat(40), "a dog\n".repeat(7));
+    std::fs::write(place.0.join("lines.txt"), &lines).expect("writable");
+    let piped = |line: &str| {
+        let mut command = place.command(line);
+        command.stdin(std::fs::File::open(place.0.join("lines.txt")).expect("there"));
+        let output = command.output().expect("the binary starts");
+        assert!(output.status.success(), "{line}: {}", text(&output.stderr));
+        [text(&output.stdout), text(&output.stderr)]
+    };
+    let embed = format!("embed {encoder} --device cpu");
+    let [shown, said] = place.shown(&format!("{embed} --file lines.txt"));
+    assert!(said.starts_with("warning: 2 of 11 texts are blank, the first is text 2; their vectors are that of an empty text\n"), "{said}");
+    assert!(shown.starts_with("[1] \"a cat\", ") && shown.contains(&format!("\n[3] \"{}…\", ", &"long ".repeat(40)[..72])), "{shown}");
+    assert!(shown.contains("\n[11] \"a dog\", ") && !shown.contains("cosine"), "{shown}");
+    for line in ["", " -", " --file -"] {
+        assert_eq!(piped(&format!("{embed}{line}"))[0], shown, "{line:?}");
+    }
+    // Cosines of few texts alone; results alone with --quiet.
+    assert_eq!(place.json(&format!("{embed} --file lines.txt --json"))["similarity"], Value::Null);
+    assert_eq!(place.json(&format!("{embed} a b --json"))["similarity"].as_array().map(Vec::len), Some(2));
+    let [shown, said] = place.shown(&format!("{embed} a b --quiet"));
+    assert!(shown.contains("\ncosine  1         2\n1       1.000000  ") && shown.ends_with("1.000000\n") && said.is_empty(), "{shown}{said}");
+    let [shown, said] = place.shown(&format!("{embed} lines.txt"));
+    assert!(
+        shown.starts_with("[1] \"lines.txt\", ") && said.starts_with("note: \"lines.txt\" is the text itself, and also a file: --file lines.txt "),
+        "{said}"
+    );
+    assert!(said.contains(": 1 run, "), "{said}");
+    // The whole file is one prompt, without its last line break.
+    let generate = format!("generate {decoder} --tokens 2 --device cpu --json");
+    let made = |[shown, _]: [String; 2]| serde_json::from_str::<Value>(&shown).expect("JSON")["prompt_ids"].clone();
+    let given = place.command(&generate).arg(lines.trim_end_matches('\n')).output().expect("the binary starts");
+    let given = made([text(&given.stdout), String::new()]);
+    for line in ["", " -", " --file -", " --file lines.txt"] {
+        assert_eq!(made(piped(&format!("{generate}{line}"))), given, "{line:?}");
+    }
+    let [_, said] = place.shown(&format!("generate {decoder} lines.txt --tokens 2"));
+    assert!(said.contains("--file lines.txt continues its text"), "{said}");
+    for (line, code, message) in [
+        (embed.clone(), 2, "embed: no text was given, neither as an argument, by --file, nor as a line of the standard input"),
+        (format!("{embed} a --file lines.txt"), 2, "cannot be used with"),
+        (format!("{embed} --file nowhere.txt"), 7, "nowhere.txt"),
+        (format!("{generate} a --file lines.txt"), 2, "cannot be used with"),
+    ] {
+        let output = place.tectum(&line);
+        assert!(text(&output.stderr).contains(message) && output.status.code() == Some(code), "{line}: {}", text(&output.stderr));
+    }
+}
+
+/// What has no effect is noted; the penalty has one without a temperature.
+#[test]
+fn options_of_draws_without_a_temperature_are_noted() {
+    let place = Place::new("greedy");
+    let generate = format!("generate {} cat --tokens 2 --device cpu", model("sample-decoder"));
+    for (options, note) in [
+        ("--seed 7", "greedy: --seed has no effect without --temperature\n"),
+        ("--top-k 4 --top-p 0.5 --seed 7", "greedy: --top-k, --top-p, --seed have no effect without --temperature\n"),
+    ] {
+        assert!(place.shown(&format!("{generate} {options}"))[1].contains(note), "{options}");
+        assert!(!place.shown(&format!("{generate} {options} --temperature 1"))[1].contains("greedy"), "{options}");
+    }
+    let ids = |options: &str| place.json(&format!("{generate} --tokens 24 --json {options}").replace("--tokens 2 ", ""))["ids"].clone();
+    assert_ne!(ids("--repetition-penalty 2"), ids(""));
+    assert!(!place.shown(&format!("{generate} --repetition-penalty 2"))[1].contains("greedy"));
 }
 
 #[test]

@@ -239,5 +239,5 @@ fn a_training_that_is_interrupted_writes_the_networks_so_far() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("json");
     assert_eq!((&found["end"], found["networks"].as_array().map(Vec::len)), (&"interrupted".into(), Some(1)), "{found}");
-    assert!(place.text("inspect twin.safetensors").contains("1 networks of 16-16 tanh over 4 rows"));
+    assert!(place.text("inspect twin.safetensors").contains("1 network of 16-16 tanh over 4 rows"));
 }

@@ -44,6 +44,7 @@ pub mod twin;
 
 #[cfg(any(test, feature = "bench"))]
 pub use brain::mppi::bench_suite;
+pub use nearest::nearest;
 pub use reference::scenario_reference;
 pub use samples::SAMPLES;
 

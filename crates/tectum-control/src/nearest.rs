@@ -6,7 +6,7 @@ pub(crate) fn suggestion<'n>(given: &str, known: impl IntoIterator<Item = &'n st
 }
 
 /// The known name with the fewest edits from a given one: at most one in three of its letters, and fewer than it has.
-pub(crate) fn nearest<'n>(given: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+pub fn nearest<'n>(given: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let counted = known.into_iter().map(|name| (edits(given, name), name));
     let is_near = |(edits, name): &(usize, &str)| {
         let letters = name.chars().count();

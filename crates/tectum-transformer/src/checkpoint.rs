@@ -7,7 +7,7 @@ use tectum::{Error, Result};
 use tectum_graph::Graph;
 
 use super::SafetensorsWeights;
-use super::config::ConfigFile;
+use super::config::{ConfigFile, ModelPath};
 use super::decoder_graph::DecoderSizes;
 use super::families;
 #[cfg(feature = "gguf")]
@@ -55,7 +55,7 @@ impl Checkpoint {
     pub fn open(path: &Path) -> Result<Checkpoint> {
         match gguf_file(path)? {
             Some(file) => Checkpoint::open_file(&file),
-            None => Checkpoint::open_folder(path, ConfigFile::read(path)?),
+            None => Checkpoint::open_folder(path, ConfigFile::read(path, ModelPath::FolderOrGguf)?),
         }
     }
 
@@ -122,7 +122,7 @@ impl Checkpoint {
 
     pub(super) fn open_folder(folder: &Path, config: ConfigFile) -> Result<Checkpoint> {
         let place = config.path.display();
-        let family = families::named(&config.family()?).map_err(|known| Error::unsupported(format!("{place}: model_type {known}")))?;
+        let Some(family) = config.family()?.and_then(|name| families::named(&name)) else { return Err(config.refused_family()?) };
         let model = (family.read)(&config)?;
         check(model.sizes()).map_err(|error| error.at(&place))?;
         let (sizes, graph, prefix, first) = (model.sizes().clone(), model.build()?, family.prefix, family.first_tensor);

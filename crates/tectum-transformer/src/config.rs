@@ -8,6 +8,9 @@ use tectum::{Error, ErrorKind, Result};
 
 /// The configuration file of a folder.
 const CONFIG: &str = "config.json";
+/// The `model_type` of encoders, and those of decoders, of which `families.rs` has the models.
+const ENCODER: &str = "bert";
+pub(super) const DECODERS: [&str; 4] = ["gpt2", "llama", "qwen2", "qwen3"];
 
 /// The content of a folder's `config.json`: read once, parsed for the family and by the family.
 #[derive(Debug)]
@@ -31,16 +34,29 @@ struct EndConfig {
     eos_token_id: Option<EndTokens>,
 }
 
+/// What a path of a model may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ModelPath {
+    /// An encoder's folder.
+    Folder,
+    /// A decoder's folder or GGUF file.
+    FolderOrGguf,
+}
+
 impl ConfigFile {
     /// # Errors
     /// `Io`, naming the path, for a folder that does not exist or a file that cannot be read; `Data` for what is not the folder of a model.
-    pub fn read(folder: &Path) -> Result<ConfigFile> {
+    pub fn read(folder: &Path, allowed: ModelPath) -> Result<ConfigFile> {
         let (place, path) = (folder.display(), folder.join(CONFIG));
+        let has_gguf = allowed == ModelPath::FolderOrGguf;
         if !folder.exists() {
-            let known = "a model is a folder or a GGUF file on this machine; none is downloaded";
-            return Err(Error::new(ErrorKind::Io, format!("{place}: there is no such file or folder; {known}")));
+            let known = if has_gguf { "a model is a folder or a GGUF file" } else { "an encoder is a folder" };
+            return Err(Error::new(ErrorKind::Io, format!("{place}: there is no such file or folder; {known} on this machine; none is downloaded")));
+        } else if let Some(model) = folder.parent().filter(|model| !folder.is_dir() && model.join(CONFIG).exists()) {
+            return Err(Error::data(format!("{place}: a file of a model; name its folder, {}", shown(model))));
         } else if !folder.is_dir() {
-            return Err(Error::data(format!("{place}: not a model: a folder with {CONFIG}, or a file .gguf, is needed")));
+            let needed = if has_gguf { ", or a file .gguf," } else { "" };
+            return Err(Error::data(format!("{place}: not a model: a folder with {CONFIG}{needed} is needed")));
         } else if !path.exists() {
             return Err(Error::data(format!("{place}: not the folder of a model: it has no {CONFIG}")));
         }
@@ -68,14 +84,33 @@ impl ConfigFile {
         })
     }
 
-    /// The `model_type`; empty if it is missing.
-    pub fn family(&self) -> Result<String> {
+    /// The `model_type`; none if it is missing.
+    pub fn family(&self) -> Result<Option<String>> {
         #[derive(Deserialize)]
         struct Family {
             model_type: Option<String>,
         }
-        Ok(self.parse::<Family>()?.model_type.unwrap_or_default())
+        Ok(self.parse::<Family>()?.model_type)
     }
+
+    /// Why the `model_type` is refused, and which ones are known.
+    pub fn refused_family(&self) -> Result<Error> {
+        let known = format!("encoders: {ENCODER:?}; decoders: \"{}\"", DECODERS.join("\", \""));
+        let reason = match self.family()? {
+            None => format!("model_type is missing; known: {known}"),
+            Some(family) if family == ENCODER => format!("model_type {family:?} is that of an encoder, which `tectum embed` runs; {known}"),
+            Some(family) if DECODERS.contains(&family.as_str()) => {
+                format!("model_type {family:?} is that of a decoder, which `tectum generate` runs; {known}")
+            }
+            Some(family) => format!("model_type {family:?} is not supported; {known}"),
+        };
+        Ok(Error::unsupported(format!("{}: {reason}", self.path.display())))
+    }
+}
+
+/// A folder, of which the path may be empty.
+fn shown(folder: &Path) -> String {
+    if folder.as_os_str().is_empty() { ".".to_owned() } else { folder.display().to_string() }
 }
 
 /// `config.json` of an encoder of the BERT family.
@@ -154,13 +189,13 @@ impl Config {
     /// `Io`; `Data` for a file that cannot be read; `Unsupported` for another family, activation or kind of positions; `Invalid` for
     /// sizes that no model has.
     pub fn read(folder: &Path) -> Result<Config> {
-        Config::of(&ConfigFile::read(folder)?)
+        Config::of(&ConfigFile::read(folder, ModelPath::Folder)?)
     }
 
     pub(super) fn of(file: &ConfigFile) -> Result<Config> {
-        let (path, family) = (&file.path, file.family()?);
-        if family != "bert" {
-            return Err(Error::unsupported(format!("{}: model_type {family:?}; \"bert\" is supported", path.display())));
+        let path = &file.path;
+        if file.family()?.as_deref() != Some(ENCODER) {
+            return Err(file.refused_family()?);
         }
         let config: Config = file.parse()?;
         config.activation().map_err(|error| error.at(path.display()))?;

@@ -306,19 +306,21 @@ impl Decoder {
     fn check(&self, tokens: &[&[u32]]) -> Result<()> {
         let texts = self.contexts.len();
         if tokens.len() != texts {
-            return Err(Error::invalid(format!("tokens of {} texts for a decoder of {texts}", tokens.len())));
+            return Err(Error::invalid(format!("texts: {} given, the decoder has {texts}", tokens.len())));
         }
         if tokens.iter().all(|tokens| tokens.is_empty()) {
-            return Err(Error::invalid("no tokens; a context begins with one at least"));
+            return Err(Error::invalid("no tokens to run; one at least is needed"));
         }
         for (text, (tokens, context)) in tokens.iter().zip(&self.contexts).enumerate() {
-            let place = if texts > 1 { format!("text {text}: ") } else { String::new() };
+            let place = place(text, texts);
             if let Some(token) = tokens.iter().find(|token| **token as usize >= self.sizes.vocab_size) {
                 return Err(Error::invalid(format!("{place}token {token}; the model has {}", self.sizes.vocab_size)));
             }
             let (kept, new, room) = (context.token_ids.len(), tokens.len(), self.capacity);
             if kept + new > room {
-                return Err(Error::invalid(format!("{place}{new} tokens after {kept}; the context has room for {room}")));
+                let given = if kept == 0 { format!("the prompt has {new} tokens") } else { format!("{kept} + {new} tokens") };
+                let taker = if room == self.sizes.context { "the model takes" } else { "the context has room for" };
+                return Err(Error::invalid(format!("{place}{given}; {taker} {room}")));
             }
         }
         Ok(())
@@ -418,6 +420,11 @@ impl Decoder {
         let nodes = graph.record_listed(&mut plan, &feeds, &[(output, logits)])?;
         Ok((plan, [weights, caches[0], caches[1]], [ids, positions, spans, rows, logits], nodes))
     }
+}
+
+/// Which text a message is about, counted from 1; nothing if there is only one.
+pub(super) fn place(text: usize, texts: usize) -> String {
+    if texts > 1 { format!("text {}: ", text + 1) } else { String::new() }
 }
 
 impl DecoderPlan {

@@ -177,8 +177,11 @@ impl Embedder {
         for (index, tokens) in tokens.iter().enumerate() {
             let strange = tokens.iter().find(|token| **token as usize >= self.config.vocab_size);
             if tokens.is_empty() || tokens.len() > self.max_tokens || strange.is_some() {
-                let (most, rows) = (self.max_tokens, self.config.vocab_size);
-                return Err(Error::invalid(format!("text {index}: {} tokens ({strange:?} is beyond {rows}); 1 to {most} are needed", tokens.len())));
+                let (text, most, rows) = (index + 1, self.max_tokens, self.config.vocab_size);
+                return Err(Error::invalid(match strange {
+                    Some(token) => format!("text {text}: token {token}; the model has {rows}"),
+                    None => format!("text {text}: {} tokens; 1 to {most} are needed", tokens.len()),
+                }));
             }
         }
         let mut vectors = vec![Vec::new(); tokens.len()];

@@ -6,7 +6,7 @@ use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{DType, Error, LayoutPreferences, PlanBuilder, Result, View};
 use tectum_graph::{Graph, RecordedNode, Shape};
 
-use super::config::{ConfigFile, Head};
+use super::config::{ConfigFile, Head, ModelPath};
 use super::prepared_graph::PreparedGraph;
 use super::{Bert, Config, SafetensorsWeights, Tokens, gguf_file};
 
@@ -46,7 +46,7 @@ impl Encoder {
             let needed = "it holds a decoder, which `tectum generate` runs; an encoder is a folder with config.json";
             return Err(Error::unsupported(format!("{}: {needed}", file.display())));
         }
-        Encoder::of_folder(folder, &ConfigFile::read(folder)?)
+        Encoder::of_folder(folder, &ConfigFile::read(folder, ModelPath::Folder)?)
     }
 
     pub(super) fn of_folder(folder: &Path, config: &ConfigFile) -> Result<Encoder> {

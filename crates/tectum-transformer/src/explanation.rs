@@ -20,14 +20,15 @@ pub(super) fn explained_tokens(tokens: Option<usize>, taker: &str, most: usize) 
 }
 
 impl Model {
-    /// Explains a run on a device.
+    /// Explains a run on a device, of a decoder with these formats of keys and values, f32 by default.
     ///
     /// # Errors
-    /// As [`Checkpoint::explain`] and [`Encoder::explain`].
-    pub fn explain(&self, device: &Device, tokens: Option<usize>, weights: Option<PanelFormat>) -> Result<RunExplanation> {
-        match self {
-            Model::Encoder(model) => model.explain(device, tokens, weights),
-            Model::Decoder(model) => model.explain(device, tokens, weights),
+    /// As [`Checkpoint::explain`] and [`Encoder::explain`]; `Invalid` for formats of an encoder's keys and values, which are not kept.
+    pub fn explain(&self, device: &Device, tokens: Option<usize>, weights: Option<PanelFormat>, formats: Option<CacheFormats>) -> Result<RunExplanation> {
+        match (self, formats) {
+            (Model::Encoder(model), None) => model.explain(device, tokens, weights),
+            (Model::Encoder(_), Some(_)) => Err(Error::invalid("an encoder keeps no keys and values: a cache is a decoder's")),
+            (Model::Decoder(model), formats) => model.explain(device, tokens, weights, formats.unwrap_or(CacheFormats::F32)),
         }
     }
 
@@ -171,16 +172,16 @@ impl Checkpoint {
     /// # Errors
     /// As [`Model::open_device`].
     pub fn open_device(&self, id: &str, routing: Routing) -> Result<(Device, Option<Choice>)> {
-        open_for_run(id, routing, |cpu| self.explain(cpu, Some(1), None))
+        open_for_run(id, routing, |cpu| self.explain(cpu, Some(1), None, CacheFormats::F32))
     }
 
     /// The nodes and memory of a run on a device over a number of tokens, of which the last gets scores; the default is 128, or the
-    /// context's maximum. `weights` as in [`Decoder::new`]. No weight is read.
+    /// context's maximum. `weights` and `formats` as in [`Decoder::new`]. No weight is read.
     ///
     /// # Errors
     /// As [`Decoder::new`]; `Invalid` for no tokens, or more than the maximum of a run or the context.
-    pub fn explain(&self, device: &Device, tokens: Option<usize>, weights: Option<PanelFormat>) -> Result<RunExplanation> {
-        let decoder = Decoder::without_weights(self, device, usize::MAX, CacheFormats::F32, weights)?;
+    pub fn explain(&self, device: &Device, tokens: Option<usize>, weights: Option<PanelFormat>, formats: CacheFormats) -> Result<RunExplanation> {
+        let decoder = Decoder::without_weights(self, device, usize::MAX, formats, weights)?;
         let tokens = explained_tokens(tokens, "a run takes", MAX_PREFILL_CHUNK.min(decoder.capacity))?;
         let (plan, _, _, nodes) = decoder.record(bucket_of(tokens), 1)?;
         Ok(RunExplanation::new(&plan.finish()?, &nodes, decoder.weight_bytes(), decoder.cache_bytes()))

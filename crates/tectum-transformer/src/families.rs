@@ -6,8 +6,20 @@ use super::{gpt2, llama};
 /// All of them.
 const FAMILIES: [&Family; 4] = [&gpt2::GPT2, &llama::LLAMA, &llama::QWEN2, &llama::QWEN3];
 
-/// The family of a name; otherwise the names of all, for the error.
-pub(super) fn named(name: &str) -> Result<&'static Family, String> {
-    let known = || FAMILIES.map(|family| family.name).join("\", \"");
-    FAMILIES.into_iter().find(|family| family.name == name).ok_or_else(|| format!("{name:?}; \"{}\" are supported", known()))
+/// The family of a name.
+pub(super) fn named(name: &str) -> Option<&'static Family> {
+    FAMILIES.into_iter().find(|family| family.name == name)
+}
+
+/// The names of all, for errors.
+pub(super) fn names() -> String {
+    format!("\"{}\"", FAMILIES.map(|family| family.name).join("\", \""))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_family_is_among_the_model_types_that_errors_name() {
+        assert_eq!(super::FAMILIES.map(|family| family.name), crate::config::DECODERS);
+    }
 }

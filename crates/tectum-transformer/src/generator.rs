@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use tectum::{Error, Result};
 
+use super::decoder::place;
 use super::text_stream::TextStream;
 use super::{Decoder, Sampler, SamplingParams, Tokens};
 
@@ -92,11 +93,14 @@ pub fn generate_each(
     options: &GenerateOptions,
     mut show: impl FnMut(usize, &str) -> Result<ControlFlow<()>>,
 ) -> Result<Vec<Generation>> {
-    if options.stop_sequences.iter().any(String::is_empty) || (tokens.is_none() && !options.stop_sequences.is_empty()) {
-        return Err(Error::invalid("texts to stop at are not empty and need the model's tokenizer.json"));
+    if options.stop_sequences.iter().any(String::is_empty) {
+        return Err(Error::invalid("a text to stop at is empty"));
     }
-    if let Some(text) = prompts.iter().position(|prompt| prompt.is_empty()).filter(|_| prompts.len() > 1) {
-        return Err(Error::invalid(format!("text {text}: a prompt of no tokens")));
+    if tokens.is_none() && !options.stop_sequences.is_empty() {
+        return Err(Error::invalid("a text to stop at needs the model's tokenizer.json, which is missing"));
+    }
+    if let Some(text) = prompts.iter().position(|prompt| prompt.is_empty()) {
+        return Err(Error::invalid(format!("{}the prompt has no tokens", place(text, prompts.len()))));
     }
     let known = decoder.sizes().vocab_size;
     let mut texts = Vec::with_capacity(prompts.len());

@@ -29,7 +29,9 @@ pub fn gguf_file(path: &Path) -> Result<Option<PathBuf>> {
         }
     }
     if files.len() > 1 {
-        return Err(Error::invalid(format!("{}: holds {} files .gguf; one of them is to be named", path.display(), files.len())));
+        files.sort();
+        let names: Vec<_> = files.iter().filter_map(|file| file.file_name()).map(|name| name.to_string_lossy()).collect();
+        return Err(Error::invalid(format!("{}: {} GGUF files are in this folder; name one of them: {}", path.display(), files.len(), names.join(", "))));
     }
     Ok(files.pop())
 }

@@ -161,7 +161,7 @@ impl Llama {
     /// sizes.
     fn read(file: &ConfigFile) -> Result<Llama> {
         let (path, config) = (&file.path, file.parse::<Config>()?);
-        let family = file.family()?;
+        let family = file.family()?.unwrap_or_default();
         config.check().map_err(|error| error.at(path.display()))?;
         let rope_theta = config.rope_theta().map_err(|error| error.at(path.display()))?;
         let heads = config.num_attention_heads;

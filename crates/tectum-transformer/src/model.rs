@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tectum::Result;
 
-use super::config::ConfigFile;
+use super::config::{ConfigFile, ModelPath};
 use super::{Checkpoint, Encoder, families, gguf_file};
 
 /// A model's folder or file, read once; no weight is read.
@@ -34,10 +34,10 @@ impl Model {
         if let Some(file) = gguf_file(path)? {
             return Ok(Model::Decoder(Box::new(Checkpoint::open_file(&file)?)));
         }
-        let config = ConfigFile::read(path)?;
-        match families::named(&config.family()?) {
-            Ok(_) => Ok(Model::Decoder(Box::new(Checkpoint::open_folder(path, config)?))),
-            Err(_) => Ok(Model::Encoder(Box::new(Encoder::of_folder(path, &config)?))),
+        let config = ConfigFile::read(path, ModelPath::FolderOrGguf)?;
+        match config.family()?.and_then(|name| families::named(&name)) {
+            Some(_) => Ok(Model::Decoder(Box::new(Checkpoint::open_folder(path, config)?))),
+            None => Ok(Model::Encoder(Box::new(Encoder::of_folder(path, &config)?))),
         }
     }
 }

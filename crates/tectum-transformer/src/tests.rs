@@ -208,9 +208,9 @@ fn tokens_are_those_of_the_reference_tokenizer() {
 fn tokens_that_the_model_lacks_are_refused() {
     let mut embedder = Embedder::open(&sample(), &Device::open("cpu").expect("cpu")).expect("opens");
     let rows = embedder.config().vocab_size as u32;
-    for (tokens, needle) in [(vec![2, rows, 3], "(Some("), (vec![], "0 tokens"), (vec![2; 129], "129 tokens")] {
+    for (tokens, needle) in [(vec![2, rows, 3], "; the model has "), (vec![], "0 tokens; 1 to "), (vec![2; 129], "129 tokens; 1 to 128")] {
         let error = embedder.embed_tokens(vec![vec![2, 3], tokens]).expect_err(needle).to_string();
-        assert!(error.starts_with("text 1: ") && error.contains(needle), "{error}");
+        assert!(error.starts_with("text 2: ") && error.contains(needle), "{error}");
     }
     assert!(embedder.run_again().is_err(), "nothing has run");
 }
@@ -315,7 +315,9 @@ fn models_of_other_kinds_are_refused_with_the_reason() {
     let path = folder.join("config.json");
     let text = std::fs::read_to_string(&path).expect("reads");
     let cases = [
-        (r#""model_type": "bert""#, r#""model_type": "t5""#, "model_type \"t5\"; \"bert\" is supported"),
+        (r#""model_type": "bert""#, r#""model_type": "t5""#, "model_type \"t5\" is not supported; encoders: \"bert\"; decoders: \"gpt2\", "),
+        (r#""model_type": "bert""#, r#""model_type": "llama""#, "model_type \"llama\" is that of a decoder, which `tectum generate` runs"),
+        (r#""model_type": "bert""#, r#""model": "bert""#, "model_type is missing; known: encoders: \"bert\"; decoders: "),
         (r#""hidden_act": "gelu""#, r#""hidden_act": "mish""#, "hidden_act \"mish\""),
         (r#""num_attention_heads": 4"#, r#""num_attention_heads": 5"#, "sizes that no model has"),
         (r#""hidden_size": 64"#, r#""hidden_size": 128"#, "tensor embeddings.word_embeddings.weight is "),
@@ -328,6 +330,14 @@ fn models_of_other_kinds_are_refused_with_the_reason() {
         let error = Embedder::open(&folder, &Device::open("null").expect("null")).expect_err(needle).to_string();
         assert!(error.contains(needle), "{error}");
     }
+    // Weights in another format, which the error names.
+    std::fs::write(&path, &text).expect("writes");
+    std::fs::rename(folder.join("model.safetensors"), folder.join("pytorch_model.bin")).expect("renames");
+    let error = Embedder::open(&folder, &Device::open("null").expect("null")).expect_err("no safetensors").to_string();
+    assert!(error.contains("there is no model.safetensors; found: pytorch_model.bin (PyTorch); weights in safetensors are needed"), "{error}");
+    let file = folder.join("tokenizer.json");
+    let error = Embedder::open(&file, &Device::open("null").expect("null")).expect_err("a file").to_string();
+    assert!(error.ends_with(&format!("tokenizer.json: a file of a model; name its folder, {}", folder.display())), "{error}");
 }
 
 /// Seven launches a layer: one product for queries, keys and values, attention, three products with bias, activation and residual,

@@ -8,7 +8,7 @@ use memmap2::Mmap;
 use safetensors::tensor::{Dtype, SafeTensors};
 use tectum::kernel::pack::{bf16_bits, f16_bits};
 use tectum::operation::product::panel_format::PanelFormat;
-use tectum::{ContentHash, Error, Result};
+use tectum::{ContentHash, Error, ErrorKind, Result};
 
 /// The file of a model in one file, and the index of a model in several files.
 const SINGLE: &str = "model.safetensors";
@@ -49,8 +49,11 @@ impl SafetensorsWeights {
     /// index that does not match the files.
     pub fn open(folder: &Path) -> Result<SafetensorsWeights> {
         let index = folder.join(INDEX);
+        if !folder.join(SINGLE).exists() && !index.exists() {
+            return Err(without_safetensors(folder));
+        }
         let mut weights = SafetensorsWeights { files: Vec::new(), entries: BTreeMap::new() };
-        if folder.join(SINGLE).exists() || !index.exists() {
+        if folder.join(SINGLE).exists() {
             weights.add(&folder.join(SINGLE))?;
             return Ok(weights);
         }
@@ -161,6 +164,24 @@ impl SafetensorsWeights {
         }
         Ok(())
     }
+}
+
+/// Says which weights a folder has instead.
+fn without_safetensors(folder: &Path) -> Error {
+    let format_of = |name: &str| match Path::new(name).extension().and_then(|ending| ending.to_str()) {
+        Some("bin" | "pt" | "pth" | "ckpt") => Some("PyTorch"),
+        Some("h5") => Some("TensorFlow"),
+        Some("msgpack") => Some("Flax"),
+        Some("onnx") => Some("ONNX"),
+        Some("safetensors") => Some("safetensors under another name"),
+        _ => None,
+    };
+    let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut others: Vec<String> = names.filter_map(|name| format_of(&name).map(|format| format!("{name} ({format})"))).collect();
+    others.sort();
+    let found = if others.is_empty() { String::new() } else { format!("; found: {}", others.join(", ")) };
+    let needed = "weights in safetensors are needed; transformers converts other ones: save_pretrained(FOLDER)";
+    Error::new(ErrorKind::Io, format!("{}: there is no {SINGLE}{found}; {needed}", folder.display()))
 }
 
 /// Memory-maps a model's file.

@@ -320,13 +320,13 @@ fn texts_side_by_side_have_the_scores_of_each_alone() {
             let mut fork = beside.fork().expect("forks");
             let lens = [0, 1, 2, 3].map(|text| beside.len_of(text));
             for (given, message) in [
-                ([&tokens[..1], &[], &[512], &[]], "text 2: token 512; the model has 512"),
-                ([&tokens[..1], &[], &[], &tokens[..101]], "text 3: 101 tokens after 301; the context has room for 400"),
-                ([&[]; 4], "no tokens; a context begins with one at least"),
+                ([&tokens[..1], &[], &[512], &[]], "text 3: token 512; the model has 512"),
+                ([&tokens[..1], &[], &[], &tokens[..101]], "text 4: 301 + 101 tokens; the context has room for 400"),
+                ([&[]; 4], "no tokens to run; one at least is needed"),
             ] {
                 assert_eq!(beside.feed_each(&given).expect_err(message).to_string(), message);
             }
-            assert_eq!(beside.feed(&[1]).expect_err("several").to_string(), "tokens of 1 texts for a decoder of 4");
+            assert_eq!(beside.feed(&[1]).expect_err("several").to_string(), "texts: 1 given, the decoder has 4");
             assert_eq!([0, 1, 2, 3].map(|text| beside.len_of(text)), lens);
             beside.truncate(70);
             alone.iter_mut().for_each(|decoder| decoder.truncate(70));
@@ -551,7 +551,9 @@ fn what_is_not_done_is_refused_with_its_name() {
         ("gpt2", "n_head", "5", "n_embd 32 in 5 heads"),
         ("gpt2", "n_head", "0", "n_embd 32 in 0 heads"),
         ("gpt2", "n_positions", "64", "tensor transformer.wpe.weight is [128, 32], [64, 32] is needed"),
-        ("gpt2", "model_type", r#""mamba""#, "model_type \"mamba\"; \"gpt2\", \"llama\", \"qwen2\", \"qwen3\" are supported"),
+        ("gpt2", "model_type", r#""mamba""#, "model_type \"mamba\" is not supported; encoders: \"bert\"; decoders: \"gpt2\", \"llama\", \"qwen2\", \"qwen3\""),
+        ("gpt2", "model_type", r#""bert""#, "model_type \"bert\" is that of an encoder, which `tectum embed` runs"),
+        ("gpt2", "model_type", "null", "model_type is missing; known: encoders: "),
     ];
     let device = Device::open("null").expect("null");
     let golden = golden();
@@ -567,9 +569,11 @@ fn what_is_not_done_is_refused_with_its_name() {
     }
     let mut decoder = Decoder::open(&sample(), &Device::open("cpu").expect("cpu"), 10).expect("opens");
     let mut message = |tokens: &[u32]| decoder.feed(tokens).expect_err("refused").to_string();
-    assert_eq!(message(&[]), "no tokens; a context begins with one at least");
+    assert_eq!(message(&[]), "no tokens to run; one at least is needed");
     assert_eq!(message(&[1, 512]), "token 512; the model has 512");
-    assert_eq!(message(&[1; 11]), "11 tokens after 0; the context has room for 10");
+    assert_eq!(message(&[1; 11]), "the prompt has 11 tokens; the context has room for 10");
+    let mut whole = Decoder::open(&sample(), &Device::open("cpu").expect("cpu"), usize::MAX).expect("opens");
+    assert_eq!(whole.feed(&[1; 513]).expect_err("refused").to_string(), "the prompt has 513 tokens; the model takes 512");
 }
 
 #[test]

@@ -436,7 +436,7 @@ fn a_folder_of_one_file_is_that_file() {
     assert_eq!(gguf_file(&place.0).expect("reads"), Some(path));
     assert!(Decoder::open(&place.0, &Device::open("null").expect("null"), 16).is_ok());
     place.write("other.gguf", b"");
-    assert!(gguf_file(&place.0).expect_err("two").to_string().ends_with("holds 2 files .gguf; one of them is to be named"));
+    assert!(gguf_file(&place.0).expect_err("two").to_string().ends_with(": 2 GGUF files are in this folder; name one of them: model.GGUF, other.gguf"));
     place.write("model.safetensors", b"");
     assert_eq!(gguf_file(&place.0).expect("reads"), None);
 }

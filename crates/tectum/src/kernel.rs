@@ -171,6 +171,8 @@ pub struct Kernel {
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only libraries of CUDA compute products"))]
     product: Option<MatrixProductFn>,
     flops: Option<FlopsFn>,
+    /// The binding of which a launch reads only so many words.
+    read_words: Option<(&'static str, FlopsFn)>,
     loops: Option<LoopsFn>,
     is_trusted: bool,
     workgroup: u32,
@@ -289,6 +291,12 @@ impl Kernel {
         self.flops.as_ref().map(|flops| flops(params))
     }
 
+    /// Words of 32 bits that a launch with these parameter words reads of a binding, if the definition says that it may be fewer than it binds.
+    pub fn read_words(&self, binding: &str, params: &[u32]) -> Option<f64> {
+        let (name, words) = self.read_words.as_ref()?;
+        (*name == binding).then(|| words(params))
+    }
+
     /// Maximum loop iterations of one invocation, if the definition states it.
     pub fn loops(&self, params: &[u32], groups: u32) -> Option<u64> {
         self.loops.as_ref().map(|loops| loops(params, groups))
@@ -376,6 +384,7 @@ pub struct KernelBuilder<A = (), T = u32> {
     data: Option<Arc<KernelData>>,
     product: Option<MatrixProductFn>,
     flops: Option<FlopsFn>,
+    read_words: Option<(&'static str, FlopsFn)>,
     loops: Option<LoopsFn>,
     is_trusted: bool,
     is_parsed_by_tests: bool,
@@ -484,6 +493,14 @@ impl<A: KernelArguments, T: Element> KernelBuilder<A, T> {
         self
     }
 
+    /// Sets how many words of 32 bits a launch with these parameters reads of a binding, for routing: a table is bound whole, and only some of its rows are
+    /// read. Without it a launch reads all words that it binds.
+    #[must_use]
+    pub fn read_words(mut self, binding: &'static str, words: fn(A::Parameters) -> f64) -> Self {
+        self.read_words = Some((binding, Arc::new(move |mut params| words(A::parameters(&mut params)))));
+        self
+    }
+
     /// Sets the maximum iterations of all loops of one invocation together, for these parameters and workgroups, for devices that end longer loops
     /// ([`DeviceLimits::max_loop_iterations`](crate::device::DeviceLimits::max_loop_iterations)): a launch that may exceed the limit is rejected there, and
     /// without it any launch of a kernel with loops. An iteration that only detects the loop's end counts too.
@@ -528,6 +545,7 @@ impl<A, T> KernelBuilder<A, T> {
             data: None,
             product: None,
             flops: None,
+            read_words: None,
             loops: None,
             is_trusted: false,
             is_parsed_by_tests: false,
@@ -591,7 +609,7 @@ impl<A, T> KernelBuilder<A, T> {
     }
 
     fn finish(self, native: NativeFn) -> Result<Arc<Kernel>> {
-        let Self { name, revision, preludes, declaration, present, body, data, product, flops, loops, is_trusted, is_parsed_by_tests, .. } = self;
+        let Self { name, revision, preludes, declaration, present, body, data, product, flops, read_words, loops, is_trusted, is_parsed_by_tests, .. } = self;
         let Declaration { bindings, is_optional, params } = declaration;
         let is_required = |index: usize| index >= u32::BITS as usize || !is_optional[index];
         let is_present = |index: usize| is_required(index) || present & (1 << index) != 0;
@@ -608,8 +626,24 @@ impl<A, T> KernelBuilder<A, T> {
         let workgroup = workgroup_size(&body).unwrap_or(WORKGROUP);
         let wgsl = CodeText::new(assemble(&name, (&bindings, &params), &preludes, &body, is_trusted));
         let (native_hash, body_start) = (OnceLock::new(), wgsl.as_str().len() - body.len());
-        let kernel =
-            Kernel { name, revision, native_hash, bindings, present, params, wgsl, body_start, native, data, product, flops, loops, is_trusted, workgroup };
+        let kernel = Kernel {
+            name,
+            revision,
+            native_hash,
+            bindings,
+            present,
+            params,
+            wgsl,
+            body_start,
+            native,
+            data,
+            product,
+            flops,
+            read_words,
+            loops,
+            is_trusted,
+            workgroup,
+        };
         if !is_parsed_by_tests {
             kernel.check()?;
         }

@@ -3,6 +3,7 @@
 use tectum_bench::bench;
 use tectum_bench::bench::{BenchRecord, Interval, PeerBrief, PeerRow, Roofline, Row};
 
+use crate::count::counted;
 use crate::table::{bytes, table};
 
 /// The rows, the rooflines and what each peer is.
@@ -12,7 +13,7 @@ pub fn record(record: &BenchRecord) -> String {
     let (measured, machine) = (&record.measured, &record.machine);
     let gemm = measured.gemm_flop_per_s / 1e9;
     text += &format!("\nmeasured here: copy {}/s, matrix product {gemm:.1} GFLOP/s", bytes(measured.copy_bytes_per_s));
-    text += &format!(" on {}, {} threads, {}\n", record.device, machine.threads, machine.simd);
+    text += &format!(" on {}, {}, {}\n", record.device, counted(machine.threads, "thread"), machine.simd);
     text += &record.rows.iter().filter_map(predecessor).collect::<String>();
     text + &record.peers.iter().map(peer).collect::<String>()
 }
@@ -64,7 +65,7 @@ fn peer(peer: &PeerBrief) -> String {
         Some(reason) => format!("skipped: {reason}"),
         None => {
             let versions: Vec<String> = peer.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
-            format!("{}; {} threads", versions.join(", "), peer.threads.unwrap_or(0))
+            format!("{}; {}", versions.join(", "), counted(peer.threads.unwrap_or(0), "thread"))
         }
     };
     format!("peer {}: {what}\n", peer.name)

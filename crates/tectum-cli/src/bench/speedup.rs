@@ -8,6 +8,7 @@ use tectum_bench::bench;
 use tectum_bench::bench::BenchRecord;
 
 use super::show::interval;
+use crate::count::counted;
 use crate::table::{print, print_json, table};
 
 /// Compares the times of two devices row by row: the baseline's time over the device's.
@@ -35,5 +36,5 @@ pub fn speedup(args: &SpeedupArgs) -> Result<()> {
     let time = |seconds: f64| format!("{:.1} us", seconds * 1e6);
     let row = |row: &bench::Speedup| vec![row.key.clone(), time(row.median_s), time(row.baseline_median_s), interval(&row.ratio)];
     print(&table(&[vec![head.to_vec()], found.rows.iter().map(row).collect()].concat()))?;
-    print(&format!("{} compared with {} and its {} threads\n", found.device.name, found.baseline.name, found.baseline_threads))
+    print(&format!("{} compared with {} on {}\n", found.device.name, found.baseline.name, counted(found.baseline_threads, "thread")))
 }

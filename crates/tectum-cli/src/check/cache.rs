@@ -6,6 +6,7 @@ use serde::Serialize;
 use tectum::{Device, Error, InputFile, Result, Session};
 use tectum_transformer::{Tokens, cache_errors, input_files};
 
+use crate::count::counted;
 use crate::progress::Bar;
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, print_json, table};
@@ -58,5 +59,5 @@ pub fn check_cache(model: &Path, text: &Path, device: &str, receipt: &ReceiptArg
         [row.cache.to_owned(), format!("{:.1e}", row.attention_error)].into_iter().chain(bytes).collect()
     };
     let whole: Vec<Vec<String>> = std::iter::once(head).chain(rows.iter().map(shown)).collect();
-    print(&format!("{} tokens, worst layer\n{}\n{}\n", tokens.len(), table(&whole), line(&done)))
+    print(&format!("{}, worst layer\n{}\n{}\n", counted(tokens.len(), "token"), table(&whole), line(&done)))
 }

@@ -9,6 +9,7 @@ use tectum_control::scenario::build::build_body;
 use tectum_control::scenario::{BrainSpec, Scenario};
 use tectum_field::{CheckReport, Finding, Latency, Options, Shape, Simulation, Storage, check};
 
+use crate::count::counted;
 use crate::progress::{Bar, Unit};
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{bytes, print, table};
@@ -224,8 +225,11 @@ fn learning_text(args: &FieldArgs, device: &Device, scores: &[Score]) -> String 
         curves.push(std::iter::once(name()).chain(score.curve.iter().map(estimate)).collect());
     }
     let head = format!(
-        "light seeker, field of {cells}³ × {channels}, {patterns} patterns, on {}; {seeds} seeds of {steps} steps; mean ± standard error",
-        device.info()
+        "light seeker, field of {cells}³ × {channels}, {}, on {}; {} of {}; mean ± standard error",
+        counted(patterns, "pattern"),
+        device.info(),
+        counted(seeds, "seed"),
+        counted(steps, "step")
     );
     format!("{head}\n\n{}\n{}", table(&rows), table(&curves))
 }

@@ -15,6 +15,7 @@ use tectum_spiking::{
 };
 
 use super::choice_text;
+use crate::count::counted;
 use crate::network_args::NetworkArgs;
 use crate::table::{bytes, print, print_json, table};
 
@@ -212,7 +213,8 @@ fn sends(properties: &AreaProperties) -> Sends {
 
 fn text(path: &Path, areas: &Areas<'_>, explanation: &Explanation<'_>) -> String {
     let Explanation { network, shards, mappings, .. } = explanation;
-    let mut text = format!("{}: {} neurons of {} kinds, {} synapses\n", path.display(), network.neurons, network.profiles, network.synapses);
+    let [neurons, kinds, synapses] = [counted(network.neurons, "neuron"), counted(network.profiles, "kind"), counted(network.synapses, "synapse")];
+    let mut text = format!("{}: {neurons} of {kinds}, {synapses}\n", path.display());
     if let Some(choice) = explanation.route {
         text += &choice_text(choice);
     }
@@ -230,12 +232,12 @@ fn text(path: &Path, areas: &Areas<'_>, explanation: &Explanation<'_>) -> String
     text += &past_text(areas, network);
     for (area, memory) in areas.memories.iter().zip(&network.memories) {
         text += &format!(
-            "memory {}: {} neurons, patterns of {} bursts of {} upstream neurons; kept {} bursts, {} more each time, permanent from {} on\n",
+            "memory {}: {}, patterns of {} of {}; kept {}, {} more each time, permanent from {} on\n",
             areas.genome.areas()[*area].id,
-            memory.neurons.len(),
-            memory.depth,
-            memory.upstream.iter().map(Range::len).sum::<usize>(),
-            memory.initial_lifespan,
+            counted(memory.neurons.len(), "neuron"),
+            counted(memory.depth, "burst"),
+            counted(memory.upstream.iter().map(Range::len).sum::<usize>(), "upstream neuron"),
+            counted(memory.initial_lifespan, "burst"),
             memory.lifespan_growth,
             memory.longterm_threshold,
         );
@@ -279,7 +281,7 @@ fn mapping_rows(mappings: &[MappingExplanation<'_>]) -> Vec<Vec<String>> {
             bytes(mapping.bytes as f64),
             sends,
             mapping.weight.to_string(),
-            mapping.rule.map_or(String::new(), |rule| format!("+{} −{} of {} bursts", rule.gain, rule.loss, rule.window)),
+            mapping.rule.map_or(String::new(), |rule| format!("+{} −{} of {}", rule.gain, rule.loss, counted(rule.window, "burst"))),
             mapping.parts.iter().flat_map(part).collect::<Vec<_>>().join(" "),
             unsupported.collect::<Vec<_>>().join(", "),
         ]

@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 use tectum::operation::product::panel_format::PanelFormat;
 use tectum::route::{self, Calibration, Choice};
-use tectum::{Device, DeviceInfo, Result};
+use tectum::{CacheFormats, Device, DeviceInfo, Result};
 use tectum_transformer::{Model, Routing, RunExplanation};
 
 use super::choice_text;
@@ -23,6 +23,9 @@ pub struct ModelArgs {
     /// Without it, the format of the file.
     #[arg(long, value_name = "FORMAT")]
     weights: Option<PanelFormat>,
+    /// Of a decoder: how keys and values are kept: f32, f16, q8, k8v4 or q4; f32 if not given.
+    #[arg(long, value_name = "FORMAT")]
+    cache: Option<CacheFormats>,
     /// Of a model: how auto chooses, measured or fixed.
     #[arg(long, value_name = "HOW")]
     route: Option<Routing>,
@@ -31,7 +34,8 @@ pub struct ModelArgs {
 impl ModelArgs {
     /// The option, if it was given.
     pub fn given(&self) -> Option<&'static str> {
-        let given = [("--tokens", self.tokens.is_some()), ("--weights", self.weights.is_some()), ("--route", self.route.is_some())];
+        let given =
+            [("--tokens", self.tokens.is_some()), ("--weights", self.weights.is_some()), ("--cache", self.cache.is_some()), ("--route", self.route.is_some())];
         given.into_iter().find_map(|(option, is_given)| is_given.then_some(option))
     }
 }
@@ -55,7 +59,7 @@ struct Explanation<'a> {
 pub fn explain_model(path: &Path, device: Option<&str>, args: &ModelArgs, json: bool) -> Result<()> {
     let model = Model::open(path)?;
     let (device, choice) = model.open_device(device.unwrap_or("auto"), args.route.unwrap_or_default())?;
-    let run = model.explain(&device, args.tokens, args.weights)?;
+    let run = model.explain(&device, args.tokens, args.weights, args.cache).map_err(|error| error.at(path.display()))?;
     let kind = if matches!(model, Model::Decoder(_)) { "decoder" } else { "encoder" };
     let found = route::calibrate_all(route::default_path().as_deref(), false);
     let known: Vec<Calibration> = found.into_iter().filter_map(|(_, calibration)| calibration.ok()).collect();

@@ -6,6 +6,7 @@ use tectum_spiking::genome::{Area, Genome, GenomeEstimate, GenomeOptions, Mappin
 use tectum_spiking::{ConnectOptions, connect};
 
 use super::InspectArgs;
+use crate::count::counted;
 use crate::progress::{Bar, Unit};
 use crate::table::{bytes, print, print_json, table};
 
@@ -75,9 +76,12 @@ fn count_run(genome: &Genome) -> Result<RunCounts> {
 
 fn run_text(run: Option<&Result<RunCounts>>) -> String {
     match run {
-        Some(Ok(RunCounts { neurons, memory_neurons: 0, synapses })) => format!("a run has {neurons} neurons and {synapses} synapses\n"),
+        Some(Ok(RunCounts { neurons, memory_neurons: 0, synapses })) => {
+            format!("a run has {} and {}\n", counted(neurons, "neuron"), counted(synapses, "synapse"))
+        }
         Some(Ok(RunCounts { neurons, memory_neurons, synapses })) => {
-            format!("a run has {neurons} neurons, {memory_neurons} of them for patterns of memories, and {synapses} synapses\n")
+            let (neurons, synapses) = (counted(neurons, "neuron"), counted(synapses, "synapse"));
+            format!("a run has {neurons}, {memory_neurons} of them for patterns of memories, and {synapses}\n")
         }
         Some(Err(error)) => format!("a run is refused: {}\n", error.messages().join(": ")),
         None => "a run's synapses are not counted: there may be too many\n".to_owned(),
@@ -96,14 +100,14 @@ fn text(file: &str, genome: &Genome, estimate: &GenomeEstimate) -> String {
     for warning in genome.warnings() {
         text += &format!("warning: {warning}\n");
     }
-    let synapses = count(estimate.synapses, estimate.exact);
+    let synapses = if estimate.exact { counted(estimate.synapses, "synapse") } else { format!("<= {} synapses", estimate.synapses) };
     let memory = [estimate.neuron_bytes, estimate.synapse_bytes].map(|size| bytes(size as f64));
     text + &format!(
-        "{} areas, {} neurons ({}), {} mappings, {synapses} synapses ({}) at most\n",
-        genome.areas().len(),
-        estimate.neurons,
+        "{}, {} ({}), {}, {synapses} ({}) at most\n",
+        counted(genome.areas().len(), "area"),
+        counted(estimate.neurons, "neuron"),
         memory[0],
-        genome.mappings().len(),
+        counted(genome.mappings().len(), "mapping"),
         memory[1]
     )
 }

@@ -8,6 +8,7 @@ use tectum_transformer::{Checkpoint, Gguf, GgufTensor, Value, ValueType};
 
 use super::InspectArgs;
 use super::model::{DecoderInspection, decoder, decoder_text};
+use crate::input_text::clipped;
 use crate::table::{bytes, print, print_json, table};
 
 /// Maximum number of characters of a value in a table.
@@ -63,7 +64,7 @@ pub fn inspect_gguf(args: &InspectArgs, path: &Path) -> Result<()> {
     };
     let entry = |(key, kind): (&str, ValueType)| {
         let value = file.value(key)?;
-        Some(Entry { key: key.to_owned(), kind: kind.name(), shown: cut(&value.to_string()), value: json(&value) })
+        Some(Entry { key: key.to_owned(), kind: kind.name(), shown: clipped(&value.to_string(), MAX_SHOWN), value: json(&value) })
     };
     let tensor = |tensor: &GgufTensor| TensorEntry { name: tensor.name.clone(), kind: tensor.kind.name, shape: tensor.shape.clone(), bytes: tensor.bytes };
     let inspection = Inspection {
@@ -92,13 +93,6 @@ fn json(value: &Value<'_>) -> serde_json::Value {
             let first: Vec<serde_json::Value> = array.values().take(FIRST).map(|value| json(&value)).collect();
             serde_json::json!({"element": array.element.name(), "len": array.len, "first": first})
         }
-    }
-}
-
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(MAX_SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
     }
 }
 

@@ -8,6 +8,7 @@ use tectum::{CacheFormats, Device, Result};
 use tectum_transformer::{Checkpoint, Decoder, Embedder, Model, Pooling, SafetensorsWeights};
 
 use super::InspectArgs;
+use crate::count::counted;
 use crate::generate::tokenizer_folder;
 use crate::table::{bytes, print, print_json, table};
 
@@ -147,7 +148,10 @@ pub fn decoder_text(inspection: &DecoderInspection) -> String {
     let tokenizer = if inspection.tokenizer { "" } else { "; no tokenizer.json: prompts are numbers of tokens" };
     let tied = if inspection.tied_embeddings { " (its scores are read from the table of tokens)" } else { "" };
     let per_token = bytes(inspection.cache_bytes_per_token as f64);
-    let shape = format!("{layers} of width {width}, {heads} heads of {head_width}, {kv_heads} of keys and values, feed-forward {ffn_width} ({activation})");
+    let shape = format!(
+        "{layers} of width {width}, {} of {head_width}, {kv_heads} of keys and values, feed-forward {ffn_width} ({activation})",
+        counted(heads, "head")
+    );
     let rows = [
         ("parameters", format!("{parameters}{tied}")),
         ("layers", shape),
@@ -174,7 +178,7 @@ fn text(inspection: &Inspection) -> String {
     let normal = if inspection.normalized { ", then length 1" } else { "" };
     let rows = [
         ("parameters", parameters.to_string()),
-        ("layers", format!("{layers} of width {width}, {heads} heads of {}, feed-forward {ffn_width} ({activation})", width / heads)),
+        ("layers", format!("{layers} of width {width}, {} of {}, feed-forward {ffn_width} ({activation})", counted(heads, "head"), width / heads)),
         ("tokens", format!("{tokens}; at most {max_tokens} of a text, longer ones are cut")),
         ("pooling", format!("{}{normal}", inspection.pooling)),
         ("tensors", held(inspection.tensors, &inspection.bytes_by_dtype)),

@@ -6,6 +6,7 @@ use tectum_control::rig_csv::RigRecording;
 use tectum_control::twin::{CHANNEL_NAMES, Ensemble, ErrorStats, GAUSSIAN_COVERAGE, Inspection, inspect};
 
 use super::InspectArgs;
+use crate::count::counted;
 use crate::table::{print, table};
 
 /// Shows what a twin is and, with a recording, how well it predicts it.
@@ -38,15 +39,15 @@ fn about(args: &InspectArgs, ensemble: &Ensemble) -> String {
         rows.push(std::iter::once((*name).to_owned()).chain(numbers).chain([(*unit).to_owned()]).collect());
     }
     format!(
-        "{}: {} networks of {hidden} tanh over {} rows, {} numbers read\nfrom {}, {} rows with {} sensor jumps, {} samples, seed {}\n\n{}",
+        "{}: {} of {hidden} tanh over {}, {} read\nfrom {}, {} with {}, {}, seed {}\n\n{}",
         args.file.display(),
-        ensemble.members.len(),
-        ensemble.layout.lags,
-        ensemble.layout.features(),
+        counted(ensemble.members.len(), "network"),
+        counted(ensemble.layout.lags, "row"),
+        counted(ensemble.layout.features(), "number"),
         origin.data,
-        origin.rows,
-        origin.jumps,
-        origin.samples[0],
+        counted(origin.rows, "row"),
+        counted(origin.jumps, "sensor jump"),
+        counted(origin.samples[0], "sample"),
         origin.seed,
         table(&rows)
     )
@@ -54,8 +55,12 @@ fn about(args: &InspectArgs, ensemble: &Ensemble) -> String {
 
 fn report(found: &Inspection) -> String {
     let mut text = format!(
-        "\nrecording: {} rows, {} sensor jumps touching {} of them, {} readings of the dead zone; tested from row {} on\n",
-        found.rows, found.jumps, found.jump_rows, found.dead_zone_rows, found.test_start
+        "\nrecording: {}, {} touching {} of them, {} of the dead zone; tested from row {} on\n",
+        counted(found.rows, "row"),
+        counted(found.jumps, "sensor jump"),
+        found.jump_rows,
+        counted(found.dead_zone_rows, "reading"),
+        found.test_start
     );
     let errors = |first: String, rows: &[&ErrorStats]| {
         let head = [first, "median".to_owned(), "p90".to_owned(), "rms".to_owned(), "unit".to_owned()].to_vec();

@@ -20,6 +20,7 @@ use tectum_spiking::{ConnectedNetwork, MemoryReport, Simulation, SimulationOptio
 
 use self::observe::{ObserveArgs, Observer};
 use super::RunArgs;
+use crate::count::counted;
 use crate::file_ending::FileEnding;
 use crate::interrupt::Interrupt;
 use crate::network_args::NetworkArgs;
@@ -236,23 +237,29 @@ fn advance(
 
 fn text(path: &Path, report: &Report<'_>, genome: &Genome, counts: SpikeCounts) -> String {
     let Report { neurons, synapses, shards, fraction_bits, seconds, .. } = report;
-    let mut text = format!("{}: {neurons} neurons, {synapses} synapses in {shards} shards, potentials of {fraction_bits} binary places\n", path.display());
+    let [neurons, synapses, shards] = [counted(neurons, "neuron"), counted(synapses, "synapse"), counted(shards, "shard")];
+    let places = counted(fraction_bits, "binary place");
+    let mut text = format!("{}: {neurons}, {synapses} in {shards}, potentials of {places}\n", path.display());
     text += &format!("{}\n", line(&report.receipt));
     if let Some(choice) = &report.route {
         text += &format!("auto chose {}: {}\n", choice.device, choice.reason);
     }
     if let (Some(bursts_per_s), Some(events_per_s)) = (report.bursts_per_s, report.events_per_s) {
         let times = bursts_per_s * genome.physiology().timestep_s;
-        text += &format!("{} bursts in {seconds:.3} s, {bursts_per_s:.0} a second ({times:.0} times real time); ", report.bursts);
-        text += &format!("{} spikes, {} synaptic events, {events_per_s:.3e} a second\nspike hash {}\n", counts.spikes, counts.events, report.spike_hash);
+        text += &format!("{} in {seconds:.3} s, {bursts_per_s:.0} a second ({times:.0} times real time); ", counted(report.bursts, "burst"));
+        let (spikes, events) = (counted(counts.spikes, "spike"), counted(counts.events, "synaptic event"));
+        text += &format!("{spikes}, {events}, {events_per_s:.3e} a second\nspike hash {}\n", report.spike_hash);
     }
     if let Some(PlasticReport { synapses, mean_weight, silent, full }) = &report.plastic {
         text += &format!("plastic synapses: {synapses}, weights {mean_weight:.1} on average; {silent} have come to 0, {full} to 255\n");
     }
     for MemoryLine { area, memory } in &report.memories {
         text += &format!(
-            "memory {area}: {} patterns, {} permanent; {} formed, {} lost because no neuron was free\n",
-            memory.patterns, memory.longterm, memory.formed, memory.lost
+            "memory {area}: {}, {} permanent; {} formed, {} lost because no neuron was free\n",
+            counted(memory.patterns, "pattern"),
+            memory.longterm,
+            memory.formed,
+            memory.lost
         );
     }
     if report.end != "completed" {

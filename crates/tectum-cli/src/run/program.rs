@@ -149,6 +149,7 @@ pub fn run(path: &str, args: &RunArgs) -> Result<()> {
     }
     let given = Given::new(checked.program(), &args.program)?;
     let (arrays, launch) = (&given.arrays, given.launch);
+    arrays.check_outputs()?;
     let inputs = args.receipt.inputs(args.json, || Ok([&[PathBuf::from(path)][..], &arrays.files()].concat()))?;
     let bounded = checked.bound(&launch, &arrays.sizes())?;
     let plan = match bounded.plan_as(args.program.recognize(), &integers(checked.program(), arrays)) {

@@ -6,6 +6,7 @@ use tectum_control::body::task::Measure;
 use tectum_control::closed_loop::{EpisodeReturns, Outcome, Overrun, TaskSummary};
 use tectum_control::run_folder::RunSummary;
 
+use crate::count::counted;
 use crate::table::table;
 
 /// The table, with one line for each fallback.
@@ -13,7 +14,7 @@ pub fn text(summary: &RunSummary, outcome: &Outcome) -> String {
     let mut rows = vec![
         row("scenario", format!("{}: {} on {}, seed {}", summary.scenario, summary.brain, summary.body, summary.seed)),
         row("device", devices(summary, outcome)),
-        row("time", format!("{:.2} s, {} ticks, {}", summary.seconds, summary.ticks, summary.end)),
+        row("time", format!("{:.2} s, {}, {}", summary.seconds, counted(summary.ticks, "tick"), summary.end)),
         row("deadline misses", misses(summary)),
         row("tick latency", format!("{}; period {} ms", latency(&summary.tick_ms), (1e3 * summary.period_ms).round() / 1e3)),
         row("wake-up delay", woken(summary)),
@@ -108,10 +109,6 @@ fn recovered(recovery: &Recovery) -> String {
         lost => format!("with its state before tick {}: {} lost", recovery.snapshot_tick, counted(lost, "tick")),
     };
     format!("tick {}{injected}: the brain continued at tick {tick}{place} {lost}; {without}", recovery.tick)
-}
-
-fn counted(count: u64, one: &str) -> String {
-    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
 
 /// How late the loop woke up, and under which priority.

@@ -11,6 +11,8 @@ use tectum_control::body::equations::identification::{IdentificationSettings, Pl
 use tectum_control::body::equations::recording::{Column, PlantRecording};
 use tectum_control::body::equations::{ENDING, EquationSettings};
 
+use crate::count::counted;
+use crate::file_ending::FileEnding;
 use crate::interrupt::Interrupt;
 use crate::messages;
 use crate::progress::{Bar, Unit};
@@ -32,7 +34,7 @@ pub struct PlantArgs {
     #[arg(value_name = "DATA.csv")]
     data: PathBuf,
     /// The output file.
-    #[arg(short, long, value_name = "FILE.plant")]
+    #[arg(short, long, value_name = "FILE.plant", value_parser = FileEnding(&["plant"]))]
     output: PathBuf,
     /// A column of another name or unit, as NAME=HEADER or NAME=HEADER:UNIT; may be given several times.
     #[arg(long = "column", value_name = "NAME=HEADER[:UNIT]")]
@@ -71,7 +73,7 @@ pub fn train_plant(args: &PlantArgs) -> Result<()> {
     // Host arithmetic: a run without launches, like that of the reference interpreter.
     let (mut session, start) = (Session::new(&Device::open("cpu")?), Instant::now());
     recording.constant_columns(system).iter().for_each(messages::warning);
-    messages::note(format_args!("{}: {} rows, fitting", args.data.display(), recording.len()));
+    messages::note(format_args!("{}: {}, fitting", args.data.display(), counted(recording.len(), "row")));
     let (bar, interrupt) = (Bar::new(Unit::Steps), Interrupt::watch()?);
     let mut watch = bar.watch();
     let mut watch = |progress: WorkProgress<'_>| if interrupt.is_raised() { ControlFlow::Break(()) } else { watch(progress) };
@@ -92,7 +94,14 @@ pub fn train_plant(args: &PlantArgs) -> Result<()> {
     if args.json {
         return print(&format!("{}\n", json!({ "data": args.data, "plant": args.output, "rows": recording.len(), "found": found, "receipt": receipt })));
     }
-    print(&format!("{}: {} rows\n\n{}\n{}\nwritten to {}\n", args.data.display(), recording.len(), parameters(&found), summary(&found), args.output.display()))
+    print(&format!(
+        "{}: {}\n\n{}\n{}\nwritten to {}\n",
+        args.data.display(),
+        counted(recording.len(), "row"),
+        parameters(&found),
+        summary(&found),
+        args.output.display()
+    ))
 }
 
 fn parameters(found: &PlantIdentification) -> String {
@@ -117,5 +126,5 @@ fn digits(number: f64) -> String {
 fn summary(found: &PlantIdentification) -> String {
     let residuals =
         found.residuals.iter().map(|residual| format!("{} {:.3} {} rms", residual.name, residual.rms, residual.unit)).collect::<Vec<_>>().join(", ");
-    format!("{} windows of {} rows, {residuals}", found.windows, found.rows / found.windows)
+    format!("{} of {}, {residuals}", counted(found.windows, "window"), counted(found.rows / found.windows, "row"))
 }

@@ -9,6 +9,7 @@ use tectum::{Device, InputFile, Result, RunStats, Session};
 use tectum_control::body::rig::identification::{Identification, identify};
 use tectum_control::rig_csv::{DEAD_ZONE_DEG, RigRecording};
 
+use crate::count::counted;
 use crate::progress::{Bar, Unit};
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, table};
@@ -61,8 +62,9 @@ fn text(args: &RigArgs, recording: &RigRecording, found: &Identification) -> Str
         rows.push(vec![estimate.name.to_owned(), format!("{:.4}", estimate.value), error, estimate.unit.to_owned()]);
     }
     let stuck = recording.pend_position_deg.iter().filter(|angle| **angle == DEAD_ZONE_DEG).count();
-    let (rows, shown) = (recording.len(), table(&rows));
-    let mut text = format!("{}: {rows} rows, {} sensor jumps, {stuck} readings of the dead zone\n\n{shown}", args.data.display(), recording.jumps);
+    let (rows, shown) = (counted(recording.len(), "row"), table(&rows));
+    let mut text =
+        format!("{}: {rows}, {}, {} of the dead zone\n\n{shown}", args.data.display(), counted(recording.jumps, "sensor jump"), counted(stuck, "reading"));
     text += &format!("\nservo: R2 {:.4}, {:.2} in/s rms over {} intervals clear of the stops\n", found.servo_r2, found.servo_rms_in_per_s, found.intervals);
     let [rms, median] = found.pole_deg;
     let Identification { windows, dropped, .. } = found;

@@ -9,6 +9,7 @@ use tectum_control::body::rig::identification::identify;
 use tectum_control::rig_csv::RigRecording;
 use tectum_control::twin::{Ensemble, EnsembleSettings, SequenceLayout, TrainingReport, TwinRecipe, part_of, test_start};
 
+use crate::count::counted;
 use crate::file_ending::FileEnding;
 use crate::interrupt::Interrupt;
 use crate::plots::chart::{Axis, Chart};
@@ -121,7 +122,7 @@ pub fn train_twin(args: &TwinArgs) -> Result<()> {
         return print(&format!("{line}\n"));
     }
     print(&text(args, &receipt, &ensemble, &reports))?;
-    let cut = format!("interrupted: {} of {} networks, the last with the weights that it had reached\n", reports.len(), args.members);
+    let cut = format!("interrupted: {} of {}, the last with the weights that it had reached\n", reports.len(), counted(args.members, "network"));
     if interrupt.is_raised() { print(&cut) } else { Ok(()) }
 }
 
@@ -135,10 +136,11 @@ fn text(args: &TwinArgs, receipt: &Receipt, ensemble: &Ensemble, reports: &[Trai
     let origin = &ensemble.origin;
     let [fitted, held] = origin.samples;
     format!(
-        "{}: {} rows, {} sensor jumps; {fitted} samples fitted to, {held} held out to stop by, rows from {} on untouched\n\n{}\n{} written, trained {}\n",
+        "{}: {}, {}; {} fitted to, {held} held out to stop by, rows from {} on untouched\n\n{}\n{} written, trained {}\n",
         args.data.display(),
-        origin.rows,
-        origin.jumps,
+        counted(origin.rows, "row"),
+        counted(origin.jumps, "sensor jump"),
+        counted(fitted, "sample"),
         origin.test_start,
         table(&rows),
         args.output.display(),

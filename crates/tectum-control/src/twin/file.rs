@@ -87,7 +87,11 @@ impl Ensemble {
         let refused = |source| fault("not a safetensors file".to_owned()).with_source(source);
         let (_, header) = SafeTensors::read_metadata(&bytes).map_err(refused)?;
         let tensors = SafeTensors::deserialize(&bytes).map_err(refused)?;
-        let text = header.metadata().as_ref().and_then(|texts| texts.get(KEY)).ok_or_else(|| fault(format!("no twin: its metadata has no {KEY}")))?;
+        let text = header
+            .metadata()
+            .as_ref()
+            .and_then(|texts| texts.get(KEY))
+            .ok_or_else(|| fault(format!("no twin: its metadata has no {KEY}; the weights of a model are named by its folder")))?;
         let unreadable = |source: serde_json::Error| fault(format!("metadata {KEY}")).with_source(source);
         let MetadataVersion { version } = serde_json::from_str(text).map_err(unreadable)?;
         if version != VERSION {

@@ -152,7 +152,7 @@ fn describe(file: &Gguf, check: impl Fn(&DecoderSizes) -> Result<()>) -> Result<
         Some(Value::Text(family)) => family,
         _ => return Err(Error::data("no key general.architecture, which is a text")),
     };
-    let family = families::named(&name).map_err(|known| Error::unsupported(format!("general.architecture {known}")))?;
+    let family = families::named(&name).ok_or_else(|| Error::unsupported(format!("general.architecture {name:?}; {} are supported", families::names())))?;
     let keys = Keys { file, family };
     keys.check()?;
     let sizes = keys.sizes()?;

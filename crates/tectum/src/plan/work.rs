@@ -12,11 +12,11 @@ use crate::kernel::Access;
 pub struct LaunchWork {
     /// The kernel's name.
     pub kernel: String,
-    /// Bytes of the bound ranges, twice for those read and written in place.
+    /// Bytes of the bound ranges, twice for those read and written in place; of a table, those of the rows that are read.
     pub bytes: f64,
     /// Bytes of the ranges that are read.
     pub read_bytes: f64,
-    /// Operations; one for every bound word where the kernel does not state them.
+    /// Operations; one for each word of `bytes` where the kernel does not state them.
     pub flops: f64,
     /// Invocations that the device may run in parallel.
     pub lanes: f64,
@@ -65,9 +65,11 @@ impl Plan {
             let (mut bytes, mut read_bytes) = (0.0, 0.0);
             for (binding, region) in launch.kernel.bindings().iter().zip(&launch.regions) {
                 let passes = if binding.access == Access::ReadWrite { 2.0 } else { 1.0 };
-                bytes += passes * region.bytes as f64;
+                let bound = region.bytes as f64;
+                let used = launch.kernel.read_words(binding.name, &launch.params).map_or(bound, |words| bound.min(4.0 * words));
+                bytes += passes * used;
                 if binding.access != Access::Write {
-                    read_bytes += region.bytes as f64;
+                    read_bytes += used;
                 }
                 longest = longest.max(region.bytes as u64);
                 if !dtypes.contains(&binding.dtype) {

@@ -153,6 +153,21 @@ fn the_cache_gives_back_what_it_was_given_for_the_same_device_driver_and_version
     assert!(cache.rates(&processor.device).is_none() && cache.rates(&gpu("vulkan:99").device).is_some());
 }
 
+/// A table is bound whole; only the rows of its indices count.
+#[test]
+fn a_gather_counts_the_rows_that_it_reads() {
+    let mut plan = PlanBuilder::new("gather");
+    let (table, indices) = (plan.state("table", DType::F32, 30_000 * 64), plan.input("indices", DType::U32, 4));
+    let (y, faults) = (plan.output("y", DType::F32, 4 * 64), plan.output("faults", DType::U32, 1));
+    plan.gather(table, indices, y, faults, 64).expect("fits");
+    let work = plan.finish().expect("whole").work();
+    let launch = work.launches.iter().find(|launch| launch.kernel == "gather_u32").expect("recorded");
+    // Rows, indices and the number of faults, which is changed in place; rows are written too.
+    assert_eq!((launch.read_bytes, launch.bytes), (1024.0 + 16.0 + 4.0, 2.0 * 1024.0 + 16.0 + 8.0));
+    assert_eq!(launch.flops, launch.bytes / 4.0);
+    assert_eq!(work.longest_binding_bytes, 30_000 * 64 * 4, "a device must bind all of it");
+}
+
 #[test]
 fn fixed_thresholds_send_large_products_to_a_gpu() {
     let infos = || vec![device("cpu", DeviceKind::Cpu), device("vulkan:1", DeviceKind::Software), device("vulkan:0", DeviceKind::Discrete)];

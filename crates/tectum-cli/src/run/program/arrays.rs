@@ -9,7 +9,7 @@ use tectum::{Error, Result};
 use tectum_programs::{BufferDeclaration, BufferIndex, Program, Type};
 
 use super::ProgramArgs;
-use crate::file_ending::FileEnding;
+use crate::file_ending::{FileEnding, check_writable};
 use crate::npy::{self, Header};
 
 /// One buffer.
@@ -99,6 +99,14 @@ impl Arrays {
             Some((buffer, _)) => Err(Error::invalid(format!("buffer {} is read and has no contents; --in {}=FILE.npy gives them", buffer.name, buffer.name))),
             None => Ok(Self(arrays)),
         }
+    }
+
+    /// Checks that every file can be written, before anything is computed.
+    ///
+    /// # Errors
+    /// As [`check_writable`].
+    pub fn check_outputs(&self) -> Result<()> {
+        self.0.iter().filter_map(|array| array.output.as_deref()).try_for_each(|path| check_writable(path).map_err(|error| error.at("--out")))
     }
 
     /// Bytes of each buffer, when all are known.

@@ -5,6 +5,7 @@ use tectum::Receipt;
 use tectum_programs::{Bounded, Bounds, ProgramRun, Recognized as Found, Shape};
 
 use super::arrays::{Discarded, Saved};
+use crate::count::counted;
 use crate::table::table;
 
 /// A run with its receipt.
@@ -85,7 +86,7 @@ impl Report {
     pub fn text(&self) -> String {
         let row = |name: &str, value: String| vec![name.to_owned(), value];
         let of = |sizes: [u32; 3]| sizes.map(|size| size.to_string()).join(" x ");
-        let elements = self.elements.map_or_else(String::new, |count| format!(", {count} elements"));
+        let elements = self.elements.map_or_else(String::new, |count| format!(", {}", counted(count, "element")));
         let mut rows = vec![
             row("program", format!("{} ({})", if self.program.is_empty() { "without a name" } else { &self.program }, self.file)),
             row("launch", format!("{} blocks of {} lanes{elements}", of(self.grid), of(self.block))),

@@ -160,7 +160,7 @@ impl FromStr for CacheFormats {
 
     fn from_str(name: &str) -> Result<CacheFormats> {
         let found = CacheFormats::ALL.into_iter().find(|pair| pair.name() == name);
-        found.ok_or_else(|| Error::invalid(format!("no formats of a cache {name:?}; there are f32, f16, q8, k8v4 and q4")))
+        found.ok_or_else(|| Error::invalid(format!("cache {name:?}; known: f32, f16, q8, k8v4, q4")))
     }
 }
 

@@ -23,8 +23,12 @@ kernel_arguments! {
     pub(crate) struct ScatterAdd { read x: u32, read indices: u32, atomic y: u32, atomic faults: u32; rows: usize, cols: usize, count: usize }
 }
 
-pub(crate) static GATHER: LazyLock<TypedKernel<Gather>> =
-    LazyLock::new(|| built_in(Gather::define("gather_u32").body(include_str!("gather_u32.wgsl")), gather));
+pub(crate) static GATHER: LazyLock<TypedKernel<Gather>> = LazyLock::new(|| {
+    built_in(
+        Gather::define("gather_u32").body(include_str!("gather_u32.wgsl")).read_words("table", |Gather { cols, count, .. }| cols as f64 * count as f64),
+        gather,
+    )
+});
 
 pub(crate) static SCATTER_ADD: LazyLock<TypedKernel<ScatterAdd>> =
     LazyLock::new(|| built_in(ScatterAdd::define("scatter_add_u32").body(include_str!("scatter_add_u32.wgsl")), scatter_add));
