@@ -267,7 +267,7 @@ fn the_table_of_the_page_is_what_a_network_does() {
 
 #[test]
 fn the_pages_table_of_refractory_periods_is_what_a_network_does() {
-    let page = include_str!("../../../../docs/spiking.md");
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/spiking.md")).expect("the page");
     let table = page.lines().skip_while(|line| !line.contains("| Window | Refractory period |")).skip(2);
     let rows = table.map_while(|line| line.trim().strip_prefix("| ")?.strip_suffix(" |")).map(|row| row.split(" | ").collect::<Vec<_>>());
     let mut count = 0;
