@@ -23,9 +23,19 @@ fn with_negative_numbers(command: Command) -> Command {
 
 fn exit(error: &clap::Error) -> ! {
     let reason = Error::source(error).filter(|_| error.kind() == ErrorKind::ValueValidation);
+    if error.kind() == ErrorKind::ValueValidation && reason.is_none() {
+        // A message of this crate names the option and what is needed.
+        eprint!("{}", without_usage(&error.render().to_string()));
+        std::process::exit(2)
+    }
     let Some((reason, plain)) = reason.and_then(|reason| Some((reason, plain_reason(reason)?))) else { error.exit() };
     eprint!("{}", error.render().to_string().replacen(&format!(": {reason}"), &format!(": {plain}"), 1));
     std::process::exit(2)
+}
+
+/// A message without the command's usage, which says nothing about the value.
+fn without_usage(text: &str) -> String {
+    format!("{}\n", text.split("\n\n").next().unwrap_or_default().trim_end())
 }
 
 /// What a value should be, where the parser's own words do not say it.
@@ -54,6 +64,15 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         with_negative_numbers(Cli::command()).debug_assert();
+    }
+
+    #[test]
+    fn a_message_of_this_crate_is_one_line() {
+        let parsed = with_negative_numbers(Cli::command()).try_get_matches_from(["tectum", "run", "a.json", "--spikes", "s.parquet"]);
+        let error = parsed.expect_err("refused");
+        assert!(error.kind() == ErrorKind::ValueValidation && Error::source(&error).is_none());
+        let expected = "error: --spikes s.parquet: what is written is not parquet; a name that ends in .npy or .csv is needed\n";
+        assert_eq!(without_usage(&error.render().to_string()), expected);
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub fn text(summary: &RunSummary, outcome: &Outcome) -> String {
         let lost = if learned.lost > 0 { format!(", {} transitions lost", learned.lost) } else { String::new() };
         rows.push(row("learning", format!("{} transitions, {} rounds, {better} of them better than before{lost}", learned.transitions, learned.rounds)));
     }
+    rows.extend(summary.notes.iter().map(|note| row("note", note.clone())));
     for fallback in &outcome.receipt.fallbacks {
         rows.push(row("fallback", format!("{}: {} ({} times)", fallback.what, fallback.reason, fallback.count)));
     }
