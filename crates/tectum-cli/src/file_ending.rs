@@ -46,7 +46,9 @@ impl PictureFolder {
         const PICTURES: [&str; 7] = ["png", "svg", "jpg", "jpeg", "gif", "pdf", "webp"];
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase())?;
         let is_picture = PICTURES.contains(&ending.as_str()) && !path.is_dir();
-        is_picture.then(|| format!("{}: this option names a folder, which receives several pictures; for example {}", path.display(), path.with_extension("").display()))
+        is_picture.then(|| {
+            format!("{}: this option names a folder, which receives several pictures; for example {}", path.display(), path.with_extension("").display())
+        })
     }
 }
 

@@ -138,8 +138,9 @@ mod tests {
         let delay = |bursts: u8| said(json!({}), json!({}), json!(["projector", 1, 1, false, 0, 0, 0, 0, bursts]));
         assert_eq!(delay(1), [""; 0]);
         for bursts in [0, 3] {
-            let expected =
-                format!("1 mapping has a delay other than 1 burst, which has no effect (a spike arrives in the next burst): source to target ({bursts} bursts)");
+            let expected = format!(
+                "1 mapping has a delay other than 1 burst, which has no effect (a spike arrives in the next burst): source to target ({bursts} bursts)"
+            );
             assert_eq!(delay(bursts), [expected]);
         }
     }

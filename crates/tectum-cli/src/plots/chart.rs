@@ -176,7 +176,6 @@ impl Chart {
         let size = (widest + NAME_ROOM as u32 + axes.0 + right + RIGHT as u32, axes.1 + (TOP + BOTTOM) as u32);
         let mut chart = Self::sized(size, title, x, y);
         chart.edges.1 -= right as i32;
-        chart.legend_left = MARGIN;
         chart
     }
 

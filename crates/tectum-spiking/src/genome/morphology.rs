@@ -40,39 +40,17 @@ const MAX_OFFSET: f64 = 1e9;
 /// Maximum vectors of all mappings together; each scalar makes a new set.
 const MAX_OFFSETS: usize = 1 << 18;
 
-/// Names that have a definition without one in the file.
-const BUILT_IN: [&str; 42] = [
+/// The built-in names that a message lists; most of the others differ in the axis.
+const BUILT_IN: [&str; 17] = [
     "block_to_block",
     "lateral_+x",
-    "lateral_-x",
-    "lateral_+y",
-    "lateral_-y",
-    "lateral_+z",
-    "lateral_-z",
     "all_to_0-0-0",
     "0-0-0_to_all",
     "all_to_all",
     "projector",
-    "projector_xy",
-    "projector_yz",
-    "projector_xz",
-    "transpose_xy",
-    "transpose_yz",
-    "transpose_xz",
-    "project_from_end_x",
-    "project_from_end_y",
-    "project_from_end_z",
     "expander",
-    "expander_x",
-    "reducer_x",
+    "project_from_end_x",
     "bitmask_encoder_x",
-    "bitmask_encoder_y",
-    "bitmask_encoder_z",
-    "bitmask_decoder_x",
-    "bitmask_decoder_y",
-    "bitmask_decoder_z",
-    "lateral_pairs_x",
-    "block_connection",
     "last_to_first",
     "first_to_last",
     "randomizer",
@@ -80,10 +58,7 @@ const BUILT_IN: [&str; 42] = [
     "sweeper",
     "rotator_z",
     "memory",
-    "episodic_memory",
-    "memory_replay",
     "associative_memory",
-    "bidirectional_stdp",
 ];
 /// Names of the file that a message lists.
 const MAX_SHOWN: usize = 10;
@@ -136,7 +111,7 @@ impl Morphologies {
     pub fn unknown(&self, name: &str) -> Error {
         let mut names: Vec<&str> = self.defined.keys().map(String::as_str).take(MAX_SHOWN).chain(BUILT_IN).collect();
         names.dedup();
-        Error::data(format!("morphology {} is unknown; known: {}", quoted(name), names.join(", ")))
+        Error::data(format!("morphology {} is unknown; known: {}, and more in docs/genomes.md", quoted(name), names.join(", ")))
     }
 
     fn scale(&mut self, name: &str, vectors: &[[f64; 3]], scalar: [f64; 3]) -> Result<Arc<[Relation]>> {
@@ -357,6 +332,6 @@ mod tests {
         }
         let read = Morphologies::read(Some(&serde_json::json!({"mine": {"type": "placeholder"}}))).expect("valid");
         let error = read.unknown("random").to_string();
-        assert!(error.starts_with("morphology \"random\" is unknown; known: mine, block_to_block, ") && error.contains("all_to_all, projector"), "{error}");
+        assert!(error.starts_with("morphology \"random\" is unknown; known: mine, block_to_block, ") && error.contains("all_to_all, projector, "), "{error}");
     }
 }

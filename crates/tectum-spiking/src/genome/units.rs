@@ -85,11 +85,7 @@ impl QuantityReport {
 impl UnitReport {
     /// The three quantities with their names, and the legacy unit of each.
     pub fn quantities(&self) -> [(&'static str, &'static str, &QuantityReport); 3] {
-        [
-            ("leak", "an amount of potential", &self.leak),
-            ("excitability", "percent", &self.excitability),
-            ("current", "any amount", &self.current),
-        ]
+        [("leak", "an amount of potential", &self.leak), ("excitability", "percent", &self.excitability), ("current", "any amount", &self.current)]
     }
 
     /// A sentence for each quantity of which values were converted: their number, the reason, and at most `max_changes` of the changes.

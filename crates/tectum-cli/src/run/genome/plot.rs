@@ -150,7 +150,10 @@ impl Pictures {
                     chart.beside(top, 0.4, &format!("neuron {first}"));
                     chart.beside(top - height, -0.2, &last.to_string());
                 }
-                false => chart.beside(top - height / 2.0, if grouped.is_empty() { 0.0 } else { -0.5 }, &format!("neurons {first} to {last}")),
+                false => {
+                    let named = if first == last { format!("neuron {first}") } else { format!("neurons {first} to {last}") };
+                    chart.beside(top - height / 2.0, if grouped.is_empty() { 0.0 } else { -0.5 }, &named);
+                }
             }
             if !grouped.is_empty() {
                 chart.beside(top - height / 2.0, if height >= 4.0 * f64::from(GAP) { 0.0 } else { 0.5 }, &grouped);
@@ -297,7 +300,10 @@ mod tests {
             }
             for (area, neurons) in [10.0, 1000.0].into_iter().enumerate() {
                 let mean = sums[area] as f64 / f64::from(bursts) / neurons;
-                let expected = [format!("mean {:.1} % ({} Hz)", 100.0 * mean, hertz(1000.0 * mean)), format!("maximum {:.1} %", 100.0 * f64::from(maxima[area]) / neurons)];
+                let expected = [
+                    format!("mean {:.1} % ({} Hz)", 100.0 * mean, hertz(1000.0 * mean)),
+                    format!("maximum {:.1} %", 100.0 * f64::from(maxima[area]) / neurons),
+                ];
                 assert_eq!(pictures.labels(&pictures.bands[area]), expected, "{bursts} bursts after {first}");
             }
             // Every column but the last has the same number of bursts, and together they have all.
