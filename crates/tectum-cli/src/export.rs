@@ -13,6 +13,7 @@ use tectum_control::run_folder::{TRACE_FILE, read_body};
 use crate::count::counted;
 use crate::csv::cell;
 use crate::file_ending::FileEnding;
+use crate::messages;
 use crate::npy;
 use crate::table::{print, print_json, table};
 
@@ -65,7 +66,8 @@ pub fn export(args: &ExportArgs) -> Result<()> {
     let recording = if is_folder { args.run.join(TRACE_FILE) } else { args.run.clone() };
     let trace = Trace::read(&recording)?;
     if trace.ticks.is_empty() {
-        return Err(Error::data(format!("{}: it has no period of a run", recording.display())));
+        let spikes = "a recording of spikes cannot be exported; tectum run GENOME.json --spikes FILE.npy writes every firing";
+        return Err(Error::data(format!("{}: it has no period of a run ({spikes})", recording.display())));
     }
     // Units are not needed: a recording alone, or of a body that this build lacks, is exported without them.
     let (body, measure) = if is_folder { read_body(&args.run).ok() } else { None }.unzip();
@@ -76,7 +78,7 @@ pub fn export(args: &ExportArgs) -> Result<()> {
         file::write(path, &if is_csv { csv(&columns, &trace.ticks) } else { records(&columns, &trace.ticks) })?;
     }
     let report = Report { rows: trace.ticks.len(), columns, files };
-    if args.json { print_json(&report) } else { print(&text(&report)) }
+    if args.json { print_json(&report) } else { print(&text(&report, messages::is_quiet())) }
 }
 
 /// The columns of a recording. Where two have the same name, those of observation and action get it with a prefix.
@@ -158,11 +160,12 @@ fn records(columns: &[Column], ticks: &[TraceTick]) -> Vec<u8> {
     bytes
 }
 
-fn text(report: &Report) -> String {
+/// The files, and unless only results are printed the columns.
+fn text(report: &Report, is_quiet: bool) -> String {
     let head = ["column", "unit", "meaning"].map(str::to_owned).to_vec();
     let rows = report.columns.iter().map(|column| vec![column.name.clone(), column.unit.clone(), column.meaning.clone()]);
-    let files = report.files.iter().map(|path| written(path, report.rows));
-    format!("{}\n{}", table(&std::iter::once(head).chain(rows).collect::<Vec<_>>()), files.collect::<String>())
+    let files: String = report.files.iter().map(|path| written(path, report.rows)).collect();
+    if is_quiet { files } else { format!("{}\n{files}", table(&std::iter::once(head).chain(rows).collect::<Vec<_>>())) }
 }
 
 fn written(path: &Path, rows: usize) -> String {

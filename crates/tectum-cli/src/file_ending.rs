@@ -48,17 +48,47 @@ impl TypedValueParser for FileEnding {
         self.parse(command, argument, value.to_owned())
     }
 
-    /// The error has its message alone, without a context, by which [`crate::usage`] knows it.
     fn parse(&self, _: &Command, argument: Option<&Arg>, value: OsString) -> std::result::Result<PathBuf, clap::Error> {
         let path = PathBuf::from(value);
-        let option = argument.and_then(Arg::get_long).map_or_else(String::new, |name| format!("--{name} "));
         if let Some(fault) = self.fault(&path) {
-            return Err(clap::Error::raw(ErrorKind::ValueValidation, format!("{option}{fault}\n")));
+            return Err(refusal(argument, ErrorKind::ValueValidation, &fault));
         }
-        let failed = |error: Error| clap::Error::raw(ErrorKind::Io, format!("{option}{}\n", error.messages().join(": ")));
-        check_writable(&path).map_err(failed)?;
+        check_writable(&path).map_err(|error| refusal(argument, ErrorKind::Io, &error.messages().join(": ")))?;
         Ok(path)
     }
+}
+
+/// The name of a folder for pictures, for `value_parser`: a name with the ending of a picture is refused, unless there is such a folder.
+#[derive(Debug, Clone, Copy)]
+pub struct PictureFolder;
+
+impl PictureFolder {
+    fn fault(path: &Path) -> Option<String> {
+        const PICTURES: [&str; 7] = ["png", "svg", "jpg", "jpeg", "gif", "pdf", "webp"];
+        let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase())?;
+        let is_picture = PICTURES.contains(&ending.as_str()) && !path.is_dir();
+        is_picture.then(|| {
+            format!("{}: this option names a folder, which receives several pictures; for example {}", path.display(), path.with_extension("").display())
+        })
+    }
+}
+
+impl TypedValueParser for PictureFolder {
+    type Value = PathBuf;
+
+    fn parse_ref(&self, _: &Command, argument: Option<&Arg>, value: &OsStr) -> std::result::Result<PathBuf, clap::Error> {
+        let path = PathBuf::from(value);
+        match Self::fault(&path) {
+            Some(fault) => Err(refusal(argument, ErrorKind::ValueValidation, &fault)),
+            None => Ok(path),
+        }
+    }
+}
+
+/// The error of a value, which names its option: a message alone, without a context, by which [`crate::usage`] knows it.
+fn refusal(argument: Option<&Arg>, kind: ErrorKind, fault: &str) -> clap::Error {
+    let option = argument.and_then(Arg::get_long).map_or_else(String::new, |name| format!("--{name} "));
+    clap::Error::raw(kind, format!("{option}{fault}\n"))
 }
 
 #[cfg(test)]
@@ -85,5 +115,12 @@ mod tests {
         assert_eq!(message(&folder.join("v.npy")), Ok(()));
         assert_eq!(std::fs::read_dir(&folder).expect("there").count(), 1, "the folder alone");
         std::fs::remove_dir_all(&folder).expect("ours");
+    }
+
+    #[test]
+    fn a_folder_has_no_name_of_a_picture() {
+        let fault = |path: &str| PictureFolder::fault(Path::new(path));
+        assert!(fault("pictures").is_none() && fault("run.1").is_none());
+        assert_eq!(fault("a/pic.PNG").as_deref(), Some("a/pic.PNG: this option names a folder, which receives several pictures; for example a/pic"));
     }
 }

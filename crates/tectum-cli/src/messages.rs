@@ -9,6 +9,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::time::uptime;
 
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
+/// Whether `--verbose` is given.
 static IS_VERBOSE: AtomicBool = AtomicBool::new(false);
 /// Whether a log is printed, between whose lines no progress line can stay.
 static HAS_LOG: AtomicBool = AtomicBool::new(false);
@@ -52,6 +53,11 @@ impl MessageArgs {
 /// Whether only results are printed.
 pub fn is_quiet() -> bool {
     IS_QUIET.load(Ordering::Relaxed)
+}
+
+/// Whether notes list everything.
+pub fn is_verbose() -> bool {
+    IS_VERBOSE.load(Ordering::Relaxed)
 }
 
 /// Whether progress is shown while something runs.

@@ -12,12 +12,13 @@ use tectum::snapshot::Snapshot;
 use tectum::{Device, Error, InputFile, Result};
 use tectum_control::body::equations::ENDING;
 use tectum_control::body::{BODIES, Body};
-use tectum_control::brain::{Recipe, standard_names};
+use tectum_control::brain::{BrainSpec, Recipe, standard_names};
 use tectum_control::closed_loop::{ClosedLoop, End, Fault, Outcome, Progress, Sink, ThreadedSink, run_with_sink_thread};
 use tectum_control::real_time::{GrantedRealTime, MAX_PRIORITY, RealTime};
 use tectum_control::run_folder::{RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE, read_scenario};
 use tectum_control::scenario::build::{brain_recipe, build_body, build_loop, open_device};
-use tectum_control::scenario::{ClockKind, Scenario};
+use tectum_control::scenario::{ClockKind, Scenario, embedded};
+use tectum_programs::library_text;
 use tectum_transformer::gguf_file;
 
 use self::progress::Display;
@@ -45,7 +46,9 @@ pub struct RunArgs {
     /// Length of the run in the body's time, counted from tick 0.
     #[arg(long)]
     seconds: Option<f64>,
-    /// Seed of starts, noise and training.
+    /// Seed of starts, noise and training: 0 of a genome, else that of the scenario, if not given.
+    ///
+    /// A scenario without a seed has 1. The maximum is 9223372036854775807 (2^63 - 1).
     #[arg(long, value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     seed: Option<u64>,
     /// The device: auto, cpu, null, cuda:N, vulkan:N, metal:N or dx12:N.
@@ -127,6 +130,9 @@ pub fn run(args: &RunArgs) -> Result<()> {
         }
         None => ("", Workload::Scenario),
     };
+    if kind == Workload::Scenario && !path.is_empty() {
+        require_scenario(path)?;
+    }
     let of_others = |option: Option<&str>, of: &str| match option {
         Some(option) if path.is_empty() => Err(Error::invalid(format!("run: {option} is for {of}"))),
         Some(option) => Err(Error::invalid(format!("run {path}: {option} is for {of}, and this is {}", kind.name()))),
@@ -136,6 +142,10 @@ pub fn run(args: &RunArgs) -> Result<()> {
         of_others(args.program.given(), "programs")?;
     }
     if kind != Workload::Genome {
+        if let (Workload::Scenario, Some(option), Some(genome)) = (kind, args.genome.observed(), genome_of(path)) {
+            let instead = format!("the genome of its brain can run alone: tectum run {genome} {option} …");
+            return Err(Error::invalid(format!("run {path}: {option} is for genomes, and this is a scenario; {instead}")));
+        }
         of_others(args.genome.given(), "genomes")?;
     }
     match kind {
@@ -149,6 +159,29 @@ pub fn run(args: &RunArgs) -> Result<()> {
         Workload::Twin => Err(Error::invalid(format!("run {path}: a twin; a scenario's brain plans with it, --twin {path}"))),
         Workload::Plant if args.body.is_some() => Err(Error::invalid(format!("run {path}: --body is for scenarios, and this is {}", kind.name()))),
         Workload::Plant => run_scenario(args),
+    }
+}
+
+/// Rejects a name that is neither a file nor a scenario, with the file that is probably meant.
+fn require_scenario(name: &str) -> Result<()> {
+    let is_path = name.contains(['/', std::path::MAIN_SEPARATOR]) || name.ends_with(".toml");
+    let is_known = embedded().any(|(known, _)| known == name) || Path::new(&format!("scenarios/{name}.toml")).is_file();
+    if is_path || is_known {
+        return Ok(());
+    }
+    let near = ["toml", "json", "atlas"].map(|ending| format!("{name}.{ending}"));
+    let is_program = |file: &String| file.strip_suffix(".atlas").is_some_and(|name| library_text(name).is_some());
+    match near.into_iter().find(|file| Path::new(file).is_file() || is_program(file)) {
+        Some(file) => Err(Error::invalid(format!("run {name}: there is no such file or scenario; perhaps {file}"))),
+        None => Scenario::open(name).map(|_| ()).map_err(|error| error.at(format_args!("run {name}: there is no such file"))),
+    }
+}
+
+/// The genome of a scenario's brain, if it is one.
+fn genome_of(scenario: &str) -> Option<String> {
+    match Scenario::open(scenario).ok()?.brain {
+        BrainSpec::Genome(spec) => Some(spec.genome),
+        _ => None,
     }
 }
 

@@ -50,6 +50,15 @@ pub fn print_json(value: &impl serde::Serialize) -> Result<()> {
     print(&(text + "\n"))
 }
 
+/// A number with at most six digits that count.
+pub fn short(number: f64) -> String {
+    if number == 0.0 || !number.is_finite() {
+        return number.to_string();
+    }
+    let scale = 10f64.powi(5 - number.abs().log10().floor() as i32);
+    ((number * scale).round() / scale).to_string()
+}
+
 /// A number of bytes in a suitable unit.
 pub fn bytes(bytes: f64) -> String {
     let (unit, scale) = match bytes {
@@ -62,12 +71,13 @@ pub fn bytes(bytes: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes, table};
+    use super::{bytes, short, table};
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell_and_lines_end_without_blanks() {
         let rows = [vec!["id".to_owned(), "name".to_owned()], vec!["vulkan:0".to_owned(), "…".to_owned()]];
         assert_eq!(table(&rows), "id        name\nvulkan:0  …\n");
+        assert_eq!([200.0 / 3.0, 25.0, 1e-4, 0.1 * 3.0, 0.0, -1e9 / 3.0].map(short), ["66.6667", "25", "0.0001", "0.3", "0", "-333333000"]);
         assert_eq!((bytes(2.5e9), bytes(1.0)), ("2.5 GB".to_owned(), "0.0 kB".to_owned()));
     }
 }

@@ -81,6 +81,15 @@ mod tests {
     }
 
     #[test]
+    fn a_message_of_this_crate_is_one_line() {
+        let parsed = with_negative_numbers(Cli::command()).try_get_matches_from(["tectum", "run", "a.json", "--spikes", "s.parquet"]);
+        let error = parsed.expect_err("refused");
+        assert!(error.kind() == ErrorKind::ValueValidation && Error::source(&error).is_none());
+        let expected = "error: --spikes s.parquet: what is written is not parquet; a name that ends in .npy or .csv is needed\n";
+        assert_eq!((error.render().to_string().as_str(), error.context().next().is_none()), (expected, true));
+    }
+
+    #[test]
     fn reasons_say_what_is_needed() {
         let whole = "1.5".parse::<usize>().expect_err("no whole number");
         let large = "99999999999".parse::<u32>().expect_err("too large");

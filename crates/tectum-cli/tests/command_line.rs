@@ -128,7 +128,7 @@ fn a_genome_is_shown_with_its_synapses_units_and_memory() {
         "genome \"small\" (brain.txt), version 2.0, 25 ms a burst",
         "_power         core    1 x 1 x 1   1        1        1          -      1     0           1             -         0       255      no     whole",
         "o__mot  motor  output  8 x 1 x 10  1        80       1          -      0     0           0.05          -         0       1        yes    divided",
-        "_power  o__mot  projector   80          -2          100 %         1 x 100 / 1",
+        "_power  o__mot  projector   80          -2          100 %         +100 / -1, window 3",
         "_power  o__mot  memory      none fixed  1           100 %         no",
         "leak: legacy: an amount of potential (area _power: \"_____10c-___pwr-nx-leak_c-f\": 10 exceeds 1)",
         "  10 became 1: _power",
@@ -230,7 +230,7 @@ fn a_genome_moves_a_body_and_says_in_its_receipt_what_it_does_not_do() {
     let whole = place.json("run watched --no-plots --json");
     assert_eq!((&whole["brain"], &whole["ticks"], &whole["end"]), (&"genome".into(), &100.into(), &"completed".into()), "{whole}");
     let receipt = std::fs::read_to_string(place.0.join("runs/1/receipt.json")).expect("there");
-    assert!(receipt.contains("1 mappings have a delay") && receipt.contains("spiking_dynamics"), "{receipt}");
+    assert!(receipt.contains("1 mapping has a delay") && receipt.contains("spiking_dynamics"), "{receipt}");
     place.json("run watched --seconds 2 --no-plots --json");
     let resumed = place.json("run watched --resume runs/2 --no-plots --json");
     assert_eq!((&resumed["resumed_at_tick"], &resumed["return"]), (&40.into(), &whole["return"]), "{resumed}");

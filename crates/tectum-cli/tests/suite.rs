@@ -6,6 +6,7 @@ mod crash;
 mod defects;
 mod field;
 mod generate;
+mod genome_reports;
 mod messages;
 mod plant;
 mod program;

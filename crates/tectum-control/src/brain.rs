@@ -104,6 +104,11 @@ pub trait Brain: Send {
         &[]
     }
 
+    /// What its user should know of the ticks so far, such as an output that never changed.
+    fn run_notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The files that it was built from, for the receipt.
     fn inputs(&self) -> Vec<InputFile> {
         Vec::new()

@@ -489,6 +489,7 @@ impl ClosedLoop {
             devices: self.controller.brain().devices().to_vec(),
             stopped_at_tick: self.controller.stopped_at,
             learning: self.controller.brain().learning(),
+            notes: self.controller.brain().run_notes(),
             workload: self.workload.clone(),
             receipt: self.session.receipt(),
         }

@@ -56,6 +56,22 @@ impl<'t> TomlSource<'t> {
     }
 }
 
+/// Where something is in a text, as `origin:line`, for messages of later checks. It does not distinguish settings: two places are always equal.
+#[derive(Debug, Clone, Default)]
+pub struct SourceLine(String);
+
+impl PartialEq for SourceLine {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl std::fmt::Display for SourceLine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// A value and its location.
 pub struct Located<T> {
     /// The value.
@@ -135,6 +151,11 @@ impl<'d, 't> Section<'d, 't> {
             _ => Err(self.wrong(key.name, item, TABLES)),
         };
         items.iter().enumerate().map(section).collect()
+    }
+
+    /// The line of a place in the text.
+    pub fn line(&self, place: &Range<usize>) -> SourceLine {
+        SourceLine(self.source.line(place))
     }
 
     /// Whether a key was given.

@@ -148,6 +148,9 @@ pub struct RunSummary {
     /// Counters of a brain that learns a model while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub learning: Option<LearningCounts>,
+    /// What the brain reports of its ticks, such as an output that never changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// The keys of `[body]` in the scenario besides the name.
     pub body_settings: Table,
     /// The keys of `[brain]` in the scenario besides the name.
@@ -218,6 +221,7 @@ impl RunSummary {
             emergency_stop_tick: outcome.stopped_at_tick,
             total_reward: outcome.metrics.total_reward,
             learning: outcome.learning,
+            notes: outcome.notes.clone(),
             body_settings: outcome.workload.body_settings.clone(),
             brain_settings: outcome.workload.brain_settings.clone(),
             end,

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use serde::Serialize;
 use tectum::{Error, Result, Watch, WorkProgress};
 
+use super::limitations::limitations;
 use super::{Memory, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Synapse, SynapseList};
 use crate::genome::{Area, AreaProperties, CoreArea, Genome, Mapping, Morphology, PlasticMorphology};
 
@@ -41,7 +41,7 @@ pub struct ConnectedNetwork {
     pub constant_inputs: Vec<(u32, f32)>,
     /// The indices of the areas that are the network's memories.
     pub memories: Vec<usize>,
-    /// Settings of the genome that the network does not implement.
+    /// Settings of the genome that have no effect here, or another one: [`limitations`].
     pub notes: Vec<String>,
 }
 
@@ -71,11 +71,10 @@ pub fn connect(genome: &Genome, options: ConnectOptions, watch: &mut Watch<'_>) 
         let rule = if learns { rule(genome, mapping) } else { None };
         let plasticity = rule.map(|rule| rule_index(&mut network.plasticity, rule));
         let (weight, inhibitory) = (mapping.weight(), mapping.is_inhibitory());
-        if matches!(mapping.morphology, Morphology::Plastic(PlasticMorphology::Associative)) {
+        if mapping.grows() {
             let Some(plasticity) = plasticity else { continue };
             let ends = [mapping.source, mapping.destination].map(|area| active[area].clone());
-            let is_first =
-                |other: &Mapping| !matches!(other.morphology, Morphology::Plastic(PlasticMorphology::Associative)) || area_pair(other) != area_pair(mapping);
+            let is_first = |other: &Mapping| !other.grows() || area_pair(other) != area_pair(mapping);
             if !genome.mappings()[..index].iter().all(is_first) {
                 continue;
             }
@@ -109,11 +108,11 @@ pub fn connect(genome: &Genome, options: ConnectOptions, watch: &mut Watch<'_>) 
         binary_places = network.fraction_bits(),
         "network built"
     );
-    Ok(ConnectedNetwork { network, constant_inputs: power.map(|neuron| (neuron, POWER)).collect(), memories: memory_areas, notes: notes(genome) })
+    Ok(ConnectedNetwork { network, constant_inputs: power.map(|neuron| (neuron, POWER)).collect(), memories: memory_areas, notes: limitations(genome, learns) })
 }
 
 /// Areas that are the destination of a memory mapping.
-fn memory_areas(genome: &Genome) -> Vec<usize> {
+pub(super) fn memory_areas(genome: &Genome) -> Vec<usize> {
     let is_shown = |area: &usize| genome.mappings().iter().any(|mapping| mapping.destination == *area && feeds_memory(mapping));
     (0..genome.areas().len()).filter(|area| genome.areas()[*area].properties.memory.is_some()).filter(is_shown).collect()
 }
@@ -146,11 +145,11 @@ fn memory(genome: &Genome, area: usize, active: &[Range<u32>]) -> Option<Memory>
 
 /// How a mapping's synapses learn; none if they do not.
 pub fn rule(genome: &Genome, mapping: &Mapping) -> Option<PlasticityRule> {
-    let grows = matches!(mapping.morphology, Morphology::Plastic(PlasticMorphology::Associative));
+    let grows = mapping.grows();
     let plasticity = mapping.plasticity;
-    let step = |multiplier: f32| (plasticity.constant * multiplier).round().clamp(0.0, 255.0) as u8;
+    let [gain, loss] = plasticity.steps().map(|step| step.round().clamp(0.0, 255.0) as u8);
     let window = if plasticity.window == 0 { genome.physiology().plasticity_queue_depth } else { plasticity.window };
-    let rule = PlasticityRule { window: u32::from(window).max(1), gain: step(plasticity.ltp), loss: step(plasticity.ltd) };
+    let rule = PlasticityRule { window: u32::from(window).max(1), gain, loss };
     let learns = (mapping.plastic || grows) && (rule.gain > 0 || !grows && rule.loss > 0);
     learns.then_some(rule)
 }
@@ -209,34 +208,4 @@ fn neuron_options(properties: &AreaProperties, threshold: f32) -> NeuronOptions 
         uniform_psp: properties.psp_uniform_distribution,
         potential_driven_psp: properties.mp_driven_psp,
     }
-}
-
-/// Settings of a mapping that the network does not implement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum UnsupportedFeature {
-    /// Replay is not implemented.
-    Replay,
-    /// Spikes arrive in the next burst, not after the delay.
-    Delay(u8),
-}
-
-/// Settings of a mapping that the network does not implement.
-pub fn unsupported_features(mapping: &Mapping) -> Vec<UnsupportedFeature> {
-    let asked = [
-        matches!(mapping.morphology, Morphology::Plastic(PlasticMorphology::Replay)).then_some(UnsupportedFeature::Replay),
-        (mapping.delay_bursts > 1).then_some(UnsupportedFeature::Delay(mapping.delay_bursts)),
-    ];
-    asked.into_iter().flatten().collect()
-}
-
-/// Settings of the genome that this network does not implement.
-fn notes(genome: &Genome) -> Vec<String> {
-    let unsupported: Vec<UnsupportedFeature> = genome.mappings().iter().flat_map(unsupported_features).collect();
-    let count = |is_kind: fn(&&UnsupportedFeature) -> bool| unsupported.iter().filter(is_kind).count();
-    let counted = [
-        (count(|feature| **feature == UnsupportedFeature::Replay), "replay what an area remembers, which is not done"),
-        (count(|feature| matches!(feature, UnsupportedFeature::Delay(_))), "have a delay; everything arrives in the next burst"),
-    ];
-    counted.into_iter().filter(|(count, _)| *count > 0).map(|(count, text)| format!("{count} mappings {text}")).collect()
 }

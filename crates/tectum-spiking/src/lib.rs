@@ -42,6 +42,8 @@ pub mod genome;
 mod kernel;
 mod kernels;
 mod learning;
+#[cfg(feature = "genome")]
+mod limitations;
 mod memory;
 mod network;
 mod network_options;
@@ -63,9 +65,11 @@ pub use conformance::suites as conformance_suites;
 pub use connectivity_stats::ScaleLimit;
 pub use explanation::{ExtraState, NetworkExplanation};
 #[cfg(feature = "genome")]
-pub use from_genome::{ConnectOptions, ConnectedNetwork, UnsupportedFeature, connect, rule, unsupported_features};
+pub use from_genome::{ConnectOptions, ConnectedNetwork, connect, rule};
 pub use kernels::kernels;
 pub use learning::PlasticityRule;
+#[cfg(feature = "genome")]
+pub use limitations::{UnsupportedFeature, limitations, unsupported_features};
 pub use memory::{Memory, MemoryReport};
 pub use network::Network;
 pub use network_options::NetworkOptions;

@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 use tectum::Result;
-use tectum_spiking::genome::{Area, Genome, GenomeEstimate, GenomeOptions, Mapping, Morphology, Physiology, QuantityReport, Region, UnitReport};
-use tectum_spiking::{ConnectOptions, connect};
+use tectum_spiking::genome::{Area, Genome, GenomeEstimate, GenomeOptions, Mapping, Morphology, Physiology, Region, UnitReport};
+use tectum_spiking::{ConnectOptions, connect, limitations, rule};
 
 use super::InspectArgs;
 use crate::count::counted;
 use crate::progress::{Bar, Unit};
-use crate::table::{bytes, print, print_json, table};
+use crate::table::{bytes, print, print_json, short, table};
 
 /// The output, as JSON.
 #[derive(Serialize)]
@@ -25,6 +25,7 @@ struct Inspection<'a> {
     estimate: &'a GenomeEstimate,
     /// What a run has, with its default options.
     run: Option<RunCounts>,
+    /// What has no effect in the file, and in the network.
     warnings: &'a [String],
 }
 
@@ -46,8 +47,9 @@ pub fn inspect_genome(args: &InspectArgs) -> Result<()> {
     let estimate = genome.estimate();
     let file = args.file.display().to_string();
     let run = if estimate.synapses > MAX_COUNTED { None } else { Some(count_run(&genome)) };
+    let warnings = [genome.warnings(), &limitations(&genome, true)].concat();
     if !args.json {
-        return print(&(text(&file, &genome, &estimate) + &run_text(run.as_ref())));
+        return print(&(text(&file, &genome, &estimate, &warnings) + &run_text(&genome, run.as_ref())));
     }
     let run = run.and_then(Result::ok);
     print_json(&Inspection {
@@ -62,7 +64,7 @@ pub fn inspect_genome(args: &InspectArgs) -> Result<()> {
         units: genome.units(),
         estimate: &estimate,
         run,
-        warnings: genome.warnings(),
+        warnings: &warnings,
     })
 }
 
@@ -74,30 +76,32 @@ fn count_run(genome: &Genome) -> Result<RunCounts> {
     Ok(RunCounts { neurons: network.neurons(), memory_neurons, synapses: network.synapses() })
 }
 
-fn run_text(run: Option<&Result<RunCounts>>) -> String {
+fn run_text(genome: &Genome, run: Option<&Result<RunCounts>>) -> String {
+    let is_drawn = genome.mappings().iter().any(|mapping| mapping.attractivity < 100.0 && matches!(mapping.morphology, Morphology::Voxels(_)));
+    let seed = if is_drawn { " with seed 0; another seed draws other synapses" } else { "" };
     match run {
         Some(Ok(RunCounts { neurons, memory_neurons: 0, synapses })) => {
-            format!("a run has {} and {}\n", counted(neurons, "neuron"), counted(synapses, "synapse"))
+            format!("a run has {} and {}{seed}\n", counted(neurons, "neuron"), counted(synapses, "synapse"))
         }
         Some(Ok(RunCounts { neurons, memory_neurons, synapses })) => {
             let (neurons, synapses) = (counted(neurons, "neuron"), counted(synapses, "synapse"));
-            format!("a run has {neurons}, {memory_neurons} of them for patterns of memories, and {synapses}\n")
+            format!("a run has {neurons}, {memory_neurons} of them for patterns of memories, and {synapses}{seed}\n")
         }
         Some(Err(error)) => format!("a run is refused: {}\n", error.messages().join(": ")),
         None => "a run's synapses are not counted: there may be too many\n".to_owned(),
     }
 }
 
-fn text(file: &str, genome: &Genome, estimate: &GenomeEstimate) -> String {
+fn text(file: &str, genome: &Genome, estimate: &GenomeEstimate, warnings: &[String]) -> String {
     let title = if genome.title().is_empty() { "without a title" } else { genome.title() };
-    let timestep_ms = genome.physiology().timestep_s * 1e3;
+    let timestep_ms = short(genome.physiology().timestep_s * 1e3);
     let mut text = format!("genome {title:?} ({file}), version {}, {timestep_ms} ms a burst\n\n", genome.version());
     text += &table(&area_rows(genome));
     if !genome.mappings().is_empty() {
         text += &format!("\n{}", table(&mapping_rows(genome, estimate)));
     }
     text += &format!("\n{}\n", unit_text(genome.units()));
-    for warning in genome.warnings() {
+    for warning in warnings {
         text += &format!("warning: {warning}\n");
     }
     let synapses = if estimate.exact { counted(estimate.synapses, "synapse") } else { format!("<= {} synapses", estimate.synapses) };
@@ -173,7 +177,6 @@ fn mapping_rows(genome: &Genome, estimate: &GenomeEstimate) -> Vec<Vec<String>> 
     let head = ["from", "to", "morphology", "synapses", "multiplier", "attractivity", "plastic"].map(str::to_owned).to_vec();
     let area = |index: usize| genome.areas()[index].id.to_string();
     let rows = genome.mappings().iter().zip(&estimate.mappings).map(|(mapping, counted)| {
-        let plasticity = mapping.plasticity;
         let synapses = match mapping.morphology {
             Morphology::Voxels(_) => count(counted.synapses, counted.exact),
             Morphology::Plastic(_) => "none fixed".to_owned(),
@@ -186,7 +189,7 @@ fn mapping_rows(genome: &Genome, estimate: &GenomeEstimate) -> Vec<Vec<String>> 
             synapses,
             mapping.multiplier.to_string(),
             format!("{} %", mapping.attractivity),
-            if mapping.plastic { format!("{} x {} / {}", plasticity.constant, plasticity.ltp, plasticity.ltd) } else { "no".to_owned() },
+            rule(genome, mapping).map_or_else(|| "no".to_owned(), |rule| format!("+{} / -{}, window {}", rule.gain, rule.loss, rule.window)),
         ]
     });
     std::iter::once(head).chain(rows).collect()
@@ -197,23 +200,15 @@ fn count(count: u64, exact: bool) -> String {
 }
 
 fn unit_text(units: &UnitReport) -> String {
-    let quantity = |name: &str, report: &QuantityReport, newer: &str, legacy: &str| {
-        let unit = if report.legacy { legacy } else { newer };
-        let mut text = format!("{name}: {unit} ({})\n", report.evidence);
-        let mut shown: Vec<(f64, f64, Vec<String>)> = Vec::new();
-        for conversion in &report.converted {
-            match shown.iter_mut().find(|(given, taken, _)| (*given, *taken) == (conversion.given, conversion.taken)) {
-                Some((.., areas)) => areas.push(conversion.area.to_string()),
-                None => shown.push((conversion.given, conversion.taken, vec![conversion.area.to_string()])),
-            }
-        }
-        for (given, taken, areas) in shown {
-            let list = if areas.len() > 4 { format!("{} areas", areas.len()) } else { areas.join(", ") };
+    let mut text = String::new();
+    for ((name, legacy, report), newer) in units.quantities().into_iter().zip(["a fraction", "a fraction", "an integer, 0 to 255"]) {
+        let unit = if report.legacy { format!("legacy: {legacy}") } else { newer.to_owned() };
+        text += &format!("{name}: {unit} ({})\n", report.evidence);
+        for (given, taken, areas) in report.changes() {
+            let names: Vec<String> = areas.iter().map(ToString::to_string).collect();
+            let list = if names.len() > 4 { format!("{} areas", names.len()) } else { names.join(", ") };
             text += &format!("  {given} became {taken}: {list}\n");
         }
-        text
-    };
-    quantity("leak", &units.leak, "a fraction", "legacy: an amount of potential")
-        + &quantity("excitability", &units.excitability, "a fraction", "legacy: percent")
-        + &quantity("current", &units.current, "a whole number to 255", "legacy: any amount")
+    }
+    text
 }

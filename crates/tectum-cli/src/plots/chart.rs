@@ -22,6 +22,12 @@ const SVG_RISE: f64 = 0.613;
 const TOP: i32 = 64;
 const BOTTOM: i32 = 56;
 const RIGHT: i32 = 28;
+/// Room to the left of the axes' numbers, for the name.
+const NAME_ROOM: i32 = 44;
+/// The left edge of a title or legend that is wider than the axes.
+const MARGIN: i32 = 14;
+/// Height of a line of texts to the right of the axes.
+const NUMBER_LINE: f64 = 15.0;
 /// The base line of the legend, below the title.
 const LEGEND: i32 = 51;
 /// Minimum height of a bar in pixels.
@@ -47,8 +53,8 @@ pub struct Axis {
     low: f64,
     high: f64,
     scale: Scale,
-    /// Labels at ½, 1½ and so on, instead of numbers.
-    names: Vec<String>,
+    /// Labels at their places, instead of numbers.
+    labels: Vec<(f64, String)>,
 }
 
 /// How the ticks of an axis are chosen.
@@ -63,7 +69,7 @@ enum Scale {
 impl Axis {
     /// An ordinary axis.
     pub fn new(name: impl Into<String>, low: f64, high: f64) -> Self {
-        Self { name: name.into(), low, high: high.max(low + 1e-9), scale: Scale::Linear, names: Vec::new() }
+        Self { name: name.into(), low, high: high.max(low + 1e-9), scale: Scale::Linear, labels: Vec::new() }
     }
 
     /// An axis of degrees, whose ticks divide a turn.
@@ -76,9 +82,9 @@ impl Axis {
         Self { scale: Scale::Decades, ..Self::new(name, low, high) }
     }
 
-    /// An axis of bands, each one long, with a name each.
-    pub fn names(name: impl Into<String>, names: Vec<String>) -> Self {
-        Self { high: names.len() as f64, names, ..Self::new(name, 0.0, 1.0) }
+    /// An axis from 0 with labels at their places instead of numbers.
+    pub fn labels(name: impl Into<String>, high: f64, labels: Vec<(f64, String)>) -> Self {
+        Self { labels, ..Self::new(name, 0.0, high) }
     }
 
     fn share(&self, value: f64) -> f64 {
@@ -87,8 +93,8 @@ impl Axis {
 
     /// Places of the ticks with their numbers.
     fn ticks(&self) -> Vec<(f64, String)> {
-        if !self.names.is_empty() {
-            return self.names.iter().enumerate().map(|(place, name)| (place as f64 + 0.5, name.clone())).collect();
+        if !self.labels.is_empty() {
+            return self.labels.clone();
         }
         let rough = (self.high - self.low) / TICKS;
         let scale = 10f64.powf(rough.log10().floor());
@@ -156,10 +162,27 @@ impl Chart {
     /// Begins a chart of a size in pixels.
     pub fn sized(size: (u32, u32), title: &str, x: Axis, y: Axis) -> Self {
         let widest = y.ticks().iter().map(|(_, number)| width(number, NUMBER)).max().unwrap_or(0);
-        let (left, right) = (widest + 44, size.0 as i32 - RIGHT);
+        let (left, right) = (widest + NAME_ROOM, size.0 as i32 - RIGHT);
         let mut chart = Self { size, edges: (left, right), x, y, shapes: Vec::new(), legend_left: left };
-        chart.text(title, (left, 28), HPos::Left, TITLE);
+        // A title that is too long from there begins at the edge of the picture.
+        let title_left = if left + width(title, TITLE) > right { left.min(MARGIN) } else { left };
+        chart.text(&fitted(title, TITLE, right - title_left), (title_left, 28), HPos::Left, TITLE);
         chart
+    }
+
+    /// Begins a chart whose axes have a size in pixels, with room for texts on their right side.
+    pub fn around(axes: (u32, u32), right: u32, title: &str, x: Axis, y: Axis) -> Self {
+        let widest = y.ticks().iter().map(|(_, number)| width(number, NUMBER)).max().unwrap_or(0) as u32;
+        let size = (widest + NAME_ROOM as u32 + axes.0 + right + RIGHT as u32, axes.1 + (TOP + BOTTOM) as u32);
+        let mut chart = Self::sized(size, title, x, y);
+        chart.edges.1 -= right as i32;
+        chart
+    }
+
+    /// Writes a text to the right of the axes; `line` lines below the height of a value.
+    pub fn beside(&mut self, y: f64, line: f64, text: &str) {
+        let (_, height) = self.pixel(self.x.low, y);
+        self.text(text, (self.edges.1 + 8, height + 5 + (line * NUMBER_LINE).round() as i32), HPos::Left, NUMBER);
     }
 
     /// Leaves room for a scale of colours, and draws it: from −`most` below to `most` above.
@@ -228,7 +251,7 @@ impl Chart {
         }
         for (value, number) in self.y.ticks() {
             let (_, y) = self.pixel(self.x.low, value);
-            if self.y.names.is_empty() {
+            if self.y.labels.is_empty() {
                 self.segment((left, y), (right, y), GREY);
                 self.segment((left - 5, y), (left, y), BLACK);
             }
@@ -319,6 +342,16 @@ fn scale_number(value: f64, most: f64) -> String {
     text.replace('-', "−")
 }
 
+/// A text, cut where it is wider than a number of pixels.
+fn fitted(text: &str, height: f64, room: i32) -> String {
+    let (mut shown, mut end) = (text.to_owned(), text.len());
+    while width(&shown, height) > room && end > 0 {
+        end = text[..end].char_indices().next_back().map_or(0, |(start, _)| start);
+        shown = format!("{}…", text[..end].trim_end());
+    }
+    shown
+}
+
 /// Width of a text in pixels.
 fn width(text: &str, height: f64) -> i32 {
     static FONTS: Once = Once::new();
@@ -359,6 +392,14 @@ mod tests {
         assert_eq!(numbers(Axis::decades("ms", -1.0, 1.0)), "0.1 0.2 0.5 1 2 5 10");
         assert_eq!(numbers(Axis::decades("ms", -2.0, 2.0)), "0.01 0.1 1 10 100");
         assert_eq!(numbers(Axis::new("time", 0.0, 60.0)), "0 10 20 30 40 50 60");
+    }
+
+    #[test]
+    fn a_title_that_is_too_long_is_cut_with_a_mark() {
+        let room = 300;
+        assert_eq!(fitted("short", TITLE, room), "short");
+        let shown = fitted(&"a long title ".repeat(20), TITLE, room);
+        assert!(shown.ends_with('…') && width(&shown, TITLE) <= room && width(&shown, TITLE) > room - 40, "{shown}");
     }
 
     /// Titles are above the legend, whose entries do not overlap.

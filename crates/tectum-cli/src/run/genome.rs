@@ -23,10 +23,11 @@ use super::RunArgs;
 use crate::count::counted;
 use crate::file_ending::FileEnding;
 use crate::interrupt::Interrupt;
+use crate::messages;
 use crate::network_args::NetworkArgs;
 use crate::progress::{Bar, Unit};
 use crate::receipt::line;
-use crate::table::{self, print_json};
+use crate::table::{self, print, print_json};
 
 /// Time between snapshots if no number of bursts is given.
 const SNAPSHOT_PERIOD: Duration = Duration::from_secs(5);
@@ -34,15 +35,22 @@ const SNAPSHOT_PERIOD: Duration = Duration::from_secs(5);
 /// Maximum number of areas that a note names.
 const MAX_NAMES: usize = 4;
 
+/// Maximum number of changes of units that a note gives.
+const MAX_CHANGES: usize = 3;
+
 /// What only genomes take.
 #[derive(Args)]
 pub struct GenomeArgs {
-    /// Of a genome: bursts to run.
+    /// Of a genome: the number of the last burst; 1000 if not given.
+    ///
+    /// A resumed run continues from the burst of its snapshot up to this one.
     #[arg(long)]
     bursts: Option<u32>,
     #[command(flatten)]
     network: NetworkArgs,
-    /// Of a genome: the fraction of its input areas' neurons that get a random stimulus in each burst, 0 to 1.
+    /// Of a genome: the probability that a neuron of an input area gets a stimulus in a burst, 0 to 1.
+    ///
+    /// Draws are independent for each neuron and burst, and the same for a seed. All input areas have the same probability.
     #[arg(long, value_name = "PART")]
     stimulus: Option<f64>,
     /// Of a genome: what a stimulated neuron gets, in units of potential as thresholds are; 1 if not given.
@@ -67,7 +75,12 @@ impl GenomeArgs {
             ("--amplitude", self.amplitude.is_some()),
             ("--snapshot", self.snapshot.is_some()),
         ];
-        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name)).or(self.network.first_given_option()).or(self.observe.given())
+        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name)).or(self.network.first_given_option()).or(self.observed())
+    }
+
+    /// The first option that observes firings.
+    pub fn observed(&self) -> Option<&'static str> {
+        self.observe.given()
     }
 }
 
@@ -130,7 +143,9 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
     let network = Arc::new(network);
     let stimulus = Stimulus::new(&genome, args.genome.stimulus.unwrap_or(0.0), seed).map_err(|error| error.at("--stimulus"))?;
     let stimulus = args.genome.amplitude.map_or(Ok(stimulus.clone()), |amount| stimulus.with_amount(amount)).map_err(|error| error.at("--amplitude"))?;
-    let notes: Vec<String> = notes.into_iter().chain(stimulus.is_none().then(|| without_input(&genome)).flatten()).collect();
+    let warnings: Vec<String> = notes.into_iter().chain(stimulus_warnings(&genome, &args.genome)).collect();
+    warnings.iter().for_each(messages::warning);
+    let notes: Vec<String> = stimulus.is_none().then(|| without_input(&genome)).flatten().into_iter().chain(unit_notes(&genome)).collect();
     let options = SimulationOptions { constant_inputs, max_inputs: stimulus.max_inputs(), ..SimulationOptions::default() };
     let (devices, choice) = args.genome.network.devices(&args.device, &network, &options, &stimulus)?;
     let mut simulation = Simulation::sharded(network.clone(), &devices, &options)?;
@@ -166,20 +181,47 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
         seconds,
         bursts_per_s: rate(f64::from(counts.bursts - first.bursts)),
         events_per_s: rate((counts.events - first.events) as f64),
-        plastic: plastic(&simulation)?,
-        memories: simulation
-            .memories()?
+        plastic: if receipt.device.executes() { plastic(&simulation)? } else { None },
+        memories: if receipt.device.executes() { simulation.memories()? } else { Vec::new() }
             .into_iter()
             .zip(&memories)
             .map(|(memory, area)| MemoryLine { area: genome.areas()[*area].id.to_string(), memory })
             .collect(),
-        notes: &notes,
+        notes: &[&warnings[..], &notes].concat(),
         route: choice,
         receipt,
         end: if counts.bursts < end { "interrupted" } else { "completed" },
     };
-    table::report(&text(path, &report, &genome, counts), args.json)?;
-    if args.json { print_json(&report) } else { Ok(()) }
+    table::report(&text(path, &report, &genome, &notes), args.json)?;
+    match (args.json, messages::is_quiet() && report.receipt.device.executes()) {
+        (true, _) => print_json(&report),
+        (false, true) => print(&result(&report)),
+        (false, false) => Ok(()),
+    }
+}
+
+/// The result of a run in two lines.
+fn result(report: &Report<'_>) -> String {
+    let Report { bursts, spikes, events, spike_hash, .. } = report;
+    format!("{bursts} bursts, {spikes} spikes, {events} synaptic events\nspike hash {spike_hash}\n")
+}
+
+/// Options of the stimulus that have no effect, or not the expected one.
+fn stimulus_warnings(genome: &Genome, args: &GenomeArgs) -> Vec<String> {
+    let has_input = genome.areas().iter().any(|area| area.role == AreaRole::Input);
+    let is_asked = args.stimulus.is_some_and(|part| part > 0.0);
+    let nowhere = (is_asked && !has_input).then(|| "no input area: --stimulus has no effect; an input area has the group IPU".to_owned());
+    let amount = args.amplitude.filter(|amount| is_asked && has_input && *amount <= 0.0);
+    let powerless = amount.map(|amount| format!("--amplitude {amount}: it raises no potential, so that the stimulus makes no neuron fire"));
+    nowhere.into_iter().chain(powerless).collect()
+}
+
+/// What became of values in legacy units; the first changes of each quantity, or all with `--verbose`.
+fn unit_notes(genome: &Genome) -> Vec<String> {
+    let max_changes = if messages::is_verbose() { usize::MAX } else { MAX_CHANGES };
+    let has_more = genome.units().quantities().iter().any(|(.., report)| report.changes().len() > max_changes);
+    let more = has_more.then(|| "units: --verbose gives every change, as tectum inspect does".to_owned());
+    genome.units().notes(max_changes).into_iter().chain(more).collect()
 }
 
 /// The note that nothing reaches the input areas, if there are any.
@@ -235,7 +277,7 @@ fn advance(
     Ok(simulation.counts())
 }
 
-fn text(path: &Path, report: &Report<'_>, genome: &Genome, counts: SpikeCounts) -> String {
+fn text(path: &Path, report: &Report<'_>, genome: &Genome, notes: &[String]) -> String {
     let Report { neurons, synapses, shards, fraction_bits, seconds, .. } = report;
     let [neurons, synapses, shards] = [counted(neurons, "neuron"), counted(synapses, "synapse"), counted(shards, "shard")];
     let places = counted(fraction_bits, "binary place");
@@ -247,11 +289,12 @@ fn text(path: &Path, report: &Report<'_>, genome: &Genome, counts: SpikeCounts) 
     if let (Some(bursts_per_s), Some(events_per_s)) = (report.bursts_per_s, report.events_per_s) {
         let times = bursts_per_s * genome.physiology().timestep_s;
         text += &format!("{} in {seconds:.3} s, {bursts_per_s:.0} a second ({times:.0} times real time); ", counted(report.bursts, "burst"));
-        let (spikes, events) = (counted(counts.spikes, "spike"), counted(counts.events, "synaptic event"));
-        text += &format!("{spikes}, {events}, {events_per_s:.3e} a second\nspike hash {}\n", report.spike_hash);
+        let events_per_s = if events_per_s > 0.0 { format!(", {events_per_s:.3e} a second") } else { String::new() };
+        let (spikes, events) = (counted(report.spikes, "spike"), counted(report.events, "synaptic event"));
+        text += &format!("{spikes}, {events}{events_per_s}\nspike hash {}\n", report.spike_hash);
     }
     if let Some(PlasticReport { synapses, mean_weight, silent, full }) = &report.plastic {
-        text += &format!("plastic synapses: {synapses}, weights {mean_weight:.1} on average; {silent} have come to 0, {full} to 255\n");
+        text += &format!("plastic synapses: {synapses}, weights {mean_weight:.1} on average; {silent} at 0, {full} at 255 (maximum)\n");
     }
     for MemoryLine { area, memory } in &report.memories {
         text += &format!(
@@ -265,7 +308,7 @@ fn text(path: &Path, report: &Report<'_>, genome: &Genome, counts: SpikeCounts) 
     if report.end != "completed" {
         text += "interrupted: it ended before its last burst\n";
     }
-    for note in genome.warnings().iter().chain(report.notes) {
+    for note in genome.warnings().iter().chain(notes) {
         text += &format!("note: {note}\n");
     }
     text

@@ -35,6 +35,7 @@ pub fn text(summary: &RunSummary, outcome: &Outcome) -> String {
         let lost = if learned.lost > 0 { format!(", {} transitions lost", learned.lost) } else { String::new() };
         rows.push(row("learning", format!("{} transitions, {} rounds, {better} of them better than before{lost}", learned.transitions, learned.rounds)));
     }
+    rows.extend(summary.notes.iter().map(|note| row("note", note.clone())));
     for fallback in &outcome.receipt.fallbacks {
         let times = if fallback.count > 1 { format!(" ({} times)", fallback.count) } else { String::new() };
         rows.push(row("fallback", format!("{}: {}{times}", fallback.what, fallback.reason)));

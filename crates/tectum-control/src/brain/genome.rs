@@ -25,6 +25,9 @@ use tectum::snapshot::Snapshot;
 use tectum_spiking::genome::{Genome, GenomeOptions};
 use tectum_spiking::{ConnectOptions, ConnectedNetwork, Network, NetworkOptions, Simulation, SimulationOptions, connect, seed_of};
 
+/// Changes of converted units that a note gives.
+const MAX_CHANGES: usize = 4;
+
 /// A genome that runs.
 ///
 /// # Numerics
@@ -37,6 +40,9 @@ pub struct GenomeBrain {
     simulation: Simulation,
     device: Device,
     injected: Vec<(u32, f32)>,
+    ticks: u64,
+    /// For each motor, the ticks in which a neuron of its column fired.
+    fired: Vec<u64>,
 }
 
 /// A connected genome, wired to a body; kept on the host to build it on any device.
@@ -62,8 +68,9 @@ impl GenomeRecipe {
         let max_injected = defaults.max_injected.max(wiring.max_injected());
         let network = NetworkOptions { idle_update: spec.idle_update, seed: seed_of(seed), max_injected, ..defaults };
         let options = ConnectOptions { seed, learns: spec.weights == WeightMode::Learn, network, ..ConnectOptions::default() };
-        let ConnectedNetwork { network, constant_inputs, notes, .. } =
+        let ConnectedNetwork { network, constant_inputs, mut notes, .. } =
             connect(&genome, options, &mut WorkProgress::ignore).map_err(|error| error.at(&spec.genome))?;
+        notes.extend(genome.units().notes(MAX_CHANGES));
         Ok(Self { network: Arc::new(network), constant_inputs, wiring, bursts_per_tick: spec.bursts_per_tick, notes, input })
     }
 
@@ -80,7 +87,8 @@ impl GenomeRecipe {
         let first = simulation.snapshot()?;
         simulation.run(self.bursts_per_tick)?;
         simulation.restore(&first)?;
-        Ok(GenomeBrain { recipe: self.clone(), simulation, device: device.clone(), injected: Vec::with_capacity(max_inputs) })
+        let fired = vec![0; self.wiring.motor_names().len()];
+        Ok(GenomeBrain { recipe: self.clone(), simulation, device: device.clone(), injected: Vec::with_capacity(max_inputs), ticks: 0, fired })
     }
 }
 
@@ -100,7 +108,8 @@ impl Brain for GenomeBrain {
         self.simulation.inject(&self.injected)?;
         // Injections of a tick are only for its own bursts.
         self.simulation.run(self.recipe.bursts_per_tick).inspect_err(|_| self.simulation.clear_inputs())?;
-        self.recipe.wiring.act(|neuron| self.simulation.has_fired(neuron), action);
+        self.recipe.wiring.act(|neuron| self.simulation.has_fired(neuron), action, &mut self.fired);
+        self.ticks += 1;
         Ok(self.simulation.stats())
     }
 
@@ -131,5 +140,10 @@ impl Brain for GenomeBrain {
 
     fn notes(&self) -> &[String] {
         &self.recipe.notes
+    }
+
+    fn run_notes(&self) -> Vec<String> {
+        let silent = self.recipe.wiring.motor_names().zip(&self.fired).filter(|(_, fired)| **fired == 0 && self.ticks > 0);
+        silent.map(|(name, _)| format!("{name} never fired: at rest in {ticks} of {ticks} ticks", ticks = self.ticks)).collect()
     }
 }

@@ -298,6 +298,14 @@ impl Recovering {
         }
     }
 
+    /// What the brain reports of its ticks.
+    pub(super) fn run_notes(&self) -> Vec<String> {
+        match &self.brain_state {
+            BrainState::Working(brain) => brain.run_notes(),
+            BrainState::Rebuilding(_) | BrainState::Empty => Vec::new(),
+        }
+    }
+
     /// What the brain has learned.
     pub(super) fn learning(&self) -> Option<LearningCounts> {
         match &self.brain_state {

@@ -196,6 +196,8 @@ pub struct Outcome {
     pub stopped_at_tick: Option<u64>,
     /// Counters of a brain that learns a model while it runs.
     pub learning: Option<LearningCounts>,
+    /// What the brain reports of its ticks, such as an output that never changed.
+    pub notes: Vec<String>,
     /// What ran.
     pub workload: Workload,
     /// The proof.

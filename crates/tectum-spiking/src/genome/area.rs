@@ -234,7 +234,7 @@ fn role(record: &Record<'_>, is_memory: bool, warnings: &mut Warnings) -> Result
         "OPU" => AreaRole::Output,
         "CUSTOM" | "INTERCONNECT" | "" => AreaRole::Custom,
         _ => {
-            warnings.add(format!("area {}: group {} is unknown; custom taken", record.id, quoted(group)));
+            warnings.add(format!("area {}: group {} is unknown; CUSTOM taken; known: IPU, OPU, CORE, CUSTOM, MEMORY", record.id, quoted(group)));
             AreaRole::Custom
         }
     })

@@ -13,7 +13,20 @@ use tectum::{Error, Result};
 pub(super) fn parse(text: &str) -> Result<Value> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = UniqueKeys.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
-    value.map_err(|error| Error::data(format!("not JSON: {error}")))
+    value.map_err(|error| match no_number(text, error.line(), error.column()) {
+        Some(token) => Error::data(format!("not JSON: {token} at line {}; JSON has only finite numbers", error.line())),
+        None => Error::data(format!("not JSON: {error}")),
+    })
+}
+
+/// A token that other writers use for a number that is not finite, if an error is in it.
+fn no_number(text: &str, line: usize, column: usize) -> Option<&str> {
+    let line = text.lines().nth(line.checked_sub(1)?)?;
+    let is_inside = |character: char| character.is_ascii_alphabetic() || character == '-';
+    let at = column.saturating_sub(1).min(line.len());
+    let start = line.get(..at)?.rfind(|character| !is_inside(character)).map_or(0, |before| before + 1);
+    let token = line.get(start..)?.split(|character| !is_inside(character)).next()?;
+    ["NaN", "nan", "Infinity", "-Infinity", "inf", "-inf"].contains(&token).then_some(token)
 }
 
 /// A value whose objects have no duplicate keys.
@@ -81,5 +94,25 @@ impl<'de> Visitor<'de> for UniqueKeys {
             fields.insert(key, value);
         }
         Ok(Value::Object(fields))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn numbers_that_are_not_finite_are_named() {
+        for (text, expected) in [
+            ("{\"a\": NaN}", "not JSON: NaN at line 1; JSON has only finite numbers"),
+            ("{\"a\":\n [1, Infinity]}", "not JSON: Infinity at line 2; JSON has only finite numbers"),
+            ("[-Infinity]", "not JSON: -Infinity at line 1; JSON has only finite numbers"),
+            ("[none]", "not JSON: expected"),
+            ("[1, é NaN]", "not JSON: expected value"),
+            ("", "not JSON: EOF"),
+        ] {
+            let error = parse(text).expect_err(text).to_string();
+            assert!(error.starts_with(expected), "{text}: {error}");
+        }
     }
 }

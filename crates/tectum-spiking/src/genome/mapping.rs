@@ -8,7 +8,7 @@ use tectum::{Error, Result};
 
 use super::area::Area;
 use super::area_id::AreaId;
-use super::morphology::{Morphologies, Morphology};
+use super::morphology::{Morphologies, Morphology, PlasticMorphology};
 use super::property::Property;
 use super::record::{Record, kind};
 use super::warnings::{Warnings, quoted};
@@ -62,6 +62,18 @@ impl Mapping {
     pub fn is_inhibitory(&self) -> bool {
         self.multiplier < 0
     }
+
+    /// Whether it has no synapses at first, and they grow between neurons that fire together.
+    pub fn grows(&self) -> bool {
+        matches!(self.morphology, Morphology::Plastic(PlasticMorphology::Associative))
+    }
+}
+
+impl Plasticity {
+    /// The gain and the loss as the file states them, before they become whole numbers from 0 to 255.
+    pub fn steps(&self) -> [f32; 2] {
+        [self.constant * self.ltp, self.constant * self.ltd]
+    }
 }
 
 /// Maximum mappings of a genome.
@@ -113,10 +125,6 @@ impl Reader<'_> {
             for key in rule.unknown() {
                 warnings.add(format!("area {}: {}: key {} is unknown", self.areas[source].id, place(), quoted(key)));
             }
-            if mapping.plastic && rule.get(Field::Constant).is_none() {
-                let what = "plastic without plasticity_constant, so that nothing is learnt";
-                warnings.add(format!("area {}: {}: {what}", self.areas[source].id, place()));
-            }
             if mapping.morphology == Morphology::Unknown {
                 let what = format!("morphology {}: a function without a known definition", quoted(&mapping.morphology_name));
                 match self.strict {
@@ -136,7 +144,7 @@ impl Reader<'_> {
         let morphology_name = rule.text(Field::Morphology)?.to_owned();
         let scalar = rule.scalar()?;
         let morphology = self.morphologies.find(&morphology_name, scalar)?;
-        let morphology = morphology.ok_or_else(|| Error::data(format!("morphology {} is unknown", quoted(&morphology_name))))?;
+        let morphology = morphology.ok_or_else(|| self.morphologies.unknown(&morphology_name))?;
         let attractivity = rule.number(Field::Attractivity, 0.0, 100.0)?;
         let plastic = rule.flag(Field::Plastic)?;
         let step = |field: Field| rule.number(field, -MAX_SCALAR, MAX_SCALAR).map(|step| step.unwrap_or(0.0) as f32);

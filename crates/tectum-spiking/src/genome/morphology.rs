@@ -40,6 +40,29 @@ const MAX_OFFSET: f64 = 1e9;
 /// Maximum vectors of all mappings together; each scalar makes a new set.
 const MAX_OFFSETS: usize = 1 << 18;
 
+/// The built-in names that a message lists; most of the others differ in the axis.
+const BUILT_IN: [&str; 17] = [
+    "block_to_block",
+    "lateral_+x",
+    "all_to_0-0-0",
+    "0-0-0_to_all",
+    "all_to_all",
+    "projector",
+    "expander",
+    "project_from_end_x",
+    "bitmask_encoder_x",
+    "last_to_first",
+    "first_to_last",
+    "randomizer",
+    "tile",
+    "sweeper",
+    "rotator_z",
+    "memory",
+    "associative_memory",
+];
+/// Names of the file that a message lists.
+const MAX_SHOWN: usize = 10;
+
 /// Definitions of a file, by name, and its vectors after scaling.
 pub(super) struct Morphologies {
     defined: BTreeMap<String, Definition>,
@@ -82,6 +105,13 @@ impl Morphologies {
             Some(Definition::Plastic(kind)) => Some(Morphology::Plastic(kind)),
             Some(Definition::Unknown) => Some(Morphology::Unknown),
         })
+    }
+
+    /// The error for a name that neither the file defines nor the format has.
+    pub fn unknown(&self, name: &str) -> Error {
+        let mut names: Vec<&str> = self.defined.keys().map(String::as_str).take(MAX_SHOWN).chain(BUILT_IN).collect();
+        names.dedup();
+        Error::data(format!("morphology {} is unknown; known: {}, and more in docs/genomes.md", quoted(name), names.join(", ")))
     }
 
     fn scale(&mut self, name: &str, vectors: &[[f64; 3]], scalar: [f64; 3]) -> Result<Arc<[Relation]>> {
@@ -288,5 +318,20 @@ fn composite(name: &str, parameters: Option<&Map<String, Value>>) -> Result<Defi
     match (axis(0), axis(1), axis(2)) {
         (Some(x), Some(y), Some(z)) => Ok(Definition::Relations(Arc::new([Relation::Axes([x, y, z])]))),
         _ => Err(Error::data("parameters: src_seed of three whole numbers from 1 and src_pattern of three pairs [from 1, from 0] needed")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_that_a_message_lists_is_defined() {
+        for name in BUILT_IN {
+            assert!(core(name).is_some(), "{name}");
+        }
+        let read = Morphologies::read(Some(&serde_json::json!({"mine": {"type": "placeholder"}}))).expect("valid");
+        let error = read.unknown("random").to_string();
+        assert!(error.starts_with("morphology \"random\" is unknown; known: mine, block_to_block, ") && error.contains("all_to_all, projector, "), "{error}");
     }
 }

@@ -65,6 +65,54 @@ pub struct Conversion {
 /// Maximum of all three quantities.
 pub(super) const MAX_QUANTITY: f64 = 1e6;
 
+/// Areas that a sentence about converted values names.
+const MAX_AREAS: usize = 4;
+
+impl QuantityReport {
+    /// Given and used value of each conversion, with the areas that have it, in order of first occurrence.
+    pub fn changes(&self) -> Vec<(f64, f64, Vec<AreaId>)> {
+        let mut changes: Vec<(f64, f64, Vec<AreaId>)> = Vec::new();
+        for Conversion { area, given, taken, .. } in &self.converted {
+            match changes.iter_mut().find(|(from, to, _)| (from, to) == (given, taken)) {
+                Some((.., areas)) => areas.push(*area),
+                None => changes.push((*given, *taken, vec![*area])),
+            }
+        }
+        changes
+    }
+}
+
+impl UnitReport {
+    /// The three quantities with their names, and the legacy unit of each.
+    pub fn quantities(&self) -> [(&'static str, &'static str, &QuantityReport); 3] {
+        [("leak", "an amount of potential", &self.leak), ("excitability", "percent", &self.excitability), ("current", "any amount", &self.current)]
+    }
+
+    /// A sentence for each quantity of which values were converted: their number, the reason, and at most `max_changes` of the changes.
+    pub fn notes(&self, max_changes: usize) -> Vec<String> {
+        let change = |(given, taken, areas): &(f64, f64, Vec<AreaId>)| {
+            let names: Vec<String> = areas.iter().take(MAX_AREAS).map(AreaId::to_string).collect();
+            let more = if areas.len() > MAX_AREAS { format!(" and {} more", areas.len() - MAX_AREAS) } else { String::new() };
+            format!("{given} became {taken} ({}{more})", names.join(", "))
+        };
+        let note = |(name, unit, report): (&str, &str, &QuantityReport)| {
+            let changes = report.changes();
+            let shown: Vec<String> = changes.iter().take(max_changes).map(change).collect();
+            let more = match changes.len().saturating_sub(max_changes) {
+                0 => String::new(),
+                1 => ", and 1 other change".to_owned(),
+                others => format!(", and {others} other changes"),
+            };
+            let count = match report.converted.len() {
+                1 => "1 value was converted".to_owned(),
+                count => format!("{count} values were converted"),
+            };
+            format!("units: {name} is legacy, {unit} ({}); {count}: {}{more}", report.evidence, shown.join(", "))
+        };
+        self.quantities().into_iter().filter(|(.., report)| !report.converted.is_empty()).map(note).collect()
+    }
+}
+
 impl FromStr for UnitPolicy {
     type Err = Error;
 
@@ -92,7 +140,7 @@ impl UnitReport {
                 records,
                 &[Property::Current],
                 |current| current > 255.0 || current.fract() != 0.0,
-                "is no whole number to 255",
+                "exceeds 255 or has a fraction",
             )?,
         })
     }

@@ -264,3 +264,38 @@ fn the_table_of_the_page_is_what_a_network_does() {
     }
     assert_eq!(compared, 6);
 }
+
+#[test]
+fn the_pages_table_of_refractory_periods_is_what_a_network_does() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/spiking.md")).expect("the page");
+    let table = page.lines().skip_while(|line| !line.contains("| Window | Refractory period |")).skip(2);
+    let rows = table.map_while(|line| line.trim().strip_prefix("| ")?.strip_suffix(" |")).map(|row| row.split(" | ").collect::<Vec<_>>());
+    let mut count = 0;
+    for row in rows {
+        let [window, refractory, limit, expected] = row[..4] else { panic!("{row:?}") };
+        let number = |text: &str| if text == "none" { 0 } else { text.parse().expect("a number") };
+        let kind = NeuronOptions {
+            threshold: 1000.0,
+            charge_accumulation: false,
+            refractory: number(refractory),
+            consecutive_fire_limit: number(limit),
+            ..NeuronOptions::default()
+        };
+        let mut neurons = Neurons::default();
+        neurons.add(2, &kind).expect("it works");
+        let rules = vec![PlasticityRule { window: u32::from(number(window)), gain: 10, loss: 3 }];
+        let synapse = Synapse { target: 1, weight: 100, inhibitory: false, plasticity: Some(0) };
+        let options = NetworkOptions { plasticity: rules, max_injected: 2000.0, ..NetworkOptions::default() };
+        let network = Arc::new(Network::new(&neurons, Box::new(SynapseList::new(2, &[(0, synapse)]).expect("it works")), options).expect("it works"));
+        for device in devices() {
+            let mut simulation = Simulation::new(network.clone(), &device, &SimulationOptions::default()).expect("it works");
+            for _ in 0..10 {
+                simulation.inject(&[(0, 1500.0), (1, 1500.0)]).expect("it works");
+                simulation.run(1).expect("it works");
+            }
+            assert_eq!(simulation.plastic_synapses().expect("it works")[0].weight, expected.parse::<u8>().expect("a weight"), "{device:?}: {row:?}");
+        }
+        count += 1;
+    }
+    assert_eq!(count, 7, "the page has the table");
+}

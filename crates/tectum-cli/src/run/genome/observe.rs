@@ -14,14 +14,16 @@ use tectum_spiking::{Network, Simulation, SpikeCounts};
 use super::plot::Pictures;
 use super::raster::LiveRaster;
 use super::spikes::SpikeFile;
-use crate::file_ending::FileEnding;
+use crate::file_ending::{FileEnding, PictureFolder};
 use crate::run::RunArgs;
 
 /// Options for observing a genome.
 #[derive(Args)]
 pub struct ObserveArgs {
     /// Of a genome: draws firings (raster) and rates of each area, as PNG and SVG, into this folder.
-    #[arg(long, value_name = "DIR")]
+    ///
+    /// A picture of more than 50,000 marks is PNG alone.
+    #[arg(long, value_name = "DIR", value_parser = PictureFolder)]
     plot: Option<PathBuf>,
     /// Of a genome: records the firings of each area in each burst.
     #[arg(long, value_name = "FILE.mcap", value_parser = FileEnding(&["mcap"]))]

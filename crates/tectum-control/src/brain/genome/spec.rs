@@ -10,7 +10,7 @@ use crate::body::BodySpec;
 #[cfg(any(test, feature = "bench"))]
 use crate::brain::recipe::Conformance;
 use crate::brain::recipe::{BrainContext, BrainSettings, Recipe};
-use crate::document::{Key, Section};
+use crate::document::{Key, Section, SourceLine};
 use tectum_spiking::IdleUpdate;
 use tectum_spiking::genome::UnitPolicy;
 
@@ -60,6 +60,9 @@ pub struct SensorSpec {
     /// What each neuron of a voxel that represents the number receives; without it, its threshold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amount: Option<f64>,
+    /// Where the scenario has it.
+    #[serde(skip)]
+    pub line: SourceLine,
 }
 
 /// One channel of the action, read along z of a column of an output area.
@@ -78,6 +81,9 @@ pub struct MotorSpec {
     /// The action when no neuron of the column fires, in the channel's unit; without it, the body's safe action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rest: Option<f64>,
+    /// Where the scenario has it.
+    #[serde(skip)]
+    pub line: SourceLine,
 }
 
 /// How the voxels along z represent a number from 0 to 1.
@@ -138,9 +144,12 @@ impl BrainSettings for GenomeSpec {
 impl SensorSpec {
     fn read(mut section: Section<'_, '_>, body: &BodySpec) -> Result<Self> {
         let names = body.observation.iter().map(|channel| channel.name.as_str()).collect::<Vec<_>>();
+        let channel = section.index_in(Key::new("channel", "the channel, by name or index"), &names)?;
+        let area = section.required(Key::new("area", "the area, by id or name"))?;
         let spec = Self {
-            channel: section.index_in(Key::new("channel", "the channel, by name or index"), &names)?,
-            area: section.required(Key::new("area", "the area, by id or name"))?.value.to_owned(),
+            channel,
+            line: section.line(&area.place),
+            area: area.value.to_owned(),
             x: place(&mut section, "x")?,
             y: place(&mut section, "y")?,
             coding: coding(&mut section)?,
@@ -156,9 +165,11 @@ impl MotorSpec {
         let names = body.action.iter().map(|channel| channel.name.as_str()).collect::<Vec<_>>();
         let channel = section.index_in(Key::new("channel", "the channel, by name or index"), &names)?;
         let (low, high) = (body.action[channel].low, body.action[channel].high);
+        let area = section.required(Key::new("area", "the area, by id or name"))?;
         let spec = Self {
             channel,
-            area: section.required(Key::new("area", "the area, by id or name"))?.value.to_owned(),
+            line: section.line(&area.place),
+            area: area.value.to_owned(),
             x: place(&mut section, "x")?,
             y: place(&mut section, "y")?,
             coding: coding(&mut section)?,

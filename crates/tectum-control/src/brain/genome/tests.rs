@@ -206,6 +206,32 @@ fn a_state_of_another_genome_is_refused_and_unsupported_features_are_reported() 
 }
 
 #[test]
+fn a_motor_that_never_fires_is_reported_and_another_is_not() {
+    let mut silent = reflex();
+    silent["blueprint"]["arm___"]["firing_threshold"] = json!(100);
+    for (name, genome, is_silent) in [("heard", reflex(), false), ("silent", silent, true)] {
+        let file = File::new(name, &genome);
+        let (_, mut brain) = brain(&scenario(&file, &format!("bursts_per_tick = 2\n{REFLEX}")), &cpu());
+        assert!(brain.run_notes().is_empty(), "nothing ran");
+        for _ in 0..10 {
+            brain.tick(&[0.5, 0.0], &mut [0.0]).expect("a tick");
+        }
+        let expected: &[&str] = if is_silent { &["motor torque (area arm___) never fired: at rest in 10 of 10 ticks"] } else { &[] };
+        assert_eq!(brain.run_notes(), expected, "{name}");
+    }
+}
+
+#[test]
+fn converted_units_are_reported() {
+    let mut genome = reflex();
+    genome["blueprint"]["arm___"]["leak_coefficient"] = json!(10);
+    let file = File::new("legacy", &genome);
+    let (_, brain) = brain(&scenario(&file, REFLEX), &cpu());
+    let [note] = brain.notes() else { panic!("{:?}", brain.notes()) };
+    assert!(note.starts_with("units: leak is legacy") && note.ends_with("1 value was converted: 10 became 1 (arm___)"), "{note}");
+}
+
+#[test]
 fn wiring_that_does_not_fit_names_its_key() {
     let mut genome = reflex();
     genome["blueprint"]["flat__"] = area("OPU", [3, 2, 1], "", json!([]));
@@ -214,8 +240,8 @@ fn wiring_that_does_not_fit_names_its_key() {
     for (sensors, motors, expected) in [
         ("{ channel = 0, area = \"ear\" }", motor, "brain.sensors[0].area: FILE has no area \"ear\"; its input areas: eye___"),
         ("{ channel = 0, area = \"arm___\" }", motor, "brain.sensors[0].area: area arm___ of FILE is no input area; its input areas: eye___"),
-        ("{ channel = 0, area = \"eye___\" }, { channel = 1, area = \"eye___\", x = 1 }", motor, "brain.sensors[1]: x is 1; area eye___ has 1 voxels along it"),
-        ("{ channel = 0, area = \"eye___\", y = 7 }", motor, "brain.sensors[0]: y is 7; area eye___ has 1 voxels along it"),
+        ("{ channel = 0, area = \"eye___\" }, { channel = 1, area = \"eye___\", x = 1 }", motor, "brain.sensors[1]: x is 1; area eye___ has 1 voxel along it"),
+        ("{ channel = 0, area = \"eye___\", y = 7 }", motor, "brain.sensors[0]: y is 7; area eye___ has 1 voxel along it"),
         ("{ channel = 0, area = \"eye___\" }, { channel = 1, area = \"eye___\" }", motor, "brain.sensors[1]: brain.sensors[0] writes to the same column"),
         ("", "motors = [{ channel = 0, area = \"eye___\" }]", "brain.motors[0].area: area eye___ of FILE is no output area; its output areas: arm___, flat__"),
         ("", "motors = [{ channel = 0, area = \"flat__\", x = 2, y = 1 }]", "brain.motors[0]: area: flat__ has 1 voxel along z; a coding needs 2 or more"),
@@ -228,7 +254,9 @@ fn wiring_that_does_not_fit_names_its_key() {
         let scenario = scenario(&file, &format!("sensors = [{sensors}]\n{motors}\n"));
         let plant = build_body(&scenario).expect("known");
         let error = build_brain(&scenario, plant.as_ref(), &cpu(), &mut tectum::WorkProgress::ignore).err().expect(expected);
-        assert_eq!(error.to_string().replace(&file.0.display().to_string(), "FILE"), expected);
+        // The sensors are in line 5 of the text, the motors in line 6.
+        let line = if expected.starts_with("brain.sensors") { 5 } else { 6 };
+        assert_eq!(error.to_string().replace(&file.0.display().to_string(), "FILE"), format!("test:{line}: {expected}"));
     }
     let absent = Scenario::parse(&format!("[body]\nname = \"pendulum\"\n[brain]\ngenome = \"no.json\"\n{motor}\n"), "s", "s").expect("correct");
     let plant = build_body(&absent).expect("known");

@@ -35,6 +35,8 @@ struct Motor {
     column: Column,
     /// In the channel's unit.
     rest: f32,
+    /// What it is in a message: the channel's name, and the area.
+    name: String,
 }
 
 /// A channel's range.
@@ -61,7 +63,7 @@ impl Wiring {
     pub fn new(spec: &GenomeSpec, genome: &Genome, body: &BodySpec) -> Result<Self> {
         let mut sensors: Vec<Sensor> = Vec::new();
         for (index, given) in spec.sensors.iter().enumerate() {
-            let key = format!("brain.sensors[{index}]");
+            let key = format!("{}: brain.sensors[{index}]", given.line);
             let area = area(genome, &spec.genome, &given.area, AreaRole::Input).map_err(|error| error.at(format!("{key}.area")))?;
             let column = Column::new(area, given.x, given.y).map_err(|error| error.at(&key))?;
             if let Some(before) = sensors.iter().position(|sensor| sensor.column.first == column.first) {
@@ -79,7 +81,7 @@ impl Wiring {
         }
         let mut motors: Vec<Motor> = Vec::new();
         for (index, given) in spec.motors.iter().enumerate() {
-            let key = format!("brain.motors[{index}]");
+            let key = format!("{}: brain.motors[{index}]", given.line);
             let area = area(genome, &spec.genome, &given.area, AreaRole::Output).map_err(|error| error.at(format!("{key}.area")))?;
             let column = Column::new(area, given.x, given.y).map_err(|error| error.at(&key))?;
             let channel = &body.action[given.channel];
@@ -92,6 +94,7 @@ impl Wiring {
                 coding: given.coding,
                 column,
                 rest: given.rest.map_or(body.safe_action[given.channel], |rest| rest as f32),
+                name: format!("motor {} (area {})", channel.name, area.id),
             });
         }
         Ok(Self { sensors, motors, safe_action: body.safe_action.clone() })
@@ -125,12 +128,18 @@ impl Wiring {
         }
     }
 
-    /// The action that firing neurons encode.
-    pub fn act(&self, has_fired: impl Fn(u32) -> bool, action: &mut [f32]) {
+    /// The names of the motors, for messages.
+    pub fn motor_names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.motors.iter().map(|motor| motor.name.as_str())
+    }
+
+    /// The action that firing neurons encode. `fired` counts, for each motor, the calls in which a neuron of its column fired.
+    pub fn act(&self, has_fired: impl Fn(u32) -> bool, action: &mut [f32], fired: &mut [u64]) {
         action.copy_from_slice(&self.safe_action);
-        for motor in &self.motors {
+        for (motor, fired) in self.motors.iter().zip(fired) {
             let fires = |z: u32| motor.column.voxel(z).any(&has_fired);
             let share = motor.coding.decode(motor.column.depth, fires);
+            *fired += u64::from(share.is_some());
             action[motor.channel] = share.map_or(motor.rest, |share| motor.scale.at(share));
         }
     }
@@ -151,7 +160,7 @@ impl Column {
     fn new(area: &Area, x: u32, y: u32) -> Result<Self> {
         for (key, place, side) in [("x", x, area.size[0]), ("y", y, area.size[1])] {
             if place >= side {
-                return Err(Error::invalid(format!("{key} is {place}; area {} has {side} voxels along it", area.id)));
+                return Err(Error::invalid(format!("{key} is {place}; area {} has {side} {} along it", area.id, if side == 1 { "voxel" } else { "voxels" })));
             }
         }
         // One voxel along z could only signal that there is a number.

@@ -120,7 +120,7 @@ fn each_fault_is_named_with_area_and_key() {
         (rule(json!(null)), in_rule("null given; an array or an object needed")),
         (rule(json!(["projector", 1, 1])), in_rule("3 parts given; 4 to 9 needed")),
         (rule(json!([1, 1, 1, false])), in_rule("morphology_id: 1 given; a text needed")),
-        (rule(json!(["nothing", 1, 1, false])), in_rule("morphology \"nothing\" is unknown")),
+        (rule(json!(["nothing", 1, 1, false])), in_rule("morphology \"nothing\" is unknown; known: block_to_block, ")),
         (rule(json!(["projector", [1, 1], 1, false])), in_rule("morphology_scalar: an array of 2 given; one number or three")),
         (rule(json!(["projector", 1e7, 1, false])), in_rule("morphology_scalar: 10000000.0 given; one number or three, of at most 1000000")),
         (rule(json!(["projector", 1, 256, false])), in_rule("postSynapticCurrent_multiplier: 256 given; -255 to 255 needed")),

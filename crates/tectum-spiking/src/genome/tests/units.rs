@@ -74,8 +74,22 @@ fn the_report_names_the_evidence_and_every_converted_value() {
     };
     assert_eq!(told(&units.leak), (true, "area aaaaaa: \"leak_coefficient\": 10 exceeds 1".to_owned(), vec!["aaaaaa leak_coefficient 10>1".to_owned()]));
     assert_eq!(told(&units.excitability), (false, "no value exceeds 1".to_owned(), vec![]));
-    let evidence = "area aaaaaa: \"postsynaptic_current\": 500 is no whole number to 255".to_owned();
+    let evidence = "area aaaaaa: \"postsynaptic_current\": 500 exceeds 255 or has a fraction".to_owned();
     assert_eq!(told(&units.current), (true, evidence, vec!["aaaaaa postsynaptic_current 500>255".to_owned()]));
     let (_, units) = read(json!({"neuron_excitability": 100}), UnitPolicy::Legacy).expect("valid");
     assert_eq!(told(&units.excitability), (true, "as requested".to_owned(), vec!["aaaaaa neuron_excitability 100>1".to_owned()]));
+}
+
+#[test]
+fn a_sentence_for_each_quantity_counts_its_conversions_and_gives_the_first() {
+    let area = |leak: f64| json!({"block_boundaries": [1, 1, 1], "leak_coefficient": leak, "firing_threshold": 1, "mp_charge_accumulation": true});
+    let ids = ["aaaaaa", "bbbbbb", "cccccc", "dddddd", "eeeeee"];
+    let mut blueprint: serde_json::Map<String, Value> = ids.iter().map(|id| ((*id).to_owned(), area(10.0))).collect();
+    blueprint.insert("ffffff".to_owned(), area(5.0));
+    blueprint.insert("gggggg".to_owned(), area(1.0));
+    let genome = Genome::parse(&document(Value::Object(blueprint), json!({})), &GenomeOptions::default()).expect("valid");
+    let head = "units: leak is legacy, an amount of potential (area aaaaaa: \"leak_coefficient\": 10 exceeds 1); 6 values were converted: \
+                10 became 1 (aaaaaa, bbbbbb, cccccc, dddddd and 1 more)";
+    assert_eq!(genome.units().notes(1), [format!("{head}, and 1 other change")]);
+    assert_eq!(genome.units().notes(9), [format!("{head}, 5 became 1 (ffffff)")]);
 }
