@@ -359,7 +359,7 @@ fn a_resumed_run_reaches_the_state_of_one_that_never_stopped() {
     let state = |run: &str| std::fs::read(place.0.join(run).join("snapshot.safetensors")).expect("there");
     assert!(state("runs/1") == state("runs/3"));
     let output = place.tectum("run --resume runs/2");
-    assert!(text(&output.stderr).contains("nothing is left"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("a larger --seconds continues it"), "{}", text(&output.stderr));
     let output = place.tectum("run cart_pole --brain lqr --resume runs/2");
     assert!(text(&output.stderr).contains("it ran lqr on pendulum with seed 1"), "{}", text(&output.stderr));
     assert_eq!(names(&place.0.join("runs")), ["1", "2", "3"]);

@@ -1,4 +1,4 @@
-//! What a genome's user is told: warnings before a run, notes after it, pictures whose numbers are those of the spikes, and refusals that say what to do.
+//! Reports of a genome run: warnings before it, notes after it, pictures whose numbers are those of the spikes, and refusals that say what to do.
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};

@@ -144,7 +144,7 @@ fn a_plant_runs_by_its_name_and_a_run_keeps_the_file_as_it_was() {
     let output = place.tectum("run crane.plant --clock sim --seconds 20 --json");
     let [stdout, stderr] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     assert!(output.status.success() && stderr.contains("warning: crane.plant: line 5: parameter air is never used"), "{stderr}");
-    assert!(stderr.contains("fraction load at rest") && stderr.contains("none: time is simulated"), "{stderr}");
+    assert!(stderr.contains("fraction load at rest") && stderr.contains("none of 400: time is simulated"), "{stderr}");
     let summary: serde_json::Value = serde_json::from_str(&stdout).expect("json");
     assert_eq!((summary["brain"].as_str(), summary["body"].as_str(), summary["scenario"].as_str()), (Some("lqr"), Some("crane.plant"), Some("crane")));
     assert_eq!(std::fs::read_to_string(place.0.join("runs/1/body.plant")).expect("copied"), CRANE);

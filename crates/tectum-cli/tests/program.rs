@@ -83,7 +83,7 @@ fn arrays_go_in_and_come_out_in_their_shape_with_a_receipt() {
     place.floats("b.npy", "10, 100", (0..1000).map(|i| 0.5 * i as f32));
     let report = place.json(&format!("run {} --in a.npy --in b.npy --out y.npy --json --device cpu", library("vector_add")));
     assert_eq!((&report["device"], &report["bounds"], &report["elements"]), (&"cpu".into(), &"proven".into(), &1000.into()));
-    assert_eq!((&report["grid"], &report["block"]), (&serde_json::json!([4, 1, 1]), &serde_json::json!([256, 1, 1])));
+    assert_eq!((&report["grid"], &report["block"]), (&serde_json::json!([4, 1, 1]), &serde_json::json!([250, 1, 1])));
     assert_eq!((&report["receipt"]["code"][0]["kernel"], &report["receipt"]["runs"]), (&"program_vector_add".into(), &1.into()));
     assert_eq!((&report["recognized"]["shape"], &report["recognized"]["text"]), (&"map".into(), &"map over 1000 elements".into()));
     let (head, y) = place.read("y.npy");
@@ -277,7 +277,7 @@ fn mistakes_get_a_message_an_exit_code_and_leave_nothing() {
         ("vector_add --in a.npy --in a.npy --out y.npy --device null", 2, "null executes nothing"),
         ("vector_add --in a.npy --in a.npy --out y.npy --device vulkan:99", 4, "device vulkan:99"),
         ("vector_add --in a.npy --in a.npy --out y.npy --seconds 3", 2, "--seconds is for scenarios, and this is a program"),
-        ("fill --in a.npy --out y.npy", 2, "no array determines how many lanes the program needs; --grid X does"),
+        ("fill --in a.npy --out y.npy", 2, "no array determines how many lanes the program needs; --size NAME=N of an output does, or --grid X"),
         ("./bad.atlas", 2, "bad.atlas: "),
         ("./missing.atlas", 7, "missing.atlas"),
         ("./fault.atlas --in zero.npy --out y.npy", 2, "program: lane 1, line 5 `div.u32 r0, r1, r0`: integer division by zero"),
@@ -339,7 +339,7 @@ fn defect_20_what_a_device_cuts_off_the_cpu_runs() {
     let fallbacks = report["receipt"]["fallbacks"].as_array().expect("a list");
     if text(&place.tectum("devices --json").stdout).contains("llvmpipe") {
         assert_eq!((&report["device"], &fallbacks[0]["what"]), (&"cpu".into(), &"vulkan:0".into()));
-        assert!(fallbacks[0]["reason"].as_str().expect("text").contains("`bra @next` (line 24): the device ended the loop"), "{fallbacks:?}");
+        assert!(fallbacks[0]["reason"].as_str().expect("text").contains("line 24 `bra @next`: the device ended the loop"), "{fallbacks:?}");
     }
 }
 
@@ -357,7 +357,7 @@ fn defect_23_a_program_without_end_ends_at_its_limit() {
         let run = place.tectum(&format!("run endless.atlas --out y.npy --grid 1 --block 1 --size y=1 --limit 5000 --device {device}"));
         let message = text(&run.stderr);
         assert!(
-            run.status.code() == Some(2) && message.contains("`bra @a` (line 6): the loop did not end within the limit of 5000 iterations of a lane"),
+            run.status.code() == Some(2) && message.contains("line 6 `bra @a`: the loop did not end within the limit of 5000 iterations of a lane"),
             "{message}"
         );
         assert!(!place.names().contains(&"y.npy".to_owned()));

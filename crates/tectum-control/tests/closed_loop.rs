@@ -263,7 +263,7 @@ fn a_resumed_run_goes_on_as_if_it_had_never_stopped() {
         assert_eq!(rest.snapshots[7..], whole.snapshots[8..], "{body} {brain}");
         assert_eq!(resumed.metrics, outcome.metrics, "{body} {brain}");
         let done = built(body, brain, 5.0, 40).restore(whole.snapshots.last().expect("one at the end"));
-        assert!(done.expect_err("nothing left").to_string().contains("nothing is left"));
+        assert!(done.expect_err("nothing left").to_string().contains("a larger --seconds continues it"));
     }
 }
 

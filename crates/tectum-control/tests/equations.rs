@@ -83,7 +83,7 @@ fn tank_error(text: &str, brain: &str) -> String {
 
 #[test]
 fn an_equilibrium_that_is_none_is_reported() {
-    let root = TANK.replace("leak * h", "leak * sqrt(h) * 1 [m^0.5]").replace("equilibrium 1\n", "\n");
+    let root = TANK.replace("leak * h", "leak * sqrt(h * 1 [m])").replace("equilibrium 1\n", "\n");
     let error = tank_error(&root, "lqr");
     assert!(error.contains("the slope of h at the equilibrium is not finite"), "{error}");
     let moving = written("moving.plant", &format!("{}weigh h 1, pump 100\n", TANK.replace("equilibrium 1\n", "equilibrium 0.2\n")));

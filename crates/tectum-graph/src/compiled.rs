@@ -3,7 +3,7 @@
 use tectum::internal::TwoPhaseRun;
 use tectum::{DType, Device, Error, Executable, PlanBuilder, Result, RunStats, View, Work};
 
-use super::inputs::Inputs;
+use super::inputs::{Inputs, unknown};
 use super::{Graph, Node, ParameterLayout};
 
 /// A graph on a device: inputs are plan inputs, outputs plan outputs, the parameters one state, and graph states plan states, zero at first.
@@ -166,9 +166,4 @@ impl TwoPhaseRun for CompiledGraph {
 fn named(entries: &[(String, View)], kind: &str, name: &str) -> Result<View> {
     let entry = entries.iter().find(|(entry, _)| entry == name);
     entry.map(|(_, view)| *view).ok_or_else(|| unknown(kind, name, entries.iter().map(|(entry, _)| entry.as_str())))
-}
-
-/// The error for a name that is not among those of its kind.
-pub(super) fn unknown<'a>(kind: &str, name: &str, names: impl Iterator<Item = &'a str>) -> Error {
-    Error::invalid(format!("no {kind} {name}; there are {}", names.collect::<Vec<_>>().join(", ")))
 }

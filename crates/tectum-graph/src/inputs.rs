@@ -61,7 +61,12 @@ impl Inputs {
     }
 
     fn named(&mut self, name: &str) -> Result<&mut Input> {
-        let unknown = super::compiled::unknown("input", name, self.0.iter().map(|input| input.name.as_str()));
+        let unknown = unknown("input", name, self.0.iter().map(|input| input.name.as_str()));
         self.0.iter_mut().find(|input| input.name == name).ok_or(unknown)
     }
+}
+
+/// The error for a name that is not among those of its kind.
+pub(super) fn unknown<'a>(kind: &str, name: &str, names: impl Iterator<Item = &'a str>) -> Error {
+    Error::invalid(format!("no {kind} {name}; there are {}", names.collect::<Vec<_>>().join(", ")))
 }

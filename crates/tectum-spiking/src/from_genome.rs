@@ -5,8 +5,9 @@ use std::ops::Range;
 use tectum::{Error, Result, Watch, WorkProgress};
 
 use super::limitations::limitations;
+use super::mapping_rules::{feeds_memory, memory_areas, rule};
 use super::{Memory, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Synapse, SynapseList};
-use crate::genome::{Area, AreaProperties, CoreArea, Genome, Mapping, Morphology, PlasticMorphology};
+use crate::genome::{Area, AreaProperties, CoreArea, Genome, Mapping};
 
 /// The input of the power area's neurons in every burst.
 const POWER: f32 = 1.0;
@@ -111,16 +112,6 @@ pub fn connect(genome: &Genome, options: ConnectOptions, watch: &mut Watch<'_>) 
     Ok(ConnectedNetwork { network, constant_inputs: power.map(|neuron| (neuron, POWER)).collect(), memories: memory_areas, notes: limitations(genome, learns) })
 }
 
-/// Areas that are the destination of a memory mapping.
-pub(super) fn memory_areas(genome: &Genome) -> Vec<usize> {
-    let is_shown = |area: &usize| genome.mappings().iter().any(|mapping| mapping.destination == *area && feeds_memory(mapping));
-    (0..genome.areas().len()).filter(|area| genome.areas()[*area].properties.memory.is_some()).filter(is_shown).collect()
-}
-
-fn feeds_memory(mapping: &Mapping) -> bool {
-    matches!(mapping.morphology, Morphology::Plastic(PlasticMorphology::Memory))
-}
-
 /// The areas of a mapping, in either direction.
 fn area_pair(mapping: &Mapping) -> (usize, usize) {
     (mapping.source.min(mapping.destination), mapping.source.max(mapping.destination))
@@ -141,17 +132,6 @@ fn memory(genome: &Genome, area: usize, active: &[Range<u32>]) -> Option<Memory>
         lifespan_growth: properties.lifespan_growth as u32,
         longterm_threshold: properties.longterm_threshold,
     })
-}
-
-/// How a mapping's synapses learn; none if they do not.
-pub fn rule(genome: &Genome, mapping: &Mapping) -> Option<PlasticityRule> {
-    let grows = mapping.grows();
-    let plasticity = mapping.plasticity;
-    let [gain, loss] = plasticity.steps().map(|step| step.round().clamp(0.0, 255.0) as u8);
-    let window = if plasticity.window == 0 { genome.physiology().plasticity_queue_depth } else { plasticity.window };
-    let rule = PlasticityRule { window: u32::from(window).max(1), gain, loss };
-    let learns = (mapping.plastic || grows) && (rule.gain > 0 || !grows && rule.loss > 0);
-    learns.then_some(rule)
 }
 
 fn rule_index(rules: &mut Vec<PlasticityRule>, rule: PlasticityRule) -> u8 {

@@ -44,6 +44,7 @@ mod kernels;
 mod learning;
 #[cfg(feature = "genome")]
 mod limitations;
+mod mapping_rules;
 mod memory;
 mod network;
 mod network_options;
@@ -65,11 +66,12 @@ pub use conformance::suites as conformance_suites;
 pub use connectivity_stats::ScaleLimit;
 pub use explanation::{ExtraState, NetworkExplanation};
 #[cfg(feature = "genome")]
-pub use from_genome::{ConnectOptions, ConnectedNetwork, connect, rule};
+pub use from_genome::{ConnectOptions, ConnectedNetwork, connect};
 pub use kernels::kernels;
 pub use learning::PlasticityRule;
 #[cfg(feature = "genome")]
 pub use limitations::{UnsupportedFeature, limitations, unsupported_features};
+pub use mapping_rules::rule;
 pub use memory::{Memory, MemoryReport};
 pub use network::Network;
 pub use network_options::NetworkOptions;

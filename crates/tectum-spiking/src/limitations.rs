@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::from_genome::{memory_areas, rule};
+use super::mapping_rules::{memory_areas, rule};
 use crate::genome::{Genome, Mapping, Morphology, PlasticMorphology};
 
 /// Mappings that a sentence names.

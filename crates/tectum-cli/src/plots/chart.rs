@@ -180,7 +180,7 @@ impl Chart {
     }
 
     /// Writes a text to the right of the axes; `line` lines below the height of a value.
-    pub fn beside(&mut self, y: f64, line: f64, text: &str) {
+    pub fn margin_text(&mut self, y: f64, line: f64, text: &str) {
         let (_, height) = self.pixel(self.x.low, y);
         self.text(text, (self.edges.1 + 8, height + 5 + (line * NUMBER_LINE).round() as i32), HPos::Left, NUMBER);
     }

@@ -41,7 +41,8 @@ pub struct ProgramArgs {
     grid: Option<[u32; 3]>,
     /// Of a program: lanes of a block.
     ///
-    /// Without it 256, or 64 to 256 that divide the number of elements if the program does not depend on blocks; one if nothing depends on the lane.
+    /// Without it 256, or 64 to 256 that divide the number of elements if the program does not depend on blocks and --grid is not given; one if nothing
+    /// depends on the lane.
     #[arg(long, value_name = "X[,Y,Z]", value_parser = launch::extent)]
     block: Option<[u32; 3]>,
     /// Of a program: bytes of a block's shared memory, if more than the program declares.

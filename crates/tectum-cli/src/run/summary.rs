@@ -67,10 +67,8 @@ fn misses(summary: &RunSummary) -> String {
         Overrun::Safe => "got the safe action",
     };
     let ticks = summary.ticks;
-    if summary.lateness_ms.is_none() && summary.deadline_misses == 0 {
-        return "none: time is simulated".to_owned();
-    }
-    if summary.deadline_misses == 0 { format!("none of {ticks}") } else { format!("{} of {ticks} late: {got}", summary.deadline_misses) }
+    let simulated = if summary.lateness_ms.is_none() { ": time is simulated" } else { "" };
+    if summary.deadline_misses == 0 { format!("none of {ticks}{simulated}") } else { format!("{} of {ticks} late: {got}", summary.deadline_misses) }
 }
 
 /// The whole return, and of several episodes how they ended and what each returned.

@@ -100,7 +100,7 @@ const MISTAKES: &[(&str, (u32, u32), &str)] = &[
     ("bra @nowhere", (1, 5), "label @nowhere is not defined"),
     ("@a:\n@a:", (2, 2), "label @a is defined twice"),
     ("ldg.f32 r1, [x]", (1, 14), "buffer x is not declared"),
-    ("buffer r1: f32 read", (1, 1), "\"r1\" cannot name a buffer"),
+    ("buffer r1: f32 read", (1, 8), "\"r1\" cannot name a buffer"),
     ("buffer x: f32 read\nbuffer x: f32 read", (2, 8), "buffer x is declared twice"),
     ("buffer x: f32 reed", (1, 15), "read, write or read_write is needed"),
     ("ldg.f32 r1, [Phi(96,0,0)]", (1, 18), "a class is 0 to 95"),
@@ -116,6 +116,8 @@ const MISTAKES: &[(&str, (u32, u32), &str)] = &[
     ("exit exit", (1, 6), "`exit` after the end of the statement"),
     ("exit ;", (1, 6), "';' does not begin a token"),
     ("pool 65537", (1, 1), "a pool of 65537 bytes"),
+    ("exit\nshared 100000000", (2, 1), "100000000 bytes of shared memory"),
+    ("exit\nbuffer shared: f32 read", (2, 8), "\"shared\" cannot name a buffer"),
 ];
 
 #[test]

@@ -263,7 +263,7 @@ fn the_last_block_may_reach_beyond_the_elements() {
 }
 
 #[test]
-fn each_fault_names_its_lane_instruction_and_address() {
+fn each_fault_names_its_lane_line_and_address() {
     const FAULTS: &[(&str, Fault)] = &[
         ("mov_imm.i8 r0, 0\ndiv.i8 r0, r0, r0", Fault { lane: 0, instruction: 1, kind: FaultKind::DivisionByZero }),
         ("ldg.f32 r0, [x + 16]", Fault { lane: 0, instruction: 0, kind: FaultKind::OutOfBounds { address: 16, ty: Type::F32, size: 16 } }),
@@ -291,8 +291,21 @@ fn each_fault_names_its_lane_instruction_and_address() {
         let outcome = program.evaluate(&LaunchConfig::linear(4, 4), &mut [vec![0; 16]], 1000).expect("the launch fits");
         assert_eq!(outcome, Outcome::Fault(*expected), "{text}");
         let message = expected.error(program.program()).to_string();
-        assert!(message.contains(&format!("lane {}, instruction {} `", expected.lane, expected.instruction)), "{message}");
+        assert!(message.contains(&format!("lane {}, line {} `", expected.lane, expected.instruction + 5)), "{message}");
     }
+}
+
+#[test]
+fn an_exchange_through_shared_memory_without_a_barrier_is_warned_of() {
+    let warnings = |text: &str| Program::parse(text).and_then(|program| program.check()).expect("valid").warnings().iter().map(ToString::to_string).collect();
+    let exchange = |between: &str| {
+        format!("buffer y: f32 write\nshared 1024\nmov_imm.f32 r0, 1.0\nsts.f32 [shared], r0\n{between}lds.f32 r1, [shared + 0]\nstg.f32 [y], r1")
+    };
+    let found: Vec<String> = warnings(&exchange(""));
+    assert!(matches!(&found[..], [one] if one.contains("line 5") && one.contains("no barrier orders them")), "{found:?}");
+    let ordered: Vec<String> = warnings(&exchange("bar.sync 0\n"));
+    let own: Vec<String> = warnings(&exchange("").replace("[shared + 0]", "[shared]"));
+    assert!(ordered.is_empty() && own.is_empty(), "{ordered:?} {own:?}");
 }
 
 #[test]

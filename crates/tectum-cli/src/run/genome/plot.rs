@@ -147,16 +147,16 @@ impl Pictures {
             let grouped = if band.group == 1 { String::new() } else { format!("{} neurons a row", band.group) };
             match height >= 4.0 * f64::from(GAP) && band.neurons.len() > 1 {
                 true => {
-                    chart.beside(top, 0.4, &format!("neuron {first}"));
-                    chart.beside(top - height, -0.2, &last.to_string());
+                    chart.margin_text(top, 0.4, &format!("neuron {first}"));
+                    chart.margin_text(top - height, -0.2, &last.to_string());
                 }
                 false => {
                     let named = if first == last { format!("neuron {first}") } else { format!("neurons {first} to {last}") };
-                    chart.beside(top - height / 2.0, if grouped.is_empty() { 0.0 } else { -0.5 }, &named);
+                    chart.margin_text(top - height / 2.0, if grouped.is_empty() { 0.0 } else { -0.5 }, &named);
                 }
             }
             if !grouped.is_empty() {
-                chart.beside(top - height / 2.0, if height >= 4.0 * f64::from(GAP) { 0.0 } else { 0.5 }, &grouped);
+                chart.margin_text(top - height / 2.0, if height >= 4.0 * f64::from(GAP) { 0.0 } else { 0.5 }, &grouped);
             }
         }
         chart
@@ -189,8 +189,8 @@ impl Pictures {
             }
             fill((0..band.sums.len()).map(|column| band.sums[column] as f64 / f64::from(self.bursts_of(column))).collect(), line_color(index));
             let [mean, maximum] = self.labels(band);
-            chart.beside(layout.top(index) - f64::from(height) / 2.0, -0.5, &mean);
-            chart.beside(layout.top(index) - f64::from(height) / 2.0, 0.5, &maximum);
+            chart.margin_text(layout.top(index) - f64::from(height) / 2.0, -0.5, &mean);
+            chart.margin_text(layout.top(index) - f64::from(height) / 2.0, 0.5, &maximum);
         }
         chart
     }

@@ -29,7 +29,7 @@ pub fn extent(text: &str) -> std::result::Result<[u32; 3], String> {
 /// Inputs that differ in their count of elements; a count or a size that cannot be determined.
 pub fn fit(program: &Program, arrays: &mut Arrays, args: &ProgramArgs) -> Result<(LaunchConfig, Option<u64>)> {
     let known = elements(program, arrays)?;
-    let block = args.block.unwrap_or_else(|| [standard_block(program, known.map(|(_, count)| count)), 1, 1]);
+    let block = args.block.unwrap_or_else(|| [standard_block(program, known.map(|(_, count)| count).filter(|_| args.grid.is_none())), 1, 1]);
     let shape = args.launch(LaunchConfig { block, ..LaunchConfig::default() });
     let launch = match (args.grid, known) {
         (Some(grid), _) => LaunchConfig { grid, ..shape },

@@ -141,7 +141,8 @@ pub fn identify(
         WorkProgress { stage, done, total: typical.max(done) }.report(watch)
     };
     // First all residuals alike, to find the noise; then outliers count less.
-    problem.find_signs(&mut tick)?;
+    tick("finding starts")?;
+    problem.find_starts(f64::INFINITY);
     problem.fit(f64::INFINITY, &mut || tick("fitting"))?;
     problem.noise = problem.deviations();
     problem.find_starts(OUTLIER);
@@ -224,29 +225,6 @@ impl Problem<'_> {
         })?;
         self.fitted.iter().zip(&found.values).for_each(|(number, value)| self.values[*number] = *value);
         Ok(found)
-    }
-
-    /// Begins each parameter whose range has both signs with the sign that explains the recording better: a fit does not pass through 0, where the
-    /// parameter has no effect. The starts are found for these values.
-    fn find_signs(&mut self, tick: &mut dyn FnMut(&str) -> Result<()>) -> Result<()> {
-        let sum = |problem: &Self| problem.windows.iter().map(|window| squares(&problem.fit_start(&problem.values, window, OUTLIER).1)).sum::<f64>();
-        tick("finding starts")?;
-        self.find_starts(f64::INFINITY);
-        for number in self.fitted.clone() {
-            let [low, high] = self.system.parameters()[number].range;
-            let (value, before) = (self.values[number], self.windows.clone());
-            if value == 0.0 || !(low..=high).contains(&-value) {
-                continue;
-            }
-            tick("finding signs")?;
-            let own = sum(self);
-            self.values[number] = -value;
-            self.find_starts(f64::INFINITY);
-            if sum(self) >= own {
-                (self.values[number], self.windows) = (value, before);
-            }
-        }
-        Ok(())
     }
 
     fn with(&self, unknowns: &[f64]) -> Vec<f64> {
@@ -442,11 +420,6 @@ impl Problem<'_> {
             values: self.values.clone(),
         }
     }
-}
-
-/// The sum of squares.
-fn squares(numbers: &[f64]) -> f64 {
-    numbers.iter().map(|number| number * number).sum()
 }
 
 /// Predicts the held-out rows of a recording: a start fitted to a second of rows, then steps ahead without looking.
