@@ -57,8 +57,14 @@ impl<'t> TomlSource<'t> {
 }
 
 /// Where something is in a text, as `origin:line`, for messages of later checks. It does not distinguish settings: two places are always equal.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct SourceLine(String);
+
+impl std::fmt::Debug for SourceLine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SourceLine")
+    }
+}
 
 impl PartialEq for SourceLine {
     fn eq(&self, _: &Self) -> bool {

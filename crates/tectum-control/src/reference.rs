@@ -25,6 +25,33 @@ pole_length = 0.8
 delay_samples = 1
 noise = 1
 outlier_fraction = 0.02
+
+[body.parameters]
+pole_length_m = 0.17
+pole_damping_per_s = 0.31
+gravity = 9.81
+travel_in = 4.0
+command_period_s = 0.04
+servo_gain = -4.5
+servo_dead_band_v = 0.1
+servo_limit = 12.1
+servo_lag_s = 0.0075
+delay_s = 0.027
+command_limit_v = 5.0
+"#;
+
+const SEEKER: &str = r#"[body]
+name = "seeker"
+
+[body.parameters]
+action_period_s = 0.1
+side_m = 4.0
+max_speed = 0.5
+max_turn = 2.0
+radius_m = 0.1
+obstacle_radius_m = 0.25
+whisker_m = 0.6
+found_m = 0.3
 "#;
 
 const LOOP: &str = r#"[loop]
@@ -156,6 +183,9 @@ pub fn scenario_reference() -> Result<String> {
     write_tables(&mut page, &whole, |table| table.is_empty());
     write!(page, "\nThe other keys are in the three tables `[body]`, `[brain]` and `[loop]`.\n\n## The body\n\n```toml\n{BODY}```\n").ok();
     write_tables(&mut page, &whole, |table| is_part(table, "body"));
+    write!(page, "\nThe seeker has other parameters:\n\n```toml\n{SEEKER}```\n").ok();
+    write_tables(&mut page, &asked(&format!("{SEEKER}\n[brain]\nname = \"zero\"\n"))?, |table| table == "body.parameters");
+    page += "\nAn equation file has those that it declares, and `[body.actual]` with the same keys: parameters that the plant has and its controllers do not know.\n";
     write_bodies(&mut page);
     page += "\n## The brain\n\n`[brain]` has the key `name`, and the keys of that brain. `tectum run --brain NAME` selects another with default settings.\n";
     write_tables(&mut page, &whole, |table| table == "brain");
@@ -313,7 +343,8 @@ mod tests {
     /// All examples, each as a whole scenario.
     fn examples() -> Vec<String> {
         let of_brains = BRAINS.iter().flat_map(|(_, texts)| *texts).map(|text| format!("[body]\nname = \"rig\"\n{text}"));
-        of_brains.chain([format!("name = \"trial\"\n{BODY}[brain]\nname = \"zero\"\n{LOOP}")]).collect()
+        let seeker = format!("{SEEKER}[brain]\nname = \"zero\"\n");
+        of_brains.chain([format!("name = \"trial\"\n{BODY}[brain]\nname = \"zero\"\n{LOOP}"), seeker]).collect()
     }
 
     /// The lines of a text without a key, and without the tables inside its table, except lists of them, which may be required; the second has the key with a value instead.

@@ -82,6 +82,27 @@ fn tank_error(text: &str, brain: &str) -> String {
 }
 
 #[test]
+fn rig_and_seeker_have_their_parameters_in_the_scenario() {
+    // A rig with a long pole, geared the other way and without delay is swung up and held by a controller that knows it.
+    let long = "parameters = { pole_length_m = 0.3, servo_gain = 4.5, delay_s = 0, travel_in = 8 }";
+    let [known, unknown] = [long, "disturbances = { pole_length = 3 }"].map(|body| run(&scenario("rig", body, "lqr", 60)).metrics.success_fraction());
+    assert!(known > 0.8 && unknown < 0.2, "{known} {unknown}");
+    let seeker = |body: &str| built(&scenario("seeker", body, "zero", 1)).body_spec().clone();
+    let (own, fast) = (seeker(""), seeker("parameters = { max_speed = 2, action_period_s = 0.05 }"));
+    assert_eq!((own.dt_s, own.action[0].high, fast.dt_s, fast.action[0].high), (0.1, 0.5, 0.05, 2.0));
+    // Written with the scenario, and refused out of range, for bodies without parameters, and for kernels that do not know them.
+    let changed = scenario("rig", long, "lqr", 1);
+    assert_eq!(Scenario::parse(&changed.to_toml().expect("plain"), "again", "equations").expect("reads back"), changed);
+    let refused =
+        |body: &str| Scenario::parse(&format!("[body]\n{body}\n[brain]\nname = \"zero\"\n"), "mine", "mine").map(drop).expect_err("refused").to_string();
+    assert_eq!(refused("name = \"rig\"\nparameters = { pole_length_m = 50 }"), "mine:3: pole_length_m is 50, needs a number from 0.02 to 5");
+    let other = refused("name = \"cart_pole\"\nparameters = { pole = 1 }");
+    assert!(other.contains("body cart_pole has no parameters here; body \"cart_pole.plant\", the same equations, has"), "{other}");
+    let error = Batch::of(&changed.body, 4, &Device::open("cpu").expect("the CPU")).map(drop).expect_err("refused").to_string();
+    assert!(error.contains("many are stepped with its own parameters only"), "{error}");
+}
+
+#[test]
 fn an_equilibrium_that_is_none_is_reported() {
     let root = TANK.replace("leak * h", "leak * sqrt(h * 1 [m])").replace("equilibrium 1\n", "\n");
     let error = tank_error(&root, "lqr");

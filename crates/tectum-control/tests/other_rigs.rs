@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use tectum::{Device, ErrorKind, Session, WorkProgress};
+use tectum_control::body::rig::RigParameters;
 use tectum_control::body::rig::disturbed::{Disturbances, DisturbedRig};
 use tectum_control::body::{Body, ExactState, Start, body};
 use tectum_control::brain::Brain;
@@ -44,7 +45,7 @@ fn angle_outliers_are_rejected() {
 #[test]
 fn a_snapshot_goes_on_as_the_uninterrupted_one() {
     let disturbances = Disturbances { pole_length: 0.8, delay_samples: 1, noise: 1.0, outlier_fraction: 0.02 };
-    let mut plant = DisturbedRig::new(disturbances, Start::Hanging).expect("a rig");
+    let mut plant = DisturbedRig::new(RigParameters::default(), disturbances, Start::Hanging).expect("a rig");
     plant.reset(7);
     let mut brain = adaptive();
     let run = |plant: &mut DisturbedRig, brain: &mut Adaptive, ticks: usize| -> Vec<f32> {
@@ -61,7 +62,7 @@ fn a_snapshot_goes_on_as_the_uninterrupted_one() {
     let (state, place) = (brain.snapshot().expect("a snapshot"), plant.state());
     let whole = run(&mut plant, &mut brain, 200);
     assert!((brain.selected().0 - 0.8).abs() < 0.03 && brain.selected().1 == 1, "{:?}", brain.selected());
-    let (mut other, mut elsewhere) = (adaptive(), DisturbedRig::new(disturbances, Start::Hanging).expect("a rig"));
+    let (mut other, mut elsewhere) = (adaptive(), DisturbedRig::new(RigParameters::default(), disturbances, Start::Hanging).expect("a rig"));
     other.restore(&state).expect("it fits");
     elsewhere.set_state(&place).expect("it fits");
     assert_eq!(run(&mut elsewhere, &mut other, 200), whole);

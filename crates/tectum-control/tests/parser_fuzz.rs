@@ -548,8 +548,19 @@ fn peak_bytes() -> Option<u64> {
     line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
 }
 
+/// Set in the process that runs the inputs.
+const ALONE: &str = "TECTUM_FUZZ_ALONE";
+
 #[test]
 fn no_input_panics_or_takes_memory_and_errors_name_their_place() {
+    // In a process of its own: the memory of tests that run at the same time is not that of the parsers.
+    if std::env::var_os(ALONE).is_none() {
+        let name = "parser_fuzz::no_input_panics_or_takes_memory_and_errors_name_their_place";
+        let suite = std::env::current_exe().expect("this program");
+        let ended = std::process::Command::new(suite).args([name, "--exact", "--nocapture"]).env(ALONE, "1").status().expect("starts");
+        assert!(ended.success(), "{ended}");
+        return;
+    }
     let inputs = std::env::var("TECTUM_FUZZ_INPUTS").ok().and_then(|text| text.parse::<u64>().ok()).unwrap_or(50_000);
     // Drivers and the thread pool allocate memory at first use; that does not count for a parser.
     drop(Device::list());

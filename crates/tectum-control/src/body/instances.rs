@@ -1,6 +1,6 @@
 //! Batches by a body's name or settings, from its own kernel or its equations.
 
-use tectum::{Device, Result};
+use tectum::{Device, Error, Result};
 
 use super::batch::{Batch, BatchKernel, BatchShape, kernel_of};
 use super::equations::batch::step_kernel;
@@ -25,6 +25,9 @@ impl Batch {
         if let Some((system, parameters)) = settings.equations() {
             let (shape, step) = step_kernel(body.spec(), system, parameters)?;
             return Batch::record(body, count, device, shape, &step);
+        }
+        if settings.changes_batches() {
+            return Err(Error::unsupported(format!("body {name:?}: many are stepped with its own parameters only")));
         }
         let (&BatchKernel { has_starts, numbers, .. }, step) = kernel_of(name)?;
         let states = body.state()?.len();

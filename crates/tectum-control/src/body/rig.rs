@@ -9,10 +9,12 @@ use std::f64::consts::PI;
 
 use tectum::{Error, Result};
 
-use self::disturbed::DisturbedRig;
+use self::disturbed::{Disturbances, DisturbedRig};
 use self::dynamics::{Dynamics, Motion, rk4};
 use super::batch::{BatchKernel, StepKernel};
 use super::control::{Bound, ChannelCost, LqrWeights, MppiParameters, Regulator};
+use super::parameters::{BodyParameters, Parameter};
+use super::settings::{PlantSettings, read_settings};
 use super::swing_up::{SwingUp, SwingUpSettings};
 use super::task::{UPRIGHT_RAD, upright};
 use super::uniform::Uniform;
@@ -20,34 +22,23 @@ use super::{
     ActionChannel, Body, BodySpec, ControlModel, Descriptor, Equilibrium, ExactState, ObservationChannel, RandomizeState, Start, Step, applied_action,
     check_state, wrapped_rad,
 };
+use crate::document::Section;
 
 pub(crate) const M_PER_IN: f64 = 0.0254;
 const SUBSTEP_S: f64 = 0.004;
 
 /// What is known of the body by its name.
 pub static DESCRIPTOR: Descriptor = Descriptor {
-    disturbed: Some(|disturbances, start| Ok(Box::new(DisturbedRig::new(disturbances, start)?))),
+    disturbed: Some(|disturbances, start| Ok(Box::new(DisturbedRig::new(RigParameters::default(), disturbances, start)?))),
     batch: Some(BatchKernel {
         numbers: 6,
         has_starts: false,
         angles: &[2],
         define: |name| StepKernel::new(lanes::define(name), |step| lanes::arguments(&RigParameters::default(), step)),
     }),
-    mppi: Some(|| MppiParameters {
-        samples: 128,
-        channels: vec![ChannelCost::with_barrier(0.1, 50.0, 2.8), ChannelCost::weight(0.0), ChannelCost::weight(0.05), ChannelCost::weight(1.0)],
-        energy_ratio: (0.17 / 9.81) * 1f32.to_radians().powi(2),
-        angle_channel: Some(3),
-        velocity_channel: Some(2),
-        terminal_multiplier: 5.0,
-        previous_action: true,
-        ..MppiParameters::default()
-    }),
-    regulator: Some(|| {
-        let rig = RigParameters::default();
-        let bounds = vec![Bound { state: 0, max_abs: 0.95 * rig.travel_m() }, Bound { state: 1, max_abs: rig.servo_limit_in_per_s * M_PER_IN }];
-        Regulator { weights: regulator_weights(), swing_up: Some(rig.swing_up(SwingUpSettings::default())), horizon: 40, bounds }
-    }),
+    mppi: Some(|| RigParameters::default().mppi()),
+    regulator: Some(|| RigParameters::default().regulator()),
+    settings: Some(read_settings::<BodyParameters<RigParameters>>),
     learns_from_rig_recordings: true,
     ..Descriptor::new(
         "rig",
@@ -60,6 +51,124 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 /// The weights of a rig's regulator, whatever the length of its pole.
 pub(crate) fn regulator_weights() -> LqrWeights {
     LqrWeights { state: vec![625.0, 0.0, 100.0, 0.0, 0.0, 0.0], action: vec![0.25] }
+}
+
+/// Its parameters in scenarios.
+const PARAMETERS: [Parameter<RigParameters>; 11] = [
+    Parameter {
+        name: "pole_length_m",
+        unit: "m",
+        about: "length of the pole as of a point mass: of a rod, two thirds",
+        range: [0.02, 5.0],
+        get: |rig| rig.dynamics.length_m,
+        set: |rig, value| rig.dynamics.length_m = value,
+    },
+    Parameter {
+        name: "pole_damping_per_s",
+        unit: "1/s",
+        about: "share of its speed that the pole loses in a second",
+        range: [0.0, 10.0],
+        get: |rig| rig.dynamics.pole_damping_per_s,
+        set: |rig, value| rig.dynamics.pole_damping_per_s = value,
+    },
+    Parameter {
+        name: "gravity",
+        unit: "m/s²",
+        about: "acceleration of free fall",
+        range: [0.1, 100.0],
+        get: |rig| rig.dynamics.gravity,
+        set: |rig, value| rig.dynamics.gravity = value,
+    },
+    Parameter {
+        name: "travel_in",
+        unit: "in",
+        about: "travel of the cart to either side of the middle",
+        range: [0.5, 100.0],
+        get: |rig| rig.travel_in,
+        set: |rig, value| rig.travel_in = value,
+    },
+    Parameter {
+        name: "command_period_s",
+        unit: "s",
+        about: "time between two commands",
+        range: [0.005, 0.2],
+        get: |rig| rig.dt_s,
+        set: |rig, value| rig.dt_s = value,
+    },
+    Parameter {
+        name: "servo_gain",
+        unit: "in/s/V",
+        about: "speed per volt beyond the dead band; negative: positive volts retract",
+        range: [-50.0, 50.0],
+        get: |rig| rig.servo_gain_in_per_s_per_v,
+        set: |rig, value| rig.servo_gain_in_per_s_per_v = value,
+    },
+    Parameter {
+        name: "servo_dead_band_v",
+        unit: "V",
+        about: "volts below which the servo does not move",
+        range: [0.0, 5.0],
+        get: |rig| rig.servo_dead_band_v,
+        set: |rig, value| rig.servo_dead_band_v = value,
+    },
+    Parameter {
+        name: "servo_limit",
+        unit: "in/s",
+        about: "highest speed of the cart",
+        range: [0.1, 200.0],
+        get: |rig| rig.servo_limit_in_per_s,
+        set: |rig, value| rig.servo_limit_in_per_s = value,
+    },
+    Parameter {
+        name: "servo_lag_s",
+        unit: "s",
+        about: "time constant of the servo",
+        range: [0.5 * SUBSTEP_S, 1.0],
+        get: |rig| rig.servo_lag_s,
+        set: |rig, value| rig.servo_lag_s = value,
+    },
+    Parameter {
+        name: "delay_s",
+        unit: "s",
+        about: "from an observation to the effect of its answer, at most command_period_s; the command before acts until then",
+        range: [0.0, 0.2],
+        get: |rig| rig.delay_s,
+        set: |rig, value| rig.delay_s = value,
+    },
+    Parameter {
+        name: "command_limit_v",
+        unit: "V",
+        about: "highest command to either side",
+        range: [0.1, 100.0],
+        get: |rig| f64::from(rig.command_limit_v),
+        set: |rig, value| rig.command_limit_v = value as f32,
+    },
+];
+
+impl PlantSettings for BodyParameters<RigParameters> {
+    fn read(section: &mut Section<'_, '_>) -> Result<Self> {
+        Self::read(section, "Parameters of the rig or the seeker, which controllers know; its own if absent.", &PARAMETERS)
+    }
+
+    fn make(&self, start: Start) -> Result<Box<dyn Body>> {
+        Ok(Box::new(Rig::new(self.values, start)?))
+    }
+
+    fn disturbed(&self, disturbances: Disturbances, start: Start) -> Option<Result<Box<dyn Body>>> {
+        Some(DisturbedRig::new(self.values, disturbances, start).map(|rig| Box::new(rig) as Box<dyn Body>))
+    }
+
+    fn mppi(&self) -> Option<Result<MppiParameters>> {
+        Some(Ok(self.values.mppi()))
+    }
+
+    fn changes_batches(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
+    fn regulator(&self) -> Option<Result<Regulator>> {
+        Some(Ok(self.values.regulator()))
+    }
 }
 
 /// Constants of the rig.
@@ -113,6 +222,27 @@ impl Default for RigParameters {
 }
 
 impl RigParameters {
+    /// Settings of the regulator and of the planner.
+    fn regulator(&self) -> Regulator {
+        let bounds = vec![Bound { state: 0, max_abs: 0.95 * self.travel_m() }, Bound { state: 1, max_abs: self.servo_limit_in_per_s * M_PER_IN }];
+        Regulator { weights: regulator_weights(), swing_up: Some(self.swing_up(SwingUpSettings::default())), horizon: 40, bounds }
+    }
+
+    /// Parameters of MPPI over a twin: the barrier is at 0.7 of the travel, the energy that of the pole.
+    fn mppi(&self) -> MppiParameters {
+        let barrier = ChannelCost::with_barrier(0.1, 50.0, (0.7 * self.travel_in) as f32);
+        MppiParameters {
+            samples: 128,
+            channels: vec![barrier, ChannelCost::weight(0.0), ChannelCost::weight(0.05), ChannelCost::weight(1.0)],
+            energy_ratio: (self.dynamics.length_m as f32 / self.dynamics.gravity as f32) * 1f32.to_radians().powi(2),
+            angle_channel: Some(3),
+            velocity_channel: Some(2),
+            terminal_multiplier: 5.0,
+            previous_action: true,
+            ..MppiParameters::default()
+        }
+    }
+
     fn check(&self) -> Result<()> {
         let positive = [
             ("cart_kg", self.dynamics.cart_kg),

@@ -7,9 +7,12 @@ use std::f64::consts::{FRAC_PI_4, PI};
 use tectum::{Error, Result};
 
 use super::batch::{BatchKernel, StepBodies, StepKernel, with_body};
+use super::parameters::{BodyParameters, Parameter};
+use super::settings::{PlantSettings, read_settings};
 use super::task::zero_angle;
 use super::uniform::Uniform;
 use super::{ActionChannel, Body, BodySpec, Descriptor, ExactState, ObservationChannel, RandomizeState, Start, Step, check_state, wrapped_rad};
+use crate::document::Section;
 use crate::kernel::built_in;
 
 /// What is known of the body by its name.
@@ -25,6 +28,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
             )
         },
     }),
+    settings: Some(read_settings::<BodyParameters<SeekerParameters>>),
     ..Descriptor::new(
         "seeker",
         &[Start::Random],
@@ -33,22 +37,121 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     )
 };
 
-const DT_S: f64 = 0.1;
-const SIDE_M: f64 = 4.0;
-const MAX_SPEED_M_PER_S: f32 = 0.5;
-const MAX_TURN_RAD_PER_S: f32 = 2.0;
-const RADIUS_M: f64 = 0.1;
 const OBSTACLES: usize = 4;
-const OBSTACLE_RADIUS_M: f64 = 0.25;
 const LIGHTS: usize = 8;
-/// A light closer than this is found, and the next one is lit.
-const FOUND_M: f64 = 0.3;
-/// Reach of a whisker from the centre.
-const WHISKER_M: f64 = 0.6;
 /// Directions of the whiskers from straight ahead, to the left.
 const WHISKERS_RAD: [f64; 3] = [FRAC_PI_4, 0.0, -FRAC_PI_4];
 const BUMP_PENALTY: f64 = 0.5;
 const NUMBERS: usize = 6 + 2 * LIGHTS + 2 * OBSTACLES;
+
+/// Constants of the seeker.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SeekerParameters {
+    /// Time between two actions, seconds. Default: 0.1.
+    pub dt_s: f64,
+    /// Side of the square, metres. Default: 4.
+    pub side_m: f64,
+    /// Highest speed, metres per second. Default: 0.5.
+    pub max_speed_m_per_s: f64,
+    /// Highest turn rate to either side, radians per second. Default: 2.
+    pub max_turn_rad_per_s: f64,
+    /// Radius of the disc, metres. Default: 0.1.
+    pub radius_m: f64,
+    /// Radius of an obstacle, metres. Default: 0.25.
+    pub obstacle_radius_m: f64,
+    /// Reach of a whisker from the centre, metres. Default: 0.6.
+    pub whisker_m: f64,
+    /// A light closer than this, in metres, is found, and the next one is lit. Default: 0.3.
+    pub found_m: f64,
+}
+
+impl Default for SeekerParameters {
+    fn default() -> Self {
+        Self { dt_s: 0.1, side_m: 4.0, max_speed_m_per_s: 0.5, max_turn_rad_per_s: 2.0, radius_m: 0.1, obstacle_radius_m: 0.25, whisker_m: 0.6, found_m: 0.3 }
+    }
+}
+
+/// Its parameters in scenarios. In every room of these sizes there is a place for the disc and each light.
+const PARAMETERS: [Parameter<SeekerParameters>; 8] = [
+    Parameter {
+        name: "action_period_s",
+        unit: "s",
+        about: "time between two actions",
+        range: [0.01, 1.0],
+        get: |seeker| seeker.dt_s,
+        set: |seeker, value| seeker.dt_s = value,
+    },
+    Parameter {
+        name: "side_m",
+        unit: "m",
+        about: "side of the square room",
+        range: [3.0, 100.0],
+        get: |seeker| seeker.side_m,
+        set: |seeker, value| seeker.side_m = value,
+    },
+    Parameter {
+        name: "max_speed",
+        unit: "m/s",
+        about: "highest speed",
+        range: [0.01, 10.0],
+        get: |seeker| seeker.max_speed_m_per_s,
+        set: |seeker, value| seeker.max_speed_m_per_s = value,
+    },
+    Parameter {
+        name: "max_turn",
+        unit: "rad/s",
+        about: "highest turn rate to either side",
+        range: [0.01, 20.0],
+        get: |seeker| seeker.max_turn_rad_per_s,
+        set: |seeker, value| seeker.max_turn_rad_per_s = value,
+    },
+    Parameter {
+        name: "radius_m",
+        unit: "m",
+        about: "radius of the disc",
+        range: [0.01, 0.3],
+        get: |seeker| seeker.radius_m,
+        set: |seeker, value| seeker.radius_m = value,
+    },
+    Parameter {
+        name: "obstacle_radius_m",
+        unit: "m",
+        about: "radius of each of the four obstacles",
+        range: [0.01, 0.4],
+        get: |seeker| seeker.obstacle_radius_m,
+        set: |seeker, value| seeker.obstacle_radius_m = value,
+    },
+    Parameter {
+        name: "whisker_m",
+        unit: "m",
+        about: "reach of a whisker from the centre",
+        range: [0.05, 10.0],
+        get: |seeker| seeker.whisker_m,
+        set: |seeker, value| seeker.whisker_m = value,
+    },
+    Parameter {
+        name: "found_m",
+        unit: "m",
+        about: "a light closer than this is found, and the next one is lit",
+        range: [0.05, 1.0],
+        get: |seeker| seeker.found_m,
+        set: |seeker, value| seeker.found_m = value,
+    },
+];
+
+impl PlantSettings for BodyParameters<SeekerParameters> {
+    fn read(section: &mut Section<'_, '_>) -> Result<Self> {
+        Self::read(section, "Parameters of the rig or the seeker, which controllers know; its own if absent.", &PARAMETERS)
+    }
+
+    fn make(&self, start: Start) -> Result<Box<dyn Body>> {
+        Ok(Box::new(Seeker::with(self.values, start)?))
+    }
+
+    fn changes_batches(&self) -> bool {
+        !self.changed.is_empty()
+    }
+}
 
 /// The light seeker.
 ///
@@ -68,6 +171,7 @@ const NUMBERS: usize = 6 + 2 * LIGHTS + 2 * OBSTACLES;
 /// Two eyes and two wheels as in V. Braitenberg, "Vehicles", MIT Press 1984; all numbers are this body's own.
 pub struct Seeker {
     spec: BodySpec,
+    parameters: SeekerParameters,
     place: [f64; 2],
     heading_rad: f64,
     found: u64,
@@ -83,12 +187,20 @@ impl Seeker {
     /// # Errors
     /// A start other than random: this body cannot hang.
     pub fn new(start: Start) -> Result<Self> {
+        Self::with(SeekerParameters::default(), start)
+    }
+
+    /// Makes one of other parameters, at its start for seed 0.
+    ///
+    /// # Errors
+    /// As [`Seeker::new`].
+    fn with(parameters: SeekerParameters, start: Start) -> Result<Self> {
         if start != Start::Random {
             return Err(Error::invalid("seeker: it has no start \"hanging\"; known: random"));
         }
         let lights = [[0.0; 2]; LIGHTS];
-        let mut seeker =
-            Self { spec: spec(), place: [0.0; 2], heading_rad: 0.0, found: 0, bumped: false, reward: 0.0, lights, obstacles: [[0.0; 2]; OBSTACLES] };
+        let (spec, obstacles) = (spec(&parameters), [[0.0; 2]; OBSTACLES]);
+        let mut seeker = Self { spec, parameters, place: [0.0; 2], heading_rad: 0.0, found: 0, bumped: false, reward: 0.0, lights, obstacles };
         seeker.reset(0);
         Ok(seeker)
     }
@@ -107,30 +219,33 @@ impl Seeker {
     }
 
     fn is_blocked(&self, place: [f64; 2]) -> bool {
-        let is_outside = place.iter().any(|v| !(RADIUS_M..=SIDE_M - RADIUS_M).contains(v));
-        is_outside || self.obstacles.iter().any(|obstacle| distance(place, *obstacle) < OBSTACLE_RADIUS_M + RADIUS_M)
+        let SeekerParameters { radius_m, obstacle_radius_m, side_m, .. } = self.parameters;
+        let is_outside = place.iter().any(|v| !(radius_m..=side_m - radius_m).contains(v));
+        is_outside || self.obstacles.iter().any(|obstacle| distance(place, *obstacle) < obstacle_radius_m + radius_m)
     }
 
     /// The distance to the first wall or obstacle in a direction, in metres.
     fn obstacle_distance_m(&self, direction_rad: f64) -> f64 {
+        let SeekerParameters { obstacle_radius_m, side_m, .. } = self.parameters;
         let (sin, cos) = direction_rad.sin_cos();
         let to_wall = self.place.into_iter().zip([cos, sin]).map(|(v, step)| match step {
-            step if step > 1e-12 => (SIDE_M - v) / step,
+            step if step > 1e-12 => (side_m - v) / step,
             step if step < -1e-12 => -v / step,
             _ => f64::INFINITY,
         });
         let to_obstacle = self.obstacles.iter().filter_map(|obstacle| {
             let [dx, dy] = [obstacle[0] - self.place[0], obstacle[1] - self.place[1]];
             let (along, across) = (dx * cos + dy * sin, dy * cos - dx * sin);
-            (along > 0.0 && across.abs() < OBSTACLE_RADIUS_M).then(|| along - (OBSTACLE_RADIUS_M.powi(2) - across.powi(2)).sqrt())
+            (along > 0.0 && across.abs() < obstacle_radius_m).then(|| along - (obstacle_radius_m.powi(2) - across.powi(2)).sqrt())
         });
         to_wall.chain(to_obstacle).fold(f64::INFINITY, f64::min)
     }
 
     /// Draws a position that is not blocked.
     fn draw_free_position(&self, uniform: &mut Uniform) -> [f64; 2] {
+        let SeekerParameters { found_m, side_m, .. } = self.parameters;
         loop {
-            let place = [0, 1].map(|_| uniform.between(FOUND_M, SIDE_M - FOUND_M));
+            let place = [0, 1].map(|_| uniform.between(found_m, side_m - found_m));
             if !self.is_blocked(place) {
                 return place;
             }
@@ -158,17 +273,15 @@ fn distance(a: [f64; 2], b: [f64; 2]) -> f64 {
     (a[0] - b[0]).hypot(a[1] - b[1])
 }
 
-fn spec() -> BodySpec {
+fn spec(parameters: &SeekerParameters) -> BodySpec {
+    let [speed, turn] = [parameters.max_speed_m_per_s, parameters.max_turn_rad_per_s].map(|limit| limit as f32);
     let channel = |name, low| ObservationChannel::new(name, "", low..=1.0);
     let names = ["light_left", "light_right", "whisker_left", "whisker_ahead", "whisker_right", "bump"];
     BodySpec {
         name: DESCRIPTOR.name.into(),
-        dt_s: DT_S,
+        dt_s: parameters.dt_s,
         observation: names.into_iter().map(|name| channel(name, 0.0)).chain([channel("reward", -1.0)]).collect(),
-        action: vec![
-            ActionChannel::new("speed", "m/s", 0.0..=MAX_SPEED_M_PER_S),
-            ActionChannel::new("turn", "rad/s", -MAX_TURN_RAD_PER_S..=MAX_TURN_RAD_PER_S),
-        ],
+        action: vec![ActionChannel::new("speed", "m/s", 0.0..=speed), ActionChannel::new("turn", "rad/s", -turn..=turn)],
         safe_action: vec![0.0; 2],
     }
 }
@@ -182,7 +295,7 @@ impl Body for Seeker {
 
     fn reset(&mut self, seed: u64) {
         let mut uniform = Uniform::new(seed);
-        self.obstacles = [(); OBSTACLES].map(|()| [0, 1].map(|_| uniform.between(0.8, SIDE_M - 0.8)));
+        self.obstacles = [(); OBSTACLES].map(|()| [0, 1].map(|_| uniform.between(0.8, self.parameters.side_m - 0.8)));
         self.lights = [(); LIGHTS].map(|()| self.draw_free_position(&mut uniform));
         self.place = self.draw_free_position(&mut uniform);
         self.heading_rad = uniform.within(PI);
@@ -192,7 +305,7 @@ impl Body for Seeker {
     fn observe(&self, observation: &mut [f32]) {
         let bearing_rad = bearing_rad(self.place, self.heading_rad, self.light());
         let eye = |side: f64| ((bearing_rad - side * FRAC_PI_4).cos().max(0.0) / (1.0 + self.distance_m().powi(2))) as f32;
-        let whisker = |direction: f64| (1.0 - self.obstacle_distance_m(self.heading_rad + direction) / WHISKER_M).max(0.0) as f32;
+        let whisker = |direction: f64| (1.0 - self.obstacle_distance_m(self.heading_rad + direction) / self.parameters.whisker_m).max(0.0) as f32;
         let [left, ahead, right] = WHISKERS_RAD.map(whisker);
         observation.copy_from_slice(&[eye(1.0), eye(-1.0), left, ahead, right, f32::from(u8::from(self.bumped)), self.reward as f32]);
     }
@@ -202,17 +315,18 @@ impl Body for Seeker {
         let applied: Vec<Option<f32>> = self.spec.action.iter().zip(action).map(|(channel, value)| channel.applied(*value)).collect();
         let refused = applied.iter().any(Option::is_none);
         let [speed, turn] = [0, 1].map(|i| f64::from(if refused { self.spec.safe_action[i] } else { applied[i].unwrap_or(0.0) }));
+        let SeekerParameters { dt_s, max_speed_m_per_s, found_m, .. } = self.parameters;
         let before_m = self.distance_m();
-        self.heading_rad = wrapped_rad(self.heading_rad + turn * DT_S);
+        self.heading_rad = wrapped_rad(self.heading_rad + turn * dt_s);
         let (sin, cos) = self.heading_rad.sin_cos();
-        let ahead = [self.place[0] + speed * DT_S * cos, self.place[1] + speed * DT_S * sin];
+        let ahead = [self.place[0] + speed * dt_s * cos, self.place[1] + speed * dt_s * sin];
         self.bumped = self.is_blocked(ahead);
         if !self.bumped {
             self.place = ahead;
         }
-        let nearer = (before_m - self.distance_m()) / (f64::from(MAX_SPEED_M_PER_S) * DT_S);
+        let nearer = (before_m - self.distance_m()) / (max_speed_m_per_s * dt_s);
         self.reward = (nearer - if self.bumped { BUMP_PENALTY } else { 0.0 }).clamp(-1.0, 1.0);
-        self.found += u64::from(self.distance_m() < FOUND_M);
+        self.found += u64::from(self.distance_m() < found_m);
         Step { reward: self.reward, refused, ..Step::default() }
     }
 }

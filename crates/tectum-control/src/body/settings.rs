@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 use tectum::{ContentHash, Error, InputFile, Result};
-use tectum_equations::System;
+use tectum_equations::{LIBRARY, System};
 use toml::Table;
 
-use super::control::Regulator;
-use super::rig::disturbed::{Disturbances, MAX_DELAY_SAMPLES};
+use super::control::{MppiParameters, Regulator};
+use super::disturbances::{Disturbances, MAX_DELAY_SAMPLES};
 use super::task::Task;
 use super::{Body, Descriptor, NAMES, Start};
 use crate::document::{Key, Located, Section, TomlSource, read_defaults};
@@ -37,6 +37,21 @@ pub trait PlantSettings: Send + Sync {
     /// As [`PlantSettings::make`].
     fn plant(&self, start: Start) -> Result<Box<dyn Body>> {
         self.make(start)
+    }
+
+    /// Makes the body with disturbances, if those depend on the settings; otherwise it is made as the descriptor says.
+    fn disturbed(&self, _disturbances: Disturbances, _start: Start) -> Option<Result<Box<dyn Body>>> {
+        None
+    }
+
+    /// Parameters of MPPI over a twin, if they depend on the settings; otherwise they are the descriptor's.
+    fn mppi(&self) -> Option<Result<MppiParameters>> {
+        None
+    }
+
+    /// Whether the settings change the body from the one that kernels step many of.
+    fn changes_batches(&self) -> bool {
+        false
     }
 
     /// The task, if it depends on the settings; otherwise it is the descriptor's, or none for a body of equations.
@@ -121,6 +136,10 @@ impl BodySettings {
         let place = start.as_ref().map_or(place, |start| start.place.clone());
         let located = |error: Error| source.error(&place, error);
         let start = start.map(|start| Start::from_name(start.value)).transpose().map_err(located)?;
+        let file = format!("{name}.plant");
+        if section.has("parameters") && descriptor.settings.is_none() && LIBRARY.iter().any(|(shipped, _)| *shipped == file) {
+            return Err(located(Error::invalid(format!("body {name} has no parameters here; body \"{file}\", the same equations, has"))));
+        }
         let custom = descriptor.settings.map(|read| read(&mut section)).transpose()?;
         let mut settings = Self { name: name.to_owned(), start, disturbances: None, custom };
         let body = settings.model().map_err(located)?;
@@ -165,6 +184,20 @@ impl BodySettings {
         own.unwrap_or_else(|| Regulator::of(&self.name))
     }
 
+    /// Parameters of MPPI over a twin.
+    ///
+    /// # Errors
+    /// `Unsupported` for a body without defaults.
+    pub(crate) fn mppi(&self) -> Result<MppiParameters> {
+        let own = self.custom.as_ref().and_then(|settings| settings.mppi());
+        own.unwrap_or_else(|| MppiParameters::for_body(&self.name))
+    }
+
+    /// Whether kernels that step many instances do not know its settings.
+    pub(crate) fn changes_batches(&self) -> bool {
+        self.custom.as_ref().is_some_and(|settings| settings.changes_batches())
+    }
+
     /// The file that the body comes from, if it comes from one, with the hash of the text that was read.
     pub fn input_file(&self) -> Option<InputFile> {
         let path = self.custom.as_ref().and_then(|settings| settings.input_file())?;
@@ -193,7 +226,10 @@ impl BodySettings {
         let descriptor = Descriptor::find(&self.name).ok_or_else(|| NAMES.unregistered(&self.name))?;
         let start = self.start.unwrap_or(descriptor.starts[0]);
         let body = match (disturbances, &self.custom) {
-            (Some(disturbances), _) => descriptor.require_disturbed()?(disturbances, start),
+            (Some(disturbances), custom) => match custom.as_ref().and_then(|settings| settings.disturbed(disturbances, start)) {
+                Some(body) => body,
+                None => descriptor.require_disturbed()?(disturbances, start),
+            },
             (None, Some(settings)) => own(&**settings, start),
             (None, None) => (descriptor.make)(start),
         }?;

@@ -88,7 +88,7 @@ pub fn rig_trials(
 fn trial(conditions: &Conditions, seed: u64, brain: &mut dyn Brain) -> Result<Trial> {
     let share = Uniform::new(!seed).within(conditions.length_spread);
     let pole_length = conditions.common.pole_length * (1.0 + share);
-    let mut plant = DisturbedRig::new(Disturbances { pole_length, ..conditions.common }, Start::Hanging)?;
+    let mut plant = DisturbedRig::new(rig::RigParameters::default(), Disturbances { pole_length, ..conditions.common }, Start::Hanging)?;
     plant.reset(seed);
     let mut task = (rig::DESCRIPTOR.task)();
     let dt_s = plant.spec().dt_s;

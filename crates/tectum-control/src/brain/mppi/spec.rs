@@ -251,7 +251,7 @@ impl MppiSpec {
     /// The body's defaults, overridden by the scenario's settings.
     pub(crate) fn parameters(&self, settings: &BodySettings, body: &BodySpec) -> Result<MppiParameters> {
         let mut parameters = match (self.model_for(body), settings.equations()) {
-            (MppiModel::Twin, _) => MppiParameters::for_body(&body.name)?,
+            (MppiModel::Twin, _) => settings.mppi()?,
             (MppiModel::Plant, Some((system, _))) => MppiParameters::for_equations(system),
             (MppiModel::Plant, None) => MppiParameters::for_plant(&body.name)?,
         };
