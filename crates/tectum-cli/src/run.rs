@@ -142,7 +142,10 @@ pub fn run(args: &RunArgs) -> Result<()> {
         of_others(args.program.given(), "programs")?;
     }
     if kind != Workload::Genome {
-        if let (Workload::Scenario, Some(option), Some(genome)) = (kind, args.genome.observed(), genome_of(path)) {
+        if kind == Workload::Scenario
+            && let Some(option) = args.genome.observed()
+            && let Some(genome) = genome_of(path)
+        {
             let instead = format!("the genome of its brain can run alone: tectum run {genome} {option} …");
             return Err(Error::invalid(format!("run {path}: {option} is for genomes, and this is a scenario; {instead}")));
         }

@@ -1,4 +1,5 @@
-//! Operations that move or convert words: fill, copy, casts, transposes, slices, concatenation, gather, scatter, scan, compaction.
+//! Operations that move or convert words: fill, copy, casts, transposes, slices, concatenation, gather, scatter, scan, compaction, one-hot
+//! rows, sums of segments.
 
 use std::rc::Rc;
 
@@ -6,11 +7,11 @@ use tectum::kernel::pack::{Half, bf16_bits, f16_bits, to_bf16, to_f16};
 use tectum::{DType, Strided};
 
 use super::memory::{Seen, Space, Word};
-use super::operation::{Bound, Operation, changes, overlaps, product, reads, unless, writes};
+use super::operation::{Bound, Operation, all, changes, overlaps, product, reads, sum, unless, writes};
 use super::world::World;
 
 pub fn draw(world: &mut World, plan: usize) -> Operation {
-    match world.random.below(13) {
+    match world.random.below(15) {
         0 | 1 => fill(world, plan),
         2 | 3 => copy(world, plan),
         4 => cast(world, plan),
@@ -21,6 +22,8 @@ pub fn draw(world: &mut World, plan: usize) -> Operation {
         9 => gather(world, plan),
         10 => scatter(world, plan),
         11 => scan(world, plan),
+        12 => one_hot(world, plan),
+        13 => segment_sum(world, plan),
         _ => compact(world, plan),
     }
 }
@@ -356,6 +359,62 @@ fn scatter(world: &mut World, plan: usize) -> Operation {
             space.put(&y, &sums.into_iter().map(|sum| sum.map_or(Word::Unknown, Word::Exact)).collect::<Vec<_>>());
         }),
     }
+}
+
+fn one_hot(world: &mut World, plan: usize) -> Operation {
+    let (count, cols) = (world.random.below(12) as usize, 1 + world.random.below(9) as usize);
+    let (indices, y) = (world.indices(plan, count, cols as u32), world.target(plan, DType::F32, count * cols));
+    let mut sizes = [cols];
+    world.distort(&mut sizes);
+    let [cols] = sizes;
+    Operation {
+        text: format!("one_hot {indices} {y} {cols}"),
+        refused: unless(product(&[indices.len, cols]) == y.len as u128),
+        launches: if y.len == 0 { vec![] } else { vec![vec![reads(indices, DType::U32), writes(y, DType::F32)]] },
+        given: vec![indices, y],
+        record: Box::new(move |plan| plan.one_hot(indices.view, y.view, cols)),
+        step: Rc::new(move |space| {
+            let number =
+                |index: Option<u32>, col: usize| index.map_or(Word::Unknown, |index| Word::Exact(f32::from(u8::from(index as usize == col)).to_bits()));
+            let words: Vec<Word> = space.integers(&indices).into_iter().flat_map(|index| (0..cols).map(move |col| number(index, col))).collect();
+            space.put(&y, &words);
+        }),
+    }
+}
+
+fn segment_sum(world: &mut World, plan: usize) -> Operation {
+    let (rows, cols, count) = (world.random.below(7) as usize, 1 + world.random.below(9) as usize, world.random.below(12) as usize);
+    let (x, segments) = (world.source(plan, DType::F32, count * cols), world.indices(plan, count, rows as u32));
+    let y = world.target(plan, DType::F32, rows * cols);
+    let mut sizes = [cols];
+    world.distort(&mut sizes);
+    let [cols] = sizes;
+    let rows = y.len.checked_div(cols).unwrap_or(0);
+    let mut launches = if y.len == 0 { vec![] } else { vec![vec![writes_words(y)]] };
+    if x.len > 0 && y.len > 0 {
+        launches.push(vec![reads(x, DType::F32), reads(segments, DType::U32), changes(y, DType::F32)]);
+    }
+    Operation {
+        text: format!("segment_sum {x} {segments} {y} {cols}"),
+        refused: unless(product(&[rows, cols]) == y.len as u128 && product(&[segments.len, cols]) == x.len as u128),
+        launches,
+        given: vec![x, segments, y],
+        record: Box::new(move |plan| plan.segment_sum(x.view, segments.view, y.view, cols)),
+        step: Rc::new(move |space| {
+            let (numbers, chosen) = (space.numbers(&x), space.integers(&segments));
+            let sum_of = |place: usize| {
+                let chosen = all_of(&chosen)?;
+                let terms = chosen.iter().enumerate().filter(|(_, row)| **row as usize == place / cols).map(|(index, _)| numbers[index * cols + place % cols]);
+                all(&terms.collect::<Vec<_>>()).map(|terms| sum(&terms))
+            };
+            space.put_numbers(&y, (0..y.len).map(sum_of));
+        }),
+    }
+}
+
+/// The values of words, if all are known.
+fn all_of(words: &[Option<u32>]) -> Option<Vec<u32>> {
+    words.iter().copied().collect()
 }
 
 /// Exclusive sums, and the total.

@@ -157,9 +157,8 @@ fn draw(path: &Path, reports: &[TrainingReport]) -> Result<()> {
     let (steps, losses) = (Axis::new("training step", 0.0, last), Axis::decades("loss on the held-out samples", low.floor(), high.ceil()));
     let mut chart = Chart::new("Training of the twin", steps, losses);
     chart.axes();
-    for (member, report) in reports.iter().enumerate().rev() {
-        chart.line(&points(report), line_color(member));
-        chart.legend(&format!("network {}", member + 1), line_color(member));
-    }
+    (1..=reports.len()).for_each(|member| chart.legend(&format!("network {member}"), line_color(member - 1)));
+    // The first on top.
+    reports.iter().enumerate().rev().for_each(|(member, report)| chart.line(&points(report), line_color(member)));
     chart.save(path)
 }
