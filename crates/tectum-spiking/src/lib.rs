@@ -44,6 +44,7 @@ mod kernels;
 mod learning;
 #[cfg(feature = "genome")]
 mod limitations;
+#[cfg(feature = "genome")]
 mod mapping_rules;
 mod memory;
 mod network;
@@ -71,6 +72,7 @@ pub use kernels::kernels;
 pub use learning::PlasticityRule;
 #[cfg(feature = "genome")]
 pub use limitations::{UnsupportedFeature, limitations, unsupported_features};
+#[cfg(feature = "genome")]
 pub use mapping_rules::rule;
 pub use memory::{Memory, MemoryReport};
 pub use network::Network;

@@ -11,7 +11,8 @@ pub(super) fn named(name: &str) -> Option<&'static Family> {
     FAMILIES.into_iter().find(|family| family.name == name)
 }
 
-/// The names of all, for errors.
+/// The names of all, for errors of GGUF files.
+#[cfg(feature = "gguf")]
 pub(super) fn names() -> String {
     format!("\"{}\"", FAMILIES.map(|family| family.name).join("\", \""))
 }
