@@ -106,8 +106,11 @@ impl Scenario {
     pub fn of_plant(file: &str) -> Result<Self> {
         let name = Path::new(file).file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
         let body = equations::default_settings(file)?;
-        let brain = BrainSpec::require(if body.regulator().is_ok() { "lqr" } else { "zero" })?;
-        Ok(Self { name, body, brain, run: LoopSettings::default(), warnings: Vec::new() })
+        let (brain, warnings) = match body.regulator() {
+            Ok(_) => ("lqr", Vec::new()),
+            Err(error) => ("zero", vec![format!("it runs without control: {error}")]),
+        };
+        Ok(Self { name, body, brain: BrainSpec::require(brain)?, run: LoopSettings::default(), warnings })
     }
 
     /// Reads a scenario from a file.

@@ -110,7 +110,24 @@ fn an_equilibrium_that_is_none_is_reported() {
     let moving = written("moving.plant", &format!("{}weigh h 1, pump 100\n", TANK.replace("equilibrium 1\n", "equilibrium 0.2\n")));
     let outcome = run(&scenario(&moving, "", "lqr", 10));
     let notes: Vec<&str> = outcome.receipt.fallbacks.iter().map(|fallback| fallback.reason.as_str()).collect();
-    assert!(notes.iter().any(|note| note.contains("is not at rest at its equilibrium: h changes by 0.008 m in a period")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("is not at rest at its equilibrium: h changes by 7.96e-3 m in a period")), "{notes:?}");
+}
+
+#[test]
+fn an_input_without_effect_on_an_unstable_plant_is_refused() {
+    let falling = TANK.replace("d/dt h = pump - leak * h", "d/dt h = leak * (h - 1 [m]) + 0 * pump").replace("equilibrium 0.01\n", "equilibrium 0\n");
+    for brain in ["lqr", "mpc"] {
+        let error = tank_error(&falling.replace("pump: m/s in 0 .. 0.03", "pump: m/s in -0.03 .. 0.03"), brain);
+        assert!(error.contains("the Riccati iteration did not converge; no input controls number 0 of the state"), "{error}");
+    }
+}
+
+#[test]
+fn a_full_turn_is_no_distance_from_an_angle_that_wraps() {
+    let arm = "body arm\nperiod 20 ms\nstate angle: rad start 6.2832\nstate speed: rad/s\ninput torque: [1/s^2] in -1 .. 1\nd/dt speed = torque\n\
+        d/dt angle = speed\nobserve shown: deg = angle WRAPS\nkeep angle within 2 deg\n";
+    let fraction = |wraps: &str| run(&scenario(&written("arm.plant", &arm.replace("WRAPS", wraps)), "", "zero", 2)).metrics.success_fraction();
+    assert_eq!((fraction("wraps"), fraction("")), (1.0, 0.0));
 }
 
 #[test]

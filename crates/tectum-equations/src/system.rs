@@ -428,6 +428,14 @@ impl System {
         self.numbers(&self.tapes.goal, parameters, state).first().copied()
     }
 
+    /// The state that the goal measures, if it is a state alone.
+    pub fn goal_state(&self) -> Option<usize> {
+        match self.tapes.goal.as_variable()? {
+            Variable::State(number) => Some(usize::from(number)),
+            _ => None,
+        }
+    }
+
     /// The state that is the rate of another, if its rate is a state alone: the speed of a position.
     pub fn rate_state(&self, state: usize) -> Option<usize> {
         let place = self.tapes.order.iter().position(|number| usize::from(*number) == state)?;

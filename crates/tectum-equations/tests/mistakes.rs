@@ -49,6 +49,8 @@ const MISTAKES: &[(usize, &str, &str)] = &[
     (6, "input force: N", "line 6, column 15: input force needs its limits: in LOW .. HIGH"),
     (6, "input force: N in -1 .. 1 safe 2", "line 6, column 27: the safe value of force is outside its limits"),
     (2, "period 0 ms", "line 2, column 8: the period is 0 s"),
+    (2, "period 10", "line 2, column 10: the period needs a unit, such as 20 ms"),
+    (2, "period", "line 2, column 7: expected a number, found the end of the line"),
     (2, "period 10 m", "line 2, column 11: m is m; expected s"),
     (2, "period 1e999 s", "1e999 is no number"),
     (1, "body 3", "line 1, column 6: expected a name, found 3"),

@@ -94,6 +94,8 @@ struct Report<'a> {
     neurons: u32,
     synapses: u64,
     fraction_bits: u32,
+    /// Bursts of this run; the others are those of a run before that it continued.
+    ran: u32,
     bursts: u32,
     spikes: u64,
     events: u64,
@@ -174,6 +176,7 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
         neurons: network.neurons(),
         synapses: network.synapses(),
         fraction_bits: network.fraction_bits(),
+        ran: counts.bursts - first.bursts,
         bursts: counts.bursts,
         spikes: counts.spikes,
         events: counts.events,
@@ -288,7 +291,7 @@ fn text(path: &Path, report: &Report<'_>, genome: &Genome, notes: &[String]) -> 
     }
     if let (Some(bursts_per_s), Some(events_per_s)) = (report.bursts_per_s, report.events_per_s) {
         let times = bursts_per_s * genome.physiology().timestep_s;
-        text += &format!("{} in {seconds:.3} s, {bursts_per_s:.0} a second ({times:.0} times real time); ", counted(report.bursts, "burst"));
+        text += &format!("{} in {seconds:.3} s, {bursts_per_s:.0} a second ({times:.0} times real time); ", counted(report.ran, "burst"));
         let events_per_s = if events_per_s > 0.0 { format!(", {events_per_s:.3e} a second") } else { String::new() };
         let (spikes, events) = (counted(report.spikes, "spike"), counted(report.events, "synaptic event"));
         text += &format!("{spikes}, {events}{events_per_s}\nspike hash {}\n", report.spike_hash);

@@ -38,7 +38,9 @@ pub fn text(summary: &RunSummary, outcome: &Outcome) -> String {
     rows.extend(summary.notes.iter().map(|note| row("note", note.clone())));
     for fallback in &outcome.receipt.fallbacks {
         let times = if fallback.count > 1 { format!(" ({} times)", fallback.count) } else { String::new() };
-        rows.push(row("fallback", format!("{}: {}{times}", fallback.what, fallback.reason)));
+        // What a brain says of its body is no change of plan.
+        let label = if fallback.what == format!("brain {}", summary.brain) { "note" } else { "fallback" };
+        rows.push(row(label, format!("{}: {}{times}", fallback.what, fallback.reason)));
     }
     for recovery in &outcome.receipt.recoveries {
         rows.push(row("recovery", recovered(recovery)));

@@ -1,7 +1,7 @@
 //! `tectum train plant`.
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
@@ -62,6 +62,9 @@ pub fn train_plant(args: &PlantArgs) -> Result<()> {
     }
     if !args.plant.ends_with(ENDING) && args.data.to_str().is_some_and(|data| data.ends_with(ENDING)) {
         return Err(Error::invalid(format!("train plant: the equation file comes first: tectum train plant {} {}", args.data.display(), args.plant)));
+    }
+    if Path::new(&args.plant) == args.output {
+        return Err(Error::invalid(format!("train plant: -o {} is the equation file itself; another name keeps it", args.plant)));
     }
     let input = InputFile::of(&args.data)?;
     let (text, is_shipped) = EquationSettings::text(&args.plant)?;

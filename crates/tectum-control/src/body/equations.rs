@@ -20,6 +20,7 @@ use super::task::{Measure, Task};
 use super::uniform::Uniform;
 use super::{
     ActionChannel, Body, BodySpec, ChannelKind, ControlModel, Descriptor, Equilibrium, ExactState, ObservationChannel, RandomizeState, Start, Step, task,
+    wrapped_rad,
 };
 use crate::document::{Key, Section};
 use crate::registry::Custom;
@@ -31,7 +32,7 @@ pub const PLANT_FILE: &str = "body.plant";
 /// How long a success must last to count as reached, seconds.
 const HOLD_S: f64 = 1.0;
 /// A state that changes by less in a period, relative to its equilibrium or absolutely in base units, is at rest.
-const AT_REST: f64 = 1e-3;
+const AT_REST: f64 = 1e-5;
 
 /// What all bodies from equation files have in common.
 pub(super) static DESCRIPTOR: Descriptor = Descriptor::with_settings::<EquationSettings>("equations", &[Start::Random], || task::keep(0, 0.0, 1.0));
@@ -174,7 +175,9 @@ impl PlantSettings for EquationSettings {
             hold_s: HOLD_S,
             loss: None,
         };
-        Some(Box::new(Kept { measure, scale: goal.unit.scale, system: self.system.clone(), values: self.values.clone(), state: Vec::new() }))
+        let kept = self.system.goal_state();
+        let wraps = self.system.observed_states().iter().zip(self.system.observations()).any(|(state, shown)| shown.wraps && state.is_some() && *state == kept);
+        Some(Box::new(Kept { measure, scale: goal.unit.scale, wraps, system: self.system.clone(), values: self.values.clone(), state: Vec::new() }))
     }
 
     fn regulator(&self) -> Option<Result<Regulator>> {
@@ -429,7 +432,7 @@ impl ControlModel for EquationBody {
             (0..s).filter(moved).find(|place| is_driven(*place) || linear.b[place * inputs.len()..][..inputs.len()].iter().any(|slope| *slope != 0.0))?;
         let (state, change) = (&self.system.states()[place], after[place] - balanced[place]);
         let (name, unit, change) = (&state.name, &state.unit_text, change / state.unit.scale);
-        Some(format!("{} is not at rest at its equilibrium: {name} changes by {change:.3} {unit} in a period", self.spec.name))
+        Some(format!("{} is not at rest at its equilibrium: {name} changes by {change:.2e} {unit} in a period", self.spec.name))
     }
 }
 
@@ -438,6 +441,8 @@ struct Kept {
     measure: Measure,
     /// The unit of the measure, in base units.
     scale: f64,
+    /// It is a state that controllers see as an angle that wraps: a full turn is no distance from the goal.
+    wraps: bool,
     system: Arc<System>,
     values: Vec<f64>,
     /// Buffer of the body's state.
@@ -454,6 +459,8 @@ impl Task for Kept {
         self.state.clear();
         body.append_state(&mut self.state);
         self.state.truncate(self.system.states().len());
-        self.system.measure(&self.values, &self.state).map_or(f64::NAN, |value| value / self.scale)
+        let value = self.system.measure(&self.values, &self.state).unwrap_or(f64::NAN);
+        let value = if self.wraps { wrapped_rad(value) } else { value };
+        value / self.scale
     }
 }

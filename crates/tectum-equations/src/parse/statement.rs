@@ -30,7 +30,13 @@ impl Parser<'_> {
     pub(super) fn period(&mut self, span: Span) -> Result<()> {
         self.once(self.system.period_s.is_some(), span, "period")?;
         let place = self.span();
-        let seconds = self.quantity(Unit { dimension: Dimension::TIME, scale: 1.0 })?;
+        let number = self.number()?;
+        let after = self.span();
+        let Some((unit, text)) = self.unit()? else { return self.fail(after, "the period needs a unit, such as 20 ms") };
+        if unit.dimension != Dimension::TIME {
+            return self.fail(after, format!("{text} is {}; expected s", unit.dimension));
+        }
+        let seconds = number * unit.scale;
         if !(seconds > 0.0 && seconds <= MAX_PERIOD_S) {
             return self.fail(place, format!("the period is {seconds} s; needs above 0, at most {MAX_PERIOD_S} s"));
         }

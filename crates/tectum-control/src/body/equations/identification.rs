@@ -19,12 +19,20 @@ const MIN_WINDOWS: usize = 4;
 const START_STEPS: usize = 12;
 /// Residuals beyond this many times the noise, as estimated from a first fit, count linearly instead of as their square.
 const OUTLIER: f64 = 4.0;
+/// Maximum fits, each from the values of the one before.
+const MAX_PASSES: usize = 4;
+/// A pass whose residuals are not smaller than this share of those before is the last.
+const BETTER: f64 = 0.9;
+/// A fit whose root mean square is larger than this many times the noise is tried again.
+const ROUGH: f64 = 1.2;
 /// Share of the recording, at its end, that is not fitted to.
 const HELD_OUT: f64 = 0.15;
 /// Steps of a fit that are typical, for its progress.
 const TYPICAL_STEPS: u64 = 12;
 /// Steps ahead over which a fitted plant must predict better than the reading that stays as it was.
 const DOUBT_STEPS: usize = 10;
+/// By how much the fitted plant may predict worse: a plant at rest with noise is predicted about as well by staying.
+const WORSE: f64 = 1.5;
 
 /// What to fit, and to how long stretches.
 #[derive(Debug, Clone, PartialEq)]
@@ -85,8 +93,8 @@ pub struct PlantIdentification {
     pub rows: usize,
     /// The residuals of each recorded observation over the fitted windows.
     pub residuals: Vec<Residual>,
-    /// Why the result is not to be trusted: a parameter at the end of its range or below its error, an observation that the plant predicts no better than
-    /// the reading that stays as it was.
+    /// Why the result is not to be trusted: parameters of which only a combination is determined, one at the end of its range or below its error, an
+    /// observation that the plant predicts worse than the reading that stays as it was.
     pub doubts: Vec<String>,
     /// Values of all parameters, in base units.
     #[serde(skip)]
@@ -132,22 +140,40 @@ pub fn identify(
         return Err(too_short(recording, system.period_s(), rows, kept, windows.len()));
     }
     let fitted = fitted(system, &settings.parameters)?;
-    let noise = recording.observations.iter().map(|numbers| numbers.as_deref().map_or(1.0, change)).collect();
-    let mut problem = Problem { system, recording, fitted, values: values.to_vec(), noise, windows };
+    let changes: Vec<f64> = recording.observations.iter().map(|numbers| numbers.as_deref().map_or(1.0, change)).collect();
+    let mut problem = Problem { system, recording, fitted, values: values.to_vec(), noise: changes.clone(), windows };
     // How many evaluations a fit takes is known only when it ends; this many are typical.
     let (typical, mut done) = (2 * TYPICAL_STEPS * (problem.fitted.len() as u64 + 1), 0);
     let mut tick = |stage: &str| {
         done += 1;
-        WorkProgress { stage, done, total: typical.max(done) }.report(watch)
+        WorkProgress { stage, done, total: typical.max(done + 1) }.report(watch)
     };
-    // First all residuals alike, to find the noise; then outliers count less.
-    tick("finding starts")?;
-    problem.find_starts(f64::INFINITY);
-    problem.fit(f64::INFINITY, &mut || tick("fitting"))?;
-    problem.noise = problem.deviations();
-    problem.find_starts(OUTLIER);
-    let found = problem.fit(OUTLIER, &mut || tick("fitting without outliers"))?;
-    Ok(problem.report(&found.errors))
+    let mut best: Option<PlantIdentification> = None;
+    for _ in 0..MAX_PASSES {
+        // First all residuals alike, to find the noise; then outliers count less.
+        tick("finding starts")?;
+        problem.noise.clone_from(&changes);
+        problem.find_starts(f64::INFINITY);
+        problem.fit(f64::INFINITY, &mut || tick("fitting"))?;
+        problem.noise = problem.deviations();
+        problem.find_starts(OUTLIER);
+        let found = problem.fit(OUTLIER, &mut || tick("fitting without outliers"))?;
+        let report = problem.report(&found);
+        let total = |report: &PlantIdentification| problem.recorded().iter().zip(&report.residuals).map(|(at, found)| found.rms / changes[*at]).sum::<f64>();
+        let is_better = best.as_ref().is_none_or(|best| total(&report) < BETTER * total(best));
+        // A few windows that are far off make the mean square much larger than the typical residual: a minimum that is not the lowest, or outliers.
+        let is_rough = problem.recorded().iter().zip(&report.residuals).any(|(at, found)| {
+            let unit = system.observations()[*at].unit.scale;
+            found.rms * unit > ROUGH * problem.noise[*at]
+        });
+        if best.is_none() || is_better {
+            best = Some(report);
+        }
+        if !(is_rough && is_better) {
+            break;
+        }
+    }
+    best.ok_or_else(|| Error::data("no fit was made"))
 }
 
 /// Why a recording has too few windows.
@@ -376,20 +402,24 @@ impl Problem<'_> {
     }
 
     /// What speaks against a result.
-    fn doubts(&self, parameters: &[Estimate]) -> Vec<String> {
+    fn doubts(&self, parameters: &[Estimate], together: &[usize]) -> Vec<String> {
+        let names: Vec<&str> = together.iter().map(|place| parameters[*place].name.as_str()).collect();
+        let combined = (names.len() > 1).then(|| {
+            format!("the recording determines only a combination of {}; --fit names those to be fitted, and the others keep their values", names.join(", "))
+        });
         let limits = parameters.iter().filter(|found| found.is_at_limit).map(|found| format!("{} is at the end of its range", found.name));
         let vague = parameters.iter().filter(|found| found.error.is_finite() && found.error > found.value.abs());
         let vague = vague.map(|found| format!("{} is {}, with an error of {}", found.name, short(found.value), short(found.error)));
         // A recording whose end is too short for predictions is not at fault.
         let ahead = predictions(self.system, &self.values, self.recording, &[DOUBT_STEPS]).unwrap_or_default();
-        let poor = ahead.iter().filter(|found| found.rms[0] >= found.rms[1] && found.rms[1] > 0.0).map(|found| {
+        let poor = ahead.iter().filter(|found| found.rms[0] > WORSE * found.rms[1] && found.rms[1] > 0.0).map(|found| {
             let Prediction { name, unit, steps, rms: [own, stays] } = found;
-            format!("{name} is predicted {steps} steps ahead within {} {unit}, no better than by staying as it was ({} {unit})", short(*own), short(*stays))
+            format!("{name} is predicted {steps} steps ahead within {} {unit}, worse than by staying as it was ({} {unit})", short(*own), short(*stays))
         });
-        limits.chain(vague).chain(poor).collect()
+        combined.into_iter().chain(limits).chain(vague).chain(poor).collect()
     }
 
-    fn report(&self, errors: &[f64]) -> PlantIdentification {
+    fn report(&self, Fit { errors, together, .. }: &Fit) -> PlantIdentification {
         let estimate = |(number, error): (&usize, &f64)| {
             let parameter = &self.system.parameters()[*number];
             let (value, scale) = (self.values[*number], parameter.unit.scale);
@@ -412,7 +442,7 @@ impl Problem<'_> {
         });
         let parameters: Vec<Estimate> = self.fitted.iter().zip(errors).map(estimate).collect();
         PlantIdentification {
-            doubts: self.doubts(&parameters),
+            doubts: self.doubts(&parameters, together),
             parameters,
             windows: self.windows.len(),
             rows: self.windows.iter().map(|window| window.rows).sum(),

@@ -117,7 +117,7 @@ impl PlantRecording {
             last_s = Some(now_s);
             recording.elapsed_s.push(elapsed_s);
         }
-        recording.check_period(system, &time.header, if is_elapsed { ["elapsed", "s", "us"] } else { ["time", "ks", "ms"] })?;
+        recording.check_period(system, if is_elapsed { "elapsed" } else { "time" }, &time)?;
         recording.check_turns(system)?;
         Ok(recording)
     }
@@ -167,16 +167,19 @@ impl PlantRecording {
         Ok(())
     }
 
-    fn check_period(&self, system: &System, header: &str, [name, larger, smaller]: [&str; 3]) -> Result<()> {
+    fn check_period(&self, system: &System, name: &str, Found { header, scale, .. }: &Found) -> Result<()> {
         let mut sorted = self.elapsed_s.clone();
         sorted.sort_unstable_by(f64::total_cmp);
         let Some(median_s) = sorted.get(sorted.len() / 2) else { return Err(Error::data("there are no rows after the header")) };
         let (ratio, period_s) = (median_s / system.period_s(), system.period_s());
-        let other = match ratio {
-            ratio if (0.95..=1.05).contains(&ratio) => return Ok(()),
-            ratio if (0.0005..=0.002).contains(&ratio) => format!(": if it is in {larger}, --column {name}={header}:{larger} says so"),
-            ratio if (500.0..=2000.0).contains(&ratio) => format!(": if it is in {smaller}, --column {name}={header}:{smaller} says so"),
-            _ => "; write the period of the recording in the plant's file".to_owned(),
+        if (0.95..=1.05).contains(&ratio) {
+            return Ok(());
+        }
+        // The unit in which the times would fit.
+        let fits = |unit: f64| (0.5..=2.0).contains(&(scale / ratio / unit));
+        let other = match [("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("min", 60.0)].iter().find(|(_, unit)| fits(*unit) && *unit != *scale) {
+            Some((unit, _)) => format!(": if it is in {unit}, --column {name}={header}:{unit} says so"),
+            None => "; write the period of the recording in the plant's file".to_owned(),
         };
         let (median_ms, period_ms) = (median_s * 1e3, period_s * 1e3);
         Err(Error::data(format!("line 1, column {header}: the median step is {median_ms:.4} ms, the period of the plant {period_ms:.4} ms{other}")))

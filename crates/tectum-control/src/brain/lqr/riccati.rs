@@ -101,7 +101,8 @@ impl Linear {
             growing = (0..n).max_by(|a, b| growth(*a).total_cmp(&growth(*b))).unwrap_or(0);
             let change = next.iter().zip(&p).fold(0.0f64, |change, (new, old)| change.max((new - old).abs()));
             p = next;
-            if !size.is_finite() {
+            // The largest magnitude ignores NaN.
+            if !(size.is_finite() && p.iter().all(|value| value.is_finite())) {
                 break;
             }
             if change <= TOLERANCE * size {
