@@ -61,8 +61,10 @@ impl Inputs {
     }
 
     fn named(&mut self, name: &str) -> Result<&mut Input> {
-        let unknown = unknown("input", name, self.0.iter().map(|input| input.name.as_str()));
-        self.0.iter_mut().find(|input| input.name == name).ok_or(unknown)
+        match self.0.iter().position(|input| input.name == name) {
+            Some(place) => Ok(&mut self.0[place]),
+            None => Err(unknown("input", name, self.0.iter().map(|input| input.name.as_str()))),
+        }
     }
 }
 
