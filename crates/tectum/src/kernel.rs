@@ -48,6 +48,9 @@ pub enum Prelude {
     /// Our exp, exp2, log, log2, tanh, erf, sigmoid, silu, gelu in both forms, sin, cos and NaN-aware min, max, relu on the
     /// type `real` (`kernel/wgsl/math.wgsl`): f64 in a kernel that binds f64, else f32.
     Math,
+    /// Our sign, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, pow, fmod and mod on `real` (`kernel/wgsl/functions.wgsl`); includes
+    /// [`Prelude::Math`].
+    Functions,
     /// Philox4x32-10 and the exact conversions to uniforms and normals (`kernel/wgsl/random.wgsl`).
     Random,
     /// Reductions over a workgroup (`kernel/wgsl/tree.wgsl`); includes [`Prelude::Math`].
@@ -69,6 +72,8 @@ impl Prelude {
         match self {
             Prelude::Math if double => [include_str!("kernel/wgsl/math_f64.wgsl"), include_str!("kernel/wgsl/math.wgsl")],
             Prelude::Math => [include_str!("kernel/wgsl/math_f32.wgsl"), include_str!("kernel/wgsl/math.wgsl")],
+            Prelude::Functions if double => [include_str!("kernel/wgsl/functions_f64.wgsl"), include_str!("kernel/wgsl/functions.wgsl")],
+            Prelude::Functions => [include_str!("kernel/wgsl/functions_f32.wgsl"), include_str!("kernel/wgsl/functions.wgsl")],
             Prelude::Random => [include_str!("kernel/wgsl/random.wgsl"), ""],
             Prelude::Tree => [include_str!("kernel/wgsl/tree.wgsl"), ""],
             Prelude::Order => [include_str!("kernel/wgsl/order.wgsl"), ""],
@@ -556,7 +561,7 @@ impl<A, T> KernelBuilder<A, T> {
     /// Puts a prelude before the body.
     #[must_use]
     pub fn prelude(mut self, prelude: Prelude) -> Self {
-        if matches!(prelude, Prelude::Activation | Prelude::Tree) {
+        if matches!(prelude, Prelude::Activation | Prelude::Functions | Prelude::Tree) {
             self = self.prelude(Prelude::Math);
         }
         if !self.preludes.contains(&prelude) {

@@ -69,6 +69,15 @@ pub const FUNCTIONS: &[Function] = &[
     Function { name: "silu", ulp: 1.6, device_ulp: 2.0 },
     Function { name: "gelu", ulp: 1.6, device_ulp: 2.0 },
     Function { name: "gelu_erf", ulp: 1.8, device_ulp: 2.0 },
+    Function { name: "tan", ulp: 3.0, device_ulp: 7.0 },
+    Function { name: "asin", ulp: 3.0, device_ulp: 8.0 },
+    Function { name: "acos", ulp: 3.0, device_ulp: 8.0 },
+    Function { name: "atan", ulp: 3.0, device_ulp: 5.0 },
+    Function { name: "sinh", ulp: 3.0, device_ulp: 4.0 },
+    Function { name: "cosh", ulp: 3.0, device_ulp: 4.0 },
+    Function { name: "asinh", ulp: 3.0, device_ulp: 4.0 },
+    Function { name: "acosh", ulp: 4.0, device_ulp: 8.0 },
+    Function { name: "atanh", ulp: 3.0, device_ulp: 6.0 },
 ];
 
 /// Every elementary function on f64, measured where the device has the type.

@@ -60,7 +60,8 @@ fn drawn(world: &mut World) -> Drawn {
     let count = if world.chance(30) { 0 } else { 1 + world.below(5) };
     for step in 0..count {
         // Any operation of the table may come last.
-        let name = if step + 1 == count && world.chance(3) { OPS[world.below(OPS.len())].name } else { world.random.pick(&EXACT) };
+        let named = OPS[world.below(OPS.len())].name;
+        let name = if step + 1 == count && Chain::has(named) && world.chance(3) { named } else { world.random.pick(&EXACT) };
         add_step(world, &mut drawn, name, is_loose);
     }
     drawn

@@ -140,7 +140,7 @@ impl Graph {
             Read::Value(value) => self.nodes[&value].shape == shape || self.scalar(value).is_some(),
             Read::Factor(_) => true,
         };
-        definition.shape == shape && definition.operation.elementwise().is_some_and(|entry: Elementwise| entry.reads().all(fits))
+        definition.shape == shape && definition.operation.elementwise().is_some_and(|entry: Elementwise| Program::has(&entry.name) && entry.reads().all(fits))
     }
 
     /// The values that the steps of a chain read from outside, and how often.

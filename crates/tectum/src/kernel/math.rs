@@ -33,6 +33,7 @@ mod gelu_of_sum;
 mod single;
 pub mod slices;
 
+pub use single::{acos, acosh, asin, asinh, atan, atanh, cosh, fmod, modulo, pow, sign, sinh, tan, tan_near};
 pub use single::{cos, cos_near, erf, exp, exp2, gelu, gelu_erf, is_nan, is_near, log, log2, max, min, relu, sigmoid, silu, sin, sin_near, tanh};
 pub(crate) use single::{exp_normal, four};
 

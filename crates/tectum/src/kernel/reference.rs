@@ -31,6 +31,35 @@ pub fn silu(x: f64) -> f64 {
     if x == f64::NEG_INFINITY { -0.0 } else { x / (1.0 + (-x).exp()) }
 }
 
+/// The remainder of a / b with the sign of b, as Python's `%`.
+pub fn modulo(a: f64, b: f64) -> f64 {
+    let rest = a % b;
+    if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest.abs().copysign(if rest == 0.0 { b } else { rest }) }
+}
+
+/// asinh x = ln(x + √(x² + 1)), with relative accuracy near 0.
+pub fn asinh(x: f64) -> f64 {
+    let a = x.abs();
+    // Beyond, a² overflows and 1 is lost next to it.
+    let y = if a > 1e9 { a.ln() + std::f64::consts::LN_2 } else { (a + a * a / (1.0 + (a * a + 1.0).sqrt())).ln_1p() };
+    y.copysign(x)
+}
+
+/// acosh x = ln(x + √(x² − 1)), with relative accuracy near 1.
+pub fn acosh(x: f64) -> f64 {
+    let t = x - 1.0;
+    if x < 1.0 {
+        return f64::NAN;
+    }
+    if x > 1e9 { x.ln() + std::f64::consts::LN_2 } else { (t + (t * (x + 1.0)).sqrt()).ln_1p() }
+}
+
+/// atanh x = ½ ln((1 + x)/(1 − x)), with relative accuracy near 0.
+pub fn atanh(x: f64) -> f64 {
+    let a = x.abs();
+    (0.5 * (2.0 * a / (1.0 - a)).ln_1p()).copysign(x)
+}
+
 /// e^(−x²)·2/√π·Σ 2ᵏx²ᵏ⁺¹/(2k + 1)!!, all terms of one sign, for 0 ≤ x < 2.
 fn erf_series(x: f64) -> f64 {
     let (mut term, mut sum, mut odd) = (x, x, 1.0);

@@ -1,6 +1,8 @@
 //! The elementwise families, generated from one op table: WGSL body, native twin, float64 reference and test domain.
 
 pub mod cast;
+pub mod compare;
+pub mod integer;
 pub mod optimizer;
 pub mod transfer;
 
@@ -95,7 +97,7 @@ macro_rules! op_table {
     };
     (@run Unary, $call:ident, $arguments:ident, $f:expr) => { unary($call, $arguments, $f, |_, _| {}) };
     (@run Unary, $call:ident, $arguments:ident, $f:expr, $near:expr, $full:expr) => { unary($call, $arguments, $f, |x, y| repair(x, y, $near, $full)) };
-    (@run Binary, $call:ident, $arguments:ident, $f:expr) => { binary($call, $arguments, $f) };
+    (@run Binary, $call:ident, $arguments:ident, $f:expr) => { binary($call, ($arguments.x0, $arguments.x1, $arguments.y), [$arguments.n, $arguments.period], $f) };
 }
 
 // Each bound is the one stated for the function in `math.rs`, or what Vulkan allows for a division or square root
@@ -110,6 +112,9 @@ op_table! {
     Binary tanh_grad(y, dy) wgsl "b * (1.0 - a * a)" native dy * (1.0 - y * y), reference dy * (1.0 - y * y), from -0.75 to 0.75, ulp 4.0;
     Binary sigmoid_grad(y, dy) wgsl "b * (a * (1.0 - a))" native dy * (y * (1.0 - y)), reference dy * (y * (1.0 - y)), from 0.0 to 0.75, ulp 4.0;
     Binary relu_grad(y, dy) wgsl "select(0.0, b, a > 0.0)" native if y > 0.0 { dy } else { 0.0 }, reference if y > 0.0 { dy } else { 0.0 }, from -100.0 to 100.0, ulp 0.0;
+    Binary pow(a, b) wgsl "tectum_pow(a, b)" native math::pow(a, b), reference a.powf(b), from 0.0 to 20.0, ulp 4.0;
+    Binary fmod(a, b) wgsl "tectum_fmod(a, b)" native math::fmod(a, b), reference a % b, from -100.0 to 100.0, ulp 0.0;
+    Binary mod(a, b) wgsl "tectum_mod(a, b)" native math::modulo(a, b), reference reference::modulo(a, b), from -100.0 to 100.0, ulp 1.0;
     Unary abs(a) wgsl "abs(a)" native a.abs(), reference a.abs(), from -100.0 to 100.0, ulp 0.0;
     Unary neg(a) wgsl "-a" native -a, reference -a, from -100.0 to 100.0, ulp 0.0;
     Unary sqrt(a) wgsl "sqrt(a)" native a.sqrt(), reference a.sqrt(), from 0.0 to 100.0, ulp 3.0;
@@ -126,6 +131,16 @@ op_table! {
     Unary cos(a) wgsl "tectum_cos(a)" native math::cos_near(a), unless math::is_near(a) => math::cos(a), reference a.cos(), from -20000.0 to 20000.0, ulp 2.0;
     Unary exp2(a) wgsl "tectum_exp2(a)" native math::exp2(a), reference a.exp2(), from -150.0 to 130.0, ulp 2.0;
     Unary log2(a) wgsl "tectum_log2(a)" native math::log2(a), reference a.log2(), from 0.0 to 100.0, ulp 2.0;
+    Unary sign(a) wgsl "tectum_sign(a)" native math::sign(a), reference if a == 0.0 || a.is_nan() { a } else { a.signum() }, from -100.0 to 100.0, ulp 0.0;
+    Unary tan(a) wgsl "tectum_tan(a)" native math::tan_near(a), unless math::is_near(a) => math::tan(a), reference a.tan(), from -20000.0 to 20000.0, ulp 7.0;
+    Unary asin(a) wgsl "tectum_asin(a)" native math::asin(a), reference a.asin(), from -1.0 to 1.0, ulp 8.0;
+    Unary acos(a) wgsl "tectum_acos(a)" native math::acos(a), reference a.acos(), from -1.0 to 1.0, ulp 8.0;
+    Unary atan(a) wgsl "tectum_atan(a)" native math::atan(a), reference a.atan(), from -100.0 to 100.0, ulp 5.0;
+    Unary sinh(a) wgsl "tectum_sinh(a)" native math::sinh(a), reference a.sinh(), from -90.0 to 90.0, ulp 4.0;
+    Unary cosh(a) wgsl "tectum_cosh(a)" native math::cosh(a), reference a.cosh(), from -90.0 to 90.0, ulp 4.0;
+    Unary asinh(a) wgsl "tectum_asinh(a)" native math::asinh(a), reference reference::asinh(a), from -100.0 to 100.0, ulp 4.0;
+    Unary acosh(a) wgsl "tectum_acosh(a)" native math::acosh(a), reference reference::acosh(a), from 1.0 to 100.0, ulp 8.0;
+    Unary atanh(a) wgsl "tectum_atanh(a)" native math::atanh(a), reference reference::atanh(a), from -1.0 to 1.0, ulp 6.0;
     Unary floor(a) wgsl "floor(a)" native a.floor(), reference a.floor(), from -100.0 to 100.0, ulp 0.0;
     Unary ceil(a) wgsl "ceil(a)" native a.ceil(), reference a.ceil(), from -100.0 to 100.0, ulp 0.0;
     Unary round(a) wgsl "tectum_round(a)" native a.round_ties_even(), reference a.round_ties_even(), from -100.0 to 100.0, ulp 0.0;
@@ -138,7 +153,7 @@ fn nan_aware(a: f64, b: f64, pick: fn(f64, f64) -> f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { pick(a, b) }
 }
 
-fn unary<T: Real>(
+fn unary<T: Element>(
     call: &NativeCall<'_>,
     Unary { x0: x, y, n }: Unary<Slices<'_, T>>,
     f: impl Fn(T) -> T + Copy + Sync,
@@ -167,8 +182,12 @@ pub(crate) fn repair<T: Real>(x: &[T], y: &mut [T], near: impl Fn(T) -> bool, fu
     }
 }
 
-fn binary<T: Real>(call: &NativeCall<'_>, arguments: Binary<Slices<'_, T>>, f: impl Fn(T, T) -> T + Copy + Sync) {
-    let Binary { x0: a, x1: b, y, n, period } = arguments;
+fn binary<T: Element, Y: Element>(
+    call: &NativeCall<'_>,
+    (a, b, y): (&[T], &[T], &mut [Y]),
+    [n, period]: [usize; 2],
+    f: impl Fn(T, T) -> Y + Copy + Sync,
+) {
     for_each_block(&mut y[..n], BLOCK, call.threads_for(n), |index, y| {
         let start = index * BLOCK;
         let a = &a[start..][..y.len()];
@@ -215,40 +234,53 @@ impl Count for Binary<NoBindings> {
 }
 
 fn with_body<A: KernelArguments<Parameters: Count>, T: Element>(op: &Op, builder: KernelBuilder<A, T>) -> KernelBuilder<A, T> {
-    let load_b = match op.arity {
-        Arity::Unary => "",
-        Arity::Binary => "var j = i; if params.period != params.n { j = i % params.period; }\n        let b = x1[j];\n",
-    };
-    let body = format!(
-        "
-@compute @workgroup_size(256)
-fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {{
-    let stride = groups.x * 256u;
-    for (var i = id.x; i < params.n; i += stride) {{
-        let a = x0[i];
-        {load_b}        y[i] = {};
-    }}
-}}
-",
-        op.wgsl
-    );
-    let builder = builder.prelude(Prelude::Math).body(body);
+    let body = elementwise_body(op.arity, op.wgsl);
+    let prelude = if FUNCTIONS.contains(&op.name) { Prelude::Functions } else { Prelude::Math };
+    let builder = builder.prelude(prelude).body(body);
+    if op.name.ends_with("mod") {
+        return builder.flops(|parameters| LONG_DIVISION_FLOPS * parameters.count() as f64);
+    }
     if TRANSCENDENTAL.contains(&op.name) {
         return builder.flops(|parameters| TRANSCENDENTAL_FLOPS * parameters.count() as f64);
     }
     builder.flops(|parameters| parameters.count() as f64)
 }
 
+/// The body of a kernel that gives each element of `y` the value of an expression of `a`, the element of `x0`, and `b`, that of `x1`, which repeats.
+fn elementwise_body(arity: Arity, wgsl: &str) -> String {
+    let load_b = match arity {
+        Arity::Unary => "",
+        Arity::Binary => "var j = i; if params.period != params.n { j = i % params.period; }\n        let b = x1[j];\n",
+    };
+    format!(
+        "
+@compute @workgroup_size(256)
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {{
+    let stride = groups.x * 256u;
+    for (var i = id.x; i < params.n; i += stride) {{
+        let a = x0[i];
+        {load_b}        y[i] = {wgsl};
+    }}
+}}
+"
+    )
+}
+
 /// Operations that are polynomials of some length, and about how many steps they take.
-const TRANSCENDENTAL: [&str; 5] = ["exp", "log", "sigmoid", "tanh", "gelu"];
+const TRANSCENDENTAL: [&str; 15] =
+    ["exp", "log", "sigmoid", "tanh", "gelu", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "pow"];
 const TRANSCENDENTAL_FLOPS: f64 = 24.0;
+/// A few steps of long division by words, where the operands' exponents are not far apart.
+const LONG_DIVISION_FLOPS: f64 = 16.0;
+/// Operations whose device code calls functions of [`Prelude::Functions`].
+const FUNCTIONS: [&str; 13] = ["sign", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "pow", "fmod", "mod"];
 
 static KERNELS: LazyLock<Vec<[OpKernel; 2]>> = LazyLock::new(|| OPS.iter().map(|op| (op.define)(op)).collect());
 
-/// The kernels of this family: those of the op table on f32, then on f64; transfers, casts and the optimiser.
+/// The kernels of this family: those of the op table on f32, then on f64; integers, comparisons, transfers, casts and the optimiser.
 pub fn kernels() -> Vec<Arc<Kernel>> {
     let table = [0, 1].into_iter().flat_map(|width| KERNELS.iter().map(move |kernels| kernels[width].kernel().clone()));
-    table.chain(transfer::kernels()).chain(cast::kernels()).chain(optimizer::kernels()).collect()
+    table.chain(integer::kernels()).chain(compare::kernels()).chain(transfer::kernels()).chain(cast::kernels()).chain(optimizer::kernels()).collect()
 }
 
 /// The op of a name.
@@ -256,21 +288,26 @@ pub fn operation(name: &str) -> Option<&'static Op> {
     OPS.iter().find(|op| op.name == name)
 }
 
-/// The op of a name and its kernel on f64, or on f32 for every other type.
-pub(crate) fn find(name: &str, dtype: DType) -> Option<(&'static Op, &'static OpKernel)> {
+/// The kernel of a name: of the table of integers for i32 and u32, of the op table for floats.
+fn find(name: &str, dtype: DType) -> Option<&'static OpKernel> {
+    if matches!(dtype, DType::I32 | DType::U32) {
+        return integer::find(name, dtype);
+    }
     let index = OPS.iter().position(|op| op.name == name)?;
-    Some((&OPS[index], &KERNELS[index][usize::from(dtype == DType::F64)]))
+    Some(&KERNELS[index][usize::from(dtype == DType::F64)])
 }
 
 impl PlanBuilder {
-    /// Records `y[i] = op(x[i])` for an operation of the op table (`abs`, `neg`, `sqrt`, `exp`, `log`, `sigmoid`, `tanh`,
-    /// `relu`, `gelu`, `gelu_erf`, `silu`, `erf`, `sin`, `cos`, `exp2`, `log2`, `floor`, `ceil`, `round` (to even), `square`,
-    /// `reciprocal`, `rsqrt`), on f32 or f64 as `x` is.
+    /// Records `y[i] = op(x[i])` for an operation of a table, of the type of `x`.
+    ///
+    /// On f32 and f64: `abs`, `neg`, `sign` (0 for 0, NaN for NaN), `sqrt`, `exp`, `log`, `sigmoid`, `tanh`, `relu`, `gelu`, `gelu_erf`, `silu`, `erf`,
+    /// `sin`, `cos`, `tan`, `asin`, `acos`, `atan`, `sinh`, `cosh`, `asinh`, `acosh`, `atanh`, `exp2`, `log2`, `floor`, `ceil`, `round` (to even),
+    /// `square`, `reciprocal`, `rsqrt`. On i32 and u32, modulo 2³²: `neg`, `abs`, `sign`, `not` (of each bit).
     ///
     /// # Errors
     /// `Invalid` for another name or lengths that differ; as [`PlanBuilder::launch`].
     pub fn unary(&mut self, op: &str, x: View, y: View) -> Result<()> {
-        let Some((_, OpKernel::Unary(kernel))) = find(op, x.dtype()) else { return Err(unknown(op, Arity::Unary)) };
+        let Some(OpKernel::Unary(kernel)) = find(op, x.dtype()) else { return Err(unknown(op, Arity::Unary, x.dtype())) };
         same_len(op, x, y)?;
         if y.is_empty() {
             return Ok(());
@@ -278,26 +315,40 @@ impl PlanBuilder {
         self.launch(kernel, Unary { x0: x, y, n: y.len() }, groups_for(y.len()))
     }
 
-    /// Records `y[i] = op(a[i], b[i mod len(b)])` for an operation of the op table (`add`, `sub`, `mul`, `div`, `min`,
-    /// `max`, `tanh_grad`, `sigmoid_grad`, `relu_grad`): `b` may be a scalar or a row that repeats. On f32 or f64 as `a` is.
+    /// Records `y[i] = op(a[i], b[i mod len(b)])` for an operation of a table, of the type of `a`: `b` may be a scalar or a row that repeats.
+    ///
+    /// On f32 and f64: `add`, `sub`, `mul`, `div`, `min`, `max`, `pow` (as IEEE 754 `pow`), `fmod` (the remainder with the sign of `a`), `mod` (that with
+    /// the sign of `b`), `tanh_grad`, `sigmoid_grad`, `relu_grad`. On i32 and u32, modulo 2³²: `add`, `sub`, `mul`, `div` (truncated), `rem` (its
+    /// remainder), `mod` (the remainder with the sign of `b`), `min`, `max`, `and`, `or`, `xor`, `shl`, `shr` (arithmetic on i32), `pow`. A divisor of
+    /// 0 gives 0, a shift by 32 or more 0 or the sign, a negative power 0 except of 1 and −1.
     ///
     /// # Errors
     /// `Invalid` for another name, `a` and `y` of different lengths, or a `b` whose length does not divide theirs; as
     /// [`PlanBuilder::launch`].
     pub fn binary(&mut self, op: &str, a: View, b: View, y: View) -> Result<()> {
-        let Some((_, OpKernel::Binary(kernel))) = find(op, a.dtype()) else { return Err(unknown(op, Arity::Binary)) };
+        let Some(OpKernel::Binary(kernel)) = find(op, a.dtype()) else { return Err(unknown(op, Arity::Binary, a.dtype())) };
         same_len(op, a, y)?;
         if y.is_empty() {
             return Ok(());
         }
-        if b.is_empty() || !a.len().is_multiple_of(b.len()) {
-            return Err(Error::invalid(format!("{op}: b has {} elements, which does not divide a's {}", b.len(), a.len())));
-        }
+        check_period(op, a, b)?;
         self.launch(kernel, Binary { x0: a, x1: b, y, n: y.len(), period: b.len() }, groups_for(y.len()))
     }
 }
 
-fn unknown(op: &str, arity: Arity) -> Error {
-    let names: Vec<_> = OPS.iter().filter(|row| row.arity == arity).map(|row| row.name).collect();
-    Error::invalid(format!("{op}: no such {arity:?} operation; there are {}", names.join(", ")))
+/// Refuses a `b` that does not repeat to the length of `a`.
+fn check_period(op: &str, a: View, b: View) -> Result<()> {
+    if !b.is_empty() && a.len().is_multiple_of(b.len()) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{op}: b has {} elements, which does not divide a's {}", b.len(), a.len())))
+}
+
+fn unknown(op: &str, arity: Arity, dtype: DType) -> Error {
+    let names: Vec<_> = if matches!(dtype, DType::I32 | DType::U32) {
+        integer::INTEGER_OPS.iter().filter(|row| row.arity == arity).map(|row| row.name).collect()
+    } else {
+        OPS.iter().filter(|row| row.arity == arity).map(|row| row.name).collect()
+    };
+    Error::invalid(format!("{op}: no such {arity:?} operation on {}; there are {}", dtype.wgsl(), names.join(", ")))
 }

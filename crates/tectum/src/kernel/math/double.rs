@@ -105,6 +105,109 @@ pub const TWO_OVER_PI_WORDS: [u64; 20] = [
     0x5603_3046_fc7b_6bab,
 ];
 
+/// The rounding error of log₂ e.
+const LOG2_E_LOW: Real = 2.035_527_374_093_103_3e-17;
+/// π/2 and ⅓ in two parts.
+const RIGHT_ANGLE: [Real; 2] = [1.570_796_326_794_896_6, 6.123_233_995_736_766e-17];
+const THIRD: [Real; 2] = [0.333_333_333_333_333_3, 1.850_371_707_708_594e-17];
+/// About tan(π/8) and its inverse: between them the arctangent is reduced by π/4.
+const ATAN_NEAR: Real = 0.414_213_56;
+const ATAN_FAR: Real = 2.414_213_5;
+/// From here on the arctangent is π/2.
+const ATAN_END: Real = 1_152_921_504_606_846_976.0;
+/// The largest argument with a finite hyperbolic sine, as bits.
+const SINH_MAX: Bits = 0x4086_33ce_8fb9_f87d;
+/// From here on three terms of a series give the inverse hyperbolic sine.
+const ASINH_FAR: Real = 512.0;
+/// No power of a number other than 1 to a greater magnitude is finite and not 0, as bits.
+const POW_END: Bits = 0x44f0_0000_0000_0000;
+/// No power of 2 with an exponent of this magnitude is a number of the type.
+const POW_OUTSIDE: Real = 1100.0;
+
+/// (asin(x)/x − 1)/z of z = x² ≤ ¼, the highest coefficient first.
+const ARCSINE_COEFFICIENTS: [Real; 13] = [
+    0.028_757_851_367_421_566,
+    -0.014_851_887_071_247_204,
+    0.017_400_879_442_694_02,
+    0.005_457_506_718_640_358,
+    0.010_322_814_350_185_78,
+    0.011_479_177_415_184_906,
+    0.013_971_212_973_552_933,
+    0.017_352_392_720_869_973,
+    0.022_372_172_942_149_89,
+    0.030_381_944_138_531_247,
+    0.044_642_857_146_355_43,
+    0.074_999_999_999_984_33,
+    0.166_666_666_666_666_69,
+];
+/// (atan(x)/x − 1)/z of z = x², |x| ≤ tan(π/8), the highest coefficient first.
+const ARCTANGENT_COEFFICIENTS: [Real; 11] = [
+    -0.019_176_800_714_409_82,
+    0.039_231_587_742_248_21,
+    -0.050_854_472_957_630_806,
+    0.058_581_484_461_121_95,
+    -0.066_645_113_936_591_63,
+    0.076_921_831_870_121_69,
+    -0.090_909_045_779_597_31,
+    0.111_111_110_152_523_22,
+    -0.142_857_142_846_664_93,
+    0.199_999_999_999_955_2,
+    -0.333_333_333_333_333_3,
+];
+/// (sinh(x)/x − 1)/z of z = x² ≤ 1, the highest coefficient first.
+const SINH_COEFFICIENTS: [Real; 7] = [
+    7.746_178_593_018_827e-13,
+    1.605_767_962_380_163_8e-10,
+    2.505_211_769_590_782_3e-08,
+    2.755_731_919_138_181_6e-06,
+    0.000_198_412_698_413_241_98,
+    0.008_333_333_333_333_299,
+    0.166_666_666_666_666_66,
+];
+/// (asinh(x)/x − 1)/z of z = x² ≤ ¼, the highest coefficient first.
+const ASINH_COEFFICIENTS: [Real; 12] = [
+    0.001_885_411_765_503_900_3,
+    -0.004_992_717_198_142_511,
+    0.007_622_309_427_481_728,
+    -0.009_591_452_221_673_173,
+    0.011_526_210_169_675_569,
+    -0.013_962_235_682_232_349,
+    0.017_352_587_715_192_57,
+    -0.022_372_151_449_922_602,
+    0.030_381_944_248_546_365,
+    -0.044_642_857_140_252_436,
+    0.074_999_999_999_986_4,
+    -0.166_666_666_666_666_66,
+];
+/// (atanh(x)/x − 1)/z of z = x² ≤ ¼, the highest coefficient first.
+const ATANH_COEFFICIENTS: [Real; 14] = [
+    0.210_980_978_859_757_97,
+    -0.144_504_911_834_144_68,
+    0.135_579_039_136_922_99,
+    0.012_292_448_728_540_531,
+    0.054_419_154_182_345_87,
+    0.051_607_698_811_471_62,
+    0.058_930_996_925_900_42,
+    0.066_658_863_527_018_84,
+    0.076_923_459_402_706_38,
+    0.090_909_078_815_091_89,
+    0.111_111_111_339_389_68,
+    0.142_857_142_854_901_06,
+    0.200_000_000_000_008_64,
+    0.333_333_333_333_333_3,
+];
+/// (artanh(s)/s − 1 − z/3)/z² of z = s², |s| ≤ 3 − 2√2, the highest coefficient first.
+const POWER_COEFFICIENTS: [Real; 8] = [
+    0.058_615_471_864_575_136,
+    0.058_531_221_980_910_89,
+    0.066_674_021_964_959_04,
+    0.076_922_974_840_250_14,
+    0.090_909_091_676_705_16,
+    0.111_111_111_108_280_56,
+    0.142_857_142_857_146_82,
+    0.2,
+];
+
 /// (ln(1 + f) − f + f²/2)/f³ for √½ ≤ 1 + f < √2.
 #[inline(always)]
 fn log_polynomial(f: f64) -> f64 {
@@ -262,3 +365,7 @@ fn about_reciprocal(x: Real) -> Real {
 
 include!("functions.rs");
 include!("exponentials.rs");
+include!("remainders.rs");
+include!("trigonometric.rs");
+include!("hyperbolic.rs");
+include!("powers.rs");

@@ -75,6 +75,74 @@ const NEAR_END: Bits = 0x4a80_0000;
 /// 2/π in binary: 32 zeros, then 224 bits after the point.
 const TWO_OVER_PI_WORDS: [u32; 8] = [0, 0xa2f9_836e, 0x4e44_1529, 0xfc27_57d1, 0xf534_ddc0, 0xdb62_9599, 0x3c43_9041, 0xfe51_63ab];
 
+/// The rounding error of log₂ e.
+const LOG2_E_LOW: Real = 1.925_963e-8;
+/// π/2 and ⅓ in two parts.
+const RIGHT_ANGLE: [Real; 2] = [1.570_796_4, -4.371_139e-8];
+const THIRD: [Real; 2] = [0.333_333_34, -9.934_108e-9];
+/// About tan(π/8) and its inverse: between them the arctangent is reduced by π/4.
+const ATAN_NEAR: Real = 0.414_213_56;
+const ATAN_FAR: Real = 2.414_213_5;
+/// From here on the arctangent is π/2.
+const ATAN_END: Real = 2_147_483_648.0;
+/// The largest argument with a finite hyperbolic sine, as bits.
+const SINH_MAX: Bits = 0x42b2_d4fc;
+/// From here on three terms of a series give the inverse hyperbolic sine.
+const ASINH_FAR: Real = 32.0;
+/// No power of a number other than 1 to a greater magnitude is finite and not 0, as bits.
+const POW_END: Bits = 0x5380_0000;
+/// No power of 2 with an exponent of this magnitude is a number of the type.
+const POW_OUTSIDE: Real = 160.0;
+
+/// (asin(x)/x − 1)/z of z = x² ≤ ¼, the highest coefficient first.
+const ARCSINE_COEFFICIENTS: [Real; 6] = [
+    0.033_690_847,
+    0.017_149_238,
+    0.031_100_662,
+    0.044_599_403,
+    0.075_000_94,
+    0.166_666_66,
+];
+/// (atan(x)/x − 1)/z of z = x², |x| ≤ tan(π/8), the highest coefficient first.
+const ARCTANGENT_COEFFICIENTS: [Real; 5] = [
+    -0.064_519_16,
+    0.107_437_275,
+    -0.142_639_55,
+    0.199_995_4,
+    -0.333_333_3,
+];
+/// (sinh(x)/x − 1)/z of z = x² ≤ 1, the highest coefficient first.
+const SINH_COEFFICIENTS: [Real; 4] = [
+    2.806_280_2e-06,
+    0.000_198_381_02,
+    0.008_333_339,
+    0.166_666_67,
+];
+/// (asinh(x)/x − 1)/z of z = x² ≤ ¼, the highest coefficient first.
+const ASINH_COEFFICIENTS: [Real; 5] = [
+    -0.014_288_508,
+    0.028_783_606,
+    -0.044_506_513,
+    0.074_995_82,
+    -0.166_666_64,
+];
+/// (atanh(x)/x − 1)/z of z = x² ≤ ¼, the highest coefficient first.
+const ATANH_COEFFICIENTS: [Real; 6] = [
+    0.157_517_8,
+    0.064_934_894,
+    0.114_698_75,
+    0.142_639_8,
+    0.200_004_73,
+    0.333_333_3,
+];
+/// (artanh(s)/s − 1 − z/3)/z² of z = s², |s| ≤ 3 − 2√2, the highest coefficient first.
+const POWER_COEFFICIENTS: [Real; 4] = [
+    0.095_601_95,
+    0.111_023_82,
+    0.142_857_66,
+    0.2,
+];
+
 /// (ln(1 + f) − f + f²/2)/f³ for √½ ≤ 1 + f < √2.
 #[inline(always)]
 fn log_polynomial(f: f32) -> f32 {
@@ -201,3 +269,7 @@ fn about_reciprocal(x: Real) -> Real {
 
 include!("functions.rs");
 include!("exponentials.rs");
+include!("remainders.rs");
+include!("trigonometric.rs");
+include!("hyperbolic.rs");
+include!("powers.rs");

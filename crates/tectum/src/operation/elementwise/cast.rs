@@ -43,7 +43,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     )
 }
 
-fn each<X: Element, Y: Element>(call: &NativeCall<'_>, (x, y, n): (&[X], &mut [Y], usize), f: impl Fn(X) -> Y + Copy + Sync) {
+pub(super) fn each<X: Element, Y: Element>(call: &NativeCall<'_>, (x, y, n): (&[X], &mut [Y], usize), f: impl Fn(X) -> Y + Copy + Sync) {
     for_each_block(&mut y[..n], BLOCK, call.threads_for(n), |index, y| {
         let x = &x[index * BLOCK..][..y.len()];
         simd(
@@ -173,6 +173,19 @@ impl PlanBuilder {
             (DType::F32, _, Some(kernel), _) => self.launch(kernel, CastFromFloat { x, y, n }, groups),
             (_, DType::F32, _, Some(kernel)) => self.launch(kernel, CastToFloat { x, y, n }, groups),
             (from, to, ..) => Err(Error::invalid(format!("cast: {} to {}: reinterpret the view", from.wgsl(), to.wgsl()))),
+        }
+    }
+
+    /// Records `y[i] = x[i]` among f32, i32 and u32, given by the views: as [`PlanBuilder::cast`], and between i32 and u32 the same word.
+    ///
+    /// # Numerics
+    /// As [`PlanBuilder::cast`].
+    /// # Errors
+    /// `Invalid` if the lengths differ or one type is f64 and the other is not; as [`PlanBuilder::launch`].
+    pub fn convert(&mut self, x: View, y: View) -> Result<()> {
+        match (x.dtype(), y.dtype()) {
+            (DType::I32, DType::U32) | (DType::U32, DType::I32) => self.copy(x, y),
+            _ => self.cast(x, y),
         }
     }
 
