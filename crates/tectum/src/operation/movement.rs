@@ -2,6 +2,7 @@
 
 pub mod gather;
 pub mod one_hot;
+pub mod scatter;
 pub mod segment_sum;
 pub mod strided;
 pub mod transpose;
@@ -12,5 +13,5 @@ use crate::kernel::Kernel;
 
 /// The kernels of this family.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    [gather::kernels, one_hot::kernels, segment_sum::kernels, strided::kernels, transpose::kernels].into_iter().flat_map(|kernels| kernels()).collect()
+    [gather::kernels, one_hot::kernels, scatter::kernels, segment_sum::kernels, strided::kernels, transpose::kernels].into_iter().flat_map(|kernels| kernels()).collect()
 }
