@@ -2,6 +2,7 @@
 //! shapes and the node number.
 
 use tectum::internal::Identity;
+use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{Activation, DType, Error, Result};
 
 use super::{AnyCustomOp, Definition, Dim, Graph, Node, Operation, Shape};
@@ -191,15 +192,28 @@ impl GraphBuilder {
 
     /// The shape of a value of floats that any operation may read.
     pub(super) fn shape(&self, op: &str, node: Node) -> Result<Shape> {
+        self.shape_as(op, node, DType::F32)
+    }
+
+    /// The shape of a value of this type that any operation may read.
+    pub(super) fn shape_as(&self, op: &str, node: Node, needed: DType) -> Result<Shape> {
+        match self.typed(op, node)? {
+            (shape, dtype) if dtype == needed => Ok(shape),
+            (shape, dtype) => Err(self.fault(format_args!("{op}: operand {node} {shape:?} is {}, {} is needed", dtype.wgsl(), needed.wgsl()))),
+        }
+    }
+
+    /// The shape and type of a value that any operation may read.
+    pub(super) fn typed(&self, op: &str, node: Node) -> Result<(Shape, DType)> {
         let shape = self.graph.shape(node).map_err(|error| error.at(op))?;
         let operation = &self.graph.nodes[&node].operation;
         if operation.state_format().is_some() {
             return Err(self.fault(format_args!("{op}: operand {node} {shape:?} is a state")));
         }
-        match operation.dtype(&self.graph) {
-            DType::F32 => Ok(shape),
-            dtype => Err(self.fault(format_args!("{op}: operand {node} {shape:?} is {}, f32 is needed", dtype.wgsl()))),
+        if self.graph.panel_format(node).is_some_and(|format| format != PanelFormat::F32) {
+            return Err(self.fault(format_args!("{op}: operand {node} {shape:?} is words of packed weights")));
         }
+        Ok((shape, operation.dtype(&self.graph)))
     }
 
     pub(super) fn check_axis(&self, op: &str, shape: Shape, axis: usize) -> Result<()> {

@@ -1,7 +1,7 @@
 //! A graph compiled on its own, with inputs, parameters and outputs by name.
 
 use tectum::internal::TwoPhaseRun;
-use tectum::{DType, Device, Error, Executable, PlanBuilder, Result, RunStats, View, Work};
+use tectum::{Device, Element, Error, Executable, PlanBuilder, Result, RunStats, View, Work};
 
 use super::inputs::{Inputs, unknown};
 use super::{Graph, Node, ParameterLayout};
@@ -53,7 +53,7 @@ impl Graph {
         let mut outputs = Vec::new();
         let mut targets = Vec::new();
         for (name, node, shape) in self.outputs() {
-            let view = plan.output(name, DType::F32, shape.len());
+            let view = plan.output(name, self.dtype(node)?, shape.len());
             outputs.push((name.to_owned(), view));
             targets.push((node, view));
         }
@@ -79,7 +79,15 @@ impl CompiledGraph {
     /// # Errors
     /// As [`CompiledGraph::set_input`].
     pub fn set_indices(&mut self, name: &str, data: &[u32]) -> Result<()> {
-        self.inputs.set_indices(&mut self.executable, name, data)
+        self.inputs.set_words(&mut self.executable, name, data)
+    }
+
+    /// Fills an input of integers for later runs.
+    ///
+    /// # Errors
+    /// As [`CompiledGraph::set_input`].
+    pub fn set_integers(&mut self, name: &str, data: &[i32]) -> Result<()> {
+        self.inputs.set_words(&mut self.executable, name, data)
     }
 
     /// Replaces a parameter on the device.
@@ -130,14 +138,29 @@ impl CompiledGraph {
         Ok(stats)
     }
 
-    /// An output of the last run, row by row.
+    /// An output of floats of the last run, row by row.
     ///
     /// # Errors
-    /// `Invalid` if there is no such output or no run yet.
+    /// `Invalid` if there is no such output, it holds integers, or there was no run yet.
     pub fn output(&self, name: &str) -> Result<&[f32]> {
+        self.output_of(name)
+    }
+
+    /// An output of integers of the last run, row by row.
+    ///
+    /// # Errors
+    /// As [`CompiledGraph::output`].
+    pub fn output_integers(&self, name: &str) -> Result<&[i32]> {
+        self.output_of(name)
+    }
+
+    fn output_of<T: Element>(&self, name: &str) -> Result<&[T]> {
         let view = named(&self.outputs, "output", name)?;
         if !self.ran {
             return Err(Error::invalid(format!("output {name}: the graph has not run yet")));
+        }
+        if view.dtype() != T::DTYPE {
+            return Err(Error::invalid(format!("output {name} is {}; {} was asked for", view.dtype().wgsl(), T::DTYPE.wgsl())));
         }
         Ok(self.executable.output(view))
     }

@@ -1,6 +1,6 @@
 //! The inputs of a compiled graph by name, and which of them have been set.
 
-use tectum::{DType, Error, Executable, PlanBuilder, Result, View};
+use tectum::{DType, Element, Error, Executable, PlanBuilder, Result, View};
 
 use super::{Graph, Node};
 
@@ -30,7 +30,8 @@ impl Inputs {
     pub fn set(&mut self, executable: &mut Executable, name: &str, data: &[f32]) -> Result<()> {
         let input = self.named(name)?;
         if input.view.dtype() != DType::F32 {
-            return Err(Error::invalid(format!("input {name} holds row numbers; floats were given")));
+            let held = if input.view.dtype() == DType::I32 { "integers" } else { "row numbers" };
+            return Err(Error::invalid(format!("input {name} holds {held}; floats were given")));
         }
         if data.len() != input.view.len() {
             return Err(Error::invalid(format!("input {name} of {} elements filled with {}", input.view.len(), data.len())));
@@ -40,14 +41,15 @@ impl Inputs {
         Ok(())
     }
 
-    /// Fills an input of row numbers.
-    pub fn set_indices(&mut self, executable: &mut Executable, name: &str, data: &[u32]) -> Result<()> {
+    /// Fills an input of row numbers or integers.
+    pub fn set_words<T: Element>(&mut self, executable: &mut Executable, name: &str, data: &[T]) -> Result<()> {
         let input = self.named(name)?;
         let view = input.view;
-        if data.len() != view.len() || view.dtype() != DType::U32 {
-            return Err(Error::invalid(format!("input {name} of {} × {} filled with {} × u32", view.len(), view.dtype().wgsl(), data.len())));
+        if data.len() != view.len() || view.dtype() != T::DTYPE {
+            let (len, dtype, given) = (view.len(), view.dtype().wgsl(), T::DTYPE.wgsl());
+            return Err(Error::invalid(format!("input {name} of {len} × {dtype} filled with {} × {given}", data.len())));
         }
-        executable.input::<u32>(view).copy_from_slice(data);
+        executable.input::<T>(view).copy_from_slice(data);
         input.is_set = true;
         Ok(())
     }

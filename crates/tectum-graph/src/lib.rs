@@ -25,7 +25,7 @@
 //!
 //! A [`GraphBuilder`] checks every operation as it is added; a finished [`Graph`] never changes; passes build
 //! new graphs from it: [`Graph::bind`], [`Graph::gradients`], each [`Pass`].
-//! Every value is a row-major f32 tensor of up to four dimensions (row numbers and packed words are u32); matrix operations take the
+//! Every value is a row-major tensor of up to eight dimensions: f32, i32 for integers and truth values, u32 for row numbers and packed words; matrix operations take the
 //! dimensions before the last as rows. A dimension may be a letter, bound to a size before anything is computed. No pass
 //! renumbers: a [`Node`] names the same value in every graph derived from the one that made it, so handles stay valid.
 //!
@@ -71,7 +71,7 @@ use operation::{AnyCustomOp, Operation};
 pub use builder::GraphBuilder;
 pub use compiled::CompiledGraph;
 pub use lower::{RecordedNode, ValueStorage};
-pub use operation::{CustomOp, Factor, Heads};
+pub use operation::{BinaryOp, Comparison, CustomOp, Factor, Function, Heads, IntegerOp, Reduction};
 pub use pack::PackedParameter;
 pub use parameter_layout::{LayoutEntry, ParameterLayout};
 pub use passes::Pass;

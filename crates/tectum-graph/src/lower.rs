@@ -161,6 +161,7 @@ impl Graph {
                     None => continue,
                 },
                 (Operation::Constant(constant), _) => lowering.plan.constant(format!("constant{node}"), &constant.data),
+                (Operation::IntegerConstant(constant), _) => lowering.plan.constant(format!("constant{node}"), &constant.data),
                 (operation, _) => lowering.plan.temp(operation.dtype(self), definition.shape.len()),
             };
             lowering.views.insert(node, view);
@@ -175,7 +176,7 @@ impl Graph {
             let how = match &definition.operation {
                 _ if made.is_some() => ValueStorage::View,
                 operation if operation.is_fed() => ValueStorage::Fed,
-                Operation::Constant(_) => ValueStorage::Constant,
+                operation if operation.is_constant() => ValueStorage::Constant,
                 _ => ValueStorage::Launched,
             };
             let launches = first..lowering.plan.launch_count();
@@ -200,7 +201,7 @@ pub(super) struct Lowering<'a> {
 impl Lowering<'_> {
     fn is_computed(&self, node: Node) -> bool {
         let operation = &self.graph.nodes[&node].operation;
-        !operation.is_fed() && !matches!(operation, Operation::Constant(_))
+        !operation.is_fed() && !operation.is_constant()
     }
 
     pub(super) fn shape(&self, node: Node) -> Shape {
@@ -217,6 +218,11 @@ impl Lowering<'_> {
         let copy = self.plan.temp(view.dtype(), view.len());
         self.plan.copy(view, copy)?;
         Ok(copy)
+    }
+
+    /// Row numbers as u32: negative ones are out of range.
+    pub(super) fn rows(&self, node: Node) -> View {
+        self.views[&node].reinterpret(DType::U32)
     }
 
     /// A constant of one value, made once.

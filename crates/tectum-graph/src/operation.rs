@@ -8,12 +8,16 @@ mod attention_cached;
 mod binary;
 mod broadcast;
 mod chain;
+mod compare;
 mod concat;
 mod constant;
+mod convert;
 mod custom;
 mod elementwise;
 mod fed;
 mod gather;
+mod integer;
+mod integer_constant;
 mod layer_norm;
 mod linear;
 mod linear_panels;
@@ -23,11 +27,13 @@ mod max_over_columns;
 mod one_hot;
 mod permute;
 mod reduce;
+mod reduce_rows;
 mod reshape;
 mod rms_norm;
 mod rotary;
 mod scale;
 mod segment_sum;
+mod select;
 mod slice;
 mod softmax;
 mod unary;
@@ -45,20 +51,30 @@ use super::{Dim, Graph, Node, Shape};
 
 pub(crate) use attention::ColumnSlice;
 pub use attention::Heads;
-pub(crate) use binary::BinaryOp;
+pub use binary::BinaryOp;
 pub(crate) use chain::{MAX_STEPS, Steps};
+pub use compare::Comparison;
 pub(crate) use custom::AnyCustomOp;
 pub use custom::CustomOp;
 pub(crate) use fed::{Fed, FedKind};
+pub use integer::IntegerOp;
 pub(crate) use linear::LinearEpilogue;
 pub(crate) use linear_panels::panels_shape;
 pub use matmul::Factor;
 #[cfg(test)]
 pub(crate) use reduce::ReduceAxes;
-#[cfg(test)]
-pub(crate) use unary::Function;
+pub use reduce_rows::Reduction;
+pub use unary::Function;
 
 use elementwise::Elementwise;
+
+/// Where an operation's element type comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ValueType {
+    Is(DType),
+    /// That of an operand.
+    Of(Node),
+}
 
 /// What the passes, the evaluator and the lowering ask of an operation.
 pub(crate) trait Op {
@@ -86,8 +102,8 @@ pub(crate) trait Op {
     fn lower(&self, lowering: &mut Lowering<'_>, shape: Shape, y: View) -> Result<()>;
 
     /// The element type of its value.
-    fn dtype(&self, _graph: &Graph) -> DType {
-        DType::F32
+    fn element(&self) -> ValueType {
+        ValueType::Is(DType::F32)
     }
 
     /// Its entry in the op table, if it works element by element.
@@ -211,10 +227,14 @@ operations! {
     binary::Binary,
     broadcast::Broadcast,
     chain::Chain,
+    compare::Compare,
     concat::Concat,
     constant::Constant,
+    convert::Convert,
     custom::Custom,
     gather::Gather,
+    integer::Integer,
+    integer_constant::IntegerConstant,
     layer_norm::LayerNorm,
     linear::Linear,
     linear_panels::LinearPanels,
@@ -224,11 +244,13 @@ operations! {
     one_hot::OneHot,
     permute::Permute,
     reduce::Reduce,
+    reduce_rows::ReduceRows,
     reshape::Reshape,
     rms_norm::RmsNorm,
     rotary::Rotary,
     scale::Scale,
     segment_sum::SegmentSum,
+    select::Select,
     slice::Slice,
     softmax::Softmax,
     unary::Unary,
@@ -240,6 +262,22 @@ impl Operation {
         match self {
             Operation::Fed(fed) => fed.text(),
             _ => format!("{}({})", self.name(), self.arguments(nodes(&self.operands()))),
+        }
+    }
+
+    /// Whether its value is stored with the plan.
+    pub(crate) fn is_constant(&self) -> bool {
+        matches!(self, Operation::Constant(_) | Operation::IntegerConstant(_))
+    }
+
+    /// The element type of its value.
+    pub(crate) fn dtype(&self, graph: &Graph) -> DType {
+        let mut operation = self;
+        loop {
+            match operation.element() {
+                ValueType::Is(dtype) => return dtype,
+                ValueType::Of(operand) => operation = &graph.nodes[&operand].operation,
+            }
         }
     }
 

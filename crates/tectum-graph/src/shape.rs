@@ -1,4 +1,4 @@
-//! Shapes: up to four dimensions, each a size or a letter that is bound to a size later.
+//! Shapes: up to eight dimensions, each a size or a letter that is bound to a size later.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use tectum::internal::elements;
 use tectum::{Error, Result};
 
 /// Maximum dimensions of a value.
-pub const MAX_RANK: usize = 4;
+pub const MAX_RANK: usize = 8;
 
 /// One dimension.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -65,7 +65,7 @@ macro_rules! shape_from {
         }
     )*};
 }
-shape_from!(1, 2, 3, 4);
+shape_from!(1, 2, 3, 4, 5, 6, 7, 8);
 
 impl fmt::Debug for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -151,6 +151,33 @@ impl Shape {
     /// Whether this shape broadcasts to `whole`: its dimensions without leading ones are the last dimensions of `whole`.
     pub(super) fn broadcasts_to(&self, whole: Shape) -> bool {
         *self == whole || (whole.rank >= self.trimmed().len() && whole.dims().ends_with(self.trimmed()))
+    }
+
+    /// Whether this shape repeats to `whole`: aligned at the last axis and without leading ones, each of its dimensions is that of `whole` or 1.
+    pub(super) fn repeats_to(&self, whole: Shape) -> bool {
+        Shape::of(self.trimmed()).joint(whole) == Some(whole)
+    }
+
+    /// The shape that both repeat to, aligned at the last axis.
+    pub(super) fn joint(&self, other: Shape) -> Option<Shape> {
+        let mut joint = if self.rank >= other.rank { *self } else { other };
+        let shorter = if self.rank >= other.rank { other } else { *self };
+        let first = joint.rank - shorter.rank;
+        for (dim, other) in joint.dims[first..joint.rank].iter_mut().zip(shorter.dims()) {
+            match (*dim, *other) {
+                (Dim::Size(1), other) => *dim = other,
+                (mine, other) if mine != other && other != Dim::Size(1) => return None,
+                _ => (),
+            }
+        }
+        Some(joint)
+    }
+
+    /// The stride of each axis of `whole` in a value of this shape: 0 where it repeats.
+    pub(super) fn strides_in(&self, whole: Shape) -> Vec<usize> {
+        let kept = Shape::of(self.trimmed());
+        let strides = kept.fixed().into_iter().zip(kept.strides()).map(|(size, stride)| if size == 1 { 0 } else { stride });
+        std::iter::repeat_n(0, whole.rank - kept.rank).chain(strides).collect()
     }
 
     /// Whether it is a vector of the last dimension of `whole`, which is added to each of its rows.

@@ -44,6 +44,11 @@ impl Tensor {
         Self { shape, data: (0..shape.len()).map(f).collect() }
     }
 
+    /// The row number at a place; none for a negative one.
+    pub(super) fn row(&self, place: usize) -> Option<usize> {
+        (self.data[place] >= 0.0).then(|| self.data[place] as usize)
+    }
+
     /// With each row of the last axis replaced.
     pub(super) fn map_rows(&self, f: impl FnMut(&mut [f64])) -> Self {
         let mut y = self.clone();

@@ -136,8 +136,8 @@ impl Trainer {
     ///
     /// # Errors
     /// As [`Trainer::set_input`], if it holds floats.
-    pub fn set_indices(&mut self, name: &str, data: &[u32]) -> Result<()> {
-        self.inputs.set_indices(&mut self.executable, name, data)
+    pub fn set_words(&mut self, name: &str, data: &[u32]) -> Result<()> {
+        self.inputs.set_words(&mut self.executable, name, data)
     }
 
     /// Computes the loss of the inputs and its gradients, changes the parameters, and returns that loss.

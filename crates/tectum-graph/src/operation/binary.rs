@@ -2,6 +2,7 @@
 
 use tectum::Activation;
 use tectum::operation::elementwise::operation;
+use tectum_programs::Chain;
 
 use super::elementwise::{Elementwise, Read};
 use super::{Adjoints, Call, CallText, Cow, Graph, GraphBuilder, Lowering, Node, Op, Operation, Result, Scale, Shape, Tensor, Values, View};
@@ -14,18 +15,41 @@ pub(crate) struct Binary {
     pub b: Node,
 }
 
+/// A function of two floats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BinaryOp {
+pub enum BinaryOp {
+    /// a + b
     Add,
+    /// a − b
     Sub,
+    /// a · b
     Mul,
+    /// a / b
     Div,
+    /// The greater; NaN if one is NaN.
     Max,
+    /// The lesser; NaN if one is NaN.
     Min,
+    /// a to the power of b.
+    Pow,
+    /// The remainder of a / b with the sign of a.
+    Fmod,
+    /// The remainder of a / b with the sign of b.
+    Mod,
 }
 
 impl BinaryOp {
-    const ALL: [BinaryOp; 6] = [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Div, BinaryOp::Max, BinaryOp::Min];
+    const ALL: [BinaryOp; 9] = [
+        BinaryOp::Add,
+        BinaryOp::Sub,
+        BinaryOp::Mul,
+        BinaryOp::Div,
+        BinaryOp::Max,
+        BinaryOp::Min,
+        BinaryOp::Pow,
+        BinaryOp::Fmod,
+        BinaryOp::Mod,
+    ];
 
     /// The name in the op table.
     fn name(self) -> &'static str {
@@ -36,11 +60,14 @@ impl BinaryOp {
             BinaryOp::Div => "div",
             BinaryOp::Max => "max",
             BinaryOp::Min => "min",
+            BinaryOp::Pow => "pow",
+            BinaryOp::Fmod => "fmod",
+            BinaryOp::Mod => "mod",
         }
     }
 
     fn is_commutative(self) -> bool {
-        !matches!(self, BinaryOp::Sub | BinaryOp::Div)
+        matches!(self, BinaryOp::Add | BinaryOp::Mul | BinaryOp::Max | BinaryOp::Min)
     }
 
     fn named(name: &str) -> Option<Self> {
@@ -60,6 +87,36 @@ impl Binary {
         pass.give(a, |pass| pass.builder.mul(g, b))?;
         pass.give(b, |pass| {
             let product = pass.builder.mul(g, a)?;
+            pass.reduce_like(product, b)
+        })
+    }
+
+    /// y = aᵇ: da = g·b·a^(b−1), db = g·y·ln a
+    fn differentiate_power(&self, y: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
+        let Self { a, b, .. } = *self;
+        pass.give(a, |pass| {
+            let one = pass.builder.constant(&[1.0], [1, 1])?;
+            let exponent = pass.builder.sub(b, one)?;
+            let power = pass.builder.binary(BinaryOp::Pow, a, exponent)?;
+            let slope = pass.builder.mul(power, b)?;
+            pass.builder.mul(g, slope)
+        })?;
+        pass.give(b, |pass| {
+            let logarithm = pass.builder.log(a)?;
+            let slope = pass.builder.mul(y, logarithm)?;
+            let product = pass.builder.mul(g, slope)?;
+            pass.reduce_like(product, b)
+        })
+    }
+
+    /// y = a − b·n with a whole n = (a − y)/b: da = g, db = −g·n
+    fn differentiate_remainder(&self, y: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
+        let Self { a, b, .. } = *self;
+        pass.give(a, |_| Ok(g))?;
+        pass.give(b, |pass| {
+            let whole = pass.builder.sub(y, a)?;
+            let count = pass.builder.div(whole, b)?;
+            let product = pass.builder.mul(g, count)?;
             pass.reduce_like(product, b)
         })
     }
@@ -107,6 +164,8 @@ impl Op for Binary {
             BinaryOp::Mul => return self.differentiate_product(g, pass),
             BinaryOp::Div => return self.differentiate_quotient(node, g, pass),
             BinaryOp::Max | BinaryOp::Min => return self.differentiate_extreme(g, pass),
+            BinaryOp::Pow => return self.differentiate_power(node, g, pass),
+            BinaryOp::Fmod | BinaryOp::Mod => return self.differentiate_remainder(node, g, pass),
             BinaryOp::Add | BinaryOp::Sub => (),
         }
         pass.give(a, |_| Ok(g))?;
@@ -117,11 +176,11 @@ impl Op for Binary {
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, _: Shape, y: View) -> Result<()> {
-        self.elementwise().into_iter().try_for_each(|entry| entry.launch(lowering, y))
+        lowering.plan.binary(self.op.name(), lowering.views[&self.a], lowering.views[&self.b], y)
     }
 
     fn elementwise(&self) -> Option<Elementwise> {
-        Some(Elementwise { name: self.op.name().to_owned(), x: self.a, second: Some(Read::Value(self.b)) })
+        Chain::has(self.op.name()).then(|| Elementwise { name: self.op.name().to_owned(), x: self.a, second: Some(Read::Value(self.b)) })
     }
 
     /// `op(x, broadcast(s))` of a scalar or row reads `s` itself, since it is repeated anyway; `mul(x, constant)` of a scalar is `scale`.
@@ -164,10 +223,9 @@ impl GraphBuilder {
     /// Adds a + b.
     ///
     /// # Shapes
-    /// Both [.., m, n]; or the shape of one, without leading ones, equals the last dimensions of the other: \[n\] or [1, n], repeated
-    /// over the rows, or [1, 1], repeated everywhere.
+    /// Aligned at the last axis, two dimensions are equal or one of them is 1 or missing, which repeats.
     /// # Errors
-    /// `Invalid` if neither broadcasts to the other's shape or a node is not of this graph.
+    /// `Invalid` if the shapes do not fit or a node is not of this graph.
     pub fn add(&mut self, a: Node, b: Node) -> Result<Node> {
         self.binary(BinaryOp::Add, a, b)
     }
@@ -175,7 +233,7 @@ impl GraphBuilder {
     /// Adds a − b.
     ///
     /// # Shapes
-    /// `a` [.., m, n]; `b` as in [`GraphBuilder::add`].
+    /// As [`GraphBuilder::add`].
     /// # Errors
     /// As [`GraphBuilder::add`].
     pub fn sub(&mut self, a: Node, b: Node) -> Result<Node> {
@@ -222,15 +280,18 @@ impl GraphBuilder {
         self.binary(BinaryOp::Min, a, b)
     }
 
-    fn binary(&mut self, op: BinaryOp, a: Node, b: Node) -> Result<Node> {
+    /// Adds a function of two floats, element by element.
+    ///
+    /// # Shapes
+    /// As [`GraphBuilder::add`].
+    /// # Errors
+    /// As [`GraphBuilder::add`].
+    pub fn binary(&mut self, op: BinaryOp, a: Node, b: Node) -> Result<Node> {
         let (a_shape, b_shape) = (self.shape(op.name(), a)?, self.shape(op.name(), b)?);
-        if b_shape.broadcasts_to(a_shape) {
-            Ok(self.push(Binary { op, a, b }, a_shape))
-        } else if op.is_commutative() && a_shape.broadcasts_to(b_shape) {
-            Ok(self.push(Binary { op, a: b, b: a }, b_shape))
-        } else {
-            let rule = if op.is_commutative() { "neither repeats to the other" } else { "rhs does not repeat to lhs" };
-            Err(self.fault(format_args!("{}: lhs {a_shape:?}, rhs {b_shape:?}: {rule}", op.name())))
+        if op.is_commutative() && !b_shape.broadcasts_to(a_shape) && a_shape.broadcasts_to(b_shape) {
+            return Ok(self.push(Binary { op, a: b, b: a }, b_shape));
         }
+        let (a, b, shape) = self.aligned(op.name(), a, b)?;
+        Ok(self.push(Binary { op, a, b }, shape))
     }
 }

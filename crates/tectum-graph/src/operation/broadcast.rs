@@ -1,10 +1,10 @@
-//! Repetition of a scalar, a row or a column.
+//! Repetition of a value along axes.
 
-use tectum::{DType, GemmEpilogue, Matrix};
+use tectum::Strided;
 
-use super::{Adjoints, Call, CallText, Constant, Graph, GraphBuilder, Lowering, Node, Op, Operation, Result, Shape, Tensor, Values, View};
+use super::{Adjoints, Call, CallText, Constant, Graph, GraphBuilder, Lowering, Node, Op, Operation, Result, Shape, Tensor, ValueType, Values, View};
 
-/// Repeats a scalar, a row or a column.
+/// Repeats a value along axes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Broadcast {
     pub x: Node,
@@ -15,39 +15,29 @@ impl Op for Broadcast {
         vec![&mut self.x]
     }
 
+    fn element(&self) -> ValueType {
+        ValueType::Of(self.x)
+    }
+
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
         let x = &values[&self.x];
-        Ok(Tensor::from_fn(shape, |place| x.broadcast_element(shape, place)))
+        let (sizes, to, from) = (shape.fixed(), shape.strides(), x.shape.strides_in(shape));
+        let source = |place: usize| (0..sizes.len()).map(|axis| place / to[axis] % sizes[axis] * from[axis]).sum::<usize>();
+        Ok(Tensor::from_fn(shape, |place| x.data[source(place)]))
     }
 
     fn differentiate(&self, _: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
         pass.give(self.x, |pass| pass.reduce_like(g, self.x))
     }
 
-    /// A row or column of ones times the value; a scalar is added to zeros.
+    /// A copy in which the axes that repeat have stride 0.
     fn lower(&self, lowering: &mut Lowering<'_>, shape: Shape, y: View) -> Result<()> {
         let (view, from) = (lowering.views[&self.x], lowering.shape(self.x));
         if let (Operation::Constant(Constant { data }), 1) = (&lowering.graph.nodes[&self.x].operation, from.len()) {
             return lowering.plan.fill(y, data[0].to_bits());
         }
-        let is_column = !from.broadcasts_to(shape);
-        match from.len() {
-            1 => {
-                let zeros = lowering.plan.temp(DType::F32, y.len());
-                lowering.plan.fill(zeros, 0.0f32.to_bits())?;
-                lowering.plan.binary("add", zeros, view, y)
-            }
-            cols if !is_column => {
-                let rows = y.len() / cols;
-                let ones = lowering.uniform(1.0, rows);
-                lowering.plan.gemm(Matrix::new(ones, rows, 1), Matrix::new(view, 1, cols), y, GemmEpilogue::default())
-            }
-            rows => {
-                let cols = y.len() / rows;
-                let ones = lowering.uniform(1.0, cols);
-                lowering.plan.gemm(Matrix::new(view, rows, 1), Matrix::new(ones, 1, cols), y, GemmEpilogue::default())
-            }
-        }
+        let axes: Vec<Strided> = shape.fixed().into_iter().zip(from.strides_in(shape)).map(|(size, stride)| Strided { size, stride }).collect();
+        lowering.plan.copy_strided(view, 0, &axes, y)
     }
 }
 
@@ -60,18 +50,37 @@ impl Call for Broadcast {
 }
 
 impl GraphBuilder {
-    /// Repeats a scalar, row or column to a shape.
-    pub(crate) fn broadcast(&mut self, x: Node, shape: impl Into<Shape>) -> Result<Node> {
-        let (from, shape) = (self.shape("broadcast", x)?, shape.into());
+    /// Repeats a value to a shape: aligned at the last axis, each of its dimensions is that of the shape or 1; missing ones count as 1.
+    ///
+    /// # Errors
+    /// `Invalid` if a dimension differs and is not 1, or the node is not of this graph.
+    pub fn broadcast(&mut self, x: Node, shape: impl Into<Shape>) -> Result<Node> {
+        let ((from, _), shape) = (self.typed("broadcast", x)?, shape.into());
         self.check_shape("broadcast", shape)?;
         if from == shape {
             return Ok(x);
         }
-        let is_column = from.rank() == shape.rank() && from == shape.with(shape.rank() - 1, 1);
-        if !from.broadcasts_to(shape) && !is_column {
+        if !from.repeats_to(shape) {
             return Err(self.fault(format_args!("broadcast: {from:?} does not repeat to {shape:?}")));
         }
         Ok(self.push(Broadcast { x }, shape))
+    }
+
+    /// Two values repeated to the shape that both repeat to; an operand that operations repeat themselves stays as it is.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such shape.
+    pub(super) fn aligned(&mut self, op: &str, a: Node, b: Node) -> Result<(Node, Node, Shape)> {
+        let ((a_shape, _), (b_shape, _)) = (self.typed(op, a)?, self.typed(op, b)?);
+        if b_shape.broadcasts_to(a_shape) {
+            return Ok((a, b, a_shape));
+        }
+        let Some(shape) = a_shape.joint(b_shape) else {
+            return Err(self.fault(format_args!("{op}: lhs {a_shape:?}, rhs {b_shape:?}: neither repeats to the other")));
+        };
+        let a = self.broadcast(a, shape)?;
+        let b = if b_shape.broadcasts_to(shape) { b } else { self.broadcast(b, shape)? };
+        Ok((a, b, shape))
     }
 }
 

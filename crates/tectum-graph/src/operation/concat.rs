@@ -1,9 +1,8 @@
 //! Values one after another along an axis.
 
-use tectum::DType;
 use tectum::operation::product::panel_format::PanelFormat;
 
-use super::{Adjoints, Call, CallText, Dim, Graph, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
+use super::{Adjoints, Call, CallText, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType, Values, View};
 
 /// One after another along an axis.
 #[derive(Debug, Clone)]
@@ -22,8 +21,8 @@ impl Op for Concat {
     }
 
     /// That of its parts: words of panels may be concatenated like floats.
-    fn dtype(&self, graph: &Graph) -> DType {
-        graph.nodes[&self.parts[0]].operation.dtype(graph)
+    fn element(&self) -> ValueType {
+        ValueType::Of(self.parts[0])
     }
 
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
@@ -95,12 +94,16 @@ impl GraphBuilder {
         let format = self.graph().panel_format(first).filter(|format| *format != PanelFormat::F32);
         let shape_of = |part: Node| match format {
             Some(_) if self.graph().panel_format(part) == format => self.graph().shape(part),
-            _ => self.shape("concat", part),
+            _ => self.typed("concat", part).map(|(shape, _)| shape),
         };
         let shape = shape_of(first)?;
+        let dtype = self.graph().dtype(first)?;
         self.check_axis("concat", shape, axis)?;
         let mut total = 0;
         for &part in parts {
+            if self.graph().dtype(part)? != dtype {
+                return Err(self.fault(format_args!("concat: {} and {}: one type is needed", dtype.wgsl(), self.graph().dtype(part)?.wgsl())));
+            }
             let part = shape_of(part)?;
             let others_agree = part.rank() == shape.rank() && part.with(axis, 1) == shape.with(axis, 1);
             match part.dims().get(axis) {

@@ -3,7 +3,7 @@
 use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{CacheFormat, DType, Error};
 
-use super::{Adjoints, Graph, GraphBuilder, Lowering, Node, Op, Operation, Result, Shape, Tensor, Values, View};
+use super::{Adjoints, Graph, GraphBuilder, Lowering, Node, Op, Operation, Result, Shape, Tensor, ValueType, Values, View};
 
 /// A value that the caller gives by its node.
 #[derive(Debug, Clone)]
@@ -18,6 +18,8 @@ pub(crate) enum FedKind {
     Input,
     /// Rows of a table, positions or spans.
     Indices,
+    /// Integers or truth values.
+    Integers,
     /// A learned value: of f32, or words of weights in panels of another format.
     Parameter(PanelFormat),
     /// A value that stays on the device between runs, in a format.
@@ -25,12 +27,14 @@ pub(crate) enum FedKind {
 }
 
 impl FedKind {
-    const ALL: [FedKind; 4] = [FedKind::Input, FedKind::Indices, FedKind::Parameter(PanelFormat::F32), FedKind::State(CacheFormat::F32)];
+    const ALL: [FedKind; 5] =
+        [FedKind::Input, FedKind::Indices, FedKind::Integers, FedKind::Parameter(PanelFormat::F32), FedKind::State(CacheFormat::F32)];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             FedKind::Input => "input",
             FedKind::Indices => "indices",
+            FedKind::Integers => "integers",
             FedKind::Parameter(_) => "parameter",
             FedKind::State(_) => "state",
         }
@@ -40,6 +44,7 @@ impl FedKind {
         match self {
             FedKind::Input => DType::F32,
             FedKind::Indices => DType::U32,
+            FedKind::Integers => DType::I32,
             FedKind::Parameter(format) => format.dtype(),
             FedKind::State(format) => format.dtype(),
         }
@@ -48,7 +53,7 @@ impl FedKind {
     /// The same kind in the format of a text; none if the kind has no such format.
     fn with_format(self, text: &str) -> Option<FedKind> {
         match self {
-            FedKind::Input | FedKind::Indices => None,
+            FedKind::Input | FedKind::Indices | FedKind::Integers => None,
             FedKind::Parameter(_) => text.parse().ok().map(FedKind::Parameter),
             FedKind::State(_) => text.parse().ok().map(FedKind::State),
         }
@@ -72,8 +77,8 @@ impl Op for Fed {
         Vec::new()
     }
 
-    fn dtype(&self, _: &Graph) -> DType {
-        self.kind.dtype()
+    fn element(&self) -> ValueType {
+        ValueType::Is(self.kind.dtype())
     }
 
     fn evaluate(&self, shape: Shape, _: &Values) -> Result<Tensor> {
@@ -140,6 +145,14 @@ impl GraphBuilder {
         self.fed(FedKind::Indices, name, shape)
     }
 
+    /// Adds integers (i32), or truth values as 0 and 1, that the caller gives for each run.
+    ///
+    /// # Errors
+    /// As [`GraphBuilder::input`].
+    pub fn integers(&mut self, name: &str, shape: impl Into<Shape>) -> Result<Node> {
+        self.fed(FedKind::Integers, name, shape)
+    }
+
     /// Adds a value that is learned: [`Graph::gradients`] gives its gradient.
     ///
     /// # Errors
@@ -174,15 +187,11 @@ impl GraphBuilder {
         Ok(self.push(Operation::Fed(Fed { kind, name: name.to_owned() }), shape))
     }
 
-    /// The shape of row numbers.
+    /// The shape of row numbers: u32, or i32 of which negative ones are out of range.
     pub(crate) fn index_shape(&self, op: &str, node: Node) -> Result<Shape> {
-        let shape = self.graph().shape(node).map_err(|error| error.at(op))?;
-        match &self.graph().nodes[&node].operation {
-            Operation::Fed(Fed { kind: FedKind::Indices, .. }) => Ok(shape),
-            operation => {
-                let dtype = operation.dtype(self.graph()).wgsl();
-                Err(self.fault(format_args!("{op}: operand {node} {shape:?} is {dtype}, row numbers are needed")))
-            }
+        match self.typed(op, node)? {
+            (shape, DType::U32 | DType::I32) => Ok(shape),
+            (shape, dtype) => Err(self.fault(format_args!("{op}: operand {node} {shape:?} is {}, row numbers are needed", dtype.wgsl()))),
         }
     }
 }
@@ -190,7 +199,7 @@ impl GraphBuilder {
 impl Graph {
     /// The inputs in the order they were added: name, node and shape.
     pub fn inputs(&self) -> impl Iterator<Item = (&str, Node, Shape)> {
-        self.fed(|kind| matches!(kind, FedKind::Input | FedKind::Indices))
+        self.fed(|kind| matches!(kind, FedKind::Input | FedKind::Indices | FedKind::Integers))
     }
 
     /// The parameters in the order they were added: name, node and shape.

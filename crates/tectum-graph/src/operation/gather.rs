@@ -2,7 +2,7 @@
 
 use tectum::DType;
 
-use super::{Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
+use super::{Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType, Values, View};
 use crate::MAX_RANK;
 
 /// `y[.., j] = table[indices[..], j]`
@@ -17,12 +17,18 @@ impl Op for Gather {
         vec![&mut self.table, &mut self.indices]
     }
 
+    fn element(&self) -> ValueType {
+        ValueType::Of(self.table)
+    }
+
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
         let (table, indices) = (&values[&self.table], &values[&self.indices]);
         let [rows, cols] = table.shape.matrix();
         Ok(Tensor::from_fn(shape, |place| {
-            let row = indices.data[place / cols] as usize;
-            if row < rows { table.data[row * cols + place % cols] } else { 0.0 }
+            match indices.row(place / cols) {
+                Some(row) if row < rows => table.data[row * cols + place % cols],
+                _ => 0.0,
+            }
         }))
     }
 
@@ -36,7 +42,8 @@ impl Op for Gather {
     fn lower(&self, lowering: &mut Lowering<'_>, _: Shape, y: View) -> Result<()> {
         let faults = *lowering.faults.get_or_insert_with(|| lowering.plan.temp(DType::U32, 1));
         let cols = lowering.shape(self.table).matrix()[1];
-        lowering.plan.gather(lowering.views[&self.table], lowering.views[&self.indices], y, faults, cols)
+        let indices = lowering.rows(self.indices);
+        lowering.plan.gather(lowering.views[&self.table], indices, y, faults, cols)
     }
 }
 
@@ -55,13 +62,13 @@ impl GraphBuilder {
     /// `table` [rows.., n], whose rows are counted over all dimensions except the last, `indices` [..] as [`GraphBuilder::indices`] adds
     /// them; gives [.., n].
     /// # Errors
-    /// `Invalid` if the table has fewer than two dimensions, `indices` has more than three or is not row numbers, or a node is not of this graph.
+    /// `Invalid` if the table has fewer than two dimensions, `indices` has more than seven or is not row numbers, or a node is not of this graph.
     pub fn gather(&mut self, table: Node, indices: Node) -> Result<Node> {
-        let table_shape = self.shape("gather", table)?;
+        let (table_shape, _) = self.typed("gather", table)?;
         let indices_shape = self.index_shape("gather", indices)?;
         if table_shape.rank() < 2 || indices_shape.rank() >= MAX_RANK {
             let shapes = format!("table {table_shape:?}, indices {indices_shape:?}");
-            return Err(self.fault(format_args!("gather: {shapes}: a table [rows.., n] and at most three dimensions of indices are needed")));
+            return Err(self.fault(format_args!("gather: {shapes}: a table [rows.., n] and at most seven dimensions of indices are needed")));
         }
         let shape = Shape::of(&[indices_shape.dims(), &[table_shape.last()]].concat());
         self.check_shape("gather", shape)?;

@@ -24,7 +24,7 @@ impl Op for OneHot {
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, shape: Shape, y: View) -> Result<()> {
-        lowering.plan.one_hot(lowering.views[&self.indices], y, shape.matrix()[1])
+        lowering.plan.one_hot(lowering.rows(self.indices), y, shape.matrix()[1])
     }
 }
 
@@ -40,13 +40,13 @@ impl GraphBuilder {
     /// Adds class numbers as rows of `classes` zeros with a 1 at the class; a number out of range gives zeros.
     ///
     /// # Shapes
-    /// `indices` [..] as [`GraphBuilder::indices`] adds them, of at most three dimensions; gives [.., classes].
+    /// `indices` [..] as [`GraphBuilder::indices`] adds them, of at most seven dimensions; gives [.., classes].
     /// # Errors
     /// `Invalid` if `indices` has more dimensions or is not row numbers, `classes` is 0, or the node is not of this graph.
     pub fn one_hot(&mut self, indices: Node, classes: usize) -> Result<Node> {
         let shape = self.index_shape("one_hot", indices)?;
         if shape.rank() >= MAX_RANK {
-            return Err(self.fault(format_args!("one_hot: indices {shape:?}: at most three dimensions are possible")));
+            return Err(self.fault(format_args!("one_hot: indices {shape:?}: at most seven dimensions are possible")));
         }
         self.one_hot_as(indices, Shape::of(&[shape.dims(), &[classes.into()]].concat()))
     }

@@ -2,7 +2,7 @@
 
 use tectum::Strided;
 
-use super::{Adjoints, Call, CallText, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
+use super::{Adjoints, Call, CallText, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType, Values, View};
 use crate::parse::{fault, parse_number};
 
 /// Axis `i` of the result is axis `order[i]` of `x`.
@@ -20,6 +20,10 @@ impl Op for Permute {
 
     fn operands_mut(&mut self) -> Vec<&mut Node> {
         vec![&mut self.x]
+    }
+
+    fn element(&self) -> ValueType {
+        ValueType::Of(self.x)
     }
 
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
@@ -59,7 +63,7 @@ impl GraphBuilder {
     /// # Errors
     /// `Invalid` if `order` does not name each axis once or the node is not of this graph.
     pub fn permute(&mut self, x: Node, order: &[usize]) -> Result<Node> {
-        let shape = self.shape("permute", x)?;
+        let (shape, _) = self.typed("permute", x)?;
         let mut sorted = order.to_vec();
         sorted.sort_unstable();
         if sorted != (0..shape.rank()).collect::<Vec<_>>() {

@@ -161,6 +161,11 @@ impl GraphBuilder {
             () if shape.trimmed().is_empty() => self.reduce(x, ReduceAxes::All)?,
             () if shape.is_row_of(from) => self.reduce(x, ReduceAxes::Rows)?,
             () if shape.rank() == from.rank() && shape == from.with(from.rank() - 1, 1) => self.reduce(x, ReduceAxes::Columns)?,
+            () if shape.repeats_to(from) && !shape.broadcasts_to(from) => {
+                let first = from.rank() - shape.rank();
+                let repeats = |axis: &usize| from.dims()[*axis] != Dim::Size(1) && (*axis < first || shape.dims()[*axis - first] == Dim::Size(1));
+                (0..from.rank()).filter(repeats).try_fold(x, |sum, axis| self.sum_axis(sum, axis))?
+            }
             () if shape.broadcasts_to(from) => {
                 let repeated = from.rank() - shape.trimmed().len();
                 (0..repeated).filter(|&axis| from.dims()[axis] != Dim::Size(1)).try_fold(x, |sum, axis| self.sum_axis(sum, axis))?

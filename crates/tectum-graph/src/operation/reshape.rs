@@ -1,6 +1,6 @@
 //! The same elements in another shape.
 
-use super::{Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
+use super::{Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType, Values, View};
 
 /// The same elements in another shape.
 #[derive(Debug, Clone, Copy)]
@@ -11,6 +11,10 @@ pub(crate) struct Reshape {
 impl Op for Reshape {
     fn operands_mut(&mut self) -> Vec<&mut Node> {
         vec![&mut self.x]
+    }
+
+    fn element(&self) -> ValueType {
+        ValueType::Of(self.x)
     }
 
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
@@ -51,7 +55,7 @@ impl GraphBuilder {
     /// # Errors
     /// `Invalid` if the shapes differ in their number of elements, letter for letter, or the node is not of this graph.
     pub fn reshape(&mut self, x: Node, shape: impl Into<Shape>) -> Result<Node> {
-        let (from, shape) = (self.shape("reshape", x)?, shape.into());
+        let ((from, _), shape) = (self.typed("reshape", x)?, shape.into());
         if from == shape {
             return Ok(x);
         }

@@ -18,7 +18,7 @@ impl Op for SegmentSum {
         let (x, indices) = (&values[&self.x], &values[&self.indices]);
         let [rows, cols] = shape.matrix();
         let mut data = vec![0.0; rows * cols];
-        for (x, index) in x.data.chunks(cols).zip(&indices.data).filter(|(_, index)| (**index as usize) < rows) {
+        for (x, index) in x.data.chunks(cols).zip(&indices.data).filter(|(_, index)| (0.0..rows as f64).contains(*index)) {
             data[*index as usize * cols..][..cols].iter_mut().zip(x).for_each(|(sum, x)| *sum += x);
         }
         Ok(Tensor { shape, data })
@@ -29,7 +29,7 @@ impl Op for SegmentSum {
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, shape: Shape, y: View) -> Result<()> {
-        lowering.plan.segment_sum(lowering.views[&self.x], lowering.views[&self.indices], y, shape.matrix()[1])
+        lowering.plan.segment_sum(lowering.views[&self.x], lowering.rows(self.indices), y, shape.matrix()[1])
     }
 }
 

@@ -2,7 +2,7 @@
 
 use tectum::{ALIGNED_ELEMENTS, Error, Strided};
 
-use super::{Adjoints, Call, CallText, Dim, Graph, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
+use super::{Adjoints, Call, CallText, Dim, Graph, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType, Values, View};
 use crate::parse::fault;
 
 /// As many elements of an axis as the result has, from `start` on.
@@ -20,6 +20,10 @@ impl Op for Slice {
 
     fn operands_mut(&mut self) -> Vec<&mut Node> {
         vec![&mut self.x]
+    }
+
+    fn element(&self) -> ValueType {
+        ValueType::Of(self.x)
     }
 
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
@@ -90,7 +94,7 @@ impl GraphBuilder {
     /// # Errors
     /// `Invalid` if the axis is too short, is a letter or does not exist, `len` is 0, or the node is not of this graph.
     pub fn slice(&mut self, x: Node, axis: usize, start: usize, len: impl Into<Dim>) -> Result<Node> {
-        let (shape, len) = (self.shape("slice", x)?, len.into());
+        let ((shape, _), len) = (self.typed("slice", x)?, len.into());
         self.check_axis("slice", shape, axis)?;
         match (shape.dims()[axis], len) {
             (whole, len) if start == 0 && whole == len => Ok(x),

@@ -366,7 +366,7 @@ fn mistakes_are_named_with_node_and_shapes() {
     let cases: &[(Mistake, &str)] = &[
         (
             |g, [_, _, ids, v]| g.gather(v, ids).map(drop),
-            "gather: table [12], indices [2, 5]: a table [rows.., n] and at most three dimensions of indices are needed (node 4)",
+            "gather: table [12], indices [2, 5]: a table [rows.., n] and at most seven dimensions of indices are needed (node 4)",
         ),
         (|g, [_, w, _, v]| g.gather(w, v).map(drop), "gather: operand 3 [12] is f32, row numbers are needed (node 4)"),
         (|g, [x, _, ids, _]| g.add(x, ids).map(drop), "add: operand 2 [2, 5] is u32, f32 is needed (node 4)"),

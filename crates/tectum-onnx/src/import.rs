@@ -1,0 +1,510 @@
+//! From the nodes of a file to a graph: values, folding of what is known, and the collection of faults.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+use rten_onnx::onnx::{GraphProto, NodeProto};
+use tectum::{DType, Error, ErrorKind, Result};
+use tectum_graph::{Dim, GraphBuilder, MAX_RANK, Node, Shape, Tensor};
+
+use crate::array::Array;
+use crate::attributes::Attributes;
+use crate::element::ElementType;
+use crate::model::{Model, OPSETS, Port, PortDim, normal, operator_name};
+use crate::network::Assumption;
+use crate::operators;
+
+/// A tensor of known shape: known itself, or computed by a graph.
+#[derive(Debug, Clone)]
+pub(crate) struct Value {
+    pub element: ElementType,
+    pub dims: Vec<usize>,
+    pub source: Source,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Source {
+    /// Known when the model is loaded.
+    Known(Array),
+    /// A node of the graph.
+    Node(Node),
+}
+
+impl From<Array> for Value {
+    fn from(array: Array) -> Self {
+        Self { element: array.element(), dims: array.dims().to_vec(), source: Source::Known(array) }
+    }
+}
+
+impl Value {
+    pub fn rank(&self) -> usize {
+        self.dims.len()
+    }
+
+    pub fn len(&self) -> usize {
+        self.dims.iter().product()
+    }
+
+    /// The numbers, if they are known.
+    pub fn array(&self) -> Option<&Array> {
+        match &self.source {
+            Source::Known(array) => Some(array),
+            Source::Node(_) => None,
+        }
+    }
+
+    /// An axis counted from either end.
+    pub fn axis(&self, axis: i64) -> Result<usize> {
+        normal_axis(axis, self.rank())
+    }
+}
+
+/// An axis of a tensor of `rank` dimensions, counted from either end.
+pub(crate) fn normal_axis(axis: i64, rank: usize) -> Result<usize> {
+    let from_start = if axis < 0 { axis + rank as i64 } else { axis };
+    usize::try_from(from_start).ok().filter(|axis| *axis < rank).ok_or_else(|| Error::data(format!("axis {axis} of {rank} dimensions")))
+}
+
+/// A node of the file that is being added.
+pub(crate) struct Call<'a> {
+    pub operator: &'a str,
+    pub opset: i64,
+    pub inputs: Vec<Option<Value>>,
+    pub attributes: Attributes<'a>,
+    /// Which outputs have a name, so that something may read them.
+    pub outputs: Vec<bool>,
+}
+
+impl Call<'_> {
+    /// An input that the operator needs.
+    pub fn input(&self, index: usize) -> Result<&Value> {
+        self.optional(index).ok_or_else(|| Error::data(format!("input {index} is missing")))
+    }
+
+    /// An input that may be left out.
+    pub fn optional(&self, index: usize) -> Option<&Value> {
+        self.inputs.get(index).and_then(Option::as_ref)
+    }
+
+    /// An input that must be known when the model is loaded.
+    pub fn known(&self, index: usize, what: &str) -> Result<&Array> {
+        let value = self.input(index)?;
+        value.array().ok_or_else(|| Error::unsupported(format!("input {index}, {what}, is computed while the network runs; it must be known when it is loaded")))
+    }
+
+    /// An optional input that must be known.
+    pub fn optional_known(&self, index: usize, what: &str) -> Result<Option<&Array>> {
+        if self.optional(index).is_some() { self.known(index, what).map(Some) } else { Ok(None) }
+    }
+
+    /// Integers that are an input, or an attribute in files of earlier opsets.
+    pub fn ints(&self, index: usize, attribute: &'static str) -> Result<Option<Vec<i64>>> {
+        match self.attributes.ints(attribute)? {
+            Some(ints) => Ok(Some(ints)),
+            None => Ok(self.optional_known(index, attribute)?.map(Array::to_i64)),
+        }
+    }
+
+    /// Whether an output has a name.
+    pub fn wants(&self, output: usize) -> bool {
+        self.outputs.get(output).copied().unwrap_or(false)
+    }
+}
+
+/// Adds operations to a graph, for operators.
+pub(crate) struct Emit<'m> {
+    pub model: &'m Model,
+    pub builder: GraphBuilder,
+    kind: EmitKind,
+    /// Nodes of known tensors, by the address of their numbers and their shape; the tensor is kept so that the address stays its own.
+    nodes: HashMap<(usize, Vec<usize>), (Array, Node)>,
+    /// The names of initializers, by the address of their numbers.
+    names: HashMap<usize, String>,
+}
+
+enum EmitKind {
+    /// To run: known floats of some size become parameters.
+    Device { weights: Vec<(String, Array)> },
+    /// To fold: known tensors are fed in float64.
+    Fold { feeds: Vec<(Node, Tensor)> },
+}
+
+impl<'m> Emit<'m> {
+    fn new(model: &'m Model, kind: EmitKind) -> Self {
+        Self { model, builder: GraphBuilder::new(), kind, nodes: HashMap::new(), names: HashMap::new() }
+    }
+
+    /// The node of a value.
+    pub fn node(&mut self, value: &Value) -> Result<Node> {
+        let array = match &value.source {
+            Source::Node(node) => return Ok(*node),
+            Source::Known(array) => array,
+        };
+        let key = (array.address(), array.dims().to_vec());
+        if let Some((_, node)) = self.nodes.get(&key) {
+            return Ok(*node);
+        }
+        let node = self.add_known(array)?;
+        self.nodes.insert(key, (array.clone(), node));
+        Ok(node)
+    }
+
+    /// The node of an input.
+    pub fn input(&mut self, call: &Call<'_>, index: usize) -> Result<Node> {
+        self.node(call.input(index)?)
+    }
+
+    fn add_known(&mut self, array: &Array) -> Result<Node> {
+        let shape = shape(array.dims())?;
+        match &mut self.kind {
+            EmitKind::Fold { feeds } => {
+                let name = format!("value{}", feeds.len());
+                let node = match array.element().dtype() {
+                    DType::F32 => self.builder.input(&name, shape)?,
+                    _ => self.builder.integers(&name, shape)?,
+                };
+                feeds.push((node, Tensor::new(shape, array.to_f64())?));
+                Ok(node)
+            }
+            EmitKind::Device { .. } if array.element().dtype() == DType::I32 => {
+                let words = array.to_i32().ok_or_else(|| Error::unsupported("an integer beyond 32 bits would reach the device"))?;
+                self.builder.integer_constant(&words, shape)
+            }
+            EmitKind::Device { .. } if array.len() == 1 => self.builder.constant(&array.to_f32(), shape),
+            EmitKind::Device { weights } => {
+                let name = self.names.get(&array.address()).cloned().unwrap_or_else(|| format!("constant{}", weights.len()));
+                let is_taken = weights.iter().any(|(other, _)| *other == name);
+                let name = if is_taken { format!("{name}.{}", weights.len()) } else { name };
+                let node = self.builder.parameter(&name, shape)?;
+                weights.push((name, array.clone()));
+                Ok(node)
+            }
+        }
+    }
+
+    /// A number as a node that repeats to any shape.
+    pub fn number(&mut self, value: f32) -> Result<Node> {
+        self.builder.constant(&[value], [1, 1])
+    }
+
+    /// An integer as a node that repeats to any shape.
+    pub fn integer(&mut self, value: i32) -> Result<Node> {
+        self.builder.integer_constant(&[value], [1, 1])
+    }
+
+    /// The sizes of a node.
+    pub fn dims(&self, node: Node) -> Result<Vec<usize>> {
+        let shape = self.builder.shape_of(node)?;
+        shape.sizes().ok_or_else(|| Error::invalid(format!("{shape:?} has letters")))
+    }
+
+    /// A node as a value of its own shape.
+    pub fn value(&self, node: Node, element: ElementType) -> Result<Value> {
+        Ok(Value { element, dims: self.dims(node)?, source: Source::Node(node) })
+    }
+
+    /// A node as a value of a shape with as many elements.
+    pub fn shaped(&mut self, node: Node, element: ElementType, dims: &[usize]) -> Result<Value> {
+        let node = self.builder.reshape(node, shape(dims)?)?;
+        self.value(node, element)
+    }
+}
+
+/// The shape of these sizes.
+pub(crate) fn shape(dims: &[usize]) -> Result<Shape> {
+    if dims.len() > MAX_RANK {
+        return Err(Error::unsupported(format!("a tensor of {} dimensions; at most {MAX_RANK} are possible", dims.len())));
+    }
+    Ok(Shape::of(&dims.iter().map(|size| Dim::Size(*size)).collect::<Vec<_>>()))
+}
+
+/// The shape that tensors repeat to, aligned at the last axis.
+pub(crate) fn joint<'a>(all: impl IntoIterator<Item = &'a [usize]>) -> Result<Vec<usize>> {
+    let mut joint: Vec<usize> = Vec::new();
+    for dims in all {
+        if dims.len() > joint.len() {
+            joint.splice(0..0, std::iter::repeat_n(1, dims.len() - joint.len()));
+        }
+        let first = joint.len() - dims.len();
+        for (size, other) in joint[first..].iter_mut().zip(dims) {
+            match (*size, *other) {
+                (1, other) => *size = other,
+                (size, other) if size != other && other != 1 => return Err(Error::data(format!("{dims:?} does not repeat to {joint:?}"))),
+                _ => (),
+            }
+        }
+    }
+    Ok(joint)
+}
+
+/// The values of a graph by name; those of the graph around it are visible. `None` stands for a value that an operator with a fault would have given.
+pub(crate) type Scope = HashMap<String, Option<Value>>;
+
+/// A file that becomes a graph.
+pub(crate) struct Import<'m> {
+    pub emit: Emit<'m>,
+    pub faults: Vec<String>,
+    pub scopes: Vec<Scope>,
+    /// How deep calls are nested, and how many nodes all loops together have added.
+    added: usize,
+}
+
+/// Nodes that a file may become when its loops are unrolled.
+const MAX_NODES: usize = 200_000;
+
+/// What an import gives.
+pub(crate) struct Imported {
+    pub builder: GraphBuilder,
+    pub weights: Vec<(String, Array)>,
+    pub inputs: Vec<(Port, Value)>,
+    pub outputs: Vec<(String, Value)>,
+    pub assumptions: Vec<Assumption>,
+}
+
+impl<'m> Import<'m> {
+    /// Reads the whole graph of a model. `bindings` gives sizes to names of dimensions, `constants` values to inputs that shapes depend on.
+    pub fn run(model: &'m Model, bindings: &[(&str, usize)], constants: &[(&str, Array)]) -> Result<Imported> {
+        let emit = Emit::new(model, EmitKind::Device { weights: Vec::new() });
+        let mut import = Self { emit, faults: Vec::new(), scopes: vec![Scope::new()], added: 0 };
+        let opset = model.opset();
+        if !OPSETS.contains(&opset) {
+            import.faults.push(format!("opset {opset}: {} to {} are read", OPSETS.start(), OPSETS.end()));
+        }
+        let mut assumptions = Vec::new();
+        check_names(model, bindings, constants)?;
+        let mut inputs = Vec::new();
+        for port in model.inputs() {
+            match import.add_input(port, bindings, constants, &mut assumptions) {
+                Ok(Some(value)) => inputs.push((port.clone(), value)),
+                Ok(None) => (),
+                Err(error) => {
+                    import.faults.push(format!("input {:?}: {error}", port.name));
+                    import.define(&port.name, None);
+                }
+            }
+        }
+        import.add_graph(model.graph());
+        let mut outputs = Vec::new();
+        for port in model.outputs() {
+            match import.look_up(&port.name) {
+                Some(Some(value)) => outputs.push((port.name.clone(), value)),
+                Some(None) => (),
+                None => import.faults.push(format!("output {:?}: no node computes it", port.name)),
+            }
+        }
+        if !import.faults.is_empty() {
+            let kind = ErrorKind::Unsupported;
+            let (count, list) = (import.faults.len(), import.faults.join("\n  "));
+            return Err(Error::new(kind, if count == 1 { list } else { format!("{count} faults:\n  {list}") }));
+        }
+        let EmitKind::Device { weights } = import.emit.kind else { unreachable!("invariant: an import emits for a device") };
+        Ok(Imported { builder: import.emit.builder, weights, inputs, outputs, assumptions })
+    }
+
+    fn add_input(&mut self, port: &Port, bindings: &[(&str, usize)], constants: &[(&str, Array)], assumptions: &mut Vec<Assumption>) -> Result<Option<Value>> {
+        if let Some((_, array)) = constants.iter().find(|(name, _)| *name == port.name) {
+            let element = port.element.unwrap_or(array.element());
+            self.define(&port.name, Some(array.cast(element).into()));
+            return Ok(None);
+        }
+        let element = port.element.ok_or_else(|| Error::unsupported("it is no tensor, or its elements have no meaning here"))?;
+        let stated = port.dims.as_ref().ok_or_else(|| Error::unsupported("its shape is not stated"))?;
+        let mut dims = Vec::new();
+        for (axis, dim) in stated.iter().enumerate() {
+            let bound = match dim {
+                PortDim::Size(size) => *size,
+                PortDim::Named(name) => match bindings.iter().find(|(bound, _)| bound == name) {
+                    Some((_, size)) => *size,
+                    None => {
+                        let assumption = Assumption::Dimension { name: name.clone(), size: 1 };
+                        if !assumptions.contains(&assumption) {
+                            assumptions.push(assumption);
+                        }
+                        1
+                    }
+                },
+                PortDim::Unknown => {
+                    assumptions.push(Assumption::UnnamedDimension { input: port.name.clone(), axis, size: 1 });
+                    1
+                }
+            };
+            dims.push(bound);
+        }
+        let shape = shape(&dims)?;
+        let node = match element.dtype() {
+            DType::F32 => self.emit.builder.input(&port.name, shape)?,
+            _ => self.emit.builder.integers(&port.name, shape)?,
+        };
+        let value = self.emit.value(node, element)?;
+        self.define(&port.name, Some(value.clone()));
+        Ok(Some(value))
+    }
+
+    /// Adds the nodes of a graph to the innermost scope.
+    pub fn add_graph(&mut self, graph: &'m GraphProto) {
+        for tensor in &graph.initializer {
+            let name = tensor.name.clone().unwrap_or_default();
+            let model = self.emit.model;
+            let value = match Array::read(tensor, &mut |tensor| model.external(tensor)) {
+                Ok(array) => {
+                    self.emit.names.insert(array.address(), name.clone());
+                    Some(array.into())
+                }
+                Err(error) => {
+                    self.faults.push(error.to_string());
+                    None
+                }
+            };
+            self.define(&name, value);
+        }
+        for (index, node) in graph.node.iter().enumerate() {
+            if self.added >= MAX_NODES {
+                return self.faults.push(format!("its loops make more than {MAX_NODES} nodes"));
+            }
+            self.added += 1;
+            self.add_node(index, node);
+        }
+    }
+
+    fn add_node(&mut self, index: usize, proto: &'m NodeProto) {
+        let operator = proto.op_type.as_deref().unwrap_or_default();
+        let domain = normal(proto.domain.as_deref().unwrap_or_default());
+        let opset = self.emit.model.opset_of(domain);
+        let place = Place { index, proto, opset };
+        let outcome = match operators::find(domain, operator) {
+            None => Err(Error::unsupported("the operator is not supported")),
+            Some(add) => match self.inputs_of(proto) {
+                Err(error) => Err(error),
+                // An earlier fault is the cause.
+                Ok(None) => return self.poison(proto),
+                Ok(Some(inputs)) => {
+                    let call = Call { operator, opset, inputs, attributes: Attributes::of(proto), outputs: proto.output.iter().map(|name| !name.is_empty()).collect() };
+                    self.call(add, &call)
+                }
+            },
+        };
+        match outcome {
+            Ok(values) => {
+                for (index, name) in proto.output.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+                    match values.get(index) {
+                        Some(value) => self.define(name, Some(value.clone())),
+                        None => {
+                            self.faults.push(format!("{place}: output {index} is not supported"));
+                            self.define(name, None);
+                        }
+                    }
+                }
+            }
+            Err(error) => {
+                self.faults.push(format!("{place}: {error}"));
+                self.poison(proto);
+            }
+        }
+    }
+
+    fn poison(&mut self, proto: &NodeProto) {
+        for name in proto.output.iter().filter(|name| !name.is_empty()) {
+            self.define(name, None);
+        }
+    }
+
+    /// The inputs of a node; none if one of them has a fault.
+    fn inputs_of(&self, proto: &NodeProto) -> Result<Option<Vec<Option<Value>>>> {
+        let mut inputs = Vec::new();
+        for name in &proto.input {
+            if name.is_empty() {
+                inputs.push(None);
+                continue;
+            }
+            match self.look_up(name) {
+                Some(Some(value)) => inputs.push(Some(value)),
+                Some(None) => return Ok(None),
+                None => return Err(Error::data(format!("input {name:?} is computed by no earlier node"))),
+            }
+        }
+        Ok(Some(inputs))
+    }
+
+    fn call(&mut self, add: operators::Add, call: &Call<'_>) -> Result<Vec<Value>> {
+        let values = match add {
+            operators::Add::Plain(add) => {
+                let is_known = call.inputs.iter().flatten().all(|value| value.array().is_some());
+                if is_known && !call.inputs.is_empty() { self.fold(add, call)? } else { add(&mut self.emit, call)? }
+            }
+        };
+        let unread = call.attributes.unread();
+        if unread.is_empty() { Ok(values) } else { Err(Error::unsupported(format!("attribute {} is not supported", unread.join(", ")))) }
+    }
+
+    /// Computes an operator of known tensors now.
+    fn fold(&self, add: operators::AddPlain, call: &Call<'_>) -> Result<Vec<Value>> {
+        let mut emit = Emit::new(self.emit.model, EmitKind::Fold { feeds: Vec::new() });
+        let mut values = add(&mut emit, call)?;
+        let EmitKind::Fold { feeds } = emit.kind else { unreachable!("invariant: it was made to fold") };
+        let mut builder = emit.builder;
+        let mut computed = Vec::new();
+        for (index, value) in values.iter().enumerate() {
+            if let Source::Node(node) = value.source {
+                builder.output(&index.to_string(), node)?;
+                computed.push(index);
+            }
+        }
+        if computed.is_empty() {
+            return Ok(values);
+        }
+        let tensors = builder.finish()?.evaluate(&feeds)?;
+        for (index, tensor) in computed.into_iter().zip(tensors) {
+            let Value { element, dims, .. } = &values[index];
+            values[index] = Array::wide(*element, dims, tensor.data().to_vec()).into();
+        }
+        Ok(values)
+    }
+
+    fn define(&mut self, name: &str, value: Option<Value>) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.insert(name.to_owned(), value);
+        }
+    }
+
+    pub fn look_up(&self, name: &str) -> Option<Option<Value>> {
+        self.scopes.iter().rev().find_map(|scope| scope.get(name)).cloned()
+    }
+}
+
+/// Refuses names that the model does not have.
+fn check_names(model: &Model, bindings: &[(&str, usize)], constants: &[(&str, Array)]) -> Result<()> {
+    let named: BTreeMap<&str, ()> = model
+        .inputs()
+        .iter()
+        .flat_map(|port| port.dims.iter().flatten())
+        .filter_map(|dim| match dim {
+            PortDim::Named(name) => Some((name.as_str(), ())),
+            _ => None,
+        })
+        .collect();
+    if let Some((name, _)) = bindings.iter().find(|(name, _)| !named.contains_key(name)) {
+        let known = if named.is_empty() { "none".to_owned() } else { named.into_keys().collect::<Vec<_>>().join(", ") };
+        return Err(Error::invalid(format!("no dimension of an input is named {name:?}; there are {known}")));
+    }
+    if let Some((name, _)) = constants.iter().find(|(name, _)| model.inputs().iter().all(|port| port.name != *name)) {
+        return Err(Error::invalid(format!("no input is named {name:?}")));
+    }
+    Ok(())
+}
+
+/// A node in errors.
+struct Place<'a> {
+    index: usize,
+    proto: &'a NodeProto,
+    opset: i64,
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let operator = operator_name(self.proto.domain.as_deref(), self.proto.op_type.as_deref());
+        match self.proto.name.as_deref().filter(|name| !name.is_empty()) {
+            Some(name) => write!(f, "node {name:?} ({operator}, opset {})", self.opset),
+            None => write!(f, "node {} ({operator}, opset {})", self.index, self.opset),
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! A file as a graph with its weights, and that graph on a device.
+
+use std::fmt;
+
+use tectum::operation::product::panel_format::PanelFormat;
+use tectum::{DType, Device, Error, Result, RunStats};
+use tectum_graph::{CompiledGraph, Graph};
+
+use crate::array::Array;
+use crate::element::ElementType;
+use crate::import::{Import, Imported, Source, Value};
+use crate::model::Model;
+
+/// What a file leaves open and loading decided.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Assumption {
+    /// A named dimension without a size.
+    Dimension {
+        /// Its name.
+        name: String,
+        /// Its size.
+        size: usize,
+    },
+    /// A dimension of an input without a name or a size.
+    UnnamedDimension {
+        /// The input.
+        input: String,
+        /// The axis.
+        axis: usize,
+        /// Its size.
+        size: usize,
+    },
+}
+
+impl fmt::Display for Assumption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Assumption::Dimension { name, size } => write!(f, "dimension {name:?} is {size}"),
+            Assumption::UnnamedDimension { input, axis, size } => write!(f, "axis {axis} of input {input:?}, which has no size, is {size}"),
+        }
+    }
+}
+
+/// A file as a graph with its weights; all sizes are known.
+#[derive(Debug)]
+pub struct Network {
+    /// None if all outputs are known.
+    graph: Option<Graph>,
+    weights: Vec<(String, Array)>,
+    inputs: Vec<NetworkPort>,
+    outputs: Vec<(NetworkPort, Option<Array>)>,
+    assumptions: Vec<Assumption>,
+}
+
+/// An input or output of known shape.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NetworkPort {
+    /// Its name.
+    pub name: String,
+    /// The type of its elements in the file.
+    pub element: ElementType,
+    /// Its shape.
+    pub dims: Vec<usize>,
+}
+
+impl Model {
+    /// Makes a graph of the file. `bindings` gives sizes to named dimensions; others are 1, as [`Network::assumptions`] reports.
+    ///
+    /// # Errors
+    /// `Unsupported`, listing every operator, attribute and type that is not supported with its node; `Data` for a file whose shapes do not fit; `Invalid`
+    /// for a name that no dimension has.
+    pub fn load(&self, bindings: &[(&str, usize)]) -> Result<Network> {
+        self.load_with(bindings, &[])
+    }
+
+    /// As [`Model::load`], with values of inputs that shapes depend on, such as the target of a reshape: they are inputs no longer.
+    ///
+    /// # Errors
+    /// As [`Model::load`].
+    pub fn load_with(&self, bindings: &[(&str, usize)], constants: &[(&str, Array)]) -> Result<Network> {
+        let Imported { mut builder, weights, inputs, outputs, assumptions } = Import::run(self, bindings, constants)?;
+        let port = |name: String, value: &Value| NetworkPort { name, element: value.element, dims: value.dims.clone() };
+        let mut ports = Vec::new();
+        for (name, value) in outputs {
+            let known = match &value.source {
+                Source::Known(array) => Some(array.clone()),
+                Source::Node(node) => {
+                    builder.output(&name, *node)?;
+                    None
+                }
+            };
+            ports.push((port(name, &value), known));
+        }
+        let graph = if ports.iter().any(|(_, known)| known.is_none()) { Some(builder.finish()?) } else { None };
+        let inputs = inputs.into_iter().map(|(stated, value)| port(stated.name, &value)).collect();
+        Ok(Network { graph, weights, inputs, outputs: ports, assumptions })
+    }
+}
+
+impl Network {
+    /// The inputs that are fed.
+    pub fn inputs(&self) -> &[NetworkPort] {
+        &self.inputs
+    }
+
+    /// The outputs.
+    pub fn outputs(&self) -> impl Iterator<Item = &NetworkPort> {
+        self.outputs.iter().map(|(port, _)| port)
+    }
+
+    /// What the file leaves open and loading decided.
+    pub fn assumptions(&self) -> &[Assumption] {
+        &self.assumptions
+    }
+
+    /// The graph; none if all outputs are known without running anything.
+    pub fn graph(&self) -> Option<&Graph> {
+        self.graph.as_ref()
+    }
+
+    /// The weights by the names of the graph's parameters.
+    pub fn weights(&self) -> &[(String, Array)] {
+        &self.weights
+    }
+
+    /// How many numbers the weights have.
+    pub fn parameters(&self) -> usize {
+        self.weights.iter().map(|(_, array)| array.len()).sum()
+    }
+
+    /// Compiles it for a device.
+    ///
+    /// # Errors
+    /// As [`Graph::compile`].
+    pub fn compile(&self, device: &Device) -> Result<CompiledNetwork> {
+        self.compile_as(device, PanelFormat::F32)
+    }
+
+    /// Compiles it with the weights of products in a format of fewer bits, rounded once.
+    ///
+    /// # Errors
+    /// As [`Graph::compile`].
+    pub fn compile_as(&self, device: &Device, format: PanelFormat) -> Result<CompiledNetwork> {
+        let (inputs, outputs) = (self.inputs.clone(), self.outputs.clone());
+        let Some(graph) = &self.graph else { return Ok(CompiledNetwork { graph: None, inputs, outputs }) };
+        let optimized = graph.optimize();
+        let is_packed = device.info().preferences().packed_weights || format != PanelFormat::F32;
+        let (ready, packed) = if is_packed { optimized.pack_weights(|_| format) } else { (optimized, Vec::new()) };
+        let mut compiled = ready.compile(device)?;
+        let live: Vec<String> = ready.parameters().map(|(name, ..)| name.to_owned()).collect();
+        for (name, array) in self.weights.iter().filter(|(name, _)| live.contains(name)) {
+            let values = array.to_f32();
+            let node = ready.parameters().find(|(other, ..)| other == name).map(|(_, node, _)| node);
+            match packed.iter().find(|parameter| Some(parameter.node) == node) {
+                Some(parameter) => {
+                    let [k, n] = parameter.sizes;
+                    let mut words = vec![0; parameter.format.words(k, n)];
+                    parameter.pack(&values, &mut words);
+                    match parameter.format {
+                        PanelFormat::F32 => compiled.set_parameter(name, bytemuck::cast_slice(&words))?,
+                        _ => compiled.set_words(name, &words)?,
+                    }
+                }
+                None => compiled.set_parameter(name, &values)?,
+            }
+        }
+        Ok(CompiledNetwork { graph: Some(compiled), inputs, outputs })
+    }
+}
+
+/// A network on a device.
+#[derive(Debug)]
+pub struct CompiledNetwork {
+    graph: Option<CompiledGraph>,
+    inputs: Vec<NetworkPort>,
+    outputs: Vec<(NetworkPort, Option<Array>)>,
+}
+
+impl CompiledNetwork {
+    /// The inputs that are fed.
+    pub fn inputs(&self) -> &[NetworkPort] {
+        &self.inputs
+    }
+
+    /// The outputs.
+    pub fn outputs(&self) -> impl Iterator<Item = &NetworkPort> {
+        self.outputs.iter().map(|(port, _)| port)
+    }
+
+    /// Fills an input of floats for later runs, without allocation.
+    ///
+    /// # Errors
+    /// As [`CompiledGraph::set_input`].
+    pub fn set_floats(&mut self, name: &str, data: &[f32]) -> Result<()> {
+        self.graph()?.set_input(name, data)
+    }
+
+    /// Fills an input of integers or truth values for later runs, without allocation.
+    ///
+    /// # Errors
+    /// As [`CompiledGraph::set_integers`].
+    pub fn set_integers(&mut self, name: &str, data: &[i32]) -> Result<()> {
+        self.graph()?.set_integers(name, data)
+    }
+
+    /// Fills an input for later runs.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such input, its shape differs, or an integer is beyond 32 bits.
+    pub fn set(&mut self, name: &str, array: &Array) -> Result<()> {
+        let port = self.inputs.iter().find(|port| port.name == name);
+        let port = port.ok_or_else(|| Error::invalid(format!("no input {name:?}; there are {}", list(&self.inputs))))?;
+        if port.dims != array.dims() {
+            return Err(Error::invalid(format!("input {name:?} is {:?}; {:?} was given", port.dims, array.dims())));
+        }
+        let element = port.element;
+        match element.dtype() {
+            DType::F32 => self.set_floats(name, &array.cast(element).to_f32()),
+            _ => {
+                let words = array.cast(element).to_i32();
+                self.set_integers(name, &words.ok_or_else(|| Error::invalid(format!("input {name:?} has an integer beyond 32 bits")))?)
+            }
+        }
+    }
+
+    fn graph(&mut self) -> Result<&mut CompiledGraph> {
+        self.graph.as_mut().ok_or_else(|| Error::invalid("all outputs of the network are known: nothing is fed"))
+    }
+
+    /// Computes the outputs once.
+    ///
+    /// # Errors
+    /// As [`CompiledGraph::run`].
+    pub fn run(&mut self) -> Result<RunStats> {
+        self.graph.as_mut().map_or_else(|| Ok(RunStats::default()), CompiledGraph::run)
+    }
+
+    /// An output of floats of the last run, row by row.
+    ///
+    /// # Errors
+    /// As [`CompiledGraph::output`].
+    pub fn floats(&self, name: &str) -> Result<&[f32]> {
+        match &self.graph {
+            Some(graph) => graph.output(name),
+            None => Err(Error::invalid(format!("output {name:?} is known without a run; `output` returns it"))),
+        }
+    }
+
+    /// An output of the last run in the type of the file.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such output or no run yet.
+    pub fn output(&self, name: &str) -> Result<Array> {
+        let Some((port, known)) = self.outputs.iter().find(|(port, _)| port.name == name) else {
+            let ports: Vec<NetworkPort> = self.outputs().cloned().collect();
+            return Err(Error::invalid(format!("no output {name:?}; there are {}", list(&ports))));
+        };
+        let data = match (known, &self.graph) {
+            (Some(array), _) => return Ok(array.clone()),
+            (None, Some(graph)) if port.element.dtype() == DType::F32 => graph.output(name)?.iter().map(|value| f64::from(*value)).collect(),
+            (None, Some(graph)) => graph.output_integers(name)?.iter().map(|value| f64::from(*value)).collect(),
+            (None, None) => unreachable!("invariant: an output is known or computed"),
+        };
+        Ok(Array::wide(port.element, &port.dims, data))
+    }
+
+    /// The compiled graph; none if nothing is computed.
+    pub fn compiled(&self) -> Option<&CompiledGraph> {
+        self.graph.as_ref()
+    }
+}
+
+fn list(ports: &[NetworkPort]) -> String {
+    if ports.is_empty() { "none".to_owned() } else { ports.iter().map(|port| port.name.as_str()).collect::<Vec<_>>().join(", ") }
+}

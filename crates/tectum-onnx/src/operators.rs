@@ -1,0 +1,41 @@
+//! The operators of ONNX: one function each, in a file for each family, which adds what it computes to a graph.
+
+mod arithmetic;
+mod constants;
+mod layout;
+mod products;
+mod recurrent;
+mod reductions;
+
+use tectum::Result;
+
+use crate::import::{Call, Emit, Value};
+
+/// Adds a node: its values in the order of the outputs.
+pub(crate) type AddPlain = fn(&mut Emit<'_>, &Call<'_>) -> Result<Vec<Value>>;
+
+/// How a node is added.
+#[derive(Clone, Copy)]
+pub(crate) enum Add {
+    /// By operations of a graph; of known tensors it is computed when the model is loaded.
+    Plain(AddPlain),
+}
+
+/// The operators of a family: domain, name, and how a node is added.
+type Family = &'static [(&'static str, AddPlain)];
+
+/// All operators of the default domain.
+const FAMILIES: &[Family] = &[arithmetic::FAMILY, constants::FAMILY, layout::FAMILY, products::FAMILY, recurrent::FAMILY, reductions::FAMILY];
+
+/// How nodes of an operator are added; none if it is not supported.
+pub(crate) fn find(domain: &str, operator: &str) -> Option<Add> {
+    let entry = FAMILIES.iter().flat_map(|family| family.iter()).find(|(name, _)| domain.is_empty() && *name == operator);
+    entry.map(|(_, add)| Add::Plain(*add))
+}
+
+/// The names of the operators that are supported.
+pub fn supported() -> Vec<&'static str> {
+    let mut names: Vec<&str> = FAMILIES.iter().flat_map(|family| family.iter()).map(|(name, _)| *name).collect();
+    names.sort_unstable();
+    names
+}

@@ -1,0 +1,214 @@
+//! Products of matrices.
+
+use std::collections::BTreeMap;
+
+use tectum::{Error, Result};
+use tectum_graph::{BinaryOp, Factor, Node, Reduction};
+
+use super::Family;
+use crate::import::{Call, Emit, Value, joint, shape};
+
+pub(super) const FAMILY: Family = &[("Einsum", einsum), ("Gemm", gemm), ("MatMul", matmul)];
+
+/// The product of values of any rank: the dimensions before the last two repeat to each other.
+pub(super) fn product(emit: &mut Emit<'_>, a: &Value, b: &Value) -> Result<Value> {
+    let fault = || Error::data(format!("{:?} times {:?}", a.dims, b.dims));
+    let (a_dims, b_dims) = match (a.rank(), b.rank()) {
+        (0, _) | (_, 0) => return Err(fault()),
+        (1, 1) => (vec![1, a.dims[0]], vec![b.dims[0], 1]),
+        (1, _) => (vec![1, a.dims[0]], b.dims.clone()),
+        (_, 1) => (a.dims.clone(), vec![b.dims[0], 1]),
+        _ => (a.dims.clone(), b.dims.clone()),
+    };
+    let ((before_a, m, k), (before_b, k_b, n)) = (split(&a_dims), split(&b_dims));
+    if k != k_b {
+        return Err(fault());
+    }
+    let before = joint([before_a, before_b])?;
+    let mut dims = before.clone();
+    dims.extend((a.rank() > 1).then_some(m));
+    dims.extend((b.rank() > 1).then_some(n));
+    let (a_node, b_node) = (emit.node(a)?, emit.node(b)?);
+    let node = if before_b.is_empty() {
+        let (a, b) = (emit.builder.reshape(a_node, shape(&a_dims)?)?, emit.builder.reshape(b_node, [k, n])?);
+        emit.builder.matmul(a, b)?
+    } else {
+        let count = before.iter().product();
+        let mut batch = |node, own: &[usize], sizes: [usize; 2]| {
+            let node = emit.builder.reshape(node, shape(&[own, &sizes].concat())?)?;
+            let node = emit.builder.broadcast(node, shape(&[&before[..], &sizes].concat())?)?;
+            emit.builder.reshape(node, [count, sizes[0], sizes[1]])
+        };
+        let (a, b) = (batch(a_node, before_a, [m, k])?, batch(b_node, before_b, [k, n])?);
+        emit.builder.matmul(a, b)?
+    };
+    emit.shaped(node, a.element, &dims)
+}
+
+fn split(dims: &[usize]) -> (&[usize], usize, usize) {
+    let (before, last) = dims.split_at(dims.len() - 2);
+    (before, last[0], last[1])
+}
+
+fn floats<'a>(call: &'a Call<'_>) -> Result<[&'a Value; 2]> {
+    let (a, b) = (call.input(0)?, call.input(1)?);
+    if !a.element.is_float() || a.element != b.element {
+        return Err(Error::unsupported(format!("a product of {} and {}", a.element, b.element)));
+    }
+    Ok([a, b])
+}
+
+fn matmul(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
+    let [a, b] = floats(call)?;
+    Ok(vec![product(emit, a, b)?])
+}
+
+/// alpha·A·B + beta·C, where A and B may be transposed.
+fn gemm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
+    let [a, b] = floats(call)?;
+    let element = a.element;
+    let (alpha, beta) = (call.attributes.float_or("alpha", 1.0)?, call.attributes.float_or("beta", 1.0)?);
+    let (a_turned, b_turned) = (call.attributes.flag("transA", false)?, call.attributes.flag("transB", false)?);
+    let (&[a_rows, a_cols], &[b_rows, b_cols]) = (&a.dims[..], &b.dims[..]) else {
+        return Err(Error::data(format!("{:?} times {:?}: matrices are needed", a.dims, b.dims)));
+    };
+    let (m, n) = (if a_turned { a_cols } else { a_rows }, if b_turned { b_rows } else { b_cols });
+    let (a, b) = (emit.node(a)?, emit.node(b)?);
+    let factor = |node: Node, turned: bool| -> Factor { if turned { node.transpose() } else { node.into() } };
+    let mut node = emit.builder.matmul(factor(a, a_turned), factor(b, b_turned))?;
+    if alpha != 1.0 {
+        node = emit.builder.scale(node, alpha)?;
+    }
+    if call.optional(2).is_some() && beta != 0.0 {
+        let c = emit.input(call, 2)?;
+        let c = if beta == 1.0 { c } else { emit.with(BinaryOp::Mul, c, beta)? };
+        node = emit.builder.add(node, c)?;
+    }
+    Ok(vec![emit.shaped(node, element, &[m, n])?])
+}
+
+/// Sums over products of elements, by letters for the axes.
+fn einsum(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
+    let equation: String = call.attributes.string_or("equation", "")?.chars().filter(|letter| !letter.is_whitespace()).collect();
+    let fault = |reason: &str| Error::data(format!("equation {equation:?}: {reason}"));
+    let (terms, result) = match equation.split_once("->") {
+        Some((terms, result)) => (terms, Some(result)),
+        None => (&equation[..], None),
+    };
+    let terms: Vec<&str> = terms.split(',').collect();
+    if terms.len() != call.inputs.len() {
+        return Err(fault("it has another number of operands"));
+    }
+    // An ellipsis stands for as many axes as the others leave; they get letters from another alphabet.
+    let mut hidden = 0;
+    let mut operands = Vec::new();
+    for (index, term) in terms.iter().enumerate() {
+        let value = call.input(index)?;
+        let named = term.replace("...", "").chars().count();
+        let free = value.rank().checked_sub(named).ok_or_else(|| fault("an operand has fewer axes than letters"))?;
+        if !term.contains("...") && free > 0 {
+            return Err(fault("an operand has more axes than letters"));
+        }
+        hidden = hidden.max(if term.contains("...") { free } else { 0 });
+        operands.push((value.clone(), term.to_string(), free));
+    }
+    let ellipsis = |count: usize| -> String { (hidden - count..hidden).map(|place| char::from(b'0' + place as u8)).collect() };
+    let mut counts: BTreeMap<char, usize> = BTreeMap::new();
+    let mut sizes: BTreeMap<char, usize> = BTreeMap::new();
+    let mut labelled = Vec::new();
+    for (value, term, free) in operands {
+        let letters: Vec<char> = term.replace("...", &ellipsis(free)).chars().collect();
+        if !value.element.is_float() {
+            return Err(Error::unsupported(format!("a product of {}", value.element)));
+        }
+        for (letter, size) in letters.iter().zip(&value.dims) {
+            *counts.entry(*letter).or_default() += 1;
+            let known = sizes.entry(*letter).or_insert(*size);
+            if *known == 1 {
+                *known = *size;
+            } else if *size != 1 && *size != *known {
+                return Err(fault(&format!("axis {letter} is {known} and {size}")));
+            }
+        }
+        labelled.push((value, letters));
+    }
+    let result: Vec<char> = match result {
+        Some(result) => result.replace("...", &ellipsis(hidden)).chars().collect(),
+        None => counts.iter().filter(|(letter, count)| **count == 1 || letter.is_ascii_digit()).map(|(letter, _)| *letter).collect(),
+    };
+    if result.iter().any(|letter| !sizes.contains_key(letter)) {
+        return Err(fault("the result has an axis of no operand"));
+    }
+    let element = labelled[0].0.element;
+    let all: Vec<Vec<char>> = labelled.iter().map(|(_, letters)| letters.clone()).collect();
+    let mut factors = labelled.into_iter().enumerate();
+    let (_, (value, letters)) = factors.next().ok_or_else(|| fault("no operands"))?;
+    let (mut left, mut left_letters) = diagonal(emit, value, letters)?;
+    for (index, (value, letters)) in factors {
+        let right = diagonal(emit, value, letters)?;
+        let needed: Vec<char> = all[index + 1..].iter().flatten().chain(&result).copied().collect();
+        (left, left_letters) = contract(emit, (left, left_letters), right, &needed, &sizes)?;
+    }
+    let gone: Vec<usize> = (0..left_letters.len()).filter(|axis| !result.contains(&left_letters[*axis])).collect();
+    let node = emit.node(&left)?;
+    let node = emit.builder.reduce_axes(Reduction::Sum, node, &gone)?;
+    let kept: Vec<char> = left_letters.iter().copied().filter(|letter| result.contains(letter)).collect();
+    let dims: Vec<usize> = kept.iter().map(|letter| sizes[letter]).collect();
+    let value = emit.shaped(node, element, &dims)?;
+    let order: Vec<usize> = result.iter().filter_map(|letter| kept.iter().position(|other| other == letter)).collect();
+    if order.len() != result.len() {
+        return Err(fault("an axis of the result is named twice"));
+    }
+    Ok(vec![emit.permute(&value, &order)?])
+}
+
+/// Letters that occur twice name the diagonal.
+fn diagonal(emit: &mut Emit<'_>, value: Value, mut letters: Vec<char>) -> Result<(Value, Vec<char>)> {
+    let mut value = value;
+    while let Some((first, second)) = (0..letters.len()).find_map(|first| (first + 1..letters.len()).find(|second| letters[*second] == letters[first]).map(|second| (first, second))) {
+        let size = value.dims[first];
+        let mut order: Vec<usize> = (0..value.rank()).filter(|axis| *axis != first && *axis != second).collect();
+        order.extend([first, second]);
+        let turned = emit.permute(&value, &order)?;
+        let mut dims = turned.dims.clone();
+        dims.truncate(value.rank() - 2);
+        dims.push(size * size);
+        let flat = emit.reshape(&turned, &dims)?;
+        let places: Vec<usize> = (0..size).map(|place| place * (size + 1)).collect();
+        value = emit.take(&flat, dims.len() - 1, &places)?;
+        let letter = letters[first];
+        letters.remove(second);
+        letters.remove(first);
+        letters.push(letter);
+    }
+    Ok((value, letters))
+}
+
+type Labelled = (Value, Vec<char>);
+
+/// The product of two operands, summed over the letters that nothing else needs, as a batch of matrix products.
+fn contract(emit: &mut Emit<'_>, a: Labelled, b: Labelled, needed: &[char], sizes: &BTreeMap<char, usize>) -> Result<Labelled> {
+    let ((a, a_letters), (b, b_letters)) = (a, b);
+    let shared = |letter: &char| a_letters.contains(letter) && b_letters.contains(letter);
+    let batch: Vec<char> = a_letters.iter().copied().filter(|letter| shared(letter) && needed.contains(letter)).collect();
+    let summed: Vec<char> = a_letters.iter().copied().filter(|letter| shared(letter) && !needed.contains(letter)).collect();
+    let own_a: Vec<char> = a_letters.iter().copied().filter(|letter| !shared(letter)).collect();
+    let own_b: Vec<char> = b_letters.iter().copied().filter(|letter| !shared(letter)).collect();
+    let count = |letters: &[char]| letters.iter().map(|letter| sizes[letter]).product::<usize>();
+    let mut arranged = |value: &Value, letters: &[char], order: [&[char]; 3]| -> Result<Value> {
+        let order = order.concat();
+        let axes: Vec<usize> = order.iter().filter_map(|letter| letters.iter().position(|other| other == letter)).collect();
+        let turned = emit.permute(value, &axes)?;
+        let dims: Vec<usize> = order.iter().map(|letter| sizes[letter]).collect();
+        emit.repeat(&turned, &dims)
+    };
+    let a = arranged(&a, &a_letters, [&batch, &own_a, &summed])?;
+    let b = arranged(&b, &b_letters, [&batch, &summed, &own_b])?;
+    let a = emit.reshape(&a, &[count(&batch), count(&own_a), count(&summed)])?;
+    let b = emit.reshape(&b, &[count(&batch), count(&summed), count(&own_b)])?;
+    let (a_node, b_node) = (emit.node(&a)?, emit.node(&b)?);
+    let node = emit.builder.matmul(a_node, b_node)?;
+    let letters = [&batch[..], &own_a, &own_b].concat();
+    let dims: Vec<usize> = letters.iter().map(|letter| sizes[letter]).collect();
+    Ok((emit.shaped(node, a.element, &dims)?, letters))
+}
