@@ -14,11 +14,13 @@ mod double_double;
 mod elementwise_cases;
 mod functions;
 mod gemm_cases;
+mod integer_cases;
 mod move_cases;
 mod normalize_cases;
 mod product_cases;
 mod random_cases;
 mod reduce_cases;
+mod scatter_cases;
 mod select_cases;
 
 use std::collections::BTreeSet;
@@ -123,12 +125,14 @@ impl Report {
 /// Every suite of this crate; its kernels are [`tectum::operation::kernels`].
 pub fn suites() -> Vec<Suite> {
     let mut suites = elementwise_cases::suites();
+    suites.extend(integer_cases::suites());
     suites.extend(reduce_cases::suites());
     suites.extend(select_cases::suites());
     suites.extend(gemm_cases::suites());
     suites.extend(random_cases::suites());
     suites.extend(normalize_cases::suites());
     suites.extend(move_cases::suites());
+    suites.extend(scatter_cases::suites());
     suites.extend(product_cases::suites());
     suites.extend(chain_cases::suites());
     suites.extend(double_cases::suites());

@@ -48,7 +48,7 @@ pub(super) fn suites() -> Vec<Suite> {
             }
         })
         .collect();
-    let reductions: [(&'static str, Reduce); 5] = [("sum_f64", sum), ("sum_columns_f64", sum_columns), ("max_f64", max), ("min_f64", min), ("mean_f64", mean)];
+    let reductions: [(&'static str, Reduce); 6] = [("sum_f64", sum), ("prod_f64", prod), ("sum_columns_f64", sum_columns), ("max_f64", max), ("min_f64", min), ("mean_f64", mean)];
     suites.extend(
         reductions
             .map(|(name, reduce)| Suite::double(name, move |seed: &mut Seed| inputs(seed).into_iter().map(|(x, rows, cols)| reduce(x, rows, cols)).collect())),
@@ -143,6 +143,18 @@ fn rows_of(x: &[f64], rows: usize, cols: usize) -> impl Iterator<Item = &[f64]> 
 fn sum(x: Vec<f64>, rows: usize, cols: usize) -> Case {
     let expected = rows_of(&x, rows, cols).map(|row| sum_of(row.iter().copied())).collect();
     case(x, [rows, cols], expected, |plan, x, y, rows, cols| plan.sum(x, y, rows, cols))
+}
+
+/// Elements near 1, whose products are representable; those that are not finite stay.
+fn prod(x: Vec<f64>, rows: usize, cols: usize) -> Case {
+    let x: Vec<f64> = x.into_iter().map(|x| if x.is_finite() { (x * 1e-3).exp() } else { x }).collect();
+    let product = |row: &[f64]| {
+        let value = row.iter().product::<f64>();
+        // Both products round once for each element.
+        Expected { value, bound: 2.0 * ROUNDING * cols as f64 * value.abs() }
+    };
+    let expected = rows_of(&x, rows, cols).map(product).collect();
+    case(x, [rows, cols], expected, |plan, x, y, rows, cols| plan.prod(x, y, rows, cols))
 }
 
 fn mean(x: Vec<f64>, rows: usize, cols: usize) -> Case {

@@ -69,6 +69,12 @@ fn binary_cases(op: &'static Op, seed: &mut Seed) -> Vec<Case> {
         let all = SPECIAL.iter().flat_map(|&a| SPECIAL.iter().map(move |&b| (a, b)));
         pairs.push(all.unzip());
     }
+    if op.name == "pow" {
+        pairs.extend(powers(seed));
+    }
+    if op.name.ends_with("mod") {
+        pairs.push(quotients(seed));
+    }
     let case = |(a, b): (Vec<f32>, Vec<f32>)| {
         let period = b.len().max(1);
         let expected = a.iter().enumerate().map(|(i, &x)| expect(op, x, b[i % period])).collect();
@@ -76,4 +82,26 @@ fn binary_cases(op: &'static Op, seed: &mut Seed) -> Vec<Case> {
         Case::new(shape, vec![Data::F32(a), Data::F32(b)], vec![Output::Near(expected)], |plan, x, y| plan.binary(op.name, x[0], x[1], y[0]))
     };
     pairs.into_iter().map(case).collect()
+}
+
+/// Bases of both signs with whole exponents, bases near 1 with great exponents, and all magnitudes of both.
+fn powers(seed: &mut Seed) -> Vec<(Vec<f32>, Vec<f32>)> {
+    let whole = seed.floats(5000, -30.0, 30.0).into_iter().map(f32::round).collect();
+    let near_one: Vec<f32> = seed.floats(5000, -1e-3, 1e-3).into_iter().map(|x| 1.0 + x).collect();
+    let every = |seed: &mut Seed| -> Vec<f32> { (0..20_000).map(|_| f32::from_bits((seed.word() & 0xff7f_ffff) | 0x0080_0000)).collect() };
+    let edges = [-3.0, -2.5, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.0, 16_777_215.0, 16_777_216.0, -16_777_217.0, 8_388_607.5, f32::INFINITY, f32::NEG_INFINITY];
+    let pairs = edges.iter().flat_map(|&a| edges.iter().map(move |&b| (a, b))).unzip();
+    vec![
+        (seed.floats(5000, -30.0, 30.0), whole),
+        (near_one, seed.floats(5000, -80_000.0, 80_000.0)),
+        (seed.floats(5000, 0.0, 2.0), seed.floats(5000, -100.0, 100.0)),
+        (every(seed), every(seed)),
+        pairs,
+    ]
+}
+
+/// Dividends and divisors of all magnitudes, whose quotients have up to 250 bits before the point.
+fn quotients(seed: &mut Seed) -> (Vec<f32>, Vec<f32>) {
+    let every = |seed: &mut Seed| -> Vec<f32> { (0..20_000).map(|_| f32::from_bits((seed.word() & 0xff7f_ffff) | 0x0080_0000)).collect() };
+    (every(seed), every(seed))
 }

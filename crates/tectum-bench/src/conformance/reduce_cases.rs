@@ -1,4 +1,6 @@
-//! Cases of sum, max, argmax and softmax.
+//! Cases of sums, products, max, argmax, running sums and softmax.
+
+use tectum::DType;
 
 use super::{Case, Data, Expected, Output, Seed, Suite};
 
@@ -18,6 +20,10 @@ pub(super) fn suites() -> Vec<Suite> {
             random.into_iter().chain(one_in_each_row(0.0, 1.0).into_iter().map(transposed)).map(sum_columns).collect()
         }),
         Suite::new("max", |seed: &mut Seed| with_specials(seed).into_iter().map(max).collect()),
+        Suite::new("prod", |seed: &mut Seed| products(seed).into_iter().map(prod).collect()),
+        Suite::new("integer_reductions", integer_cases),
+        Suite::new("cumsum", |seed: &mut Seed| cumsum_cases(seed, false)),
+        Suite::new("cumsum_i32", |seed: &mut Seed| cumsum_cases(seed, true)),
         Suite::new("argmax", |seed: &mut Seed| with_specials(seed).into_iter().filter(|(_, (_, cols))| *cols > 0).map(argmax).collect()),
         Suite::new("softmax", |seed: &mut Seed| {
             let inputs = with_specials(seed).into_iter().chain(one_in_each_row(-50.0, 50.0));
@@ -129,6 +135,130 @@ fn greatest(x: &[f32]) -> f64 {
 fn max((x, shape): (Vec<f32>, Shape)) -> Case {
     let expected = (0..shape.0).map(|index| Expected::exactly(greatest(row(&x, shape, index)))).collect();
     case("max", x, shape, Output::Near(expected), |plan, x, y, rows, cols| plan.max(x, y, rows, cols))
+}
+
+/// Elements near 1, whose products are representable, and rows with special values.
+fn products(seed: &mut Seed) -> Vec<(Vec<f32>, Shape)> {
+    let mut inputs: Vec<(Vec<f32>, Shape)> = Vec::new();
+    for shape in shapes(seed) {
+        // The logarithm of the product walks at random: some 30 at most for any length.
+        let spread = (1.0 + 4.0 / (shape.1 as f32).sqrt().max(1.0)).ln();
+        inputs.push((seed.floats(shape.0 * shape.1, -spread, spread).into_iter().map(f32::exp).collect(), shape));
+    }
+    let (nan, inf) = (f32::NAN, f32::INFINITY);
+    let rows = [[1.0, nan, 3.0], [2.0, inf, -3.0], [0.0, 5.0, -1.0], [inf, 0.0, 1.0], [-2.0, -3.0, -4.0], [1e30, 1e30, 1.0]];
+    inputs.push((rows.concat(), (rows.len(), 3)));
+    inputs.extend(one_in_each_row(1.0, 3.0));
+    inputs
+}
+
+fn product_of(x: &[f32]) -> Expected {
+    let value: f64 = x.iter().copied().map(f64::from).product();
+    Expected { value, bound: x.len() as f64 * ROUNDING * value.abs() }
+}
+
+fn prod((x, shape): (Vec<f32>, Shape)) -> Case {
+    let expected = (0..shape.0).map(|index| product_of(row(&x, shape, index))).collect();
+    case("prod", x, shape, Output::Near(expected), |plan, x, y, rows, cols| plan.prod(x, y, rows, cols))
+}
+
+/// A reduction of i32: its name, its neutral element and one step, and what records it.
+type IntegerReduction = (&'static str, i64, fn(i64, i64) -> i64, fn(&mut tectum::PlanBuilder, tectum::View, tectum::View, usize, usize) -> tectum::Result<()>);
+
+const INTEGER_REDUCTIONS: [IntegerReduction; 4] = [
+    ("sum", 0, |a, b| a + b, |plan, x, y, rows, cols| plan.sum(x, y, rows, cols)),
+    ("prod", 1, |a, b| i64::from(a.wrapping_mul(b) as i32), |plan, x, y, rows, cols| plan.prod(x, y, rows, cols)),
+    ("max", i32::MIN as i64, i64::max, |plan, x, y, rows, cols| plan.max(x, y, rows, cols)),
+    ("min", i32::MAX as i64, i64::min, |plan, x, y, rows, cols| plan.min(x, y, rows, cols)),
+];
+
+fn integer_cases(seed: &mut Seed) -> Vec<Case> {
+    let mut inputs: Vec<(Vec<u32>, Shape)> = Vec::new();
+    for shape in shapes(seed) {
+        // Products of odd numbers do not become 0.
+        inputs.push(((0..shape.0 * shape.1).map(|_| seed.word() | 1).collect(), shape));
+    }
+    inputs.push((vec![0, 1, 0x7fff_ffff, 0x8000_0000, u32::MAX, 5], (2, 3)));
+    for (x, shape) in one_in_each_row(1.0, 3.0).into_iter().chain(one_in_each_row(1.0, -3.0)) {
+        inputs.push((x.into_iter().map(|x| x as i32 as u32).collect(), shape));
+    }
+    let mut cases = Vec::new();
+    for (name, neutral, step, record) in INTEGER_REDUCTIONS {
+        for (x, shape) in &inputs {
+            let reduce = |row: &[u32]| row.iter().fold(neutral, |all, x| step(all, i64::from(*x as i32))) as u32;
+            let expected = (0..shape.0).map(|index| reduce(&x[index * shape.1..][..shape.1])).collect();
+            let (rows, cols) = *shape;
+            let outputs = vec![Output::Exact(Data::U32(expected))];
+            cases.push(Case::new(format!("{name} {rows}×{cols}"), vec![Data::U32(x.clone())], outputs, move |plan, x, y| {
+                record(plan, x[0].reinterpret(DType::I32), y[0].reinterpret(DType::I32), rows, cols)
+            }));
+        }
+    }
+    cases
+}
+
+fn cumsum_cases(seed: &mut Seed, on_integers: bool) -> Vec<Case> {
+    let mut shapes = shapes(seed);
+    shapes.extend([(2, 1023), (3, 1024), (3, 1025), (2, 2049), (1, 1_100_000)]);
+    let ways = [(false, false), (true, false), (false, true), (true, true)];
+    let mut cases = Vec::new();
+    for (shape, way) in shapes.into_iter().flat_map(|shape| ways.map(|way| (shape, way))) {
+        let n = shape.0 * shape.1;
+        cases.push(if on_integers { integer_cumsum((0..n).map(|_| seed.word()).collect(), shape, way) } else { cumsum(seed.floats(n, -1.0, 1.0), shape, way) });
+    }
+    cases
+}
+
+/// The running results of each row in the order of its elements.
+fn running<T: Copy, Y>((x, (rows, cols)): (&[T], Shape), reverse: bool, mut row: impl FnMut(&[T]) -> Vec<Y>) -> Vec<Y> {
+    let mut all = Vec::with_capacity(x.len());
+    for index in 0..rows {
+        let mut elements = x[index * cols..][..cols].to_vec();
+        if reverse {
+            elements.reverse();
+        }
+        let mut results = row(&elements);
+        if reverse {
+            results.reverse();
+        }
+        all.extend(results);
+    }
+    all
+}
+
+fn cumsum(x: Vec<f32>, shape: Shape, (exclusive, reverse): (bool, bool)) -> Case {
+    // An element passes through the additions of its segment, of the segments' sums, and of theirs.
+    let chain = 3.0f64 * 1024.0;
+    let expected = running((&x, shape), reverse, |row| {
+        let (mut sum, mut size) = (0.0f64, 0.0f64);
+        let mut next = |x: &f32| {
+            let before = sum;
+            (sum, size) = (sum + f64::from(*x), size + f64::from(*x).abs());
+            let terms = chain.min(shape.1 as f64 + 1.0);
+            Expected { value: if exclusive { before } else { sum }, bound: terms * ROUNDING * size }
+        };
+        row.iter().map(&mut next).collect()
+    });
+    let (rows, cols) = shape;
+    let name = format!("{rows}×{cols} exclusive {exclusive} reverse {reverse}");
+    Case::new(name, vec![Data::F32(x)], vec![Output::Near(expected)], move |plan, x, y| plan.cumsum(x[0], y[0], rows, cols, exclusive, reverse))
+}
+
+fn integer_cumsum(x: Vec<u32>, shape: Shape, (exclusive, reverse): (bool, bool)) -> Case {
+    let expected = running((&x, shape), reverse, |row| {
+        let mut sum = 0i64;
+        let mut next = |x: &u32| {
+            let before = sum;
+            sum += i64::from(*x as i32);
+            (if exclusive { before } else { sum }) as u32
+        };
+        row.iter().map(&mut next).collect()
+    });
+    let (rows, cols) = shape;
+    let name = format!("{rows}×{cols} exclusive {exclusive} reverse {reverse}");
+    Case::new(name, vec![Data::U32(x)], vec![Output::Exact(Data::U32(expected))], move |plan, x, y| {
+        plan.cumsum(x[0].reinterpret(DType::I32), y[0].reinterpret(DType::I32), rows, cols, exclusive, reverse)
+    })
 }
 
 fn argmax((x, shape): (Vec<f32>, Shape)) -> Case {

@@ -196,8 +196,8 @@ fn transpose(world: &mut World, plan: usize) -> Operation {
 
 fn strided(world: &mut World, plan: usize) -> Operation {
     let dtype = world.dtype();
-    let count = world.random.below(5) as usize;
-    let mut axes: Vec<Strided> = (0..count).map(|_| Strided { size: 1 + world.random.below(5) as usize, stride: world.random.below(7) as usize }).collect();
+    let count = world.random.below(7) as usize;
+    let mut axes: Vec<Strided> = (0..count).map(|_| Strided { size: 1 + world.random.below(if count > 4 { 3 } else { 5 }) as usize, stride: world.random.below(7) as usize }).collect();
     let mut first = world.random.below(4) as usize;
     let len = axes.iter().map(|axis| axis.size).product();
     let needed = first + axes.iter().map(|axis| (axis.size - 1) * axis.stride).sum::<usize>() + 1;
@@ -214,7 +214,7 @@ fn strided(world: &mut World, plan: usize) -> Operation {
     let reach = |axis: &Strided| (axis.size.saturating_sub(1) as u128).saturating_mul(axis.stride as u128);
     let last = axes.iter().fold(first as u128, |last, axis| last.saturating_add(reach(axis)));
     let width = x.dtype.bytes() / 4;
-    let fits = axes.len() + width - 1 <= 4 && y.len as u128 == total && (total == 0 || last < x.len as u128) && x.dtype.bytes() == y.dtype.bytes();
+    let fits = y.len as u128 == total && (total == 0 || last < x.len as u128) && x.dtype.bytes() == y.dtype.bytes();
     let given = axes.clone();
     Operation {
         text: format!("copy_strided {x} {first} {axes:?} {y}"),

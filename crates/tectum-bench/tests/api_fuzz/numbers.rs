@@ -4,9 +4,10 @@ use std::rc::Rc;
 
 use tectum::DType;
 use tectum::kernel::random;
+use tectum::operation::elementwise::integer::{INTEGER_OPS, IntegerOp};
 use tectum::operation::elementwise::{Arity, OPS, Op};
 
-use super::memory::{Seen, Word};
+use super::memory::{Seen, Space, Word};
 use super::operation::{Bound, Operation, all, changes, overlaps, product, reads, sum, unless, writes};
 use super::world::World;
 
@@ -43,14 +44,54 @@ fn real(seen: Seen) -> DType {
     if seen.dtype == DType::F64 { DType::F64 } else { DType::F32 }
 }
 
-fn pick_op(world: &mut World, arity: Arity) -> (Option<&'static Op>, &'static str) {
-    let ops: Vec<&'static Op> = OPS.iter().filter(|op| op.arity == arity).collect();
+/// A name for an operation of the tables, mostly one of that of the type, or a wrong one.
+fn pick_name(world: &mut World, arity: Arity, dtype: DType) -> &'static str {
     if world.chance(30) {
-        let name = world.random.pick(&["", "nothing", "ADD", if arity == Arity::Unary { "add" } else { "tanh" }]);
-        return (None, name);
+        return world.random.pick(&["", "nothing", "ADD", if arity == Arity::Unary { "add" } else { "tanh" }]);
     }
-    let place = world.below(ops.len());
-    (Some(ops[place]), ops[place].name)
+    let names: Vec<&'static str> = if is_integer(dtype) {
+        INTEGER_OPS.iter().filter(|op| op.arity == arity).map(|op| op.name).collect()
+    } else {
+        OPS.iter().filter(|op| op.arity == arity).map(|op| op.name).collect()
+    };
+    names[world.below(names.len())]
+}
+
+fn is_integer(dtype: DType) -> bool {
+    matches!(dtype, DType::I32 | DType::U32)
+}
+
+/// An operation on the type of its first operand.
+#[derive(Clone, Copy)]
+enum Named {
+    Float(&'static Op),
+    Integer(&'static IntegerOp),
+}
+
+impl Named {
+    fn find(name: &str, arity: Arity, dtype: DType) -> Option<Self> {
+        if is_integer(dtype) {
+            return INTEGER_OPS.iter().find(|op| op.name == name && op.arity == arity).map(Named::Integer);
+        }
+        OPS.iter().find(|op| op.name == name && op.arity == arity).map(Named::Float)
+    }
+
+    /// Stores the results for each element of `a`, with `b` repeated.
+    fn step(self, space: &Space, needs: DType, [a, b, y]: [Seen; 3]) {
+        match self {
+            Named::Float(op) => {
+                let (left, right) = (space.numbers(&a), space.numbers(&b));
+                let result = |place: usize| element(op, needs, left[place]?, right[place % right.len()]?);
+                space.put_numbers(&y, (0..left.len()).map(result).collect::<Vec<_>>());
+            }
+            Named::Integer(op) => {
+                let (left, right) = (space.integers(&a), space.integers(&b));
+                let number = |bits: u32| if needs == DType::I32 { i64::from(bits as i32) } else { i64::from(bits) };
+                let result = |place: usize| Some((op.reference)(number(left[place]?), number(right[place % right.len()]?)) as u32);
+                space.put(&y, &(0..left.len()).map(|place| result(place).map_or(Word::Unknown, Word::Exact)).collect::<Vec<_>>());
+            }
+        }
+    }
 }
 
 /// The result of an operation of the table with its bound.
@@ -78,31 +119,31 @@ pub fn element(op: &Op, dtype: DType, a: f64, b: f64) -> Option<(f64, f64)> {
 }
 
 fn unary(world: &mut World, plan: usize) -> Operation {
-    let (dtype, len) = (world.float(), world.size());
-    let (op, name) = pick_op(world, Arity::Unary);
+    let (dtype, len) = (if world.chance(4) { world.dtype() } else { world.float() }, world.size());
+    let name = pick_name(world, Arity::Unary, dtype);
     let (x, y) = (world.source(plan, dtype, len), world.target(plan, dtype, len));
-    let needs = real(x);
+    let op = Named::find(name, Arity::Unary, x.dtype);
     Operation {
         text: format!("unary {name} {x} {y}"),
         refused: unless(op.is_some() && x.len == y.len),
-        launches: if y.len == 0 { vec![] } else { vec![vec![reads(x, needs), writes(y, needs)]] },
+        launches: if y.len == 0 { vec![] } else { vec![vec![reads(x, x.dtype), writes(y, x.dtype)]] },
         given: vec![x, y],
         record: Box::new(move |plan| plan.unary(name, x.view, y.view)),
         step: Rc::new(move |space| {
-            let Some(op) = op else { return };
-            let results = space.numbers(&x).into_iter().map(|a| element(op, needs, a?, 0.0));
-            space.put_numbers(&y, results.collect::<Vec<_>>());
+            if let Some(op) = op {
+                op.step(space, x.dtype, [x, x, y]);
+            }
         }),
     }
 }
 
 fn binary(world: &mut World, plan: usize) -> Operation {
-    let (dtype, len) = (world.float(), world.size());
-    let (op, name) = pick_op(world, Arity::Binary);
+    let (dtype, len) = (if world.chance(4) { world.dtype() } else { world.float() }, world.size());
+    let name = pick_name(world, Arity::Binary, dtype);
     let divisors: Vec<usize> = (1..=len).filter(|divisor| len % divisor == 0).collect();
     let repeated = if divisors.is_empty() || world.chance(2) { len } else { divisors[world.below(divisors.len())] };
     let (a, b, y) = (world.source(plan, dtype, len), world.source(plan, dtype, repeated), world.target(plan, dtype, len));
-    let needs = real(a);
+    let (op, needs) = (Named::find(name, Arity::Binary, a.dtype), a.dtype);
     let fits = a.len == y.len && (y.len == 0 || (b.len > 0 && a.len.is_multiple_of(b.len)));
     Operation {
         text: format!("binary {name} {a} {b} {y}"),
@@ -111,10 +152,9 @@ fn binary(world: &mut World, plan: usize) -> Operation {
         given: vec![a, b, y],
         record: Box::new(move |plan| plan.binary(name, a.view, b.view, y.view)),
         step: Rc::new(move |space| {
-            let Some(op) = op else { return };
-            let (left, right) = (space.numbers(&a), space.numbers(&b));
-            let result = |place: usize| element(op, needs, left[place]?, right[place % right.len()]?);
-            space.put_numbers(&y, (0..left.len()).map(result).collect::<Vec<_>>());
+            if let Some(op) = op {
+                op.step(space, needs, [a, b, y]);
+            }
         }),
     }
 }
@@ -138,13 +178,15 @@ fn reduced(x: Seen, y: Seen, needs: [DType; 2], is_split: bool) -> Vec<Vec<Bound
 
 fn reduction(world: &mut World, plan: usize) -> Operation {
     let how = world.random.pick(&["sum", "max", "min", "mean", "sum_columns"]);
-    let dtype = world.float();
+    let dtype = if world.chance(6) { DType::I32 } else { world.float() };
     let ([rows, cols], given) = rows_and_cols(world);
     let is_columns = how == "sum_columns";
     let (x, y) = (world.source(plan, dtype, rows * cols), world.target(plan, dtype, if is_columns { cols } else { rows }));
     let [rows, cols] = given;
     let (kept, taken) = if is_columns { (cols, rows) } else { (rows, cols) };
-    let needs = real(x);
+    // The sum, max and min of integers exist, too.
+    let on_integers = |seen: Seen| seen.dtype == DType::I32 && matches!(how, "sum" | "max" | "min");
+    let needs = if on_integers(x) { DType::I32 } else { real(x) };
     let empty = match how {
         "max" => f64::NEG_INFINITY,
         "min" => f64::INFINITY,
@@ -159,7 +201,7 @@ fn reduction(world: &mut World, plan: usize) -> Operation {
     };
     Operation {
         text: format!("{how} {x} {y} [{rows}, {cols}]"),
-        refused: unless(x.len as u128 == product(&[kept, taken]) && y.len == kept && (taken > 0 || matches!(y.dtype, DType::F32 | DType::F64))),
+        refused: unless(x.len as u128 == product(&[kept, taken]) && y.len == kept && (taken > 0 || matches!(y.dtype, DType::F32 | DType::F64) || on_integers(y))),
         launches,
         given: vec![x, y],
         record: Box::new(move |plan| match how {
@@ -170,6 +212,25 @@ fn reduction(world: &mut World, plan: usize) -> Operation {
             _ => plan.sum_columns(x.view, y.view, rows, cols),
         }),
         step: Rc::new(move |space| {
+            if taken == 0 && y.dtype == DType::I32 {
+                let neutral = if empty == 0.0 { 0 } else if empty > 0.0 { i32::MAX } else { i32::MIN };
+                return space.put(&y, &vec![Word::Exact(neutral as u32); y.len]);
+            }
+            if needs == DType::I32 {
+                let words = space.integers(&x);
+                let result = |row: usize| {
+                    words[row * cols..][..cols].iter().try_fold(empty.clamp(f64::from(i32::MIN), f64::from(i32::MAX)) as i32, |folded, word| {
+                        let word = (*word)? as i32;
+                        Some(match how {
+                            "max" => folded.max(word),
+                            "min" => folded.min(word),
+                            _ => folded.wrapping_add(word),
+                        })
+                    })
+                };
+                let results = (0..kept).map(|row| result(row).map_or(Word::Unknown, |sum| Word::Exact(sum as u32)));
+                return space.put(&y, &results.collect::<Vec<_>>());
+            }
             if taken == 0 && y.dtype != DType::F64 {
                 return space.put(&y, &vec![if empty.is_nan() { Word::Near(empty, 0.0) } else { Word::Exact((empty as f32).to_bits()) }; y.len]);
             }

@@ -1,8 +1,10 @@
-//! Sum, max and argmax over the last axis, and sum over the first, by fixed trees.
+//! Sum, product, max, min and argmax over the last axis, and sum over the first, by fixed trees.
 //!
 //! One launch reduces each *segment* of a row to one value; the plan launches the same kernel again over the segments'
 //! results until one is left. The split depends only on the shape, so the same device gives the same bits every time.
 
+pub mod cumsum;
+mod integer;
 pub mod moments;
 pub mod normalize;
 pub mod scan;
@@ -11,7 +13,7 @@ pub mod top_k;
 
 use std::sync::{Arc, LazyLock};
 
-use crate::dtype::DType;
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::arguments::{NoBindings, Slices};
 use crate::kernel::math::Real;
@@ -61,13 +63,34 @@ fn define_rows<T: Real>(operation: &str, body: impl Into<String>) -> KernelBuild
 
 /// Prepends a tree of the kernel's own where the prelude has none.
 fn row_body(combine: &str, neutral: &str, tree: &str) -> String {
-    let own = if tree == "tree_min" { TREE_MIN } else { "" };
+    let own = match tree {
+        "tree_min" => TREE_MIN,
+        "tree_combined" => TREE_COMBINED,
+        _ => "",
+    };
     let body = include_str!("reduce/reduce.wgsl").replace("NEUTRAL", neutral).replace("TREE", tree);
     format!("{own}fn combine(a: real, b: real) -> real {{\n    return {combine};\n}}\n{body}")
 }
 
 /// The minimum of all lanes is the negated maximum of their negatives: exact, and NaN stays NaN.
 const TREE_MIN: &str = "fn tree_min(lane: u32, value: real) -> real {\n    return -tectum_tree_max(lane, -value);\n}\n";
+
+/// As the trees of the prelude, by the kernel's own combination.
+const TREE_COMBINED: &str = "
+fn tree_combined(lane: u32, value: real) -> real {
+    tectum_partial[lane] = value;
+    workgroupBarrier();
+    for (var half = 128u; half > 0u; half /= 2u) {
+        if lane < half {
+            tectum_partial[lane] = combine(tectum_partial[lane], tectum_partial[lane + half]);
+        }
+        workgroupBarrier();
+    }
+    let result = tectum_partial[0];
+    workgroupBarrier();
+    return result;
+}
+";
 
 /// The reductions of one float type.
 pub(crate) struct Reductions {
@@ -77,6 +100,8 @@ pub(crate) struct Reductions {
     pub max: TypedKernel<Reduction>,
     /// `y[row, s]` = least element of segment `s` of row `row`; NaN if there is one.
     pub min: TypedKernel<Reduction>,
+    /// `y[row, s]` = product of segment `s` of row `row`.
+    pub prod: TypedKernel<Reduction>,
     /// `y[s, col]` = sum of column `col` over the rows of segment `s`.
     pub sum_columns: TypedKernel<Reduction>,
 }
@@ -94,6 +119,7 @@ fn reductions<T: Real>() -> Reductions {
         sum: built_in(define_rows::<T>("sum", row_body("a + b", "real(0.0)", "tectum_tree_sum")), |call, rows| reduce_rows(call, rows, sum)),
         max: built_in(define_rows::<T>("max", row_body("tectum_max(a, b)", "-tectum_inf()", "tectum_tree_max")), |call, rows| reduce_rows(call, rows, max)),
         min: built_in(define_rows::<T>("min", row_body("tectum_min(a, b)", "tectum_inf()", "tree_min")), |call, rows| reduce_rows(call, rows, min)),
+        prod: built_in(define_rows::<T>("prod", row_body("a * b", "real(1.0)", "tree_combined")), |call, rows| reduce_rows(call, rows, prod)),
         sum_columns: built_in(define::<T>("sum_columns", include_str!("reduce/sum_columns.wgsl")).loops(column_loops), sum_columns),
     }
 }
@@ -128,13 +154,13 @@ pub(crate) static ARGMAX_MERGE: LazyLock<TypedKernel<ArgmaxMerge>> = LazyLock::n
 
 /// The kernels of this family.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    let own = |family: &Reductions| [&family.sum, &family.max, &family.min, &family.sum_columns].map(|kernel| Arc::clone(kernel));
+    let own = |family: &Reductions| [&family.sum, &family.max, &family.min, &family.prod, &family.sum_columns].map(|kernel| Arc::clone(kernel));
     let own = own(&SINGLE).into_iter().chain([ARGMAX.clone(), ARGMAX_MERGE.clone()]).chain(own(&DOUBLE));
-    let others = [softmax::kernels, moments::kernels, normalize::kernels, scan::kernels, top_k::kernels];
+    let others = [integer::kernels, softmax::kernels, moments::kernels, normalize::kernels, scan::kernels, cumsum::kernels, top_k::kernels];
     own.chain(others.into_iter().flat_map(|kernels| kernels())).collect()
 }
 
-fn reduce_rows<T: Real>(call: &NativeCall<'_>, arguments: Reduction<Slices<'_, T>>, reduce: fn(&[T]) -> T) {
+fn reduce_rows<T: Element>(call: &NativeCall<'_>, arguments: Reduction<Slices<'_, T>>, reduce: fn(&[T]) -> T) {
     let Reduction { x, y, rows, cols, segment, segments } = arguments;
     let items = rows * segments;
     let threads = call.threads_for(x.len());
@@ -151,6 +177,11 @@ fn reduce_rows<T: Real>(call: &NativeCall<'_>, arguments: Reduction<Slices<'_, T
 /// Sum by 64 interleaved accumulators, then a tree over them.
 pub(crate) fn sum<T: Real>(x: &[T]) -> T {
     fold_lanes(x, T::ZERO, |a, b| a + b, |a, b| a + b)
+}
+
+/// Product by 64 interleaved accumulators, then a tree over them.
+pub(crate) fn prod<T: Real>(x: &[T]) -> T {
+    fold_lanes(x, T::from_count(1), |a, b| a * b, |a, b| a * b)
 }
 
 /// Greatest element; NaN if there is one; −∞ for none.
@@ -253,43 +284,65 @@ impl PlanBuilder {
     /// Records `y[row] = Σ x[row, ..]`. A row of no elements sums to 0.
     ///
     /// # Shapes
-    /// `x` [rows, cols], `y` \[rows\], both f32 or both f64.
+    /// `x` [rows, cols], `y` \[rows\], both f32, f64 or i32.
+    /// # Numerics
+    /// Integers wrap modulo 2³².
     /// # Errors
     /// `Invalid` if the lengths do not fit; as [`PlanBuilder::launch`].
     pub fn sum(&mut self, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
-        check("sum", x, y, rows, cols)?;
-        if cols == 0 {
-            return self.fill_number(y, 0.0);
-        }
-        self.whole(|plan| plan.reduce_rows(&of(x.dtype()).sum, x, y, rows, cols))
+        let kernel = if x.dtype() == DType::I32 { &integer::REDUCTIONS.sum } else { &of(x.dtype()).sum };
+        self.reduce(("sum", kernel), [x, y], [rows, cols], (0.0, 0))
     }
 
-    /// Records `y[row] = max x[row, ..]`, NaN if the row holds one. A row of no elements gives −∞.
+    /// Records `y[row] = Π x[row, ..]`. The product of a row of no elements is 1.
     ///
     /// # Shapes
-    /// `x` [rows, cols], `y` \[rows\].
+    /// As [`PlanBuilder::sum`].
+    /// # Numerics
+    /// By a fixed tree: a partial product may overflow where the product in the order of the elements does not. Integers wrap modulo 2³².
+    /// # Errors
+    /// As [`PlanBuilder::sum`].
+    pub fn prod(&mut self, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
+        let kernel = if x.dtype() == DType::I32 { &integer::REDUCTIONS.prod } else { &of(x.dtype()).prod };
+        self.reduce(("prod", kernel), [x, y], [rows, cols], (1.0, 1))
+    }
+
+    /// Records `y[row] = max x[row, ..]`, NaN if the row holds one. A row of no elements gives −∞, or the least integer.
+    ///
+    /// # Shapes
+    /// As [`PlanBuilder::sum`].
     /// # Errors
     /// As [`PlanBuilder::sum`].
     pub fn max(&mut self, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
-        check("max", x, y, rows, cols)?;
-        if cols == 0 {
-            return self.fill_number(y, f64::NEG_INFINITY);
-        }
-        self.whole(|plan| plan.reduce_rows(&of(x.dtype()).max, x, y, rows, cols))
+        let kernel = if x.dtype() == DType::I32 { &integer::REDUCTIONS.max } else { &of(x.dtype()).max };
+        self.reduce(("max", kernel), [x, y], [rows, cols], (f64::NEG_INFINITY, i32::MIN))
     }
 
-    /// Records `y[row] = min x[row, ..]`, NaN if the row holds one. A row of no elements gives +∞.
+    /// Records `y[row] = min x[row, ..]`, NaN if the row holds one. A row of no elements gives +∞, or the greatest integer.
     ///
     /// # Shapes
-    /// `x` [rows, cols], `y` \[rows\].
+    /// As [`PlanBuilder::sum`].
     /// # Errors
     /// As [`PlanBuilder::sum`].
     pub fn min(&mut self, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
-        check("min", x, y, rows, cols)?;
-        if cols == 0 {
-            return self.fill_number(y, f64::INFINITY);
+        let kernel = if x.dtype() == DType::I32 { &integer::REDUCTIONS.min } else { &of(x.dtype()).min };
+        self.reduce(("min", kernel), [x, y], [rows, cols], (f64::INFINITY, i32::MAX))
+    }
+
+    /// Reduces each row; the last argument is the result for rows of no elements, on floats and on integers.
+    fn reduce(
+        &mut self,
+        (op, kernel): (&str, &TypedKernel<Reduction>),
+        [x, y]: [View; 2],
+        [rows, cols]: [usize; 2],
+        (float, integer): (f64, i32),
+    ) -> Result<()> {
+        check(op, x, y, rows, cols)?;
+        match (cols, y.dtype()) {
+            (0, DType::I32) => self.fill(y, integer as u32),
+            (0, _) => self.fill_number(y, float),
+            _ => self.whole(|plan| plan.reduce_rows(kernel, x, y, rows, cols)),
         }
-        self.whole(|plan| plan.reduce_rows(&of(x.dtype()).min, x, y, rows, cols))
     }
 
     pub(crate) fn reduce_rows(&mut self, kernel: &TypedKernel<Reduction>, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
