@@ -13,7 +13,7 @@ use crate::element::ElementType;
 use crate::reader;
 
 /// Opset versions that are read.
-pub(crate) const OPSETS: std::ops::RangeInclusive<i64> = 7..=26;
+pub(crate) const OPSETS: std::ops::RangeInclusive<i64> = 1..=28;
 
 /// An ONNX file.
 ///

@@ -351,7 +351,7 @@ fn text_that_is_no_graph_is_refused_with_its_line() {
             "line 2, `%2 = chain(%1 = softmax(%0) | relu(%1)) [2]`: chain: 1 is not computed element by element from values of [2] (node 2147483649)",
         ),
         ("%0 = input x [2]\n%2 = chain(%0 = relu(%0) | relu(%0)) [2]", "line 2, `%2 = chain(%0 = relu(%0) | relu(%0)) [2]`: 0 is taken"),
-        ("%0 = input x [1, 1, 1, 1, 1]", "line 1, `%0 = input x [1, 1, 1, 1, 1]`: 5 dimensions; at most 4 are possible"),
+        ("%0 = input x [1, 1, 1, 1, 1, 1, 1, 1, 1]", "line 1, `%0 = input x [1, 1, 1, 1, 1, 1, 1, 1, 1]`: 9 dimensions; at most 8 are possible"),
     ];
     for (text, message) in cases {
         assert_eq!(Graph::parse(text).expect_err(message).to_string(), message);

@@ -11,8 +11,7 @@ fn mistakes_are_found_where_they_are_made_with_both_shapes_and_the_node() {
         (|g, [x, w, ..]| g.matmul(x, w).map(drop), "matmul: lhs [4, 128], rhs [64, 8]: inner sizes 128 and 64 differ (node 4)"),
         (|g, [x, _, row, _]| g.matmul(x.transpose(), row).map(drop), "matmul: lhs [128, 4], rhs [1, 128]: inner sizes 4 and 1 differ (node 4)"),
         (|g, [x, w, ..]| g.add(x, w).map(drop), "add: lhs [4, 128], rhs [64, 8]: neither repeats to the other (node 4)"),
-        (|g, [x, _, _, column]| g.mul(x, column).map(drop), "mul: lhs [4, 128], rhs [4, 1]: neither repeats to the other (node 4)"),
-        (|g, [x, _, row, _]| g.sub(row, x).map(drop), "sub: lhs [1, 128], rhs [4, 128]: rhs does not repeat to lhs (node 4)"),
+        (|g, [_, w, row, _]| g.sub(row, w).map(drop), "sub: lhs [1, 128], rhs [64, 8]: neither repeats to the other (node 4)"),
         (|g, [x, _, row, _]| g.mse(x, row).map(drop), "mse: prediction [4, 128], target [1, 128]: shapes differ (node 4)"),
         (|g, [x, ..]| g.scale(x, f32::NAN).map(drop), "scale: factor NaN is not finite (node 4)"),
         (|g, _| g.input("x", [1, 1]).map(drop), "input x: the name is taken (node 4)"),
@@ -121,9 +120,9 @@ fn tensors_that_do_not_fit_are_refused() {
 }
 
 #[test]
-#[should_panic(expected = "a shape of 5 dimensions; at most 4 are possible")]
+#[should_panic(expected = "a shape of 9 dimensions; at most 8 are possible")]
 fn a_shape_of_too_many_dimensions_panics_with_its_size() {
-    let _ = Shape::of(&[Dim::Size(1); 5]);
+    let _ = Shape::of(&[Dim::Size(1); 9]);
 }
 
 #[test]
