@@ -137,6 +137,19 @@ impl Array {
         }
     }
 
+    /// Makes a tensor of the bytes of its elements, little-endian, as NumPy's files have them.
+    ///
+    /// # Errors
+    /// `Invalid` if the bytes do not fill the shape.
+    pub fn from_le_bytes(element: ElementType, dims: &[usize], bytes: &[u8]) -> Result<Self> {
+        let len = bytes.len() / element.bytes();
+        if !bytes.len().is_multiple_of(element.bytes()) {
+            return Err(Error::invalid(format!("{} bytes of {element}", bytes.len())));
+        }
+        Self::checked(element, dims, len)?;
+        Ok(Self { element, dims: dims.to_vec(), data: decode(element, bytes) })
+    }
+
     /// Reads a tensor on its own, as ONNX writes it in files `.pb`.
     ///
     /// # Errors
