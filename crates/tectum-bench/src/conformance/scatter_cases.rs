@@ -11,7 +11,9 @@ const UPDATES: [ScatterUpdate; 5] = [ScatterUpdate::Assign, ScatterUpdate::Add, 
 
 pub(super) fn suites() -> Vec<Suite> {
     vec![
-        Suite::new("scatter", |seed: &mut Seed| shapes(seed).into_iter().flat_map(|shape| UPDATES.map(|how| (shape, how))).map(|(shape, how)| floats(seed, shape, how)).collect()),
+        Suite::new("scatter", |seed: &mut Seed| {
+            shapes(seed).into_iter().flat_map(|shape| UPDATES.map(|how| (shape, how))).map(|(shape, how)| floats(seed, shape, how)).collect()
+        }),
         Suite::new("scatter_i32", |seed: &mut Seed| {
             shapes(seed).into_iter().flat_map(|shape| UPDATES.map(|how| (shape, how))).map(|(shape, how)| integers(seed, shape, how)).collect()
         }),
