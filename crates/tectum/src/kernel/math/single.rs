@@ -78,7 +78,7 @@ const TWO_OVER_PI_WORDS: [u32; 8] = [0, 0xa2f9_836e, 0x4e44_1529, 0xfc27_57d1, 0
 /// The rounding error of log₂ e.
 const LOG2_E_LOW: Real = 1.925_963e-8;
 /// π/2 and ⅓ in two parts.
-const RIGHT_ANGLE: [Real; 2] = [1.570_796_4, -4.371_139e-8];
+const RIGHT_ANGLE: [Real; 2] = [std::f32::consts::FRAC_PI_2, -4.371_139e-8];
 const THIRD: [Real; 2] = [0.333_333_34, -9.934_108e-9];
 /// About tan(π/8) and its inverse: between them the arctangent is reduced by π/4.
 const ATAN_NEAR: Real = 0.414_213_56;
