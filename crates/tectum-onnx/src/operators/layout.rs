@@ -7,7 +7,7 @@ use super::Family;
 use super::constants::sizes;
 use crate::array::Array;
 use crate::element::ElementType;
-use crate::import::{Call, Emit, Source, Value, normal_axis, shape};
+use crate::import::{Call, Emit, Source, Value, made, normal_axis, shape};
 
 pub(super) const FAMILY: Family = &[
     ("Compress", compress),
@@ -53,10 +53,8 @@ impl Emit<'_> {
         dims[axis] = indices.len();
         let is_run = indices.windows(2).all(|pair| pair[0] + 1 == pair[1]);
         if let Source::Known(array) = &value.source {
-            let data = array.to_f64();
-            let row = |outer: usize, index: usize| &data[(outer * size + index) * inner..][..inner];
-            let taken = (0..outer).flat_map(|outer| indices.iter().flat_map(move |index| row(outer, *index))).copied().collect();
-            return Ok(Array::wide(value.element, &dims, taken).into());
+            self.spend(made(&dims)?)?;
+            return Ok(array.taken(&dims, [outer, size, inner], indices).into());
         }
         if dims.contains(&0) {
             return Err(Error::unsupported(format!("a tensor of {dims:?}, without elements, while the network runs")));
@@ -120,12 +118,16 @@ impl Emit<'_> {
             if part.rank() != dims.len() || (0..dims.len()).any(|other| other != axis && part.dims[other] != dims[other]) || part.element != first.element {
                 return Err(Error::data(format!("{:?} {} and {:?} {} along axis {axis}", dims, first.element, part.dims, part.element)));
             }
-            dims[axis] += part.dims[axis];
+            dims[axis] = dims[axis].saturating_add(part.dims[axis]);
         }
         match &filled[..] {
             [] => Ok(Array::wide(first.element, &dims, Vec::new()).into()),
             [one] => Ok((*one).clone()),
             filled => {
+                if let Some(known) = filled.iter().map(|part| part.array()).collect::<Option<Vec<_>>>() {
+                    self.spend(made(&dims)?)?;
+                    return Ok(Array::joined(&known, &dims, axis).into());
+                }
                 let nodes = filled.iter().map(|part| self.node(part)).collect::<Result<Vec<_>>>()?;
                 let node = self.builder.concat(&nodes, axis)?;
                 self.value(node, first.element)
