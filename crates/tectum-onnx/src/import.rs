@@ -162,6 +162,11 @@ impl<'m> Emit<'m> {
         Self { model, builder: GraphBuilder::new(), kind, nodes: HashMap::new(), names: HashMap::new(), tensors: HashMap::new(), budget }
     }
 
+    /// Whether values are computed now, in float64.
+    pub fn is_folding(&self) -> bool {
+        matches!(self.kind, EmitKind::Fold { .. })
+    }
+
     /// Counts elements that are made by numbers in the file.
     ///
     /// # Errors

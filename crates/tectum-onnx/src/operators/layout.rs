@@ -153,7 +153,11 @@ fn compress(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 
 fn concat(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let parts: Vec<Value> = call.inputs.iter().flatten().cloned().collect();
-    let axis = call.input(0)?.axis(call.attributes.int("axis")?.ok_or_else(|| Error::data("attribute axis is missing"))?)?;
+    let axis = match call.attributes.int("axis")? {
+        None if call.opset < 4 => 1,
+        axis => axis.ok_or_else(|| Error::data("attribute axis is missing"))?,
+    };
+    let axis = call.input(0)?.axis(axis)?;
     Ok(vec![emit.join(&parts, axis)?])
 }
 
@@ -329,7 +333,7 @@ fn one_hot(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 /// Elements added before and after each axis; negative ones are cut off.
 fn pad(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let x = call.input(0)?;
-    let pads = call.ints(1, "pads")?.ok_or_else(|| Error::data("pads are missing"))?;
+    let pads = call.ints(1, if call.opset < 2 { "paddings" } else { "pads" })?.ok_or_else(|| Error::data("pads are missing"))?;
     let axes = match call.optional_known(3, "the axes")? {
         Some(axes) => axes.to_i64().into_iter().map(|axis| x.axis(axis)).collect::<Result<Vec<_>>>()?,
         None => (0..x.rank()).collect(),
@@ -393,7 +397,7 @@ fn pad_axis(emit: &mut Emit<'_>, value: &Value, axis: usize, pads: [i64; 2], mod
 
 fn reshape(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let x = call.input(0)?;
-    let target = call.known(1, "the shape")?.to_i64();
+    let target = call.ints(1, "shape")?.ok_or_else(|| Error::data("the shape is missing"))?;
     let keeps_zero = call.attributes.flag("allowzero", false)?;
     let fault = || Error::data(format!("{:?} reshaped to {target:?}", x.dims));
     let mut dims = Vec::new();
@@ -516,7 +520,14 @@ fn unsqueeze(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 
 fn tile(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let x = call.input(0)?;
-    let repeats = sizes(call.known(1, "the repeats")?)?;
+    let mut repeats = sizes(call.known(1, "the repeats")?)?;
+    if call.opset < 6 {
+        // The number of repetitions and the axis.
+        let axis = call.known(2, "the axis")?.to_i64().first().copied().unwrap_or(0);
+        let axis = x.axis(axis)?;
+        let count = repeats.first().copied().unwrap_or(1);
+        repeats = (0..x.rank()).map(|other| if other == axis { count } else { 1 }).collect();
+    }
     if repeats.len() != x.rank() {
         return Err(Error::data(format!("{:?} repeated {repeats:?}", x.dims)));
     }

@@ -129,6 +129,10 @@ impl Layer {
             None => None,
         };
         let clip = attributes.float("clip")?;
+        if call.opset < 7 {
+            // Whether the states of all steps are an output: they are computed either way.
+            attributes.int("output_sequence")?;
+        }
         Ok(Self { steps, batch, width, hidden, element: x.element, batch_first, directions, activations, clip, lengths })
     }
 

@@ -240,12 +240,18 @@ fn batch_norm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     if call.attributes.flag("training_mode", false)? {
         return Err(Error::unsupported("training mode"));
     }
-    if call.attributes.int_or("spatial", 1)? != 1 {
-        return Err(Error::unsupported("attribute spatial other than 1"));
+    if call.opset < 7 && !call.attributes.flag("is_test", false)? {
+        return Err(Error::unsupported("training mode"));
     }
+    let is_spatial = call.opset >= 9 || call.attributes.flag("spatial", true)?;
+    // Statistics of each channel, or of each place of each channel.
     let channels = x.dims.get(1).copied().unwrap_or(1);
     let mut dims = vec![1; x.rank().max(2) - 1];
     dims[0] = channels;
+    if !is_spatial {
+        dims = x.dims.get(1..).unwrap_or_default().to_vec();
+    }
+    let channels: usize = dims.iter().product();
     let node = emit.node(x)?;
     let known: Option<Vec<&Array>> = (1..5).map(|index| call.optional(index).and_then(Value::array)).collect();
     let (factor, offset) = match known {
