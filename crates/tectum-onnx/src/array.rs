@@ -181,8 +181,9 @@ impl Array {
         let fault = |message: String| Error::data(format!("tensor {name:?}: {message}"));
         let dims = proto.dims.iter().map(|dim| usize::try_from(*dim).ok()).collect::<Option<Vec<_>>>();
         let dims = dims.ok_or_else(|| fault(format!("negative sizes {:?}", proto.dims)))?;
-        let len = dims.iter().try_fold(1usize, |product, dim| product.checked_mul(*dim)).filter(|len| *len <= u32::MAX as usize);
-        let len = len.ok_or_else(|| fault(format!("{dims:?} are too many elements")))?;
+        let product = dims.iter().try_fold(1usize, |product, dim| product.checked_mul((*dim).max(1)));
+        product.filter(|product| *product <= u32::MAX as usize).ok_or_else(|| fault(format!("{dims:?} are too many elements")))?;
+        let len: usize = dims.iter().product();
         let from_bytes = |bytes: &[u8]| match bytes.len() == len * element.bytes() {
             true => Ok(decode(element, bytes)),
             false => Err(fault(format!("{} bytes for {dims:?} of {element}", bytes.len()))),

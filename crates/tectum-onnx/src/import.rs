@@ -178,6 +178,11 @@ impl<'m> Emit<'m> {
         Ok(())
     }
 
+    /// Counts a list of places, `dims` multiplied, before it is made.
+    pub fn list(&self, dims: &[usize]) -> Result<()> {
+        self.spend(made(dims)?)
+    }
+
     /// A tensor of this shape, which numbers in the file ask for, filled with one number.
     pub fn filled(&self, element: ElementType, dims: &[usize], number: f64) -> Result<Array> {
         let len = made(dims)?;
@@ -301,7 +306,8 @@ pub(crate) fn joint<'a>(all: impl IntoIterator<Item = &'a [usize]>) -> Result<Ve
             }
         }
     }
-    Ok(joint)
+    let len = joint.iter().try_fold(1usize, |product, dim| product.checked_mul((*dim).max(1)));
+    if len.is_some_and(|len| len <= u32::MAX as usize) { Ok(joint) } else { Err(Error::unsupported(format!("a value of {joint:?}"))) }
 }
 
 /// The values of a graph by name; those of the graph around it are visible. `None` stands for a value that an operator with a fault would have given.

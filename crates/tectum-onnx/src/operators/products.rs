@@ -144,6 +144,9 @@ fn einsum(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
         hidden = hidden.max(if term.contains("...") { free } else { 0 });
         operands.push((value.clone(), term.to_string(), free));
     }
+    if hidden > tectum_graph::MAX_RANK {
+        return Err(fault("an ellipsis is of too many axes"));
+    }
     let ellipsis = |count: usize| -> String { (hidden - count..hidden).map(|place| char::from(b'0' + place as u8)).collect() };
     let mut counts: BTreeMap<char, usize> = BTreeMap::new();
     let mut sizes: BTreeMap<char, usize> = BTreeMap::new();

@@ -26,6 +26,9 @@ pub(super) const FAMILY: Family = &[
 /// Integers up to here are exact in f32.
 const EXACT: usize = 1 << 24;
 
+/// Parts of a long product, each of which adds operations.
+const MAX_PARTS: usize = 1 << 10;
+
 /// Which elements of a value share a scale and a zero point.
 struct Granularity {
     axis: i64,
@@ -58,6 +61,7 @@ impl Granularity {
         if parameter.dims != dims {
             return Err(fault());
         }
+        emit.list(&[size])?;
         let places: Vec<usize> = (0..size).map(|place| place / self.block).collect();
         emit.take(parameter, axis, &places)
     }
@@ -189,10 +193,13 @@ fn exact_product(emit: &mut Emit<'_>, a: &Value, b: &Value, bound: usize) -> Res
     if inner <= part || emit.is_folding() || b.dims.get(b_axis) != Some(&inner) {
         return product(emit, a, b);
     }
+    if inner / part > MAX_PARTS {
+        return Err(Error::unsupported(format!("sums of {inner} products; at most {} are possible", part * MAX_PARTS)));
+    }
     let mut sum: Option<Value> = None;
     for start in (0..inner).step_by(part) {
-        let places: Vec<usize> = (start..inner.min(start + part)).collect();
-        let (a, b) = (emit.take(a, a_axis, &places)?, emit.take(b, b_axis, &places)?);
+        let places = start..inner.min(start + part);
+        let (a, b) = (emit.run(a, a_axis, places.clone())?, emit.run(b, b_axis, places)?);
         let term = product(emit, &a, &b)?;
         let term = convert(emit, &term, ElementType::I32)?;
         sum = Some(match sum {
@@ -377,7 +384,7 @@ impl Taps {
                 "NOTSET" => (pads[axis], pads[rank + axis]),
                 "VALID" => (0, 0),
                 "SAME_UPPER" | "SAME_LOWER" => {
-                    let all = ((size.div_ceil(stride).saturating_sub(1)) * stride + reach).saturating_sub(size);
+                    let all = (size.div_ceil(stride).saturating_sub(1) * stride).saturating_add(reach).saturating_sub(size);
                     if mode == "SAME_UPPER" { (all / 2, all.div_ceil(2)) } else { (all.div_ceil(2), all / 2) }
                 }
                 other => return Err(Error::data(format!("auto_pad {other:?}"))),
@@ -449,9 +456,8 @@ fn byte_convolution(emit: &mut Emit<'_>, call: &Call<'_>, [x, x_zero, w, w_zero]
     let weights = emit.reshape(&weights, &[filters, width * kernel])?;
     let mut parts = Vec::new();
     for group in 0..groups {
-        let rows: Vec<usize> = (group * filters / groups..(group + 1) * filters / groups).collect();
-        let inner: Vec<usize> = (group * width * kernel..(group + 1) * width * kernel).collect();
-        let (weights, columns) = (emit.take(&weights, 0, &rows)?, emit.take(&columns, 0, &inner)?);
+        let (rows, inner) = (filters / groups, width * kernel);
+        let (weights, columns) = (emit.run(&weights, 0, group * rows..(group + 1) * rows)?, emit.run(&columns, 0, group * inner..(group + 1) * inner)?);
         parts.push(exact_product(emit, &weights, &columns, bound)?);
     }
     let sums = emit.join(&parts, 0)?;
