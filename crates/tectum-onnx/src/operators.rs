@@ -6,6 +6,7 @@ mod layout;
 mod products;
 mod recurrent;
 mod reductions;
+mod selection;
 
 use tectum::Result;
 
@@ -25,7 +26,7 @@ pub(crate) enum Add {
 type Family = &'static [(&'static str, AddPlain)];
 
 /// All operators of the default domain.
-const FAMILIES: &[Family] = &[arithmetic::FAMILY, constants::FAMILY, layout::FAMILY, products::FAMILY, recurrent::FAMILY, reductions::FAMILY];
+const FAMILIES: &[Family] = &[arithmetic::FAMILY, constants::FAMILY, layout::FAMILY, products::FAMILY, recurrent::FAMILY, reductions::FAMILY, selection::FAMILY];
 
 /// How nodes of an operator are added; none if it is not supported.
 pub(crate) fn find(domain: &str, operator: &str) -> Option<Add> {
