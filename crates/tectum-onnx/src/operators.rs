@@ -1,6 +1,7 @@
 //! The operators of ONNX: one function each, in a file for each family, which adds what it computes to a graph.
 
 mod arithmetic;
+mod attention;
 mod constants;
 mod layout;
 mod products;
@@ -26,7 +27,7 @@ pub(crate) enum Add {
 type Family = &'static [(&'static str, AddPlain)];
 
 /// All operators of the default domain.
-const FAMILIES: &[Family] = &[arithmetic::FAMILY, constants::FAMILY, layout::FAMILY, products::FAMILY, recurrent::FAMILY, reductions::FAMILY, selection::FAMILY];
+const FAMILIES: &[Family] = &[arithmetic::FAMILY, attention::FAMILY, constants::FAMILY, layout::FAMILY, products::FAMILY, recurrent::FAMILY, reductions::FAMILY, selection::FAMILY];
 
 /// How nodes of an operator are added; none if it is not supported.
 pub(crate) fn find(domain: &str, operator: &str) -> Option<Add> {
