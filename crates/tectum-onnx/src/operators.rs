@@ -4,10 +4,14 @@ mod arithmetic;
 mod attention;
 mod constants;
 mod layout;
+mod losses;
 mod products;
 mod recurrent;
 mod reductions;
+mod resize;
+mod sampling;
 mod selection;
+mod signal;
 
 use tectum::Result;
 
@@ -27,7 +31,7 @@ pub(crate) enum Add {
 type Family = &'static [(&'static str, AddPlain)];
 
 /// All operators of the default domain.
-const FAMILIES: &[Family] = &[arithmetic::FAMILY, attention::FAMILY, constants::FAMILY, layout::FAMILY, products::FAMILY, recurrent::FAMILY, reductions::FAMILY, selection::FAMILY];
+const FAMILIES: &[Family] = &[arithmetic::FAMILY, attention::FAMILY, constants::FAMILY, layout::FAMILY, products::FAMILY, recurrent::FAMILY, reductions::FAMILY, losses::FAMILY, resize::FAMILY, sampling::FAMILY, selection::FAMILY, signal::FAMILY];
 
 /// How nodes of an operator are added; none if it is not supported.
 pub(crate) fn find(domain: &str, operator: &str) -> Option<Add> {
