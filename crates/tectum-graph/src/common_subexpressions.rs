@@ -36,6 +36,7 @@ impl Graph {
 fn has_same_data(a: &Operation, b: &Operation) -> bool {
     match (a, b) {
         (Operation::Constant(a), Operation::Constant(b)) => a.data.iter().map(|value| value.to_bits()).eq(b.data.iter().map(|value| value.to_bits())),
+        (Operation::IntegerConstant(a), Operation::IntegerConstant(b)) => a.data == b.data,
         (Operation::Custom(a), Operation::Custom(b)) => a.is_same_op(b),
         _ => true,
     }

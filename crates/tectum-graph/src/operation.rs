@@ -6,12 +6,14 @@ mod activation_grad;
 mod attention;
 mod attention_cached;
 mod binary;
+mod bitcast;
 mod broadcast;
 mod chain;
 mod compare;
 mod concat;
 mod constant;
 mod convert;
+mod cumsum;
 mod custom;
 mod elementwise;
 mod fed;
@@ -32,10 +34,12 @@ mod reshape;
 mod rms_norm;
 mod rotary;
 mod scale;
+mod scatter;
 mod segment_sum;
 mod select;
 mod slice;
 mod softmax;
+mod top_k;
 mod unary;
 
 use std::borrow::Cow;
@@ -225,12 +229,14 @@ operations! {
     attention::Attention,
     attention_cached::AttentionCached,
     binary::Binary,
+    bitcast::Bitcast,
     broadcast::Broadcast,
     chain::Chain,
     compare::Compare,
     concat::Concat,
     constant::Constant,
     convert::Convert,
+    cumsum::CumSum,
     custom::Custom,
     gather::Gather,
     integer::Integer,
@@ -249,10 +255,12 @@ operations! {
     rms_norm::RmsNorm,
     rotary::Rotary,
     scale::Scale,
+    scatter::Scatter,
     segment_sum::SegmentSum,
     select::Select,
     slice::Slice,
     softmax::Softmax,
+    top_k::TopK,
     unary::Unary,
 }
 

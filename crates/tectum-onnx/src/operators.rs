@@ -1,13 +1,19 @@
 //! The operators of ONNX: one function each, in a file for each family, which adds what it computes to a graph.
 
 mod arithmetic;
+mod attention;
 mod constants;
 mod control;
 mod layout;
+mod losses;
 mod products;
 mod quantize;
 mod recurrent;
 mod reductions;
+mod resize;
+mod sampling;
+mod selection;
+mod signal;
 
 use tectum::Result;
 
@@ -32,7 +38,21 @@ pub(crate) enum Add {
 type Family = &'static [(&'static str, AddPlain)];
 
 /// All operators of the default domain.
-const FAMILIES: &[Family] = &[arithmetic::FAMILY, constants::FAMILY, layout::FAMILY, products::FAMILY, quantize::FAMILY, recurrent::FAMILY, reductions::FAMILY];
+const FAMILIES: &[Family] = &[
+    arithmetic::FAMILY,
+    attention::FAMILY,
+    constants::FAMILY,
+    layout::FAMILY,
+    losses::FAMILY,
+    products::FAMILY,
+    quantize::FAMILY,
+    recurrent::FAMILY,
+    reductions::FAMILY,
+    resize::FAMILY,
+    sampling::FAMILY,
+    selection::FAMILY,
+    signal::FAMILY,
+];
 
 /// How nodes of an operator are added; none if it is not supported.
 pub(crate) fn find(domain: &str, operator: &str) -> Option<Add> {
