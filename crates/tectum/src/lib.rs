@@ -79,6 +79,8 @@ pub use launch::{BINDING_ALIGNMENT, CodeForm, CodeObject, LaunchTime, RunStats};
 pub use measure::Measurement;
 pub use operation::attention::AttentionSizes;
 pub use operation::attention::cache_format::{CacheFormat, CacheFormats};
+pub use operation::convolution::forward::{Convolution, FilterLayout};
+pub use operation::convolution::window::Window;
 pub use operation::movement::strided::Strided;
 pub use operation::product::gemm::{Activation, GemmEpilogue, Matrix};
 pub use operation::product::gemm_batched::Matrices;

@@ -1,0 +1,131 @@
+//! Channels of an input with their padding, laid out so that what neighbouring outputs read for one element of the window is side by side.
+
+use crate::kernel::native::simd;
+use crate::operation::convolution::window::Geometry;
+
+/// Elements after the last one that may be read and not used.
+pub(crate) const SLACK: usize = 16;
+
+/// The layout of a padded channel. With a stride along the width a row is split by the remainders of positions: the elements at remainder 0 first, then
+/// those at 1, and so on, as far as the window reads them.
+#[derive(Debug, Clone)]
+pub(crate) struct Padded {
+    geometry: Geometry,
+    /// Planes and rows that the window reads.
+    sizes: [usize; 2],
+    /// The remainders along the width that the window reads.
+    phases: Vec<usize>,
+    /// Elements of a row at one remainder.
+    width: usize,
+    /// Whether it is the layout of the input itself.
+    in_place: bool,
+}
+
+impl Padded {
+    pub fn new(geometry: Geometry) -> Self {
+        let Geometry { size_in, size_out, kernel, stride, dilation, pad } = geometry;
+        let reach = |axis: usize| (size_out[axis] - 1) * stride[axis] + (kernel[axis] - 1) * dilation[axis] + 1;
+        let sizes = [reach(0), reach(1)];
+        let mut phases: Vec<usize> = (0..kernel[2]).map(|tap| tap * dilation[2] % stride[2]).collect();
+        phases.sort_unstable();
+        phases.dedup();
+        let width = size_out[2] + (kernel[2] - 1) * dilation[2] / stride[2];
+        let in_place = pad == [0; 3] && stride[2] == 1 && (0..3).all(|axis| reach(axis) <= size_in[axis]);
+        if in_place {
+            return Self { geometry, sizes: [size_in[0], size_in[1]], phases, width: size_in[2], in_place };
+        }
+        Self { geometry, sizes, phases, width, in_place }
+    }
+
+    /// Whether the layout is that of the input, which then need not be copied.
+    pub fn is_in_place(&self) -> bool {
+        self.in_place
+    }
+
+    fn row_len(&self) -> usize {
+        self.phases.len() * self.width
+    }
+
+    /// Elements of a channel.
+    pub fn channel_len(&self) -> usize {
+        self.sizes[0] * self.sizes[1] * self.row_len()
+    }
+
+    /// Elements from an output's own place to what it reads for an element of the window.
+    pub fn offset(&self, [plane, row, column]: [usize; 3]) -> usize {
+        let Geometry { stride, dilation, .. } = self.geometry;
+        let at = column * dilation[2];
+        let phase = self.phases.iter().position(|phase| *phase == at % stride[2]).expect("invariant: every remainder that is read is there");
+        (plane * dilation[0] * self.sizes[1] + row * dilation[1]) * self.row_len() + phase * self.width + at / stride[2]
+    }
+
+    /// The place of the first output of a row.
+    pub fn base(&self, plane: usize, row: usize) -> usize {
+        let stride = self.geometry.stride;
+        (plane * stride[0] * self.sizes[1] + row * stride[1]) * self.row_len()
+    }
+
+    /// Copies a channel with `outside` as its padding. Rows that no window reads keep what they were.
+    pub fn fill(&self, channel: &[f32], outside: f32, to: &mut [f32]) {
+        let Geometry { size_in, pad, .. } = self.geometry;
+        if to.is_empty() {
+            return;
+        }
+        let rows = to[..self.channel_len()].chunks_exact_mut(self.row_len()).enumerate();
+        for (row, to) in rows.filter(|(row, _)| self.is_read(0, row / self.sizes[1]) && self.is_read(1, row % self.sizes[1])) {
+            let inside = |at: usize, axis: usize| at.checked_sub(pad[axis]).filter(|at| *at < size_in[axis]);
+            let place = inside(row / self.sizes[1], 0).zip(inside(row % self.sizes[1], 1));
+            let Some((plane, row)) = place else {
+                to.fill(outside);
+                continue;
+            };
+            self.fill_row(&channel[(plane * size_in[1] + row) * size_in[2]..][..size_in[2]], outside, to);
+        }
+    }
+
+    /// Whether a window reads a padded position along an axis.
+    fn is_read(&self, axis: usize, at: usize) -> bool {
+        let Geometry { kernel, stride, dilation, size_out, .. } = self.geometry;
+        if dilation[axis] == 1 && kernel[axis] >= stride[axis] {
+            return true;
+        }
+        (0..kernel[axis]).any(|tap| at.checked_sub(tap * dilation[axis]).is_some_and(|from| from % stride[axis] == 0 && from / stride[axis] < size_out[axis]))
+    }
+
+    fn fill_row(&self, from: &[f32], outside: f32, to: &mut [f32]) {
+        let (stride, pad) = (self.geometry.stride[2], self.geometry.pad[2]);
+        for (phase, to) in self.phases.iter().zip(to.chunks_exact_mut(self.width)) {
+            // Position phase + stride · i of the padded row is position phase + stride · i − pad of the input.
+            let first = pad.saturating_sub(*phase).div_ceil(stride).min(to.len());
+            let start = phase + stride * first - pad.min(phase + stride * first);
+            let count = from.len().saturating_sub(start).div_ceil(stride).min(to.len() - first);
+            to[..first].fill(outside);
+            to[first + count..].fill(outside);
+            let to = &mut to[first..first + count];
+            match stride {
+                1 => to.copy_from_slice(&from[start..][..count]),
+                2 => every::<2>(&from[start..], to),
+                4 => every::<4>(&from[start..], to),
+                _ => to.iter_mut().zip(from[start..].iter().step_by(stride)).for_each(|(to, from)| *to = *from),
+            }
+        }
+    }
+}
+
+/// Copies every `STRIDE`-th element.
+fn every<const STRIDE: usize>(from: &[f32], to: &mut [f32]) {
+    simd(
+        #[inline(always)]
+        || {
+            const BLOCK: usize = 16;
+            let mut done = 0;
+            while to.len() - done >= BLOCK && from.len() >= (done + BLOCK) * STRIDE {
+                let block: &[[f32; STRIDE]; BLOCK] =
+                    from[done * STRIDE..].as_chunks::<STRIDE>().0.first_chunk().expect("invariant: there are so many elements");
+                to[done..done + BLOCK].copy_from_slice(&block.map(|group| group[0]));
+                done += BLOCK;
+            }
+            to[done..].iter_mut().zip(from.get(done * STRIDE..).unwrap_or_default().iter().step_by(STRIDE)).for_each(|(to, from)| *to = *from);
+        },
+    );
+}
