@@ -80,6 +80,8 @@ pub use measure::Measurement;
 pub use operation::attention::AttentionSizes;
 pub use operation::attention::cache_format::{CacheFormat, CacheFormats};
 pub use operation::convolution::forward::{Convolution, FilterLayout};
+pub use operation::convolution::pool::{PoolDivisor, Pooling};
+pub use operation::convolution::transposed::TransposedConvolution;
 pub use operation::convolution::window::Window;
 pub use operation::movement::strided::Strided;
 pub use operation::product::gemm::{Activation, GemmEpilogue, Matrix};

@@ -9,6 +9,8 @@ pub(crate) mod depthwise;
 pub mod forward;
 pub(crate) mod padded;
 pub(crate) mod patches;
+pub mod pool;
+pub mod transposed;
 pub mod window;
 
 use std::sync::Arc;
@@ -17,5 +19,5 @@ use crate::kernel::Kernel;
 
 /// The kernels of this family.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    [forward::kernels].into_iter().flat_map(|kernels| kernels()).collect()
+    [forward::kernels, transposed::kernels, pool::kernels].into_iter().flat_map(|kernels| kernels()).collect()
 }

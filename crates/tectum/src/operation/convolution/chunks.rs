@@ -1,6 +1,9 @@
 //! Sixteen neighbouring elements of an output row at a time, and how they are finished.
 
+use std::ops::Range;
+
 use crate::kernel::math::Real;
+use crate::kernel::native::ColumnBlock;
 use crate::operation::convolution::padded::Padded;
 use crate::operation::convolution::window::Geometry;
 use crate::operation::product::gemm::{Activation, by_activation};
@@ -44,48 +47,69 @@ pub(crate) struct Finish<'a> {
     pub activation: Activation,
 }
 
-/// The same of a row.
-#[derive(Clone, Copy)]
-pub(crate) struct FinishRow<'a> {
-    bias: f32,
-    residual: Option<&'a [f32]>,
-    activation: Activation,
-}
-
 impl<'a> Finish<'a> {
-    /// A row from a column on.
-    #[inline(always)]
-    pub fn row(&self, row: usize, column: usize) -> FinishRow<'a> {
-        // Without a bias −0, whose addition changes nothing.
-        let bias = self.bias.map_or(-0.0, |bias| bias[row]);
-        FinishRow { bias, residual: self.residual.map(|residual| &residual[row * self.pixels + column..]), activation: self.activation }
+    /// That of the rows from one on.
+    pub fn from_row(&self, row: usize) -> Self {
+        Self { bias: self.bias.map(|bias| &bias[row..]), residual: self.residual.map(|residual| &residual[row * self.pixels..]), ..*self }
     }
-}
 
-impl FinishRow<'_> {
-    /// Finishes sums of elements of the row from one on, and writes as many as `y` has.
+    /// Finishes all rows of some panels, from a column of the result on, and writes the given columns of a block.
     #[inline(always)]
-    pub fn store(&self, sums: &[f32; LANES], at: usize, y: &mut [f32]) {
-        let bias = self.bias;
-        let mut sums: [f32; LANES] = std::array::from_fn(|lane| sums[lane] + bias);
-        if let Some(residual) = self.residual {
-            match residual[at..].first_chunk::<LANES>() {
-                Some(residual) => sums = std::array::from_fn(|lane| sums[lane] + residual[lane]),
-                None => sums.iter_mut().zip(&residual[at..]).for_each(|(sum, residual)| *sum += residual),
-            }
-        }
+    pub fn store<const PANELS: usize>(&self, sums: &[f32], column: usize, to: Range<usize>, y: &mut ColumnBlock<'_, f32>) {
+        let sums = sums.as_chunks::<LANES>().0.as_chunks::<PANELS>().0;
         macro_rules! each {
-            () => {};
-            ($function:ident) => {
-                for sum in &mut sums {
-                    *sum = sum.$function();
+            ($($function:ident)?) => {
+                for (row, sums) in sums.iter().enumerate() {
+                    // Without a bias −0, whose addition changes nothing.
+                    let bias = match self.bias {
+                        Some(bias) => bias[row],
+                        None => -0.0,
+                    };
+                    let mut made = *sums;
+                    if let Some(residual) = self.residual {
+                        let residual = &residual[row * self.pixels + column..];
+                        match residual.as_chunks::<LANES>().0.first_chunk::<PANELS>() {
+                            Some(residual) => {
+                                for panel in 0..PANELS {
+                                    for lane in 0..LANES {
+                                        made[panel][lane] += residual[panel][lane];
+                                    }
+                                }
+                            }
+                            None => made.as_flattened_mut().iter_mut().zip(residual).for_each(|(made, residual)| *made += residual),
+                        }
+                    }
+                    for panel in 0..PANELS {
+                        for lane in 0..LANES {
+                            let sum = made[panel][lane] + bias;
+                            made[panel][lane] = sum$(.$function())?;
+                        }
+                    }
+                    let y = &mut y.row(row)[to.clone()];
+                    match y.as_chunks_mut::<LANES>().0.first_chunk_mut::<PANELS>() {
+                        Some(y) => *y = made,
+                        None => y.copy_from_slice(&made.as_flattened()[..y.len()]),
+                    }
                 }
             };
         }
         by_activation!(self.activation, each);
-        match y.first_chunk_mut::<LANES>() {
-            Some(y) => *y = sums,
-            None => y.copy_from_slice(&sums[..y.len()]),
+    }
+
+    /// Finishes the sums of a row in place.
+    #[inline(always)]
+    pub fn in_place(&self, row: usize, y: &mut [f32]) {
+        if let Some(residual) = self.residual {
+            y.iter_mut().zip(&residual[row * self.pixels..]).for_each(|(y, residual)| *y += residual);
         }
+        macro_rules! each {
+            () => {};
+            ($function:ident) => {
+                for y in y {
+                    *y = y.$function();
+                }
+            };
+        }
+        by_activation!(self.activation, each);
     }
 }

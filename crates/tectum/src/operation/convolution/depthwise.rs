@@ -2,8 +2,10 @@
 
 use std::cell::RefCell;
 
-use crate::kernel::native::{NativeCall, for_each_chunk, simd};
-use crate::operation::convolution::chunks::{Chunk, Finish, FinishRow, LANES, chunks};
+use pulp::{Simd, WithSimd};
+
+use crate::kernel::native::{NativeCall, for_each_chunk, simd, with_simd};
+use crate::operation::convolution::chunks::{Chunk, Finish, LANES, chunks};
 use crate::operation::convolution::padded::{Padded, SLACK};
 use crate::operation::convolution::window::Geometry;
 use crate::operation::product::gemm::Activation;
@@ -29,22 +31,15 @@ pub(crate) struct Depthwise<'a> {
     pub multiplier: usize,
 }
 
-/// Runs `work(index of the channel, padded channel, result)` for each output channel of all images, `multiplier` of which read the same input channel.
-pub(crate) fn for_each_padded(
-    (x, geometry, outside): (&[f32], Geometry, f32),
-    (y, multiplier, threads): (&mut [f32], usize, usize),
-    padded: &Padded,
-    work: impl Fn(usize, &[f32], &mut [f32]) + Sync,
-) {
-    let volume = geometry.volume();
-    for_each_chunk(y, geometry.pixels(), threads, |channel, y| {
-        let mut kept = CHANNEL_BUFFER.take();
-        kept.resize(kept.len().max(padded.channel_len() + SLACK), 0.0);
-        let to = &mut kept[..padded.channel_len() + SLACK];
-        padded.fill(&x[channel / multiplier * volume..][..volume], outside, to);
-        work(channel, to, y);
-        CHANNEL_BUFFER.set(kept);
-    });
+/// Runs `work` with a channel of the input and its padding.
+pub(crate) fn with_padded<R>(padded: &Padded, channel: &[f32], outside: f32, work: impl FnOnce(&[f32]) -> R) -> R {
+    let mut kept = CHANNEL_BUFFER.take();
+    kept.resize(kept.len().max(padded.channel_len() + SLACK), 0.0);
+    let to = &mut kept[..padded.channel_len() + SLACK];
+    padded.fill(channel, outside, to);
+    let result = work(to);
+    CHANNEL_BUFFER.set(kept);
+    result
 }
 
 pub(crate) fn depthwise(call: &NativeCall<'_>, geometry: Geometry, given: &Depthwise<'_>, y: &mut [f32]) {
@@ -52,42 +47,77 @@ pub(crate) fn depthwise(call: &NativeCall<'_>, geometry: Geometry, given: &Depth
     let padded = Padded::new(geometry);
     let (chunks, offsets) = (chunks(geometry, &padded), geometry.each_tap().map(|tap| padded.offset(tap)).collect::<Vec<_>>());
     let threads = call.threads_for(y.len() * taps / 4);
-    let pixels = geometry.pixels();
-    for_each_padded((given.x, geometry, 0.0), (y, given.multiplier, threads), &padded, |index, source, y| {
+    let (pixels, volume) = (geometry.pixels(), geometry.volume());
+    for_each_chunk(y, pixels, threads, |index, y| {
         let channel = index % given.channels_out;
-        let residual = given.residual.map(|residual| &residual[index * pixels..][..pixels]);
-        let finish = Finish { bias: given.bias.map(|bias| &bias[channel..]), residual, pixels, activation: given.activation }.row(0, 0);
-        let filter = &given.filters[channel * taps..][..taps];
+        let bias = given.bias.map_or(-0.0, |bias| bias[channel]);
+        with_padded(&padded, &given.x[index / given.multiplier * volume..][..volume], 0.0, |source| {
+            with_simd(Sums { chunks: &chunks, filter: &given.filters[channel * taps..][..taps], offsets: &offsets, bias, source, y: &mut *y });
+        });
         simd(
             #[inline(always)]
-            || {
-                let (passes, rest) = chunks.as_chunks::<CHUNKS_PER_PASS>();
-                passes.iter().for_each(
-                    #[inline(always)]
-                    |chunks| sums(chunks, filter, &offsets, source, finish, y),
-                );
-                rest.iter().for_each(
-                    #[inline(always)]
-                    |chunk| sums(&[*chunk], filter, &offsets, source, finish, y),
-                );
-            },
+            || Finish { bias: None, residual: given.residual, pixels, activation: given.activation }.in_place(index, y),
         );
     });
 }
 
-/// The sums of some chunks.
-#[inline(always)]
-fn sums<const CHUNKS: usize>(chunks: &[Chunk; CHUNKS], filter: &[f32], offsets: &[usize], source: &[f32], finish: FinishRow<'_>, y: &mut [f32]) {
-    let mut sums = [[0.0; LANES]; CHUNKS];
-    for (weight, offset) in filter.iter().zip(offsets) {
-        for (sums, chunk) in sums.iter_mut().zip(chunks) {
-            let x: &[f32; LANES] = source[chunk.place + offset..].first_chunk().expect("invariant: the source has slack after its last element");
-            for lane in 0..LANES {
-                sums[lane] = weight.mul_add(x[lane], sums[lane]);
-            }
+/// The sums of a channel.
+struct Sums<'a> {
+    chunks: &'a [Chunk],
+    filter: &'a [f32],
+    offsets: &'a [usize],
+    bias: f32,
+    source: &'a [f32],
+    y: &'a mut [f32],
+}
+
+impl WithSimd for Sums<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        match S::F32_LANES {
+            16 => self.make::<S, 1>(simd),
+            8 => self.make::<S, 2>(simd),
+            4 => self.make::<S, 4>(simd),
+            _ => self.make::<S, 16>(simd),
         }
     }
-    for (sums, chunk) in sums.iter().zip(chunks) {
-        finish.store(sums, chunk.at, &mut y[chunk.at..][..chunk.count]);
+}
+
+impl Sums<'_> {
+    #[inline(always)]
+    fn make<S: Simd, const VECTORS: usize>(mut self, simd: S) {
+        let (passes, rest) = self.chunks.as_chunks::<CHUNKS_PER_PASS>();
+        for chunks in passes {
+            self.sums::<S, VECTORS, CHUNKS_PER_PASS>(simd, chunks);
+        }
+        for chunk in rest {
+            self.sums::<S, VECTORS, 1>(simd, &[*chunk]);
+        }
+    }
+
+    /// The sums of some chunks.
+    #[inline(always)]
+    fn sums<S: Simd, const VECTORS: usize, const CHUNKS: usize>(&mut self, simd: S, chunks: &[Chunk; CHUNKS]) {
+        let mut sums = [[simd.splat_f32s(self.bias); VECTORS]; CHUNKS];
+        for (weight, offset) in self.filter.iter().zip(self.offsets) {
+            let weight = simd.splat_f32s(*weight);
+            for chunk in 0..CHUNKS {
+                let x: &[f32; LANES] = self.source[chunks[chunk].place + offset..].first_chunk().expect("invariant: the source has slack after its end");
+                let x: [S::f32s; VECTORS] = bytemuck::pod_read_unaligned(bytemuck::bytes_of(x));
+                for vector in 0..VECTORS {
+                    sums[chunk][vector] = simd.mul_add_f32s(weight, x[vector], sums[chunk][vector]);
+                }
+            }
+        }
+        for chunk in 0..CHUNKS {
+            let made: &[f32] = bytemuck::cast_slice(&sums[chunk]);
+            let y = &mut self.y[chunks[chunk].at..][..chunks[chunk].count];
+            match y.first_chunk_mut::<LANES>() {
+                Some(y) => y.copy_from_slice(made),
+                None => y.copy_from_slice(&made[..y.len()]),
+            }
+        }
     }
 }

@@ -1,14 +1,15 @@
 //! Products of filters with patches of the input, without the matrix of all patches.
 //!
-//! `y[m, p] = Σ_k filter[m, k] · x[offset[k] + place(p)]`: the outputs of an image and group are columns of a product. A block of 32 or 64 columns at a time
-//! is copied to panels of 16 columns, which stay in L2, and multiplied by all filters, which are in panels of 16 rows
-//! ([`PanelFormat::F32`](crate::operation::product::panel_format::PanelFormat)). A tile in registers is 8 filters by 32 columns with vectors of 16.
+//! `y[m, p] = Σ_k filter[m, k] · x[offset[k] + place(p)]`: the outputs of an image and group are columns of a product. Some rows of k of 32 columns at a time
+//! are copied to panels of 16 columns, which stay in L1, and multiplied by all filters, which are in panels of 16
+//! ([`PanelFormat::F32`](crate::operation::product::panel_format::PanelFormat)). A tile in registers is 8 filters by 32 columns with vectors of 16. Both
+//! operands have the same layout: columns beyond the last whole panel are multiplied as rows, with the filters as columns.
 
 use std::cell::RefCell;
 
 use pulp::{Simd, WithSimd};
 
-use crate::kernel::native::{ColumnBlock, for_each_columns, simd, with_simd};
+use crate::kernel::native::{ColumnBlock, for_each_chunk, for_each_columns, simd, with_simd};
 use crate::operation::convolution::chunks::{Finish, LANES};
 use crate::operation::convolution::padded::Padded;
 use crate::operation::convolution::window::Geometry;
@@ -18,13 +19,13 @@ use crate::operation::product::tiles::{pack_tiles_of, tile_rows, tiles};
 
 /// Rows of k that all tiles of a block process before the next: with 32 columns of patches 24 KiB.
 const K_SLICE: usize = 192;
-/// Elements of a block's patches that should stay in L2 with the filters' slices.
-const BLOCK_ELEMENTS: usize = 96 << 10;
-/// Maximum panels of a block.
-const MAX_BLOCK_PANELS: usize = 4;
+/// Elements of filters that stay in L2: more are read from memory for each block of columns, which then is larger.
+const L2_ELEMENTS: usize = 128 << 10;
+/// Panels of a block where all filters stay in L2, and elsewhere.
+const BLOCK_PANELS: [usize; 2] = [4, 16];
 
 thread_local! {
-    /// Patches and sums of a block, kept from launch to launch.
+    /// A slice of patches and the sums of a block, kept from launch to launch.
     static BLOCK_BUFFER: RefCell<Vec<CacheLine>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -59,6 +60,11 @@ impl Patches {
         self.offsets.len()
     }
 
+    /// Elements of an input channel.
+    pub fn volume(&self) -> usize {
+        self.geometry.volume()
+    }
+
     /// The layout of a channel.
     pub fn padded(&self) -> &Padded {
         &self.padded
@@ -83,36 +89,42 @@ impl Patches {
         (runs, count)
     }
 
-    /// Copies a panel: `to` [depth, 16] and 16 more, which may change. Columns beyond the last have any value.
-    fn copy_panel(&self, source: &[f32], panel: usize, to: &mut [f32]) {
+    /// Copies some rows of k of a panel: `to` [depth, 16] and 16 more, which may change. Columns beyond the last have any value.
+    fn copy_panel(&self, source: &[f32], panel: usize, [from, depth]: [usize; 2], to: &mut [f32]) {
         let (runs, count) = self.runs(panel);
-        let (runs, last_offset) = (&runs[..count], self.offsets.iter().max().copied().unwrap_or_default());
+        let (runs, offsets) = (&runs[..count], &self.offsets[from..][..depth]);
+        // Offsets grow with the channel and not always with the element of the window.
+        let most = offsets.iter().max().copied().unwrap_or_default();
+        let has_slack = runs.iter().all(|run| run.place + most + PANEL <= source.len());
         // Runs in order: what one writes beyond its end, the next overwrites.
-        let has_slack = runs.iter().all(|run| run.place + last_offset + PANEL <= source.len());
         simd(
             #[inline(always)]
             || match runs {
                 [run] if has_slack => {
-                    for (offset, to) in self.offsets.iter().zip(to.as_chunks_mut::<PANEL>().0) {
+                    for (offset, to) in offsets.iter().zip(to.as_chunks_mut::<PANEL>().0) {
                         *to = at(source, run.place + offset);
                     }
                 }
                 [first, second] if has_slack => {
-                    for (k, offset) in self.offsets.iter().enumerate() {
+                    for (k, offset) in offsets.iter().enumerate() {
                         let to = &mut to[k * PANEL..][..2 * PANEL];
                         to[..PANEL].copy_from_slice(&at(source, first.place + offset));
                         to[second.lane..][..PANEL].copy_from_slice(&at(source, second.place + offset));
                     }
                 }
+                _ if has_slack => {
+                    for (k, offset) in offsets.iter().enumerate() {
+                        for run in runs {
+                            to[k * PANEL + run.lane..][..PANEL].copy_from_slice(&at(source, run.place + offset));
+                        }
+                    }
+                }
                 _ => {
-                    for (k, offset) in self.offsets.iter().enumerate() {
+                    for (k, offset) in offsets.iter().enumerate() {
                         for run in runs {
                             let from = source.get(run.place + offset..).unwrap_or_default();
-                            let to = &mut to[k * PANEL + run.lane..][..PANEL];
-                            match from.first_chunk::<PANEL>() {
-                                Some(from) => to.copy_from_slice(from),
-                                None => to[..from.len()].copy_from_slice(from),
-                            }
+                            let count = from.len().min(PANEL);
+                            to[k * PANEL + run.lane..][..count].copy_from_slice(&from[..count]);
                         }
                     }
                 }
@@ -142,6 +154,7 @@ pub(crate) fn pack_filters(filters: &[f32], depth: usize, to: &mut [f32]) {
 }
 
 /// The output of an image and group.
+#[derive(Clone, Copy)]
 pub(crate) struct Product<'a> {
     pub patches: &'a Patches,
     /// The padded channels of the group.
@@ -155,41 +168,68 @@ pub(crate) struct Product<'a> {
 impl Product<'_> {
     /// Computes `y` [filters, pixels].
     pub fn run(&self, y: &mut [f32]) {
-        let pixels = self.patches.geometry.pixels();
-        let (rows, depth) = (y.len() / pixels, self.patches.depth());
-        let group = panels_per_pass();
-        let panels = (BLOCK_ELEMENTS / (depth * PANEL)).clamp(group, MAX_BLOCK_PANELS).next_multiple_of(group);
+        let (pixels, depth) = (self.patches.geometry.pixels(), self.patches.depth());
+        let rows = y.len() / pixels;
+        if self.threads > 1 && pixels < 2 * self.threads * PANEL {
+            // Few columns: threads take filters.
+            let part = rows.div_ceil(self.threads).next_multiple_of(PANEL);
+            return for_each_chunk(y, part * pixels, self.threads, |index, y| {
+                let filters = &self.filters[index * part * depth..];
+                Product { filters, finish: self.finish.from_row(index * part), threads: 1, ..*self }.columns(y);
+            });
+        }
+        self.columns(y);
+    }
+
+    fn columns(&self, y: &mut [f32]) {
+        let (pixels, depth) = (self.patches.geometry.pixels(), self.patches.depth());
+        let rows = y.len() / pixels;
+        let whole = (pixels / PANEL).max(1);
+        let blocks = whole.div_ceil(BLOCK_PANELS[usize::from(rows * depth > L2_ELEMENTS)]).next_multiple_of(self.threads);
+        let panels = whole.div_ceil(blocks).next_multiple_of(panels_per_pass());
         // Each block gets a part of both; only the columns of the result are needed.
         let mut marks = vec![0u32; pixels];
         for_each_columns(y, (&mut marks, 1), panels * PANEL, self.threads, |block, columns, marks| {
-            self.block(rows, [block * panels, marks.len().div_ceil(PANEL)], marks.len(), columns);
+            self.block(rows, block * panels, marks.len(), columns);
         });
     }
 
-    /// Some panels of columns from a first one on.
-    fn block(&self, rows: usize, [first, panels]: [usize; 2], count: usize, mut columns: ColumnBlock<'_, f32>) {
-        let depth = self.patches.depth();
+    /// Some columns from a first panel on.
+    fn block(&self, rows: usize, first: usize, count: usize, mut columns: ColumnBlock<'_, f32>) {
+        let group = panels_per_pass();
+        // The last columns, if they are not a whole panel, as rows of a product with the filters as columns, where that is less work.
+        let rest = count % PANEL;
+        let rest = if rest * rows.div_ceil(PANEL) < rows { rest } else { 0 };
+        let panels = (count - rest).div_ceil(PANEL);
         let mut kept = BLOCK_BUFFER.take();
-        let patch_lines = panels * depth + 1;
-        kept.resize(kept.len().max(patch_lines + rows * panels), CacheLine::ZERO);
+        let (patch_lines, rest_lines) = (MAX_PANELS_PER_PASS * K_SLICE + 1, rest * rows.div_ceil(PANEL));
+        let rest_row_lines = if rest > 0 { rows } else { 0 };
+        kept.resize(kept.len().max(patch_lines + rows * panels + rest_lines + rest_row_lines), CacheLine::ZERO);
         let (patches, sums) = kept.split_at_mut(patch_lines);
-        let (patches, sums): (&mut [f32], &mut [f32]) = (bytemuck::cast_slice_mut(patches), bytemuck::cast_slice_mut(&mut sums[..rows * panels]));
-        for panel in 0..panels {
-            self.patches.copy_panel(self.source, first + panel, &mut patches[panel * depth * PANEL..][..(depth + 1) * PANEL]);
-        }
-        let [patches, filters] = [&patches[..panels * depth * PANEL], self.filters].map(|rows| rows.as_chunks().0);
-        with_simd(Block { filters, patches, depth, rows, panels, sums: &mut *sums });
-        let at = |row: usize, panel: usize| place_of(rows, panels, [row, panel]);
+        let (sums, rest_sums) = sums.split_at_mut(rows * panels);
+        let (rest_sums, rest_rows) = rest_sums.split_at_mut(rest_lines);
+        let [patches, sums, rest_sums, rest_rows]: [&mut [f32]; 4] = [patches, sums, rest_sums, &mut rest_rows[..rest_row_lines]].map(bytemuck::cast_slice_mut);
+        with_simd(Block { product: self, rows, first, panels, rest, patches, sums: &mut *sums, rest_sums: &mut *rest_sums });
         simd(
             #[inline(always)]
             || {
-                for row in 0..rows {
-                    let (y, finish) = (columns.row(row), self.finish.row(row, first * PANEL));
-                    for panel in 0..panels {
-                        let lanes = panel * PANEL..count.min((panel + 1) * PANEL);
-                        let sums = sums[at(row, panel)..].first_chunk().expect("invariant: sums of every panel");
-                        finish.store(sums, lanes.start, &mut y[lanes]);
+                for panel in (0..panels).step_by(group) {
+                    let width = group.min(panels - panel);
+                    let sums = &sums[panel * rows * PANEL..][..width * rows * PANEL];
+                    let (column, to) = ((first + panel) * PANEL, panel * PANEL..count.min((panel + width) * PANEL));
+                    match width {
+                        1 => self.finish.store::<1>(sums, column, to, &mut columns),
+                        _ => self.finish.store::<MAX_PANELS_PER_PASS>(sums, column, to, &mut columns),
                     }
+                }
+                if rest > 0 {
+                    for (row, to) in rest_rows.chunks_exact_mut(PANEL).enumerate() {
+                        let first_row = row / (group * PANEL) * group * PANEL;
+                        let width = group.min((rows - first_row).div_ceil(PANEL)) * PANEL;
+                        let sums = &rest_sums[first_row * rest + row - first_row..];
+                        to.iter_mut().zip(sums.iter().step_by(width)).take(rest).for_each(|(to, sum)| *to = *sum);
+                    }
+                    self.finish.store::<1>(rest_rows, (first + panels) * PANEL, count - rest..count, &mut columns);
                 }
             },
         );
@@ -197,43 +237,39 @@ impl Product<'_> {
     }
 }
 
-/// Where the 16 sums of a row and a panel are: by panel of filters, then by one or two panels of columns, then by row.
-#[inline(always)]
-fn place_of(rows: usize, panels: usize, [row, panel]: [usize; 2]) -> usize {
-    let group = panels_per_pass();
-    let first_row = row / PANEL * PANEL;
-    let height = PANEL.min(rows - first_row);
-    let first_panel = panel / group * group;
-    let width = group.min(panels - first_panel);
-    (first_row * panels + height * first_panel + (row - first_row) * width + panel - first_panel) * PANEL
-}
-
-/// Rows of a panel of filters: the left operand of a tile.
+/// The columns of a panel as rows: the left operand of a tile.
 #[derive(Clone, Copy)]
-struct FilterRows<'a>(&'a [[f32; PANEL]]);
+struct PanelColumns<'a>(&'a [[f32; PANEL]]);
 
-impl Left for FilterRows<'_> {
+impl Left for PanelColumns<'_> {
     #[inline(always)]
     fn each<const HEIGHT: usize>(&self, [row, first]: [usize; 2], depth: usize, mut f: impl FnMut(usize, [&f32; HEIGHT])) {
         assert!(row + HEIGHT <= PANEL, "invariant: a tile lies in a panel");
-        for (k, filters) in self.0[first..][..depth].iter().enumerate() {
-            let filters: &[f32; HEIGHT] = filters[row..].first_chunk().expect("invariant: a tile lies in a panel");
-            f(k, filters.each_ref());
+        for (k, row_of_k) in self.0[first..][..depth].iter().enumerate() {
+            let elements: &[f32; HEIGHT] = row_of_k[row..].first_chunk().expect("invariant: a tile lies in a panel");
+            f(k, elements.each_ref());
         }
     }
 }
 
-/// All filters over a block of patches.
-struct Block<'a> {
-    filters: &'a [[f32; PANEL]],
-    patches: &'a [[f32; PANEL]],
-    depth: usize,
+/// All filters over a block of columns: slices of k one after another, so that those of the filters stay in L2 and those of the patches in L1.
+struct Block<'a, 'p> {
+    product: &'a Product<'p>,
     rows: usize,
+    /// The first panel of columns, and how many.
+    first: usize,
     panels: usize,
+    /// Columns after them.
+    rest: usize,
+    /// A slice of one panel or two.
+    patches: &'a mut [f32],
+    /// By one or two panels, then by row.
     sums: &'a mut [f32],
+    /// By one or two panels of filters, then by column.
+    rest_sums: &'a mut [f32],
 }
 
-impl WithSimd for Block<'_> {
+impl WithSimd for Block<'_, '_> {
     type Output = ();
 
     #[inline(always)]
@@ -247,37 +283,67 @@ impl WithSimd for Block<'_> {
     }
 }
 
-impl Block<'_> {
+impl Block<'_, '_> {
     #[inline(always)]
     fn make<S: Simd, const VECTORS: usize>(mut self, simd: S) {
+        let Product { patches, source, .. } = *self.product;
         let group = if S::F32_LANES == LANES { MAX_PANELS_PER_PASS } else { 1 };
-        for from in (0..self.depth).step_by(K_SLICE) {
-            let depth = K_SLICE.min(self.depth - from);
-            for filter in 0..self.rows.div_ceil(PANEL) {
-                let height = PANEL.min(self.rows - filter * PANEL);
-                let mut panel = 0;
-                while panel < self.panels {
-                    let width = group.min(self.panels - panel);
+        for from in (0..patches.depth()).step_by(K_SLICE) {
+            let slice = [from, K_SLICE.min(patches.depth() - from)];
+            let mut panel = 0;
+            while panel < self.panels {
+                let width = group.min(self.panels - panel);
+                for index in 0..width {
+                    patches.copy_panel(source, self.first + panel + index, slice, &mut self.patches[index * slice[1] * PANEL..]);
+                }
+                if width == 1 {
+                    self.tiles::<S, 1, VECTORS>(simd, panel, slice);
+                } else if const { S::F32_LANES == LANES } {
+                    self.tiles::<S, MAX_PANELS_PER_PASS, VECTORS>(simd, panel, slice);
+                }
+                panel += width;
+            }
+            if self.rest > 0 {
+                patches.copy_panel(source, self.first + self.panels, slice, self.patches);
+                let (mut filter, filters) = (0, self.rows.div_ceil(PANEL));
+                while filter < filters {
+                    let width = group.min(filters - filter);
                     if width == 1 {
-                        self.tiles::<S, 1, VECTORS>(simd, [filter, panel, height], [from, depth]);
+                        self.rest_tiles::<S, 1, VECTORS>(simd, filter, slice);
                     } else if const { S::F32_LANES == LANES } {
-                        self.tiles::<S, MAX_PANELS_PER_PASS, VECTORS>(simd, [filter, panel, height], [from, depth]);
+                        self.rest_tiles::<S, MAX_PANELS_PER_PASS, VECTORS>(simd, filter, slice);
                     }
-                    panel += width;
+                    filter += width;
                 }
             }
         }
     }
 
-    /// The tiles of a panel of filters with one panel of columns, or two.
+    /// The tiles of all filters with one panel of columns, or two.
     #[inline(always)]
-    fn tiles<S: Simd, const PANELS: usize, const VECTORS: usize>(&mut self, simd: S, [filter, panel, height]: [usize; 3], [from, depth]: [usize; 2]) {
-        let left = FilterRows(&self.filters[filter * self.depth..][..self.depth]);
-        let right: [&[[f32; PANEL]]; PANELS] = std::array::from_fn(|index| &self.patches[(panel + index) * self.depth + from..][..depth]);
-        let sums = &mut self.sums[(filter * PANEL * self.panels + height * panel) * PANEL..][..height * PANELS * PANEL];
-        for (first, tile) in tiles(height, tile_rows::<S>()) {
+    fn tiles<S: Simd, const PANELS: usize, const VECTORS: usize>(&mut self, simd: S, panel: usize, [from, depth]: [usize; 2]) {
+        let patches = self.patches.as_chunks().0;
+        let right: [&[[f32; PANEL]]; PANELS] = std::array::from_fn(|index| &patches[index * depth..][..depth]);
+        let sums = &mut self.sums[panel * self.rows * PANEL..];
+        let filters = self.product.filters.as_chunks().0.chunks_exact(self.product.patches.depth());
+        for (filter, filters) in filters.enumerate().take(self.rows.div_ceil(PANEL)) {
+            for (first, tile) in tiles(PANEL.min(self.rows - filter * PANEL), tile_rows::<S>()) {
+                let y = &mut sums[(filter * PANEL + first) * PANELS * PANEL..][..tile * PANELS * PANEL];
+                tile_of::<S, _, (), _, PANELS, VECTORS>(simd, (tile, (PanelColumns(filters), first, from)), (right, [&[]; PANELS]), y, (from > 0, None));
+            }
+        }
+    }
+
+    /// The tiles of the columns that are no whole panel with one panel of filters, or two.
+    #[inline(always)]
+    fn rest_tiles<S: Simd, const PANELS: usize, const VECTORS: usize>(&mut self, simd: S, filter: usize, [from, depth]: [usize; 2]) {
+        let (filters, all) = (self.product.filters.as_chunks().0, self.product.patches.depth());
+        let right: [&[[f32; PANEL]]; PANELS] = std::array::from_fn(|index| &filters[(filter + index) * all + from..][..depth]);
+        let left = PanelColumns(&self.patches.as_chunks().0[..depth]);
+        let sums = &mut self.rest_sums[filter * self.rest * PANEL..];
+        for (first, tile) in tiles(self.rest, tile_rows::<S>()) {
             let y = &mut sums[first * PANELS * PANEL..][..tile * PANELS * PANEL];
-            tile_of::<S, _, (), _, PANELS, VECTORS>(simd, (tile, (left, first, from)), (right, [&[]; PANELS]), y, (from > 0, None));
+            tile_of::<S, _, (), _, PANELS, VECTORS>(simd, (tile, (left, first, 0)), (right, [&[]; PANELS]), y, (from > 0, None));
         }
     }
 }
