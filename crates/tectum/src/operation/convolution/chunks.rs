@@ -55,8 +55,14 @@ impl<'a> Finish<'a> {
 
     /// Finishes all rows of some panels, from a column of the result on, and writes the given columns of a block.
     #[inline(always)]
-    pub fn store<const PANELS: usize>(&self, sums: &[f32], column: usize, to: Range<usize>, y: &mut ColumnBlock<'_, f32>) {
-        let sums = sums.as_chunks::<LANES>().0.as_chunks::<PANELS>().0;
+    pub fn store<const PANELS: usize>(&self, sums: &mut [f32], column: usize, to: Range<usize>, y: &mut ColumnBlock<'_, f32>) {
+        let sums = sums.as_chunks_mut::<LANES>().0.as_chunks_mut::<PANELS>().0;
+        if let Some(residual) = self.residual {
+            for (row, sums) in sums.iter_mut().enumerate() {
+                let residual = &residual[row * self.pixels + column..][..to.len()];
+                sums.as_flattened_mut().iter_mut().zip(residual).for_each(|(sum, residual)| *sum += residual);
+            }
+        }
         macro_rules! each {
             ($($function:ident)?) => {
                 for (row, sums) in sums.iter().enumerate() {
@@ -65,30 +71,19 @@ impl<'a> Finish<'a> {
                         Some(bias) => bias[row],
                         None => -0.0,
                     };
-                    let mut made = *sums;
-                    if let Some(residual) = self.residual {
-                        let residual = &residual[row * self.pixels + column..];
-                        match residual.as_chunks::<LANES>().0.first_chunk::<PANELS>() {
-                            Some(residual) => {
-                                for panel in 0..PANELS {
-                                    for lane in 0..LANES {
-                                        made[panel][lane] += residual[panel][lane];
-                                    }
-                                }
-                            }
-                            None => made.as_flattened_mut().iter_mut().zip(residual).for_each(|(made, residual)| *made += residual),
-                        }
-                    }
-                    for panel in 0..PANELS {
-                        for lane in 0..LANES {
-                            let sum = made[panel][lane] + bias;
-                            made[panel][lane] = sum$(.$function())?;
-                        }
-                    }
                     let y = &mut y.row(row)[to.clone()];
-                    match y.as_chunks_mut::<LANES>().0.first_chunk_mut::<PANELS>() {
-                        Some(y) => *y = made,
-                        None => y.copy_from_slice(&made.as_flattened()[..y.len()]),
+                    if let Some(y) = y.as_chunks_mut::<LANES>().0.first_chunk_mut::<PANELS>() {
+                        for panel in 0..PANELS {
+                            for lane in 0..LANES {
+                                let sum = sums[panel][lane] + bias;
+                                y[panel][lane] = sum$(.$function())?;
+                            }
+                        }
+                    } else {
+                        for (y, sum) in y.iter_mut().zip(sums.as_flattened()) {
+                            let sum = sum + bias;
+                            *y = sum$(.$function())?;
+                        }
                     }
                 }
             };

@@ -17,7 +17,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) w
         let channel = (i / pixels) % params.channels_out;
         let image = i / (pixels * params.channels_out);
         let group = channel / filters;
-        let filter = channel % filters;
+        let member = channel % filters;
         let first0 = i32(pixel / (params.size_out1 * params.size_out2) * params.stride0) - i32(params.pad0);
         let first1 = i32((pixel / params.size_out2) % params.size_out1 * params.stride1) - i32(params.pad1);
         let first2 = i32(pixel % params.size_out2 * params.stride2) - i32(params.pad2);

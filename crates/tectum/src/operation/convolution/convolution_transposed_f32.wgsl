@@ -25,7 +25,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) w
         var sum = 0.0;
         for (var c = 0u; c < channels; c += 1u) {
             let plane = (image * params.channels_in + group * channels + c) * volume;
-            let filter = ((group * channels + c) * filters + channel % filters) * taps;
+            let first = ((group * channels + c) * filters + channel % filters) * taps;
             for (var q0 = 0u; q0 < params.kernel0; q0 += 1u) {
                 let p0 = last0 - i32(q0 * params.dilation0);
                 if !reaches(p0, params.stride0, params.size_in0) {
@@ -42,7 +42,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) w
                         if !reaches(p2, params.stride2, params.size_in2) {
                             continue;
                         }
-                        sum += x[row + u32(p2) / params.stride2] * w[filter + (q0 * params.kernel1 + q1) * params.kernel2 + q2];
+                        sum += x[row + u32(p2) / params.stride2] * w[first + (q0 * params.kernel1 + q1) * params.kernel2 + q2];
                     }
                 }
             }

@@ -31,41 +31,81 @@ pub(crate) struct Depthwise<'a> {
     pub multiplier: usize,
 }
 
-/// Runs `work` with a channel of the input and its padding.
-pub(crate) fn with_padded<R>(padded: &Padded, channel: &[f32], outside: f32, work: impl FnOnce(&[f32]) -> R) -> R {
+/// Channels of a task of so many threads.
+pub(crate) fn channels_per_task(channels: usize, threads: usize) -> usize {
+    if threads == 1 { channels.max(1) } else { channels.div_ceil(4 * threads).max(1) }
+}
+
+/// Runs `work` with each of some channels of the input and its padding; `work` gets the channel's place among them.
+pub(crate) fn for_each_padded<'a>(padded: &Padded, outside: f32, channels: impl Iterator<Item = &'a [f32]>, mut work: impl FnMut(usize, &[f32])) {
     let mut kept = CHANNEL_BUFFER.take();
     kept.resize(kept.len().max(padded.channel_len() + SLACK), 0.0);
     let to = &mut kept[..padded.channel_len() + SLACK];
-    padded.fill(channel, outside, to);
-    let result = work(to);
+    for (index, channel) in channels.enumerate() {
+        // The padding is the same for all.
+        if index == 0 {
+            padded.fill(channel, outside, to)
+        } else {
+            padded.refill(channel, to)
+        }
+        work(index, to);
+    }
     CHANNEL_BUFFER.set(kept);
-    result
 }
 
 pub(crate) fn depthwise(call: &NativeCall<'_>, geometry: Geometry, given: &Depthwise<'_>, y: &mut [f32]) {
     let taps = geometry.taps();
     let padded = Padded::new(geometry);
-    let (chunks, offsets) = (chunks(geometry, &padded), geometry.each_tap().map(|tap| padded.offset(tap)).collect::<Vec<_>>());
+    let chunks = chunks(geometry, &padded);
+    let (order, runs) = runs(geometry.each_tap().map(|tap| padded.offset(tap)));
     let threads = call.threads_for(y.len() * taps / 4);
     let (pixels, volume) = (geometry.pixels(), geometry.volume());
-    for_each_chunk(y, pixels, threads, |index, y| {
-        let channel = index % given.channels_out;
-        let bias = given.bias.map_or(-0.0, |bias| bias[channel]);
-        with_padded(&padded, &given.x[index / given.multiplier * volume..][..volume], 0.0, |source| {
-            with_simd(Sums { chunks: &chunks, filter: &given.filters[channel * taps..][..taps], offsets: &offsets, bias, source, y: &mut *y });
+    let each = channels_per_task(y.len() / pixels, threads);
+    for_each_chunk(y, each * pixels, threads, |task, y| {
+        let indices = task * each..task * each + y.len() / pixels;
+        let channels = indices.clone().map(|index| &given.x[index / given.multiplier * volume..][..volume]);
+        let mut weights = vec![0.0; taps];
+        for_each_padded(&padded, 0.0, channels, |at, source| {
+            let (index, y) = (indices.start + at, &mut y[at * pixels..][..pixels]);
+            let channel = index % given.channels_out;
+            let bias = given.bias.map_or(-0.0, |bias| bias[channel]);
+            let filter = &given.filters[channel * taps..][..taps];
+            weights.iter_mut().zip(&order).for_each(|(weight, tap)| *weight = filter[*tap]);
+            with_simd(Sums { chunks: &chunks, weights: &weights, runs: &runs, bias, source, y: &mut *y });
+            simd(
+                #[inline(always)]
+                || Finish { bias: None, residual: given.residual, pixels, activation: given.activation }.in_place(index, y),
+            );
         });
-        simd(
-            #[inline(always)]
-            || Finish { bias: None, residual: given.residual, pixels, activation: given.activation }.in_place(index, y),
-        );
     });
+}
+
+/// Elements of the window whose places follow each other: that of the first, and how many.
+struct Run {
+    offset: usize,
+    len: usize,
+}
+
+/// The elements of the window in the order of their places, and the runs of them.
+fn runs(offsets: impl Iterator<Item = usize>) -> (Vec<usize>, Vec<Run>) {
+    let mut places: Vec<(usize, usize)> = offsets.enumerate().map(|(tap, offset)| (offset, tap)).collect();
+    places.sort_unstable();
+    let mut runs: Vec<Run> = Vec::new();
+    for (offset, _) in &places {
+        match runs.last_mut().filter(|run| run.offset + run.len == *offset) {
+            Some(run) => run.len += 1,
+            None => runs.push(Run { offset: *offset, len: 1 }),
+        }
+    }
+    (places.into_iter().map(|(_, tap)| tap).collect(), runs)
 }
 
 /// The sums of a channel.
 struct Sums<'a> {
     chunks: &'a [Chunk],
-    filter: &'a [f32],
-    offsets: &'a [usize],
+    /// Of the elements of the window in the order of the runs.
+    weights: &'a [f32],
+    runs: &'a [Run],
     bias: f32,
     source: &'a [f32],
     y: &'a mut [f32],
@@ -92,8 +132,14 @@ impl Sums<'_> {
         for chunks in passes {
             self.sums::<S, VECTORS, CHUNKS_PER_PASS>(simd, chunks);
         }
-        for chunk in rest {
-            self.sums::<S, VECTORS, 1>(simd, &[*chunk]);
+        // The last ones once more with some before them, where there are as many.
+        match self.chunks.last_chunk::<CHUNKS_PER_PASS>() {
+            Some(chunks) if !rest.is_empty() => self.sums::<S, VECTORS, CHUNKS_PER_PASS>(simd, chunks),
+            _ => {
+                for chunk in rest {
+                    self.sums::<S, VECTORS, 1>(simd, &[*chunk]);
+                }
+            }
         }
     }
 
@@ -101,22 +147,32 @@ impl Sums<'_> {
     #[inline(always)]
     fn sums<S: Simd, const VECTORS: usize, const CHUNKS: usize>(&mut self, simd: S, chunks: &[Chunk; CHUNKS]) {
         let mut sums = [[simd.splat_f32s(self.bias); VECTORS]; CHUNKS];
-        for (weight, offset) in self.filter.iter().zip(self.offsets) {
-            let weight = simd.splat_f32s(*weight);
-            for chunk in 0..CHUNKS {
-                let x: &[f32; LANES] = self.source[chunks[chunk].place + offset..].first_chunk().expect("invariant: the source has slack after its end");
-                let x: [S::f32s; VECTORS] = bytemuck::pod_read_unaligned(bytemuck::bytes_of(x));
-                for vector in 0..VECTORS {
-                    sums[chunk][vector] = simd.mul_add_f32s(weight, x[vector], sums[chunk][vector]);
+        let mut weights = self.weights;
+        for run in self.runs {
+            let (run_weights, rest) = weights.split_at(run.len);
+            weights = rest;
+            // Windows of known bounds: without a test for each vector.
+            let mut x: [_; CHUNKS] = std::array::from_fn(
+                #[inline(always)]
+                |chunk| self.source[chunks[chunk].place + run.offset..][..run.len + LANES - 1].windows(LANES),
+            );
+            for weight in run_weights {
+                let weight = simd.splat_f32s(*weight);
+                for chunk in 0..CHUNKS {
+                    let Some(x) = x[chunk].next().and_then(|x| x.first_chunk::<LANES>()) else { return };
+                    let x: [S::f32s; VECTORS] = bytemuck::pod_read_unaligned(bytemuck::bytes_of(x));
+                    for vector in 0..VECTORS {
+                        sums[chunk][vector] = simd.mul_add_f32s(weight, x[vector], sums[chunk][vector]);
+                    }
                 }
             }
         }
         for chunk in 0..CHUNKS {
             let made: &[f32] = bytemuck::cast_slice(&sums[chunk]);
-            let y = &mut self.y[chunks[chunk].at..][..chunks[chunk].count];
-            match y.first_chunk_mut::<LANES>() {
+            // Chunks in order: what one writes beyond its end, the next overwrites.
+            match self.y[chunks[chunk].at..].first_chunk_mut::<LANES>() {
                 Some(y) => y.copy_from_slice(made),
-                None => y.copy_from_slice(&made[..y.len()]),
+                None => self.y[chunks[chunk].at..][..chunks[chunk].count].copy_from_slice(&made[..chunks[chunk].count]),
             }
         }
     }

@@ -113,7 +113,7 @@ pub fn kernels() -> Vec<Arc<Kernel>> {
 fn define(layout: FilterLayout, epilogue: Epilogue) -> TypedKernel<Convolve> {
     let (name, filter) = match layout {
         FilterLayout::Rows => ("convolution_f32", "w[channel * depth + at]"),
-        FilterLayout::Panels => ("convolution_panels_f32", "w[((group * ((filters + 15u) / 16u) + filter / 16u) * depth + at) * 16u + filter % 16u]"),
+        FilterLayout::Panels => ("convolution_panels_f32", "w[((group * ((filters + 15u) / 16u) + member / 16u) * depth + at) * 16u + member % 16u]"),
     };
     let builder = Convolve::define(format!("{name}{}", epilogue.suffix())).prelude(Prelude::Activation);
     let builder = epilogue

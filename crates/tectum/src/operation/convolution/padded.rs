@@ -19,6 +19,8 @@ pub(crate) struct Padded {
     width: usize,
     /// Whether it is the layout of the input itself.
     in_place: bool,
+    /// Whether a window reads each plane, and each row.
+    read: [Vec<bool>; 2],
 }
 
 impl Padded {
@@ -32,9 +34,11 @@ impl Padded {
         let width = size_out[2] + (kernel[2] - 1) * dilation[2] / stride[2];
         let in_place = pad == [0; 3] && stride[2] == 1 && (0..3).all(|axis| reach(axis) <= size_in[axis]);
         if in_place {
-            return Self { geometry, sizes: [size_in[0], size_in[1]], phases, width: size_in[2], in_place };
+            let sizes = [size_in[0], size_in[1]];
+            return Self { geometry, sizes, phases, width: size_in[2], in_place, read: sizes.map(|size| vec![true; size]) };
         }
-        Self { geometry, sizes, phases, width, in_place }
+        let read = [0, 1].map(|axis| (0..sizes[axis]).map(|at| is_read(&geometry, axis, at)).collect());
+        Self { geometry, sizes, phases, width, in_place, read }
     }
 
     /// Whether the layout is that of the input, which then need not be copied.
@@ -67,65 +71,76 @@ impl Padded {
 
     /// Copies a channel with `outside` as its padding. Rows that no window reads keep what they were.
     pub fn fill(&self, channel: &[f32], outside: f32, to: &mut [f32]) {
+        self.copy(channel, Some(outside), to);
+    }
+
+    /// Copies a channel where another was: its padding stays.
+    pub fn refill(&self, channel: &[f32], to: &mut [f32]) {
+        self.copy(channel, None, to);
+    }
+
+    fn copy(&self, channel: &[f32], outside: Option<f32>, to: &mut [f32]) {
         let Geometry { size_in, pad, .. } = self.geometry;
-        if to.is_empty() {
-            return;
-        }
-        let rows = to[..self.channel_len()].chunks_exact_mut(self.row_len()).enumerate();
-        for (row, to) in rows.filter(|(row, _)| self.is_read(0, row / self.sizes[1]) && self.is_read(1, row % self.sizes[1])) {
-            let inside = |at: usize, axis: usize| at.checked_sub(pad[axis]).filter(|at| *at < size_in[axis]);
-            let place = inside(row / self.sizes[1], 0).zip(inside(row % self.sizes[1], 1));
-            let Some((plane, row)) = place else {
-                to.fill(outside);
-                continue;
-            };
-            self.fill_row(&channel[(plane * size_in[1] + row) * size_in[2]..][..size_in[2]], outside, to);
-        }
+        simd(
+            #[inline(always)]
+            || {
+                for (row, to) in to[..self.channel_len()].chunks_exact_mut(self.row_len()).enumerate() {
+                    let (plane, row) = (row / self.sizes[1], row % self.sizes[1]);
+                    if !self.read[0][plane] || !self.read[1][row] {
+                        continue;
+                    }
+                    let (plane, row) = (plane.wrapping_sub(pad[0]), row.wrapping_sub(pad[1]));
+                    if plane < size_in[0] && row < size_in[1] {
+                        self.copy_row(&channel[(plane * size_in[1] + row) * size_in[2]..][..size_in[2]], outside, to);
+                    } else if let Some(outside) = outside {
+                        to.fill(outside);
+                    }
+                }
+            },
+        );
     }
 
-    /// Whether a window reads a padded position along an axis.
-    fn is_read(&self, axis: usize, at: usize) -> bool {
-        let Geometry { kernel, stride, dilation, size_out, .. } = self.geometry;
-        if dilation[axis] == 1 && kernel[axis] >= stride[axis] {
-            return true;
-        }
-        (0..kernel[axis]).any(|tap| at.checked_sub(tap * dilation[axis]).is_some_and(|from| from % stride[axis] == 0 && from / stride[axis] < size_out[axis]))
-    }
-
-    fn fill_row(&self, from: &[f32], outside: f32, to: &mut [f32]) {
+    #[inline(always)]
+    fn copy_row(&self, from: &[f32], outside: Option<f32>, to: &mut [f32]) {
         let (stride, pad) = (self.geometry.stride[2], self.geometry.pad[2]);
         for (phase, to) in self.phases.iter().zip(to.chunks_exact_mut(self.width)) {
             // Position phase + stride · i of the padded row is position phase + stride · i − pad of the input.
             let first = pad.saturating_sub(*phase).div_ceil(stride).min(to.len());
             let start = phase + stride * first - pad.min(phase + stride * first);
             let count = from.len().saturating_sub(start).div_ceil(stride).min(to.len() - first);
-            to[..first].fill(outside);
-            to[first + count..].fill(outside);
-            let to = &mut to[first..first + count];
+            if let Some(outside) = outside {
+                to[..first].fill(outside);
+                to[first + count..].fill(outside);
+            }
+            let (from, to) = (from.get(start..).unwrap_or_default(), &mut to[first..first + count]);
             match stride {
-                1 => to.copy_from_slice(&from[start..][..count]),
-                2 => every::<2>(&from[start..], to),
-                4 => every::<4>(&from[start..], to),
-                _ => to.iter_mut().zip(from[start..].iter().step_by(stride)).for_each(|(to, from)| *to = *from),
+                1 => to.copy_from_slice(&from[..count]),
+                2 => every::<2>(from, to),
+                4 => every::<4>(from, to),
+                _ => to.iter_mut().zip(from.iter().step_by(stride)).for_each(|(to, from)| *to = *from),
             }
         }
     }
 }
 
+/// Whether a window reads a padded position along an axis.
+fn is_read(geometry: &Geometry, axis: usize, at: usize) -> bool {
+    let Geometry { kernel, stride, dilation, size_out, .. } = geometry;
+    if dilation[axis] == 1 && kernel[axis] >= stride[axis] {
+        return true;
+    }
+    let reads = |tap: usize| at.checked_sub(tap * dilation[axis]).is_some_and(|from| from % stride[axis] == 0 && from / stride[axis] < size_out[axis]);
+    (0..kernel[axis]).any(reads)
+}
+
 /// Copies every `STRIDE`-th element.
+#[inline(always)]
 fn every<const STRIDE: usize>(from: &[f32], to: &mut [f32]) {
-    simd(
-        #[inline(always)]
-        || {
-            const BLOCK: usize = 16;
-            let mut done = 0;
-            while to.len() - done >= BLOCK && from.len() >= (done + BLOCK) * STRIDE {
-                let block: &[[f32; STRIDE]; BLOCK] =
-                    from[done * STRIDE..].as_chunks::<STRIDE>().0.first_chunk().expect("invariant: there are so many elements");
-                to[done..done + BLOCK].copy_from_slice(&block.map(|group| group[0]));
-                done += BLOCK;
-            }
-            to[done..].iter_mut().zip(from.get(done * STRIDE..).unwrap_or_default().iter().step_by(STRIDE)).for_each(|(to, from)| *to = *from);
-        },
-    );
+    let (groups, rest) = from.as_chunks::<STRIDE>();
+    for (to, group) in to.iter_mut().zip(groups) {
+        *to = group[0];
+    }
+    if let (Some(to), Some(from)) = (to.get_mut(groups.len()), rest.first()) {
+        *to = *from;
+    }
 }

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 
 use pulp::{Simd, WithSimd};
 
-use crate::kernel::native::{ColumnBlock, for_each_chunk, for_each_columns, simd, with_simd};
+use crate::kernel::native::{ColumnBlock, PrefetchHint, for_each_chunk, for_each_columns, prefetch_unchecked, simd, with_simd};
 use crate::operation::convolution::chunks::{Finish, LANES};
 use crate::operation::convolution::padded::Padded;
 use crate::operation::convolution::window::Geometry;
@@ -102,6 +102,8 @@ impl Patches {
             || match runs {
                 [run] if has_slack => {
                     for (offset, to) in offsets.iter().zip(to.as_chunks_mut::<PANEL>().0) {
+                        // For the panels after these.
+                        prefetch_unchecked(source, run.place + offset + MAX_PANELS_PER_PASS * PANEL, PrefetchHint::Near);
                         *to = at(source, run.place + offset);
                     }
                 }
@@ -209,13 +211,17 @@ impl Product<'_> {
         let (sums, rest_sums) = sums.split_at_mut(rows * panels);
         let (rest_sums, rest_rows) = rest_sums.split_at_mut(rest_lines);
         let [patches, sums, rest_sums, rest_rows]: [&mut [f32]; 4] = [patches, sums, rest_sums, &mut rest_rows[..rest_row_lines]].map(bytemuck::cast_slice_mut);
+        for row in 0..rows {
+            let y = columns.row(row);
+            (0..count).step_by(PANEL).for_each(|at| prefetch_unchecked(y, at, PrefetchHint::ToWrite));
+        }
         with_simd(Block { product: self, rows, first, panels, rest, patches, sums: &mut *sums, rest_sums: &mut *rest_sums });
         simd(
             #[inline(always)]
             || {
                 for panel in (0..panels).step_by(group) {
                     let width = group.min(panels - panel);
-                    let sums = &sums[panel * rows * PANEL..][..width * rows * PANEL];
+                    let sums = &mut sums[panel * rows * PANEL..][..width * rows * PANEL];
                     let (column, to) = ((first + panel) * PANEL, panel * PANEL..count.min((panel + width) * PANEL));
                     match width {
                         1 => self.finish.store::<1>(sums, column, to, &mut columns),

@@ -12,7 +12,7 @@ use crate::kernel::{Kernel, KernelBuilder, Prelude, TypedKernel, groups_for, loo
 use crate::kernel_arguments;
 use crate::operation::built_in;
 use crate::operation::convolution::chunks::{Chunk, LANES, chunks};
-use crate::operation::convolution::depthwise::with_padded;
+use crate::operation::convolution::depthwise::{channels_per_task, for_each_padded};
 use crate::operation::convolution::padded::Padded;
 use crate::operation::convolution::window::{Geometry, Window};
 use crate::plan::PlanBuilder;
@@ -108,8 +108,10 @@ impl Windows {
         Self { geometry, chunks: chunks(geometry, &padded), padded, offsets }
     }
 
-    fn threads(&self, call: &NativeCall<'_>, channels: usize) -> usize {
-        call.threads_for((channels * self.geometry.pixels()).saturating_mul(self.offsets.len()) / 4)
+    /// Threads, and channels of a task.
+    fn tasks(&self, call: &NativeCall<'_>, channels: usize) -> (usize, usize) {
+        let threads = call.threads_for((channels * self.geometry.pixels()).saturating_mul(self.offsets.len()) / 4);
+        (threads, channels_per_task(channels, threads))
     }
 
     fn channel<'a>(&self, x: &'a [f32], channel: usize) -> &'a [f32] {
@@ -146,9 +148,11 @@ fn max_pool(call: &NativeCall<'_>, arguments: MaxPool<Slices<'_>>) {
     let MaxPool { x, y, channels, size_in, size_out, kernel, stride, dilation, pad } = arguments;
     let windows = Windows::new(Geometry { size_in, size_out, kernel, stride, dilation, pad });
     let pixels = windows.geometry.pixels();
-    for_each_chunk(&mut y[..channels * pixels], pixels, windows.threads(call, channels), |channel, y| {
-        with_padded(&windows.padded, windows.channel(x, channel), f32::NEG_INFINITY, |source| {
-            with_simd(Maxima { windows: &windows, source, y, indices: None })
+    let (threads, each) = windows.tasks(call, channels);
+    for_each_chunk(&mut y[..channels * pixels], each * pixels, threads, |task, y| {
+        let inputs = (task * each..channels).take(each).map(|channel| windows.channel(x, channel));
+        for_each_padded(&windows.padded, f32::NEG_INFINITY, inputs, |at, source| {
+            with_simd(Maxima { windows: &windows, source, y: &mut y[at * pixels..][..pixels], indices: None });
         });
     });
 }
@@ -159,8 +163,11 @@ fn max_pool_indices(call: &NativeCall<'_>, arguments: MaxPoolIndices<Slices<'_>>
     let pixels = windows.geometry.pixels();
     let [first, inside] = windows.indices();
     let results = (&mut y[..channels * pixels], &mut indices[..channels * pixels]);
-    for_each_chunk_pair(results, [pixels; 2], windows.threads(call, channels), |channel, y, indices| {
-        with_padded(&windows.padded, windows.channel(x, channel), f32::NEG_INFINITY, |source| {
+    let (threads, each) = windows.tasks(call, channels);
+    for_each_chunk_pair(results, [each * pixels; 2], threads, |task, y, indices| {
+        let inputs = (task * each..channels).take(each).map(|channel| windows.channel(x, channel));
+        for_each_padded(&windows.padded, f32::NEG_INFINITY, inputs, |at, source| {
+            let (y, indices) = (&mut y[at * pixels..][..pixels], &mut indices[at * pixels..][..pixels]);
             with_simd(Maxima { windows: &windows, source, y, indices: Some((&first, &inside, indices)) });
         });
     });
@@ -178,8 +185,12 @@ fn average_pool(call: &NativeCall<'_>, arguments: AveragePool<Slices<'_>>) {
         ((along(0) * along(1) * along(2)) as f32).max(1.0)
     };
     let counts: Vec<f32> = windows.starts().map(counted).collect();
-    for_each_chunk(&mut y[..channels * pixels], pixels, windows.threads(call, channels), |channel, y| {
-        with_padded(&windows.padded, windows.channel(x, channel), 0.0, |source| with_simd(Means { windows: &windows, source, counts: &counts, y }));
+    let (threads, each) = windows.tasks(call, channels);
+    for_each_chunk(&mut y[..channels * pixels], each * pixels, threads, |task, y| {
+        let inputs = (task * each..channels).take(each).map(|channel| windows.channel(x, channel));
+        for_each_padded(&windows.padded, 0.0, inputs, |at, source| {
+            with_simd(Means { windows: &windows, source, counts: &counts, y: &mut y[at * pixels..][..pixels] });
+        });
     });
 }
 
