@@ -14,13 +14,35 @@ pub(crate) struct Padded {
     /// Planes and rows that the window reads.
     sizes: [usize; 2],
     /// The remainders along the width that the window reads.
-    phases: Vec<usize>,
+    phases: Vec<Phase>,
     /// Elements of a row at one remainder.
     width: usize,
     /// Whether it is the layout of the input itself.
     in_place: bool,
     /// Whether a window reads each plane, and each row.
     read: [Vec<bool>; 2],
+}
+
+/// A remainder along the width: the places in the row that are elements of the input.
+#[derive(Debug, Clone, Copy)]
+struct Phase {
+    remainder: usize,
+    /// The first place.
+    first: usize,
+    /// The element of the input there.
+    start: usize,
+    count: usize,
+}
+
+impl Phase {
+    fn new(geometry: &Geometry, remainder: usize, width: usize) -> Self {
+        let (stride, pad) = (geometry.stride[2], geometry.pad[2]);
+        // Position remainder + stride · i of the padded row is position remainder + stride · i − pad of the input.
+        let first = pad.saturating_sub(remainder).div_ceil(stride).min(width);
+        let start = (remainder + stride * first).saturating_sub(pad);
+        let count = geometry.size_in[2].saturating_sub(start).div_ceil(stride).min(width - first);
+        Self { remainder, first, start, count }
+    }
 }
 
 impl Padded {
@@ -32,6 +54,7 @@ impl Padded {
         phases.sort_unstable();
         phases.dedup();
         let width = size_out[2] + (kernel[2] - 1) * dilation[2] / stride[2];
+        let phases: Vec<Phase> = phases.into_iter().map(|remainder| Phase::new(&geometry, remainder, width)).collect();
         let in_place = pad == [0; 3] && stride[2] == 1 && (0..3).all(|axis| reach(axis) <= size_in[axis]);
         if in_place {
             let sizes = [size_in[0], size_in[1]];
@@ -59,7 +82,7 @@ impl Padded {
     pub fn offset(&self, [plane, row, column]: [usize; 3]) -> usize {
         let Geometry { stride, dilation, .. } = self.geometry;
         let at = column * dilation[2];
-        let phase = self.phases.iter().position(|phase| *phase == at % stride[2]).expect("invariant: every remainder that is read is there");
+        let phase = self.phases.iter().position(|phase| phase.remainder == at % stride[2]).expect("invariant: every remainder that is read is there");
         (plane * dilation[0] * self.sizes[1] + row * dilation[1]) * self.row_len() + phase * self.width + at / stride[2]
     }
 
@@ -102,12 +125,8 @@ impl Padded {
 
     #[inline(always)]
     fn copy_row(&self, from: &[f32], outside: Option<f32>, to: &mut [f32]) {
-        let (stride, pad) = (self.geometry.stride[2], self.geometry.pad[2]);
-        for (phase, to) in self.phases.iter().zip(to.chunks_exact_mut(self.width)) {
-            // Position phase + stride · i of the padded row is position phase + stride · i − pad of the input.
-            let first = pad.saturating_sub(*phase).div_ceil(stride).min(to.len());
-            let start = phase + stride * first - pad.min(phase + stride * first);
-            let count = from.len().saturating_sub(start).div_ceil(stride).min(to.len() - first);
+        let stride = self.geometry.stride[2];
+        for (&Phase { first, start, count, .. }, to) in self.phases.iter().zip(to.chunks_exact_mut(self.width)) {
             if let Some(outside) = outside {
                 to[..first].fill(outside);
                 to[first + count..].fill(outside);
