@@ -36,6 +36,18 @@ pub(crate) fn chunks(geometry: Geometry, padded: &Padded) -> Vec<Chunk> {
     chunks
 }
 
+/// Writes sixteen elements from a place on, of which `count` count: the rest is for those who write in order, and overwrite it. Only as many where there is no
+/// room for more.
+#[inline(always)]
+pub(crate) fn store_chunk<T: Copy>(made: &[T], at: usize, count: usize, y: &mut [T]) {
+    let y = &mut y[at..];
+    // With a length that is known when it is compiled: else each is a call.
+    match (y.first_chunk_mut::<LANES>(), made.first_chunk::<LANES>()) {
+        (Some(y), Some(made)) => *y = *made,
+        _ => y[..count].copy_from_slice(&made[..count]),
+    }
+}
+
 /// What follows the sums of an image and group: `activation(sum + bias + residual)`.
 #[derive(Clone, Copy)]
 pub(crate) struct Finish<'a> {

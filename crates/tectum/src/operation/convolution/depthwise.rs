@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use pulp::{Simd, WithSimd};
 
 use crate::kernel::native::{NativeCall, for_each_chunk, simd, with_simd};
-use crate::operation::convolution::chunks::{Chunk, Finish, LANES, chunks};
+use crate::operation::convolution::chunks::{Chunk, Finish, LANES, chunks, store_chunk};
 use crate::operation::convolution::padded::{Padded, SLACK};
 use crate::operation::convolution::window::Geometry;
 use crate::operation::product::gemm::Activation;
@@ -175,11 +175,7 @@ impl Sums<'_> {
         }
         for chunk in 0..CHUNKS {
             let made: &[f32] = bytemuck::cast_slice(&sums[chunk]);
-            // Chunks in order: what one writes beyond its end, the next overwrites.
-            match self.y[chunks[chunk].at..].first_chunk_mut::<LANES>() {
-                Some(y) => y.copy_from_slice(made),
-                None => self.y[chunks[chunk].at..][..chunks[chunk].count].copy_from_slice(&made[..chunks[chunk].count]),
-            }
+            store_chunk(made, chunks[chunk].at, chunks[chunk].count, self.y);
         }
     }
 }
@@ -248,7 +244,8 @@ impl BlockSums<'_> {
     #[inline(always)]
     fn block<S: Simd, const VECTORS: usize>(&mut self, simd: S, place: usize, at: usize) {
         let RowBlocks { geometry: Geometry { kernel: [_, height, width], size_out: [_, _, columns], .. }, row: row_len, planes, .. } = self.blocks;
-        let mut sums = [[simd.splat_f32s(self.bias); VECTORS]; ROWS_PER_PASS];
+        // Four names, not an array: the sums must stay in registers.
+        let [mut first, mut second, mut third, mut fourth] = [[simd.splat_f32s(self.bias); VECTORS]; ROWS_PER_PASS];
         for (plane, weights) in planes.iter().zip(self.weights.chunks_exact(height * width)) {
             for row in 0..height + ROWS_PER_PASS - 1 {
                 // The weights of this row of the input in the sums of each row of the output: none where the window does not reach it.
@@ -260,29 +257,25 @@ impl BlockSums<'_> {
                 for (column, x) in x.windows(LANES).enumerate() {
                     let Some(x) = x.first_chunk::<LANES>() else { return };
                     let x: [S::f32s; VECTORS] = bytemuck::pod_read_unaligned(bytemuck::bytes_of(x));
-                    for out in 0..ROWS_PER_PASS {
-                        if let Some(weight) = weights[out].get(column) {
-                            let weight = simd.splat_f32s(*weight);
-                            for vector in 0..VECTORS {
-                                sums[out][vector] = simd.mul_add_f32s(weight, x[vector], sums[out][vector]);
+                    macro_rules! add {
+                        ($sums:ident, $out:literal) => {
+                            if let Some(weight) = weights[$out].get(column) {
+                                let weight = simd.splat_f32s(*weight);
+                                for vector in 0..VECTORS {
+                                    $sums[vector] = simd.mul_add_f32s(weight, x[vector], $sums[vector]);
+                                }
                             }
-                        }
+                        };
                     }
+                    add!(first, 0);
+                    add!(second, 1);
+                    add!(third, 2);
+                    add!(fourth, 3);
                 }
             }
         }
-        for out in 0..ROWS_PER_PASS {
-            let made: &[f32] = bytemuck::cast_slice(&sums[out]);
-            let at = at + out * columns;
-            // Rows in order: what one writes beyond its end, the next overwrites.
-            match self.y[at..].first_chunk_mut::<LANES>() {
-                Some(y) => y.copy_from_slice(made),
-                None => {
-                    let y = &mut self.y[at..];
-                    let count = y.len().min(*columns);
-                    y[..count].copy_from_slice(&made[..count]);
-                }
-            }
+        for (out, sums) in [first, second, third, fourth].into_iter().enumerate() {
+            store_chunk(bytemuck::cast_slice(&sums), at + out * columns, LANES.min(*columns), self.y);
         }
     }
 }

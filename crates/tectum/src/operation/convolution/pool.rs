@@ -11,7 +11,7 @@ use crate::kernel::native::{NativeCall, for_each_chunk, for_each_chunk_pair, wit
 use crate::kernel::{Kernel, KernelBuilder, Prelude, TypedKernel, groups_for, loops_over};
 use crate::kernel_arguments;
 use crate::operation::built_in;
-use crate::operation::convolution::chunks::{Chunk, LANES, chunks};
+use crate::operation::convolution::chunks::{Chunk, LANES, chunks, store_chunk};
 use crate::operation::convolution::depthwise::{channels_per_task, for_each_padded};
 use crate::operation::convolution::padded::Padded;
 use crate::operation::convolution::window::{Geometry, Window};
@@ -249,9 +249,9 @@ impl Maxima<'_> {
                     place[vector] = simd.select_u32s(replaces, simd.add_u32s(first[vector], index), place[vector]);
                 }
             }
-            self.y[chunk.at..][..chunk.count].copy_from_slice(&bytemuck::cast_slice(&best)[..chunk.count]);
+            store_chunk::<f32>(bytemuck::cast_slice(&best), chunk.at, chunk.count, self.y);
             if let Some((_, _, indices)) = &mut self.indices {
-                indices[chunk.at..][..chunk.count].copy_from_slice(&bytemuck::cast_slice(&place)[..chunk.count]);
+                store_chunk::<u32>(bytemuck::cast_slice(&place), chunk.at, chunk.count, indices);
             }
         }
     }
