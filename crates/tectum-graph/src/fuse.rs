@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tectum::Activation;
 
-use super::operation::{Activate, Binary, BinaryOp, Linear, LinearEpilogue, MatMul};
+use super::operation::{Activate, Binary, BinaryOp, Convolution, Linear, LinearEpilogue, MatMul};
 use super::{Definition, Graph, Node, Operation, Shape};
 
 impl Graph {
@@ -19,6 +19,10 @@ impl Graph {
         let uses = self.uses();
         let mut fused = self.clone();
         for (&node, definition) in &self.nodes {
+            if let Operation::Convolution(convolution) = definition.operation {
+                fused.fuse_activation(&uses, node, convolution);
+                continue;
+            }
             // An addition of two products belongs to the first: a `linear` that reads the second replaces it.
             let Operation::MatMul(MatMul { a, b }) = definition.operation else { continue };
             if self.is_batched(a, b) {
@@ -35,6 +39,22 @@ impl Graph {
             fused.nodes.insert(tailed.last, Definition { operation, shape: definition.shape });
         }
         fused
+    }
+}
+
+impl Graph {
+    /// Lets a convolution apply the activation that alone reads it.
+    fn fuse_activation(&mut self, uses: &BTreeMap<Node, usize>, node: Node, convolution: Convolution) {
+        let is_output = self.outputs.iter().any(|(_, output)| *output == node);
+        if uses.get(&node) != Some(&1) || is_output || convolution.activation != Activation::None {
+            return;
+        }
+        let reader = self.nodes.range(node..).find(|(_, definition)| definition.operation.operands().contains(&node));
+        if let Some((&next, Definition { operation: Operation::Activate(Activate { activation, .. }), shape })) = reader {
+            let definition = Definition { operation: Convolution { activation: *activation, ..convolution }.into(), shape: *shape };
+            self.nodes.remove(&node);
+            self.nodes.insert(next, definition);
+        }
     }
 }
 

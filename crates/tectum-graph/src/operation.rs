@@ -13,6 +13,7 @@ mod compare;
 mod concat;
 mod constant;
 mod convert;
+mod convolution;
 mod cumsum;
 mod custom;
 mod elementwise;
@@ -28,6 +29,7 @@ mod matmul;
 mod max_over_columns;
 mod one_hot;
 mod permute;
+mod pool;
 mod reduce;
 mod reduce_rows;
 mod reshape;
@@ -67,6 +69,7 @@ pub(crate) use linear_panels::panels_shape;
 pub use matmul::Factor;
 #[cfg(test)]
 pub(crate) use reduce::ReduceAxes;
+pub use pool::PoolKind;
 pub use reduce_rows::Reduction;
 pub use unary::Function;
 
@@ -236,6 +239,7 @@ operations! {
     concat::Concat,
     constant::Constant,
     convert::Convert,
+    convolution::Convolution,
     cumsum::CumSum,
     custom::Custom,
     gather::Gather,
@@ -249,6 +253,7 @@ operations! {
     max_over_columns::MaxOverColumns,
     one_hot::OneHot,
     permute::Permute,
+    pool::Pool,
     reduce::Reduce,
     reduce_rows::ReduceRows,
     reshape::Reshape,

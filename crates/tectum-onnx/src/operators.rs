@@ -14,6 +14,7 @@ mod resize;
 mod sampling;
 mod selection;
 mod signal;
+mod windows;
 
 use tectum::Result;
 
@@ -52,6 +53,7 @@ const FAMILIES: &[Family] = &[
     sampling::FAMILY,
     selection::FAMILY,
     signal::FAMILY,
+    windows::FAMILY,
 ];
 
 /// How nodes of an operator are added; none if it is not supported.

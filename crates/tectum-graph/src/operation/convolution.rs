@@ -1,0 +1,233 @@
+//! Convolutions and transposed convolutions over up to three axes of space.
+
+use tectum::{Activation, Convolution as Settings, Error, TransposedConvolution, Window};
+
+use super::activate::{activation_name, activation_named};
+use super::{Adjoints, Call, CallText, Cow, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
+use crate::parse::{fault, parse_number};
+
+/// `x` [N, C, D, H, W] and `w` of as many dimensions; missing axes of space count as 1.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Convolution {
+    pub x: Node,
+    pub w: Node,
+    pub bias: Option<Node>,
+    pub groups: usize,
+    pub window: Window,
+    /// Elements added at the end of each axis of a transposed convolution; none for a plain one.
+    pub transposed: Option<[usize; 3]>,
+    /// Applied last; only [`Graph::fuse`](crate::Graph::fuse) sets it.
+    pub activation: Activation,
+}
+
+/// Batch, channels and space of a value [N, C, ..].
+pub(super) fn image(shape: Shape) -> [usize; 5] {
+    let sizes = shape.fixed();
+    let mut image = [1; 5];
+    image[..2].copy_from_slice(&sizes[..2]);
+    image[5 - (sizes.len() - 2)..].copy_from_slice(&sizes[2..]);
+    image
+}
+
+/// The last three of five sizes.
+pub(super) fn space(sizes: [usize; 5]) -> [usize; 3] {
+    [sizes[2], sizes[3], sizes[4]]
+}
+
+fn places([planes, rows, columns]: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
+    (0..planes).flat_map(move |plane| (0..rows).flat_map(move |row| (0..columns).map(move |column| [plane, row, column])))
+}
+
+fn at([_, rows, columns]: [usize; 3], place: [usize; 3]) -> usize {
+    (place[0] * rows + place[1]) * columns + place[2]
+}
+
+/// `from·stride + tap·dilation − pad`, if it is inside.
+pub(super) fn reached(window: &Window, from: [usize; 3], tap: [usize; 3], size: [usize; 3]) -> Option<[usize; 3]> {
+    let mut place = [0; 3];
+    for axis in 0..3 {
+        let at = from[axis] * window.stride[axis] + tap[axis] * window.dilation[axis];
+        place[axis] = at.checked_sub(window.pad_before[axis]).filter(|at| *at < size[axis])?;
+    }
+    Some(place)
+}
+
+pub(super) fn window_text(window: &Window) -> String {
+    let list = |sizes: [usize; 3]| sizes.map(|size| size.to_string()).join(" ");
+    let Window { kernel, stride, dilation, pad_before, pad_after } = window;
+    let parts = [("kernel", kernel), ("stride", stride), ("dilation", dilation), ("before", pad_before), ("after", pad_after)];
+    parts.map(|(name, sizes)| format!(", {name} {}", list(*sizes))).concat()
+}
+
+pub(super) fn parse_triple(text: &CallText<'_>, name: &str) -> Result<[usize; 3]> {
+    let list = text.named(name).ok_or_else(|| fault(&format!("{name} is missing")))?;
+    let sizes: Vec<usize> = list.split(' ').map(parse_number).collect::<Result<_>>()?;
+    sizes.try_into().map_err(|_| fault(&format!("{name} is three numbers")))
+}
+
+pub(super) fn parse_window(text: &CallText<'_>) -> Result<Window> {
+    let part = |name| parse_triple(text, name);
+    Ok(Window { kernel: part("kernel")?, stride: part("stride")?, dilation: part("dilation")?, pad_before: part("before")?, pad_after: part("after")? })
+}
+
+impl Convolution {
+    fn sums(&self, x: &Tensor, w: &Tensor, shape: Shape) -> Vec<f64> {
+        let (from, to) = (image(x.shape), image(shape));
+        let (size_in, size_out, kernel) = (space(from), space(to), self.window.kernel);
+        let (volume, pixels, taps) = (size_in.iter().product::<usize>(), size_out.iter().product::<usize>(), self.window.taps());
+        let (per_in, per_out) = (from[1] / self.groups, to[1] / self.groups);
+        let mut y = vec![0.0; shape.len()];
+        for batch in 0..to[0] {
+            for out in 0..to[1] {
+                for inside in 0..per_in {
+                    let channel = out / per_out * per_in + inside;
+                    let source = &x.data[(batch * from[1] + channel) * volume..][..volume];
+                    let sums = &mut y[(batch * to[1] + out) * pixels..][..pixels];
+                    let filter = match self.transposed {
+                        None => &w.data[(out * per_in + inside) * taps..][..taps],
+                        Some(_) => &w.data[(channel * per_out + out % per_out) * taps..][..taps],
+                    };
+                    for tap in places(kernel) {
+                        let weight = filter[at(kernel, tap)];
+                        let (grid, other) = if self.transposed.is_some() { (size_in, size_out) } else { (size_out, size_in) };
+                        for place in places(grid) {
+                            let Some(reached) = reached(&self.window, place, tap, other) else { continue };
+                            match self.transposed {
+                                None => sums[at(grid, place)] += weight * source[at(other, reached)],
+                                Some(_) => sums[at(other, reached)] += weight * source[at(grid, place)],
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        y
+    }
+}
+
+impl Op for Convolution {
+    fn arguments(&self, operands: String) -> String {
+        let adds = self.transposed.map_or(String::new(), |sizes| format!(", adds {}", sizes.map(|size| size.to_string()).join(" ")));
+        let activation = if self.activation == Activation::None { String::new() } else { format!(", {}", activation_name(self.activation)) };
+        format!("{operands}, groups {}{}{adds}{activation}", self.groups, window_text(&self.window))
+    }
+
+    fn operands_mut(&mut self) -> Vec<&mut Node> {
+        [Some(&mut self.x), Some(&mut self.w), self.bias.as_mut()].into_iter().flatten().collect()
+    }
+
+    fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
+        let mut data = self.sums(&values[&self.x], &values[&self.w], shape);
+        let [_, channels, ..] = image(shape);
+        let pixels = space(image(shape)).iter().product::<usize>();
+        for (place, sum) in data.iter_mut().enumerate() {
+            let bias = self.bias.map_or(0.0, |bias| values[&bias].data[place / pixels % channels]);
+            *sum = self.activation.reference(*sum + bias);
+        }
+        Ok(Tensor { shape, data })
+    }
+
+    fn differentiate(&self, _: Node, _: Node, _: &mut Adjoints) -> Result<()> {
+        Err(Error::unsupported("a convolution has no gradient yet"))
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, shape: Shape, y: View) -> Result<()> {
+        let (x, w) = (lowering.views[&self.x], lowering.views[&self.w]);
+        let bias = self.bias.map(|bias| lowering.views[&bias]);
+        let ([batch, channels_in, ..], [_, channels_out, ..]) = (image(lowering.shape(self.x)), image(shape));
+        let (size_in, groups, activation) = (space(image(lowering.shape(self.x))), self.groups, self.activation);
+        match self.transposed {
+            None => {
+                let settings = Settings { batch, groups, activation, ..Settings::new(channels_in, channels_out, size_in, self.window) };
+                lowering.plan.convolution(x, w, bias, y, &settings)
+            }
+            Some(output_padding) => {
+                let plain = TransposedConvolution::new(channels_in, channels_out, size_in, self.window);
+                lowering.plan.convolution_transposed(x, w, bias, y, &TransposedConvolution { batch, groups, output_padding, activation, ..plain })
+            }
+        }
+    }
+}
+
+impl Call for Convolution {
+    const NAME: &'static str = "convolution";
+
+    fn name(&self) -> Cow<'static, str> {
+        if self.transposed.is_some() { "convolution_transposed".into() } else { Self::NAME.into() }
+    }
+
+    fn is_named(name: &str) -> bool {
+        matches!(name, "convolution" | "convolution_transposed")
+    }
+
+    fn parse(builder: &mut GraphBuilder, text: &CallText<'_>, _: Shape) -> Result<Node> {
+        let bias = if text.at(2)?.starts_with('%') { Some(text.node(2)?) } else { None };
+        let activation = text.arguments.iter().find_map(|argument| activation_named(argument)).unwrap_or_default();
+        let transposed = if text.name == Self::NAME { None } else { Some(parse_triple(text, "adds")?) };
+        let (x, w, groups, window) = (text.node(0)?, text.node(1)?, text.number("groups")?, parse_window(text)?);
+        builder.push_convolution(Convolution { x, w, bias, groups, window, transposed, activation })
+    }
+}
+
+impl GraphBuilder {
+    /// Adds a convolution over up to three axes of space: each output element is the sum of a window of the input times a filter, plus the filter's bias.
+    ///
+    /// # Shapes
+    /// `x` [N, C, ..], `w` [M, C / groups, ..], `bias` \[M\], with one to three axes of space, which are the last axes of the window; gives [N, M, ..] with the
+    /// sizes of [`Window::size_out`].
+    /// # Errors
+    /// `Invalid` if the shapes do not fit, a dimension is a letter, channels are no multiple of `groups`, or a node is not of this graph; as
+    /// [`Window::size_out`].
+    pub fn convolution(&mut self, x: Node, w: Node, bias: Option<Node>, groups: usize, window: Window) -> Result<Node> {
+        self.push_convolution(Convolution { x, w, bias, groups, window, transposed: None, activation: Activation::None })
+    }
+
+    /// Adds a transposed convolution: each input element times a filter is added to a window of the output.
+    ///
+    /// # Shapes
+    /// `x` [N, C, ..], `w` [C, M / groups, ..], `bias` \[M\]; gives [N, M, ..] with the sizes of [`Window::transposed_size_out`], `adds` elements at the end of
+    /// each axis included.
+    /// # Errors
+    /// As [`GraphBuilder::convolution`] and [`Window::transposed_size_out`].
+    pub fn convolution_transposed(&mut self, x: Node, w: Node, bias: Option<Node>, groups: usize, window: Window, adds: [usize; 3]) -> Result<Node> {
+        self.push_convolution(Convolution { x, w, bias, groups, window, transposed: Some(adds), activation: Activation::None })
+    }
+
+    fn push_convolution(&mut self, operation: Convolution) -> Result<Node> {
+        let Convolution { x, w, bias, groups, window, transposed, .. } = operation;
+        let name = operation.name();
+        let (x_shape, w_shape) = (self.shape(&name, x)?, self.shape(&name, w)?);
+        let from = self.image_sizes(&name, x_shape)?;
+        let filters = self.image_sizes(&name, w_shape)?;
+        let misfit = |builder: &Self| builder.fault(format_args!("{name}: x {x_shape:?}, filters {w_shape:?} in {groups} groups, kernel {:?}", window.kernel));
+        let channels_out = if transposed.is_some() { filters[1].saturating_mul(groups) } else { filters[0] };
+        let reads = if transposed.is_some() { filters[0] } else { filters[1].saturating_mul(groups) };
+        let whole = groups > 0 && from[1].is_multiple_of(groups) && channels_out.is_multiple_of(groups);
+        if x_shape.rank() != w_shape.rank() || space(filters) != window.kernel || reads != from[1] || !whole {
+            return Err(misfit(self));
+        }
+        if let Some(bias) = bias
+            && self.shape(&name, bias)? != [channels_out]
+        {
+            return Err(self.fault(format_args!("{name}: a bias of [{channels_out}] is needed")));
+        }
+        let size_out = match transposed {
+            None => window.size_out(space(from)),
+            Some(adds) => window.transposed_size_out(space(from), adds),
+        };
+        let size_out = size_out.map_err(|error| self.fault(format_args!("{name}: {error}")))?;
+        let mut dims: Vec<Dim> = vec![from[0].into(), channels_out.into()];
+        dims.extend(size_out[5 - x_shape.rank()..].iter().map(|size| Dim::Size(*size)));
+        let shape = Shape::of(&dims);
+        self.check_shape(&name, shape)?;
+        Ok(self.push(operation, shape))
+    }
+
+    /// The sizes of a value [N, C, ..] with one to three axes of space.
+    pub(super) fn image_sizes(&self, op: &str, shape: Shape) -> Result<[usize; 5]> {
+        match shape.sizes() {
+            Some(_) if (3..=5).contains(&shape.rank()) => Ok(image(shape)),
+            _ => Err(self.fault(format_args!("{op}: {shape:?}: sizes [N, C, ..] with one to three axes of space are needed"))),
+        }
+    }
+}
