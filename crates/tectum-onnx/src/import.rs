@@ -89,7 +89,9 @@ impl Call<'_> {
     /// An input that must be known when the model is loaded.
     pub fn known(&self, index: usize, what: &str) -> Result<&Array> {
         let value = self.input(index)?;
-        value.array().ok_or_else(|| Error::unsupported(format!("input {index}, {what}, is computed while the network runs; it must be known when it is loaded")))
+        value
+            .array()
+            .ok_or_else(|| Error::unsupported(format!("input {index}, {what}, is computed while the network runs; it must be known when it is loaded")))
     }
 
     /// An optional input that must be known.
@@ -378,7 +380,13 @@ impl<'m> Import<'m> {
                 // An earlier fault is the cause.
                 Ok(None) => return self.poison(proto),
                 Ok(Some(inputs)) => {
-                    let call = Call { operator, opset, inputs, attributes: Attributes::of(proto), outputs: proto.output.iter().map(|name| !name.is_empty()).collect() };
+                    let call = Call {
+                        operator,
+                        opset,
+                        inputs,
+                        attributes: Attributes::of(proto),
+                        outputs: proto.output.iter().map(|name| !name.is_empty()).collect(),
+                    };
                     self.call(add, &call)
                 }
             },

@@ -31,7 +31,20 @@ pub(crate) enum Add {
 type Family = &'static [(&'static str, AddPlain)];
 
 /// All operators of the default domain.
-const FAMILIES: &[Family] = &[arithmetic::FAMILY, attention::FAMILY, constants::FAMILY, layout::FAMILY, products::FAMILY, recurrent::FAMILY, reductions::FAMILY, losses::FAMILY, resize::FAMILY, sampling::FAMILY, selection::FAMILY, signal::FAMILY];
+const FAMILIES: &[Family] = &[
+    arithmetic::FAMILY,
+    attention::FAMILY,
+    constants::FAMILY,
+    layout::FAMILY,
+    products::FAMILY,
+    recurrent::FAMILY,
+    reductions::FAMILY,
+    losses::FAMILY,
+    resize::FAMILY,
+    sampling::FAMILY,
+    selection::FAMILY,
+    signal::FAMILY,
+];
 
 /// How nodes of an operator are added; none if it is not supported.
 pub(crate) fn find(domain: &str, operator: &str) -> Option<Add> {

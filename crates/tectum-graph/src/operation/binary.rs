@@ -39,17 +39,8 @@ pub enum BinaryOp {
 }
 
 impl BinaryOp {
-    const ALL: [BinaryOp; 9] = [
-        BinaryOp::Add,
-        BinaryOp::Sub,
-        BinaryOp::Mul,
-        BinaryOp::Div,
-        BinaryOp::Max,
-        BinaryOp::Min,
-        BinaryOp::Pow,
-        BinaryOp::Fmod,
-        BinaryOp::Mod,
-    ];
+    const ALL: [BinaryOp; 9] =
+        [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Div, BinaryOp::Max, BinaryOp::Min, BinaryOp::Pow, BinaryOp::Fmod, BinaryOp::Mod];
 
     /// The name in the op table.
     fn name(self) -> &'static str {

@@ -27,8 +27,7 @@ pub(crate) enum FedKind {
 }
 
 impl FedKind {
-    const ALL: [FedKind; 5] =
-        [FedKind::Input, FedKind::Indices, FedKind::Integers, FedKind::Parameter(PanelFormat::F32), FedKind::State(CacheFormat::F32)];
+    const ALL: [FedKind; 5] = [FedKind::Input, FedKind::Indices, FedKind::Integers, FedKind::Parameter(PanelFormat::F32), FedKind::State(CacheFormat::F32)];
 
     pub(super) fn name(self) -> &'static str {
         match self {

@@ -24,11 +24,9 @@ impl Op for Gather {
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
         let (table, indices) = (&values[&self.table], &values[&self.indices]);
         let [rows, cols] = table.shape.matrix();
-        Ok(Tensor::from_fn(shape, |place| {
-            match indices.row(place / cols) {
-                Some(row) if row < rows => table.data[row * cols + place % cols],
-                _ => 0.0,
-            }
+        Ok(Tensor::from_fn(shape, |place| match indices.row(place / cols) {
+            Some(row) if row < rows => table.data[row * cols + place % cols],
+            _ => 0.0,
         }))
     }
 

@@ -50,7 +50,15 @@ impl Op for ReduceRows {
 
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
         let x = &values[&self.x];
-        let pick = |a: f64, b: f64, is_b: bool| if a.is_nan() || b.is_nan() { f64::NAN } else if is_b { b } else { a };
+        let pick = |a: f64, b: f64, is_b: bool| {
+            if a.is_nan() || b.is_nan() {
+                f64::NAN
+            } else if is_b {
+                b
+            } else {
+                a
+            }
+        };
         let data = x.data.chunks(x.shape.matrix()[1]).map(|row| match self.reduction {
             Reduction::Sum => row.iter().sum(),
             Reduction::Prod => row.iter().product(),

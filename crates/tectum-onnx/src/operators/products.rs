@@ -165,7 +165,9 @@ fn einsum(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 /// Letters that occur twice name the diagonal.
 fn diagonal(emit: &mut Emit<'_>, value: Value, mut letters: Vec<char>) -> Result<(Value, Vec<char>)> {
     let mut value = value;
-    while let Some((first, second)) = (0..letters.len()).find_map(|first| (first + 1..letters.len()).find(|second| letters[*second] == letters[first]).map(|second| (first, second))) {
+    while let Some((first, second)) =
+        (0..letters.len()).find_map(|first| (first + 1..letters.len()).find(|second| letters[*second] == letters[first]).map(|second| (first, second)))
+    {
         let size = value.dims[first];
         let mut order: Vec<usize> = (0..value.rank()).filter(|axis| *axis != first && *axis != second).collect();
         order.extend([first, second]);

@@ -106,7 +106,8 @@ impl Layer {
             return Err(Error::data(format!("{} activations; {} are needed", names.len(), defaults.len() * directions.len())));
         }
         // Parameters are listed for the activations that have them, in their order.
-        let (mut alphas, mut betas) = (attributes.floats("activation_alpha")?.unwrap_or_default().into_iter(), attributes.floats("activation_beta")?.unwrap_or_default().into_iter());
+        let (mut alphas, mut betas) =
+            (attributes.floats("activation_alpha")?.unwrap_or_default().into_iter(), attributes.floats("activation_beta")?.unwrap_or_default().into_iter());
         let has = |name: &str, list: &[&str]| list.contains(&name.to_ascii_lowercase().as_str());
         let activations = names
             .into_iter()

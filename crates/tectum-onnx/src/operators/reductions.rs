@@ -433,4 +433,3 @@ fn mean_variance_norm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>
     let node = emit.builder.div(centred, deviation)?;
     Ok(vec![emit.value(node, x.element)?])
 }
-
