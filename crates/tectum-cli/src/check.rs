@@ -3,6 +3,7 @@
 
 mod cache;
 mod field;
+mod policy;
 mod rig;
 
 use std::path::PathBuf;
@@ -16,16 +17,20 @@ use crate::library::program_text;
 use crate::table::{print, print_json};
 use crate::workload::Workload;
 
-/// Checks a lane-level program, the field brain, formats of caches, or regulators of the rig.
+/// Checks a lane-level program, a policy, the field brain, formats of caches, or regulators of the rig.
+///
+/// A policy (ONNX) is compared with the arrays of a file: --against CASE.npz.
 ///
 /// A program is shown as it was understood, mistakes with their lines. `field` compares the field brain with float64 and lists what each pass moves
 /// and how long it takes. `cache` measures the error of each format of keys and values for a text. `rig` counts the rigs, of many that differ, that
 /// the regulators keep upright.
 #[derive(Args)]
 pub struct CheckArgs {
-    /// A program in its text form, or the word field, cache or rig.
-    #[arg(value_name = "FILE.atlas|field|cache|rig")]
+    /// A program in its text form, a policy, or the word field, cache or rig.
+    #[arg(value_name = "FILE.atlas|POLICY.onnx|field|cache|rig")]
     thing: PathBuf,
+    #[command(flatten)]
+    policy: policy::PolicyArgs,
     /// The folder of an encoder whose keys and values are kept; after the word cache.
     #[arg(requires = "text")]
     model: Option<PathBuf>,
@@ -51,6 +56,12 @@ pub fn check(args: &CheckArgs) -> Result<()> {
         (true, ..) => return Err(Error::invalid("check cache: the folder of an encoder and --text FILE are missing")),
         (false, Some(model), _) => return Err(Error::invalid(format!("{}: a folder is only for check cache", model.display()))),
         _ => {}
+    }
+    if Workload::of(&args.thing).is_ok_and(|kind| kind == Workload::Policy) {
+        return policy::check_policy(&args.thing, &args.policy, &args.field.device, args.field.json);
+    }
+    if let Some(option) = args.policy.given() {
+        return Err(Error::invalid(format!("check {}: {option} is for policies", args.thing.display())));
     }
     match args.thing.to_str() {
         Some("field") => field::check_field(&args.field),

@@ -115,7 +115,9 @@ pub fn explain(args: &ExplainArgs) -> Result<()> {
             program::explain_program(file, program)
         }
         Workload::Scenario => Err(Error::invalid(format!("explain {0}: a scenario; tectum explain route {0} shows where it runs", file.display()))),
-        Workload::Twin | Workload::Plant => Err(Error::invalid(format!("explain {0}: {1}; tectum inspect {0} shows it", file.display(), kind.name()))),
+        Workload::Twin | Workload::Plant | Workload::Policy => {
+            Err(Error::invalid(format!("explain {0}: {1}; tectum inspect {0} shows it", file.display(), kind.name())))
+        }
     }
 }
 

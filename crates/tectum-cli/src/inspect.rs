@@ -5,6 +5,7 @@ mod genome;
 mod gguf;
 mod model;
 mod plant;
+mod policy;
 mod twin;
 
 use std::path::PathBuf;
@@ -21,15 +22,16 @@ use tectum_transformer::gguf_file;
 use self::gguf::inspect_gguf;
 use crate::workload::Workload;
 
-/// Shows the contents of a genome, a model, a GGUF file, a twin or a plant.
+/// Shows the contents of a genome, a model, a GGUF file, a twin, a plant or a policy.
 ///
 /// For a genome: areas, mappings and synapses, the detected units, warnings and memory. For the folder of a model: sizes, tensors and tokens. For a
 /// GGUF file: metadata and each tensor too. For a twin: how well it predicts a recording. For a plant: what its equation file
-/// declares, and how well it predicts a recording. The kind is detected from the content.
+/// declares, and how well it predicts a recording. For a policy: inputs, outputs, operators, parameters, the time of a run on the CPU, and what its contract
+/// makes of a body's channels (--body). The kind is detected from the content.
 #[derive(Args)]
 pub struct InspectArgs {
-    /// A genome, the folder of a model, a GGUF file, a twin, or an equation file.
-    #[arg(value_name = "GENOME.json|MODEL|MODEL.gguf|TWIN.safetensors|FILE.plant")]
+    /// A genome, the folder of a model, a GGUF file, a twin, an equation file, or a policy.
+    #[arg(value_name = "GENOME.json|MODEL|MODEL.gguf|TWIN.safetensors|FILE.plant|POLICY.onnx")]
     file: PathBuf,
     /// A recording that a twin or a plant is compared with.
     #[arg(long, value_name = "DATA.csv")]
@@ -40,6 +42,15 @@ pub struct InspectArgs {
     /// The units of a genome's numbers: detect, fraction or legacy.
     #[arg(long, default_value = "detect")]
     units: UnitPolicy,
+    /// The body that a policy's contract is checked against.
+    #[arg(long, value_name = "NAME|FILE.plant")]
+    body: Option<String>,
+    /// The contract of a policy, if it is neither next to the file nor in its metadata.
+    #[arg(long, value_name = "FILE.toml")]
+    contract: Option<PathBuf>,
+    /// The size of a named dimension of a policy's inputs; may be given several times.
+    #[arg(long = "dim", value_name = "NAME=SIZE")]
+    dims: Vec<String>,
     /// Rejects morphologies without a known definition.
     #[arg(long)]
     strict: bool,
@@ -65,16 +76,22 @@ pub fn inspect(args: &InspectArgs) -> Result<()> {
     if !args.columns.is_empty() && kind != Workload::Plant {
         return Err(Error::invalid("--column: only the recording of a plant has columns of other names"));
     }
+    if kind != Workload::Policy && (args.body.is_some() || args.contract.is_some() || !args.dims.is_empty()) {
+        return Err(Error::invalid(format!("inspect {}: --body, --contract and --dim are for policies", args.file.display())));
+    }
     if kind == Workload::Plant {
         return plant::inspect_plant(args);
+    }
+    if kind == Workload::Policy {
+        return policy::inspect_policy(args);
     }
     match (kind, gguf_file(&args.file)?) {
         (Workload::Twin, _) => twin::inspect_twin(args),
         (_, Some(file)) => inspect_gguf(args, &file),
         (Workload::Model, None) => model::inspect_model(args),
         (Workload::Genome, None) => genome::inspect_genome(args),
-        (Workload::Scenario | Workload::Program | Workload::Plant, None) => {
-            let kinds = "genomes (JSON), twins (.safetensors), plants (.plant), GGUF files (.gguf) and folders of models can";
+        (Workload::Scenario | Workload::Program | Workload::Plant | Workload::Policy, None) => {
+            let kinds = "genomes (JSON), twins (.safetensors), plants (.plant), policies (.onnx), GGUF files (.gguf) and folders of models can";
             Err(Error::invalid(format!("{}: of no kind that can be shown; {kinds}", args.file.display())))
         }
     }

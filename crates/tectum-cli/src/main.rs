@@ -11,6 +11,7 @@ mod explain;
 mod export;
 mod file_ending;
 mod generate;
+mod init;
 mod input_text;
 mod inspect;
 mod interrupt;
@@ -60,6 +61,7 @@ enum Command {
     Bench(bench::BenchArgs),
     Explain(explain::ExplainArgs),
     Inspect(inspect::InspectArgs),
+    Init(init::InitArgs),
     Embed(embed::EmbedArgs),
     Generate(generate::GenerateArgs),
     Train(train::TrainArgs),
@@ -84,6 +86,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::bench(&args),
         Command::Explain(args) => explain::explain(&args),
         Command::Inspect(args) => inspect::inspect(&args),
+        Command::Init(args) => init::init(&args),
         Command::Embed(args) => embed::embed(&args),
         Command::Generate(args) => generate::generate(&args),
         Command::Train(args) => train::train(&args),

@@ -47,7 +47,7 @@ pub fn read(path: &Path) -> Result<(Header, Vec<u8>)> {
 }
 
 /// The header of a file's bytes, and where its elements begin.
-fn parse(bytes: &[u8]) -> std::result::Result<(Header, usize), String> {
+pub fn parse(bytes: &[u8]) -> std::result::Result<(Header, usize), String> {
     let rest = bytes.strip_prefix(MAGIC).ok_or("not a .npy file: it does not begin with \\x93NUMPY")?;
     let (start, length) = match *rest {
         [1, _, low, high, ..] => (10, usize::from(u16::from_le_bytes([low, high]))),

@@ -30,10 +30,10 @@ use crate::table::{print_json, report};
 use crate::threads::ThreadsArgs;
 use crate::workload::Workload;
 
-/// Runs a brain on a body, a program over arrays in files, or a genome's spiking network.
+/// Runs a brain or a trained policy on a body, a program over arrays in files, or a genome's spiking network.
 #[derive(Args)]
 pub struct RunArgs {
-    /// A scenario (file or short name), an equation file (FILE.plant), a program (FILE.atlas) or a genome (FILE.json).
+    /// A scenario (file or name), a plant (FILE.plant), a policy (FILE.onnx), a program (FILE.atlas) or a genome (FILE.json).
     ///
     /// Short names: those of scenarios/ in the working directory, and the built-in ones (`tectum scenario list`). A program that is no file may be a
     /// built-in one.
@@ -71,6 +71,9 @@ pub struct RunArgs {
     brain: Option<String>,
     #[arg(long, help = body_help())]
     body: Option<String>,
+    /// The contract of a policy, if it is neither next to the file nor in its metadata.
+    #[arg(long, value_name = "FILE.toml")]
+    contract: Option<String>,
     /// A recording of the rig to train the twin on.
     #[arg(long, value_name = "RIG.CSV")]
     data: Option<String>,
@@ -161,7 +164,12 @@ pub fn run(args: &RunArgs) -> Result<()> {
         Workload::Model => Err(Error::invalid(format!("run {path}: {}", of_model(Path::new(path))?))),
         Workload::Twin => Err(Error::invalid(format!("run {path}: a twin; a scenario's brain plans with it, --twin {path}"))),
         Workload::Plant if args.body.is_some() => Err(Error::invalid(format!("run {path}: --body is for scenarios, and this is {}", kind.name()))),
-        Workload::Plant => run_scenario(args),
+        Workload::Policy if args.body.is_none() => {
+            let bodies = BODIES.map(|body| body.name).join(", ");
+            Err(Error::invalid(format!("run {path}: a policy runs on a body: --body NAME or --body FILE.plant; there are {bodies}")))
+        }
+        Workload::Policy if args.brain.is_some() => Err(Error::invalid(format!("run {path}: --brain is for scenarios, and this is a policy"))),
+        Workload::Plant | Workload::Policy => run_scenario(args),
     }
 }
 
@@ -244,6 +252,7 @@ fn of_scenarios(args: &RunArgs) -> Option<&'static str> {
         ("--lock-memory", args.lock_memory),
         ("--brain", args.brain.is_some()),
         ("--body", args.body.is_some()),
+        ("--contract", args.contract.is_some()),
         ("--data", args.data.is_some()),
         ("--twin", args.twin.is_some()),
         ("--trace", args.trace),
@@ -257,6 +266,7 @@ fn of_scenarios(args: &RunArgs) -> Option<&'static str> {
 fn effective_scenario(args: &RunArgs) -> Result<Scenario> {
     let mut scenario = match (&args.scenario, &args.resume) {
         (Some(name), _) if name.ends_with(ENDING) => Scenario::of_plant(name)?,
+        (Some(name), _) if name.ends_with(".onnx") => Scenario::of_policy(name, args.body.as_deref().unwrap_or_default())?,
         (Some(name), _) => Scenario::open(name)?,
         (None, Some(folder)) => read_scenario(folder)?,
         (None, None) => return Err(Error::invalid("run: a scenario is needed")),
@@ -268,6 +278,7 @@ fn effective_scenario(args: &RunArgs) -> Result<Scenario> {
     let equations = scenario.body.equations();
     equations.iter().flat_map(|(system, _)| system.warnings()).for_each(messages::warning);
     args.brain.as_deref().map_or(Ok(()), |name| scenario.set_brain(name))?;
+    args.contract.as_deref().map_or(Ok(()), |path| scenario.brain.set_contract(path))?;
     args.data.as_deref().map_or(Ok(()), |path| scenario.brain.set_data(path))?;
     args.twin.as_deref().map_or(Ok(()), |path| scenario.brain.set_twin(path))?;
     args.seconds.map_or(Ok(()), |seconds| scenario.set_seconds(seconds))?;

@@ -21,6 +21,8 @@ pub enum Workload {
     Twin,
     /// A plant: an equation file.
     Plant,
+    /// A policy: an ONNX file.
+    Policy,
 }
 
 /// Number of leading bytes that show the kind of the content.
@@ -38,6 +40,7 @@ impl Workload {
         let by_ending = match path.extension().and_then(|ending| ending.to_str()) {
             Some("safetensors") => Some(Self::Twin),
             Some("plant") => Some(Self::Plant),
+            Some("onnx") => Some(Self::Policy),
             Some("atlas") => Some(Self::Program),
             Some("json") => Some(Self::Genome),
             Some("gguf") => Some(Self::Model),
@@ -47,7 +50,7 @@ impl Workload {
         };
         match by_ending {
             Some(kind @ (Self::Scenario | Self::Program | Self::Plant)) if !path.exists() => return Ok(kind),
-            Some(kind @ (Self::Twin | Self::Plant)) if path.exists() => return Ok(kind),
+            Some(kind @ (Self::Twin | Self::Plant | Self::Policy)) if path.exists() => return Ok(kind),
             _ => {}
         }
         let failed = |source| Error::io(path.display(), source);
@@ -90,6 +93,7 @@ impl Workload {
             Self::Model => "a model",
             Self::Twin => "a twin",
             Self::Plant => "a plant",
+            Self::Policy => "a policy",
         }
     }
 }

@@ -7,6 +7,8 @@ pub mod field;
 pub mod genome;
 pub mod lqr;
 pub mod mppi;
+#[cfg(feature = "onnx")]
+pub mod policy;
 mod recipe;
 mod stateless;
 pub mod zero;
@@ -22,6 +24,8 @@ use self::genome::spec::GenomeSpec;
 use self::lqr::adaptive::AdaptiveSpec;
 use self::lqr::{LqrSpec, MpcSpec};
 use self::mppi::spec::MppiSpec;
+#[cfg(feature = "onnx")]
+use self::policy::spec::PolicySpec;
 #[cfg(any(test, feature = "bench"))]
 use self::recipe::Conformance;
 use self::zero::ZeroSpec;
@@ -73,6 +77,9 @@ pub trait Brain: Send {
 
     /// Reports that the body did not receive the last answer, or was reset: the next observation does not follow from that answer.
     fn interrupted(&mut self) {}
+
+    /// Reports that the episode is over: the next observation is the first of another one.
+    fn episode_ended(&mut self) {}
 
     /// Counters of learning; none for brains that do not learn a model while they run.
     fn learning(&self) -> Option<LearningCounts> {
@@ -199,6 +206,7 @@ brains! {
     "zero", "Zero at every tick: the baseline." => Zero(ZeroSpec),
     "field", "A field." => Field(FieldSpec) if "field",
     "genome", "A genome's spiking network." => Genome(GenomeSpec) if "genome",
+    "policy", "A trained policy from an ONNX file." => Policy(PolicySpec) if "onnx",
 }
 
 /// The brains that a scenario is not needed for: those with default settings.
@@ -280,6 +288,19 @@ impl BrainSpec {
         } else {
             Err(Error::invalid(format!("twin {path}: brain {name:?} plans with no twin")))
         }
+    }
+
+    /// Uses the contract in a file instead of the one that belongs to the policy.
+    ///
+    /// # Errors
+    /// A brain that is no policy.
+    pub fn set_contract(&mut self, path: &str) -> Result<()> {
+        #[cfg(feature = "onnx")]
+        if let Self::Policy(policy) = self {
+            policy.contract = Some(path.to_owned());
+            return Ok(());
+        }
+        Err(Error::invalid(format!("contract {path}: brain {:?} is no policy", self.name())))
     }
 
     /// Checks the settings against a body, and records the brain's plans. Nothing is trained or compiled.

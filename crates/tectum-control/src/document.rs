@@ -293,6 +293,53 @@ impl<'d, 't> Section<'d, 't> {
         }
     }
 
+    /// Reads a number, or a list of numbers; infinite ones are possible.
+    ///
+    /// # Errors
+    /// `Data` for another type, naming file and line.
+    pub fn numbers<'k>(&mut self, key: impl Into<Key<'k>>) -> Result<Option<Vec<f64>>> {
+        let key = key.into();
+        const NEEDED: &str = "a number or a list of numbers";
+        let Some(value) = self.take(&key, || NEEDED.to_owned()) else { return Ok(None) };
+        let number = |value: &Spanned<DeValue<'t>>| match value.get_ref() {
+            DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str().parse::<f64>().ok(),
+            DeValue::Float(float) => float.as_str().parse::<f64>().ok(),
+            _ => None,
+        };
+        let numbers = match value.get_ref() {
+            DeValue::Array(items) => items.iter().map(number).collect::<Option<Vec<_>>>(),
+            _ => number(value).map(|number| vec![number]),
+        };
+        let numbers = numbers.filter(|numbers| !numbers.is_empty() && numbers.iter().all(|number| !number.is_nan()));
+        numbers.map(Some).ok_or_else(|| self.wrong(key.name, value, NEEDED))
+    }
+
+    /// Reads a list of lists of numbers.
+    ///
+    /// # Errors
+    /// `Data` for another type, naming file and line.
+    pub fn rows<'k>(&mut self, key: impl Into<Key<'k>>) -> Result<Option<Vec<Vec<f64>>>> {
+        let key = key.into();
+        const NEEDED: &str = "a list of lists of numbers";
+        let Some(value) = self.take(&key, || NEEDED.to_owned()) else { return Ok(None) };
+        let number = |value: &Spanned<DeValue<'t>>| match value.get_ref() {
+            DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str().parse::<f64>().ok(),
+            DeValue::Float(float) => float.as_str().parse::<f64>().ok(),
+            _ => None,
+        };
+        let rows = match value.get_ref() {
+            DeValue::Array(rows) => rows
+                .iter()
+                .map(|row| match row.get_ref() {
+                    DeValue::Array(items) => items.iter().map(number).collect::<Option<Vec<_>>>(),
+                    _ => None,
+                })
+                .collect::<Option<Vec<_>>>(),
+            _ => None,
+        };
+        rows.map(Some).ok_or_else(|| self.wrong(key.name, value, NEEDED))
+    }
+
     /// Reads a list of texts.
     ///
     /// # Errors

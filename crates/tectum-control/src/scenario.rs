@@ -113,6 +113,18 @@ impl Scenario {
         Ok(Self { name, body, brain: BrainSpec::require(brain)?, run: LoopSettings::default(), warnings })
     }
 
+    /// The scenario of a policy's file: the policy on a body by name or equation file.
+    ///
+    /// # Errors
+    /// `Invalid` for an unknown body; `Io` or `Data` for an equation file.
+    #[cfg(feature = "onnx")]
+    pub fn of_policy(file: &str, body: &str) -> Result<Self> {
+        let name = Path::new(file).file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        Descriptor::of(body)?;
+        let brain = BrainSpec::Policy(Box::new(crate::brain::policy::spec::PolicySpec::of(file)));
+        Ok(Self { name, body: equations::default_settings(body)?, brain, run: LoopSettings::default(), warnings: Vec::new() })
+    }
+
     /// Reads a scenario from a file.
     ///
     /// # Errors

@@ -16,6 +16,8 @@ mod other_rigs;
 mod own_body;
 mod parser_fuzz;
 mod pendulum_regret;
+#[cfg(feature = "onnx")]
+mod policy;
 #[path = "../../tectum/tests/power_loss.rs"]
 mod power_loss;
 mod recovery;

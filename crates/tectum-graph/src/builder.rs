@@ -68,6 +68,31 @@ impl GraphBuilder {
         self.graph.shape(node)
     }
 
+    /// How many operations it has.
+    #[expect(clippy::len_without_is_empty, reason = "a graph without operations is of no use")]
+    pub fn len(&self) -> usize {
+        self.graph.nodes.len()
+    }
+
+    /// Elements of all values together, which bounds the memory of [`Graph::evaluate`]; letters count as 1.
+    pub fn elements(&self) -> usize {
+        let sizes = |shape: Shape| shape.dims().iter().fold(1usize, |product, dim| product.saturating_mul(if let Dim::Size(size) = dim { *size } else { 1 }));
+        self.graph.nodes.values().fold(0, |sum, definition| sum.saturating_add(sizes(definition.shape)))
+    }
+
+    /// Terms of the sums of all operations together, estimated from the sizes of operands and results: √(a·b·y) for a product a·b = y, which is exact
+    /// for matrices. It bounds the time of [`Graph::evaluate`].
+    pub fn product_terms(&self) -> f64 {
+        let len = |node: &Node| {
+            self.graph.nodes[node].shape.dims().iter().fold(1f64, |product, dim| product * if let Dim::Size(size) = dim { *size as f64 } else { 1.0 })
+        };
+        let terms = |(node, definition): (&Node, &Definition)| match definition.operation.operands()[..] {
+            [a, b, ..] if definition.operation.elementwise().is_none() => (len(&a) * len(&b) * len(node)).sqrt(),
+            _ => 0.0,
+        };
+        self.graph.nodes.iter().map(terms).sum()
+    }
+
     /// Adds a dense layer, activation(x·W + b), with parameters `{name}.weight` and `{name}.bias`.
     ///
     /// # Shapes

@@ -1,7 +1,7 @@
 //! A graph compiled on its own, with inputs, parameters and outputs by name.
 
 use tectum::internal::TwoPhaseRun;
-use tectum::{Device, Element, Error, Executable, PlanBuilder, Result, RunStats, View, Work};
+use tectum::{CodeObject, Device, Element, Error, Executable, LaunchTime, PlanBuilder, Result, RunStats, View, Work};
 
 use super::inputs::{Inputs, unknown};
 use super::{Graph, Node, ParameterLayout};
@@ -163,6 +163,20 @@ impl CompiledGraph {
             return Err(Error::invalid(format!("output {name} is {}; {} was asked for", view.dtype().wgsl(), T::DTYPE.wgsl())));
         }
         Ok(self.executable.output(view))
+    }
+
+    /// Every kernel or library routine that a run launches, without duplicates.
+    pub fn code(&self) -> &[CodeObject] {
+        self.executable.code()
+    }
+
+    /// The time of each launch of one more run.
+    ///
+    /// # Errors
+    /// As [`CompiledGraph::run`].
+    pub fn trace(&mut self) -> Result<Vec<LaunchTime>> {
+        self.inputs.check()?;
+        self.executable.trace()
     }
 
     /// Layout of the parameters in their state.

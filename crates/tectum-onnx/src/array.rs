@@ -129,12 +129,50 @@ impl Array {
         if element == self.element { self.clone() } else { Self::wide(element, &self.dims, self.to_f64()) }
     }
 
+    /// The places `indices` of the middle one of three axes of these sizes.
+    pub(crate) fn taken(&self, dims: &[usize], [outer, size, inner]: [usize; 3], indices: &[usize]) -> Self {
+        fn rows<T: Copy>(data: &[T], [outer, size, inner]: [usize; 3], indices: &[usize]) -> Arc<[T]> {
+            let row = |outer: usize, index: usize| &data[(outer * size + index) * inner..][..inner];
+            (0..outer).flat_map(|outer| indices.iter().flat_map(move |index| row(outer, *index))).copied().collect()
+        }
+        let data = match &self.data {
+            Data::Single(data) => Data::Single(rows(data, [outer, size, inner], indices)),
+            Data::Wide(data) => Data::Wide(rows(data, [outer, size, inner], indices)),
+        };
+        Self { element: self.element, dims: dims.to_vec(), data }
+    }
+
+    /// Tensors of one type one after another along an axis, `dims` all together.
+    pub(crate) fn joined(parts: &[&Self], dims: &[usize], axis: usize) -> Self {
+        let outer: usize = dims[..axis].iter().product();
+        let chunk = |part: &Self| part.dims[axis..].iter().product::<usize>();
+        let mut data = Vec::with_capacity(dims.iter().product());
+        let sources: Vec<(Vec<f64>, usize)> = parts.iter().map(|part| (part.to_f64(), chunk(part))).collect();
+        for row in 0..outer {
+            sources.iter().for_each(|(source, chunk)| data.extend_from_slice(&source[row * chunk..][..*chunk]));
+        }
+        Self::wide(parts.first().map_or(ElementType::F32, |part| part.element), dims, data)
+    }
+
     /// The address of the numbers, which tells shared tensors.
     pub(crate) fn address(&self) -> usize {
         match &self.data {
             Data::Single(data) => data.as_ptr() as usize,
             Data::Wide(data) => data.as_ptr() as usize,
         }
+    }
+
+    /// Makes a tensor of the bytes of its elements, little-endian, as NumPy's files have them.
+    ///
+    /// # Errors
+    /// `Invalid` if the bytes do not fill the shape.
+    pub fn from_le_bytes(element: ElementType, dims: &[usize], bytes: &[u8]) -> Result<Self> {
+        let len = bytes.len() / element.bytes();
+        if !bytes.len().is_multiple_of(element.bytes()) {
+            return Err(Error::invalid(format!("{} bytes of {element}", bytes.len())));
+        }
+        Self::checked(element, dims, len)?;
+        Ok(Self { element, dims: dims.to_vec(), data: decode(element, bytes) })
     }
 
     /// Reads a tensor on its own, as ONNX writes it in files `.pb`.
@@ -156,8 +194,9 @@ impl Array {
         let fault = |message: String| Error::data(format!("tensor {name:?}: {message}"));
         let dims = proto.dims.iter().map(|dim| usize::try_from(*dim).ok()).collect::<Option<Vec<_>>>();
         let dims = dims.ok_or_else(|| fault(format!("negative sizes {:?}", proto.dims)))?;
-        let len = dims.iter().try_fold(1usize, |product, dim| product.checked_mul(*dim)).filter(|len| *len <= u32::MAX as usize);
-        let len = len.ok_or_else(|| fault(format!("{dims:?} are too many elements")))?;
+        let product = dims.iter().try_fold(1usize, |product, dim| product.checked_mul((*dim).max(1)));
+        product.filter(|product| *product <= u32::MAX as usize).ok_or_else(|| fault(format!("{dims:?} are too many elements")))?;
+        let len: usize = dims.iter().product();
         let from_bytes = |bytes: &[u8]| match bytes.len() == len * element.bytes() {
             true => Ok(decode(element, bytes)),
             false => Err(fault(format!("{} bytes for {dims:?} of {element}", bytes.len()))),

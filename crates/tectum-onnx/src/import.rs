@@ -1,9 +1,11 @@
 //! From the nodes of a file to a graph: values, folding of what is known, and the collection of faults.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::rc::Rc;
 
-use rten_onnx::onnx::{GraphProto, NodeProto};
+use rten_onnx::onnx::{GraphProto, NodeProto, TensorProto};
 use tectum::{DType, Error, ErrorKind, Result};
 use tectum_graph::{Dim, GraphBuilder, MAX_RANK, Node, Shape, Tensor};
 
@@ -67,7 +69,6 @@ pub(crate) fn normal_axis(axis: i64, rank: usize) -> Result<usize> {
 
 /// A node of the file that is being added.
 pub(crate) struct Call<'a> {
-    pub operator: &'a str,
     pub opset: i64,
     pub inputs: Vec<Option<Value>>,
     pub attributes: Attributes<'a>,
@@ -122,6 +123,31 @@ pub(crate) struct Emit<'m> {
     nodes: HashMap<(usize, Vec<usize>), (Array, Node)>,
     /// The names of initializers, by the address of their numbers.
     names: HashMap<usize, String>,
+    /// Tensors that have been read, by their address in the file: a loop reads its own once.
+    tensors: HashMap<usize, Array>,
+    /// Elements that may still be made by numbers in the file.
+    budget: Rc<Cell<usize>>,
+}
+
+/// Elements that a file may make by numbers alone, such as sizes, while it is loaded.
+const MAX_MADE: usize = 1 << 27;
+
+/// How often the elements of a tensor in the file may be computed with while it is loaded.
+const MAX_REUSE: usize = 16;
+
+/// Tensors up to this length are always computed when they are known: they are shapes.
+const ALWAYS_FOLDED: usize = 1 << 12;
+
+/// Products and sums of one known matrix product; longer ones run on the device.
+const MAX_FOLDED_TERMS: f64 = (1u64 << 30) as f64;
+
+/// The number of elements of a shape that the file asks for by numbers.
+///
+/// # Errors
+/// `Unsupported` if they are too many.
+pub(crate) fn made(dims: &[usize]) -> Result<usize> {
+    let len = dims.iter().try_fold(1usize, |product, dim| product.checked_mul(*dim));
+    len.filter(|len| *len <= MAX_MADE).ok_or_else(|| Error::unsupported(format!("{dims:?} are too many elements to make; at most {MAX_MADE} are possible")))
 }
 
 enum EmitKind {
@@ -132,8 +158,52 @@ enum EmitKind {
 }
 
 impl<'m> Emit<'m> {
-    fn new(model: &'m Model, kind: EmitKind) -> Self {
-        Self { model, builder: GraphBuilder::new(), kind, nodes: HashMap::new(), names: HashMap::new() }
+    fn new(model: &'m Model, kind: EmitKind, budget: Rc<Cell<usize>>) -> Self {
+        Self { model, builder: GraphBuilder::new(), kind, nodes: HashMap::new(), names: HashMap::new(), tensors: HashMap::new(), budget }
+    }
+
+    /// Whether values are computed now, in float64.
+    pub fn is_folding(&self) -> bool {
+        matches!(self.kind, EmitKind::Fold { .. })
+    }
+
+    /// Counts elements that are made by numbers in the file.
+    ///
+    /// # Errors
+    /// `Unsupported` if all together are too many.
+    pub fn spend(&self, elements: usize) -> Result<()> {
+        let left = self.budget.get().checked_sub(elements);
+        self.budget
+            .set(left.ok_or_else(|| Error::unsupported(format!("{elements} more elements are to be made while it is loaded; all together are too many")))?);
+        Ok(())
+    }
+
+    /// Counts a list of places, `dims` multiplied, before it is made.
+    pub fn list(&self, dims: &[usize]) -> Result<()> {
+        self.spend(made(dims)?)
+    }
+
+    /// A tensor of this shape, which numbers in the file ask for, filled with one number.
+    pub fn filled(&self, element: ElementType, dims: &[usize], number: f64) -> Result<Array> {
+        let len = made(dims)?;
+        self.spend(len)?;
+        Ok(Array::wide(element, dims, vec![number; len]))
+    }
+
+    /// A tensor of the file.
+    pub fn tensor(&mut self, proto: &TensorProto) -> Result<Array> {
+        let address = std::ptr::from_ref(proto) as usize;
+        if let Some(array) = self.tensors.get(&address) {
+            return Ok(array.clone());
+        }
+        let model = self.model;
+        let array = Array::read(proto, &mut |tensor| model.external(tensor))?;
+        // Tensors that are read to fold are read once for each repetition.
+        if matches!(self.kind, EmitKind::Device { .. }) {
+            self.budget.set(self.budget.get().saturating_add(MAX_REUSE * array.len()));
+        }
+        self.tensors.insert(address, array.clone());
+        Ok(array)
     }
 
     /// The node of a value.
@@ -236,7 +306,8 @@ pub(crate) fn joint<'a>(all: impl IntoIterator<Item = &'a [usize]>) -> Result<Ve
             }
         }
     }
-    Ok(joint)
+    let len = joint.iter().try_fold(1usize, |product, dim| product.checked_mul((*dim).max(1)));
+    if len.is_some_and(|len| len <= u32::MAX as usize) { Ok(joint) } else { Err(Error::unsupported(format!("a value of {joint:?}"))) }
 }
 
 /// The values of a graph by name; those of the graph around it are visible. `None` stands for a value that an operator with a fault would have given.
@@ -254,6 +325,9 @@ pub(crate) struct Import<'m> {
 /// Nodes that a file may become when its loops are unrolled.
 const MAX_NODES: usize = 200_000;
 
+/// Operations of the graph that a file may become.
+const MAX_OPERATIONS: usize = 2_000_000;
+
 /// What an import gives.
 pub(crate) struct Imported {
     pub builder: GraphBuilder,
@@ -266,7 +340,7 @@ pub(crate) struct Imported {
 impl<'m> Import<'m> {
     /// Reads the whole graph of a model. `bindings` gives sizes to names of dimensions, `constants` values to inputs that shapes depend on.
     pub fn run(model: &'m Model, bindings: &[(&str, usize)], constants: &[(&str, Array)]) -> Result<Imported> {
-        let emit = Emit::new(model, EmitKind::Device { weights: Vec::new() });
+        let emit = Emit::new(model, EmitKind::Device { weights: Vec::new() }, Rc::new(Cell::new(MAX_MADE)));
         let mut import = Self { emit, faults: Vec::new(), scopes: vec![Scope::new()], added: 0 };
         let opset = model.opset();
         if !OPSETS.contains(&opset) {
@@ -346,8 +420,7 @@ impl<'m> Import<'m> {
     pub fn add_graph(&mut self, graph: &'m GraphProto) {
         for tensor in &graph.initializer {
             let name = tensor.name.clone().unwrap_or_default();
-            let model = self.emit.model;
-            let value = match Array::read(tensor, &mut |tensor| model.external(tensor)) {
+            let value = match self.emit.tensor(tensor) {
                 Ok(array) => {
                     self.emit.names.insert(array.address(), name.clone());
                     Some(array.into())
@@ -360,11 +433,40 @@ impl<'m> Import<'m> {
             self.define(&name, value);
         }
         for (index, node) in graph.node.iter().enumerate() {
-            if self.added >= MAX_NODES {
-                return self.faults.push(format!("its loops make more than {MAX_NODES} nodes"));
+            if let Err(error) = self.count_node() {
+                return self.faults.push(error.to_string());
             }
-            self.added += 1;
             self.add_node(index, node);
+        }
+    }
+
+    /// Counts a node of the file, or a repetition of a loop.
+    pub fn count_node(&mut self) -> Result<()> {
+        self.added += 1;
+        if self.added > MAX_NODES || self.emit.builder.len() > MAX_OPERATIONS {
+            return Err(Error::unsupported(format!("unrolled, it has more than {MAX_NODES} nodes or {MAX_OPERATIONS} operations")));
+        }
+        Ok(())
+    }
+
+    /// The outputs of a graph within a node, for these inputs; none if a fault in it has been recorded.
+    pub fn subgraph(&mut self, graph: &'m GraphProto, inputs: Vec<Value>) -> Result<Option<Vec<Value>>> {
+        if inputs.len() != graph.input.len() {
+            return Err(Error::data(format!("its graph has {} inputs; {} are given", graph.input.len(), inputs.len())));
+        }
+        let faults = self.faults.len();
+        self.scopes.push(Scope::new());
+        for (port, value) in graph.input.iter().zip(inputs) {
+            self.define(port.name.as_deref().unwrap_or_default(), Some(value));
+        }
+        self.add_graph(graph);
+        let found: Vec<_> = graph.output.iter().map(|port| port.name.as_deref().unwrap_or_default()).map(|name| (name, self.look_up(name))).collect();
+        let missing = found.iter().find(|(_, value)| value.is_none()).map(|(name, _)| format!("output {name:?} of its graph is computed by no node"));
+        self.scopes.pop();
+        match missing {
+            _ if self.faults.len() > faults => Ok(None),
+            Some(missing) => Err(Error::data(missing)),
+            None => Ok(found.into_iter().map(|(_, value)| value.flatten()).collect()),
         }
     }
 
@@ -380,14 +482,12 @@ impl<'m> Import<'m> {
                 // An earlier fault is the cause.
                 Ok(None) => return self.poison(proto),
                 Ok(Some(inputs)) => {
-                    let call = Call {
-                        operator,
-                        opset,
-                        inputs,
-                        attributes: Attributes::of(proto),
-                        outputs: proto.output.iter().map(|name| !name.is_empty()).collect(),
-                    };
-                    self.call(add, &call)
+                    let call = Call { opset, inputs, attributes: Attributes::of(proto), outputs: proto.output.iter().map(|name| !name.is_empty()).collect() };
+                    match self.call(add, &call) {
+                        Ok(None) => return self.poison(proto),
+                        Ok(Some(values)) => Ok(values),
+                        Err(error) => Err(error),
+                    }
                 }
             },
         };
@@ -433,20 +533,41 @@ impl<'m> Import<'m> {
         Ok(Some(inputs))
     }
 
-    fn call(&mut self, add: operators::Add, call: &Call<'_>) -> Result<Vec<Value>> {
+    /// Adds a node; none if a fault in a graph within it has been recorded.
+    fn call(&mut self, add: operators::Add, call: &Call<'m>) -> Result<Option<Vec<Value>>> {
+        if call.opset < 6 {
+            // Buffers that an operator may overwrite: a matter of memory.
+            call.attributes.ints("consumed_inputs")?;
+        }
         let values = match add {
+            operators::Add::Control(add) => match add(self, call)? {
+                Some(values) => values,
+                None => return Ok(None),
+            },
             operators::Add::Plain(add) => {
                 let is_known = call.inputs.iter().flatten().all(|value| value.array().is_some());
-                if is_known && !call.inputs.is_empty() { self.fold(add, call)? } else { add(&mut self.emit, call)? }
+                match is_known && !call.inputs.is_empty() {
+                    true => match self.fold(add, call)? {
+                        Some(values) => values,
+                        None => add(&mut self.emit, call)?,
+                    },
+                    false => add(&mut self.emit, call)?,
+                }
             }
         };
+        for value in &values {
+            let product = value.dims.iter().try_fold(1usize, |product, dim| product.checked_mul((*dim).max(1)));
+            if product.is_none_or(|product| product > u32::MAX as usize) {
+                return Err(Error::unsupported(format!("a value of {:?}", value.dims)));
+            }
+        }
         let unread = call.attributes.unread();
-        if unread.is_empty() { Ok(values) } else { Err(Error::unsupported(format!("attribute {} is not supported", unread.join(", ")))) }
+        if unread.is_empty() { Ok(Some(values)) } else { Err(Error::unsupported(format!("attribute {} is not supported", unread.join(", ")))) }
     }
 
-    /// Computes an operator of known tensors now.
-    fn fold(&self, add: operators::AddPlain, call: &Call<'_>) -> Result<Vec<Value>> {
-        let mut emit = Emit::new(self.emit.model, EmitKind::Fold { feeds: Vec::new() });
+    /// Computes an operator of known tensors now; none if that would take too much memory or time.
+    fn fold(&self, add: operators::AddPlain, call: &Call<'_>) -> Result<Option<Vec<Value>>> {
+        let mut emit = Emit::new(self.emit.model, EmitKind::Fold { feeds: Vec::new() }, Rc::clone(&self.emit.budget));
         let mut values = add(&mut emit, call)?;
         let EmitKind::Fold { feeds } = emit.kind else { unreachable!("invariant: it was made to fold") };
         let mut builder = emit.builder;
@@ -458,14 +579,21 @@ impl<'m> Import<'m> {
             }
         }
         if computed.is_empty() {
-            return Ok(values);
+            return Ok(Some(values));
+        }
+        let (elements, terms) = (builder.elements(), builder.product_terms());
+        if elements > ALWAYS_FOLDED {
+            match self.emit.budget.get().checked_sub(elements).filter(|_| terms <= MAX_FOLDED_TERMS) {
+                Some(left) => self.emit.budget.set(left),
+                None => return Ok(None),
+            }
         }
         let tensors = builder.finish()?.evaluate(&feeds)?;
         for (index, tensor) in computed.into_iter().zip(tensors) {
             let Value { element, dims, .. } = &values[index];
             values[index] = Array::wide(*element, dims, tensor.data().to_vec()).into();
         }
-        Ok(values)
+        Ok(Some(values))
     }
 
     fn define(&mut self, name: &str, value: Option<Value>) {

@@ -204,7 +204,7 @@ pub(crate) fn operator_name(domain: Option<&str>, operator: Option<&str>) -> Str
 }
 
 impl Port {
-    fn of(info: &ValueInfoProto) -> Self {
+    pub(crate) fn of(info: &ValueInfoProto) -> Self {
         let tensor = info.r#type.as_ref().and_then(|kind| kind.tensor_type.as_ref());
         let dim = |dim: &Dimension| match (dim.dim_value, &dim.dim_param) {
             (Some(size), _) => usize::try_from(size).map_or(PortDim::Unknown, PortDim::Size),

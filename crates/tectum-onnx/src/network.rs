@@ -3,7 +3,7 @@
 use std::fmt;
 
 use tectum::operation::product::panel_format::PanelFormat;
-use tectum::{DType, Device, Error, Result, RunStats};
+use tectum::{CodeObject, DType, Device, Error, LaunchTime, Result, RunStats};
 use tectum_graph::{CompiledGraph, Graph};
 
 use crate::array::Array;
@@ -246,6 +246,30 @@ impl CompiledNetwork {
         }
     }
 
+    /// An output of integers or truth values of the last run, row by row.
+    ///
+    /// # Errors
+    /// As [`CompiledGraph::output_integers`].
+    pub fn integers(&self, name: &str) -> Result<&[i32]> {
+        match &self.graph {
+            Some(graph) => graph.output_integers(name),
+            None => Err(Error::invalid(format!("output {name:?} is known without a run; `output` returns it"))),
+        }
+    }
+
+    /// Every kernel or library routine that a run launches, without duplicates.
+    pub fn code(&self) -> Vec<CodeObject> {
+        self.graph.as_ref().map_or_else(Vec::new, |graph| graph.code().to_vec())
+    }
+
+    /// The time of each launch of one more run.
+    ///
+    /// # Errors
+    /// As [`CompiledNetwork::run`].
+    pub fn trace(&mut self) -> Result<Vec<LaunchTime>> {
+        self.graph.as_mut().map_or_else(|| Ok(Vec::new()), CompiledGraph::trace)
+    }
+
     /// An output of the last run in the type of the file.
     ///
     /// # Errors
@@ -262,11 +286,6 @@ impl CompiledNetwork {
             (None, None) => unreachable!("invariant: an output is known or computed"),
         };
         Ok(Array::wide(port.element, &port.dims, data))
-    }
-
-    /// The compiled graph; none if nothing is computed.
-    pub fn compiled(&self) -> Option<&CompiledGraph> {
-        self.graph.as_ref()
     }
 }
 

@@ -3,9 +3,11 @@
 mod arithmetic;
 mod attention;
 mod constants;
+mod control;
 mod layout;
 mod losses;
 mod products;
+mod quantize;
 mod recurrent;
 mod reductions;
 mod resize;
@@ -15,16 +17,21 @@ mod signal;
 
 use tectum::Result;
 
-use crate::import::{Call, Emit, Value};
+use crate::import::{Call, Emit, Import, Value};
 
 /// Adds a node: its values in the order of the outputs.
 pub(crate) type AddPlain = fn(&mut Emit<'_>, &Call<'_>) -> Result<Vec<Value>>;
+
+/// Adds a node with graphs within it: its values, or none if a fault in such a graph has been recorded.
+pub(crate) type AddControl = for<'m> fn(&mut Import<'m>, &Call<'m>) -> Result<Option<Vec<Value>>>;
 
 /// How a node is added.
 #[derive(Clone, Copy)]
 pub(crate) enum Add {
     /// By operations of a graph; of known tensors it is computed when the model is loaded.
     Plain(AddPlain),
+    /// By the nodes of graphs within it.
+    Control(AddControl),
 }
 
 /// The operators of a family: domain, name, and how a node is added.
@@ -36,10 +43,11 @@ const FAMILIES: &[Family] = &[
     attention::FAMILY,
     constants::FAMILY,
     layout::FAMILY,
+    losses::FAMILY,
     products::FAMILY,
+    quantize::FAMILY,
     recurrent::FAMILY,
     reductions::FAMILY,
-    losses::FAMILY,
     resize::FAMILY,
     sampling::FAMILY,
     selection::FAMILY,
@@ -48,13 +56,20 @@ const FAMILIES: &[Family] = &[
 
 /// How nodes of an operator are added; none if it is not supported.
 pub(crate) fn find(domain: &str, operator: &str) -> Option<Add> {
-    let entry = FAMILIES.iter().flat_map(|family| family.iter()).find(|(name, _)| domain.is_empty() && *name == operator);
+    if !domain.is_empty() {
+        return None;
+    }
+    if let Some((_, add)) = control::FAMILY.iter().find(|(name, _)| *name == operator) {
+        return Some(Add::Control(*add));
+    }
+    let entry = FAMILIES.iter().flat_map(|family| family.iter()).find(|(name, _)| *name == operator);
     entry.map(|(_, add)| Add::Plain(*add))
 }
 
 /// The names of the operators that are supported.
 pub fn supported() -> Vec<&'static str> {
     let mut names: Vec<&str> = FAMILIES.iter().flat_map(|family| family.iter()).map(|(name, _)| *name).collect();
+    names.extend(control::FAMILY.iter().map(|(name, _)| *name));
     names.sort_unstable();
     names
 }

@@ -14,7 +14,7 @@ type ReadResult<T> = std::result::Result<T, ProtobufError>;
 /// # Errors
 /// `Data` for bytes that are no model.
 pub(crate) fn model(bytes: &[u8]) -> Result<ModelProto> {
-    check_depth(bytes)?;
+    check_messages(Message::Model, bytes)?;
     let model = ModelProto::decode(Slice::new(bytes)).map_err(|error| Error::data(format!("not an ONNX model: {error}")))?;
     if model.graph.is_some() { Ok(model) } else { Err(Error::data("not an ONNX model: it has no graph")) }
 }
@@ -24,6 +24,7 @@ pub(crate) fn model(bytes: &[u8]) -> Result<ModelProto> {
 /// # Errors
 /// `Data` for bytes that are no tensor.
 pub(crate) fn tensor(bytes: &[u8]) -> Result<TensorProto> {
+    check_messages(Message::Tensor, bytes)?;
     TensorProto::decode(Slice::new(bytes)).map_err(|error| Error::data(format!("not an ONNX tensor: {error}")))
 }
 
@@ -110,45 +111,60 @@ impl ReadValue for Slice<'_> {
     }
 }
 
-/// Refuses graphs nested deeper than a reader's stack should go: the parser itself has no limit.
-fn check_depth(bytes: &[u8]) -> Result<()> {
-    // Fields by which messages contain messages that may contain them again.
-    const MODEL_GRAPH: u64 = 7;
-    const GRAPH: [u64; 4] = [1, 11, 12, 13];
-    const NODE_ATTRIBUTE: u64 = 5;
-    const ATTRIBUTE_GRAPH: u64 = 6;
-    const VALUE_TYPE: u64 = 2;
-    const TYPE_SEQUENCE: u64 = 4;
-    #[derive(Clone, Copy)]
-    enum Message {
-        Model,
-        Graph,
-        Node,
-        Attribute,
-        Value,
-        Type,
-        Sequence,
+/// A kind of message of which this crate reads fields.
+#[derive(Clone, Copy)]
+enum Message {
+    Model,
+    Graph,
+    Node,
+    Attribute,
+    Value,
+    Type,
+    Sequence,
+    Tensor,
+    TensorType,
+    Shape,
+    /// One without messages in it.
+    Plain,
+}
+
+impl Message {
+    /// The kind of the message in a field, and whether it may contain itself.
+    fn field(self, number: u64) -> Option<(Message, bool)> {
+        Some(match (self, number) {
+            (Message::Model, 7) => (Message::Graph, false),
+            (Message::Model, 8 | 14) => (Message::Plain, false),
+            (Message::Graph, 1) => (Message::Node, false),
+            (Message::Graph, 5) => (Message::Tensor, false),
+            (Message::Graph, 11..=13) => (Message::Value, false),
+            (Message::Node, 5) => (Message::Attribute, false),
+            (Message::Attribute, 5) => (Message::Tensor, false),
+            (Message::Attribute, 6) => (Message::Graph, true),
+            (Message::Value, 2) => (Message::Type, false),
+            (Message::Type, 1) => (Message::TensorType, false),
+            (Message::Type, 4) => (Message::Sequence, false),
+            (Message::Sequence, 1) => (Message::Type, true),
+            (Message::Tensor, 13) => (Message::Plain, false),
+            (Message::TensorType, 2) => (Message::Shape, false),
+            (Message::Shape, 1) => (Message::Plain, false),
+            _ => return None,
+        })
     }
-    let mut waiting = vec![(Message::Model, bytes, 0usize)];
+}
+
+/// Refuses lengths beyond the end of a message, with which the parser would overflow, and messages nested deeper than a reader's stack should go: the parser
+/// itself has no limit.
+fn check_messages(first: Message, bytes: &[u8]) -> Result<()> {
+    let mut waiting = vec![(first, bytes, 0usize)];
     while let Some((message, bytes, depth)) = waiting.pop() {
         if depth > MAX_DEPTH {
-            return Err(Error::data(format!("not an ONNX model: graphs or types are nested more than {MAX_DEPTH} deep")));
+            return Err(Error::data(format!("not an ONNX file: graphs or types are nested more than {MAX_DEPTH} deep")));
         }
         let mut fields = Slice::new(bytes);
-        // What cannot be read here is refused by the parser, with its place.
-        while let Ok(Some((number, bytes))) = fields.field() {
-            let inner = match (message, number) {
-                (Message::Model, MODEL_GRAPH) => (Message::Graph, depth),
-                (Message::Graph, 1) => (Message::Node, depth),
-                (Message::Graph, number) if GRAPH.contains(&number) => (Message::Value, depth),
-                (Message::Node, NODE_ATTRIBUTE) => (Message::Attribute, depth),
-                (Message::Attribute, ATTRIBUTE_GRAPH) => (Message::Graph, depth + 1),
-                (Message::Value, VALUE_TYPE) => (Message::Type, depth),
-                (Message::Type, TYPE_SEQUENCE) => (Message::Sequence, depth),
-                (Message::Sequence, 1) => (Message::Type, depth + 1),
-                _ => continue,
-            };
-            waiting.push((inner.0, bytes, inner.1));
+        while let Some((number, bytes)) = fields.field().map_err(|error| Error::data(format!("not an ONNX file: {error}")))? {
+            if let Some((inner, is_deeper)) = message.field(number) {
+                waiting.push((inner, bytes, depth + usize::from(is_deeper)));
+            }
         }
     }
     Ok(())

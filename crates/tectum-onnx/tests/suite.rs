@@ -2,3 +2,7 @@
 
 #[path = "suite/backend.rs"]
 mod backend;
+#[path = "suite/fuzz.rs"]
+mod fuzz;
+#[path = "suite/small_models.rs"]
+mod small_models;

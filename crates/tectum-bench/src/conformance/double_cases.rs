@@ -48,7 +48,8 @@ pub(super) fn suites() -> Vec<Suite> {
             }
         })
         .collect();
-    let reductions: [(&'static str, Reduce); 6] = [("sum_f64", sum), ("prod_f64", prod), ("sum_columns_f64", sum_columns), ("max_f64", max), ("min_f64", min), ("mean_f64", mean)];
+    let reductions: [(&'static str, Reduce); 6] =
+        [("sum_f64", sum), ("prod_f64", prod), ("sum_columns_f64", sum_columns), ("max_f64", max), ("min_f64", min), ("mean_f64", mean)];
     suites.extend(
         reductions
             .map(|(name, reduce)| Suite::double(name, move |seed: &mut Seed| inputs(seed).into_iter().map(|(x, rows, cols)| reduce(x, rows, cols)).collect())),

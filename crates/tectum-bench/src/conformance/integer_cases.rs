@@ -11,28 +11,8 @@ use super::{Case, Data, Output, Seed, Suite};
 const LARGE: usize = 300_001;
 
 /// Words at which integers of 32 bits wrap, change sign or are special divisors, shifts and powers.
-const EDGES: [u32; 20] = [
-    0,
-    1,
-    2,
-    3,
-    7,
-    10,
-    31,
-    32,
-    33,
-    63,
-    64,
-    255,
-    0x7fff_ffff,
-    0x7fff_fffe,
-    0x8000_0000,
-    0x8000_0001,
-    0xffff_ffff,
-    0xffff_fffe,
-    0xffff_fff9,
-    0xffff_ffe0,
-];
+const EDGES: [u32; 20] =
+    [0, 1, 2, 3, 7, 10, 31, 32, 33, 63, 64, 255, 0x7fff_ffff, 0x7fff_fffe, 0x8000_0000, 0x8000_0001, 0xffff_ffff, 0xffff_fffe, 0xffff_fff9, 0xffff_ffe0];
 
 const INTEGERS: [DType; 2] = [DType::I32, DType::U32];
 
@@ -186,9 +166,7 @@ fn is(name: &str, magnitude: u64, infinity: u64) -> u32 {
 }
 
 fn test(name: &'static str, n: usize, x: Data, expected: Vec<u32>) -> Case {
-    Case::new(format!("{n}"), vec![x], vec![Output::Exact(Data::U32(expected))], move |plan, x, y| {
-        plan.predicate(name, x[0], y[0].reinterpret(DType::I32))
-    })
+    Case::new(format!("{n}"), vec![x], vec![Output::Exact(Data::U32(expected))], move |plan, x, y| plan.predicate(name, x[0], y[0].reinterpret(DType::I32)))
 }
 
 fn test_floats(name: &'static str, seed: &mut Seed) -> Vec<Case> {
@@ -246,12 +224,18 @@ fn convert_cases(seed: &mut Seed) -> Vec<Case> {
         let small: Vec<u32> = x.iter().map(|x| x % 1_000_000).collect();
         let floats: Vec<f32> = small.iter().map(|x| *x as f32).collect();
         for dtype in INTEGERS {
-            cases.push(Case::new(format!("{} to f32 {n}", dtype.wgsl()), vec![Data::U32(small.clone())], vec![Output::Exact(Data::F32(floats.clone()))], move |plan, x, y| {
-                plan.convert(x[0].reinterpret(dtype), y[0])
-            }));
-            cases.push(Case::new(format!("f32 to {} {n}", dtype.wgsl()), vec![Data::F32(floats.clone())], vec![Output::Exact(Data::U32(small.clone()))], move |plan, x, y| {
-                plan.convert(x[0], y[0].reinterpret(dtype))
-            }));
+            cases.push(Case::new(
+                format!("{} to f32 {n}", dtype.wgsl()),
+                vec![Data::U32(small.clone())],
+                vec![Output::Exact(Data::F32(floats.clone()))],
+                move |plan, x, y| plan.convert(x[0].reinterpret(dtype), y[0]),
+            ));
+            cases.push(Case::new(
+                format!("f32 to {} {n}", dtype.wgsl()),
+                vec![Data::F32(floats.clone())],
+                vec![Output::Exact(Data::U32(small.clone()))],
+                move |plan, x, y| plan.convert(x[0], y[0].reinterpret(dtype)),
+            ));
         }
     }
     cases

@@ -11,7 +11,9 @@ const UPDATES: [ScatterUpdate; 5] = [ScatterUpdate::Assign, ScatterUpdate::Add, 
 
 pub(super) fn suites() -> Vec<Suite> {
     vec![
-        Suite::new("scatter", |seed: &mut Seed| shapes(seed).into_iter().flat_map(|shape| UPDATES.map(|how| (shape, how))).map(|(shape, how)| floats(seed, shape, how)).collect()),
+        Suite::new("scatter", |seed: &mut Seed| {
+            shapes(seed).into_iter().flat_map(|shape| UPDATES.map(|how| (shape, how))).map(|(shape, how)| floats(seed, shape, how)).collect()
+        }),
         Suite::new("scatter_i32", |seed: &mut Seed| {
             shapes(seed).into_iter().flat_map(|shape| UPDATES.map(|how| (shape, how))).map(|(shape, how)| integers(seed, shape, how)).collect()
         }),
@@ -133,7 +135,7 @@ fn strided_shapes() -> Vec<Vec<Strided>> {
         (&[2, 3, 4, 5, 6], &[4, 3, 2, 1, 0], 1),
         (&[3, 2, 3, 2, 3, 2], &[0, 2, 4, 1, 3, 5], 0),
         (&[2, 3, 2, 3, 2, 3, 2, 3], &[7, 0, 6, 1, 5, 2, 4, 3], 2),
-        (&[2, 1, 2, 2, 1, 2, 2, 2, 2, 1, 2, 5], &[11, 0, 2, 4, 6, 8, 10, 1, 3, 5, 7, 9], 1),
+        (&[2, 1, 2, 2, 1, 2, 1, 2, 2, 1, 2, 5], &[11, 0, 2, 4, 6, 8, 10, 1, 3, 5, 7, 9], 1),
     ];
     let axes = |(sizes, order, gap): (&[usize], &[usize], usize)| {
         let mut axes: Vec<Strided> = sizes.iter().map(|&size| Strided { size, stride: 0 }).collect();

@@ -197,7 +197,8 @@ fn transpose(world: &mut World, plan: usize) -> Operation {
 fn strided(world: &mut World, plan: usize) -> Operation {
     let dtype = world.dtype();
     let count = world.random.below(7) as usize;
-    let mut axes: Vec<Strided> = (0..count).map(|_| Strided { size: 1 + world.random.below(if count > 4 { 3 } else { 5 }) as usize, stride: world.random.below(7) as usize }).collect();
+    let mut axes: Vec<Strided> =
+        (0..count).map(|_| Strided { size: 1 + world.random.below(if count > 4 { 3 } else { 5 }) as usize, stride: world.random.below(7) as usize }).collect();
     let mut first = world.random.below(4) as usize;
     let len = axes.iter().map(|axis| axis.size).product();
     let needed = first + axes.iter().map(|axis| (axis.size - 1) * axis.stride).sum::<usize>() + 1;

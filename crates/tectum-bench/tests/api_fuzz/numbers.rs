@@ -201,7 +201,9 @@ fn reduction(world: &mut World, plan: usize) -> Operation {
     };
     Operation {
         text: format!("{how} {x} {y} [{rows}, {cols}]"),
-        refused: unless(x.len as u128 == product(&[kept, taken]) && y.len == kept && (taken > 0 || matches!(y.dtype, DType::F32 | DType::F64) || on_integers(y))),
+        refused: unless(
+            x.len as u128 == product(&[kept, taken]) && y.len == kept && (taken > 0 || matches!(y.dtype, DType::F32 | DType::F64) || on_integers(y)),
+        ),
         launches,
         given: vec![x, y],
         record: Box::new(move |plan| match how {
@@ -213,7 +215,13 @@ fn reduction(world: &mut World, plan: usize) -> Operation {
         }),
         step: Rc::new(move |space| {
             if taken == 0 && y.dtype == DType::I32 {
-                let neutral = if empty == 0.0 { 0 } else if empty > 0.0 { i32::MAX } else { i32::MIN };
+                let neutral = if empty == 0.0 {
+                    0
+                } else if empty > 0.0 {
+                    i32::MAX
+                } else {
+                    i32::MIN
+                };
                 return space.put(&y, &vec![Word::Exact(neutral as u32); y.len]);
             }
             if needs == DType::I32 {

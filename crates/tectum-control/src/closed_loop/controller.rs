@@ -510,6 +510,9 @@ impl Controller for Recovering {
     fn follow(&mut self, passed: &Passed<'_>) {
         if let (true, BrainState::Working(brain)) = (passed.is_interrupted, &mut self.brain_state) {
             brain.interrupted();
+            if passed.ends_episode {
+                brain.episode_ended();
+            }
         }
     }
 

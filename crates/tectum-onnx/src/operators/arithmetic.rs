@@ -111,6 +111,28 @@ impl Emit<'_> {
     }
 }
 
+/// The two inputs. Before opset 7 the second repeats only if an attribute states it, from an axis on or to the last axes.
+fn operands(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<[Value; 2]> {
+    let (a, b) = (call.input(0)?.clone(), call.input(1)?.clone());
+    if call.opset >= 7 {
+        return Ok([a, b]);
+    }
+    let (repeats, axis) = (call.attributes.flag("broadcast", false)?, call.attributes.int("axis")?);
+    let Some(axis) = axis.filter(|_| repeats) else { return Ok([a, b]) };
+    let axis = a.axis(axis)?;
+    let after = a.rank().checked_sub(axis + b.rank()).ok_or_else(|| Error::data(format!("{:?} from axis {axis} on of {:?}", b.dims, a.dims)))?;
+    let dims = [&b.dims[..], &vec![1; after]].concat();
+    let b = emit.reshape(&b, &dims)?;
+    Ok([a, b])
+}
+
+/// The nodes of the two inputs and the shape that both repeat to.
+fn pair(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<(Node, Node, Vec<usize>)> {
+    let [a, b] = operands(emit, call)?;
+    let dims = crate::import::joint([&a.dims[..], &b.dims])?;
+    Ok((emit.node(&a)?, emit.node(&b)?, dims))
+}
+
 /// The shape that all inputs repeat to.
 fn joint(call: &Call<'_>) -> Result<Vec<usize>> {
     crate::import::joint(call.inputs.iter().flatten().map(|value| &value.dims[..]))
@@ -134,8 +156,8 @@ fn apply(emit: &mut Emit<'_>, element: ElementType, a: Node, b: Node, float: Bin
 }
 
 fn binary(emit: &mut Emit<'_>, call: &Call<'_>, float: BinaryOp, integer: IntegerOp) -> Result<Vec<Value>> {
-    let (element, dims) = (one_type(call)?, joint(call)?);
-    let (a, b) = (emit.input(call, 0)?, emit.input(call, 1)?);
+    let element = one_type(call)?;
+    let (a, b, dims) = pair(emit, call)?;
     let node = apply(emit, element, a, b, float, integer)?;
     Ok(vec![emit.result(node, element, &dims)?])
 }
@@ -178,8 +200,8 @@ fn either(emit: &mut Emit<'_>, call: &Call<'_>, float: Function, integer: Intege
 }
 
 fn integers(emit: &mut Emit<'_>, call: &Call<'_>, op: IntegerOp) -> Result<Vec<Value>> {
-    let (element, dims) = (one_type(call)?, joint(call)?);
-    let (a, b) = (emit.input(call, 0)?, emit.input(call, 1)?);
+    let element = one_type(call)?;
+    let (a, b, dims) = pair(emit, call)?;
     let node = emit.builder.integer(op, a, Some(b))?;
     Ok(vec![emit.result(node, element, &dims)?])
 }
@@ -217,8 +239,7 @@ fn not(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 
 fn compare(emit: &mut Emit<'_>, call: &Call<'_>, comparison: Comparison) -> Result<Vec<Value>> {
     one_type(call)?;
-    let dims = joint(call)?;
-    let (a, b) = (emit.input(call, 0)?, emit.input(call, 1)?);
+    let (a, b, dims) = pair(emit, call)?;
     let node = emit.builder.compare(comparison, a, b)?;
     Ok(vec![emit.result(node, ElementType::Bool, &dims)?])
 }
@@ -256,7 +277,8 @@ fn choose(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 }
 
 fn pow(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
-    let (base, exponent, dims) = (call.input(0)?, call.input(1)?, joint(call)?);
+    let [base, exponent] = &operands(emit, call)?;
+    let dims = crate::import::joint([&base.dims[..], &exponent.dims])?;
     let element = base.element;
     let squares = exponent.array().is_some_and(|array| array.len() == 1 && array.to_f64()[0] == 2.0);
     let node = if element.is_float() && squares {
@@ -396,7 +418,13 @@ fn prelu(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     if !element.is_float() {
         return Err(Error::unsupported(format!("a parametric ramp of {element}")));
     }
-    let (x, slope) = (emit.input(call, 0)?, emit.input(call, 1)?);
+    let mut slope = call.input(1)?.clone();
+    if call.opset < 7 && slope.rank() == 1 && slope.len() > 1 && dims.len() > 2 {
+        // One for each channel.
+        let channels = [&[slope.len()][..], &vec![1; dims.len() - 2]].concat();
+        slope = emit.reshape(&slope, &channels)?;
+    }
+    let (x, slope) = (emit.input(call, 0)?, emit.node(&slope)?);
     let (above, below) = (emit.builder.relu(x)?, emit.with(BinaryOp::Min, x, 0.0)?);
     let below = emit.builder.mul(below, slope)?;
     let node = emit.builder.add(above, below)?;

@@ -6,7 +6,7 @@ use tectum_graph::Comparison;
 use super::Family;
 use crate::array::Array;
 use crate::element::ElementType;
-use crate::import::{Call, Emit, Source, Value};
+use crate::import::{Call, Emit, Source, Value, made};
 
 pub(super) const FAMILY: Family = &[
     ("Cast", cast),
@@ -28,10 +28,30 @@ pub(super) fn element_of(code: i64) -> Result<ElementType> {
     known.ok_or_else(|| Error::unsupported(format!("elements of type {code}")))
 }
 
+/// The type of an attribute with ONNX's name for it.
+fn named_element(name: &str) -> Result<ElementType> {
+    let known = match name {
+        "FLOAT" => ElementType::F32,
+        "DOUBLE" => ElementType::F64,
+        "FLOAT16" => ElementType::F16,
+        "INT8" => ElementType::I8,
+        "INT16" => ElementType::I16,
+        "INT32" => ElementType::I32,
+        "INT64" => ElementType::I64,
+        "UINT8" => ElementType::U8,
+        "UINT16" => ElementType::U16,
+        "UINT32" => ElementType::U32,
+        "UINT64" => ElementType::U64,
+        "BOOL" => ElementType::Bool,
+        _ => return Err(Error::unsupported(format!("elements of type {name:?}"))),
+    };
+    Ok(known)
+}
+
 fn constant(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let attributes = &call.attributes;
     if let Some(tensor) = attributes.tensor("value")? {
-        return Ok(vec![Array::read(tensor, &mut |tensor| emit.model.external(tensor))?.into()]);
+        return Ok(vec![emit.tensor(tensor)?.into()]);
     }
     let floats = |values: Vec<f32>, dims: &[usize]| Array::floats(dims, values);
     let array = match (attributes.float("value_float")?, attributes.floats("value_floats")?) {
@@ -50,30 +70,26 @@ fn constant(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 pub(super) fn sizes(array: &Array) -> Result<Vec<usize>> {
     let sizes = array.to_i64().into_iter().map(|size| usize::try_from(size).ok()).collect::<Option<Vec<_>>>();
     let sizes = sizes.ok_or_else(|| Error::data(format!("sizes {:?}", array.to_i64())))?;
-    let len = sizes.iter().try_fold(1usize, |product, size| product.checked_mul(*size));
+    let len = sizes.iter().try_fold(1usize, |product, size| product.checked_mul((*size).max(1)));
     if len.is_some_and(|len| len <= u32::MAX as usize) { Ok(sizes) } else { Err(Error::data(format!("{sizes:?} are too many elements"))) }
 }
-
-/// Elements that a file may ask for by their number alone.
-const MAX_FILLED: usize = 1 << 28;
 
 fn constant_of_shape(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let dims = sizes(call.known(0, "the shape")?)?;
     let value = match call.attributes.tensor("value")? {
-        Some(tensor) => Array::read(tensor, &mut |tensor| emit.model.external(tensor))?,
+        Some(tensor) => emit.tensor(tensor)?,
         None => Array::floats(&[1], vec![0.0])?,
     };
     let fill = value.to_f64().first().copied().ok_or_else(|| Error::data("value has no elements"))?;
-    let len: usize = dims.iter().product();
-    if len > MAX_FILLED {
-        return Err(Error::unsupported(format!("{dims:?} are {len} elements; at most {MAX_FILLED} are filled")));
-    }
-    Ok(vec![Array::wide(value.element(), &dims, vec![fill; len]).into()])
+    Ok(vec![emit.filled(value.element(), &dims, fill)?.into()])
 }
 
-fn dropout(_: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
+fn dropout(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     call.attributes.float("ratio")?;
     call.attributes.int("seed")?;
+    if call.opset < 7 && !call.attributes.flag("is_test", false)? {
+        return Err(Error::unsupported("dropout in training is random"));
+    }
     let is_training = match call.optional_known(2, "training_mode")? {
         Some(mode) => mode.to_f64().iter().any(|value| *value != 0.0),
         None => false,
@@ -83,16 +99,20 @@ fn dropout(_: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
         return Err(Error::unsupported("dropout in training is random"));
     }
     let x = call.input(0)?.clone();
-    let mask = Array::wide(ElementType::Bool, &x.dims, vec![1.0; x.len()]);
-    Ok(if call.wants(1) { vec![x, mask.into()] } else { vec![x] })
+    if !call.wants(1) {
+        return Ok(vec![x]);
+    }
+    let mask = emit.filled(ElementType::Bool, &x.dims, 1.0)?;
+    Ok(vec![x, mask.into()])
 }
 
-fn eye_like(_: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
+fn eye_like(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let x = call.input(0)?;
     let element = call.attributes.int("dtype")?.map_or(Ok(x.element), element_of)?;
     let shift = call.attributes.int_or("k", 0)?;
     let &[rows, cols] = &x.dims[..] else { return Err(Error::data(format!("{:?} is no matrix", x.dims))) };
-    let one = |place: usize| f64::from(u8::from((place % cols) as i64 == (place / cols) as i64 + shift));
+    let one = |place: usize| f64::from(u8::from((place % cols) as i64 == ((place / cols) as i64).saturating_add(shift)));
+    emit.spend(made(&[rows, cols])?)?;
     Ok(vec![Array::wide(element, &[rows, cols], (0..rows * cols).map(one).collect()).into()])
 }
 
@@ -112,7 +132,7 @@ fn non_zero(_: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     Ok(vec![Array::wide(ElementType::I64, &[x.dims().len(), places.len()], rows).into()])
 }
 
-fn range(_: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
+fn range(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let element = call.input(0)?.element;
     let number = |index: usize, what: &str| {
         let array = call.known(index, what)?;
@@ -120,10 +140,11 @@ fn range(_: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     };
     let (start, limit, step) = (number(0, "the start")?, number(1, "the limit")?, number(2, "the step")?);
     let count = ((limit - start) / step).ceil();
-    if step == 0.0 || !count.is_finite() || count > MAX_FILLED as f64 {
+    if step == 0.0 || !count.is_finite() {
         return Err(Error::data(format!("from {start} to {limit} by {step}")));
     }
-    let count = count.max(0.0) as usize;
+    let count = made(&[count.max(0.0) as usize])?;
+    emit.spend(count)?;
     Ok(vec![Array::wide(element, &[count], (0..count).map(|place| start + place as f64 * step).collect()).into()])
 }
 
@@ -141,7 +162,10 @@ fn size(_: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 }
 
 fn cast(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
-    let to = element_of(call.attributes.int_or("to", 0)?)?;
+    let to = match call.opset {
+        ..6 => named_element(call.attributes.string_or("to", "")?)?,
+        _ => element_of(call.attributes.int_or("to", 0)?)?,
+    };
     call.attributes.int("saturate")?;
     call.attributes.string("round_mode")?;
     convert(emit, call.input(0)?, to).map(|value| vec![value])

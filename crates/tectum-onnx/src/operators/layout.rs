@@ -1,5 +1,7 @@
 //! Operators that move elements.
 
+use std::ops::Range;
+
 use tectum::{Error, Result};
 use tectum_graph::{Comparison, IntegerOp, Node};
 
@@ -7,7 +9,7 @@ use super::Family;
 use super::constants::sizes;
 use crate::array::Array;
 use crate::element::ElementType;
-use crate::import::{Call, Emit, Source, Value, normal_axis, shape};
+use crate::import::{Call, Emit, Source, Value, made, normal_axis, shape};
 
 pub(super) const FAMILY: Family = &[
     ("Compress", compress),
@@ -35,7 +37,7 @@ pub(super) const FAMILY: Family = &[
 impl Emit<'_> {
     /// A value in another shape of as many elements.
     pub fn reshape(&mut self, value: &Value, dims: &[usize]) -> Result<Value> {
-        if dims.iter().product::<usize>() != value.len() {
+        if dims.iter().try_fold(1usize, |product, dim| product.checked_mul(*dim)) != Some(value.len()) {
             return Err(Error::data(format!("{:?} reshaped to {dims:?}", value.dims)));
         }
         if let Source::Known(array) = &value.source {
@@ -47,29 +49,52 @@ impl Emit<'_> {
 
     /// The places `indices` of an axis, known when the model is loaded.
     pub fn take(&mut self, value: &Value, axis: usize, indices: &[usize]) -> Result<Value> {
-        let size = value.dims[axis];
+        let size = value.dims.get(axis).copied().unwrap_or(0);
+        if let Some(index) = indices.iter().find(|index| **index >= size) {
+            return Err(Error::data(format!("place {index} of axis {axis} of {:?}", value.dims)));
+        }
+        if axis >= value.rank() {
+            return Err(Error::data(format!("axis {axis} of {:?}", value.dims)));
+        }
         let (outer, inner): (usize, usize) = (value.dims[..axis].iter().product(), value.dims[axis + 1..].iter().product());
         let mut dims = value.dims.clone();
         dims[axis] = indices.len();
-        let is_run = indices.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+        if let Some(&start) = indices.first()
+            && value.array().is_none()
+            && indices.windows(2).all(|pair| pair[0] + 1 == pair[1])
+        {
+            return self.run(value, axis, start..start + indices.len());
+        }
         if let Source::Known(array) = &value.source {
-            let data = array.to_f64();
-            let row = |outer: usize, index: usize| &data[(outer * size + index) * inner..][..inner];
-            let taken = (0..outer).flat_map(|outer| indices.iter().flat_map(move |index| row(outer, *index))).copied().collect();
-            return Ok(Array::wide(value.element, &dims, taken).into());
+            self.spend(made(&dims)?)?;
+            return Ok(array.taken(&dims, [outer, size, inner], indices).into());
         }
         if dims.contains(&0) {
             return Err(Error::unsupported(format!("a tensor of {dims:?}, without elements, while the network runs")));
         }
+        self.list(&[outer, indices.len()])?;
         let node = self.node(value)?;
-        if is_run {
-            let node = self.builder.slice(node, axis, indices[0], indices.len())?;
-            return self.value(node, value.element);
-        }
         let rows: Vec<i32> = (0..outer).flat_map(|outer| indices.iter().map(move |index| (outer * size + index) as i32)).collect();
         let (table, rows) = (self.builder.reshape(node, [outer * size, inner])?, self.builder.integer_constant(&rows, [rows.len()])?);
         let taken = self.builder.gather(table, rows)?;
         self.shaped(taken, value.element, &dims)
+    }
+
+    /// The places `places` of an axis.
+    pub fn run(&mut self, value: &Value, axis: usize, places: Range<usize>) -> Result<Value> {
+        let size = value.dims.get(axis).copied().unwrap_or(0);
+        if axis >= value.rank() || places.end > size || places.start > places.end {
+            return Err(Error::data(format!("places {places:?} of axis {axis} of {:?}", value.dims)));
+        }
+        if places == (0..size) {
+            return Ok(value.clone());
+        }
+        if places.is_empty() || value.array().is_some() {
+            return self.take(value, axis, &places.collect::<Vec<_>>());
+        }
+        let node = self.node(value)?;
+        let node = self.builder.slice(node, axis, places.start, places.len())?;
+        self.value(node, value.element)
     }
 
     /// The elements with these numbers, counted over the whole value.
@@ -120,12 +145,16 @@ impl Emit<'_> {
             if part.rank() != dims.len() || (0..dims.len()).any(|other| other != axis && part.dims[other] != dims[other]) || part.element != first.element {
                 return Err(Error::data(format!("{:?} {} and {:?} {} along axis {axis}", dims, first.element, part.dims, part.element)));
             }
-            dims[axis] += part.dims[axis];
+            dims[axis] = dims[axis].saturating_add(part.dims[axis]);
         }
         match &filled[..] {
             [] => Ok(Array::wide(first.element, &dims, Vec::new()).into()),
             [one] => Ok((*one).clone()),
             filled => {
+                if let Some(known) = filled.iter().map(|part| part.array()).collect::<Option<Vec<_>>>() {
+                    self.spend(made(&dims)?)?;
+                    return Ok(Array::joined(&known, &dims, axis).into());
+                }
                 let nodes = filled.iter().map(|part| self.node(part)).collect::<Result<Vec<_>>>()?;
                 let node = self.builder.concat(&nodes, axis)?;
                 self.value(node, first.element)
@@ -151,13 +180,17 @@ fn compress(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 
 fn concat(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let parts: Vec<Value> = call.inputs.iter().flatten().cloned().collect();
-    let axis = call.input(0)?.axis(call.attributes.int("axis")?.ok_or_else(|| Error::data("attribute axis is missing"))?)?;
+    let axis = match call.attributes.int("axis")? {
+        None if call.opset < 4 => 1,
+        axis => axis.ok_or_else(|| Error::data("attribute axis is missing"))?,
+    };
+    let axis = call.input(0)?.axis(axis)?;
     Ok(vec![emit.join(&parts, axis)?])
 }
 
 /// Sizes of an image [N, C, H, W] and a block that divides `divided` of them.
 fn block(call: &Call<'_>) -> Result<([usize; 4], usize)> {
-    let size = call.attributes.int("blocksize")?.and_then(|size| usize::try_from(size).ok()).filter(|size| *size > 0);
+    let size = call.attributes.int("blocksize")?.and_then(|size| usize::try_from(size).ok()).filter(|size| *size > 0 && *size <= 1 << 16);
     let dims = call.input(0)?.dims.clone();
     let dims = <[usize; 4]>::try_from(dims).map_err(|dims| Error::data(format!("{dims:?} has no four dimensions")))?;
     Ok((dims, size.ok_or_else(|| Error::data("attribute blocksize is missing"))?))
@@ -223,6 +256,7 @@ fn gather(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let node = emit.node(indices)?;
     let mut rows = emit.from_start(node, size)?;
     if outer > 1 {
+        emit.list(&[outer])?;
         let starts: Vec<i32> = (0..outer).map(|outer| (outer * size) as i32).collect();
         let (flat, starts) = (emit.builder.reshape(rows, [1, count])?, emit.builder.integer_constant(&starts, [outer, 1])?);
         rows = emit.builder.integer(IntegerOp::Add, flat, Some(starts))?;
@@ -250,6 +284,7 @@ pub(super) fn element_places(emit: &mut Emit<'_>, x: &Value, indices: &Value, ax
     let node = emit.node(indices)?;
     let places = emit.from_start(node, x.dims[axis])?;
     let scaled = emit.scaled_integers(places, x.dims[axis + 1..].iter().product())?;
+    emit.list(&indices.dims)?;
     let bases = emit.builder.integer_constant(&bases(&indices.dims, &x.dims, axis), shape(&indices.dims)?)?;
     emit.builder.integer(IntegerOp::Add, scaled, Some(bases))
 }
@@ -271,6 +306,7 @@ pub(super) fn row_places(emit: &mut Emit<'_>, x: &Value, indices: &Value, batch:
     let inner: usize = x.dims[batch + depth..].iter().product();
     let count: usize = before.iter().product();
     let node = emit.node(indices)?;
+    emit.list(&[count])?;
     let tuples = emit.builder.reshape(node, [count, depth])?;
     let mut rows = emit.builder.integer_constant(&vec![0; count], [count, 1])?;
     for place in 0..depth {
@@ -296,6 +332,9 @@ fn gather_nd(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let (rows, _, inner) = row_places(emit, x, indices, batch)?;
     let depth = indices.dims.last().copied().unwrap_or(0);
     let dims = [&indices.dims[..indices.rank() - 1], &x.dims[batch + depth..]].concat();
+    if inner == 0 {
+        return Err(Error::data(format!("rows of {:?} without elements", x.dims)));
+    }
     let table = emit.node(x)?;
     let table = emit.builder.reshape(table, [x.len() / inner, inner])?;
     let taken = emit.builder.gather(table, rows)?;
@@ -307,6 +346,7 @@ fn one_hot(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let depth = call.known(1, "the depth")?.to_i64().first().copied().unwrap_or(0);
     let depth = usize::try_from(depth).ok().filter(|depth| *depth > 0).ok_or_else(|| Error::data(format!("depth {depth}")))?;
     let axis = normal_axis(call.attributes.int_or("axis", -1)?, indices.rank() + 1)?;
+    emit.list(&[depth])?;
     let values = call.input(2)?;
     let node = emit.node(&indices)?;
     let places = emit.from_start(node, depth)?;
@@ -327,7 +367,7 @@ fn one_hot(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 /// Elements added before and after each axis; negative ones are cut off.
 fn pad(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let x = call.input(0)?;
-    let pads = call.ints(1, "pads")?.ok_or_else(|| Error::data("pads are missing"))?;
+    let pads = call.ints(1, if call.opset < 2 { "paddings" } else { "pads" })?.ok_or_else(|| Error::data("pads are missing"))?;
     let axes = match call.optional_known(3, "the axes")? {
         Some(axes) => axes.to_i64().into_iter().map(|axis| x.axis(axis)).collect::<Result<Vec<_>>>()?,
         None => (0..x.rank()).collect(),
@@ -356,15 +396,16 @@ fn pad_axis(emit: &mut Emit<'_>, value: &Value, axis: usize, pads: [i64; 2], mod
     }
     if mode == "constant" {
         let [cut, added] = [pads.map(|pad| (-pad).max(0) as usize), pads.map(|pad| pad.max(0) as usize)];
-        let kept: Vec<usize> = (cut[0]..(size as usize).saturating_sub(cut[1])).collect();
-        let inner = if cut == [0, 0] { value.clone() } else { emit.take(value, axis, &kept)? };
+        // More than all may be cut off at one end if the other end is extended.
+        let end = (size as usize).saturating_sub(cut[1]);
+        let inner = emit.run(value, axis, cut[0].min(end)..end)?;
         let mut parts = vec![inner];
         for (at_end, count) in [(false, added[0]), (true, added[1])] {
             if count > 0 {
                 let mut dims = value.dims.clone();
                 dims[axis] = count;
                 let block = match fill.array() {
-                    Some(fill) => Array::wide(value.element, &dims, vec![fill.to_f64()[0]; dims.iter().product()]).into(),
+                    Some(fill) => emit.filled(value.element, &dims, fill.to_f64()[0])?.into(),
                     None => emit.repeat(fill, &dims)?,
                 };
                 if at_end { parts.push(block) } else { parts.insert(0, block) }
@@ -385,13 +426,14 @@ fn pad_axis(emit: &mut Emit<'_>, value: &Value, axis: usize, pads: [i64; 2], mod
         }
         other => Err(Error::data(format!("mode {other:?}"))),
     };
+    emit.list(&[(size + pads[0] + pads[1]) as usize])?;
     let indices = (-pads[0]..size + pads[1]).map(|at| place(at).map(|at| at as usize)).collect::<Result<Vec<_>>>()?;
     if pads == [0, 0] { Ok(value.clone()) } else { emit.take(value, axis, &indices) }
 }
 
 fn reshape(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let x = call.input(0)?;
-    let target = call.known(1, "the shape")?.to_i64();
+    let target = call.ints(1, "shape")?.ok_or_else(|| Error::data("the shape is missing"))?;
     let keeps_zero = call.attributes.flag("allowzero", false)?;
     let fault = || Error::data(format!("{:?} reshaped to {target:?}", x.dims));
     let mut dims = Vec::new();
@@ -416,6 +458,7 @@ fn reverse_sequence(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> 
     if lengths.len() != x.dims[batch] || time == batch {
         return Err(Error::data(format!("{} lengths for axis {batch} of {:?}", lengths.len(), x.dims)));
     }
+    emit.list(&[x.dims[batch], x.dims[time]])?;
     let mut parts = Vec::new();
     for (item, len) in lengths.into_iter().enumerate() {
         let part = emit.take(x, batch, &[item])?;
@@ -440,6 +483,12 @@ fn slice(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
         let axis = x.axis(axis)?;
         let size = x.dims[axis] as i64;
         let place = |at: i64, low: i64, high: i64| if at < 0 { at.saturating_add(size) } else { at }.clamp(low, high);
+        if step == 1 {
+            let (start, end) = (place(start, 0, size), place(end, 0, size));
+            value = emit.run(&value, axis, start as usize..end.max(start) as usize)?;
+            continue;
+        }
+        emit.list(&[x.dims[axis]])?;
         let indices: Vec<usize> = match step {
             0 => return Err(Error::data("a step of 0")),
             1.. => (place(start, 0, size)..place(end, 0, size)).step_by(usize::try_from(step).unwrap_or(usize::MAX)).map(|at| at as usize).collect(),
@@ -449,10 +498,7 @@ fn slice(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
                 ((end + 1)..=start).rev().step_by(step).map(|at| at as usize).collect()
             }
         };
-        let is_whole = indices.len() == x.dims[axis] && step == 1;
-        if !is_whole {
-            value = emit.take(&value, axis, &indices)?;
-        }
+        value = emit.take(&value, axis, &indices)?;
     }
     Ok(vec![value])
 }
@@ -465,6 +511,7 @@ fn split(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let count = call.attributes.int("num_outputs")?.map_or(call.outputs.len(), |count| usize::try_from(count).unwrap_or(0));
     let parts: Vec<usize> = match given {
         Some(parts) => parts.into_iter().map(|part| usize::try_from(part).unwrap_or(usize::MAX)).collect(),
+        None if count > 1 << 16 => return Err(Error::data(format!("{count} outputs"))),
         None if count == 0 => return Err(Error::data("no outputs")),
         None => {
             let chunk = size.div_ceil(count);
@@ -477,8 +524,7 @@ fn split(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let mut start = 0;
     let mut values = Vec::new();
     for part in parts {
-        let places: Vec<usize> = (start..start + part).collect();
-        values.push(emit.take(x, axis, &places)?);
+        values.push(emit.run(x, axis, start..start + part)?);
         start += part;
     }
     Ok(values)
@@ -514,14 +560,21 @@ fn unsqueeze(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 
 fn tile(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let x = call.input(0)?;
-    let repeats = sizes(call.known(1, "the repeats")?)?;
+    let mut repeats = sizes(call.known(1, "the repeats")?)?;
+    if call.opset < 6 {
+        // The number of repetitions and the axis.
+        let axis = call.known(2, "the axis")?.to_i64().first().copied().unwrap_or(0);
+        let axis = x.axis(axis)?;
+        let count = repeats.first().copied().unwrap_or(1);
+        repeats = (0..x.rank()).map(|other| if other == axis { count } else { 1 }).collect();
+    }
     if repeats.len() != x.rank() {
         return Err(Error::data(format!("{:?} repeated {repeats:?}", x.dims)));
     }
     let mut value = x.clone();
     for (axis, repeats) in repeats.into_iter().enumerate().filter(|(_, repeats)| *repeats != 1) {
         let mut dims = value.dims.clone();
-        dims[axis] *= repeats;
+        dims[axis] = dims[axis].saturating_mul(repeats);
         if dims[axis] == 0 {
             value = Array::wide(x.element, &dims, Vec::new()).into();
             continue;
@@ -549,9 +602,10 @@ fn trilu(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let shift = call.optional_known(1, "the diagonal")?.map_or(0, |array| array.to_i64().first().copied().unwrap_or(0));
     let &[.., rows, cols] = &x.dims[..] else { return Err(Error::data(format!("{:?} is no matrix", x.dims))) };
     let is_kept = |place: usize| {
-        let beyond = (place % cols) as i64 - (place / cols) as i64 - shift;
+        let beyond = (place % cols) as i64 - ((place / cols) as i64).saturating_add(shift);
         i32::from(if is_upper { beyond >= 0 } else { beyond <= 0 })
     };
+    emit.list(&[rows, cols])?;
     let mask: Vec<i32> = (0..rows * cols).map(is_kept).collect();
     let mask = emit.builder.integer_constant(&mask, [rows, cols])?;
     let node = emit.node(x)?;

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use tectum::{Error, Result};
-use tectum_graph::{BinaryOp, Factor, Node, Reduction};
+use tectum_graph::{BinaryOp, Factor, IntegerOp, Node, Reduction};
 
 use super::Family;
+use super::quantize::integer_product;
 use crate::import::{Call, Emit, Value, joint, shape};
 
 pub(super) const FAMILY: Family = &[("Einsum", einsum), ("Gemm", gemm), ("MatMul", matmul)];
@@ -50,29 +51,36 @@ fn split(dims: &[usize]) -> (&[usize], usize, usize) {
     (before, last[0], last[1])
 }
 
-fn floats<'a>(call: &'a Call<'_>) -> Result<[&'a Value; 2]> {
+/// The two factors, which are of one type.
+fn factors<'a>(call: &'a Call<'_>) -> Result<[&'a Value; 2]> {
     let (a, b) = (call.input(0)?, call.input(1)?);
-    if !a.element.is_float() || a.element != b.element {
-        return Err(Error::unsupported(format!("a product of {} and {}", a.element, b.element)));
-    }
-    Ok([a, b])
+    if a.element == b.element { Ok([a, b]) } else { Err(Error::data(format!("a product of {} and {}", a.element, b.element))) }
 }
 
 fn matmul(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
-    let [a, b] = floats(call)?;
-    Ok(vec![product(emit, a, b)?])
+    let [a, b] = factors(call)?;
+    Ok(vec![if a.element.is_float() { product(emit, a, b)? } else { integer_product(emit, a, b)? }])
 }
 
 /// alpha·A·B + beta·C, where A and B may be transposed.
 fn gemm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
-    let [a, b] = floats(call)?;
+    let [a, b] = factors(call)?;
     let element = a.element;
+    if call.opset < 7 {
+        // C repeats if its shape differs, with or without it.
+        call.attributes.int("broadcast")?;
+    }
     let (alpha, beta) = (call.attributes.float_or("alpha", 1.0)?, call.attributes.float_or("beta", 1.0)?);
     let (a_turned, b_turned) = (call.attributes.flag("transA", false)?, call.attributes.flag("transB", false)?);
     let (&[a_rows, a_cols], &[b_rows, b_cols]) = (&a.dims[..], &b.dims[..]) else {
         return Err(Error::data(format!("{:?} times {:?}: matrices are needed", a.dims, b.dims)));
     };
     let (m, n) = (if a_turned { a_cols } else { a_rows }, if b_turned { b_rows } else { b_cols });
+    if !element.is_float() {
+        let turned = |emit: &mut Emit<'_>, value: &Value, is_turned| if is_turned { emit.permute(value, &[1, 0]) } else { Ok(value.clone()) };
+        let (a, b) = (turned(emit, a, a_turned)?, turned(emit, b, b_turned)?);
+        return integer_gemm(emit, call, [&a, &b], [alpha, beta]);
+    }
     let (a, b) = (emit.node(a)?, emit.node(b)?);
     let factor = |node: Node, turned: bool| -> Factor { if turned { node.transpose() } else { node.into() } };
     let mut node = emit.builder.matmul(factor(a, a_turned), factor(b, b_turned))?;
@@ -85,6 +93,30 @@ fn gemm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
         node = emit.builder.add(node, c)?;
     }
     Ok(vec![emit.shaped(node, element, &[m, n])?])
+}
+
+/// alpha·A·B + beta·C of integers, where alpha and beta are integers.
+fn integer_gemm(emit: &mut Emit<'_>, call: &Call<'_>, [a, b]: [&Value; 2], [alpha, beta]: [f32; 2]) -> Result<Vec<Value>> {
+    let element = a.element;
+    if [alpha, beta].iter().any(|factor| factor.fract() != 0.0 || factor.abs() > 1e9) {
+        return Err(Error::unsupported(format!("a product of {element} times alpha {alpha} and beta {beta}")));
+    }
+    let product = integer_product(emit, a, b)?;
+    let mut node = emit.node(&product)?;
+    let scaled = |emit: &mut Emit<'_>, node: Node, factor: f32| {
+        let factor = emit.integer(factor as i32)?;
+        emit.builder.integer(IntegerOp::Mul, node, Some(factor))
+    };
+    if alpha != 1.0 {
+        node = scaled(emit, node, alpha)?;
+    }
+    if call.optional(2).is_some() && beta != 0.0 {
+        let c = emit.input(call, 2)?;
+        let c = if beta == 1.0 { c } else { scaled(emit, c, beta)? };
+        node = emit.builder.integer(IntegerOp::Add, node, Some(c))?;
+    }
+    let node = emit.wrap(node, element)?;
+    Ok(vec![emit.shaped(node, element, &product.dims)?])
 }
 
 /// Sums over products of elements, by letters for the axes.
@@ -111,6 +143,9 @@ fn einsum(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
         }
         hidden = hidden.max(if term.contains("...") { free } else { 0 });
         operands.push((value.clone(), term.to_string(), free));
+    }
+    if hidden > tectum_graph::MAX_RANK {
+        return Err(fault("an ellipsis is of too many axes"));
     }
     let ellipsis = |count: usize| -> String { (hidden - count..hidden).map(|place| char::from(b'0' + place as u8)).collect() };
     let mut counts: BTreeMap<char, usize> = BTreeMap::new();

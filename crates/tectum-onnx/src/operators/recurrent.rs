@@ -5,7 +5,6 @@ use tectum_graph::{BinaryOp, Node};
 
 use super::Family;
 use super::arithmetic::exponential_linear;
-use crate::array::Array;
 use crate::element::ElementType;
 use crate::import::{Call, Emit, Value};
 
@@ -129,6 +128,10 @@ impl Layer {
             None => None,
         };
         let clip = attributes.float("clip")?;
+        if call.opset < 7 {
+            // Whether the states of all steps are an output: they are computed either way.
+            attributes.int("output_sequence")?;
+        }
         Ok(Self { steps, batch, width, hidden, element: x.element, batch_first, directions, activations, clip, lengths })
     }
 
@@ -147,7 +150,7 @@ impl Layer {
     fn rows(&self, emit: &mut Emit<'_>, value: &Value, direction: usize, rows: std::ops::Range<usize>) -> Result<Node> {
         let part = emit.take(value, 0, &[direction])?;
         let part = emit.reshape(&part, &value.dims[1..])?;
-        let part = emit.take(&part, 0, &rows.collect::<Vec<_>>())?;
+        let part = emit.run(&part, 0, rows)?;
         emit.node(&part)
     }
 
@@ -155,7 +158,7 @@ impl Layer {
     fn start(&self, emit: &mut Emit<'_>, call: &Call<'_>, input: usize, direction: usize) -> Result<Node> {
         let value = match call.optional(input) {
             Some(value) => emit.take(value, usize::from(self.batch_first), &[direction])?,
-            None => Array::wide(self.element, &[self.batch, self.hidden], vec![0.0; self.batch * self.hidden]).into(),
+            None => emit.filled(self.element, &[self.batch, self.hidden], 0.0)?.into(),
         };
         let value = emit.reshape(&value, &[self.batch, self.hidden])?;
         emit.node(&value)
@@ -170,6 +173,7 @@ impl Layer {
     /// A new state where the sequence goes on, the previous one where it has ended.
     fn kept(&self, emit: &mut Emit<'_>, step: usize, new: Node, old: Node) -> Result<Node> {
         let Some(lengths) = &self.lengths else { return Ok(new) };
+        emit.list(&[self.batch])?;
         let goes_on: Vec<i32> = lengths.iter().map(|len| i32::from(step < *len)).collect();
         let goes_on = emit.builder.integer_constant(&goes_on, [self.batch, 1])?;
         emit.builder.select(goes_on, new, old)

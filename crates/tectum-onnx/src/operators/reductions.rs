@@ -156,6 +156,7 @@ fn arg_extreme(emit: &mut Emit<'_>, call: &Call<'_>, is_least: bool) -> Result<V
     let extreme = emit.builder.reduce_axes(if is_least { Reduction::Min } else { Reduction::Max }, node, &[axis])?;
     let is_extreme = emit.builder.compare(Comparison::Equal, node, extreme)?;
     // The first place has the greatest rank, or the last one.
+    emit.list(&[size])?;
     let mut along = vec![1; x.rank()];
     along[axis] = size;
     let ranks: Vec<i32> = (0..size as i32).map(|place| if takes_last { place + 1 } else { size as i32 - place }).collect();
@@ -219,6 +220,7 @@ fn hardmax(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
         let dims = emit.dims(x)?;
         let greatest = emit.builder.reduce_axes(Reduction::Max, x, &[axis])?;
         let is_greatest = emit.builder.compare(Comparison::Equal, x, greatest)?;
+        emit.list(&[dims[axis]])?;
         let mut along = vec![1; dims.len()];
         along[axis] = dims[axis];
         let ranks: Vec<i32> = (0..dims[axis] as i32).rev().map(|rank| rank + 1).collect();
@@ -240,12 +242,18 @@ fn batch_norm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     if call.attributes.flag("training_mode", false)? {
         return Err(Error::unsupported("training mode"));
     }
-    if call.attributes.int_or("spatial", 1)? != 1 {
-        return Err(Error::unsupported("attribute spatial other than 1"));
+    if call.opset < 7 && !call.attributes.flag("is_test", false)? {
+        return Err(Error::unsupported("training mode"));
     }
+    let is_spatial = call.opset >= 9 || call.attributes.flag("spatial", true)?;
+    // Statistics of each channel, or of each place of each channel.
     let channels = x.dims.get(1).copied().unwrap_or(1);
     let mut dims = vec![1; x.rank().max(2) - 1];
     dims[0] = channels;
+    if !is_spatial {
+        dims = x.dims.get(1..).unwrap_or_default().to_vec();
+    }
+    let channels: usize = dims.iter().product();
     let node = emit.node(x)?;
     let known: Option<Vec<&Array>> = (1..5).map(|index| call.optional(index).and_then(Value::array)).collect();
     let (factor, offset) = match known {
@@ -322,7 +330,7 @@ fn layer_norm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
         let bias = match bias {
             Some(bias) => bias,
             None => {
-                let zero: Value = Array::floats(&[cols], vec![0.0; cols])?.into();
+                let zero: Value = emit.filled(ElementType::F32, &[cols], 0.0)?.into();
                 emit.node(&zero)?
             }
         };
@@ -358,7 +366,7 @@ fn rms_norm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 /// Groups of channels normalized over all places, then a scale and a bias for each channel.
 fn by_groups(emit: &mut Emit<'_>, x: &Value, groups: usize, scale: &Value, bias: &Value, epsilon: f32) -> Result<Value> {
     let (&batch, &channels) = (&x.dims[0], &x.dims[1]);
-    if groups == 0 || !channels.is_multiple_of(groups) {
+    if groups == 0 || x.len() == 0 || !channels.is_multiple_of(groups) {
         return Err(Error::data(format!("{channels} channels in {groups} groups")));
     }
     let node = emit.node(x)?;

@@ -182,12 +182,7 @@ pub(crate) fn repair<T: Real>(x: &[T], y: &mut [T], near: impl Fn(T) -> bool, fu
     }
 }
 
-fn binary<T: Element, Y: Element>(
-    call: &NativeCall<'_>,
-    (a, b, y): (&[T], &[T], &mut [Y]),
-    [n, period]: [usize; 2],
-    f: impl Fn(T, T) -> Y + Copy + Sync,
-) {
+fn binary<T: Element, Y: Element>(call: &NativeCall<'_>, (a, b, y): (&[T], &[T], &mut [Y]), [n, period]: [usize; 2], f: impl Fn(T, T) -> Y + Copy + Sync) {
     for_each_block(&mut y[..n], BLOCK, call.threads_for(n), |index, y| {
         let start = index * BLOCK;
         let a = &a[start..][..y.len()];
@@ -267,8 +262,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
 }
 
 /// Operations that are polynomials of some length, and about how many steps they take.
-const TRANSCENDENTAL: [&str; 15] =
-    ["exp", "log", "sigmoid", "tanh", "gelu", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "pow"];
+const TRANSCENDENTAL: [&str; 15] = ["exp", "log", "sigmoid", "tanh", "gelu", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "pow"];
 const TRANSCENDENTAL_FLOPS: f64 = 24.0;
 /// A few steps of long division by words, where the operands' exponents are not far apart.
 const LONG_DIVISION_FLOPS: f64 = 16.0;

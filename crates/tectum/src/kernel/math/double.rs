@@ -108,7 +108,7 @@ pub const TWO_OVER_PI_WORDS: [u64; 20] = [
 /// The rounding error of log₂ e.
 const LOG2_E_LOW: Real = 2.035_527_374_093_103_3e-17;
 /// π/2 and ⅓ in two parts.
-const RIGHT_ANGLE: [Real; 2] = [1.570_796_326_794_896_6, 6.123_233_995_736_766e-17];
+const RIGHT_ANGLE: [Real; 2] = [std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17];
 const THIRD: [Real; 2] = [0.333_333_333_333_333_3, 1.850_371_707_708_594e-17];
 /// About tan(π/8) and its inverse: between them the arctangent is reduced by π/4.
 const ATAN_NEAR: Real = 0.414_213_56;

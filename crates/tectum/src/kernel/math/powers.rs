@@ -6,7 +6,7 @@
 #[inline(always)]
 fn log2_pair(a: Real) -> (Real, Real) {
     let (f, e) = log_reduced(a);
-    let (s, s_low) = quotient((f, ONE - ONE), ordered_sum(TWO, f));
+    let (s, s_low) = quotient((f, 0.0), ordered_sum(TWO, f));
     let (z, z_low) = product(s, s);
     let z_low = z_low + TWO * (s * s_low);
     let (k, k_low) = ordered_sum(THIRD[0], z * polynomial(&POWER_COEFFICIENTS, z));

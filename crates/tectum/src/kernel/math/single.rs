@@ -78,7 +78,7 @@ const TWO_OVER_PI_WORDS: [u32; 8] = [0, 0xa2f9_836e, 0x4e44_1529, 0xfc27_57d1, 0
 /// The rounding error of log₂ e.
 const LOG2_E_LOW: Real = 1.925_963e-8;
 /// π/2 and ⅓ in two parts.
-const RIGHT_ANGLE: [Real; 2] = [1.570_796_4, -4.371_139e-8];
+const RIGHT_ANGLE: [Real; 2] = [std::f32::consts::FRAC_PI_2, -4.371_139e-8];
 const THIRD: [Real; 2] = [0.333_333_34, -9.934_108e-9];
 /// About tan(π/8) and its inverse: between them the arctangent is reduced by π/4.
 const ATAN_NEAR: Real = 0.414_213_56;
@@ -95,53 +95,17 @@ const POW_END: Bits = 0x5380_0000;
 const POW_OUTSIDE: Real = 160.0;
 
 /// (asin(x)/x − 1)/z of z = x² ≤ ¼, the highest coefficient first.
-const ARCSINE_COEFFICIENTS: [Real; 6] = [
-    0.033_690_847,
-    0.017_149_238,
-    0.031_100_662,
-    0.044_599_403,
-    0.075_000_94,
-    0.166_666_66,
-];
+const ARCSINE_COEFFICIENTS: [Real; 6] = [0.033_690_847, 0.017_149_238, 0.031_100_662, 0.044_599_403, 0.075_000_94, 0.166_666_66];
 /// (atan(x)/x − 1)/z of z = x², |x| ≤ tan(π/8), the highest coefficient first.
-const ARCTANGENT_COEFFICIENTS: [Real; 5] = [
-    -0.064_519_16,
-    0.107_437_275,
-    -0.142_639_55,
-    0.199_995_4,
-    -0.333_333_3,
-];
+const ARCTANGENT_COEFFICIENTS: [Real; 5] = [-0.064_519_16, 0.107_437_275, -0.142_639_55, 0.199_995_4, -0.333_333_3];
 /// (sinh(x)/x − 1)/z of z = x² ≤ 1, the highest coefficient first.
-const SINH_COEFFICIENTS: [Real; 4] = [
-    2.806_280_2e-06,
-    0.000_198_381_02,
-    0.008_333_339,
-    0.166_666_67,
-];
+const SINH_COEFFICIENTS: [Real; 4] = [2.806_280_2e-06, 0.000_198_381_02, 0.008_333_339, 0.166_666_67];
 /// (asinh(x)/x − 1)/z of z = x² ≤ ¼, the highest coefficient first.
-const ASINH_COEFFICIENTS: [Real; 5] = [
-    -0.014_288_508,
-    0.028_783_606,
-    -0.044_506_513,
-    0.074_995_82,
-    -0.166_666_64,
-];
+const ASINH_COEFFICIENTS: [Real; 5] = [-0.014_288_508, 0.028_783_606, -0.044_506_513, 0.074_995_82, -0.166_666_64];
 /// (atanh(x)/x − 1)/z of z = x² ≤ ¼, the highest coefficient first.
-const ATANH_COEFFICIENTS: [Real; 6] = [
-    0.157_517_8,
-    0.064_934_894,
-    0.114_698_75,
-    0.142_639_8,
-    0.200_004_73,
-    0.333_333_3,
-];
+const ATANH_COEFFICIENTS: [Real; 6] = [0.157_517_8, 0.064_934_894, 0.114_698_75, 0.142_639_8, 0.200_004_73, 0.333_333_3];
 /// (artanh(s)/s − 1 − z/3)/z² of z = s², |s| ≤ 3 − 2√2, the highest coefficient first.
-const POWER_COEFFICIENTS: [Real; 4] = [
-    0.095_601_95,
-    0.111_023_82,
-    0.142_857_66,
-    0.2,
-];
+const POWER_COEFFICIENTS: [Real; 4] = [0.095_601_95, 0.111_023_82, 0.142_857_66, 0.2];
 
 /// (ln(1 + f) − f + f²/2)/f³ for √½ ≤ 1 + f < √2.
 #[inline(always)]

@@ -107,7 +107,7 @@ pub fn atan(x: Real) -> Real {
         a + ONE
     };
     let part = if is_near {
-        ONE - ONE
+        0.0
     } else if is_far {
         ONE
     } else {

@@ -24,7 +24,8 @@ pub(super) static REDUCTIONS: LazyLock<IntegerReductions> = LazyLock::new(|| Int
 
 fn define(name: &str, combine: &str, neutral: &str) -> KernelBuilder<Reduction, i32> {
     let body = row_body(combine, &format!("real({neutral})"), "tree_combined");
-    let builder = Reduction::define_on::<i32>(format!("{name}_i32")).body(format!("alias real = i32;\nvar<workgroup> tectum_partial: array<real, 256>;\n{body}"));
+    let builder =
+        Reduction::define_on::<i32>(format!("{name}_i32")).body(format!("alias real = i32;\nvar<workgroup> tectum_partial: array<real, 256>;\n{body}"));
     builder.loops(|Reduction { rows, segment, segments, .. }, groups| loops([rows, segment, segments], groups))
 }
 

@@ -1,0 +1,255 @@
+//! What a policy's numbers mean: which channels of the body make up its input, and what its output does.
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use tectum::{Error, Result};
+use tectum_onnx::{Model, Network};
+
+use crate::document::{Key, Section, TomlSource};
+
+/// The key of a file's metadata that holds a contract as text.
+pub const METADATA_KEY: &str = "tectum.contract";
+
+/// A contract as it is written, before names meet a body and a network.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Contract {
+    /// Time between two answers, in seconds.
+    pub period_s: Option<f64>,
+    /// The input that the terms fill; the only one that is no state, without it.
+    pub input: Option<String>,
+    /// The output that is the action; the first that is no state, without it.
+    pub output: Option<String>,
+    /// The parts of the input in their order.
+    pub observation: Vec<Term>,
+    /// What the output does.
+    pub action: ActionRule,
+    /// Inputs that are outputs of the tick before, and zeros at the start of an episode.
+    pub state: Vec<(String, String)>,
+    /// What was not stated and has been assumed.
+    pub assumed: Vec<String>,
+    /// Where it comes from, for messages.
+    pub origin: String,
+}
+
+/// A part of an input.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Term {
+    /// The input that it belongs to, if that is not the contract's.
+    pub input: Option<String>,
+    /// Where its numbers come from.
+    pub source: TermSource,
+    /// Applied to each number in its unit.
+    pub function: TermFunction,
+    /// The unit that the policy expects; the body's own without it.
+    pub unit: Option<String>,
+    /// Subtracted, one for all numbers or one for each.
+    pub offset: Vec<f64>,
+    /// Bounds after that.
+    pub clip: Option<[f64; 2]>,
+    /// Multiplied after that, one for all numbers or one for each.
+    pub scale: Vec<f64>,
+    /// How many of the last values it holds, the oldest first.
+    pub history: usize,
+    /// Its place in the contract.
+    pub place: String,
+}
+
+/// Where the numbers of a term come from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TermSource {
+    /// Channels of the body's observation, by name.
+    Channels(Vec<String>),
+    /// The output of the tick before, as the network gave it.
+    PreviousAction,
+    /// Fixed numbers, such as a command.
+    Constant(Vec<f64>),
+    /// The number of the tick in its episode.
+    Step,
+}
+
+/// A function of a channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TermFunction {
+    /// The number itself.
+    #[default]
+    Identity,
+    /// The sine of an angle.
+    Sin,
+    /// The cosine of an angle.
+    Cos,
+}
+
+/// What an output does.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ActionRule {
+    /// The channels of the body in the order of the output; all in the body's order without it.
+    pub channels: Option<Vec<String>>,
+    /// The unit of the action; the body's own without it.
+    pub unit: Option<String>,
+    /// Bounds of the network's numbers.
+    pub clip: Option<[f64; 2]>,
+    /// Multiplied, one for all numbers or one for each.
+    pub scale: Vec<f64>,
+    /// Added after that: default positions, for example.
+    pub offset: Vec<f64>,
+    /// The action for each number of the output, of which the greatest counts; none for outputs that are actions themselves.
+    pub choices: Vec<Vec<f64>>,
+    /// How many rows of a chunk [rows, channels] are used before the network runs again.
+    pub chunk: usize,
+    /// Gains of the joints' controllers, which are only recorded.
+    pub stiffness: Vec<f64>,
+    /// As above.
+    pub damping: Vec<f64>,
+}
+
+impl Contract {
+    /// The contract of a policy: the file that is named, else the file next to the model with its name and the ending `.toml`, else the one in the model's
+    /// metadata, else what can be assumed.
+    ///
+    /// # Errors
+    /// `Io` or `Data` naming file and line; `Invalid` for metadata that cannot be read.
+    pub fn of(model: &Model, path: &Path, contract: Option<&Path>) -> Result<Self> {
+        let beside = path.with_extension("toml");
+        match contract {
+            Some(file) => Self::read(file),
+            None if beside.is_file() => Self::read(&beside),
+            None => {
+                let metadata = model.metadata();
+                let origin = format!("metadata of {}", path.display());
+                match metadata.get(METADATA_KEY) {
+                    Some(text) => Self::parse(text, &origin),
+                    None if metadata.contains_key("joint_names") => super::metadata::contract(&metadata, &origin),
+                    None => Ok(Self { origin: format!("{} (it has no contract)", path.display()), ..Self::default() }),
+                }
+            }
+        }
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// `Io` or `Data` naming file and line.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(|error| Error::io(path.display(), error))?;
+        Self::parse(&text, &path.display().to_string())
+    }
+
+    /// Reads a text; `origin` precedes the line in messages.
+    ///
+    /// # Errors
+    /// `Data` naming origin and line.
+    pub fn parse(text: &str, origin: &str) -> Result<Self> {
+        let warnings = RefCell::default();
+        let source = TomlSource { origin, text, is_record: false, warnings: &warnings, asked: None };
+        let table = source.parse()?;
+        let mut root = Section::root(source, table.get_ref());
+        let contract = Self {
+            period_s: root.positive(Key::new("period", "time between two answers; it must be the body's").unit("s"))?,
+            input: root.string(Key::new("input", "the input that the terms fill"))?.map(|text| text.value.to_owned()),
+            output: root.string(Key::new("output", "the output that is the action"))?.map(|text| text.value.to_owned()),
+            observation: root
+                .sections(Key::new("observation", "The parts of the input in their order."))?
+                .into_iter()
+                .enumerate()
+                .map(|(index, section)| Term::read(section, index))
+                .collect::<Result<_>>()?,
+            action: ActionRule::read(root.section(Key::new("action", "What the output does."))?)?,
+            state: read_state(root.section(Key::new("state", "Inputs that are outputs of the tick before."))?)?,
+            assumed: Vec::new(),
+            origin: origin.to_owned(),
+        };
+        root.finish()?;
+        Ok(contract)
+    }
+}
+
+fn pair(section: &mut Section<'_, '_>, key: Key<'_>, name: &str) -> Result<Option<[f64; 2]>> {
+    match section.numbers(key)?.as_deref() {
+        None => Ok(None),
+        Some(&[low, high]) if low <= high => Ok(Some([low, high])),
+        Some(other) => Err(section.missing(name).at(format_args!("{other:?} is no pair of a lower and an upper bound"))),
+    }
+}
+
+impl Term {
+    fn read(mut section: Section<'_, '_>, index: usize) -> Result<Self> {
+        let channels = section.texts(Key::new("channels", "channels of the body's observation, in the order of the policy"))?;
+        let sources = [("previous action", TermSource::PreviousAction), ("step", TermSource::Step)];
+        let named =
+            section.string(Key::new("source", "a source that is no channel").one_of("\"previous action\" or \"step\""))?.map(|text| text.value.to_owned());
+        let constant = section.numbers(Key::new("value", "fixed numbers, such as a command"))?;
+        let place = format!("observation {}", index + 1);
+        let given = usize::from(channels.is_some()) + usize::from(named.is_some()) + usize::from(constant.is_some());
+        if given != 1 {
+            return Err(section.missing("channels").at(format_args!("{place}: one of channels, source and value is needed")));
+        }
+        let source = match (channels, named, constant) {
+            (Some(channels), ..) => TermSource::Channels(channels),
+            (_, Some(name), _) => match sources.into_iter().find(|(known, _)| *known == name) {
+                Some((_, source)) => source,
+                None => return Err(section.missing("source").at(format_args!("{place}: source {name:?}; known: previous action, step"))),
+            },
+            (.., constant) => TermSource::Constant(constant.unwrap_or_default()),
+        };
+        let functions = [("identity", TermFunction::Identity), ("sin", TermFunction::Sin), ("cos", TermFunction::Cos)];
+        let clip = pair(&mut section, Key::new("clip", "bounds after the offset is subtracted"), "clip")?;
+        let term = Self {
+            input: section.string(Key::new("input", "the input, if it is another one"))?.map(|text| text.value.to_owned()),
+            source,
+            function: section.choice_or(Key::new("function", "applied to each number"), &functions, TermFunction::Identity)?,
+            unit: section.string(Key::new("unit", "the unit that the policy expects; the body's own without it"))?.map(|text| text.value.to_owned()),
+            offset: section.numbers(Key::new("offset", "subtracted first").or(0))?.unwrap_or_else(|| vec![0.0]),
+            clip,
+            scale: section.numbers(Key::new("scale", "multiplied last").or(1))?.unwrap_or_else(|| vec![1.0]),
+            history: section.whole_or(Key::new("history", "how many of the last values, the oldest first"), 1..=1000, 1)? as usize,
+            place,
+        };
+        section.finish()?;
+        Ok(term)
+    }
+}
+
+impl ActionRule {
+    fn read(mut section: Section<'_, '_>) -> Result<Self> {
+        let clip = pair(&mut section, Key::new("clip", "bounds of the network's numbers"), "clip")?;
+        let rule = Self {
+            channels: section.texts(Key::new("channels", "channels of the body's action, in the order of the output"))?,
+            unit: section.string(Key::new("unit", "the unit of the action; the body's own without it"))?.map(|text| text.value.to_owned()),
+            clip,
+            scale: section.numbers(Key::new("scale", "multiplied first").or(1))?.unwrap_or_else(|| vec![1.0]),
+            offset: section.numbers(Key::new("offset", "added after that, such as default positions").or(0))?.unwrap_or_else(|| vec![0.0]),
+            choices: section.rows(Key::new("choices", "the action for each number of the output, of which the greatest counts"))?.unwrap_or_default(),
+            chunk: section.whole_or(Key::new("chunk", "rows of a chunk that are used before the network runs again"), 1..=10_000, 1)? as usize,
+            stiffness: section.numbers(Key::new("stiffness", "gains of the joints' controllers; recorded"))?.unwrap_or_default(),
+            damping: section.numbers(Key::new("damping", "gains of the joints' controllers; recorded"))?.unwrap_or_default(),
+        };
+        section.finish()?;
+        Ok(rule)
+    }
+}
+
+fn read_state(mut section: Section<'_, '_>) -> Result<Vec<(String, String)>> {
+    let mut pairs = Vec::new();
+    for (input, _) in section.names() {
+        let output = section.required(Key::new(&input, "the output that becomes this input"))?;
+        pairs.push((input.clone(), output.value.to_owned()));
+    }
+    section.finish()?;
+    Ok(pairs)
+}
+
+/// Inputs that are states by their names: `h_in` and `h_out`, or the like, of equal shapes.
+pub(super) fn state_by_name(network: &Network) -> Vec<(String, String)> {
+    let mut pairs = Vec::new();
+    for input in network.inputs() {
+        let candidates = [
+            input.name.strip_suffix("_in").map(|stem| format!("{stem}_out")),
+            input.name.strip_suffix("0").map(|stem| format!("{stem}n")),
+            input.name.strip_prefix("state_in").map(|rest| format!("state_out{rest}")),
+        ];
+        let is_pair = |name: &String| network.outputs().any(|output| output.name == *name && output.dims == input.dims && output.element == input.element);
+        pairs.extend(candidates.into_iter().flatten().find(is_pair).map(|output| (input.name.clone(), output)));
+    }
+    pairs
+}
