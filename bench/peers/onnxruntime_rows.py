@@ -9,6 +9,7 @@ import onnxruntime
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from onnxruntime.transformers import optimizer
 
+import onnxruntime_convolution  # noqa: F401, registers its rows
 from minilm_folder import demand
 from minilm_onnx import encoder, ids_of
 from protocol import fastest, row, serve

@@ -9,6 +9,7 @@ import torch
 import torch._dynamo.config
 import torch.nn.functional as F
 
+import torch_convolution  # noqa: F401, registers its rows
 import torch_control  # noqa: F401, registers its rows
 import torch_infer  # noqa: F401, registers its rows
 from protocol import fastest, row, serve

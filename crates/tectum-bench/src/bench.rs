@@ -1,6 +1,7 @@
 //! Benchmarks: suites of rows, each compared with the roofline and the peers of the same run, stored as records that can be compared.
 
 mod check;
+mod convolution_rows;
 mod core_rows;
 mod harness;
 mod interval;
@@ -103,6 +104,7 @@ impl Workload for Executable {
 pub fn suites() -> Vec<Suite> {
     vec![
         Suite { name: "core", about: "every kernel of the core", cases: core_cases },
+        Suite { name: "convolution", about: "layers of convolutional networks, on one thread and on two", cases: convolution_rows::cases },
         Suite { name: "programs", about: "lane-level programs, and what a dispatch of one costs", cases: program_rows::cases },
     ]
 }

@@ -9,6 +9,7 @@ mod attention_cases;
 mod cache_cases;
 mod case;
 mod chain_cases;
+mod convolution_cases;
 mod double_cases;
 mod double_double;
 mod elementwise_cases;
@@ -134,6 +135,7 @@ pub fn suites() -> Vec<Suite> {
     suites.extend(move_cases::suites());
     suites.extend(scatter_cases::suites());
     suites.extend(product_cases::suites());
+    suites.extend(convolution_cases::suites());
     suites.extend(chain_cases::suites());
     suites.extend(double_cases::suites());
     suites.extend(attention_cases::suites());

@@ -2,6 +2,7 @@
 //! records it; its device code is in the folder of the family.
 
 pub mod attention;
+pub mod convolution;
 pub mod elementwise;
 pub mod movement;
 pub mod product;
@@ -20,7 +21,7 @@ use crate::view::View;
 /// The kernels of all operations.
 pub fn kernels() -> Vec<Arc<Kernel>> {
     let families = [elementwise::kernels, movement::kernels, reduce::kernels, product::kernels, attention::kernels, random::kernels, stencil::kernels];
-    families.into_iter().flat_map(|kernels| kernels()).collect()
+    families.into_iter().chain([convolution::kernels as fn() -> _]).flat_map(|kernels| kernels()).collect()
 }
 
 /// Finishes the definition of one of this crate's kernels.

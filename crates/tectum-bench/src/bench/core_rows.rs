@@ -35,6 +35,7 @@ pub(super) fn rows(software: bool) -> Vec<Work> {
     rows.extend(cached(n / 16));
     rows.extend(narrow_products(if software { 256 } else { 1024 }));
     rows.extend(stencils(if software { 16 } else { 32 }));
+    rows.extend(super::convolution_rows::core_rows());
     rows.extend(doubles(n / 2, if software { 256 } else { 1024 }));
     rows
 }

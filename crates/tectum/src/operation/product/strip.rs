@@ -331,7 +331,7 @@ impl<L: Left, R: Right, T: StripEpilogue, const PANELS: usize> Strip<'_, L, R, T
 
 /// A tile of a height that is known at run time, at most [`tile_rows`].
 #[inline(always)]
-fn tile_of<S: Simd, L: Left, T: StripEpilogue, B: PanelRows, const PANELS: usize, const VECTORS: usize>(
+pub(crate) fn tile_of<S: Simd, L: Left, T: StripEpilogue, B: PanelRows, const PANELS: usize, const VECTORS: usize>(
     simd: S,
     (height, place): (usize, (L, usize, usize)),
     b: ([B; PANELS], [&[f32]; PANELS]),

@@ -1,0 +1,23 @@
+//! Convolutions, transposed convolutions and pooling over one, two or three axes of space.
+//!
+//! Arrays are [N, C, D, H, W], row-major; missing leading axes of space have size 1. A [`Window`](window::Window) says which elements of the input an
+//! element of the output reads. On the CPU a convolution is a product of the filters with patches of the input, 32 output elements at a time, by the tiles
+//! of the products with packed weights; one filter for each channel, and pooling, are computed along rows directly.
+
+pub(crate) mod chunks;
+pub(crate) mod depthwise;
+pub mod forward;
+pub(crate) mod padded;
+pub(crate) mod patches;
+pub mod pool;
+pub mod transposed;
+pub mod window;
+
+use std::sync::Arc;
+
+use crate::kernel::Kernel;
+
+/// The kernels of this family.
+pub fn kernels() -> Vec<Arc<Kernel>> {
+    [forward::kernels, transposed::kernels, pool::kernels].into_iter().flat_map(|kernels| kernels()).collect()
+}

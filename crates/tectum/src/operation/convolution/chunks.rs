@@ -1,0 +1,122 @@
+//! Sixteen neighbouring elements of an output row at a time, and how they are finished.
+
+use std::ops::Range;
+
+use crate::kernel::math::Real;
+use crate::kernel::native::ColumnBlock;
+use crate::operation::convolution::padded::Padded;
+use crate::operation::convolution::window::Geometry;
+use crate::operation::product::gemm::{Activation, by_activation};
+
+/// Elements of a chunk.
+pub(crate) const LANES: usize = 16;
+
+/// A part of an output row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Chunk {
+    /// The place of its first element in a padded channel.
+    pub place: usize,
+    /// Its first element in the output channel.
+    pub at: usize,
+    /// Elements, at most 16.
+    pub count: usize,
+}
+
+/// The chunks of an output channel. The last of a row begins 16 elements before its end, where the row has as many.
+pub(crate) fn chunks(geometry: Geometry, padded: &Padded) -> Vec<Chunk> {
+    let [planes, rows, columns] = geometry.size_out;
+    let mut chunks = Vec::with_capacity(planes * rows * columns.div_ceil(LANES));
+    for row in 0..planes * rows {
+        let base = padded.base(row / rows, row % rows);
+        for column in (0..columns).step_by(LANES) {
+            let column = column.min(columns.saturating_sub(LANES));
+            chunks.push(Chunk { place: base + column, at: row * columns + column, count: LANES.min(columns - column) });
+        }
+    }
+    chunks
+}
+
+/// Writes sixteen elements from a place on, of which `count` count: the rest is for those who write in order, and overwrite it. Only as many where there is no
+/// room for more.
+#[inline(always)]
+pub(crate) fn store_chunk<T: Copy>(made: &[T], at: usize, count: usize, y: &mut [T]) {
+    let y = &mut y[at..];
+    // With a length that is known when it is compiled: else each is a call.
+    match (y.first_chunk_mut::<LANES>(), made.first_chunk::<LANES>()) {
+        (Some(y), Some(made)) => *y = *made,
+        _ => y[..count].copy_from_slice(&made[..count]),
+    }
+}
+
+/// What follows the sums of an image and group: `activation(sum + bias + residual)`.
+#[derive(Clone, Copy)]
+pub(crate) struct Finish<'a> {
+    /// One for each row.
+    pub bias: Option<&'a [f32]>,
+    /// Rows of `pixels` elements.
+    pub residual: Option<&'a [f32]>,
+    pub pixels: usize,
+    pub activation: Activation,
+}
+
+impl<'a> Finish<'a> {
+    /// That of the rows from one on.
+    pub fn from_row(&self, row: usize) -> Self {
+        Self { bias: self.bias.map(|bias| &bias[row..]), residual: self.residual.map(|residual| &residual[row * self.pixels..]), ..*self }
+    }
+
+    /// Finishes all rows of some panels, from a column of the result on, and writes the given columns of a block.
+    #[inline(always)]
+    pub fn store<const PANELS: usize>(&self, sums: &mut [f32], column: usize, to: Range<usize>, y: &mut ColumnBlock<'_, f32>) {
+        let sums = sums.as_chunks_mut::<LANES>().0.as_chunks_mut::<PANELS>().0;
+        if let Some(residual) = self.residual {
+            for (row, sums) in sums.iter_mut().enumerate() {
+                let residual = &residual[row * self.pixels + column..][..to.len()];
+                sums.as_flattened_mut().iter_mut().zip(residual).for_each(|(sum, residual)| *sum += residual);
+            }
+        }
+        macro_rules! each {
+            ($($function:ident)?) => {
+                for (row, sums) in sums.iter().enumerate() {
+                    // Without a bias −0, whose addition changes nothing.
+                    let bias = match self.bias {
+                        Some(bias) => bias[row],
+                        None => -0.0,
+                    };
+                    let y = &mut y.row(row)[to.clone()];
+                    if let Some(y) = y.as_chunks_mut::<LANES>().0.first_chunk_mut::<PANELS>() {
+                        for panel in 0..PANELS {
+                            for lane in 0..LANES {
+                                let sum = sums[panel][lane] + bias;
+                                y[panel][lane] = sum$(.$function())?;
+                            }
+                        }
+                    } else {
+                        for (y, sum) in y.iter_mut().zip(sums.as_flattened()) {
+                            let sum = sum + bias;
+                            *y = sum$(.$function())?;
+                        }
+                    }
+                }
+            };
+        }
+        by_activation!(self.activation, each);
+    }
+
+    /// Finishes the sums of a row in place.
+    #[inline(always)]
+    pub fn in_place(&self, row: usize, y: &mut [f32]) {
+        if let Some(residual) = self.residual {
+            y.iter_mut().zip(&residual[row * self.pixels..]).for_each(|(y, residual)| *y += residual);
+        }
+        macro_rules! each {
+            () => {};
+            ($function:ident) => {
+                for y in y {
+                    *y = y.$function();
+                }
+            };
+        }
+        by_activation!(self.activation, each);
+    }
+}
