@@ -13,4 +13,5 @@ mod networks;
 mod passes;
 mod random_graph;
 mod refusals;
+mod selection;
 mod training;

@@ -234,7 +234,7 @@ fn rotary_embedding(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> 
     }
     let half = rotated / 2;
     let angles = if tokens_axis == 1 { [batch, tokens, 1, half] } else { [batch, 1, tokens, half] };
-    let mut table = |emit: &mut Emit<'_>, index: usize| -> Result<Node> {
+    let table = |emit: &mut Emit<'_>, index: usize| -> Result<Node> {
         let cache = call.input(index)?;
         let node = emit.node(cache)?;
         let rows = match call.optional(3) {
@@ -258,12 +258,12 @@ fn rotary_embedding(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> 
     let pairs = if is_interleaved { [a, b, c, half, 2] } else { [a, b, c, 2, half] };
     let part_axis = if is_interleaved { 4 } else { 3 };
     let paired = emit.builder.reshape(turned, pairs)?;
-    let mut part = |emit: &mut Emit<'_>, index: usize| -> Result<Node> {
+    let part = |emit: &mut Emit<'_>, index: usize| -> Result<Node> {
         let part = emit.builder.slice(paired, part_axis, index, 1usize)?;
         emit.builder.reshape(part, [a, b, c, half])
     };
     let (real, imaginary) = (part(emit, 0)?, part(emit, 1)?);
-    let mut sum = |emit: &mut Emit<'_>, by_real: Node, by_imaginary: Node, op: BinaryOp| -> Result<Node> {
+    let sum = |emit: &mut Emit<'_>, by_real: Node, by_imaginary: Node, op: BinaryOp| -> Result<Node> {
         let (a_product, b_product) = (emit.builder.mul(real, by_real)?, emit.builder.mul(imaginary, by_imaginary)?);
         let sum = emit.builder.binary(op, a_product, b_product)?;
         emit.builder.reshape(sum, if is_interleaved { [a, b, c, half, 1] } else { [a, b, c, 1, half] })

@@ -11,8 +11,13 @@ use crate::array::Array;
 use crate::element::ElementType;
 use crate::import::{Call, Emit, Value};
 
-pub(super) const FAMILY: Family =
-    &[("BitCast", bit_cast), ("Det", determinant), ("LRN", local_response_norm), ("NegativeLogLikelihoodLoss", likelihood_loss), ("SoftmaxCrossEntropyLoss", cross_entropy_loss)];
+pub(super) const FAMILY: Family = &[
+    ("BitCast", bit_cast),
+    ("Det", determinant),
+    ("LRN", local_response_norm),
+    ("NegativeLogLikelihoodLoss", likelihood_loss),
+    ("SoftmaxCrossEntropyLoss", cross_entropy_loss),
+];
 
 fn likelihood_loss(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let x = call.input(0)?.clone();
@@ -108,7 +113,7 @@ fn local_response_norm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value
     let squares = emit.builder.mul(node, node)?;
     let squares = emit.value(squares, x.element)?;
     let (before, after) = ((size - 1) / 2, size / 2);
-    let mut zeros = |count: usize| -> Value {
+    let zeros = |count: usize| -> Value {
         let mut dims = x.dims.clone();
         dims[1] = count;
         Array::wide(x.element, &dims, vec![0.0; dims.iter().product()]).into()

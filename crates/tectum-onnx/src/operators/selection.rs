@@ -270,7 +270,8 @@ fn tensor_scatter(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
         "circular" => true,
         other => return Err(Error::data(format!("mode {other:?}"))),
     };
-    let fits = update.rank() == cache.rank() && (0..cache.rank()).all(|other| if other == axis { update.dims[other] <= cache.dims[other] } else { update.dims[other] == cache.dims[other] });
+    let fits = update.rank() == cache.rank()
+        && (0..cache.rank()).all(|other| if other == axis { update.dims[other] <= cache.dims[other] } else { update.dims[other] == cache.dims[other] });
     if !fits || axis == 0 {
         return Err(Error::data(format!("an update {:?} of axis {axis} of {:?}", update.dims, cache.dims)));
     }
@@ -312,7 +313,7 @@ fn center_crop_pad(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
             value = emit.take(&value, axis, &kept)?;
         } else if target > size {
             let before = (target - size) / 2;
-            let mut zeros = |count: usize| -> Value {
+            let zeros = |count: usize| -> Value {
                 let mut dims = value.dims.clone();
                 dims[axis] = count;
                 Array::wide(x.element, &dims, vec![0.0; dims.iter().product()]).into()
@@ -360,7 +361,9 @@ fn col_to_im(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
             whole.checked_sub(needed)?.checked_div(strides[axis]).map(|steps| steps + 1)
         })
         .collect();
-    let counts = counts.filter(|counts| block.len() == rank && block_len > 0 && wide % block_len == 0 && counts.iter().product::<usize>() == blocks).ok_or_else(fault)?;
+    let counts = counts
+        .filter(|counts| block.len() == rank && block_len > 0 && wide % block_len == 0 && counts.iter().product::<usize>() == blocks)
+        .ok_or_else(fault)?;
     let channels = wide / block_len;
     let place = |inside: usize, number: usize| {
         let (inside, number) = (coordinates(inside, &block), coordinates(number, &counts));
@@ -438,7 +441,9 @@ fn unique(_: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let (outer, size, inner): (usize, usize, usize) = (dims[..axis].iter().product(), dims[axis], dims[axis + 1..].iter().product());
     let part = |index: usize| -> Vec<f64> { (0..outer).flat_map(|outer| data[(outer * size + index) * inner..][..inner].iter().copied()).collect() };
     let parts: Vec<Vec<f64>> = (0..size).map(part).collect();
-    let order = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))).find(|order| order.is_ne()).unwrap_or(Ordering::Equal);
+    let order = |a: &[f64], b: &[f64]| {
+        a.iter().zip(b).map(|(a, b)| a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    };
     // Equal parts are neighbours, the first of them in front.
     let mut sorted: Vec<usize> = (0..size).collect();
     sorted.sort_by(|a, b| order(&parts[*a], &parts[*b]));

@@ -36,7 +36,11 @@ fn needed(call: &Call<'_>, index: usize, what: &str) -> Result<f64> {
 }
 
 fn count(value: f64, what: &str) -> Result<usize> {
-    if value >= 1.0 && value <= MAX_ELEMENTS as f64 { Ok(value as usize) } else { Err(Error::data(format!("{what} {value}; 1 to {MAX_ELEMENTS} are possible"))) }
+    if value >= 1.0 && value <= MAX_ELEMENTS as f64 {
+        Ok(value as usize)
+    } else {
+        Err(Error::data(format!("{what} {value}; 1 to {MAX_ELEMENTS} are possible")))
+    }
 }
 
 /// a − b·cos(2πn/N) + c·cos(4πn/N)
