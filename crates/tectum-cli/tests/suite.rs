@@ -9,6 +9,7 @@ mod generate;
 mod genome_reports;
 mod messages;
 mod plant;
+mod policy;
 mod program;
 mod receipts;
 mod results;

@@ -67,9 +67,9 @@ pub use integer::IntegerOp;
 pub(crate) use linear::LinearEpilogue;
 pub(crate) use linear_panels::panels_shape;
 pub use matmul::Factor;
+pub use pool::PoolKind;
 #[cfg(test)]
 pub(crate) use reduce::ReduceAxes;
-pub use pool::PoolKind;
 pub use reduce_rows::Reduction;
 pub use unary::Function;
 

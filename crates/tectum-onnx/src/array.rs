@@ -55,6 +55,15 @@ impl Array {
         Self { element, dims: dims.to_vec(), data }
     }
 
+    /// Of one number, as often as `len`, which is what the shape holds.
+    pub(crate) fn filled(element: ElementType, dims: &[usize], number: f64, len: usize) -> Self {
+        let data = match element {
+            ElementType::F32 => Data::Single(std::iter::repeat_n(number as f32, len).collect()),
+            _ => Data::Wide(std::iter::repeat_n(element.round(number), len).collect()),
+        };
+        Self { element, dims: dims.to_vec(), data }
+    }
+
     /// A vector of 64-bit integers.
     pub(crate) fn int64s(values: &[i64]) -> Self {
         Self::wide(ElementType::I64, &[values.len()], values.iter().map(|value| *value as f64).collect())

@@ -130,7 +130,7 @@ pub(crate) struct Emit<'m> {
 }
 
 /// Elements that a file may make by numbers alone, such as sizes, while it is loaded.
-const MAX_MADE: usize = 1 << 27;
+const MAX_MADE: usize = 1 << 28;
 
 /// How often the elements of a tensor in the file may be computed with while it is loaded.
 const MAX_REUSE: usize = 16;
@@ -187,7 +187,7 @@ impl<'m> Emit<'m> {
     pub fn filled(&self, element: ElementType, dims: &[usize], number: f64) -> Result<Array> {
         let len = made(dims)?;
         self.spend(len)?;
-        Ok(Array::wide(element, dims, vec![number; len]))
+        Ok(Array::filled(element, dims, number, len))
     }
 
     /// A tensor of the file.

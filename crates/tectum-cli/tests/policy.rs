@@ -1,0 +1,65 @@
+//! Trained policies from their file to a run: `run`, `inspect`, `init`, `check`.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::train::Place;
+
+fn stderr(place: &Place, line: &str, code: i32) -> String {
+    let output = place.tectum(line);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{line}: {text}");
+    text
+}
+
+#[test]
+fn a_trained_policy_runs_is_shown_and_gets_a_contract() {
+    let place = Place::new("policy");
+    place.text("sample write cart-pole-policy p");
+    let run = place.text("run p/cart_pole.onnx --body cart_pole --device cpu --clock sim --seconds 20 --no-plots --json");
+    let summary: serde_json::Value = serde_json::from_str(run.lines().last().expect("a line")).expect("JSON");
+    assert_eq!(summary["ticks"], 1000, "{summary}");
+    let shown = place.text("inspect p/cart_pole.onnx --body cart_pole");
+    for part in ["observation    [1, 4]  float32", "4610 parameters", "operators: Gemm 3, Tanh 2", "on the body cart_pole: the contract fits"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    // The contract that is written is the one of the sample, except for what only its author knows.
+    assert_eq!(place.text("init p/cart_pole.onnx --body cart_pole --out own.toml"), "own.toml\n");
+    let refused = stderr(&place, "run p/cart_pole.onnx --body cart_pole --contract own.toml --device cpu --clock sim --seconds 1 --no-plots", 2);
+    assert!(refused.contains("own.toml: output action_logits [1, 2] for the 1 channels force: the sizes differ"), "{refused}");
+    let filled = std::fs::read_to_string(place.0.join("own.toml")).expect("written").replace("# choices", "choices");
+    std::fs::write(place.0.join("own.toml"), filled).expect("writable");
+    place.text("run p/cart_pole.onnx --body cart_pole --contract own.toml --device cpu --clock sim --seconds 1 --no-plots");
+    assert!(stderr(&place, "init p/cart_pole.onnx --out own.toml", 2).contains("own.toml exists"));
+    assert!(stderr(&place, "run p/cart_pole.onnx", 2).contains("a policy runs on a body: --body NAME"));
+    assert!(stderr(&place, "run p/cart_pole.onnx --body pendulum --device cpu", 2).contains("the body pendulum has"));
+    std::fs::write(place.0.join("broken.onnx"), b"not a model").expect("writable");
+    assert!(stderr(&place, "inspect broken.onnx", 3).contains("broken.onnx: not an ONNX model"));
+}
+
+/// A killed run continues from its last snapshot to the state that an undisturbed run reaches, recurrent state included.
+#[test]
+fn a_recurrent_policy_continues_exactly_after_a_kill_within_an_episode() {
+    let place = Place::new("policy-killed");
+    place.text("sample write recurrent-policy p");
+    let line = "run p/cart_pole_recurrent.onnx --body cart_pole --device cpu --no-plots";
+    place.text(&format!("{line} --clock sim --seconds 8 --runs whole"));
+    let mut run = Command::new(env!("CARGO_BIN_EXE_tectum"))
+        .current_dir(&place.0)
+        .args(format!("{line} --clock real --seconds 600 --runs killed").split_whitespace())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let (snapshot, begin) = (place.0.join("killed/1/snapshot.safetensors"), Instant::now());
+    while !snapshot.exists() {
+        assert!(begin.elapsed() < Duration::from_secs(120), "no snapshot");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    run.kill().expect("it can be killed");
+    run.wait().expect("it ends");
+    place.text("run --resume killed/1 --clock sim --device cpu --seconds 8 --no-plots --runs resumed");
+    let [whole, resumed] = ["whole/1", "resumed/1"].map(|folder| std::fs::read(place.0.join(folder).join("snapshot.safetensors")).expect("a snapshot"));
+    assert!(whole == resumed, "the states after 8 s differ");
+}
