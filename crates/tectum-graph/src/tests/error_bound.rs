@@ -68,6 +68,7 @@ impl Pass<'_> {
                     BinaryOp::Max | BinaryOp::Min => a.1.max(b.1),
                     BinaryOp::Div => (a.1 + value.abs() * b.1) / (b.0.abs() - b.1).max(0.0) + 3.0 * U * value.abs(),
                     BinaryOp::Add | BinaryOp::Sub => a.1 + b.1 + U * (value.abs() + a.1 + b.1),
+                    BinaryOp::Pow | BinaryOp::Fmod | BinaryOp::Mod => unreachable!("graphs of matrices hold no other functions of two values"),
                 }
             }
             Operation::Scale(Scale { x, factor }) => product(self.element(*x, row, col), (f64::from(*factor), 0.0), U * 2.0),
@@ -90,6 +91,7 @@ impl Pass<'_> {
                     Function::Log => (x / least).ln(),
                     Function::Sqrt => value - least.sqrt(),
                     Function::Erf => 1.13 * bound,
+                    _ => unreachable!("graphs of matrices hold no other functions"),
                 };
                 moved + FUNCTION * value.abs()
             }
