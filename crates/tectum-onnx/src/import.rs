@@ -133,7 +133,10 @@ pub(crate) struct Emit<'m> {
 const MAX_MADE: usize = 1 << 27;
 
 /// How often the elements of a tensor in the file may be computed with while it is loaded.
-const MAX_REUSE: usize = 16;
+const MAX_REUSE: usize = 64;
+
+/// What an element costs that is computed while the file is loaded, compared with one that is filled or listed.
+const FOLDING_COST: usize = 4;
 
 /// Tensors up to this length are always computed when they are known: they are shapes.
 const ALWAYS_FOLDED: usize = 1 << 12;
@@ -583,7 +586,7 @@ impl<'m> Import<'m> {
         }
         let (elements, terms) = (builder.elements(), builder.product_terms());
         if elements > ALWAYS_FOLDED {
-            match self.emit.budget.get().checked_sub(elements).filter(|_| terms <= MAX_FOLDED_TERMS) {
+            match self.emit.budget.get().checked_sub(elements.saturating_mul(FOLDING_COST)).filter(|_| terms <= MAX_FOLDED_TERMS) {
                 Some(left) => self.emit.budget.set(left),
                 None => return Ok(None),
             }
