@@ -133,7 +133,10 @@ pub(crate) struct Emit<'m> {
 const MAX_MADE: usize = 1 << 28;
 
 /// How often the elements of a tensor in the file may be computed with while it is loaded.
-const MAX_REUSE: usize = 16;
+const MAX_REUSE: usize = 64;
+
+/// What an element costs that is computed while the file is loaded, compared with one that is filled or listed.
+const FOLDING_COST: usize = 4;
 
 /// Tensors up to this length are always computed when they are known: they are shapes.
 const ALWAYS_FOLDED: usize = 1 << 12;
@@ -316,7 +319,7 @@ pub(crate) type Scope = HashMap<String, Option<Value>>;
 /// A file that becomes a graph.
 pub(crate) struct Import<'m> {
     pub emit: Emit<'m>,
-    pub faults: Vec<String>,
+    pub faults: Vec<Error>,
     pub scopes: Vec<Scope>,
     /// How deep calls are nested, and how many nodes all loops together have added.
     added: usize,
@@ -344,7 +347,7 @@ impl<'m> Import<'m> {
         let mut import = Self { emit, faults: Vec::new(), scopes: vec![Scope::new()], added: 0 };
         let opset = model.opset();
         if !OPSETS.contains(&opset) {
-            import.faults.push(format!("opset {opset}: {} to {} are read", OPSETS.start(), OPSETS.end()));
+            import.faults.push(Error::unsupported(format!("opset {opset}: {} to {} are read", OPSETS.start(), OPSETS.end())));
         }
         let mut assumptions = Vec::new();
         check_names(model, bindings, constants)?;
@@ -354,7 +357,7 @@ impl<'m> Import<'m> {
                 Ok(Some(value)) => inputs.push((port.clone(), value)),
                 Ok(None) => (),
                 Err(error) => {
-                    import.faults.push(format!("input {:?}: {error}", port.name));
+                    import.faults.push(error.at(format_args!("input {:?}", port.name)));
                     import.define(&port.name, None);
                 }
             }
@@ -365,13 +368,11 @@ impl<'m> Import<'m> {
             match import.look_up(&port.name) {
                 Some(Some(value)) => outputs.push((port.name.clone(), value)),
                 Some(None) => (),
-                None => import.faults.push(format!("output {:?}: no node computes it", port.name)),
+                None => import.faults.push(Error::data(format!("output {:?}: no node computes it", port.name))),
             }
         }
         if !import.faults.is_empty() {
-            let kind = ErrorKind::Unsupported;
-            let (count, list) = (import.faults.len(), import.faults.join("\n  "));
-            return Err(Error::new(kind, if count == 1 { list } else { format!("{count} faults:\n  {list}") }));
+            return Err(joined(&import.faults));
         }
         let EmitKind::Device { weights } = import.emit.kind else { unreachable!("invariant: an import emits for a device") };
         Ok(Imported { builder: import.emit.builder, weights, inputs, outputs, assumptions })
@@ -426,7 +427,7 @@ impl<'m> Import<'m> {
                     Some(array.into())
                 }
                 Err(error) => {
-                    self.faults.push(error.to_string());
+                    self.faults.push(error);
                     None
                 }
             };
@@ -434,7 +435,7 @@ impl<'m> Import<'m> {
         }
         for (index, node) in graph.node.iter().enumerate() {
             if let Err(error) = self.count_node() {
-                return self.faults.push(error.to_string());
+                return self.faults.push(error);
             }
             self.add_node(index, node);
         }
@@ -497,14 +498,14 @@ impl<'m> Import<'m> {
                     match values.get(index) {
                         Some(value) => self.define(name, Some(value.clone())),
                         None => {
-                            self.faults.push(format!("{place}: output {index} is not supported"));
+                            self.faults.push(Error::unsupported(format!("{place}: output {index} is not supported")));
                             self.define(name, None);
                         }
                     }
                 }
             }
             Err(error) => {
-                self.faults.push(format!("{place}: {error}"));
+                self.faults.push(error.at(&place));
                 self.poison(proto);
             }
         }
@@ -583,7 +584,7 @@ impl<'m> Import<'m> {
         }
         let (elements, terms) = (builder.elements(), builder.product_terms());
         if elements > ALWAYS_FOLDED {
-            match self.emit.budget.get().checked_sub(elements).filter(|_| terms <= MAX_FOLDED_TERMS) {
+            match self.emit.budget.get().checked_sub(elements.saturating_mul(FOLDING_COST)).filter(|_| terms <= MAX_FOLDED_TERMS) {
                 Some(left) => self.emit.budget.set(left),
                 None => return Ok(None),
             }
@@ -605,6 +606,14 @@ impl<'m> Import<'m> {
     pub fn look_up(&self, name: &str) -> Option<Option<Value>> {
         self.scopes.iter().rev().find_map(|scope| scope.get(name)).cloned()
     }
+}
+
+/// All faults as one error: of the file's world if one is, of what is not supported if one is, and otherwise of the file.
+fn joined(faults: &[Error]) -> Error {
+    let is_any = |kind: &ErrorKind| faults.iter().any(|fault| fault.kind() == *kind);
+    let kind = [ErrorKind::Io, ErrorKind::Unsupported].into_iter().find(is_any).unwrap_or(ErrorKind::Data);
+    let list = faults.iter().map(Error::to_string).collect::<Vec<_>>().join("\n  ");
+    Error::new(kind, if faults.len() == 1 { list } else { format!("{} faults:\n  {list}", faults.len()) })
 }
 
 /// Refuses names that the model does not have.

@@ -4,5 +4,9 @@
 mod backend;
 #[path = "suite/fuzz.rs"]
 mod fuzz;
+#[path = "suite/integers.rs"]
+mod integers;
+#[path = "suite/refusals.rs"]
+mod refusals;
 #[path = "suite/small_models.rs"]
 mod small_models;

@@ -107,7 +107,7 @@ impl Emit<'_> {
     }
 
     /// Numbers in 0 .. size: negative ones count from the end.
-    fn from_start(&mut self, indices: Node, size: usize) -> Result<Node> {
+    fn nonnegative(&mut self, indices: Node, size: usize) -> Result<Node> {
         let (zero, size) = (self.integer(0)?, self.integer(size as i32)?);
         let is_negative = self.builder.compare(Comparison::Less, indices, zero)?;
         let raised = self.builder.integer(IntegerOp::Add, indices, Some(size))?;
@@ -254,7 +254,7 @@ fn gather(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     }
     let (outer, inner, count): (usize, usize, usize) = (x.dims[..axis].iter().product(), x.dims[axis + 1..].iter().product(), indices.len());
     let node = emit.node(indices)?;
-    let mut rows = emit.from_start(node, size)?;
+    let mut rows = emit.nonnegative(node, size)?;
     if outer > 1 {
         emit.list(&[outer])?;
         let starts: Vec<i32> = (0..outer).map(|outer| (outer * size) as i32).collect();
@@ -282,7 +282,7 @@ pub(super) fn element_places(emit: &mut Emit<'_>, x: &Value, indices: &Value, ax
         return Err(Error::data(format!("indices {:?} for {:?}", indices.dims, x.dims)));
     }
     let node = emit.node(indices)?;
-    let places = emit.from_start(node, x.dims[axis])?;
+    let places = emit.nonnegative(node, x.dims[axis])?;
     let scaled = emit.scaled_integers(places, x.dims[axis + 1..].iter().product())?;
     emit.list(&indices.dims)?;
     let bases = emit.builder.integer_constant(&bases(&indices.dims, &x.dims, axis), shape(&indices.dims)?)?;
@@ -311,7 +311,7 @@ pub(super) fn row_places(emit: &mut Emit<'_>, x: &Value, indices: &Value, batch:
     let mut rows = emit.builder.integer_constant(&vec![0; count], [count, 1])?;
     for place in 0..depth {
         let column = emit.builder.slice(tuples, 1, place, 1usize)?;
-        let column = emit.from_start(column, x.dims[batch + place])?;
+        let column = emit.nonnegative(column, x.dims[batch + place])?;
         let stride: usize = x.dims[batch + place + 1..batch + depth].iter().product();
         let scaled = emit.scaled_integers(column, stride)?;
         rows = emit.builder.integer(IntegerOp::Add, rows, Some(scaled))?;
@@ -349,7 +349,7 @@ fn one_hot(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     emit.list(&[depth])?;
     let values = call.input(2)?;
     let node = emit.node(&indices)?;
-    let places = emit.from_start(node, depth)?;
+    let places = emit.nonnegative(node, depth)?;
     let mut dims = indices.dims.clone();
     dims.insert(axis, 1);
     let places = emit.builder.reshape(places, shape(&dims)?)?;

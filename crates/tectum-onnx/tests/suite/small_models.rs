@@ -6,12 +6,12 @@ use rten_onnx::onnx::{
 };
 
 /// A tensor of 64-bit integers.
-fn int64s(name: &str, dims: &[i64], values: &[i64]) -> TensorProto {
+pub fn int64s(name: &str, dims: &[i64], values: &[i64]) -> TensorProto {
     TensorProto { name: Some(name.to_owned()), dims: dims.to_vec(), data_type: Some(DataType::INT64), int64_data: values.to_vec(), ..TensorProto::default() }
 }
 
 /// A tensor of a narrow type.
-fn words(name: &str, kind: DataType, dims: &[i64], values: impl IntoIterator<Item = i32>) -> TensorProto {
+pub fn words(name: &str, kind: DataType, dims: &[i64], values: impl IntoIterator<Item = i32>) -> TensorProto {
     let int32_data = values.into_iter().collect();
     TensorProto { name: Some(name.to_owned()), dims: dims.to_vec(), data_type: Some(kind), int32_data, ..TensorProto::default() }
 }
@@ -23,13 +23,13 @@ fn floats(name: &str, dims: &[i64]) -> TensorProto {
     TensorProto { name: Some(name.to_owned()), dims: dims.to_vec(), data_type: Some(DataType::FLOAT), float_data, ..TensorProto::default() }
 }
 
-fn port(name: &str, kind: DataType, dims: &[i64]) -> ValueInfoProto {
+pub fn port(name: &str, kind: DataType, dims: &[i64]) -> ValueInfoProto {
     let dim = dims.iter().map(|size| Dimension { dim_value: Some(*size), ..Dimension::default() }).collect();
     let tensor = TypeProtoTensor { elem_type: Some(kind), shape: Some(TensorShapeProto { dim }) };
     ValueInfoProto { name: Some(name.to_owned()), r#type: Some(TypeProto { tensor_type: Some(tensor), ..TypeProto::default() }) }
 }
 
-fn node(operator: &str, inputs: &str, outputs: &str, attributes: Vec<AttributeProto>) -> NodeProto {
+pub fn node(operator: &str, inputs: &str, outputs: &str, attributes: Vec<AttributeProto>) -> NodeProto {
     let names = |text: &str| text.split_whitespace().map(|name| if name == "_" { String::new() } else { name.to_owned() }).collect();
     NodeProto { op_type: Some(operator.to_owned()), input: names(inputs), output: names(outputs), attribute: attributes, ..NodeProto::default() }
 }
@@ -50,16 +50,16 @@ fn text(name: &str, value: &str) -> AttributeProto {
     AttributeProto { s: Some(value.to_owned()), ..attribute(name, AttributeType::STRING) }
 }
 
-fn graph(name: &str, graph: GraphProto) -> AttributeProto {
+pub fn graph(name: &str, graph: GraphProto) -> AttributeProto {
     AttributeProto { g: Some(graph), ..attribute(name, AttributeType::GRAPH) }
 }
 
-fn model(graph: GraphProto) -> ModelProto {
+pub fn model(graph: GraphProto) -> ModelProto {
     let opset = OperatorSetIdProto { domain: None, version: Some(20) };
     ModelProto { ir_version: Some(9), graph: Some(graph), opset_import: vec![opset], ..ModelProto::default() }
 }
 
-fn outputs(names: &str) -> Vec<ValueInfoProto> {
+pub fn outputs(names: &str) -> Vec<ValueInfoProto> {
     names.split_whitespace().map(|name| port(name, DataType::FLOAT, &[])).collect()
 }
 
