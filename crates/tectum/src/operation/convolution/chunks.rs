@@ -61,7 +61,7 @@ pub(crate) struct Finish<'a> {
 
 impl<'a> Finish<'a> {
     /// That of the rows from one on.
-    pub fn from_row(&self, row: usize) -> Self {
+    pub fn skip_rows(&self, row: usize) -> Self {
         Self { bias: self.bias.map(|bias| &bias[row..]), residual: self.residual.map(|residual| &residual[row * self.pixels..]), ..*self }
     }
 

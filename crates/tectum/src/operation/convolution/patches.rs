@@ -177,7 +177,7 @@ impl Product<'_> {
             let part = rows.div_ceil(self.threads).next_multiple_of(PANEL);
             return for_each_chunk(y, part * pixels, self.threads, |index, y| {
                 let filters = &self.filters[index * part * depth..];
-                Product { filters, finish: self.finish.from_row(index * part), threads: 1, ..*self }.columns(y);
+                Product { filters, finish: self.finish.skip_rows(index * part), threads: 1, ..*self }.columns(y);
             });
         }
         self.columns(y);
