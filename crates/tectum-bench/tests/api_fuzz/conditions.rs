@@ -19,7 +19,7 @@ pub fn draw(world: &mut World, plan: usize) -> Operation {
 
 /// A length that divides another, or it.
 fn repeated(world: &mut World, len: usize) -> usize {
-    let divisors: Vec<usize> = (1..=len).filter(|divisor| len % divisor == 0).collect();
+    let divisors: Vec<usize> = (1..=len).filter(|divisor| len.is_multiple_of(*divisor)).collect();
     if divisors.is_empty() || world.chance(2) { len } else { divisors[world.below(divisors.len())] }
 }
 
