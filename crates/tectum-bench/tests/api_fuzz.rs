@@ -10,6 +10,7 @@
 mod buffers;
 mod caches;
 mod chains;
+mod conditions;
 mod graphs;
 mod memory;
 mod moves;

@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn every_operation_of_a_chain_becomes_a_program() {
         let left_out: Vec<&str> = OPS.iter().map(|op| op.name).filter(|name| !Chain::has(name)).collect();
-        assert_eq!(left_out, ["pow", "fmod", "mod", "sign", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh"]);
+        assert_eq!(left_out, ["pow", "fmod", "mod", "sign", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh"]);
         for op in OPS.iter().filter(|op| Chain::has(op.name)) {
             let mut chain = Chain::new(2).expect("two inputs");
             let values: Vec<Value> = (0..if op.arity == Arity::Unary { 1 } else { 2 }).map(|index| chain.input(index).expect("an input")).collect();

@@ -4,14 +4,14 @@
 use std::rc::Rc;
 
 use tectum::kernel::pack::{Half, bf16_bits, f16_bits, to_bf16, to_f16};
-use tectum::{DType, Strided};
+use tectum::{DType, ScatterUpdate, Strided};
 
 use super::memory::{Seen, Space, Word};
 use super::operation::{Bound, Operation, all, changes, overlaps, product, reads, sum, unless, writes};
 use super::world::World;
 
 pub fn draw(world: &mut World, plan: usize) -> Operation {
-    match world.random.below(15) {
+    match world.random.below(17) {
         0 | 1 => fill(world, plan),
         2 | 3 => copy(world, plan),
         4 => cast(world, plan),
@@ -24,6 +24,8 @@ pub fn draw(world: &mut World, plan: usize) -> Operation {
         11 => scan(world, plan),
         12 => one_hot(world, plan),
         13 => segment_sum(world, plan),
+        14 => store_strided(world, plan),
+        15 => scatter_rows(world, plan),
         _ => compact(world, plan),
     }
 }
@@ -226,6 +228,107 @@ fn strided(world: &mut World, plan: usize) -> Operation {
         step: Rc::new(move |space| {
             let place = |at: usize| axes.iter().rev().fold((at, first), |(rest, place), axis| (rest / axis.size, place + rest % axis.size * axis.stride)).1;
             put_elements(space, &space.words(&x), &y, width, (0..y.len).map(place));
+        }),
+    }
+}
+
+/// Axes with gaps, in any order, or with strides at random.
+fn store_strided(world: &mut World, plan: usize) -> Operation {
+    let dtype = world.dtype();
+    let count = world.random.below(6) as usize;
+    let mut axes: Vec<Strided> = Vec::new();
+    let mut reach = 1;
+    for _ in 0..count {
+        let axis = Strided { size: 1 + world.random.below(3) as usize, stride: reach + world.random.below(3) as usize };
+        reach = axis.size * axis.stride;
+        axes.insert(world.below(axes.len() + 1), axis);
+    }
+    if world.chance(6) {
+        axes.iter_mut().for_each(|axis| axis.stride = world.below(5));
+    }
+    let mut first = world.random.below(4) as usize;
+    let len = axes.iter().map(|axis| axis.size).product();
+    let needed = first + axes.iter().map(|axis| (axis.size - 1) * axis.stride).sum::<usize>() + 1;
+    let (x, y) = (world.source(plan, dtype, len), world.changed(plan, dtype, needed));
+    if world.chance(12) {
+        let extreme = world.extreme();
+        match axes.last_mut() {
+            Some(axis) if world.chance(2) => axis.stride = extreme,
+            Some(axis) if world.chance(2) => axis.size = extreme,
+            _ => first = extreme,
+        }
+    }
+    let total = product(&axes.iter().map(|axis| axis.size).collect::<Vec<_>>());
+    let reach = |axis: &Strided| (axis.size.saturating_sub(1) as u128).saturating_mul(axis.stride as u128);
+    let last = axes.iter().fold(first as u128, |last, axis| last.saturating_add(reach(axis)));
+    // By stride, each axis steps over those before it.
+    let mut sorted: Vec<Strided> = axes.iter().copied().filter(|axis| axis.size > 1).collect();
+    sorted.sort_by_key(|axis| axis.stride);
+    let is_distinct = (0..sorted.len()).all(|count| sorted[count].stride as u128 > sorted[..count].iter().map(reach).sum::<u128>());
+    let width = x.dtype.bytes() / 4;
+    let fits = x.len as u128 == total && (total == 0 || (last < y.len as u128 && is_distinct)) && x.dtype.bytes() == y.dtype.bytes();
+    let given = axes.clone();
+    Operation {
+        text: format!("store_strided {x} {first} {axes:?} {y}"),
+        refused: unless(fits),
+        launches: if total == 0 { vec![] } else { vec![vec![reads_words(x), changes(y.as_words(), DType::U32)]] },
+        given: vec![x, y],
+        record: Box::new(move |plan| plan.store_strided(x.view, first, &given, y.view)),
+        step: Rc::new(move |space| {
+            let (stored, mut words) = (space.words(&x), space.words(&y));
+            for at in 0..x.len {
+                let place = axes.iter().rev().fold((at, first), |(rest, place), axis| (rest / axis.size, place + rest % axis.size * axis.stride)).1;
+                words[place * width..][..width].copy_from_slice(&stored[at * width..][..width]);
+            }
+            space.put(&y, &words);
+        }),
+    }
+}
+
+/// Scatters of integers; those of floats have their conformance cases.
+fn scatter_rows(world: &mut World, plan: usize) -> Operation {
+    let dtype = world.random.pick(&[DType::I32, DType::I32, DType::I32, DType::U32, DType::F64]);
+    let how = world.random.pick(&[ScatterUpdate::Assign, ScatterUpdate::Add, ScatterUpdate::Mul, ScatterUpdate::Max, ScatterUpdate::Min]);
+    let (rows, cols, count) = (world.random.below(7) as usize, 1 + world.random.below(9) as usize, world.random.below(12) as usize);
+    let (indices, x) = (world.indices(plan, count, rows as u32), world.source(plan, dtype, count * cols));
+    let y = world.changed(plan, dtype, rows * cols);
+    let cols = x.len.checked_div(indices.len).unwrap_or(0);
+    let has_kernel = matches!((y.dtype, how), (DType::F32 | DType::I32, _) | (DType::U32, ScatterUpdate::Assign));
+    let types_fit = matches!(indices.dtype, DType::I32 | DType::U32) && has_kernel && x.dtype == y.dtype;
+    let fits = product(&[indices.len, cols]) == x.len as u128 && (x.len == 0 || y.len.is_multiple_of(cols.max(1)));
+    let needs = if how == ScatterUpdate::Assign { DType::U32 } else { y.dtype };
+    let bound = |seen: Seen| if how == ScatterUpdate::Assign { seen.as_words() } else { seen };
+    let launch = vec![reads(bound(x), needs), reads(indices.as_words(), DType::U32), changes(bound(y), needs)];
+    Operation {
+        text: format!("scatter {how:?} {indices} {x} {y}"),
+        refused: unless(types_fit && fits),
+        launches: if x.len == 0 || y.len == 0 { vec![] } else { vec![launch] },
+        given: vec![indices, x, y],
+        record: Box::new(move |plan| plan.scatter(indices.view, x.view, y.view, how)),
+        step: Rc::new(move |space| {
+            let (chosen, updates, mut words) = (space.integers(&indices), space.integers(&x), space.integers(&y));
+            if chosen.contains(&None) || y.dtype == DType::F32 {
+                words.fill(None);
+            }
+            for (place, &update) in updates.iter().enumerate() {
+                let row = chosen[place / cols].map_or(usize::MAX, |row| row as usize);
+                if row.saturating_mul(cols) >= words.len() || y.dtype == DType::F32 {
+                    continue;
+                }
+                let word = &mut words[row * cols + place % cols];
+                let combined = word.zip(update).map(|(word, update)| {
+                    let [a, b] = [word, update].map(|word| word as i32);
+                    match how {
+                        ScatterUpdate::Assign => b,
+                        ScatterUpdate::Add => a.wrapping_add(b),
+                        ScatterUpdate::Mul => a.wrapping_mul(b),
+                        ScatterUpdate::Max => a.max(b),
+                        ScatterUpdate::Min => a.min(b),
+                    }
+                });
+                *word = if how == ScatterUpdate::Assign && !chosen.contains(&None) { update } else { combined.map(|word| word as u32) };
+            }
+            space.put(&y, &words.into_iter().map(|word| word.map_or(Word::Unknown, Word::Exact)).collect::<Vec<_>>());
         }),
     }
 }
