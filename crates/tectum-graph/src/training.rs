@@ -136,7 +136,7 @@ impl Trainer {
     ///
     /// # Errors
     /// As [`Trainer::set_input`], if it holds floats.
-    pub fn set_words(&mut self, name: &str, data: &[u32]) -> Result<()> {
+    pub fn set_indices(&mut self, name: &str, data: &[u32]) -> Result<()> {
         self.inputs.set_words(&mut self.executable, name, data)
     }
 
