@@ -420,16 +420,8 @@ fn each_sample_is_written_once_and_is_read_by_its_command() {
     let list = list.as_array().expect("a list");
     let names: Vec<&str> = list.iter().filter_map(|sample| sample["name"].as_str()).collect();
     let (plants, others): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| name.ends_with(".plant"));
-    let known = [
-        "sample-genome",
-        "sample-recording",
-        "cart-pole-policy",
-        "recurrent-policy",
-        "sample-encoder",
-        "sample-decoder",
-        "sample-gguf",
-        "sample-arrays",
-    ];
+    let known =
+        ["sample-genome", "sample-recording", "cart-pole-policy", "recurrent-policy", "sample-encoder", "sample-decoder", "sample-gguf", "sample-arrays"];
     assert_eq!(others, known);
     assert_eq!(plants, tectum_equations::LIBRARY.map(|(name, _)| name));
     for sample in list {

@@ -42,7 +42,7 @@ pub fn inspect_policy(args: &InspectArgs) -> Result<()> {
     let model = Model::open(path)?;
     let network = model.load(&dims(&args.dims)?).map_err(|error| error.at(path.display()))?;
     for assumption in network.assumptions() {
-        messages::warning(&format!("{assumption} (assumed; --dim sets named dimensions)"));
+        messages::warning(format!("{assumption} (assumed; --dim sets named dimensions)"));
     }
     let tick_us = tick_us(&network)?;
     let binding = match &args.body {
