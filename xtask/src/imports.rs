@@ -15,6 +15,7 @@ const ROWS: &[&[&str]] = &[
     &["tectum"],
     &["tectum-programs", "tectum-equations"],
     &["tectum-graph"],
+    &["tectum-onnx"],
     &["tectum-bench"],
     &["tectum-spiking", "tectum-field", "tectum-transformer"],
     &["tectum-control"],

@@ -163,7 +163,7 @@ impl Array {
         Self::wide(parts.first().map_or(ElementType::F32, |part| part.element), dims, data)
     }
 
-    /// The address of the numbers, which tells shared tensors.
+    /// The address of the numbers, which reports shared tensors.
     pub(crate) fn address(&self) -> usize {
         match &self.data {
             Data::Single(data) => data.as_ptr() as usize,

@@ -14,8 +14,10 @@
 //! where it would reach a device.
 
 mod array;
+mod assumption;
 mod attributes;
 mod element;
+mod emit;
 mod import;
 mod model;
 mod network;
@@ -23,7 +25,8 @@ mod operators;
 mod reader;
 
 pub use array::Array;
+pub use assumption::Assumption;
 pub use element::ElementType;
 pub use model::{Model, Port, PortDim};
-pub use network::{Assumption, CompiledNetwork, Network, NetworkPort};
+pub use network::{CompiledNetwork, Network, NetworkPort};
 pub use operators::supported as supported_operators;

@@ -1,45 +1,15 @@
 //! A file as a graph with its weights, and that graph on a device.
 
-use std::fmt;
-
 use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{CodeObject, DType, Device, Error, LaunchTime, Result, RunStats};
 use tectum_graph::{CompiledGraph, Graph};
 
 use crate::array::Array;
+use crate::assumption::Assumption;
 use crate::element::ElementType;
-use crate::import::{Import, Imported, Source, Value};
+use crate::emit::{Source, Value};
+use crate::import::{Import, Imported};
 use crate::model::Model;
-
-/// What a file leaves open and loading decided.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Assumption {
-    /// A named dimension without a size.
-    Dimension {
-        /// Its name.
-        name: String,
-        /// Its size.
-        size: usize,
-    },
-    /// A dimension of an input without a name or a size.
-    UnnamedDimension {
-        /// The input.
-        input: String,
-        /// The axis.
-        axis: usize,
-        /// Its size.
-        size: usize,
-    },
-}
-
-impl fmt::Display for Assumption {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Assumption::Dimension { name, size } => write!(f, "dimension {name:?} is {size}"),
-            Assumption::UnnamedDimension { input, axis, size } => write!(f, "axis {axis} of input {input:?}, which has no size, is {size}"),
-        }
-    }
-}
 
 /// A file as a graph with its weights; all sizes are known.
 #[derive(Debug)]

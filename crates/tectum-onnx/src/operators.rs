@@ -6,6 +6,7 @@ mod constants;
 mod control;
 mod layout;
 mod losses;
+mod matrix;
 mod products;
 mod quantize;
 mod recurrent;
@@ -18,13 +19,13 @@ mod windows;
 
 use tectum::Result;
 
-use crate::import::{Call, Emit, Import, Value};
+use crate::emit::{Call, Emit, Unroll, Value};
 
 /// Adds a node: its values in the order of the outputs.
 pub(crate) type AddPlain = fn(&mut Emit<'_>, &Call<'_>) -> Result<Vec<Value>>;
 
 /// Adds a node with graphs within it: its values, or none if a fault in such a graph has been recorded.
-pub(crate) type AddControl = for<'m> fn(&mut Import<'m>, &Call<'m>) -> Result<Option<Vec<Value>>>;
+pub(crate) type AddControl = for<'m> fn(&mut dyn Unroll<'m>, &Call<'m>) -> Result<Option<Vec<Value>>>;
 
 /// How a node is added.
 #[derive(Clone, Copy)]

@@ -16,7 +16,7 @@ use tectum::{CodeObject, Device, Error, InputFile, LaunchTime, Result, RunStats,
 use tectum_onnx::{CompiledNetwork, Model, Network};
 
 use self::binding::{ActionKind, Binding, BoundInput, Fill, Number, NumberSource};
-use self::contract::{Contract, TermFunction};
+use self::contract::{Contract, METADATA_KEY, TermFunction};
 use self::spec::PolicySpec;
 use super::{Brain, DeviceRecipe, Rebuild};
 use crate::body::BodySpec;
@@ -57,7 +57,7 @@ impl PolicyRecipe {
         for file in [named.as_deref(), Some(beside.as_path()).filter(|file| named.is_none() && file.is_file())].into_iter().flatten() {
             files.push(InputFile::of(file)?);
         }
-        let contract = Contract::of(&model, path, named.as_deref())?;
+        let contract = contract_of(&model, path, named.as_deref())?;
         let network = model.load(&[]).map_err(|error| error.at(path.display()))?;
         let binding = contract.bind(&network, body)?;
         Ok(Self { spec: spec.clone(), network, binding, files })
@@ -276,12 +276,28 @@ impl Brain for PolicyBrain {
     }
 }
 
+/// The contract of a policy: the file that is named, else the file next to the model with its name and the ending `.toml`, else the one in the model's
+/// metadata, else what can be assumed.
+fn contract_of(model: &Model, path: &Path, contract: Option<&Path>) -> Result<Contract> {
+    let neighbour = path.with_extension("toml");
+    if let Some(file) = contract.or(Some(neighbour.as_path()).filter(|file| file.is_file())) {
+        return Contract::read(file);
+    }
+    let metadata = model.metadata();
+    let origin = format!("metadata of {}", path.display());
+    match metadata.get(METADATA_KEY) {
+        Some(text) => Contract::parse(text, &origin),
+        None if metadata.contains_key("joint_names") => metadata::contract(&metadata, &origin),
+        None => Ok(Contract { origin: format!("{} (it has no contract)", path.display()), ..Contract::default() }),
+    }
+}
+
 /// Reads a policy's file with its contract, and checks it against a body.
 ///
 /// # Errors
 /// As [`PolicyBrain::new`], without a device.
 pub fn check(model: &Path, contract: Option<&Path>, body: &BodySpec) -> Result<Binding> {
     let file = Model::open(model)?;
-    let contract = Contract::of(&file, model, contract)?;
+    let contract = contract_of(&file, model, contract)?;
     contract.bind(&file.load(&[]).map_err(|error| error.at(model.display()))?, body)
 }

@@ -6,7 +6,7 @@ use tectum_graph::{BinaryOp, Comparison, Function, IntegerOp, Node};
 use super::Family;
 use super::constants::convert;
 use crate::element::ElementType;
-use crate::import::{Call, Emit, Value};
+use crate::emit::{Call, Emit, Value};
 
 pub(super) const FAMILY: Family = &[
     ("Abs", |emit, call| either(emit, call, Function::Abs, IntegerOp::Abs)),
@@ -129,13 +129,13 @@ fn operands(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<[Value; 2]> {
 /// The nodes of the two inputs and the shape that both repeat to.
 fn pair(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<(Node, Node, Vec<usize>)> {
     let [a, b] = operands(emit, call)?;
-    let dims = crate::import::joint([&a.dims[..], &b.dims])?;
+    let dims = crate::emit::joint([&a.dims[..], &b.dims])?;
     Ok((emit.node(&a)?, emit.node(&b)?, dims))
 }
 
 /// The shape that all inputs repeat to.
 fn joint(call: &Call<'_>) -> Result<Vec<usize>> {
-    crate::import::joint(call.inputs.iter().flatten().map(|value| &value.dims[..]))
+    crate::emit::joint(call.inputs.iter().flatten().map(|value| &value.dims[..]))
 }
 
 /// Refuses inputs of different types.
@@ -278,7 +278,7 @@ fn choose(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 
 fn pow(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let [base, exponent] = &operands(emit, call)?;
-    let dims = crate::import::joint([&base.dims[..], &exponent.dims])?;
+    let dims = crate::emit::joint([&base.dims[..], &exponent.dims])?;
     let element = base.element;
     let squares = exponent.array().is_some_and(|array| array.len() == 1 && array.to_f64()[0] == 2.0);
     let node = if element.is_float() && squares {

@@ -6,7 +6,7 @@ use tectum_graph::Comparison;
 use super::Family;
 use crate::array::Array;
 use crate::element::ElementType;
-use crate::import::{Call, Emit, Source, Value, made};
+use crate::emit::{Call, Emit, Source, Value, made};
 
 pub(super) const FAMILY: Family = &[
     ("Cast", cast),

@@ -7,7 +7,7 @@ use super::AddControl;
 use super::constants::sizes;
 use crate::array::Array;
 use crate::element::ElementType;
-use crate::import::{Call, Emit, Import, Value, normal_axis};
+use crate::emit::{Call, Emit, Unroll, Value, normal_axis};
 use crate::model::{Port, PortDim};
 
 pub(super) const FAMILY: &[(&str, AddControl)] = &[("If", choose), ("Loop", repeat), ("Scan", scan)];
@@ -20,7 +20,7 @@ fn single(array: &Array, what: &str) -> Result<f64> {
     }
 }
 
-fn choose<'m>(import: &mut Import<'m>, call: &Call<'m>) -> Result<Option<Vec<Value>>> {
+fn choose<'m>(import: &mut dyn Unroll<'m>, call: &Call<'m>) -> Result<Option<Vec<Value>>> {
     let condition = single(call.known(0, "the condition")?, "the condition")? != 0.0;
     let (on, off) = (call.attributes.graph("then_branch")?, call.attributes.graph("else_branch")?);
     import.subgraph(if condition { on } else { off }, Vec::new())
@@ -70,7 +70,7 @@ fn nothing(emit: &Emit<'_>, graph: &GraphProto, output: usize, axis: i64) -> Res
     Ok(emit.filled(element, &dims, 0.0)?.into())
 }
 
-fn repeat<'m>(import: &mut Import<'m>, call: &Call<'m>) -> Result<Option<Vec<Value>>> {
+fn repeat<'m>(import: &mut dyn Unroll<'m>, call: &Call<'m>) -> Result<Option<Vec<Value>>> {
     let body = call.attributes.graph("body")?;
     let trips = match call.optional_known(0, "the number of repetitions")? {
         Some(trips) => Some((single(trips, "the number of repetitions")?, trips.dims().to_vec())),
@@ -104,7 +104,7 @@ fn repeat<'m>(import: &mut Import<'m>, call: &Call<'m>) -> Result<Option<Vec<Val
         trip += 1;
     }
     for (index, collected) in collected.into_iter().enumerate() {
-        states.push(collected.join(&mut import.emit, body, 1 + count + index)?);
+        states.push(collected.join(import.emit(), body, 1 + count + index)?);
     }
     Ok(Some(states))
 }
@@ -115,7 +115,7 @@ fn settings(call: &Call<'_>, name: &'static str, count: usize) -> Result<Vec<i64
     if given.len() == count { Ok(given) } else { Err(Error::data(format!("{name} has {} numbers; {count} are needed", given.len()))) }
 }
 
-fn scan<'m>(import: &mut Import<'m>, call: &Call<'m>) -> Result<Option<Vec<Value>>> {
+fn scan<'m>(import: &mut dyn Unroll<'m>, call: &Call<'m>) -> Result<Option<Vec<Value>>> {
     let body = call.attributes.graph("body")?;
     let inputs = call.attributes.int("num_scan_inputs")?.and_then(|count| usize::try_from(count).ok());
     let inputs = inputs.ok_or_else(|| Error::data("attribute num_scan_inputs is missing or negative"))?;
@@ -140,7 +140,7 @@ fn scan<'m>(import: &mut Import<'m>, call: &Call<'m>) -> Result<Option<Vec<Value
         return Ok(None);
     };
     for (index, collected) in collected.into_iter().enumerate() {
-        values.push(collected.join(&mut import.emit, body, states + index)?);
+        values.push(collected.join(import.emit(), body, states + index)?);
     }
     Ok(Some(values))
 }
@@ -165,7 +165,7 @@ struct Steps<'a> {
 
 /// Repeats a body for each step: the last states; `collected` gets the other outputs.
 fn unroll<'m>(
-    import: &mut Import<'m>,
+    import: &mut dyn Unroll<'m>,
     body: &'m GraphProto,
     mut states: Vec<Value>,
     all: Steps<'_>,
@@ -177,10 +177,10 @@ fn unroll<'m>(
         let mut inputs = states;
         for ((value, &axis), direction) in all.sequences.iter().zip(all.axes).zip(all.directions) {
             let place = if *direction == 0 { step } else { value.dims[axis] - 1 - step };
-            let part = import.emit.take(value, axis, &[place])?;
+            let part = import.emit().take(value, axis, &[place])?;
             let mut dims = part.dims.clone();
             dims.remove(axis);
-            inputs.push(import.emit.reshape(&part, &dims)?);
+            inputs.push(import.emit().reshape(&part, &dims)?);
         }
         let Some(values) = import.subgraph(body, inputs)? else { return Ok(None) };
         let mut values = values.into_iter();
@@ -204,7 +204,7 @@ fn item(emit: &mut Emit<'_>, value: &Value, index: usize) -> Result<Value> {
     emit.reshape(&part, &value.dims[1..])
 }
 
-fn scan_batch<'m>(import: &mut Import<'m>, call: &Call<'m>, body: &'m GraphProto, all: Batched<'_>) -> Result<Option<Vec<Value>>> {
+fn scan_batch<'m>(import: &mut dyn Unroll<'m>, call: &Call<'m>, body: &'m GraphProto, all: Batched<'_>) -> Result<Option<Vec<Value>>> {
     let batch = all.sequences.first().and_then(|value| value.dims.first()).copied().unwrap_or(0);
     let is_odd = |value: &Value, rank: usize| value.rank() < rank || value.dims[0] != batch;
     if batch == 0 || all.states.iter().any(|value| is_odd(value, 1)) || all.sequences.iter().any(|value| is_odd(value, 2)) {
@@ -222,23 +222,23 @@ fn scan_batch<'m>(import: &mut Import<'m>, call: &Call<'m>, body: &'m GraphProto
     // The values of each output, one for each element of the batch.
     let mut rows: Vec<Vec<Value>> = vec![Vec::new(); all.states.len() + all.outputs];
     for (index, steps) in lengths.into_iter().enumerate() {
-        let states = all.states.iter().map(|value| item(&mut import.emit, value, index)).collect::<Result<Vec<_>>>()?;
+        let states = all.states.iter().map(|value| item(import.emit(), value, index)).collect::<Result<Vec<_>>>()?;
         let mut sequences = Vec::new();
         for value in all.sequences {
-            let sequence = item(&mut import.emit, value, index)?;
+            let sequence = item(import.emit(), value, index)?;
             let places: Vec<usize> = (0..steps).collect();
-            sequences.push(if steps == longest { sequence } else { import.emit.take(&sequence, 0, &places)? });
+            sequences.push(if steps == longest { sequence } else { import.emit().take(&sequence, 0, &places)? });
         }
         let mut collected: Vec<Collected> = (0..all.outputs).map(|_| Collected::new(0, false)).collect();
         let steps_of = Steps { sequences: &sequences, axes: &axes, directions: &all.directions, steps };
         let Some(mut values) = unroll(import, body, states, steps_of, &mut collected)? else { return Ok(None) };
         for (output, collected) in collected.into_iter().enumerate() {
-            let value = collected.join(&mut import.emit, body, all.states.len() + output)?;
-            values.push(extended(&mut import.emit, value, longest)?);
+            let value = collected.join(import.emit(), body, all.states.len() + output)?;
+            values.push(extended(import.emit(), value, longest)?);
         }
         rows.iter_mut().zip(values).for_each(|(row, value)| row.push(value));
     }
-    let joined = rows.into_iter().map(|parts| Collected { parts, axis: 0, is_reversed: false }.join(&mut import.emit, body, 0));
+    let joined = rows.into_iter().map(|parts| Collected { parts, axis: 0, is_reversed: false }.join(import.emit(), body, 0));
     joined.collect::<Result<Vec<_>>>().map(Some)
 }
 

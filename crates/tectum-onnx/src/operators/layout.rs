@@ -9,7 +9,7 @@ use super::Family;
 use super::constants::sizes;
 use crate::array::Array;
 use crate::element::ElementType;
-use crate::import::{Call, Emit, Source, Value, made, normal_axis, shape};
+use crate::emit::{Call, Emit, Source, Value, made, normal_axis, shape};
 
 pub(super) const FAMILY: Family = &[
     ("Compress", compress),
@@ -229,7 +229,7 @@ fn space_to_depth(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 
 fn expand(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let x = call.input(0)?;
-    let dims = crate::import::joint([&x.dims[..], &sizes(call.known(1, "the shape")?)?])?;
+    let dims = crate::emit::joint([&x.dims[..], &sizes(call.known(1, "the shape")?)?])?;
     Ok(vec![emit.repeat(x, &dims)?])
 }
 

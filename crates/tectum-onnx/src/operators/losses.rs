@@ -9,7 +9,7 @@ use super::Family;
 use super::constants::element_of;
 use crate::array::Array;
 use crate::element::ElementType;
-use crate::import::{Call, Emit, Value};
+use crate::emit::{Call, Emit, Value};
 
 pub(super) const FAMILY: Family = &[
     ("BitCast", bit_cast),

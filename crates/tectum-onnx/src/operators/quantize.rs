@@ -8,10 +8,10 @@ use tectum_graph::{BinaryOp, Comparison, Function, IntegerOp, Node, Reduction};
 
 use super::Family;
 use super::constants::{convert, element_of};
-use super::products::product;
+use super::matrix::product;
 use crate::array::Array;
 use crate::element::ElementType;
-use crate::import::{Call, Emit, Source, Value, made};
+use crate::emit::{Call, Emit, Source, Value, made};
 
 pub(super) const FAMILY: Family = &[
     ("ConvInteger", conv_integer),

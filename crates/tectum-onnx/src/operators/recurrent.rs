@@ -6,7 +6,7 @@ use tectum_graph::{BinaryOp, Node};
 use super::Family;
 use super::arithmetic::exponential_linear;
 use crate::element::ElementType;
-use crate::import::{Call, Emit, Value};
+use crate::emit::{Call, Emit, Value};
 
 pub(super) const FAMILY: Family = &[("GRU", gru), ("LSTM", lstm), ("RNN", rnn)];
 
@@ -170,7 +170,7 @@ impl Layer {
         emit.with(BinaryOp::Max, below, -bound)
     }
 
-    /// A new state where the sequence goes on, the previous one where it has ended.
+    /// A new state where the sequence continues, the previous one where it has ended.
     fn kept(&self, emit: &mut Emit<'_>, step: usize, new: Node, old: Node) -> Result<Node> {
         let Some(lengths) = &self.lengths else { return Ok(new) };
         emit.list(&[self.batch])?;

@@ -6,7 +6,7 @@ use tectum_graph::{BinaryOp, Comparison, Function, Node, Reduction};
 use super::Family;
 use crate::array::Array;
 use crate::element::ElementType;
-use crate::import::{Call, Emit, Value, shape};
+use crate::emit::{Call, Emit, Value, shape};
 
 pub(super) const FAMILY: Family = &[
     ("ArgMax", |emit, call| arg_extreme(emit, call, false)),

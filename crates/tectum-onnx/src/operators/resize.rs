@@ -9,7 +9,7 @@ use super::Family;
 use super::constants::convert;
 use crate::array::Array;
 use crate::element::ElementType;
-use crate::import::{Call, Emit, Value, normal_axis, shape};
+use crate::emit::{Call, Emit, Value, normal_axis, shape};
 
 pub(super) const FAMILY: Family = &[("Resize", resize), ("Upsample", upsample)];
 
@@ -175,7 +175,7 @@ fn by_matrix(emit: &mut Emit<'_>, value: &Value, axis: usize, taps: &[Taps]) -> 
     }
     let matrix = Array::wide(ElementType::F32, &[from, to], matrix).into();
     let turned = emit.axis_last(value, axis)?;
-    let product = super::products::product(emit, &turned, &matrix)?;
+    let product = super::matrix::product(emit, &turned, &matrix)?;
     emit.last_axis_to(&product, axis)
 }
 

@@ -5,11 +5,11 @@ use tectum_graph::{BinaryOp, Comparison, Function, IntegerOp, Node, Reduction};
 
 use super::Family;
 use super::constants::{convert, sizes};
-use super::products::product;
+use super::matrix::product;
 use super::selection::for_axes;
 use crate::array::Array;
 use crate::element::ElementType;
-use crate::import::{Call, Emit, Value, shape};
+use crate::emit::{Call, Emit, Value, shape};
 
 pub(super) const FAMILY: Family = &[("AffineGrid", affine_grid), ("GridSample", grid_sample), ("MaxUnpool", max_unpool), ("RoiAlign", roi_align)];
 

@@ -11,7 +11,7 @@ use super::constants::sizes;
 use super::layout::{element_places, row_places};
 use crate::array::Array;
 use crate::element::ElementType;
-use crate::import::{Call, Emit, Value, normal_axis, shape};
+use crate::emit::{Call, Emit, Value, normal_axis, shape};
 
 pub(super) const FAMILY: Family = &[
     ("CenterCropPad", center_crop_pad),

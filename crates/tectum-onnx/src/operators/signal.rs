@@ -6,10 +6,10 @@ use tectum::{Error, Result};
 
 use super::Family;
 use super::constants::element_of;
-use super::products::product;
+use super::matrix::product;
 use crate::array::Array;
 use crate::element::ElementType;
-use crate::import::{Call, Emit, Value, normal_axis};
+use crate::emit::{Call, Emit, Value, normal_axis};
 
 pub(super) const FAMILY: Family = &[
     ("BlackmanWindow", |_, call| window(call, [0.42, 0.5, 0.08])),

@@ -5,7 +5,7 @@ use tectum_graph::{BinaryOp, Function, PoolKind, Reduction};
 
 use super::Family;
 use crate::element::ElementType;
-use crate::import::{Call, Emit, Value};
+use crate::emit::{Call, Emit, Value};
 
 pub(super) const FAMILY: Family = &[
     ("AveragePool", average_pool),
@@ -210,7 +210,7 @@ fn places(emit: &mut Emit<'_>, x: &Value, place: tectum_graph::Node, size_in: &[
     let starts: Vec<i32> = (0..channels).map(|channel| (channel * volume) as i32).collect();
     let mut dims = vec![x.dims[0], x.dims[1]];
     dims.resize(x.rank(), 1);
-    let starts = emit.builder.integer_constant(&starts, crate::import::shape(&dims)?)?;
+    let starts = emit.builder.integer_constant(&starts, crate::emit::shape(&dims)?)?;
     let node = emit.builder.integer(IntegerOp::Add, node, Some(starts))?;
     emit.value(node, ElementType::I64)
 }

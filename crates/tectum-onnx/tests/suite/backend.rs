@@ -117,7 +117,7 @@ fn difference(found: &Array, wanted: &Array, case: &Case) -> Option<String> {
     Some(format!("element {place} is {}, {} expected", found[place], wanted[place]))
 }
 
-/// What every case does is in the table `tests/backend/table.tsv`; with `TECTUM_UPDATE` it is written anew.
+/// What every case does is in the table `tests/backend/table.tsv`; with `TECTUM_UPDATE` it is written again.
 #[test]
 fn onnx_backend_tests_pass_as_the_table_states() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else {

@@ -362,7 +362,7 @@ impl ActionRule {
     }
 }
 
-/// The channels of a name: one, or those that `NAME.*` stands for: NAME itself or all that begin with `NAME.`.
+/// The channels of a name: one, or those that `NAME.*` represents: NAME itself or all that begin with `NAME.`.
 fn observed(body: &BodySpec, name: &str) -> Result<Vec<usize>> {
     let matching: Vec<usize> = match name.strip_suffix(".*") {
         Some(stem) => {

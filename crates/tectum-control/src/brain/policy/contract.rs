@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::Path;
 
 use tectum::{Error, Result};
-use tectum_onnx::{Model, Network};
+use tectum_onnx::Network;
 
 use crate::document::{Key, Section, TomlSource};
 
@@ -104,28 +104,6 @@ pub struct ActionRule {
 }
 
 impl Contract {
-    /// The contract of a policy: the file that is named, else the file next to the model with its name and the ending `.toml`, else the one in the model's
-    /// metadata, else what can be assumed.
-    ///
-    /// # Errors
-    /// `Io` or `Data` naming file and line; `Invalid` for metadata that cannot be read.
-    pub fn of(model: &Model, path: &Path, contract: Option<&Path>) -> Result<Self> {
-        let beside = path.with_extension("toml");
-        match contract {
-            Some(file) => Self::read(file),
-            None if beside.is_file() => Self::read(&beside),
-            None => {
-                let metadata = model.metadata();
-                let origin = format!("metadata of {}", path.display());
-                match metadata.get(METADATA_KEY) {
-                    Some(text) => Self::parse(text, &origin),
-                    None if metadata.contains_key("joint_names") => super::metadata::contract(&metadata, &origin),
-                    None => Ok(Self { origin: format!("{} (it has no contract)", path.display()), ..Self::default() }),
-                }
-            }
-        }
-    }
-
     /// Reads a file.
     ///
     /// # Errors

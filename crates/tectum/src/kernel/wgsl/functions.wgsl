@@ -88,7 +88,7 @@ fn tectum_half_exp(a: real) -> real {
     return tectum_raise(1.0 + w, i32(n) - 1);
 }
 
-// e^-a / 2, of e^a / 2; where it is lost beside that, any small number.
+// e^-a / 2, of e^a / 2; where it is lost next to that, any small number.
 fn tectum_half_exp_inverse(half_exp: real) -> real {
     return 0.25 / min(half_exp, TECTUM_HALF_EXP_END);
 }
