@@ -18,7 +18,7 @@ const TECTUM_THIRD_LO: f32 = -9.934107759e-9;
 // About tan(pi/8) and its inverse: between them the arctangent is reduced by pi/4.
 const TECTUM_ATAN_NEAR: f32 = 0.41421356;
 const TECTUM_ATAN_FAR: f32 = 2.4142135;
-// Beside this number its inverse is lost.
+// Next to this number its inverse is lost.
 const TECTUM_HALF_EXP_END: f32 = 1099511627776.0;
 // From here on three terms of a series give the inverse hyperbolic sine.
 const TECTUM_ASINH_FAR: f32 = 32.0;

@@ -15,7 +15,7 @@ const TECTUM_THIRD_LO: f64 = 1.850371707708594e-17lf;
 // About tan(pi/8) and its inverse: between them the arctangent is reduced by pi/4.
 const TECTUM_ATAN_NEAR: f64 = 0.41421356lf;
 const TECTUM_ATAN_FAR: f64 = 2.4142135lf;
-// Beside this number its inverse is lost.
+// Next to this number its inverse is lost.
 const TECTUM_HALF_EXP_END: f64 = 1.2676506002282294e30lf;
 // From here on three terms of a series give the inverse hyperbolic sine.
 const TECTUM_ASINH_FAR: f64 = 512.0lf;
