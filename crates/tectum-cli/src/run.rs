@@ -33,7 +33,7 @@ use crate::workload::Workload;
 /// Runs a brain or a trained policy on a body, a program over arrays in files, or a genome's spiking network.
 #[derive(Args)]
 pub struct RunArgs {
-    /// A scenario (file or name), a plant (FILE.plant), a policy (FILE.onnx), a program (FILE.atlas) or a genome (FILE.json).
+    /// A scenario, or a file: a plant (.plant), a policy (.onnx), a program (.atlas), a genome (.json).
     ///
     /// Short names: those of scenarios/ in the working directory, and the built-in ones (`tectum scenario list`). A program that is no file may be a
     /// built-in one.

@@ -129,7 +129,7 @@ fn mistakes_get_one_line_and_an_exit_code() {
     let cases = [
         ("core --peers numpi --rows core.fill.", 2, "peer \"numpi\" is unknown; known: numpy"),
         ("core --peers none --rows core.fil.", 2, "no row's key contains core.fil."),
-        ("coer --peers none", 2, "\"coer\" is no suite and no file; suites: core, programs, spiking, field, infer, control"),
+        ("coer --peers none", 2, "\"coer\" is no suite and no file; suites: core, convolution, programs, spiking, field, infer, control"),
         ("old.json", 3, "old.json: not a model"),
         ("./core", 3, "./core: not the folder of a model: it has no config.json"),
         ("check old.json old.json", 3, "old.json: not a record of tectum.bench/1"),

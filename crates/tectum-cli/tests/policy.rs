@@ -34,7 +34,7 @@ fn a_trained_policy_runs_is_shown_and_gets_a_contract() {
     assert!(stderr(&place, "run p/cart_pole.onnx", 2).contains("a policy runs on a body: --body NAME"));
     assert!(stderr(&place, "run p/cart_pole.onnx --body pendulum --device cpu", 2).contains("the body pendulum has"));
     std::fs::write(place.0.join("broken.onnx"), b"not a model").expect("writable");
-    assert!(stderr(&place, "inspect broken.onnx", 3).contains("broken.onnx: not an ONNX model"));
+    assert!(stderr(&place, "inspect broken.onnx", 3).contains("broken.onnx: not an ONNX file"));
 }
 
 /// A killed run continues from its last snapshot to the state that an undisturbed run reaches, recurrent state included.
@@ -52,14 +52,14 @@ fn a_recurrent_policy_continues_exactly_after_a_kill_within_an_episode() {
         .stderr(Stdio::null())
         .spawn()
         .expect("it starts");
-    let (snapshot, begin) = (place.0.join("killed/1/snapshot.safetensors"), Instant::now());
+    let (snapshot, begin) = (place.0.join("killed/1.partial/snapshot.safetensors"), Instant::now());
     while !snapshot.exists() {
         assert!(begin.elapsed() < Duration::from_secs(120), "no snapshot");
         std::thread::sleep(Duration::from_millis(50));
     }
     run.kill().expect("it can be killed");
     run.wait().expect("it ends");
-    place.text("run --resume killed/1 --clock sim --device cpu --seconds 8 --no-plots --runs resumed");
+    place.text("run --resume killed/1.partial --clock sim --device cpu --seconds 8 --no-plots --runs resumed");
     let [whole, resumed] = ["whole/1", "resumed/1"].map(|folder| std::fs::read(place.0.join(folder).join("snapshot.safetensors")).expect("a snapshot"));
     assert!(whole == resumed, "the states after 8 s differ");
 }

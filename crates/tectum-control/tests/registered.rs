@@ -293,7 +293,7 @@ fn an_unregistered_loop_is_recorded_under_its_names_and_cannot_be_repeated() {
     assert_eq!(repeat(&folder, None, &mut tectum::WorkProgress::ignore).expect_err("unregistered").to_string(), of_file);
     assert_eq!(build_body(&scenario).err().expect("unregistered").to_string(), reason);
     let reason =
-        "brain \"own_pid\" is not built in and not registered in this process; built in: mppi, lqr, mpc, adaptive, zero, field, genome; registered: pid";
+        "brain \"own_pid\" is not built in and not registered in this process; built in: mppi, lqr, mpc, adaptive, zero, field, genome, policy; registered: pid";
     assert_eq!(brain_recipe(&scenario, closed_loop.body_spec()).err().expect("unregistered").to_string(), reason);
     let brain = std::fs::read_to_string(folder.join(SCENARIO_FILE)).expect("there").replace("own_plant", "my_plant");
     std::fs::write(folder.join(SCENARIO_FILE), &brain).expect("writable");
@@ -330,7 +330,7 @@ fn mistakes_of_registered_names_are_reported_with_line() {
         ("kp = 2.5", "gain = 1", "s.toml:6: unknown key \"gain\"; known: name, kp, ki, kd"),
         ("tau_s = 0.4", "tau = 0.4", "s.toml:3: unknown key \"tau\"; known: name, start, tau_s, disturbances"),
         ("tau_s = 0.4", "start = \"flying\"", "s.toml:3: start \"flying\" is unknown; known: hanging, random"),
-        ("\"pid\"", "\"pdi\"", "s.toml:5: brain \"pdi\" is unknown, perhaps \"pid\"; known: mppi, lqr, mpc, adaptive, zero, field, genome, pid"),
+        ("\"pid\"", "\"pdi\"", "s.toml:5: brain \"pdi\" is unknown, perhaps \"pid\"; known: mppi, lqr, mpc, adaptive, zero, field, genome, policy, pid"),
         ("\"pid\"", "\"lqr\"", "s.toml:6: unknown key \"kp\"; known: name"),
         ("name = \"my_plant\"\ntau_s = 0.4", "name = \"misnamed\"\n", "s.toml:2: body \"misnamed\": its specification has the name \"my_plant\""),
         ("tau_s = 0.4", "[body.disturbances]", "s.toml:2: body \"my_plant\" has no disturbances; known: rig"),

@@ -26,7 +26,7 @@ fn mistakes_are_reported_with_line_and_fix() {
         ),
         ("[body]\nname = \"rig\"\n[brain]\nname = \"field\"\ncells = [8, 8]\n", ":4: cells: 2 axes given, 3 needed"),
         ("[body]\nname = \"rig\"\n[brain]\nname = \"field\"\n[brain.coefficients]\ncoupling = 2\n", ":4: field: coupling is 2; needs 0 to 1"),
-        ("[body]\nname = \"rig\"\n[brain]\nname = \"pid\"\n", ":4: brain \"pid\" is unknown; known: mppi, lqr, mpc, adaptive, zero, field, genome"),
+        ("[body]\nname = \"rig\"\n[brain]\nname = \"pid\"\n", ":4: brain \"pid\" is unknown; known: mppi, lqr, mpc, adaptive, zero, field, genome, policy"),
         ("[body]\nname = \"rig\"\n[brain]\nname = \"lqr\"\nsamples = 3\n", ":5: unknown key \"samples\"; known: name"),
         ("[body]\nname = \"rig\"\nname = \"rig\"\n", ":3: duplicate key"),
         ("[body\n", ":1: unclosed table, expected `]`"),
