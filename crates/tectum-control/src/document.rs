@@ -198,6 +198,11 @@ impl<'d, 't> Section<'d, 't> {
         self.text(&key, || "a string".to_owned())?.ok_or(missing)
     }
 
+    /// An error about the table as a whole.
+    pub fn fault(&self, message: impl std::fmt::Display) -> Error {
+        Error::data(format!("{}: [{}] {message}", self.source.origin, self.name))
+    }
+
     /// The error for a missing required key.
     pub fn missing(&self, key: &str) -> Error {
         Error::data(format!("{}: [{}] needs the key \"{key}\"", self.source.origin, self.name))

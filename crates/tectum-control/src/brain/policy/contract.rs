@@ -146,7 +146,7 @@ fn pair(section: &mut Section<'_, '_>, key: Key<'_>, name: &str) -> Result<Optio
     match section.numbers(key)?.as_deref() {
         None => Ok(None),
         Some(&[low, high]) if low <= high => Ok(Some([low, high])),
-        Some(other) => Err(section.missing(name).at(format_args!("{other:?} is no pair of a lower and an upper bound"))),
+        Some(other) => Err(section.fault(format_args!("{name} is {other:?}: a lower and an upper bound are needed"))),
     }
 }
 
@@ -160,13 +160,13 @@ impl Term {
         let place = format!("observation {}", index + 1);
         let given = usize::from(channels.is_some()) + usize::from(named.is_some()) + usize::from(constant.is_some());
         if given != 1 {
-            return Err(section.missing("channels").at(format_args!("{place}: one of channels, source and value is needed")));
+            return Err(section.fault("needs one of the keys channels, source and value"));
         }
         let source = match (channels, named, constant) {
             (Some(channels), ..) => TermSource::Channels(channels),
             (_, Some(name), _) => match sources.into_iter().find(|(known, _)| *known == name) {
                 Some((_, source)) => source,
-                None => return Err(section.missing("source").at(format_args!("{place}: source {name:?}; known: previous action, step"))),
+                None => return Err(section.fault(format_args!("source {name:?} is unknown; known: previous action, step"))),
             },
             (.., constant) => TermSource::Constant(constant.unwrap_or_default()),
         };
