@@ -330,16 +330,16 @@ impl World {
     }
 
     fn pair(&mut self, x: &Value, y: &Value) -> Added {
-        // The shape of one operand, without leading ones, equals the last dimensions of the other.
-        let repeats = |part: [usize; 2], whole: [usize; 2]| part == whole || part == [1, whole[1]] || part == [1, 1];
+        // Each dimension is equal, or one of them is 1.
         let how = self.below(4);
-        let whole = if repeats(y.shape, x.shape) { x.shape } else { y.shape };
-        let fits = match how {
-            3 => x.shape == y.shape,
-            1 => repeats(y.shape, x.shape),
-            _ => repeats(y.shape, x.shape) || repeats(x.shape, y.shape),
+        let agree = (0..2).all(|axis| x.shape[axis] == y.shape[axis] || x.shape[axis] == 1 || y.shape[axis] == 1);
+        let whole = if agree { [0, 1].map(|axis| x.shape[axis].max(y.shape[axis])) } else { [0, 0] };
+        let fits = if how == 3 { x.shape == y.shape } else { agree };
+        let element = |value: &Value, place: usize| {
+            let [row, column] = [place / whole[1] % value.shape[0], place % whole[1] % value.shape[1]];
+            value.data[row * value.shape[1] + column]
         };
-        let (left, right) = (|place: usize| x.data[place % x.data.len()], |place: usize| y.data[place % y.data.len()]);
+        let (left, right) = (|place: usize| element(x, place), |place: usize| element(y, place));
         let each = |f: &dyn Fn(f64, f64) -> f64| (0..whole[0] * whole[1]).map(|place| f(left(place), right(place))).collect::<Vec<f64>>();
         let (a, b) = (x.node, y.node);
         let wanted = (!fits).then_some(ErrorKind::Invalid);
