@@ -20,11 +20,12 @@ const FEATURES: &[(&str, &[&str])] = &[
     ("tectum-programs", &[""]),
     ("tectum-equations", &[""]),
     ("tectum-graph", &[""]),
+    ("tectum-onnx", &[""]),
     ("tectum-bench", &[""]),
     ("tectum-spiking", &["", "genome"]),
     ("tectum-field", &[""]),
     ("tectum-transformer", &["", "gguf"]),
-    ("tectum-control", &["", "field", "genome"]),
+    ("tectum-control", &["", "field", "genome", "onnx"]),
     ("tectum-cli", &[""]),
 ];
 

@@ -292,7 +292,11 @@ fn mistakes_get_one_line_an_exit_code_and_leave_nothing() {
         ("explain route pendlum", 2, "neither gemm:N nor add:N: scenario \"pendlum\" is unknown"),
         ("run --resume nowhere", 7, "nowhere/scenario.toml"),
         ("inspect missing.json", 7, "missing.json"),
-        ("inspect double.atlas", 2, "double.atlas: of no kind that can be shown; genomes (JSON), twins (.safetensors), plants (.plant), policies (.onnx), GGUF"),
+        (
+            "inspect double.atlas",
+            2,
+            "double.atlas: of no kind that can be shown; genomes (JSON), twins (.safetensors), plants (.plant), policies (.onnx), GGUF",
+        ),
         ("inspect wrong.json", 3, "wrong.json: area o__mot: _____10c-o__mot-nx-refrac-i: -1 is not from 0 to 65535"),
         (
             "inspect brain.json --units fraction",

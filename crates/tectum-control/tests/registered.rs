@@ -292,8 +292,7 @@ fn an_unregistered_loop_is_recorded_under_its_names_and_cannot_be_repeated() {
     assert_eq!(read_scenario(&folder).expect_err("unregistered").to_string(), of_file);
     assert_eq!(repeat(&folder, None, &mut tectum::WorkProgress::ignore).expect_err("unregistered").to_string(), of_file);
     assert_eq!(build_body(&scenario).err().expect("unregistered").to_string(), reason);
-    let reason =
-        "brain \"own_pid\" is not built in and not registered in this process; built in: mppi, lqr, mpc, adaptive, zero, field, genome, policy; registered: pid";
+    let reason = "brain \"own_pid\" is not built in and not registered in this process; built in: mppi, lqr, mpc, adaptive, zero, field, genome, policy; registered: pid";
     assert_eq!(brain_recipe(&scenario, closed_loop.body_spec()).err().expect("unregistered").to_string(), reason);
     let brain = std::fs::read_to_string(folder.join(SCENARIO_FILE)).expect("there").replace("own_plant", "my_plant");
     std::fs::write(folder.join(SCENARIO_FILE), &brain).expect("writable");
