@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use tectum::{Error, Result, file};
 use tectum_control::body::{BodySpec, body};
-use tectum_onnx::{Model, NetworkPort};
+use tectum_control::brain::policy::contract::state_by_name;
+use tectum_onnx::{Model, Network, NetworkPort};
 
 use crate::file_ending::FileEnding;
 use crate::table::print;
@@ -36,9 +37,7 @@ pub fn init(args: &InitArgs) -> Result<()> {
     let network = model.load(&[]).map_err(|error| error.at(args.policy.display()))?;
     let spec = args.body.as_deref().map(|name| body(name, None).map(|body| body.spec().clone())).transpose()?;
     let path = args.out.clone().unwrap_or_else(|| args.policy.with_extension("toml"));
-    let inputs: Vec<&NetworkPort> = network.inputs().iter().collect();
-    let outputs: Vec<&NetworkPort> = network.outputs().collect();
-    let text = contract(&args.policy.display().to_string(), &inputs, &outputs, spec.as_ref());
+    let text = contract(&args.policy.display().to_string(), &network, spec.as_ref());
     if !file::write_new(&path, text.as_bytes())? {
         return Err(Error::invalid(format!("init: {} exists; name another file by --out", path.display())));
     }
@@ -49,15 +48,9 @@ fn list(names: impl IntoIterator<Item = String>) -> String {
     names.into_iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
 }
 
-fn contract(policy: &str, inputs: &[&NetworkPort], outputs: &[&NetworkPort], body: Option<&BodySpec>) -> String {
-    let states: Vec<(&str, &str)> = inputs
-        .iter()
-        .filter_map(|input| {
-            let stem = input.name.strip_suffix("_in")?;
-            let output = outputs.iter().find(|output| output.name == format!("{stem}_out") && output.dims == input.dims)?;
-            Some((input.name.as_str(), output.name.as_str()))
-        })
-        .collect();
+fn contract(policy: &str, network: &Network, body: Option<&BodySpec>) -> String {
+    let (inputs, outputs): (Vec<&NetworkPort>, Vec<&NetworkPort>) = (network.inputs().iter().collect(), network.outputs().collect());
+    let states = state_by_name(network);
     let input = inputs.iter().find(|input| states.iter().all(|(state, _)| *state != input.name));
     let output = outputs.iter().find(|output| states.iter().all(|(_, state)| *state != output.name));
     let size = |port: Option<&&NetworkPort>| port.map_or(0, |port| port.dims.iter().product::<usize>());

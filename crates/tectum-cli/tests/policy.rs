@@ -1,5 +1,7 @@
 //! Trained policies from their file to a run: `run`, `inspect`, `init`, `check`.
 
+use std::io::Write as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -62,4 +64,47 @@ fn a_recurrent_policy_continues_exactly_after_a_kill_within_an_episode() {
     place.text("run --resume killed/1.partial --clock sim --device cpu --seconds 8 --no-plots --runs resumed");
     let [whole, resumed] = ["whole/1", "resumed/1"].map(|folder| std::fs::read(place.0.join(folder).join("snapshot.safetensors")).expect("a snapshot"));
     assert!(whole == resumed, "the states after 8 s differ");
+}
+
+/// A file of arrays as `numpy.savez` writes it.
+fn write_npz(path: &Path, arrays: &[(&str, &[f32])]) {
+    let mut archive = zip::ZipWriter::new(std::fs::File::create(path).expect("writable"));
+    for (name, values) in arrays {
+        let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': (1, {}), }}", values.len());
+        header += &" ".repeat(117 - header.len());
+        header.push('\n');
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        bytes.extend((header.len() as u16).to_le_bytes());
+        bytes.extend(header.as_bytes());
+        bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        archive.start_file(format!("{name}.npy"), zip::write::SimpleFileOptions::default()).expect("an entry");
+        archive.write_all(&bytes).expect("writable");
+    }
+    archive.finish().expect("written");
+}
+
+#[test]
+fn outputs_are_compared_with_arrays() {
+    let place = Place::new("policy-check");
+    place.text("sample write cart-pole-policy p");
+    // The first comparison prints the error of an output of zeros: far from the logits of a tilted pole.
+    let observation = [0.1, -0.2, 0.15, 0.4f32];
+    let case = place.0.join("case.npz");
+    write_npz(&case, &[("observation", &observation), ("action_logits", &[0.0, 0.0])]);
+    let line = "check p/cart_pole.onnx --against case.npz";
+    assert!(stderr(&place, line, 1).contains("output action_logits differs from case.npz"));
+    let model = tectum_onnx::Model::open(place.0.join("p/cart_pole.onnx")).expect("the sample");
+    let mut network = model.load(&[]).expect("supported").compile(&tectum::Device::open("cpu").expect("there")).expect("it compiles");
+    network.set_floats("observation", &observation).expect("fits");
+    network.run().expect("a run");
+    let logits = network.floats("action_logits").expect("there").to_vec();
+    write_npz(&case, &[("observation", &observation), ("action_logits", &logits)]);
+    assert!(place.text(line).contains("same"));
+    write_npz(&case, &[("observation", &observation), ("action_logits", &[logits[0], logits[1] * 1.01])]);
+    stderr(&place, line, 1);
+    place.text(&format!("{line} --relative 0.02"));
+    write_npz(&case, &[("action_logits", &logits)]);
+    assert!(stderr(&place, line, 2).contains("no array \"observation\" for this input"));
+    std::fs::write(&case, b"no archive").expect("writable");
+    assert!(stderr(&place, line, 3).contains("case.npz"));
 }

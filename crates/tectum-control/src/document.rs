@@ -306,14 +306,9 @@ impl<'d, 't> Section<'d, 't> {
         let key = key.into();
         const NEEDED: &str = "a number or a list of numbers";
         let Some(value) = self.take(&key, || NEEDED.to_owned()) else { return Ok(None) };
-        let number = |value: &Spanned<DeValue<'t>>| match value.get_ref() {
-            DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str().parse::<f64>().ok(),
-            DeValue::Float(float) => float.as_str().parse::<f64>().ok(),
-            _ => None,
-        };
         let numbers = match value.get_ref() {
-            DeValue::Array(items) => items.iter().map(number).collect::<Option<Vec<_>>>(),
-            _ => number(value).map(|number| vec![number]),
+            DeValue::Array(items) => items.iter().map(number_of).collect::<Option<Vec<_>>>(),
+            _ => number_of(value).map(|number| vec![number]),
         };
         let numbers = numbers.filter(|numbers| !numbers.is_empty() && numbers.iter().all(|number| !number.is_nan()));
         numbers.map(Some).ok_or_else(|| self.wrong(key.name, value, NEEDED))
@@ -327,16 +322,11 @@ impl<'d, 't> Section<'d, 't> {
         let key = key.into();
         const NEEDED: &str = "a list of lists of numbers";
         let Some(value) = self.take(&key, || NEEDED.to_owned()) else { return Ok(None) };
-        let number = |value: &Spanned<DeValue<'t>>| match value.get_ref() {
-            DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str().parse::<f64>().ok(),
-            DeValue::Float(float) => float.as_str().parse::<f64>().ok(),
-            _ => None,
-        };
         let rows = match value.get_ref() {
             DeValue::Array(rows) => rows
                 .iter()
                 .map(|row| match row.get_ref() {
-                    DeValue::Array(items) => items.iter().map(number).collect::<Option<Vec<_>>>(),
+                    DeValue::Array(items) => items.iter().map(number_of).collect::<Option<Vec<_>>>(),
                     _ => None,
                 })
                 .collect::<Option<Vec<_>>>(),
@@ -456,12 +446,7 @@ impl<'d, 't> Section<'d, 't> {
 
     fn number(&mut self, key: Key<'_>, needed: &str, fits: impl Fn(f64) -> bool) -> Result<Option<f64>> {
         let Some(value) = self.take(&key, || needed.to_owned()) else { return Ok(None) };
-        let number = match value.get_ref() {
-            DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str().parse::<f64>().ok(),
-            DeValue::Float(float) => float.as_str().parse::<f64>().ok(),
-            _ => None,
-        };
-        match number {
+        match number_of(value) {
             Some(number) if number.is_finite() && fits(number) => Ok(Some(number)),
             _ => Err(self.wrong(key.name, value, needed)),
         }
@@ -478,6 +463,15 @@ impl<'d, 't> Section<'d, 't> {
     fn wrong(&self, key: &str, value: &Spanned<DeValue<'t>>, needed: &str) -> Error {
         let given = self.source.text.get(value.span()).unwrap_or("something else").lines().next().unwrap_or("");
         self.source.error(&value.span(), format!("{key} is {given}, needs {needed}"))
+    }
+}
+
+/// A number in base 10.
+fn number_of(value: &Spanned<DeValue<'_>>) -> Option<f64> {
+    match value.get_ref() {
+        DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str().parse().ok(),
+        DeValue::Float(float) => float.as_str().parse().ok(),
+        _ => None,
     }
 }
 

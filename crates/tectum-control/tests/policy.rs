@@ -1,11 +1,14 @@
 //! The policies that ship, and contracts that do not fit.
 
+use rten_onnx::onnx::{DataType, GraphProto, ModelProto, StringStringEntryProto};
 use tectum::{Device, Sample};
 use tectum_control::SAMPLES;
-use tectum_control::body::{Body, body};
+use tectum_control::body::{ActionChannel, Body, BodySpec, ObservationChannel, body};
 use tectum_control::brain::Brain;
 use tectum_control::brain::policy::spec::PolicySpec;
 use tectum_control::brain::policy::{PolicyBrain, check};
+
+use super::small_models::{int64s, model, node, port};
 
 /// Steps of an episode of CartPole-v1, each with a reward of 1.
 const MAX_RETURN: f64 = 500.0;
@@ -171,4 +174,120 @@ fn what_is_assumed_without_a_contract_is_reported() {
     );
     let error = check(files.model.as_ref(), None, body("pendulum", None).expect("built in").spec()).expect_err("of another size").to_string();
     assert!(error.ends_with("for the 1 channels torque: the sizes differ"), "{error}");
+}
+
+/// Two joints in degrees and a speed.
+fn legs() -> BodySpec {
+    let joint = |name: &str| ObservationChannel::new(name, "deg", -180.0..=180.0).wrapping(std::f64::consts::PI / 180.0);
+    BodySpec {
+        name: "legs".to_owned(),
+        dt_s: 0.02,
+        observation: vec![joint("joint_pos.a"), joint("joint_pos.b"), ObservationChannel::new("speed.x", "m/s", -10.0..=10.0)],
+        action: ["a", "b"].map(|name| ActionChannel::new(name, "deg", -180.0..=180.0)).to_vec(),
+        safe_action: vec![0.0; 2],
+    }
+}
+
+/// A brain of a model that a test makes, in a folder that the test keeps.
+fn made(folder: &tempfile::TempDir, proto: &ModelProto, contract: Option<&str>) -> PolicyBrain {
+    let path = folder.path().join("made.onnx");
+    std::fs::write(&path, proto.write_buf().expect("a model")).expect("writable");
+    if let Some(contract) = contract {
+        std::fs::write(path.with_extension("toml"), contract).expect("writable");
+    }
+    let spec = PolicySpec::of(path.to_string_lossy());
+    PolicyBrain::new(&spec, &legs(), &Device::open("cpu").expect("there")).expect("it fits")
+}
+
+fn assert_near(action: [f32; 2], wanted: [f64; 2]) {
+    let is_near = action.iter().zip(wanted).all(|(action, wanted)| (f64::from(*action) - wanted).abs() < 1e-4);
+    assert!(is_near, "{action:?}, {wanted:?} expected");
+}
+
+/// The model gives its input back as four rows of two, so that every number of every term is an action once.
+#[test]
+fn terms_and_actions_are_converted_as_the_contract_states() {
+    let graph = GraphProto {
+        node: vec![node("Reshape", "obs shape", "actions", Vec::new())],
+        initializer: vec![int64s("shape", &[3], &[1, 4, 2])],
+        input: vec![port("obs", DataType::FLOAT, &[1, 8])],
+        output: vec![port("actions", DataType::FLOAT, &[1, 4, 2])],
+        ..GraphProto::default()
+    };
+    let contract = r#"
+        [[observation]]
+        channels = ["joint_pos.b", "joint_pos.a"]
+        unit = "rad"
+        offset = [0.5, 0]
+        clip = [-1, 1]
+        scale = 2
+        [[observation]]
+        channels = ["joint_pos.a"]
+        function = "sin"
+        [[observation]]
+        channels = ["speed.*"]
+        history = 2
+        [[observation]]
+        source = "previous action"
+        [[observation]]
+        value = 7
+        [action]
+        channels = ["b", "a"]
+        unit = "rad"
+        scale = 0.5
+        offset = [0.1, 0]
+        chunk = 4"#;
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut brain = made(&folder, &model(graph), Some(contract));
+    let mut action = [0.0; 2];
+    let mut tick = |a: f32, b: f32, speed: f32| {
+        brain.tick(&[a, b, speed], &mut action).expect("a tick");
+        action
+    };
+    // The body's order is a, b; the output's b, a.
+    let degrees = |b: f64, a: f64| [(0.5 * a).to_degrees(), (0.5 * b + 0.1).to_degrees()];
+    assert_near(tick(90.0, 0.0, 3.0), degrees(2.0 * -0.5, 2.0 * 1.0));
+    assert_near(tick(0.0, 0.0, 4.0), degrees(1.0, 3.0));
+    assert_near(tick(0.0, 0.0, 5.0), degrees(3.0, 0.0));
+    assert_near(tick(0.0, 0.0, 6.0), degrees(0.0, 7.0));
+    // The network runs again: the history moved at every tick, and the last row was (0, 7).
+    assert_near(tick(30.0, 0.0, 8.0), degrees(2.0 * -0.5, 2.0 * 30f64.to_radians()));
+    assert_near(tick(0.0, 0.0, 0.0), degrees(0.5, 6.0));
+    assert_near(tick(0.0, 0.0, 0.0), degrees(8.0, 0.0));
+    assert_near(tick(0.0, 0.0, 0.0), degrees(7.0, 7.0));
+    // What is no number stays none through bounds and choices, so that the loop gives its safe action.
+    assert!(tick(f32::NAN, 0.0, 0.0)[0].is_nan());
+    let cart_pole = body("cart_pole", None).expect("built in");
+    let mut force = [0.0];
+    Files::of("cart-pole-policy").brain(cart_pole.as_ref()).tick(&[f32::NAN; 4], &mut force).expect("a tick");
+    assert!(force[0].is_nan());
+}
+
+/// The model gives the joints' part of its input back; with the scales of the metadata that is where the joints are.
+#[test]
+fn metadata_of_mjlab_is_a_contract() {
+    let graph = GraphProto {
+        node: vec![node("Slice", "obs start end axis", "actions", Vec::new())],
+        initializer: vec![int64s("start", &[1], &[0]), int64s("end", &[1], &[2]), int64s("axis", &[1], &[1])],
+        input: vec![port("obs", DataType::FLOAT, &[1, 6])],
+        output: vec![port("actions", DataType::FLOAT, &[1, 2])],
+        ..GraphProto::default()
+    };
+    let pairs = [
+        ("joint_names", "b,a"),
+        ("default_joint_pos", "10.000,20.000"),
+        ("observation_names", "joint_pos,actions,speed"),
+        ("observation_terms_scale", "2.000;2.000,1.000,0.500"),
+        ("observation_terms_clip", "-inf;inf,-inf;inf,-1.000;1.000"),
+        ("observation_terms_history_length", "0.000,0.000,2.000"),
+        ("action_scale", "0.500"),
+    ];
+    let entry = |(key, value): (&str, &str)| StringStringEntryProto { key: Some(key.to_owned()), value: Some(value.to_owned()) };
+    let proto = ModelProto { metadata_props: pairs.map(entry).to_vec(), ..model(graph) };
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut brain = made(&folder, &proto, None);
+    assert!(brain.notes().iter().any(|note| note == "actions are added to default_joint_pos"), "{:?}", brain.notes());
+    let mut action = [0.0; 2];
+    brain.tick(&[33.0, 44.0, 5.0], &mut action).expect("a tick");
+    assert_near(action, [33.0, 44.0]);
 }

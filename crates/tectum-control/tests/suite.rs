@@ -24,6 +24,10 @@ mod recovery;
 mod rig_recording;
 mod run_folder;
 mod sample_recording;
+#[cfg(feature = "onnx")]
+#[allow(dead_code, reason = "its own tests use all of them")]
+#[path = "../../tectum-onnx/tests/suite/small_models.rs"]
+mod small_models;
 mod snapshots;
 mod stand_in;
 mod translation;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use tectum::{Error, Result};
+use tectum::{DType, Error, Result};
 
 use super::builder::GraphBuilder;
 use super::{Dim, Graph, Node};
@@ -17,14 +17,14 @@ impl Graph {
     /// # Numerics
     /// The derivative of relu at 0 is 0.
     /// # Errors
-    /// `Invalid` if the loss is not [1, 1] or the graph has been fused (differentiate before [`Graph::optimize`]);
+    /// `Invalid` if the loss is not [1, 1] f32 or the graph has been fused (differentiate before [`Graph::optimize`]);
     /// `Unsupported` if a parameter passes through an operation on caches, or through one whose gradient needs the size of a dimension that is a letter.
     /// # Source
     /// Griewank and Walther, *Evaluating Derivatives*, 2nd edition, SIAM 2008, section 3.2: adjoints in reverse order.
     pub fn gradients(&self, loss: Node) -> Result<Graph> {
         let shape = self.shape(loss).map_err(|error| error.at("gradients"))?;
-        if shape != [1, 1] {
-            return Err(Error::invalid(format!("gradients: the loss is {shape:?}, [1, 1] is needed (node {loss})")));
+        if shape != [1, 1] || self.dtype(loss)? != DType::F32 {
+            return Err(Error::invalid(format!("gradients: the loss is {shape:?} {}, [1, 1] f32 is needed (node {loss})", self.dtype(loss)?.wgsl())));
         }
         let mut pass = Adjoints { builder: GraphBuilder::from(self.clone()), of: BTreeMap::new(), requires_grad: self.varying() };
         let seed = pass.builder.constant(&[1.0], [1, 1])?;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tectum::DType;
+
 use super::operation::Constant;
 use super::{Definition, Graph, Node, Operation};
 
@@ -9,7 +11,7 @@ impl Graph {
     /// Replaces a value computed only from constants by a constant, unless it has more elements than the largest of them.
     ///
     /// # Numerics
-    /// A value is computed in float64 from the f32 values of its operands and rounded to f32 once. A value that is not finite is not folded.
+    /// A value is computed in float64 from the f32 values of its operands and rounded to f32 once. A value that is not finite, or of integers, is not folded.
     #[must_use]
     pub fn fold(&self) -> Graph {
         let mut folded = self.clone();
@@ -24,6 +26,9 @@ impl Graph {
     /// The value of an operation whose operands are all constants.
     fn constant_of(&self, node: Node) -> Option<Arc<[f32]>> {
         let definition = &self.nodes[&node];
+        if definition.operation.dtype(self) != DType::F32 {
+            return None;
+        }
         let operands = definition.operation.operands();
         let constant = |operand: &Node| match &self.nodes[operand].operation {
             Operation::Constant(Constant { data }) => Some(data.len()),

@@ -25,8 +25,8 @@
 //!
 //! A [`GraphBuilder`] checks every operation as it is added; a finished [`Graph`] never changes; passes build
 //! new graphs from it: [`Graph::bind`], [`Graph::gradients`], each [`Pass`].
-//! Every value is a row-major tensor of up to eight dimensions: f32, i32 for integers and truth values, u32 for row numbers and packed words; matrix operations take the
-//! dimensions before the last as rows. A dimension may be a letter, bound to a size before anything is computed. No pass
+//! Every value is a row-major tensor of up to eight dimensions: f32, i32 for integers and truth values, u32 for row numbers and
+//! packed words; matrix operations take the dimensions before the last as rows. A dimension may be a letter, bound to a size before anything is computed. No pass
 //! renumbers: a [`Node`] names the same value in every graph derived from the one that made it, so handles stay valid.
 //!
 //! A [`Trainer`] fits the parameters of a graph to data: gradients, AdamW and checkpoints, on every device.

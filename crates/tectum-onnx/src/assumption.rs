@@ -1,8 +1,8 @@
-//! What a file leaves open.
+//! What a file does not state.
 
 use std::fmt;
 
-/// What a file leaves open and loading decided.
+/// What a file does not state, and the value that loading assumed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Assumption {
     /// A named dimension without a size.

@@ -82,7 +82,7 @@ impl ElementType {
         if self.is_float() { DType::F32 } else { DType::I32 }
     }
 
-    /// The least and the greatest integer; none for floats.
+    /// The minimum and the maximum of an integer type; none for floats.
     pub(crate) fn range(self) -> Option<(i128, i128)> {
         Some(match self {
             Self::I8 => (-0x80, 0x7f),

@@ -24,7 +24,7 @@ pub(crate) struct Import<'m> {
     pub emit: Emit<'m>,
     pub faults: Vec<Error>,
     pub scopes: Vec<Scope>,
-    /// How deep calls are nested, and how many nodes all loops together have added.
+    /// Nodes that have been added, and repetitions of loops.
     added: usize,
 }
 
@@ -315,7 +315,7 @@ impl<'m> Unroll<'m> for Import<'m> {
     }
 }
 
-/// All faults as one error: of the file's world if one is, of what is not supported if one is, and otherwise of the file.
+/// All faults as one error: `Io` if one of them is, else `Unsupported` if one is, else `Data`.
 fn joined(faults: &[Error]) -> Error {
     let is_any = |kind: &ErrorKind| faults.iter().any(|fault| fault.kind() == *kind);
     let kind = [ErrorKind::Io, ErrorKind::Unsupported].into_iter().find(is_any).unwrap_or(ErrorKind::Data);

@@ -30,3 +30,7 @@ pub use element::ElementType;
 pub use model::{Model, Port, PortDim};
 pub use network::{CompiledNetwork, Network, NetworkPort};
 pub use operators::supported as supported_operators;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -78,7 +78,7 @@ impl Network {
         self.outputs.iter().map(|(port, _)| port)
     }
 
-    /// What the file leaves open and loading decided.
+    /// What the file does not state, and the values that loading assumed.
     pub fn assumptions(&self) -> &[Assumption] {
         &self.assumptions
     }

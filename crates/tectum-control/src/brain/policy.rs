@@ -8,7 +8,7 @@ pub mod contract;
 mod metadata;
 pub mod spec;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tectum::snapshot::{Array, Snapshot};
@@ -53,9 +53,8 @@ impl PolicyRecipe {
         let mut files = vec![InputFile::of(path)?];
         let model = Model::open(path)?;
         let named = spec.contract_path();
-        let beside = path.with_extension("toml");
-        for file in [named.as_deref(), Some(beside.as_path()).filter(|file| named.is_none() && file.is_file())].into_iter().flatten() {
-            files.push(InputFile::of(file)?);
+        if let Some(file) = contract_file(path, named.as_deref()) {
+            files.push(InputFile::of(&file)?);
         }
         let contract = contract_of(&model, path, named.as_deref())?;
         let network = model.load(&[]).map_err(|error| error.at(path.display()))?;
@@ -109,12 +108,19 @@ impl PolicyBrain {
         Arc::new(PolicyRecipe::new(spec, body)?).on(device)
     }
 
-    /// Runs the network on an observation; its output is then in `chunk`.
-    fn think(&mut self, observation: &[f32]) -> Result<RunStats> {
-        let Self { recipe, network, inputs, previous, states, step, .. } = self;
+    /// Fills the inputs from an observation. Histories move at every tick, also where rows of a chunk are left.
+    fn observe(&mut self, observation: &[f32]) {
+        let Self { recipe, inputs, previous, step, .. } = self;
+        for (input, values) in recipe.binding.inputs.iter().zip(inputs) {
+            fill(input, values, observation, previous, *step);
+        }
+    }
+
+    /// Runs the network on the inputs, and keeps the states that it gives.
+    fn think(&mut self) -> Result<RunStats> {
+        let Self { recipe, network, inputs, states, .. } = self;
         let binding = &recipe.binding;
         for (input, values) in binding.inputs.iter().zip(inputs) {
-            fill(input, values, observation, previous, *step);
             network.set_floats(&input.name, values)?;
         }
         for (state, values) in binding.states.iter().zip(&mut *states) {
@@ -162,8 +168,18 @@ impl Number {
             TermFunction::Sin => scaled.sin(),
             TermFunction::Cos => scaled.cos(),
         };
-        let [low, high] = self.clip;
-        ((value - self.offset).max(low).min(high) * self.scale) as f32
+        (bounded(value - self.offset, self.clip) * self.scale) as f32
+    }
+}
+
+/// A number within bounds; NaN stays NaN, so that the loop sees it.
+fn bounded(value: f64, [low, high]: [f64; 2]) -> f64 {
+    if value < low {
+        low
+    } else if value > high {
+        high
+    } else {
+        value
     }
 }
 
@@ -175,8 +191,9 @@ impl Brain for PolicyBrain {
     fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
         let rule = &self.recipe.clone().binding.action;
         let mut stats = RunStats::default();
+        self.observe(observation);
         if let ActionKind::Index(choices) = &rule.kind {
-            stats = self.think(observation)?;
+            stats = self.think()?;
             let index = self.network.integers(&rule.output)?.first().copied().unwrap_or(-1);
             let choice = usize::try_from(index).ok().and_then(|index| choices.get(index));
             let choice = choice.ok_or_else(|| Error::data(format!("the policy chose action {index} of {}", choices.len())))?;
@@ -186,7 +203,7 @@ impl Brain for PolicyBrain {
             return Ok(stats);
         }
         if self.used >= rule.chunk {
-            stats = self.think(observation)?;
+            stats = self.think()?;
             let output = self.network.floats(&rule.output)?;
             let rows = self.chunk.len();
             self.chunk.copy_from_slice(&output[..rows]);
@@ -197,13 +214,16 @@ impl Brain for PolicyBrain {
         self.step += 1;
         match &rule.kind {
             ActionKind::Choice(choices) => {
+                if self.previous.iter().any(|number| number.is_nan()) {
+                    action.fill(f32::NAN);
+                    return Ok(stats);
+                }
                 let best = (0..self.previous.len()).fold(0, |best, index| if self.previous[index] > self.previous[best] { index } else { best });
                 action.copy_from_slice(&choices[best]);
             }
             ActionKind::Continuous(channels) => {
-                let [low, high] = rule.clip;
                 for (action, (index, scale, offset)) in action.iter_mut().zip(channels) {
-                    *action = (f64::from(self.previous[*index]).max(low).min(high) * scale + offset) as f32;
+                    *action = (bounded(f64::from(self.previous[*index]), rule.clip) * scale + offset) as f32;
                 }
             }
             ActionKind::Index(_) => unreachable!("invariant: it returned above"),
@@ -276,12 +296,16 @@ impl Brain for PolicyBrain {
     }
 }
 
+/// The file of a policy's contract: the one that is named, else the one next to the model with its name and the ending `.toml`, if there is one.
+fn contract_file(path: &Path, named: Option<&Path>) -> Option<PathBuf> {
+    named.map(Path::to_path_buf).or_else(|| Some(path.with_extension("toml")).filter(|file| file.is_file()))
+}
+
 /// The contract of a policy: the file that is named, else the file next to the model with its name and the ending `.toml`, else the one in the model's
 /// metadata, else what can be assumed.
 fn contract_of(model: &Model, path: &Path, contract: Option<&Path>) -> Result<Contract> {
-    let neighbour = path.with_extension("toml");
-    if let Some(file) = contract.or(Some(neighbour.as_path()).filter(|file| file.is_file())) {
-        return Contract::read(file);
+    if let Some(file) = contract_file(path, contract) {
+        return Contract::read(&file);
     }
     let metadata = model.metadata();
     let origin = format!("metadata of {}", path.display());

@@ -26,9 +26,9 @@ pub enum BinaryOp {
     Mul,
     /// a / b
     Div,
-    /// The greater; NaN if one is NaN.
+    /// The maximum; NaN if one is NaN.
     Max,
-    /// The lesser; NaN if one is NaN.
+    /// The minimum; NaN if one is NaN.
     Min,
     /// a to the power of b.
     Pow,

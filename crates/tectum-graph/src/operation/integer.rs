@@ -28,9 +28,9 @@ pub enum IntegerOp {
     Rem,
     /// The remainder with the sign of b; 0 where b is 0.
     Mod,
-    /// The lesser.
+    /// The minimum.
     Min,
-    /// The greater.
+    /// The maximum.
     Max,
     /// The bits that both have.
     And,

@@ -162,8 +162,8 @@ impl GraphBuilder {
             () if shape.is_row_of(from) => self.reduce(x, ReduceAxes::Rows)?,
             () if shape.rank() == from.rank() && shape == from.with(from.rank() - 1, 1) => self.reduce(x, ReduceAxes::Columns)?,
             () if shape.repeats_to(from) && !shape.broadcasts_to(from) => {
-                let first = from.rank() - shape.rank();
-                let repeats = |axis: &usize| from.dims()[*axis] != Dim::Size(1) && (*axis < first || shape.dims()[*axis - first] == Dim::Size(1));
+                let (kept, first) = (shape.trimmed(), from.rank() - shape.trimmed().len());
+                let repeats = |axis: &usize| from.dims()[*axis] != Dim::Size(1) && (*axis < first || kept[*axis - first] == Dim::Size(1));
                 (0..from.rank()).filter(repeats).try_fold(x, |sum, axis| self.sum_axis(sum, axis))?
             }
             () if shape.broadcasts_to(from) => {

@@ -20,9 +20,9 @@ pub enum Reduction {
     Sum,
     /// Their product.
     Prod,
-    /// The greatest; NaN if there is one.
+    /// Their maximum; NaN if there is one.
     Max,
-    /// The least; NaN if there is one.
+    /// Their minimum; NaN if there is one.
     Min,
 }
 

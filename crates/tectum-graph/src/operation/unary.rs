@@ -31,9 +31,9 @@ pub enum Function {
     Neg,
     /// −1, 0 or 1; NaN of NaN.
     Sign,
-    /// The greatest integer that is not greater.
+    /// The floor: the next integer below, or the number itself.
     Floor,
-    /// The least integer that is not less.
+    /// The ceiling: the next integer above, or the number itself.
     Ceil,
     /// The nearest integer, the even one of two.
     Round,

@@ -3,7 +3,7 @@
 use tectum::{DType, Device, ScatterUpdate};
 
 use super::derivatives::check;
-use crate::{Graph, GraphBuilder, Node, Tensor};
+use crate::{Comparison, Graph, GraphBuilder, Node, Tensor};
 
 /// Every operation on x [3, 4], once.
 fn all() -> Graph {
@@ -122,4 +122,36 @@ fn long_integer_constants_that_differ_are_not_merged() {
     let (plain, optimized) = (graph.evaluate(&feeds).expect("fed"), graph.optimize().evaluate(&feeds).expect("fed"));
     assert_eq!(plain, optimized);
     assert_ne!(plain[0], plain[1]);
+}
+
+/// A comparison of constants is of integers: it must not become a constant of floats.
+#[test]
+fn integers_of_constants_stay_integers() {
+    let mut g = GraphBuilder::new();
+    let (one, two) = (g.constant(&[1.0], [1, 1]).expect("right"), g.constant(&[2.0], [1, 1]).expect("right"));
+    let x = g.input("x", [1, 2]).expect("right");
+    let is_less = g.compare(Comparison::Less, one, two).expect("right");
+    let y = g.select(is_less, x, one).expect("right");
+    g.output("y", y).expect("right");
+    let mut run = g.finish().expect("right").compile(&Device::open("cpu").expect("there")).expect("the types fit");
+    run.set_input("x", &[3.0, -4.0]).expect("fits");
+    run.run().expect("runs");
+    assert_eq!(run.output("y").expect("there"), [3.0, -4.0]);
+}
+
+/// The gradient of a repetition sums to a value with more leading ones than the result has dimensions.
+#[test]
+fn a_repetition_to_fewer_dimensions_has_a_gradient() {
+    let mut g = GraphBuilder::new();
+    let w = g.parameter("w", [1, 1, 3, 1]).expect("right");
+    let repeated = g.broadcast(w, [3, 4]).expect("it repeats");
+    let loss = g.sum(repeated).expect("right");
+    g.output("loss", loss).expect("right");
+    let graph = g.finish().expect("right").gradients(loss).expect("smooth");
+    let feed = Tensor::new([1, 1, 3, 1], vec![1.0, 2.0, 3.0]).expect("fits");
+    let values = graph.evaluate(&[(w, feed)]).expect("fed");
+    assert_eq!((values[0].data(), values[1].data()), (&[24.0][..], &[4.0; 3][..]));
+    let truth = Graph::parse("%0 = input x [1, 1]\n%1 = is_nan(%0) [1, 1]\noutput y %1").expect("valid");
+    let loss = truth.output("y").expect("there");
+    assert!(truth.gradients(loss).expect_err("no float").to_string().contains("[1, 1] i32, [1, 1] f32 is needed"));
 }

@@ -99,12 +99,7 @@ impl Emit<'_> {
         }
     }
 
-    /// A node of a shape that its own repeats to.
-    fn result(&mut self, node: Node, element: ElementType, dims: &[usize]) -> Result<Value> {
-        self.shaped(node, element, dims)
-    }
-
-    /// One element by element operation with a number.
+    /// A function of a node and a number, element by element.
     pub fn with(&mut self, op: BinaryOp, node: Node, number: f32) -> Result<Node> {
         let number = self.number(number)?;
         self.builder.binary(op, node, number)
@@ -159,7 +154,7 @@ fn binary(emit: &mut Emit<'_>, call: &Call<'_>, float: BinaryOp, integer: Intege
     let element = one_type(call)?;
     let (a, b, dims) = pair(emit, call)?;
     let node = apply(emit, element, a, b, float, integer)?;
-    Ok(vec![emit.result(node, element, &dims)?])
+    Ok(vec![emit.shaped(node, element, &dims)?])
 }
 
 /// A function of any number of inputs.
@@ -170,7 +165,7 @@ fn all(emit: &mut Emit<'_>, call: &Call<'_>, float: BinaryOp, integer: IntegerOp
         let next = emit.input(call, index)?;
         node = apply(emit, element, node, next, float, integer)?;
     }
-    Ok(vec![emit.result(node, element, &dims)?])
+    Ok(vec![emit.shaped(node, element, &dims)?])
 }
 
 fn mean(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
@@ -203,7 +198,7 @@ fn integers(emit: &mut Emit<'_>, call: &Call<'_>, op: IntegerOp) -> Result<Vec<V
     let element = one_type(call)?;
     let (a, b, dims) = pair(emit, call)?;
     let node = emit.builder.integer(op, a, Some(b))?;
-    Ok(vec![emit.result(node, element, &dims)?])
+    Ok(vec![emit.shaped(node, element, &dims)?])
 }
 
 fn bitwise_not(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
@@ -228,7 +223,7 @@ fn bit_shift(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let (a, b) = (emit.input(call, 0)?, emit.input(call, 1)?);
     let node = emit.builder.integer(op, a, Some(b))?;
     let node = emit.wrap(node, element)?;
-    Ok(vec![emit.result(node, element, &dims)?])
+    Ok(vec![emit.shaped(node, element, &dims)?])
 }
 
 fn not(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
@@ -241,7 +236,7 @@ fn compare(emit: &mut Emit<'_>, call: &Call<'_>, comparison: Comparison) -> Resu
     one_type(call)?;
     let (a, b, dims) = pair(emit, call)?;
     let node = emit.builder.compare(comparison, a, b)?;
-    Ok(vec![emit.result(node, ElementType::Bool, &dims)?])
+    Ok(vec![emit.shaped(node, ElementType::Bool, &dims)?])
 }
 
 fn is_nan(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
@@ -273,7 +268,7 @@ fn choose(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let (element, dims) = (call.input(1)?.element, joint(call)?);
     let [condition, a, b] = [emit.input(call, 0)?, emit.input(call, 1)?, emit.input(call, 2)?];
     let node = emit.builder.select(condition, a, b)?;
-    Ok(vec![emit.result(node, element, &dims)?])
+    Ok(vec![emit.shaped(node, element, &dims)?])
 }
 
 fn pow(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
@@ -297,7 +292,7 @@ fn pow(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
         let power = emit.builder.integer(IntegerOp::Pow, a, Some(b))?;
         emit.wrap(power, element)?
     };
-    Ok(vec![emit.result(node, element, &dims)?])
+    Ok(vec![emit.shaped(node, element, &dims)?])
 }
 
 fn modulo(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
@@ -317,7 +312,7 @@ fn clip(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
         };
         node = if element.is_float() { emit.builder.binary(float, node, bound)? } else { emit.builder.integer(integer, node, Some(bound))? };
     }
-    Ok(vec![emit.result(node, element, &call.input(0)?.dims)?])
+    Ok(vec![emit.shaped(node, element, &call.input(0)?.dims)?])
 }
 
 fn activation(emit: &mut Emit<'_>, call: &Call<'_>, activation: Activation) -> Result<Vec<Value>> {
@@ -362,7 +357,7 @@ fn float(emit: &mut Emit<'_>, call: &Call<'_>, f: impl FnOnce(&mut Emit<'_>, Nod
     let element = call.input(0)?.element;
     let x = emit.input(call, 0)?;
     let node = f(emit, x)?;
-    Ok(vec![emit.result(node, element, &call.input(0)?.dims)?])
+    Ok(vec![emit.shaped(node, element, &call.input(0)?.dims)?])
 }
 
 /// eˣ − 1 of the negative part of x, 0 elsewhere: 2t/(1 − t) with t = tanh(x/2), which is accurate near 0.
@@ -428,7 +423,7 @@ fn prelu(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let (above, below) = (emit.builder.relu(x)?, emit.with(BinaryOp::Min, x, 0.0)?);
     let below = emit.builder.mul(below, slope)?;
     let node = emit.builder.add(above, below)?;
-    Ok(vec![emit.result(node, element, &dims)?])
+    Ok(vec![emit.shaped(node, element, &dims)?])
 }
 
 /// max(0, min(1, alpha·x + beta))

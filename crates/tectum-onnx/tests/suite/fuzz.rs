@@ -169,7 +169,7 @@ fn files(folder: &Path, found: &mut Vec<(String, Vec<u8>)>) {
     }
 }
 
-/// The most memory that the process has had, in KiB; none where the system does not state it.
+/// Peak memory of the process in KiB; none where the system does not report it.
 fn peak_kib() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok())

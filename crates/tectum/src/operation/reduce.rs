@@ -307,7 +307,7 @@ impl PlanBuilder {
         self.reduce(("prod", kernel), [x, y], [rows, cols], (1.0, 1))
     }
 
-    /// Records `y[row] = max x[row, ..]`, NaN if the row holds one. A row of no elements gives −∞, or the least integer.
+    /// Records `y[row] = max x[row, ..]`, NaN if the row holds one. A row of no elements gives −∞, or the minimum of the integer type.
     ///
     /// # Shapes
     /// As [`PlanBuilder::sum`].

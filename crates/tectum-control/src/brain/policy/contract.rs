@@ -218,7 +218,7 @@ fn read_state(mut section: Section<'_, '_>) -> Result<Vec<(String, String)>> {
 }
 
 /// Inputs that are states by their names: `h_in` and `h_out`, or the like, of equal shapes.
-pub(super) fn state_by_name(network: &Network) -> Vec<(String, String)> {
+pub fn state_by_name(network: &Network) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
     for input in network.inputs() {
         let candidates = [

@@ -31,8 +31,9 @@ pub(super) fn contract(metadata: &BTreeMap<&str, &str>, origin: &str) -> Result<
         };
         let scale = nested("observation_terms_scale", index)?;
         let clip = match nested("observation_terms_clip", index)?[..] {
-            [low, high] => Some([low, high]),
-            _ => None,
+            [low, high] if low <= high => Some([low, high]),
+            [] => None,
+            _ => return Err(Error::data(format!("{origin}: observation_terms_clip of {name} is no lower and upper bound"))),
         };
         let history = nested("observation_terms_history_length", index)?.first().copied().unwrap_or(0.0).max(1.0) as usize;
         let offset = match (*name, numbers("default_joint_pos")?) {

@@ -237,7 +237,7 @@ fn tectum_fmod(a: real, b: real) -> real {
         return a;
     }
 
-    // A subnormal number has the exponent of the least normal one, and no leading bit.
+    // A subnormal number has the exponent of the smallest normal one, and no leading bit.
     let whole = TECTUM_FRACTION_MASK + TectumBits(1);
     let x_exponent = max(u32(x >> TECTUM_FRACTION), 1u);
     let d_exponent = max(u32(d >> TECTUM_FRACTION), 1u);

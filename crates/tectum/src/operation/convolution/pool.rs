@@ -125,7 +125,7 @@ impl Windows {
         (0..self.geometry.pixels()).map(move |pixel| start([pixel / columns / rows, pixel / columns % rows, pixel % columns]))
     }
 
-    /// For each window the index of its first element, as if there were no ends, and of the first one inside; the last if there is none.
+    /// For each window: where it begins, also outside the input, and its first element inside; the last element of the input if there is none.
     fn indices(&self) -> [Vec<u32>; 2] {
         let Geometry { size_in, kernel, dilation, .. } = self.geometry;
         let index = |at: [isize; 3]| ((at[0] * size_in[1] as isize + at[1]) * size_in[2] as isize + at[2]) as u32;

@@ -1,6 +1,6 @@
 //! The integer operations on i32 and u32, generated from one table: WGSL body, native twin and reference.
 //!
-//! All wrap modulo 2³² and are total: a divisor of 0 gives 0, the least integer divided by −1 is itself, a shift by 32 or more (or by a negative
+//! All wrap modulo 2³² and are total: a divisor of 0 gives 0, the minimum of i32 divided by −1 is itself, a shift by 32 or more (or by a negative
 //! count) gives 0, or −1 for the arithmetic right shift of a negative number.
 
 use std::sync::{Arc, LazyLock};

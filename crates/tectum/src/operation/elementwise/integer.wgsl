@@ -1,5 +1,5 @@
-// Operations on integers of one type, `int`: i32 or u32. All are total and wrap modulo 2^32: what a device leaves open (a divisor of 0, the least
-// integer divided by -1, a shift by more than the width) is decided here. Exact.
+// Operations on integers of one type, `int`: i32 or u32. All are total and wrap modulo 2^32: what is undefined on a device (a divisor of 0, the
+// minimum divided by -1, a shift by more than the width) is defined here. Exact.
 
 fn is_negative(a: int) -> bool {
     return a < int(0);
