@@ -42,7 +42,7 @@ fn small() -> (Graph, [Node; 3]) {
 fn what_cannot_be_differentiated_is_refused() {
     let (graph, [x, _, y]) = small();
     let message = |graph: &Graph, node| graph.gradients(node).expect_err("refused").to_string();
-    assert_eq!(message(&graph, x), "gradients: the loss is [1, 2], [1, 1] is needed (node 0)");
+    assert_eq!(message(&graph, x), "gradients: the loss is [1, 2] f32, [1, 1] f32 is needed (node 0)");
     assert_eq!(graph.output("z").expect_err("absent").to_string(), "no output z; there are y");
     let mut g = GraphBuilder::from(graph);
     let loss = g.tanh(y).expect("right");
