@@ -212,5 +212,5 @@ fn a_training_that_cannot_work_is_refused() {
     assert!(refused(AdamW { learning_rate, ..AdamW::default() }).contains("warm_up < total"));
     let y = graph.output("y").expect("there");
     let error = Trainer::new(&graph, y, AdamW::default(), &device()).expect_err("no scalar").to_string();
-    assert!(error.starts_with("trainer: gradients: the loss is [8, 1], [1, 1] is needed"), "{error}");
+    assert!(error.starts_with("trainer: gradients: the loss is [8, 1] f32, [1, 1] f32 is needed"), "{error}");
 }

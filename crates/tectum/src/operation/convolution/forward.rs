@@ -199,7 +199,7 @@ impl PlanBuilder {
     ///
     /// # Shapes
     /// `x` [batch, channels_in, D, H, W], `w` [channels_out, channels_in / groups, kD, kH, kW] or in panels
-    /// ([`Convolution::pack`]), `bias` [channels_out], `y` and residual [batch, channels_out, oD, oH, oW] with the sizes of [`Window::size_out`].
+    /// ([`Convolution::pack`]), `bias` \[channels_out\], `y` and residual [batch, channels_out, oD, oH, oW] with the sizes of [`Window::size_out`].
     /// # Numerics
     /// f32, accumulation included. Same device, same bits.
     /// # Errors

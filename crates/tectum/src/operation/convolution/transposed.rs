@@ -233,7 +233,7 @@ impl PlanBuilder {
     /// `i·stride + q·dilation − pad_before = o`.
     ///
     /// # Shapes
-    /// `x` [batch, channels_in, D, H, W], `w` [channels_in, channels_out / groups, kD, kH, kW], `bias` [channels_out], `y` [batch, channels_out, oD, oH, oW]
+    /// `x` [batch, channels_in, D, H, W], `w` [channels_in, channels_out / groups, kD, kH, kW], `bias` \[channels_out\], `y` [batch, channels_out, oD, oH, oW]
     /// with the sizes of [`Window::transposed_size_out`].
     /// # Numerics
     /// f32, accumulation included. Same device, same bits.
