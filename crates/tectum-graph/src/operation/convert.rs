@@ -57,7 +57,8 @@ impl Call for Convert {
 }
 
 impl GraphBuilder {
-    /// Adds a value as another type, f32 or i32. Floats are truncated towards 0 and end at the bounds of i32; NaN becomes 0. Integers are rounded to f32.
+    /// Adds a value as another type, f32 or i32. Floats are truncated towards 0 and limited to −2³¹ and
+    /// 2147483520, the last f32 below 2³¹; NaN becomes 0. Integers are rounded to f32.
     ///
     /// # Errors
     /// `Invalid` for another type or if the node is not of this graph.
