@@ -28,6 +28,7 @@ after=null
 suites() {
     cat <<'END'
 core 45 50 3 - core.relu.
+convolution 12 15 3 - convolution.conv2d.64x9x9x64x3x1x0x1
 programs 10 12 3 - programs.dispatch.
 spiking 35 40 3 n10k_,n100k_,n500k_,n1m_s100,genome spiking.burst.n10k_
 field 30 35 3 - field.noise.n65536
@@ -126,8 +127,8 @@ if [ -z "$absent" ]; then
     export -f conformance
     export kit parts
     step conformance 50 bash -c conformance
-    step verify 55 "$kit/tectum" verify --device "$device" --json
-    step pendulum 40 "$kit/tectum" run pendulum --seconds 30 --seed 1 --device "$device" --runs "$parts/runs" --json
+    step verify 50 "$kit/tectum" verify --device "$device" --json
+    step pendulum 35 "$kit/tectum" run pendulum --seconds 30 --seed 1 --device "$device" --runs "$parts/runs" --json
 else
     for name in conformance verify pendulum; do skip "$name" "$absent"; done
 fi
@@ -151,7 +152,7 @@ while read -r suite gpu_s cpu_s rounds rows small; do
         skip "speedup_$suite" "rows of one of the two devices are missing"
     fi
 done < <(suites)
-if command -v python3 >/dev/null; then step peers 40 python3 "$kit/peers.py"; else skip peers "python3 is not installed"; fi
+if command -v python3 >/dev/null; then step peers 30 python3 "$kit/peers.py"; else skip peers "python3 is not installed"; fi
 after="$(smi)"
 write_record
 echo "record: $record"
