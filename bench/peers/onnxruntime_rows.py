@@ -10,6 +10,7 @@ from onnxruntime.quantization import QuantType, quantize_dynamic
 from onnxruntime.transformers import optimizer
 
 import onnxruntime_convolution  # noqa: F401, registers its rows
+import onnxruntime_policy  # noqa: F401, registers its rows
 from minilm_folder import demand
 from minilm_onnx import encoder, ids_of
 from protocol import fastest, row, serve
@@ -20,6 +21,7 @@ LEAST_COSINE = 0.98
 
 
 def plain(shape):
+    demand()
     return encoder(*shape.sizes)
 
 
@@ -91,5 +93,4 @@ def minilm_int8(shape):
 
 
 if __name__ == "__main__":
-    demand()
     serve(lambda device: {"onnxruntime": onnxruntime.__version__, "onnx": onnx.__version__}, lambda count: count)

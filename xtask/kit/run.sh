@@ -27,13 +27,14 @@ after=null
 # The suites: seconds on the GPU, seconds on the CPU, rounds, rows (all if none), the row of a quick run.
 suites() {
     cat <<'END'
-core 45 50 3 - core.relu.
+core 40 45 3 - core.relu.
 convolution 12 15 3 - convolution.conv2d.64x9x9x64x3x1x0x1
 programs 10 12 3 - programs.dispatch.
 spiking 35 40 3 n10k_,n100k_,n500k_,n1m_s100,genome spiking.burst.n10k_
 field 30 35 3 - field.noise.n65536
 control 12 15 3 - control.plant.1024x30
 infer 25 35 1 - infer.minilm.1x8
+policy 8 12 3 - policy.rsl_mlp
 END
 }
 
@@ -92,10 +93,11 @@ skip() {
 # conformance with its own file of results
 conformance() { "$kit/conformance" --only cuda --json "$parts/conformance.full" && tr '\n' ' ' <"$parts/conformance.full" && echo; }
 
-# Whether the models that the suite infer measures are here or in a folder above.
+# Whether models that a suite measures are here or in a folder above.
 has_models() {
-    local place="$PWD"
-    while ! compgen -G "$place/bench/models/*/*" >/dev/null; do
+    local place="$PWD" files='*'
+    [ "$1" = policy ] && files=policy
+    while ! compgen -G "$place/bench/models/$files/*" >/dev/null; do
         [ -n "$place" ] && [ "$place" != / ] || return 1
         place="$(dirname "$place")"
     done
@@ -126,9 +128,9 @@ grep -Eq "\"id\": ?\"$device\"" "$parts/devices.out" || absent="$("$kit/tectum" 
 if [ -z "$absent" ]; then
     export -f conformance
     export kit parts
-    step conformance 50 bash -c conformance
+    step conformance 45 bash -c conformance
     step verify 50 "$kit/tectum" verify --device "$device" --json
-    step pendulum 35 "$kit/tectum" run pendulum --seconds 30 --seed 1 --device "$device" --runs "$parts/runs" --json
+    step pendulum 30 "$kit/tectum" run pendulum --seconds 30 --seed 1 --device "$device" --runs "$parts/runs" --json
 else
     for name in conformance verify pendulum; do skip "$name" "$absent"; done
 fi
@@ -136,7 +138,7 @@ fi
 while read -r suite gpu_s cpu_s rounds rows small; do
     [ "$quick" = 1 ] && rounds=1 rows="$small"
     reason="$absent"
-    [ -n "$reason" ] || [ "$suite" != infer ] || has_models || reason="no model in bench/models here or above"
+    [ -n "$reason" ] || [[ "$suite" != @(infer|policy) ]] || has_models "$suite" || reason="no model in bench/models here or above"
     if [ -n "$reason" ]; then
         for name in "bench_${suite}_gpu" "bench_${suite}_cpu" "speedup_$suite"; do skip "$name" "$reason"; done
         continue

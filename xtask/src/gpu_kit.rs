@@ -89,8 +89,8 @@ fn try_out(kit: &Path, stand_in: &Path) -> Result<(), String> {
     if !is_listed || record["quick"] != true {
         return Err(format!("gpu kit: the quick run was not on the stand-in, or does not say that it was quick: {}", record["devices"]));
     }
-    // The models of the suite infer may be absent, and a speed-up needs rows of both.
-    let runs = |step: &&String| !step.starts_with("speedup_") && !step.contains("_infer_") && *step != "peers";
+    // Models may be absent, and a speed-up needs rows of both.
+    let runs = |step: &&String| !["speedup_", "bench_infer_", "bench_policy_"].iter().any(|start| step.starts_with(start)) && *step != "peers";
     match steps.iter().filter(runs).find(|step| record[step.as_str()].get("exit").is_none()) {
         Some(step) => Err(format!("gpu kit: step {step} did not run on the stand-in: {}", record[step.as_str()])),
         None => Ok(()),

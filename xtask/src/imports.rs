@@ -15,9 +15,8 @@ const ROWS: &[&[&str]] = &[
     &["tectum"],
     &["tectum-programs", "tectum-equations"],
     &["tectum-graph"],
-    &["tectum-onnx"],
     &["tectum-bench"],
-    &["tectum-spiking", "tectum-field", "tectum-transformer"],
+    &["tectum-onnx", "tectum-spiking", "tectum-field", "tectum-transformer"],
     &["tectum-control"],
     &["tectum-cli"],
 ];

@@ -77,6 +77,7 @@ fn suites() -> Vec<Suite> {
     suites.push(tectum_field::bench_suite());
     suites.push(tectum_transformer::bench_suite());
     suites.push(tectum_control::bench_suite());
+    suites.push(tectum_onnx::bench_suite());
     suites
 }
 

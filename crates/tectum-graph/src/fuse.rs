@@ -8,7 +8,8 @@ use super::operation::{Activate, Binary, BinaryOp, Convolution, Linear, LinearEp
 use super::{Definition, Graph, Node, Operation, Shape};
 
 impl Graph {
-    /// Makes each chain `matmul [+ row] [activation] [+ matrix]` one `linear` in place of its last node.
+    /// Makes each chain `matmul [+ row] [activation] [+ matrix]` one `linear` in place of its last node, and each chain `convolution [+ value] [activation]`
+    /// one `convolution`.
     ///
     /// A step joins the chain only if the value before it has this single use and is not an output.
     /// The product may be either operand of an addition; the `linear` reads the other, so its producer stays.
@@ -19,8 +20,9 @@ impl Graph {
         let uses = self.uses();
         let mut fused = self.clone();
         for (&node, definition) in &self.nodes {
-            if let Operation::Convolution(convolution) = definition.operation {
-                fused.fuse_activation(&uses, node, convolution);
+            if let Some(Operation::Convolution(convolution)) = fused.nodes.get(&node).map(|definition| &definition.operation) {
+                let convolution = *convolution;
+                fused.fuse_tail(&uses, node, convolution);
                 continue;
             }
             // An addition of two products belongs to the first: a `linear` that reads the second replaces it.
@@ -43,17 +45,30 @@ impl Graph {
 }
 
 impl Graph {
-    /// Lets a convolution apply the activation that alone reads it.
-    fn fuse_activation(&mut self, uses: &BTreeMap<Node, usize>, node: Node, convolution: Convolution) {
-        let is_output = self.outputs.iter().any(|(_, output)| *output == node);
-        if uses.get(&node) != Some(&1) || is_output || convolution.activation != Activation::None {
-            return;
-        }
-        let reader = self.nodes.range(node..).find(|(_, definition)| definition.operation.operands().contains(&node));
-        if let Some((&next, Definition { operation: Operation::Activate(Activate { activation, .. }), shape })) = reader {
-            let definition = Definition { operation: Convolution { activation: *activation, ..convolution }.into(), shape: *shape };
+    /// Lets a convolution add the value and apply the activation that alone read it, in this order.
+    fn fuse_tail(&mut self, uses: &BTreeMap<Node, usize>, mut node: Node, mut convolution: Convolution) {
+        loop {
+            let is_output = self.outputs.iter().any(|(_, output)| *output == node);
+            if uses.get(&node) != Some(&1) || is_output || convolution.activation != Activation::None {
+                return;
+            }
+            let reader = self.nodes.range(node..).find(|(_, definition)| definition.operation.operands().contains(&node));
+            let Some((&next, definition)) = reader else { return };
+            let shape = definition.shape;
+            match definition.operation {
+                Operation::Activate(Activate { activation, .. }) => convolution.activation = activation,
+                Operation::Binary(Binary { op: BinaryOp::Add, a, b }) if convolution.takes_residual() => {
+                    let other = if a == node { b } else { a };
+                    if [shape, self.nodes[&other].shape] != [self.nodes[&node].shape; 2] {
+                        return;
+                    }
+                    convolution.residual = Some(other);
+                }
+                _ => return,
+            }
             self.nodes.remove(&node);
-            self.nodes.insert(next, definition);
+            self.nodes.insert(next, Definition { operation: convolution.into(), shape });
+            node = next;
         }
     }
 }

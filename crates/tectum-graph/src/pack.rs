@@ -4,19 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tectum::operation::product::panel_format::{PANEL, PanelFormat};
 
-use super::operation::{Concat, Fed, FedKind, Linear, LinearEpilogue, LinearPanels, MatMul, panels_shape};
+use super::operation::{Concat, Convolution, Fed, FedKind, Linear, LinearEpilogue, LinearPanels, MatMul, filter_panels_shape, panels_shape};
 use super::{Definition, Factor, Graph, Node, Operation, Shape};
 
 /// A parameter whose values must be given in panels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackedParameter {
-    /// The parameter, of another shape in the graph that [`Graph::pack_weights`] made: `[⌈n / 16⌉, words of a panel / 16, 16]`.
+    /// The parameter, of another shape in the graph that [`Graph::pack_weights`] made: `[⌈n / 16⌉, words of a panel / 16, 16]` for each group.
     pub node: Node,
     /// Storage format of its weights.
     pub format: PanelFormat,
-    /// Rows and columns of the product's right operand.
+    /// Groups of filters of a convolution, packed one after another; 1 for products.
+    pub groups: usize,
+    /// Rows and columns of the product's right operand, of one group.
     pub sizes: [usize; 2],
-    /// Whether the parameter was its transpose, `[n, k]`.
+    /// Whether the parameter was its transpose, `[n, k]`, for each group.
     pub transposed: bool,
 }
 
@@ -27,13 +29,23 @@ impl PackedParameter {
     /// If either length differs from the parameter's.
     pub fn pack(&self, values: &[f32], panels: &mut [u32]) {
         let [k, n] = self.sizes;
-        self.format.pack(values, self.sizes, if self.transposed { [1, k] } else { [n, 1] }, panels);
+        assert_eq!((values.len(), panels.len()), (self.groups * k * n, self.words()), "values and panels");
+        let strides = if self.transposed { [1, k] } else { [n, 1] };
+        let groups = values.chunks_exact((k * n).max(1)).zip(panels.chunks_exact_mut(self.format.words(k, n).max(1)));
+        groups.for_each(|(values, panels)| self.format.pack(values, self.sizes, strides, panels));
+    }
+
+    /// Words of its panels.
+    pub fn words(&self) -> usize {
+        let [k, n] = self.sizes;
+        self.groups * self.format.words(k, n)
     }
 }
 
 impl Graph {
     /// The same network with its weights in [panels](tectum::operation::product::gemm_panels): every parameter that is read only as the
-    /// right operand of products changes its shape, and so do those that are concatenated along `out` for merged products.
+    /// right operand of products changes its shape, and so do those that are concatenated along `out` for merged products. Filters that one convolution
+    /// reads are packed as floats, except those of one channel each.
     /// Run it after [`Graph::optimize`]; set the listed parameters through [`PackedParameter::pack`].
     ///
     /// `format` gives the storage format of a parameter's weights. Concatenated parameters stay in f32 if their formats differ, or if they are not
@@ -58,7 +70,7 @@ impl Graph {
             for &part in &product.parameters {
                 let [rows, cols] = self.nodes[&part].shape.matrix();
                 let n = if product.transposed { rows } else { cols };
-                packed.insert(part, PackedParameter { node: part, format, sizes: [k, n], transposed: product.transposed });
+                packed.insert(part, PackedParameter { node: part, format, groups: 1, sizes: [k, n], transposed: product.transposed });
                 graph.keep_as(part, format, panels_shape(format, k, n));
             }
             graph.keep_as(product.b, format, panels_shape(format, k, product.oriented[1]));
@@ -66,7 +78,30 @@ impl Graph {
             let operation = LinearPanels { a: product.a, b: product.b, format, tail: product.tail }.into();
             graph.nodes.insert(node, Definition { operation, shape });
         }
+        graph.pack_filters(&mut packed);
         (graph, packed.into_values().collect())
+    }
+
+    fn pack_filters(&mut self, packed: &mut BTreeMap<Node, PackedParameter>) {
+        let uses = self.uses();
+        let convolution = |(node, definition): (&Node, &Definition)| match definition.operation {
+            Operation::Convolution(convolution) => Some((*node, convolution)),
+            _ => None,
+        };
+        let convolutions: Vec<(Node, Convolution)> = self.nodes.iter().filter_map(convolution).collect();
+        for (node, convolution) in convolutions {
+            let Convolution { w, groups, .. } = convolution;
+            let filters = self.nodes[&w].shape.fixed();
+            let (channels, format) = (filters[1], PanelFormat::F32);
+            if convolution.transposed.is_some() || channels == 1 || uses.get(&w) != Some(&1) || !self.nodes[&w].operation.is_parameter() {
+                continue;
+            }
+            let sizes = [filters[1..].iter().product(), filters[0] / groups];
+            packed.insert(w, PackedParameter { node: w, format, groups, sizes, transposed: true });
+            self.keep_as(w, format, filter_panels_shape(groups, sizes));
+            let shape = self.nodes[&node].shape;
+            self.nodes.insert(node, Definition { operation: Convolution { is_packed: true, ..convolution }.into(), shape });
+        }
     }
 
     fn keep_as(&mut self, node: Node, to: PanelFormat, shape: Shape) {

@@ -19,6 +19,18 @@ pub(crate) struct Value {
     pub element: ElementType,
     pub dims: Vec<usize>,
     pub source: Source,
+    /// The integers that it was made of, for products of integers.
+    pub codes: Option<Rc<Codes>>,
+}
+
+/// Integers that represent floats: `scale · (integer − zero)`.
+#[derive(Debug)]
+pub(crate) struct Codes {
+    pub integers: Value,
+    pub scale: Value,
+    pub zero: Option<Value>,
+    /// The axis along which scale and zero point differ, if they are lists.
+    pub axis: i64,
 }
 
 #[derive(Debug, Clone)]
@@ -31,7 +43,7 @@ pub(crate) enum Source {
 
 impl From<Array> for Value {
     fn from(array: Array) -> Self {
-        Self { element: array.element(), dims: array.dims().to_vec(), source: Source::Known(array) }
+        Self { element: array.element(), dims: array.dims().to_vec(), source: Source::Known(array), codes: None }
     }
 }
 
@@ -272,7 +284,7 @@ impl<'m> Emit<'m> {
 
     /// A node as a value of its own shape.
     pub fn value(&self, node: Node, element: ElementType) -> Result<Value> {
-        Ok(Value { element, dims: self.dims(node)?, source: Source::Node(node) })
+        Ok(Value { element, dims: self.dims(node)?, source: Source::Node(node), codes: None })
     }
 
     /// A node as a value of a shape with as many elements.

@@ -264,8 +264,8 @@ impl<'m> Import<'m> {
         }
         let tensors = builder.finish()?.evaluate(&feeds)?;
         for (index, tensor) in computed.into_iter().zip(tensors) {
-            let Value { element, dims, .. } = &values[index];
-            values[index] = Array::wide(*element, dims, tensor.data().to_vec()).into();
+            let Value { element, dims, codes, .. } = &values[index];
+            values[index] = Value { codes: codes.clone(), ..Array::wide(*element, dims, tensor.data().to_vec()).into() };
         }
         Ok(Some(values))
     }

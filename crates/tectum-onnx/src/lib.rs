@@ -16,6 +16,8 @@
 mod array;
 mod assumption;
 mod attributes;
+#[cfg(feature = "bench")]
+mod bench;
 mod element;
 mod emit;
 mod import;
@@ -26,6 +28,8 @@ mod reader;
 
 pub use array::Array;
 pub use assumption::Assumption;
+#[cfg(feature = "bench")]
+pub use bench::suite as bench_suite;
 pub use element::ElementType;
 pub use model::{Model, Port, PortDim};
 pub use network::{CompiledNetwork, Network, NetworkPort};

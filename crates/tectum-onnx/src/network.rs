@@ -123,8 +123,7 @@ impl Network {
             let node = ready.parameters().find(|(other, ..)| other == name).map(|(_, node, _)| node);
             match packed.iter().find(|parameter| Some(parameter.node) == node) {
                 Some(parameter) => {
-                    let [k, n] = parameter.sizes;
-                    let mut words = vec![0; parameter.format.words(k, n)];
+                    let mut words = vec![0; parameter.words()];
                     parameter.pack(&values, &mut words);
                     match parameter.format {
                         PanelFormat::F32 => compiled.set_parameter(name, bytemuck::cast_slice(&words))?,

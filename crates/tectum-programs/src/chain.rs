@@ -185,7 +185,7 @@ impl Chain {
 }
 
 /// Operations of the table that are several instructions.
-const WRITTEN_OUT: [&str; 5] = ["square", "reciprocal", "tanh_grad", "sigmoid_grad", "relu_grad"];
+const WRITTEN_OUT: [&str; 8] = ["square", "reciprocal", "relu6", "hard_sigmoid", "hard_swish", "tanh_grad", "sigmoid_grad", "relu_grad"];
 
 /// An operation of the table that is an instruction or is written out.
 fn operation(name: &str) -> Option<&'static Op> {
@@ -226,6 +226,23 @@ fn emit(builder: &mut ProgramBuilder, name: &str, result: Register, [a, b, c]: [
         "reciprocal" => {
             builder.immediate_f32(SCRATCH, 1.0);
             builder.binary(BinaryOp::Div, TY, result, SCRATCH, a)
+        }
+        "relu6" => {
+            builder.unary(UnaryOp::Relu, TY, result, a);
+            builder.immediate_f32(SCRATCH, 6.0);
+            builder.binary(BinaryOp::Min, TY, result, result, SCRATCH)
+        }
+        "hard_sigmoid" | "hard_swish" => {
+            let ramp = Register(VALUES + 1);
+            builder.immediate_f32(SCRATCH, 3.0);
+            builder.binary(BinaryOp::Add, TY, ramp, a, SCRATCH);
+            emit(builder, "relu6", ramp, [ramp; 3]);
+            builder.immediate_f32(SCRATCH, 1.0 / 6.0);
+            builder.binary(BinaryOp::Mul, TY, if name == "hard_swish" { ramp } else { result }, ramp, SCRATCH);
+            if name == "hard_swish" {
+                builder.binary(BinaryOp::Mul, TY, result, a, ramp);
+            }
+            builder
         }
         "tanh_grad" => {
             let square = Register(VALUES + 1);
@@ -285,7 +302,7 @@ mod tests {
     #[test]
     fn every_operation_of_a_chain_becomes_a_program() {
         let left_out: Vec<&str> = OPS.iter().map(|op| op.name).filter(|name| !Chain::has(name)).collect();
-        assert_eq!(left_out, ["pow", "fmod", "mod", "sign", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh"]);
+        assert_eq!(left_out, ["pow", "fmod", "mod", "elu", "sign", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh"]);
         for op in OPS.iter().filter(|op| Chain::has(op.name)) {
             let mut chain = Chain::new(2).expect("two inputs");
             let values: Vec<Value> = (0..if op.arity == Arity::Unary { 1 } else { 2 }).map(|index| chain.input(index).expect("an input")).collect();

@@ -67,6 +67,7 @@ pub const FUNCTIONS: &[Function] = &[
     Function { name: "cos", ulp: 1.1, device_ulp: 2.0 },
     Function { name: "sigmoid", ulp: 2.3, device_ulp: 2.0 },
     Function { name: "silu", ulp: 1.6, device_ulp: 2.0 },
+    Function { name: "elu", ulp: 1.6, device_ulp: 2.0 },
     Function { name: "gelu", ulp: 1.6, device_ulp: 2.0 },
     Function { name: "gelu_erf", ulp: 1.8, device_ulp: 2.0 },
     Function { name: "tan", ulp: 3.0, device_ulp: 7.0 },
@@ -95,6 +96,7 @@ pub const FUNCTIONS_F64: &[Function] = &[
     Function { name: "cos", ulp: 1.1, device_ulp: 2.0 },
     Function { name: "sigmoid", ulp: 2.3, device_ulp: 2.0 },
     Function { name: "silu", ulp: 1.6, device_ulp: 2.0 },
+    Function { name: "elu", ulp: 1.6, device_ulp: 2.0 },
     Function { name: "gelu", ulp: 1.6, device_ulp: 2.0 },
     Function { name: "gelu_erf", ulp: 1.8, device_ulp: 2.0 },
 ];

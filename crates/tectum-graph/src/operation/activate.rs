@@ -24,6 +24,10 @@ pub(super) fn activation_name(activation: Activation) -> &'static str {
         Activation::Gelu => "gelu",
         Activation::GeluErf => "gelu_erf",
         Activation::Silu => "silu",
+        Activation::Elu => "elu",
+        Activation::HardSigmoid => "hard_sigmoid",
+        Activation::HardSwish => "hard_swish",
+        Activation::Relu6 => "relu6",
     }
 }
 
@@ -31,23 +35,41 @@ pub(super) fn activation_named(name: &str) -> Option<Activation> {
     Activation::ALL.into_iter().skip(1).find(|activation| activation_name(*activation) == name)
 }
 
-/// An activation's derivative as a function of its result; none of those that need the argument.
+/// The derivatives that have a kernel, as functions of the activation's result.
 pub(super) fn slope(activation: Activation) -> Option<fn(f64) -> f64> {
     match activation {
         Activation::None => Some(|_| 1.0),
         Activation::Tanh => Some(|y| 1.0 - y * y),
         Activation::Sigmoid => Some(|y| y * (1.0 - y)),
         Activation::Relu => Some(|y| if y > 0.0 { 1.0 } else { 0.0 }),
-        Activation::Gelu | Activation::GeluErf | Activation::Silu => None,
+        _ => None,
     }
 }
 
 impl Activate {
     /// The derivative of y = f(x) as elementwise operations on both.
     ///
+    /// That of a ramp is a step of the result on both sides, that of the exponential unit min(y, 0) + 1.
+    ///
     /// x·σ(v) has the derivative σ(v) + (y − y·σ(v))·v′: silu with v = x, the tanh form of GELU with v = 2√(2/π)·(x + 0.044715·x³). x·Φ(x) has Φ(x) + x·φ(x).
     fn slope_of_argument(&self, y: Node, builder: &mut GraphBuilder) -> Result<Node> {
         let x = self.x;
+        match self.activation {
+            Activation::Elu => {
+                let (zero, one) = (builder.constant(&[0.0], [1, 1])?, builder.constant(&[1.0], [1, 1])?);
+                let below = builder.min(y, zero)?;
+                return builder.add(below, one);
+            }
+            Activation::Relu6 => return builder.ramp_slope(y, 6.0, 1.0),
+            Activation::HardSigmoid => return builder.ramp_slope(y, 1.0, 1.0 / 6.0),
+            Activation::HardSwish => {
+                let gate = builder.activate(x, Activation::HardSigmoid)?;
+                let slope = builder.ramp_slope(gate, 1.0, 1.0 / 6.0)?;
+                let rest = builder.mul(x, slope)?;
+                return builder.add(gate, rest);
+            }
+            _ => {}
+        }
         if self.activation == Activation::GeluErf {
             let narrowed = builder.scale(x, FRAC_1_SQRT_2 as f32)?;
             let erf = builder.erf(narrowed)?;
@@ -150,6 +172,14 @@ impl GraphBuilder {
     /// `Invalid` if the node is not of this graph.
     pub fn sigmoid(&mut self, x: Node) -> Result<Node> {
         self.activate(x, Activation::Sigmoid)
+    }
+
+    /// `slope` where 0 < y < end, 0 elsewhere.
+    fn ramp_slope(&mut self, y: Node, end: f32, slope: f32) -> Result<Node> {
+        let (end, slope) = (self.constant(&[end], [1, 1])?, self.constant(&[slope], [1, 1])?);
+        let left = self.sub(end, y)?;
+        let is_below = self.activation_grad(Activation::Relu, left, slope)?;
+        self.activation_grad(Activation::Relu, y, is_below)
     }
 
     /// Adds an activation; `None` adds nothing and gives `x`.

@@ -1,9 +1,10 @@
 //! Convolutions and transposed convolutions over up to three axes of space.
 
-use tectum::{Activation, Convolution as Settings, Error, TransposedConvolution, Window};
+use tectum::operation::product::panel_format::PANEL;
+use tectum::{Activation, Convolution as Settings, Error, FilterLayout, TransposedConvolution, Window};
 
 use super::activate::{activation_name, activation_named};
-use super::{Adjoints, Call, CallText, Cow, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
+use super::{Adjoints, Call, CallText, Cow, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View, nodes};
 use crate::parse::{fault, parse_number};
 
 /// `x` [N, C, D, H, W] and `w` of as many dimensions; missing axes of space count as 1.
@@ -16,8 +17,18 @@ pub(crate) struct Convolution {
     pub window: Window,
     /// Elements added at the end of each axis of a transposed convolution; none for a plain one.
     pub transposed: Option<[usize; 3]>,
+    /// Added before the activation, of the shape of the result; only [`Graph::fuse`](crate::Graph::fuse) sets it.
+    pub residual: Option<Node>,
     /// Applied last; only [`Graph::fuse`](crate::Graph::fuse) sets it.
     pub activation: Activation,
+    /// Whether `w` is in panels, [groups, ⌈filters of a group / 16⌉, elements of a filter, 16]; only
+    /// [`Graph::pack_weights`](crate::Graph::pack_weights) sets it.
+    pub is_packed: bool,
+}
+
+/// The shape of the filters of each group in panels, for the elements of a filter and the filters.
+pub(crate) fn filter_panels_shape(groups: usize, [depth, filters]: [usize; 2]) -> Shape {
+    Shape::from([groups, filters.div_ceil(PANEL), depth, PANEL])
 }
 
 /// Batch, channels and space of a value [N, C, ..].
@@ -71,6 +82,26 @@ pub(super) fn parse_window(text: &CallText<'_>) -> Result<Window> {
 }
 
 impl Convolution {
+    /// Of plain filters, with nothing after it.
+    fn new([x, w]: [Node; 2], bias: Option<Node>, groups: usize, window: Window) -> Self {
+        Self { x, w, bias, groups, window, transposed: None, residual: None, activation: Activation::None, is_packed: false }
+    }
+
+    /// Whether a value of the result's shape can be added before the activation.
+    pub fn takes_residual(&self) -> bool {
+        self.transposed.is_none() && self.residual.is_none()
+    }
+
+    /// The element of a filter of a group: of its channels, then of the window.
+    fn weight(&self, w: &Tensor, [per_in, per_out]: [usize; 2], [group, member, element]: [usize; 3]) -> f64 {
+        let depth = per_in * self.window.taps();
+        let place = match self.is_packed {
+            true => ((group * per_out.div_ceil(PANEL) + member / PANEL) * depth + element) * PANEL + member % PANEL,
+            false => (group * per_out + member) * depth + element,
+        };
+        w.data[place]
+    }
+
     fn sums(&self, x: &Tensor, w: &Tensor, shape: Shape) -> Vec<f64> {
         let (from, to) = (image(x.shape), image(shape));
         let (size_in, size_out, kernel) = (space(from), space(to), self.window.kernel);
@@ -83,12 +114,12 @@ impl Convolution {
                     let channel = out / per_out * per_in + inside;
                     let source = &x.data[(batch * from[1] + channel) * volume..][..volume];
                     let sums = &mut y[(batch * to[1] + out) * pixels..][..pixels];
-                    let filter = match self.transposed {
-                        None => &w.data[(out * per_in + inside) * taps..][..taps],
-                        Some(_) => &w.data[(channel * per_out + out % per_out) * taps..][..taps],
-                    };
                     for tap in places(kernel) {
-                        let weight = filter[at(kernel, tap)];
+                        let tap_at = at(kernel, tap);
+                        let weight = match self.transposed {
+                            None => self.weight(w, [per_in, per_out], [out / per_out, out % per_out, inside * taps + tap_at]),
+                            Some(_) => w.data[(channel * per_out + out % per_out) * taps + tap_at],
+                        };
                         let (grid, other) = if self.transposed.is_some() { (size_in, size_out) } else { (size_out, size_in) };
                         for place in places(grid) {
                             let Some(reached) = reached(&self.window, place, tap, other) else { continue };
@@ -106,14 +137,17 @@ impl Convolution {
 }
 
 impl Op for Convolution {
-    fn arguments(&self, operands: String) -> String {
+    fn arguments(&self, _: String) -> String {
+        let named = |name: &str, node: Option<Node>| node.map_or(String::new(), |node| format!(", {name} %{node}"));
+        let operands = nodes(&[self.x, self.w]) + &named("bias", self.bias) + &named("residual", self.residual);
         let adds = self.transposed.map_or(String::new(), |sizes| format!(", adds {}", sizes.map(|size| size.to_string()).join(" ")));
         let activation = if self.activation == Activation::None { String::new() } else { format!(", {}", activation_name(self.activation)) };
-        format!("{operands}, groups {}{}{adds}{activation}", self.groups, window_text(&self.window))
+        let packed = if self.is_packed { ", panels" } else { "" };
+        format!("{operands}, groups {}{}{adds}{packed}{activation}", self.groups, window_text(&self.window))
     }
 
     fn operands_mut(&mut self) -> Vec<&mut Node> {
-        [Some(&mut self.x), Some(&mut self.w), self.bias.as_mut()].into_iter().flatten().collect()
+        [Some(&mut self.x), Some(&mut self.w), self.bias.as_mut(), self.residual.as_mut()].into_iter().flatten().collect()
     }
 
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
@@ -122,7 +156,8 @@ impl Op for Convolution {
         let pixels = space(image(shape)).iter().product::<usize>();
         for (place, sum) in data.iter_mut().enumerate() {
             let bias = self.bias.map_or(0.0, |bias| values[&bias].data[place / pixels % channels]);
-            *sum = self.activation.reference(*sum + bias);
+            let residual = self.residual.map_or(0.0, |residual| values[&residual].data[place]);
+            *sum = self.activation.reference(*sum + bias + residual);
         }
         Ok(Tensor { shape, data })
     }
@@ -133,12 +168,13 @@ impl Op for Convolution {
 
     fn lower(&self, lowering: &mut Lowering<'_>, shape: Shape, y: View) -> Result<()> {
         let (x, w) = (lowering.views[&self.x], lowering.views[&self.w]);
-        let bias = self.bias.map(|bias| lowering.views[&bias]);
+        let [bias, residual] = [self.bias, self.residual].map(|node| node.map(|node| lowering.views[&node]));
         let ([batch, channels_in, ..], [_, channels_out, ..]) = (image(lowering.shape(self.x)), image(shape));
         let (size_in, groups, activation) = (space(image(lowering.shape(self.x))), self.groups, self.activation);
         match self.transposed {
             None => {
-                let settings = Settings { batch, groups, activation, ..Settings::new(channels_in, channels_out, size_in, self.window) };
+                let layout = if self.is_packed { FilterLayout::Panels } else { FilterLayout::Rows };
+                let settings = Settings { batch, groups, layout, activation, residual, ..Settings::new(channels_in, channels_out, size_in, self.window) };
                 lowering.plan.convolution(x, w, bias, y, &settings)
             }
             Some(output_padding) => {
@@ -160,12 +196,13 @@ impl Call for Convolution {
         matches!(name, "convolution" | "convolution_transposed")
     }
 
-    fn parse(builder: &mut GraphBuilder, text: &CallText<'_>, _: Shape) -> Result<Node> {
-        let bias = if text.at(2)?.starts_with('%') { Some(text.node(2)?) } else { None };
+    fn parse(builder: &mut GraphBuilder, text: &CallText<'_>, shape: Shape) -> Result<Node> {
         let activation = text.arguments.iter().find_map(|argument| activation_named(argument)).unwrap_or_default();
         let transposed = if text.name == Self::NAME { None } else { Some(parse_triple(text, "adds")?) };
-        let (x, w, groups, window) = (text.node(0)?, text.node(1)?, text.number("groups")?, parse_window(text)?);
-        builder.push_convolution(Convolution { x, w, bias, groups, window, transposed, activation })
+        let (bias, residual, is_packed) = (text.named_node("bias")?, text.named_node("residual")?, text.arguments.contains(&"panels"));
+        let plain = Convolution::new([text.node(0)?, text.node(1)?], bias, text.number("groups")?, parse_window(text)?);
+        let channels = shape.sizes().and_then(|sizes| sizes.get(1).copied()).unwrap_or_default();
+        builder.push_convolution(Convolution { transposed, residual, activation, is_packed, ..plain }, channels)
     }
 }
 
@@ -179,7 +216,8 @@ impl GraphBuilder {
     /// `Invalid` if the shapes do not fit, a dimension is a letter, channels are no multiple of `groups`, or a node is not of this graph; as
     /// [`Window::size_out`].
     pub fn convolution(&mut self, x: Node, w: Node, bias: Option<Node>, groups: usize, window: Window) -> Result<Node> {
-        self.push_convolution(Convolution { x, w, bias, groups, window, transposed: None, activation: Activation::None })
+        let channels = self.shape(Convolution::NAME, w)?.sizes().map_or(0, |sizes| sizes[0]);
+        self.push_convolution(Convolution::new([x, w], bias, groups, window), channels)
     }
 
     /// Adds a transposed convolution: each input element times a filter is added to a window of the output.
@@ -190,21 +228,28 @@ impl GraphBuilder {
     /// # Errors
     /// As [`GraphBuilder::convolution`] and [`Window::transposed_size_out`].
     pub fn convolution_transposed(&mut self, x: Node, w: Node, bias: Option<Node>, groups: usize, window: Window, adds: [usize; 3]) -> Result<Node> {
-        self.push_convolution(Convolution { x, w, bias, groups, window, transposed: Some(adds), activation: Activation::None })
+        let channels = self.shape("convolution_transposed", w)?.sizes().and_then(|sizes| sizes.get(1).copied()).unwrap_or_default();
+        self.push_convolution(Convolution { transposed: Some(adds), ..Convolution::new([x, w], bias, groups, window) }, channels.saturating_mul(groups))
     }
 
-    fn push_convolution(&mut self, operation: Convolution) -> Result<Node> {
-        let Convolution { x, w, bias, groups, window, transposed, .. } = operation;
+    fn push_convolution(&mut self, operation: Convolution, channels_out: usize) -> Result<Node> {
+        let Convolution { x, w, bias, groups, window, transposed, is_packed, .. } = operation;
         let name = operation.name();
         let (x_shape, w_shape) = (self.shape(&name, x)?, self.shape(&name, w)?);
         let from = self.image_sizes(&name, x_shape)?;
-        let filters = self.image_sizes(&name, w_shape)?;
-        let misfit = |builder: &Self| builder.fault(format_args!("{name}: x {x_shape:?}, filters {w_shape:?} in {groups} groups, kernel {:?}", window.kernel));
-        let channels_out = if transposed.is_some() { filters[1].saturating_mul(groups) } else { filters[0] };
-        let reads = if transposed.is_some() { filters[0] } else { filters[1].saturating_mul(groups) };
         let whole = groups > 0 && from[1].is_multiple_of(groups) && channels_out.is_multiple_of(groups);
-        if x_shape.rank() != w_shape.rank() || space(filters) != window.kernel || reads != from[1] || !whole {
-            return Err(misfit(self));
+        let fits = whole && {
+            let (per_in, per_out) = (from[1] / groups, channels_out / groups);
+            let plain = if transposed.is_some() { [from[1], per_out] } else { [channels_out, per_in] };
+            let rank = x_shape.rank() - 2;
+            let kernel = window.kernel;
+            let filters = [&plain[..], &kernel[3 - rank..]].concat();
+            let is_plain = w_shape.sizes().is_some_and(|sizes| sizes == filters);
+            let panels = per_in.checked_mul(window.taps()).map(|depth| filter_panels_shape(groups, [depth, per_out]));
+            kernel[..3 - rank].iter().all(|size| *size == 1) && if is_packed { transposed.is_none() && panels == Some(w_shape) } else { is_plain }
+        };
+        if !fits {
+            return Err(self.fault(format_args!("{name}: x {x_shape:?}, filters {w_shape:?} in {groups} groups, kernel {:?}", window.kernel)));
         }
         if let Some(bias) = bias
             && self.shape(&name, bias)? != [channels_out]
@@ -220,6 +265,11 @@ impl GraphBuilder {
         dims.extend(size_out[5 - x_shape.rank()..].iter().map(|size| Dim::Size(*size)));
         let shape = Shape::of(&dims);
         self.check_shape(&name, shape)?;
+        if let Some(residual) = operation.residual
+            && self.shape(&name, residual)? != shape
+        {
+            return Err(self.fault(format_args!("{name}: a residual of {shape:?} is needed")));
+        }
         Ok(self.push(operation, shape))
     }
 

@@ -486,6 +486,47 @@ fn weights_take_panels_where_products_alone_read_them() {
     }
 }
 
+/// Text in → text out: a convolution takes the addition and the activation that follow it, and its filters are packed; the results are the same.
+#[test]
+fn convolutions_take_their_tail_and_panels() {
+    let parameters = "%0 = input x [2, 6, 5, 5]\n%1 = parameter w [20, 3, 3, 3]\n%2 = parameter b [20]\n%3 = parameter d [6, 1, 3, 3]\n\
+                      %4 = input r [2, 20, 5, 5]\n";
+    let window = "kernel 1 3 3, stride 1 1 1, dilation 1 1 1, before 0 1 1, after 0 1 1";
+    let cases = [
+        (
+            "addition and activation",
+            "%5 = convolution(%0, %1, bias %2, groups 2, WINDOW) [2, 20, 5, 5]; %6 = add(%4, %5) [2, 20, 5, 5]; %7 = relu(%6) [2, 20, 5, 5]; output y %7",
+            "%7 = convolution(%0, %1, bias %2, residual %4, groups 2, WINDOW, panels, relu) [2, 20, 5, 5]; output y %7",
+        ),
+        (
+            "an activation first",
+            "%5 = convolution(%0, %1, groups 2, WINDOW) [2, 20, 5, 5]; %6 = hard_swish(%5) [2, 20, 5, 5]; %7 = add(%6, %4) [2, 20, 5, 5]; output y %7",
+            "%6 = convolution(%0, %1, groups 2, WINDOW, panels, hard_swish) [2, 20, 5, 5]; %7 = add(%6, %4) [2, 20, 5, 5]; output y %7",
+        ),
+        (
+            "filters of one channel, another reader",
+            "%5 = convolution(%0, %3, groups 6, WINDOW) [2, 6, 5, 5]; %6 = relu6(%5) [2, 6, 5, 5]; output y %6; output z %5",
+            "%5 = convolution(%0, %3, groups 6, WINDOW) [2, 6, 5, 5]; %6 = relu6(%5) [2, 6, 5, 5]; output y %6; output z %5",
+        ),
+        (
+            "an addition that repeats",
+            "%5 = convolution(%0, %1, groups 2, WINDOW) [2, 20, 5, 5]; %6 = reshape(%2) [20, 1, 1]; %7 = add(%5, %6) [2, 20, 5, 5]; output y %7",
+            "%5 = convolution(%0, %1, groups 2, WINDOW, panels) [2, 20, 5, 5]; %6 = reshape(%2) [20, 1, 1]; %7 = add(%5, %6) [2, 20, 5, 5]; output y %7",
+        ),
+    ];
+    for (name, before, after) in cases {
+        let lines = |text: &str| text.replace("WINDOW", window).replace("; ", "\n");
+        let graph = Graph::parse(&format!("{parameters}{}\n", lines(before))).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let fused = graph.fuse();
+        let (made, list) = fused.pack_weights(|_| PanelFormat::F16);
+        let text = made.describe();
+        assert!(text.ends_with(&format!("{}\n", lines(after))), "{name}: {text}");
+        assert_eq!(text.contains("%1 = parameter w [2, 1, 27, 16]\n"), after.contains("panels"), "{name}: {text}");
+        assert_eq!(Graph::parse(&text).unwrap_or_else(|error| panic!("{name}: {error}\n{text}")).describe(), text, "{name}: read back");
+        check_packed(name, &graph, &made, &list);
+    }
+}
+
 /// The results of the evaluator and the CPU are unchanged.
 fn check_packed(name: &str, graph: &Graph, made: &Graph, list: &[crate::PackedParameter]) {
     let feeds = random_feeds(graph, 7);

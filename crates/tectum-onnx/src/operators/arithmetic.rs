@@ -303,6 +303,13 @@ fn modulo(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 
 fn clip(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let element = call.input(0)?.element;
+    let bound = |index: usize, name| -> Result<Option<f64>> {
+        let constant = call.optional(index).and_then(Value::array).and_then(|array| array.to_f64().first().copied());
+        Ok(call.attributes.float(name)?.map(f64::from).or(constant))
+    };
+    if element.is_float() && (bound(1, "min")?, bound(2, "max")?) == (Some(0.0), Some(6.0)) {
+        return activation(emit, call, Activation::Relu6);
+    }
     let mut node = emit.input(call, 0)?;
     for (index, name, float, integer) in [(1, "min", BinaryOp::Max, IntegerOp::Max), (2, "max", BinaryOp::Min, IntegerOp::Min)] {
         let bound = match call.attributes.float(name)? {
@@ -360,20 +367,20 @@ fn float(emit: &mut Emit<'_>, call: &Call<'_>, f: impl FnOnce(&mut Emit<'_>, Nod
     Ok(vec![emit.shaped(node, element, &call.input(0)?.dims)?])
 }
 
-/// eˣ − 1 of the negative part of x, 0 elsewhere: 2t/(1 − t) with t = tanh(x/2), which is accurate near 0.
+/// eˣ − 1 of the negative part of x, 0 elsewhere.
 pub(super) fn expm1_below(emit: &mut Emit<'_>, x: Node) -> Result<Node> {
     let below = emit.with(BinaryOp::Min, x, 0.0)?;
-    let half = emit.builder.scale(below, 0.5)?;
-    let t = emit.builder.tanh(half)?;
-    let (doubled, negative) = (emit.builder.scale(t, 2.0)?, emit.builder.scale(t, -1.0)?);
-    let rest = emit.with(BinaryOp::Add, negative, 1.0)?;
-    emit.builder.div(doubled, rest)
+    emit.builder.activate(below, Activation::Elu)
 }
 
 /// scale·(max(x, 0) + alpha·(e^(min(x, 0)) − 1))
 pub(super) fn exponential_linear(emit: &mut Emit<'_>, x: Node, alpha: f32, scale: f32) -> Result<Node> {
+    if alpha == 1.0 {
+        let unit = emit.builder.activate(x, Activation::Elu)?;
+        return if scale == 1.0 { Ok(unit) } else { emit.builder.scale(unit, scale) };
+    }
     let (above, below) = (emit.builder.relu(x)?, expm1_below(emit, x)?);
-    let below = if alpha == 1.0 { below } else { emit.builder.scale(below, alpha)? };
+    let below = emit.builder.scale(below, alpha)?;
     let sum = emit.builder.add(above, below)?;
     if scale == 1.0 { Ok(sum) } else { emit.builder.scale(sum, scale) }
 }
@@ -436,14 +443,14 @@ fn ramp(emit: &mut Emit<'_>, x: Node, alpha: f32, beta: f32) -> Result<Node> {
 
 fn hard_sigmoid(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let (alpha, beta) = (call.attributes.float_or("alpha", 0.2)?, call.attributes.float_or("beta", 0.5)?);
+    if beta == 0.5 && (alpha - 1.0 / 6.0).abs() < 1e-6 {
+        return activation(emit, call, Activation::HardSigmoid);
+    }
     float(emit, call, |emit, x| ramp(emit, x, alpha, beta))
 }
 
 fn hard_swish(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
-    float(emit, call, |emit, x| {
-        let gate = ramp(emit, x, 1.0 / 6.0, 0.5)?;
-        emit.builder.mul(x, gate)
-    })
+    activation(emit, call, Activation::HardSwish)
 }
 
 /// max(x, 0) + log(1 + e^(−|x|))

@@ -7,7 +7,7 @@ use tectum_graph::{BinaryOp, Factor, IntegerOp, Node, Reduction};
 
 use super::Family;
 use super::matrix::product;
-use super::quantize::integer_product;
+use super::quantize::{dequantized_product, integer_product};
 use crate::emit::{Call, Emit, Value};
 
 pub(super) const FAMILY: Family = &[("Einsum", einsum), ("Gemm", gemm), ("MatMul", matmul)];
@@ -20,6 +20,9 @@ fn factors<'a>(call: &'a Call<'_>) -> Result<[&'a Value; 2]> {
 
 fn matmul(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let [a, b] = factors(call)?;
+    if let Some(value) = dequantized_product(emit, [a, b], false, None)? {
+        return Ok(vec![value]);
+    }
     Ok(vec![if a.element.is_float() { product(emit, a, b)? } else { integer_product(emit, a, b)? }])
 }
 
@@ -41,6 +44,10 @@ fn gemm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
         let turned = |emit: &mut Emit<'_>, value: &Value, is_turned| if is_turned { emit.permute(value, &[1, 0]) } else { Ok(value.clone()) };
         let (a, b) = (turned(emit, a, a_turned)?, turned(emit, b, b_turned)?);
         return integer_gemm(emit, call, [&a, &b], [alpha, beta]);
+    }
+    let is_plain = !a_turned && alpha == 1.0 && (beta == 1.0 || call.optional(2).is_none());
+    if is_plain && let Some(value) = dequantized_product(emit, [a, b], b_turned, call.optional(2))? {
+        return Ok(vec![value]);
     }
     let (a, b) = (emit.node(a)?, emit.node(b)?);
     let factor = |node: Node, turned: bool| -> Factor { if turned { node.transpose() } else { node.into() } };

@@ -3,15 +3,18 @@
 //! Products of integers are exact. Sums of products of bytes below 2²⁴ are exact in f32 in any order, so the products of matrices of floats compute them, in
 //! parts along the inner axis that are short enough; the parts are added as integers. Wider integers are split into bytes.
 
-use tectum::{DType, Error, Result};
+use std::rc::Rc;
+
+use tectum::{DType, Error, Result, Window};
 use tectum_graph::{BinaryOp, Comparison, Function, IntegerOp, Node, Reduction};
 
 use super::Family;
 use super::constants::{convert, element_of};
 use super::matrix::product;
+use super::windows::convolution_of;
 use crate::array::Array;
 use crate::element::ElementType;
-use crate::emit::{Call, Emit, Source, Value, made};
+use crate::emit::{Call, Codes, Emit, Source, Value};
 
 pub(super) const FAMILY: Family = &[
     ("ConvInteger", conv_integer),
@@ -69,7 +72,7 @@ impl Granularity {
 
 /// A value as floats without its zero point.
 fn centred(emit: &mut Emit<'_>, x: &Value, zero: Option<&Value>) -> Result<Value> {
-    let zero = zero.filter(|zero| zero.array().is_none_or(|zero| zero.to_f64().iter().any(|zero| *zero != 0.0)));
+    let zero = zero.filter(|zero| !is_zero(zero));
     if let (Source::Known(array), Some(Source::Known(zero))) = (&x.source, zero.map(|zero| &zero.source))
         && zero.len() == 1
     {
@@ -148,7 +151,9 @@ fn dequantize(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let centred = centred(emit, x, zero.as_ref())?;
     let (node, scale) = (emit.node(&centred)?, emit.node(&scale)?);
     let node = emit.builder.mul(node, scale)?;
-    Ok(vec![emit.shaped(node, element, &x.dims)?])
+    let is_shared = granularity.block == 0 && element == ElementType::F32;
+    let codes = Codes { integers: x.clone(), scale: call.input(1)?.clone(), zero: call.optional(2).cloned(), axis: granularity.axis };
+    Ok(vec![Value { codes: is_shared.then(|| Rc::new(codes)), ..emit.shaped(node, element, &x.dims)? }])
 }
 
 /// Bytes with a scale and a zero point that cover all elements and 0.
@@ -350,118 +355,113 @@ fn of_channels(emit: &mut Emit<'_>, parameter: &Value, rank: usize) -> Result<Va
     emit.reshape(parameter, &dims)
 }
 
-/// The places of a convolution's taps.
-struct Taps {
-    /// For each axis: outputs, taps of the kernel, stride, dilation, padding before.
-    axes: Vec<[usize; 5]>,
-    sizes: Vec<usize>,
-}
-
-impl Taps {
-    fn read(call: &Call<'_>, sizes: &[usize], kernel: &[usize]) -> Result<Self> {
-        let attributes = &call.attributes;
-        let fault = || Error::data(format!("a kernel of {kernel:?} on {sizes:?}: strides, dilations or pads do not fit"));
-        let rank = sizes.len();
-        let counts = |ints: Option<Vec<i64>>, count: usize, default: usize| -> Result<Vec<usize>> {
-            let Some(ints) = ints else { return Ok(vec![default; count]) };
-            let counts = ints.into_iter().map(|value| usize::try_from(value).ok().filter(|value| *value <= u32::MAX as usize)).collect::<Option<Vec<_>>>();
-            counts.filter(|counts| counts.len() == count).ok_or_else(fault)
-        };
-        let stated = counts(attributes.ints("kernel_shape")?, rank, 1)?;
-        if attributes.ints("kernel_shape")?.is_some() && stated != kernel {
-            return Err(fault());
-        }
-        let (strides, dilations) = (counts(attributes.ints("strides")?, rank, 1)?, counts(attributes.ints("dilations")?, rank, 1)?);
-        let pads = counts(attributes.ints("pads")?, 2 * rank, 0)?;
-        let mode = attributes.string_or("auto_pad", "NOTSET")?;
-        let axis = |axis: usize| -> Result<[usize; 5]> {
-            let (size, taps, stride, dilation) = (sizes[axis], kernel[axis], strides[axis], dilations[axis]);
-            if stride == 0 || dilation == 0 || taps == 0 {
-                return Err(fault());
-            }
-            let reach = (taps - 1) * dilation + 1;
-            let (before, after) = match mode {
-                "NOTSET" => (pads[axis], pads[rank + axis]),
-                "VALID" => (0, 0),
-                "SAME_UPPER" | "SAME_LOWER" => {
-                    let all = (size.div_ceil(stride).saturating_sub(1) * stride).saturating_add(reach).saturating_sub(size);
-                    if mode == "SAME_UPPER" { (all / 2, all.div_ceil(2)) } else { (all.div_ceil(2), all / 2) }
-                }
-                other => return Err(Error::data(format!("auto_pad {other:?}"))),
-            };
-            let outputs = (size + before + after).checked_sub(reach).ok_or_else(fault)? / stride + 1;
-            Ok([outputs, taps, stride, dilation, before])
-        };
-        Ok(Self { axes: (0..rank).map(axis).collect::<Result<_>>()?, sizes: sizes.to_vec() })
-    }
-
-    fn outputs(&self) -> Vec<usize> {
-        self.axes.iter().map(|axis| axis[0]).collect()
-    }
-
-    /// The place in the image of each output, for each tap; the one after the last place is padding.
-    fn places(&self) -> Vec<i32> {
-        let (outputs, taps): (usize, usize) = (self.axes.iter().map(|axis| axis[0]).product(), self.axes.iter().map(|axis| axis[1]).product());
-        let padding = self.sizes.iter().product::<usize>();
-        let place = |mut tap: usize, mut output: usize| {
-            let (mut place, mut stride) = (0, 1);
-            for (&[outputs, taps, step, dilation, before], &size) in self.axes.iter().zip(&self.sizes).rev() {
-                let at = (output % outputs * step + tap % taps * dilation).checked_sub(before).filter(|at| *at < size)?;
-                place += at * stride;
-                (stride, tap, output) = (stride * size, tap / taps, output / outputs);
-            }
-            Some(place)
-        };
-        (0..taps).flat_map(|tap| (0..outputs).map(move |output| (tap, output))).map(|(tap, output)| place(tap, output).unwrap_or(padding) as i32).collect()
-    }
-}
-
-/// The convolution of the inputs `x` and `w` without their zero points, as a product with the image's places gathered for each tap of the kernel.
-///
-/// A convolution of floats computes the same without the gathered copy where channels · taps · 255² is below [`EXACT`].
+/// The convolution of the inputs `x` and `w` without their zero points.
 fn byte_convolution(emit: &mut Emit<'_>, call: &Call<'_>, [x, x_zero, w, w_zero]: [usize; 4]) -> Result<Value> {
     let (x, w) = (call.input(x)?, call.input(w)?);
-    let groups = usize::try_from(call.attributes.int_or("group", 1)?).unwrap_or(0);
-    let fault = || Error::data(format!("{:?} convolved with {:?} in {groups} groups", x.dims, w.dims));
-    if x.rank() < 3
-        || w.rank() != x.rank()
-        || groups == 0
-        || !w.dims[0].is_multiple_of(groups)
-        || w.dims[1].checked_mul(groups) != Some(x.dims[1])
-        || x.len() == 0
-    {
-        return Err(fault());
-    }
-    let taps = Taps::read(call, &x.dims[2..], &w.dims[2..])?;
-    let x_zero = call.optional(x_zero).map(|zero| of_columns(emit, zero)).transpose()?;
+    let (groups, window) = convolution_of(call, x, w)?;
     let w_zero = call.optional(w_zero).map(|zero| of_channels(emit, zero, w.rank() + 1)).transpose()?;
-    let bound = bound(x.element, x_zero.is_some())? * bound(w.element, w_zero.is_some())?;
-    let (batch, channels, width) = (x.dims[0], x.dims[1], w.dims[1]);
-    let (places, kernel): (usize, usize) = (x.dims[2..].iter().product(), w.dims[2..].iter().product());
-    let (filters, outputs) = (w.dims[0], made(&taps.outputs())?);
-    emit.spend(made(&[kernel, outputs])?)?;
-    made(&[batch, channels, kernel, outputs])?;
-    // [places, batch · channels], with a row of zeros for the padding.
-    let image = centred(emit, x, x_zero.as_ref())?;
-    let image = emit.reshape(&image, &[batch * channels, places])?;
-    let image = emit.permute(&image, &[1, 0])?;
-    let padding = emit.filled(ElementType::F32, &[1, batch * channels], 0.0)?.into();
-    let image = emit.join(&[image, padding], 0)?;
-    let (table, rows) = (emit.node(&image)?, emit.builder.integer_constant(&taps.places(), [kernel * outputs])?);
-    let gathered = emit.builder.gather(table, rows)?;
-    let gathered = emit.shaped(gathered, ElementType::F32, &[kernel, outputs, batch, channels])?;
-    let columns = emit.permute(&gathered, &[3, 0, 2, 1])?;
-    let columns = emit.reshape(&columns, &[channels * kernel, batch * outputs])?;
-    let weights = centred(emit, w, w_zero.as_ref())?;
-    let weights = emit.reshape(&weights, &[filters, width * kernel])?;
-    let mut parts = Vec::new();
-    for group in 0..groups {
-        let (rows, inner) = (filters / groups, width * kernel);
-        let (weights, columns) = (emit.run(&weights, 0, group * rows..(group + 1) * rows)?, emit.run(&columns, 0, group * inner..(group + 1) * inner)?);
-        parts.push(exact_product(emit, &weights, &columns, bound)?);
+    centred_convolution(emit, (groups, window), [(x, call.optional(x_zero)), (w, w_zero.as_ref())])
+}
+
+/// The exact convolution of an image with filters of bytes, both without their zero points, of which the image's is one number.
+fn centred_convolution(emit: &mut Emit<'_>, (groups, window): (usize, Window), [x, w]: [(&Value, Option<&Value>); 2]) -> Result<Value> {
+    let bound = bound(x.0.element, x.1.is_some())? * bound(w.0.element, w.1.is_some())?;
+    let x_zero = x.1.map(|zero| emit.reshape(zero, &[])).transpose()?;
+    let (x, w) = (centred(emit, x.0, x_zero.as_ref())?, centred(emit, w.0, w.1)?);
+    let width = w.dims.get(1).copied().unwrap_or_default();
+    let part = EXACT / bound.max(1) / window.taps().max(1);
+    let convolve = |emit: &mut Emit<'_>, x: &Value, w: &Value| {
+        let (x, w) = (emit.node(x)?, emit.node(w)?);
+        let node = emit.builder.convolution(x, w, None, groups, window)?;
+        emit.value(node, ElementType::F32)
+    };
+    if width <= part || emit.is_folding() {
+        return convolve(emit, &x, &w);
     }
-    let sums = emit.join(&parts, 0)?;
-    let sums = emit.reshape(&sums, &[filters, batch, outputs])?;
-    let sums = emit.permute(&sums, &[1, 0, 2])?;
-    emit.reshape(&sums, &[&[batch, filters][..], &taps.outputs()].concat())
+    if part == 0 || width / part > MAX_PARTS {
+        return Err(Error::unsupported(format!("sums of {} products of bytes", width.saturating_mul(window.taps()))));
+    }
+    let mut sum: Option<Value> = None;
+    for start in (0..width).step_by(part) {
+        let places = start..width.min(start + part);
+        let channels: Vec<usize> = (0..groups).flat_map(|group| places.clone().map(move |place| group * width + place)).collect();
+        let x = if groups == 1 { emit.run(&x, 1, places.clone())? } else { emit.take(&x, 1, &channels)? };
+        let w = emit.run(&w, 1, places)?;
+        let term = convolve(emit, &x, &w)?;
+        let term = convert(emit, &term, ElementType::I32)?;
+        sum = Some(match sum {
+            Some(sum) => added(emit, &sum, &term)?,
+            None => term,
+        });
+    }
+    sum.ok_or_else(|| Error::data("a convolution over no channels"))
+}
+
+/// A convolution of dequantized bytes as one of integers: exact sums, scaled once; none if an operand is no such value.
+pub(super) fn dequantized_convolution(emit: &mut Emit<'_>, call: &Call<'_>, groups: usize, window: Window) -> Result<Option<Value>> {
+    let (Some(x), Some(w)) = (&call.input(0)?.codes, &call.input(1)?.codes) else { return Ok(None) };
+    if !is_bytes(x) || !is_bytes(w) || x.scale.len() != 1 || (w.scale.len() != 1 && w.axis != 0) {
+        return Ok(None);
+    }
+    let rank = w.integers.rank();
+    let w_zero = w.zero.as_ref().map(|zero| of_channels(emit, zero, rank + 1)).transpose()?;
+    let sums = centred_convolution(emit, (groups, window), [(&x.integers, x.zero.as_ref()), (&w.integers, w_zero.as_ref())])?;
+    let scales = [emit.reshape(&x.scale, &[])?, of_channels(emit, &w.scale, rank)?];
+    let bias = call.optional(2).map(|bias| Ok::<_, Error>((of_channels(emit, bias, rank)?, bias))).transpose()?;
+    scaled_sums(emit, sums, scales, bias, |emit, integers| of_channels(emit, integers, rank)).map(Some)
+}
+
+/// A product of matrices of dequantized bytes as one of integers, with a bias of columns; none if an operand is no such value.
+pub(super) fn dequantized_product(emit: &mut Emit<'_>, [a, b]: [&Value; 2], is_turned: bool, bias: Option<&Value>) -> Result<Option<Value>> {
+    let (Some(a), Some(b)) = (&a.codes, &b.codes) else { return Ok(None) };
+    let columns = if is_turned { 0 } else { 1 };
+    let fits = b.integers.rank() == 2 && (b.scale.len() == 1 || b.integers.axis(b.axis)? == columns) && bias.is_none_or(|bias| bias.rank() == 1);
+    if !is_bytes(a) || !is_bytes(b) || a.scale.len() != 1 || !fits {
+        return Ok(None);
+    }
+    let bound = bound(a.integers.element, a.zero.is_some())? * bound(b.integers.element, b.zero.is_some())?;
+    let turned = |emit: &mut Emit<'_>, value: &Value| if is_turned { emit.permute(value, &[1, 0]) } else { Ok(value.clone()) };
+    let a_zero = a.zero.as_ref().map(|zero| emit.reshape(zero, &[])).transpose()?;
+    let b_zero = b.zero.as_ref().map(|zero| of_columns(emit, zero)).transpose()?;
+    let b_integers = turned(emit, &b.integers)?;
+    let (x, y) = (centred(emit, &a.integers, a_zero.as_ref())?, centred(emit, &b_integers, b_zero.as_ref())?);
+    let sums = exact_product(emit, &x, &y, bound)?;
+    let scales = [emit.reshape(&a.scale, &[])?, of_columns(emit, &b.scale)?];
+    scaled_sums(emit, sums, scales, bias.map(|bias| (bias.clone(), bias)), |_, integers| Ok(integers.clone())).map(Some)
+}
+
+fn is_bytes(codes: &Codes) -> bool {
+    matches!(codes.integers.element, ElementType::I8 | ElementType::U8)
+}
+
+/// Sums of products times the scales of both operands, plus a bias: of integers before the scaling if it was made of them, for it has the product's scale.
+fn scaled_sums(
+    emit: &mut Emit<'_>,
+    mut sums: Value,
+    [a, b]: [Value; 2],
+    bias: Option<(Value, &Value)>,
+    align: impl FnOnce(&mut Emit<'_>, &Value) -> Result<Value>,
+) -> Result<Value> {
+    let mut rest = None;
+    if let Some((floats, given)) = bias {
+        match given.codes.as_ref().filter(|codes| codes.integers.element == ElementType::I32 && codes.zero.as_ref().is_none_or(is_zero)) {
+            Some(codes) => {
+                let (whole, integers) = (convert(emit, &sums, ElementType::I32)?, align(emit, &codes.integers)?);
+                sums = added(emit, &whole, &integers)?;
+            }
+            None => rest = Some(floats),
+        }
+    }
+    let (node, a, b) = (floats(emit, &sums)?, emit.node(&a)?, emit.node(&b)?);
+    let scale = emit.builder.mul(b, a)?;
+    let mut node = emit.builder.mul(node, scale)?;
+    if let Some(rest) = rest {
+        let rest = emit.node(&rest)?;
+        node = emit.builder.add(node, rest)?;
+    }
+    emit.shaped(node, ElementType::F32, &sums.dims)
+}
+
+fn is_zero(value: &Value) -> bool {
+    value.array().is_some_and(|array| array.to_f64().iter().all(|number| *number == 0.0))
 }

@@ -4,6 +4,7 @@ use tectum::{Error, Result, Window};
 use tectum_graph::{BinaryOp, Function, PoolKind, Reduction};
 
 use super::Family;
+use super::quantize::dequantized_convolution;
 use crate::element::ElementType;
 use crate::emit::{Call, Emit, Value};
 
@@ -94,13 +95,20 @@ fn groups(call: &Call<'_>) -> Result<usize> {
     usize::try_from(groups).ok().filter(|groups| *groups > 0).ok_or_else(|| Error::data(format!("group {groups}")))
 }
 
+/// Groups and window of a convolution of `x` with filters.
+pub(super) fn convolution_of(call: &Call<'_>, x: &Value, filters: &Value) -> Result<(usize, Window)> {
+    call.attributes.ints("kernel_shape")?;
+    let (window, _) = window(call, space(x)?, filters.dims.get(2..).unwrap_or_default())?;
+    Ok((groups(call)?, window))
+}
+
 fn convolution(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let (x, w) = (call.input(0)?, call.input(1)?);
-    let (element, size_in) = (floats(x)?, space(x)?);
-    let kernel = w.dims.get(2..).unwrap_or_default();
-    call.attributes.ints("kernel_shape")?;
-    let (window, _) = window(call, size_in, kernel)?;
-    let groups = groups(call)?;
+    let element = floats(x)?;
+    let (groups, window) = convolution_of(call, x, w)?;
+    if let Some(value) = dequantized_convolution(emit, call, groups, window)? {
+        return Ok(vec![value]);
+    }
     let bias = if call.optional(2).is_some() { Some(emit.input(call, 2)?) } else { None };
     let (x, w) = (emit.node(x)?, emit.node(w)?);
     let node = emit.builder.convolution(x, w, bias, groups, window)?;

@@ -17,17 +17,17 @@
 //! (`tectum verify --functions --exhaustive`), for f64 against a reference of twice the precision over all exponents.
 //! Common to all: NaN in gives NaN out, results below the smallest normal number are rounded to subnormal ones.
 //!
-//! | | exp, exp2 | log | log2 | tanh | erf | sin, cos | sigmoid | silu, gelu | gelu_erf |
-//! |---|---|---|---|---|---|---|---|---|---|
-//! | f32 | 1.1 | 0.9 | 1.6 | 1.8 | 1.3 | 1.1 | 2.3 | 1.6 | 1.8 |
-//! | f64 | 1.1 | 0.9 | 1.6 | 1.8 | 1.5 | 1.1 | 2.3 | 1.6 | 1.8 |
+//! | | exp, exp2 | log | log2 | tanh | erf | sin, cos | sigmoid | silu, gelu | gelu_erf | elu |
+//! |---|---|---|---|---|---|---|---|---|---|---|
+//! | f32 | 1.1 | 0.9 | 1.6 | 1.8 | 1.3 | 1.1 | 2.3 | 1.6 | 1.8 | 1.6 |
+//! | f64 | 1.1 | 0.9 | 1.6 | 1.8 | 1.5 | 1.1 | 2.3 | 1.6 | 1.8 | 1.6 |
 //!
 //! | | tan | asin | acos | atan | sinh, cosh | asinh | acosh | atanh | pow |
 //! |---|---|---|---|---|---|---|---|---|---|
 //! | f32 | 2.4 | 1.4 | 1.1 | 2.1 | 1.6 | 1.2 | 1.8 | 1.3 | 1 |
 //!
 //! Those of the second table are the largest found on f32 over samples of all exponents; `asin` to `pow` have the same steps on f64, where their cases allow
-//! 4 to 8. `sign` and `fmod` are exact, `modulo` rounds once.
+//! 4 to 8. `sign`, `fmod` and `relu6` are exact, `hard_sigmoid` and `hard_swish` round two and three times, `modulo` rounds once.
 //!
 //! # Source
 //!
@@ -42,7 +42,7 @@ mod single;
 pub mod slices;
 
 pub use single::{acos, acosh, asin, asinh, atan, atanh, cosh, fmod, modulo, pow, sign, sinh, tan, tan_near};
-pub use single::{cos, cos_near, erf, exp, exp2, gelu, gelu_erf, is_nan, is_near, log, log2, max, min, relu, sigmoid, silu, sin, sin_near, tanh};
+pub use single::{cos, cos_near, elu, erf, exp, exp2, gelu, gelu_erf, hard_sigmoid, hard_swish, is_nan, is_near, log, log2, max, min, relu, relu6, sigmoid, silu, sin, sin_near, tanh};
 pub(crate) use single::{exp_normal, four};
 
 use std::ops::{Add, AddAssign, Div, Mul};
@@ -61,12 +61,17 @@ pub(crate) trait Real: Element + Add<Output = Self> + AddAssign + Mul<Output = S
     fn min(a: Self, b: Self) -> Self;
     fn max(a: Self, b: Self) -> Self;
     fn relu(self) -> Self;
-    fn tanh(self) -> Self;
+    /// tanh(x), under a name that no method of `f32` hides.
+    fn hyperbolic_tangent(self) -> Self;
     fn sigmoid(self) -> Self;
     fn gelu(self) -> Self;
     /// x·Φ(x) of an x that is a rounded sum.
     fn gelu_erf_of_sum(self) -> Self;
     fn silu(self) -> Self;
+    fn elu(self) -> Self;
+    fn hard_sigmoid(self) -> Self;
+    fn hard_swish(self) -> Self;
+    fn relu6(self) -> Self;
 }
 
 macro_rules! real {
@@ -96,7 +101,7 @@ macro_rules! real {
                 $functions::relu(self)
             }
             #[inline(always)]
-            fn tanh(self) -> Self {
+            fn hyperbolic_tangent(self) -> Self {
                 $functions::tanh(self)
             }
             #[inline(always)]
@@ -114,6 +119,22 @@ macro_rules! real {
             #[inline(always)]
             fn silu(self) -> Self {
                 $functions::silu(self)
+            }
+            #[inline(always)]
+            fn elu(self) -> Self {
+                $functions::elu(self)
+            }
+            #[inline(always)]
+            fn hard_sigmoid(self) -> Self {
+                $functions::hard_sigmoid(self)
+            }
+            #[inline(always)]
+            fn hard_swish(self) -> Self {
+                $functions::hard_swish(self)
+            }
+            #[inline(always)]
+            fn relu6(self) -> Self {
+                $functions::relu6(self)
             }
         }
     };

@@ -31,6 +31,26 @@ pub fn silu(x: f64) -> f64 {
     if x == f64::NEG_INFINITY { -0.0 } else { x / (1.0 + (-x).exp()) }
 }
 
+/// eˣ − 1 below 0, else x.
+pub fn elu(x: f64) -> f64 {
+    if x < 0.0 { x.exp_m1() } else { x }
+}
+
+/// min(max(x, 0), 6); NaN stays.
+pub fn relu6(x: f64) -> f64 {
+    if x.is_nan() { x } else { x.clamp(0.0, 6.0) }
+}
+
+/// min(max(x + 3, 0), 6)/6
+pub fn hard_sigmoid(x: f64) -> f64 {
+    relu6(x + 3.0) / 6.0
+}
+
+/// x·min(max(x + 3, 0), 6)/6
+pub fn hard_swish(x: f64) -> f64 {
+    x * hard_sigmoid(x)
+}
+
 /// The remainder of a / b with the sign of b, as Python's `%`.
 pub fn modulo(a: f64, b: f64) -> f64 {
     let rest = a % b;

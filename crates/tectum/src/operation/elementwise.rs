@@ -126,6 +126,10 @@ op_table! {
     Unary gelu(a) wgsl "tectum_gelu(a)" native math::gelu(a), reference reference::gelu(a), from -12.0 to 12.0, ulp 2.0;
     Unary gelu_erf(a) wgsl "tectum_gelu_erf(a)" native math::gelu_erf(a), reference reference::gelu_erf(a), from -15.0 to 15.0, ulp 2.0;
     Unary silu(a) wgsl "tectum_silu(a)" native math::silu(a), reference reference::silu(a), from -110.0 to 110.0, ulp 2.0;
+    Unary elu(a) wgsl "tectum_elu(a)" native math::elu(a), reference reference::elu(a), from -100.0 to 100.0, ulp 2.0;
+    Unary hard_sigmoid(a) wgsl "tectum_hard_sigmoid(a)" native math::hard_sigmoid(a), reference reference::hard_sigmoid(a), from -100.0 to 100.0, ulp 2.0;
+    Unary hard_swish(a) wgsl "tectum_hard_swish(a)" native math::hard_swish(a), reference reference::hard_swish(a), from -100.0 to 100.0, ulp 3.0;
+    Unary relu6(a) wgsl "tectum_relu6(a)" native math::relu6(a), reference reference::relu6(a), from -100.0 to 100.0, ulp 0.0;
     Unary erf(a) wgsl "tectum_erf(a)" native math::erf(a), reference reference::erf(a), from -5.0 to 5.0, ulp 2.0;
     Unary sin(a) wgsl "tectum_sin(a)" native math::sin_near(a), unless math::is_near(a) => math::sin(a), reference a.sin(), from -20000.0 to 20000.0, ulp 2.0;
     Unary cos(a) wgsl "tectum_cos(a)" native math::cos_near(a), unless math::is_near(a) => math::cos(a), reference a.cos(), from -20000.0 to 20000.0, ulp 2.0;
@@ -294,8 +298,8 @@ fn find(name: &str, dtype: DType) -> Option<&'static OpKernel> {
 impl PlanBuilder {
     /// Records `y[i] = op(x[i])` for an operation of a table, of the type of `x`.
     ///
-    /// On f32 and f64: `abs`, `neg`, `sign` (0 for 0, NaN for NaN), `sqrt`, `exp`, `log`, `sigmoid`, `tanh`, `relu`, `gelu`, `gelu_erf`, `silu`, `erf`,
-    /// `sin`, `cos`, `tan`, `asin`, `acos`, `atan`, `sinh`, `cosh`, `asinh`, `acosh`, `atanh`, `exp2`, `log2`, `floor`, `ceil`, `round` (to even),
+    /// On f32 and f64: `abs`, `neg`, `sign` (0 for 0, NaN for NaN), `sqrt`, `exp`, `log`, `sigmoid`, `tanh`, `relu`, `relu6`, `gelu`, `gelu_erf`, `silu`,
+    /// `elu`, `hard_sigmoid`, `hard_swish`, `erf`, `sin`, `cos`, `tan`, `asin`, `acos`, `atan`, `sinh`, `cosh`, `asinh`, `acosh`, `atanh`, `exp2`, `log2`, `floor`, `ceil`, `round` (to even),
     /// `square`, `reciprocal`, `rsqrt`. On i32 and u32, modulo 2³²: `neg`, `abs`, `sign`, `not` (of each bit).
     ///
     /// # Errors

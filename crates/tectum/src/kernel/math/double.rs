@@ -53,6 +53,8 @@ const EXP_END: Real = -746.0;
 const EXP_TOP: Real = 710.0;
 const EXP2_END: Real = -1076.0;
 const EXP2_TOP: Real = 1024.0;
+/// Below, eˣ − 1 is −1.
+const ELU_END: Real = -40.0;
 /// From here on tanh is 1.
 const TANH_ONE: Real = 20.0;
 /// Where erf leaves its first polynomial, 0.921875, and where it is 1: 6.

@@ -368,6 +368,46 @@ pub fn silu(x: Real) -> Real {
     gate_ends(x, SILU_END, y)
 }
 
+/// Computes the exponential linear unit: eˣ − 1 below 0, else x.
+///
+/// # Numerics
+///
+/// Relative accuracy is preserved down to 0. `elu(-inf) = -1`, `elu(+inf) = inf`.
+///
+/// # Source
+///
+/// Clevert, Unterthiner and Hochreiter, arXiv:1511.07289. eˣ − 1 = 2ⁿ·(eʳ − 1) + (2ⁿ − 1).
+#[inline(always)]
+pub fn elu(x: Real) -> Real {
+    let below = at_least(negative(x), ELU_END);
+    let shifted = fused(below, LOG2_E, ROUND);
+    let power = power_of(shifted);
+    let y = fused(power, exp_less_one(less_ln2(below, shifted - ROUND)), power - ONE);
+    if_negative(x, y, x)
+}
+
+/// Computes the piecewise linear sigmoid min(max(x + 3, 0), 6)/6; NaN stays.
+#[inline(always)]
+pub fn hard_sigmoid(x: Real) -> Real {
+    relu6(x + 3.0) * (1.0 / 6.0)
+}
+
+/// Computes x·min(max(x + 3, 0), 6)/6, with `hard_swish(-inf) = NaN` as for any factor 0.
+///
+/// # Source
+///
+/// Howard et al., arXiv:1905.02244.
+#[inline(always)]
+pub fn hard_swish(x: Real) -> Real {
+    x * hard_sigmoid(x)
+}
+
+/// Computes min(max(x, 0), 6); NaN stays.
+#[inline(always)]
+pub fn relu6(x: Real) -> Real {
+    min(relu(x), 6.0)
+}
+
 /// Computes the Gaussian error linear unit in its tanh form, ½x(1 + tanh(√(2/π)(x + 0.044715x³))).
 ///
 /// # Numerics

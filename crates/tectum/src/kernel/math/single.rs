@@ -44,6 +44,8 @@ const EXP_END: Real = -104.0;
 const EXP_TOP: Real = 89.0;
 const EXP2_END: Real = -151.0;
 const EXP2_TOP: Real = 128.0;
+/// Below, eˣ − 1 is −1.
+const ELU_END: Real = -20.0;
 /// From here on tanh is 1.
 const TANH_ONE: Real = 10.0;
 /// Where erf leaves its first polynomial, 0.921875, and where it is 1: 3.9375.

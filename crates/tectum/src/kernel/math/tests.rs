@@ -4,7 +4,7 @@ use super::*;
 
 type Unary = fn(f32) -> f32;
 
-const FUNCTIONS: [(&str, Unary); 12] = [
+const FUNCTIONS: [(&str, Unary); 13] = [
     ("exp", exp),
     ("exp2", exp2),
     ("log", log),
@@ -13,6 +13,7 @@ const FUNCTIONS: [(&str, Unary); 12] = [
     ("erf", erf),
     ("sigmoid", sigmoid),
     ("silu", silu),
+    ("elu", elu),
     ("gelu", gelu),
     ("gelu_erf", gelu_erf),
     ("sin", sin),
@@ -28,7 +29,7 @@ fn samples() -> impl Iterator<Item = f32> {
 #[test]
 fn special_values_are_as_documented() {
     let inf = f32::INFINITY;
-    let table: [(&str, Unary, f32, f32); 36] = [
+    let table: [(&str, Unary, f32, f32); 42] = [
         ("exp", exp, -inf, 0.0),
         ("exp", exp, inf, inf),
         ("exp", exp, 88.722_84, inf),
@@ -58,6 +59,12 @@ fn special_values_are_as_documented() {
         ("sigmoid", sigmoid, 0.0, 0.5),
         ("silu", silu, -inf, -0.0),
         ("silu", silu, inf, inf),
+        ("elu", elu, -inf, -1.0),
+        ("elu", elu, inf, inf),
+        ("elu", elu, -0.0, 0.0),
+        ("hard_sigmoid", hard_sigmoid, -inf, 0.0),
+        ("hard_sigmoid", hard_sigmoid, inf, 1.0),
+        ("hard_swish", hard_swish, inf, inf),
         ("gelu", gelu, -inf, -0.0),
         ("gelu", gelu, inf, inf),
         ("gelu_erf", gelu_erf, -inf, -0.0),
@@ -157,7 +164,7 @@ fn special_values_of_doubles_are_as_documented() {
     use super::double;
     let inf = f64::INFINITY;
     type Case = (&'static str, fn(f64) -> f64, f64, f64);
-    let table: [Case; 32] = [
+    let table: [Case; 35] = [
         ("exp", double::exp, -inf, 0.0),
         ("exp", double::exp, inf, inf),
         ("exp", double::exp, 709.782_712_893_385, inf),
@@ -183,6 +190,9 @@ fn special_values_of_doubles_are_as_documented() {
         ("sigmoid", double::sigmoid, 0.0, 0.5),
         ("silu", double::silu, -inf, -0.0),
         ("silu", double::silu, inf, inf),
+        ("elu", double::elu, -inf, -1.0),
+        ("elu", double::elu, inf, inf),
+        ("hard_sigmoid", double::hard_sigmoid, -inf, 0.0),
         ("gelu", double::gelu, -inf, -0.0),
         ("gelu", double::gelu, inf, inf),
         ("gelu_erf", double::gelu_erf, -inf, -0.0),

@@ -236,6 +236,32 @@ fn tectum_silu(x: real) -> real {
     return tectum_gate_ends(x, TECTUM_SILU_END, tectum_times(share, inside));
 }
 
+// The exponential linear unit: e^x - 1 = 2^n (e^r - 1) + (2^n - 1) below 0, else x. elu(-inf) = -1, elu(+inf) = inf.
+fn tectum_elu(x: real) -> real {
+    let below = -abs(tectum_within(x, TECTUM_ELU_END));
+    let n = tectum_round(below * TECTUM_LOG2_E);
+    let w = tectum_exp_less_one(tectum_hold(below - n * TECTUM_LN2_HI), n * -TECTUM_LN2_LO);
+    let power = tectum_power(i32(n));
+    let y = bitcast<TectumBits>(tectum_hold(power - 1.0) + power * w);
+    let bits = bitcast<TectumBits>(x);
+    return bitcast<real>(select(select(bits, y, bits >= TECTUM_SIGN), TECTUM_NAN, tectum_is_nan(x)));
+}
+
+// min(max(x, 0), 6).
+fn tectum_relu6(x: real) -> real {
+    return tectum_min(tectum_relu(x), real(6.0));
+}
+
+// min(max(x + 3, 0), 6) / 6.
+fn tectum_hard_sigmoid(x: real) -> real {
+    return tectum_relu6(x + 3.0) * (real(1.0) / real(6.0));
+}
+
+// x min(max(x + 3, 0), 6) / 6.
+fn tectum_hard_swish(x: real) -> real {
+    return x * tectum_hard_sigmoid(x);
+}
+
 // e^-t for t = 2 sqrt(2/pi) (x + 0.044715 x^3) and x from 0 to where it underflows. t passes 100, so it is carried as an exact part and a
 // remainder, expanded about the multiple of the grid nearest to x.
 fn tectum_gelu_falling(x: real) -> TectumFalling {

@@ -41,6 +41,8 @@ const TECTUM_TANH_SPLIT: u32 = 0x3f200000u;
 const TECTUM_TANH_ONE: u32 = 0x41200000u;
 const TECTUM_ERF_SPLIT: u32 = 0x3f6c0000u;
 const TECTUM_ERF_ONE: u32 = 0x407c0000u;
+// From here down e^x - 1 is -1: 20.
+const TECTUM_ELU_END: u32 = 0x41a00000u;
 // From these magnitudes on sigmoid, silu, gelu and gelu_erf have reached their ends: 104, 112, 11, 14.5.
 const TECTUM_SIGMOID_END: u32 = 0x42d00000u;
 const TECTUM_SILU_END: u32 = 0x42e00000u;

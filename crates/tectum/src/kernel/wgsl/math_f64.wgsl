@@ -39,6 +39,8 @@ const TECTUM_TANH_SPLIT: u64 = 0x3fe4000000000000lu;
 const TECTUM_TANH_ONE: u64 = 0x4034000000000000lu;
 const TECTUM_ERF_SPLIT: u64 = 0x3fed800000000000lu;
 const TECTUM_ERF_ONE: u64 = 0x4018000000000000lu;
+// From here down e^x - 1 is -1: 40.
+const TECTUM_ELU_END: u64 = 0x4044000000000000lu;
 // From these magnitudes on sigmoid, silu, gelu and gelu_erf have reached their ends: 746, 756, 22, 39.
 const TECTUM_SIGMOID_END: u64 = 0x4087500000000000lu;
 const TECTUM_SILU_END: u64 = 0x4087a00000000000lu;

@@ -108,7 +108,7 @@ impl StripEpilogue for StoreEpilogue<'_, '_> {
 
 /// Writes a row of a strip to its existing columns of a row of the result, and adds the residual.
 #[inline(always)]
-fn store<const PANELS: usize>(made: &[[f32; PANEL]; PANELS], columns: Range<usize>, y: &mut [f32], residual: Option<&[f32]>) {
+pub(crate) fn store<const PANELS: usize>(made: &[[f32; PANEL]; PANELS], columns: Range<usize>, y: &mut [f32], residual: Option<&[f32]>) {
     if columns.len() >= PANELS * PANEL {
         let whole = columns.start..columns.start + PANELS * PANEL;
         let y = y[whole.clone()].as_chunks_mut().0;

@@ -50,12 +50,31 @@ pub enum Activation {
     GeluErf = 5,
     /// x / (1 + exp(−x))
     Silu = 6,
+    /// eˣ − 1 below 0, else x.
+    Elu = 7,
+    /// min(max(x + 3, 0), 6) / 6
+    HardSigmoid = 8,
+    /// x·min(max(x + 3, 0), 6) / 6
+    HardSwish = 9,
+    /// min(max(x, 0), 6)
+    Relu6 = 10,
 }
 
 impl Activation {
     /// All of them, in the order of their codes.
-    pub const ALL: [Activation; 7] =
-        [Activation::None, Activation::Relu, Activation::Tanh, Activation::Sigmoid, Activation::Gelu, Activation::GeluErf, Activation::Silu];
+    pub const ALL: [Activation; 11] = [
+        Activation::None,
+        Activation::Relu,
+        Activation::Tanh,
+        Activation::Sigmoid,
+        Activation::Gelu,
+        Activation::GeluErf,
+        Activation::Silu,
+        Activation::Elu,
+        Activation::HardSigmoid,
+        Activation::HardSwish,
+        Activation::Relu6,
+    ];
 
     pub(crate) fn from_code(code: u32) -> Self {
         Self::ALL[code as usize]
@@ -77,6 +96,10 @@ impl Activation {
             Activation::Gelu => crate::kernel::reference::gelu(x),
             Activation::GeluErf => crate::kernel::reference::gelu_erf(x),
             Activation::Silu => crate::kernel::reference::silu(x),
+            Activation::Elu => crate::kernel::reference::elu(x),
+            Activation::HardSigmoid => crate::kernel::reference::hard_sigmoid(x),
+            Activation::HardSwish => crate::kernel::reference::hard_swish(x),
+            Activation::Relu6 => crate::kernel::reference::relu6(x),
         }
     }
 }
@@ -252,11 +275,15 @@ macro_rules! by_activation {
                 $each!();
             }
             Activation::Relu => $each!(relu),
-            Activation::Tanh => $each!(tanh),
+            Activation::Tanh => $each!(hyperbolic_tangent),
             Activation::Sigmoid => $each!(sigmoid),
             Activation::Gelu => $each!(gelu),
             Activation::GeluErf => $each!(gelu_erf_of_sum),
             Activation::Silu => $each!(silu),
+            Activation::Elu => $each!(elu),
+            Activation::HardSigmoid => $each!(hard_sigmoid),
+            Activation::HardSwish => $each!(hard_swish),
+            Activation::Relu6 => $each!(relu6),
         }
     };
 }

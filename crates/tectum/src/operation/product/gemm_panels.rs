@@ -38,13 +38,15 @@ use crate::kernel::arguments::Slices;
 use crate::kernel::native::{NativeCall, for_each_chunk, simd, with_simd};
 use crate::kernel::{Kernel, KernelBuilder, Prelude, TypedKernel};
 use crate::kernel_arguments;
-use crate::operation::product::finish::{BiasActivation, StoreEpilogue, store_strip};
+use crate::operation::product::finish::{BiasActivation, StoreEpilogue, store, store_strip};
 use crate::operation::product::gemm::{Activation, Epilogue, GemmEpilogue, TILE, body_with};
 use crate::operation::product::gemm_i8;
 use crate::operation::product::panel_format::{PANEL, PanelFormat};
 use crate::operation::product::panel_halves::HalfPanel;
 use crate::operation::product::quantize_rows::{MAX_COLS, padded};
-use crate::operation::product::strip::{CacheLine, MAX_PANELS_PER_PASS, Right, Strip, StripEpilogue, Tiles, panels_per_pass};
+use crate::operation::product::strip::{
+    CacheLine, MAX_PANELS_PER_PASS, MAX_PANELS_PER_ROW, Right, RowStrip, Strip, StripEpilogue, Tiles, panels_per_pass, panels_per_row,
+};
 use crate::operation::product::strip_i8::{ByteStrip, pack_bytes};
 use crate::operation::product::tiles::{MAX_TILE, pack_tiles};
 use crate::operation::{built_in, groups};
@@ -176,6 +178,8 @@ trait Operands: Copy + Sync {
     fn pack(self, rows: Range<usize>, packed: &mut [Self::Element]);
     /// The product of packed rows with one panel or two, from a first one on.
     fn strip<T: StripEpilogue>(self, rows: Range<usize>, packed: &[Self::Element], panels: Range<usize>, strip: &mut [f32], tail: T);
+    /// The product of a single row with `PANELS` panels, from a first one on.
+    fn row<T: StripEpilogue, const PANELS: usize>(self, packed: &[Self::Element], first: usize, strip: &mut [f32], tail: T);
 }
 
 /// Those of this many existing rows of a width.
@@ -227,6 +231,11 @@ impl Operands for Floats<'_> {
             _ => with_simd(Strip { a, b: [b, second], next_panels: [third, fourth], scratch, strip, onto: false, tail }),
         }
     }
+
+    fn row<T: StripEpilogue, const PANELS: usize>(self, a: &[f32], first: usize, strip: &mut [f32], tail: T) {
+        let panel = self.k * PANEL;
+        with_simd(RowStrip { a, b: std::array::from_fn::<_, PANELS, _>(|index| &self.b[(first + index) * panel..][..panel]), strip, tail });
+    }
 }
 
 /// Two panels and the two after them, each empty if missing.
@@ -258,6 +267,11 @@ impl<const IS_F16: bool> Operands for Halves<'_, IS_F16> {
             }
         });
     }
+
+    fn row<T: StripEpilogue, const PANELS: usize>(self, a: &[f32], first: usize, strip: &mut [f32], tail: T) {
+        let panel = |index: usize| HalfPanel::<IS_F16>::new(&self.b[(first + index) * self.panel..], self.k, PANELS * self.panel);
+        with_simd(RowStrip { a, b: std::array::from_fn::<_, PANELS, _>(panel), strip, tail });
+    }
 }
 
 impl Operands for Codes<'_> {
@@ -280,6 +294,13 @@ impl Operands for Codes<'_> {
             _ => ByteStrip { a, words, scales, b: [b, second], ahead: [third, fourth], strip, tail }.run(),
         }
     }
+
+    fn row<T: StripEpilogue, const PANELS: usize>(self, a: &[u32], first: usize, strip: &mut [f32], tail: T) {
+        let panel = PanelFormat::Int8.panel_words(4 * self.words);
+        let panels = |first: usize| std::array::from_fn(|index| self.b.get((first + index) * panel..(first + index + 1) * panel).unwrap_or_default());
+        let (words, scales) = (self.words, self.scales);
+        ByteStrip::<T, PANELS> { a, words, scales, b: panels(first), ahead: panels(first + PANELS), strip, tail }.run();
+    }
 }
 
 /// Elements of `a` that a task processes for each panel: what fits an L2 of 512 KiB together with the panel.
@@ -299,6 +320,9 @@ fn gemm<O: Operands>(call: &NativeCall<'_>, job: &Job<'_>, operands: O, y: &mut 
     let (y, panels) = (&mut y[..m * n], n.div_ceil(PANEL));
     // A multiply-add is a sixteenth of a streamed element; for few rows the stream of the weights dominates.
     let threads = call.threads_for((m * n * depth * O::WORK / 16).max(n * depth));
+    if m == 1 {
+        return row(job, operands, y, threads);
+    }
     let most = MAX_ROWS.min((ROWS_ELEMENTS / depth).max(MAX_TILE));
     let group = panels_per_pass();
     if threads == 1 || m >= threads * most.min(48) {
@@ -354,6 +378,42 @@ fn gemm<O: Operands>(call: &NativeCall<'_>, job: &Job<'_>, operands: O, y: &mut 
             }
         },
     );
+    PACK_BUFFER.set(kept);
+}
+
+/// The product of a single row: tasks of some panels, as many at a time as hide the latency of a multiply-add.
+fn row<O: Operands>(job: &Job<'_>, operands: O, y: &mut [f32], threads: usize) {
+    let &Job { n, depth, bias, residual, activation, .. } = job;
+    let mut kept = PACK_BUFFER.take();
+    kept.resize(kept.len().max(depth.div_ceil(PANEL)), CacheLine::ZERO);
+    let packed: &mut [O::Element] = &mut bytemuck::cast_slice_mut(&mut kept)[..depth];
+    operands.pack(0..1, packed);
+    let (panels, group) = (n.div_ceil(PANEL), panels_per_row());
+    let share = if threads == 1 { panels } else { panels.div_ceil(2 * threads).next_multiple_of(group) };
+    for_each_chunk(y, share * PANEL, threads, |task, y| {
+        let from = task * share;
+        let (end, mut first) = (from + y.len().div_ceil(PANEL), from);
+        while first < end {
+            let finish = BiasActivation { bias, activation, first: first * PANEL };
+            let mut strip = [CacheLine::ZERO; MAX_PANELS_PER_ROW];
+            let strip: &mut [f32] = bytemuck::cast_slice_mut(&mut strip);
+            let y = &mut y[(first - from) * PANEL..];
+            let residual = residual.map(|residual| &residual[first * PANEL..n]);
+            macro_rules! side_by_side {
+                ($panels:literal) => {{
+                    operands.row::<_, $panels>(packed, first, &mut strip[..$panels * PANEL], finish);
+                    store::<$panels>(strip.as_chunks().0.first_chunk().expect("invariant: the strip holds as many"), 0..y.len(), y, residual);
+                    $panels
+                }};
+            }
+            first += match (end - first).min(group) {
+                8.. => side_by_side!(8),
+                4.. => side_by_side!(4),
+                2.. => side_by_side!(2),
+                _ => side_by_side!(1),
+            };
+        }
+    });
     PACK_BUFFER.set(kept);
 }
 

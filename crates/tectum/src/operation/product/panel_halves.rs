@@ -50,8 +50,12 @@ impl<const IS_F16: bool> PanelRows for HalfPanel<'_, IS_F16> {
     }
 
     #[inline(always)]
-    fn row<S: Simd, const VECTORS: usize>(self, k: usize) -> [S::f32s; VECTORS] {
+    fn prefetch_after(self, k: usize) {
         prefetch_line(self.ahead, self.place(k + PREFETCH_ROWS));
+    }
+
+    #[inline(always)]
+    fn row<S: Simd, const VECTORS: usize>(self, k: usize) -> [S::f32s; VECTORS] {
         let halves = &self.rows[k];
         #[cfg(target_arch = "x86_64")]
         if S::F32_LANES == PANEL {

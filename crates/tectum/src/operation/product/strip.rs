@@ -13,6 +13,8 @@ const K_SLICE: usize = 384;
 pub(crate) const PREFETCH_INTERVAL: usize = 24;
 /// Maximum panels side by side.
 pub(crate) const MAX_PANELS_PER_PASS: usize = 2;
+/// Maximum panels side by side for a single row.
+pub(crate) const MAX_PANELS_PER_ROW: usize = 8;
 
 /// 16 floats aligned to a cache line: a vector of them never crosses two lines, which would take two reads or writes.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +45,18 @@ pub(crate) fn panels_per_pass() -> usize {
 
 const fn panels_per_pass_of<S: Simd>() -> usize {
     if S::F32_LANES == PANEL { MAX_PANELS_PER_PASS } else { 1 }
+}
+
+/// The best number of panels for a single row: enough sums in registers that no multiply-add waits for the one before.
+pub(crate) fn panels_per_row() -> usize {
+    struct Panels;
+    impl WithSimd for Panels {
+        type Output = usize;
+        fn with_simd<S: Simd>(self, _: S) -> usize {
+            if S::F32_LANES == PANEL { MAX_PANELS_PER_ROW } else { MAX_PANELS_PER_ROW / 2 }
+        }
+    }
+    with_simd(Panels)
 }
 
 /// The left operand of a strip: element (row, k).
@@ -127,6 +141,9 @@ pub(crate) trait PanelRows: Copy {
     fn part(self, from: usize, depth: usize) -> Self;
     /// One of them, in vectors.
     fn row<S: Simd, const VECTORS: usize>(self, k: usize) -> [S::f32s; VECTORS];
+    /// Prefetches one that follows this one by some distance, where the processor does not do so by itself.
+    #[inline(always)]
+    fn prefetch_after(self, _: usize) {}
 }
 
 /// 16 floats as vectors.
@@ -406,6 +423,7 @@ fn tile<S: Simd, L: Left, T: StripEpilogue, B: PanelRows, const PANELS: usize, c
                         prefetch_unchecked(ahead, (from + k) * PANEL, PrefetchHint::Far);
                     }
                 }
+                b.iter().for_each(|b| b.prefetch_after(k));
                 let b: [[S::f32s; VECTORS]; PANELS] = std::array::from_fn(|panel| b[panel].row::<S, VECTORS>(k));
                 for row in 0..HEIGHT {
                     let a = simd.splat_f32s(*a[row]);
@@ -419,4 +437,46 @@ fn tile<S: Simd, L: Left, T: StripEpilogue, B: PanelRows, const PANELS: usize, c
         );
     }
     *y = sums;
+}
+
+/// The product of one row with panels side by side, `[1, k]·[k, 16·PANELS]`: its elements have the bits of a [`Strip`]'s.
+pub(crate) struct RowStrip<'a, R: Right, T: StripEpilogue, const PANELS: usize> {
+    pub a: &'a [f32],
+    pub b: [R; PANELS],
+    pub strip: &'a mut [f32],
+    pub tail: T,
+}
+
+impl<R: Right, T: StripEpilogue, const PANELS: usize> WithSimd for RowStrip<'_, R, T, PANELS> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        match S::F32_LANES {
+            16 => self.make::<S, 1>(simd),
+            8 => self.make::<S, 2>(simd),
+            4 => self.make::<S, 4>(simd),
+            _ => self.make::<S, 16>(simd),
+        }
+    }
+}
+
+impl<R: Right, T: StripEpilogue, const PANELS: usize> RowStrip<'_, R, T, PANELS> {
+    #[inline(always)]
+    fn make<S: Simd, const VECTORS: usize>(mut self, simd: S) {
+        let b = self.b.map(|b| b.rows().part(0, self.a.len()));
+        let mut sums = [[simd.splat_f32s(0.0); VECTORS]; PANELS];
+        for (k, a) in self.a.iter().enumerate() {
+            let a = simd.splat_f32s(*a);
+            for panel in 0..PANELS {
+                let b = b[panel].row::<S, VECTORS>(k);
+                for vector in 0..VECTORS {
+                    sums[panel][vector] = simd.mul_add_f32s(a, b[vector], sums[panel][vector]);
+                }
+            }
+        }
+        let y = bytemuck::cast_slice_mut::<_, S::f32s>(self.strip).as_chunks_mut::<VECTORS>().0;
+        *y.first_chunk_mut().expect("invariant: the strip holds these panels") = sums;
+        self.tail.end::<PANELS>(0, self.strip.as_chunks_mut().0.as_chunks_mut().0);
+    }
 }

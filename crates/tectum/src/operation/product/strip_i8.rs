@@ -173,15 +173,20 @@ fn tile<B: Bytes, T: StripEpilogue, const PANELS: usize, const HEIGHT: usize>(
     y: &mut [f32],
 ) {
     let a = a.as_chunks::<HEIGHT>().0;
-    let panels: [(&[u32], &[[u32; PANEL]]); PANELS] = b.map(|b| {
-        let (head, codes) = b.split_at(HEAD);
-        (head, &codes.as_chunks::<PANEL>().0[..a.len()])
-    });
-    let start: [B::Sums; PANELS] = panels.map(|(head, _)| {
-        let sums: [i32; PANEL] = std::array::from_fn(|lane| (head[PANEL + lane] as i32).wrapping_mul(-128));
-        bytes.start(&sums)
-    });
-    let mut sums = [start; HEIGHT];
+    // Loops without closures: the compiler may keep those as functions that lack this one's instructions.
+    let (mut heads, mut codes): ([&[u32]; PANELS], [&[[u32; PANEL]]; PANELS]) = ([&[]; PANELS], [&[]; PANELS]);
+    let mut sums = [[bytes.start(&[0; PANEL]); PANELS]; HEIGHT];
+    for panel in 0..PANELS {
+        let (head, rest) = b[panel].split_at(HEAD);
+        (heads[panel], codes[panel]) = (head, &rest.as_chunks::<PANEL>().0[..a.len()]);
+        let mut start = [0; PANEL];
+        for lane in 0..PANEL {
+            start[lane] = (head[PANEL + lane] as i32).wrapping_mul(-128);
+        }
+        for sums in &mut sums {
+            sums[panel] = bytes.start(&start);
+        }
+    }
     let (asks_ahead, first_ahead) = (!ahead[0].is_empty(), ahead[0]);
     let ahead = ahead.map(|ahead| if ahead.is_empty() { first_ahead } else { ahead });
     for (part, a) in a.chunks(PREFETCH_INTERVAL).enumerate() {
@@ -190,17 +195,20 @@ fn tile<B: Bytes, T: StripEpilogue, const PANELS: usize, const HEIGHT: usize>(
         if part < HEIGHT {
             tail.prefetch(first + part, PANELS * PANEL);
         }
-        let panels = panels.map(|(_, codes)| &codes[first_word..][..a.len()]);
+        let mut codes = codes;
+        for codes in &mut codes {
+            *codes = &codes[first_word..][..a.len()];
+        }
         for (k, a) in a.iter().enumerate() {
             if asks_ahead {
                 for ahead in ahead {
                     prefetch_unchecked(ahead, (first_word + k) * PANEL, PrefetchHint::Far);
                 }
             }
-            let codes: [B::Weights; PANELS] = std::array::from_fn(|panel| bytes.load(&panels[panel][k]));
-            for row in 0..HEIGHT {
-                for panel in 0..PANELS {
-                    sums[row][panel] = bytes.multiply_add(sums[row][panel], a[row], codes[panel]);
+            for panel in 0..PANELS {
+                let codes = bytes.load(&codes[panel][k]);
+                for row in 0..HEIGHT {
+                    sums[row][panel] = bytes.multiply_add(sums[row][panel], a[row], codes);
                 }
             }
         }
@@ -209,8 +217,9 @@ fn tile<B: Bytes, T: StripEpilogue, const PANELS: usize, const HEIGHT: usize>(
     for (row, y) in y.iter_mut().enumerate() {
         for (panel, y) in y.iter_mut().enumerate() {
             let sums = bytes.finish(sums[row][panel]);
-            let head = panels[panel].0;
-            *y = std::array::from_fn(|lane| sums[lane] as f32 * (scales[row] * f32::from_bits(head[lane])));
+            for lane in 0..PANEL {
+                y[lane] = sums[lane] as f32 * (scales[row] * f32::from_bits(heads[panel][lane]));
+            }
         }
     }
 }
