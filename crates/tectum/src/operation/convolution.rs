@@ -7,9 +7,11 @@
 pub(crate) mod chunks;
 pub(crate) mod depthwise;
 pub mod forward;
+pub(crate) mod interleaved;
 pub(crate) mod padded;
 pub(crate) mod patches;
 pub mod pool;
+pub(crate) mod pool_rows;
 pub mod transposed;
 pub mod window;
 
