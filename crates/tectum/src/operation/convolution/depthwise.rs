@@ -93,7 +93,12 @@ fn interleaved(call: &NativeCall<'_>, layout: &Interleaved, geometry: Geometry, 
     for_each_chunk(y, channels * pixels, outer, |image, y| {
         for_each_chunk(y, each * pixels, inner, |task, y| {
             let first = task * each;
-            let source = |index: usize| &given.x[(image * channels + first + index) / given.multiplier * volume..][..volume];
+            let source = |index: usize| {
+                let index = image * channels + first + index;
+                // A division takes as long as many products.
+                let channel = if given.multiplier == 1 { index } else { index / given.multiplier };
+                &given.x[channel * volume..][..volume]
+            };
             layout.sums(source, &given.filters[first * taps..], given.bias.map(|bias| &bias[first..]), y);
             simd(
                 #[inline(always)]

@@ -13,8 +13,8 @@ use crate::operation::convolution::window::Geometry;
 use crate::operation::product::strip::{CacheLine, vectors};
 use crate::operation::product::transpose_16x16::transpose_16x16;
 
-/// Positions of padded rows that stay in L2 with their results: 128 KiB of sixteen channels.
-const MAX_POSITIONS: usize = 2048;
+/// Positions of padded rows that stay in L2 with their results: 256 KiB of sixteen channels.
+const MAX_POSITIONS: usize = 4096;
 /// Minimum channels: with fewer most lanes would be empty.
 const MIN_CHANNELS: usize = 8;
 /// Neighbouring outputs of a row whose sums are in registers: rows of images are mostly multiples of it.
@@ -45,14 +45,10 @@ struct Band {
     first: [usize; 2],
     /// The position of each element that it reads; one beyond the others for those of no window.
     places: Vec<usize>,
-    /// The first position that each output reads.
+    /// The rows before those of the input, and these.
+    padding: [usize; 2],
+    /// The first position that each row of outputs reads.
     starts: Vec<usize>,
-}
-
-/// Calls with each place of a volume, in order.
-fn each(sizes: [usize; 3], at: impl Fn([usize; 3]) -> usize) -> Vec<usize> {
-    let [planes, rows, columns] = sizes;
-    (0..planes * rows * columns).map(|index| at([index / columns / rows, index / columns % rows, index % columns])).collect()
 }
 
 impl Interleaved {
@@ -69,23 +65,26 @@ impl Interleaved {
         }
         let sizes = [planes, reach(1, rows), columns];
         let positions = sizes.iter().product();
-        let place = |at: [usize; 3]| (at[0] * sizes[1] + at[1]) * sizes[2] + at[2];
+        let place = move |at: [usize; 3]| (at[0] * sizes[1] + at[1]) * sizes[2] + at[2];
         let band = |row: usize| {
             let count = rows.min(size_out[1] - row);
             // The input's rows that it reads, and the padding before them.
             let from = (row * stride[1]).saturating_sub(pad[1]).min(size_in[1]);
             let to = (row * stride[1] + reach(1, count)).saturating_sub(pad[1]).clamp(from, size_in[1]);
             let pad = [pad[0], (pad[1] + from).saturating_sub(row * stride[1]), pad[2]];
-            let at = |from: [usize; 3]| -> [usize; 3] { std::array::from_fn(|axis| from[axis] + pad[axis]) };
-            let places = each([size_in[0], to - from, size_in[2]], |from| {
-                let at = at(from);
-                if (0..3).all(|axis| at[axis] < sizes[axis]) { place(at) } else { positions }
-            });
-            let starts = each([size_out[0], count, size_out[2]], |out| place(std::array::from_fn(|axis| out[axis] * stride[axis])));
-            Band { first: [from * size_in[2], row * size_out[2]], places, starts }
+            let mut places = Vec::with_capacity(size_in[0] * (to - from) * size_in[2]);
+            for (plane, row) in (0..size_in[0]).flat_map(|plane| (0..to - from).map(move |row| (plane + pad[0], row + pad[1]))) {
+                let is_read = plane < sizes[0] && row < sizes[1];
+                let inside = if is_read { size_in[2].min(sizes[2].saturating_sub(pad[2])) } else { 0 };
+                let first = place([plane, row, pad[2]]);
+                places.extend(first..first + inside);
+                places.resize(places.len() + size_in[2] - inside, positions);
+            }
+            let starts = (0..size_out[0]).flat_map(|plane| (0..count).map(move |row| place([plane * stride[0], row * stride[1], 0])));
+            Band { first: [from * size_in[2], row * size_out[2]], padding: [pad[1], to - from], places, starts: starts.collect() }
         };
         let bands = (0..size_out[1]).step_by(rows).map(band).collect();
-        let offsets = each(kernel, |tap| place(std::array::from_fn(|axis| tap[axis] * dilation[axis])));
+        let offsets = geometry.each_tap().map(|tap| place(std::array::from_fn(|axis| tap[axis] * dilation[axis]))).collect();
         Some(Self { geometry, bands, offsets, positions, outputs: size_out[0] * rows * size_out[2] })
     }
 
@@ -98,19 +97,32 @@ impl Interleaved {
         let buffer: &mut [Lanes] = bytemuck::cast_slice_mut(&mut kept[..lines]);
         let (plane, buffer) = buffer.split_at_mut(self.positions + 1);
         let (sums, weights) = buffer.split_at_mut(self.outputs);
-        if let [_] = self.bands[..] {
-            // Padding is the same for all channels.
-            plane.fill([0.0; LANES]);
-        }
+        let mut padding = None;
         for (group, y) in y.chunks_mut(LANES * pixels).enumerate() {
             let count = y.len() / pixels;
-            // Lanes without a channel repeat the last.
-            let index = |lane: usize| group * LANES + lane.min(count - 1);
             // Without a bias −0, whose addition changes nothing.
-            let bias = std::array::from_fn(|lane| bias.map_or(-0.0, |bias| bias[index(lane)]));
-            let channels = std::array::from_fn(|lane| channel(index(lane)));
-            let filters = std::array::from_fn(|lane| &filters[index(lane) * taps..][..taps]);
-            with_simd(Sums { layout: self, channels, filters, bias, plane, sums, weights, y });
+            let mut lanes = [-0.0; LANES];
+            if let Some(bias) = bias {
+                lanes[..count].copy_from_slice(&bias[group * LANES..][..count]);
+            }
+            let (mut channels, mut rows) = ([&[][..]; LANES], [&[][..]; LANES]);
+            for lane in 0..LANES {
+                // Lanes without a channel repeat the last.
+                let index = group * LANES + lane.min(count - 1);
+                channels[lane] = channel(index);
+                rows[lane] = &filters[index * taps..][..taps];
+            }
+            with_simd(Sums {
+                layout: self,
+                channels,
+                filters: rows,
+                bias: lanes,
+                plane: &mut *plane,
+                padding: &mut padding,
+                sums: &mut *sums,
+                weights: &mut *weights,
+                y,
+            });
         }
         LANE_BUFFER.set(kept);
     }
@@ -152,6 +164,8 @@ struct Sums<'a> {
     filters: [&'a [f32]; LANES],
     bias: Lanes,
     plane: &'a mut [Lanes],
+    /// Of the band that the plane holds.
+    padding: &'a mut Option<[usize; 2]>,
     sums: &'a mut [Lanes],
     weights: &'a mut [Lanes],
     y: &'a mut [f32],
@@ -182,8 +196,10 @@ impl Sums<'_> {
             |tap, lanes| self.weights[tap] = lanes,
         );
         for band in &self.layout.bands {
-            if self.layout.bands.len() > 1 {
+            // The channels of a band overwrite those of one with the same padding.
+            if *self.padding != Some(band.padding) {
                 self.plane.fill([0.0; LANES]);
+                *self.padding = Some(band.padding);
             }
             let channels = self.channels.map(
                 #[inline(always)]
@@ -210,8 +226,8 @@ impl Sums<'_> {
     /// The sums of neighbouring outputs of a row, by `TAPS` elements of the window along the row at a time.
     #[inline(always)]
     fn segments<S: Simd, const VECTORS: usize, const OUTPUTS: usize, const TAPS: usize, const STRIDE: usize>(&mut self, simd: S, band: &Band) {
-        let columns = self.layout.geometry.size_out[2];
-        for (row, starts) in band.starts.chunks_exact(columns).enumerate() {
+        let Geometry { size_out: [.., columns], stride: [.., stride], .. } = self.layout.geometry;
+        for (row, start) in band.starts.iter().enumerate() {
             for column in (0..columns).step_by(OUTPUTS) {
                 let column = column.min(columns - OUTPUTS);
                 let mut sums = [vectors::<S, VECTORS>(&self.bias); OUTPUTS];
@@ -220,16 +236,13 @@ impl Sums<'_> {
                         #[inline(always)]
                         |weights| vectors::<S, VECTORS>(weights),
                     );
-                    let x = &self.plane[starts[column] + offset..][..(OUTPUTS - 1) * STRIDE + TAPS];
-                    // Each element in the sums of all outputs that read it.
-                    for (place, x) in x.iter().enumerate() {
-                        let x = vectors::<S, VECTORS>(x);
-                        for tap in 0..TAPS {
-                            if place >= tap && (place - tap).is_multiple_of(STRIDE) && (place - tap) / STRIDE < OUTPUTS {
-                                let sums = &mut sums[(place - tap) / STRIDE];
-                                for vector in 0..VECTORS {
-                                    sums[vector] = simd.mul_add_f32s(weights[tap][vector], x[vector], sums[vector]);
-                                }
+                    let x = &self.plane[start + column * stride + offset..][..(OUTPUTS - 1) * STRIDE + TAPS];
+                    // An element that several outputs read is loaded once.
+                    for tap in 0..TAPS {
+                        for output in 0..OUTPUTS {
+                            let x = vectors::<S, VECTORS>(&x[output * STRIDE + tap]);
+                            for vector in 0..VECTORS {
+                                sums[output][vector] = simd.mul_add_f32s(weights[tap][vector], x[vector], sums[output][vector]);
                             }
                         }
                     }
@@ -243,7 +256,8 @@ impl Sums<'_> {
     /// Writes the sums of a band to their channels.
     #[inline(always)]
     fn store<S: Simd>(&mut self, simd: S, band: &Band) {
-        let (pixels, outputs) = (self.layout.geometry.pixels(), band.starts.len());
+        let Geometry { size_out: [.., columns], .. } = self.layout.geometry;
+        let (pixels, outputs) = (self.layout.geometry.pixels(), band.starts.len() * columns);
         let count = self.y.len() / pixels;
         for first in (0..outputs).step_by(LANES) {
             let first = first.min(outputs.saturating_sub(LANES));
