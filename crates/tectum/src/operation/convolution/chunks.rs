@@ -124,18 +124,15 @@ impl<'a> Finish<'a> {
                         None => -0.0,
                     };
                     let y = &mut y.row(row)[to.clone()];
-                    if let Some(y) = y.as_chunks_mut::<LANES>().0.first_chunk_mut::<PANELS>() {
-                        for panel in 0..PANELS {
-                            for lane in 0..LANES {
-                                let sum = sums[panel][lane] + bias;
-                                y[panel][lane] = sum$(.$function())?;
-                            }
-                        }
-                    } else {
-                        for (y, sum) in y.iter_mut().zip(sums.as_flattened()) {
-                            let sum = sum + bias;
-                            *y = sum$(.$function())?;
-                        }
+                    // In a copy, and of a length that is not known: a loop of known length is unrolled, and then element by element.
+                    let mut made = *sums;
+                    for made in &mut made.as_flattened_mut()[..to.len()] {
+                        let sum = *made + bias;
+                        *made = sum$(.$function())?;
+                    }
+                    match y.as_chunks_mut::<LANES>().0.first_chunk_mut::<PANELS>() {
+                        Some(y) => *y = made,
+                        None => y.copy_from_slice(&made.as_flattened()[..y.len()]),
                     }
                 }
             };
