@@ -20,6 +20,9 @@ const MIN_CHANNELS: usize = 8;
 /// Neighbouring outputs of a row whose sums are in registers: rows of images are mostly multiples of it.
 const SEGMENT: usize = 7;
 
+/// Maximum elements of a row that a segment reads: with stride 2 and five elements of the window.
+const MAX_WINDOW: usize = 2 * (SEGMENT - 1) + 5;
+
 /// An element of sixteen channels.
 type Lanes = [f32; LANES];
 
@@ -237,10 +240,14 @@ impl Sums<'_> {
                         |weights| vectors::<S, VECTORS>(weights),
                     );
                     let x = &self.plane[start + column * stride + offset..][..(OUTPUTS - 1) * STRIDE + TAPS];
-                    // An element that several outputs read is loaded once.
+                    // In registers: several outputs read an element.
+                    let mut window = [[simd.splat_f32s(0.0); VECTORS]; MAX_WINDOW];
+                    for (window, x) in window.iter_mut().zip(x) {
+                        *window = vectors::<S, VECTORS>(x);
+                    }
                     for tap in 0..TAPS {
                         for output in 0..OUTPUTS {
-                            let x = vectors::<S, VECTORS>(&x[output * STRIDE + tap]);
+                            let x = window[output * STRIDE + tap];
                             for vector in 0..VECTORS {
                                 sums[output][vector] = simd.mul_add_f32s(weights[tap][vector], x[vector], sums[output][vector]);
                             }
