@@ -10,7 +10,7 @@ use pulp::{Simd, WithSimd};
 use crate::kernel::native::with_simd;
 use crate::operation::convolution::chunks::LANES;
 use crate::operation::convolution::window::Geometry;
-use crate::operation::product::strip::{CacheLine, vectors};
+use crate::operation::product::strip::{CacheLine, MAX_PANELS_PER_PASS, panels_per_pass};
 use crate::operation::product::transpose_16x16::transpose_16x16;
 
 /// Positions of padded rows that stay in L2 with their results: 256 KiB of sixteen channels.
@@ -62,8 +62,10 @@ impl Interleaved {
         let (planes, columns) = (reach(0, size_out[0]), reach(2, size_out[2]));
         let room = MAX_POSITIONS / planes.checked_mul(columns)?;
         let rows = if room < reach(1, 1) { 0 } else { size_out[1].min((room - reach(1, 1)) / stride[1] + 1) };
+        // Without vectors of sixteen lanes the transposition takes longer than what it saves, except where rows are shorter than that.
+        let is_worthwhile = channels >= MIN_CHANNELS && (panels_per_pass() == MAX_PANELS_PER_PASS || size_out[2] < LANES);
         // Rows of several planes do not follow each other.
-        if channels < MIN_CHANNELS || rows == 0 || (size_out[0] > 1 || size_in[0] > 1) && rows < size_out[1] {
+        if !is_worthwhile || rows == 0 || (size_out[0] > 1 || size_in[0] > 1) && rows < size_out[1] {
             return None;
         }
         let sizes = [planes, reach(1, rows), columns];
@@ -160,6 +162,12 @@ fn interleave<S: Simd>(simd: S, rows: [&[f32]; LANES], mut to: impl FnMut(usize,
     }
 }
 
+/// One of the vectors of sixteen lanes.
+#[inline(always)]
+fn lanes<S: Simd>(lanes: &Lanes, vector: usize) -> S::f32s {
+    bytemuck::cast_slice::<f32, S::f32s>(lanes)[vector]
+}
+
 /// The sums of at most sixteen channels.
 struct Sums<'a> {
     layout: &'a Interleaved,
@@ -233,29 +241,30 @@ impl Sums<'_> {
         for (row, start) in band.starts.iter().enumerate() {
             for column in (0..columns).step_by(OUTPUTS) {
                 let column = column.min(columns - OUTPUTS);
-                let mut sums = [vectors::<S, VECTORS>(&self.bias); OUTPUTS];
-                for (offset, weights) in self.layout.offsets.iter().step_by(TAPS).zip(self.weights.as_chunks::<TAPS>().0) {
-                    let weights = weights.each_ref().map(
-                        #[inline(always)]
-                        |weights| vectors::<S, VECTORS>(weights),
-                    );
-                    let x = &self.plane[start + column * stride + offset..][..(OUTPUTS - 1) * STRIDE + TAPS];
-                    // In registers: several outputs read an element.
-                    let mut window = [[simd.splat_f32s(0.0); VECTORS]; MAX_WINDOW];
-                    for (window, x) in window.iter_mut().zip(x) {
-                        *window = vectors::<S, VECTORS>(x);
-                    }
-                    for tap in 0..TAPS {
-                        for output in 0..OUTPUTS {
-                            let x = window[output * STRIDE + tap];
-                            for vector in 0..VECTORS {
-                                sums[output][vector] = simd.mul_add_f32s(weights[tap][vector], x[vector], sums[output][vector]);
+                // One vector after another: the registers of all sixteen lanes may not hold a segment.
+                for vector in 0..VECTORS {
+                    let mut sums = [lanes::<S>(&self.bias, vector); OUTPUTS];
+                    for (offset, weights) in self.layout.offsets.iter().step_by(TAPS).zip(self.weights.as_chunks::<TAPS>().0) {
+                        let weights = weights.each_ref().map(
+                            #[inline(always)]
+                            |weights| lanes::<S>(weights, vector),
+                        );
+                        let x = &self.plane[start + column * stride + offset..][..(OUTPUTS - 1) * STRIDE + TAPS];
+                        // In registers: several outputs read an element.
+                        let mut window = [simd.splat_f32s(0.0); MAX_WINDOW];
+                        for (window, x) in window.iter_mut().zip(x) {
+                            *window = lanes::<S>(x, vector);
+                        }
+                        for tap in 0..TAPS {
+                            for output in 0..OUTPUTS {
+                                sums[output] = simd.mul_add_f32s(weights[tap], window[output * STRIDE + tap], sums[output]);
                             }
                         }
                     }
+                    for (to, sum) in self.sums[row * columns + column..][..OUTPUTS].iter_mut().zip(sums) {
+                        bytemuck::cast_slice_mut::<f32, S::f32s>(to)[vector] = sum;
+                    }
                 }
-                let to: &mut [Lanes; OUTPUTS] = self.sums[row * columns + column..].first_chunk_mut().expect("invariant: a band has room for its sums");
-                *to = bytemuck::pod_read_unaligned(bytemuck::bytes_of(&sums));
             }
         }
     }
