@@ -84,6 +84,17 @@ fn shapes(seed: &mut Seed) -> Vec<Shape> {
         ([2, 2, 6, 2], [1, 4, 5], square([3, 2, 1, 1])),
         ([1, 2, 2, 2], [1, 1, 11], along_width([3, 1, 3, 4, 2])),
         ([1, 2, 4, 2], [3, 4, 4], window([2, 3, 1], [1, 2, 1], [1, 1, 1], [1, 0, 0], [0, 1, 0])),
+        // Sixteen channels side by side: a last group of fewer, rows of one segment and a part, several images, several filters of a channel, dilation, bands
+        // of rows with and without padding, an input that ends before the last window.
+        ([1, 19, 19, 19], [1, 7, 7], square([5, 1, 1, 2])),
+        ([2, 9, 18, 9], [1, 9, 16], square([3, 2, 1, 1])),
+        ([1, 16, 16, 16], [1, 15, 11], square([5, 2, 1, 2])),
+        ([1, 17, 17, 17], [1, 12, 13], square([3, 1, 2, 2])),
+        ([1, 8, 8, 8], [1, 3, 4], window([1, 3, 2], [1, 2, 3], [1, 1, 1], [0, 1, 0], [0, 0, 1])),
+        ([1, 18, 18, 18], [1, 1, 30], along_width([7, 1, 1, 3, 3])),
+        ([1, 16, 16, 16], [3, 5, 9], window([2, 3, 3], [1, 1, 1], [1, 1, 1], [1, 1, 1], [0, 1, 1])),
+        ([1, 9, 9, 9], [1, 90, 101], square([3, 1, 1, 1])),
+        ([1, 9, 9, 9], [1, 11, 900], window([1, 3, 3], [1, 1, 1], [1, 1, 1], [0, 4, 1], [0, 5, 1])),
         // Three dimensions.
         ([1, 2, 3, 1], [3, 4, 5], window([2, 3, 3], [1, 1, 2], [1, 1, 1], [0, 1, 1], [1, 1, 0])),
         ([2, 2, 2, 1], [4, 3, 3], window([3, 1, 2], [2, 1, 1], [1, 1, 2], [1, 0, 1], [1, 0, 1])),
@@ -214,6 +225,9 @@ fn transposed_cases(seed: &mut Seed) -> Vec<Case> {
         (([1, 17, 18, 1], [1, 10, 12], square([3, 1, 2, 1])), [0; 3]),
         (([1, 8, 9, 1], [5, 6, 7], window([3, 3, 3], [2, 2, 2], [1, 1, 1], [1, 1, 1], [1, 1, 1])), [1, 1, 1]),
         (([1, 24, 24, 24], [1, 20, 20], square([4, 2, 1, 1])), [0; 3]),
+        // Few positions, with elements of filters in whole panels.
+        (([1, 64, 40, 1], [1, 1, 8], along_width([4, 2, 1, 1, 1])), [0, 0, 1]),
+        (([2, 12, 32, 2], [1, 4, 5], square([3, 2, 2, 1])), [0; 3]),
     ];
     shapes.extend((0..8).map(|_| {
         let groups = seed.size(1, 3);
@@ -295,6 +309,10 @@ fn pool_shapes(seed: &mut Seed) -> Vec<(usize, [usize; 3], Window)> {
         (5, [1, 33, 40], square([3, 2, 1, 1])),
         (7, [1, 20, 21], square([5, 1, 1, 2])),
         (4, [1, 48, 64], square([2, 2, 1, 0])),
+        // Rows that end within a vector, and a window of a whole channel.
+        (3, [1, 9, 71], square([3, 2, 1, 1])),
+        (3, [1, 8, 50], square([2, 2, 1, 1])),
+        (4, [1, 7, 7], square([7, 1, 1, 0])),
         (3, [6, 18, 19], window([3, 3, 3], [2, 1, 3], [1, 2, 1], [1, 2, 1], [1, 2, 1])),
     ];
     shapes.extend((0..6).map(|_| {

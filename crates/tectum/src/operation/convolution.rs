@@ -2,14 +2,16 @@
 //!
 //! Arrays are [N, C, D, H, W], row-major; missing leading axes of space have size 1. A [`Window`](window::Window) says which elements of the input an
 //! element of the output reads. On the CPU a convolution is a product of the filters with patches of the input, 32 output elements at a time, by the tiles
-//! of the products with packed weights; one filter for each channel, and pooling, are computed along rows directly.
+//! of the products with packed weights. Where each filter reads one channel, vectors hold sixteen channels; pooling is computed along rows.
 
 pub(crate) mod chunks;
 pub(crate) mod depthwise;
 pub mod forward;
+pub(crate) mod interleaved;
 pub(crate) mod padded;
 pub(crate) mod patches;
 pub mod pool;
+pub(crate) mod pool_rows;
 pub mod transposed;
 pub mod window;
 

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use pulp::Simd;
+
 use crate::kernel::math::Real;
 use crate::kernel::native::ColumnBlock;
 use crate::operation::convolution::padded::Padded;
@@ -34,6 +36,44 @@ pub(crate) fn chunks(geometry: Geometry, padded: &Padded) -> Vec<Chunk> {
         }
     }
     chunks
+}
+
+/// Sixteen elements as vectors.
+#[inline(always)]
+pub(crate) fn load<S: Simd, const VECTORS: usize>(x: &[f32], at: usize) -> [S::f32s; VECTORS] {
+    let x: &[f32; LANES] = x[at..].first_chunk().expect("invariant: there is slack after the last element");
+    bytemuck::pod_read_unaligned(bytemuck::bytes_of(x))
+}
+
+/// The elements at even places.
+#[inline(always)]
+pub(crate) fn even<S: Simd>(_: S, x: &[f32; 2 * LANES]) -> [f32; LANES] {
+    #[cfg(target_arch = "x86_64")]
+    if S::F32_LANES == LANES {
+        // SAFETY: an `S` comes from `with_simd`, and on x86-64 only that of AVX-512 F has vectors of 16 floats.
+        return unsafe { x86::even(x) };
+    }
+    std::array::from_fn(
+        #[inline(always)]
+        |lane| x[2 * lane],
+    )
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    use super::LANES;
+
+    /// # Safety
+    /// The machine has AVX-512 F.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub unsafe fn even(x: &[f32; 2 * LANES]) -> [f32; LANES] {
+        let [first, second]: [__m512; 2] = pulp::cast(*x);
+        let places = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+        pulp::cast(_mm512_permutex2var_ps(first, places, second))
+    }
 }
 
 /// Writes sixteen elements from a place on, of which `count` count: the rest is for those who write in order, and overwrite it. Only as many where there is no
@@ -84,18 +124,15 @@ impl<'a> Finish<'a> {
                         None => -0.0,
                     };
                     let y = &mut y.row(row)[to.clone()];
-                    if let Some(y) = y.as_chunks_mut::<LANES>().0.first_chunk_mut::<PANELS>() {
-                        for panel in 0..PANELS {
-                            for lane in 0..LANES {
-                                let sum = sums[panel][lane] + bias;
-                                y[panel][lane] = sum$(.$function())?;
-                            }
-                        }
-                    } else {
-                        for (y, sum) in y.iter_mut().zip(sums.as_flattened()) {
-                            let sum = sum + bias;
-                            *y = sum$(.$function())?;
-                        }
+                    // In a copy, and of a length that is not known: a loop of known length is unrolled, and then element by element.
+                    let mut made = *sums;
+                    for made in &mut made.as_flattened_mut()[..to.len()] {
+                        let sum = *made + bias;
+                        *made = sum$(.$function())?;
+                    }
+                    match y.as_chunks_mut::<LANES>().0.first_chunk_mut::<PANELS>() {
+                        Some(y) => *y = made,
+                        None => y.copy_from_slice(&made.as_flattened()[..y.len()]),
                     }
                 }
             };

@@ -93,41 +93,42 @@ impl Patches {
     fn copy_panel(&self, source: &[f32], panel: usize, [from, depth]: [usize; 2], to: &mut [f32]) {
         let (runs, count) = self.runs(panel);
         let (runs, offsets) = (&runs[..count], &self.offsets[from..][..depth]);
-        // Offsets grow with the channel and not always with the element of the window.
-        let most = offsets.iter().max().copied().unwrap_or_default();
-        let has_slack = runs.iter().all(|run| run.place + most + PANEL <= source.len());
+        // Whole vectors as far as none ends beyond the source, where the last channel's end.
+        let last = runs.iter().map(|run| run.place + PANEL).max().unwrap_or_default();
+        let whole = offsets.iter().position(|offset| last + offset > source.len()).unwrap_or(depth);
+        let (offsets, ends) = offsets.split_at(whole);
         // Runs in order: what one writes beyond its end, the next overwrites.
         simd(
             #[inline(always)]
-            || match runs {
-                [run] if has_slack => {
-                    for (offset, to) in offsets.iter().zip(to.as_chunks_mut::<PANEL>().0) {
-                        // For the panels after these.
-                        prefetch_unchecked(source, run.place + offset + MAX_PANELS_PER_PASS * PANEL, PrefetchHint::Near);
-                        *to = at(source, run.place + offset);
+            || {
+                match runs {
+                    [run] => {
+                        for (offset, to) in offsets.iter().zip(to.as_chunks_mut::<PANEL>().0) {
+                            // For the panels after these.
+                            prefetch_unchecked(source, run.place + offset + MAX_PANELS_PER_PASS * PANEL, PrefetchHint::Near);
+                            *to = at(source, run.place + offset);
+                        }
                     }
-                }
-                [first, second] if has_slack => {
-                    for (k, offset) in offsets.iter().enumerate() {
-                        let to = &mut to[k * PANEL..][..2 * PANEL];
-                        to[..PANEL].copy_from_slice(&at(source, first.place + offset));
-                        to[second.lane..][..PANEL].copy_from_slice(&at(source, second.place + offset));
+                    [first, second] => {
+                        for (k, offset) in offsets.iter().enumerate() {
+                            let to = &mut to[k * PANEL..][..2 * PANEL];
+                            to[..PANEL].copy_from_slice(&at(source, first.place + offset));
+                            to[second.lane..][..PANEL].copy_from_slice(&at(source, second.place + offset));
+                        }
                     }
-                }
-                _ if has_slack => {
-                    for (k, offset) in offsets.iter().enumerate() {
-                        for run in runs {
-                            to[k * PANEL + run.lane..][..PANEL].copy_from_slice(&at(source, run.place + offset));
+                    _ => {
+                        for (k, offset) in offsets.iter().enumerate() {
+                            for run in runs {
+                                to[k * PANEL + run.lane..][..PANEL].copy_from_slice(&at(source, run.place + offset));
+                            }
                         }
                     }
                 }
-                _ => {
-                    for (k, offset) in offsets.iter().enumerate() {
-                        for run in runs {
-                            let from = source.get(run.place + offset..).unwrap_or_default();
-                            let count = from.len().min(PANEL);
-                            to[k * PANEL + run.lane..][..count].copy_from_slice(&from[..count]);
-                        }
+                for (k, offset) in ends.iter().enumerate() {
+                    for run in runs {
+                        let from = source.get(run.place + offset..).unwrap_or_default();
+                        let count = from.len().min(PANEL);
+                        to[(whole + k) * PANEL + run.lane..][..count].copy_from_slice(&from[..count]);
                     }
                 }
             },
@@ -188,7 +189,10 @@ impl Product<'_> {
         let rows = y.len() / pixels;
         let whole = (pixels / PANEL).max(1);
         let blocks = whole.div_ceil(BLOCK_PANELS[usize::from(rows * depth > L2_ELEMENTS)]).next_multiple_of(self.threads);
-        let panels = whole.div_ceil(blocks).next_multiple_of(panels_per_pass());
+        let panels_of = |blocks: usize| whole.div_ceil(blocks).next_multiple_of(panels_per_pass());
+        // Fewer and larger blocks where whole passes leave a number of them that threads cannot share equally.
+        let is_uneven = !whole.div_ceil(panels_of(blocks)).is_multiple_of(self.threads) && blocks > self.threads;
+        let panels = panels_of(if is_uneven { blocks - self.threads } else { blocks });
         // Each block gets a part of both; only the columns of the result are needed.
         let mut marks = vec![0u32; pixels];
         for_each_columns(y, (&mut marks, 1), panels * PANEL, self.threads, |block, columns, marks| {

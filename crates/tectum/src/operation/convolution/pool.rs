@@ -7,13 +7,14 @@ use pulp::{Simd, WithSimd};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::arguments::Slices;
-use crate::kernel::native::{NativeCall, for_each_chunk, for_each_chunk_pair, with_simd};
+use crate::kernel::native::{NativeCall, for_each_chunk_pair, with_simd};
 use crate::kernel::{Kernel, KernelBuilder, Prelude, TypedKernel, groups_for, loops_over};
 use crate::kernel_arguments;
 use crate::operation::built_in;
-use crate::operation::convolution::chunks::{Chunk, LANES, chunks, store_chunk};
+use crate::operation::convolution::chunks::{Chunk, LANES, chunks, load, store_chunk};
 use crate::operation::convolution::depthwise::{channels_per_task, for_each_padded};
 use crate::operation::convolution::padded::Padded;
+use crate::operation::convolution::pool_rows::{Maximum, PoolRows, Sum, exceeds};
 use crate::operation::convolution::window::{Geometry, Window};
 use crate::plan::PlanBuilder;
 use crate::view::View;
@@ -118,13 +119,6 @@ impl Windows {
         &x[channel * self.geometry.volume()..][..self.geometry.volume()]
     }
 
-    /// The positions of the first element of each window, which may be outside: along each axis from the input's first element.
-    fn starts(&self) -> impl Iterator<Item = [isize; 3]> {
-        let Geometry { size_out: [_, rows, columns], stride, pad, .. } = self.geometry;
-        let start = move |out: [usize; 3]| std::array::from_fn(|axis| (out[axis] * stride[axis]) as isize - pad[axis] as isize);
-        (0..self.geometry.pixels()).map(move |pixel| start([pixel / columns / rows, pixel / columns % rows, pixel % columns]))
-    }
-
     /// For each window: where it begins, also outside the input, and its first element inside; the last element of the input if there is none.
     fn indices(&self) -> [Vec<u32>; 2] {
         let Geometry { size_in, kernel, dilation, .. } = self.geometry;
@@ -136,25 +130,25 @@ impl Windows {
             };
             Some(index([inside(0)?, inside(1)?, inside(2)?]))
         };
-        let mut first: Vec<u32> = self.starts().map(index).collect();
-        let mut inside: Vec<u32> = self.starts().map(|start| first_inside(start).unwrap_or(u32::MAX)).collect();
+        let mut first: Vec<u32> = starts(self.geometry).map(index).collect();
+        let mut inside: Vec<u32> = starts(self.geometry).map(|start| first_inside(start).unwrap_or(u32::MAX)).collect();
         // Chunks read whole vectors.
         [&mut first, &mut inside].into_iter().for_each(|indices| indices.resize(indices.len() + LANES, 0));
         [first, inside]
     }
 }
 
+/// The positions of the first element of each window, which may be outside: along each axis from the input's first element.
+fn starts(geometry: Geometry) -> impl Iterator<Item = [isize; 3]> {
+    let Geometry { size_out: [_, rows, columns], stride, pad, .. } = geometry;
+    let start = move |out: [usize; 3]| std::array::from_fn(|axis| (out[axis] * stride[axis]) as isize - pad[axis] as isize);
+    (0..geometry.pixels()).map(move |pixel| start([pixel / columns / rows, pixel / columns % rows, pixel % columns]))
+}
+
 fn max_pool(call: &NativeCall<'_>, arguments: MaxPool<Slices<'_>>) {
     let MaxPool { x, y, channels, size_in, size_out, kernel, stride, dilation, pad } = arguments;
-    let windows = Windows::new(Geometry { size_in, size_out, kernel, stride, dilation, pad });
-    let pixels = windows.geometry.pixels();
-    let (threads, each) = windows.tasks(call, channels);
-    for_each_chunk(&mut y[..channels * pixels], each * pixels, threads, |task, y| {
-        let inputs = (task * each..channels).take(each).map(|channel| windows.channel(x, channel));
-        for_each_padded(&windows.padded, f32::NEG_INFINITY, inputs, |at, source| {
-            with_simd(Maxima { windows: &windows, source, y: &mut y[at * pixels..][..pixels], indices: None });
-        });
-    });
+    let geometry = Geometry { size_in, size_out, kernel, stride, dilation, pad };
+    PoolRows::new(geometry).run::<Maximum>(call, x, None, &mut y[..channels * geometry.pixels()]);
 }
 
 fn max_pool_indices(call: &NativeCall<'_>, arguments: MaxPoolIndices<Slices<'_>>) {
@@ -168,15 +162,14 @@ fn max_pool_indices(call: &NativeCall<'_>, arguments: MaxPoolIndices<Slices<'_>>
         let inputs = (task * each..channels).take(each).map(|channel| windows.channel(x, channel));
         for_each_padded(&windows.padded, f32::NEG_INFINITY, inputs, |at, source| {
             let (y, indices) = (&mut y[at * pixels..][..pixels], &mut indices[at * pixels..][..pixels]);
-            with_simd(Maxima { windows: &windows, source, y, indices: Some((&first, &inside, indices)) });
+            with_simd(Maxima { windows: &windows, source, y, first: &first, inside: &inside, indices });
         });
     });
 }
 
 fn average_pool(call: &NativeCall<'_>, arguments: AveragePool<Slices<'_>>) {
     let AveragePool { x, y, channels, size_in, size_out, kernel, stride, dilation, pad, count_before, count_after } = arguments;
-    let windows = Windows::new(Geometry { size_in, size_out, kernel, stride, dilation, pad });
-    let pixels = windows.geometry.pixels();
+    let geometry = Geometry { size_in, size_out, kernel, stride, dilation, pad };
     let counted = |start: [isize; 3]| {
         let along = |axis: usize| {
             let positions = -(count_before[axis] as isize)..(size_in[axis] + count_after[axis]) as isize;
@@ -184,21 +177,8 @@ fn average_pool(call: &NativeCall<'_>, arguments: AveragePool<Slices<'_>>) {
         };
         ((along(0) * along(1) * along(2)) as f32).max(1.0)
     };
-    let counts: Vec<f32> = windows.starts().map(counted).collect();
-    let (threads, each) = windows.tasks(call, channels);
-    for_each_chunk(&mut y[..channels * pixels], each * pixels, threads, |task, y| {
-        let inputs = (task * each..channels).take(each).map(|channel| windows.channel(x, channel));
-        for_each_padded(&windows.padded, 0.0, inputs, |at, source| {
-            with_simd(Means { windows: &windows, source, counts: &counts, y: &mut y[at * pixels..][..pixels] });
-        });
-    });
-}
-
-/// Sixteen elements as vectors.
-#[inline(always)]
-fn load<S: Simd, const VECTORS: usize>(x: &[f32], at: usize) -> [S::f32s; VECTORS] {
-    let x: &[f32; LANES] = x[at..].first_chunk().expect("invariant: there is slack after the last element");
-    bytemuck::pod_read_unaligned(bytemuck::bytes_of(x))
+    let counts: Vec<f32> = starts(geometry).map(counted).chain([1.0; LANES]).collect();
+    PoolRows::new(geometry).run::<Sum>(call, x, Some(&counts), &mut y[..channels * geometry.pixels()]);
 }
 
 #[inline(always)]
@@ -207,13 +187,15 @@ fn load_words<S: Simd, const VECTORS: usize>(x: &[u32], at: usize) -> [S::u32s; 
     bytemuck::pod_read_unaligned(bytemuck::bytes_of(x))
 }
 
-/// The maxima of a channel's windows.
+/// The maxima of a channel's windows and their places.
 struct Maxima<'a> {
     windows: &'a Windows,
     source: &'a [f32],
     y: &'a mut [f32],
-    /// The index of each window's first element, of the first inside, and the result.
-    indices: Option<(&'a [u32], &'a [u32], &'a mut [u32])>,
+    /// The index of each window's first element, and of the first inside.
+    first: &'a [u32],
+    inside: &'a [u32],
+    indices: &'a mut [u32],
 }
 
 impl WithSimd for Maxima<'_> {
@@ -232,69 +214,23 @@ impl WithSimd for Maxima<'_> {
 
 impl Maxima<'_> {
     #[inline(always)]
-    fn make<S: Simd, const VECTORS: usize>(mut self, simd: S) {
+    fn make<S: Simd, const VECTORS: usize>(self, simd: S) {
         for chunk in &self.windows.chunks {
             let mut best = [simd.splat_f32s(f32::NEG_INFINITY); VECTORS];
-            let (mut first, mut place) = ([simd.splat_u32s(0); VECTORS], [simd.splat_u32s(0); VECTORS]);
-            if let Some((firsts, inside, _)) = &self.indices {
-                (first, place) = (load_words::<S, VECTORS>(firsts, chunk.at), load_words::<S, VECTORS>(inside, chunk.at));
-            }
+            let [first, mut place] = [self.first, self.inside].map(
+                #[inline(always)]
+                |indices| load_words::<S, VECTORS>(indices, chunk.at),
+            );
             for (offset, index) in &self.windows.offsets {
                 let (x, index) = (load::<S, VECTORS>(self.source, chunk.place + offset), simd.splat_u32s(*index));
                 for vector in 0..VECTORS {
-                    // A NaN replaces what is there, and nothing but another NaN replaces it.
-                    let is_number = simd.equal_f32s(x[vector], x[vector]);
-                    let replaces = simd.or_m32s(simd.greater_than_f32s(x[vector], best[vector]), simd.not_m32s(is_number));
+                    let replaces = exceeds(simd, x[vector], best[vector]);
                     best[vector] = simd.select_f32s(replaces, x[vector], best[vector]);
                     place[vector] = simd.select_u32s(replaces, simd.add_u32s(first[vector], index), place[vector]);
                 }
             }
             store_chunk::<f32>(bytemuck::cast_slice(&best), chunk.at, chunk.count, self.y);
-            if let Some((_, _, indices)) = &mut self.indices {
-                store_chunk::<u32>(bytemuck::cast_slice(&place), chunk.at, chunk.count, indices);
-            }
-        }
-    }
-}
-
-/// The means of a channel's windows.
-struct Means<'a> {
-    windows: &'a Windows,
-    source: &'a [f32],
-    counts: &'a [f32],
-    y: &'a mut [f32],
-}
-
-impl WithSimd for Means<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        match S::F32_LANES {
-            16 => self.make::<S, 1>(simd),
-            8 => self.make::<S, 2>(simd),
-            4 => self.make::<S, 4>(simd),
-            _ => self.make::<S, 16>(simd),
-        }
-    }
-}
-
-impl Means<'_> {
-    #[inline(always)]
-    fn make<S: Simd, const VECTORS: usize>(self, simd: S) {
-        for chunk in &self.windows.chunks {
-            let mut sums = [simd.splat_f32s(0.0); VECTORS];
-            for (offset, _) in &self.windows.offsets {
-                let x = load::<S, VECTORS>(self.source, chunk.place + offset);
-                for vector in 0..VECTORS {
-                    sums[vector] = simd.add_f32s(sums[vector], x[vector]);
-                }
-            }
-            let sums: &[f32] = bytemuck::cast_slice(&sums);
-            let counts = &self.counts[chunk.at..][..chunk.count];
-            for ((y, sum), count) in self.y[chunk.at..][..chunk.count].iter_mut().zip(sums).zip(counts) {
-                *y = sum / count;
-            }
+            store_chunk::<u32>(bytemuck::cast_slice(&place), chunk.at, chunk.count, self.indices);
         }
     }
 }

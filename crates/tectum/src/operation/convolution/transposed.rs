@@ -1,14 +1,15 @@
 //! Transposed convolutions: the sizes of input and output of a convolution exchanged.
 //!
 //! Each output element sums the inputs that reach it. With a stride, outputs at the same remainder along each axis are reached from the same elements of the
-//! window: on the CPU they are a convolution with stride 1 by these elements.
+//! window: on the CPU they are a convolution with stride 1 by these elements. Where the input has few positions the filters are read in place: their product
+//! with the input has what each position adds to the outputs that it reaches.
 
 use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
 
 use crate::error::{Error, Result};
 use crate::kernel::arguments::Slices;
-use crate::kernel::native::{NativeCall, for_each_chunk};
+use crate::kernel::native::{NativeCall, for_each_chunk, with_simd};
 use crate::kernel::{Kernel, Prelude, TypedKernel, groups_for, loops_over};
 use crate::kernel_arguments;
 use crate::operation::built_in;
@@ -18,7 +19,7 @@ use crate::operation::convolution::patches::{Patches, Product, pack_filters};
 use crate::operation::convolution::window::{Geometry, Window};
 use crate::operation::product::gemm::{Activation, Epilogue};
 use crate::operation::product::panel_format::PANEL;
-use crate::operation::product::strip::CacheLine;
+use crate::operation::product::strip::{CacheLine, ColumnMajor, MAX_PANELS_PER_PASS, StridedPanel, Strip, panels_per_pass};
 use crate::plan::PlanBuilder;
 use crate::view::View;
 
@@ -88,6 +89,9 @@ thread_local! {
     static REMAINDER_BUFFER: RefCell<Vec<CacheLine>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Maximum positions of an input whose filters are read in place: with more the additions one by one take longer than packing the filters.
+const MAX_POSITIONS: usize = 32;
+
 /// The outputs at one remainder along each axis.
 struct Remainder {
     /// The first of them.
@@ -155,8 +159,27 @@ fn convolve_transposed(call: &NativeCall<'_>, arguments: ConvolveTransposed<Slic
     let (pixels, volume, all) = (geometry.pixels(), geometry.volume(), geometry.taps());
     let y = &mut y[..batch * channels_out * pixels];
     let threads = call.threads_for((batch * channels_out * volume).saturating_mul(channels * all) / 16);
-    let remainders = remainders(&geometry, channels);
     let (outer, inner) = if batch * groups >= threads { (threads, 1) } else { (1, threads) };
+    if volume <= MAX_POSITIONS && (filters * all).is_multiple_of(PANEL) {
+        let reached = reached(&geometry);
+        return for_each_chunk(y, filters * pixels, outer, |image, y| {
+            let group = image % groups;
+            let (x, w) = (&x[image * channels * volume..][..channels * volume], &w[group * channels * filters * all..][..channels * filters * all]);
+            // Whole panels for each thread.
+            let part = filters.div_ceil(inner).next_multiple_of(PANEL);
+            for_each_chunk(y, part * pixels, inner, |index, y| {
+                y.fill(0.0);
+                Scatter { x, w, first: index * part, filters, taps: all, reached: &reached }.run(pixels, y);
+                let bias = bias.map(|bias| &bias[group * filters + index * part..]);
+                for (filter, y) in y.chunks_exact_mut(pixels).enumerate() {
+                    let bias = bias.map_or(-0.0, |bias| bias[filter]);
+                    y.iter_mut().for_each(|y| *y += bias);
+                    Finish { bias: None, residual: None, pixels, activation }.in_place(filter, y);
+                }
+            });
+        });
+    }
+    let remainders = remainders(&geometry, channels);
     for_each_chunk(y, filters * pixels, outer, |image, y| {
         let group = image % groups;
         let (x, w) = (&x[image * channels * volume..], &w[group * channels * filters * all..][..channels * filters * all]);
@@ -168,6 +191,60 @@ fn convolve_transposed(call: &NativeCall<'_>, arguments: ConvolveTransposed<Slic
                 .convolve([x, w], [channels, filters, all], finish, inner, |row, made| remainder.spread(&geometry, made, &mut y[row * pixels..][..pixels]));
         }
     });
+}
+
+/// The outputs that each element of the window reaches: of each position of the input that reaches one, the position and the output.
+fn reached(geometry: &Geometry) -> Vec<Vec<[usize; 2]>> {
+    let Geometry { size_in: [planes, rows, columns], size_out, stride, dilation, pad, .. } = *geometry;
+    let of_tap = |tap: [usize; 3]| {
+        let output = |index: usize| {
+            let at = [index / columns / rows, index / columns % rows, index % columns];
+            let out: [usize; 3] = std::array::from_fn(|axis| (at[axis] * stride[axis] + tap[axis] * dilation[axis]).wrapping_sub(pad[axis]));
+            (0..3).all(|axis| out[axis] < size_out[axis]).then(|| [index, (out[0] * size_out[1] + out[1]) * size_out[2] + out[2]])
+        };
+        (0..planes * rows * columns).filter_map(output).collect()
+    };
+    geometry.each_tap().map(of_tap).collect()
+}
+
+/// Filters [channels, filters, taps] from a first one on, multiplied with the channels [channels, positions] of an image and group.
+#[derive(Clone, Copy)]
+struct Scatter<'a> {
+    x: &'a [f32],
+    w: &'a [f32],
+    first: usize,
+    filters: usize,
+    taps: usize,
+    reached: &'a [Vec<[usize; 2]>],
+}
+
+impl Scatter<'_> {
+    /// Adds the outputs of as many filters as `y` has.
+    fn run(self, pixels: usize, y: &mut [f32]) {
+        let columns = y.len() / pixels * self.taps;
+        let pairs = if panels_per_pass() == MAX_PANELS_PER_PASS { columns / (MAX_PANELS_PER_PASS * PANEL) } else { 0 };
+        let rest = pairs * MAX_PANELS_PER_PASS * PANEL;
+        (0..rest).step_by(MAX_PANELS_PER_PASS * PANEL).for_each(|column| self.panels::<MAX_PANELS_PER_PASS>(column, pixels, y));
+        (rest..columns).step_by(PANEL).for_each(|column| self.panels::<1>(column, pixels, y));
+    }
+
+    /// The products of some columns, which are elements of filters, and their additions.
+    fn panels<const PANELS: usize>(self, column: usize, pixels: usize, y: &mut [f32]) {
+        let stride = self.filters * self.taps;
+        let channels = self.w.len() / stride;
+        let positions = self.x.len() / channels;
+        let mut sums = [CacheLine::ZERO; MAX_POSITIONS * MAX_PANELS_PER_PASS];
+        let sums: &mut [f32] = bytemuck::cast_slice_mut(&mut sums[..positions * PANELS]);
+        let panels = std::array::from_fn::<_, PANELS, _>(|panel| {
+            let data = &self.w[self.first * self.taps + column + panel * PANEL..];
+            StridedPanel { data, stride, count: channels }
+        });
+        with_simd(Strip::alone(ColumnMajor { data: self.x, stride: positions }, panels, sums, false));
+        for lane in 0..PANELS * PANEL {
+            let y = &mut y[(column + lane) / self.taps * pixels..][..pixels];
+            self.reached[(column + lane) % self.taps].iter().for_each(|[position, output]| y[*output] += sums[position * PANELS * PANEL + lane]);
+        }
+    }
 }
 
 impl Remainder {
