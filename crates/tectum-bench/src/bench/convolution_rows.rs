@@ -4,7 +4,7 @@
 
 use tectum::{Activation, Convolution, DType, Device, FilterLayout, PlanBuilder, PoolDivisor, Pooling, TransposedConvolution, View, Window};
 
-use super::{Case, OnThreads, Record, Roofline, Work, fill_all, plan_of};
+use super::{Case, Record, Roofline, Work, fill_all, plan_of};
 
 const F: DType = DType::F32;
 
@@ -60,14 +60,12 @@ fn on_threads(work: Work, threads: Option<usize>) -> Case {
         roofline: work.roofline,
         threads: Some(threads),
         amount: work.amount,
-        prepare: Box::new(move |device| {
+        prepare: Box::new(move |_| {
             let ((plan, views), below) = (plan_of(&work)?, work.below);
-            let make = move || {
-                let mut run = plan.compile(device)?;
-                fill_all(&mut run, &views, below)?;
-                Ok(run)
-            };
-            Ok(Box::new(OnThreads::new(threads, make)?))
+            // Called from this thread: no other thread is woken for a small convolution.
+            let mut run = plan.compile(&Device::cpu().threads(threads).open()?)?;
+            fill_all(&mut run, &views, below)?;
+            Ok(Box::new(run))
         }),
         alternatives: Vec::new(),
     }
