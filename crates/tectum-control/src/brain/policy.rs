@@ -16,6 +16,8 @@ mod inference;
 mod metadata;
 mod schedule;
 pub mod spec;
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use crate::real_time::drop_priority;
 
 /// A network with its inputs, its recurrent states and its answer.
 pub(super) struct Inference {
-    recipe: Arc<PolicyRecipe>,
+    pub recipe: Arc<PolicyRecipe>,
     network: CompiledNetwork,
     inputs: Vec<Vec<f32>>,
     /// Recurrent states.
@@ -145,13 +145,13 @@ impl Runner {
 
 /// A thread that runs inferences, at normal priority; it sleeps between them.
 pub(super) struct Worker {
-    shared: Arc<Shared>,
+    pub shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// The worker holds the lock while it is busy, the control thread only while it is not: neither ever waits for it.
-struct Shared {
-    inference: Mutex<Inference>,
+pub(super) struct Shared {
+    pub inference: Mutex<Inference>,
     /// Set by the control thread, after it has released the lock; cleared by the worker, after it has.
     is_busy: AtomicBool,
     is_over: AtomicBool,
@@ -167,7 +167,7 @@ impl Drop for Ready<'_> {
 }
 
 impl Shared {
-    fn inference(&self) -> Result<MutexGuard<'_, Inference>> {
+    pub fn inference(&self) -> Result<MutexGuard<'_, Inference>> {
         self.inference.lock().map_err(|_| Error::device_lost("the thread of the policy's inferences has panicked"))
     }
 
