@@ -80,7 +80,7 @@ impl<T> Timed<T> {
     }
 }
 
-impl Brain for Timed<PolicyBrain> {
+impl Brain for Timed<Box<dyn Brain>> {
     fn name(&self) -> &'static str {
         self.inner.name()
     }
@@ -153,7 +153,7 @@ fn main() -> Result<()> {
     let settings = LoopSettings { seconds: seconds + WARM_UP as f64 * plant.spec().dt_s, ..LoopSettings::default() };
     let policy = PolicyBrain::new(&PolicySpec::of(model), plant.spec(), &device)?;
     let (start, times) = (Instant::now(), Arc::new(Mutex::new(Times { taken_ns: Vec::with_capacity(1 << 20), cpu_ns: 0 })));
-    let brain = Timed { inner: policy, start, period, times: times.clone() };
+    let brain = Timed::<Box<dyn Brain>> { inner: Box::new(policy), start, period, times: times.clone() };
     let mut closed_loop = ClosedLoop::new(plant, Box::new(brain), &settings, &device)?;
     let shared = times.clone();
     let ((outcome, misses_before), _granted) = RealTime { priority, lock_memory: false }.run(move || {

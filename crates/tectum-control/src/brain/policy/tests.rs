@@ -206,14 +206,15 @@ fn in_real_time_answers_are_used_when_they_are_there() {
 fn in_real_time_an_awaited_answer_is_asked_for_again_after_a_snapshot() {
     let keys = "asynchronous = true\nreplan_steps = 7";
     let (mut first, mut other) = (brain(50, keys, ClockKind::Real), brain(50, keys, ClockKind::Real));
-    tick(&mut first, 5);
+    // Of a small network, the answer may be there in the same tick.
+    let row = usize::from(tick(&mut first, 5).is_some());
     other.restore(&first.snapshot().expect("a state")).expect("of the same policy");
     for brain in [&mut first, &mut other] {
         let action = (0..1000).find_map(|_| {
             std::thread::sleep(Duration::from_millis(1));
             tick(brain, 9)
         });
-        assert_eq!(action.map(shown), Some((5, 0)));
+        assert_eq!(action.map(shown), Some((5, row)));
     }
 }
 
