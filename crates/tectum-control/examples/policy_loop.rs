@@ -156,7 +156,7 @@ fn main() -> Result<()> {
     let brain = Timed::<Box<dyn Brain>> { inner: Box::new(policy), start, period, times: times.clone() };
     let mut closed_loop = ClosedLoop::new(plant, Box::new(brain), &settings, &device)?;
     let shared = times.clone();
-    let ((outcome, misses_before), _granted) = RealTime { priority, lock_memory: false }.run(move || {
+    let ((outcome, misses_before, cpu_at_end_ns), _granted) = RealTime { priority, lock_memory: false }.run(move || {
         let (mut clock, mut before) = (Timed { inner: (), start, period, times: shared }, 0);
         let outcome = closed_loop.run(&mut clock, &mut Discard, &mut |progress| {
             if progress.tick <= WARM_UP as u64 {
@@ -164,12 +164,13 @@ fn main() -> Result<()> {
             }
             ControlFlow::Continue(())
         });
-        (outcome, before)
+        // Here, where the loop's threads still exist.
+        (outcome, before, cpu_ns())
     })?;
     let metrics = outcome.into_result()?.metrics;
     let mut times = times.lock().unwrap_or_else(PoisonError::into_inner);
     let ticks = metrics.ticks - WARM_UP as u64;
-    let cpu_us = cpu_ns().saturating_sub(times.cpu_ns) as f64 / 1e3 / ticks as f64;
+    let cpu_us = cpu_at_end_ns.saturating_sub(times.cpu_ns) as f64 / 1e3 / ticks as f64;
     let taken = &mut times.taken_ns[WARM_UP..];
     taken.sort_unstable();
     let at = |part: f64| taken[((taken.len() as f64 * part) as usize).min(taken.len() - 1)] as f64 / 1e3;

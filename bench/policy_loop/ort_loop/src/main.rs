@@ -37,7 +37,7 @@ fn main() -> Result<(), String> {
     let mut session = builder.commit_from_file(model).map_err(said)?;
     let (given, made) = (session.inputs()[0].name().to_owned(), session.outputs()[0].name().to_owned());
     let mut input = Tensor::from_array(([1, OBSERVATIONS], vec![0f32; OBSERVATIONS])).map_err(said)?;
-    let output = Tensor::from_array(([1, ACTIONS], vec![0f32; ACTIONS])).map_err(said)?;
+    let output = Tensor::<f32>::new(session.allocator(), [1, ACTIONS]).map_err(said)?;
     let mut binding = session.create_binding().map_err(said)?;
     binding.bind_input(given, &input).map_err(said)?;
     binding.bind_output(made.clone(), output).map_err(said)?;
