@@ -176,7 +176,9 @@ fn main() -> Result<()> {
     let at = |part: f64| taken[((taken.len() as f64 * part) as usize).min(taken.len() - 1)] as f64 / 1e3;
     let [p50, p99, p999, max] = [0.5, 0.99, 0.999, 1.0].map(at);
     let misses = metrics.deadline_misses - misses_before;
-    println!("{{\"ticks\": {ticks}, \"misses\": {misses}, \"p50_us\": {p50}, \"p99_us\": {p99}, \"p999_us\": {p999}, \"max_us\": {max}, \"cpu_us\": {cpu_us}}}");
+    println!(
+        "{{\"ticks\": {ticks}, \"misses\": {misses}, \"p50_us\": {p50}, \"p99_us\": {p99}, \"p999_us\": {p999}, \"max_us\": {max}, \"cpu_us\": {cpu_us}}}"
+    );
     if arguments.is_empty() {
         std::fs::remove_dir_all(&folder).map_err(|error| Error::io(folder.display(), error))?;
     }

@@ -77,7 +77,7 @@ pub trait Brain: Send {
 
     /// Ticks up to the last one that had no answer of their own because it is still being computed: they left `action` as it was, and the loop treats
     /// them as late answers. 0 for brains that compute every answer in its tick.
-    fn late_ticks(&self) -> u64 {
+    fn unanswered_ticks(&self) -> u64 {
         0
     }
 

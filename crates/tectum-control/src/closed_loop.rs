@@ -8,7 +8,7 @@
 //! [`Overrun`]), and the period counts as a deadline miss; so does a period that passed before the loop could
 //! observe. The late answer is held from then on. Every period is stepped, recorded and counted, missed or not: the length
 //! of a run does not depend on its speed. A brain that computes apart from its ticks may have no answer in time
-//! ([`Brain::late_ticks`]): such a period is treated the same way.
+//! ([`Brain::unanswered_ticks`]): such a period is treated the same way.
 //!
 //! # Faults
 //! A tick that fails gets the body's safe action, and the receipt gives the reason. The recovery depends on the fault:

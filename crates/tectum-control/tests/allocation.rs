@@ -110,7 +110,12 @@ fn a_tick_of_a_policy_allocates_nothing() {
     }
     let path = folder.path().join("chunks.onnx").to_string_lossy().into_owned();
     chunk_model(&path);
-    for keys in ["chunk = 8\nreplan_steps = 1", "chunk = 8", "chunk = 8\nreplan_steps = 2\ntemporal_ensemble_coeff = 0.01", "chunk = 8\nasynchronous = true\ninference_delay = 2"] {
+    for keys in [
+        "chunk = 8\nreplan_steps = 1",
+        "chunk = 8",
+        "chunk = 8\nreplan_steps = 2\ntemporal_ensemble_coeff = 0.01",
+        "chunk = 8\nasynchronous = true\ninference_delay = 2",
+    ] {
         std::fs::write(path.replace(".onnx", ".toml"), format!("[action]\n{keys}\n")).expect("writable");
         assert_eq!(allocations(&path, ClockKind::Sim), (0, 0), "{keys}");
     }

@@ -159,13 +159,13 @@ impl Brain for Slow {
 
     fn tick(&mut self, _observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
         self.tick += 1;
-        if self.late_ticks() == 0 {
+        if self.unanswered_ticks() == 0 {
             action[0] = self.tick as f32 / 100.0;
         }
         Ok(RunStats::default())
     }
 
-    fn late_ticks(&self) -> u64 {
+    fn unanswered_ticks(&self) -> u64 {
         u64::from(self.tick % 3 == 1)
     }
 

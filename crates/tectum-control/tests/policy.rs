@@ -159,11 +159,7 @@ fn contracts_that_do_not_fit_are_refused_each_with_its_reason() {
             format!("{all}{action}chunk = 4\nreplan_steps = 4\ntemporal_ensemble_coeff = 0.01\n"),
             ": action: temporal_ensemble_coeff has no effect: with replan_steps 4 of 4 rows, each tick has one prediction",
         ),
-        (
-            &mlp,
-            format!("{all}{action}chunk = 4\ninference_delay = 1\n"),
-            ": action: inference_delay has no effect: the inferences are not asynchronous",
-        ),
+        (&mlp, format!("{all}{action}chunk = 4\ninference_delay = 1\n"), ": action: inference_delay has no effect: the inferences are not asynchronous"),
         (
             &mlp,
             format!("{all}{action}chunk = 4\nasynchronous = true\ninference_delay = 4\n"),

@@ -6,7 +6,7 @@
 //! # Chunks
 //! An output of several rows predicts the actions of as many ticks, from that of its observation on. An inference starts when `replan_steps` of the last
 //! chunk's rows were used. An asynchronous one runs on a worker thread while ticks use the rest of the chunk before; when its answer is there, the rows of the
-//! ticks that passed are skipped. A tick without a row is late ([`Brain::late_ticks`]): the loop holds the action before. Under a simulated clock the tick that
+//! ticks that passed are skipped. A tick without a row is late ([`Brain::unanswered_ticks`]): the loop holds the action before. Under a simulated clock the tick that
 //! starts an inference runs it, and its answer is used `inference_delay` ticks later, so that runs are repeatable.
 
 pub mod binding;
@@ -279,7 +279,7 @@ impl Brain for PolicyBrain {
         Ok(stats)
     }
 
-    fn late_ticks(&self) -> u64 {
+    fn unanswered_ticks(&self) -> u64 {
         self.counts.late
     }
 

@@ -385,7 +385,7 @@ impl Recovering {
         injected.into_iter().for_each(|fault| period.session.record_injected_fault(fault));
         let missed = (period.clock.now_ns() - period.begin_ns) / self.dt_ns;
         let brain = self.brain_state.working();
-        let late = brain.late_ticks();
+        let late = brain.unanswered_ticks();
         // The fallback device may be slow, but it is not lost.
         let is_missing = late >= self.stall_periods && brain.device().is_some_and(|device| device.info().id != FALLBACK_DEVICE);
         let is_stalled = self.stall_periods > 0 && (missed >= self.stall_periods || is_missing);

@@ -68,7 +68,7 @@ fn recipe(rows: usize, keys: &str, clock: ClockKind) -> PolicyRecipe {
 fn tick(brain: &mut PolicyBrain, number: usize) -> Option<f32> {
     let mut action = [f32::NAN];
     brain.tick(&[number as f32], &mut action).expect("a tick");
-    assert_eq!(action[0].is_nan(), brain.late_ticks() > 0);
+    assert_eq!(action[0].is_nan(), brain.unanswered_ticks() > 0);
     Some(action[0]).filter(|action| !action.is_nan())
 }
 
