@@ -76,6 +76,8 @@ fn ticks(brain: &mut PolicyBrain, count: usize) -> Vec<Option<f32>> {
     (0..count).map(|number| tick(brain, number)).collect()
 }
 
+type Shown = Option<(usize, usize)>;
+
 /// The observation and the row of an action.
 fn shown(action: f32) -> (usize, usize) {
     ((action / SCALE) as usize, (action % SCALE) as usize)
@@ -83,7 +85,8 @@ fn shown(action: f32) -> (usize, usize) {
 
 /// All chunks that arrived are kept, and the mean is computed as its definition has it.
 fn reference(rows: usize, replan: usize, ensemble: Option<f64>, delay: usize, count: usize) -> Vec<Option<f32>> {
-    let (mut chunks, mut flights): (Vec<(usize, usize)>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
+    let mut chunks: Vec<(usize, usize)> = Vec::new();
+    let mut flights: Vec<(usize, usize)> = Vec::new();
     let (mut used, mut next) = (0, 0);
     let mut actions = Vec::new();
     for tick in 0..count {
@@ -132,7 +135,7 @@ fn chunks_are_used_as_by_a_reference_that_keeps_all_of_them() {
 /// Written by hand: (observation, row), or none for a tick that has none.
 #[test]
 fn passed_rows_are_skipped_and_tails_used_before_an_action_is_held() {
-    let cases: [(usize, &str, &[Option<(usize, usize)>]); 4] = [
+    let cases: [(usize, &str, &[Shown]); 4] = [
         (3, "", &[Some((0, 0)), Some((0, 1)), Some((0, 2)), Some((3, 0)), Some((3, 1))]),
         (4, "asynchronous = true\ninference_delay = 1", &[None, Some((0, 0)), Some((0, 1)), Some((0, 2)), Some((3, 1)), Some((3, 2)), Some((5, 1))]),
         (2, "asynchronous = true\ninference_delay = 1\nreplan_steps = 2", &[None, Some((0, 0)), Some((0, 1)), None, Some((3, 0)), Some((3, 1)), None]),
