@@ -213,7 +213,7 @@ impl Contract {
             [only] if only.discrete => Some(vec![vec![only.low], vec![only.high]]),
             _ => None,
         };
-        let schedule = Schedule::of(rule, states)?;
+        let schedule = Schedule::of(rule, states.first().map(|state| state.input.as_str()))?;
         let single = || match schedule.chunk {
             1 => Ok(Schedule::default()),
             rows => Err(Error::invalid(format!("action: chunk {rows}: output {} {:?} chooses one action, it has no rows", output.name, output.dims))),

@@ -2,7 +2,6 @@
 
 use tectum::{Error, Result};
 
-use super::binding::BoundState;
 use super::contract::ActionRule;
 
 /// The schedule of inferences and of the rows of their chunks.
@@ -28,9 +27,11 @@ impl Default for Schedule {
 }
 
 impl Schedule {
+    /// The schedule of a contract; `state` is a recurrent state of its network.
+    ///
     /// # Errors
     /// `Invalid` naming the key of a chunk's schedule that has no effect or excludes another.
-    pub fn of(rule: &ActionRule, states: &[BoundState]) -> Result<Self> {
+    pub fn of(rule: &ActionRule, state: Option<&str>) -> Result<Self> {
         let invalid = |message: String| Err(Error::invalid(format!("action: {message}")));
         let chunk = rule.chunk.max(1);
         let given = [
@@ -59,8 +60,8 @@ impl Schedule {
         if delay >= chunk {
             return invalid(format!("inference_delay {delay}: all {chunk} rows of a chunk are for ticks before its arrival"));
         }
-        if let (true, Some(state)) = (rule.is_asynchronous, states.first()) {
-            return invalid(format!("asynchronous: the state {} would depend on when answers arrive; run the network synchronously", state.input));
+        if let (true, Some(state)) = (rule.is_asynchronous, state) {
+            return invalid(format!("asynchronous: the state {state} would depend on when answers arrive; run the network synchronously"));
         }
         Ok(Self { chunk, replan, ensemble: rule.temporal_ensemble_coeff, is_asynchronous: rule.is_asynchronous, delay: delay as u64 })
     }
