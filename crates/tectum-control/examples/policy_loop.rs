@@ -7,13 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tectum::snapshot::Snapshot;
-use tectum::{Device, Error, Result, RunStats, Sample};
+use tectum::{Device, Error, Result, RunStats, Sample, WorkProgress};
 use tectum_control::SAMPLES;
-use tectum_control::body::{ActionChannel, Body, BodySpec, ObservationChannel, Step, body};
-use tectum_control::brain::Brain;
-use tectum_control::brain::policy::PolicyBrain;
+use tectum_control::body::{ActionChannel, Body, BodySettings, BodySpec, ObservationChannel, Step, body};
 use tectum_control::brain::policy::spec::PolicySpec;
-use tectum_control::clock::Clock;
+use tectum_control::brain::{Brain, BrainContext, BrainSettings};
+use tectum_control::clock::{Clock, ClockKind};
 use tectum_control::closed_loop::{ClosedLoop, Discard, LoopSettings};
 use tectum_control::real_time::RealTime;
 
@@ -92,6 +91,14 @@ impl Brain for Timed<Box<dyn Brain>> {
         Ok(stats)
     }
 
+    fn unanswered_ticks(&self) -> u64 {
+        self.inner.unanswered_ticks()
+    }
+
+    fn run_notes(&self) -> Vec<String> {
+        self.inner.run_notes()
+    }
+
     fn snapshot(&self) -> Result<Snapshot> {
         self.inner.snapshot()
     }
@@ -151,9 +158,10 @@ fn main() -> Result<()> {
     let device = Device::open("cpu")?;
     let period = Duration::from_secs_f64(plant.spec().dt_s);
     let settings = LoopSettings { seconds: seconds + WARM_UP as f64 * plant.spec().dt_s, ..LoopSettings::default() };
-    let policy = PolicyBrain::new(&PolicySpec::of(model), plant.spec(), &device)?;
+    let context = BrainContext { body: plant.spec(), settings: &BodySettings::named("cart_pole"), seed: 1, clock: ClockKind::Real };
+    let policy = PolicySpec::of(model).recipe(&context)?.build(&device, &mut WorkProgress::ignore)?;
     let (start, times) = (Instant::now(), Arc::new(Mutex::new(Times { taken_ns: Vec::with_capacity(1 << 20), cpu_ns: 0 })));
-    let brain = Timed::<Box<dyn Brain>> { inner: Box::new(policy), start, period, times: times.clone() };
+    let brain = Timed { inner: policy, start, period, times: times.clone() };
     let mut closed_loop = ClosedLoop::new(plant, Box::new(brain), &settings, &device)?;
     let shared = times.clone();
     let ((outcome, misses_before, cpu_at_end_ns), _granted) = RealTime { priority, lock_memory: false }.run(move || {
@@ -167,7 +175,9 @@ fn main() -> Result<()> {
         // Here, where the loop's threads still exist.
         (outcome, before, cpu_ns())
     })?;
-    let metrics = outcome.into_result()?.metrics;
+    let outcome = outcome.into_result()?;
+    outcome.notes.iter().for_each(|note| eprintln!("{note}"));
+    let metrics = outcome.metrics;
     let mut times = times.lock().unwrap_or_else(PoisonError::into_inner);
     let ticks = metrics.ticks - WARM_UP as u64;
     let cpu_us = cpu_at_end_ns.saturating_sub(times.cpu_ns) as f64 / 1e3 / ticks as f64;
