@@ -101,7 +101,7 @@ pub struct ActionRule {
     pub choices: Vec<Vec<f64>>,
     /// How many rows of a chunk [rows, channels] are used, one for each tick from that of its observation on.
     pub chunk: usize,
-    /// How many of them are used before the next inference starts; see [`Schedule`](super::schedule::Schedule) for the default.
+    /// How many of them are used before the next inference starts. Without it 1 with an ensemble, half of the chunk for asynchronous inferences, all rows else.
     pub replan_steps: Option<usize>,
     /// The coefficient m of temporal ensembling; without it only the last chunk counts.
     pub temporal_ensemble_coeff: Option<f64>,
