@@ -95,7 +95,8 @@ fn contract(policy: &str, network: &Network, body: Option<&BodySpec>) -> String 
     }
     text += "# unit = \"rad\"\n# clip = [-1.0, 1.0]\n# scale = 1.0\n# offset = 0.0                  # default positions, one for each channel\n";
     text += "# choices = [[-10.0], [10.0]]   # the action for each number of the output, of which the greatest counts\n";
-    text += "# chunk = 8                     # rows of a chunk that are used before the network runs again\n";
+    text += "# chunk = 8                     # rows of the output that are used, one for each tick\n";
+    text += "# asynchronous = true           # inferences run concurrently with the loop\n";
     if !states.is_empty() {
         text += "\n# Inputs that are outputs of the tick before; zeros at the start of an episode.\n[state]\n";
         states.iter().for_each(|(input, output)| text += &format!("{input} = {output:?}\n"));

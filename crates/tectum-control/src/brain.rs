@@ -75,6 +75,12 @@ pub trait Brain: Send {
     /// `Data` naming the array if one is missing or has a different length.
     fn restore(&mut self, snapshot: &Snapshot) -> Result<()>;
 
+    /// Ticks up to the last one that had no answer of their own because it is still being computed: they left `action` as it was, and the loop treats
+    /// them as late answers. 0 for brains that compute every answer in its tick.
+    fn unanswered_ticks(&self) -> u64 {
+        0
+    }
+
     /// Reports that the body did not receive the last answer, or was reset: the next observation does not follow from that answer.
     fn interrupted(&mut self) {}
 

@@ -7,7 +7,8 @@
 //! The body never waits. For a period whose answer is late it gets the previous action (or the safe action, depending on
 //! [`Overrun`]), and the period counts as a deadline miss; so does a period that passed before the loop could
 //! observe. The late answer is held from then on. Every period is stepped, recorded and counted, missed or not: the length
-//! of a run does not depend on its speed.
+//! of a run does not depend on its speed. A brain that computes apart from its ticks may have no answer in time
+//! ([`Brain::unanswered_ticks`]): such a period is treated the same way.
 //!
 //! # Faults
 //! A tick that fails gets the body's safe action, and the receipt gives the reason. The recovery depends on the fault:
@@ -16,7 +17,7 @@
 //! |---|---|
 //! | device lost, its memory exhausted | on the CPU, from the last snapshot on the host |
 //! | NaN or infinity in an action, NaN in the state at a snapshot | the same; a brain that is already on the CPU restores in place |
-//! | an answer `stall_periods` late | the same; a brain that is already on the CPU keeps its state |
+//! | an answer `stall_periods` late, or missing for as many ticks | the same; a brain that is already on the CPU keeps its state |
 //! | NaN or infinity in the observation | unchanged, at the next finite observation |
 //! | any other error of the brain | unchanged, at the next tick |
 //!
@@ -349,13 +350,14 @@ impl ClosedLoop {
         let answer = self.controller.answer(&mut Period { tick, begin_ns, reading, has_lost_sensors, action, clock, session });
         self.finish(&answer);
         let Answer { source, missed, failure, latency_ns, .. } = answer;
-        let is_fallback = source != Source::Brain;
+        let (is_late, is_fallback) = (source == Source::Late, !matches!(source, Source::Brain | Source::Late));
         let safe_ticks = if missed > 0 {
             self.run_late_answer(missed, sink)?
         } else {
             let timing = latency_ns.filter(|_| clock.is_real()).map(|latency_ns| Timing { latency_ns, lateness_ns });
             self.held.copy_from_slice(&self.answer);
-            self.apply(false, is_fallback, timing, sink)?;
+            self.metrics.deadline_misses += u64::from(is_late);
+            self.apply(is_late, is_fallback, timing, sink)?;
             u64::from(is_fallback)
         };
         failure.map_or(Ok(()), |failure| self.controller.settle(failure, tick, safe_ticks, &mut self.session))
@@ -365,9 +367,11 @@ impl ClosedLoop {
     fn finish(&mut self, answer: &Answer) {
         answer.stats.iter().for_each(|stats| self.transfers.record(stats));
         self.last_latency_ns = answer.latency_ns.unwrap_or(self.last_latency_ns);
-        self.metrics.fallbacks += u64::from(answer.source != Source::Brain);
-        if answer.source == Source::None {
-            self.answer.copy_from_slice(&self.spec.safe_action);
+        self.metrics.fallbacks += u64::from(!matches!(answer.source, Source::Brain | Source::Late));
+        match (answer.source, self.settings.overrun) {
+            (Source::Late, Overrun::Hold) => self.answer.copy_from_slice(&self.held),
+            (Source::None, _) | (Source::Late, Overrun::Safe) => self.answer.copy_from_slice(&self.spec.safe_action),
+            (Source::Brain | Source::StandIn, _) => {}
         }
         for (number, channel) in self.answer.iter_mut().zip(&self.spec.action) {
             *number = channel.applied(*number).unwrap_or(*number);

@@ -146,6 +146,53 @@ fn an_overrun_may_ask_for_the_safe_action_and_never_outlasts_the_run() {
     assert_eq!((actions, outcome.metrics.deadline_misses), (vec![1, 0, 0, 0], 3));
 }
 
+/// Answers n + 1 to tick n, except to every third from the first on, whose answers it still computes.
+#[derive(Default)]
+struct Slow {
+    tick: u64,
+}
+
+impl Brain for Slow {
+    fn name(&self) -> &'static str {
+        "slow"
+    }
+
+    fn tick(&mut self, _observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
+        self.tick += 1;
+        if self.unanswered_ticks() == 0 {
+            action[0] = self.tick as f32 / 100.0;
+        }
+        Ok(RunStats::default())
+    }
+
+    fn unanswered_ticks(&self) -> u64 {
+        u64::from(self.tick % 3 == 1)
+    }
+
+    fn snapshot(&self) -> Result<Snapshot> {
+        Ok(Snapshot::default())
+    }
+
+    fn restore(&mut self, _snapshot: &Snapshot) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_tick_whose_answer_is_still_computed_is_a_deadline_miss_as_a_late_one() {
+    let cpu = Device::open("cpu").expect("always there");
+    for (overrun, actions) in [(Overrun::Hold, [0, 2, 3, 3, 5, 6, 6]), (Overrun::Safe, [0, 2, 3, 0, 5, 6, 0])] {
+        let plant = body("pendulum", Some(Start::Hanging)).expect("known");
+        let settings = LoopSettings { overrun, ..settings(7, plant.spec().dt_s) };
+        let mut closed_loop = ClosedLoop::new(plant, Box::new(Slow::default()), &settings, &cpu).expect("cpu");
+        let mut memory = Memory::default();
+        let outcome = closed_loop.run(&mut SimClock::new(), &mut memory, &mut go_on);
+        let expected = actions.into_iter().enumerate().map(|(tick, action)| (tick as u64, action, tick % 3 == 0, false));
+        assert_eq!(memory.periods, expected.collect::<Vec<_>>(), "{overrun:?}");
+        assert_eq!((outcome.metrics.deadline_misses, outcome.metrics.fallbacks), (3, 0));
+    }
+}
+
 #[test]
 fn faults_get_the_safe_action_and_a_place_in_the_receipt() {
     // Answers 1 and 3 are NaN and reset the script to its beginning; the error between them does not.

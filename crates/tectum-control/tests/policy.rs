@@ -145,6 +145,31 @@ fn contracts_that_do_not_fit_are_refused_each_with_its_reason() {
             format!("{two}{action}[state]\nh_in = \"h_out\"\nc_in = \"action_logits\"\n"),
             ": state: output action_logits [1, 2] float32 cannot become input c_in [1, 1, 64] float32: floats of one shape are needed",
         ),
+        (&mlp, format!("{all}{action}chunk = 4\n"), ": action: chunk 4: output action_logits [1, 2] chooses one action, it has no rows"),
+        (&mlp, format!("{all}{action}replan_steps = 2\n"), ": action: replan_steps needs the key chunk: two or more rows of the output"),
+        (&mlp, format!("{all}{action}asynchronous = true\n"), ": action: asynchronous needs the key chunk: two or more rows of the output"),
+        (
+            &mlp,
+            format!("{all}{action}temporal_ensemble_coeff = 0.01\n"),
+            ": action: temporal_ensemble_coeff needs the key chunk: two or more rows of the output",
+        ),
+        (&mlp, format!("{all}{action}chunk = 4\nreplan_steps = 5\n"), ": action: replan_steps 5: a chunk has 4 rows"),
+        (
+            &mlp,
+            format!("{all}{action}chunk = 4\nreplan_steps = 4\ntemporal_ensemble_coeff = 0.01\n"),
+            ": action: temporal_ensemble_coeff has no effect: with replan_steps 4 of 4 rows, each tick has one prediction",
+        ),
+        (&mlp, format!("{all}{action}chunk = 4\ninference_delay = 1\n"), ": action: inference_delay has no effect: the inferences are not asynchronous"),
+        (
+            &mlp,
+            format!("{all}{action}chunk = 4\nasynchronous = true\ninference_delay = 4\n"),
+            ": action: inference_delay 4: all 4 rows of a chunk are for ticks before its arrival",
+        ),
+        (
+            &recurrent,
+            format!("{two}{action}chunk = 4\nasynchronous = true\n"),
+            ": action: asynchronous: the state h_in would depend on when answers arrive; run the network synchronously",
+        ),
         (
             &recurrent,
             format!("{two}{action}[state]\nh_in = \"h_out\"\nc_in = \"c_ou\"\n"),

@@ -41,6 +41,8 @@ const CHUNK_LANES: [usize; 2] = [128, 2048];
 const TASK_LANES: usize = 16 << 10;
 /// Minimum bytes of a buffer for prefetching: smaller ones are in caches, where a prefetch takes longer than the load.
 const PREFETCH_FROM_BYTES: u64 = 8 << 20;
+/// Up to so many buffers, the shared memory included, a launch on one thread allocates nothing.
+const FEW_BUFFERS: usize = 8;
 /// Assumed iterations of a loop when threads are chosen.
 const ASSUMED_TRIP_COUNT: usize = 16;
 
@@ -82,8 +84,9 @@ struct State {
     kept: RegisterStorage,
     private: Private,
     shared: Vec<u32>,
-    /// All lanes of a chunk.
+    /// All lanes of a chunk, and those of the last one.
     all: Mask,
+    rest: Mask,
 }
 
 /// A whole buffer of a launch: its words and its length in bytes.
@@ -102,7 +105,7 @@ pub enum BufferWords<'a> {
 struct Task<'a> {
     first: u64,
     lanes: usize,
-    memory: Vec<Memory<'a>>,
+    memory: SmallVec<[Memory<'a>; FEW_BUFFERS]>,
 }
 
 impl PreparedProgram {
@@ -171,7 +174,7 @@ impl PreparedProgram {
     /// Distributes lanes and buffers.
     fn tasks<'a>(&self, lanes: usize, task_lanes: usize, buffers: impl Iterator<Item = Buffer<'a>>) -> SmallVec<[Task<'a>; 1]> {
         let firsts = (0..lanes).step_by(task_lanes);
-        let task = |first: usize| Task { first: first as u64, lanes: task_lanes.min(lanes - first), memory: Vec::with_capacity(self.modes.len() + 1) };
+        let task = |first: usize| Task { first: first as u64, lanes: task_lanes.min(lanes - first), memory: SmallVec::with_capacity(self.modes.len() + 1) };
         let mut tasks: SmallVec<[Task<'a>; 1]> = firsts.map(task).collect();
         for (buffer, mode) in buffers.zip(&self.modes) {
             let bytes = buffer.bytes;
@@ -198,14 +201,19 @@ impl PreparedProgram {
 
     fn run_task(&self, launch: &LaunchConfig, task: Task<'_>) -> Result<(), Fault> {
         let chunk_lanes = if self.block_bytes.is_some() { launch.block_lanes() as usize } else { self.chunk_lanes };
-        let State { kept, mut private, mut shared, mut all } = self.take_state(chunk_lanes.min(task.lanes));
+        let State { kept, mut private, mut shared, mut all, mut rest } = self.take_state(chunk_lanes.min(task.lanes));
         let mut columns = RegisterFile::new(kept);
-        let Task { first, lanes, mut memory } = task;
+        let Task { first, lanes, memory: buffers } = task;
+        // Moved, because the shared memory lives for a shorter time than the buffers.
+        let mut memory = SmallVec::<[Memory<'_>; FEW_BUFFERS]>::new();
+        for buffer in buffers {
+            memory.push(buffer);
+        }
         if let Some(bytes) = self.block_bytes {
             memory.push(Memory { words: Words::Own(&mut shared), bytes: u64::from(bytes), start: 0, streams: false });
         }
-        if all.active() != chunk_lanes.min(lanes) {
-            all = Mask::all(chunk_lanes.min(lanes));
+        for (mask, lanes) in [(&mut all, chunk_lanes.min(lanes)), (&mut rest, lanes % chunk_lanes)] {
+            mask.set_all(lanes);
         }
         let result = (0..lanes).step_by(chunk_lanes).try_for_each(|offset| {
             let lanes = chunk_lanes.min(lanes - offset);
@@ -213,7 +221,7 @@ impl PreparedProgram {
                 Chunk { prepared: self, launch, memory: &mut memory, columns: &mut columns, private: &mut private, first: first + offset as u64, lanes };
             match self.is_straight {
                 true if lanes == all.active() => chunk.run_straight(&all),
-                true => chunk.run_straight(&Mask::all(lanes)),
+                true => chunk.run_straight(&rest),
                 false => chunk.run(),
             }
         });
@@ -222,7 +230,7 @@ impl PreparedProgram {
         }
         let kept = columns.into_kept();
         drop(memory);
-        self.states.lock().unwrap_or_else(PoisonError::into_inner).push(State { kept, private, shared, all });
+        self.states.lock().unwrap_or_else(PoisonError::into_inner).push(State { kept, private, shared, all, rest });
         result
     }
 
@@ -233,7 +241,8 @@ impl PreparedProgram {
             return state;
         }
         let shared = vec![0; self.block_bytes.unwrap_or(0).div_ceil(4) as usize];
-        State { kept: RegisterStorage::new(&self.program, lanes), private: Private::new(&self.program, lanes), shared, all: Mask::all(lanes) }
+        let (kept, private) = (RegisterStorage::new(&self.program, lanes), Private::new(&self.program, lanes));
+        State { kept, private, shared, all: Mask::all(lanes), rest: Mask::default() }
     }
 }
 

@@ -1,42 +1,83 @@
 //! A trained policy as a brain: a network from an ONNX file, and the contract that states what its numbers mean.
 //!
 //! A tick fills the network's inputs from the observation as the contract states, runs it once on its device, and makes the action of its output. Recurrent
-//! states are kept from tick to tick and are zero at the start of an episode. A tick allocates nothing on the host.
+//! states are kept from run to run and are zero at the start of an episode. A tick allocates nothing on the host.
+//!
+//! # Chunks
+//! An output of several rows predicts the actions of as many ticks, from that of its observation on. An inference starts when `replan_steps` of the last
+//! chunk's rows were used. An asynchronous one runs on a worker thread while ticks use the rest of the chunk before; when its answer is there, the rows of the
+//! ticks that passed are skipped. A tick without a row is late ([`Brain::unanswered_ticks`]): the loop holds the action before. Under a simulated clock the tick that
+//! starts an inference runs it, and its answer is used `inference_delay` ticks later, so that runs are repeatable.
 
 pub mod binding;
+mod chunks;
 pub mod contract;
+mod inference;
 mod metadata;
+mod schedule;
 pub mod spec;
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tectum::snapshot::{Array, Snapshot};
 use tectum::{CodeObject, Device, Error, InputFile, LaunchTime, Result, RunStats, Watch};
-use tectum_onnx::{CompiledNetwork, Model, Network};
+use tectum_onnx::{Model, Network};
 
 use self::binding::{ActionKind, Binding, BoundInput, Fill, Number, NumberSource};
+use self::chunks::Chunks;
 use self::contract::{Contract, METADATA_KEY, TermFunction};
+use self::inference::{Inference, Runner, Worker};
 use self::spec::PolicySpec;
 use super::{Brain, DeviceRecipe, Rebuild};
 use crate::body::BodySpec;
+use crate::clock::ClockKind;
 
 /// A policy that runs on a body.
 pub struct PolicyBrain {
     recipe: Arc<PolicyRecipe>,
-    network: CompiledNetwork,
+    runner: Runner,
     device: Device,
+    code: Vec<CodeObject>,
     /// The values of each term over its history, for each input.
     inputs: Vec<Vec<f32>>,
-    /// Recurrent states.
-    states: Vec<Vec<f32>>,
-    /// The last row of the output.
+    /// The row of the last action.
     previous: Vec<f32>,
-    /// Rows of a chunk that are not used yet.
-    chunk: Vec<f32>,
-    used: usize,
+    chunks: Chunks,
+    /// The inference whose answer is awaited, and its inputs.
+    flight: Option<Flight>,
+    asked: Vec<Vec<f32>>,
+    /// Used actions at which the next inference starts.
+    next_start: u64,
+    /// Ticks from the start of an inference to the use of its answer, where they do not depend on its speed.
+    delay: u64,
     /// Ticks of the episode.
     step: u64,
+    counts: Counts,
+}
+
+/// An inference whose answer is awaited.
+#[derive(Debug, Clone, Copy)]
+struct Flight {
+    /// Used actions at its observation.
+    start: u64,
+    /// The tick of its observation.
+    step: u64,
+    /// False while the worker is busy with one that is no longer wanted.
+    is_started: bool,
+}
+
+/// What the run's ticks had to use.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    /// Ticks up to the last one that had no row.
+    late: u64,
+    /// All ticks that had no row.
+    held: u64,
+    /// The maximum number of ticks from an observation to the use of its chunk.
+    max_delay: u64,
 }
 
 /// What it is built from, kept on the host to rebuild it on another device.
@@ -45,10 +86,11 @@ pub(super) struct PolicyRecipe {
     network: Network,
     binding: Binding,
     files: Vec<InputFile>,
+    clock: ClockKind,
 }
 
 impl PolicyRecipe {
-    pub fn new(spec: &PolicySpec, body: &BodySpec) -> Result<Self> {
+    pub fn new(spec: &PolicySpec, body: &BodySpec, clock: ClockKind) -> Result<Self> {
         let path = spec.model_path();
         let mut files = vec![InputFile::of(path)?];
         let model = Model::open(path)?;
@@ -59,35 +101,30 @@ impl PolicyRecipe {
         let contract = contract_of(&model, path, named.as_deref())?;
         let network = model.load(&[]).map_err(|error| error.at(path.display()))?;
         let binding = contract.bind(&network, body)?;
-        Ok(Self { spec: spec.clone(), network, binding, files })
+        Ok(Self { spec: spec.clone(), network, binding, files, clock })
     }
 
     fn on(self: &Arc<Self>, device: &Device) -> Result<PolicyBrain> {
-        let mut network = self.network.compile_as(device, self.spec.weights)?;
-        let binding = &self.binding;
-        let inputs: Vec<Vec<f32>> = binding.inputs.iter().map(|input| vec![0.0; input.len]).collect();
-        let states: Vec<Vec<f32>> = binding.states.iter().map(|state| vec![0.0; state.len]).collect();
-        // Drivers compile at the first launch: launch here, not in the first tick.
-        for (input, values) in binding.inputs.iter().zip(&inputs) {
-            network.set_floats(&input.name, values)?;
-        }
-        for (state, values) in binding.states.iter().zip(&states) {
-            network.set_floats(&state.input, values)?;
-        }
-        for _ in 0..2 {
-            network.run()?;
-        }
-        let (width, chunk) = (binding.action.width, binding.action.chunk);
+        let network = self.network.compile_as(device, self.spec.weights)?;
+        let code = network.code();
+        let inference = Inference::new(self, network)?;
+        let action = &self.binding.action;
+        let is_threaded = action.schedule.is_asynchronous && self.clock == ClockKind::Real;
+        let inputs: Vec<Vec<f32>> = self.binding.inputs.iter().map(|input| vec![0.0; input.len]).collect();
         Ok(PolicyBrain {
             recipe: self.clone(),
-            network,
+            runner: if is_threaded { Runner::Thread(Worker::new(inference)?) } else { Runner::Here(Box::new(inference)) },
             device: device.clone(),
+            code,
+            asked: inputs.clone(),
             inputs,
-            states,
-            previous: vec![0.0; width],
-            chunk: vec![0.0; width * chunk],
-            used: chunk,
+            previous: vec![0.0; action.width],
+            chunks: Chunks::new(&action.schedule, action.width),
+            flight: None,
+            next_start: 0,
+            delay: if is_threaded { 0 } else { action.schedule.delay },
             step: 0,
+            counts: Counts::default(),
         })
     }
 }
@@ -99,13 +136,13 @@ impl DeviceRecipe for Arc<PolicyRecipe> {
 }
 
 impl PolicyBrain {
-    /// Builds a policy for a body on a device, at the start of an episode.
+    /// Builds a policy for a body on a device, at the start of an episode, for simulated time.
     ///
     /// # Errors
     /// `Io`, `Data` or `Unsupported` for a file that cannot be read; `Invalid` for a contract that fits neither the network nor the body; what the device
     /// reports.
     pub fn new(spec: &PolicySpec, body: &BodySpec, device: &Device) -> Result<Self> {
-        Arc::new(PolicyRecipe::new(spec, body)?).on(device)
+        Arc::new(PolicyRecipe::new(spec, body, ClockKind::Sim)?).on(device)
     }
 
     /// Fills the inputs from an observation. Histories move at every tick, also where rows of a chunk are left.
@@ -116,21 +153,56 @@ impl PolicyBrain {
         }
     }
 
-    /// Runs the network on the inputs, and keeps the states that it gives.
-    fn think(&mut self) -> Result<RunStats> {
-        let Self { recipe, network, inputs, states, .. } = self;
-        let binding = &recipe.binding;
-        for (input, values) in binding.inputs.iter().zip(inputs) {
-            network.set_floats(&input.name, values)?;
+    /// Starts an inference on the present inputs.
+    fn begin(&mut self) {
+        for (asked, values) in self.asked.iter_mut().zip(&self.inputs) {
+            asked.copy_from_slice(values);
         }
-        for (state, values) in binding.states.iter().zip(&mut *states) {
-            network.set_floats(&state.input, values)?;
+        self.flight = Some(Flight { start: self.chunks.used, step: self.step, is_started: false });
+        self.next_start = self.chunks.used + self.recipe.binding.action.schedule.replan as u64;
+    }
+
+    /// Adds the chunk that is awaited, if it is due and there. After an error, the next tick starts another inference.
+    fn receive(&mut self) -> Result<Option<RunStats>> {
+        let Some(mut flight) = self.flight.take() else { return Ok(None) };
+        let delay = self.step - flight.step;
+        let answer = self.poll(&mut flight, delay >= self.delay);
+        match &answer {
+            Ok(Some(_)) => self.counts.max_delay = self.counts.max_delay.max(delay),
+            Ok(None) => self.flight = Some(flight),
+            Err(_) => self.next_start = self.chunks.used,
         }
-        let stats = network.run()?;
-        for (state, values) in binding.states.iter().zip(states) {
-            values.copy_from_slice(network.floats(&state.output)?);
+        answer
+    }
+
+    fn poll(&mut self, flight: &mut Flight, is_due: bool) -> Result<Option<RunStats>> {
+        flight.is_started = flight.is_started || self.runner.start(&self.asked)?;
+        if !flight.is_started || !is_due {
+            return Ok(None);
         }
-        Ok(stats)
+        self.runner.take(|output| self.chunks.push(flight.start, output))
+    }
+
+    /// The action of the present row.
+    fn act(&self, action: &mut [f32]) -> Result<()> {
+        let (rule, row) = (&self.recipe.binding.action, &self.previous);
+        match &rule.kind {
+            ActionKind::Index(choices) => {
+                let choice = Some(row[0]).filter(|index| *index >= 0.0).and_then(|index| choices.get(index as usize));
+                action.copy_from_slice(choice.ok_or_else(|| Error::data(format!("the policy chose action {} of {}", row[0], choices.len())))?);
+            }
+            ActionKind::Choice(_) if row.iter().any(|number| number.is_nan()) => action.fill(f32::NAN),
+            ActionKind::Choice(choices) => {
+                let best = (0..row.len()).fold(0, |best, index| if row[index] > row[best] { index } else { best });
+                action.copy_from_slice(&choices[best]);
+            }
+            ActionKind::Continuous(channels) => {
+                for (action, (index, scale, offset)) in action.iter_mut().zip(channels) {
+                    *action = (bounded(f64::from(row[*index]), rule.clip) * scale + offset) as f32;
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -189,89 +261,82 @@ impl Brain for PolicyBrain {
     }
 
     fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
-        let rule = &self.recipe.clone().binding.action;
-        let mut stats = RunStats::default();
         self.observe(observation);
-        if let ActionKind::Index(choices) = &rule.kind {
-            stats = self.think()?;
-            let index = self.network.integers(&rule.output)?.first().copied().unwrap_or(-1);
-            let choice = usize::try_from(index).ok().and_then(|index| choices.get(index));
-            let choice = choice.ok_or_else(|| Error::data(format!("the policy chose action {index} of {}", choices.len())))?;
-            self.previous[0] = index as f32;
-            action.copy_from_slice(choice);
-            self.step += 1;
-            return Ok(stats);
+        let mut stats = self.receive()?;
+        if self.flight.is_none() && self.chunks.used >= self.next_start {
+            self.begin();
+            stats = self.receive()?.or(stats);
         }
-        if self.used >= rule.chunk {
-            stats = self.think()?;
-            let output = self.network.floats(&rule.output)?;
-            let rows = self.chunk.len();
-            self.chunk.copy_from_slice(&output[..rows]);
-            self.used = 0;
-        }
-        self.previous.copy_from_slice(&self.chunk[self.used * rule.width..][..rule.width]);
-        self.used += 1;
+        let stats = stats.unwrap_or_default();
         self.step += 1;
-        match &rule.kind {
-            ActionKind::Choice(choices) => {
-                if self.previous.iter().any(|number| number.is_nan()) {
-                    action.fill(f32::NAN);
-                    return Ok(stats);
-                }
-                let best = (0..self.previous.len()).fold(0, |best, index| if self.previous[index] > self.previous[best] { index } else { best });
-                action.copy_from_slice(&choices[best]);
-            }
-            ActionKind::Continuous(channels) => {
-                for (action, (index, scale, offset)) in action.iter_mut().zip(channels) {
-                    *action = (bounded(f64::from(self.previous[*index]), rule.clip) * scale + offset) as f32;
-                }
-            }
-            ActionKind::Index(_) => unreachable!("invariant: it returned above"),
+        if self.chunks.next(&mut self.previous) {
+            self.counts.late = 0;
+            return self.act(action).map(|()| stats);
         }
+        // Before the first chunk of an episode, the time of an inference is no fault of a device.
+        self.counts.late = if self.chunks.has_any() { self.counts.late + 1 } else { 1 };
+        self.counts.held += 1;
         Ok(stats)
+    }
+
+    fn unanswered_ticks(&self) -> u64 {
+        self.counts.late
     }
 
     fn snapshot(&self) -> Result<Snapshot> {
         let mut snapshot = Snapshot::default();
-        for (index, values) in self.inputs.iter().enumerate() {
-            snapshot.insert(format!("input{index}"), Array::F32(values.clone()));
-        }
-        for (index, values) in self.states.iter().enumerate() {
-            snapshot.insert(format!("state{index}"), Array::F32(values.clone()));
+        for (name, arrays) in [("input", &self.inputs[..]), ("asked", &self.asked[..]), ("state", self.runner.states())] {
+            for (index, values) in arrays.iter().enumerate() {
+                snapshot.insert(format!("{name}{index}"), Array::F32(values.clone()));
+            }
         }
         snapshot.insert("previous", Array::F32(self.previous.clone()));
-        snapshot.insert("chunk", Array::F32(self.chunk.clone()));
-        snapshot.insert("count", Array::U64(vec![self.used as u64, self.step]));
+        self.chunks.save(&mut snapshot);
+        let Counts { late, held, max_delay } = self.counts;
+        snapshot.insert("counts", Array::U64(vec![self.step, self.next_start, late, held, max_delay]));
+        snapshot.insert("flight", Array::U64(self.flight.map_or(Vec::new(), |flight| vec![flight.start, flight.step])));
         Ok(snapshot)
     }
 
+    /// An inference whose answer was awaited starts again, from its observation.
     fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
-        for (index, values) in self.inputs.iter_mut().enumerate() {
-            let len = values.len();
-            values.copy_from_slice(snapshot.f32(&format!("input{index}"), len)?);
+        for (name, arrays) in [("input", &mut self.inputs[..]), ("asked", &mut self.asked[..]), ("state", self.runner.states_mut())] {
+            for (index, values) in arrays.iter_mut().enumerate() {
+                let len = values.len();
+                values.copy_from_slice(snapshot.f32(&format!("{name}{index}"), len)?);
+            }
         }
-        for (index, values) in self.states.iter_mut().enumerate() {
-            let len = values.len();
-            values.copy_from_slice(snapshot.f32(&format!("state{index}"), len)?);
-        }
-        let (width, len) = (self.previous.len(), self.chunk.len());
+        let width = self.previous.len();
         self.previous.copy_from_slice(snapshot.f32("previous", width)?);
-        self.chunk.copy_from_slice(snapshot.f32("chunk", len)?);
-        let &[used, step] = snapshot.u64("count", 2)? else { return Err(Error::data("count: two numbers are needed")) };
-        (self.used, self.step) = (usize::try_from(used).unwrap_or(usize::MAX), step);
+        self.chunks.load(snapshot)?;
+        let &[step, next_start, late, held, max_delay] = snapshot.u64("counts", 5)? else { return Err(Error::data("counts: five numbers are needed")) };
+        (self.step, self.next_start, self.counts) = (step, next_start, Counts { late, held, max_delay });
+        self.flight = match snapshot.len_of("flight") {
+            Some(0) => None,
+            _ => snapshot.u64("flight", 2)?.first_chunk().map(|&[start, step]| Flight { start, step, is_started: false }),
+        };
         Ok(())
     }
 
     fn episode_ended(&mut self) {
-        self.states.iter_mut().for_each(|values| values.fill(0.0));
-        self.inputs.iter_mut().for_each(|values| values.fill(0.0));
+        for values in self.runner.states_mut().iter_mut().chain(&mut self.inputs) {
+            values.fill(0.0);
+        }
         self.previous.fill(0.0);
-        self.used = self.recipe.binding.action.chunk;
-        self.step = 0;
+        self.chunks.clear();
+        (self.flight, self.next_start, self.step, self.counts.late) = (None, 0, 0, 0);
+    }
+
+    fn run_notes(&self) -> Vec<String> {
+        let Counts { held, max_delay, .. } = self.counts;
+        let delay = format!("policy: chunks were used up to {max_delay} ticks after their observation");
+        let held = format!("policy: {held} ticks had no row of a chunk, so that the action before was held");
+        let is_asynchronous = self.recipe.binding.action.schedule.is_asynchronous;
+        [delay, held].into_iter().zip([is_asynchronous, self.counts.held > 0]).filter(|(_, applies)| *applies).map(|(note, _)| note).collect()
     }
 
     fn trace(&mut self) -> Result<Vec<LaunchTime>> {
-        self.network.trace()
+        self.runner.trace()
     }
 
     fn rebuild(&self) -> Option<Rebuild> {
@@ -292,7 +357,7 @@ impl Brain for PolicyBrain {
     }
 
     fn code(&self) -> Vec<CodeObject> {
-        self.network.code()
+        self.code.clone()
     }
 }
 

@@ -79,6 +79,8 @@ pub(super) struct Passed<'a> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Source {
     Brain,
+    /// The brain is still computing an answer: the body is treated as for one that is late.
+    Late,
     StandIn,
     /// There is no action: the body gets its safe one.
     #[default]
@@ -382,9 +384,17 @@ impl Recovering {
         let is_injected = injected.is_some();
         injected.into_iter().for_each(|fault| period.session.record_injected_fault(fault));
         let missed = (period.clock.now_ns() - period.begin_ns) / self.dt_ns;
-        let is_stalled = self.stall_periods > 0 && missed >= self.stall_periods;
+        let brain = self.brain_state.working();
+        let late = brain.unanswered_ticks();
+        // The fallback device may be slow, but it is not lost.
+        let is_missing = late >= self.stall_periods && brain.device().is_some_and(|device| device.info().id != FALLBACK_DEVICE);
+        let is_stalled = self.stall_periods > 0 && (missed >= self.stall_periods || is_missing);
         let failure = Failure::of(result.map(|_| ()), period.action, is_stalled.then_some(self.stall_periods), is_injected);
-        let source = if failure.is_none() { Source::Brain } else { Source::None };
+        let source = match failure {
+            Some(_) => Source::None,
+            None if late > 0 => Source::Late,
+            None => Source::Brain,
+        };
         Answer { source, missed, failure, latency_ns: Some(latency_ns), stats }
     }
 

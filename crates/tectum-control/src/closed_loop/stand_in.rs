@@ -30,7 +30,7 @@ impl Backed {
 impl Controller for Backed {
     fn answer(&mut self, period: &mut Period<'_>) -> Answer {
         let mut answer = self.inner.answer(period);
-        if answer.source == Source::None && answer.missed == 0 && self.query(period) {
+        if matches!(answer.source, Source::None | Source::Late) && answer.missed == 0 && self.query(period) {
             answer.source = Source::StandIn;
         }
         answer

@@ -17,6 +17,12 @@ impl Mask {
         Self { lanes: vec![1; lanes], active: lanes, range: 0..lanes }
     }
 
+    /// Becomes all of this many lanes, from all of another number; allocates only for more than it ever had.
+    pub fn set_all(&mut self, lanes: usize) {
+        self.lanes.resize(lanes, 1);
+        (self.active, self.range) = (lanes, 0..lanes);
+    }
+
     /// The lanes for which `is_in` is 1 rather than 0.
     pub fn of(lanes: Vec<u8>) -> Self {
         let active = lanes.iter().map(|&lane| usize::from(lane)).sum();

@@ -38,6 +38,8 @@ pub struct RegisterStorage {
     longs: Family<u64>,
     predicates: Vec<Vec<u8>>,
     spare: Vec<u8>,
+    /// Empty, for its memory.
+    views: Vec<Option<&'static [u32]>>,
 }
 
 /// All registers and predicates of a chunk, with views of buffers.
@@ -151,6 +153,7 @@ impl RegisterStorage {
             longs: Family::new(of(true), lanes),
             predicates: vec![vec![0; if has_predicates { lanes } else { 0 }]; 16],
             spare: vec![0; if has_predicates { lanes } else { 0 }],
+            views: Vec::new(),
         };
         constants(program).into_iter().for_each(|(_, register, ty, bits)| kept.fill(register, ty, |_| bits));
         kept
@@ -171,15 +174,23 @@ impl RegisterStorage {
     }
 }
 
+/// The memory of a list of views, for views of other buffers: collecting in place allocates nothing.
+fn emptied<'b>(mut views: Vec<Option<&[u32]>>) -> Vec<Option<&'b [u32]>> {
+    views.clear();
+    views.into_iter().map(|_| None).collect()
+}
+
 impl<'m> RegisterFile<'m> {
     /// Registers in reused columns.
-    pub fn new(kept: RegisterStorage) -> Self {
-        let views = vec![None; kept.words.columns.len()];
+    pub fn new(mut kept: RegisterStorage) -> Self {
+        let mut views = emptied(std::mem::take(&mut kept.views));
+        views.resize(kept.words.columns.len(), None);
         Self { kept, views }
     }
 
     /// The columns, for reuse.
-    pub fn into_kept(self) -> RegisterStorage {
+    pub fn into_kept(mut self) -> RegisterStorage {
+        self.kept.views = emptied(self.views);
         self.kept
     }
 

@@ -5,6 +5,7 @@ use tectum_equations::Unit;
 use tectum_onnx::{Network, NetworkPort};
 
 use super::contract::{ActionRule, Contract, Term, TermFunction, TermSource, state_by_name};
+use super::schedule::Schedule;
 use crate::body::BodySpec;
 use crate::nearest::suggestion;
 
@@ -72,8 +73,7 @@ pub(super) struct BoundAction {
     pub output: String,
     /// The numbers of a row of the output.
     pub width: usize,
-    /// Rows that are used before the network runs again.
-    pub chunk: usize,
+    pub schedule: Schedule,
     pub kind: ActionKind,
     pub clip: [f64; 2],
 }
@@ -213,6 +213,11 @@ impl Contract {
             [only] if only.discrete => Some(vec![vec![only.low], vec![only.high]]),
             _ => None,
         };
+        let schedule = Schedule::of(rule, states.first().map(|state| state.input.as_str()))?;
+        let single = || match schedule.chunk {
+            1 => Ok(Schedule::default()),
+            rows => Err(Error::invalid(format!("action: chunk {rows}: output {} {:?} chooses one action, it has no rows", output.name, output.dims))),
+        };
         let choices = rule.choices(body)?;
         if output.element.dtype() == DType::I32 {
             if len != 1 {
@@ -220,13 +225,13 @@ impl Contract {
             }
             let choices =
                 choices.or(discrete).ok_or_else(|| Error::invalid(format!("output {} is an index: `choices` gives the action for each", output.name)))?;
-            return Ok(BoundAction { output: output.name.clone(), width: 1, chunk: 1, kind: ActionKind::Index(choices), clip });
+            return Ok(BoundAction { output: output.name.clone(), width: 1, schedule: single()?, kind: ActionKind::Index(choices), clip });
         }
         if let Some(choices) = choices {
             if choices.len() != len {
                 return Err(Error::invalid(format!("action: {} choices for output {} {:?} of {len} numbers", choices.len(), output.name, output.dims)));
             }
-            return Ok(BoundAction { output: output.name.clone(), width: len, chunk: 1, kind: ActionKind::Choice(choices), clip });
+            return Ok(BoundAction { output: output.name.clone(), width: len, schedule: single()?, kind: ActionKind::Choice(choices), clip });
         }
         let channels = rule.channels(body)?;
         let width = channels.len();
@@ -235,7 +240,7 @@ impl Contract {
         {
             let (low, high) = (choices[0][0], choices[1][0]);
             notes.push(format!("the greatest of output {} chooses {low} or {high} {} of {} (assumed)", output.name, body.action[0].unit, body.action[0].name));
-            return Ok(BoundAction { output: output.name.clone(), width: len, chunk: 1, kind: ActionKind::Choice(choices), clip });
+            return Ok(BoundAction { output: output.name.clone(), width: len, schedule: single()?, kind: ActionKind::Choice(choices), clip });
         }
         let rows = output.dims.iter().rev().skip(1).product::<usize>();
         let is_chunk = output.dims.last() == Some(&width) && rows >= rule.chunk.max(1);
@@ -255,7 +260,7 @@ impl Contract {
             let factor = rule.unit.as_deref().map_or(Ok(1.0), |unit| factor("action", unit, &own.unit, &own.name))?;
             driven[channel] = (index, scale[index] * factor, offset[index] * factor);
         }
-        Ok(BoundAction { output: output.name.clone(), width, chunk: rule.chunk.max(1), kind: ActionKind::Continuous(driven), clip })
+        Ok(BoundAction { output: output.name.clone(), width, schedule, kind: ActionKind::Continuous(driven), clip })
     }
 }
 

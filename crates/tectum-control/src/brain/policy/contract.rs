@@ -1,6 +1,7 @@
 //! What a policy's numbers mean: which channels of the body make up its input, and what its output does.
 
 use std::cell::RefCell;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use tectum::{Error, Result};
@@ -10,6 +11,9 @@ use crate::document::{Key, Section, TomlSource};
 
 /// The key of a file's metadata that holds a contract as text.
 pub const METADATA_KEY: &str = "tectum.contract";
+
+/// How many rows a chunk can have.
+const ROWS: RangeInclusive<u64> = 1..=10_000;
 
 /// A contract as it is written, before names meet a body and a network.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -95,8 +99,16 @@ pub struct ActionRule {
     pub offset: Vec<f64>,
     /// The action for each number of the output, of which the greatest counts; none for outputs that are actions themselves.
     pub choices: Vec<Vec<f64>>,
-    /// How many rows of a chunk [rows, channels] are used before the network runs again.
+    /// How many rows of a chunk [rows, channels] are used, one for each tick from that of its observation on.
     pub chunk: usize,
+    /// How many of them are used before the next inference starts. Without it 1 with an ensemble, half of the chunk for asynchronous inferences, all rows else.
+    pub replan_steps: Option<usize>,
+    /// The coefficient m of temporal ensembling; without it only the last chunk counts.
+    pub temporal_ensemble_coeff: Option<f64>,
+    /// Whether inferences run concurrently with the loop.
+    pub is_asynchronous: bool,
+    /// Ticks from the start of an inference to the use of its answer, under a simulated clock.
+    pub inference_delay: Option<usize>,
     /// Gains of the joints' controllers, which are only recorded.
     pub stiffness: Vec<f64>,
     /// As above.
@@ -198,7 +210,13 @@ impl ActionRule {
             scale: section.numbers(Key::new("scale", "multiplied first").or(1))?.unwrap_or_else(|| vec![1.0]),
             offset: section.numbers(Key::new("offset", "added after that, such as default positions").or(0))?.unwrap_or_else(|| vec![0.0]),
             choices: section.rows(Key::new("choices", "the action for each number of the output, of which the greatest counts"))?.unwrap_or_default(),
-            chunk: section.whole_or(Key::new("chunk", "rows of a chunk that are used before the network runs again"), 1..=10_000, 1)? as usize,
+            chunk: section.whole_or(Key::new("chunk", "rows of the output that are used, one for each tick"), ROWS, 1)? as usize,
+            replan_steps: section.whole(Key::new("replan_steps", "rows that are used before the next inference starts"), ROWS)?.map(|steps| steps as usize),
+            temporal_ensemble_coeff: section.within(Key::new("temporal_ensemble_coeff", "m of the weights exp(-m i) of predictions"), -100.0..=100.0)?,
+            is_asynchronous: section.flag(Key::new("asynchronous", "inferences run concurrently with the loop").or(false))?.unwrap_or(false),
+            inference_delay: section
+                .whole(Key::new("inference_delay", "ticks until an answer is used, under clock \"sim\"").or(0), 0..=10_000)?
+                .map(|ticks| ticks as usize),
             stiffness: section.numbers(Key::new("stiffness", "gains of the joints' controllers; recorded"))?.unwrap_or_default(),
             damping: section.numbers(Key::new("damping", "gains of the joints' controllers; recorded"))?.unwrap_or_default(),
         };

@@ -63,6 +63,6 @@ impl BrainSettings for PolicySpec {
     }
 
     fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
-        Ok(Recipe::Device(Box::new(Arc::new(PolicyRecipe::new(self, context.body)?))))
+        Ok(Recipe::Device(Box::new(Arc::new(PolicyRecipe::new(self, context.body, context.clock)?))))
     }
 }
