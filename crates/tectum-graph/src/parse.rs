@@ -146,9 +146,12 @@ impl GraphBuilder {
         let added = add(self);
         let graph = self.graph_mut();
         graph.next = next.max(node.number + 1);
-        let definition = graph.nodes.remove(&Node { number: ASIDE, step: 0, graph: graph.maker() });
+        let mut aside = graph.nodes.split_off(&Node { number: ASIDE, step: 0, graph: graph.maker() });
         added?;
-        let Some(definition) = definition else { return Err(fault("the operation does nothing")) };
+        let Some((_, definition)) = aside.pop_first() else { return Err(fault("the operation does nothing")) };
+        if !aside.is_empty() {
+            return Err(fault("an operand repeats to another shape: a `broadcast` on its own line is needed"));
+        }
         let is_late = |operand: &Node| *operand > node && !graph.nodes[operand].operation.is_fed();
         if definition.operation.operands().iter().any(is_late) {
             return Err(fault("an operand comes later"));

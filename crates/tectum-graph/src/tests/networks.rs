@@ -486,6 +486,13 @@ fn weights_take_panels_where_products_alone_read_them() {
     }
 }
 
+/// A line is one operation: repetition, which is another, has its own.
+#[test]
+fn an_operand_that_repeats_needs_its_own_line() {
+    let error = Graph::parse("%0 = input x [2, 3]\n%1 = input y [2, 1]\n%2 = add(%0, %1) [2, 3]\noutput z %2\n").err().map(|error| error.to_string());
+    assert!(error.as_ref().is_some_and(|error| error.contains("a `broadcast` on its own line is needed")), "{error:?}");
+}
+
 /// Text in → text out: a convolution takes the addition and the activation that follow it, and its filters are packed; the results are the same.
 #[test]
 fn convolutions_take_their_tail_and_panels() {
@@ -510,8 +517,10 @@ fn convolutions_take_their_tail_and_panels() {
         ),
         (
             "an addition that repeats",
-            "%5 = convolution(%0, %1, groups 2, WINDOW) [2, 20, 5, 5]; %6 = reshape(%2) [20, 1, 1]; %7 = add(%5, %6) [2, 20, 5, 5]; output y %7",
-            "%5 = convolution(%0, %1, groups 2, WINDOW, panels) [2, 20, 5, 5]; %6 = reshape(%2) [20, 1, 1]; %7 = add(%5, %6) [2, 20, 5, 5]; output y %7",
+            "%5 = convolution(%0, %1, groups 2, WINDOW) [2, 20, 5, 5]; %6 = reshape(%2) [20, 1, 1]; %7 = relu6(%5) [2, 20, 5, 5]; \
+             %8 = broadcast(%6) [2, 20, 5, 5]; %9 = add(%7, %8) [2, 20, 5, 5]; output y %9",
+            "%6 = reshape(%2) [20, 1, 1]; %7 = convolution(%0, %1, groups 2, WINDOW, panels, relu6) [2, 20, 5, 5]; \
+             %8 = broadcast(%6) [2, 20, 5, 5]; %9 = add(%7, %8) [2, 20, 5, 5]; output y %9",
         ),
     ];
     for (name, before, after) in cases {
