@@ -44,8 +44,8 @@ impl PackedParameter {
 
 impl Graph {
     /// The same network with its weights in [panels](tectum::operation::product::gemm_panels): every parameter that is read only as the
-    /// right operand of products changes its shape, and so do those that are concatenated along `out` for merged products. Filters that one convolution
-    /// reads are packed as floats, except those of one channel each.
+    /// right operand of products changes its shape, and so do those that are concatenated along `out` for merged products. Filters that only
+    /// convolutions of the same groups read are packed as floats, except those of one channel each.
     /// Run it after [`Graph::optimize`]; set the listed parameters through [`PackedParameter::pack`].
     ///
     /// `format` gives the storage format of a parameter's weights. Concatenated parameters stay in f32 if their formats differ, or if they are not
@@ -84,23 +84,26 @@ impl Graph {
 
     fn pack_filters(&mut self, packed: &mut BTreeMap<Node, PackedParameter>) {
         let uses = self.uses();
-        let convolution = |(node, definition): (&Node, &Definition)| match definition.operation {
-            Operation::Convolution(convolution) => Some((*node, convolution)),
-            _ => None,
-        };
-        let convolutions: Vec<(Node, Convolution)> = self.nodes.iter().filter_map(convolution).collect();
-        for (node, convolution) in convolutions {
-            let Convolution { w, groups, .. } = convolution;
-            let filters = self.nodes[&w].shape.fixed();
-            let (channels, format) = (filters[1], PanelFormat::F32);
-            if convolution.transposed.is_some() || channels == 1 || uses.get(&w) != Some(&1) || !self.nodes[&w].operation.is_parameter() {
+        let mut readers: BTreeMap<Node, Vec<(Node, Convolution)>> = BTreeMap::new();
+        for (&node, definition) in &self.nodes {
+            if let Operation::Convolution(convolution) = definition.operation {
+                readers.entry(convolution.w).or_default().push((node, convolution));
+            }
+        }
+        for (w, readers) in readers {
+            let (groups, filters) = (readers[0].1.groups, self.nodes[&w].shape.fixed());
+            let is_packable = |(_, reader): &(Node, Convolution)| reader.transposed.is_none() && reader.groups == groups;
+            let is_read_alone = uses.get(&w) == Some(&readers.len()) && self.nodes[&w].operation.is_parameter();
+            if filters[1] == 1 || !is_read_alone || !readers.iter().all(is_packable) {
                 continue;
             }
-            let sizes = [filters[1..].iter().product(), filters[0] / groups];
+            let (format, sizes) = (PanelFormat::F32, [filters[1..].iter().product(), filters[0] / groups]);
             packed.insert(w, PackedParameter { node: w, format, groups, sizes, transposed: true });
             self.keep_as(w, format, filter_panels_shape(groups, sizes));
-            let shape = self.nodes[&node].shape;
-            self.nodes.insert(node, Definition { operation: Convolution { is_packed: true, ..convolution }.into(), shape });
+            for (node, reader) in readers {
+                let shape = self.nodes[&node].shape;
+                self.nodes.insert(node, Definition { operation: Convolution { is_packed: true, ..reader }.into(), shape });
+            }
         }
     }
 

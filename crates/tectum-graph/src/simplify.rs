@@ -6,11 +6,11 @@ impl Graph {
     /// Rewrites operations in place, from the first node to the last, by the rules in the operations' files:
     ///
     /// - `op(x, broadcast(s))` of a scalar or row reads `s` itself, since it is repeated anyway;
-    /// - `mul(x, constant)` of a scalar is `scale`;
+    /// - `mul(x, constant)` of a scalar is `scale`, `mul(x, sigmoid(x))` is `silu(x)`, ½x·(1 + erf(x/√2)) is `gelu_erf(x)`;
     /// - `scale(constant)` is a constant, `scale(scale(x))` one `scale`.
     ///
     /// # Numerics
-    /// Factors are multiplied in float64 and rounded to f32 once.
+    /// Factors are multiplied in float64 and rounded to f32 once. `silu` has its limit −0 at −∞, where the product is NaN.
     #[must_use]
     pub fn simplify(&self) -> Graph {
         let mut simple = self.clone();

@@ -198,7 +198,9 @@ fn dot(terms: impl Iterator<Item = (f64, f64)> + Clone) -> (f64, f64) {
 fn expected(k: usize, (sum, magnitude): (f64, f64), bias: f64, activation: Activation, residual: f64) -> Expected {
     let before = sum + bias;
     let after = match activation {
-        Activation::None | Activation::Relu | Activation::Elu | Activation::HardSigmoid | Activation::HardSwish | Activation::Relu6 => activation.reference(before),
+        Activation::None | Activation::Relu | Activation::Elu | Activation::HardSigmoid | Activation::HardSwish | Activation::Relu6 => {
+            activation.reference(before)
+        }
         Activation::Tanh => value_of("tanh", before),
         Activation::Sigmoid => value_of("sigmoid", before),
         Activation::Gelu => value_of("gelu", before),

@@ -5,7 +5,10 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 use tectum::Activation;
 
 use super::elementwise::Elementwise;
-use super::{Adjoints, Call, CallText, Cow, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
+use super::unary::Unary;
+use super::{
+    Adjoints, Binary, BinaryOp, Call, CallText, Cow, Function, Graph, GraphBuilder, Lowering, Node, Op, Operation, Result, Scale, Shape, Tensor, Values, View,
+};
 
 /// An activation of each element.
 #[derive(Debug, Clone, Copy)]
@@ -129,6 +132,41 @@ impl Op for Activate {
 
     fn elementwise(&self) -> Option<Elementwise> {
         Some(Elementwise { name: activation_name(self.activation).to_owned(), x: self.x, second: None })
+    }
+}
+
+impl Graph {
+    /// The activation that the product of a value and a gate is: x·σ(x), or ½x·(1 + erf(x/√2)).
+    pub(super) fn gated(&self, value: Node, gate: Node) -> Option<Activate> {
+        match (&self.nodes[&gate].operation, &self.nodes[&value].operation) {
+            (Operation::Activate(Activate { activation: Activation::Sigmoid, x }), _) if *x == value => {
+                Some(Activate { activation: Activation::Silu, x: value })
+            }
+            (_, Operation::Scale(Scale { x, factor: 0.5 })) if self.erf_gate(gate) == Some(*x) => Some(Activate { activation: Activation::GeluErf, x: *x }),
+            _ => None,
+        }
+    }
+
+    /// The activation whose double a node is: x·(1 + erf(x/√2)).
+    pub(super) fn doubled_gelu(&self, node: Node) -> Option<Activate> {
+        let Operation::Binary(Binary { op: BinaryOp::Mul, a, b }) = self.nodes[&node].operation else { return None };
+        [(a, b), (b, a)].into_iter().find(|(x, gate)| self.erf_gate(*gate) == Some(*x)).map(|(x, _)| Activate { activation: Activation::GeluErf, x })
+    }
+
+    /// The x of 1 + erf(x/√2).
+    fn erf_gate(&self, gate: Node) -> Option<Node> {
+        let Operation::Binary(Binary { op: BinaryOp::Add, a, b }) = self.nodes[&gate].operation else { return None };
+        let erf = if self.scalar(b) == Some(1.0) { a } else { b };
+        if self.scalar(if erf == a { b } else { a }) != Some(1.0) {
+            return None;
+        }
+        let Operation::Unary(Unary { function: Function::Erf, x }) = self.nodes[&erf].operation else { return None };
+        let (x, factor) = match self.nodes[&x].operation {
+            Operation::Binary(Binary { op: BinaryOp::Div, a, b }) => (a, 1.0 / f64::from(self.scalar(b)?)),
+            Operation::Scale(Scale { x, factor }) => (x, f64::from(factor)),
+            _ => return None,
+        };
+        ((factor - FRAC_1_SQRT_2).abs() < 1e-6).then_some(x)
     }
 }
 

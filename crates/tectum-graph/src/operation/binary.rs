@@ -186,6 +186,9 @@ impl Op for Binary {
         {
             return Some(Self { op, a: b, b: a }.into());
         }
+        if let (BinaryOp::Mul, Some(activation)) = (op, graph.gated(a, b).or_else(|| graph.gated(b, a))) {
+            return Some(activation.into());
+        }
         match (op, graph.scalar(b)) {
             (BinaryOp::Mul, Some(factor)) => Some(Scale { x: a, factor }.into()),
             _ => None,

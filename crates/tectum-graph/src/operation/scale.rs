@@ -39,6 +39,9 @@ impl Op for Scale {
 
     /// `scale(constant)` is a constant, `scale(scale(x))` one `scale`.
     fn simpler(&self, graph: &Graph, _: Shape) -> Option<Operation> {
+        if let (0.5, Some(gelu)) = (self.factor, graph.doubled_gelu(self.x)) {
+            return Some(gelu.into());
+        }
         match &graph.nodes[&self.x].operation {
             Operation::Constant(Constant { data }) => Some(Constant { data: data.iter().map(|value| value * self.factor).collect() }.into()),
             Operation::Scale(inner) => {

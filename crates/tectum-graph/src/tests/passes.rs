@@ -520,3 +520,29 @@ output grad.two.bias %20
 "
     );
 }
+
+/// Text in → text out: products with gates are activations, whatever the order of their factors.
+#[test]
+fn gates_are_activations() {
+    let head = "%0 = input x [2, 3]\n";
+    let cases = [
+        ("%1 = sigmoid(%0) [2, 3]\n%2 = mul(%0, %1) [2, 3]\noutput y %2\n", "silu(%0)"),
+        ("%1 = sigmoid(%0) [2, 3]\n%2 = mul(%1, %0) [2, 3]\noutput y %2\n", "silu(%0)"),
+        (
+            "%1 = constant(1.4142135) [1, 1]\n%2 = div(%0, %1) [2, 3]\n%3 = erf(%2) [2, 3]\n%4 = constant(1) [1, 1]\n%5 = add(%3, %4) [2, 3]\n%6 = mul(%0, %5) [2, 3]\n%7 = scale(%6, 0.5) [2, 3]\noutput y %7\n",
+            "gelu_erf(%0)",
+        ),
+        (
+            "%1 = scale(%0, 0.70710677) [2, 3]\n%3 = erf(%1) [2, 3]\n%4 = constant(1) [1, 1]\n%5 = add(%3, %4) [2, 3]\n%6 = scale(%0, 0.5) [2, 3]\n%7 = mul(%6, %5) [2, 3]\noutput y %7\n",
+            "gelu_erf(%0)",
+        ),
+        (
+            "%1 = scale(%0, 0.7) [2, 3]\n%3 = erf(%1) [2, 3]\n%4 = constant(1) [1, 1]\n%5 = add(%3, %4) [2, 3]\n%6 = scale(%0, 0.5) [2, 3]\n%7 = mul(%6, %5) [2, 3]\noutput y %7\n",
+            "mul(%6, %5)",
+        ),
+    ];
+    for (before, after) in cases {
+        let text = Graph::parse(&format!("{head}{before}")).unwrap_or_else(|error| panic!("{before}: {error}")).simplify().prune().describe();
+        assert!(text.contains(after), "{text}");
+    }
+}

@@ -42,7 +42,10 @@ mod single;
 pub mod slices;
 
 pub use single::{acos, acosh, asin, asinh, atan, atanh, cosh, fmod, modulo, pow, sign, sinh, tan, tan_near};
-pub use single::{cos, cos_near, elu, erf, exp, exp2, gelu, gelu_erf, hard_sigmoid, hard_swish, is_nan, is_near, log, log2, max, min, relu, relu6, sigmoid, silu, sin, sin_near, tanh};
+pub use single::{
+    cos, cos_near, elu, erf, exp, exp2, gelu, gelu_erf, hard_sigmoid, hard_swish, is_nan, is_near, log, log2, max, min, relu, relu6, sigmoid, silu, sin,
+    sin_near, tanh,
+};
 pub(crate) use single::{exp_normal, four};
 
 use std::ops::{Add, AddAssign, Div, Mul};

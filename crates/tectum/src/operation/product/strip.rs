@@ -384,7 +384,6 @@ pub(crate) fn tile_of<S: Simd, L: Left, T: StripEpilogue, B: PanelRows, const PA
         9 => tile::<S, L, T, B, PANELS, VECTORS, 9>(simd, place, b, y, end),
         10 => tile::<S, L, T, B, PANELS, VECTORS, 10>(simd, place, b, y, end),
         11 => tile::<S, L, T, B, PANELS, VECTORS, 11>(simd, place, b, y, end),
-        12 => tile::<S, L, T, B, PANELS, VECTORS, 12>(simd, place, b, y, end),
         _ => tile::<S, L, T, B, PANELS, VECTORS, MAX_TILE>(simd, place, b, y, end),
     }
 }

@@ -55,7 +55,7 @@ impl Form {
     const fn tile_rows(self) -> usize {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Form::Vnni => 13,
+            Form::Vnni => 12,
             #[cfg(target_arch = "x86_64")]
             Form::Wide => 2,
             Form::Plain => 2,
@@ -142,8 +142,7 @@ impl<T: StripEpilogue, const PANELS: usize> ByteStrip<'_, T, PANELS> {
                     9 => tile::<B, T, PANELS, 9>(bytes, a, (self.b, ahead), scales, y),
                     10 => tile::<B, T, PANELS, 10>(bytes, a, (self.b, ahead), scales, y),
                     11 => tile::<B, T, PANELS, 11>(bytes, a, (self.b, ahead), scales, y),
-                    12 => tile::<B, T, PANELS, 12>(bytes, a, (self.b, ahead), scales, y),
-                    _ => tile::<B, T, PANELS, 13>(bytes, a, (self.b, ahead), scales, y),
+                    _ => tile::<B, T, PANELS, 12>(bytes, a, (self.b, ahead), scales, y),
                 }
             }
             self.tail.end::<PANELS>(first, y.as_chunks_mut().0.as_chunks_mut().0);

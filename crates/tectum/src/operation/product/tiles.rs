@@ -7,7 +7,7 @@ use crate::operation::product::panel_format::PANEL;
 use crate::operation::product::transpose_16x16::transpose_16x16;
 
 /// Maximum rows of a tile.
-pub(crate) const MAX_TILE: usize = 13;
+pub(crate) const MAX_TILE: usize = 12;
 
 /// Rows of a tile: as many as fit the registers, in addition to the panels' row and one element.
 pub(crate) const fn tile_rows<S: Simd>() -> usize {
