@@ -75,7 +75,7 @@ fn case(file: &Path, name: &str, (roofline, amount): (Roofline, f64), format: Pa
     }
 }
 
-/// A network with its inputs, which are given anew in every run.
+/// A network with its inputs, which are given before every run.
 struct Policy {
     network: CompiledNetwork,
     inputs: Vec<(String, Numbers)>,

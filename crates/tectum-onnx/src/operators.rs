@@ -15,6 +15,7 @@ mod resize;
 mod sampling;
 mod selection;
 mod signal;
+mod window;
 mod windows;
 
 use tectum::Result;

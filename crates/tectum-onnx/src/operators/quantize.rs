@@ -11,7 +11,7 @@ use tectum_graph::{BinaryOp, Comparison, Function, IntegerOp, Node, Reduction};
 use super::Family;
 use super::constants::{convert, element_of};
 use super::matrix::product;
-use super::windows::convolution_of;
+use super::window::convolution_of;
 use crate::array::Array;
 use crate::element::ElementType;
 use crate::emit::{Call, Codes, Emit, Source, Value};
