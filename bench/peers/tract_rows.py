@@ -4,9 +4,9 @@ import os
 import pathlib
 import sys
 
-from policy_files import FOLDER
-
-PROGRAM = pathlib.Path(__file__).resolve().parent / ".venv-tract" / "target" / "release" / "tract-rows"
+HERE = pathlib.Path(__file__).resolve().parent
+FOLDER = HERE.parent / "models" / "policy"
+PROGRAM = HERE / ".venv-tract" / "target" / "release" / "tract-rows"
 
 if __name__ == "__main__":
     if not PROGRAM.exists():

@@ -5,6 +5,7 @@
 use std::error::Error;
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde::Deserialize;
@@ -29,7 +30,7 @@ fn network(key: &str) -> Option<&str> {
 }
 
 struct Row {
-    plan: TypedSimplePlan<TypedModel>,
+    plan: Arc<TypedSimplePlan>,
     inputs: TVec<TValue>,
 }
 

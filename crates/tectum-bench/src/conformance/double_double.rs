@@ -159,6 +159,7 @@ pub(super) fn exact(name: &str, x: f64) -> Option<ScaledDoubleDouble> {
         "log" => |x| logarithm(x, LN_2, ONE),
         "log2" => |x| logarithm(x, ONE, LOG2_E),
         "tanh" => tanh,
+        "elu" => elu,
         "erf" => erf,
         "sin" => |x| sine(x, 0),
         "cos" => |x| sine(x, 1),
@@ -206,6 +207,30 @@ fn exp_series(r: DoubleDouble) -> DoubleDouble {
 fn exp(x: DoubleDouble) -> ScaledDoubleDouble {
     let n = (x.hi * LOG2_E.hi).round();
     ScaledDoubleDouble::of(exp_series(x.minus(LN_2.times(DoubleDouble::of(n)))), n as i32)
+}
+
+/// eˣ − 1 below 0, else x.
+fn elu(x: f64) -> ScaledDoubleDouble {
+    if x >= 0.0 {
+        return special(x);
+    }
+    if is_tiny(x) {
+        return tiny(x, ONE);
+    }
+    if x < -100.0 {
+        return special(-1.0);
+    }
+    let r = DoubleDouble::of(x);
+    if x > -0.5 {
+        let (mut term, mut sum) = (r, r);
+        for n in 2..=28 {
+            term = term.times(r).over(DoubleDouble::of(f64::from(n)));
+            sum = sum.plus(term);
+        }
+        return ScaledDoubleDouble::of(sum, 0);
+    }
+    let e = exp(r);
+    ScaledDoubleDouble::of(e.wide.scaled(scale(1.0, e.exponent)).minus(ONE), 0)
 }
 
 fn exp2(x: f64) -> ScaledDoubleDouble {
@@ -427,6 +452,9 @@ mod tests {
         ("exp", 1.0, std::f64::consts::E, 1.445_646_891_729_250_2e-16),
         ("exp", 50.5, 8.548_134_287_298_057e21, 222_305.916_908_921_67),
         ("exp", -600.25, 2.064_130_910_929_509_5e-261, -2.140_399_574_932_200_6e-280),
+        ("elu", -0.3, -0.259_181_779_318_282_1, -1.805_530_505_953e-18),
+        ("elu", -2.5, -0.917_915_001_376_101_2, -4.643_809_808_954_93e-17),
+        ("elu", -1e-5, -9.999_950_000_166_666e-6, -7.687_946_724_313_578e-22),
         ("exp2", 0.3, 1.231_144_413_344_916_3, -3.572_339_831_433_251e-17),
         ("exp2", -700.7, 1.170_259_130_550_674_4e-211, 2.380_374_801_332_172e-228),
         ("log", 1.000_000_1, 9.999_999_505_838_704e-08, 1.524_970_952_844_148_9e-24),

@@ -15,7 +15,7 @@ use super::double_double::{ScaledDoubleDouble, exact};
 /// Arguments of one run.
 const BATCH: u64 = 1 << 20;
 /// Bits whose neighbours within 4 are all tested, in both signs: ends, splits and edges of ranges of the f32 functions.
-const EDGES_F32: [u32; 22] = [
+const EDGES_F32: [u32; 23] = [
     0,
     0x0080_0000,
     0x3f20_0000,
@@ -27,6 +27,7 @@ const EDGES_F32: [u32; 22] = [
     0x4120_0000,
     0x4130_0000,
     0x4168_0000,
+    0x41a0_0000,
     0x42ae_ac4f,
     0x42b1_7217,
     0x42cf_f1b4,
