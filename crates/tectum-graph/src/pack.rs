@@ -92,7 +92,7 @@ impl Graph {
         }
         for (w, readers) in readers {
             let (groups, filters) = (readers[0].1.groups, self.nodes[&w].shape.fixed());
-            let is_packable = |(_, reader): &(Node, Convolution)| reader.transposed.is_none() && reader.groups == groups;
+            let is_packable = |(_, reader): &(Node, Convolution)| reader.transposed.is_none() && !reader.is_packed && reader.groups == groups;
             let is_read_alone = uses.get(&w) == Some(&readers.len()) && self.nodes[&w].operation.is_parameter();
             if filters[1] == 1 || !is_read_alone || !readers.iter().all(is_packable) {
                 continue;

@@ -533,6 +533,8 @@ fn convolutions_take_their_tail_and_panels() {
         assert_eq!(text.contains("%1 = parameter w [2, 1, 27, 16]\n"), after.contains("panels"), "{name}: {text}");
         assert_eq!(Graph::parse(&text).unwrap_or_else(|error| panic!("{name}: {error}\n{text}")).describe(), text, "{name}: read back");
         check_packed(name, &graph, &made, &list);
+        let (again, list) = made.pack_weights(|_| PanelFormat::F32);
+        assert_eq!((again.describe(), list.len()), (text, 0), "{name}: packed twice");
     }
 }
 

@@ -47,7 +47,7 @@ impl Chunks {
         self.received += 1;
     }
 
-    /// The next action: the mean of its predictions, weighted by exp(−m i), where i counts from the oldest. False, without a change, if there is none.
+    /// The next action: the mean of its predictions, weighted by exp(−m i), where i = 0 is the oldest. Returns false and leaves `action` unchanged if there is none.
     pub fn next(&mut self, action: &mut [f32]) -> bool {
         let kept = self.received.min(self.starts.len() as u64);
         let slots = (self.received - kept..self.received).map(|number| number as usize % self.starts.len());

@@ -244,7 +244,7 @@ fn errors_of_the_worker_are_errors_of_a_tick_and_the_next_one_starts_again() {
         outcome(&mut brain).ok().filter(|action| !action.is_nan())
     });
     assert_eq!(action, Some(SCALE));
-    // A panic, of which there is none known, ends the worker; the loop then rebuilds the brain.
+    // A panic ends the worker; the loop then rebuilds the brain.
     let poison = shared.clone();
     std::thread::spawn(move || {
         let _inference = poison.inference();

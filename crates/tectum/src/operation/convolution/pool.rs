@@ -119,7 +119,7 @@ impl Windows {
         &x[channel * self.geometry.volume()..][..self.geometry.volume()]
     }
 
-    /// For each window: where it begins, also outside the input, and its first element inside; the last element of the input if there is none.
+    /// For each window the index of its first element, which may be outside the input, and of its first element inside, or else of the last of the input.
     fn indices(&self) -> [Vec<u32>; 2] {
         let Geometry { size_in, kernel, dilation, .. } = self.geometry;
         let index = |at: [isize; 3]| ((at[0] * size_in[1] as isize + at[1]) * size_in[2] as isize + at[2]) as u32;
