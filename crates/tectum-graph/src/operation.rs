@@ -60,7 +60,7 @@ pub use attention::Heads;
 pub use binary::BinaryOp;
 pub(crate) use chain::{MAX_STEPS, Steps};
 pub use compare::Comparison;
-pub(crate) use convolution::filter_panels_shape;
+pub(crate) use convolution::{filter_panels_shape, packed_sizes};
 pub(crate) use custom::AnyCustomOp;
 pub use custom::CustomOp;
 pub(crate) use fed::{Fed, FedKind};

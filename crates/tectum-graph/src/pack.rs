@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tectum::FilterLayout;
 use tectum::operation::product::panel_format::{PANEL, PanelFormat};
 
-use super::operation::{Concat, Convolution, Fed, FedKind, Linear, LinearEpilogue, LinearPanels, MatMul, filter_panels_shape, panels_shape};
+use super::operation::{Concat, Convolution, Fed, FedKind, Linear, LinearEpilogue, LinearPanels, MatMul, filter_panels_shape, packed_sizes, panels_shape};
 use super::{Definition, Factor, Graph, Node, Operation, Shape};
 
 /// A parameter whose values must be given in panels.
@@ -14,9 +15,11 @@ pub struct PackedParameter {
     pub node: Node,
     /// Storage format of its weights.
     pub format: PanelFormat,
-    /// Groups of filters of a convolution, packed one after another; 1 for products.
+    /// Matrices that are packed one after another: groups of filters of a convolution, or the elements of their transforms; 1 for products.
     pub groups: usize,
-    /// Rows and columns of the product's right operand, of one group.
+    /// What is packed of filters of a convolution; themselves for products.
+    pub layout: FilterLayout,
+    /// Rows and columns of the product's right operand, of one matrix.
     pub sizes: [usize; 2],
     /// Whether the parameter was its transpose, `[n, k]`, for each group.
     pub transposed: bool,
@@ -29,6 +32,7 @@ impl PackedParameter {
     /// If either length differs from the parameter's.
     pub fn pack(&self, values: &[f32], panels: &mut [u32]) {
         let [k, n] = self.sizes;
+        let values = self.layout.transform(values);
         assert_eq!((values.len(), panels.len()), (self.groups * k * n, self.words()), "values and panels");
         let strides = if self.transposed { [1, k] } else { [n, 1] };
         let groups = values.chunks_exact((k * n).max(1)).zip(panels.chunks_exact_mut(self.format.words(k, n).max(1)));
@@ -44,8 +48,7 @@ impl PackedParameter {
 
 impl Graph {
     /// The same network with its weights in [panels](tectum::operation::product::gemm_panels): every parameter that is read only as the
-    /// right operand of products changes its shape, and so do those that are concatenated along `out` for merged products. Filters that only
-    /// convolutions of the same groups read are packed as floats, except those of one channel each.
+    /// right operand of products changes its shape, and so do those that are concatenated along `out` for merged products.
     /// Run it after [`Graph::optimize`]; set the listed parameters through [`PackedParameter::pack`].
     ///
     /// `format` gives the storage format of a parameter's weights. Concatenated parameters stay in f32 if their formats differ, or if they are not
@@ -70,7 +73,8 @@ impl Graph {
             for &part in &product.parameters {
                 let [rows, cols] = self.nodes[&part].shape.matrix();
                 let n = if product.transposed { rows } else { cols };
-                packed.insert(part, PackedParameter { node: part, format, groups: 1, sizes: [k, n], transposed: product.transposed });
+                let layout = FilterLayout::Panels;
+                packed.insert(part, PackedParameter { node: part, format, groups: 1, layout, sizes: [k, n], transposed: product.transposed });
                 graph.keep_as(part, format, panels_shape(format, k, n));
             }
             graph.keep_as(product.b, format, panels_shape(format, k, product.oriented[1]));
@@ -78,11 +82,17 @@ impl Graph {
             let operation = LinearPanels { a: product.a, b: product.b, format, tail: product.tail }.into();
             graph.nodes.insert(node, Definition { operation, shape });
         }
-        graph.pack_filters(&mut packed);
         (graph, packed.into_values().collect())
     }
 
-    fn pack_filters(&mut self, packed: &mut BTreeMap<Node, PackedParameter>) {
+    /// The same network with the filters of its convolutions [packed](FilterLayout) as floats: every parameter that only convolutions of the same groups
+    /// read as their filters changes its shape, except those of one channel each. Run it after [`Graph::optimize`]; set the listed parameters through
+    /// [`PackedParameter::pack`].
+    ///
+    /// This pays on the CPU, which has the algorithms that these layouts are for.
+    #[must_use]
+    pub fn pack_filters(&self) -> (Graph, Vec<PackedParameter>) {
+        let (mut graph, mut packed) = (self.clone(), Vec::new());
         let uses = self.uses();
         let mut readers: BTreeMap<Node, Vec<(Node, Convolution)>> = BTreeMap::new();
         for (&node, definition) in &self.nodes {
@@ -92,19 +102,24 @@ impl Graph {
         }
         for (w, readers) in readers {
             let (groups, filters) = (readers[0].1.groups, self.nodes[&w].shape.fixed());
-            let is_packable = |(_, reader): &(Node, Convolution)| reader.transposed.is_none() && !reader.is_packed && reader.groups == groups;
+            let is_packable = |(_, reader): &(Node, Convolution)| reader.transposed.is_none() && reader.layout == FilterLayout::Rows && reader.groups == groups;
             let is_read_alone = uses.get(&w) == Some(&readers.len()) && self.nodes[&w].operation.is_parameter();
             if filters[1] == 1 || !is_read_alone || !readers.iter().all(is_packable) {
                 continue;
             }
-            let (format, sizes) = (PanelFormat::F32, [filters[1..].iter().product(), filters[0] / groups]);
-            packed.insert(w, PackedParameter { node: w, format, groups, sizes, transposed: true });
-            self.keep_as(w, format, filter_panels_shape(groups, sizes));
+            // The layout of the first that all can have.
+            let settings = |(node, reader): &(Node, Convolution)| reader.settings(self.nodes[&reader.x].shape, self.nodes[node].shape);
+            let fastest = settings(&readers[0]).fastest_layout();
+            let layout = if readers.iter().all(|reader| settings(reader).takes(fastest)) { fastest } else { FilterLayout::Panels };
+            let (format, [groups, sizes @ ..]) = (PanelFormat::F32, packed_sizes(layout, &filters, groups));
+            packed.push(PackedParameter { node: w, format, groups, layout, sizes, transposed: true });
+            graph.keep_as(w, format, filter_panels_shape([groups, sizes[0], sizes[1]]));
             for (node, reader) in readers {
                 let shape = self.nodes[&node].shape;
-                self.nodes.insert(node, Definition { operation: Convolution { is_packed: true, ..reader }.into(), shape });
+                graph.nodes.insert(node, Definition { operation: Convolution { layout, ..reader }.into(), shape });
             }
         }
+        (graph, packed)
     }
 
     fn keep_as(&mut self, node: Node, to: PanelFormat, shape: Shape) {

@@ -114,8 +114,10 @@ impl Network {
         let (inputs, outputs) = (self.inputs.clone(), self.outputs.clone());
         let Some(graph) = &self.graph else { return Ok(CompiledNetwork { graph: None, inputs, outputs }) };
         let optimized = graph.optimize();
-        let is_packed = device.info().preferences().packed_weights || format != PanelFormat::F32;
-        let (ready, packed) = if is_packed { optimized.pack_weights(|_| format) } else { (optimized, Vec::new()) };
+        let packs = device.info().preferences().packed_weights;
+        let (ready, mut packed) = if packs || format != PanelFormat::F32 { optimized.pack_weights(|_| format) } else { (optimized, Vec::new()) };
+        let (ready, filters) = if packs { ready.pack_filters() } else { (ready, Vec::new()) };
+        packed.extend(filters);
         let mut compiled = ready.compile(device)?;
         let live: Vec<String> = ready.parameters().map(|(name, ..)| name.to_owned()).collect();
         for (name, array) in self.weights.iter().filter(|(name, _)| live.contains(name)) {

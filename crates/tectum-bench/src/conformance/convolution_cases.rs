@@ -11,6 +11,8 @@ pub(super) fn suites() -> Vec<Suite> {
     vec![
         Suite::new("convolution", |seed: &mut Seed| convolution_cases(seed, FilterLayout::Rows)),
         Suite::new("convolution_panels", |seed: &mut Seed| convolution_cases(seed, FilterLayout::Panels)),
+        Suite::new("convolution_winograd2", |seed: &mut Seed| convolution_cases(seed, FilterLayout::Winograd2)),
+        Suite::new("convolution_winograd4", |seed: &mut Seed| convolution_cases(seed, FilterLayout::Winograd4)),
         Suite::new("convolution_transposed", transposed_cases),
         Suite::new("max_pool", max_pool_cases),
         Suite::new("average_pool", average_pool_cases),
@@ -127,11 +129,26 @@ fn shapes(seed: &mut Seed) -> Vec<Shape> {
     shapes
 }
 
+/// Shapes of 3 × 3 windows with stride 1: tiles that end beyond the output, rows of tiles that fill no panel, several panels, blocks and depths.
+fn tiled_shapes() -> Vec<Shape> {
+    vec![
+        ([1, 3, 5, 1], [1, 3, 3], square([3, 1, 1, 0])),
+        ([2, 2, 17, 1], [1, 1, 9], square([3, 1, 1, 2])),
+        ([1, 5, 3, 1], [1, 6, 4], window([1, 3, 3], [1; 3], [1; 3], [0, 0, 1], [0, 2, 0])),
+        ([1, 20, 33, 1], [1, 7, 7], square([3, 1, 1, 1])),
+        ([2, 64, 40, 1], [1, 14, 14], square([3, 1, 1, 1])),
+        ([1, 32, 16, 1], [1, 56, 56], square([3, 1, 1, 1])),
+        ([1, 17, 20, 1], [1, 30, 75], square([3, 1, 1, 1])),
+        ([1, 400, 24, 1], [1, 10, 9], square([3, 1, 1, 1])),
+    ]
+}
+
 fn convolution_cases(seed: &mut Seed, layout: FilterLayout) -> Vec<Case> {
     let mut cases = Vec::new();
-    for (index, shape) in shapes(seed).into_iter().enumerate() {
-        let [_, channels_in, _, groups] = shape.0;
-        if layout == FilterLayout::Rows || channels_in > groups {
+    let all = if layout.tile().is_some() { [shapes(seed), tiled_shapes()].concat() } else { shapes(seed) };
+    for (index, shape) in all.into_iter().enumerate() {
+        let ([_, channels_in, channels_out, groups], size_in, window) = shape;
+        if (Convolution { groups, ..Convolution::new(channels_in, channels_out, size_in, window) }).takes(layout) {
             cases.push(convolution(seed, shape, layout, Tail::of(index)));
         }
     }
@@ -186,18 +203,24 @@ fn convolution(seed: &mut Seed, (channels, size_in, window): Shape, layout: Filt
                     magnitude += term.abs();
                 }
             }
+            // The errors of transformed filters are those of the largest inputs of a tile.
+            let magnitude = match layout {
+                FilterLayout::Rows | FilterLayout::Panels => magnitude,
+                FilterLayout::Winograd2 => 0.25 * (depth * taps) as f64,
+                FilterLayout::Winograd4 => 2.0 * (depth * taps) as f64,
+            };
             expected.push(tail.expected(depth * taps, (sum, magnitude), bias[channel], residual[expected.len()]));
         }
     }
     let Window { kernel, stride, dilation, pad_before, pad_after } = window;
     let shape = format!("{channels:?} {size_in:?} kernel {kernel:?} stride {stride:?} dilation {dilation:?} padding {pad_before:?} {pad_after:?} {tail:?}");
     let given = Convolution { batch, groups, layout, activation: tail.activation, ..Convolution::new(channels_in, channels_out, size_in, window) };
-    let filters = if layout == FilterLayout::Panels {
+    let filters = if layout == FilterLayout::Rows {
+        w
+    } else {
         let mut panels = vec![f32::NAN; given.panel_floats()];
         given.pack(&w, &mut panels);
         panels
-    } else {
-        w
     };
     let inputs = [x, filters, bias, residual].map(Data::F32).into();
     Case::new(shape, inputs, vec![Output::Near(expected)], move |plan, x, y| {

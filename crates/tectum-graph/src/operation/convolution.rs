@@ -21,14 +21,22 @@ pub(crate) struct Convolution {
     pub residual: Option<Node>,
     /// Applied last; only [`Graph::fuse`](crate::Graph::fuse) sets it.
     pub activation: Activation,
-    /// Whether `w` is in panels, [groups, ⌈filters of a group / 16⌉, elements of a filter, 16]; only
-    /// [`Graph::pack_weights`](crate::Graph::pack_weights) sets it.
-    pub is_packed: bool,
+    /// How `w` is stored: packed [matrices, ⌈filters of a group / 16⌉, elements of a filter, 16]; only
+    /// [`Graph::pack_filters`](crate::Graph::pack_filters) sets it.
+    pub layout: FilterLayout,
 }
 
-/// The shape of the filters of each group in panels, for the elements of a filter and the filters.
-pub(crate) fn filter_panels_shape(groups: usize, [depth, filters]: [usize; 2]) -> Shape {
-    Shape::from([groups, filters.div_ceil(PANEL), depth, PANEL])
+/// The matrices of packed filters [M, C / groups, ..], the elements of a filter in each, and filters.
+pub(crate) fn packed_sizes(layout: FilterLayout, filters: &[usize], groups: usize) -> [usize; 3] {
+    match layout.tile() {
+        None => [groups, filters[1..].iter().product(), filters[0] / groups],
+        Some(outputs) => [(outputs + 2) * (outputs + 2), filters[1], filters[0]],
+    }
+}
+
+/// The shape of packed filters: matrices, elements of a filter, and filters.
+pub(crate) fn filter_panels_shape([matrices, depth, filters]: [usize; 3]) -> Shape {
+    Shape::from([matrices, filters.div_ceil(PANEL), depth, PANEL])
 }
 
 /// Batch, channels and space of a value [N, C, ..].
@@ -84,7 +92,7 @@ pub(super) fn parse_window(text: &CallText<'_>) -> Result<Window> {
 impl Convolution {
     /// Of plain filters, with nothing after it.
     fn new([x, w]: [Node; 2], bias: Option<Node>, groups: usize, window: Window) -> Self {
-        Self { x, w, bias, groups, window, transposed: None, residual: None, activation: Activation::None, is_packed: false }
+        Self { x, w, bias, groups, window, transposed: None, residual: None, activation: Activation::None, layout: FilterLayout::Rows }
     }
 
     /// Whether a value of the result's shape can be added before the activation.
@@ -92,14 +100,31 @@ impl Convolution {
         self.transposed.is_none() && self.residual.is_none()
     }
 
+    /// The convolution of an input to an output of these shapes, as a plan records it.
+    pub fn settings(&self, x: Shape, shape: Shape) -> Settings {
+        let (from, to) = (image(x), image(shape));
+        let plain = Settings::new(from[1], to[1], space(from), self.window);
+        Settings { batch: from[0], groups: self.groups, layout: self.layout, activation: self.activation, ..plain }
+    }
+
     /// The element of a filter of a group: of its channels, then of the window.
     fn weight(&self, w: &Tensor, [per_in, per_out]: [usize; 2], [group, member, element]: [usize; 3]) -> f64 {
-        let depth = per_in * self.window.taps();
-        let place = match self.is_packed {
-            true => ((group * per_out.div_ceil(PANEL) + member / PANEL) * depth + element) * PANEL + member % PANEL,
-            false => (group * per_out + member) * depth + element,
-        };
-        w.data[place]
+        let (taps, panels) = (self.window.taps(), per_out.div_ceil(PANEL));
+        let in_panels = |matrix: usize, depth: usize, element: usize| w.data[((matrix * panels + member / PANEL) * depth + element) * PANEL + member % PANEL];
+        match (self.layout, self.layout.tile()) {
+            (_, Some(outputs)) => {
+                // The transform is G g Gᵀ: a weight is a sum of elements of it along each axis.
+                let along: [&[(usize, f64)]; 3] = match outputs {
+                    2 => [&[(0, 1.0)], &[(1, 1.0), (2, -1.0)], &[(3, 1.0)]],
+                    _ => [&[(0, 4.0)], &[(2, 3.0), (1, -3.0)], &[(5, 1.0)]],
+                };
+                let (channel, tap) = (element / taps, element % taps);
+                let pairs = along[tap / 3].iter().flat_map(|row| along[tap % 3].iter().map(move |column| (row, column)));
+                pairs.map(|(row, column)| row.1 * column.1 * in_panels(row.0 * (outputs + 2) + column.0, per_in, channel)).sum()
+            }
+            (FilterLayout::Rows, None) => w.data[(group * per_out + member) * per_in * taps + element],
+            (_, None) => in_panels(group, per_in * taps, element),
+        }
     }
 
     fn sums(&self, x: &Tensor, w: &Tensor, shape: Shape) -> Vec<f64> {
@@ -142,8 +167,8 @@ impl Op for Convolution {
         let operands = nodes(&[self.x, self.w]) + &named("bias", self.bias) + &named("residual", self.residual);
         let adds = self.transposed.map_or(String::new(), |sizes| format!(", adds {}", sizes.map(|size| size.to_string()).join(" ")));
         let activation = if self.activation == Activation::None { String::new() } else { format!(", {}", activation_name(self.activation)) };
-        let packed = if self.is_packed { ", panels" } else { "" };
-        format!("{operands}, groups {}{}{adds}{packed}{activation}", self.groups, window_text(&self.window))
+        let layout = if self.layout == FilterLayout::Rows { String::new() } else { format!(", {}", self.layout.name()) };
+        format!("{operands}, groups {}{}{adds}{layout}{activation}", self.groups, window_text(&self.window))
     }
 
     fn operands_mut(&mut self) -> Vec<&mut Node> {
@@ -173,8 +198,7 @@ impl Op for Convolution {
         let (size_in, groups, activation) = (space(image(lowering.shape(self.x))), self.groups, self.activation);
         match self.transposed {
             None => {
-                let layout = if self.is_packed { FilterLayout::Panels } else { FilterLayout::Rows };
-                let settings = Settings { batch, groups, layout, activation, residual, ..Settings::new(channels_in, channels_out, size_in, self.window) };
+                let settings = Settings { residual, ..self.settings(lowering.shape(self.x), shape) };
                 lowering.plan.convolution(x, w, bias, y, &settings)
             }
             Some(output_padding) => {
@@ -199,10 +223,11 @@ impl Call for Convolution {
     fn parse(builder: &mut GraphBuilder, text: &CallText<'_>, shape: Shape) -> Result<Node> {
         let activation = text.arguments.iter().find_map(|argument| activation_named(argument)).unwrap_or_default();
         let transposed = if text.name == Self::NAME { None } else { Some(parse_triple(text, "adds")?) };
-        let (bias, residual, is_packed) = (text.named_node("bias")?, text.named_node("residual")?, text.arguments.contains(&"panels"));
+        let (bias, residual) = (text.named_node("bias")?, text.named_node("residual")?);
+        let layout = FilterLayout::ALL.into_iter().find(|layout| text.arguments.contains(&layout.name())).unwrap_or_default();
         let plain = Convolution::new([text.node(0)?, text.node(1)?], bias, text.number("groups")?, parse_window(text)?);
         let channels = shape.sizes().and_then(|sizes| sizes.get(1).copied()).unwrap_or_default();
-        builder.push_convolution(Convolution { transposed, residual, activation, is_packed, ..plain }, channels)
+        builder.push_convolution(Convolution { transposed, residual, activation, layout, ..plain }, channels)
     }
 }
 
@@ -233,7 +258,7 @@ impl GraphBuilder {
     }
 
     fn push_convolution(&mut self, operation: Convolution, channels_out: usize) -> Result<Node> {
-        let Convolution { x, w, bias, groups, window, transposed, is_packed, .. } = operation;
+        let Convolution { x, w, bias, groups, window, transposed, layout, .. } = operation;
         let name = operation.name();
         let (x_shape, w_shape) = (self.shape(&name, x)?, self.shape(&name, w)?);
         let from = self.image_sizes(&name, x_shape)?;
@@ -245,8 +270,12 @@ impl GraphBuilder {
             let kernel = window.kernel;
             let filters = [&plain[..], &kernel[3 - rank..]].concat();
             let is_plain = w_shape.sizes().is_some_and(|sizes| sizes == filters);
-            let panels = per_in.checked_mul(window.taps()).map(|depth| filter_panels_shape(groups, [depth, per_out]));
-            kernel[..3 - rank].iter().all(|size| *size == 1) && if is_packed { transposed.is_none() && panels == Some(w_shape) } else { is_plain }
+            let is_packed = || {
+                let takes = Settings { groups, ..Settings::new(from[1], channels_out, space(from), window) }.takes(layout);
+                let depth = per_in.checked_mul(window.taps());
+                takes && transposed.is_none() && depth.is_some() && filter_panels_shape(packed_sizes(layout, &filters, groups)) == w_shape
+            };
+            kernel[..3 - rank].iter().all(|size| *size == 1) && if layout == FilterLayout::Rows { is_plain } else { is_packed() }
         };
         if !fits {
             return Err(self.fault(format_args!("{name}: x {x_shape:?}, filters {w_shape:?} in {groups} groups, kernel {:?}", window.kernel)));

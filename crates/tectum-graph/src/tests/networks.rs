@@ -527,14 +527,58 @@ fn convolutions_take_their_tail_and_panels() {
         let lines = |text: &str| text.replace("WINDOW", window).replace("; ", "\n");
         let graph = Graph::parse(&format!("{parameters}{}\n", lines(before))).unwrap_or_else(|error| panic!("{name}: {error}"));
         let fused = graph.fuse();
-        let (made, list) = fused.pack_weights(|_| PanelFormat::F16);
+        let (made, list) = fused.pack_filters();
         let text = made.describe();
         assert!(text.ends_with(&format!("{}\n", lines(after))), "{name}: {text}");
         assert_eq!(text.contains("%1 = parameter w [2, 1, 27, 16]\n"), after.contains("panels"), "{name}: {text}");
         assert_eq!(Graph::parse(&text).unwrap_or_else(|error| panic!("{name}: {error}\n{text}")).describe(), text, "{name}: read back");
         check_packed(name, &graph, &made, &list);
-        let (again, list) = made.pack_weights(|_| PanelFormat::F32);
+        let (again, list) = made.pack_filters();
         assert_eq!((again.describe(), list.len()), (text, 0), "{name}: packed twice");
+    }
+}
+
+/// Text in → text out: the layout of filters follows their window and the sizes; the results are the same.
+#[test]
+fn filters_of_three_by_three_are_transformed() {
+    let window = |stride: usize| format!("kernel 1 3 3, stride 1 {stride} {stride}, dilation 1 1 1, before 0 1 1, after 0 1 1");
+    let (plain, strided) = (window(1), window(2));
+    let text = |sizes: &str, filters: &str, lines: &[String]| format!("%0 = input x [1, 32, {sizes}]\n%1 = parameter w {filters}\n{}\n", lines.join("\n"));
+    let one = |layout: &str, sizes: &str| vec![format!("%2 = convolution(%0, %1, groups 1, {plain}{layout}) [1, 24, {sizes}]"), "output y %2".to_owned()];
+    let both = |layout: &str| {
+        let second = format!("%3 = convolution(%0, %1, groups 1, {strided}{layout}) [1, 24, 4, 4]");
+        vec![format!("%2 = convolution(%0, %1, groups 1, {plain}{layout}) [1, 24, 7, 7]"), second, "output y %2".to_owned(), "output z %3".to_owned()]
+    };
+    let cases = [
+        ("16 tiles of 2 × 2", "7, 7", one("", "7, 7"), one(", winograd2", "7, 7"), "[16, 2, 32, 16]"),
+        ("16 tiles of 4 × 4", "14, 14", one("", "14, 14"), one(", winograd4", "14, 14"), "[36, 2, 32, 16]"),
+        ("another window", "7, 7", both(""), both(", panels"), "[1, 2, 288, 16]"),
+    ];
+    for (name, sizes, before, after, filters) in cases {
+        let graph = Graph::parse(&text(sizes, "[24, 32, 3, 3]", &before)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let (made, list) = graph.pack_filters();
+        assert_eq!(made.describe(), text(sizes, filters, &after), "{name}");
+        assert_eq!(Graph::parse(&made.describe()).unwrap_or_else(|error| panic!("{name}: {error}")).describe(), made.describe(), "{name}: read back");
+        check_near(name, &graph, &made, &list, 1e-5);
+    }
+}
+
+/// The results of the evaluator are unchanged except for the rounding of packed values, those of the CPU too.
+fn check_near(name: &str, graph: &Graph, made: &Graph, list: &[crate::PackedParameter], bound: f64) {
+    let feeds = random_feeds(graph, 7);
+    let wanted = graph.evaluate(&feeds).expect("fed");
+    let pack = |(node, tensor): (Node, Tensor)| match list.iter().find(|packed| packed.node == node) {
+        None => (node, tensor),
+        Some(packed) => (node, in_panels(packed, made, &tensor)),
+    };
+    let feeds: Vec<(Node, Tensor)> = feeds.into_iter().map(pack).collect();
+    let got = made.evaluate(&feeds).expect("fed");
+    let cpu = outputs_on(made, &feeds, &Device::open("cpu").expect("cpu"), true);
+    for ((wanted, got), cpu) in wanted.iter().zip(&got).zip(&cpu) {
+        let largest = wanted.data().iter().fold(1.0f64, |largest, value| largest.max(value.abs()));
+        let is_near = |value: f64, wanted: f64| (value - wanted).abs() <= bound * largest;
+        assert!(wanted.data().iter().zip(got.data()).all(|(wanted, got)| is_near(*got, *wanted)), "{name}: evaluator");
+        assert!(wanted.data().iter().zip(cpu).all(|(wanted, cpu)| is_near(f64::from(*cpu), *wanted)), "{name}: CPU");
     }
 }
 

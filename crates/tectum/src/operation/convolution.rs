@@ -14,6 +14,7 @@ pub mod pool;
 pub(crate) mod pool_rows;
 pub mod transposed;
 pub mod window;
+pub mod winograd;
 
 use std::sync::Arc;
 

@@ -1,11 +1,8 @@
 //! Sixteen neighbouring elements of an output row at a time, and how they are finished.
 
-use std::ops::Range;
-
 use pulp::Simd;
 
 use crate::kernel::math::Real;
-use crate::kernel::native::ColumnBlock;
 use crate::operation::convolution::padded::Padded;
 use crate::operation::convolution::window::Geometry;
 use crate::operation::product::gemm::{Activation, by_activation};
@@ -105,35 +102,19 @@ impl<'a> Finish<'a> {
         Self { bias: self.bias.map(|bias| &bias[row..]), residual: self.residual.map(|residual| &residual[row * self.pixels..]), ..*self }
     }
 
-    /// Finishes all rows of some panels, from a column of the result on, and writes the given columns of a block.
+    /// Finishes the sums of a part of a row, from a column on.
     #[inline(always)]
-    pub fn store<const PANELS: usize>(&self, sums: &mut [f32], column: usize, to: Range<usize>, y: &mut ColumnBlock<'_, f32>) {
-        let sums = sums.as_chunks_mut::<LANES>().0.as_chunks_mut::<PANELS>().0;
+    pub fn row(&self, row: usize, column: usize, sums: &mut [f32], y: &mut [f32]) {
         if let Some(residual) = self.residual {
-            for (row, sums) in sums.iter_mut().enumerate() {
-                let residual = &residual[row * self.pixels + column..][..to.len()];
-                sums.as_flattened_mut().iter_mut().zip(residual).for_each(|(sum, residual)| *sum += residual);
-            }
+            let residual = &residual[row * self.pixels + column..];
+            sums.iter_mut().zip(residual).for_each(|(sum, residual)| *sum += residual);
         }
+        // Without a bias −0, whose addition changes nothing.
+        let bias = self.bias.map_or(-0.0, |bias| bias[row]);
         macro_rules! each {
             ($($function:ident)?) => {
-                for (row, sums) in sums.iter().enumerate() {
-                    // Without a bias −0, whose addition changes nothing.
-                    let bias = match self.bias {
-                        Some(bias) => bias[row],
-                        None => -0.0,
-                    };
-                    let y = &mut y.row(row)[to.clone()];
-                    // In a copy, and of a length that is not known: a loop of known length is unrolled, and then element by element.
-                    let mut made = *sums;
-                    for made in &mut made.as_flattened_mut()[..to.len()] {
-                        let sum = *made + bias;
-                        *made = sum$(.$function())?;
-                    }
-                    match y.as_chunks_mut::<LANES>().0.first_chunk_mut::<PANELS>() {
-                        Some(y) => *y = made,
-                        None => y.copy_from_slice(&made.as_flattened()[..y.len()]),
-                    }
+                for (y, sum) in y.iter_mut().zip(&*sums) {
+                    *y = (sum + bias)$(.$function())?;
                 }
             };
         }

@@ -2,6 +2,7 @@
 //!
 //! `y = activation(conv(x, w) + bias + residual)`. The residual is added before the activation, as residual networks do; products add theirs after it.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
 
@@ -16,6 +17,7 @@ use crate::operation::convolution::depthwise::{Depthwise, depthwise};
 use crate::operation::convolution::padded::{Padded, SLACK};
 use crate::operation::convolution::patches::{Patches, Product, pack_filters};
 use crate::operation::convolution::window::{Geometry, Window};
+use crate::operation::convolution::winograd::{Tiled, filters_of, is_bounded, transform_filters};
 use crate::operation::product::gemm::{Activation, Epilogue};
 use crate::operation::product::panel_format::{PANEL, PanelFormat};
 use crate::operation::product::strip::CacheLine;
@@ -39,6 +41,45 @@ pub enum FilterLayout {
     Rows,
     /// In panels of 16 filters, packed once by [`Convolution::pack`].
     Panels,
+    /// 16 transforms of a filter of 3 × 3, each like a filter of 1 × 1 in panels: tiles of 2 × 2 outputs take 16 products for each channel instead of 36.
+    Winograd2,
+    /// 36 transforms of a filter of 3 × 3: tiles of 4 × 4 outputs take 36 products instead of 144, with a larger rounding error.
+    Winograd4,
+}
+
+impl FilterLayout {
+    /// All of them.
+    pub const ALL: [FilterLayout; 4] = [FilterLayout::Rows, FilterLayout::Panels, FilterLayout::Winograd2, FilterLayout::Winograd4];
+
+    /// Outputs along an edge of a tile of Winograd's algorithm.
+    pub fn tile(self) -> Option<usize> {
+        match self {
+            FilterLayout::Rows | FilterLayout::Panels => None,
+            FilterLayout::Winograd2 => Some(2),
+            FilterLayout::Winograd4 => Some(4),
+        }
+    }
+
+    /// The name in text forms.
+    pub fn name(self) -> &'static str {
+        match self {
+            FilterLayout::Rows => "rows",
+            FilterLayout::Panels => "panels",
+            FilterLayout::Winograd2 => "winograd2",
+            FilterLayout::Winograd4 => "winograd4",
+        }
+    }
+
+    /// What is packed in panels: the filters, or their transforms one after another.
+    ///
+    /// # Panics
+    /// If filters to be transformed are not of 9 elements for each channel.
+    pub fn transform(self, filters: &[f32]) -> Cow<'_, [f32]> {
+        match self.tile() {
+            None => Cow::Borrowed(filters),
+            Some(outputs) => Cow::Owned(transform_filters(filters, outputs)),
+        }
+    }
 }
 
 /// The sizes of a convolution, and what follows it.
@@ -80,30 +121,65 @@ impl Convolution {
         self.channels_in / self.groups.max(1) * self.window.taps()
     }
 
-    /// Floats of the filters in panels: for each group ⌈filters / 16⌉ panels of depth × 16, where depth is channels_in / groups times the elements of the
-    /// window.
-    pub fn panel_floats(&self) -> usize {
-        self.groups * PanelFormat::F32.words(self.depth(), self.channels_out / self.groups.max(1))
+    /// Whether filters can have this layout.
+    pub fn takes(&self, layout: FilterLayout) -> bool {
+        let Window { kernel, stride, dilation, pad_before, pad_after } = self.window;
+        let is_plane = self.size_in[0] == 1 && pad_before[0] + pad_after[0] == 0;
+        let is_square = is_plane && (kernel, stride, dilation) == ([1, 3, 3], [1; 3], [1; 3]);
+        match layout {
+            FilterLayout::Rows => true,
+            FilterLayout::Panels => !self.is_depthwise(),
+            FilterLayout::Winograd2 | FilterLayout::Winograd4 => is_square && self.groups == 1,
+        }
     }
 
-    /// Packs filters [channels_out, channels_in / groups, D, H, W] in panels, for [`FilterLayout::Panels`].
+    /// The layout of filters that are packed once, by the CPU's time with each. Output sizes that do not exist take [`FilterLayout::Rows`].
+    pub fn fastest_layout(&self) -> FilterLayout {
+        let Ok([_, rows, columns]) = self.window.size_out(self.size_in) else { return FilterLayout::Rows };
+        let (channels, filters) = (self.channels_in as f64, self.channels_out as f64);
+        // Cycles for a panel of 16 outputs or tiles: products by vectors of 16, and the transforms of an element.
+        let cycles = |layout: &FilterLayout| match layout.tile() {
+            None => (rows * columns) as f64 / PANEL as f64 * self.window.taps() as f64 * (channels * filters + 3.0 * channels),
+            Some(outputs) => {
+                let panels = (rows.div_ceil(outputs) * columns.div_ceil(outputs)).div_ceil(PANEL);
+                (panels * (outputs + 2) * (outputs + 2)) as f64 * (channels * filters + 4.0 * channels + 6.0 * filters)
+            }
+        };
+        let packed = [FilterLayout::Panels, FilterLayout::Winograd2, FilterLayout::Winograd4].into_iter().filter(|layout| self.takes(*layout));
+        packed.min_by(|a, b| cycles(a).total_cmp(&cycles(b))).unwrap_or_default()
+    }
+
+    /// Matrices in panels, and the sizes of one: elements of a filter, and filters.
+    fn panels(&self) -> (usize, [usize; 2]) {
+        match self.layout.tile() {
+            None => (self.groups, [self.depth(), self.channels_out / self.groups.max(1)]),
+            Some(outputs) => ((outputs + 2) * (outputs + 2), [self.channels_in, self.channels_out]),
+        }
+    }
+
+    /// Floats of the filters in panels: ⌈filters / 16⌉ panels of depth × 16 for each group, where depth is channels_in / groups times the elements of the
+    /// window, or for each element of transformed filters, where depth is channels_in.
+    pub fn panel_floats(&self) -> usize {
+        let (count, [depth, filters]) = self.panels();
+        count * PanelFormat::F32.words(depth, filters)
+    }
+
+    /// Packs filters [channels_out, channels_in / groups, D, H, W] in panels of the layout.
     ///
     /// # Panics
     /// If `filters` is not channels_out × depth long, or `panels` not [`Convolution::panel_floats`].
     pub fn pack(&self, filters: &[f32], panels: &mut [f32]) {
         assert_eq!((filters.len(), panels.len()), (self.channels_out * self.depth(), self.panel_floats()), "filters and panels");
-        pack_groups(filters, self.groups, self.depth(), panels);
+        let filters = self.layout.transform(filters);
+        let (count, [depth, _]) = self.panels();
+        let (from, to) = (filters.len() / count, panels.len() / count);
+        filters.chunks_exact(from).zip(panels.chunks_exact_mut(to)).for_each(|(filters, panels)| pack_filters(filters, depth, panels));
     }
 }
 
-fn pack_groups(filters: &[f32], groups: usize, depth: usize, panels: &mut [f32]) {
-    let (from, to) = (filters.len() / groups, panels.len() / groups);
-    filters.chunks_exact(from).zip(panels.chunks_exact_mut(to)).for_each(|(filters, panels)| pack_filters(filters, depth, panels));
-}
-
-/// Kernels on filters in rows, then in panels, each with every epilogue.
-static KERNELS: LazyLock<[[TypedKernel<Convolve>; 4]; 2]> =
-    LazyLock::new(|| [FilterLayout::Rows, FilterLayout::Panels].map(|layout| Epilogue::ALL.map(|epilogue| define(layout, epilogue))));
+/// Kernels on filters in each layout, with every epilogue.
+static KERNELS: LazyLock<[[TypedKernel<Convolve>; 4]; 4]> =
+    LazyLock::new(|| FilterLayout::ALL.map(|layout| Epilogue::ALL.map(|epilogue| define(layout, epilogue))));
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {
@@ -114,10 +190,22 @@ fn define(layout: FilterLayout, epilogue: Epilogue) -> TypedKernel<Convolve> {
     let (name, filter) = match layout {
         FilterLayout::Rows => ("convolution_f32", "w[channel * depth + at]"),
         FilterLayout::Panels => ("convolution_panels_f32", "w[((group * ((filters + 15u) / 16u) + member / 16u) * depth + at) * 16u + member % 16u]"),
+        FilterLayout::Winograd2 => ("convolution_winograd2_f32", "filter_value(c, q1, q2, channel)"),
+        FilterLayout::Winograd4 => ("convolution_winograd4_f32", "filter_value(c, q1, q2, channel)"),
+    };
+    // The second place is that of the middle weight.
+    let weights = |edge: &str, places: &str, factors: &str, second: &str| {
+        let text = include_str!("winograd_filter.wgsl").replace("EDGE", edge).replace("SECOND", second);
+        text.replace("PLACES", &format!("vec3<u32>({places})")).replace("FACTORS", &format!("vec3<f32>({factors})"))
+    };
+    let before = match layout {
+        FilterLayout::Rows | FilterLayout::Panels => String::new(),
+        FilterLayout::Winograd2 => weights("4u", "0u, 1u, 3u", "1.0, 1.0, 1.0", "2u"),
+        FilterLayout::Winograd4 => weights("6u", "0u, 2u, 5u", "4.0, 3.0, 1.0", "1u"),
     };
     let builder = Convolve::define(format!("{name}{}", epilogue.suffix())).prelude(Prelude::Activation);
     let builder = epilogue
-        .apply(builder, &include_str!("convolution_f32.wgsl").replace("FILTER_VALUE", filter), "channel", "i")
+        .apply(builder, &(before + &include_str!("convolution_f32.wgsl").replace("FILTER_VALUE", filter)), "channel", "i")
         .flops(|Convolve { batch, channels_in, channels_out, groups, size_out, kernel, .. }| {
             let sizes = [batch, channels_out, channels_in / groups].into_iter().chain(size_out).chain(kernel);
             2.0 * sizes.map(|size| size as f64).product::<f64>()
@@ -127,9 +215,17 @@ fn define(layout: FilterLayout, epilogue: Epilogue) -> TypedKernel<Convolve> {
             let turns = kernel.into_iter().fold((channels_in / groups) as u64 + 1, |turns, size| turns.saturating_mul(size as u64 + 1));
             loops_over(items, workgroups.saturating_mul(256), turns)
         });
+    // A native twin captures nothing.
+    macro_rules! twin {
+        ($layout:ident) => {
+            built_in(builder, |call: &NativeCall<'_>, arguments: Convolve<Slices<'_>>| convolve(call, FilterLayout::$layout, arguments))
+        };
+    }
     match layout {
-        FilterLayout::Rows => built_in(builder, |call: &NativeCall<'_>, arguments: Convolve<Slices<'_>>| convolve(call, FilterLayout::Rows, arguments)),
-        FilterLayout::Panels => built_in(builder, |call: &NativeCall<'_>, arguments: Convolve<Slices<'_>>| convolve(call, FilterLayout::Panels, arguments)),
+        FilterLayout::Rows => twin!(Rows),
+        FilterLayout::Panels => twin!(Panels),
+        FilterLayout::Winograd2 => twin!(Winograd2),
+        FilterLayout::Winograd4 => twin!(Winograd4),
     }
 }
 
@@ -144,6 +240,16 @@ fn convolve(call: &NativeCall<'_>, layout: FilterLayout, arguments: Convolve<Sli
     let mut geometry = Geometry { size_in, size_out, kernel, stride, dilation, pad };
     let (channels, filters, activation) = (channels_in / groups, channels_out / groups, Activation::from_code(activation));
     let y = &mut y[..batch * channels_out * geometry.pixels()];
+    if let Some(outputs) = layout.tile() {
+        if is_bounded(&x[..batch * channels_in * geometry.volume()]) {
+            let shared = call.threads_for(y.len().saturating_mul(channels * geometry.taps()) / 16);
+            let given = Transformed { x, filters: w, bias, residual, activation, channels, outputs };
+            return transformed(geometry, &given, [batch, shared], y);
+        }
+        // A sum with an infinite input reaches all outputs of a tile.
+        let rows = filters_of(w, [channels, filters], outputs);
+        return convolve(call, FilterLayout::Rows, Convolve { w: &rows, y, ..arguments });
+    }
     if channels == 1 && layout == FilterLayout::Rows {
         let given = Depthwise { x, filters: w, bias, residual, activation, channels_out, multiplier: filters };
         return depthwise(call, geometry, &given, y);
@@ -170,12 +276,11 @@ fn convolve(call: &NativeCall<'_>, layout: FilterLayout, arguments: Convolve<Sli
         kept.resize(kept.len().max(packed_lines + padded_lines), CacheLine::ZERO);
         let (packed, padded) = kept.split_at_mut(packed_lines);
         let (packed, padded): (&mut [f32], &mut [f32]) = (bytemuck::cast_slice_mut(packed), bytemuck::cast_slice_mut(padded));
-        let panels: &[f32] = match layout {
-            FilterLayout::Panels => &w[group * panels..][..panels],
-            FilterLayout::Rows => {
-                pack_filters(&w[group * filters * depth..][..filters * depth], depth, packed);
-                packed
-            }
+        let panels: &[f32] = if layout == FilterLayout::Rows {
+            pack_filters(&w[group * filters * depth..][..filters * depth], depth, packed);
+            packed
+        } else {
+            &w[group * panels..][..panels]
         };
         let source: &[f32] = match patches.padded_len() {
             None => x,
@@ -193,17 +298,45 @@ fn convolve(call: &NativeCall<'_>, layout: FilterLayout, arguments: Convolve<Sli
     });
 }
 
+/// A convolution with transformed filters.
+struct Transformed<'a> {
+    x: &'a [f32],
+    filters: &'a [f32],
+    bias: Option<&'a [f32]>,
+    residual: Option<&'a [f32]>,
+    activation: Activation,
+    channels: usize,
+    /// Outputs along an edge of a tile.
+    outputs: usize,
+}
+
+fn transformed(geometry: Geometry, given: &Transformed<'_>, [batch, threads]: [usize; 2], y: &mut [f32]) {
+    let (pixels, inputs) = (geometry.pixels(), given.channels * geometry.volume());
+    let (outer, inner) = if batch >= threads { (threads, 1) } else { (1, threads) };
+    let tiled = Tiled::new(geometry, given.outputs, given.channels, inner);
+    for_each_chunk(y, y.len() / batch, outer, |image, y| {
+        let mut kept = OPERAND_BUFFER.take();
+        kept.resize(kept.len().max((tiled.padded_len() + SLACK).div_ceil(PANEL)), CacheLine::ZERO);
+        let padded: &mut [f32] = bytemuck::cast_slice_mut(&mut kept);
+        tiled.pad(&given.x[image * inputs..][..inputs], inner, padded);
+        let residual = given.residual.map(|residual| &residual[image * y.len()..][..y.len()]);
+        tiled.run(padded, given.filters, Finish { bias: given.bias, residual, pixels, activation: given.activation }, y);
+        OPERAND_BUFFER.set(kept);
+    });
+}
+
 impl PlanBuilder {
     /// Records a convolution: `y[n, m, o] = activation(Σ_{c, q} w[m, c, q]·x[n, c, o·stride − pad_before + q·dilation] + bias[m] + residual[n, m, o])`.
     /// What is outside the input counts as 0.
     ///
     /// # Shapes
-    /// `x` [batch, channels_in, D, H, W], `w` [channels_out, channels_in / groups, kD, kH, kW] or in panels
+    /// `x` [batch, channels_in, D, H, W], `w` [channels_out, channels_in / groups, kD, kH, kW] or packed
     /// ([`Convolution::pack`]), `bias` \[channels_out\], `y` and residual [batch, channels_out, oD, oH, oW] with the sizes of [`Window::size_out`].
     /// # Numerics
-    /// f32, accumulation included. Same device, same bits.
+    /// f32, accumulation included. Same device, same bits. With transformed filters the rounding errors of neighbouring outputs are those of the largest input
+    /// that a tile of them reads; where an input is infinite, not a number or larger than 10³⁴, the CPU multiplies by the filters instead.
     /// # Errors
-    /// `Invalid` if the sizes do not fit, channels are no multiple of `groups`, or filters that read one channel each are in panels; as
+    /// `Invalid` if the sizes do not fit, channels are no multiple of `groups`, or the filters cannot have their layout ([`Convolution::takes`]); as
     /// [`Window::size_out`] and [`PlanBuilder::launch`].
     /// # Cost
     /// One launch. The CPU packs filters that are in rows in every run, which takes longer than the products where the output is small.
@@ -214,17 +347,20 @@ impl PlanBuilder {
         if groups == 0 || !channels_in.is_multiple_of(groups) || !channels_out.is_multiple_of(groups) || channels_in == 0 {
             return Err(Error::invalid(format!("{}: channels are no multiple of the groups", sizes())));
         }
-        if layout == FilterLayout::Panels && convolution.is_depthwise() {
-            return Err(Error::invalid(format!("{}: filters of one channel are not packed in panels", sizes())));
+        if !convolution.takes(layout) {
+            let why =
+                if layout == FilterLayout::Panels { "filters of one channel are not packed" } else { "only windows of 3 × 3 with stride 1 in one group" };
+            return Err(Error::invalid(format!("{}: filters in {}: {why}", sizes(), layout.name())));
         }
         let volume = |channels: usize, size: [usize; 3]| [batch, channels, size[0], size[1], size[2]];
         let filters = elements(&[channels_out, channels_in / groups, window.kernel[0], window.kernel[1], window.kernel[2]]);
         // Counted with the padding of panels.
         let is_counted = filters.is_some() && {
             let [planes, rows, columns] = window.kernel;
-            elements(&[channels_out.saturating_add(groups.saturating_mul(PANEL)), channels_in / groups, planes, rows, columns]).is_some()
+            // Transforms have four times as many elements.
+            elements(&[channels_out.saturating_add(groups.saturating_mul(PANEL)), channels_in / groups, planes, rows, columns, 4]).is_some()
         };
-        let w_fits = is_counted && w.len() == if layout == FilterLayout::Panels { convolution.panel_floats() } else { filters.unwrap_or_default() };
+        let w_fits = is_counted && w.len() == if layout == FilterLayout::Rows { filters.unwrap_or_default() } else { convolution.panel_floats() };
         let result = volume(channels_out, size_out);
         let fits = x.fills(&volume(channels_in, size_in)) && w_fits && y.fills(&result);
         if !fits || bias.is_some_and(|bias| bias.len() != channels_out) || residual.is_some_and(|residual| !residual.fills(&result)) {
@@ -247,6 +383,6 @@ impl PlanBuilder {
         let activation = activation as u32;
         let arguments =
             Convolve { x, w, y, bias, residual, batch, channels_in, channels_out, groups, size_in, size_out, kernel, stride, dilation, pad, activation };
-        self.launch(&KERNELS[usize::from(layout == FilterLayout::Panels)][epilogue.index()], arguments, groups_for(y.len()))
+        self.launch(&KERNELS[layout as usize][epilogue.index()], arguments, groups_for(y.len()))
     }
 }

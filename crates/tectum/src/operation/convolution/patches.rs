@@ -18,15 +18,20 @@ use crate::operation::product::strip::{CacheLine, Left, MAX_PANELS_PER_PASS, pan
 use crate::operation::product::tiles::{pack_tiles_of, tile_rows, tiles};
 
 /// Rows of k that all tiles of a block process before the next: with 32 columns of patches 24 KiB.
-const K_SLICE: usize = 192;
+pub(crate) const K_SLICE: usize = 192;
 /// Elements of filters that stay in L2: more are read from memory for each block of columns, which then is larger.
 const L2_ELEMENTS: usize = 128 << 10;
-/// Panels of a block where all filters stay in L2, and elsewhere.
-const BLOCK_PANELS: [usize; 2] = [4, 16];
+/// Minimum and maximum panels of a block: long runs of a row of the result are written fast, of a few they take several times as long.
+const MIN_BLOCK_PANELS: usize = 4;
+const MAX_BLOCK_PANELS: usize = 16;
+/// Lines of the sums and patches of a block that stay in L2 with the filters.
+const MAX_BLOCK_LINES: usize = 6144;
 
 thread_local! {
     /// A slice of patches and the sums of a block, kept from launch to launch.
     static BLOCK_BUFFER: RefCell<Vec<CacheLine>> = const { RefCell::new(Vec::new()) };
+    /// Where the elements of a block are copied from and to.
+    static MOVES: RefCell<Vec<[usize; 2]>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Where the elements of patches are in a padded image.
@@ -39,11 +44,11 @@ pub(crate) struct Patches {
 
 /// A run of columns of a panel whose elements are side by side.
 #[derive(Clone, Copy, Default)]
-struct Run {
+pub(crate) struct Run {
     /// Its first column.
-    lane: usize,
+    pub lane: usize,
     /// The place of its first element, without the offset of an element of the filter.
-    place: usize,
+    pub place: usize,
 }
 
 impl Patches {
@@ -75,64 +80,65 @@ impl Patches {
         (!self.padded.is_in_place()).then(|| self.padded.channel_len())
     }
 
+    /// The places of the elements of a filter.
+    pub fn offsets(&self) -> &[usize] {
+        &self.offsets
+    }
+
     /// The runs of a panel of columns.
     fn runs(&self, panel: usize) -> ([Run; PANEL], usize) {
+        self.runs_from(panel * PANEL, self.geometry.pixels())
+    }
+
+    /// The runs of 16 columns from a first one on, before an end.
+    pub fn runs_from(&self, first: usize, end: usize) -> ([Run; PANEL], usize) {
         let [_, rows, columns] = self.geometry.size_out;
         let (mut runs, mut count) = ([Run::default(); PANEL], 0);
-        let (mut pixel, end) = (panel * PANEL, self.geometry.pixels().min((panel + 1) * PANEL));
+        let (mut pixel, end) = (first, end.min(first + PANEL));
         while pixel < end {
             let (row, column) = (pixel / columns, pixel % columns);
-            runs[count] = Run { lane: pixel - panel * PANEL, place: self.padded.base(row / rows, row % rows) + column };
+            runs[count] = Run { lane: pixel - first, place: self.padded.base(row / rows, row % rows) + column };
             pixel += columns - column;
             count += 1;
         }
         (runs, count)
     }
 
-    /// Copies some rows of k of a panel: `to` [depth, 16] and 16 more, which may change. Columns beyond the last have any value.
-    fn copy_panel(&self, source: &[f32], panel: usize, [from, depth]: [usize; 2], to: &mut [f32]) {
-        let (runs, count) = self.runs(panel);
-        let (runs, offsets) = (&runs[..count], &self.offsets[from..][..depth]);
+    /// Copies some rows of k of panels from a first one on: `to` [panels, depth + 1, 16], where the last row of each may change. Columns beyond the last have any
+    /// value.
+    fn copy_panels(&self, source: &[f32], first: usize, panels: usize, [from, depth]: [usize; 2], to: &mut [f32]) {
+        let offsets = &self.offsets[from..][..depth];
+        // The place of a run and where it goes, in order: what one writes beyond its end, the next overwrites.
+        let mut moves = MOVES.take();
+        moves.clear();
+        for panel in 0..panels {
+            let (runs, count) = self.runs(first + panel);
+            moves.extend(runs[..count].iter().map(|run| [run.place, panel * (depth + 1) * PANEL + run.lane]));
+        }
         // Whole vectors as far as none ends beyond the source, where the last channel's end.
-        let last = runs.iter().map(|run| run.place + PANEL).max().unwrap_or_default();
+        let last = moves.iter().map(|[place, _]| place + PANEL).max().unwrap_or_default();
         let whole = offsets.iter().position(|offset| last + offset > source.len()).unwrap_or(depth);
-        let (offsets, ends) = offsets.split_at(whole);
-        // Runs in order: what one writes beyond its end, the next overwrites.
         simd(
             #[inline(always)]
             || {
-                match runs {
-                    [run] => {
-                        for (offset, to) in offsets.iter().zip(to.as_chunks_mut::<PANEL>().0) {
-                            // For the panels after these.
-                            prefetch_unchecked(source, run.place + offset + MAX_PANELS_PER_PASS * PANEL, PrefetchHint::Near);
-                            *to = at(source, run.place + offset);
+                for (k, offset) in offsets.iter().enumerate() {
+                    // Each row of k is elsewhere in memory.
+                    let next = offsets.get(k + 2).copied().unwrap_or(*offset);
+                    for &[place, lane] in &moves {
+                        prefetch_unchecked(source, next + place, PrefetchHint::Near);
+                        let to = &mut to[lane + k * PANEL..];
+                        if k < whole {
+                            *to.first_chunk_mut().expect("invariant: a row follows") = at(source, place + offset);
+                        } else {
+                            let from = source.get(place + offset..).unwrap_or_default();
+                            let count = from.len().min(PANEL);
+                            to[..count].copy_from_slice(&from[..count]);
                         }
-                    }
-                    [first, second] => {
-                        for (k, offset) in offsets.iter().enumerate() {
-                            let to = &mut to[k * PANEL..][..2 * PANEL];
-                            to[..PANEL].copy_from_slice(&at(source, first.place + offset));
-                            to[second.lane..][..PANEL].copy_from_slice(&at(source, second.place + offset));
-                        }
-                    }
-                    _ => {
-                        for (k, offset) in offsets.iter().enumerate() {
-                            for run in runs {
-                                to[k * PANEL + run.lane..][..PANEL].copy_from_slice(&at(source, run.place + offset));
-                            }
-                        }
-                    }
-                }
-                for (k, offset) in ends.iter().enumerate() {
-                    for run in runs {
-                        let from = source.get(run.place + offset..).unwrap_or_default();
-                        let count = from.len().min(PANEL);
-                        to[(whole + k) * PANEL + run.lane..][..count].copy_from_slice(&from[..count]);
                     }
                 }
             },
         );
+        MOVES.set(moves);
     }
 }
 
@@ -188,7 +194,9 @@ impl Product<'_> {
         let (pixels, depth) = (self.patches.geometry.pixels(), self.patches.depth());
         let rows = y.len() / pixels;
         let whole = (pixels / PANEL).max(1);
-        let blocks = whole.div_ceil(BLOCK_PANELS[usize::from(rows * depth > L2_ELEMENTS)]).next_multiple_of(self.threads);
+        let lines = rows + depth.min(K_SLICE) + 1;
+        let width = if rows * depth > L2_ELEMENTS { MAX_BLOCK_PANELS } else { (MAX_BLOCK_LINES / lines).clamp(MIN_BLOCK_PANELS, MAX_BLOCK_PANELS) };
+        let blocks = whole.div_ceil(width).next_multiple_of(self.threads);
         let panels_of = |blocks: usize| whole.div_ceil(blocks).next_multiple_of(panels_per_pass());
         // Fewer and larger blocks where whole passes leave a number of them that threads cannot share equally.
         let is_uneven = !whole.div_ceil(panels_of(blocks)).is_multiple_of(self.threads) && blocks > self.threads;
@@ -208,13 +216,14 @@ impl Product<'_> {
         let rest = if rest * rows.div_ceil(PANEL) < rows { rest } else { 0 };
         let panels = (count - rest).div_ceil(PANEL);
         let mut kept = BLOCK_BUFFER.take();
-        let (patch_lines, rest_lines) = (MAX_PANELS_PER_PASS * K_SLICE + 1, rest * rows.div_ceil(PANEL));
-        let rest_row_lines = if rest > 0 { rows } else { 0 };
-        kept.resize(kept.len().max(patch_lines + rows * panels + rest_lines + rest_row_lines), CacheLine::ZERO);
+        let depth = self.patches.depth().min(K_SLICE);
+        let (patch_lines, rest_lines) = (panels.max(1) * (depth + 1) + 1, rest * rows.div_ceil(PANEL));
+        let line_lines = count.div_ceil(PANEL);
+        kept.resize(kept.len().max(patch_lines + rows * panels + rest_lines + line_lines), CacheLine::ZERO);
         let (patches, sums) = kept.split_at_mut(patch_lines);
         let (sums, rest_sums) = sums.split_at_mut(rows * panels);
-        let (rest_sums, rest_rows) = rest_sums.split_at_mut(rest_lines);
-        let [patches, sums, rest_sums, rest_rows]: [&mut [f32]; 4] = [patches, sums, rest_sums, &mut rest_rows[..rest_row_lines]].map(bytemuck::cast_slice_mut);
+        let (rest_sums, line) = rest_sums.split_at_mut(rest_lines);
+        let [patches, sums, rest_sums, line]: [&mut [f32]; 4] = [patches, sums, rest_sums, &mut line[..line_lines]].map(bytemuck::cast_slice_mut);
         for row in 0..rows {
             let y = columns.row(row);
             (0..count).step_by(PANEL).for_each(|at| prefetch_unchecked(y, at, PrefetchHint::ToWrite));
@@ -223,23 +232,18 @@ impl Product<'_> {
         simd(
             #[inline(always)]
             || {
-                for panel in (0..panels).step_by(group) {
-                    let width = group.min(panels - panel);
-                    let sums = &mut sums[panel * rows * PANEL..][..width * rows * PANEL];
-                    let (column, to) = ((first + panel) * PANEL, panel * PANEL..count.min((panel + width) * PANEL));
-                    match width {
-                        1 => self.finish.store::<1>(sums, column, to, &mut columns),
-                        _ => self.finish.store::<MAX_PANELS_PER_PASS>(sums, column, to, &mut columns),
+                for row in 0..rows {
+                    for panel in (0..panels).step_by(group) {
+                        let width = group.min(panels - panel) * PANEL;
+                        line[panel * PANEL..][..width].copy_from_slice(&sums[panel * rows * PANEL + row * width..][..width]);
                     }
-                }
-                if rest > 0 {
-                    for (row, to) in rest_rows.chunks_exact_mut(PANEL).enumerate() {
+                    if rest > 0 {
                         let first_row = row / (group * PANEL) * group * PANEL;
                         let width = group.min((rows - first_row).div_ceil(PANEL)) * PANEL;
                         let sums = &rest_sums[first_row * rest + row - first_row..];
-                        to.iter_mut().zip(sums.iter().step_by(width)).take(rest).for_each(|(to, sum)| *to = *sum);
+                        line[panels * PANEL..].iter_mut().zip(sums.iter().step_by(width)).take(rest).for_each(|(to, sum)| *to = *sum);
                     }
-                    self.finish.store::<1>(rest_rows, (first + panels) * PANEL, count - rest..count, &mut columns);
+                    self.finish.row(row, first * PANEL, &mut line[..count], columns.row(row));
                 }
             },
         );
@@ -249,7 +253,7 @@ impl Product<'_> {
 
 /// The columns of a panel as rows: the left operand of a tile.
 #[derive(Clone, Copy)]
-struct PanelColumns<'a>(&'a [[f32; PANEL]]);
+pub(crate) struct PanelColumns<'a>(pub &'a [[f32; PANEL]]);
 
 impl Left for PanelColumns<'_> {
     #[inline(always)]
@@ -271,7 +275,7 @@ struct Block<'a, 'p> {
     panels: usize,
     /// Columns after them.
     rest: usize,
-    /// A slice of one panel or two.
+    /// A slice of the panels.
     patches: &'a mut [f32],
     /// By one or two panels, then by row.
     sums: &'a mut [f32],
@@ -300,12 +304,10 @@ impl Block<'_, '_> {
         let group = if S::F32_LANES == LANES { MAX_PANELS_PER_PASS } else { 1 };
         for from in (0..patches.depth()).step_by(K_SLICE) {
             let slice = [from, K_SLICE.min(patches.depth() - from)];
+            patches.copy_panels(source, self.first, self.panels, slice, self.patches);
             let mut panel = 0;
             while panel < self.panels {
                 let width = group.min(self.panels - panel);
-                for index in 0..width {
-                    patches.copy_panel(source, self.first + panel + index, slice, &mut self.patches[index * slice[1] * PANEL..]);
-                }
                 if width == 1 {
                     self.tiles::<S, 1, VECTORS>(simd, panel, slice);
                 } else if const { S::F32_LANES == LANES } {
@@ -314,7 +316,7 @@ impl Block<'_, '_> {
                 panel += width;
             }
             if self.rest > 0 {
-                patches.copy_panel(source, self.first + self.panels, slice, self.patches);
+                patches.copy_panels(source, self.first + self.panels, 1, slice, self.patches);
                 let (mut filter, filters) = (0, self.rows.div_ceil(PANEL));
                 while filter < filters {
                     let width = group.min(filters - filter);
@@ -333,7 +335,7 @@ impl Block<'_, '_> {
     #[inline(always)]
     fn tiles<S: Simd, const PANELS: usize, const VECTORS: usize>(&mut self, simd: S, panel: usize, [from, depth]: [usize; 2]) {
         let patches = self.patches.as_chunks().0;
-        let right: [&[[f32; PANEL]]; PANELS] = std::array::from_fn(|index| &patches[index * depth..][..depth]);
+        let right: [&[[f32; PANEL]]; PANELS] = std::array::from_fn(|index| &patches[(panel + index) * (depth + 1)..][..depth]);
         let sums = &mut self.sums[panel * self.rows * PANEL..];
         let filters = self.product.filters.as_chunks().0.chunks_exact(self.product.patches.depth());
         for (filter, filters) in filters.enumerate().take(self.rows.div_ceil(PANEL)) {
