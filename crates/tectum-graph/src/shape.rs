@@ -153,6 +153,16 @@ impl Shape {
         *self == whole || (whole.rank >= self.trimmed().len() && whole.dims().ends_with(self.trimmed()))
     }
 
+    /// The run of elements of `whole` for which each element counts, where this shape is some of its dimensions followed by ones: aligned at the last axis and
+    /// without leading ones.
+    pub(super) fn run_in(&self, whole: Shape) -> Option<usize> {
+        let (kept, sizes) = (self.trimmed(), whole.sizes()?);
+        let ones = kept.iter().rev().take_while(|dim| **dim == Dim::Size(1)).count();
+        let (same, run) = (kept.len() - ones, sizes.get(sizes.len().checked_sub(ones)?..)?);
+        let before = &whole.dims()[..whole.dims().len() - ones];
+        (same > 0 && before.ends_with(&kept[..same])).then(|| run.iter().product())
+    }
+
     /// Whether this shape repeats to `whole`: aligned at the last axis and without leading ones, each of its dimensions is that of `whole` or 1.
     pub(super) fn repeats_to(&self, whole: Shape) -> bool {
         Shape::of(self.trimmed()).joint(whole) == Some(whole)

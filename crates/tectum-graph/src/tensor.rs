@@ -56,9 +56,9 @@ impl Tensor {
         y
     }
 
-    /// The element that belongs to an index of `whole`, when a scalar, row or column repeats.
+    /// The element that belongs to an index of `whole`, when a scalar, row or column repeats, or each element for a run.
     pub(super) fn broadcast_element(&self, whole: Shape, place: usize) -> f64 {
-        let source = if self.shape.broadcasts_to(whole) { place % self.shape.len() } else { place / whole.matrix()[1] };
-        self.data[source]
+        let run = if self.shape.broadcasts_to(whole) { 1 } else { self.shape.run_in(whole).unwrap_or(whole.matrix()[1]) };
+        self.data[place / run % self.shape.len()]
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use rten_onnx::onnx::{GraphProto, TensorProto};
-use tectum::{DType, Error, Result};
+use tectum::{DType, Error, Result, Window};
 use tectum_graph::{Dim, GraphBuilder, MAX_RANK, Node, Shape, Tensor};
 
 use crate::array::Array;
@@ -21,6 +21,18 @@ pub(crate) struct Value {
     pub source: Source,
     /// The integers that it was made of, for products of integers.
     pub codes: Option<Rc<Codes>>,
+    /// The convolution that it is the result of, if one node alone reads it.
+    pub convolution: Option<Rc<KnownConvolution>>,
+}
+
+/// A convolution with filters and bias that are known when the model is loaded: factors and offsets that follow become part of them.
+#[derive(Debug, Clone)]
+pub(crate) struct KnownConvolution {
+    pub x: Value,
+    pub filters: Array,
+    pub bias: Option<Array>,
+    pub groups: usize,
+    pub window: Window,
 }
 
 /// Integers that represent floats: `scale · (integer − zero)`.
@@ -43,7 +55,7 @@ pub(crate) enum Source {
 
 impl From<Array> for Value {
     fn from(array: Array) -> Self {
-        Self { element: array.element(), dims: array.dims().to_vec(), source: Source::Known(array), codes: None }
+        Self { element: array.element(), dims: array.dims().to_vec(), source: Source::Known(array), codes: None, convolution: None }
     }
 }
 
@@ -284,7 +296,7 @@ impl<'m> Emit<'m> {
 
     /// A node as a value of its own shape.
     pub fn value(&self, node: Node, element: ElementType) -> Result<Value> {
-        Ok(Value { element, dims: self.dims(node)?, source: Source::Node(node), codes: None })
+        Ok(Value { element, dims: self.dims(node)?, source: Source::Node(node), codes: None, convolution: None })
     }
 
     /// A node as a value of a shape with as many elements.

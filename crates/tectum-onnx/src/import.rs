@@ -26,6 +26,8 @@ pub(crate) struct Import<'m> {
     pub scopes: Vec<Scope>,
     /// Nodes that have been added, and repetitions of loops.
     added: usize,
+    /// How often a name is read, in the graph and those within it.
+    readers: HashMap<&'m str, usize>,
 }
 
 /// Nodes that a file may become when its loops are unrolled.
@@ -43,11 +45,21 @@ pub(crate) struct Imported {
     pub assumptions: Vec<Assumption>,
 }
 
+fn count_readers<'m>(graph: &'m GraphProto, readers: &mut HashMap<&'m str, usize>) {
+    let outputs = graph.output.iter().filter_map(|output| output.name.as_deref());
+    let inputs = graph.node.iter().flat_map(|node| &node.input).map(String::as_str);
+    inputs.chain(outputs).for_each(|name| *readers.entry(name).or_default() += 1);
+    for attribute in graph.node.iter().flat_map(|node| &node.attribute) {
+        attribute.g.iter().for_each(|graph| count_readers(graph, readers));
+    }
+}
+
 impl<'m> Import<'m> {
     /// Reads the whole graph of a model. `bindings` gives sizes to names of dimensions, `constants` values to inputs that shapes depend on.
     pub fn run(model: &'m Model, bindings: &[(&str, usize)], constants: &[(&str, Array)]) -> Result<Imported> {
         let emit = Emit::new(model, EmitKind::Device { weights: Vec::new() }, Rc::new(Cell::new(MAX_MADE)));
-        let mut import = Self { emit, faults: Vec::new(), scopes: vec![Scope::new()], added: 0 };
+        let mut import = Self { emit, faults: Vec::new(), scopes: vec![Scope::new()], added: 0, readers: HashMap::new() };
+        count_readers(model.graph(), &mut import.readers);
         let opset = model.opset();
         if !OPSETS.contains(&opset) {
             import.faults.push(Error::unsupported(format!("opset {opset}: {} to {} are read", OPSETS.start(), OPSETS.end())));
@@ -169,7 +181,10 @@ impl<'m> Import<'m> {
             Ok(values) => {
                 for (index, name) in proto.output.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
                     match values.get(index) {
-                        Some(value) => self.define(name, Some(value.clone())),
+                        Some(value) => {
+                            let convolution = value.convolution.clone().filter(|_| self.readers.get(name.as_str()) == Some(&1));
+                            self.define(name, Some(Value { convolution, ..value.clone() }));
+                        }
                         None => {
                             self.faults.push(Error::unsupported(format!("{place}: output {index} is not supported")));
                             self.define(name, None);

@@ -2,6 +2,8 @@
 
 #[path = "suite/backend.rs"]
 mod backend;
+#[path = "suite/convolutions.rs"]
+mod convolutions;
 #[path = "suite/fuzz.rs"]
 mod fuzz;
 #[path = "suite/integers.rs"]

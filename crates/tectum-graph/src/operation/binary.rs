@@ -166,8 +166,10 @@ impl Op for Binary {
         })
     }
 
-    fn lower(&self, lowering: &mut Lowering<'_>, _: Shape, y: View) -> Result<()> {
-        lowering.plan.binary(self.op.name(), lowering.views[&self.a], lowering.views[&self.b], y)
+    fn lower(&self, lowering: &mut Lowering<'_>, shape: Shape, y: View) -> Result<()> {
+        let b = lowering.shape(self.b);
+        let run = if b.broadcasts_to(shape) { 1 } else { b.run_in(shape).unwrap_or(1) };
+        lowering.plan.binary_by_run(self.op.name(), lowering.views[&self.a], lowering.views[&self.b], run, y)
     }
 
     fn elementwise(&self) -> Option<Elementwise> {
@@ -283,6 +285,13 @@ impl GraphBuilder {
     pub fn binary(&mut self, op: BinaryOp, a: Node, b: Node) -> Result<Node> {
         let (a_shape, b_shape) = (self.shape(op.name(), a)?, self.shape(op.name(), b)?);
         if op.is_commutative() && !b_shape.broadcasts_to(a_shape) && a_shape.broadcasts_to(b_shape) {
+            return Ok(self.push(Binary { op, a: b, b: a }, b_shape));
+        }
+        // One factor for each channel need not be repeated first.
+        if b_shape.run_in(a_shape).is_some() {
+            return Ok(self.push(Binary { op, a, b }, a_shape));
+        }
+        if op.is_commutative() && a_shape.run_in(b_shape).is_some() {
             return Ok(self.push(Binary { op, a: b, b: a }, b_shape));
         }
         let (a, b, shape) = self.aligned(op.name(), a, b)?;

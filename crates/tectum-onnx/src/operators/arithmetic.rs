@@ -5,6 +5,7 @@ use tectum_graph::{BinaryOp, Comparison, Function, IntegerOp, Node};
 
 use super::Family;
 use super::constants::convert;
+use super::window::rescaled;
 use crate::element::ElementType;
 use crate::emit::{Call, Emit, Value};
 
@@ -152,6 +153,21 @@ fn apply(emit: &mut Emit<'_>, element: ElementType, a: Node, b: Node, float: Bin
 
 fn binary(emit: &mut Emit<'_>, call: &Call<'_>, float: BinaryOp, integer: IntegerOp) -> Result<Vec<Value>> {
     let element = one_type(call)?;
+    let (first, second) = (call.input(0)?, call.input(1)?);
+    let is_commutative = matches!(float, BinaryOp::Add | BinaryOp::Mul);
+    // Before opset 7, attributes say how shapes are aligned.
+    let orders = if call.opset < 7 {
+        0
+    } else if is_commutative {
+        2
+    } else {
+        1
+    };
+    for (value, other) in [(first, second), (second, first)].into_iter().take(orders) {
+        if let Some(value) = rescaled(emit, value, other, float)? {
+            return Ok(vec![value]);
+        }
+    }
     let (a, b, dims) = pair(emit, call)?;
     let node = apply(emit, element, a, b, float, integer)?;
     Ok(vec![emit.shaped(node, element, &dims)?])

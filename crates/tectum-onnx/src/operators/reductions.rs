@@ -4,6 +4,7 @@ use tectum::{DType, Error, Result};
 use tectum_graph::{BinaryOp, Comparison, Function, Node, Reduction};
 
 use super::Family;
+use super::window::rescaled;
 use crate::array::Array;
 use crate::element::ElementType;
 use crate::emit::{Call, Emit, Value, shape};
@@ -266,6 +267,11 @@ fn batch_norm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
             let factor: Vec<f64> = scale.iter().zip(&variance).map(|(scale, variance)| scale / (variance + f64::from(epsilon)).sqrt()).collect();
             let offset: Vec<f64> = (0..channels).map(|channel| bias[channel] - mean[channel] * factor[channel]).collect();
             let array = |values| -> Value { Array::wide(ElementType::F32, &dims, values).into() };
+            if let Some(scaled) = rescaled(emit, x, &array(factor.clone()), BinaryOp::Mul)?
+                && let Some(moved) = rescaled(emit, &scaled, &array(offset.clone()), BinaryOp::Add)?
+            {
+                return Ok(vec![moved]);
+            }
             (emit.node(&array(factor))?, emit.node(&array(offset))?)
         }
         None => {

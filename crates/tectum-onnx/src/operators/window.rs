@@ -1,8 +1,13 @@
 //! Windows of convolutions and pooling, as attributes state them.
 
-use tectum::{Error, Result, Window};
+use std::rc::Rc;
 
-use crate::emit::{Call, Value};
+use tectum::{Error, Result, Window};
+use tectum_graph::BinaryOp;
+
+use crate::array::Array;
+use crate::element::ElementType;
+use crate::emit::{Call, Emit, KnownConvolution, Value};
 
 /// The axes of space of a value [N, C, ..].
 pub(super) fn space(x: &Value) -> Result<&[usize]> {
@@ -81,4 +86,43 @@ pub(super) fn convolution_of(call: &Call<'_>, x: &Value, filters: &Value) -> Res
     call.attributes.ints("kernel_shape")?;
     let (window, _) = window(call, space(x)?, filters.dims.get(2..).unwrap_or_default())?;
     Ok((groups(call)?, window))
+}
+
+/// Adds a convolution that remembers what it was made of.
+pub(super) fn known_convolution(emit: &mut Emit<'_>, known: KnownConvolution) -> Result<Value> {
+    let (x, w) = (emit.node(&known.x)?, emit.node(&known.filters.clone().into())?);
+    let bias = known.bias.clone().map(|bias| emit.node(&bias.into())).transpose()?;
+    let node = emit.builder.convolution(x, w, bias, known.groups, known.window)?;
+    let value = emit.value(node, ElementType::F32)?;
+    Ok(Value { convolution: Some(Rc::new(known)), ..value })
+}
+
+/// A convolution that a factor or offset of each channel follows, with it in its filters and bias; computed in float64. None if the other operand is
+/// something else.
+pub(super) fn rescaled(emit: &mut Emit<'_>, value: &Value, other: &Value, op: BinaryOp) -> Result<Option<Value>> {
+    let (Some(known), Some(array)) = (&value.convolution, other.array()) else { return Ok(None) };
+    let channels = value.dims[1];
+    let by_channel = array.dims().len() <= value.rank()
+        && array.dims().iter().rev().enumerate().all(|(from_end, size)| *size == 1 || from_end + 2 == value.rank() && *size == channels);
+    if !by_channel || array.is_empty() {
+        return Ok(None);
+    }
+    let numbers = array.to_f64();
+    let of = |channel: usize| numbers[channel % numbers.len()];
+    let filter_len = known.filters.len() / channels;
+    let offsets = || known.bias.as_ref().map_or(vec![0.0; channels], Array::to_f64);
+    let scaled = |data: Vec<f64>, len: usize| {
+        data.into_iter().enumerate().map(|(at, number)| if op == BinaryOp::Mul { number * of(at / len) } else { number / of(at / len) }).collect()
+    };
+    let wide = |dims: &[usize], data: Vec<f64>| Array::wide(ElementType::F32, dims, data);
+    let (filters, bias) = match op {
+        BinaryOp::Mul | BinaryOp::Div => {
+            let bias = known.bias.as_ref().map(|bias| wide(&[channels], scaled(bias.to_f64(), 1)));
+            (wide(known.filters.dims(), scaled(known.filters.to_f64(), filter_len)), bias)
+        }
+        BinaryOp::Add => (known.filters.clone(), Some(wide(&[channels], offsets().into_iter().enumerate().map(|(at, offset)| offset + of(at)).collect()))),
+        BinaryOp::Sub => (known.filters.clone(), Some(wide(&[channels], offsets().into_iter().enumerate().map(|(at, offset)| offset - of(at)).collect()))),
+        _ => return Ok(None),
+    };
+    Ok(Some(known_convolution(emit, KnownConvolution { filters, bias, ..KnownConvolution::clone(known) })?))
 }

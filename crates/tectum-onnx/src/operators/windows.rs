@@ -5,9 +5,9 @@ use tectum_graph::{BinaryOp, Function, PoolKind, Reduction};
 
 use super::Family;
 use super::quantize::dequantized_convolution;
-use super::window::{convolution_of, groups, padded, sizes, space, window};
+use super::window::{convolution_of, groups, known_convolution, padded, sizes, space, window};
 use crate::element::ElementType;
-use crate::emit::{Call, Emit, Value};
+use crate::emit::{Call, Emit, KnownConvolution, Value};
 
 pub(super) const FAMILY: Family = &[
     ("AveragePool", average_pool),
@@ -31,7 +31,13 @@ fn convolution(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     if let Some(value) = dequantized_convolution(emit, call, groups, window)? {
         return Ok(vec![value]);
     }
-    let bias = if call.optional(2).is_some() { Some(emit.input(call, 2)?) } else { None };
+    let bias = call.optional(2);
+    if let (ElementType::F32, Some(filters), true) = (element, w.array(), bias.is_none_or(|bias| bias.array().is_some())) {
+        let bias = bias.and_then(Value::array).cloned();
+        let known = KnownConvolution { x: Value { convolution: None, ..x.clone() }, filters: filters.clone(), bias, groups, window };
+        return Ok(vec![known_convolution(emit, known)?]);
+    }
+    let bias = if bias.is_some() { Some(emit.input(call, 2)?) } else { None };
     let (x, w) = (emit.node(x)?, emit.node(w)?);
     let node = emit.builder.convolution(x, w, bias, groups, window)?;
     Ok(vec![emit.value(node, element)?])

@@ -17,7 +17,7 @@ pub fn words(name: &str, kind: DataType, dims: &[i64], values: impl IntoIterator
 }
 
 /// A tensor of f32, each element another.
-fn floats(name: &str, dims: &[i64]) -> TensorProto {
+pub fn floats(name: &str, dims: &[i64]) -> TensorProto {
     let len = dims.iter().product::<i64>();
     let float_data = (0..len).map(|place| 0.25 * (place % 7) as f32 - 0.5).collect();
     TensorProto { name: Some(name.to_owned()), dims: dims.to_vec(), data_type: Some(DataType::FLOAT), float_data, ..TensorProto::default() }

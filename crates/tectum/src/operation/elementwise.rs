@@ -12,7 +12,7 @@ use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::arguments::{KernelArguments, NoBindings, Slices};
 use crate::kernel::math::Real;
-use crate::kernel::native::{BLOCK, NativeCall, for_each_block, simd};
+use crate::kernel::native::{BLOCK, NativeCall, for_each_block, for_each_chunk, simd};
 use crate::kernel::{Kernel, KernelBuilder, Prelude, TypedKernel, groups_for, math, reference};
 use crate::kernel_arguments;
 use crate::operation::{built_in, same_len};
@@ -23,8 +23,8 @@ kernel_arguments! {
     /// `y = f(x0)`
     pub(crate) struct Unary { read x0: T, write y: T; n: usize }
 
-    /// `y = f(x0, x1)`; `period` is the length of `x1`.
-    pub(crate) struct Binary { read x0: T, read x1: T, write y: T; n: usize, period: usize }
+    /// `y = f(x0, x1)`; `period` is the length of `x1`, each element of which counts for `run` elements.
+    pub(crate) struct Binary { read x0: T, read x1: T, write y: T; n: usize, period: usize, run: usize }
 }
 
 /// How many operands an [`Op`] takes.
@@ -97,7 +97,9 @@ macro_rules! op_table {
     };
     (@run Unary, $call:ident, $arguments:ident, $f:expr) => { unary($call, $arguments, $f, |_, _| {}) };
     (@run Unary, $call:ident, $arguments:ident, $f:expr, $near:expr, $full:expr) => { unary($call, $arguments, $f, |x, y| repair(x, y, $near, $full)) };
-    (@run Binary, $call:ident, $arguments:ident, $f:expr) => { binary($call, ($arguments.x0, $arguments.x1, $arguments.y), [$arguments.n, $arguments.period], $f) };
+    (@run Binary, $call:ident, $arguments:ident, $f:expr) => {
+        binary($call, ($arguments.x0, $arguments.x1, $arguments.y), [$arguments.n, $arguments.period, $arguments.run], $f)
+    };
 }
 
 // Each bound is the one stated for the function in `math.rs`, or what Vulkan allows for a division or square root
@@ -186,7 +188,10 @@ pub(crate) fn repair<T: Real>(x: &[T], y: &mut [T], near: impl Fn(T) -> bool, fu
     }
 }
 
-fn binary<T: Element, Y: Element>(call: &NativeCall<'_>, (a, b, y): (&[T], &[T], &mut [Y]), [n, period]: [usize; 2], f: impl Fn(T, T) -> Y + Copy + Sync) {
+fn binary<T: Element, Y: Element>(call: &NativeCall<'_>, (a, b, y): (&[T], &[T], &mut [Y]), [n, period, run]: [usize; 3], f: impl Fn(T, T) -> Y + Copy + Sync) {
+    if run > 1 {
+        return binary_runs(call, (a, b, y), [n, period, run], f);
+    }
     for_each_block(&mut y[..n], BLOCK, call.threads_for(n), |index, y| {
         let start = index * BLOCK;
         let a = &a[start..][..y.len()];
@@ -211,6 +216,22 @@ fn binary<T: Element, Y: Element>(call: &NativeCall<'_>, (a, b, y): (&[T], &[T],
                 },
             );
             done += run;
+        }
+    });
+}
+
+/// With each element of `b` for a run of elements.
+fn binary_runs<T: Element, Y: Element>(call: &NativeCall<'_>, (a, b, y): (&[T], &[T], &mut [Y]), sizes: [usize; 3], f: impl Fn(T, T) -> Y + Copy + Sync) {
+    let [n, period, run] = sizes;
+    let runs = (BLOCK / run).max(1);
+    for_each_chunk(&mut y[..n], runs * run, call.threads_for(n), |index, y| {
+        let first = index * runs;
+        for (at, (y, a)) in y.chunks_mut(run).zip(a[first * run..].chunks(run)).enumerate() {
+            let b = b[(first + at) % period];
+            simd(
+                #[inline(always)]
+                || y.iter_mut().zip(a).for_each(|(y, &a)| *y = f(a, b)),
+            );
         }
     });
 }
@@ -249,7 +270,7 @@ fn with_body<A: KernelArguments<Parameters: Count>, T: Element>(op: &Op, builder
 fn elementwise_body(arity: Arity, wgsl: &str) -> String {
     let load_b = match arity {
         Arity::Unary => "",
-        Arity::Binary => "var j = i; if params.period != params.n { j = i % params.period; }\n        let b = x1[j];\n",
+        Arity::Binary => "var j = i; if params.period != params.n { j = (i / params.run) % params.period; }\n        let b = x1[j];\n",
     };
     format!(
         "
@@ -324,22 +345,32 @@ impl PlanBuilder {
     /// `Invalid` for another name, `a` and `y` of different lengths, or a `b` whose length does not divide theirs; as
     /// [`PlanBuilder::launch`].
     pub fn binary(&mut self, op: &str, a: View, b: View, y: View) -> Result<()> {
+        self.binary_by_run(op, a, b, 1, y)
+    }
+
+    /// Records `y[i] = op(a[i], b[⌊i / run⌋ mod len(b)])`: as [`PlanBuilder::binary`], with each element of `b` for a run of elements, such as the pixels of
+    /// a channel.
+    ///
+    /// # Errors
+    /// `Invalid` if the length of `a` is no multiple of `run` times that of `b`; as [`PlanBuilder::binary`].
+    pub fn binary_by_run(&mut self, op: &str, a: View, b: View, run: usize, y: View) -> Result<()> {
         let Some(OpKernel::Binary(kernel)) = find(op, a.dtype()) else { return Err(unknown(op, Arity::Binary, a.dtype())) };
         same_len(op, a, y)?;
         if y.is_empty() {
             return Ok(());
         }
-        check_period(op, a, b)?;
-        self.launch(kernel, Binary { x0: a, x1: b, y, n: y.len(), period: b.len() }, groups_for(y.len()))
+        check_period(op, a, b.len(), run)?;
+        self.launch(kernel, Binary { x0: a, x1: b, y, n: y.len(), period: b.len(), run }, groups_for(y.len()))
     }
 }
 
-/// Refuses a `b` that does not repeat to the length of `a`.
-fn check_period(op: &str, a: View, b: View) -> Result<()> {
-    if !b.is_empty() && a.len().is_multiple_of(b.len()) {
+/// Refuses a `b` that does not repeat to the length of `a`, each element for a run.
+fn check_period(op: &str, a: View, period: usize, run: usize) -> Result<()> {
+    if period.checked_mul(run).is_some_and(|whole| whole > 0 && a.len().is_multiple_of(whole)) {
         return Ok(());
     }
-    Err(Error::invalid(format!("{op}: b has {} elements, which does not divide a's {}", b.len(), a.len())))
+    let runs = if run == 1 { String::new() } else { format!(" for runs of {run}") };
+    Err(Error::invalid(format!("{op}: b has {period} elements{runs}, which does not divide a's {}", a.len())))
 }
 
 fn unknown(op: &str, arity: Arity, dtype: DType) -> Error {

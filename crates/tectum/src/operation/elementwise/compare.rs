@@ -18,8 +18,8 @@ use crate::plan::PlanBuilder;
 use crate::view::View;
 
 kernel_arguments! {
-    /// `y = x0 ∘ x1` as 0 or 1; `period` is the length of `x1`.
-    pub(crate) struct Compare { read x0: T, read x1: T, write y: i32; n: usize, period: usize }
+    /// `y = x0 ∘ x1` as 0 or 1; `period` is the length of `x1`, each element of which counts for `run` elements.
+    pub(crate) struct Compare { read x0: T, read x1: T, write y: i32; n: usize, period: usize, run: usize }
 
     /// `y = p(x0)` as 0 or 1.
     pub(crate) struct Test { read x0: T, write y: i32; n: usize }
@@ -34,8 +34,8 @@ macro_rules! comparisons {
         pub const COMPARISONS: &[&str] = &[$(stringify!($name)),*];
 
         fn comparisons<T: Element + PartialOrd>() -> Vec<TypedKernel<Compare>> {
-            vec![$(built_in(define_comparison::<T>(stringify!($name), $wgsl), |call, Compare { x0, x1, y, n, period }| {
-                binary(call, (x0, x1, y), [n, period], #[inline(always)] |a: T, b: T| i32::from(a $operator b));
+            vec![$(built_in(define_comparison::<T>(stringify!($name), $wgsl), |call, Compare { x0, x1, y, n, period, run }| {
+                binary(call, (x0, x1, y), [n, period, run], #[inline(always)] |a: T, b: T| i32::from(a $operator b));
             })),*]
         }
     };
@@ -152,8 +152,8 @@ impl PlanBuilder {
         if y.is_empty() {
             return Ok(());
         }
-        check_period(comparison, a, b)?;
-        self.launch(kernel, Compare { x0: a, x1: b, y, n: y.len(), period: b.len() }, groups_for(y.len()))
+        check_period(comparison, a, b.len(), 1)?;
+        self.launch(kernel, Compare { x0: a, x1: b, y, n: y.len(), period: b.len(), run: 1 }, groups_for(y.len()))
     }
 
     /// Records `y[i] = 1` where a predicate of a name (`is_nan`, `is_inf`) holds for `x[i]`, else 0.
@@ -189,8 +189,8 @@ impl PlanBuilder {
         if y.is_empty() {
             return Ok(());
         }
-        check_period("select", y, a)?;
-        check_period("select", y, b)?;
+        check_period("select", y, a.len(), 1)?;
+        check_period("select", y, b.len(), 1)?;
         let [a, b, y] = [a, b, y].map(|view| view.reinterpret(DType::U32));
         self.launch(&SELECT, Select { condition, a, b, y, n: y.len(), a_period: a.len(), b_period: b.len() }, groups_for(y.len()))
     }

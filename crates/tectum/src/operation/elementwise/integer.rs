@@ -51,7 +51,7 @@ macro_rules! integer_table {
         }),*];
     };
     (@run Unary, $call:ident, $arguments:ident, $f:expr) => { unary($call, $arguments, $f, |_, _| {}) };
-    (@run Binary, $call:ident, $arguments:ident, $f:expr) => { binary($call, ($arguments.x0, $arguments.x1, $arguments.y), [$arguments.n, $arguments.period], $f) };
+    (@run Binary, $call:ident, $arguments:ident, $f:expr) => { binary($call, ($arguments.x0, $arguments.x1, $arguments.y), [$arguments.n, $arguments.period, $arguments.run], $f) };
 }
 
 integer_table! {

@@ -318,8 +318,9 @@ thread_local! {
 fn gemm<O: Operands>(call: &NativeCall<'_>, job: &Job<'_>, operands: O, y: &mut [f32]) {
     let &Job { m, n, depth, bias, residual, activation } = job;
     let (y, panels) = (&mut y[..m * n], n.div_ceil(PANEL));
-    // A multiply-add is a sixteenth of a streamed element; for few rows the stream of the weights dominates.
-    let threads = call.threads_for((m * n * depth * O::WORK / 16).max(n * depth));
+    // A multiply-add is a sixteenth of a streamed element; for few rows the stream of the weights dominates, from a cache half of that from memory: waking a
+    // thread would take longer than what it saves.
+    let threads = call.threads_for((m * n * depth * O::WORK / 16).max(n * depth / 2));
     if m == 1 {
         return row(job, operands, y, threads);
     }
