@@ -148,7 +148,7 @@ fn convolve(call: &NativeCall<'_>, layout: FilterLayout, arguments: Convolve<Sli
         let given = Depthwise { x, filters: w, bias, residual, activation, channels_out, multiplier: filters };
         return depthwise(call, geometry, &given, y);
     }
-    if (kernel, stride, pad) == ([1; 3], [1; 3], [0; 3]) {
+    if (kernel, stride, size_out, pad) == ([1; 3], [1; 3], size_in, [0; 3]) {
         // A product: one row of all elements.
         let row = [1, 1, geometry.pixels()];
         geometry = Geometry { size_in: row, size_out: row, ..geometry };
