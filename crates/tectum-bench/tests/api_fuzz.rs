@@ -12,6 +12,7 @@ mod caches;
 mod chains;
 mod conditions;
 mod graphs;
+mod images;
 mod memory;
 mod moves;
 mod networks;
@@ -24,6 +25,7 @@ mod programs;
 mod recognized;
 mod recorded;
 mod streams;
+mod windows;
 mod world;
 
 use std::time::Instant;

@@ -15,3 +15,4 @@ mod random_graph;
 mod refusals;
 mod selection;
 mod training;
+mod windows;

@@ -11,7 +11,7 @@ use tectum::snapshot::{Array, Snapshot};
 use tectum::{DType, Device, Error, Executable, PlanBuilder, Result, View};
 
 use super::inputs::Inputs;
-use super::operation::{Factor, MatMul};
+use super::operation::{Convolution, Factor, MatMul};
 use super::{Graph, Node, Operation, ParameterLayout, Shape};
 
 pub use adamw::{AdamW, LearningRate};
@@ -281,8 +281,18 @@ fn clip(plan: &mut PlanBuilder, gradient: View, limit: f32) -> Result<View> {
 }
 
 impl Graph {
-    /// Inputs and outputs of the layer that a parameter belongs to: its rows and columns, exchanged if products read its transpose.
+    /// Inputs and outputs of the layer that a parameter belongs to: its rows and columns, exchanged if products read its transpose; of filters the elements
+    /// that one element of the result sums, and those that one of the input reaches with stride 1.
     fn fans(&self, parameter: Node, shape: Shape) -> [usize; 2] {
+        let reader = self.nodes.values().find_map(|definition| match definition.operation {
+            Operation::Convolution(convolution) if convolution.w == parameter => Some(convolution),
+            _ => None,
+        });
+        if let Some(Convolution { groups, window, transposed, .. }) = reader {
+            let sizes = shape.fixed();
+            let fans = [sizes[1] * window.taps(), sizes[0] / groups * window.taps()];
+            return if transposed.is_some() { [fans[1], fans[0]] } else { fans };
+        }
         let [rows, cols] = shape.matrix();
         let reads_transpose = |factor: Factor| factor.node == parameter && factor.transposed;
         let is_transposed = self.nodes.values().any(|definition| matches!(&definition.operation, Operation::MatMul(MatMul { b, .. }) if reads_transpose(*b)));

@@ -72,6 +72,9 @@ fn shapes(seed: &mut Seed) -> Vec<Shape> {
         ([1, 3, 5, 1], [1, 1, 9], along_width([3, 1, 1, 1, 1])),
         ([2, 4, 2, 2], [1, 1, 12], along_width([3, 2, 2, 0, 3])),
         ([1, 2, 17, 1], [1, 1, 20], along_width([2, 5, 1, 1, 0])),
+        // One element, padded after the input.
+        ([1, 2, 3, 1], [1, 1, 6], along_width([1, 1, 1, 0, 2])),
+        ([2, 4, 6, 2], [1, 3, 2], window([1; 3], [1; 3], [1; 3], [0; 3], [0, 1, 1])),
         // Two dimensions.
         ([1, 2, 3, 1], [1, 5, 7], square([3, 1, 1, 1])),
         ([1, 3, 4, 1], [1, 6, 6], square([3, 2, 1, 1])),

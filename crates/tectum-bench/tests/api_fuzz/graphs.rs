@@ -157,14 +157,14 @@ impl World {
         let (first, second) = (self.below(count), self.below(count));
         let x = self.graphs[place].values[first].clone();
         let y = self.graphs[place].values[second].clone();
-        let (text, wanted, add, shape, data, error) = match self.random.below(10) {
+        let (text, wanted, add, shape, data, error) = match self.random.below(13) {
             0 | 1 => self.elementwise(&x),
             2 => self.reduced_node(&x),
             3 => self.moved_node(&x),
             4 => self.matrix_product(&x, &y),
             5 => self.norm(&x),
             6 => self.pair(&x, &y),
-            _ => match self.network(place, &x)? {
+            kind => match if kind < 10 { self.network(place, &x)? } else { self.image(place, &x)? } {
                 Some(added) => added,
                 None => return Ok(()),
             },

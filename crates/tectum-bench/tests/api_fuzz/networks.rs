@@ -50,7 +50,7 @@ impl World {
     }
 
     /// Row numbers, most below a count; occasionally with a taken name, or none.
-    fn indices_of(&mut self, place: usize, shape: [usize; 2], below: usize) -> Result<Option<(Node, Vec<f64>)>, String> {
+    pub fn indices_of(&mut self, place: usize, shape: [usize; 2], below: usize) -> Result<Option<(Node, Vec<f64>)>, String> {
         let taken = self.graphs[place].values.iter().find_map(|value| value.fed.as_ref().map(|(name, _)| name.clone()));
         let (name, shape, wanted) = match (self.random.below(12), taken) {
             (0, Some(name)) => (name, shape, Some(ErrorKind::Invalid)),

@@ -8,7 +8,7 @@ use super::buffers::{Held, Wrap};
 use super::memory::{Memory, Seen, Space, Word, compare, zeros};
 use super::operation::{Bound, Operation, Step, product};
 use super::world::{LIVE_BYTES, Verdict, World, judged};
-use super::{caches, conditions, moves, numbers, panels, products};
+use super::{caches, conditions, moves, numbers, panels, products, windows};
 
 /// Maximum bytes of a slot, and of all slots of a plan together.
 const MAX_BYTES: u128 = isize::MAX as u128;
@@ -266,13 +266,14 @@ impl World {
 
     /// Records a drawn operation.
     pub fn record(&mut self, plan: usize) -> Verdict {
-        let operation = match self.random.below(26) {
+        let operation = match self.random.below(28) {
             0..7 => moves::draw(self, plan),
             7..16 => numbers::draw(self, plan),
             16..22 => products::draw(self, plan),
             22 if self.chance(3) => super::recorded::draw(self, plan),
             22 => panels::draw(self, plan),
             23 | 24 => conditions::draw(self, plan),
+            25 | 26 => windows::draw(self, plan),
             _ => caches::draw(self, plan),
         };
         self.recorded(plan, operation)

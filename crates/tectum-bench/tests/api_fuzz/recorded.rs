@@ -127,7 +127,13 @@ impl World {
         let format = self.random.pick(&PanelFormat::ALL);
         let how = self.random.pick(&[How::Optimized, How::Listed, How::Unfused, How::Packed(format)]);
         let (graph, packed) = match how {
-            How::Packed(format) => caught(|| ended.graph.optimize().pack_weights(|_| format)).map_err(|panic| format!("panicked: {panic}"))?,
+            How::Packed(format) => caught(|| {
+                let (graph, mut packed) = ended.graph.optimize().pack_weights(|_| format);
+                let (graph, filters) = graph.pack_filters();
+                packed.extend(filters);
+                (graph, packed)
+            })
+            .map_err(|panic| format!("panicked: {panic}"))?,
             _ => (ended.graph.clone(), Vec::new()),
         };
         let layout = self.laid_out(ended, &graph, &packed);

@@ -1,10 +1,13 @@
 //! Convolutions and transposed convolutions over up to three axes of space.
 
-use tectum::operation::product::panel_format::PANEL;
-use tectum::{Activation, Convolution as Settings, Error, FilterLayout, TransposedConvolution, Window};
+pub(super) mod gradients;
 
+use tectum::operation::product::panel_format::PANEL;
+use tectum::{Activation, Convolution as Settings, FilterLayout, TransposedConvolution, Window};
+
+use self::gradients::unread;
 use super::activate::{activation_name, activation_named};
-use super::{Adjoints, Call, CallText, Cow, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View, nodes};
+use super::{Adjoints, Call, CallText, Cow, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View, no_derivative_of_fused, nodes};
 use crate::parse::{fault, parse_number};
 
 /// `x` [N, C, D, H, W] and `w` of as many dimensions; missing axes of space count as 1.
@@ -53,11 +56,13 @@ pub(super) fn space(sizes: [usize; 5]) -> [usize; 3] {
     [sizes[2], sizes[3], sizes[4]]
 }
 
-fn places([planes, rows, columns]: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
+/// All places along three axes, row-major.
+pub(super) fn places([planes, rows, columns]: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
     (0..planes).flat_map(move |plane| (0..rows).flat_map(move |row| (0..columns).map(move |column| [plane, row, column])))
 }
 
-fn at([_, rows, columns]: [usize; 3], place: [usize; 3]) -> usize {
+/// The index of a place.
+pub(super) fn at([_, rows, columns]: [usize; 3], place: [usize; 3]) -> usize {
     (place[0] * rows + place[1]) * columns + place[2]
 }
 
@@ -69,6 +74,12 @@ pub(super) fn reached(window: &Window, from: [usize; 3], tap: [usize; 3], size: 
         place[axis] = at.checked_sub(window.pad_before[axis]).filter(|at| *at < size[axis])?;
     }
     Some(place)
+}
+
+/// Whether a window has one element and no padding along the first axes of space, which are not used.
+pub(super) fn leaves_out(window: &Window, unused: usize) -> bool {
+    let Window { kernel, pad_before, pad_after, .. } = window;
+    (0..unused).all(|axis| [kernel[axis], pad_before[axis], pad_after[axis]] == [1, 0, 0])
 }
 
 pub(super) fn window_text(window: &Window) -> String {
@@ -187,8 +198,25 @@ impl Op for Convolution {
         Ok(Tensor { shape, data })
     }
 
-    fn differentiate(&self, _: Node, _: Node, _: &mut Adjoints) -> Result<()> {
-        Err(Error::unsupported("a convolution has no gradient yet"))
+    /// At x the other kind of convolution of g with the same filters; at the filters a convolution of one of x and g with the other; at the bias a sum.
+    fn differentiate(&self, _: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
+        let Self { x, w, bias, groups, window, transposed, residual, activation, layout } = *self;
+        if residual.is_some() || activation != Activation::None || layout != FilterLayout::Rows {
+            return no_derivative_of_fused();
+        }
+        let size_in = space(image(pass.builder.shape_of(x)?));
+        pass.give(x, |pass| match transposed {
+            None => pass.builder.convolution_transposed(g, w, None, groups, window, unread(&window, size_in)),
+            Some(_) => {
+                let all = pass.builder.convolution(g, w, None, groups, window)?;
+                pass.builder.first_elements(all, size_in)
+            }
+        })?;
+        pass.give(w, |pass| match transposed {
+            None => pass.builder.filter_gradient([x, g], groups, &window, unread(&window, size_in)),
+            Some(adds) => pass.builder.filter_gradient([g, x], groups, &window, adds),
+        })?;
+        bias.map_or(Ok(()), |bias| pass.give(bias, |pass| pass.builder.channel_sums(g)))
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, shape: Shape, y: View) -> Result<()> {
@@ -275,7 +303,8 @@ impl GraphBuilder {
                 let depth = per_in.checked_mul(window.taps());
                 takes && transposed.is_none() && depth.is_some() && filter_panels_shape(packed_sizes(layout, &filters, groups)) == w_shape
             };
-            kernel[..3 - rank].iter().all(|size| *size == 1) && if layout == FilterLayout::Rows { is_plain } else { is_packed() }
+            let is_unused = leaves_out(&window, 3 - rank) && transposed.is_none_or(|adds| adds[..3 - rank].iter().all(|size| *size == 0));
+            is_unused && if layout == FilterLayout::Rows { is_plain } else { is_packed() }
         };
         if !fits {
             return Err(self.fault(format_args!("{name}: x {x_shape:?}, filters {w_shape:?} in {groups} groups, kernel {:?}", window.kernel)));

@@ -1,8 +1,10 @@
 //! Maxima and means over windows of space.
 
-use tectum::{DType, Error, PoolDivisor, Pooling, Window};
+mod gradients;
 
-use super::convolution::{image, parse_triple, parse_window, reached, space, window_text};
+use tectum::{DType, PoolDivisor, Pooling, Window};
+
+use super::convolution::{image, leaves_out, parse_triple, parse_window, reached, space, window_text};
 use super::{Adjoints, Call, CallText, Cow, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType, Values, View};
 
 /// Each window of each channel becomes one element.
@@ -18,7 +20,7 @@ pub(crate) struct Pool {
 pub enum PoolKind {
     /// Its greatest element.
     Max,
-    /// The place of the first greatest one in its channel, counted row-major (i32).
+    /// The place of the first greatest one in its channel, counted row-major (i32); −1 if the window reads only padding.
     MaxPlace,
     /// The mean of its elements inside the input.
     MeanInside,
@@ -85,7 +87,7 @@ impl Op for Pool {
                 let at = (inside[0] * size_in[1] + inside[1]) * size_in[2] + inside[2];
                 let value = x.data[channel * volume + at];
                 sum += value;
-                if value > best || value.is_nan() {
+                if value > best || value.is_nan() || best_place < 0.0 {
                     (best, best_place) = (value, at as f64);
                 }
             }
@@ -100,8 +102,13 @@ impl Op for Pool {
         }))
     }
 
-    fn differentiate(&self, _: Node, _: Node, _: &mut Adjoints) -> Result<()> {
-        if self.kind == PoolKind::MaxPlace { Ok(()) } else { Err(Error::unsupported("pooling has no gradient yet")) }
+    /// Of a maximum to its place, the first one of equal elements; of a mean to all its elements, divided.
+    fn differentiate(&self, _: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
+        match self.kind {
+            PoolKind::MaxPlace => Ok(()),
+            PoolKind::Max => pass.give(self.x, |pass| self.give_places(g, &mut pass.builder)),
+            PoolKind::MeanInside | PoolKind::MeanPadded { .. } => pass.give(self.x, |pass| self.give_windows(g, &mut pass.builder)),
+        }
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, _: Shape, y: View) -> Result<()> {
@@ -160,7 +167,7 @@ impl GraphBuilder {
         let unused = 5 - shape.rank();
         let is_counted = |after: [usize; 3]| (0..3).all(|axis| after[axis] <= window.pad_after[axis]);
         let counts_fit = if let PoolKind::MeanPadded { after } = kind { is_counted(after) } else { true };
-        if window.kernel[..unused].iter().any(|size| *size != 1) || !counts_fit {
+        if !leaves_out(&window, unused) || !counts_fit {
             return Err(self.fault(format_args!("{name}: {shape:?} with {window:?}")));
         }
         let size_out = window.size_out(space(sizes)).map_err(|error| self.fault(format_args!("{name}: {error}")))?;

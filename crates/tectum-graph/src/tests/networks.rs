@@ -187,7 +187,7 @@ fn attention(g: &mut GraphBuilder, random: &mut Random, x: Node, mask: Node, ste
     g.attention([operands[0], operands[1], operands[2]], mask, heads)
 }
 
-fn outputs_on(graph: &Graph, feeds: &[(Node, Tensor)], device: &Device, fused: bool) -> Vec<Vec<f32>> {
+pub fn outputs_on(graph: &Graph, feeds: &[(Node, Tensor)], device: &Device, fused: bool) -> Vec<Vec<f32>> {
     let compiled = if fused { graph.compile(device) } else { graph.compile_unfused(device) };
     let mut compiled = compiled.expect("compiles");
     for (name, node, _) in graph.inputs().chain(graph.parameters()) {

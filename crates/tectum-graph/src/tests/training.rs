@@ -1,8 +1,8 @@
 use std::ops::ControlFlow;
 
-use tectum::{Activation, Device, Error};
+use tectum::{Activation, Device, Error, Window};
 
-use crate::{AdamW, Batches, Graph, GraphBuilder, Init, LearningRate, Node, Trainer, rows};
+use crate::{AdamW, Batches, Graph, GraphBuilder, Init, LearningRate, Node, PoolKind, Trainer, rows};
 
 const FEATURES: usize = 3;
 const BATCH: usize = 8;
@@ -64,6 +64,90 @@ fn a_network_learns_a_function_on_every_device() {
         let mean = |losses: &[f32]| losses.iter().sum::<f32>() / losses.len() as f32;
         let (first, last) = (mean(&losses[..8]), mean(&losses[392..]));
         assert!(last < 0.02 * first, "{id}: {first} → {last}");
+    }
+}
+
+/// Images of 8 × 8 with a bright square at one of four corners, shifted, and noise; the class is the corner.
+fn images() -> (Vec<f32>, Vec<u32>) {
+    let classes: Vec<u32> = (0..64).map(|sample| (sample * 7 / 3) % 4).collect();
+    let pixel = |sample: usize, place: usize| {
+        let (row, column, class) = (place / 8, place % 8, classes[sample] as usize);
+        let (first_row, first_column) = (class / 2 * 4 + sample % 2, class % 2 * 4 + sample / 2 % 2);
+        let is_bright = (first_row..first_row + 3).contains(&row) && (first_column..first_column + 3).contains(&column);
+        f32::from(u8::from(is_bright)) + 0.5 * ((sample * 64 + place) as f32 * 1.7).sin()
+    };
+    let x = (0..64 * 64).map(|place| pixel(place / 64, place % 64)).collect();
+    (x, classes)
+}
+
+/// Convolution, maximum pooling, depthwise convolution, mean pooling, dense layer.
+fn convolutional_network() -> tectum::Result<(Graph, Node)> {
+    let mut g = GraphBuilder::new();
+    let (x, classes) = (g.input("x", [BATCH, 1, 8, 8])?, g.indices("classes", [BATCH])?);
+    let (w, bias) = (g.parameter("one.weight", [6, 1, 3, 3])?, g.parameter("one.bias", [6])?);
+    let padded = Window { pad_before: [0, 1, 1], pad_after: [0, 1, 1], ..Window::new([1, 3, 3]) };
+    let x = g.convolution(x, w, Some(bias), 1, padded)?;
+    let x = g.relu(x)?;
+    let x = g.pool(x, PoolKind::Max, Window { stride: [1, 2, 2], ..Window::new([1, 2, 2]) })?;
+    let (w, bias) = (g.parameter("two.weight", [6, 1, 3, 3])?, g.parameter("two.bias", [6])?);
+    let x = g.convolution(x, w, Some(bias), 6, padded)?;
+    let x = g.activate(x, Activation::Silu)?;
+    let x = g.pool(x, PoolKind::MeanInside, Window { stride: [1, 2, 2], ..Window::new([1, 2, 2]) })?;
+    let flat = g.reshape(x, [BATCH, 24])?;
+    let logits = g.dense("three", flat, 4, Activation::None)?;
+    let loss = g.cross_entropy(logits, classes)?;
+    g.output("logits", logits)?;
+    Ok((g.finish()?, loss))
+}
+
+#[test]
+fn a_convolutional_network_learns_classes_on_every_device() {
+    let (graph, loss) = convolutional_network().expect("right");
+    let (x, classes) = images();
+    for id in ["cpu", "vulkan:0", "cuda:0"] {
+        let Some(device) = Device::open_if_present(id).expect("absent or usable") else {
+            eprintln!("skipped: {id} is absent: a convolutional network");
+            continue;
+        };
+        let optimizer = AdamW { learning_rate: 0.01.into(), ..AdamW::default() };
+        let mut trainer = Trainer::new(&graph, loss, optimizer, &device).expect("compiles");
+        trainer.initialize(5, &[("*.weight", Init::KaimingNormal), ("*", Init::Zeros)]).expect("matches");
+        let first = trainer.parameters().expect("reads");
+        let batches = Batches::new(64, BATCH, 5).expect("fits");
+        let mut losses = Vec::new();
+        let feed = |trainer: &mut Trainer, batch: Vec<usize>| {
+            trainer.set_input("x", &rows(&x, 64, &batch))?;
+            trainer.set_indices("classes", &rows(&classes, 1, &batch))
+        };
+        let show = |_: &Trainer, loss: f32| {
+            losses.push(loss);
+            Ok(ControlFlow::Continue(()))
+        };
+        trainer.fit((0..25).flat_map(|epoch| batches.epoch(epoch)), feed, show).expect("runs").is_break();
+        let mean = |losses: &[f32]| losses.iter().sum::<f32>() / losses.len() as f32;
+        let (early, late) = (mean(&losses[..8]), mean(&losses[192..]));
+        assert!(late < 0.05 * early, "{id}: {early} → {late}");
+        let is_moved = first.iter().zip(trainer.parameters().expect("reads")).all(|((_, before), (_, after))| before.iter().zip(&after).all(|(a, b)| a != b));
+        assert!(is_moved, "{id}: a parameter stayed");
+    }
+}
+
+/// Filters are drawn by the elements that one element of the result sums: 9 · 8 here, and as many through the transposed one.
+#[test]
+fn filters_are_drawn_by_the_elements_that_they_sum() {
+    let mut g = GraphBuilder::new();
+    let x = g.input("x", [1, 16, 4, 4]).expect("right");
+    let (down, up) = (g.parameter("down", [64, 8, 3, 3]).expect("right"), g.parameter("up", [64, 32, 3, 3]).expect("right"));
+    let y = g.convolution(x, down, None, 2, Window::new([1, 3, 3])).expect("right");
+    let y = g.convolution_transposed(y, up, None, 8, Window::new([1, 3, 3]), [0; 3]).expect("right");
+    let loss = g.sum(y).expect("right");
+    g.output("loss", loss).expect("right");
+    let mut trainer = Trainer::new(&g.finish().expect("right"), loss, AdamW::default(), &device()).expect("compiles");
+    trainer.initialize(9, &[("*", Init::KaimingNormal)]).expect("matches");
+    for name in ["down", "up"] {
+        let values = trainer.parameter(name).expect("reads");
+        let square = values.iter().map(|value| value * value).sum::<f32>() / values.len() as f32;
+        assert!((square * 72.0 - 2.0).abs() < 0.1, "{name}: {square}");
     }
 }
 

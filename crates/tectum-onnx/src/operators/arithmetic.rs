@@ -71,6 +71,7 @@ pub(super) const FAMILY: Family = &[
     ("Sqrt", |emit, call| function(emit, call, Function::Sqrt)),
     ("Sub", |emit, call| binary(emit, call, BinaryOp::Sub, IntegerOp::Sub)),
     ("Sum", |emit, call| all(emit, call, BinaryOp::Add, IntegerOp::Add)),
+    ("SwiGLU", swiglu),
     ("Swish", swish),
     ("Tan", |emit, call| function(emit, call, Function::Tan)),
     ("Tanh", |emit, call| activation(emit, call, Activation::Tanh)),
@@ -365,14 +366,26 @@ fn gelu(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 
 fn swish(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let alpha = call.attributes.float_or("alpha", 1.0)?;
+    float(emit, call, |emit, x| swish_of(emit, x, alpha))
+}
+
+/// The swish of the first input times the second.
+fn swiglu(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
+    let (alpha, element) = (call.attributes.float_or("alpha", 1.0)?, one_type(call)?);
+    let (a, b, dims) = pair(emit, call)?;
+    let gate = swish_of(emit, a, alpha)?;
+    let node = emit.builder.mul(gate, b)?;
+    Ok(vec![emit.shaped(node, element, &dims)?])
+}
+
+/// x·σ(alpha·x)
+fn swish_of(emit: &mut Emit<'_>, x: Node, alpha: f32) -> Result<Node> {
     if alpha == 1.0 {
-        return activation(emit, call, Activation::Silu);
+        return emit.builder.activate(x, Activation::Silu);
     }
-    float(emit, call, |emit, x| {
-        let scaled = emit.builder.scale(x, alpha)?;
-        let gate = emit.builder.sigmoid(scaled)?;
-        emit.builder.mul(x, gate)
-    })
+    let scaled = emit.builder.scale(x, alpha)?;
+    let gate = emit.builder.sigmoid(scaled)?;
+    emit.builder.mul(x, gate)
 }
 
 /// A function of floats that several operations compute.

@@ -124,7 +124,7 @@ impl Convolution {
     /// Whether filters can have this layout.
     pub fn takes(&self, layout: FilterLayout) -> bool {
         let Window { kernel, stride, dilation, pad_before, pad_after } = self.window;
-        let is_plane = self.size_in[0] == 1 && pad_before[0] + pad_after[0] == 0;
+        let is_plane = self.size_in[0] == 1 && [pad_before[0], pad_after[0]] == [0; 2];
         let is_square = is_plane && (kernel, stride, dilation) == ([1, 3, 3], [1; 3], [1; 3]);
         match layout {
             FilterLayout::Rows => true,
@@ -254,7 +254,7 @@ fn convolve(call: &NativeCall<'_>, layout: FilterLayout, arguments: Convolve<Sli
         let given = Depthwise { x, filters: w, bias, residual, activation, channels_out, multiplier: filters };
         return depthwise(call, geometry, &given, y);
     }
-    if (kernel, stride, pad) == ([1; 3], [1; 3], [0; 3]) {
+    if (kernel, stride, size_out, pad) == ([1; 3], [1; 3], size_in, [0; 3]) {
         // A product: one row of all elements.
         let row = [1, 1, geometry.pixels()];
         geometry = Geometry { size_in: row, size_out: row, ..geometry };

@@ -250,7 +250,7 @@ impl PlanBuilder {
     pub fn max_pool(&mut self, x: View, y: View, indices: Option<View>, pooling: &Pooling) -> Result<()> {
         let &Pooling { channels, size_in, window } = pooling;
         let size_out = pool_sizes("max_pool", x, y, pooling)?;
-        if let Some(indices) = indices.filter(|indices| indices.len() != y.len() || indices.dtype().bytes() != DType::U32.bytes()) {
+        if let Some(indices) = indices.filter(|indices| indices.len() != y.len() || !matches!(indices.dtype(), DType::U32 | DType::I32)) {
             return Err(Error::invalid(format!("max_pool: {} indices of {} for {} elements", indices.len(), indices.dtype().wgsl(), y.len())));
         }
         if y.is_empty() {

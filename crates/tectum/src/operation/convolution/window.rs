@@ -5,6 +5,9 @@ use crate::error::{Error, Result};
 /// Elements along an axis of space, padded, that positions may count: they are signed 32-bit numbers on devices.
 const MAX_EXTENT: usize = i32::MAX as usize / 2;
 
+/// Elements of a channel, padded.
+const MAX_POSITIONS: u64 = u32::MAX as u64;
+
 /// The window that slides over the axes of space: depth, height, width. An axis that is not used has kernel 1, stride 1, dilation 1 and no padding.
 ///
 /// Output position `o` reads the input positions `o · stride − pad_before + q · dilation` for `q` in `0..kernel`.
@@ -28,15 +31,16 @@ impl Window {
         Self { kernel, stride: [1; 3], dilation: [1; 3], pad_before: [0; 3], pad_after: [0; 3] }
     }
 
-    /// Elements of the window.
+    /// Elements of the window; saturated for one that fits nowhere.
     pub fn taps(&self) -> usize {
-        self.kernel.iter().product()
+        self.kernel.iter().fold(1, |taps: usize, size| taps.saturating_mul(*size))
     }
 
     /// The size of the output: ⌊(size_in + pad_before + pad_after − (kernel − 1) · dilation − 1) / stride⌋ + 1 along each axis.
     ///
     /// # Errors
-    /// `Invalid`, naming the axis, if kernel, stride or dilation is 0, the window is larger than the padded input, or there are more than 2³⁰ positions.
+    /// `Invalid`, naming the axis, if kernel, stride or dilation is 0, the window is larger than the padded input, or there are more than 2³⁰ positions; if all
+    /// axes of the padded input together have 2³² positions or more.
     ///
     /// # Example
     /// ```
@@ -46,15 +50,17 @@ impl Window {
     /// # Ok::<(), tectum::Error>(())
     /// ```
     pub fn size_out(&self, size_in: [usize; 3]) -> Result<[usize; 3]> {
-        let mut size_out = [0; 3];
+        let (mut size_out, mut whole) = ([0; 3], [0; 3]);
         for axis in 0..3 {
             let padded = self.padded(axis, size_in[axis])?;
+            whole[axis] = padded;
             let extent = self.extent(axis)?;
             let Some(steps) = padded.checked_sub(extent) else {
                 return Err(self.fault(axis, format_args!("{extent} elements are more than the {padded} of the padded input")));
             };
             size_out[axis] = steps / self.stride[axis] + 1;
         }
+        check_positions(whole)?;
         Ok(size_out)
     }
 
@@ -62,19 +68,22 @@ impl Window {
     /// pad_after along each axis.
     ///
     /// # Errors
-    /// `Invalid`, naming the axis, if kernel, stride, dilation or size_in is 0, less than one element is left, or there are more than 2³⁰ positions.
+    /// `Invalid`, naming the axis, if kernel, stride, dilation or size_in is 0, less than one element is left, or there are more than 2³⁰ positions; if all
+    /// axes, before padding is removed, together have 2³² positions or more.
     pub fn transposed_size_out(&self, size_in: [usize; 3], output_padding: [usize; 3]) -> Result<[usize; 3]> {
-        let mut size_out = [0; 3];
+        let (mut size_out, mut whole) = ([0; 3], [0; 3]);
         for axis in 0..3 {
             let (extent, pads) = (self.extent(axis)?, self.padded(axis, 0)?);
             let steps = size_in[axis].checked_sub(1).and_then(|steps| steps.checked_mul(self.stride[axis])).filter(|steps| *steps <= MAX_EXTENT);
-            let whole = steps.filter(|_| output_padding[axis] <= MAX_EXTENT).map(|steps| steps + extent + output_padding[axis]);
-            let left = whole.and_then(|whole| whole.checked_sub(pads)).filter(|left| (1..=MAX_EXTENT).contains(left));
+            let steps = steps.filter(|_| output_padding[axis] <= MAX_EXTENT);
+            whole[axis] = steps.map_or(0, |steps| steps + extent + output_padding[axis]);
+            let left = whole[axis].checked_sub(pads).filter(|left| (1..=MAX_EXTENT).contains(left));
             let Some(left) = left else {
                 return Err(self.fault(axis, format_args!("no output is left of {} inputs, or more than {MAX_EXTENT} elements", size_in[axis])));
             };
             size_out[axis] = left;
         }
+        check_positions(whole)?;
         Ok(size_out)
     }
 
@@ -83,7 +92,8 @@ impl Window {
         if self.kernel[axis] == 0 || self.stride[axis] == 0 || self.dilation[axis] == 0 {
             return Err(self.fault(axis, format_args!("kernel, stride and dilation need at least 1")));
         }
-        let extent = (self.kernel[axis] - 1).checked_mul(self.dilation[axis]).filter(|extent| *extent < MAX_EXTENT && self.stride[axis] <= MAX_EXTENT);
+        let is_counted = self.stride[axis] <= MAX_EXTENT && self.dilation[axis] <= MAX_EXTENT;
+        let extent = (self.kernel[axis] - 1).checked_mul(self.dilation[axis]).filter(|extent| is_counted && *extent < MAX_EXTENT);
         extent.map(|extent| extent + 1).ok_or_else(|| self.fault(axis, format_args!("more than {MAX_EXTENT} elements")))
     }
 
@@ -98,6 +108,12 @@ impl Window {
         let [kernel, stride, dilation, before, after] = [kernel, stride, dilation, pad_before, pad_after].map(|sizes| sizes[axis]);
         Error::invalid(format!("window along {name}: kernel {kernel}, stride {stride}, dilation {dilation}, padding {before} and {after}: {what}"))
     }
+}
+
+/// Refuses sizes that a padded channel cannot have, although each axis can.
+fn check_positions(sizes: [usize; 3]) -> Result<()> {
+    let positions = sizes.iter().try_fold(1u64, |positions, size| positions.checked_mul(*size as u64).filter(|positions| *positions <= MAX_POSITIONS));
+    positions.map(|_| ()).ok_or_else(|| Error::invalid(format!("window over {sizes:?} positions: more than {MAX_POSITIONS}")))
 }
 
 /// The sizes of a window's use, of a kernel's parameters.
@@ -158,6 +174,10 @@ mod tests {
         }
         assert!(Window { pad_before: [usize::MAX, 0, 0], ..Window::new([1; 3]) }.size_out([1; 3]).is_err());
         assert!(Window { dilation: [usize::MAX, 1, 1], ..Window::new([3; 3]) }.size_out([9; 3]).is_err());
+        assert!(Window { dilation: [1 << 32, 1, 1], ..Window::new([1; 3]) }.size_out([9; 3]).is_err());
         assert!(Window { pad_before: [0, 0, 1], ..Window::new([1; 3]) }.transposed_size_out([1; 3], [0; 3]).is_err());
+        let padded = Window { pad_before: [1 << 20; 3], stride: [1 << 20; 3], ..Window::new([1; 3]) };
+        assert_eq!(refused(padded, [1; 3]), "window over [1048577, 1048577, 1048577] positions: more than 4294967295");
+        assert!(Window { dilation: [1 << 20; 3], ..Window::new([2; 3]) }.transposed_size_out([1; 3], [0; 3]).is_err());
     }
 }
