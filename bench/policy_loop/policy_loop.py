@@ -5,7 +5,7 @@
 
 A side is a process of its own that waits for absolute deadlines, runs the same MLP of 48-512-256-128-12 numbers (ELU, f32) on other observations at
 every tick, and measures from the beginning of the period to the action. A period that begins while an answer is still computed is a miss. Sides take turns; each
-round runs all of them. The peers' best setting counts: the defaults, threads that do not spin, one thread. The environment has onnx and onnxruntime
+round runs all of them, and a loop that computes nothing: what the system alone takes. The peers' best setting counts: the defaults, threads that do not spin, one thread. The environment has onnx and onnxruntime
 (`cargo xtask peers onnxruntime`); the Rust side loads its library.
 """
 
@@ -23,6 +23,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 SIZES = [48, 512, 256, 128, 12]
 MODES = ["default", "no_spin", "one_thread"]
+NOTHING = "nothing"
 WARM_UP = 100
 
 
@@ -49,8 +50,8 @@ def write_model(path):
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
 
 
-def python_loop(model, seconds, rate, mode):
-    """The side of onnxruntime in Python."""
+def onnxruntime_policy(model, mode):
+    """From the number of a tick to an action."""
     import numpy as np
     import onnxruntime
 
@@ -66,6 +67,19 @@ def python_loop(model, seconds, rate, mode):
     binding.bind_ortvalue_input("obs", values[0])
     binding.bind_ortvalue_output("actions", values[1])
     index = np.arange(SIZES[0]) * 13
+
+    def policy(tick):
+        given[0] = (tick * 7 + index) % 101 / 50 - 1
+        values[0].update_inplace(given)
+        session.run_with_iobinding(binding)
+        return float(values[1].numpy()[0, 0])
+
+    return policy
+
+
+def python_loop(model, seconds, rate, mode):
+    """A side in Python."""
+    policy = (lambda tick: 0.0) if mode == NOTHING else onnxruntime_policy(model, mode)
     ticks, period_ns = int(seconds * rate), int(1e9 / rate)
     taken, misses, tick, total, cpu = [], 0, 0, 0.0, None
     begin = time.monotonic_ns()
@@ -75,10 +89,7 @@ def python_loop(model, seconds, rate, mode):
         wait = begin - time.monotonic_ns()
         if wait > 0:
             time.sleep(wait / 1e9)
-        given[0] = (tick * 7 + index) % 101 / 50 - 1
-        values[0].update_inplace(given)
-        session.run_with_iobinding(binding)
-        total += float(values[1].numpy()[0, 0])
+        total += policy(tick)
         late = time.monotonic_ns() - begin
         if tick >= WARM_UP:
             taken.append(late)
@@ -98,8 +109,9 @@ def sides(args, model):
 
     ours = [args.ours, model, SIZES[0], SIZES[-1], args.seconds, args.rate]
     found = {"tectum": ours, f"tectum, SCHED_FIFO {args.priority}": [*ours, args.priority]}
-    for mode in MODES:
-        found[f"onnxruntime, Python, {mode}"] = [sys.executable, __file__, "--side", mode, "--model", model, "--seconds", args.seconds, "--rate", args.rate]
+    for mode in [*MODES, NOTHING]:
+        name = "Python, nothing" if mode == NOTHING else f"onnxruntime, Python, {mode}"
+        found[name] = [sys.executable, __file__, "--side", mode, "--model", model, "--seconds", args.seconds, "--rate", args.rate]
     library = glob.glob(str(pathlib.Path(onnxruntime.__file__).parent / "capi" / "libonnxruntime.so*"))
     if args.ort_loop and library:
         for mode in MODES:
@@ -107,7 +119,7 @@ def sides(args, model):
     commands = {name: [str(word) for word in command] for name, command in found.items()}
     # Ours asks for the priority itself, for the threads of its loop only; a peer's whole process gets it.
     fifo = lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(args.priority))
-    raised = {f"{name}, SCHED_FIFO {args.priority}": (command, fifo) for name, command in commands.items() if name.startswith("onnxruntime")}
+    raised = {f"{name}, SCHED_FIFO {args.priority}": (command, fifo) for name, command in commands.items() if not name.startswith("tectum")}
     return {name: (command, None) for name, command in commands.items()} | raised
 
 
@@ -122,7 +134,7 @@ def main():
     parser.add_argument("--ours", default=root / "target/release/examples/policy_loop")
     parser.add_argument("--ort-loop", default=HERE / "ort_loop/target/release/ort-loop")
     parser.add_argument("--record", type=pathlib.Path)
-    parser.add_argument("--side", choices=MODES, help=argparse.SUPPRESS)
+    parser.add_argument("--side", choices=[*MODES, NOTHING], help=argparse.SUPPRESS)
     parser.add_argument("--model", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.side:

@@ -4,6 +4,7 @@ use tectum::operation::elementwise::{Arity, OPS, Op};
 use tectum::{Activation, GemmEpilogue, Matrix};
 
 use super::double_double::{DoubleDouble, exact, sum as sum_exactly, wide};
+use super::elementwise_cases::RUNS;
 use super::reduce_cases::one_in_each_row;
 use super::{Case, Data, Expected, Output, Seed, Suite};
 
@@ -97,13 +98,15 @@ fn binary_cases(op: &'static Op, seed: &mut Seed) -> Vec<Case> {
     if !op.name.ends_with("_grad") {
         pairs.push(SPECIAL.iter().flat_map(|&a| SPECIAL.iter().map(move |&b| (a, b))).unzip());
     }
-    let case = |(a, b): (Vec<f64>, Vec<f64>)| {
+    let case = |((a, b), run): ((Vec<f64>, Vec<f64>), usize)| {
         let period = b.len().max(1);
-        let expected = a.iter().enumerate().map(|(i, &x)| expect(op, x, b[i % period])).collect();
-        let shape = format!("{} with {}", a.len(), b.len());
-        Case::new(shape, vec![Data::F64(a), Data::F64(b)], vec![Output::NearDouble(expected)], |plan, x, y| plan.binary(op.name, x[0], x[1], y[0]))
+        let expected = a.iter().enumerate().map(|(i, &x)| expect(op, x, b[i / run % period])).collect();
+        let shape = format!("{} with {} for runs of {run}", a.len(), b.len());
+        let (inputs, outputs) = (vec![Data::F64(a), Data::F64(b)], vec![Output::NearDouble(expected)]);
+        Case::new(shape, inputs, outputs, move |plan, x, y| plan.binary_by_run(op.name, x[0], x[1], run, y[0]))
     };
-    pairs.into_iter().map(case).collect()
+    let by_run = RUNS.map(|[n, m, run]| ((seed.doubles(n, low, high), seed.doubles(m, low, high)), run));
+    pairs.into_iter().map(|pair| (pair, 1)).chain(by_run).map(case).collect()
 }
 
 /// A reduction's case for rows × cols elements.

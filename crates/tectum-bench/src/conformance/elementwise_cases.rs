@@ -55,6 +55,9 @@ fn unary_cases(op: &'static Op, seed: &mut Seed) -> Vec<Case> {
     inputs.into_iter().map(case).collect()
 }
 
+/// Elements of both operands, and for how many an element of the second counts: shorter and longer than a block, with and without repetition.
+pub(super) const RUNS: [[usize; 3]; 3] = [[24, 4, 3], [2 * 13 * 77, 13, 77], [3 * 1200, 3, 1200]];
+
 fn binary_cases(op: &'static Op, seed: &mut Seed) -> Vec<Case> {
     let (low, high) = op.domain;
     let mut pairs: Vec<(Vec<f32>, Vec<f32>)> = Vec::new();
@@ -75,13 +78,15 @@ fn binary_cases(op: &'static Op, seed: &mut Seed) -> Vec<Case> {
     if op.name.ends_with("mod") {
         pairs.push(quotients(seed));
     }
-    let case = |(a, b): (Vec<f32>, Vec<f32>)| {
+    let case = |((a, b), run): ((Vec<f32>, Vec<f32>), usize)| {
         let period = b.len().max(1);
-        let expected = a.iter().enumerate().map(|(i, &x)| expect(op, x, b[i % period])).collect();
-        let shape = format!("{} with {}", a.len(), b.len());
-        Case::new(shape, vec![Data::F32(a), Data::F32(b)], vec![Output::Near(expected)], |plan, x, y| plan.binary(op.name, x[0], x[1], y[0]))
+        let expected = a.iter().enumerate().map(|(i, &x)| expect(op, x, b[i / run % period])).collect();
+        let shape = format!("{} with {} for runs of {run}", a.len(), b.len());
+        let (inputs, outputs) = (vec![Data::F32(a), Data::F32(b)], vec![Output::Near(expected)]);
+        Case::new(shape, inputs, outputs, move |plan, x, y| plan.binary_by_run(op.name, x[0], x[1], run, y[0]))
     };
-    pairs.into_iter().map(case).collect()
+    let by_run = RUNS.map(|[n, m, run]| ((seed.floats(n, low, high), seed.floats(m, low, high)), run));
+    pairs.into_iter().map(|pair| (pair, 1)).chain(by_run).map(case).collect()
 }
 
 /// Bases of both signs with whole exponents, bases near 1 with great exponents, and all magnitudes of both.

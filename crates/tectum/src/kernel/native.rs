@@ -204,6 +204,19 @@ impl<'a, T> DisjointChunks<'a, T> {
     }
 }
 
+/// Calls a method that is generic over the vectors of `S` that hold sixteen floats, and over constants after their number.
+macro_rules! by_vectors {
+    ($S:ident, $object:ident.$method:ident($simd:ident) $(, $constant:literal)*) => {
+        match $S::F32_LANES {
+            16 => $object.$method::<$S, 1 $(, $constant)*>($simd),
+            8 => $object.$method::<$S, 2 $(, $constant)*>($simd),
+            4 => $object.$method::<$S, 4 $(, $constant)*>($simd),
+            _ => $object.$method::<$S, 16 $(, $constant)*>($simd),
+        }
+    };
+}
+pub(crate) use by_vectors;
+
 /// Splits `out` into chunks of `chunk` elements and runs `work(index of the chunk, chunk)` on at most `threads` threads.
 pub fn for_each_chunk<T: Element>(out: &mut [T], chunk: usize, threads: usize, work: impl Fn(usize, &mut [T]) + Sync) {
     let parts = DisjointChunks::new(out, chunk);

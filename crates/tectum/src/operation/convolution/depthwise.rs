@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use pulp::{Simd, WithSimd};
 
-use crate::kernel::native::{NativeCall, for_each_chunk, simd, with_simd};
+use crate::kernel::native::{NativeCall, by_vectors, for_each_chunk, simd, with_simd};
 use crate::operation::convolution::chunks::{Chunk, Finish, LANES, chunks, store_chunk};
 use crate::operation::convolution::interleaved::Interleaved;
 use crate::operation::convolution::padded::{Padded, SLACK};
@@ -144,12 +144,7 @@ impl WithSimd for Sums<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        match S::F32_LANES {
-            16 => self.make::<S, 1>(simd),
-            8 => self.make::<S, 2>(simd),
-            4 => self.make::<S, 4>(simd),
-            _ => self.make::<S, 16>(simd),
-        }
+        by_vectors!(S, self.make(simd))
     }
 }
 

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 
 use pulp::{Simd, WithSimd};
 
-use crate::kernel::native::with_simd;
+use crate::kernel::native::{by_vectors, with_simd};
 use crate::operation::convolution::chunks::LANES;
 use crate::operation::convolution::window::Geometry;
 use crate::operation::product::strip::{CacheLine, MAX_PANELS_PER_PASS, panels_per_pass};
@@ -187,12 +187,7 @@ impl WithSimd for Sums<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        match S::F32_LANES {
-            16 => self.make::<S, 1>(simd),
-            8 => self.make::<S, 2>(simd),
-            4 => self.make::<S, 4>(simd),
-            _ => self.make::<S, 16>(simd),
-        }
+        by_vectors!(S, self.make(simd))
     }
 }
 

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 
 use pulp::{Simd, WithSimd};
 
-use crate::kernel::native::{ColumnBlock, PrefetchHint, for_each_chunk, for_each_columns, prefetch_unchecked, simd, with_simd};
+use crate::kernel::native::{ColumnBlock, PrefetchHint, by_vectors, for_each_chunk, for_each_columns, prefetch_unchecked, simd, with_simd};
 use crate::operation::convolution::chunks::{Finish, LANES};
 use crate::operation::convolution::padded::Padded;
 use crate::operation::convolution::window::Geometry;
@@ -288,12 +288,7 @@ impl WithSimd for Block<'_, '_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        match S::F32_LANES {
-            16 => self.make::<S, 1>(simd),
-            8 => self.make::<S, 2>(simd),
-            4 => self.make::<S, 4>(simd),
-            _ => self.make::<S, 16>(simd),
-        }
+        by_vectors!(S, self.make(simd))
     }
 }
 

@@ -7,7 +7,7 @@ use pulp::{Simd, WithSimd};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::arguments::Slices;
-use crate::kernel::native::{NativeCall, for_each_chunk_pair, with_simd};
+use crate::kernel::native::{NativeCall, by_vectors, for_each_chunk_pair, with_simd};
 use crate::kernel::{Kernel, KernelBuilder, Prelude, TypedKernel, groups_for, loops_over};
 use crate::kernel_arguments;
 use crate::operation::built_in;
@@ -203,12 +203,7 @@ impl WithSimd for Maxima<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        match S::F32_LANES {
-            16 => self.make::<S, 1>(simd),
-            8 => self.make::<S, 2>(simd),
-            4 => self.make::<S, 4>(simd),
-            _ => self.make::<S, 16>(simd),
-        }
+        by_vectors!(S, self.make(simd))
     }
 }
 

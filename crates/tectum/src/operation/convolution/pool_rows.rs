@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 
 use pulp::{Simd, WithSimd};
 
-use crate::kernel::native::{NativeCall, for_each_chunk, simd, with_simd};
+use crate::kernel::native::{NativeCall, by_vectors, for_each_chunk, simd, with_simd};
 use crate::operation::convolution::chunks::{LANES, even, load, store_chunk};
 use crate::operation::convolution::depthwise::channels_per_task;
 use crate::operation::convolution::window::Geometry;
@@ -153,12 +153,7 @@ impl<P: Pool> WithSimd for Channel<'_, P> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        match S::F32_LANES {
-            16 => self.make::<S, 1>(simd),
-            8 => self.make::<S, 2>(simd),
-            4 => self.make::<S, 4>(simd),
-            _ => self.make::<S, 16>(simd),
-        }
+        by_vectors!(S, self.make(simd))
     }
 }
 

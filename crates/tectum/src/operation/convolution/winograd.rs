@@ -11,13 +11,13 @@ use std::cell::RefCell;
 
 use pulp::{Simd, WithSimd};
 
-use crate::kernel::native::{ColumnBlock, for_each_chunk, for_each_columns, simd, with_simd};
+use crate::kernel::native::{ColumnBlock, by_vectors, for_each_chunk, for_each_columns, simd, with_simd};
 use crate::operation::convolution::chunks::{Finish, LANES, load};
 use crate::operation::convolution::padded::Padded;
 use crate::operation::convolution::patches::{K_SLICE, PanelColumns, Patches, Run};
 use crate::operation::convolution::window::Geometry;
 use crate::operation::product::panel_format::PANEL;
-use crate::operation::product::strip::{CacheLine, MAX_PANELS_PER_PASS, tile_of};
+use crate::operation::product::strip::{CacheLine, MAX_PANELS_PER_PASS, panels_per_pass_of, tile_of};
 use crate::operation::product::tiles::{tile_rows, tiles};
 
 /// Maximum floats of the transformed inputs of a block: 640 KiB, which stay in a usual L2 with what is read once.
@@ -189,15 +189,9 @@ impl WithSimd for Block<'_, '_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        match (self.tiled.outputs, S::F32_LANES) {
-            (2, 16) => self.make::<S, 1, 2, 4, 16>(simd),
-            (2, 8) => self.make::<S, 2, 2, 4, 16>(simd),
-            (2, 4) => self.make::<S, 4, 2, 4, 16>(simd),
-            (2, _) => self.make::<S, 16, 2, 4, 16>(simd),
-            (_, 16) => self.make::<S, 1, 4, 6, 36>(simd),
-            (_, 8) => self.make::<S, 2, 4, 6, 36>(simd),
-            (_, 4) => self.make::<S, 4, 4, 6, 36>(simd),
-            (_, _) => self.make::<S, 16, 4, 6, 36>(simd),
+        match self.tiled.outputs {
+            2 => by_vectors!(S, self.make(simd), 2, 4, 16),
+            _ => by_vectors!(S, self.make(simd), 4, 6, 36),
         }
     }
 }
@@ -207,7 +201,7 @@ impl Block<'_, '_> {
     fn make<S: Simd, const VECTORS: usize, const OUTPUTS: usize, const EDGE: usize, const SQUARE: usize>(mut self, simd: S) {
         let (tiled, depth) = (self.tiled, self.tiled.channels);
         let panels = (self.rows.len() * tiled.tiles[0]).div_ceil(PANEL);
-        let whole: Vec<([Run; PANEL], usize)> = (0..panels).map(|panel| tiled.runs(&self.rows, panel)).collect();
+        let runs_of: Vec<([Run; PANEL], usize)> = (0..panels).map(|panel| tiled.runs(&self.rows, panel)).collect();
         // One line more for each element: elements whose distance is a power of two would share few lines of L1.
         let (input_lines, product_lines) = (panels * depth + 1, panels * PANEL + 1);
         let pitch = tiled.tiles[0] * OUTPUTS + 2 * OUTPUTS * LANES;
@@ -220,7 +214,7 @@ impl Block<'_, '_> {
         let (image, line) = rest.split_at_mut(image_lines);
         let [inputs, products, image, line]: [&mut [f32]; 4] = [inputs, products, image, line].map(bytemuck::cast_slice_mut);
         let offsets: &[usize; SQUARE] = tiled.patches.offsets().first_chunk().expect("invariant: a tile's inputs");
-        for (panel, (runs, count)) in whole.iter().enumerate() {
+        for (panel, (runs, count)) in runs_of.iter().enumerate() {
             for channel in 0..depth {
                 let source = &self.source[channel * tiled.patches.padded().channel_len()..];
                 for run in &runs[..*count] {
@@ -239,7 +233,7 @@ impl Block<'_, '_> {
                 self.products::<S, VECTORS>(simd, [element, filter_panel, rows], inputs, products);
             }
             for row in 0..rows {
-                for (panel, (runs, count)) in whole.iter().enumerate() {
+                for (panel, (runs, count)) in runs_of.iter().enumerate() {
                     let group = panel / panels_per_pass_of::<S>() * panels_per_pass_of::<S>();
                     let width = panels_per_pass_of::<S>().min(panels - group);
                     let from = &products[(group * PANEL + row * width + panel - group) * LANES..];
@@ -296,11 +290,6 @@ impl Block<'_, '_> {
             panel += width;
         }
     }
-}
-
-/// Panels that a tile takes at once.
-const fn panels_per_pass_of<S: Simd>() -> usize {
-    if S::F32_LANES == LANES { MAX_PANELS_PER_PASS } else { 1 }
 }
 
 /// The products `y` of sixteen filters [depth, 16] with one panel or two, by filter.

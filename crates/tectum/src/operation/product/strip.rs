@@ -3,7 +3,7 @@
 
 use pulp::{Simd, WithSimd};
 
-use crate::kernel::native::{PrefetchHint, prefetch_unchecked, with_simd};
+use crate::kernel::native::{PrefetchHint, by_vectors, prefetch_unchecked, with_simd};
 use crate::operation::product::panel_format::PANEL;
 use crate::operation::product::tiles::{MAX_TILE, tile_rows, tiles};
 
@@ -43,7 +43,7 @@ pub(crate) fn panels_per_pass() -> usize {
     with_simd(Panels)
 }
 
-const fn panels_per_pass_of<S: Simd>() -> usize {
+pub(crate) const fn panels_per_pass_of<S: Simd>() -> usize {
     if S::F32_LANES == PANEL { MAX_PANELS_PER_PASS } else { 1 }
 }
 
@@ -291,12 +291,7 @@ impl<L: Left, R: Right, T: StripEpilogue, const PANELS: usize> WithSimd for Stri
         if const { PANELS > panels_per_pass_of::<S>() } {
             unreachable!("invariant: callers take at most `abreast` panels at once");
         }
-        match S::F32_LANES {
-            16 => self.make::<S, 1>(simd),
-            8 => self.make::<S, 2>(simd),
-            4 => self.make::<S, 4>(simd),
-            _ => self.make::<S, 16>(simd),
-        }
+        by_vectors!(S, self.make(simd))
     }
 }
 
@@ -451,12 +446,7 @@ impl<R: Right, T: StripEpilogue, const PANELS: usize> WithSimd for RowStrip<'_, 
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        match S::F32_LANES {
-            16 => self.make::<S, 1>(simd),
-            8 => self.make::<S, 2>(simd),
-            4 => self.make::<S, 4>(simd),
-            _ => self.make::<S, 16>(simd),
-        }
+        by_vectors!(S, self.make(simd))
     }
 }
 
