@@ -110,7 +110,8 @@ impl Graph {
             // The layout of the first that all can have.
             let settings = |(node, reader): &(Node, Convolution)| reader.settings(self.nodes[&reader.x].shape, self.nodes[node].shape);
             let fastest = settings(&readers[0]).fastest_layout();
-            let layout = if readers.iter().all(|reader| settings(reader).takes(fastest)) { fastest } else { FilterLayout::Panels };
+            let takes = |reader: &(Node, Convolution)| settings(reader).takes(fastest) && (fastest.tile().is_none() || !reader.1.is_exact);
+            let layout = if readers.iter().all(takes) { fastest } else { FilterLayout::Panels };
             let (format, [groups, sizes @ ..]) = (PanelFormat::F32, packed_sizes(layout, &filters, groups));
             packed.push(PackedParameter { node: w, format, groups, layout, sizes, transposed: true });
             graph.keep_as(w, format, filter_panels_shape([groups, sizes[0], sizes[1]]));

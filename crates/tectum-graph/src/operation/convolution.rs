@@ -27,6 +27,8 @@ pub(crate) struct Convolution {
     /// How `w` is stored: packed [matrices, ⌈filters of a group / 16⌉, elements of a filter, 16]; only
     /// [`Graph::pack_filters`](crate::Graph::pack_filters) sets it.
     pub layout: FilterLayout,
+    /// Whether sums of whole numbers are exact: no layout whose transforms are rounded.
+    pub is_exact: bool,
 }
 
 /// The matrices of packed filters [M, C / groups, ..], the elements of a filter in each, and filters.
@@ -103,7 +105,7 @@ pub(super) fn parse_window(text: &CallText<'_>) -> Result<Window> {
 impl Convolution {
     /// Of plain filters, with nothing after it.
     fn new([x, w]: [Node; 2], bias: Option<Node>, groups: usize, window: Window) -> Self {
-        Self { x, w, bias, groups, window, transposed: None, residual: None, activation: Activation::None, layout: FilterLayout::Rows }
+        Self { x, w, bias, groups, window, transposed: None, residual: None, activation: Activation::None, layout: FilterLayout::Rows, is_exact: false }
     }
 
     /// Whether a value of the result's shape can be added before the activation.
@@ -179,7 +181,8 @@ impl Op for Convolution {
         let adds = self.transposed.map_or(String::new(), |sizes| format!(", adds {}", sizes.map(|size| size.to_string()).join(" ")));
         let activation = if self.activation == Activation::None { String::new() } else { format!(", {}", activation_name(self.activation)) };
         let layout = if self.layout == FilterLayout::Rows { String::new() } else { format!(", {}", self.layout.name()) };
-        format!("{operands}, groups {}{}{adds}{layout}{activation}", self.groups, window_text(&self.window))
+        let exact = if self.is_exact { ", exact" } else { "" };
+        format!("{operands}, groups {}{}{adds}{layout}{exact}{activation}", self.groups, window_text(&self.window))
     }
 
     fn operands_mut(&mut self) -> Vec<&mut Node> {
@@ -200,7 +203,7 @@ impl Op for Convolution {
 
     /// At x the other kind of convolution of g with the same filters; at the filters a convolution of one of x and g with the other; at the bias a sum.
     fn differentiate(&self, _: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
-        let Self { x, w, bias, groups, window, transposed, residual, activation, layout } = *self;
+        let Self { x, w, bias, groups, window, transposed, residual, activation, layout, .. } = *self;
         if residual.is_some() || activation != Activation::None || layout != FilterLayout::Rows {
             return no_derivative_of_fused();
         }
@@ -251,11 +254,11 @@ impl Call for Convolution {
     fn parse(builder: &mut GraphBuilder, text: &CallText<'_>, shape: Shape) -> Result<Node> {
         let activation = text.arguments.iter().find_map(|argument| activation_named(argument)).unwrap_or_default();
         let transposed = if text.name == Self::NAME { None } else { Some(parse_triple(text, "adds")?) };
-        let (bias, residual) = (text.named_node("bias")?, text.named_node("residual")?);
+        let (bias, residual, is_exact) = (text.named_node("bias")?, text.named_node("residual")?, text.arguments.contains(&"exact"));
         let layout = FilterLayout::ALL.into_iter().find(|layout| text.arguments.contains(&layout.name())).unwrap_or_default();
         let plain = Convolution::new([text.node(0)?, text.node(1)?], bias, text.number("groups")?, parse_window(text)?);
         let channels = shape.sizes().and_then(|sizes| sizes.get(1).copied()).unwrap_or_default();
-        builder.push_convolution(Convolution { transposed, residual, activation, layout, ..plain }, channels)
+        builder.push_convolution(Convolution { transposed, residual, activation, layout, is_exact, ..plain }, channels)
     }
 }
 
@@ -271,6 +274,18 @@ impl GraphBuilder {
     pub fn convolution(&mut self, x: Node, w: Node, bias: Option<Node>, groups: usize, window: Window) -> Result<Node> {
         let channels = self.shape(Convolution::NAME, w)?.sizes().map_or(0, |sizes| sizes[0]);
         self.push_convolution(Convolution::new([x, w], bias, groups, window), channels)
+    }
+
+    /// Adds a convolution of whole numbers without a bias: where all sums of the magnitudes of its products are at most 2²⁴, the result is exact on every
+    /// device.
+    ///
+    /// # Shapes
+    /// As [`GraphBuilder::convolution`].
+    /// # Errors
+    /// As [`GraphBuilder::convolution`].
+    pub fn convolution_exact(&mut self, x: Node, w: Node, groups: usize, window: Window) -> Result<Node> {
+        let channels = self.shape(Convolution::NAME, w)?.sizes().map_or(0, |sizes| sizes[0]);
+        self.push_convolution(Convolution { is_exact: true, ..Convolution::new([x, w], None, groups, window) }, channels)
     }
 
     /// Adds a transposed convolution: each input element times a filter is added to a window of the output.

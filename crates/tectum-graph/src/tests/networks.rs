@@ -552,6 +552,7 @@ fn filters_of_three_by_three_are_transformed() {
     let cases = [
         ("16 tiles of 2 × 2", "7, 7", one("", "7, 7"), one(", winograd2", "7, 7"), "[16, 2, 32, 16]"),
         ("16 tiles of 4 × 4", "14, 14", one("", "14, 14"), one(", winograd4", "14, 14"), "[36, 2, 32, 16]"),
+        ("exact", "14, 14", one(", exact", "14, 14"), one(", panels, exact", "14, 14"), "[1, 2, 288, 16]"),
         ("another window", "7, 7", both(""), both(", panels"), "[1, 2, 288, 16]"),
     ];
     for (name, sizes, before, after, filters) in cases {

@@ -372,7 +372,7 @@ fn centred_convolution(emit: &mut Emit<'_>, (groups, window): (usize, Window), [
     let part = EXACT / bound.max(1) / window.taps().max(1);
     let convolve = |emit: &mut Emit<'_>, x: &Value, w: &Value| {
         let (x, w) = (emit.node(x)?, emit.node(w)?);
-        let node = emit.builder.convolution(x, w, None, groups, window)?;
+        let node = emit.builder.convolution_exact(x, w, groups, window)?;
         emit.value(node, ElementType::F32)
     };
     if width <= part || emit.is_folding() {

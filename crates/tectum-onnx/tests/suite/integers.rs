@@ -59,3 +59,34 @@ fn products_of_words_wrap_at_32_bits() {
         assert_eq!(found, reference(&a, &b), "b is known: {is_known}");
     }
 }
+
+/// Sizes for which filters of floats are transformed: whole numbers are not.
+#[test]
+fn convolutions_of_bytes_are_exact() {
+    const CHANNELS: usize = 32;
+    const FILTERS: usize = 16;
+    const SIZE: usize = 14;
+    let pixel = |at: usize| (at * 151 + at / 7) as i64 % 256;
+    let weight = |at: usize| (at * 89 + at / 5) as i64 % 255 - 127;
+    let dims = |sizes: [usize; 4]| sizes.map(|size| size as i64);
+    let (x_dims, w_dims) = ([1, CHANNELS, SIZE, SIZE], [FILTERS, CHANNELS, 3, 3]);
+    let filters = words("w", DataType::INT8, &dims(w_dims), (0..FILTERS * CHANNELS * 9).map(|at| weight(at) as i32));
+    let input = vec![port("x", DataType::UINT8, &dims(x_dims))];
+    let node = vec![node("ConvInteger", "x w", "y", vec![])];
+    let graph = GraphProto { node, initializer: vec![filters], input, output: outputs("y"), ..GraphProto::default() };
+    let network = Model::from_bytes(&model(graph).write_buf().expect("bytes")).expect("a model").load(&[]).expect("a network");
+    let mut compiled = network.compile(&Device::open("cpu").expect("a device")).expect("compiled");
+    let x = (0..CHANNELS * SIZE * SIZE).map(|at| pixel(at) as f64).collect();
+    compiled.set("x", &Array::new(ElementType::U8, &x_dims, x).expect("it fills the shape")).expect("fed");
+    compiled.run().expect("run");
+    let found: Vec<i64> = compiled.output("y").expect("an output").to_f64().into_iter().map(|value| value as i64).collect();
+    let edge = SIZE - 2;
+    for (place, found) in found.into_iter().enumerate() {
+        let (filter, row, column) = (place / (edge * edge), place / edge % edge, place % edge);
+        let term = |at: usize| {
+            let (channel, tap) = (at / 9, at % 9);
+            pixel((channel * SIZE + row + tap / 3) * SIZE + column + tap % 3) * weight((filter * CHANNELS + channel) * 9 + tap)
+        };
+        assert_eq!(found, (0..CHANNELS * 9).map(term).sum::<i64>(), "filter {filter}, row {row}, column {column}");
+    }
+}

@@ -411,12 +411,12 @@ fn transform_products<S: Simd, const VECTORS: usize, const OUTPUTS: usize, const
     let mut phases = [[[0.0f32; LANES]; OUTPUTS]; OUTPUTS];
     for vector in 0..VECTORS {
         let mut columns = [[simd.splat_f32s(0.0); OUTPUTS]; EDGE];
-        for column in 0..EDGE {
+        for (column, made) in columns.iter_mut().enumerate() {
             let mut elements = [simd.splat_f32s(0.0); EDGE];
-            for row in 0..EDGE {
-                elements[row] = load::<S, VECTORS>(from, (row * EDGE + column) * distance)[vector];
+            for (row, element) in elements.iter_mut().enumerate() {
+                *element = load::<S, VECTORS>(from, (row * EDGE + column) * distance)[vector];
             }
-            columns[column] = transform_product(simd, elements);
+            *made = transform_product(simd, elements);
         }
         for row in 0..OUTPUTS {
             let mut elements = [simd.splat_f32s(0.0); EDGE];
