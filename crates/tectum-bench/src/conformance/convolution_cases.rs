@@ -160,10 +160,14 @@ fn convolution_cases(seed: &mut Seed, layout: FilterLayout) -> Vec<Case> {
         let tail = Tail { bias: true, residual: true, activation };
         cases.push(convolution(seed, ([1, 4, 5, 1], [1, 4, 5], square([3, 1, 1, 1])), layout, tail));
     }
-    if layout == FilterLayout::Rows {
-        for index in 0..4 {
-            cases.push(convolution(seed, ([1, 2, 2, 2], [1, 4, 20], square([3, 1, 1, 1])), layout, Tail { activation: Activation::Silu, ..Tail::of(index) }));
-        }
+    // Every epilogue in a case that an interpreter has time for.
+    let small = match layout {
+        FilterLayout::Rows => Some(([1, 2, 2, 2], [1, 4, 20])),
+        FilterLayout::Panels => None,
+        FilterLayout::Winograd2 | FilterLayout::Winograd4 => Some(([1, 2, 3, 1], [1, 3, 4])),
+    };
+    for (index, (channels, size_in)) in (0..4).zip(small.into_iter().cycle()) {
+        cases.push(convolution(seed, (channels, size_in, square([3, 1, 1, 1])), layout, Tail { activation: Activation::Silu, ..Tail::of(index) }));
     }
     cases
 }

@@ -489,8 +489,26 @@ fn weights_take_panels_where_products_alone_read_them() {
 /// A line is one operation: repetition, which is another, has its own.
 #[test]
 fn an_operand_that_repeats_needs_its_own_line() {
-    let error = Graph::parse("%0 = input x [2, 3]\n%1 = input y [2, 1]\n%2 = add(%0, %1) [2, 3]\noutput z %2\n").err().map(|error| error.to_string());
+    let error = Graph::parse("%0 = input x [2, 3, 4]\n%1 = input y [2, 1, 4]\n%2 = add(%0, %1) [2, 3, 4]\noutput z %2\n").err().map(|error| error.to_string());
     assert!(error.as_ref().is_some_and(|error| error.contains("a `broadcast` on its own line is needed")), "{error:?}");
+}
+
+/// One element for each run of the other operand, such as a factor of each channel, is read where it lies: the values are those of the repeated operand.
+#[test]
+fn an_element_for_each_run_is_not_copied() {
+    for op in ["add", "sub", "mul", "div", "max", "min"] {
+        for (x, y) in [("[2, 3, 4, 5]", "[3, 1, 1]"), ("[2, 3, 4, 5]", "[1, 3, 4, 1]"), ("[6, 7]", "[6, 1]")] {
+            let inputs = format!("%0 = input x {x}\n%1 = input y {y}\n");
+            let direct = Graph::parse(&format!("{inputs}%2 = {op}(%0, %1) {x}\noutput z %2\n")).expect("read");
+            let repeated = Graph::parse(&format!("{inputs}%2 = broadcast(%1) {x}\n%3 = {op}(%0, %2) {x}\noutput z %3\n")).expect("read");
+            let values = |graph: &Graph| {
+                let feeds = random_feeds(graph, 5);
+                (graph.evaluate(&feeds).expect("fed"), outputs_on(graph, &feeds, &Device::open("cpu").expect("cpu"), true))
+            };
+            assert_eq!(values(&direct), values(&repeated), "{op} of {x} and {y}");
+            assert!(!direct.optimize().describe().contains("broadcast"), "{op} of {x} and {y}");
+        }
+    }
 }
 
 /// Text in → text out: a convolution takes the addition and the activation that follow it, and its filters are packed; the results are the same.

@@ -1,6 +1,5 @@
 //! Gradients of convolutions and pooling.
 
-use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{Device, ErrorKind, Result, Window};
 
 use super::derivatives::check;
@@ -186,7 +185,7 @@ fn a_convolution_with_a_tail_or_panels_is_not_differentiated() {
     let text = "%0 = input x [1, 2, 4]\n%1 = parameter w [3, 2, 2]\n%2 = convolution(%0, %1, groups 1, kernel 1 1 2, stride 1 1 1, \
                 dilation 1 1 1, before 0 0 0, after 0 0 0) [1, 3, 3]\n%3 = relu(%2) [1, 3, 3]\n%4 = sum(%3) [1, 1]\noutput loss %4\n";
     let graph = Graph::parse(text).expect("read");
-    let (packed, _) = graph.pack_weights(|_| PanelFormat::F32);
+    let (packed, _) = graph.pack_filters();
     for made in [graph.fuse(), packed] {
         let error = made.gradients(made.output("loss").expect("there")).expect_err("refused");
         assert_eq!((error.kind(), error.to_string().contains("differentiate before optimizing")), (ErrorKind::Invalid, true), "{error}");
