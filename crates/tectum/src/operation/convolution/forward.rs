@@ -172,7 +172,7 @@ impl Convolution {
         assert_eq!((filters.len(), panels.len()), (self.channels_out * self.depth(), self.panel_floats()), "filters and panels");
         let filters = self.layout.transform(filters);
         let (count, [depth, _]) = self.panels();
-        let (from, to) = (filters.len() / count, panels.len() / count);
+        let (from, to) = ((filters.len() / count.max(1)).max(1), (panels.len() / count.max(1)).max(1));
         filters.chunks_exact(from).zip(panels.chunks_exact_mut(to)).for_each(|(filters, panels)| pack_filters(filters, depth, panels));
     }
 }

@@ -21,7 +21,7 @@ use crate::operation::product::tiles::{pack_tiles_of, tile_rows, tiles};
 pub(crate) const K_SLICE: usize = 192;
 /// Elements of filters that stay in L2: more are read from memory for each block of columns, which then is larger.
 const L2_ELEMENTS: usize = 128 << 10;
-/// Minimum and maximum panels of a block: long runs of a row of the result are written fast, of a few they take several times as long.
+/// Minimum and maximum panels of a block, whose columns of the result are written row by row.
 const MIN_BLOCK_PANELS: usize = 4;
 const MAX_BLOCK_PANELS: usize = 16;
 /// Lines of the sums and patches of a block that stay in L2 with the filters.

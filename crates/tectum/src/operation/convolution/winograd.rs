@@ -517,6 +517,14 @@ mod tests {
     }
 
     #[test]
+    fn filters_of_no_channels_are_packed_as_nothing() {
+        for layout in FilterLayout::ALL {
+            let given = Convolution { layout, ..Convolution::new(3, 0, [1, 6, 7], Window::new([1, 3, 3])) };
+            given.pack(&[], &mut []);
+        }
+    }
+
+    #[test]
     fn infinite_inputs_reach_only_the_outputs_that_read_them() {
         let filters: Vec<f32> = (0..5 * 27).map(|at| (at * 7 % 11) as f32 * 0.25 - 1.0).collect();
         for (value, at) in [(f32::INFINITY, 50), (f32::NEG_INFINITY, 0), (f32::NAN, 125), (3e38, 60)] {
