@@ -266,6 +266,20 @@ impl<T> ColumnBlock<'_, T> {
         // of it for one of them; the slice lies in that row, and borrows them all.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(row * self.width), self.count) }
     }
+
+    /// `ROWS` rows of `PANELS · WIDTH` columns, from a first row and column on.
+    ///
+    /// # Panics
+    /// Beyond the last row or column.
+    #[inline(always)]
+    pub fn tile<const WIDTH: usize, const PANELS: usize, const ROWS: usize>(&mut self, row: usize, column: usize) -> [&mut [[T; WIDTH]; PANELS]; ROWS] {
+        assert!(row + ROWS <= self.rows && column + WIDTH * PANELS <= self.count, "{ROWS} rows from {row} of {}, columns from {column}", self.rows);
+        std::array::from_fn(
+            #[inline(always)]
+            // SAFETY: as in `row`; the columns lie within each row, and the rows differ.
+            |index| unsafe { &mut *self.start.add((row + index) * self.width + column).cast::<[[T; WIDTH]; PANELS]>() },
+        )
+    }
 }
 
 /// Splits a matrix by `block` columns, together with `out`, which has so many elements for each column, and runs

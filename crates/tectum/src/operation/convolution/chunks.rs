@@ -127,6 +127,12 @@ impl<'a> Finish<'a> {
         if let Some(residual) = self.residual {
             y.iter_mut().zip(&residual[row * self.pixels..]).for_each(|(y, residual)| *y += residual);
         }
+        self.activate(y);
+    }
+
+    /// Applies the activation.
+    #[inline(always)]
+    pub fn activate(&self, y: &mut [f32]) {
         macro_rules! each {
             () => {};
             ($function:ident) => {

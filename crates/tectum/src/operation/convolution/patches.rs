@@ -13,17 +13,20 @@ use crate::kernel::native::{ColumnBlock, PrefetchHint, by_vectors, for_each_chun
 use crate::operation::convolution::chunks::{Finish, LANES};
 use crate::operation::convolution::padded::Padded;
 use crate::operation::convolution::window::Geometry;
+use crate::operation::product::gemm::Activation;
 use crate::operation::product::panel_format::PANEL;
-use crate::operation::product::strip::{CacheLine, Left, MAX_PANELS_PER_PASS, panels_per_pass, tile_of};
+use crate::operation::product::strip::{CacheLine, Left, MAX_PANELS_PER_PASS, panels_per_pass, panels_per_pass_of, tile_of, vectors};
 use crate::operation::product::tiles::{pack_tiles_of, tile_rows, tiles};
 
-/// Rows of k that all tiles of a block process before the next: with 32 columns of patches 24 KiB.
-pub(crate) const K_SLICE: usize = 192;
+/// Rows of k that all tiles of a block process before the next: with 64 columns of patches 24 KiB.
+const K_SLICE: usize = 96;
 /// Elements of filters that stay in L2: more are read from memory for each block of columns, which then is larger.
 const L2_ELEMENTS: usize = 128 << 10;
 /// Minimum and maximum panels of a block, whose columns of the result are written row by row.
 const MIN_BLOCK_PANELS: usize = 4;
 const MAX_BLOCK_PANELS: usize = 16;
+/// Maximum panels of columns of a tile, where a vector is a panel's row: a row of the result then is written by four lines at a time.
+const MAX_GROUP: usize = 4;
 /// Lines of the sums and patches of a block that stay in L2 with the filters.
 const MAX_BLOCK_LINES: usize = 6144;
 
@@ -122,10 +125,9 @@ impl Patches {
             #[inline(always)]
             || {
                 for (k, offset) in offsets.iter().enumerate() {
-                    // Each row of k is elsewhere in memory.
-                    let next = offsets.get(k + 2).copied().unwrap_or(*offset);
                     for &[place, lane] in &moves {
-                        prefetch_unchecked(source, next + place, PrefetchHint::Near);
+                        // Each row of k is elsewhere in memory: that of the next panels.
+                        prefetch_unchecked(source, offset + place + panels * PANEL, PrefetchHint::Near);
                         let to = &mut to[lane + k * PANEL..];
                         if k < whole {
                             *to.first_chunk_mut().expect("invariant: a row follows") = at(source, place + offset);
@@ -197,7 +199,8 @@ impl Product<'_> {
         let lines = rows + depth.min(K_SLICE) + 1;
         let width = if rows * depth > L2_ELEMENTS { MAX_BLOCK_PANELS } else { (MAX_BLOCK_LINES / lines).clamp(MIN_BLOCK_PANELS, MAX_BLOCK_PANELS) };
         let blocks = whole.div_ceil(width).next_multiple_of(self.threads);
-        let panels_of = |blocks: usize| whole.div_ceil(blocks).next_multiple_of(panels_per_pass());
+        let group = if panels_per_pass() == MAX_PANELS_PER_PASS { MAX_GROUP } else { 1 };
+        let panels_of = |blocks: usize| whole.div_ceil(blocks).next_multiple_of(group);
         // Fewer and larger blocks where whole passes leave a number of them that threads cannot share equally.
         let is_uneven = !whole.div_ceil(panels_of(blocks)).is_multiple_of(self.threads) && blocks > self.threads;
         let panels = panels_of(if is_uneven { blocks - self.threads } else { blocks });
@@ -209,44 +212,20 @@ impl Product<'_> {
     }
 
     /// Some columns from a first panel on.
-    fn block(&self, rows: usize, first: usize, count: usize, mut columns: ColumnBlock<'_, f32>) {
-        let group = panels_per_pass();
+    fn block(&self, rows: usize, first: usize, count: usize, columns: ColumnBlock<'_, f32>) {
         // The last columns, if they are not a whole panel, as rows of a product with the filters as columns, where that is less work.
         let rest = count % PANEL;
         let rest = if rest * rows.div_ceil(PANEL) < rows { rest } else { 0 };
         let panels = (count - rest).div_ceil(PANEL);
         let mut kept = BLOCK_BUFFER.take();
-        let depth = self.patches.depth().min(K_SLICE);
-        let (patch_lines, rest_lines) = (panels.max(1) * (depth + 1) + 1, rest * rows.div_ceil(PANEL));
-        let line_lines = count.div_ceil(PANEL);
-        kept.resize(kept.len().max(patch_lines + rows * panels + rest_lines + line_lines), CacheLine::ZERO);
+        let depth = self.patches.depth();
+        let patch_lines = MAX_GROUP * (depth.min(K_SLICE) + 1) + 1;
+        let sum_lines = if depth > K_SLICE { rows * panels } else { 0 };
+        kept.resize(kept.len().max(patch_lines + sum_lines + rest * rows.div_ceil(PANEL)), CacheLine::ZERO);
         let (patches, sums) = kept.split_at_mut(patch_lines);
-        let (sums, rest_sums) = sums.split_at_mut(rows * panels);
-        let (rest_sums, line) = rest_sums.split_at_mut(rest_lines);
-        let [patches, sums, rest_sums, line]: [&mut [f32]; 4] = [patches, sums, rest_sums, &mut line[..line_lines]].map(bytemuck::cast_slice_mut);
-        for row in 0..rows {
-            let y = columns.row(row);
-            (0..count).step_by(PANEL).for_each(|at| prefetch_unchecked(y, at, PrefetchHint::ToWrite));
-        }
-        with_simd(Block { product: self, rows, first, panels, rest, patches, sums: &mut *sums, rest_sums: &mut *rest_sums });
-        simd(
-            #[inline(always)]
-            || {
-                for row in 0..rows {
-                    for panel in (0..panels).step_by(group) {
-                        let width = group.min(panels - panel) * PANEL;
-                        line[panel * PANEL..][..width].copy_from_slice(&sums[panel * rows * PANEL + row * width..][..width]);
-                    }
-                    if rest > 0 {
-                        let first_row = row / (group * PANEL) * group * PANEL;
-                        let width = group.min((rows - first_row).div_ceil(PANEL)) * PANEL;
-                        let sums = &rest_sums[first_row * rest + row - first_row..];
-                        line[panels * PANEL..].iter_mut().zip(sums.iter().step_by(width)).take(rest).for_each(|(to, sum)| *to = *sum);
-                    }
-                    self.finish.row(row, first * PANEL, &mut line[..count], columns.row(row));
-                }
-            },
-        );
+        let (sums, rest_sums) = sums.split_at_mut(sum_lines);
+        let [patches, sums, rest_sums]: [&mut [f32]; 3] = [patches, sums, rest_sums].map(bytemuck::cast_slice_mut);
+        with_simd(Block { product: self, rows, first, panels, rest, count, patches, sums, rest_sums, columns });
         BLOCK_BUFFER.set(kept);
     }
 }
@@ -266,7 +245,8 @@ impl Left for PanelColumns<'_> {
     }
 }
 
-/// All filters over a block of columns: slices of k one after another, so that those of the filters stay in L2 and those of the patches in L1.
+/// All filters over a block of columns: slices of k one after another, so that those of the filters stay in L2 and those of the patches in L1. A tile is
+/// finished from registers after its last slice.
 struct Block<'a, 'p> {
     product: &'a Product<'p>,
     rows: usize,
@@ -275,12 +255,15 @@ struct Block<'a, 'p> {
     panels: usize,
     /// Columns after them.
     rest: usize,
-    /// A slice of the panels.
+    /// All columns.
+    count: usize,
+    /// A slice of some panels.
     patches: &'a mut [f32],
-    /// By one or two panels, then by row.
+    /// By group of panels, then by row; empty where there is one slice.
     sums: &'a mut [f32],
     /// By one or two panels of filters, then by column.
     rest_sums: &'a mut [f32],
+    columns: ColumnBlock<'a, f32>,
 }
 
 impl WithSimd for Block<'_, '_> {
@@ -295,49 +278,82 @@ impl WithSimd for Block<'_, '_> {
 impl Block<'_, '_> {
     #[inline(always)]
     fn make<S: Simd, const VECTORS: usize>(mut self, simd: S) {
-        let Product { patches, source, .. } = *self.product;
-        let group = if S::F32_LANES == LANES { MAX_PANELS_PER_PASS } else { 1 };
-        for from in (0..patches.depth()).step_by(K_SLICE) {
-            let slice = [from, K_SLICE.min(patches.depth() - from)];
-            patches.copy_panels(source, self.first, self.panels, slice, self.patches);
+        let all = self.product.patches.depth();
+        for from in (0..all).step_by(K_SLICE) {
+            let slice = [from, K_SLICE.min(all - from)];
             let mut panel = 0;
             while panel < self.panels {
-                let width = group.min(self.panels - panel);
-                if width == 1 {
-                    self.tiles::<S, 1, VECTORS>(simd, panel, slice);
-                } else if const { S::F32_LANES == LANES } {
-                    self.tiles::<S, MAX_PANELS_PER_PASS, VECTORS>(simd, panel, slice);
+                let width = match self.panels - panel {
+                    _ if const { S::F32_LANES != LANES } => 1,
+                    MAX_GROUP.. => MAX_GROUP,
+                    2.. => 2,
+                    _ => 1,
+                };
+                self.product.patches.copy_panels(self.product.source, self.first + panel, width, slice, self.patches);
+                match width {
+                    1 => self.tiles::<S, 1, VECTORS>(simd, panel, slice),
+                    _ if const { S::F32_LANES != LANES } => unreachable!("invariant: groups are of one panel"),
+                    2 => self.tiles::<S, 2, VECTORS>(simd, panel, slice),
+                    _ => self.tiles::<S, MAX_GROUP, VECTORS>(simd, panel, slice),
                 }
                 panel += width;
             }
             if self.rest > 0 {
-                patches.copy_panels(source, self.first + self.panels, 1, slice, self.patches);
-                let (mut filter, filters) = (0, self.rows.div_ceil(PANEL));
-                while filter < filters {
-                    let width = group.min(filters - filter);
-                    if width == 1 {
-                        self.rest_tiles::<S, 1, VECTORS>(simd, filter, slice);
-                    } else if const { S::F32_LANES == LANES } {
-                        self.rest_tiles::<S, MAX_PANELS_PER_PASS, VECTORS>(simd, filter, slice);
-                    }
-                    filter += width;
+                self.rest_of_slice::<S, VECTORS>(simd, slice);
+            }
+        }
+        if self.rest > 0 {
+            self.finish_rest::<S>();
+        }
+    }
+
+    /// The tiles of all filters with some panels of columns.
+    #[inline(always)]
+    fn tiles<S: Simd, const PANELS: usize, const VECTORS: usize>(&mut self, simd: S, panel: usize, slice: [usize; 2]) {
+        // Of more rows the compiler does not inline the instructions.
+        let most = const { if S::F32_LANES == LANES { 4 } else { tile_rows::<S>() } };
+        let patches = self.patches.as_chunks().0;
+        let strip = Strip::<PANELS> {
+            product: self.product,
+            slice,
+            right: std::array::from_fn(|index| &patches[index * (slice[1] + 1)..][..slice[1]]),
+            first: self.first * PANEL,
+            column: panel * PANEL,
+            count: (PANELS * PANEL).min(self.count - panel * PANEL),
+        };
+        for filter in (0..self.rows).step_by(PANEL) {
+            let end = self.rows.min(filter + PANEL);
+            for row in (filter..end).step_by(most) {
+                let sums = self.sums.get_mut((panel * self.rows + row * PANELS) * PANEL..).unwrap_or_default();
+                let place = (&mut self.columns, sums, row);
+                match most.min(end - row) {
+                    1 => strip.tile::<S, VECTORS, 1>(simd, place),
+                    2 => strip.tile::<S, VECTORS, 2>(simd, place),
+                    _ if const { tile_rows::<S>() <= 2 } => unreachable!("invariant: tiles are of two rows"),
+                    3 => strip.tile::<S, VECTORS, 3>(simd, place),
+                    4 => strip.tile::<S, VECTORS, 4>(simd, place),
+                    _ if const { S::F32_LANES == LANES } => unreachable!("invariant: tiles are of four rows"),
+                    5 => strip.tile::<S, VECTORS, 5>(simd, place),
+                    _ => strip.tile::<S, VECTORS, 6>(simd, place),
                 }
             }
         }
     }
 
-    /// The tiles of all filters with one panel of columns, or two.
+    /// A slice of the columns that are no whole panel with all filters.
     #[inline(always)]
-    fn tiles<S: Simd, const PANELS: usize, const VECTORS: usize>(&mut self, simd: S, panel: usize, [from, depth]: [usize; 2]) {
-        let patches = self.patches.as_chunks().0;
-        let right: [&[[f32; PANEL]]; PANELS] = std::array::from_fn(|index| &patches[(panel + index) * (depth + 1)..][..depth]);
-        let sums = &mut self.sums[panel * self.rows * PANEL..];
-        let filters = self.product.filters.as_chunks().0.chunks_exact(self.product.patches.depth());
-        for (filter, filters) in filters.enumerate().take(self.rows.div_ceil(PANEL)) {
-            for (first, tile) in tiles(PANEL.min(self.rows - filter * PANEL), tile_rows::<S>()) {
-                let y = &mut sums[(filter * PANEL + first) * PANELS * PANEL..][..tile * PANELS * PANEL];
-                tile_of::<S, _, (), _, PANELS, VECTORS>(simd, (tile, (PanelColumns(filters), first, from)), (right, [&[]; PANELS]), y, (from > 0, None));
+    fn rest_of_slice<S: Simd, const VECTORS: usize>(&mut self, simd: S, slice: [usize; 2]) {
+        let Product { patches, source, .. } = *self.product;
+        patches.copy_panels(source, self.first + self.panels, 1, slice, self.patches);
+        let (mut filter, filters) = (0, self.rows.div_ceil(PANEL));
+        while filter < filters {
+            let width = panels_per_pass_of::<S>().min(filters - filter);
+            if width == 1 {
+                self.rest_tiles::<S, 1, VECTORS>(simd, filter, slice);
+            } else if const { S::F32_LANES == LANES } {
+                self.rest_tiles::<S, MAX_PANELS_PER_PASS, VECTORS>(simd, filter, slice);
             }
+            filter += width;
         }
     }
 
@@ -351,6 +367,162 @@ impl Block<'_, '_> {
         for (first, tile) in tiles(self.rest, tile_rows::<S>()) {
             let y = &mut sums[first * PANELS * PANEL..][..tile * PANELS * PANEL];
             tile_of::<S, _, (), _, PANELS, VECTORS>(simd, (tile, (left, first, 0)), (right, [&[]; PANELS]), y, (from > 0, None));
+        }
+    }
+
+    /// Writes the columns that are no whole panel.
+    #[inline(always)]
+    fn finish_rest<S: Simd>(&mut self) {
+        let group = panels_per_pass_of::<S>();
+        let column = self.panels * PANEL;
+        for row in 0..self.rows {
+            let first_row = row / (group * PANEL) * group * PANEL;
+            let width = group.min((self.rows - first_row).div_ceil(PANEL)) * PANEL;
+            let sums = &self.rest_sums[first_row * self.rest + row - first_row..];
+            let mut line = [0.0; PANEL];
+            line.iter_mut().zip(sums.iter().step_by(width)).take(self.rest).for_each(|(to, sum)| *to = *sum);
+            let y = &mut self.columns.row(row)[column..];
+            self.product.finish.row(row, self.first * PANEL + column, &mut line[..self.rest], y);
+        }
+    }
+}
+
+/// Some panels of columns over a slice of k.
+struct Strip<'a, const PANELS: usize> {
+    product: &'a Product<'a>,
+    slice: [usize; 2],
+    right: [&'a [[f32; PANEL]]; PANELS],
+    /// The block's first column of the output, that of the panels in the block, and their columns.
+    first: usize,
+    column: usize,
+    count: usize,
+}
+
+impl<const PANELS: usize> Strip<'_, PANELS> {
+    /// Computes the tile of some filters, from a row on; `sums` are those of the slices before.
+    ///
+    /// A function of its own: inlined, with many others, the compiler keeps sums in memory.
+    #[inline(never)]
+    fn tile<S: Simd, const VECTORS: usize, const HEIGHT: usize>(&self, simd: S, (columns, kept, row): (&mut ColumnBlock<'_, f32>, &mut [f32], usize)) {
+        simd.vectorize(
+            #[inline(always)]
+            || {
+                let ([from, depth], finish) = (self.slice, &self.product.finish);
+                let is_last = from + depth == self.product.patches.depth();
+                if is_last {
+                    // What the tile of the same filters with the next panels accesses.
+                    for index in 0..HEIGHT {
+                        let y = columns.row(row + index);
+                        (0..PANELS).for_each(|panel| prefetch_unchecked(y, self.column + (PANELS + panel) * PANEL, PrefetchHint::ToWrite));
+                        if let Some(residual) = finish.residual {
+                            let at = (row + index) * finish.pixels + self.first + self.column + PANELS * PANEL;
+                            (0..PANELS).for_each(|panel| prefetch_unchecked(residual, at + panel * PANEL, PrefetchHint::Near));
+                        }
+                    }
+                }
+                let sums = self.sums::<S, VECTORS, HEIGHT>(simd, kept, row);
+                if is_last {
+                    return self.finish::<S, VECTORS, HEIGHT>(simd, sums, columns, row);
+                }
+                let kept = bytemuck::cast_slice_mut::<_, S::f32s>(&mut kept[..HEIGHT * PANELS * PANEL]).as_chunks_mut::<VECTORS>().0;
+                *kept.as_chunks_mut::<PANELS>().0.first_chunk_mut().expect("invariant: a tile is of its height") = sums;
+            },
+        );
+    }
+
+    #[inline(always)]
+    fn sums<S: Simd, const VECTORS: usize, const HEIGHT: usize>(&self, simd: S, kept: &[f32], row: usize) -> [[[S::f32s; VECTORS]; PANELS]; HEIGHT] {
+        let [from, depth] = self.slice;
+        let mut sums = [[[simd.splat_f32s(0.0); VECTORS]; PANELS]; HEIGHT];
+        if from > 0 {
+            let kept = bytemuck::cast_slice::<_, S::f32s>(&kept[..HEIGHT * PANELS * PANEL]).as_chunks::<VECTORS>().0.as_chunks::<PANELS>().0;
+            sums = *kept.first_chunk().expect("invariant: a tile is of its height");
+        }
+        let filters = &self.product.filters.as_chunks().0[row / PANEL * self.product.patches.depth()..];
+        PanelColumns(filters).each::<HEIGHT>(
+            [row % PANEL, from],
+            depth,
+            #[inline(always)]
+            |k, a| {
+                let b: [[S::f32s; VECTORS]; PANELS] = std::array::from_fn(
+                    #[inline(always)]
+                    |panel| vectors::<S, VECTORS>(&self.right[panel][k]),
+                );
+                for row in 0..HEIGHT {
+                    let a = simd.splat_f32s(*a[row]);
+                    for panel in 0..PANELS {
+                        for vector in 0..VECTORS {
+                            sums[row][panel][vector] = simd.mul_add_f32s(a, b[panel][vector], sums[row][panel][vector]);
+                        }
+                    }
+                }
+            },
+        );
+        sums
+    }
+
+    /// Writes complete sums. Loops are small and without a test: else the compiler keeps the sums in memory.
+    #[inline(always)]
+    fn finish<S: Simd, const VECTORS: usize, const HEIGHT: usize>(
+        &self,
+        simd: S,
+        mut sums: [[[S::f32s; VECTORS]; PANELS]; HEIGHT],
+        columns: &mut ColumnBlock<'_, f32>,
+        row: usize,
+    ) {
+        let (finish, column) = (&self.product.finish, self.first + self.column);
+        if self.count < PANELS * PANEL {
+            let mut made = [[[0.0f32; PANEL]; PANELS]; HEIGHT];
+            bytemuck::cast_slice_mut::<_, f32>(&mut made).copy_from_slice(bytemuck::cast_slice(&sums));
+            for (row, made) in (row..).zip(&mut made) {
+                finish.row(row, column, &mut made.as_flattened_mut()[..self.count], &mut columns.row(row)[self.column..][..self.count]);
+            }
+            return;
+        }
+        if let Some(residual) = finish.residual {
+            let residual: [&[[f32; PANEL]; PANELS]; HEIGHT] = std::array::from_fn(
+                #[inline(always)]
+                |index| residual[(row + index) * finish.pixels + column..].as_chunks().0.first_chunk().expect("invariant: the panels are whole"),
+            );
+            for index in 0..HEIGHT {
+                for panel in 0..PANELS {
+                    let residual = vectors::<S, VECTORS>(&residual[index][panel]);
+                    for vector in 0..VECTORS {
+                        sums[index][panel][vector] = simd.add_f32s(sums[index][panel][vector], residual[vector]);
+                    }
+                }
+            }
+        }
+        if let Some(bias) = finish.bias {
+            let bias: &[f32; HEIGHT] = bias[row..].first_chunk().expect("invariant: each row has a bias");
+            for index in 0..HEIGHT {
+                let bias = simd.splat_f32s(bias[index]);
+                for panel in 0..PANELS {
+                    for vector in 0..VECTORS {
+                        sums[index][panel][vector] = simd.add_f32s(sums[index][panel][vector], bias);
+                    }
+                }
+            }
+        }
+        if finish.activation == Activation::Relu {
+            let zero = simd.splat_f32s(0.0);
+            for index in 0..HEIGHT {
+                for panel in 0..PANELS {
+                    for vector in 0..VECTORS {
+                        let sum = sums[index][panel][vector];
+                        sums[index][panel][vector] = simd.select_f32s(simd.less_than_or_equal_f32s(sum, zero), zero, sum);
+                    }
+                }
+            }
+        }
+        let tile = columns.tile::<PANEL, PANELS, HEIGHT>(row, self.column);
+        for index in 0..HEIGHT {
+            for panel in 0..PANELS {
+                tile[index][panel].copy_from_slice(bytemuck::cast_slice(&sums[index][panel]));
+            }
+        }
+        if !matches!(finish.activation, Activation::Relu | Activation::None) {
+            tile.into_iter().for_each(|y| finish.activate(y.as_flattened_mut()));
         }
     }
 }

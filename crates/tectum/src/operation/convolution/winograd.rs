@@ -14,7 +14,7 @@ use pulp::{Simd, WithSimd};
 use crate::kernel::native::{ColumnBlock, by_vectors, for_each_chunk, for_each_columns, simd, with_simd};
 use crate::operation::convolution::chunks::{Finish, LANES, load};
 use crate::operation::convolution::padded::Padded;
-use crate::operation::convolution::patches::{K_SLICE, PanelColumns, Patches, Run};
+use crate::operation::convolution::patches::{PanelColumns, Patches, Run};
 use crate::operation::convolution::window::Geometry;
 use crate::operation::product::panel_format::PANEL;
 use crate::operation::product::strip::{CacheLine, MAX_PANELS_PER_PASS, panels_per_pass_of, tile_of};
@@ -22,6 +22,8 @@ use crate::operation::product::tiles::{tile_rows, tiles};
 
 /// Maximum floats of the transformed inputs of a block: 640 KiB, which stay in a usual L2 with what is read once.
 const MAX_BLOCK: usize = 160 << 10;
+/// Channels that all tiles of a block process before the next.
+const K_SLICE: usize = 192;
 /// Maximum magnitude of an input whose transform is computed: sums of 36 of them, times 100, are finite.
 const MAX_INPUT: f32 = 1e34;
 
