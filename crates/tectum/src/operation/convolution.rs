@@ -6,6 +6,7 @@
 
 pub(crate) mod chunks;
 pub(crate) mod depthwise;
+pub(crate) mod depthwise_rows;
 pub mod forward;
 pub(crate) mod interleaved;
 pub(crate) mod padded;

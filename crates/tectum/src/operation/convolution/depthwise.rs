@@ -6,6 +6,7 @@ use pulp::{Simd, WithSimd};
 
 use crate::kernel::native::{NativeCall, by_vectors, for_each_chunk, simd, with_simd};
 use crate::operation::convolution::chunks::{Chunk, Finish, LANES, chunks, store_chunk};
+use crate::operation::convolution::depthwise_rows::{self, DepthwiseRows};
 use crate::operation::convolution::interleaved::Interleaved;
 use crate::operation::convolution::padded::{Padded, SLACK};
 use crate::operation::convolution::window::Geometry;
@@ -56,11 +57,12 @@ pub(crate) fn for_each_padded<'a>(padded: &Padded, outside: f32, channels: impl 
 
 pub(crate) fn depthwise(call: &NativeCall<'_>, geometry: Geometry, given: &Depthwise<'_>, y: &mut [f32]) {
     let taps = geometry.taps();
-    if let Some(layout) = Interleaved::new(geometry, given.channels_out) {
+    let by_rows = depthwise_rows::takes(&geometry);
+    if let Some(layout) = Interleaved::new(geometry, given.channels_out).filter(|_| !by_rows) {
         return interleaved(call, &layout, geometry, given, y);
     }
     let padded = Padded::new(geometry);
-    let chunks = chunks(geometry, &padded);
+    let chunks = if by_rows { Vec::new() } else { chunks(geometry, &padded) };
     let (order, runs) = runs(geometry.each_tap().map(|tap| padded.offset(tap)));
     let threads = call.threads_for(y.len() * taps / 4);
     let (pixels, volume) = (geometry.pixels(), geometry.volume());
@@ -74,12 +76,20 @@ pub(crate) fn depthwise(call: &NativeCall<'_>, geometry: Geometry, given: &Depth
             let channel = index % given.channels_out;
             let bias = given.bias.map_or(-0.0, |bias| bias[channel]);
             let filter = &given.filters[channel * taps..][..taps];
-            weights.iter_mut().zip(&order).for_each(|(weight, tap)| *weight = filter[*tap]);
-            with_simd(Sums { chunks: &chunks, weights: &weights, runs: &runs, bias, source, y: &mut *y });
-            simd(
-                #[inline(always)]
-                || Finish { bias: None, residual: given.residual, pixels, activation: given.activation }.in_place(index, y),
-            );
+            let finish = Finish { bias: None, residual: given.residual, pixels, activation: given.activation };
+            let is_relu = by_rows && given.activation == Activation::Relu && given.residual.is_none();
+            if by_rows {
+                with_simd(DepthwiseRows { geometry: &geometry, padded: &padded, filter, bias, source, is_relu, y: &mut *y });
+            } else {
+                weights.iter_mut().zip(&order).for_each(|(weight, tap)| *weight = filter[*tap]);
+                with_simd(Sums { chunks: &chunks, weights: &weights, runs: &runs, bias, source, y: &mut *y });
+            }
+            if !is_relu {
+                simd(
+                    #[inline(always)]
+                    || finish.in_place(index, y),
+                );
+            }
         });
     });
 }

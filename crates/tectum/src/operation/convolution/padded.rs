@@ -69,7 +69,8 @@ impl Padded {
         self.in_place
     }
 
-    fn row_len(&self) -> usize {
+    /// Elements of a row.
+    pub fn row_len(&self) -> usize {
         self.phases.len() * self.width
     }
 

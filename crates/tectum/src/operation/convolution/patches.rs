@@ -285,15 +285,14 @@ impl Block<'_, '_> {
             while panel < self.panels {
                 let width = match self.panels - panel {
                     _ if const { S::F32_LANES != LANES } => 1,
-                    MAX_GROUP.. => MAX_GROUP,
-                    2.. => 2,
-                    _ => 1,
+                    left => left.min(MAX_GROUP),
                 };
                 self.product.patches.copy_panels(self.product.source, self.first + panel, width, slice, self.patches);
                 match width {
                     1 => self.tiles::<S, 1, VECTORS>(simd, panel, slice),
                     _ if const { S::F32_LANES != LANES } => unreachable!("invariant: groups are of one panel"),
                     2 => self.tiles::<S, 2, VECTORS>(simd, panel, slice),
+                    3 => self.tiles::<S, 3, VECTORS>(simd, panel, slice),
                     _ => self.tiles::<S, MAX_GROUP, VECTORS>(simd, panel, slice),
                 }
                 panel += width;
