@@ -71,18 +71,19 @@ impl DepthwiseRows<'_> {
     /// Row by row of the input, each of which `TAPS` rows of the output read.
     #[inline(always)]
     fn down<S: Simd, const VECTORS: usize, const TAPS: usize, const COUNT: usize>(&mut self, simd: S, starts: [usize; COUNT]) {
-        let weights: [[f32; TAPS]; TAPS] = *self.filter.as_chunks().0.first_chunk().expect("invariant: a filter has as many elements as the window");
+        // By column of the window, for the rows that have begun.
+        let weights: [[f32; TAPS]; TAPS] = std::array::from_fn(|tap| std::array::from_fn(|begun| self.filter[(TAPS - 1 - begun) * TAPS + tap]));
         let (row_len, rows) = (self.padded.row_len(), self.geometry.size_out[1]);
         let bias = simd.splat_f32s(self.bias);
         // The sums of the output rows that have begun, the first of them first.
         let mut sums = [[[bias; VECTORS]; COUNT]; TAPS];
         for row in 0..rows + TAPS - 1 {
             let source = &self.source[row * row_len..];
-            for tap in 0..TAPS {
+            for (tap, weights) in weights.iter().enumerate() {
                 for chunk in 0..COUNT {
                     let x = load::<S, VECTORS>(source, starts[chunk] + tap);
                     for begun in 0..TAPS {
-                        let weight = simd.splat_f32s(weights[TAPS - 1 - begun][tap]);
+                        let weight = simd.splat_f32s(weights[begun]);
                         for vector in 0..VECTORS {
                             sums[begun][chunk][vector] = simd.mul_add_f32s(weight, x[vector], sums[begun][chunk][vector]);
                         }
@@ -105,11 +106,8 @@ impl DepthwiseRows<'_> {
     fn store<S: Simd, const VECTORS: usize, const COUNT: usize>(&mut self, simd: S, row: usize, starts: [usize; COUNT], mut sums: [[S::f32s; VECTORS]; COUNT]) {
         if self.is_relu {
             let zero = simd.splat_f32s(0.0);
-            for chunk in 0..COUNT {
-                for vector in 0..VECTORS {
-                    let sum = sums[chunk][vector];
-                    sums[chunk][vector] = simd.select_f32s(simd.less_than_or_equal_f32s(sum, zero), zero, sum);
-                }
+            for sum in sums.as_flattened_mut() {
+                *sum = simd.select_f32s(simd.less_than_or_equal_f32s(*sum, zero), zero, *sum);
             }
         }
         let y = &mut self.y[row * self.geometry.size_out[2]..];

@@ -1,9 +1,13 @@
 //! Products of filters with patches of the input, without the matrix of all patches.
 //!
-//! `y[m, p] = Σ_k filter[m, k] · x[offset[k] + place(p)]`: the outputs of an image and group are columns of a product. Some rows of k of 32 columns at a time
+//! `y[m, p] = Σ_k filter[m, k] · x[offset[k] + place(p)]`: the outputs of an image and group are columns of a product. Some rows of k of 64 columns at a time
 //! are copied to panels of 16 columns, which stay in L1, and multiplied by all filters, which are in panels of 16
-//! ([`PanelFormat::F32`](crate::operation::product::panel_format::PanelFormat)). A tile in registers is 8 filters by 32 columns with vectors of 16. Both
-//! operands have the same layout: columns beyond the last whole panel are multiplied as rows, with the filters as columns.
+//! ([`PanelFormat::F32`](crate::operation::product::panel_format::PanelFormat)). A tile in registers is 4 filters by 64 columns with vectors of 16; its bias,
+//! residual and ReLU are applied before it is written, and what the same filters access for the next 64 columns is prefetched. Both operands have the same
+//! layout: columns beyond the last whole panel are multiplied as rows, with the filters as columns.
+//!
+//! A result of many columns and few k is limited by how it is written: 16 to 64 channels over 112 × 112 takes 0.32 ms; with 32 columns at a time, sums in L2
+//! and a second pass over them it took 0.50 ms, and 0.80 ms instead of 0.34 where the result is not in a cache.
 
 use std::cell::RefCell;
 
@@ -483,35 +487,27 @@ impl<const PANELS: usize> Strip<'_, PANELS> {
                 #[inline(always)]
                 |index| residual[(row + index) * finish.pixels + column..].as_chunks().0.first_chunk().expect("invariant: the panels are whole"),
             );
-            for index in 0..HEIGHT {
-                for panel in 0..PANELS {
-                    let residual = vectors::<S, VECTORS>(&residual[index][panel]);
-                    for vector in 0..VECTORS {
-                        sums[index][panel][vector] = simd.add_f32s(sums[index][panel][vector], residual[vector]);
+            for (sums, residual) in sums.iter_mut().zip(residual) {
+                for (sums, residual) in sums.iter_mut().zip(residual) {
+                    for (sum, residual) in sums.iter_mut().zip(vectors::<S, VECTORS>(residual)) {
+                        *sum = simd.add_f32s(*sum, residual);
                     }
                 }
             }
         }
         if let Some(bias) = finish.bias {
             let bias: &[f32; HEIGHT] = bias[row..].first_chunk().expect("invariant: each row has a bias");
-            for index in 0..HEIGHT {
-                let bias = simd.splat_f32s(bias[index]);
-                for panel in 0..PANELS {
-                    for vector in 0..VECTORS {
-                        sums[index][panel][vector] = simd.add_f32s(sums[index][panel][vector], bias);
-                    }
+            for (sums, bias) in sums.iter_mut().zip(bias) {
+                let bias = simd.splat_f32s(*bias);
+                for sum in sums.as_flattened_mut() {
+                    *sum = simd.add_f32s(*sum, bias);
                 }
             }
         }
         if finish.activation == Activation::Relu {
             let zero = simd.splat_f32s(0.0);
-            for index in 0..HEIGHT {
-                for panel in 0..PANELS {
-                    for vector in 0..VECTORS {
-                        let sum = sums[index][panel][vector];
-                        sums[index][panel][vector] = simd.select_f32s(simd.less_than_or_equal_f32s(sum, zero), zero, sum);
-                    }
-                }
+            for sum in sums.as_flattened_mut().as_flattened_mut() {
+                *sum = simd.select_f32s(simd.less_than_or_equal_f32s(*sum, zero), zero, *sum);
             }
         }
         let tile = columns.tile::<PANEL, PANELS, HEIGHT>(row, self.column);
