@@ -18,7 +18,7 @@ const ROWS: &[&[&str]] = &[
     &["tectum-bench"],
     &["tectum-onnx", "tectum-spiking", "tectum-field", "tectum-transformer"],
     &["tectum-control"],
-    &["tectum-cli"],
+    &["tectum-cli", "tectum-py"],
 ];
 
 /// A module's path from the crate's root.

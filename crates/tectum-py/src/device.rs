@@ -1,0 +1,100 @@
+//! Devices.
+
+use pyo3::prelude::*;
+use tectum::DeviceInfo;
+
+use crate::error::OrRaise;
+
+/// A device that results are computed on.
+///
+/// `Device("cpu")`, `Device("cuda:0")`, `Device("vulkan:0")`, `Device("metal:0")`, `Device("dx12:0")`; `devices()` lists those of this machine.
+/// `threads` sets the number of threads of the CPU; without it there are as many as cores.
+///
+/// Raises ValueError for an id that is none of these, UnsupportedError for a device that this machine or build does not have.
+///
+/// >>> import tectum as tt
+/// >>> tt.Device("cpu", threads=1)
+/// Device('cpu')
+#[pyclass(frozen, module = "tectum")]
+pub struct Device {
+    pub inner: tectum::Device,
+}
+
+#[pymethods]
+impl Device {
+    #[new]
+    #[pyo3(signature = (id = "cpu", *, threads = None))]
+    fn new(py: Python<'_>, id: &str, threads: Option<usize>) -> PyResult<Self> {
+        let open = || match threads {
+            Some(_) if id != "cpu" => Err(tectum::Error::invalid(format!("threads: {id} has none; only cpu has"))),
+            Some(threads) => tectum::Device::cpu().threads(threads).open(),
+            None => tectum::Device::open(id),
+        };
+        Ok(Self { inner: py.detach(open).or_raise()? })
+    }
+
+    /// The id, such as "cpu" or "cuda:0".
+    #[getter]
+    fn id(&self) -> &str {
+        &self.inner.info().id
+    }
+
+    /// The name that the driver or the operating system reports.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.inner.info().name
+    }
+
+    /// Whether it is a processor that emulates a GPU; such a device never counts as a GPU.
+    #[getter]
+    fn software(&self) -> bool {
+        self.inner.info().software
+    }
+
+    /// All that is known of the device, as in receipts.
+    #[getter]
+    fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        info(py, self.inner.info())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Device('{}')", self.inner.info().id)
+    }
+}
+
+/// What is known of a device, as a dict.
+fn info<'py>(py: Python<'py>, info: &DeviceInfo) -> PyResult<Bound<'py, PyAny>> {
+    crate::json::to_python(py, info)
+}
+
+/// Lists the devices of this machine as dicts, the same as in receipts.
+///
+/// >>> import tectum as tt
+/// >>> any(device["id"] == "cpu" for device in tt.devices())
+/// True
+#[pyfunction]
+pub fn devices(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyAny>>> {
+    py.detach(tectum::Device::list).iter().map(|device| info(py, device)).collect()
+}
+
+/// What callers give where a device is wanted: a `Device`, or its id.
+#[derive(FromPyObject)]
+pub enum DeviceArgument<'py> {
+    Device(PyRef<'py, Device>),
+    Id(String),
+}
+
+impl DeviceArgument<'_> {
+    /// Whether the device is to be chosen by predicted time.
+    pub fn is_auto(&self) -> bool {
+        matches!(self, Self::Id(id) if id == "auto")
+    }
+
+    /// Opens the device.
+    pub fn open(&self, py: Python<'_>) -> PyResult<tectum::Device> {
+        match self {
+            Self::Device(device) => Ok(device.inner.clone()),
+            Self::Id(id) => py.detach(|| tectum::Device::open(id)).or_raise(),
+        }
+    }
+}

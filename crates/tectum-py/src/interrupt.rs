@@ -1,0 +1,41 @@
+//! Long work without the interpreter's lock, which Ctrl-C stops.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use pyo3::prelude::*;
+
+/// Time between two looks at the interpreter's signals.
+const INTERVAL: Duration = Duration::from_millis(20);
+
+/// Whether Python wants work to stop: a signal arrived, or a callback raised.
+pub struct Interrupt {
+    last: Instant,
+    raised: Option<PyErr>,
+}
+
+impl Interrupt {
+    /// Looks at the signals if the last look was long enough ago. To be called from time to time without the interpreter's lock.
+    pub fn poll(&mut self) -> ControlFlow<()> {
+        if self.raised.is_none() && self.last.elapsed() >= INTERVAL {
+            self.last = Instant::now();
+            self.raised = Python::attach(|py| py.check_signals()).err();
+        }
+        if self.raised.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Stops the work; the exception is raised when it has ended.
+    pub fn raise(&mut self, error: PyErr) {
+        self.raised.get_or_insert(error);
+    }
+}
+
+/// Runs work without the interpreter's lock. If a signal or a callback stopped it, the exception of these is raised instead of what the work returned.
+pub fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&mut Interrupt) -> PyResult<T> + Send) -> PyResult<T> {
+    let (result, raised) = py.detach(|| {
+        let mut interrupt = Interrupt { last: Instant::now(), raised: None };
+        let result = work(&mut interrupt);
+        (result, interrupt.raised)
+    });
+    raised.map_or(result, Err)
+}

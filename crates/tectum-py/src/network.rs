@@ -1,0 +1,128 @@
+//! ONNX files as networks.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use numpy::{PyArray1, PyReadonlyArrayDyn};
+use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::{PyDict, PyTuple};
+use tectum::DType;
+use tectum::operation::product::panel_format::PanelFormat;
+use tectum_onnx::{CompiledNetwork, ElementType, Model, NetworkPort};
+
+use crate::device::DeviceArgument;
+use crate::error::OrRaise;
+
+/// A network from an ONNX file, compiled for a device.
+///
+/// `dims` gives sizes to named dimensions; others are 1. `weights` is "f32", "f16" or "int8": products then read weights of fewer bits.
+/// Calling it computes the outputs: `network(obs=array)` returns a dict of arrays by output name.
+///
+/// Raises FileNotFoundError, DataError for a malformed file, UnsupportedError listing every operator that is not supported.
+#[pyclass(frozen, module = "tectum")]
+pub struct Network {
+    inputs: Vec<NetworkPort>,
+    outputs: Vec<NetworkPort>,
+    assumptions: Vec<String>,
+    inner: Mutex<CompiledNetwork>,
+}
+
+#[pymethods]
+impl Network {
+    #[new]
+    #[pyo3(signature = (model, *, device = DeviceArgument::Id("cpu".to_owned()), dims = HashMap::new(), weights = "f32"))]
+    fn new(py: Python<'_>, model: std::path::PathBuf, device: DeviceArgument<'_>, dims: HashMap<String, usize>, weights: &str) -> PyResult<Self> {
+        let format = match weights {
+            "f32" => PanelFormat::F32,
+            "f16" => PanelFormat::F16,
+            "int8" => PanelFormat::Int8,
+            other => return Err(PyValueError::new_err(format!("weights is {other:?}, needs \"f32\", \"f16\" or \"int8\""))),
+        };
+        let device = device.open(py)?;
+        py.detach(|| {
+            let bindings: Vec<(&str, usize)> = dims.iter().map(|(name, size)| (name.as_str(), *size)).collect();
+            let network = Model::open(&model).and_then(|model| model.load(&bindings)).or_raise()?;
+            let compiled = network.compile_as(&device, format).or_raise()?;
+            Ok(Self {
+                inputs: network.inputs().to_vec(),
+                outputs: network.outputs().cloned().collect(),
+                assumptions: network.assumptions().iter().map(ToString::to_string).collect(),
+                inner: Mutex::new(compiled),
+            })
+        })
+    }
+
+    /// Name and shape of each input.
+    #[getter]
+    fn inputs(&self) -> Vec<(String, Vec<usize>)> {
+        self.inputs.iter().map(|port| (port.name.clone(), port.dims.clone())).collect()
+    }
+
+    /// Name and shape of each output.
+    #[getter]
+    fn outputs(&self) -> Vec<(String, Vec<usize>)> {
+        self.outputs.iter().map(|port| (port.name.clone(), port.dims.clone())).collect()
+    }
+
+    /// What the file does not state, and the values that loading assumed.
+    #[getter]
+    fn assumptions(&self) -> Vec<String> {
+        self.assumptions.clone()
+    }
+
+    /// Computes the outputs of the given inputs, all of them by name.
+    #[pyo3(signature = (**inputs))]
+    fn __call__<'py>(&self, py: Python<'py>, inputs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyDict>> {
+        let inputs = inputs.map_or_else(|| PyDict::new(py), Clone::clone);
+        self.run(py, &inputs)
+    }
+
+    /// As calling the network, with a dict of the inputs: for names that are not those of Python.
+    fn run<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
+        // Waits without the interpreter's lock, which the thread that computes takes again before it gives up this one.
+        let mut guard = self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let network = &mut *guard;
+        let numpy = py.import("numpy")?;
+        for name in inputs.keys() {
+            let name: String = name.extract()?;
+            if !self.inputs.iter().any(|port| port.name == name) {
+                let known: Vec<&str> = self.inputs.iter().map(|port| port.name.as_str()).collect();
+                return Err(PyKeyError::new_err(format!("no input {name:?}; there are {}", known.join(", "))));
+            }
+        }
+        for port in &self.inputs {
+            let value = inputs.get_item(&port.name)?.ok_or_else(|| PyKeyError::new_err(format!("input {:?} is missing", port.name)))?;
+            let dtype = if port.element.dtype() == DType::F32 { "float32" } else { "int32" };
+            let value = numpy.call_method1("ascontiguousarray", (value, dtype))?;
+            let shape: Vec<usize> = value.getattr("shape")?.extract()?;
+            if shape != port.dims {
+                return Err(PyValueError::new_err(format!("input {:?} has the shape {shape:?}, needs {:?}", port.name, port.dims)));
+            }
+            if port.element.dtype() == DType::F32 {
+                network.set_floats(&port.name, value.extract::<PyReadonlyArrayDyn<'_, f32>>()?.as_slice()?).or_raise()?;
+            } else {
+                network.set_integers(&port.name, value.extract::<PyReadonlyArrayDyn<'_, i32>>()?.as_slice()?).or_raise()?;
+            }
+        }
+        py.detach(|| network.run()).or_raise()?;
+        let outputs = PyDict::new(py);
+        for port in &self.outputs {
+            let array = network.output(&port.name).or_raise()?;
+            let shape = PyTuple::new(py, &port.dims)?;
+            let flat = match port.element {
+                ElementType::Bool => PyArray1::from_vec(py, array.to_f64().into_iter().map(|value| value != 0.0).collect()).into_any(),
+                element if element.dtype() == DType::F32 => PyArray1::from_vec(py, array.to_f32()).into_any(),
+                _ => PyArray1::from_vec(py, array.to_f64().into_iter().map(|value| value as i64).collect()).into_any(),
+            };
+            outputs.set_item(&port.name, flat.call_method1("reshape", (shape,))?)?;
+        }
+        Ok(outputs)
+    }
+
+    fn __repr__(&self) -> String {
+        let ports = |ports: &[NetworkPort]| ports.iter().map(|port| format!("{} {:?}", port.name, port.dims)).collect::<Vec<_>>().join(", ");
+        format!("<tectum network: {} -> {}>", ports(&self.inputs), ports(&self.outputs))
+    }
+}

@@ -1,0 +1,44 @@
+//! Runs the tests of the package in Python, on the library that cargo has just built.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What the tests need.
+const MODULES: &str = "import gymnasium, numpy, pytest, sys; assert sys.version_info >= (3, 11)";
+
+/// The environment of the checkout if it has one, else the machine's Python.
+fn interpreter(root: &Path) -> PathBuf {
+    let own = root.join(".venv/bin/python3");
+    if own.is_file() { own } else { PathBuf::from("python3") }
+}
+
+#[test]
+fn the_tests_of_the_package_pass() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let python = interpreter(&here.join("../.."));
+    let has_modules = Command::new(&python).args(["-c", MODULES]).output().is_ok_and(|output| output.status.success());
+    if !has_modules {
+        println!("skipped: python 3.11 with NumPy, pytest and gymnasium: the tests of the package tectum");
+        return;
+    }
+    // The library is next to the test program.
+    let program = std::env::current_exe().expect("a path");
+    let library = program.with_file_name(format!("{}_tectum{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX));
+    let site = tempfile::tempdir().expect("a folder");
+    let package = site.path().join("tectum");
+    std::fs::create_dir(&package).expect("a folder");
+    for entry in std::fs::read_dir(here.join("python/tectum")).expect("the package").flatten().filter(|entry| entry.path().is_file()) {
+        std::fs::copy(entry.path(), package.join(entry.file_name())).expect("a copy");
+    }
+    std::fs::copy(&library, package.join("_tectum.abi3.so")).unwrap_or_else(|error| panic!("{}: {error}", library.display()));
+    let tests = Command::new(&python)
+        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"])
+        .current_dir(here)
+        .env("PYTHONPATH", site.path())
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .expect("Python");
+    let printed = String::from_utf8_lossy(&tests.stdout);
+    println!("{printed}{}", String::from_utf8_lossy(&tests.stderr));
+    assert!(tests.status.success(), "tests in Python failed");
+}

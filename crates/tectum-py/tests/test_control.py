@@ -1,0 +1,126 @@
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import tectum as tt
+
+
+class Cart:
+    """A mass on a track."""
+
+    spec = tt.BodySpec("cart", 0.02, [tt.ObservationChannel("x", "m"), tt.ObservationChannel("v", "m/s")], [tt.ActionChannel("force", "N", -1.0, 1.0)])
+
+    def reset(self, seed):
+        self.x, self.v = 1.0, 0.0
+        return [self.x, self.v]
+
+    def step(self, action):
+        self.v += 0.02 * float(action[0])
+        self.x += 0.02 * self.v
+        return [self.x, self.v], -abs(self.x), abs(self.x) > 2.0, False
+
+
+class Spring:
+    def tick(self, observation):
+        return -observation[:1] - 1.5 * observation[1:]
+
+
+def test_a_loop_of_python_objects_records_every_period():
+    run = tt.run_loop(Cart(), Spring(), seconds=20, clock="sim")
+    assert run.observations.shape == (1000, 2) and run.actions.shape == (1000, 1)
+    assert run.end == "completed" and run.deadline_misses == 0
+    assert abs(run.observations[-1, 0]) < 1e-3
+    # The action that was applied, clipped to its channel.
+    first = np.float32(-1.0)
+    assert run.actions[0, 0] == first
+    np.testing.assert_allclose(run.t[:3], [0.0, 0.02, 0.04])
+
+
+def test_the_same_seed_has_the_same_trace():
+    runs = [tt.run("pendulum", clock="sim", brain="lqr", seconds=2, seed=seed) for seed in (3, 3, 4)]
+    traces = [run.receipt.trace for run in runs]
+    assert traces[0] == traces[1] != traces[2]
+
+
+def test_exceptions_of_callbacks_end_the_loop():
+    class Broken(Spring):
+        def tick(self, observation):
+            raise ZeroDivisionError("in tick")
+
+    with pytest.raises(ZeroDivisionError, match="in tick"):
+        tt.run_loop(Cart(), Broken(), seconds=20, clock="sim")
+
+    class Wrong(Cart):
+        def step(self, action):
+            return [0.0], 0.0, False, False
+
+    with pytest.raises(ValueError, match="observation has 1 numbers, needs 2"):
+        tt.run_loop(Wrong(), Spring(), seconds=20, clock="sim")
+
+    class Short(Cart):
+        def step(self, action):
+            return [0.0, 0.0], 0.0
+
+    with pytest.raises(TypeError, match="step returned 2 values"):
+        tt.run_loop(Short(), Spring(), seconds=20, clock="sim")
+
+
+def test_objects_without_the_methods_are_refused():
+    with pytest.raises(TypeError, match="no `spec` that is a BodySpec"):
+        tt.run_loop(object(), Spring())
+    with pytest.raises(TypeError, match="no method `tick`"):
+        tt.run_loop(Cart(), object())
+
+
+def test_ctrl_c_interrupts_a_loop():
+    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        tt.run_loop(tt.body("pendulum"), tt.brain("lqr", "pendulum"), seconds=60)
+    assert time.monotonic() - begin < 5.0
+
+
+def test_a_loop_owns_its_body_and_brain():
+    body, brain = tt.body("cart_pole"), tt.brain("lqr", "cart_pole")
+    tt.run_loop(body, brain, seconds=1, clock="sim")
+    with pytest.raises(ValueError, match="a loop owns it"):
+        body.reset(1)
+    with pytest.raises(ValueError, match="a loop owns it"):
+        brain.tick([0.0] * 4)
+
+
+def test_bodies_step_and_restore_their_state():
+    body = tt.body("pendulum")
+    first = body.reset(7)
+    state = body.state
+    after = body.step([1.0])[0]
+    assert not np.array_equal(first, after)
+    body.state = state
+    np.testing.assert_array_equal(body.step([1.0])[0], after)
+    with pytest.raises(ValueError, match="action has 2 numbers, needs 1"):
+        body.step([1.0, 2.0])
+    with pytest.raises(ValueError, match="unknown"):
+        tt.body("pendulm")
+
+
+def test_brains_take_the_settings_of_scenarios():
+    brain = tt.brain("mppi", "pendulum", model="plant", samples=64)
+    assert (brain.name, brain.device) == ("mppi", "cpu")
+    with pytest.raises(tt.DataError, match="unknown key \"horizn\", perhaps \"horizon\""):
+        tt.brain("mppi", "pendulum", horizn=20)
+    with pytest.raises(ValueError, match="clock is \"wall\""):
+        tt.brain("lqr", "pendulum", clock="wall")
+
+
+def test_a_run_writes_its_folder(tmp_path):
+    run = tt.run("cart_pole", clock="sim", seconds=1, folder=tmp_path)
+    assert {file.name for file in run.folder.iterdir()} >= {"receipt.json", "summary.json", "trace.mcap", "scenario.toml"}
+    assert run.receipt.to_dict()["device"]["id"] == run.receipt.device == "cpu"
+    with pytest.raises(ValueError, match="unknown"):
+        tt.run("cart_pol")
+    with pytest.raises(FileNotFoundError):
+        tt.run(str(tmp_path / "missing.toml"))
