@@ -76,12 +76,15 @@ def test_objects_without_the_methods_are_refused():
 
 
 def test_ctrl_c_interrupts_a_loop():
+    # A shell starts background jobs with the signal ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
     timer.start()
     begin = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         tt.run_loop(tt.body("pendulum"), tt.brain("lqr", "pendulum"), seconds=60)
     assert time.monotonic() - begin < 5.0
+    signal.signal(signal.SIGINT, before)
 
 
 def test_a_loop_owns_its_body_and_brain():
