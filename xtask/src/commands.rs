@@ -222,6 +222,7 @@ impl Known {
                 let example = format!("crates/{package}/examples/{example}");
                 self.exists(&format!("{example}.rs")).or_else(|_| self.exists(&format!("{example}/main.rs")))
             }
+            ["pip", "install", folder, ..] => self.exists(&format!("{folder}/pyproject.toml")),
             ["python3", script, ..] if script != "-c" => self.exists(script),
             ["python3", ..] => Ok(()),
             [first, ..] if OTHERS.contains(&first) => Ok(()),
