@@ -3,7 +3,9 @@
 // The types of wgpu are nested deeply.
 #![recursion_limit = "256"]
 
-mod control;
+mod body;
+mod brain;
+mod closed_loop;
 mod device;
 mod error;
 mod interrupt;
@@ -16,7 +18,11 @@ mod scenario;
 #[pyo3::pymodule]
 mod _tectum {
     #[pymodule_export]
-    use crate::control::{ActionChannel, BodySpec, NativeBody, NativeBrain, ObservationChannel, Run, body, policy, run_loop};
+    use crate::body::{ActionChannel, BodySpec, NativeBody, ObservationChannel, body};
+    #[pymodule_export]
+    use crate::brain::{NativeBrain, policy};
+    #[pymodule_export]
+    use crate::closed_loop::{Run, run_loop};
     #[pymodule_export]
     use crate::device::{Device, devices};
     #[pymodule_export]

@@ -12,7 +12,9 @@ use tectum_control::run_folder::{RunFolder, RunSummary};
 use tectum_control::scenario::Scenario;
 use tectum_control::scenario::build::{brain_recipe, build_body, build_loop, open_device};
 
-use crate::control::{NativeBody, NativeBrain, Periods, Run, clock_kind};
+use crate::body::NativeBody;
+use crate::brain::NativeBrain;
+use crate::closed_loop::{Periods, Run, clock_kind};
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
 use crate::interrupt::interruptible;

@@ -75,6 +75,47 @@ def test_objects_without_the_methods_are_refused():
         tt.run_loop(Cart(), object())
 
 
+def test_values_that_no_loop_can_run_with_are_refused():
+    x, force = tt.ObservationChannel("x"), tt.ActionChannel("force", "N", -1.0, 1.0)
+    for dt in (0.0, 1e-12, float("nan"), 1e9):
+        with pytest.raises(ValueError, match="dt is"):
+            tt.BodySpec("cart", dt, [x], [force])
+    with pytest.raises(ValueError, match="safe_action has 2 numbers for 1 action channels"):
+        tt.BodySpec("cart", 0.02, [x], [force], [0.0, 0.0])
+    with pytest.raises(ValueError, match="needs finite numbers"):
+        tt.BodySpec("cart", 0.02, [x], [force], [float("nan")])
+    for low, high in ((1.0, -1.0), (float("nan"), 1.0), (0.0, float("inf"))):
+        with pytest.raises(ValueError, match="channel force: the range is"):
+            tt.ActionChannel("force", "N", low, high)
+    for seconds in (0.0, float("nan"), 1e12):
+        with pytest.raises(ValueError, match="seconds is"):
+            tt.run_loop(Cart(), Spring(), seconds=seconds)
+
+
+def test_a_brain_of_another_body_is_refused_and_nothing_is_lost():
+    body, brain = tt.body("pendulum"), tt.brain("lqr", "cart_pole")
+    with pytest.raises(ValueError, match="made for body cart_pole with 4 observation and 1 action channels; body pendulum has 2 and 1"):
+        tt.run_loop(body, brain, seconds=1, clock="sim")
+    body.reset(1)
+    brain.tick([0.0] * 4)
+
+
+def test_a_body_gets_its_safe_action_for_one_that_is_not_finite():
+    seen = []
+
+    class Watched(Cart):
+        def step(self, action):
+            seen.append(float(action[0]))
+            return super().step(action)
+
+    class Undefined:
+        def tick(self, observation):
+            return [float("nan")]
+
+    tt.run_loop(Watched(), Undefined(), seconds=0.1, clock="sim")
+    assert seen == [0.0] * 5
+
+
 def test_ctrl_c_interrupts_a_loop():
     # A shell starts background jobs with the signal ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

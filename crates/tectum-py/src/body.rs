@@ -1,0 +1,406 @@
+//! Bodies: built in, or objects of Python.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use tectum_control::body::{self as bodies, Step};
+
+use crate::error::OrRaise;
+
+/// One number of an observation.
+///
+/// `low` and `high` are the values expected, for plots and checks; `scale` is the typical magnitude, by default the larger bound.
+///
+/// >>> import tectum as tt
+/// >>> tt.ObservationChannel("x", "m", -2.4, 2.4)
+/// ObservationChannel('x', 'm', -2.4, 2.4)
+#[pyclass(frozen, from_py_object, module = "tectum")]
+#[derive(Clone)]
+pub struct ObservationChannel {
+    inner: bodies::ObservationChannel,
+}
+
+/// Refuses bounds that are no range.
+fn check_range(name: &str, low: f32, high: f32) -> PyResult<()> {
+    if low.is_finite() && high.is_finite() && low <= high {
+        return Ok(());
+    }
+    Err(PyValueError::new_err(format!("channel {name}: the range is {low} to {high}, needs two finite numbers, the lower one first")))
+}
+
+#[pymethods]
+impl ObservationChannel {
+    #[new]
+    #[pyo3(signature = (name, unit = "", low = -1.0, high = 1.0, *, scale = None))]
+    fn new(name: &str, unit: &str, low: f32, high: f32, scale: Option<f32>) -> PyResult<Self> {
+        check_range(name, low, high)?;
+        let channel = bodies::ObservationChannel::new(name, unit, low..=high);
+        Ok(Self { inner: scale.map_or(channel.clone(), |scale| channel.scaled(scale)) })
+    }
+
+    /// The name, as in recordings.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// The unit, as printed.
+    #[getter]
+    fn unit(&self) -> &str {
+        &self.inner.unit
+    }
+
+    /// The lowest value expected.
+    #[getter]
+    fn low(&self) -> f32 {
+        self.inner.low
+    }
+
+    /// The highest value expected.
+    #[getter]
+    fn high(&self) -> f32 {
+        self.inner.high
+    }
+
+    fn __repr__(&self) -> String {
+        let channel = &self.inner;
+        format!("ObservationChannel({:?}, {:?}, {:?}, {:?})", channel.name, channel.unit, channel.low, channel.high).replace('"', "'")
+    }
+}
+
+/// One number of an action. Values outside [low, high] are clipped; with `discrete` the body applies `high` for values of at least 0, else `low`.
+#[pyclass(frozen, from_py_object, module = "tectum")]
+#[derive(Clone)]
+pub struct ActionChannel {
+    inner: bodies::ActionChannel,
+}
+
+#[pymethods]
+impl ActionChannel {
+    #[new]
+    #[pyo3(signature = (name, unit, low, high, *, discrete = false))]
+    fn new(name: &str, unit: &str, low: f32, high: f32, discrete: bool) -> PyResult<Self> {
+        check_range(name, low, high)?;
+        Ok(Self { inner: bodies::ActionChannel { discrete, ..bodies::ActionChannel::new(name, unit, low..=high) } })
+    }
+
+    /// The name, as in recordings.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// The unit, as printed.
+    #[getter]
+    fn unit(&self) -> &str {
+        &self.inner.unit
+    }
+
+    /// The lowest value.
+    #[getter]
+    fn low(&self) -> f32 {
+        self.inner.low
+    }
+
+    /// The highest value.
+    #[getter]
+    fn high(&self) -> f32 {
+        self.inner.high
+    }
+
+    /// Whether only `low` and `high` are possible.
+    #[getter]
+    fn discrete(&self) -> bool {
+        self.inner.discrete
+    }
+
+    fn __repr__(&self) -> String {
+        let channel = &self.inner;
+        format!("ActionChannel({:?}, {:?}, {:?}, {:?})", channel.name, channel.unit, channel.low, channel.high).replace('"', "'")
+    }
+}
+
+/// The constants of a body: name, time between two actions in seconds, channels, and the action that it receives when the brain gives none (zeros by default).
+#[pyclass(frozen, from_py_object, module = "tectum")]
+#[derive(Clone)]
+pub struct BodySpec {
+    inner: bodies::BodySpec,
+}
+
+#[pymethods]
+impl BodySpec {
+    #[new]
+    #[pyo3(signature = (name, dt, observation, action, safe_action = None))]
+    fn new(name: String, dt: f64, observation: Vec<ObservationChannel>, action: Vec<ActionChannel>, safe_action: Option<Vec<f32>>) -> PyResult<Self> {
+        if !(1e-6..=1e6).contains(&dt) {
+            return Err(PyValueError::new_err(format!("dt is {dt}, needs seconds from 0.000001 to 1000000")));
+        }
+        let safe_action = safe_action.unwrap_or_else(|| vec![0.0; action.len()]);
+        if safe_action.len() != action.len() {
+            return Err(PyValueError::new_err(format!("safe_action has {} numbers for {} action channels", safe_action.len(), action.len())));
+        }
+        if safe_action.iter().any(|number| !number.is_finite()) {
+            return Err(PyValueError::new_err(format!("safe_action is {safe_action:?}, needs finite numbers")));
+        }
+        let observation = observation.into_iter().map(|channel| channel.inner).collect();
+        let action = action.into_iter().map(|channel| channel.inner).collect();
+        Ok(Self { inner: bodies::BodySpec { name, dt_s: dt, observation, action, safe_action } })
+    }
+
+    /// The name, as in scenarios.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// Time between two actions, in seconds.
+    #[getter]
+    fn dt(&self) -> f64 {
+        self.inner.dt_s
+    }
+
+    /// The numbers of an observation, in order.
+    #[getter]
+    fn observation(&self) -> Vec<ObservationChannel> {
+        self.inner.observation.iter().map(|channel| ObservationChannel { inner: channel.clone() }).collect()
+    }
+
+    /// The numbers of an action, in order.
+    #[getter]
+    fn action(&self) -> Vec<ActionChannel> {
+        self.inner.action.iter().map(|channel| ActionChannel { inner: channel.clone() }).collect()
+    }
+
+    /// The action applied when the brain gives none.
+    #[getter]
+    fn safe_action(&self) -> Vec<f32> {
+        self.inner.safe_action.clone()
+    }
+
+    fn __repr__(&self) -> String {
+        let spec = &self.inner;
+        format!("BodySpec('{}', dt={}, {} observation channels, {} action channels)", spec.name, spec.dt_s, spec.observation.len(), spec.action.len())
+    }
+}
+
+/// An action or observation from Python: any sequence of numbers, a NumPy array without conversion.
+pub fn numbers(py: Python<'_>, value: &Bound<'_, PyAny>, what: &str, expected: usize) -> PyResult<Vec<f32>> {
+    let numbers = match value.extract::<PyReadonlyArray1<'_, f32>>() {
+        Ok(array) => array.as_array().to_vec(),
+        Err(_) => {
+            let array = py.import("numpy")?.call_method1("asarray", (value, "float32"))?.call_method1("reshape", (-1,))?;
+            array.extract::<PyReadonlyArray1<'_, f32>>()?.as_array().to_vec()
+        }
+    };
+    if numbers.len() != expected {
+        return Err(PyValueError::new_err(format!("{what} has {} numbers, needs {expected}", numbers.len())));
+    }
+    Ok(numbers)
+}
+
+/// The lock of a value that no panic leaves half-changed.
+pub fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A built-in body, for one loop or to be stepped by hand.
+///
+/// `reset(seed)` returns an observation, `step(action)` returns `(observation, reward, terminated, truncated)`. `tectum.body(name)` makes one.
+#[pyclass(frozen, module = "tectum")]
+pub struct NativeBody {
+    spec: bodies::BodySpec,
+    /// None while and after a loop owns it.
+    inner: Mutex<Option<Box<dyn bodies::Body>>>,
+}
+
+impl NativeBody {
+    /// Its name, as in scenarios.
+    pub fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut dyn bodies::Body) -> PyResult<T>) -> PyResult<T> {
+        let mut inner = locked(&self.inner);
+        let body = inner.as_deref_mut().ok_or_else(|| PyValueError::new_err(format!("body {}: a loop owns it", self.spec.name)))?;
+        work(body)
+    }
+
+    /// Gives the body to a loop.
+    pub fn take(&self) -> PyResult<Box<dyn bodies::Body>> {
+        locked(&self.inner).take().ok_or_else(|| PyValueError::new_err(format!("body {}: another loop owns it", self.spec.name)))
+    }
+}
+
+fn observation<'py>(py: Python<'py>, body: &dyn bodies::Body) -> Bound<'py, PyArray1<f32>> {
+    let mut numbers = vec![0.0; body.spec().observation.len()];
+    body.observe(&mut numbers);
+    PyArray1::from_vec(py, numbers)
+}
+
+#[pymethods]
+impl NativeBody {
+    /// The constants of the body.
+    #[getter]
+    fn spec(&self) -> BodySpec {
+        BodySpec { inner: self.spec.clone() }
+    }
+
+    /// Puts the body at its start and returns the observation; the same seed gives the same start on every machine.
+    #[pyo3(signature = (seed = 0))]
+    fn reset<'py>(&self, py: Python<'py>, seed: u64) -> PyResult<Bound<'py, PyArray1<f32>>> {
+        self.with(|body| {
+            body.reset(seed);
+            Ok(observation(py, body))
+        })
+    }
+
+    /// The observation, float32 of shape (channels,).
+    fn observe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f32>>> {
+        self.with(|body| Ok(observation(py, body)))
+    }
+
+    /// Applies an action for one period. Returns `(observation, reward, terminated, truncated)`.
+    ///
+    /// Raises ValueError if the action does not have one number for each channel.
+    fn step<'py>(&self, py: Python<'py>, action: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyArray1<f32>>, f64, bool, bool)> {
+        let action = numbers(py, action, "action", self.spec.action.len())?;
+        self.with(|body| {
+            let step = body.step(&action);
+            Ok((observation(py, body), step.reward, step.terminated, step.truncated))
+        })
+    }
+
+    /// The exact state, float64: everything that the next step depends on. Raises UnsupportedError for a body that has none.
+    #[getter]
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        self.with(|body| Ok(PyArray1::from_vec(py, body.state().or_raise()?)))
+    }
+
+    #[setter]
+    fn set_state(&self, state: Vec<f64>) -> PyResult<()> {
+        self.with(|body| body.set_state(&state).or_raise())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<tectum body '{}'>", self.spec.name)
+    }
+}
+
+/// Makes a built-in body. `start` is "hanging" or "random"; without it the body's own.
+///
+/// Raises ValueError for an unknown name, listing the known ones.
+///
+/// >>> import tectum as tt
+/// >>> cart_pole = tt.body("cart_pole")
+/// >>> observation, reward, terminated, truncated = cart_pole.step([10.0])
+/// >>> reward
+/// 1.0
+#[pyfunction]
+#[pyo3(signature = (name, *, start = None))]
+pub fn body(name: &str, start: Option<&str>) -> PyResult<NativeBody> {
+    let start = start.map(bodies::Start::from_name).transpose().or_raise()?;
+    let body = bodies::body(name, start).or_raise()?;
+    Ok(NativeBody { spec: body.spec().clone(), inner: Mutex::new(Some(body)) })
+}
+
+/// The exception that a callback raised, for the loop that called it.
+pub type Raised = Arc<Mutex<Option<PyErr>>>;
+
+/// An object of Python as a body.
+pub struct PythonBody {
+    object: Py<PyAny>,
+    spec: bodies::BodySpec,
+    observation: Vec<f32>,
+    raised: Raised,
+}
+
+impl PythonBody {
+    pub fn new(object: &Bound<'_, PyAny>, raised: &Raised) -> PyResult<Self> {
+        let spec = spec_of(object)?;
+        for method in ["reset", "step"] {
+            if !object.hasattr(method)? {
+                return Err(PyTypeError::new_err(format!("body {}: it has no method `{method}`", spec.name)));
+            }
+        }
+        let observation = vec![0.0; spec.observation.len()];
+        Ok(Self { object: object.clone().unbind(), spec, observation, raised: raised.clone() })
+    }
+
+    fn call(&mut self, work: impl FnOnce(&mut Self, Python<'_>) -> PyResult<Step>) -> Step {
+        if locked(&self.raised).is_some() {
+            return Step { refused: true, ..Step::default() };
+        }
+        Python::attach(|py| {
+            work(self, py).unwrap_or_else(|error| {
+                locked(&self.raised).get_or_insert(error);
+                Step { refused: true, ..Step::default() }
+            })
+        })
+    }
+
+    fn observe_from(&mut self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.observation = numbers(py, value, "observation", self.spec.observation.len())?;
+        Ok(())
+    }
+}
+
+impl bodies::Body for PythonBody {
+    fn spec(&self) -> &bodies::BodySpec {
+        &self.spec
+    }
+
+    fn reset(&mut self, seed: u64) {
+        self.call(|this, py| {
+            let object = this.object.bind(py).clone();
+            let value = object.call_method1("reset", (seed,))?;
+            this.observe_from(py, &value)?;
+            Ok(Step::default())
+        });
+    }
+
+    fn observe(&self, observation: &mut [f32]) {
+        observation.copy_from_slice(&self.observation);
+    }
+
+    fn step(&mut self, action: &[f32]) -> Step {
+        self.call(|this, py| {
+            let object = this.object.bind(py).clone();
+            // A plant cannot wait until a brain recovers.
+            let refused = action.iter().any(|number| !number.is_finite());
+            let action = if refused { &this.spec.safe_action } else { action };
+            let answer = object.call_method1("step", (PyArray1::from_slice(py, action),))?;
+            let answer = answer
+                .cast::<PyTuple>()
+                .map_err(|_| PyTypeError::new_err(format!("body {}: step returned {}, not a tuple", this.spec.name, answer.get_type())))?;
+            if !(4..=5).contains(&answer.len()) {
+                let found = answer.len();
+                return Err(PyTypeError::new_err(format!(
+                    "body {}: step returned {found} values, needs (observation, reward, terminated, truncated) and perhaps an info",
+                    this.spec.name
+                )));
+            }
+            this.observe_from(py, &answer.get_item(0)?)?;
+            Ok(Step {
+                reward: answer.get_item(1)?.extract()?,
+                terminated: answer.get_item(2)?.is_truthy()?,
+                truncated: answer.get_item(3)?.is_truthy()?,
+                refused,
+            })
+        })
+    }
+}
+
+/// The constants of a body, from whatever has them.
+pub fn spec_of(object: &Bound<'_, PyAny>) -> PyResult<bodies::BodySpec> {
+    if let Ok(spec) = object.extract::<BodySpec>() {
+        return Ok(spec.inner);
+    }
+    if let Ok(name) = object.extract::<String>() {
+        return Ok(bodies::body(&name, None).or_raise()?.spec().clone());
+    }
+    let spec = object.getattr("spec").and_then(|spec| Ok(spec.extract::<BodySpec>()?));
+    Ok(spec.map_err(|error| PyTypeError::new_err(format!("body: {} has no `spec` that is a BodySpec: {error}", object.get_type())))?.inner)
+}

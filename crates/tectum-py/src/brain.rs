@@ -1,0 +1,202 @@
+//! Brains: built in, trained policies, or objects of Python.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use numpy::PyArray1;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use tectum::snapshot::Snapshot;
+use tectum::{Result, RunStats};
+use tectum_control::body as bodies;
+use tectum_control::brain as brains;
+
+use crate::body::{Raised, locked, numbers, spec_of};
+use crate::device::DeviceArgument;
+use crate::error::{OrRaise, exception};
+
+/// An action, and the state that was given.
+type Prediction<'py> = (Bound<'py, PyArray1<f32>>, Option<Py<PyAny>>);
+
+/// A built-in brain or a trained policy, for one loop or to be called by hand: `tick(observation)` returns an action.
+#[pyclass(frozen, module = "tectum")]
+pub struct NativeBrain {
+    name: &'static str,
+    spec: bodies::BodySpec,
+    /// None while and after a loop owns it.
+    inner: Mutex<Option<Box<dyn brains::Brain>>>,
+}
+
+impl NativeBrain {
+    pub fn new(brain: Box<dyn brains::Brain>, spec: bodies::BodySpec) -> Self {
+        Self { name: brain.name(), spec, inner: Mutex::new(Some(brain)) }
+    }
+
+    fn missing(&self) -> PyErr {
+        PyValueError::new_err(format!("brain {}: a loop owns it", self.name))
+    }
+
+    /// Gives the brain to a loop on a body with as many channels as the one that it was made for.
+    pub fn take(&self, body: &bodies::BodySpec) -> PyResult<Box<dyn brains::Brain>> {
+        let sizes = |spec: &bodies::BodySpec| (spec.observation.len(), spec.action.len());
+        let (own, given) = (sizes(&self.spec), sizes(body));
+        if own != given {
+            let (name, made_for, body) = (self.name, &self.spec.name, &body.name);
+            return Err(PyValueError::new_err(format!(
+                "brain {name}: made for body {made_for} with {} observation and {} action channels; body {body} has {} and {}",
+                own.0, own.1, given.0, given.1
+            )));
+        }
+        locked(&self.inner).take().ok_or_else(|| self.missing())
+    }
+}
+
+#[pymethods]
+impl NativeBrain {
+    /// The name, as in scenarios.
+    #[getter]
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    /// The id of the device that ticks run on; None for plain host arithmetic.
+    #[getter]
+    fn device(&self) -> PyResult<Option<String>> {
+        let inner = locked(&self.inner);
+        let brain = inner.as_deref().ok_or_else(|| self.missing())?;
+        Ok(brain.device().map(|device| device.info().id.clone()))
+    }
+
+    /// Reads one observation and returns one action, float32 of shape (channels,), in the body's units and order.
+    ///
+    /// Raises ValueError if the observation does not have one number for each channel, and what the device reports.
+    fn tick<'py>(&self, py: Python<'py>, observation: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<f32>>> {
+        let observation = numbers(py, observation, "observation", self.spec.observation.len())?;
+        let mut action = self.spec.safe_action.clone();
+        py.detach(|| {
+            let mut inner = locked(&self.inner);
+            let brain = inner.as_deref_mut().ok_or_else(|| self.missing())?;
+            brain.tick(&observation, &mut action).map_err(exception)
+        })?;
+        for (number, channel) in action.iter_mut().zip(&self.spec.action) {
+            *number = channel.applied(*number).unwrap_or(*number);
+        }
+        Ok(PyArray1::from_vec(py, action))
+    }
+
+    /// The form of Stable-Baselines3's `predict`: an action, and `state` as it was given, since the brain keeps its own.
+    #[pyo3(signature = (observation, state = None, episode_start = None, deterministic = true))]
+    fn predict<'py>(
+        &self,
+        py: Python<'py>,
+        observation: &Bound<'py, PyAny>,
+        state: Option<Py<PyAny>>,
+        episode_start: Option<bool>,
+        deterministic: bool,
+    ) -> PyResult<Prediction<'py>> {
+        let _ = deterministic;
+        if episode_start == Some(true) {
+            self.reset()?;
+        }
+        Ok((self.tick(py, observation)?, state))
+    }
+
+    /// Begins another episode: recurrent state is cleared.
+    fn reset(&self) -> PyResult<()> {
+        locked(&self.inner).as_deref_mut().ok_or_else(|| self.missing())?.episode_ended();
+        Ok(())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<tectum brain '{}'>", self.name)
+    }
+}
+
+/// A trained policy from an ONNX file, with its contract, for a body.
+///
+/// `body` is a body, its `BodySpec`, or the name of a built-in one; `contract` a `policy.toml` other than the one next to the file. Names, units, order and
+/// sizes of the contract are checked against the body's channels.
+///
+/// Raises FileNotFoundError, DataError for a file or contract that is malformed, UnsupportedError listing operators that are not supported, ValueError naming
+/// the channel that does not fit.
+#[pyfunction]
+#[pyo3(name = "Policy", signature = (model, body, *, contract = None, device = DeviceArgument::Id("cpu".to_owned())))]
+pub fn policy(py: Python<'_>, model: PathBuf, body: &Bound<'_, PyAny>, contract: Option<String>, device: DeviceArgument<'_>) -> PyResult<NativeBrain> {
+    let (spec, device) = (spec_of(body)?, device.open(py)?);
+    let settings = brains::policy::spec::PolicySpec { contract, ..brains::policy::spec::PolicySpec::of(model.to_string_lossy()) };
+    let made = py.detach(|| brains::policy::PolicyBrain::new(&settings, &spec, &device)).or_raise()?;
+    Ok(NativeBrain::new(Box::new(made), spec))
+}
+
+/// An object of Python as a brain.
+pub struct PythonBrain {
+    object: Py<PyAny>,
+    name: &'static str,
+    raised: Raised,
+}
+
+/// A name that lasts as long as the process; each is stored once.
+fn interned(name: String) -> &'static str {
+    static NAMES: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
+    let mut names = locked(&NAMES);
+    match names.iter().find(|known| **known == name) {
+        Some(known) => known,
+        None => {
+            let name: &'static str = Box::leak(name.into_boxed_str());
+            names.push(name);
+            name
+        }
+    }
+}
+
+impl PythonBrain {
+    pub fn new(object: &Bound<'_, PyAny>, raised: &Raised) -> PyResult<Self> {
+        if !object.hasattr("tick")? {
+            return Err(PyTypeError::new_err(format!("brain: {} has no method `tick`", object.get_type())));
+        }
+        let name = match object.getattr_opt("name")? {
+            Some(name) => name.extract()?,
+            None => object.get_type().name()?.to_string(),
+        };
+        Ok(Self { object: object.clone().unbind(), name: interned(name), raised: raised.clone() })
+    }
+}
+
+impl brains::Brain for PythonBrain {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
+        let answer = Python::attach(|py| {
+            let answer = self.object.bind(py).call_method1("tick", (PyArray1::from_slice(py, observation),))?;
+            numbers(py, &answer, "action", action.len())
+        });
+        match answer {
+            Ok(answer) => action.copy_from_slice(&answer),
+            Err(error) => {
+                locked(&self.raised).get_or_insert(error);
+            }
+        }
+        Ok(RunStats::default())
+    }
+
+    fn snapshot(&self) -> Result<Snapshot> {
+        Ok(Snapshot::default())
+    }
+
+    /// The object keeps its state: after an answer that is not finite the loop continues with it.
+    fn restore(&mut self, _: &Snapshot) -> Result<()> {
+        Ok(())
+    }
+
+    fn episode_ended(&mut self) {
+        let called = Python::attach(|py| {
+            let object = self.object.bind(py);
+            if object.hasattr("episode_ended")? { object.call_method0("episode_ended").map(drop) } else { Ok(()) }
+        });
+        if let Err(error) = called {
+            locked(&self.raised).get_or_insert(error);
+        }
+    }
+}
