@@ -273,7 +273,8 @@ impl<T> ColumnBlock<'_, T> {
     /// Beyond the last row or column.
     #[inline(always)]
     pub fn tile<const WIDTH: usize, const PANELS: usize, const ROWS: usize>(&mut self, row: usize, column: usize) -> [&mut [[T; WIDTH]; PANELS]; ROWS] {
-        assert!(row + ROWS <= self.rows && column + WIDTH * PANELS <= self.count, "{ROWS} rows from {row} of {}, columns from {column}", self.rows);
+        let is_inside = row.saturating_add(ROWS) <= self.rows && column.saturating_add(WIDTH * PANELS) <= self.count;
+        assert!(is_inside, "{ROWS} rows from {row} of {}, columns from {column} of {}", self.rows, self.count);
         std::array::from_fn(
             #[inline(always)]
             // SAFETY: as in `row`; the columns lie within each row, and the rows differ.

@@ -1,8 +1,9 @@
 //! Convolutions, transposed convolutions and pooling over one, two or three axes of space.
 //!
 //! Arrays are [N, C, D, H, W], row-major; missing leading axes of space have size 1. A [`Window`](window::Window) says which elements of the input an
-//! element of the output reads. On the CPU a convolution is a product of the filters with patches of the input, 32 output elements at a time, by the tiles
-//! of the products with packed weights; filters of 3 × 3 may be transformed for Winograd's algorithm. Where each filter reads one channel, vectors hold sixteen channels; pooling is computed along rows.
+//! element of the output reads. On the CPU a convolution is a product of the filters with patches of the input, 64 output elements at a time; filters of
+//! 3 × 3 may be transformed for Winograd's algorithm. Where each filter reads one channel, vectors hold sixteen channels, or sixteen columns of wide rows;
+//! pooling is computed along rows.
 
 pub(crate) mod chunks;
 pub(crate) mod depthwise;

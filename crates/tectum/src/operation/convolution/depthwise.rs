@@ -1,4 +1,5 @@
-//! Convolutions in which each filter reads one channel: sixteen channels side by side, or along the rows of the output where channels are few.
+//! Convolutions in which each filter reads one channel: down the columns of wide rows, by sixteen channels side by side, or along the rows of the output where
+//! channels are few.
 
 use std::cell::RefCell;
 
