@@ -277,7 +277,7 @@ fn mistakes_get_a_message_an_exit_code_and_leave_nothing() {
         ("vector_add --in a.npy --in a.npy --out y.npy --device null", 2, "null executes nothing"),
         ("vector_add --in a.npy --in a.npy --out y.npy --device vulkan:99", 4, "device vulkan:99"),
         ("vector_add --in a.npy --in a.npy --out y.npy --seconds 3", 2, "--seconds is for scenarios, and this is a program"),
-        ("fill --in a.npy --out y.npy", 2, "no array determines how many lanes the program needs; --size NAME=N of an output does, or --grid X"),
+        ("fill --in a.npy --out y.npy", 2, "no array determines how many lanes the program needs; the size of an output does, or the grid"),
         ("./bad.atlas", 2, "bad.atlas: "),
         ("./missing.atlas", 7, "missing.atlas"),
         ("./fault.atlas --in zero.npy --out y.npy", 2, "program: lane 1, line 5 `div.u32 r0, r1, r0`: integer division by zero"),

@@ -198,7 +198,8 @@ impl GraphBuilder {
         self.custom.iter().find(|op| op.name() == name).cloned()
     }
 
-    pub(super) fn graph(&self) -> &Graph {
+    /// The graph so far, which may be without outputs. Its nodes are valid in a clone of it.
+    pub fn graph(&self) -> &Graph {
         &self.graph
     }
 

@@ -43,7 +43,7 @@ impl Graph {
         let layout = self.parameter_layout();
         let weights = plan.state("parameters", layout.dtype(), layout.len());
         let mut feeds = layout.feeds(self, weights)?;
-        let inputs = Inputs::new(self, &mut plan, &mut feeds)?;
+        let inputs = Inputs::new(self, self.outputs().map(|(_, node, _)| node), &mut plan, &mut feeds)?;
         let mut states = Vec::new();
         for (name, node, _) in self.states() {
             let view = plan.state(name, self.dtype(node)?, self.view_len(node));
@@ -130,7 +130,7 @@ impl CompiledGraph {
     /// Computes the outputs once.
     ///
     /// # Errors
-    /// `Invalid` before every input has been set once; as [`Executable::run`].
+    /// `Invalid` before every input that an output depends on has been set once; as [`Executable::run`].
     pub fn run(&mut self) -> Result<RunStats> {
         self.inputs.check()?;
         let stats = self.executable.run()?;

@@ -15,12 +15,12 @@ struct Input {
 }
 
 impl Inputs {
-    /// Adds a plan input for each input of the graph, and its node to `feeds`.
-    pub fn new(graph: &Graph, plan: &mut PlanBuilder, feeds: &mut Vec<(Node, View)>) -> Result<Self> {
-        let mut inputs = Vec::new();
+    /// Adds a plan input for each input of the graph, and its node to `feeds`. Those that no result depends on need not be set.
+    pub fn new(graph: &Graph, results: impl Iterator<Item = Node>, plan: &mut PlanBuilder, feeds: &mut Vec<(Node, View)>) -> Result<Self> {
+        let (mut inputs, needed) = (Vec::new(), graph.ancestors(results));
         for (name, node, shape) in graph.inputs() {
             let view = plan.input(name, graph.dtype(node)?, shape.len());
-            inputs.push(Input { name: name.to_owned(), view, is_set: false });
+            inputs.push(Input { name: name.to_owned(), view, is_set: !needed.contains(&node) });
             feeds.push((node, view));
         }
         Ok(Self(inputs))
@@ -54,7 +54,7 @@ impl Inputs {
         Ok(())
     }
 
-    /// Refuses a run before every input has been set once.
+    /// Refuses a run before every input that a result depends on has been set once.
     pub fn check(&self) -> Result<()> {
         match self.0.iter().find(|input| !input.is_set) {
             Some(input) => Err(Error::invalid(format!("input {} has not been set", input.name))),

@@ -71,6 +71,7 @@ use operation::{AnyCustomOp, Operation};
 pub use builder::GraphBuilder;
 pub use compiled::CompiledGraph;
 pub use lower::{RecordedNode, ValueStorage};
+pub use operation::activate::{activation_name, activation_named};
 pub use operation::{BinaryOp, Comparison, CustomOp, Factor, Function, Heads, IntegerOp, PoolKind, Reduction};
 pub use pack::PackedParameter;
 pub use parameter_layout::{LayoutEntry, ParameterLayout};

@@ -1,7 +1,7 @@
 //! The operations of a graph: one file each, with the builder method that adds it and its shape rule, its text form, its meaning in
 //! float64, its gradient and its launches. A new operation is a new file, and its name in the list below.
 
-mod activate;
+pub(crate) mod activate;
 mod activation_grad;
 mod attention;
 mod attention_cached;

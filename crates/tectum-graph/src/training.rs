@@ -91,7 +91,7 @@ impl Trainer {
         let schedule = plan.input("schedule", DType::F32, 4);
         let value = plan.output("loss", DType::F32, 1);
         let mut feeds = layout.feeds(&gradients, states[0])?;
-        let inputs = Inputs::new(graph, &mut plan, &mut feeds)?;
+        let inputs = Inputs::new(graph, std::iter::once(loss), &mut plan, &mut feeds)?;
         let mut outputs = layout.gradient_outputs(&gradients, gradient)?;
         outputs.push((loss, value));
         gradients.record(&mut plan, &feeds, &outputs)?;
@@ -143,7 +143,7 @@ impl Trainer {
     /// Computes the loss of the inputs and its gradients, changes the parameters, and returns that loss.
     ///
     /// # Errors
-    /// `Invalid` before every input has been set once; as [`Executable::run`]. A loss that is not finite is returned; the parameters are then useless.
+    /// `Invalid` before every input that the loss depends on has been set once; as [`Executable::run`]. A loss that is not finite is returned; the parameters are then useless.
     pub fn step(&mut self) -> Result<f32> {
         self.inputs.check()?;
         self.executable.input::<f32>(self.schedule).copy_from_slice(&self.optimizer.schedule(self.steps));

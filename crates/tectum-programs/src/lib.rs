@@ -28,6 +28,7 @@
 #![recursion_limit = "256"]
 
 mod address;
+mod array_launch;
 mod block;
 mod bounds;
 mod builder;
@@ -63,6 +64,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use address::{Address, BufferIndex, SharedAddress};
+pub use array_launch::{ArrayLaunch, LaunchRequest};
 pub use builder::ProgramBuilder;
 pub use cache::CacheCounts;
 pub(crate) use cache::LoweredCache;

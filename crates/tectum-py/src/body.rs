@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use numpy::{PyArray1, PyReadonlyArray1};
+use numpy::PyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use tectum_control::body::{self as bodies, Step};
 
+use crate::array::numbers;
 use crate::error::OrRaise;
 
 /// One number of an observation.
@@ -127,7 +128,14 @@ impl ActionChannel {
 #[pyclass(frozen, from_py_object, module = "tectum")]
 #[derive(Clone)]
 pub struct BodySpec {
-    inner: bodies::BodySpec,
+    pub inner: bodies::BodySpec,
+}
+
+impl BodySpec {
+    /// The constants of a body.
+    pub fn of(spec: &bodies::BodySpec) -> Self {
+        Self { inner: spec.clone() }
+    }
 }
 
 #[pymethods]
@@ -186,21 +194,6 @@ impl BodySpec {
     }
 }
 
-/// An action or observation from Python: any sequence of numbers, a NumPy array without conversion.
-pub fn numbers(py: Python<'_>, value: &Bound<'_, PyAny>, what: &str, expected: usize) -> PyResult<Vec<f32>> {
-    let numbers = match value.extract::<PyReadonlyArray1<'_, f32>>() {
-        Ok(array) => array.as_array().to_vec(),
-        Err(_) => {
-            let array = py.import("numpy")?.call_method1("asarray", (value, "float32"))?.call_method1("reshape", (-1,))?;
-            array.extract::<PyReadonlyArray1<'_, f32>>()?.as_array().to_vec()
-        }
-    };
-    if numbers.len() != expected {
-        return Err(PyValueError::new_err(format!("{what} has {} numbers, needs {expected}", numbers.len())));
-    }
-    Ok(numbers)
-}
-
 /// The lock of a value that no panic leaves half-changed.
 pub fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
@@ -245,7 +238,7 @@ impl NativeBody {
     /// The constants of the body.
     #[getter]
     fn spec(&self) -> BodySpec {
-        BodySpec { inner: self.spec.clone() }
+        BodySpec::of(&self.spec)
     }
 
     /// Puts the body at its start and returns the observation; the same seed gives the same start on every machine.
@@ -266,7 +259,7 @@ impl NativeBody {
     ///
     /// Raises ValueError if the action does not have one number for each channel.
     fn step<'py>(&self, py: Python<'py>, action: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyArray1<f32>>, f64, bool, bool)> {
-        let action = numbers(py, action, "action", self.spec.action.len())?;
+        let action = numbers(action, "action", self.spec.action.len())?;
         self.with(|body| {
             let step = body.step(&action);
             Ok((observation(py, body), step.reward, step.terminated, step.truncated))
@@ -341,8 +334,8 @@ impl PythonBody {
         })
     }
 
-    fn observe_from(&mut self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.observation = numbers(py, value, "observation", self.spec.observation.len())?;
+    fn observe_from(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.observation = numbers(value, "observation", self.spec.observation.len())?;
         Ok(())
     }
 }
@@ -356,7 +349,7 @@ impl bodies::Body for PythonBody {
         self.call(|this, py| {
             let object = this.object.bind(py).clone();
             let value = object.call_method1("reset", (seed,))?;
-            this.observe_from(py, &value)?;
+            this.observe_from(&value)?;
             Ok(Step::default())
         });
     }
@@ -382,7 +375,7 @@ impl bodies::Body for PythonBody {
                     this.spec.name
                 )));
             }
-            this.observe_from(py, &answer.get_item(0)?)?;
+            this.observe_from(&answer.get_item(0)?)?;
             Ok(Step {
                 reward: answer.get_item(1)?.extract()?,
                 terminated: answer.get_item(2)?.is_truthy()?,

@@ -1,19 +1,23 @@
 //! Brains: built in, trained policies, or objects of Python.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use numpy::PyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use tectum::snapshot::Snapshot;
-use tectum::{Result, RunStats};
+use tectum::{Error, Result, RunStats};
 use tectum_control::body as bodies;
 use tectum_control::brain as brains;
 
-use crate::body::{Raised, locked, numbers, spec_of};
+use crate::array::numbers;
+use crate::body::{Raised, locked, spec_of};
 use crate::device::DeviceArgument;
-use crate::error::{OrRaise, exception};
+use crate::error::OrRaise;
+use crate::interned::interned;
+use crate::interrupt::detached;
 
 /// An action, and the state that was given.
 type Prediction<'py> = (Bound<'py, PyArray1<f32>>, Option<Py<PyAny>>);
@@ -32,12 +36,12 @@ impl NativeBrain {
         Self { name: brain.name(), spec, inner: Mutex::new(Some(brain)) }
     }
 
-    fn missing(&self) -> PyErr {
-        PyValueError::new_err(format!("brain {}: a loop owns it", self.name))
+    fn missing(&self) -> Error {
+        Error::invalid(format!("brain {}: a loop owns it", self.name))
     }
 
     /// Gives the brain to a loop on a body with as many channels as the one that it was made for.
-    pub fn take(&self, body: &bodies::BodySpec) -> PyResult<Box<dyn brains::Brain>> {
+    pub fn take(&self, py: Python<'_>, body: &bodies::BodySpec) -> PyResult<Box<dyn brains::Brain>> {
         let sizes = |spec: &bodies::BodySpec| (spec.observation.len(), spec.action.len());
         let (own, given) = (sizes(&self.spec), sizes(body));
         if own != given {
@@ -47,7 +51,7 @@ impl NativeBrain {
                 own.0, own.1, given.0, given.1
             )));
         }
-        locked(&self.inner).take().ok_or_else(|| self.missing())
+        self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).take().ok_or_else(|| self.missing()).or_raise()
     }
 }
 
@@ -61,9 +65,9 @@ impl NativeBrain {
 
     /// The id of the device that ticks run on; None for plain host arithmetic.
     #[getter]
-    fn device(&self) -> PyResult<Option<String>> {
-        let inner = locked(&self.inner);
-        let brain = inner.as_deref().ok_or_else(|| self.missing())?;
+    fn device(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        let inner = self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let brain = inner.as_deref().ok_or_else(|| self.missing()).or_raise()?;
         Ok(brain.device().map(|device| device.info().id.clone()))
     }
 
@@ -71,12 +75,12 @@ impl NativeBrain {
     ///
     /// Raises ValueError if the observation does not have one number for each channel, and what the device reports.
     fn tick<'py>(&self, py: Python<'py>, observation: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<f32>>> {
-        let observation = numbers(py, observation, "observation", self.spec.observation.len())?;
+        let observation = numbers(observation, "observation", self.spec.observation.len())?;
         let mut action = self.spec.safe_action.clone();
-        py.detach(|| {
+        detached(py, || {
             let mut inner = locked(&self.inner);
             let brain = inner.as_deref_mut().ok_or_else(|| self.missing())?;
-            brain.tick(&observation, &mut action).map_err(exception)
+            brain.tick(&observation, &mut action)
         })?;
         for (number, channel) in action.iter_mut().zip(&self.spec.action) {
             *number = channel.applied(*number).unwrap_or(*number);
@@ -96,14 +100,14 @@ impl NativeBrain {
     ) -> PyResult<Prediction<'py>> {
         let _ = deterministic;
         if episode_start == Some(true) {
-            self.reset()?;
+            self.reset(py)?;
         }
         Ok((self.tick(py, observation)?, state))
     }
 
     /// Begins another episode: recurrent state is cleared.
-    fn reset(&self) -> PyResult<()> {
-        locked(&self.inner).as_deref_mut().ok_or_else(|| self.missing())?.episode_ended();
+    fn reset(&self, py: Python<'_>) -> PyResult<()> {
+        self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).as_deref_mut().ok_or_else(|| self.missing()).or_raise()?.episode_ended();
         Ok(())
     }
 
@@ -124,7 +128,7 @@ impl NativeBrain {
 pub fn policy(py: Python<'_>, model: PathBuf, body: &Bound<'_, PyAny>, contract: Option<String>, device: DeviceArgument<'_>) -> PyResult<NativeBrain> {
     let (spec, device) = (spec_of(body)?, device.open(py)?);
     let settings = brains::policy::spec::PolicySpec { contract, ..brains::policy::spec::PolicySpec::of(model.to_string_lossy()) };
-    let made = py.detach(|| brains::policy::PolicyBrain::new(&settings, &spec, &device)).or_raise()?;
+    let made = detached(py, || brains::policy::PolicyBrain::new(&settings, &spec, &device))?;
     Ok(NativeBrain::new(Box::new(made), spec))
 }
 
@@ -133,20 +137,6 @@ pub struct PythonBrain {
     object: Py<PyAny>,
     name: &'static str,
     raised: Raised,
-}
-
-/// A name that lasts as long as the process; each is stored once.
-fn interned(name: String) -> &'static str {
-    static NAMES: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
-    let mut names = locked(&NAMES);
-    match names.iter().find(|known| **known == name) {
-        Some(known) => known,
-        None => {
-            let name: &'static str = Box::leak(name.into_boxed_str());
-            names.push(name);
-            name
-        }
-    }
 }
 
 impl PythonBrain {
@@ -170,7 +160,7 @@ impl brains::Brain for PythonBrain {
     fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
         let answer = Python::attach(|py| {
             let answer = self.object.bind(py).call_method1("tick", (PyArray1::from_slice(py, observation),))?;
-            numbers(py, &answer, "action", action.len())
+            numbers(&answer, "action", action.len())
         });
         match answer {
             Ok(answer) => action.copy_from_slice(&answer),

@@ -12,7 +12,7 @@ use tectum_control::brain as brains;
 use tectum_control::clock::ClockKind;
 use tectum_control::closed_loop::{ClosedLoop, End, LoopSettings, Outcome, Sink, TickRecord};
 
-use crate::body::{NativeBody, PythonBody, Raised, locked, spec_of};
+use crate::body::{BodySpec, NativeBody, PythonBody, Raised, locked, spec_of};
 use crate::brain::{NativeBrain, PythonBrain};
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
@@ -82,6 +82,8 @@ pub struct Run {
     receipt: Py<Receipt>,
     /// The run folder; None if none was requested.
     folder: Option<PathBuf>,
+    /// The constants of the body, with names and units of the columns.
+    spec: Py<BodySpec>,
 }
 
 impl Run {
@@ -105,6 +107,7 @@ impl Run {
             deadline_misses: outcome.metrics.deadline_misses,
             receipt: Py::new(py, Receipt::new(outcome.receipt))?,
             folder,
+            spec: Py::new(py, BodySpec::of(spec))?,
         })
     }
 }
@@ -124,8 +127,24 @@ impl Run {
         Ok(PyArray1::from_vec(py, (0..rows).map(|row| row as f64 * self.dt).collect()))
     }
 
+    /// Draws each channel over time by matplotlib, and returns the figure.
+    fn plot<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        this.py().import("tectum.plots")?.call_method1("plot_run", (this,))
+    }
+
     fn __len__(&self, py: Python<'_>) -> usize {
         self.rewards.bind(py).len()
+    }
+
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        let rows = [
+            ("periods", format!("{} of {} s, {}", self.__len__(py), self.dt, self.end)),
+            ("return", self.total_reward(py)?.to_string()),
+            ("deadline misses", self.deadline_misses.to_string()),
+            ("device", self.receipt.get().device().to_owned()),
+            ("trace", self.receipt.get().trace().unwrap_or_default()),
+        ];
+        Ok(crate::html::table(&format!("run of body {}", self.spec.get().inner.name), &rows))
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
@@ -158,7 +177,7 @@ pub fn run_loop(
     let raised = Raised::default();
     let spec = spec_of(body)?;
     let brain: Box<dyn brains::Brain> = match brain.cast::<NativeBrain>() {
-        Ok(native) => native.get().take(&spec)?,
+        Ok(native) => native.get().take(py, &spec)?,
         Err(_) => Box::new(PythonBrain::new(brain, &raised)?),
     };
     let mut body: Box<dyn bodies::Body> = match body.cast::<NativeBody>() {

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use tectum::DeviceInfo;
 
-use crate::error::OrRaise;
+use crate::interrupt::detached;
 
 /// A device that results are computed on.
 ///
@@ -30,7 +30,7 @@ impl Device {
             Some(threads) => tectum::Device::cpu().threads(threads).open(),
             None => tectum::Device::open(id),
         };
-        Ok(Self { inner: py.detach(open).or_raise()? })
+        Ok(Self { inner: detached(py, open)? })
     }
 
     /// The id, such as "cpu" or "cuda:0".
@@ -74,7 +74,7 @@ fn info<'py>(py: Python<'py>, info: &DeviceInfo) -> PyResult<Bound<'py, PyAny>> 
 /// True
 #[pyfunction]
 pub fn devices(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyAny>>> {
-    py.detach(tectum::Device::list).iter().map(|device| info(py, device)).collect()
+    detached(py, || Ok(tectum::Device::list()))?.iter().map(|device| info(py, device)).collect()
 }
 
 /// What callers give where a device is wanted: a `Device`, or its id.
@@ -94,7 +94,7 @@ impl DeviceArgument<'_> {
     pub fn open(&self, py: Python<'_>) -> PyResult<tectum::Device> {
         match self {
             Self::Device(device) => Ok(device.inner.clone()),
-            Self::Id(id) => py.detach(|| tectum::Device::open(id)).or_raise(),
+            Self::Id(id) => detached(py, || tectum::Device::open(id)),
         }
     }
 }

@@ -1,12 +1,44 @@
-//! Long work without the interpreter's lock, which Ctrl-C stops.
+//! Work without the interpreter's lock, which Ctrl-C stops.
 
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+
+use crate::error::OrRaise;
 
 /// Time between two looks at the interpreter's signals.
 const INTERVAL: Duration = Duration::from_millis(20);
+
+/// Whether this process is a fork: it has neither the threads of devices nor what their drivers hold.
+static IS_FORK: AtomicBool = AtomicBool::new(false);
+
+/// Marks this process as a fork of one that imported the package.
+#[pyfunction]
+pub fn after_fork_in_child() {
+    IS_FORK.store(true, Ordering::Relaxed);
+}
+
+/// Refuses work in a fork.
+fn check_fork() -> PyResult<()> {
+    if IS_FORK.load(Ordering::Relaxed) {
+        return Err(PyRuntimeError::new_err(
+            "tectum was imported before this process was forked, and a fork has no threads and no drivers: start processes with multiprocessing's method \
+             \"spawn\" or \"forkserver\"",
+        ));
+    }
+    Ok(())
+}
+
+/// Runs short work without the interpreter's lock.
+///
+/// Raises RuntimeError in a fork, and the exception of the error.
+pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> tectum::Result<T> + Send) -> PyResult<T> {
+    check_fork()?;
+    py.detach(work).or_raise()
+}
 
 /// Whether Python wants work to stop: a signal arrived, or a callback raised.
 pub struct Interrupt {
@@ -31,7 +63,10 @@ impl Interrupt {
 }
 
 /// Runs work without the interpreter's lock. If a signal or a callback stopped it, the exception of these is raised instead of what the work returned.
+///
+/// Raises RuntimeError in a fork.
 pub fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&mut Interrupt) -> PyResult<T> + Send) -> PyResult<T> {
+    check_fork()?;
     let (result, raised) = py.detach(|| {
         let mut interrupt = Interrupt { last: Instant::now(), raised: None };
         let result = work(&mut interrupt);

@@ -3,20 +3,43 @@
 // The types of wgpu are nested deeply.
 #![recursion_limit = "256"]
 
+mod array;
+mod batch;
 mod body;
 mod brain;
 mod closed_loop;
 mod device;
 mod error;
+mod field;
+mod graph;
+mod html;
+mod interned;
 mod interrupt;
 mod json;
+mod logging;
 mod network;
+mod plan;
+mod program;
 mod receipt;
+mod sample;
 mod scenario;
+mod spiking;
+mod transformer;
 
 /// Neural workloads in real time, on GPUs and CPUs, with receipts.
-#[pyo3::pymodule]
+#[pyo3::pymodule(gil_used = false)]
 mod _tectum {
+    /// Connects the log when the module is imported.
+    #[pymodule_init]
+    fn init(_module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        crate::logging::install();
+        Ok(())
+    }
+
+    #[pymodule_export]
+    use crate::array::array_address;
+    #[pymodule_export]
+    use crate::batch::BodyBatch;
     #[pymodule_export]
     use crate::body::{ActionChannel, BodySpec, NativeBody, ObservationChannel, body};
     #[pymodule_export]
@@ -28,9 +51,25 @@ mod _tectum {
     #[pymodule_export]
     use crate::error::{Cancelled, DataError, DeviceLost, MismatchError, UnsupportedError};
     #[pymodule_export]
+    use crate::field::{Field, FieldReport};
+    #[pymodule_export]
+    use crate::graph::{CompiledGraph, Graph, Node, Trainer};
+    #[pymodule_export]
+    use crate::interrupt::after_fork_in_child;
+    #[pymodule_export]
     use crate::network::Network;
+    #[pymodule_export]
+    use crate::plan::{Executable, Kernel, Plan, View};
+    #[pymodule_export]
+    use crate::program::{Program, program};
     #[pymodule_export]
     use crate::receipt::Receipt;
     #[pymodule_export]
+    use crate::sample::{sample, samples};
+    #[pymodule_export]
     use crate::scenario::{brain, run};
+    #[pymodule_export]
+    use crate::spiking::{Area, Genome, Neurons, PotentialMonitor, SpikeCounts, SpikeMonitor, SpikingNetwork};
+    #[pymodule_export]
+    use crate::transformer::{Decoder, Encoder, Generation, TextStream};
 }

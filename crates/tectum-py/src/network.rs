@@ -14,6 +14,7 @@ use tectum_onnx::{CompiledNetwork, ElementType, Model, NetworkPort};
 
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
+use crate::interrupt::detached;
 
 /// A network from an ONNX file, compiled for a device.
 ///
@@ -41,10 +42,10 @@ impl Network {
             other => return Err(PyValueError::new_err(format!("weights is {other:?}, needs \"f32\", \"f16\" or \"int8\""))),
         };
         let device = device.open(py)?;
-        py.detach(|| {
+        detached(py, || {
             let bindings: Vec<(&str, usize)> = dims.iter().map(|(name, size)| (name.as_str(), *size)).collect();
-            let network = Model::open(&model).and_then(|model| model.load(&bindings)).or_raise()?;
-            let compiled = network.compile_as(&device, format).or_raise()?;
+            let network = Model::open(&model).and_then(|model| model.load(&bindings))?;
+            let compiled = network.compile_as(&device, format)?;
             Ok(Self {
                 inputs: network.inputs().to_vec(),
                 outputs: network.outputs().cloned().collect(),
@@ -106,7 +107,7 @@ impl Network {
                 network.set_integers(&port.name, value.extract::<PyReadonlyArrayDyn<'_, i32>>()?.as_slice()?).or_raise()?;
             }
         }
-        py.detach(|| network.run()).or_raise()?;
+        detached(py, || network.run())?;
         let outputs = PyDict::new(py);
         for port in &self.outputs {
             let array = network.output(&port.name).or_raise()?;
@@ -119,6 +120,12 @@ impl Network {
             outputs.set_item(&port.name, flat.call_method1("reshape", (shape,))?)?;
         }
         Ok(outputs)
+    }
+
+    fn _repr_html_(&self) -> String {
+        let ports = |ports: &[NetworkPort]| ports.iter().map(|port| format!("{} {:?}", port.name, port.dims)).collect::<Vec<_>>().join(", ");
+        let rows = [("inputs", ports(&self.inputs)), ("outputs", ports(&self.outputs)), ("assumed", self.assumptions.join("; "))];
+        crate::html::table("ONNX network", &rows)
     }
 
     fn __repr__(&self) -> String {

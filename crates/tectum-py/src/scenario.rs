@@ -89,6 +89,16 @@ pub fn run(
     Run::new(py, periods, outcome, &spec, path)
 }
 
+/// The exception of an error in a text that was made from keywords, without the line in that text.
+fn without_line(error: &tectum::Error, origin: &str) -> PyErr {
+    let text = error.to_string();
+    let after = text.strip_prefix(origin).and_then(|rest| rest.strip_prefix(':')).and_then(|rest| rest.split_once(": "));
+    match after {
+        Some((line, rest)) if line.bytes().all(|digit| digit.is_ascii_digit()) => crate::error::DataError::new_err(format!("{origin}: {rest}")),
+        _ => crate::error::DataError::new_err(text),
+    }
+}
+
 /// Makes a built-in brain for a built-in body, with the keys of `[brain]` in scenarios as settings; training happens here.
 ///
 /// `body` is the name of a body or of an equation file, or a body. Raises DataError for a setting that is unknown or out of range.
@@ -123,7 +133,7 @@ pub fn brain(
     let named = |text: &str| toml::Table::from_iter([("name".to_owned(), toml::Value::from(text))]);
     let all = toml::Table::from_iter([("body".to_owned(), named(&body_name).into()), ("brain".to_owned(), table.into())]);
     let origin = format!("tectum.brain({name:?})");
-    let mut scenario = Scenario::parse(&all.to_string(), &origin, name).or_raise()?;
+    let mut scenario = Scenario::parse(&all.to_string(), &origin, name).map_err(|error| without_line(&error, &origin))?;
     scenario.run.seed = seed;
     scenario.set_clock(clock_kind(clock)?);
     let device = if device.is_auto() { None } else { Some(device.open(py)?) };

@@ -1,7 +1,11 @@
 //! Runs the tests of the package in Python, on the library that cargo has just built.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use tectum_control::scenario::build::{brain_recipe, build_body, build_loop};
+use tectum_control::scenario::{ClockKind, Scenario, embedded};
 
 /// What the tests need.
 const MODULES: &str = "import gymnasium, numpy, pytest, sys; assert sys.version_info >= (3, 11)";
@@ -10,6 +14,25 @@ const MODULES: &str = "import gymnasium, numpy, pytest, sys; assert sys.version_
 fn interpreter(root: &Path) -> PathBuf {
     let own = root.join(".venv/bin/python3");
     if own.is_file() { own } else { PathBuf::from("python3") }
+}
+
+/// Seconds of the body's time that each scenario runs.
+const SECONDS: f64 = 1.0;
+
+/// The trace of each built-in scenario, in simulated time: the tests compare theirs with them.
+fn traces() -> String {
+    let run = |(name, _): (&str, &str)| {
+        let mut scenario = Scenario::open(name)?;
+        scenario.set_clock(ClockKind::Sim);
+        scenario.set_seconds(SECONDS)?;
+        let body = build_body(&scenario)?;
+        let recipe = brain_recipe(&scenario, body.spec())?;
+        let mut closed_loop = build_loop(&scenario, body, recipe, &tectum::Device::open("cpu")?, &mut tectum::WorkProgress::ignore)?;
+        let trace = closed_loop.simulate().into_result()?.receipt.trace.map(|trace| trace.to_string());
+        Ok((name.to_owned(), trace.unwrap_or_default()))
+    };
+    let traces: tectum::Result<BTreeMap<String, String>> = embedded().map(run).collect();
+    serde_json::to_string(&traces.expect("every scenario runs")).expect("JSON")
 }
 
 #[test]
@@ -36,6 +59,7 @@ fn the_tests_of_the_package_pass() {
         .current_dir(here)
         .env("PYTHONPATH", site.path())
         .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("TECTUM_TRACES", traces())
         .output()
         .expect("Python");
     let printed = String::from_utf8_lossy(&tests.stdout);

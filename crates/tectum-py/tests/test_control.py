@@ -1,3 +1,5 @@
+import json
+import os
 import signal
 import threading
 import time
@@ -43,6 +45,19 @@ def test_the_same_seed_has_the_same_trace():
     runs = [tt.run("pendulum", clock="sim", brain="lqr", seconds=2, seed=seed) for seed in (3, 3, 4)]
     traces = [run.receipt.trace for run in runs]
     assert traces[0] == traces[1] != traces[2]
+
+
+@pytest.mark.skipif("TECTUM_TRACES" not in os.environ, reason="only the test in Rust gives the traces to compare with")
+def test_scenarios_have_the_traces_of_rust():
+    traces = json.loads(os.environ["TECTUM_TRACES"])
+    assert len(traces) >= 6
+    found = {name: tt.run(name, clock="sim", seconds=1.0, device="cpu").receipt.trace for name in traces}
+    assert found == traces
+
+
+def test_a_wrong_setting_names_the_brain_and_the_key():
+    with pytest.raises(tt.DataError, match=r'^tectum.brain\("mppi"\): unknown key "sampels"'):
+        tt.brain("mppi", "pendulum", sampels=64)
 
 
 def test_exceptions_of_callbacks_end_the_loop():

@@ -155,10 +155,14 @@ fn convolution_cases(seed: &mut Seed, layout: FilterLayout) -> Vec<Case> {
             cases.push(convolution(seed, shape, layout, Tail::of(index)));
         }
     }
-    // Every activation with bias and residual.
+    // Every activation with bias and residual; also where tiles are whole, and rows of one channel wide.
     for activation in Activation::ALL {
         let tail = Tail { bias: true, residual: true, activation };
         cases.push(convolution(seed, ([1, 4, 5, 1], [1, 4, 5], square([3, 1, 1, 1])), layout, tail));
+        cases.push(convolution(seed, ([1, 4, 5, 1], [1, 9, 16], square([3, 1, 1, 1])), layout, tail));
+        if layout == FilterLayout::Rows {
+            cases.push(convolution(seed, ([1, 2, 2, 2], [1, 4, 40], square([3, 1, 1, 1])), layout, tail));
+        }
     }
     // Every epilogue in a case that an interpreter has time for.
     let small = match layout {

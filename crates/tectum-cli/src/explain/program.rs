@@ -95,7 +95,7 @@ fn assumed(args: &ProgramArgs, program: &Program) -> Result<Assumed> {
         }
     }
     let standard = if program.uses_lanes() { LaunchConfig::linear(fit(program, &mut sizes, &given)?, 256) } else { LaunchConfig::default() };
-    Ok(Assumed { launch: args.run.launch(standard), sizes, contents })
+    Ok(Assumed { launch: args.run.request().or(standard), sizes, contents })
 }
 
 /// The number of elements that lanes take one each of: that of the first buffer of a given size. The other buffers of such elements get as many.

@@ -1,7 +1,6 @@
 //! `tectum run FILE.atlas`: a program over arrays in files, from the command line to the files it fills.
 
 mod arrays;
-mod launch;
 mod report;
 
 use std::path::{Path, PathBuf};
@@ -9,7 +8,9 @@ use std::time::Instant;
 
 use clap::Args;
 use tectum::{Api, Device, Error, ErrorKind, InputFile, Receipt, Result, RunStats, Session, route};
-use tectum_programs::{Bounded, BufferAccess, BufferIndex, Checked, LaunchConfig, Outcome, Program, ProgramPlan, ProgramRun, Recognize};
+use tectum_programs::{
+    ArrayLaunch, Bounded, BufferAccess, BufferIndex, Checked, LaunchConfig, LaunchRequest, Outcome, Program, ProgramPlan, ProgramRun, Recognize,
+};
 
 use self::arrays::Arrays;
 use self::report::Report;
@@ -37,13 +38,13 @@ pub struct ProgramArgs {
     /// Of a program: blocks of the launch.
     ///
     /// Without it, as many as the elements need; one if nothing depends on the lane.
-    #[arg(long, value_name = "X[,Y,Z]", value_parser = launch::extent)]
+    #[arg(long, value_name = "X[,Y,Z]", value_parser = extent)]
     grid: Option<[u32; 3]>,
     /// Of a program: lanes of a block.
     ///
     /// Without it 256, or 64 to 256 that divide the number of elements if the program does not depend on blocks and --grid is not given; one if nothing
     /// depends on the lane.
-    #[arg(long, value_name = "X[,Y,Z]", value_parser = launch::extent)]
+    #[arg(long, value_name = "X[,Y,Z]", value_parser = extent)]
     block: Option<[u32; 3]>,
     /// Of a program: bytes of a block's shared memory, if more than the program declares.
     #[arg(long, value_name = "BYTES")]
@@ -83,14 +84,9 @@ impl ProgramArgs {
         !(self.inputs.is_empty() && self.outputs.is_empty() && self.sizes.is_empty())
     }
 
-    /// The launch of these options; `standard` gives what they leave open.
-    pub fn launch(&self, standard: LaunchConfig) -> LaunchConfig {
-        LaunchConfig {
-            grid: self.grid.unwrap_or(standard.grid),
-            block: self.block.unwrap_or(standard.block),
-            shared_bytes: self.shared.unwrap_or(standard.shared_bytes),
-            max_loop_iterations: self.limit.unwrap_or(standard.max_loop_iterations),
-        }
+    /// What these options decide about the launch.
+    pub fn request(&self) -> LaunchRequest {
+        LaunchRequest { grid: self.grid, block: self.block, shared_bytes: self.shared, max_loop_iterations: self.limit }
     }
 
     /// What may be done with the program.
@@ -100,6 +96,17 @@ impl ProgramArgs {
             (false, false) => Recognize::Exact,
             (false, true) => Recognize::Reassociated,
         }
+    }
+}
+
+/// One to three sizes with commas between them; those left out are 1.
+fn extent(text: &str) -> std::result::Result<[u32; 3], String> {
+    let sizes: std::result::Result<Vec<u32>, _> = text.split(',').map(|size| size.trim().parse()).collect();
+    match sizes.as_deref() {
+        Ok([x]) => Ok([*x, 1, 1]),
+        Ok([x, y]) => Ok([*x, *y, 1]),
+        Ok([x, y, z]) => Ok([*x, *y, *z]),
+        _ => Err("one to three whole numbers are needed, as 4 or 4,2,1".to_owned()),
     }
 }
 
@@ -115,10 +122,11 @@ impl Given {
     /// Reads the arrays of a program and determines its launch.
     ///
     /// # Errors
-    /// As [`Arrays::new`] and [`launch::fit`].
+    /// As [`Arrays::new`] and [`Program::launch_over`].
     pub fn new(program: &Program, args: &ProgramArgs) -> Result<Self> {
         let mut arrays = Arrays::new(program, args)?;
-        let (launch, elements) = launch::fit(program, &mut arrays, args)?;
+        let ArrayLaunch { launch, shapes, elements } = program.launch_over(&arrays.shapes(program), &args.request())?;
+        arrays.complete(program, shapes)?;
         Ok(Self { arrays, launch, elements })
     }
 

@@ -14,7 +14,7 @@ use tectum::{
     CodeObject, DType, Device, Error, Executable, Kernel, KernelBuilder, PlanBuilder, Prelude, Result, RunStats, TypedKernel, View, kernel_arguments,
 };
 
-use super::{BODIES, Body, Descriptor};
+use super::{BODIES, Body, BodySpec, Descriptor};
 
 /// Stream number of the noise, in addition to the seed and the period.
 const NOISE_STREAM: u32 = 4;
@@ -189,6 +189,49 @@ impl Batch {
         self.set_states(&states)
     }
 
+    /// Resets some instances, each to the body's start for its seed, to which it also returns when an episode ends; others are unchanged. Returns their
+    /// observations, one after another.
+    ///
+    /// # Errors
+    /// `Invalid` for an instance that does not exist; what the device reports.
+    ///
+    /// # Cost
+    /// Reads and writes the states of all instances.
+    ///
+    /// # Example
+    /// ```
+    /// use tectum::Device;
+    /// use tectum_control::body::batch::Batch;
+    /// let mut poles = Batch::new("cart_pole", 3, &Device::open("cpu")?)?;
+    /// let first = poles.states()?[0].clone();
+    /// assert_eq!(poles.restart(&[(2, 0)])?.len(), 4);
+    /// assert_eq!(poles.states()?[2], first);
+    /// # Ok::<(), tectum::Error>(())
+    /// ```
+    pub fn restart(&mut self, instances: &[(usize, u64)]) -> Result<Vec<f32>> {
+        if let Some((unknown, _)) = instances.iter().find(|(instance, _)| *instance >= self.count) {
+            return Err(Error::invalid(format!("instance {unknown} of {}", self.count)));
+        }
+        let width = self.body.spec().observation.len();
+        let (mut states, mut observations) = (Vec::with_capacity(instances.len()), vec![0.0; instances.len() * width]);
+        for ((_, seed), observation) in instances.iter().zip(observations.chunks_mut(width.max(1))) {
+            self.body.reset(*seed);
+            self.body.observe(observation);
+            states.push(self.body.state()?);
+        }
+        for (view, shape) in self.starts.map(|starts| (starts, BatchShape { block: 1, ..self.shape })).into_iter().chain([(self.state, self.shape)]) {
+            let mut numbers = self.run.read_state::<f32>(view)?;
+            for ((instance, _), state) in instances.iter().zip(&states) {
+                for number in 0..shape.numbers {
+                    // A number after those of the body is whether its episode ended.
+                    numbers[shape.place(*instance, number)] = if number < shape.states { state[number] as f32 } else { 0.0 };
+                }
+            }
+            self.run.write_state(view, &numbers)?;
+        }
+        Ok(observations)
+    }
+
     /// Sets each instance's state, as from [`ExactState::state`](super::ExactState::state).
     ///
     /// # Errors
@@ -250,6 +293,11 @@ impl Batch {
     /// As [`Batch::observation`].
     pub fn is_terminated(&self, instance: usize) -> bool {
         self.shown(instance)[self.body.spec().observation.len() + 1] != 0.0
+    }
+
+    /// The constants of the body.
+    pub fn spec(&self) -> &BodySpec {
+        self.body.spec()
     }
 
     /// Name and content hash of the kernel that steps launch.

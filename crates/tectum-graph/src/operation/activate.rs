@@ -17,8 +17,8 @@ pub(crate) struct Activate {
     pub x: Node,
 }
 
-/// An activation's name in the op table; empty for `None`.
-pub(super) fn activation_name(activation: Activation) -> &'static str {
+/// The name of an activation in the text form; empty for `None`.
+pub fn activation_name(activation: Activation) -> &'static str {
     match activation {
         Activation::None => "",
         Activation::Relu => "relu",
@@ -34,7 +34,8 @@ pub(super) fn activation_name(activation: Activation) -> &'static str {
     }
 }
 
-pub(super) fn activation_named(name: &str) -> Option<Activation> {
+/// The activation of a name in the text form.
+pub fn activation_named(name: &str) -> Option<Activation> {
     Activation::ALL.into_iter().skip(1).find(|activation| activation_name(*activation) == name)
 }
 

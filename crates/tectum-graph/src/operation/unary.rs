@@ -1,9 +1,10 @@
 //! Elementary functions, element by element.
 
-use tectum::Error;
 use tectum::operation::elementwise::operation;
+use tectum::{Activation, Error};
 use tectum_programs::Chain;
 
+use super::activate::{activation_name, activation_named};
 use super::elementwise::Elementwise;
 use super::{Adjoints, Call, CallText, Cow, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
 
@@ -239,6 +240,22 @@ impl GraphBuilder {
         let falling = self.scale(square, -decay)?;
         let bell = self.exp(falling)?;
         self.scale(bell, height as f32)
+    }
+
+    /// Adds a function or an activation of each float by its name in the text form, such as `sqrt` or `gelu`.
+    ///
+    /// # Errors
+    /// `Invalid` for an unknown name, listing the known ones, or a node that is not of this graph.
+    pub fn apply(&mut self, name: &str, x: Node) -> Result<Node> {
+        match (Function::named(name), activation_named(name)) {
+            (Some(function), _) => self.function(function, x),
+            (None, Some(activation)) => self.activate(x, activation),
+            (None, None) => {
+                let activations = Activation::ALL.into_iter().skip(1).map(activation_name);
+                let known: Vec<&str> = Function::ALL.into_iter().map(|(_, name)| name).chain(activations).collect();
+                Err(Error::invalid(format!("no function {name:?}; there are {}", known.join(", "))))
+            }
+        }
     }
 
     /// Adds a function of each float.

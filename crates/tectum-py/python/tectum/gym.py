@@ -1,24 +1,43 @@
 """Gymnasium both ways: built-in bodies as environments, and environments as bodies.
 
-Importing this module registers ``tectum/NAME-v0`` for every built-in body::
+Importing this module registers ``tectum/NAME-v0`` for every built-in body, alone and as a vector environment on a device::
 
     import gymnasium, tectum.gym
     env = gymnasium.make("tectum/CartPole-v0")
+    envs = gymnasium.make_vec("tectum/CartPole-v0", num_envs=4096, device="cpu")
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
 
-from . import ActionChannel, BodySpec, NativeBody, ObservationChannel, body
+from . import ActionChannel, BodyBatch, BodySpec, Device, NativeBody, ObservationChannel, body
 
-__all__ = ["BodyEnv", "GymBody"]
+__all__ = ["BodyEnv", "BodyVectorEnv", "GymBody"]
 
-_NAMES = {"acrobot": "Acrobot", "cart_pole": "CartPole", "pendulum": "Pendulum", "rig": "Rig", "seeker": "Seeker"}
+# The maximum steps of an episode are those of Gymnasium's environments of the same bodies.
+_BODIES = {"acrobot": ("Acrobot", 500), "cart_pole": ("CartPole", 500), "pendulum": ("Pendulum", 200), "rig": ("Rig", None), "seeker": ("Seeker", None)}
+
+
+class _Spaces:
+    """The spaces of a body, and what its action channels receive."""
+
+    def __init__(self, spec: BodySpec) -> None:
+        self.observation = spaces.Box(-np.inf, np.inf, (len(spec.observation),), np.float32)
+        low, high = (np.array([getattr(channel, bound) for channel in spec.action], np.float32) for bound in ("low", "high"))
+        self.choices = np.array([low, high]) if len(spec.action) == 1 and spec.action[0].discrete else None
+        self.action: spaces.Space[Any] = spaces.Box(low, high) if self.choices is None else spaces.Discrete(2)
+
+    def applied(self, action: Any) -> Any:
+        return action if self.choices is None else self.choices[action]
 
 
 class BodyEnv(gymnasium.Env[np.ndarray, Any]):
@@ -32,12 +51,10 @@ class BodyEnv(gymnasium.Env[np.ndarray, Any]):
 
     def __init__(self, name: str, start: str | None = None) -> None:
         self.body: NativeBody = body(name, start=start)
-        spec = self.body.spec
-        self.observation_space = spaces.Box(-np.inf, np.inf, (len(spec.observation),), np.float32)
-        low, high = (np.array([getattr(channel, bound) for channel in spec.action], np.float32) for bound in ("low", "high"))
-        self._choices = np.array([low, high]) if len(spec.action) == 1 and spec.action[0].discrete else None
-        self.action_space = spaces.Box(low, high) if self._choices is None else spaces.Discrete(2)
-        self.metadata = {"render_modes": [], "render_fps": round(1.0 / spec.dt)}
+        self._spaces = _Spaces(self.body.spec)
+        self.observation_space = self._spaces.observation
+        self.action_space = self._spaces.action
+        self.metadata = {"render_modes": [], "render_fps": round(1.0 / self.body.spec.dt)}
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
@@ -45,9 +62,91 @@ class BodyEnv(gymnasium.Env[np.ndarray, Any]):
         return self.body.reset(start), {}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        applied = action if self._choices is None else self._choices[int(action)]
-        observation, reward, terminated, truncated = self.body.step(applied)
+        observation, reward, terminated, truncated = self.body.step(self._spaces.applied(action))
         return observation, reward, terminated, truncated, {}
+
+
+class BodyVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
+    """Many instances of a body as one vector environment, stepped at once on a device in float32.
+
+    Resets, autoreset modes and seeds are those of ``SyncVectorEnv`` over ``BodyEnv``: instance k starts as ``body.reset(seed + k)`` does, and draws the
+    starts of later episodes from its own generator. ``autoreset_mode`` is an ``AutoresetMode`` or its name.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        num_envs: int = 1,
+        *,
+        start: str | None = None,
+        device: str | Device = "cpu",
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        max_episode_steps: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.num_envs = num_envs
+        self.bodies = BodyBatch(name, num_envs, start=start, device=device)
+        self._spaces = _Spaces(self.bodies.spec)
+        self.single_observation_space, self.single_action_space = self._spaces.observation, self._spaces.action
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.metadata = {"render_modes": [], "render_fps": round(1.0 / self.bodies.spec.dt), "autoreset_mode": self.autoreset_mode}
+        self._max_steps = max_episode_steps
+        self._generators: list[np.random.Generator | None] = [None] * num_envs
+        self._observations = np.zeros((num_envs, len(self.bodies.spec.observation)), np.float32)
+        self._steps = np.zeros(num_envs, np.int64)
+        self._ended = np.zeros(num_envs, np.bool_)
+
+    def _restart(self, instances: np.ndarray, seeds: Sequence[int | None]) -> None:
+        """Resets instances, each by its seed or, without one, by the next number of its generator."""
+        starts = []
+        for instance, seed in zip(instances, seeds):
+            generator = self._generators[instance]
+            if generator is None or seed is not None:
+                generator, _ = gymnasium.utils.seeding.np_random(seed)
+                self._generators[instance] = generator
+            starts.append(int(generator.integers(2**31)) if seed is None else seed)
+        self._observations[instances] = self.bodies.restart(instances.tolist(), starts)
+        self._steps[instances] = 0
+        self._ended[instances] = False
+
+    def reset(self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+        """Resets all instances, or those of the boolean array ``options["reset_mask"]``."""
+        mask = (options or {}).get("reset_mask")
+        if mask is not None and (not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,) or not mask.any()):
+            raise ValueError(f"reset_mask: a boolean array of shape ({self.num_envs},) with at least one True is needed")
+        if seed is None or isinstance(seed, (int, np.integer)):
+            seeds: Sequence[int | None] = [None if seed is None else int(seed) + k for k in range(self.num_envs)]
+        elif len(seed) != self.num_envs:
+            raise ValueError(f"{len(seed)} seeds for {self.num_envs} environments")
+        else:
+            seeds = seed
+        instances = np.arange(self.num_envs) if mask is None else np.flatnonzero(mask)
+        self._restart(instances, [seeds[instance] for instance in instances])
+        return self._observations.copy(), {}
+
+    def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        before = self._ended.copy()
+        if self.autoreset_mode == AutoresetMode.DISABLED and before.any():
+            raise ResetNeeded(f"environments {np.flatnonzero(before).tolist()} have ended: reset them by options={{'reset_mask': mask}}")
+        applied = np.asarray(self._spaces.applied(np.asarray(actions)), np.float32).reshape(self.num_envs, -1)
+        self._observations, rewards, terminated = self.bodies.step(applied)
+        self._steps += 1
+        truncated = self._steps >= self._max_steps if self._max_steps else np.zeros(self.num_envs, np.bool_)
+        if self.autoreset_mode == AutoresetMode.NEXT_STEP and before.any():
+            again = np.flatnonzero(before)
+            self._restart(again, [None] * len(again))
+            rewards[again], terminated[again], truncated[again] = 0.0, False, False
+        self._ended = terminated | truncated
+        infos: dict[str, Any] = {}
+        if self.autoreset_mode == AutoresetMode.SAME_STEP and self._ended.any():
+            done, ended = np.flatnonzero(self._ended), self._ended
+            for instance in done:
+                infos = self._add_info(infos, {"final_obs": self._observations[instance].copy(), "final_info": {}}, int(instance))
+            self._restart(done, [None] * len(done))
+            self._ended = ended
+        return self._observations.copy(), rewards, terminated, truncated, infos
 
 
 class GymBody:
@@ -55,15 +154,34 @@ class GymBody:
 
     ``dt`` is the time of a step in seconds; without it, it is taken from the environment (``dt``, or ``render_fps`` of its metadata). An action space
     ``Discrete(n)`` is one channel from 0 to n − 1, rounded to a whole number.
+
+    A brain that was made for other numbers than the environment shows needs ``observe``, a function from the environment's observation to the numbers of
+    ``channels``::
+
+        angle_of = lambda seen: [np.arctan2(seen[1], seen[0]), seen[2]]
+        body = GymBody(gymnasium.make("Pendulum-v1"), observe=angle_of, channels=tectum.body("pendulum").spec.observation)
+        tectum.run_loop(body, tectum.brain("mppi", "pendulum"), seconds=10, clock="sim")
     """
 
-    def __init__(self, env: gymnasium.Env[Any, Any], dt: float | None = None) -> None:
+    def __init__(
+        self,
+        env: gymnasium.Env[Any, Any],
+        dt: float | None = None,
+        *,
+        observe: Callable[[np.ndarray], Any] | None = None,
+        channels: Sequence[ObservationChannel] | None = None,
+    ) -> None:
         self.env = env
-        if not isinstance(env.observation_space, spaces.Box) or len(env.observation_space.shape) != 1:
-            raise ValueError(f"observation space {env.observation_space}: only a Box of one dimension is supported")
-        names = [f"observation_{index}" for index in range(env.observation_space.shape[0])]
-        limits = zip(names, np.nan_to_num(env.observation_space.low), np.nan_to_num(env.observation_space.high))
-        observation = [ObservationChannel(name, "", float(low), float(high)) for name, low, high in limits]
+        if (observe is None) != (channels is None):
+            raise ValueError("observe and channels: give both or none")
+        self._observe = observe or (lambda seen: seen)
+        if channels is None:
+            if not isinstance(env.observation_space, spaces.Box) or len(env.observation_space.shape) != 1:
+                raise ValueError(f"observation space {env.observation_space}: only a Box of one dimension is supported; others need observe and channels")
+            names = [f"observation_{index}" for index in range(env.observation_space.shape[0])]
+            limits = zip(names, np.nan_to_num(env.observation_space.low), np.nan_to_num(env.observation_space.high))
+            channels = [ObservationChannel(name, "", float(low), float(high)) for name, low, high in limits]
+        observation = list(channels)
         self._first: int | None = None
         if isinstance(env.action_space, spaces.Discrete):
             self._first = int(env.action_space.start)
@@ -78,12 +196,12 @@ class GymBody:
 
     def reset(self, seed: int) -> np.ndarray:
         observation, _ = self.env.reset(seed=seed % 2**31)
-        return np.asarray(observation, np.float32)
+        return np.asarray(self._observe(observation), np.float32)
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool]:
         given: Any = action if self._first is None else self._first + int(round(float(action[0])))
         observation, reward, terminated, truncated, _ = self.env.step(given)
-        return np.asarray(observation, np.float32), float(reward), bool(terminated), bool(truncated)
+        return np.asarray(self._observe(observation), np.float32), float(reward), bool(terminated), bool(truncated)
 
 
 def _period(env: gymnasium.Env[Any, Any]) -> float:
@@ -96,5 +214,11 @@ def _period(env: gymnasium.Env[Any, Any]) -> float:
     return 1.0 / float(rate)
 
 
-for _name, _title in _NAMES.items():
-    gymnasium.register(f"tectum/{_title}-v0", entry_point="tectum.gym:BodyEnv", kwargs={"name": _name})
+for _name, (_title, _steps) in _BODIES.items():
+    gymnasium.register(
+        f"tectum/{_title}-v0",
+        entry_point="tectum.gym:BodyEnv",
+        vector_entry_point="tectum.gym:BodyVectorEnv",
+        max_episode_steps=_steps,
+        kwargs={"name": _name},
+    )

@@ -114,24 +114,23 @@ impl Arrays {
         self.0.iter().map(|array| array.bytes).collect()
     }
 
-    /// Bytes of a buffer, if they are known.
-    pub fn known(&self, buffer: BufferIndex) -> Option<u64> {
-        let array = &self.0[buffer.0 as usize];
-        array.header.as_ref().map(|_| array.bytes)
+    /// The shape of each buffer in its own elements, where it is known.
+    pub fn shapes(&self, program: &Program) -> Vec<Option<Vec<u64>>> {
+        let shape = |(array, buffer): (&Array, &BufferDeclaration)| {
+            let (header, elements) = (array.header.as_ref()?, array.bytes / buffer.ty.bytes());
+            // A buffer of u8 is raw bytes of any array.
+            Some(if header.shape.iter().product::<u64>() == elements { header.shape.clone() } else { vec![elements] })
+        };
+        self.0.iter().zip(program.buffers()).map(shape).collect()
     }
 
-    /// The sizes that a buffer's array has, if it came from a file.
-    pub fn shape_of(&self, buffer: BufferIndex) -> Option<&[u64]> {
-        let array = &self.0[buffer.0 as usize];
-        array.header.as_ref().filter(|_| array.input.is_some()).map(|header| header.shape.as_slice())
-    }
-
-    /// Gives a buffer without contents its shape.
+    /// Gives every buffer without a shape its shape.
     ///
     /// # Errors
     /// More bytes than can be counted.
-    pub fn set_shape(&mut self, program: &Program, buffer: BufferIndex, shape: Vec<u64>) -> Result<()> {
-        self.0[buffer.0 as usize].shape(program.buffer(buffer), shape)
+    pub fn complete(&mut self, program: &Program, shapes: Vec<Vec<u64>>) -> Result<()> {
+        let open = self.0.iter_mut().zip(program.buffers()).zip(shapes).filter(|((array, _), _)| array.header.is_none());
+        open.into_iter().try_for_each(|((array, buffer), shape)| array.shape(buffer, shape))
     }
 
     /// The full contents of each buffer before the run.

@@ -1,0 +1,273 @@
+//! The neural field.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use numpy::PyArray1;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::PyDict;
+use tectum::Boundary;
+use tectum::snapshot::Snapshot;
+use tectum_field::{Coefficients, ImprintSiteKind, Options, Report, Shape, Simulation, State, Storage};
+
+use crate::array::{numbers, shaped};
+use crate::body::locked;
+use crate::device::DeviceArgument;
+use crate::error::OrRaise;
+use crate::interrupt::detached;
+use crate::receipt::Receipt;
+
+/// What a cycle of a field did; numbers have no unit.
+#[pyclass(frozen, get_all, module = "tectum")]
+pub struct FieldReport {
+    /// The action: float32 of shape (motors,), -1 to 1.
+    action: Py<PyArray1<f32>>,
+    /// Internal drive, 0 to 1.
+    drive: f32,
+    /// Exploration, 0 to 1.
+    explore: f32,
+    /// Intensity of the imprint.
+    intensity: f32,
+    /// The cell of the imprint.
+    place: (usize, usize, usize),
+    /// Why this cell: "existing", "resonant", "correlated" or "emptiest".
+    place_kind: &'static str,
+    /// Novelty, 0 to 1.
+    novelty: f32,
+    /// Weighted mean error of the prediction.
+    error: f32,
+    /// Information.
+    information: f32,
+    /// Confidence, 0 to 1.
+    confidence: f32,
+    /// Mean content after the cycle.
+    mean: f32,
+    /// Variance of the content.
+    variance: f32,
+    /// Index of the pattern in the library that is most similar; None without a library.
+    nearest: Option<usize>,
+    /// Index at which the present pattern was stored; None if it was familiar.
+    stored: Option<usize>,
+}
+
+impl FieldReport {
+    fn new(py: Python<'_>, report: Report) -> Self {
+        let place_kind = match report.place_kind {
+            ImprintSiteKind::Existing => "existing",
+            ImprintSiteKind::Resonant => "resonant",
+            ImprintSiteKind::Correlated => "correlated",
+            ImprintSiteKind::Emptiest => "emptiest",
+        };
+        Self {
+            action: PyArray1::from_vec(py, report.motors).unbind(),
+            drive: report.drive,
+            explore: report.explore,
+            intensity: report.intensity,
+            place: report.place.into(),
+            place_kind,
+            novelty: report.novelty,
+            error: report.error,
+            information: report.information,
+            confidence: report.confidence,
+            mean: report.mean,
+            variance: report.variance,
+            nearest: report.recall.nearest,
+            stored: report.recall.stored,
+        }
+    }
+}
+
+#[pymethods]
+impl FieldReport {
+    fn __repr__(&self) -> String {
+        format!("<tectum field report: novelty {:.3}, error {:.3}, confidence {:.3}>", self.novelty, self.error, self.confidence)
+    }
+}
+
+/// A 4-D neural field that senses, moves and changes its own rules (docs/field.md).
+///
+/// `shape` is cells along X, Y and Z, then channels: axes are multiples of 4 from 4 to 64, channels a multiple of 32 from 32 to 256. `boundary` is "closed",
+/// "periodic" or "zero"; `storage` "f32" or "bf16" (half the memory); `patterns` the capacity of the library of patterns, 0 for none.
+///
+/// Raises ValueError naming the size that is not possible.
+///
+/// >>> import tectum as tt
+/// >>> field = tt.Field(sensors=2, motors=1, shape=(8, 8, 8, 32))
+/// >>> report = field.tick([0.5, -0.5], reward=0.0)
+/// >>> report.action.shape, field.cycle, field.elements.shape
+/// ((1,), 1, (8, 8, 8, 32))
+#[pyclass(frozen, module = "tectum")]
+pub struct Field {
+    inner: Mutex<Simulation>,
+    sensors: usize,
+}
+
+impl Field {
+    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Simulation> {
+        self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The names and places of the coefficients that are one number.
+fn coefficient<'c>(coefficients: &'c mut Coefficients, name: &str) -> Option<&'c mut f32> {
+    Some(match name {
+        "retention" => &mut coefficients.retention,
+        "decay_depth" => &mut coefficients.decay_depth,
+        "coupling" => &mut coefficients.coupling,
+        "noise" => &mut coefficients.noise,
+        "wave" => &mut coefficients.wave,
+        "error_drive" => &mut coefficients.error_drive,
+        "imprint" => &mut coefficients.imprint,
+        "dynamics_rate" => &mut coefficients.dynamics_rate,
+        "echo" => &mut coefficients.echo,
+        "exploration" => &mut coefficients.exploration,
+        "saturation" => &mut coefficients.saturation,
+        "recall" => &mut coefficients.recall,
+        "familiar" => &mut coefficients.familiar,
+        "attraction" => &mut coefficients.attraction,
+        "strategy" => &mut coefficients.strategy,
+        _ => return None,
+    })
+}
+
+/// The coefficients that are one number.
+const COEFFICIENTS: [&str; 15] = [
+    "retention",
+    "decay_depth",
+    "coupling",
+    "noise",
+    "wave",
+    "error_drive",
+    "imprint",
+    "dynamics_rate",
+    "echo",
+    "exploration",
+    "saturation",
+    "recall",
+    "familiar",
+    "attraction",
+    "strategy",
+];
+
+#[pymethods]
+impl Field {
+    #[new]
+    #[pyo3(signature = (sensors, motors, *, shape = (32, 32, 32, 64), boundary = "closed", seed = 1, patterns = 0, storage = "f32", device = DeviceArgument::Id("cpu".to_owned())))]
+    #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
+    fn new(
+        py: Python<'_>,
+        sensors: usize,
+        motors: usize,
+        shape: (usize, usize, usize, usize),
+        boundary: &str,
+        seed: u64,
+        patterns: usize,
+        storage: &str,
+        device: DeviceArgument<'_>,
+    ) -> PyResult<Self> {
+        let boundary = match boundary {
+            "closed" => Boundary::Closed,
+            "periodic" => Boundary::Periodic,
+            "zero" => Boundary::Zero,
+            other => return Err(PyValueError::new_err(format!("boundary is {other:?}, needs \"closed\", \"periodic\" or \"zero\""))),
+        };
+        let storage = match storage {
+            "f32" => Storage::F32,
+            "bf16" => Storage::Bf16,
+            other => return Err(PyValueError::new_err(format!("storage is {other:?}, needs \"f32\" or \"bf16\""))),
+        };
+        let (device, options) = (device.open(py)?, Options { sensors, motors, boundary, seed, patterns, storage });
+        let (x, y, z, channels) = shape;
+        let field = detached(py, || Simulation::new(Shape::new([x, y, z], channels)?, options, &device))?;
+        Ok(Self { inner: Mutex::new(field), sensors })
+    }
+
+    /// Runs a cycle. `sensors` is of shape (sensors,), clamped to -1 to 1; `reward` too.
+    ///
+    /// Raises ValueError for another number of sensors, and what the device reports.
+    #[pyo3(signature = (sensors, reward = 0.0))]
+    fn tick(&self, py: Python<'_>, sensors: &Bound<'_, PyAny>, reward: f32) -> PyResult<FieldReport> {
+        let sensors = numbers(sensors, "sensors", self.sensors)?;
+        let report = detached(py, || locked(&self.inner).tick(&sensors, reward))?;
+        Ok(FieldReport::new(py, report))
+    }
+
+    /// Cycles done.
+    #[getter]
+    fn cycle(&self, py: Python<'_>) -> u64 {
+        self.lock(py).cycle()
+    }
+
+    /// The elements: float32 of shape (X, Y, Z, channels).
+    #[getter]
+    fn elements<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let field = self.lock(py);
+        let ([x, y, z], channels) = (field.shape().cells(), field.shape().channels());
+        shaped(py, field.state().or_raise()?.field, &[x, y, z, channels])
+    }
+
+    /// The coefficients of the next cycle by name.
+    #[getter]
+    fn coefficients<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let mut coefficients = *self.lock(py).coefficients();
+        let values = PyDict::new(py);
+        for name in COEFFICIENTS {
+            values.set_item(name, coefficient(&mut coefficients, name).copied())?;
+        }
+        values.set_item("diffusion", coefficients.diffusion)?;
+        values.set_item("diffusion_depth", coefficients.diffusion_depth)?;
+        Ok(values)
+    }
+
+    /// Changes coefficients from the next cycle on, by name.
+    ///
+    /// Raises ValueError for an unknown name or a value out of range; nothing changes then.
+    #[pyo3(signature = (**values))]
+    fn set_coefficients(&self, py: Python<'_>, values: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let mut field = self.lock(py);
+        let mut coefficients = *field.coefficients();
+        for (name, value) in values.into_iter().flatten() {
+            let name: String = name.extract()?;
+            match (name.as_str(), coefficient(&mut coefficients, &name)) {
+                (_, Some(place)) => *place = value.extract()?,
+                ("diffusion", None) => coefficients.diffusion = value.extract()?,
+                ("diffusion_depth", None) => coefficients.diffusion_depth = value.extract()?,
+                _ => return Err(PyValueError::new_err(format!("no coefficient {name:?}; there are {}, diffusion, diffusion_depth", COEFFICIENTS.join(", ")))),
+            }
+        }
+        field.set_coefficients(coefficients).or_raise()
+    }
+
+    /// Writes the state to a safetensors file.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        detached(py, || {
+            let field = locked(&self.inner);
+            field.state()?.to_snapshot(field.shape()).save(&path)
+        })
+    }
+
+    /// Continues from the state of a field of the same shape.
+    ///
+    /// Raises DataError naming what does not fit; nothing changes then.
+    fn restore(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        detached(py, || {
+            let mut field = locked(&self.inner);
+            let state = Snapshot::load(&path).and_then(|snapshot| State::from_snapshot(field.shape(), field.options().patterns, &snapshot));
+            field.set_state(&state.map_err(|error| error.at(path.display()))?)
+        })
+    }
+
+    /// On which device and by which code the cycles were computed.
+    #[getter]
+    fn receipt(&self, py: Python<'_>) -> Receipt {
+        Receipt::new(self.lock(py).session().receipt())
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let field = self.lock(py);
+        let ([x, y, z], channels) = (field.shape().cells(), field.shape().channels());
+        format!("<tectum field: {x} x {y} x {z} cells of {channels} channels, {} cycles>", field.cycle())
+    }
+}

@@ -1,0 +1,501 @@
+//! Kernels of the caller's own, and plans of launches.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::PyDict;
+use tectum::kernel::{NativeCall, groups_for};
+use tectum::{DType, Device, Element, Executable as Compiled, Kernel as Definition, KernelBuilder, PlanBuilder, Prelude, Session, View as Slot};
+
+use crate::body::locked;
+use crate::device::DeviceArgument;
+use crate::error::OrRaise;
+use crate::interned::interned;
+use crate::interrupt::detached;
+use crate::receipt::Receipt;
+
+/// NumPy's names of the element types.
+const DTYPES: [(DType, &str); 4] = [(DType::F32, "float32"), (DType::F64, "float64"), (DType::I32, "int32"), (DType::U32, "uint32")];
+
+fn dtype_of(name: &str) -> PyResult<DType> {
+    let short = |dtype: DType| dtype.wgsl();
+    let known = DTYPES.iter().find(|(dtype, known)| *known == name || short(*dtype) == name);
+    known.map(|(dtype, _)| *dtype).ok_or_else(|| PyValueError::new_err(format!("dtype is {name:?}, needs float32, float64, int32 or uint32")))
+}
+
+fn dtype_name(dtype: DType) -> &'static str {
+    DTYPES.iter().find(|(known, _)| *known == dtype).map_or("float32", |(_, name)| name)
+}
+
+/// The form of a kernel on the CPU: a function of Python.
+struct Twin {
+    function: Py<PyAny>,
+    /// The exception of the last launch that raised.
+    raised: Mutex<Option<PyErr>>,
+}
+
+/// The source of a function, which the hash of a kernel's code covers; its bytecode if there is no source.
+fn source_of(py: Python<'_>, function: &Py<PyAny>) -> PyResult<String> {
+    if let Ok(source) = py.import("inspect")?.call_method1("getsource", (function,)) {
+        return source.extract();
+    }
+    match function.bind(py).getattr("__code__") {
+        Ok(code) => Ok(format!("{} {}", code.getattr("co_code")?.repr()?, code.getattr("co_consts")?.repr()?)),
+        Err(_) => Ok(function.bind(py).get_type().repr()?.to_string()),
+    }
+}
+
+/// Calls a function of Python with a launch's arrays and parameters, and takes over what it wrote.
+fn call_twin(call: &NativeCall<'_>) {
+    let (twin, bindings, params) = call.data::<(Arc<Twin>, Vec<(String, DType, bool)>, Vec<(String, DType)>)>();
+    let ran = Python::attach(|py| -> PyResult<()> {
+        let arguments = PyDict::new(py);
+        let mut written = Vec::new();
+        for (index, (name, dtype, writes)) in bindings.iter().enumerate() {
+            let array = match (dtype, writes) {
+                (DType::F32, false) => PyArray1::from_slice(py, call.read::<f32>(index)).into_any(),
+                (DType::F64, false) => PyArray1::from_slice(py, call.read::<f64>(index)).into_any(),
+                (DType::I32, false) => PyArray1::from_slice(py, call.read::<i32>(index)).into_any(),
+                (DType::U32, false) => PyArray1::from_slice(py, call.read::<u32>(index)).into_any(),
+                (DType::F32, true) => taken(py, Written::F32(call.write(index)), &mut written),
+                (DType::F64, true) => taken(py, Written::F64(call.write(index)), &mut written),
+                (DType::I32, true) => taken(py, Written::I32(call.write(index)), &mut written),
+                (DType::U32, true) => taken(py, Written::U32(call.write(index)), &mut written),
+            };
+            arguments.set_item(name, array)?;
+        }
+        for (index, (name, dtype)) in params.iter().enumerate() {
+            match dtype {
+                DType::F32 => arguments.set_item(name, call.f32(index))?,
+                DType::I32 => arguments.set_item(name, call.u32(index) as i32)?,
+                _ => arguments.set_item(name, call.u32(index))?,
+            }
+        }
+        twin.function.bind(py).call((), Some(&arguments))?;
+        written.into_iter().try_for_each(|(array, region)| region.take(&array))
+    });
+    if let Err(error) = ran {
+        locked(&twin.raised).get_or_insert(error);
+    }
+}
+
+/// A region that a launch writes.
+enum Written<'a> {
+    F32(&'a mut [f32]),
+    F64(&'a mut [f64]),
+    I32(&'a mut [i32]),
+    U32(&'a mut [u32]),
+}
+
+/// An array with the contents of a region, which takes the array's contents after the call.
+fn taken<'py, 'a>(py: Python<'py>, region: Written<'a>, written: &mut Vec<(Bound<'py, PyAny>, Written<'a>)>) -> Bound<'py, PyAny> {
+    let array = match &region {
+        Written::F32(region) => PyArray1::from_slice(py, region).into_any(),
+        Written::F64(region) => PyArray1::from_slice(py, region).into_any(),
+        Written::I32(region) => PyArray1::from_slice(py, region).into_any(),
+        Written::U32(region) => PyArray1::from_slice(py, region).into_any(),
+    };
+    written.push((array.clone(), region));
+    array
+}
+
+impl Written<'_> {
+    fn take(self, array: &Bound<'_, PyAny>) -> PyResult<()> {
+        match self {
+            Written::F32(region) => region.copy_from_slice(array.extract::<PyReadonlyArray1<'_, f32>>()?.as_slice()?),
+            Written::F64(region) => region.copy_from_slice(array.extract::<PyReadonlyArray1<'_, f64>>()?.as_slice()?),
+            Written::I32(region) => region.copy_from_slice(array.extract::<PyReadonlyArray1<'_, i32>>()?.as_slice()?),
+            Written::U32(region) => region.copy_from_slice(array.extract::<PyReadonlyArray1<'_, u32>>()?.as_slice()?),
+        }
+        Ok(())
+    }
+}
+
+/// A kernel of one's own: device code in WGSL, with a function of Python as its form on the CPU (docs/kernels.md).
+///
+/// `bindings` lists name, access ("read", "write", "read_write" or "atomic") and type of each array, `params` name and type of each number of a launch. The
+/// WGSL has an entry point `main` with workgroups of 256 invocations, and reads parameters as `params.NAME`. `twin` is called with an array for each binding,
+/// whose contents it changes in place where the kernel writes, and the numbers, all as keywords. `preludes` are names such as "math" or "random".
+///
+/// Raises ValueError for WGSL that is not valid, naming line and column.
+///
+/// >>> import numpy as np, tectum as tt
+/// >>> def twin(x, y, count, factor):
+/// ...     y[:count] = factor * x[:count]
+/// >>> scale = tt.Kernel("scale", '''
+/// ... @compute @workgroup_size(256)
+/// ... fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+/// ...     for (var i = id.x; i < params.count; i += groups.x * 256u) { y[i] = params.factor * x[i]; }
+/// ... }''', [("x", "read", "float32"), ("y", "write", "float32")], [("count", "uint32"), ("factor", "float32")], twin)
+/// >>> plan = tt.Plan("example")
+/// >>> x, y = plan.input("x", 4), plan.output("y", 4)
+/// >>> plan.launch(scale, [x, y], count=4, factor=2.0)
+/// >>> plan.compile().run(x=np.arange(4))["y"].tolist()
+/// [0.0, 2.0, 4.0, 6.0]
+#[pyclass(frozen, module = "tectum")]
+pub struct Kernel {
+    inner: Arc<Definition>,
+    params: Vec<(String, DType)>,
+    twin: Arc<Twin>,
+}
+
+#[pymethods]
+impl Kernel {
+    #[new]
+    #[pyo3(signature = (name, wgsl, bindings, params, twin, *, preludes = Vec::new()))]
+    fn new(
+        py: Python<'_>,
+        name: &str,
+        wgsl: &str,
+        bindings: Vec<(String, String, String)>,
+        params: Vec<(String, String)>,
+        twin: Py<PyAny>,
+        preludes: Vec<String>,
+    ) -> PyResult<Self> {
+        let mut builder: KernelBuilder = Definition::define(name);
+        let mut declared = Vec::new();
+        for (binding, access, dtype) in bindings {
+            let (dtype, known) = (dtype_of(&dtype)?, interned(binding.clone()));
+            builder = match access.as_str() {
+                "read" => builder.read(known, dtype),
+                "write" => builder.write(known, dtype),
+                "read_write" => builder.read_write(known, dtype),
+                "atomic" => builder.atomic(known, dtype),
+                other => return Err(PyValueError::new_err(format!("binding {binding}: access {other:?}, needs read, write, read_write or atomic"))),
+            };
+            declared.push((binding, dtype, access != "read"));
+        }
+        let params = params.into_iter().map(|(name, dtype)| Ok((name, dtype_of(&dtype)?))).collect::<PyResult<Vec<_>>>()?;
+        if let Some((name, _)) = params.iter().find(|(_, dtype)| *dtype == DType::F64) {
+            return Err(PyValueError::new_err(format!("parameter {name}: float64 is not possible")));
+        }
+        for (name, dtype) in &params {
+            builder = builder.param(interned(name.clone()), *dtype);
+        }
+        for prelude in preludes {
+            builder = builder.prelude(match prelude.as_str() {
+                "math" => Prelude::Math,
+                "functions" => Prelude::Functions,
+                "random" => Prelude::Random,
+                "tree" => Prelude::Tree,
+                "order" => Prelude::Order,
+                "activation" => Prelude::Activation,
+                other => return Err(PyValueError::new_err(format!("prelude {other:?}: needs math, functions, random, tree, order or activation"))),
+            });
+        }
+        let source = source_of(py, &twin)?;
+        let twin = Arc::new(Twin { function: twin, raised: Mutex::default() });
+        let data = (twin.clone(), declared, params.clone());
+        let inner = builder.body(wgsl).revision(interned(source)).data(Arc::new(data)).native(call_twin).or_raise()?;
+        Ok(Self { inner, params, twin })
+    }
+
+    /// The name.
+    #[getter]
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    /// The whole device code, with the declarations of bindings and parameters.
+    #[getter]
+    fn wgsl(&self) -> &str {
+        self.inner.wgsl()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<tectum kernel '{}'>", self.inner.name())
+    }
+}
+
+/// A part of a plan's memory.
+#[pyclass(frozen, from_py_object, module = "tectum")]
+#[derive(Clone, Copy)]
+pub struct View {
+    inner: Slot,
+}
+
+#[pymethods]
+impl View {
+    fn __len__(&self) -> usize {
+        self.inner.len()
+    }
+
+    /// NumPy's name of the element type.
+    #[getter]
+    fn dtype(&self) -> &'static str {
+        dtype_name(self.inner.dtype())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<tectum view: {} of {}>", self.inner.len(), dtype_name(self.inner.dtype()))
+    }
+}
+
+/// Launches over views of memory, recorded once and run many times: one upload, one submission, one download.
+///
+/// >>> import tectum as tt
+/// >>> plan = tt.Plan("example")
+/// >>> x, y = plan.input("x", 3), plan.output("y", 3)
+/// >>> plan.unary("relu", x, y)
+/// >>> plan.compile().run(x=[-1.0, 0.5, 2.0])["y"].tolist()
+/// [0.0, 0.5, 2.0]
+#[pyclass(frozen, module = "tectum")]
+pub struct Plan {
+    inner: Mutex<Recorded>,
+}
+
+/// A plan while it is recorded.
+struct Recorded {
+    /// None after it was compiled.
+    builder: Option<PlanBuilder>,
+    inputs: Vec<(String, Slot)>,
+    outputs: Vec<(String, Slot)>,
+    states: Vec<(String, Slot)>,
+    twins: Vec<Arc<Twin>>,
+}
+
+impl Recorded {
+    fn builder(&mut self) -> tectum::Result<&mut PlanBuilder> {
+        self.builder.as_mut().ok_or_else(|| tectum::Error::invalid("the plan is compiled already; record another"))
+    }
+}
+
+impl Plan {
+    fn record<T>(&self, record: impl FnOnce(&mut PlanBuilder) -> tectum::Result<T>) -> PyResult<T> {
+        locked(&self.inner).builder().and_then(record).or_raise()
+    }
+}
+
+#[pymethods]
+impl Plan {
+    #[new]
+    #[pyo3(signature = (name = "plan"))]
+    fn new(name: &str) -> Self {
+        let builder = Some(PlanBuilder::new(name));
+        Self { inner: Mutex::new(Recorded { builder, inputs: Vec::new(), outputs: Vec::new(), states: Vec::new(), twins: Vec::new() }) }
+    }
+
+    /// Adds an input, part of the one upload.
+    #[pyo3(signature = (name, length, dtype = "float32"))]
+    fn input(&self, name: String, length: usize, dtype: &str) -> PyResult<View> {
+        let dtype = dtype_of(dtype)?;
+        let inner = self.record(|plan| Ok(plan.input(&name, dtype, length)))?;
+        locked(&self.inner).inputs.push((name, inner));
+        Ok(View { inner })
+    }
+
+    /// Adds an output, part of the one download.
+    #[pyo3(signature = (name, length, dtype = "float32"))]
+    fn output(&self, name: String, length: usize, dtype: &str) -> PyResult<View> {
+        let dtype = dtype_of(dtype)?;
+        let inner = self.record(|plan| Ok(plan.output(&name, dtype, length)))?;
+        locked(&self.inner).outputs.push((name, inner));
+        Ok(View { inner })
+    }
+
+    /// Adds a state, which stays on the device from run to run; zero at first.
+    #[pyo3(signature = (name, length, dtype = "float32"))]
+    fn state(&self, name: String, length: usize, dtype: &str) -> PyResult<View> {
+        let dtype = dtype_of(dtype)?;
+        let inner = self.record(|plan| Ok(plan.state(&name, dtype, length)))?;
+        locked(&self.inner).states.push((name, inner));
+        Ok(View { inner })
+    }
+
+    /// Adds a temporary, whose memory is used again after its last reader.
+    #[pyo3(signature = (length, dtype = "float32"))]
+    fn temporary(&self, length: usize, dtype: &str) -> PyResult<View> {
+        let dtype = dtype_of(dtype)?;
+        Ok(View { inner: self.record(|plan| Ok(plan.temp(dtype, length)))? })
+    }
+
+    /// Adds a constant array of float32.
+    fn constant(&self, name: &str, values: &Bound<'_, PyAny>) -> PyResult<View> {
+        let values = crate::array::floats(values, name)?;
+        let values = values.as_slice()?;
+        Ok(View { inner: self.record(|plan| Ok(plan.constant(name, values)))? })
+    }
+
+    /// Records a launch: a view for each binding, and each parameter as a keyword. Without `groups` there are as many workgroups of 256 invocations as the
+    /// longest view has elements.
+    ///
+    /// Raises KeyError for a parameter that is missing or unknown, ValueError for a view that does not fit.
+    #[pyo3(signature = (kernel, views, *, groups = None, **params))]
+    fn launch(&self, kernel: &Kernel, views: Vec<View>, groups: Option<u32>, params: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let given: HashMap<String, Bound<'_, PyAny>> = params.map_or_else(|| Ok(HashMap::new()), |params| params.extract())?;
+        if let Some(unknown) = given.keys().find(|name| !kernel.params.iter().any(|(known, _)| known == *name)) {
+            let known: Vec<&str> = kernel.params.iter().map(|(name, _)| name.as_str()).collect();
+            return Err(PyKeyError::new_err(format!("kernel {}: no parameter {unknown}; there are {}", kernel.inner.name(), known.join(", "))));
+        }
+        let word = |(name, dtype): &(String, DType)| -> PyResult<u32> {
+            let value = given.get(name).ok_or_else(|| PyKeyError::new_err(format!("kernel {}: parameter {name} is missing", kernel.inner.name())))?;
+            match dtype {
+                DType::F32 => Ok(value.extract::<f32>()?.to_bits()),
+                DType::I32 => Ok(value.extract::<i32>()? as u32),
+                _ => value.extract(),
+            }
+        };
+        let words = kernel.params.iter().map(word).collect::<PyResult<Vec<u32>>>()?;
+        let views: Vec<Slot> = views.into_iter().map(|view| view.inner).collect();
+        let groups = groups.unwrap_or_else(|| groups_for(views.iter().map(Slot::len).max().unwrap_or(1)));
+        let mut recorded = locked(&self.inner);
+        recorded.builder().and_then(|plan| plan.launch_dynamic(&kernel.inner, &views, &words, groups)).or_raise()?;
+        recorded.twins.push(kernel.twin.clone());
+        Ok(())
+    }
+
+    /// Records a built-in function of each element, such as "relu" or "exp".
+    fn unary(&self, name: &str, x: View, y: View) -> PyResult<()> {
+        self.record(|plan| plan.unary(name, x.inner, y.inner))
+    }
+
+    /// Records a built-in function of two elements, such as "add" or "max".
+    fn binary(&self, name: &str, a: View, b: View, y: View) -> PyResult<()> {
+        self.record(|plan| plan.binary(name, a.inner, b.inner, y.inner))
+    }
+
+    /// Records a copy.
+    fn copy(&self, x: View, y: View) -> PyResult<()> {
+        self.record(|plan| plan.copy(x.inner, y.inner))
+    }
+
+    /// Compiles the plan for a device; it records nothing more then.
+    ///
+    /// Raises ValueError for an output that nothing writes; the plan is lost then.
+    #[pyo3(signature = (*, device = DeviceArgument::Id("cpu".to_owned())))]
+    fn compile(&self, py: Python<'_>, device: DeviceArgument<'_>) -> PyResult<Executable> {
+        let device = device.open(py)?;
+        let mut recorded = locked(&self.inner);
+        recorded.builder().or_raise()?;
+        let Some(builder) = recorded.builder.take() else { return Err(PyValueError::new_err("the plan is compiled already; record another")) };
+        let run = detached(py, || builder.finish()?.compile(&device))?;
+        let ports = Ports { inputs: recorded.inputs.clone(), outputs: recorded.outputs.clone(), states: recorded.states.clone() };
+        Ok(Executable::new(run, ports, recorded.twins.clone(), &device))
+    }
+}
+
+/// Views by name.
+struct Ports {
+    inputs: Vec<(String, Slot)>,
+    outputs: Vec<(String, Slot)>,
+    states: Vec<(String, Slot)>,
+}
+
+fn port<'p>(ports: &'p [(String, Slot)], kind: &str, name: &str) -> PyResult<&'p Slot> {
+    let known = || ports.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+    let found = ports.iter().find(|(known, _)| known == name).map(|(_, view)| view);
+    found.ok_or_else(|| PyKeyError::new_err(format!("no {kind} {name:?}; there are {}", known())))
+}
+
+/// A plan compiled for a device: `run` takes the inputs as keywords and returns a dict of the outputs.
+#[pyclass(frozen, module = "tectum")]
+pub struct Executable {
+    inner: Mutex<(Compiled, Session)>,
+    ports: Ports,
+    twins: Vec<Arc<Twin>>,
+}
+
+impl Executable {
+    fn new(run: Compiled, ports: Ports, twins: Vec<Arc<Twin>>, device: &Device) -> Self {
+        let mut session = Session::new(device);
+        session.uses(&run);
+        Self { inner: Mutex::new((run, session)), ports, twins }
+    }
+
+    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, (Compiled, Session)> {
+        self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Copies an array of an element type into a region of the same length.
+fn fill<T: Element + numpy::Element>(value: &Bound<'_, PyAny>, name: &str, dtype: &str, region: &mut [T]) -> PyResult<()> {
+    let array = value.py().import("numpy")?.call_method1("ascontiguousarray", (value, dtype))?.call_method1("reshape", (-1,))?;
+    let array = array.extract::<PyReadonlyArray1<'_, T>>().map_err(|_| PyTypeError::new_err(format!("{name}: an array of {dtype} is needed")))?;
+    let values = array.as_slice()?;
+    if values.len() != region.len() {
+        return Err(PyValueError::new_err(format!("{name} has {} elements, needs {}", values.len(), region.len())));
+    }
+    region.copy_from_slice(values);
+    Ok(())
+}
+
+#[pymethods]
+impl Executable {
+    /// Runs once. Inputs that are not given keep their values.
+    ///
+    /// Raises KeyError for an unknown input, ValueError for another number of elements, what the device reports, and what a twin raised.
+    #[pyo3(signature = (**inputs))]
+    fn run<'py>(&self, py: Python<'py>, inputs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyDict>> {
+        let mut guard = self.lock(py);
+        let (run, session) = &mut *guard;
+        for (name, value) in inputs.into_iter().flatten() {
+            let name: String = name.extract()?;
+            let view = *port(&self.ports.inputs, "input", &name)?;
+            match view.dtype() {
+                DType::F32 => fill(&value, &name, "float32", run.input::<f32>(view))?,
+                DType::F64 => fill(&value, &name, "float64", run.input::<f64>(view))?,
+                DType::I32 => fill(&value, &name, "int32", run.input::<i32>(view))?,
+                DType::U32 => fill(&value, &name, "uint32", run.input::<u32>(view))?,
+            }
+        }
+        let start = std::time::Instant::now();
+        let stats = detached(py, || run.run())?;
+        if let Some(error) = self.twins.iter().find_map(|twin| locked(&twin.raised).take()) {
+            return Err(error);
+        }
+        session.record(&stats, start.elapsed().as_nanos() as u64);
+        let outputs = PyDict::new(py);
+        for (name, view) in &self.ports.outputs {
+            let array = match view.dtype() {
+                DType::F32 => PyArray1::from_slice(py, run.output::<f32>(*view)).into_any(),
+                DType::F64 => PyArray1::from_slice(py, run.output::<f64>(*view)).into_any(),
+                DType::I32 => PyArray1::from_slice(py, run.output::<i32>(*view)).into_any(),
+                DType::U32 => PyArray1::from_slice(py, run.output::<u32>(*view)).into_any(),
+            };
+            outputs.set_item(name, array)?;
+        }
+        Ok(outputs)
+    }
+
+    /// Copies a state from the device.
+    fn read_state<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let (view, guard) = (*port(&self.ports.states, "state", name)?, self.lock(py));
+        Ok(match view.dtype() {
+            DType::F32 => PyArray1::from_vec(py, guard.0.read_state::<f32>(view).or_raise()?).into_any(),
+            DType::F64 => PyArray1::from_vec(py, guard.0.read_state::<f64>(view).or_raise()?).into_any(),
+            DType::I32 => PyArray1::from_vec(py, guard.0.read_state::<i32>(view).or_raise()?).into_any(),
+            DType::U32 => PyArray1::from_vec(py, guard.0.read_state::<u32>(view).or_raise()?).into_any(),
+        })
+    }
+
+    /// Replaces a state on the device.
+    fn write_state(&self, py: Python<'_>, name: &str, values: &Bound<'_, PyAny>) -> PyResult<()> {
+        fn write<T: Element + numpy::Element>(run: &mut Compiled, view: Slot, name: &str, values: &Bound<'_, PyAny>) -> PyResult<()> {
+            let mut numbers = vec![T::zeroed(); view.len()];
+            fill(values, name, dtype_name(view.dtype()), &mut numbers)?;
+            run.write_state(view, &numbers).or_raise()
+        }
+        let (view, mut guard) = (*port(&self.ports.states, "state", name)?, self.lock(py));
+        match view.dtype() {
+            DType::F32 => write::<f32>(&mut guard.0, view, name, values),
+            DType::F64 => write::<f64>(&mut guard.0, view, name, values),
+            DType::I32 => write::<i32>(&mut guard.0, view, name, values),
+            DType::U32 => write::<u32>(&mut guard.0, view, name, values),
+        }
+    }
+
+    /// On which device and by which code the runs were computed.
+    #[getter]
+    fn receipt(&self, py: Python<'_>) -> Receipt {
+        Receipt::new(self.lock(py).1.receipt())
+    }
+
+    fn __repr__(&self) -> String {
+        let names = |ports: &[(String, Slot)]| ports.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+        format!("<tectum executable: {} -> {}>", names(&self.ports.inputs), names(&self.ports.outputs))
+    }
+}

@@ -1,0 +1,356 @@
+//! Spiking networks: neurons and synapses from arrays or genomes, runs, and monitors.
+
+mod genome;
+mod monitor;
+mod neurons;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use numpy::PyArray1;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::PyDict;
+use tectum::snapshot::Snapshot;
+use tectum_spiking::genome::Genome as Blueprint;
+use tectum_spiking::{
+    IdleUpdate, Network, NetworkOptions, PlasticityRule, Simulation, SimulationOptions, SpikeCounts as Counts, Stimulus, Synapse, SynapseList, seed_of,
+};
+
+use crate::array::{broadcast, integers};
+use crate::body::locked;
+use crate::device::DeviceArgument;
+use crate::error::OrRaise;
+use crate::interrupt::{detached, interruptible};
+use crate::receipt::Receipt;
+
+pub use genome::{Area, Genome};
+pub use monitor::{PotentialMonitor, SpikeMonitor};
+pub use neurons::Neurons;
+
+/// The counts of a spiking network so far.
+///
+/// `bursts`, `spikes` and `events` (synapses that carried a spike) are numbers; `spike_hash` is the same text for the same (burst, neuron) pairs on every
+/// device, with any number of threads.
+#[pyclass(frozen, get_all, module = "tectum")]
+pub struct SpikeCounts {
+    /// Bursts so far; the first is number 1.
+    bursts: u32,
+    /// Firings.
+    spikes: u64,
+    /// Synapses that carried a spike.
+    events: u64,
+    /// Checksum of all (burst, neuron) pairs, as 16 hexadecimal digits.
+    spike_hash: String,
+}
+
+impl From<Counts> for SpikeCounts {
+    fn from(counts: Counts) -> Self {
+        Self { bursts: counts.bursts, spikes: counts.spikes, events: counts.events, spike_hash: format!("{:016x}", counts.spike_hash) }
+    }
+}
+
+#[pymethods]
+impl SpikeCounts {
+    fn __repr__(&self) -> String {
+        format!("SpikeCounts(bursts={}, spikes={}, events={}, spike_hash='{}')", self.bursts, self.spikes, self.events, self.spike_hash)
+    }
+}
+
+/// A network on its device, with what is injected into every burst and what observes it.
+pub struct Running {
+    simulation: Simulation,
+    stimulus: Option<Stimulus>,
+    spikes: Vec<monitor::SpikeSink>,
+    potentials: Vec<monitor::PotentialSink>,
+}
+
+impl Running {
+    /// Runs until the watch ends it: burst by burst if each needs input or is observed, otherwise together.
+    fn run(&mut self, bursts: u32, interrupt: &mut crate::interrupt::Interrupt) -> tectum::Result<Counts> {
+        // A monitor that no one reads any more costs nothing.
+        self.spikes.retain(|sink| Arc::strong_count(sink) > 1);
+        self.potentials.retain(|sink| Arc::strong_count(sink) > 1);
+        let is_observed = !(self.spikes.is_empty() && self.potentials.is_empty());
+        if self.stimulus.is_none() && !is_observed {
+            return self.simulation.run_watched(bursts, |_| interrupt.poll());
+        }
+        for _ in 0..bursts {
+            let burst = self.simulation.counts().bursts + 1;
+            if let Some(stimulus) = &self.stimulus {
+                self.simulation.inject(&stimulus.of(burst))?;
+            }
+            self.simulation.run(1)?;
+            if !self.spikes.is_empty() {
+                let fired = self.simulation.fired()?;
+                self.spikes.iter().for_each(|sink| locked(sink).add(burst, &fired));
+            }
+            if !self.potentials.is_empty() {
+                let potentials = self.simulation.potentials()?;
+                self.potentials.iter().for_each(|sink| locked(sink).add(burst, &potentials));
+            }
+            if interrupt.poll().is_break() {
+                break;
+            }
+        }
+        Ok(self.simulation.counts())
+    }
+}
+
+/// A spiking network on a device.
+///
+/// `SpikingNetwork(neurons, source, target, weight)` connects neurons: synapse k adds `weight[k]` (0 to 255) times the psp of neuron `source[k]` to neuron
+/// `target[k]` one burst after a firing, or subtracts it where `inhibitory[k]`. `rule[k]` is the index in `rules` of its learning rule (window, gain, loss),
+/// or -1 for a weight that does not change. `Genome.network` makes one from a genome. The rule of neurons is in docs/spiking.md; potentials are in units of
+/// psp times weight, and the same network has the same spikes on every device.
+///
+/// `silence` is "catch_up" (neurons without arrivals leak and recover) or "freeze" (they do not).
+///
+/// Raises ValueError naming the synapse or option that is out of range.
+///
+/// >>> import tectum as tt
+/// >>> neurons = tt.Neurons()
+/// >>> neurons.add(2, threshold=10.0)
+/// range(0, 2)
+/// >>> network = tt.SpikingNetwork(neurons, source=[0], target=[1], weight=[10])
+/// >>> spikes = network.monitor()
+/// >>> network.inject(0, 10.0)
+/// >>> network.run(2).spikes
+/// 2
+/// >>> spikes.t.tolist(), spikes.i.tolist()
+/// ([1, 2], [0, 1])
+#[pyclass(frozen, module = "tectum")]
+pub struct SpikingNetwork {
+    inner: Mutex<Running>,
+    genome: Option<Arc<Blueprint>>,
+    neurons: u32,
+    synapses: u64,
+    notes: Vec<String>,
+}
+
+impl SpikingNetwork {
+    /// A network on a device.
+    pub fn new(network: Network, device: &tectum::Device, options: &SimulationOptions) -> tectum::Result<Self> {
+        let (neurons, synapses) = (network.neurons(), network.synapses());
+        let simulation = Simulation::new(Arc::new(network), device, options)?;
+        let running = Running { simulation, stimulus: None, spikes: Vec::new(), potentials: Vec::new() };
+        Ok(Self { inner: Mutex::new(running), genome: None, neurons, synapses, notes: Vec::new() })
+    }
+
+    /// The network of a genome.
+    pub fn of_genome(mut self, genome: Arc<Blueprint>, stimulus: Stimulus, notes: Vec<String>) -> Self {
+        let running = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        running.stimulus = (!stimulus.is_none()).then_some(stimulus);
+        (self.genome, self.notes) = (Some(genome), notes);
+        self
+    }
+
+    /// The network, for a thread that holds the interpreter's lock and waits without it.
+    fn lock(&self, py: Python<'_>) -> std::sync::MutexGuard<'_, Running> {
+        self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Neurons by number, by an array of numbers, or by the name of an area.
+    fn select(&self, neurons: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
+        if let Ok(name) = neurons.extract::<String>() {
+            let genome = self.genome.as_ref().ok_or_else(|| PyValueError::new_err(format!("area {name:?}: a network from arrays has no areas")))?;
+            let area = genome.area(&name).ok_or_else(|| unknown_area(genome, &name))?;
+            return Ok(genome.areas()[area].neurons.clone().collect());
+        }
+        let selected: Vec<u32> = integers(neurons, "neurons")?;
+        match selected.iter().find(|neuron| **neuron >= self.neurons) {
+            Some(unknown) => Err(PyValueError::new_err(format!("neuron {unknown}: the network has {}", self.neurons))),
+            None => Ok(selected),
+        }
+    }
+}
+
+/// What silence does, by its name.
+fn idle_update(name: &str) -> PyResult<IdleUpdate> {
+    match name {
+        "catch_up" => Ok(IdleUpdate::CatchUp),
+        "freeze" => Ok(IdleUpdate::Freeze),
+        other => Err(PyValueError::new_err(format!("silence is {other:?}, needs \"catch_up\" or \"freeze\""))),
+    }
+}
+
+/// The refusal of an area's name.
+pub fn unknown_area(genome: &Blueprint, name: &str) -> PyErr {
+    let known: Vec<String> = genome.areas().iter().map(|area| if area.name.is_empty() { area.id.to_string() } else { area.name.clone() }).collect();
+    PyValueError::new_err(format!("no area {name:?}; there are {}", known.join(", ")))
+}
+
+#[pymethods]
+impl SpikingNetwork {
+    #[new]
+    #[pyo3(signature = (neurons, source, target, weight, *, inhibitory = None, rule = None, rules = Vec::new(), device = DeviceArgument::Id("cpu".to_owned()), seed = 0, silence = "catch_up", max_injected = 255.0, constant_inputs = None))]
+    #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
+    fn from_arrays(
+        py: Python<'_>,
+        neurons: &Neurons,
+        source: &Bound<'_, PyAny>,
+        target: &Bound<'_, PyAny>,
+        weight: &Bound<'_, PyAny>,
+        inhibitory: Option<&Bound<'_, PyAny>>,
+        rule: Option<&Bound<'_, PyAny>>,
+        rules: Vec<(u32, u8, u8)>,
+        device: DeviceArgument<'_>,
+        seed: u64,
+        silence: &str,
+        max_injected: f32,
+        constant_inputs: Option<Vec<(u32, f32)>>,
+    ) -> PyResult<Self> {
+        let sources: Vec<u32> = integers(source, "source")?;
+        let columns = |value: Option<&Bound<'_, PyAny>>, what: &str, otherwise: i64| -> PyResult<Vec<i64>> {
+            let column: Vec<i64> = value.map_or_else(|| Ok(vec![otherwise]), |value| integers(value, what))?;
+            match column.len() {
+                1 => Ok(vec![column[0]; sources.len()]),
+                length if length == sources.len() => Ok(column),
+                length => Err(PyValueError::new_err(format!("{what} has {length} numbers for {} synapses", sources.len()))),
+            }
+        };
+        let [targets, weights] = [(target, "target"), (weight, "weight")].map(|(value, what)| columns(Some(value), what, 0));
+        let (targets, weights, inhibitory, rule) = (targets?, weights?, columns(inhibitory, "inhibitory", 0)?, columns(rule, "rule", -1)?);
+        let out_of_range = |index: usize, what: &str, value: i64, range: &str| PyValueError::new_err(format!("synapse {index}: {what} {value}, needs {range}"));
+        let mut list = Vec::with_capacity(sources.len());
+        for (index, source) in sources.into_iter().enumerate() {
+            let number = |value: i64, what: &str| u8::try_from(value).map_err(|_| out_of_range(index, what, value, "0 to 255"));
+            let target = u32::try_from(targets[index]).map_err(|_| out_of_range(index, "target", targets[index], "the number of a neuron"))?;
+            let plasticity = if rule[index] == -1 { None } else { Some(number(rule[index], "rule")?) };
+            list.push((source, Synapse { target, weight: number(weights[index], "weight")?, inhibitory: inhibitory[index] != 0, plasticity }));
+        }
+        let idle_update = idle_update(silence)?;
+        let plasticity = rules.into_iter().map(|(window, gain, loss)| PlasticityRule { window, gain, loss }).collect();
+        let (device, neurons) = (device.open(py)?, neurons.inner());
+        detached(py, || {
+            let synapses = SynapseList::new(neurons.len(), &list)?;
+            let options = NetworkOptions { seed: seed_of(seed), idle_update, max_injected, plasticity, ..NetworkOptions::default() };
+            let network = Network::new(&neurons, Box::new(synapses), options)?;
+            let max_inputs = network.neurons() as usize;
+            let constant_inputs = constant_inputs.unwrap_or_default();
+            Self::new(network, &device, &SimulationOptions { constant_inputs, max_inputs, ..SimulationOptions::default() })
+        })
+    }
+
+    /// Number of neurons.
+    #[getter]
+    fn neurons(&self) -> u32 {
+        self.neurons
+    }
+
+    /// Number of synapses.
+    #[getter]
+    fn synapses(&self) -> u64 {
+        self.synapses
+    }
+
+    /// Settings of the genome that have no effect here, or another one.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
+    /// Adds to the next burst: `amount` (one number, or one for each neuron) arrives at neurons given by number, as an array, a range, or an area's name.
+    ///
+    /// Raises ValueError, and adds nothing, for an unknown neuron, one that is injected twice, or an amount above `max_injected`.
+    fn inject(&self, py: Python<'_>, neurons: &Bound<'_, PyAny>, amount: &Bound<'_, PyAny>) -> PyResult<()> {
+        let neurons = self.select(neurons)?;
+        let amounts = broadcast(amount, "amount", neurons.len())?;
+        let inputs: Vec<(u32, f32)> = neurons.into_iter().zip(amounts).collect();
+        self.lock(py).simulation.inject(&inputs).or_raise()
+    }
+
+    /// Runs bursts and returns the counts of all bursts so far. Ctrl-C ends it after a burst; the network continues from there.
+    ///
+    /// Raises what the device reports; the state is then unknown until `restore`.
+    fn run(&self, py: Python<'_>, bursts: u32) -> PyResult<SpikeCounts> {
+        let counts = interruptible(py, |interrupt| locked(&self.inner).run(bursts, interrupt).or_raise())?;
+        Ok(counts.into())
+    }
+
+    /// The counts so far.
+    #[getter]
+    fn counts(&self, py: Python<'_>) -> SpikeCounts {
+        self.lock(py).simulation.counts().into()
+    }
+
+    /// The neurons that fired in the last burst, ascending: uint32 of shape (firings,).
+    #[getter]
+    fn fired<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        Ok(PyArray1::from_vec(py, self.lock(py).simulation.fired().or_raise()?))
+    }
+
+    /// The potential of every neuron: float64 of shape (neurons,), in units of psp times weight.
+    #[getter]
+    fn potentials<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        Ok(PyArray1::from_vec(py, self.lock(py).simulation.potentials().or_raise()?))
+    }
+
+    /// Records the firings of further bursts: of all neurons, or of those given by number, as an array, a range or an area's name.
+    #[pyo3(signature = (neurons = None))]
+    fn monitor(&self, py: Python<'_>, neurons: Option<&Bound<'_, PyAny>>) -> PyResult<SpikeMonitor> {
+        let selected = neurons.map(|neurons| self.select(neurons)).transpose()?;
+        let (monitor, sink) = SpikeMonitor::new(self.neurons, selected);
+        self.lock(py).spikes.push(sink);
+        Ok(monitor)
+    }
+
+    /// Records the potentials of neurons at the end of further bursts, every burst or every `every`-th.
+    #[pyo3(signature = (neurons, *, every = 1))]
+    fn potential_monitor(&self, py: Python<'_>, neurons: &Bound<'_, PyAny>, every: u32) -> PyResult<PotentialMonitor> {
+        if every == 0 {
+            return Err(PyValueError::new_err("every is 0, needs 1 or more bursts"));
+        }
+        let (monitor, sink) = PotentialMonitor::new(self.select(neurons)?, every);
+        self.lock(py).potentials.push(sink);
+        Ok(monitor)
+    }
+
+    /// The synapses that learn, as a dict of arrays: `source`, `target`, `weight`, `inhibitory`, `rule`.
+    fn plastic_synapses<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let synapses = self.lock(py).simulation.plastic_synapses().or_raise()?;
+        let columns = PyDict::new(py);
+        columns.set_item("source", PyArray1::from_iter(py, synapses.iter().map(|synapse| synapse.source)))?;
+        columns.set_item("target", PyArray1::from_iter(py, synapses.iter().map(|synapse| synapse.target)))?;
+        columns.set_item("weight", PyArray1::from_iter(py, synapses.iter().map(|synapse| synapse.weight)))?;
+        columns.set_item("inhibitory", PyArray1::from_iter(py, synapses.iter().map(|synapse| synapse.inhibitory)))?;
+        columns.set_item("rule", PyArray1::from_iter(py, synapses.iter().map(|synapse| synapse.rule)))?;
+        Ok(columns)
+    }
+
+    /// Writes the state to a safetensors file, which any device can restore.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        detached(py, || locked(&self.inner).simulation.snapshot()?.save(&path))
+    }
+
+    /// Continues from a state of the same network; monitors keep what they recorded.
+    ///
+    /// Raises DataError naming what does not fit; nothing changes then.
+    fn restore(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        detached(py, || locked(&self.inner).simulation.restore(&Snapshot::load(&path)?).map_err(|error| error.at(path.display())))
+    }
+
+    /// On which device and by which code the bursts were computed.
+    #[getter]
+    fn receipt(&self, py: Python<'_>) -> Receipt {
+        Receipt::new(self.lock(py).simulation.session().receipt())
+    }
+
+    fn _repr_html_(&self, py: Python<'_>) -> String {
+        let counts = SpikeCounts::from(self.lock(py).simulation.counts());
+        let rows = [
+            ("neurons", self.neurons.to_string()),
+            ("synapses", self.synapses.to_string()),
+            ("bursts", counts.bursts.to_string()),
+            ("spikes", counts.spikes.to_string()),
+            ("spike hash", counts.spike_hash),
+        ];
+        crate::html::table("spiking network", &rows)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let bursts = self.lock(py).simulation.counts().bursts;
+        format!("<tectum spiking network: {} neurons, {} synapses, {bursts} bursts>", self.neurons, self.synapses)
+    }
+}

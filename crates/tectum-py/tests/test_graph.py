@@ -1,0 +1,137 @@
+import numpy as np
+import pytest
+
+import tectum as tt
+
+
+def values(shape, seed=1):
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def test_operators_compute_what_numpy_does():
+    graph = tt.Graph()
+    a, b, w = graph.input("a", (4, 3)), graph.input("b", (4, 3)), graph.parameter("w", (5, 3))
+    results = {
+        "sum": a + b * 2 - 1.0,
+        "ratio": a / (b * b + 1.0),
+        "reverse": 3.0 - a,
+        "power": (a * a + 1.0) ** 0.5,
+        "product": a @ w.T,
+        "columns": a.softmax(0),
+        "maximum": a.maximum(b).max(1),
+        "moved": a.permute([1, 0]).reshape(12),
+        "part": a.slice(-1, 1, 2),
+        "mean": a.mean(),
+        "joined": graph.concat([a, b], 1),
+        "sine": a.apply("sin"),
+    }
+    for name, node in results.items():
+        graph.output(name, node)
+    network = graph.compile()
+    x, y, weights = values((4, 3)), values((4, 3), 2), values((5, 3), 3)
+    network.set_parameters({"w": weights})
+    found = network(a=x, b=y)
+    exps = np.exp(x - x.max(0))
+    expected = {
+        "sum": x + 2 * y - 1,
+        "ratio": x / (y * y + 1),
+        "reverse": 3 - x,
+        "power": np.sqrt(x * x + 1),
+        "product": x @ weights.T,
+        "columns": exps / exps.sum(0),
+        "maximum": np.maximum(x, y).max(1),
+        "moved": x.T.reshape(12),
+        "part": x[:, 1:],
+        "mean": np.full((1, 1), x.mean()),
+        "joined": np.concatenate([x, y], 1),
+        "sine": np.sin(x),
+    }
+    for name, value in expected.items():
+        assert found[name].shape == value.shape, name
+        np.testing.assert_allclose(found[name], value, atol=1e-5, err_msg=name)
+
+
+def test_a_convolution_and_a_pool_compute_what_loops_do():
+    graph = tt.Graph()
+    x, w = graph.input("x", (1, 2, 6, 6)), graph.parameter("w", (3, 2, 3, 3))
+    y = graph.convolution(x, w, padding=1, stride=2)
+    graph.output("y", y)
+    graph.output("pooled", graph.pool(x, "max", 2))
+    network, image, filters = graph.compile(), values((1, 2, 6, 6)), values((3, 2, 3, 3), 2)
+    network.set_parameters({"w": filters})
+    found, padded = network(x=image), np.pad(image[0], ((0, 0), (1, 1), (1, 1)))
+    expected = [[[(padded[:, 2 * i : 2 * i + 3, 2 * j : 2 * j + 3] * f).sum() for j in range(3)] for i in range(3)] for f in filters]
+    np.testing.assert_allclose(found["y"][0], expected, atol=1e-5)
+    np.testing.assert_allclose(found["pooled"][0], image[0].reshape(2, 3, 2, 3, 2).max((2, 4)))
+
+
+def trained(tmp_path=None, device="cpu"):
+    graph = tt.Graph()
+    x, label = graph.input("x", (16, 2)), graph.indices("label", 16)
+    hidden = graph.dense("hidden", x, 16, "tanh")
+    logits = graph.dense("out", hidden, 2)
+    graph.output("logits", logits)
+    trainer = graph.trainer(graph.cross_entropy(logits, label), learning_rate=0.05, device=device)
+    trainer.initialize(seed=1)
+    return graph, trainer
+
+
+def test_training_separates_two_rings():
+    random = np.random.default_rng(4)
+    angle, label = random.uniform(0, 2 * np.pi, 160), np.arange(160) % 2
+    x = (np.stack([np.cos(angle), np.sin(angle)], 1) * (1 + label[:, None])).astype(np.float32)
+    graph, trainer = trained()
+    losses = trainer.fit(epochs=40, x=x, label=label)
+    assert len(losses) == 40 and losses[-1] < 0.05 < losses[0] and trainer.steps == 400
+    network = graph.compile()
+    network.set_parameters(trainer.parameters)
+    found = np.concatenate([network(x=x[i : i + 16])["logits"] for i in range(0, 160, 16)])
+    assert (found.argmax(1) == label).mean() > 0.98
+
+
+def test_a_checkpoint_continues_with_the_same_bits(tmp_path):
+    batch = {"x": values((16, 2)), "label": np.arange(16) % 2}
+    _, trainer = trained()
+    for _ in range(3):
+        trainer.step(**batch)
+    trainer.save(tmp_path / "checkpoint.safetensors")
+    _, resumed = trained()
+    resumed.load(tmp_path / "checkpoint.safetensors")
+    assert [trainer.step() for _ in range(1)] == [resumed.step(**batch)] and resumed.steps == 4
+    for name, value in trainer.parameters.items():
+        np.testing.assert_array_equal(value, resumed.parameters[name])
+
+
+def test_letters_get_sizes_and_text_is_read_back():
+    graph = tt.Graph()
+    x = graph.input("x", ("B", 3))
+    graph.output("y", graph.dense("layer", x, 2, "gelu"))
+    assert graph.inputs == [("x", ("B", 3))] and [name for name, _ in graph.parameters] == ["layer.weight", "layer.bias"]
+    assert str(tt.Graph.parse(str(graph))) == str(graph)
+    assert graph.compile(B=5)(x=values((5, 3)))["y"].shape == (5, 2)
+
+
+def test_refusals_name_what_is_wrong():
+    graph = tt.Graph()
+    x = graph.input("x", (4, 3))
+    for change, message in [
+        (lambda: x @ x, "3"),
+        (lambda: x + graph.input("z", (5, 7)), "4"),
+        (lambda: x.apply("soft"), "no function"),
+        (lambda: x.slice(5, 0, 1), "axis 5"),
+        (lambda: graph.dense("d", x, 2, "soft"), "activation is"),
+        (lambda: tt.Graph().compile(), "no outputs"),
+        (lambda: tt.Graph().input("x", (3,) * 9), "at most 8"),
+        (lambda: tt.Graph.parse("%0 = input"), "line 1|1"),
+        (lambda: x + tt.Graph().input("y", (4, 3)), "another graph"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            change()
+    graph.output("x", x)
+    network = graph.compile()
+    with pytest.raises(ValueError, match="has the shape"):
+        network(x=values((3, 4)))
+    with pytest.raises(KeyError, match="no input"):
+        network(q=1)
+    with pytest.raises(ValueError, match="has not been set"):
+        network()

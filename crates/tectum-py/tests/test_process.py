@@ -1,0 +1,164 @@
+"""Signals, forks, threads, logs and memory."""
+
+import gc
+import logging
+import multiprocessing
+import os
+import resource
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import tectum as tt
+
+
+def busy_network(count=20_000):
+    """Neurons that all fire in every burst."""
+    neurons = tt.Neurons()
+    neurons.add(count)
+    random = np.random.default_rng(1)
+    source, target = random.integers(0, count, (2, 20 * count))
+    return tt.SpikingNetwork(neurons, source, target, 255, constant_inputs=[(neuron, 5.0) for neuron in range(count)])
+
+
+def interrupted(work):
+    """Seconds from Ctrl-C to the exception."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sent = []
+
+    def press():
+        time.sleep(0.3)
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            work()
+        return time.monotonic() - sent[0]
+    finally:
+        thread.join()
+
+
+def test_ctrl_c_ends_work_soon(tmp_path):
+    decoder = tt.Decoder(tt.sample("sample-decoder", tmp_path), context=100_000)
+    network = busy_network()
+    graph = tt.Graph()
+    x = graph.input("x", (256, 64))
+    hidden = graph.dense("hidden", x, 256, "tanh")
+    trainer = graph.trainer((hidden * hidden).mean())
+    trainer.initialize(1)
+
+    def generate():
+        while True:
+            decoder.generate("the small cat", max_new_tokens=200, ignore_end=True)
+
+    works = {
+        "bursts": lambda: network.run(10_000_000),
+        "tokens": generate,
+        "steps": lambda: trainer.fit(epochs=100_000, x=np.zeros((1024, 64), np.float32)),
+        "periods": lambda: tt.run("cart_pole", clock="sim", seconds=1e6),
+        "training": lambda: tt.brain("mppi", "cart_pole"),
+    }
+    # The median of three: other processes may take the processor.
+    delays = {name: np.median([interrupted(work) for _ in range(3)]) for name, work in works.items()}
+    assert max(delays.values()) < 0.1, delays
+    assert network.counts.bursts > 0
+
+
+def in_fork(device, answers):
+    try:
+        tt.program("buffer x: i32 read_write\nldg.i32 r0, [x]\nstg.i32 [x], r0").run(x=np.zeros(4, np.int32), device=device)
+        answers.put("ran")
+    except RuntimeError as error:
+        answers.put(str(error))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_fork_is_refused_clearly():
+    device = tt.Device("cpu")
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+    child = context.Process(target=in_fork, args=(device, answers))
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0 and "spawn" in answers.get()
+
+
+def test_logs_go_to_logging(caplog, tmp_path):
+    with caplog.at_level(logging.DEBUG, "tectum"):
+        tt.Device("cpu", threads=1)
+        plan = tt.Plan("logged")
+        x, y = plan.input("x", 2), plan.output("y", 2)
+        plan.unary("relu", x, y)
+        plan.compile()
+    records = [(record.name, record.levelname, record.getMessage()) for record in caplog.records]
+    assert any(name.startswith("tectum.") and level == "INFO" and "device opened" in text and "cpu" in text for name, level, text in records), records
+    assert any(level == "DEBUG" and "plan compiled" in text and "logged" in text for _, level, text in records), records
+
+
+def resident_kb():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize() // 1024
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="the system does not report the memory of a process")
+def test_calls_leave_memory_flat(tmp_path):
+    lqr = tt.brain("lqr", "pendulum")
+    body = tt.body("cart_pole")
+    neurons = tt.Neurons()
+    neurons.add(2)
+    network = tt.SpikingNetwork(neurons, [0], [1], [1])
+    program = tt.program("buffer x: i32 read\nbuffer y: i32 write\nldg.i32 r0, [x]\nstg.i32 [y], r0")
+    plan = tt.Plan()
+    x, y = plan.input("x", 1000), plan.output("y", 1000)
+    plan.unary("relu", x, y)
+    run = plan.compile()
+    values, numbers = np.zeros(1000, np.float32), np.zeros(100, np.int32)
+
+    def call():
+        lqr.tick([0.1, 0.2])
+        body.step([1.0])
+        body.reset(1)
+        network.inject(0, 1.0)
+        network.run(1)
+        run.run(x=values)
+        program.run(x=numbers)
+        with pytest.raises(ValueError):
+            lqr.tick([0.1])
+
+    for _ in range(1000):
+        call()
+    gc.collect()
+    before = resident_kb()
+    for _ in range(10_000):
+        call()
+    gc.collect()
+    assert resident_kb() - before < 1024
+
+
+def test_threads_share_objects_safely():
+    network, lqr = busy_network(100), tt.brain("lqr", "pendulum")
+    failures = []
+
+    def work():
+        try:
+            for _ in range(50):
+                network.run(2)
+                network.counts, network.fired, network.potentials
+                lqr.tick([0.1, 0.2])
+                lqr.reset()
+        except Exception as error:  # noqa: BLE001
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not failures and network.counts.bursts == 400

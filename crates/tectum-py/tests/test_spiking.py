@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+
+import tectum as tt
+
+
+@pytest.fixture
+def genome(tmp_path):
+    return tt.Genome(tt.sample("sample-genome", tmp_path))
+
+
+def chain(count=3, **settings):
+    neurons = tt.Neurons()
+    neurons.add(count, threshold=10.0)
+    return tt.SpikingNetwork(neurons, source=np.arange(count - 1), target=np.arange(1, count), weight=10, **settings)
+
+
+def test_a_spike_travels_along_a_chain():
+    network = chain()
+    spikes, potentials = network.monitor(), network.potential_monitor([1, 2], every=2)
+    network.inject(0, 10.0)
+    counts = network.run(4)
+    assert (counts.bursts, counts.spikes, counts.events) == (4, 3, 2)
+    assert spikes.t.tolist() == [1, 2, 3] and spikes.i.tolist() == [0, 1, 2]
+    assert potentials.t.tolist() == [2, 4] and potentials.v.shape == (2, 2)
+    assert network.fired.tolist() == [] and network.potentials.tolist() == [0.0, 0.0, 0.0]
+    assert network.receipt.device == "cpu" and network.receipt.runs > 0
+
+
+def test_monitors_of_some_neurons_record_only_these(genome):
+    network = genome.network(stimulus=0.1)
+    everything, some = network.monitor(), network.monitor("mid")
+    network.run(100)
+    numbers = genome.area("mid").neurons
+    chosen = (everything.i >= numbers.start) & (everything.i < numbers.stop)
+    np.testing.assert_array_equal(some.i, everything.i[chosen])
+    np.testing.assert_array_equal(some.t, everything.t[chosen])
+    assert len(everything) == network.counts.spikes
+    everything.clear()
+    assert len(everything) == 0
+
+
+def test_the_spikes_of_a_genome_are_those_of_the_command_line(genome):
+    # The hashes that docs/spiking.md shows.
+    network = genome.network(stimulus=0.1)
+    assert network.run(100).spike_hash == "8ed36e4833ddd0f5"
+    assert network.run(100).spike_hash == "45e51a3e0c4d4310"
+
+
+def test_observation_and_threads_do_not_change_spikes(genome):
+    network = genome.network(stimulus=0.1, device=tt.Device("cpu", threads=1))
+    network.monitor()
+    assert network.run(200).spike_hash == "45e51a3e0c4d4310"
+
+
+def test_a_saved_state_continues(genome, tmp_path):
+    network = genome.network(stimulus=0.1)
+    network.run(100)
+    network.save(tmp_path / "state.safetensors")
+    resumed = genome.network(stimulus=0.1)
+    resumed.restore(tmp_path / "state.safetensors")
+    assert resumed.run(100).spike_hash == "45e51a3e0c4d4310"
+    with pytest.raises(tt.DataError):
+        chain().restore(tmp_path / "state.safetensors")
+
+
+def test_plastic_synapses_learn():
+    neurons = tt.Neurons()
+    neurons.add(2)
+    network = tt.SpikingNetwork(neurons, [0], [1], [100], rule=[0], rules=[(1, 10, 3)])
+    for _ in range(3):
+        network.inject([0, 1], 5.0)
+        network.run(1)
+    assert network.plastic_synapses()["weight"].tolist() == [130]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda: chain(rule=[0, 0]), "rule"),
+        (lambda: chain().inject(7, 1.0), "neuron 7"),
+        (lambda: chain().inject("eye", 1.0), "has no areas"),
+        (lambda: chain().inject([0, 0], 1.0), "twice"),
+        (lambda: chain().inject([0, 1], [1.0]), "amount has 1 numbers, needs 2"),
+        (lambda: chain(silence="loud"), "silence"),
+        (lambda: tt.Neurons().add(1, leak=2.0), "leak 2"),
+        (lambda: tt.SpikingNetwork(tt.Neurons(), [0], [1], [300]), "weight 300"),
+        (lambda: tt.SpikingNetwork(tt.Neurons(), [0, 1], [1], [3, 4, 5]), "weight has 3 numbers for 2"),
+    ],
+)
+def test_refusals_name_what_is_wrong(change, message):
+    with pytest.raises(ValueError, match=message):
+        change()
+    with pytest.raises(TypeError, match="whole numbers"):
+        chain().monitor([0.5])
