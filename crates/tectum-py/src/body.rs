@@ -7,6 +7,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use tectum_control::body::{self as bodies, Step};
+use tectum_control::scenario::Scenario;
+use tectum_control::scenario::build::build_body;
 
 use crate::array::numbers;
 use crate::error::OrRaise;
@@ -282,7 +284,19 @@ impl NativeBody {
     }
 }
 
-/// Makes a built-in body. `start` is "hanging" or "random"; without it the body's own.
+/// A body by the name of a built-in one or of an equation file.
+fn named_body(name: &str, start: Option<bodies::Start>) -> tectum::Result<Box<dyn bodies::Body>> {
+    if !name.ends_with(".plant") {
+        return bodies::body(name, start);
+    }
+    let table = |name: &str| toml::Table::from_iter([("name".to_owned(), toml::Value::from(name))]);
+    let text = toml::Table::from_iter([("body".to_owned(), table(name).into()), ("brain".to_owned(), table("zero").into())]).to_string();
+    let mut scenario = Scenario::parse(&text, name, name)?;
+    scenario.body.start = start;
+    build_body(&scenario)
+}
+
+/// Makes a body: a built-in one, or that of an equation file (`FILE.plant`). `start` is "hanging" or "random"; without it the body's own.
 ///
 /// Raises ValueError for an unknown name, listing the known ones.
 ///
@@ -295,7 +309,7 @@ impl NativeBody {
 #[pyo3(signature = (name, *, start = None))]
 pub fn body(name: &str, start: Option<&str>) -> PyResult<NativeBody> {
     let start = start.map(bodies::Start::from_name).transpose().or_raise()?;
-    let body = bodies::body(name, start).or_raise()?;
+    let body = named_body(name, start).or_raise()?;
     Ok(NativeBody { spec: body.spec().clone(), inner: Mutex::new(Some(body)) })
 }
 
@@ -392,7 +406,7 @@ pub fn spec_of(object: &Bound<'_, PyAny>) -> PyResult<bodies::BodySpec> {
         return Ok(spec.inner);
     }
     if let Ok(name) = object.extract::<String>() {
-        return Ok(bodies::body(&name, None).or_raise()?.spec().clone());
+        return Ok(named_body(&name, None).or_raise()?.spec().clone());
     }
     let spec = object.getattr("spec").and_then(|spec| Ok(spec.extract::<BodySpec>()?));
     Ok(spec.map_err(|error| PyTypeError::new_err(format!("body: {} has no `spec` that is a BodySpec: {error}", object.get_type())))?.inner)

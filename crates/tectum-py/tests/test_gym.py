@@ -1,3 +1,5 @@
+import pathlib
+
 import numpy as np
 import pytest
 
@@ -34,3 +36,48 @@ def test_an_environment_is_a_body():
     np.testing.assert_array_equal(run.observations[0], expected)
     with pytest.raises(ValueError, match="only a Box of one dimension"):
         tectum.gym.GymBody(gymnasium.make("Blackjack-v1"))
+
+
+def angle_and_speed(seen):
+    return [np.arctan2(seen[1], seen[0]), seen[2]]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_mppi_balances_the_pendulum_of_gymnasium(seed):
+    env = gymnasium.make("Pendulum-v1", max_episode_steps=1000)
+    body = tectum.gym.GymBody(env, observe=angle_and_speed, channels=tt.body("pendulum").spec.observation)
+    run = tt.run_loop(body, tt.brain("mppi", "pendulum"), seconds=12, clock="sim", seed=seed)
+    assert (np.abs(run.observations[-60:, 0]) < 0.1).all()
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_mppi_balances_the_inverted_pendulum_of_mujoco(seed):
+    pytest.importorskip("mujoco")
+    model = str(pathlib.Path(__file__).with_name("inverted_pendulum.plant"))
+    body = tectum.gym.GymBody(gymnasium.make("InvertedPendulum-v5"))
+    run = tt.run_loop(body, tt.brain("mppi", model), seconds=40, clock="sim", seed=seed)
+    # An episode of the environment has 1,000 steps.
+    assert run.total_reward == 1000.0 and np.abs(run.observations[:, 1]).max() < 0.02
+
+
+def test_ppo_of_stable_baselines3_learns_on_the_batch():
+    ppo = pytest.importorskip("stable_baselines3").PPO
+    import tectum.sb3
+
+    envs = tectum.sb3.VectorEnvAdapter(gymnasium.make_vec("tectum/CartPole-v0", num_envs=16, autoreset_mode="SameStep"))
+    envs.seed(1)
+    settings = {"n_steps": 128, "batch_size": 256, "n_epochs": 10, "learning_rate": 1e-3, "gamma": 0.98, "gae_lambda": 0.8}
+    model = ppo("MlpPolicy", envs, seed=1, device="cpu", **settings)
+    model.learn(40_000)
+    single, returns = gymnasium.make("tectum/CartPole-v0"), []
+    for seed in range(10):
+        observation, _ = single.reset(seed=1000 + seed)
+        ended, total = False, 0.0
+        while not ended:
+            action, _ = model.predict(observation, deterministic=True)
+            observation, reward, terminated, truncated, _ = single.step(action)
+            total, ended = total + reward, terminated or truncated
+        returns.append(total)
+    assert np.mean(returns) >= 475
+    with pytest.raises(ValueError, match="SameStep"):
+        tectum.sb3.VectorEnvAdapter(gymnasium.make_vec("tectum/CartPole-v0", num_envs=2))

@@ -179,7 +179,10 @@ class GymBody:
             if not isinstance(env.observation_space, spaces.Box) or len(env.observation_space.shape) != 1:
                 raise ValueError(f"observation space {env.observation_space}: only a Box of one dimension is supported; others need observe and channels")
             names = [f"observation_{index}" for index in range(env.observation_space.shape[0])]
-            limits = zip(names, np.nan_to_num(env.observation_space.low), np.nan_to_num(env.observation_space.high))
+            low, high = env.observation_space.low, env.observation_space.high
+            # Without bounds, the range of a channel is what is expected: -1 to 1 by default.
+            known = np.isfinite(low) & np.isfinite(high) & (np.abs(low) < 1e30) & (np.abs(high) < 1e30)
+            limits = zip(names, np.where(known, low, -1.0), np.where(known, high, 1.0))
             channels = [ObservationChannel(name, "", float(low), float(high)) for name, low, high in limits]
         observation = list(channels)
         self._first: int | None = None

@@ -27,8 +27,8 @@ class VectorEnvAdapter(VecEnv):
         mode = envs.metadata.get("autoreset_mode")
         if mode != AutoresetMode.SAME_STEP:
             raise ValueError(f"autoreset mode {mode}: make the environments with autoreset_mode=\"SameStep\"")
+        self.envs, self.render_mode = envs, None
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
-        self.envs = envs
         self._actions: Any = None
         self._seeds_given: int | None = None
 

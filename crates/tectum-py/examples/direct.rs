@@ -1,0 +1,76 @@
+//! The work of `bench/python/overhead.py` directly in Rust: prints one line of JSON for each line `NAME COUNT` that it reads.
+
+use std::io::BufRead;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tectum::{Device, Result, WorkProgress};
+use tectum_control::brain::Brain;
+use tectum_control::scenario::Scenario;
+use tectum_control::scenario::build::{brain_recipe, build_body};
+use tectum_spiking::genome::{Genome, GenomeOptions};
+use tectum_spiking::{ConnectOptions, Simulation, SimulationOptions, Stimulus, connect};
+use tectum_transformer::{Checkpoint, Decoder, GenerateOptions, Tokens, generate};
+
+/// Seconds of `count` calls, the median of each call in nanoseconds.
+fn ticks(brain: &mut dyn Brain, observation: &[f32], count: usize) -> Result<f64> {
+    let mut action = vec![0.0];
+    let mut taken = Vec::with_capacity(count);
+    for _ in 0..count {
+        let start = Instant::now();
+        brain.tick(observation, &mut action)?;
+        taken.push(start.elapsed().as_nanos() as f64);
+    }
+    taken.sort_by(f64::total_cmp);
+    Ok(taken[count / 2] * 1e-9)
+}
+
+fn brain(name: &str, body: &str, device: &Device) -> Result<Box<dyn Brain>> {
+    let text = format!("[body]\nname = \"{body}\"\n[brain]\nname = \"{name}\"\n");
+    let scenario = Scenario::parse(&text, "direct", "direct")?;
+    let body = build_body(&scenario)?;
+    brain_recipe(&scenario, body.spec())?.build(device, &mut WorkProgress::ignore)
+}
+
+fn main() -> Result<()> {
+    let folder = std::env::args().nth(1).unwrap_or_default();
+    let folder = Path::new(&folder);
+    let device = Device::cpu().threads(1).open()?;
+    let mut lqr = brain("lqr", "pendulum", &device)?;
+    let mut mppi = brain("mppi", "pendulum", &device)?;
+    let genome = Genome::read(&folder.join("sample-genome.json"), &GenomeOptions::default())?;
+    let stimulus = Stimulus::new(&genome, 0.1, 0)?;
+    let connected = connect(&genome, ConnectOptions::default(), &mut WorkProgress::ignore)?;
+    let max_inputs = connected.network.neurons() as usize;
+    let options = SimulationOptions { constant_inputs: connected.constant_inputs, max_inputs, ..SimulationOptions::default() };
+    let mut network = Simulation::new(Arc::new(connected.network), &device, &options)?;
+    let (path, prompt) = (folder.join("sample-decoder"), "the small cat");
+    let mut decoder = Decoder::new(&Checkpoint::open(&path)?, &device, 256, tectum::CacheFormats::F32, None)?;
+    let tokens = Tokens::read(&path, None)?;
+    for line in std::io::stdin().lock().lines().map_while(std::result::Result::ok) {
+        let (name, count) = line.split_once(' ').unwrap_or((&line, "1"));
+        let count: usize = count.parse().unwrap_or(1);
+        let start = Instant::now();
+        let seconds = match name {
+            "lqr" => ticks(&mut *lqr, &[0.1, 0.2], count)?,
+            "mppi" => ticks(&mut *mppi, &[0.1, 0.2], count)?,
+            "network" => {
+                for _ in 0..count {
+                    network.inject(&stimulus.of(network.counts().bursts + 1))?;
+                    network.run(1)?;
+                }
+                start.elapsed().as_secs_f64()
+            }
+            _ => {
+                decoder.truncate(0);
+                let options = GenerateOptions { max_new_tokens: count, ..GenerateOptions::default() };
+                generate(&mut decoder, Some(&tokens), &tokens.encode(prompt)?, &options, |_| Ok(ControlFlow::Continue(())))?;
+                start.elapsed().as_secs_f64()
+            }
+        };
+        println!("{seconds:e}");
+    }
+    Ok(())
+}
