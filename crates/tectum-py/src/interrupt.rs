@@ -11,6 +11,10 @@ use crate::error::OrRaise;
 
 /// Time between two looks at the interpreter's signals.
 const INTERVAL: Duration = Duration::from_millis(20);
+/// Calls that follow each other faster than this look at the clock only once in `CALLS`.
+const FAST: Duration = Duration::from_millis(1);
+/// Fast calls between two looks at the clock.
+const CALLS: u32 = 16;
 
 /// Whether this process is a fork: it has neither the threads of devices nor what their drivers hold.
 static IS_FORK: AtomicBool = AtomicBool::new(false);
@@ -43,17 +47,30 @@ pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> tectum::Result<T
 /// Whether Python wants work to stop: a signal arrived, or a callback raised.
 pub struct Interrupt {
     last: Instant,
+    /// When the clock was last looked at, and calls until it is again.
+    seen: Instant,
+    calls: u32,
     raised: Option<PyErr>,
 }
 
 impl Interrupt {
     /// Looks at the signals if the last look was long enough ago. To be called from time to time without the interpreter's lock.
     pub fn poll(&mut self) -> ControlFlow<()> {
-        if self.raised.is_none() && self.last.elapsed() >= INTERVAL {
-            self.last = Instant::now();
+        if self.raised.is_none() && self.is_due() {
+            self.last = self.seen;
             self.raised = Python::attach(|py| py.check_signals()).err();
         }
         if self.raised.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn is_due(&mut self) -> bool {
+        if self.calls > 0 {
+            self.calls -= 1;
+            return false;
+        }
+        let before = std::mem::replace(&mut self.seen, Instant::now());
+        self.calls = if self.seen - before < FAST { CALLS - 1 } else { 0 };
+        self.seen - self.last >= INTERVAL
     }
 
     /// Stops the work; the exception is raised when it has ended.
@@ -68,7 +85,8 @@ impl Interrupt {
 pub fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&mut Interrupt) -> PyResult<T> + Send) -> PyResult<T> {
     check_fork()?;
     let (result, raised) = py.detach(|| {
-        let mut interrupt = Interrupt { last: Instant::now(), raised: None };
+        let now = Instant::now();
+        let mut interrupt = Interrupt { last: now, seen: now, calls: 0, raised: None };
         let result = work(&mut interrupt);
         (result, interrupt.raised)
     });

@@ -47,7 +47,7 @@ def test_mppi_balances_the_pendulum_of_gymnasium(seed):
     env = gymnasium.make("Pendulum-v1", max_episode_steps=1000)
     body = tectum.gym.GymBody(env, observe=angle_and_speed, channels=tt.body("pendulum").spec.observation)
     run = tt.run_loop(body, tt.brain("mppi", "pendulum"), seconds=12, clock="sim", seed=seed)
-    assert (np.abs(run.observations[-60:, 0]) < 0.1).all()
+    assert (np.abs(run.observations[-60:, 0]) < 0.2).all()
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

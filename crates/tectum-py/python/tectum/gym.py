@@ -123,7 +123,7 @@ class BodyVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
         else:
             seeds = seed
         instances = np.arange(self.num_envs) if mask is None else np.flatnonzero(mask)
-        self._restart(instances, [seeds[instance] for instance in instances])
+        self._restart(instances, [seeds[int(instance)] for instance in instances])
         return self._observations.copy(), {}
 
     def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from . import PotentialMonitor, Run, SpikeMonitor
+    from . import ActionChannel, ObservationChannel, PotentialMonitor, Run, SpikeMonitor
 
 __all__ = ["plot_potentials", "plot_run", "plot_spikes"]
 
@@ -19,7 +19,7 @@ def plot_run(run: Run) -> Figure:
     """One panel for each channel over time, observations above actions; ends of episodes are dotted, periods with the safe action shaded."""
     from matplotlib import pyplot
 
-    channels = [*run.spec.observation, *run.spec.action]
+    channels: list[ObservationChannel | ActionChannel] = [*run.spec.observation, *run.spec.action]
     columns = [*run.observations.T, *run.actions.T]
     figure, panels = pyplot.subplots(len(channels), 1, sharex=True, figsize=(8, 1.4 * len(channels)), squeeze=False, layout="constrained")
     first_action = len(run.spec.observation)

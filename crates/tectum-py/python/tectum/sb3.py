@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import VecEnv  # type: ignore[import-not-found, unused-ignore]
 
 __all__ = ["VectorEnvAdapter"]
 
 
-class VectorEnvAdapter(VecEnv):
+class VectorEnvAdapter(VecEnv):  # type: ignore[misc, unused-ignore]
     """A vector environment of Gymnasium as a ``VecEnv``.
 
     Raises ValueError unless its autoreset mode is ``SAME_STEP``, which is that of Stable-Baselines3.
@@ -37,7 +37,7 @@ class VectorEnvAdapter(VecEnv):
         return [None if seed is None else seed + k for k in range(self.num_envs)]
 
     def reset(self) -> np.ndarray:
-        observations, _ = self.envs.reset(seed=self._seeds_given)
+        observations: np.ndarray = self.envs.reset(seed=self._seeds_given)[0]
         self._seeds_given = None
         return observations
 

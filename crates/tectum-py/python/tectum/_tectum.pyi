@@ -1,0 +1,1627 @@
+# Written by stubs.py.
+
+"""
+Neural workloads in real time, on GPUs and CPUs, with receipts.
+"""
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, final
+
+from numpy.typing import NDArray
+
+@final
+class ActionChannel:
+    """
+    One number of an action. Values outside [low, high] are clipped; with `discrete` the body applies `high` for values of at least 0, else `low`.
+    """
+    def __new__(cls, /, name: str, unit: str, low: float, high: float, *, discrete: bool = False) -> ActionChannel: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def discrete(self, /) -> bool:
+        """
+        Whether only `low` and `high` are possible.
+        """
+    @property
+    def high(self, /) -> float:
+        """
+        The highest value.
+        """
+    @property
+    def low(self, /) -> float:
+        """
+        The lowest value.
+        """
+    @property
+    def name(self, /) -> str:
+        """
+        The name, as in recordings.
+        """
+    @property
+    def unit(self, /) -> str:
+        """
+        The unit, as printed.
+        """
+
+@final
+class Area:
+    """
+    An area of a genome: `id`, `name`, `role` ("core", "input", "output", "memory" or "custom"), `size` in voxels along x, y and z, and its `neurons`.
+    """
+    def __repr__(self, /) -> str: ...
+    @property
+    def id(self, /) -> str:
+        """
+        The id in the genome.
+        """
+    @property
+    def name(self, /) -> str:
+        """
+        The display name; may be empty.
+        """
+    @property
+    def neurons(self, /) -> range:
+        """
+        The numbers of its neurons: x, then y, then z, then the place in the voxel, which varies fastest.
+        """
+    @property
+    def neurons_per_voxel(self, /) -> int:
+        """
+        Neurons in each voxel.
+        """
+    @property
+    def role(self, /) -> str:
+        """
+        "core", "input", "output", "memory" or "custom".
+        """
+    @property
+    def size(self, /) -> tuple[int, int, int]:
+        """
+        Voxels along x, y and z.
+        """
+
+@final
+class BodyBatch:
+    """
+    Many instances of a body, stepped at once on a device, in float32.
+
+    `name` is a built-in body or an equation file. An instance whose episode ended is reset to its start by the next step, which returns that start and no
+    reward. `tectum.gym` has vector environments of these.
+
+    Raises ValueError for an unknown name or no instances, UnsupportedError for a body that has no such kernel.
+
+    >>> import numpy as np, tectum as tt
+    >>> poles = tt.BodyBatch("cart_pole", 100)
+    >>> poles.reset(seed=1).shape
+    (100, 4)
+    >>> observations, rewards, terminated = poles.step(np.full((100, 1), 10.0))
+    >>> rewards.sum(), terminated.any()
+    (np.float64(100.0), np.False_)
+    """
+    def __len__(self, /) -> int: ...
+    def __new__(cls, /, name: str, count: int, *, start: str | None = None, device: Device | str = ...) -> BodyBatch: ...
+    def __repr__(self, /) -> str: ...
+    def reset(self, /, seed: int | None = None, *, seeds: Sequence[int] | None = None) -> Any:
+        """
+        Resets instance k to the body's start for `seed + k`, or all to those of a list of seeds, and returns the observations: float32 of shape (count, channels).
+        """
+    def restart(self, /, instances: Sequence[int], seeds: Sequence[int]) -> Any:
+        """
+        Resets some instances, each to the body's start for its seed; returns their observations: float32 of shape (instances, channels).
+        """
+    @property
+    def spec(self, /) -> BodySpec:
+        """
+        The constants of the body.
+        """
+    @property
+    def states(self, /) -> Any:
+        """
+        The exact states: float32 of shape (count, numbers), as `NativeBody.state` orders them.
+        """
+    @states.setter
+    def states(self, /, states: Any) -> None: ...
+    def step(self, /, actions: Any) -> tuple[Any, NDArray[Any], NDArray[Any]]:
+        """
+        Steps every instance by one period under its action, of shape (count, action channels).
+
+        Returns `(observations, rewards, terminated)`: float32 of shape (count, channels), float64 and bool of shape (count,). Raises ValueError for another
+        shape.
+        """
+
+@final
+class BodySpec:
+    """
+    The constants of a body: name, time between two actions in seconds, channels, and the action that it receives when the brain gives none (zeros by default).
+    """
+    def __new__(cls, /, name: str, dt: float, observation: Sequence[ObservationChannel], action: Sequence[ActionChannel], safe_action: Sequence[float] | None = None) -> BodySpec: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def action(self, /) -> list[ActionChannel]:
+        """
+        The numbers of an action, in order.
+        """
+    @property
+    def dt(self, /) -> float:
+        """
+        Time between two actions, in seconds.
+        """
+    @property
+    def name(self, /) -> str:
+        """
+        The name, as in scenarios.
+        """
+    @property
+    def observation(self, /) -> list[ObservationChannel]:
+        """
+        The numbers of an observation, in order.
+        """
+    @property
+    def safe_action(self, /) -> list[float]:
+        """
+        The action applied when the brain gives none.
+        """
+
+@final
+class CompiledGraph:
+    """
+    A graph on a device: calling it with its inputs as keywords returns a dict of its outputs.
+
+    Inputs that are not given keep the values of the call before.
+    """
+    def __call__(self, /, **inputs: Any) -> dict[str, Any]:
+        """
+        Computes the outputs.
+
+        Raises KeyError for an unknown input, ValueError for a wrong shape or an input that was never given.
+        """
+    def __repr__(self, /) -> str: ...
+    @property
+    def parameters(self, /) -> dict[str, Any]:
+        """
+        The parameters by name, copied from the device.
+        """
+    def set_parameters(self, /, values: dict[Any, Any]) -> None:
+        """
+        Replaces parameters, from a dict of arrays by name.
+
+        Raises KeyError for an unknown name, ValueError for a wrong shape; nothing changes then.
+        """
+
+@final
+class Decoder:
+    """
+    A decoder of the GPT-2, Llama or Qwen family: `generate` continues texts.
+
+    `path` is a Hugging Face folder, or a GGUF file with tokenizer.json next to it. `context` is the maximum of prompt and new tokens together. `cache` is the
+    format of keys and values: "f32", "f16", "q8", "k8v4" or "q4"; `weights` "f32", "f16", "bf16" or "int8". `device` may be "auto".
+
+    Raises FileNotFoundError, DataError naming tensor and file, UnsupportedError for another family.
+
+    >>> import tectum as tt
+    >>> decoder = tt.Decoder(tt.sample("sample-decoder"), context=64)
+    >>> made = decoder.generate("the small cat", max_new_tokens=8)
+    >>> len(made.tokens), made.finish_reason
+    (8, 'length')
+    >>> "".join(decoder.stream("the small cat", max_new_tokens=8)) == str(made)
+    True
+    """
+    def __new__(cls, /, path: str | PathLike[str], *, context: int = 2048, device: Device | str = ..., weights: str | None = None, cache: str = "f32") -> Decoder: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def context(self, /) -> int:
+        """
+        Maximum tokens of a prompt and its continuation.
+        """
+    def decode(self, /, tokens: Sequence[int]) -> str:
+        """
+        The text of token numbers. Raises ValueError for a model without a tokenizer.
+        """
+    def encode(self, /, text: str) -> list[int]:
+        """
+        Token numbers of a text. Raises ValueError for a model without a tokenizer.
+        """
+    def generate(self, /, prompt: Any, *, max_new_tokens: int = 64, temperature: float = 0.0, top_k: int = 0, top_p: float = 1.0, repetition_penalty: float = 1.0, seed: int = 0, stop: Sequence[str] = ..., ignore_end: bool = False, continue_context: bool = False) -> Any:
+        """
+        Continues a prompt, or a list of prompts side by side, each in its own context.
+
+        A prompt is a text or a list of token numbers. With `temperature` 0 the token with the highest score is taken; else one is drawn from the `top_k`
+        highest scores (0 for all) and from the smallest set of probability `top_p`, by `seed`; each text after the first uses the next seed. Generation
+        ends at a token that ends texts unless `ignore_end`, and at a text of `stop`. With `continue_context` the prompt follows what was generated before.
+
+        Returns a `Generation`, or a list of them for a list of prompts. Raises ValueError for a prompt that does not fit or a setting out of range; Ctrl-C
+        ends after the present token.
+        """
+    @property
+    def parameters(self, /) -> int:
+        """
+        Number of parameters.
+        """
+    @property
+    def receipt(self, /) -> Receipt:
+        """
+        On which device and by which code the tokens were computed.
+        """
+    def stream(self, /, prompt: str | Sequence[int], *, max_new_tokens: int = 64, temperature: float = 0.0, top_k: int = 0, top_p: float = 1.0, repetition_penalty: float = 1.0, seed: int = 0, stop: Sequence[str] = ..., ignore_end: bool = False, continue_context: bool = False) -> TextStream:
+        """
+        Continues one prompt and yields pieces of text as they become final; settings are those of `generate`.
+
+        Generation runs ahead in a thread of its own and ends when the iterator is dropped; other calls wait for it.
+        """
+
+@final
+class Device:
+    """
+    A device that results are computed on.
+
+    `Device("cpu")`, `Device("cuda:0")`, `Device("vulkan:0")`, `Device("metal:0")`, `Device("dx12:0")`; `devices()` lists those of this machine.
+    `threads` sets the number of threads of the CPU; without it there are as many as cores.
+
+    Raises ValueError for an id that is none of these, UnsupportedError for a device that this machine or build does not have.
+
+    >>> import tectum as tt
+    >>> tt.Device("cpu", threads=1)
+    Device('cpu')
+    """
+    def __new__(cls, /, id: str = "cpu", *, threads: int | None = None) -> Device: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def id(self, /) -> str:
+        """
+        The id, such as "cpu" or "cuda:0".
+        """
+    @property
+    def info(self, /) -> Any:
+        """
+        All that is known of the device, as in receipts.
+        """
+    @property
+    def name(self, /) -> str:
+        """
+        The name that the driver or the operating system reports.
+        """
+    @property
+    def software(self, /) -> bool:
+        """
+        Whether it is a processor that emulates a GPU; such a device never counts as a GPU.
+        """
+
+@final
+class Encoder:
+    """
+    An encoder of the BERT family: `embed` computes one vector for each text.
+
+    `path` is a folder with config.json, tokenizer.json and model.safetensors. `weights` is "f32", "f16", "bf16" or "int8"; without it, on the CPU, the format
+    of the file if that is f16 or bf16, else f32. `device` may be "auto", the one with the minimum predicted time.
+
+    Raises FileNotFoundError, DataError naming tensor and file, UnsupportedError for another family.
+
+    >>> import tectum as tt
+    >>> encoder = tt.Encoder(tt.sample("sample-encoder"))
+    >>> vectors = encoder.embed(["the cat is small", "a small dog"])
+    >>> vectors.shape, str(vectors.dtype)
+    ((2, 64), 'float32')
+    """
+    def __new__(cls, /, path: str | PathLike[str], *, device: Device | str = ..., weights: str | None = None) -> Encoder: ...
+    def __repr__(self, /) -> str: ...
+    def embed(self, /, texts: Sequence[str]) -> Any:
+        """
+        The vectors of texts: float32 of shape (texts, width). Texts of more than `max_tokens` are cut.
+        """
+    @property
+    def max_tokens(self, /) -> int:
+        """
+        Maximum tokens of a text.
+        """
+    @property
+    def parameters(self, /) -> int:
+        """
+        Number of parameters.
+        """
+    @property
+    def receipt(self, /) -> Receipt:
+        """
+        On which device and by which code the vectors were computed.
+        """
+    @property
+    def width(self, /) -> int:
+        """
+        Numbers of a vector.
+        """
+
+@final
+class Executable:
+    """
+    A plan compiled for a device: `run` takes the inputs as keywords and returns a dict of the outputs.
+    """
+    def __repr__(self, /) -> str: ...
+    def read_state(self, /, name: str) -> Any:
+        """
+        Copies a state from the device.
+        """
+    @property
+    def receipt(self, /) -> Receipt:
+        """
+        On which device and by which code the runs were computed.
+        """
+    def run(self, /, **inputs: Any) -> dict[str, Any]:
+        """
+        Runs once. Inputs that are not given keep their values.
+
+        Raises KeyError for an unknown input, ValueError for another number of elements, what the device reports, and what a twin raised.
+        """
+    def write_state(self, /, name: str, values: Any) -> None:
+        """
+        Replaces a state on the device.
+        """
+
+@final
+class Field:
+    """
+    A 4-D neural field that senses, moves and changes its own rules (docs/field.md).
+
+    `shape` is cells along X, Y and Z, then channels: axes are multiples of 4 from 4 to 64, channels a multiple of 32 from 32 to 256. `boundary` is "closed",
+    "periodic" or "zero"; `storage` "f32" or "bf16" (half the memory); `patterns` the capacity of the library of patterns, 0 for none.
+
+    Raises ValueError naming the size that is not possible.
+
+    >>> import tectum as tt
+    >>> field = tt.Field(sensors=2, motors=1, shape=(8, 8, 8, 32))
+    >>> report = field.tick([0.5, -0.5], reward=0.0)
+    >>> report.action.shape, field.cycle, field.elements.shape
+    ((1,), 1, (8, 8, 8, 32))
+    """
+    def __new__(cls, /, sensors: int, motors: int, *, shape: tuple[int, int, int, int] = ..., boundary: str = "closed", seed: int = 1, patterns: int = 0, storage: str = "f32", device: Device | str = ...) -> Field: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def coefficients(self, /) -> dict[str, Any]:
+        """
+        The coefficients of the next cycle by name.
+        """
+    @property
+    def cycle(self, /) -> int:
+        """
+        Cycles done.
+        """
+    @property
+    def elements(self, /) -> Any:
+        """
+        The elements: float32 of shape (X, Y, Z, channels).
+        """
+    @property
+    def receipt(self, /) -> Receipt:
+        """
+        On which device and by which code the cycles were computed.
+        """
+    def restore(self, /, path: str | PathLike[str]) -> None:
+        """
+        Continues from the state of a field of the same shape.
+
+        Raises DataError naming what does not fit; nothing changes then.
+        """
+    def save(self, /, path: str | PathLike[str]) -> None:
+        """
+        Writes the state to a safetensors file.
+        """
+    def set_coefficients(self, /, **values: Any) -> None:
+        """
+        Changes coefficients from the next cycle on, by name.
+
+        Raises ValueError for an unknown name or a value out of range; nothing changes then.
+        """
+    def tick(self, /, sensors: Any, reward: float = 0.0) -> FieldReport:
+        """
+        Runs a cycle. `sensors` is of shape (sensors,), clamped to -1 to 1; `reward` too.
+
+        Raises ValueError for another number of sensors, and what the device reports.
+        """
+
+@final
+class FieldReport:
+    """
+    What a cycle of a field did; numbers have no unit.
+    """
+    def __repr__(self, /) -> str: ...
+    @property
+    def action(self, /) -> NDArray[Any]:
+        """
+        The action: float32 of shape (motors,), -1 to 1.
+        """
+    @property
+    def confidence(self, /) -> float:
+        """
+        Confidence, 0 to 1.
+        """
+    @property
+    def drive(self, /) -> float:
+        """
+        Internal drive, 0 to 1.
+        """
+    @property
+    def error(self, /) -> float:
+        """
+        Weighted mean error of the prediction.
+        """
+    @property
+    def explore(self, /) -> float:
+        """
+        Exploration, 0 to 1.
+        """
+    @property
+    def information(self, /) -> float:
+        """
+        Information.
+        """
+    @property
+    def intensity(self, /) -> float:
+        """
+        Intensity of the imprint.
+        """
+    @property
+    def mean(self, /) -> float:
+        """
+        Mean content after the cycle.
+        """
+    @property
+    def nearest(self, /) -> int | None:
+        """
+        Index of the pattern in the library that is most similar; None without a library.
+        """
+    @property
+    def novelty(self, /) -> float:
+        """
+        Novelty, 0 to 1.
+        """
+    @property
+    def place(self, /) -> tuple[int, int, int]:
+        """
+        The cell of the imprint.
+        """
+    @property
+    def place_kind(self, /) -> str:
+        """
+        Why this cell: "existing", "resonant", "correlated" or "emptiest".
+        """
+    @property
+    def stored(self, /) -> int | None:
+        """
+        Index at which the present pattern was stored; None if it was familiar.
+        """
+    @property
+    def variance(self, /) -> float:
+        """
+        Variance of the content.
+        """
+
+@final
+class Generation:
+    """
+    What a decoder generated for one prompt; `str()` gives the text.
+    """
+    def __repr__(self, /) -> str: ...
+    def __str__(self, /) -> str: ...
+    @property
+    def decode_s(self, /) -> float:
+        """
+        Seconds of the runs for all further tokens.
+        """
+    @property
+    def finish_reason(self, /) -> str:
+        """
+        "length", "context" (no room is left), "token" (one that ends texts), "stop" (a stop sequence) or "cancelled".
+        """
+    @property
+    def prefill_s(self, /) -> float:
+        """
+        Seconds until the first token could be chosen.
+        """
+    @property
+    def prompt_tokens(self, /) -> int:
+        """
+        Tokens of the prompt.
+        """
+    @property
+    def text(self, /) -> str | None:
+        """
+        The text up to a stop sequence; None for a model without a tokenizer.
+        """
+    @property
+    def tokens(self, /) -> list[int]:
+        """
+        The tokens, without one that ended the text.
+        """
+
+@final
+class Genome:
+    """
+    A FEAGI genome, checked (docs/genomes.md).
+
+    `units` is "detect", "fraction" or "legacy"; with `strict` a morphology without a known definition is an error rather than a warning.
+
+    Raises FileNotFoundError, DataError naming area and key, UnsupportedError for a function without a known definition.
+
+    >>> import tectum as tt
+    >>> genome = tt.Genome(tt.sample("sample-genome"))
+    >>> [(area.name, len(area.neurons)) for area in genome.areas]
+    [('in', 64), ('mid', 64)]
+    >>> genome.network(stimulus=0.1).run(200).spike_hash
+    '45e51a3e0c4d4310'
+    """
+    def __new__(cls, /, path: str | PathLike[str], *, units: str = "detect", strict: bool = False) -> Genome: ...
+    def __repr__(self, /) -> str: ...
+    def area(self, /, name: str) -> Area:
+        """
+        The area of a name or an id. Raises ValueError listing the areas.
+        """
+    @property
+    def areas(self, /) -> list[Area]:
+        """
+        The areas, in the order of their neurons.
+        """
+    def network(self, /, *, device: Device | str = ..., seed: int = 0, stimulus: float = 0.0, stimulus_amount: float = 1.0, learns: bool = True, memory_neurons: int = 1024, silence: str = "catch_up") -> SpikingNetwork:
+        """
+        Connects the genome on a device.
+
+        `seed` determines synapses that exist with a probability, and the neurons' draws. `stimulus` is the fraction of the neurons of input areas that gets
+        `stimulus_amount` in each burst, at random. Without `learns`, plastic synapses keep their weights. `memory_neurons` is the maximum number of patterns of
+        each memory area. `silence` is "catch_up" or "freeze", as in `SpikingNetwork`.
+
+        Raises ValueError or UnsupportedError naming area or mapping.
+        """
+    @property
+    def neurons(self, /) -> int:
+        """
+        Number of neurons, without those of memories.
+        """
+    @property
+    def title(self, /) -> str:
+        """
+        The title.
+        """
+    @property
+    def warnings(self, /) -> list[str]:
+        """
+        What the genome has that is read otherwise than written, or not at all.
+        """
+
+@final
+class Graph:
+    """
+    A dense network as operations on tensors of float32, checked as they are added (docs/graphs.md).
+
+    Dimensions are sizes, or upper-case letters that `compile` and `trainer` give sizes. A node supports `+`, `-`, `*`, `/`, `@` with nodes and numbers.
+
+    Raises ValueError naming the operation and the shapes that do not fit.
+
+    >>> import numpy as np, tectum as tt
+    >>> graph = tt.Graph()
+    >>> x, target = graph.input("x", (4, 1)), graph.input("target", (4, 1))
+    >>> y = graph.dense("layer", x, 1)
+    >>> graph.output("y", y)
+    >>> trainer = graph.trainer(graph.mse(y, target), learning_rate=0.1, weight_decay=0.0)
+    >>> trainer.initialize(seed=1)
+    >>> for _ in range(500):
+    ...     loss = trainer.step(x=[[0], [1], [2], [3]], target=[[1], [3], [5], [7]])
+    >>> network = graph.compile()
+    >>> network.set_parameters(trainer.parameters)
+    >>> np.round(network(x=[[10], [11], [12], [13]])["y"][:, 0]).tolist()
+    [21.0, 23.0, 25.0, 27.0]
+    """
+    def __new__(cls, /) -> Graph: ...
+    def __repr__(self, /) -> str: ...
+    def __str__(self, /) -> str: ...
+    def attention(self, /, q: Node, k: Node, v: Node, *, heads: int, width: int, kv_heads: int | None = None, mask: Node | None = None, causal: bool = False) -> Node:
+        """
+        softmax(q k^T / sqrt(width) + mask) v by heads. `q` is [B, T, heads * width], `k` and `v` [B, S, kv_heads * width].
+        """
+    def compile(self, /, *, device: Device | str = ..., **dims: Any) -> CompiledGraph:
+        """
+        Compiles the graph for a device; keywords give letters their sizes, such as `B=32`.
+        """
+    def concat(self, /, nodes: Sequence[Node], axis: int) -> Node:
+        """
+        Joins nodes along an axis.
+        """
+    def constant(self, /, values: Any) -> Node:
+        """
+        Adds an array of fixed values.
+        """
+    def convolution(self, /, x: Node, w: Node, bias: Node | None = None, *, groups: int = 1, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ...) -> Node:
+        """
+        A convolution over one to three axes of space: `x` [N, C, ..], `w` [K, C / groups, ..], `bias` [K]. `stride`, `padding` and `dilation` are one size, or
+        one for each axis of space.
+        """
+    def cross_entropy(self, /, logits: Node, indices: Node) -> Node:
+        """
+        The mean of -log softmax(logits) at the classes of `indices`, a loss.
+        """
+    def dense(self, /, name: str, x: Node, width: int, activation: str = "none") -> Node:
+        """
+        Adds a layer, activation(x @ weight + bias), with parameters `{name}.weight` [k, width] and `{name}.bias` [1, width].
+        """
+    def gather(self, /, table: Node, indices: Node) -> Node:
+        """
+        Rows of a table [rows, ..], by numbers.
+        """
+    def indices(self, /, name: str, shape: Any) -> Node:
+        """
+        Adds an input of row numbers, for `gather` and `cross_entropy`.
+        """
+    def input(self, /, name: str, shape: Any) -> Node:
+        """
+        Adds an input of floats.
+        """
+    @property
+    def inputs(self, /) -> list[tuple[str, tuple[int | str, ...]]]:
+        """
+        Name and shape of each input.
+        """
+    def layer_norm(self, /, x: Node, gain: Node, bias: Node, epsilon: float = 1e-5) -> Node:
+        """
+        (x - mean) / sqrt(variance + epsilon) * gain + bias over the last axis.
+        """
+    def mse(self, /, prediction: Node, target: Node) -> Node:
+        """
+        The mean of squared differences, a loss.
+        """
+    def output(self, /, name: str, node: Node) -> None:
+        """
+        Makes a node an output.
+        """
+    def parameter(self, /, name: str, shape: Any) -> Node:
+        """
+        Adds a parameter, which training changes; zero at first.
+        """
+    @property
+    def parameters(self, /) -> list[tuple[str, tuple[int | str, ...]]]:
+        """
+        Name and shape of each parameter.
+        """
+    @staticmethod
+    def parse(text: str) -> Graph:
+        """
+        Reads the text form, which has every operation; `str(graph)` writes it. Raises ValueError naming the line.
+        """
+    def pool(self, /, x: Node, kind: str, kernel: int | Sequence[int], *, stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = ...) -> Node:
+        """
+        The maximum ("max") or mean ("mean", of the elements inside) of windows of space of `x` [N, C, ..].
+        """
+    def rms_norm(self, /, x: Node, gain: Node, epsilon: float = 1e-5) -> Node:
+        """
+        x / sqrt(mean of squares + epsilon) * gain over the last axis.
+        """
+    def trainer(self, /, loss: Node, *, learning_rate: float | tuple[str, float, int, int, float] | tuple[str, float, float, int] = ..., beta1: float = 0.9, beta2: float = 0.999, weight_decay: float = 0.01, clip_norm: float | None = None, device: Device | str = ..., **dims: Any) -> Trainer:
+        """
+        Compiles training of all parameters by AdamW for a loss of one element.
+
+        `learning_rate` is a number, or ("cosine", peak, warm_up, total, floor), or ("step", initial, factor, every). `clip_norm` is the maximum norm of all
+        gradients together. Keywords give letters their sizes.
+        """
+
+@final
+class Kernel:
+    """
+    A kernel of one's own: device code in WGSL, with a function of Python as its form on the CPU (docs/kernels.md).
+
+    `bindings` lists name, access ("read", "write", "read_write" or "atomic") and type of each array, `params` name and type of each number of a launch. The
+    WGSL has an entry point `main` with workgroups of 256 invocations, and reads parameters as `params.NAME`. `twin` is called with an array for each binding,
+    whose contents it changes in place where the kernel writes, and the numbers, all as keywords. `preludes` are names such as "math" or "random".
+
+    Raises ValueError for WGSL that is not valid, naming line and column.
+
+    >>> import numpy as np, tectum as tt
+    >>> def twin(x, y, count, factor):
+    ...     y[:count] = factor * x[:count]
+    >>> scale = tt.Kernel("scale", '''
+    ... @compute @workgroup_size(256)
+    ... fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+    ...     for (var i = id.x; i < params.count; i += groups.x * 256u) { y[i] = params.factor * x[i]; }
+    ... }''', [("x", "read", "float32"), ("y", "write", "float32")], [("count", "uint32"), ("factor", "float32")], twin)
+    >>> plan = tt.Plan("example")
+    >>> x, y = plan.input("x", 4), plan.output("y", 4)
+    >>> plan.launch(scale, [x, y], count=4, factor=2.0)
+    >>> plan.compile().run(x=np.arange(4))["y"].tolist()
+    [0.0, 2.0, 4.0, 6.0]
+    """
+    def __new__(cls, /, name: str, wgsl: str, bindings: Sequence[tuple[str, str, str]], params: Sequence[tuple[str, str]], twin: Any, *, preludes: Sequence[str] = ...) -> Kernel: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def name(self, /) -> str:
+        """
+        The name.
+        """
+    @property
+    def wgsl(self, /) -> str:
+        """
+        The whole device code, with the declarations of bindings and parameters.
+        """
+
+@final
+class NativeBody:
+    """
+    A built-in body, for one loop or to be stepped by hand.
+
+    `reset(seed)` returns an observation, `step(action)` returns `(observation, reward, terminated, truncated)`. `tectum.body(name)` makes one.
+    """
+    def __repr__(self, /) -> str: ...
+    def observe(self, /) -> NDArray[Any]:
+        """
+        The observation, float32 of shape (channels,).
+        """
+    def reset(self, /, seed: int = 0) -> NDArray[Any]:
+        """
+        Puts the body at its start and returns the observation; the same seed gives the same start on every machine.
+        """
+    @property
+    def spec(self, /) -> BodySpec:
+        """
+        The constants of the body.
+        """
+    @property
+    def state(self, /) -> NDArray[Any]:
+        """
+        The exact state, float64: everything that the next step depends on. Raises UnsupportedError for a body that has none.
+        """
+    @state.setter
+    def state(self, /, state: Sequence[float]) -> None: ...
+    def step(self, /, action: Any) -> tuple[NDArray[Any], float, bool, bool]:
+        """
+        Applies an action for one period. Returns `(observation, reward, terminated, truncated)`.
+
+        Raises ValueError if the action does not have one number for each channel.
+        """
+
+@final
+class NativeBrain:
+    """
+    A built-in brain or a trained policy, for one loop or to be called by hand: `tick(observation)` returns an action.
+    """
+    def __repr__(self, /) -> str: ...
+    @property
+    def device(self, /) -> str | None:
+        """
+        The id of the device that ticks run on; None for plain host arithmetic.
+        """
+    @property
+    def name(self, /) -> str:
+        """
+        The name, as in scenarios.
+        """
+    def predict(self, /, observation: Any, state: Any | None = None, episode_start: bool | None = None, deterministic: bool = True) -> tuple[NDArray[Any], Any | None]:
+        """
+        The form of Stable-Baselines3's `predict`: an action, and `state` as it was given, since the brain keeps its own.
+        """
+    def reset(self, /) -> None:
+        """
+        Begins another episode: recurrent state is cleared.
+        """
+    def tick(self, /, observation: Any) -> NDArray[Any]:
+        """
+        Reads one observation and returns one action, float32 of shape (channels,), in the body's units and order.
+
+        Raises ValueError if the observation does not have one number for each channel, and what the device reports.
+        """
+
+@final
+class Network:
+    """
+    A network from an ONNX file, compiled for a device.
+
+    `dims` gives sizes to named dimensions; others are 1. `weights` is "f32", "f16" or "int8": products then read weights of fewer bits.
+    Calling it computes the outputs: `network(obs=array)` returns a dict of arrays by output name.
+
+    Raises FileNotFoundError, DataError for a malformed file, UnsupportedError listing every operator that is not supported.
+    """
+    def __call__(self, /, **inputs: Any) -> dict[str, Any]:
+        """
+        Computes the outputs of the given inputs, all of them by name.
+        """
+    def __new__(cls, /, model: str | PathLike[str], *, device: Device | str = ..., dims: dict[str, int] = ..., weights: str = "f32") -> Network: ...
+    def __repr__(self, /) -> str: ...
+    def _repr_html_(self, /) -> str: ...
+    @property
+    def assumptions(self, /) -> list[str]:
+        """
+        What the file does not state, and the values that loading assumed.
+        """
+    @property
+    def inputs(self, /) -> list[tuple[str, list[int]]]:
+        """
+        Name and shape of each input.
+        """
+    @property
+    def outputs(self, /) -> list[tuple[str, list[int]]]:
+        """
+        Name and shape of each output.
+        """
+    def run(self, /, inputs: dict[Any, Any]) -> dict[str, Any]:
+        """
+        As calling the network, with a dict of the inputs: for names that are not those of Python.
+        """
+
+@final
+class Neurons:
+    """
+    Groups of neurons with the same options, for `SpikingNetwork`.
+
+    >>> import tectum as tt
+    >>> neurons = tt.Neurons()
+    >>> neurons.add(80, threshold=10.0, leak=0.1), neurons.add(20, threshold=5.0, refractory=2)
+    (range(0, 80), range(80, 100))
+    >>> len(neurons)
+    100
+    """
+    def __len__(self, /) -> int: ...
+    def __new__(cls, /) -> Neurons: ...
+    def __repr__(self, /) -> str: ...
+    def add(self, /, count: int, *, threshold: float = 1.0, threshold_limit: float | None = None, resting_potential: float = 0.0, leak: float = 0.0, excitability: float = 1.0, refractory: int = 0, consecutive_fire_limit: int = 0, snooze: int = 0, charge_accumulation: bool = True, psp: int = 1, uniform_psp: bool = False, potential_driven_psp: bool = False) -> range:
+        """
+        Adds `count` neurons with the same options and returns their numbers.
+
+        `threshold` is the potential from which a neuron fires, up to `threshold_limit`; it starts at and returns to `resting_potential`. `leak` is the
+        fraction that is lost in a burst (0 to 1), `excitability` the probability of firing (0 to 1), `refractory` the bursts after a firing in which
+        arrivals are lost. After `consecutive_fire_limit` firings in a row, `snooze` bursts are added to that period. Without `charge_accumulation` the
+        potential does not persist. A firing sends `psp` (0 to 255) divided by the number of synapses, or the whole of it to each with `uniform_psp`;
+        with `potential_driven_psp` it sends the potential.
+
+        Raises ValueError naming the option that is out of range.
+        """
+
+@final
+class Node:
+    """
+    A value of a graph: what an operation computes.
+
+    Operators work element by element, `@` multiplies matrices; numbers are constants. `.T` is the transpose of a matrix in a product. Functions are methods.
+
+    >>> import tectum as tt
+    >>> graph = tt.Graph()
+    >>> x = graph.input("x", ("B", 3))
+    >>> ((x @ graph.parameter("w", (3, 2)) + 1.0).relu() / 2).shape
+    ('B', 2)
+    """
+    @property
+    def T(self, /) -> Node:
+        """
+        The transpose of a matrix, for `@`.
+        """
+    def __add__(self, other: object, /) -> Node: ...
+    def __matmul__(self, other: object, /) -> Node: ...
+    def __mul__(self, other: object, /) -> Node: ...
+    def __neg__(self, /) -> Node: ...
+    def __pow__(self, other: object, modulo: object = None, /) -> Node: ...
+    def __radd__(self, other: object, /) -> Node: ...
+    def __repr__(self, /) -> str: ...
+    def __rmul__(self, other: object, /) -> Node: ...
+    def __rsub__(self, other: object, /) -> Node: ...
+    def __rtruediv__(self, other: object, /) -> Node: ...
+    def __sub__(self, other: object, /) -> Node: ...
+    def __truediv__(self, other: object, /) -> Node: ...
+    def apply(self, /, name: str) -> Node:
+        """
+        A function of each element by its name: exp, log, sqrt, erf, abs, sign, floor, ceil, round, sin, cos, tan, their inverses and hyperbolic forms,
+        reciprocal, or an activation. Raises ValueError listing the names.
+        """
+    def exp(self, /) -> Node:
+        """
+        exp(x)
+        """
+    def gelu(self, /) -> Node:
+        """
+        The tanh form of GELU.
+        """
+    def log(self, /) -> Node:
+        """
+        The natural logarithm.
+        """
+    def max(self, /, axis: int = ...) -> Node:
+        """
+        The maximum along an axis, which is removed.
+        """
+    def maximum(self, /, other: Node | float) -> Node:
+        """
+        The maximum of two values, element by element.
+        """
+    def mean(self, /) -> Node:
+        """
+        The mean of all elements, of shape (1, 1).
+        """
+    def min(self, /, axis: int = ...) -> Node:
+        """
+        The minimum along an axis, which is removed.
+        """
+    def minimum(self, /, other: Node | float) -> Node:
+        """
+        The minimum of two values, element by element.
+        """
+    def permute(self, /, order: Sequence[int]) -> Node:
+        """
+        The axes in another order.
+        """
+    def relu(self, /) -> Node:
+        """
+        max(x, 0)
+        """
+    def reshape(self, /, shape: Any) -> Node:
+        """
+        The same elements in another shape.
+        """
+    @property
+    def shape(self, /) -> tuple[int | str, ...]:
+        """
+        Sizes, and letters for dimensions without one.
+        """
+    def sigmoid(self, /) -> Node:
+        """
+        1 / (1 + exp(-x))
+        """
+    def silu(self, /) -> Node:
+        """
+        x / (1 + exp(-x))
+        """
+    def slice(self, /, axis: int, start: int, length: int) -> Node:
+        """
+        `length` elements of an axis from `start` on.
+        """
+    def softmax(self, /, axis: int = ...) -> Node:
+        """
+        exp(x) divided by its sum along an axis.
+        """
+    def sqrt(self, /) -> Node:
+        """
+        The square root.
+        """
+    def sum(self, /, axis: int | None = None) -> Node:
+        """
+        The sum along an axis, which is removed; without one the sum of all elements, of shape (1, 1).
+        """
+    def tanh(self, /) -> Node:
+        """
+        tanh(x)
+        """
+
+@final
+class ObservationChannel:
+    """
+    One number of an observation.
+
+    `low` and `high` are the values expected, for plots and checks; `scale` is the typical magnitude, by default the larger bound.
+
+    >>> import tectum as tt
+    >>> tt.ObservationChannel("x", "m", -2.4, 2.4)
+    ObservationChannel('x', 'm', -2.4, 2.4)
+    """
+    def __new__(cls, /, name: str, unit: str = "", low: float = ..., high: float = 1.0, *, scale: float | None = None) -> ObservationChannel: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def high(self, /) -> float:
+        """
+        The highest value expected.
+        """
+    @property
+    def low(self, /) -> float:
+        """
+        The lowest value expected.
+        """
+    @property
+    def name(self, /) -> str:
+        """
+        The name, as in recordings.
+        """
+    @property
+    def unit(self, /) -> str:
+        """
+        The unit, as printed.
+        """
+
+@final
+class Plan:
+    """
+    Launches over views of memory, recorded once and run many times: one upload, one submission, one download.
+
+    >>> import tectum as tt
+    >>> plan = tt.Plan("example")
+    >>> x, y = plan.input("x", 3), plan.output("y", 3)
+    >>> plan.unary("relu", x, y)
+    >>> plan.compile().run(x=[-1.0, 0.5, 2.0])["y"].tolist()
+    [0.0, 0.5, 2.0]
+    """
+    def __new__(cls, /, name: str = "plan") -> Plan: ...
+    def binary(self, /, name: str, a: View, b: View, y: View) -> None:
+        """
+        Records a built-in function of two elements, such as "add" or "max".
+        """
+    def compile(self, /, *, device: Device | str = ...) -> Executable:
+        """
+        Compiles the plan for a device; it records nothing more then.
+
+        Raises ValueError for an output that nothing writes; the plan is lost then.
+        """
+    def constant(self, /, name: str, values: Any) -> View:
+        """
+        Adds a constant array of float32.
+        """
+    def copy(self, /, x: View, y: View) -> None:
+        """
+        Records a copy.
+        """
+    def input(self, /, name: str, length: int, dtype: str = "float32") -> View:
+        """
+        Adds an input, part of the one upload.
+        """
+    def launch(self, /, kernel: Kernel, views: Sequence[View], *, groups: int | None = None, **params: Any) -> None:
+        """
+        Records a launch: a view for each binding, and each parameter as a keyword. Without `groups` there are as many workgroups of 256 invocations as the
+        longest view has elements.
+
+        Raises KeyError for a parameter that is missing or unknown, ValueError for a view that does not fit.
+        """
+    def output(self, /, name: str, length: int, dtype: str = "float32") -> View:
+        """
+        Adds an output, part of the one download.
+        """
+    def state(self, /, name: str, length: int, dtype: str = "float32") -> View:
+        """
+        Adds a state, which stays on the device from run to run; zero at first.
+        """
+    def temporary(self, /, length: int, dtype: str = "float32") -> View:
+        """
+        Adds a temporary, whose memory is used again after its last reader.
+        """
+    def unary(self, /, name: str, x: View, y: View) -> None:
+        """
+        Records a built-in function of each element, such as "relu" or "exp".
+        """
+
+@final
+class PotentialMonitor:
+    """
+    The potentials of some neurons from `SpikingNetwork.potential_monitor` on: `t` has the bursts, `v` a row of potentials for each.
+    """
+    def __len__(self, /) -> int: ...
+    def __repr__(self, /) -> str: ...
+    def clear(self, /) -> None:
+        """
+        Forgets the potentials so far.
+        """
+    @property
+    def i(self, /) -> NDArray[Any]:
+        """
+        The recorded neurons, in the order of the columns of `v`: uint32 of shape (neurons,).
+        """
+    def plot(self, /, axes: Any | None = None) -> Any:
+        """
+        Draws the record by matplotlib, and returns the axes.
+        """
+    @property
+    def t(self, /) -> NDArray[Any]:
+        """
+        The bursts, ascending: uint32 of shape (rows,).
+        """
+    @property
+    def v(self, /) -> Any:
+        """
+        The potentials: float64 of shape (rows, neurons), in units of psp times weight.
+        """
+
+@final
+class Program:
+    """
+    A lane-level program (docs/programs.md), checked. `tectum.program` makes one from its text.
+    """
+    def __repr__(self, /) -> str: ...
+    def __str__(self, /) -> str: ...
+    @property
+    def buffers(self, /) -> list[tuple[str, str, str]]:
+        """
+        Name, type ("f32", …) and access ("read", "write" or "read_write") of each buffer.
+        """
+    @property
+    def name(self, /) -> str:
+        """
+        The name, as the text declares it.
+        """
+    def run(self, /, *, device: Device | str = ..., grid: tuple[int, int, int] | None = None, block: tuple[int, int, int] | None = None, shared_bytes: int | None = None, max_loop_iterations: int | None = None, reassociate: bool = False, **arrays: Any) -> dict[str, Any]:
+        """
+        Runs the program over arrays, one keyword for each buffer, and returns the buffers that it writes as a dict of arrays.
+
+        A buffer that is only written gets its number of elements, or its shape as a tuple; without it, as many elements as the arrays that lanes access by
+        their own number. `grid` and `block` are sizes in x, y and z; without them there is a lane for each element. With `reassociate`, sums of floats may
+        change their order. A launch that was compiled before is used again.
+
+        Raises KeyError for a buffer without contents, ValueError for an array of another type or a lane's fault with its line.
+        """
+
+@final
+class Receipt:
+    """
+    On which device and by which code results were computed.
+    """
+    def __repr__(self, /) -> str: ...
+    def _repr_html_(self, /) -> str: ...
+    @property
+    def device(self, /) -> str:
+        """
+        The id of the device.
+        """
+    @property
+    def runs(self, /) -> int:
+        """
+        Number of runs that it covers.
+        """
+    @property
+    def software(self, /) -> bool:
+        """
+        Whether the device is a processor that emulates a GPU.
+        """
+    def to_dict(self, /) -> Any:
+        """
+        The receipt as a dict, with the keys of its JSON form.
+        """
+    @property
+    def trace(self, /) -> str | None:
+        """
+        The hash of every period of a loop, without measured times; None for other work. The same seed gives the same hash.
+        """
+
+@final
+class Run:
+    """
+    What a run of a loop recorded: one row for each period.
+    """
+    def __len__(self, /) -> int: ...
+    def __repr__(self, /) -> str: ...
+    def _repr_html_(self, /) -> str: ...
+    @property
+    def actions(self, /) -> NDArray[Any]:
+        """
+        Actions that the body received, float32 of shape (periods, channels).
+        """
+    @property
+    def deadline_misses(self, /) -> int:
+        """
+        Periods whose answer was late.
+        """
+    @property
+    def dt(self, /) -> float:
+        """
+        Time between two rows, in seconds.
+        """
+    @property
+    def end(self, /) -> str:
+        """
+        "completed" or "interrupted".
+        """
+    @property
+    def ended(self, /) -> NDArray[Any]:
+        """
+        Whether the episode ended with the period.
+        """
+    @property
+    def fallback(self, /) -> NDArray[Any]:
+        """
+        Whether the brain failed, so that the body received its safe action.
+        """
+    @property
+    def folder(self, /) -> Path | None:
+        """
+        The run folder; None if none was requested.
+        """
+    @property
+    def held(self, /) -> NDArray[Any]:
+        """
+        Whether an answer was late, so that the body received the one before.
+        """
+    @property
+    def latency(self, /) -> NDArray[Any]:
+        """
+        Host time of each answer in seconds; NaN where it was not measured.
+        """
+    @property
+    def observations(self, /) -> NDArray[Any]:
+        """
+        Observations, float32 of shape (periods, channels).
+        """
+    def plot(self, /) -> Any:
+        """
+        Draws each channel over time by matplotlib, and returns the figure.
+        """
+    @property
+    def receipt(self, /) -> Receipt:
+        """
+        On which device and by which code it was computed.
+        """
+    @property
+    def rewards(self, /) -> NDArray[Any]:
+        """
+        Rewards, float64 of shape (periods,).
+        """
+    @property
+    def spec(self, /) -> BodySpec:
+        """
+        The constants of the body, with names and units of the columns.
+        """
+    @property
+    def t(self, /) -> NDArray[Any]:
+        """
+        The beginning of each period in the body's time, float64 of shape (periods,), in seconds.
+        """
+    @property
+    def task(self, /) -> Any | None:
+        """
+        Results of the task by name; None without a task.
+        """
+    @property
+    def total_reward(self, /) -> float:
+        """
+        Sum of the rewards.
+        """
+
+@final
+class SpikeCounts:
+    """
+    The counts of a spiking network so far.
+
+    `bursts`, `spikes` and `events` (synapses that carried a spike) are numbers; `spike_hash` is the same text for the same (burst, neuron) pairs on every
+    device, with any number of threads.
+    """
+    def __repr__(self, /) -> str: ...
+    @property
+    def bursts(self, /) -> int:
+        """
+        Bursts so far; the first is number 1.
+        """
+    @property
+    def events(self, /) -> int:
+        """
+        Synapses that carried a spike.
+        """
+    @property
+    def spike_hash(self, /) -> str:
+        """
+        Checksum of all (burst, neuron) pairs, as 16 hexadecimal digits.
+        """
+    @property
+    def spikes(self, /) -> int:
+        """
+        Firings.
+        """
+
+@final
+class SpikeMonitor:
+    """
+    The firings of a network from `SpikingNetwork.monitor` on: `t` has the burst and `i` the neuron of each.
+    """
+    def __len__(self, /) -> int: ...
+    def __repr__(self, /) -> str: ...
+    def clear(self, /) -> None:
+        """
+        Forgets the firings so far.
+        """
+    @property
+    def i(self, /) -> NDArray[Any]:
+        """
+        The neuron of each firing: uint32 of shape (firings,).
+        """
+    def plot(self, /, axes: Any | None = None) -> Any:
+        """
+        Draws the record by matplotlib, and returns the axes.
+        """
+    @property
+    def t(self, /) -> NDArray[Any]:
+        """
+        The burst of each firing, ascending: uint32 of shape (firings,).
+        """
+
+@final
+class SpikingNetwork:
+    """
+    A spiking network on a device.
+
+    `SpikingNetwork(neurons, source, target, weight)` connects neurons: synapse k adds `weight[k]` (0 to 255) times the psp of neuron `source[k]` to neuron
+    `target[k]` one burst after a firing, or subtracts it where `inhibitory[k]`. `rule[k]` is the index in `rules` of its learning rule (window, gain, loss),
+    or -1 for a weight that does not change. `Genome.network` makes one from a genome. The rule of neurons is in docs/spiking.md; potentials are in units of
+    psp times weight, and the same network has the same spikes on every device.
+
+    `silence` is "catch_up" (neurons without arrivals leak and recover) or "freeze" (they do not).
+
+    Raises ValueError naming the synapse or option that is out of range.
+
+    >>> import tectum as tt
+    >>> neurons = tt.Neurons()
+    >>> neurons.add(2, threshold=10.0)
+    range(0, 2)
+    >>> network = tt.SpikingNetwork(neurons, source=[0], target=[1], weight=[10])
+    >>> spikes = network.monitor()
+    >>> network.inject(0, 10.0)
+    >>> network.run(2).spikes
+    2
+    >>> spikes.t.tolist(), spikes.i.tolist()
+    ([1, 2], [0, 1])
+    """
+    def __new__(cls, /, neurons: Neurons, source: Any, target: Any, weight: Any, *, inhibitory: Any | None = None, rule: Any | None = None, rules: Sequence[tuple[int, int, int]] = ..., device: Device | str = ..., seed: int = 0, silence: str = "catch_up", max_injected: float = 255.0, constant_inputs: Sequence[tuple[int, float]] | None = None) -> SpikingNetwork: ...
+    def __repr__(self, /) -> str: ...
+    def _repr_html_(self, /) -> str: ...
+    @property
+    def counts(self, /) -> SpikeCounts:
+        """
+        The counts so far.
+        """
+    @property
+    def fired(self, /) -> NDArray[Any]:
+        """
+        The neurons that fired in the last burst, ascending: uint32 of shape (firings,).
+        """
+    def inject(self, /, neurons: Any, amount: Any) -> None:
+        """
+        Adds to the next burst: `amount` (one number, or one for each neuron) arrives at neurons given by number, as an array, a range, or an area's name.
+
+        Raises ValueError, and adds nothing, for an unknown neuron, one that is injected twice, or an amount above `max_injected`.
+        """
+    def monitor(self, /, neurons: Any | None = None) -> SpikeMonitor:
+        """
+        Records the firings of further bursts: of all neurons, or of those given by number, as an array, a range or an area's name.
+        """
+    @property
+    def neurons(self, /) -> int:
+        """
+        Number of neurons.
+        """
+    @property
+    def notes(self, /) -> list[str]:
+        """
+        Settings of the genome that have no effect here, or another one.
+        """
+    def plastic_synapses(self, /) -> dict[str, Any]:
+        """
+        The synapses that learn, as a dict of arrays: `source`, `target`, `weight`, `inhibitory`, `rule`.
+        """
+    def potential_monitor(self, /, neurons: Any, *, every: int = 1) -> PotentialMonitor:
+        """
+        Records the potentials of neurons at the end of further bursts, every burst or every `every`-th.
+        """
+    @property
+    def potentials(self, /) -> NDArray[Any]:
+        """
+        The potential of every neuron: float64 of shape (neurons,), in units of psp times weight.
+        """
+    @property
+    def receipt(self, /) -> Receipt:
+        """
+        On which device and by which code the bursts were computed.
+        """
+    def restore(self, /, path: str | PathLike[str]) -> None:
+        """
+        Continues from a state of the same network; monitors keep what they recorded.
+
+        Raises DataError naming what does not fit; nothing changes then.
+        """
+    def run(self, /, bursts: int) -> SpikeCounts:
+        """
+        Runs bursts and returns the counts of all bursts so far. Ctrl-C ends it after a burst; the network continues from there.
+
+        Raises what the device reports; the state is then unknown until `restore`.
+        """
+    def save(self, /, path: str | PathLike[str]) -> None:
+        """
+        Writes the state to a safetensors file, which any device can restore.
+        """
+    @property
+    def synapses(self, /) -> int:
+        """
+        Number of synapses.
+        """
+
+@final
+class TextStream:
+    """
+    Pieces of a text while it is generated.
+    """
+    def __iter__(self, /) -> TextStream: ...
+    def __next__(self, /) -> str: ...
+
+@final
+class Trainer:
+    """
+    The training of a graph's parameters by AdamW; `Graph.trainer` makes one.
+
+    Parameters are zero until `initialize`, `set_parameters` or `load`. The same parameters, inputs and device give the same bits.
+    """
+    def __repr__(self, /) -> str: ...
+    def fit(self, /, *, epochs: int = 1, seed: int = 0, progress: bool = False, **arrays: Any) -> list[float]:
+        """
+        Takes steps over shuffled batches of whole arrays, one for each input, with a sample in each row, and returns the mean loss of each epoch.
+
+        The first dimension of the inputs is the size of a batch; samples that do not fill a batch are left out, others in each epoch. With `progress`,
+        tqdm shows the epochs. Ctrl-C ends it after a step.
+
+        Raises ValueError for arrays of different lengths or fewer samples than a batch has.
+        """
+    def initialize(self, /, seed: int, rules: dict[Any, Any] | None = None) -> None:
+        """
+        Draws the parameters by seed. `rules` maps patterns of names, in which `*` matches any characters, to "zeros", "ones", "xavier_uniform",
+        "kaiming_normal", ("uniform", low, high), ("normal", mean, deviation) or a number; the first that matches counts, and others are unchanged.
+
+        Without rules, parameters whose names end in `bias` are zeros, in `gain` ones, others "xavier_uniform". Raises ValueError for a rule that matches none.
+        """
+    def load(self, /, path: str | PathLike[str]) -> None:
+        """
+        Continues from a checkpoint, with the same bits as without the interruption.
+
+        Raises DataError naming the array that does not fit; nothing changes then.
+        """
+    @property
+    def parameters(self, /) -> dict[str, Any]:
+        """
+        The parameters by name, copied from the device.
+        """
+    def save(self, /, path: str | PathLike[str]) -> None:
+        """
+        Writes parameters, moments and the number of steps to a safetensors file.
+        """
+    def set_parameters(self, /, values: dict[Any, Any]) -> None:
+        """
+        Replaces parameters, from a dict of arrays by name; moments are unchanged.
+
+        Raises KeyError for an unknown name, ValueError for a wrong shape; nothing changes then.
+        """
+    def step(self, /, **inputs: Any) -> float:
+        """
+        Takes one step on the inputs given as keywords and returns the loss before it. Inputs that are not given keep their values.
+
+        Raises KeyError for an unknown input, ValueError for a wrong shape or an input that was never given.
+        """
+    @property
+    def steps(self, /) -> int:
+        """
+        Steps taken, including those before a checkpoint that was loaded.
+        """
+
+@final
+class View:
+    """
+    A part of a plan's memory.
+    """
+    def __len__(self, /) -> int: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def dtype(self, /) -> str:
+        """
+        NumPy's name of the element type.
+        """
+
+def Policy(model: str | PathLike[str], body: Any, *, contract: str | None = None, device: Device | str = ...) -> NativeBrain:
+    """
+    A trained policy from an ONNX file, with its contract, for a body.
+
+    `body` is a body, its `BodySpec`, or the name of a built-in one; `contract` a `policy.toml` other than the one next to the file. Names, units, order and
+    sizes of the contract are checked against the body's channels.
+
+    Raises FileNotFoundError, DataError for a file or contract that is malformed, UnsupportedError listing operators that are not supported, ValueError naming
+    the channel that does not fit.
+    """
+
+def after_fork_in_child() -> None:
+    """
+    Marks this process as a fork of one that imported the package.
+    """
+
+def array_address(array: Any) -> int:
+    """
+    The address from which functions of this package read an array of float32: that of the array itself, unless its type or layout needs a copy.
+
+    Arrays of NumPy and of anything that exports DLPack, such as tensors of PyTorch and arrays of JAX, are read in place where they are in the memory of the
+    host. Raises TypeError for others.
+
+    >>> import numpy as np, tectum as tt
+    >>> values = np.zeros(1000, np.float32)
+    >>> tt.array_address(values) == values.ctypes.data
+    True
+    """
+
+def body(name: str, *, start: str | None = None) -> NativeBody:
+    """
+    Makes a body: a built-in one, or that of an equation file (`FILE.plant`). `start` is "hanging" or "random"; without it the body's own.
+
+    Raises ValueError for an unknown name, listing the known ones.
+
+    >>> import tectum as tt
+    >>> cart_pole = tt.body("cart_pole")
+    >>> observation, reward, terminated, truncated = cart_pole.step([10.0])
+    >>> reward
+    1.0
+    """
+
+def brain(name: str, body: Any, *, device: Device | str = ..., seed: int = 1, clock: str = "real", **settings: Any) -> NativeBrain:
+    """
+    Makes a built-in brain for a built-in body, with the keys of `[brain]` in scenarios as settings; training happens here.
+
+    `body` is the name of a body or of an equation file, or a body. Raises DataError for a setting that is unknown or out of range.
+
+    >>> import tectum as tt
+    >>> lqr = tt.brain("lqr", "pendulum")
+    >>> lqr.tick([0.0, 0.0]).shape
+    (1,)
+    """
+
+def devices() -> list[Any]:
+    """
+    Lists the devices of this machine as dicts, the same as in receipts.
+
+    >>> import tectum as tt
+    >>> any(device["id"] == "cpu" for device in tt.devices())
+    True
+    """
+
+def program(text: str) -> Program:
+    """
+    Reads and checks a program from its text, or from a file with the ending .atlas.
+
+    Raises ValueError naming line and column of what is malformed or cannot be proved.
+
+    >>> import tectum as tt
+    >>> saxpy = tt.program('''
+    ... buffer x: f32 read
+    ... buffer y: f32 read_write
+    ... mov_imm.f32 r0, 2.0
+    ... ldg.f32 r1, [x]
+    ... ldg.f32 r2, [y]
+    ... fma.f32 r2, r0, r1, r2
+    ... stg.f32 [y], r2
+    ... ''')
+    >>> import numpy as np
+    >>> saxpy.run(x=np.array([1, 2, 3], np.float32), y=np.ones(3, np.float32))["y"].tolist()
+    [3.0, 5.0, 7.0]
+    """
+
+def run(scenario: str, *, device: Device | str = ..., clock: str | None = None, seconds: float | None = None, seed: int | None = None, brain: str | None = None, folder: str | PathLike[str] | None = None) -> Run:
+    """
+    Runs a scenario: a built-in name, or the path of a `.toml` file.
+
+    `device` is "auto" or a device; the other settings replace those of the scenario. `folder` is a directory in which the run gets a folder with receipt,
+    summary, recording and snapshot, as from the command `tectum run`.
+
+    Raises ValueError for an unknown name, DataError naming file and line, KeyboardInterrupt on Ctrl-C.
+
+    >>> import tectum as tt
+    >>> run = tt.run("cart_pole", clock="sim", seconds=1)
+    >>> len(run), run.observations.shape
+    (50, (50, 4))
+    """
+
+def run_loop(body: Any, brain: Any, *, seconds: float = 60.0, clock: str = "real", seed: int = 1, device: Device | str = ...) -> Run:
+    """
+    A body and a brain, run together on time.
+
+    `body` is a built-in one (`tectum.body`) or an object with `spec`, `reset(seed)` and `step(action)`; `brain` a built-in one (`tectum.brain`,
+    `tectum.Policy`) or an object with `tick(observation)`. With `clock="real"` periods begin on time and an answer that is late is counted, with
+    `clock="sim"` time is simulated and nothing is late.
+    """
+
+def sample(name: str, path: str | PathLike[str] | None = None, *, exist_ok: bool = False) -> Path:
+    """
+    Writes a sample, a file or a folder of files, and returns its path. Without `path` it is written to the working directory, in an existing folder with its
+    own name.
+
+    Raises ValueError for an unknown name, and for a path that exists unless `exist_ok`, which leaves what is there as it is.
+    """
+
+def samples() -> dict[str, str]:
+    """
+    Names and purposes of the samples that are built in: models, a genome, a recording, plants, arrays.
+
+    >>> import tectum as tt
+    >>> "sample-genome" in tt.samples()
+    True
+    """
+
+class Cancelled(RuntimeError): ...
+
+class DataError(ValueError): ...
+
+class DeviceLost(RuntimeError): ...
+
+class MismatchError(RuntimeError): ...
+
+class UnsupportedError(NotImplementedError): ...
