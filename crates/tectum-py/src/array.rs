@@ -53,14 +53,12 @@ fn converted<'py, T: Element>(value: &Bound<'py, PyAny>, what: &str, dtype: &str
         None
     };
     let value = shared.as_ref().unwrap_or(value);
-    if let Ok(array) = value.extract::<PyReadonlyArrayDyn<'py, T>>() {
-        if array.is_c_contiguous() {
-            return Ok(array);
-        }
+    if let Some(array) = value.extract::<PyReadonlyArrayDyn<'py, T>>().ok().filter(|array| array.is_c_contiguous()) {
+        return Ok(array);
     }
     let made = numpy.call_method1("ascontiguousarray", (value, dtype));
     let made = made.map_err(|error| PyTypeError::new_err(format!("{what}: {} is no array of numbers: {error}", value.get_type())))?;
-    Ok(made.extract::<PyReadonlyArrayDyn<'py, T>>()?)
+    made.extract::<PyReadonlyArrayDyn<'py, T>>()
 }
 
 /// The address from which functions of this package read an array of float32: that of the array itself, unless its type or layout needs a copy.

@@ -66,6 +66,9 @@ def test_examples_of_the_page_run(tmp_path, monkeypatch):
 def test_mypy_finds_nothing(tmp_path):
     pytest.importorskip("mypy")
     (tmp_path / "examples.py").write_text("\n".join(blocks()))
-    check = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), str(PACKAGE), str(tmp_path / "examples.py")]
-    result = subprocess.run(check, capture_output=True, text=True, cwd=tmp_path, env=os.environ | {"MYPYPATH": str(PACKAGE.parent)})
+    check = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "-p", "tectum", "-m", "examples"]
+    # An installed package is found without its folder.
+    paths = [tmp_path] if "site-packages" in PACKAGE.parts else [tmp_path, PACKAGE.parent]
+    environment = os.environ | {"MYPYPATH": os.pathsep.join(map(str, paths))}
+    result = subprocess.run(check, capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert result.returncode == 0, result.stdout + result.stderr

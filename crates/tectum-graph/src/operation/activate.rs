@@ -2,7 +2,7 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
-use tectum::Activation;
+use tectum::{Activation, Error};
 
 use super::elementwise::Elementwise;
 use super::unary::Unary;
@@ -219,6 +219,22 @@ impl GraphBuilder {
         let left = self.sub(end, y)?;
         let is_below = self.activation_grad(Activation::Relu, left, slope)?;
         self.activation_grad(Activation::Relu, y, is_below)
+    }
+
+    /// Adds a function or an activation of each float by its name in the text form, such as `sqrt` or `gelu`.
+    ///
+    /// # Errors
+    /// `Invalid` for an unknown name, listing the known ones, or a node that is not of this graph.
+    pub fn apply(&mut self, name: &str, x: Node) -> Result<Node> {
+        match (Function::named(name), activation_named(name)) {
+            (Some(function), _) => self.function(function, x),
+            (None, Some(activation)) => self.activate(x, activation),
+            (None, None) => {
+                let activations = Activation::ALL.into_iter().skip(1).map(activation_name);
+                let known: Vec<&str> = Function::ALL.into_iter().map(|(_, name)| name).chain(activations).collect();
+                Err(Error::invalid(format!("no function {name:?}; there are {}", known.join(", "))))
+            }
+        }
     }
 
     /// Adds an activation; `None` adds nothing and gives `x`.

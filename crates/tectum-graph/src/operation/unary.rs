@@ -1,10 +1,9 @@
 //! Elementary functions, element by element.
 
+use tectum::Error;
 use tectum::operation::elementwise::operation;
-use tectum::{Activation, Error};
 use tectum_programs::Chain;
 
-use super::activate::{activation_name, activation_named};
 use super::elementwise::Elementwise;
 use super::{Adjoints, Call, CallText, Cow, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
 
@@ -66,7 +65,7 @@ pub enum Function {
 
 impl Function {
     /// All of them, with their names in the op table.
-    const ALL: [(Function, &'static str); 22] = [
+    pub(super) const ALL: [(Function, &'static str); 22] = [
         (Function::Exp, "exp"),
         (Function::Log, "log"),
         (Function::Sqrt, "sqrt"),
@@ -96,7 +95,7 @@ impl Function {
         Self::ALL.into_iter().find(|(function, _)| *function == self).expect("invariant: the table has every function").1
     }
 
-    fn named(name: &str) -> Option<Self> {
+    pub(super) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(_, known)| *known == name).map(|(function, _)| function)
     }
 }
@@ -240,22 +239,6 @@ impl GraphBuilder {
         let falling = self.scale(square, -decay)?;
         let bell = self.exp(falling)?;
         self.scale(bell, height as f32)
-    }
-
-    /// Adds a function or an activation of each float by its name in the text form, such as `sqrt` or `gelu`.
-    ///
-    /// # Errors
-    /// `Invalid` for an unknown name, listing the known ones, or a node that is not of this graph.
-    pub fn apply(&mut self, name: &str, x: Node) -> Result<Node> {
-        match (Function::named(name), activation_named(name)) {
-            (Some(function), _) => self.function(function, x),
-            (None, Some(activation)) => self.activate(x, activation),
-            (None, None) => {
-                let activations = Activation::ALL.into_iter().skip(1).map(activation_name);
-                let known: Vec<&str> = Function::ALL.into_iter().map(|(_, name)| name).chain(activations).collect();
-                Err(Error::invalid(format!("no function {name:?}; there are {}", known.join(", "))))
-            }
-        }
     }
 
     /// Adds a function of each float.
