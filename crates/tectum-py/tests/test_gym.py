@@ -53,6 +53,7 @@ def test_mppi_balances_the_pendulum_of_gymnasium(seed):
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_mppi_balances_the_inverted_pendulum_of_mujoco(seed):
     pytest.importorskip("mujoco")
+    pytest.importorskip("imageio")
     model = str(pathlib.Path(__file__).with_name("inverted_pendulum.plant"))
     body = tectum.gym.GymBody(gymnasium.make("InvertedPendulum-v5"))
     run = tt.run_loop(body, tt.brain("mppi", model), seconds=40, clock="sim", seed=seed)

@@ -64,9 +64,13 @@ def test_ctrl_c_ends_work_soon(tmp_path):
         "periods": lambda: tt.run("cart_pole", clock="sim", seconds=1e6),
         "training": lambda: tt.brain("mppi", "cart_pole"),
     }
-    # The median of three: other processes may take the processor.
-    delays = {name: np.median([interrupted(work) for _ in range(3)]) for name, work in works.items()}
-    assert max(delays.values()) < 0.1, delays
+    def spin():
+        while True:
+            pass
+
+    # The median of three, next to a loop of Python: other processes may take the processor.
+    delays = {name: np.median([interrupted(work) for _ in range(3)]) for name, work in [*works.items(), ("python", spin)]}
+    assert max(delays.values()) < max(0.1, 5 * delays["python"]), delays
     assert network.counts.bursts > 0
 
 
