@@ -2,11 +2,10 @@
 
 use std::io::BufRead;
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use tectum::{Device, Result, WorkProgress};
+use tectum::{Device, Error, Result, Sample, WorkProgress};
 use tectum_control::brain::Brain;
 use tectum_control::scenario::Scenario;
 use tectum_control::scenario::build::{brain_recipe, build_body};
@@ -35,8 +34,10 @@ fn brain(name: &str, body: &str, device: &Device) -> Result<Box<dyn Brain>> {
 }
 
 fn main() -> Result<()> {
-    let folder = std::env::args().nth(1).unwrap_or_default();
-    let folder = Path::new(&folder);
+    let own = tempfile::tempdir().map_err(|source| Error::io("temporary folder", source))?;
+    let folder = own.path();
+    Sample::find(&tectum_spiking::SAMPLES, "sample-genome")?.write(&folder.join("sample-genome.json"))?;
+    Sample::find(&tectum_transformer::SAMPLES, "sample-decoder")?.write(&folder.join("sample-decoder"))?;
     let device = Device::cpu().threads(1).open()?;
     let mut lqr = brain("lqr", "pendulum", &device)?;
     let mut mppi = brain("mppi", "pendulum", &device)?;
