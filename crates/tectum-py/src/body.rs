@@ -206,15 +206,17 @@ pub fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
 /// `reset(seed)` returns an observation, `step(action)` returns `(observation, reward, terminated, truncated)`. `tectum.body(name)` makes one.
 #[pyclass(frozen, module = "tectum")]
 pub struct NativeBody {
+    /// The name or file that it was made by.
+    source: String,
     spec: bodies::BodySpec,
     /// None while and after a loop owns it.
     inner: Mutex<Option<Box<dyn bodies::Body>>>,
 }
 
 impl NativeBody {
-    /// Its name, as in scenarios.
-    pub fn name(&self) -> &str {
-        &self.spec.name
+    /// The name or file that it was made by, as in scenarios.
+    pub fn source(&self) -> &str {
+        &self.source
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut dyn bodies::Body) -> PyResult<T>) -> PyResult<T> {
@@ -310,7 +312,7 @@ fn named_body(name: &str, start: Option<bodies::Start>) -> tectum::Result<Box<dy
 pub fn body(name: &str, start: Option<&str>) -> PyResult<NativeBody> {
     let start = start.map(bodies::Start::from_name).transpose().or_raise()?;
     let body = named_body(name, start).or_raise()?;
-    Ok(NativeBody { spec: body.spec().clone(), inner: Mutex::new(Some(body)) })
+    Ok(NativeBody { source: name.to_owned(), spec: body.spec().clone(), inner: Mutex::new(Some(body)) })
 }
 
 /// The exception that a callback raised, for the loop that called it.

@@ -119,7 +119,7 @@ pub fn brain(
     settings: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<NativeBrain> {
     let body_name = match body.cast::<NativeBody>() {
-        Ok(native) => native.get().name().to_owned(),
+        Ok(native) => native.get().source().to_owned(),
         Err(_) => body.extract::<String>()?,
     };
     let mut table: toml::Table = match settings {

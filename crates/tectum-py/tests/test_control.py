@@ -55,6 +55,15 @@ def test_scenarios_have_the_traces_of_rust():
     assert found == traces
 
 
+def test_an_equation_file_is_a_body_with_brains():
+    body = tt.body("cart_servo.plant")
+    assert [channel.name for channel in body.spec.observation] == ["position", "angle"]
+    run = tt.run_loop(body, tt.brain("lqr", body), seconds=4, clock="sim")
+    assert np.abs(run.observations[-10:, 1]).max() < 0.02
+    with pytest.raises(FileNotFoundError, match="nowhere.plant"):
+        tt.body("nowhere.plant")
+
+
 def test_a_wrong_setting_names_the_brain_and_the_key():
     with pytest.raises(tt.DataError, match=r'^tectum.brain\("mppi"\): unknown key "sampels"'):
         tt.brain("mppi", "pendulum", sampels=64)
