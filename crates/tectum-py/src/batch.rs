@@ -51,6 +51,9 @@ impl BodyBatch {
     #[pyo3(signature = (name, count, *, start = None, device = DeviceArgument::Id("cpu".to_owned())))]
     fn new(py: Python<'_>, name: &str, count: usize, start: Option<&str>, device: DeviceArgument<'_>) -> PyResult<Self> {
         let start = start.map(Start::from_name).transpose().or_raise()?;
+        if start.is_some() && name.ends_with(".plant") {
+            return Err(PyValueError::new_err(format!("{name}: start is not possible; the file says where its states start")));
+        }
         let device = device.open(py)?;
         let batch = detached(py, || match start {
             None => Batch::new(name, count, &device),

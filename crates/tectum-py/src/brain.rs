@@ -1,12 +1,10 @@
 //! Brains: built in, trained policies, or objects of Python.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
 use numpy::PyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use tectum::snapshot::Snapshot;
 use tectum::{Error, Result, RunStats};
 use tectum_control::body as bodies;
@@ -16,6 +14,7 @@ use crate::array::numbers;
 use crate::body::{Raised, locked, spec_of};
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
+use crate::exclusive::Exclusive;
 use crate::interned::interned;
 use crate::interrupt::detached;
 
@@ -28,12 +27,12 @@ pub struct NativeBrain {
     name: &'static str,
     spec: bodies::BodySpec,
     /// None while and after a loop owns it.
-    inner: Mutex<Option<Box<dyn brains::Brain>>>,
+    inner: Exclusive<Option<Box<dyn brains::Brain>>>,
 }
 
 impl NativeBrain {
     pub fn new(brain: Box<dyn brains::Brain>, spec: bodies::BodySpec) -> Self {
-        Self { name: brain.name(), spec, inner: Mutex::new(Some(brain)) }
+        Self { name: brain.name(), spec, inner: Exclusive::new(Some(brain)) }
     }
 
     fn missing(&self) -> Error {
@@ -51,7 +50,7 @@ impl NativeBrain {
                 own.0, own.1, given.0, given.1
             )));
         }
-        self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).take().ok_or_else(|| self.missing()).or_raise()
+        self.inner.lock(py)?.take().ok_or_else(|| self.missing()).or_raise()
     }
 }
 
@@ -66,7 +65,7 @@ impl NativeBrain {
     /// The id of the device that ticks run on; None for plain host arithmetic.
     #[getter]
     fn device(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        let inner = self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let inner = self.inner.lock(py)?;
         let brain = inner.as_deref().ok_or_else(|| self.missing()).or_raise()?;
         Ok(brain.device().map(|device| device.info().id.clone()))
     }
@@ -78,7 +77,7 @@ impl NativeBrain {
         let observation = numbers(observation, "observation", self.spec.observation.len())?;
         let mut action = self.spec.safe_action.clone();
         detached(py, || {
-            let mut inner = locked(&self.inner);
+            let mut inner = self.inner.lock_detached()?;
             let brain = inner.as_deref_mut().ok_or_else(|| self.missing())?;
             brain.tick(&observation, &mut action)
         })?;
@@ -107,7 +106,7 @@ impl NativeBrain {
 
     /// Begins another episode: recurrent state is cleared.
     fn reset(&self, py: Python<'_>) -> PyResult<()> {
-        self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).as_deref_mut().ok_or_else(|| self.missing()).or_raise()?.episode_ended();
+        self.inner.lock(py)?.as_deref_mut().ok_or_else(|| self.missing()).or_raise()?.episode_ended();
         Ok(())
     }
 

@@ -10,6 +10,7 @@ mod brain;
 mod closed_loop;
 mod device;
 mod error;
+mod exclusive;
 mod field;
 mod graph;
 mod html;

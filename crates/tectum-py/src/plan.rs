@@ -1,12 +1,11 @@
 //! Kernels of the caller's own, and plans of launches.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
 use tectum::kernel::{NativeCall, groups_for};
 use tectum::{DType, Device, Element, Executable as Compiled, Kernel as Definition, KernelBuilder, PlanBuilder, Prelude, Session, View as Slot};
@@ -14,6 +13,7 @@ use tectum::{DType, Device, Element, Executable as Compiled, Kernel as Definitio
 use crate::body::locked;
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
+use crate::exclusive::{Exclusive, called_back};
 use crate::interned::interned;
 use crate::interrupt::detached;
 use crate::receipt::Receipt;
@@ -52,7 +52,7 @@ fn source_of(py: Python<'_>, function: &Py<PyAny>) -> PyResult<String> {
 /// Calls a function of Python with a launch's arrays and parameters, and takes over what it wrote.
 fn call_twin(call: &NativeCall<'_>) {
     let (twin, bindings, params) = call.data::<(Arc<Twin>, Vec<(String, DType, bool)>, Vec<(String, DType)>)>();
-    let ran = Python::attach(|py| -> PyResult<()> {
+    let called = |py: Python<'_>| -> PyResult<()> {
         let arguments = PyDict::new(py);
         let mut written = Vec::new();
         for (index, (name, dtype, writes)) in bindings.iter().enumerate() {
@@ -77,8 +77,8 @@ fn call_twin(call: &NativeCall<'_>) {
         }
         twin.function.bind(py).call((), Some(&arguments))?;
         written.into_iter().try_for_each(|(array, region)| region.take(&array))
-    });
-    if let Err(error) = ran {
+    };
+    if let Err(error) = called_back(|| Python::attach(called)) {
         locked(&twin.raised).get_or_insert(error);
     }
 }
@@ -103,13 +103,21 @@ fn taken<'py, 'a>(py: Python<'py>, region: Written<'a>, written: &mut Vec<(Bound
     array
 }
 
+fn take_elements<T: Copy>(region: &mut [T], elements: &[T]) -> PyResult<()> {
+    if elements.len() != region.len() {
+        return Err(PyValueError::new_err(format!("a twin left an array of {} elements in place of {}", elements.len(), region.len())));
+    }
+    region.copy_from_slice(elements);
+    Ok(())
+}
+
 impl Written<'_> {
     fn take(self, array: &Bound<'_, PyAny>) -> PyResult<()> {
         match self {
-            Written::F32(region) => region.copy_from_slice(array.extract::<PyReadonlyArray1<'_, f32>>()?.as_slice()?),
-            Written::F64(region) => region.copy_from_slice(array.extract::<PyReadonlyArray1<'_, f64>>()?.as_slice()?),
-            Written::I32(region) => region.copy_from_slice(array.extract::<PyReadonlyArray1<'_, i32>>()?.as_slice()?),
-            Written::U32(region) => region.copy_from_slice(array.extract::<PyReadonlyArray1<'_, u32>>()?.as_slice()?),
+            Written::F32(region) => take_elements(region, array.extract::<PyReadonlyArray1<'_, f32>>()?.as_slice()?)?,
+            Written::F64(region) => take_elements(region, array.extract::<PyReadonlyArray1<'_, f64>>()?.as_slice()?)?,
+            Written::I32(region) => take_elements(region, array.extract::<PyReadonlyArray1<'_, i32>>()?.as_slice()?)?,
+            Written::U32(region) => take_elements(region, array.extract::<PyReadonlyArray1<'_, u32>>()?.as_slice()?)?,
         }
         Ok(())
     }
@@ -369,12 +377,14 @@ impl Plan {
     #[pyo3(signature = (*, device = DeviceArgument::Id("cpu".to_owned())))]
     fn compile(&self, py: Python<'_>, device: DeviceArgument<'_>) -> PyResult<Executable> {
         let device = device.open(py)?;
-        let mut recorded = locked(&self.inner);
-        recorded.builder().or_raise()?;
-        let Some(builder) = recorded.builder.take() else { return Err(PyValueError::new_err("the plan is compiled already; record another")) };
+        let (builder, ports, twins) = {
+            let mut recorded = locked(&self.inner);
+            let ports = Ports { inputs: recorded.inputs.clone(), outputs: recorded.outputs.clone(), states: recorded.states.clone() };
+            (recorded.builder.take(), ports, recorded.twins.clone())
+        };
+        let builder = builder.ok_or_else(|| PyValueError::new_err("the plan is compiled already; record another"))?;
         let run = detached(py, || builder.finish()?.compile(&device))?;
-        let ports = Ports { inputs: recorded.inputs.clone(), outputs: recorded.outputs.clone(), states: recorded.states.clone() };
-        Ok(Executable::new(run, ports, recorded.twins.clone(), &device))
+        Ok(Executable::new(run, ports, twins, &device))
     }
 }
 
@@ -394,7 +404,7 @@ fn port<'p>(ports: &'p [(String, Slot)], kind: &str, name: &str) -> PyResult<&'p
 /// A plan compiled for a device: `run` takes the inputs as keywords and returns a dict of the outputs.
 #[pyclass(frozen, module = "tectum")]
 pub struct Executable {
-    inner: Mutex<(Compiled, Session)>,
+    inner: Exclusive<(Compiled, Session)>,
     ports: Ports,
     twins: Vec<Arc<Twin>>,
 }
@@ -403,11 +413,7 @@ impl Executable {
     fn new(run: Compiled, ports: Ports, twins: Vec<Arc<Twin>>, device: &Device) -> Self {
         let mut session = Session::new(device);
         session.uses(&run);
-        Self { inner: Mutex::new((run, session)), ports, twins }
-    }
-
-    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, (Compiled, Session)> {
-        self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+        Self { inner: Exclusive::new((run, session)), ports, twins }
     }
 }
 
@@ -430,7 +436,7 @@ impl Executable {
     /// Raises KeyError for an unknown input, ValueError for another number of elements, what the device reports, and what a twin raised.
     #[pyo3(signature = (**inputs))]
     fn run<'py>(&self, py: Python<'py>, inputs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyDict>> {
-        let mut guard = self.lock(py);
+        let mut guard = self.inner.lock(py)?;
         let (run, session) = &mut *guard;
         for (name, value) in inputs.into_iter().flatten() {
             let name: String = name.extract()?;
@@ -463,7 +469,7 @@ impl Executable {
 
     /// Copies a state from the device.
     fn read_state<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        let (view, guard) = (*port(&self.ports.states, "state", name)?, self.lock(py));
+        let (view, guard) = (*port(&self.ports.states, "state", name)?, self.inner.lock(py)?);
         Ok(match view.dtype() {
             DType::F32 => PyArray1::from_vec(py, guard.0.read_state::<f32>(view).or_raise()?).into_any(),
             DType::F64 => PyArray1::from_vec(py, guard.0.read_state::<f64>(view).or_raise()?).into_any(),
@@ -479,7 +485,7 @@ impl Executable {
             fill(values, name, dtype_name(view.dtype()), &mut numbers)?;
             run.write_state(view, &numbers).or_raise()
         }
-        let (view, mut guard) = (*port(&self.ports.states, "state", name)?, self.lock(py));
+        let (view, mut guard) = (*port(&self.ports.states, "state", name)?, self.inner.lock(py)?);
         match view.dtype() {
             DType::F32 => write::<f32>(&mut guard.0, view, name, values),
             DType::F64 => write::<f64>(&mut guard.0, view, name, values),
@@ -490,8 +496,8 @@ impl Executable {
 
     /// On which device and by which code the runs were computed.
     #[getter]
-    fn receipt(&self, py: Python<'_>) -> Receipt {
-        Receipt::new(self.lock(py).1.receipt())
+    fn receipt(&self, py: Python<'_>) -> PyResult<Receipt> {
+        Ok(Receipt::new(self.inner.lock(py)?.1.receipt()))
     }
 
     fn __repr__(&self) -> String {

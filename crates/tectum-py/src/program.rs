@@ -93,6 +93,8 @@ impl<'py> Argument<'py> {
         if found != dtype(buffer.ty) && buffer.ty != Type::U8 {
             return Err(PyValueError::new_err(format!("buffer {name}: the array has the type {found}, {} needs {}", buffer.ty, dtype(buffer.ty))));
         }
+        // In the order of bytes of this machine.
+        let array = array.py().import("numpy")?.call_method1("ascontiguousarray", (&array, dtype(buffer.ty)))?;
         let shape: Vec<u64> = array.getattr("shape")?.extract()?;
         Ok(Self { array: Some(array), shape: Some(shape) })
     }

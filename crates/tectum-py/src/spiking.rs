@@ -5,13 +5,12 @@ mod monitor;
 mod neurons;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyRange};
 use tectum::snapshot::Snapshot;
 use tectum_spiking::genome::Genome as Blueprint;
 use tectum_spiking::{
@@ -22,6 +21,7 @@ use crate::array::{broadcast, integers};
 use crate::body::locked;
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
+use crate::exclusive::Exclusive;
 use crate::interrupt::{detached, interruptible};
 use crate::receipt::Receipt;
 
@@ -122,7 +122,7 @@ impl Running {
 /// ([1, 2], [0, 1])
 #[pyclass(frozen, module = "tectum")]
 pub struct SpikingNetwork {
-    inner: Mutex<Running>,
+    inner: Exclusive<Running>,
     genome: Option<Arc<Blueprint>>,
     neurons: u32,
     synapses: u64,
@@ -135,20 +135,15 @@ impl SpikingNetwork {
         let (neurons, synapses) = (network.neurons(), network.synapses());
         let simulation = Simulation::new(Arc::new(network), device, options)?;
         let running = Running { simulation, stimulus: None, spikes: Vec::new(), potentials: Vec::new() };
-        Ok(Self { inner: Mutex::new(running), genome: None, neurons, synapses, notes: Vec::new() })
+        Ok(Self { inner: Exclusive::new(running), genome: None, neurons, synapses, notes: Vec::new() })
     }
 
     /// The network of a genome.
     pub fn of_genome(mut self, genome: Arc<Blueprint>, stimulus: Stimulus, notes: Vec<String>) -> Self {
-        let running = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let running = self.inner.get_mut();
         running.stimulus = (!stimulus.is_none()).then_some(stimulus);
         (self.genome, self.notes) = (Some(genome), notes);
         self
-    }
-
-    /// The network, for a thread that holds the interpreter's lock and waits without it.
-    fn lock(&self, py: Python<'_>) -> std::sync::MutexGuard<'_, Running> {
-        self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Neurons by number, by an array of numbers, or by the name of an area.
@@ -157,6 +152,15 @@ impl SpikingNetwork {
             let genome = self.genome.as_ref().ok_or_else(|| PyValueError::new_err(format!("area {name:?}: a network from arrays has no areas")))?;
             let area = genome.area(&name).ok_or_else(|| unknown_area(genome, &name))?;
             return Ok(genome.areas()[area].neurons.clone().collect());
+        }
+        // A range is checked by its ends, before its numbers are made.
+        if let (Ok(range), true) = (neurons.cast::<PyRange>(), neurons.len().is_ok_and(|length| length > 0)) {
+            for end in [range.get_item(0)?, range.get_item(-1)?] {
+                let number: i64 = end.extract()?;
+                if !(0..i64::from(self.neurons)).contains(&number) {
+                    return Err(PyValueError::new_err(format!("neuron {number}: the network has {}", self.neurons)));
+                }
+            }
         }
         let selected: Vec<u32> = integers(neurons, "neurons")?;
         match selected.iter().find(|neuron| **neuron >= self.neurons) {
@@ -258,33 +262,33 @@ impl SpikingNetwork {
         let neurons = self.select(neurons)?;
         let amounts = broadcast(amount, "amount", neurons.len())?;
         let inputs: Vec<(u32, f32)> = neurons.into_iter().zip(amounts).collect();
-        self.lock(py).simulation.inject(&inputs).or_raise()
+        self.inner.lock(py)?.simulation.inject(&inputs).or_raise()
     }
 
     /// Runs bursts and returns the counts of all bursts so far. Ctrl-C ends it after a burst; the network continues from there.
     ///
     /// Raises what the device reports; the state is then unknown until `restore`.
     fn run(&self, py: Python<'_>, bursts: u32) -> PyResult<SpikeCounts> {
-        let counts = interruptible(py, |interrupt| locked(&self.inner).run(bursts, interrupt).or_raise())?;
+        let counts = interruptible(py, |interrupt| self.inner.lock_detached().and_then(|mut running| running.run(bursts, interrupt)).or_raise())?;
         Ok(counts.into())
     }
 
     /// The counts so far.
     #[getter]
-    fn counts(&self, py: Python<'_>) -> SpikeCounts {
-        self.lock(py).simulation.counts().into()
+    fn counts(&self, py: Python<'_>) -> PyResult<SpikeCounts> {
+        Ok(self.inner.lock(py)?.simulation.counts().into())
     }
 
     /// The neurons that fired in the last burst, ascending: uint32 of shape (firings,).
     #[getter]
     fn fired<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        Ok(PyArray1::from_vec(py, self.lock(py).simulation.fired().or_raise()?))
+        Ok(PyArray1::from_vec(py, self.inner.lock(py)?.simulation.fired().or_raise()?))
     }
 
     /// The potential of every neuron: float64 of shape (neurons,), in units of psp times weight.
     #[getter]
     fn potentials<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        Ok(PyArray1::from_vec(py, self.lock(py).simulation.potentials().or_raise()?))
+        Ok(PyArray1::from_vec(py, self.inner.lock(py)?.simulation.potentials().or_raise()?))
     }
 
     /// Records the firings of further bursts: of all neurons, or of those given by number, as an array, a range or an area's name.
@@ -292,7 +296,7 @@ impl SpikingNetwork {
     fn monitor(&self, py: Python<'_>, neurons: Option<&Bound<'_, PyAny>>) -> PyResult<SpikeMonitor> {
         let selected = neurons.map(|neurons| self.select(neurons)).transpose()?;
         let (monitor, sink) = SpikeMonitor::new(self.neurons, selected);
-        self.lock(py).spikes.push(sink);
+        self.inner.lock(py)?.spikes.push(sink);
         Ok(monitor)
     }
 
@@ -303,13 +307,13 @@ impl SpikingNetwork {
             return Err(PyValueError::new_err("every is 0, needs 1 or more bursts"));
         }
         let (monitor, sink) = PotentialMonitor::new(self.select(neurons)?, every);
-        self.lock(py).potentials.push(sink);
+        self.inner.lock(py)?.potentials.push(sink);
         Ok(monitor)
     }
 
     /// The synapses that learn, as a dict of arrays: `source`, `target`, `weight`, `inhibitory`, `rule`.
     fn plastic_synapses<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let synapses = self.lock(py).simulation.plastic_synapses().or_raise()?;
+        let synapses = self.inner.lock(py)?.simulation.plastic_synapses().or_raise()?;
         let columns = PyDict::new(py);
         columns.set_item("source", PyArray1::from_iter(py, synapses.iter().map(|synapse| synapse.source)))?;
         columns.set_item("target", PyArray1::from_iter(py, synapses.iter().map(|synapse| synapse.target)))?;
@@ -321,24 +325,24 @@ impl SpikingNetwork {
 
     /// Writes the state to a safetensors file, which any device can restore.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        detached(py, || locked(&self.inner).simulation.snapshot()?.save(&path))
+        detached(py, || self.inner.lock_detached()?.simulation.snapshot()?.save(&path))
     }
 
     /// Continues from a state of the same network; monitors keep what they recorded.
     ///
     /// Raises DataError naming what does not fit; nothing changes then.
     fn restore(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        detached(py, || locked(&self.inner).simulation.restore(&Snapshot::load(&path)?).map_err(|error| error.at(path.display())))
+        detached(py, || self.inner.lock_detached()?.simulation.restore(&Snapshot::load(&path)?).map_err(|error| error.at(path.display())))
     }
 
     /// On which device and by which code the bursts were computed.
     #[getter]
-    fn receipt(&self, py: Python<'_>) -> Receipt {
-        Receipt::new(self.lock(py).simulation.session().receipt())
+    fn receipt(&self, py: Python<'_>) -> PyResult<Receipt> {
+        Ok(Receipt::new(self.inner.lock(py)?.simulation.session().receipt()))
     }
 
-    fn _repr_html_(&self, py: Python<'_>) -> String {
-        let counts = SpikeCounts::from(self.lock(py).simulation.counts());
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        let counts = SpikeCounts::from(self.inner.lock(py)?.simulation.counts());
         let rows = [
             ("neurons", self.neurons.to_string()),
             ("synapses", self.synapses.to_string()),
@@ -346,11 +350,11 @@ impl SpikingNetwork {
             ("spikes", counts.spikes.to_string()),
             ("spike hash", counts.spike_hash),
         ];
-        crate::html::table("spiking network", &rows)
+        Ok(crate::html::table("spiking network", &rows))
     }
 
-    fn __repr__(&self, py: Python<'_>) -> String {
-        let bursts = self.lock(py).simulation.counts().bursts;
-        format!("<tectum spiking network: {} neurons, {} synapses, {bursts} bursts>", self.neurons, self.synapses)
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let bursts = self.inner.lock(py)?.simulation.counts().bursts;
+        Ok(format!("<tectum spiking network: {} neurons, {} synapses, {bursts} bursts>", self.neurons, self.synapses))
     }
 }

@@ -3,11 +3,10 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{CacheFormats, Error, WorkProgress};
 use tectum_transformer as transformers;
@@ -17,6 +16,7 @@ use crate::array::shaped;
 use crate::body::locked;
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
+use crate::exclusive::Exclusive;
 use crate::interrupt::{detached, interruptible};
 use crate::receipt::Receipt;
 
@@ -39,15 +39,9 @@ fn weight_format(name: Option<&str>) -> PyResult<Option<PanelFormat>> {
 /// ((2, 64), 'float32')
 #[pyclass(frozen, module = "tectum")]
 pub struct Encoder {
-    inner: Mutex<transformers::Embedder>,
+    inner: Exclusive<transformers::Embedder>,
     width: usize,
     max_tokens: usize,
-}
-
-impl Encoder {
-    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, transformers::Embedder> {
-        self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[pymethods]
@@ -60,7 +54,7 @@ impl Encoder {
             let encoder = transformers::Encoder::read(&path).or_raise()?;
             let device = device.map_or_else(|| Ok(encoder.open_device("auto", Routing::default())?.0), Ok).or_raise()?;
             let inner = transformers::Embedder::load(encoder, &device, weights, &mut |_: WorkProgress<'_>| interrupt.poll()).or_raise()?;
-            Ok(Self { width: inner.config().hidden_size, max_tokens: inner.max_tokens(), inner: Mutex::new(inner) })
+            Ok(Self { width: inner.config().hidden_size, max_tokens: inner.max_tokens(), inner: Exclusive::new(inner) })
         })
     }
 
@@ -68,7 +62,7 @@ impl Encoder {
     fn embed<'py>(&self, py: Python<'py>, texts: Vec<String>) -> PyResult<Bound<'py, PyAny>> {
         let made = detached(py, || {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-            locked(&self.inner).embed(&texts)
+            self.inner.lock_detached()?.embed(&texts)
         })?;
         let vectors: Vec<f32> = made.into_iter().flat_map(|made| made.vector).collect();
         shaped(py, vectors, &[texts.len(), self.width])
@@ -88,14 +82,14 @@ impl Encoder {
 
     /// Number of parameters.
     #[getter]
-    fn parameters(&self, py: Python<'_>) -> usize {
-        self.lock(py).parameters()
+    fn parameters(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.inner.lock(py)?.parameters())
     }
 
     /// On which device and by which code the vectors were computed.
     #[getter]
-    fn receipt(&self, py: Python<'_>) -> Receipt {
-        Receipt::new(self.lock(py).session().receipt())
+    fn receipt(&self, py: Python<'_>) -> PyResult<Receipt> {
+        Ok(Receipt::new(self.inner.lock(py)?.session().receipt()))
     }
 
     fn __repr__(&self) -> String {
@@ -219,15 +213,9 @@ struct Prompts {
 /// True
 #[pyclass(frozen, module = "tectum")]
 pub struct Decoder {
-    inner: Arc<Mutex<Loaded>>,
+    inner: Arc<Exclusive<Loaded>>,
     parameters: usize,
     context: usize,
-}
-
-impl Decoder {
-    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Loaded> {
-        self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// The tokenizer of a folder, or of the folder of a file; none if there is no such file.
@@ -254,7 +242,7 @@ impl Decoder {
             }
             let (parameters, context) = (decoder.parameters(), decoder.capacity());
             let loaded = Loaded { decoder: Some(decoder), tokens, end: model.end_tokens().or_raise()? };
-            Ok(Self { inner: Arc::new(Mutex::new(loaded)), parameters, context })
+            Ok(Self { inner: Arc::new(Exclusive::new(loaded)), parameters, context })
         })
     }
 
@@ -286,7 +274,8 @@ impl Decoder {
         let options = GenerateOptions { max_new_tokens, sampling, stop_sequences: stop, end: Vec::new() };
         let (prompts, is_list) = prompts(prompt)?;
         let work = Prompts { prompts, options, ignore_end, continues: continue_context };
-        let made = interruptible(py, |interrupt| locked(&self.inner).generate(&work, |_, _| Ok(interrupt.poll())).or_raise())?;
+        let made =
+            interruptible(py, |interrupt| self.inner.lock_detached().and_then(|mut loaded| loaded.generate(&work, |_, _| Ok(interrupt.poll()))).or_raise())?;
         let mut made: Vec<Generation> = made.into_iter().map(Generation::from).collect();
         match (is_list, made.pop()) {
             (false, Some(only)) => Ok(Bound::new(py, only)?.into_any()),
@@ -319,7 +308,7 @@ impl Decoder {
         let loaded = self.inner.clone();
         let run = move || {
             let show = |_: usize, piece: &str| Ok(if sender.send(Ok(piece.to_owned())).is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) });
-            if let Err(error) = locked(&loaded).generate(&work, show) {
+            if let Err(error) = loaded.lock_detached().and_then(|mut loaded| loaded.generate(&work, show)) {
                 // Without a receiver no one wants to know.
                 let _ = sender.send(Err(error));
             }
@@ -330,7 +319,7 @@ impl Decoder {
 
     /// Token numbers of a text. Raises ValueError for a model without a tokenizer.
     fn encode(&self, py: Python<'_>, text: &str) -> PyResult<Vec<u32>> {
-        match &self.lock(py).tokens {
+        match &self.inner.lock(py)?.tokens {
             Some(tokens) => tokens.encode(text).or_raise(),
             None => Err(PyValueError::new_err("the model has no tokenizer.json")),
         }
@@ -338,7 +327,7 @@ impl Decoder {
 
     /// The text of token numbers. Raises ValueError for a model without a tokenizer.
     fn decode(&self, py: Python<'_>, tokens: Vec<u32>) -> PyResult<String> {
-        match &self.lock(py).tokens {
+        match &self.inner.lock(py)?.tokens {
             Some(known) => known.decode(&tokens).or_raise(),
             None => Err(PyValueError::new_err("the model has no tokenizer.json")),
         }
@@ -359,7 +348,7 @@ impl Decoder {
     /// On which device and by which code the tokens were computed.
     #[getter]
     fn receipt(&self, py: Python<'_>) -> PyResult<Receipt> {
-        let loaded = self.lock(py);
+        let loaded = self.inner.lock(py)?;
         let decoder = loaded.decoder.as_ref().ok_or_else(|| PyValueError::new_err("decoder: an earlier error lost it; open it again"))?;
         Ok(Receipt::new(decoder.session().receipt()))
     }

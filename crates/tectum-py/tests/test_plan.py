@@ -50,6 +50,24 @@ def test_what_a_twin_raises_is_raised():
         run.run(x=np.zeros(4))
 
 
+def test_a_twin_that_resizes_an_array_is_refused():
+    plan = tt.Plan()
+    x, total = plan.input("x", 4), plan.state("total", 4)
+    plan.launch(axpy(lambda x, y, **numbers: y.resize(2, refcheck=False)), [x, total], count=4, factor=1.0)
+    with pytest.raises(ValueError, match="2 elements in place of 4"):
+        plan.compile().run(x=np.zeros(4))
+
+
+def test_a_twin_that_runs_its_own_plan_is_refused():
+    runs = []
+    plan = tt.Plan()
+    x, total = plan.input("x", 4), plan.state("total", 4)
+    plan.launch(axpy(lambda **arguments: runs[0].run()), [x, total], count=4, factor=1.0)
+    runs.append(plan.compile())
+    with pytest.raises(RuntimeError, match="busy with a call"):
+        runs[0].run(x=np.zeros(4))
+
+
 def test_refusals_name_what_is_wrong():
     with pytest.raises(ValueError, match="access"):
         tt.Kernel("k", WGSL, [("x", "reads", "float32")], PARAMS, twin)

@@ -74,6 +74,22 @@ def test_ctrl_c_ends_work_soon(tmp_path):
     assert network.counts.bursts > 0
 
 
+def test_a_signal_handler_that_uses_the_busy_object_is_refused():
+    network = busy_network(1000)
+
+    def handler(number, frame):
+        network.counts
+
+    signal.signal(signal.SIGINT, handler)
+    try:
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(RuntimeError, match="busy with a call"):
+            network.run(10_000_000)
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    assert network.counts.bursts > 0
+
+
 def in_fork(device, answers):
     try:
         tt.program("buffer x: i32 read_write\nldg.i32 r0, [x]\nstg.i32 [x], r0").run(x=np.zeros(4, np.int32), device=device)

@@ -30,6 +30,7 @@ def test_outputs_have_the_shape_of_inputs_or_one_that_is_given():
     x = np.arange(6, dtype=np.int32).reshape(2, 3)
     np.testing.assert_array_equal(double.run(x=x)["y"], 2 * x)
     np.testing.assert_array_equal(double.run(x=x, y=(3, 2))["y"], 2 * x.reshape(3, 2))
+    np.testing.assert_array_equal(double.run(x=np.arange(3, dtype=">i4"))["y"], [0, 2, 4])
     # Columns of another array are not in one piece of memory.
     np.testing.assert_array_equal(double.run(x=np.arange(12, dtype=np.int32).reshape(6, 2)[:, 0])["y"], 4 * np.arange(6))
 

@@ -79,6 +79,8 @@ def test_plastic_synapses_learn():
     [
         (lambda: chain(rule=[0, 0]), "rule"),
         (lambda: chain().inject(7, 1.0), "neuron 7"),
+        (lambda: chain().monitor(range(10**12)), "neuron 999999999999: the network has 3"),
+        (lambda: chain().inject(range(-1, 2), 1.0), "neuron -1"),
         (lambda: chain().inject("eye", 1.0), "has no areas"),
         (lambda: chain().inject([0, 0], 1.0), "twice"),
         (lambda: chain().inject([0, 1], [1.0]), "amount has 1 numbers, needs 2"),
