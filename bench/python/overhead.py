@@ -75,6 +75,8 @@ def main():
         genome = tt.Genome(tt.sample("sample-genome", folder))
         model = tt.sample("sample-decoder", folder)
         direct = subprocess.Popen([args.direct], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        while direct.stdout.readline() not in ("ready\n", ""):
+            pass
         network, decoder = genome.network(stimulus=0.1, device=device), tt.Decoder(model, context=256, device=device)
         brains = {name: tt.brain(name, "pendulum", device=device) for name in ("lqr", "mppi")}
         works = {

@@ -1,4 +1,4 @@
-//! The work of `bench/python/overhead.py` directly in Rust: prints one line of JSON for each line `NAME COUNT` that it reads.
+//! The work of `bench/python/overhead.py` directly in Rust: runs each once, then prints the seconds of each line `NAME COUNT` that it reads.
 
 use std::io::BufRead;
 use std::ops::ControlFlow;
@@ -50,28 +50,33 @@ fn main() -> Result<()> {
     let (path, prompt) = (folder.join("sample-decoder"), "the small cat");
     let mut decoder = Decoder::new(&Checkpoint::open(&path)?, &device, 256, tectum::CacheFormats::F32, None)?;
     let tokens = Tokens::read(&path, None)?;
-    for line in std::io::stdin().lock().lines().map_while(std::result::Result::ok) {
-        let (name, count) = line.split_once(' ').unwrap_or((&line, "1"));
-        let count: usize = count.parse().unwrap_or(1);
+    let mut seconds_of = |name: &str, count: usize| -> Result<f64> {
         let start = Instant::now();
-        let seconds = match name {
-            "lqr" => ticks(&mut *lqr, &[0.1, 0.2], count)?,
-            "mppi" => ticks(&mut *mppi, &[0.1, 0.2], count)?,
+        match name {
+            "lqr" => return ticks(&mut *lqr, &[0.1, 0.2], count),
+            "mppi" => return ticks(&mut *mppi, &[0.1, 0.2], count),
             "network" => {
                 for _ in 0..count {
                     network.inject(&stimulus.of(network.counts().bursts + 1))?;
                     network.run(1)?;
                 }
-                start.elapsed().as_secs_f64()
             }
-            _ => {
+            "generate" => {
                 decoder.truncate(0);
                 let options = GenerateOptions { max_new_tokens: count, ..GenerateOptions::default() };
                 generate(&mut decoder, Some(&tokens), &tokens.encode(prompt)?, &options, |_| Ok(ControlFlow::Continue(())))?;
-                start.elapsed().as_secs_f64()
             }
-        };
-        println!("{seconds:e}");
+            _ => return Err(Error::invalid(format!("standard input: {name}: must be lqr, mppi, network or generate"))),
+        }
+        Ok(start.elapsed().as_secs_f64())
+    };
+    for name in ["lqr", "mppi", "network", "generate"] {
+        println!("{name} {:e} s", seconds_of(name, 1)?);
+    }
+    println!("ready");
+    for line in std::io::stdin().lock().lines().map_while(std::result::Result::ok) {
+        let (name, count) = line.split_once(' ').unwrap_or((&line, "1"));
+        println!("{:e}", seconds_of(name, count.parse().unwrap_or(1))?);
     }
     Ok(())
 }
