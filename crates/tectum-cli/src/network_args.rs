@@ -2,18 +2,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 use clap::Args;
-use tectum::route::{self, Choice};
+use tectum::route::Choice;
 use tectum::{Device, Result};
 use tectum_spiking::genome::{Genome, GenomeOptions, UnitPolicy};
 use tectum_spiking::{ConnectOptions, ConnectedNetwork, IdleUpdate, Network, NetworkOptions, Simulation, SimulationOptions, Stimulus, connect, seed_of};
 
 use crate::progress::{Bar, Unit};
-
-/// Timed bursts of a trial; the same number of untimed bursts precedes them, to compile device code and let activity spread.
-const TRIAL_BURSTS: u32 = 64;
 
 /// How a genome is connected and split.
 #[derive(Args)]
@@ -77,24 +73,7 @@ impl NetworkArgs {
         if id != "auto" {
             return Ok((vec![Device::open(id)?; shards], None));
         }
-        let (device, choice) = route::open_by_trial("network", &mut |device| {
-            let mut simulation = Simulation::sharded(network.clone(), &vec![device.clone(); shards], options)?;
-            advance(&mut simulation, stimulus, TRIAL_BURSTS)?;
-            let start = Instant::now();
-            advance(&mut simulation, stimulus, TRIAL_BURSTS)?;
-            Ok(start.elapsed())
-        })?;
+        let (device, choice) = Simulation::choose_device(network, shards, options, &mut |simulation, bursts| stimulus.run(simulation, bursts).map(drop))?;
         Ok((vec![device; shards], Some(choice)))
     }
-}
-
-/// Runs `bursts` bursts with the stimulus.
-fn advance(simulation: &mut Simulation, stimulus: &Stimulus, bursts: u32) -> Result<()> {
-    if stimulus.is_none() {
-        return simulation.run(bursts).map(|_| ());
-    }
-    (0..bursts).try_for_each(|_| {
-        simulation.inject(&stimulus.of(simulation.counts().bursts + 1))?;
-        simulation.run(1).map(|_| ())
-    })
 }

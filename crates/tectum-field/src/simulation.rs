@@ -7,6 +7,7 @@
 use std::time::Instant;
 
 use serde::Serialize;
+use tectum::route::{self, Choice};
 use tectum::{CodeObject, Device, Error, LaunchTime, PlanWork, Result, RunStats, Session};
 
 use super::coefficients::Coefficients;
@@ -19,6 +20,9 @@ use super::split::Split;
 use super::state::State;
 use super::waves::Waves;
 use super::whole::Whole;
+
+/// Timed cycles of a trial; the same number of untimed cycles precedes them.
+const TRIAL_CYCLES: usize = 4;
 
 /// The reason for the place of an imprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -146,6 +150,23 @@ impl Simulation {
     /// As [`Options::check`]; errors of compiling a plan.
     pub fn new(shape: Shape, options: Options, device: &Device) -> Result<Self> {
         Self::split(shape, options, std::slice::from_ref(device))
+    }
+
+    /// Opens the device with the minimum time of a trial of some cycles without input.
+    ///
+    /// # Errors
+    /// As [`Options::check`] and [`route::open_by_trial`].
+    pub fn choose_device(shape: Shape, options: Options) -> Result<(Device, Choice)> {
+        options.check()?;
+        route::open_by_trial("field", &mut |device| {
+            let mut field = Self::new(shape, options, device)?;
+            let sensors = vec![0.0; options.sensors];
+            let mut cycles = || (0..TRIAL_CYCLES).try_for_each(|_| field.tick(&sensors, 0.0).map(drop));
+            cycles()?;
+            let start = Instant::now();
+            cycles()?;
+            Ok(start.elapsed())
+        })
     }
 
     /// Splits a field along X over devices, which may repeat; the first one senses and acts. Each cycle the devices exchange

@@ -1,7 +1,8 @@
 //! A graph compiled on its own, with inputs, parameters and outputs by name.
 
 use tectum::internal::TwoPhaseRun;
-use tectum::{CodeObject, Device, Element, Error, Executable, LaunchTime, PlanBuilder, Result, RunStats, View, Work};
+use tectum::route::{self, Target};
+use tectum::{CodeObject, Device, Element, Error, Executable, LaunchTime, Plan, PlanBuilder, Result, RunStats, View, Work};
 
 use super::inputs::{Inputs, unknown};
 use super::{Graph, Node, ParameterLayout};
@@ -12,21 +13,27 @@ use super::{Graph, Node, ParameterLayout};
 #[derive(Debug)]
 pub struct CompiledGraph {
     executable: Executable,
+    ports: Ports,
+    ran: bool,
+}
+
+/// Where a plan keeps what has a name.
+#[derive(Debug)]
+struct Ports {
     inputs: Inputs,
     states: Vec<(String, View)>,
     outputs: Vec<(String, View)>,
     layout: ParameterLayout,
     weights: View,
-    ran: bool,
 }
 
 impl Graph {
-    /// Compiles the [optimized](Graph::optimize) graph on its own for a device.
+    /// Compiles the [optimized](Graph::optimize) graph on its own for a device or [`Target::Auto`].
     ///
     /// # Errors
     /// As [`Plan::compile`](tectum::Plan::compile).
-    pub fn compile(&self, device: &Device) -> Result<CompiledGraph> {
-        self.compile_by(device, Graph::record)
+    pub fn compile<'d>(&self, target: impl Into<Target<'d>>) -> Result<CompiledGraph> {
+        self.compile_by(target.into(), Graph::record)
     }
 
     /// Compiles one launch for each operation, without passes: the reference for the passes.
@@ -34,10 +41,26 @@ impl Graph {
     /// # Errors
     /// As [`Graph::compile`].
     pub fn compile_unfused(&self, device: &Device) -> Result<CompiledGraph> {
-        self.compile_by(device, Graph::record_unfused)
+        self.compile_by(device.into(), Graph::record_unfused)
     }
 
-    fn compile_by(&self, device: &Device, record: Record) -> Result<CompiledGraph> {
+    /// Opens the device that the graph on its own is compiled for.
+    ///
+    /// # Errors
+    /// As [`Graph::compile`].
+    pub fn open_device<'d>(&self, target: impl Into<Target<'d>>) -> Result<Device> {
+        match target.into() {
+            Target::Device(device) => Ok(device.clone()),
+            Target::Auto => Ok(route::open(&self.plan(Graph::record)?.0.work())?.0),
+        }
+    }
+
+    fn compile_by(&self, target: Target<'_>, record: Record) -> Result<CompiledGraph> {
+        let (plan, ports) = self.plan(record)?;
+        Ok(CompiledGraph { executable: plan.compile(target)?, ports, ran: false })
+    }
+
+    fn plan(&self, record: Record) -> Result<(Plan, Ports)> {
         self.check_bound()?;
         let mut plan = PlanBuilder::new("graph");
         let layout = self.parameter_layout();
@@ -58,8 +81,7 @@ impl Graph {
             targets.push((node, view));
         }
         record(self, &mut plan, &feeds, &targets)?;
-        let executable = plan.finish()?.compile(device)?;
-        Ok(CompiledGraph { executable, inputs, states, outputs, layout, weights, ran: false })
+        Ok((plan.finish()?, Ports { inputs, states, outputs, layout, weights }))
     }
 }
 
@@ -71,7 +93,7 @@ impl CompiledGraph {
     /// # Errors
     /// `Invalid` if there is no such input or `data` has the wrong length.
     pub fn set_input(&mut self, name: &str, data: &[f32]) -> Result<()> {
-        self.inputs.set(&mut self.executable, name, data)
+        self.ports.inputs.set(&mut self.executable, name, data)
     }
 
     /// Fills an input of row numbers for later runs.
@@ -79,7 +101,7 @@ impl CompiledGraph {
     /// # Errors
     /// As [`CompiledGraph::set_input`].
     pub fn set_indices(&mut self, name: &str, data: &[u32]) -> Result<()> {
-        self.inputs.set_words(&mut self.executable, name, data)
+        self.ports.inputs.set_words(&mut self.executable, name, data)
     }
 
     /// Fills an input of integers for later runs.
@@ -87,7 +109,7 @@ impl CompiledGraph {
     /// # Errors
     /// As [`CompiledGraph::set_input`].
     pub fn set_integers(&mut self, name: &str, data: &[i32]) -> Result<()> {
-        self.inputs.set_words(&mut self.executable, name, data)
+        self.ports.inputs.set_words(&mut self.executable, name, data)
     }
 
     /// Replaces a parameter on the device.
@@ -95,7 +117,7 @@ impl CompiledGraph {
     /// # Errors
     /// `Invalid` if there is no such parameter, it holds words, or `data` has the wrong length; errors of the device.
     pub fn set_parameter(&mut self, name: &str, data: &[f32]) -> Result<()> {
-        let view = self.layout.entry(name)?.view(self.weights);
+        let view = self.ports.layout.entry(name)?.view(self.ports.weights);
         self.executable.write_state(view, data)
     }
 
@@ -104,7 +126,7 @@ impl CompiledGraph {
     /// # Errors
     /// `Invalid` if there is no such parameter or it holds words; errors of the device.
     pub fn parameter(&self, name: &str) -> Result<Vec<f32>> {
-        let view = self.layout.entry(name)?.view(self.weights);
+        let view = self.ports.layout.entry(name)?.view(self.ports.weights);
         self.executable.read_state(view)
     }
 
@@ -113,7 +135,7 @@ impl CompiledGraph {
     /// # Errors
     /// `Invalid` if there is no such state, it holds words, or `data` has the wrong length; errors of the device.
     pub fn set_state(&mut self, name: &str, data: &[f32]) -> Result<()> {
-        self.executable.write_state(named(&self.states, "state", name)?, data)
+        self.executable.write_state(named(&self.ports.states, "state", name)?, data)
     }
 
     /// Replaces a state or parameter of another format than f32 on the device by words of that format.
@@ -122,8 +144,8 @@ impl CompiledGraph {
     /// `Invalid` if there is no such state or parameter, it holds floats, or `words` has the wrong length ([`Graph::state_words`], the shape of
     /// a [`PackedParameter`](crate::PackedParameter)); errors of the device.
     pub fn set_words(&mut self, name: &str, words: &[u32]) -> Result<()> {
-        let state = self.states.iter().find(|(state, _)| state == name);
-        let view = state.map_or_else(|| Ok(self.layout.entry(name)?.view(self.weights)), |(_, view)| Ok(*view));
+        let state = self.ports.states.iter().find(|(state, _)| state == name);
+        let view = state.map_or_else(|| Ok(self.ports.layout.entry(name)?.view(self.ports.weights)), |(_, view)| Ok(*view));
         self.executable.write_state(view?, words)
     }
 
@@ -132,7 +154,7 @@ impl CompiledGraph {
     /// # Errors
     /// `Invalid` before every input that an output depends on has been set once; as [`Executable::run`].
     pub fn run(&mut self) -> Result<RunStats> {
-        self.inputs.check()?;
+        self.ports.inputs.check()?;
         let stats = self.executable.run()?;
         self.ran = true;
         Ok(stats)
@@ -155,7 +177,7 @@ impl CompiledGraph {
     }
 
     fn output_of<T: Element>(&self, name: &str) -> Result<&[T]> {
-        let view = named(&self.outputs, "output", name)?;
+        let view = named(&self.ports.outputs, "output", name)?;
         if !self.ran {
             return Err(Error::invalid(format!("output {name}: the graph has not run yet")));
         }
@@ -163,6 +185,11 @@ impl CompiledGraph {
             return Err(Error::invalid(format!("output {name} is {}; {} was asked for", view.dtype().wgsl(), T::DTYPE.wgsl())));
         }
         Ok(self.executable.output(view))
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        self.executable.device()
     }
 
     /// Every kernel or library routine that a run launches, without duplicates.
@@ -175,13 +202,13 @@ impl CompiledGraph {
     /// # Errors
     /// As [`CompiledGraph::run`].
     pub fn trace(&mut self) -> Result<Vec<LaunchTime>> {
-        self.inputs.check()?;
+        self.ports.inputs.check()?;
         self.executable.trace()
     }
 
     /// Layout of the parameters in their state.
     pub fn layout(&self) -> &ParameterLayout {
-        &self.layout
+        &self.ports.layout
     }
 }
 
@@ -189,7 +216,7 @@ impl Work for CompiledGraph {}
 
 impl TwoPhaseRun for CompiledGraph {
     fn begin(&mut self) -> Result<()> {
-        self.inputs.check()?;
+        self.ports.inputs.check()?;
         self.executable.begin()
     }
 

@@ -7,8 +7,9 @@ mod init;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use tectum::route::Target;
 use tectum::snapshot::{Array, Snapshot};
-use tectum::{DType, Device, Error, Executable, PlanBuilder, Result, View};
+use tectum::{CodeObject, DType, Device, Error, Executable, PlanBuilder, Result, RunStats, View};
 
 use super::inputs::Inputs;
 use super::operation::{Convolution, Factor, MatMul};
@@ -61,10 +62,11 @@ pub struct Trainer {
     schedule: View,
     loss: View,
     steps: u64,
+    last_run: RunStats,
 }
 
 impl Trainer {
-    /// Compiles the training of all parameters of a graph; parameters are zero until [`Trainer::initialize`], [`Trainer::set_parameter`] or
+    /// Compiles the training of all parameters of a graph, for a device or [`Target::Auto`]; parameters are zero until [`Trainer::initialize`], [`Trainer::set_parameter`] or
     /// [`Trainer::load`].
     ///
     /// # Shapes
@@ -74,7 +76,7 @@ impl Trainer {
     /// `Invalid` if the optimizer's numbers make no sense, the graph has letters or no parameters; as [`Graph::gradients`] and [`Graph::compile`].
     /// # Cost
     /// Memory for four times the parameters (with gradients and two moments) and for the values that gradients need.
-    pub fn new(graph: &Graph, loss: Node, optimizer: AdamW, device: &Device) -> Result<Self> {
+    pub fn new<'d>(graph: &Graph, loss: Node, optimizer: AdamW, target: impl Into<Target<'d>>) -> Result<Self> {
         optimizer.check().map_err(|error| error.at("trainer"))?;
         graph.check_bound().map_err(|error| error.at("trainer"))?;
         let mut only = graph.clone();
@@ -100,8 +102,8 @@ impl Trainer {
             None => gradient,
         };
         plan.adamw(schedule, gradient, states, optimizer.beta1, optimizer.beta2)?;
-        let executable = plan.finish()?.compile(device)?;
-        Ok(Self { graph: graph.clone(), optimizer, executable, inputs, layout, states, schedule, loss: value, steps: 0 })
+        let executable = plan.finish()?.compile(target)?;
+        Ok(Self { graph: graph.clone(), optimizer, executable, inputs, layout, states, schedule, loss: value, steps: 0, last_run: RunStats::default() })
     }
 
     /// Draws parameters: each by the first rule whose pattern matches its name, in which `*` matches any characters; others are unchanged.
@@ -147,7 +149,7 @@ impl Trainer {
     pub fn step(&mut self) -> Result<f32> {
         self.inputs.check()?;
         self.executable.input::<f32>(self.schedule).copy_from_slice(&self.optimizer.schedule(self.steps));
-        self.executable.run()?;
+        self.last_run = self.executable.run()?;
         self.steps += 1;
         Ok(self.executable.try_output::<f32>(self.loss)?[0])
     }
@@ -190,6 +192,21 @@ impl Trainer {
             }
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        self.executable.device()
+    }
+
+    /// Every kernel or library routine that a step launches, without duplicates.
+    pub fn code(&self) -> &[CodeObject] {
+        self.executable.code()
+    }
+
+    /// Launches and transfers of the last step.
+    pub fn last_run(&self) -> &RunStats {
+        &self.last_run
     }
 
     /// The steps taken, including those before a checkpoint that was loaded.

@@ -1,6 +1,7 @@
 //! A file as a graph with its weights, and that graph on a device.
 
 use tectum::operation::product::panel_format::PanelFormat;
+use tectum::route::Target;
 use tectum::{CodeObject, DType, Device, Error, LaunchTime, Result, RunStats};
 use tectum_graph::{CompiledGraph, Graph};
 
@@ -98,22 +99,35 @@ impl Network {
         self.weights.iter().map(|(_, array)| array.len()).sum()
     }
 
-    /// Compiles it for a device.
+    /// Opens the device that the network is compiled for.
     ///
     /// # Errors
     /// As [`Graph::compile`].
-    pub fn compile(&self, device: &Device) -> Result<CompiledNetwork> {
-        self.compile_as(device, PanelFormat::F32)
+    pub fn open_device<'d>(&self, target: impl Into<Target<'d>>) -> Result<Device> {
+        match (target.into(), &self.graph) {
+            (Target::Device(device), _) => Ok(device.clone()),
+            (Target::Auto, Some(graph)) => graph.optimize().open_device(Target::Auto),
+            (Target::Auto, None) => Device::open("cpu"),
+        }
+    }
+
+    /// Compiles it for a device or [`Target::Auto`].
+    ///
+    /// # Errors
+    /// As [`Graph::compile`].
+    pub fn compile<'d>(&self, target: impl Into<Target<'d>>) -> Result<CompiledNetwork> {
+        self.compile_as(target, PanelFormat::F32)
     }
 
     /// Compiles it with the weights of products in a format of fewer bits, rounded once.
     ///
     /// # Errors
     /// As [`Graph::compile`].
-    pub fn compile_as(&self, device: &Device, format: PanelFormat) -> Result<CompiledNetwork> {
+    pub fn compile_as<'d>(&self, target: impl Into<Target<'d>>, format: PanelFormat) -> Result<CompiledNetwork> {
         let (inputs, outputs) = (self.inputs.clone(), self.outputs.clone());
         let Some(graph) = &self.graph else { return Ok(CompiledNetwork { graph: None, inputs, outputs }) };
         let optimized = graph.optimize();
+        let device = &optimized.open_device(target)?;
         let packs = device.info().preferences().packed_weights;
         let (ready, mut packed) = if packs || format != PanelFormat::F32 { optimized.pack_weights(|_| format) } else { (optimized, Vec::new()) };
         let (ready, filters) = if packs { ready.pack_filters() } else { (ready, Vec::new()) };
@@ -226,6 +240,11 @@ impl CompiledNetwork {
             Some(graph) => graph.output_integers(name),
             None => Err(Error::invalid(format!("output {name:?} is known without a run; `output` returns it"))),
         }
+    }
+
+    /// The device; none for a network whose outputs are known without a run.
+    pub fn device(&self) -> Option<&Device> {
+        self.graph.as_ref().map(CompiledGraph::device)
     }
 
     /// Every kernel or library routine that a run launches, without duplicates.

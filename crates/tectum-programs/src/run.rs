@@ -3,7 +3,8 @@
 use std::fmt;
 
 use tectum::internal::TwoPhaseRun;
-use tectum::{DType, Device, DeviceInfo, Error, Executable, Plan, PlanBuilder, Result, RunStats, View, Work};
+use tectum::route::Target;
+use tectum::{DType, Device, DeviceInfo, Error, Executable, Fallback, Plan, PlanBuilder, Result, RunStats, View, Work};
 
 use super::record::ProgramView;
 use super::{Bounded, Bounds, BufferAccess, BufferIndex, LoweredCache, Recognized, RecognizedLaunch, Setting, Unsupported};
@@ -159,13 +160,36 @@ impl ProgramPlan {
         self.recorded.launch().map_or(Ok(()), |launch| launch.lowered().fits(device))
     }
 
-    /// Compiles for a device.
+    /// The device with the minimum predicted time; the CPU, with the reason, if only it supports the program.
+    ///
+    /// # Errors
+    /// As [`tectum::route::open`].
+    pub fn choose_device(&self) -> Result<(Device, Option<Fallback>)> {
+        let cpu = |what: &str, reason: &Unsupported| {
+            let fallback = Fallback { what: what.to_owned(), reason: reason.to_string(), count: 1 };
+            Ok((Device::open("cpu")?, Some(fallback)))
+        };
+        if let Some(reason) = self.unsupported() {
+            return cpu("auto", reason);
+        }
+        let device = Target::Auto.open(|| self.plan.work())?;
+        match self.fits(device.info()) {
+            Ok(()) => Ok((device, None)),
+            Err(reason) => cpu(&device.info().id, &reason),
+        }
+    }
+
+    /// Compiles for a device, or for the one of [`ProgramPlan::choose_device`] if it is [`Target::Auto`].
     ///
     /// # Errors
     /// `Unsupported` with the reason if the device does not support the program; as [`Plan::compile`].
-    pub fn compile(&self, device: &Device) -> Result<ProgramRun> {
+    pub fn compile<'d>(&self, target: impl Into<Target<'d>>) -> Result<ProgramRun> {
+        let device = match target.into() {
+            Target::Device(device) => device.clone(),
+            Target::Auto => self.choose_device()?.0,
+        };
         self.fits(device.info()).map_err(Unsupported::error)?;
-        Ok(ProgramRun { executable: self.plan.compile(device)?, recorded: self.recorded.clone(), ports: self.ports.clone() })
+        Ok(ProgramRun { executable: self.plan.compile(&device)?, recorded: self.recorded.clone(), ports: self.ports.clone() })
     }
 }
 

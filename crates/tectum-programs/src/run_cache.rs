@@ -6,7 +6,8 @@
 use std::sync::{Arc, LazyLock, Mutex};
 
 use tectum::internal::LruCache;
-use tectum::{Device, Result};
+use tectum::route::Target;
+use tectum::{DeviceInfo, Result};
 
 use super::cache::{CacheCounts, CodeKey, LoweredCache, counts, locked};
 use super::{Bounded, Bounds, BufferIndex, Checked, Contents, LaunchConfig, Lowered, ProgramRun, Recognize};
@@ -23,10 +24,23 @@ struct RunKey {
     recognize: Recognize,
     /// The contents to assume, whether they were used or not.
     contents: Vec<(BufferIndex, Vec<u8>)>,
-    device: String,
+    /// None where the device was chosen.
+    device: Option<DeviceKey>,
+}
+
+/// What distinguishes a device from others.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct DeviceKey {
+    id: String,
     driver: String,
     /// Distinguishes live devices of the same id, such as null devices. A cached run keeps its device alive.
     instance: usize,
+}
+
+impl DeviceKey {
+    fn of(info: &DeviceInfo) -> Self {
+        Self { id: info.id.clone(), driver: info.driver.clone(), instance: std::ptr::from_ref(info).addr() }
+    }
 }
 
 /// A compiled launch that several callers may share, one at a time.
@@ -89,8 +103,8 @@ impl ProgramCache {
     /// assert_eq!((cache.run_counts().hits, cache.run_counts().misses), (1, 1));
     /// # Ok::<(), tectum::Error>(())
     /// ```
-    pub fn run(&self, bounded: &Bounded, device: &Device) -> Result<Arc<Mutex<ProgramRun>>> {
-        self.run_as(bounded, device, Recognize::Exact, &[])
+    pub fn run<'d>(&self, bounded: &Bounded, target: impl Into<Target<'d>>) -> Result<Arc<Mutex<ProgramRun>>> {
+        self.run_as(bounded, target, Recognize::Exact, &[])
     }
 
     /// As [`ProgramCache::run`] of [`Bounded::plan_as`]. The result of recognition is cached with its launch: on a hit it is not
@@ -98,20 +112,27 @@ impl ProgramCache {
     ///
     /// # Errors
     /// As [`Bounded::plan_as`] and [`ProgramPlan::compile`](super::ProgramPlan::compile); failures are not cached.
-    pub fn run_as(&self, bounded: &Bounded, device: &Device, recognize: Recognize, contents: &Contents<'_>) -> Result<Arc<Mutex<ProgramRun>>> {
-        let info = device.info();
+    pub fn run_as<'d>(
+        &self,
+        bounded: &Bounded,
+        target: impl Into<Target<'d>>,
+        recognize: Recognize,
+        contents: &Contents<'_>,
+    ) -> Result<Arc<Mutex<ProgramRun>>> {
+        let target = target.into();
         let key = RunKey {
             code: CodeKey::of(bounded.checked(), bounded.launch(), bounded.bounds()),
             launch: *bounded.launch(),
             sizes: bounded.sizes().to_vec(),
             recognize,
             contents: contents.iter().map(|(index, bytes)| (*index, bytes.to_vec())).collect(),
-            device: info.id.clone(),
-            driver: info.driver.clone(),
-            instance: std::ptr::from_ref(info).addr(),
+            device: match target {
+                Target::Device(device) => Some(DeviceKey::of(device.info())),
+                Target::Auto => None,
+            },
         };
         locked(&self.runs).get_or_insert_with(key, || {
-            let run = bounded.plan_in(&self.lowered, recognize, contents)?.compile(device)?;
+            let run = bounded.plan_in(&self.lowered, recognize, contents)?.compile(target)?;
             Ok(Arc::new(Mutex::new(run)))
         })
     }
@@ -129,6 +150,8 @@ impl ProgramCache {
 
 #[cfg(test)]
 mod tests {
+    use tectum::Device;
+
     use super::*;
     use crate::Program;
 

@@ -55,12 +55,7 @@ fn main() -> Result<()> {
         match name {
             "lqr" => return ticks(&mut *lqr, &[0.1, 0.2], count),
             "mppi" => return ticks(&mut *mppi, &[0.1, 0.2], count),
-            "network" => {
-                for _ in 0..count {
-                    network.inject(&stimulus.of(network.counts().bursts + 1))?;
-                    network.run(1)?;
-                }
-            }
+            "network" => drop(stimulus.run(&mut network, count as u32)?),
             "generate" => {
                 decoder.truncate(0);
                 let options = GenerateOptions { max_new_tokens: count, ..GenerateOptions::default() };

@@ -14,6 +14,7 @@ use crate::body::{BodySpec, locked};
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
 use crate::interrupt::detached;
+use crate::receipt::{Receipt, Runs};
 
 /// What a step of all instances returned: observations, rewards, and whether each episode ended.
 type Stepped<'py> = (Bound<'py, PyAny>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<bool>>);
@@ -35,6 +36,7 @@ type Stepped<'py> = (Bound<'py, PyAny>, Bound<'py, PyArray1<f64>>, Bound<'py, Py
 #[pyclass(frozen, module = "tectum")]
 pub struct BodyBatch {
     inner: Mutex<Batch>,
+    runs: Runs,
     spec: bodies::BodySpec,
     count: usize,
 }
@@ -56,10 +58,10 @@ impl BodyBatch {
         }
         let device = device.open(py)?;
         let batch = detached(py, || match start {
-            None => Batch::new(name, count, &device),
-            start => Batch::of(&BodySettings { start, ..BodySettings::named(name) }, count, &device),
+            None => Batch::new(name, count, device.as_ref()),
+            start => Batch::of(&BodySettings { start, ..BodySettings::named(name) }, count, device.as_ref()),
         })?;
-        Ok(Self { spec: batch.spec().clone(), inner: Mutex::new(batch), count })
+        Ok(Self { spec: batch.spec().clone(), runs: Runs::new(batch.device(), batch.code()), inner: Mutex::new(batch), count })
     }
 
     /// The constants of the body.
@@ -109,7 +111,7 @@ impl BodyBatch {
         let (count, width) = (self.count, self.spec.observation.len());
         let (observations, rewards, terminated) = detached(py, || {
             let mut batch = locked(&self.inner);
-            batch.step(actions)?;
+            self.runs.timed(|| batch.step(actions))?;
             let mut observations = Vec::with_capacity(count * width);
             (0..count).for_each(|instance| observations.extend_from_slice(batch.observation(instance)));
             let rewards: Vec<f64> = (0..count).map(|instance| f64::from(batch.reward(instance))).collect();
@@ -133,6 +135,12 @@ impl BodyBatch {
         let array = array.extract::<PyReadonlyArray2<'_, f64>>()?;
         let rows: Vec<Vec<f64>> = array.as_array().rows().into_iter().map(|row| row.to_vec()).collect();
         detached(py, || locked(&self.inner).set_states(&rows))
+    }
+
+    /// On which device and by which code the steps were computed.
+    #[getter]
+    fn receipt(&self) -> Receipt {
+        self.runs.receipt()
     }
 
     fn __repr__(&self) -> String {

@@ -127,7 +127,7 @@ impl NativeBrain {
 pub fn policy(py: Python<'_>, model: PathBuf, body: &Bound<'_, PyAny>, contract: Option<String>, device: DeviceArgument<'_>) -> PyResult<NativeBrain> {
     let (spec, device) = (spec_of(body)?, device.open(py)?);
     let settings = brains::policy::spec::PolicySpec { contract, ..brains::policy::spec::PolicySpec::of(model.to_string_lossy()) };
-    let made = detached(py, || brains::policy::PolicyBrain::new(&settings, &spec, &device))?;
+    let made = detached(py, || brains::policy::PolicyBrain::new(&settings, &spec, device.as_ref()))?;
     Ok(NativeBrain::new(Box::new(made), spec))
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use tectum::Result;
+use tectum::{Device, Result};
 use tectum_control::body as bodies;
 use tectum_control::brain as brains;
 use tectum_control::clock::ClockKind;
@@ -14,7 +14,6 @@ use tectum_control::closed_loop::{ClosedLoop, End, LoopSettings, Outcome, Sink, 
 
 use crate::body::{BodySpec, NativeBody, PythonBody, Raised, locked, spec_of};
 use crate::brain::{NativeBrain, PythonBrain};
-use crate::device::DeviceArgument;
 use crate::error::OrRaise;
 use crate::interrupt::interruptible;
 use crate::receipt::Receipt;
@@ -159,21 +158,12 @@ impl Run {
 /// `tectum.Policy`) or an object with `tick(observation)`. With `clock="real"` periods begin on time and an answer that is late is counted, with
 /// `clock="sim"` time is simulated and nothing is late.
 #[pyfunction]
-#[pyo3(signature = (body, brain, *, seconds = 60.0, clock = "real", seed = 1, device = DeviceArgument::Id("cpu".to_owned())))]
-pub fn run_loop(
-    py: Python<'_>,
-    body: &Bound<'_, PyAny>,
-    brain: &Bound<'_, PyAny>,
-    seconds: f64,
-    clock: &str,
-    seed: u64,
-    device: DeviceArgument<'_>,
-) -> PyResult<Run> {
+#[pyo3(signature = (body, brain, *, seconds = 60.0, clock = "real", seed = 1))]
+pub fn run_loop(py: Python<'_>, body: &Bound<'_, PyAny>, brain: &Bound<'_, PyAny>, seconds: f64, clock: &str, seed: u64) -> PyResult<Run> {
     let clock = clock_kind(clock)?;
     if !(seconds > 0.0 && seconds <= 1e6) {
         return Err(PyValueError::new_err(format!("seconds is {seconds}, needs a number above 0, at most 1000000")));
     }
-    let device = device.open(py)?;
     let raised = Raised::default();
     let spec = spec_of(body)?;
     let brain: Box<dyn brains::Brain> = match brain.cast::<NativeBrain>() {
@@ -191,6 +181,7 @@ pub fn run_loop(
             return Err(error);
         }
         let spec = body.spec().clone();
+        let device = brain.device().cloned().map_or_else(|| Device::open("cpu"), Ok).or_raise()?;
         let mut closed_loop = ClosedLoop::new(body, brain, &settings, &device).or_raise()?;
         let mut periods = Periods::default();
         let outcome = closed_loop.run(clock.start().as_mut(), &mut periods, &mut |_| {

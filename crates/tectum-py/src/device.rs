@@ -77,7 +77,7 @@ pub fn devices(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyAny>>> {
     detached(py, || Ok(tectum::Device::list()))?.iter().map(|device| info(py, device)).collect()
 }
 
-/// What callers give where a device is wanted: a `Device`, or its id.
+/// What callers give where a device is wanted: a `Device`, its id, or "auto".
 #[derive(FromPyObject)]
 pub enum DeviceArgument<'py> {
     Device(PyRef<'py, Device>),
@@ -85,16 +85,12 @@ pub enum DeviceArgument<'py> {
 }
 
 impl DeviceArgument<'_> {
-    /// Whether the device is to be chosen by predicted time.
-    pub fn is_auto(&self) -> bool {
-        matches!(self, Self::Id(id) if id == "auto")
-    }
-
-    /// Opens the device.
-    pub fn open(&self, py: Python<'_>) -> PyResult<tectum::Device> {
+    /// Opens the device; none for "auto".
+    pub fn open(&self, py: Python<'_>) -> PyResult<Option<tectum::Device>> {
         match self {
-            Self::Device(device) => Ok(device.inner.clone()),
-            Self::Id(id) => detached(py, || tectum::Device::open(id)),
+            Self::Device(device) => Ok(Some(device.inner.clone())),
+            Self::Id(id) if id == "auto" => Ok(None),
+            Self::Id(id) => detached(py, || tectum::Device::open(id)).map(Some),
         }
     }
 }

@@ -180,7 +180,11 @@ impl Field {
         };
         let (device, options) = (device.open(py)?, Options { sensors, motors, boundary, seed, patterns, storage });
         let (x, y, z, channels) = shape;
-        let field = detached(py, || Simulation::new(Shape::new([x, y, z], channels)?, options, &device))?;
+        let field = detached(py, || {
+            let shape = Shape::new([x, y, z], channels)?;
+            let device = device.map_or_else(|| Ok(Simulation::choose_device(shape, options)?.0), Ok)?;
+            Simulation::new(shape, options, &device)
+        })?;
         Ok(Self { inner: Mutex::new(field), sensors })
     }
 

@@ -301,7 +301,7 @@ impl Graph {
         if graph.outputs().next().is_none() {
             return Err(PyValueError::new_err("graph: no outputs"));
         }
-        CompiledGraph::new(py, graph, &device)
+        CompiledGraph::new(py, graph, device.as_ref())
     }
 
     /// Compiles training of all parameters by AdamW for a loss of one element.
@@ -324,7 +324,7 @@ impl Graph {
     ) -> PyResult<Trainer> {
         let optimizer = AdamW { learning_rate: learning_rate.schedule()?, beta1, beta2, weight_decay, clip_norm };
         let (graph, device, loss) = (self.bound(dims)?, device.open(py)?, loss.node);
-        let inner = detached(py, || Training::new(&graph, loss, optimizer, &device))?;
+        let inner = detached(py, || Training::new(&graph, loss, optimizer, device.as_ref()))?;
         Trainer::new(graph, inner).or_raise()
     }
 

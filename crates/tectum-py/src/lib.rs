@@ -22,6 +22,7 @@ mod network;
 mod plan;
 mod program;
 mod receipt;
+mod recording;
 mod sample;
 mod scenario;
 mod spiking;
@@ -60,11 +61,13 @@ mod _tectum {
     #[pymodule_export]
     use crate::network::Network;
     #[pymodule_export]
-    use crate::plan::{Executable, Kernel, Plan, View};
+    use crate::plan::{CudaState, Executable, Kernel, Plan, View};
     #[pymodule_export]
     use crate::program::{Program, program};
     #[pymodule_export]
     use crate::receipt::Receipt;
+    #[pymodule_export]
+    use crate::recording::{Recording, Repetition, repeat};
     #[pymodule_export]
     use crate::sample::{sample, samples};
     #[pymodule_export]

@@ -15,6 +15,7 @@ use tectum_onnx::{CompiledNetwork, ElementType, Model, NetworkPort};
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
 use crate::interrupt::detached;
+use crate::receipt::{Receipt, Runs};
 
 /// A network from an ONNX file, compiled for a device.
 ///
@@ -28,6 +29,7 @@ pub struct Network {
     outputs: Vec<NetworkPort>,
     assumptions: Vec<String>,
     inner: Mutex<CompiledNetwork>,
+    runs: Runs,
 }
 
 #[pymethods]
@@ -45,8 +47,10 @@ impl Network {
         detached(py, || {
             let bindings: Vec<(&str, usize)> = dims.iter().map(|(name, size)| (name.as_str(), *size)).collect();
             let network = Model::open(&model).and_then(|model| model.load(&bindings))?;
-            let compiled = network.compile_as(&device, format)?;
+            let compiled = network.compile_as(device.as_ref(), format)?;
+            let cpu = tectum::Device::open("cpu")?;
             Ok(Self {
+                runs: Runs::new(compiled.device().unwrap_or(&cpu), &compiled.code()),
                 inputs: network.inputs().to_vec(),
                 outputs: network.outputs().cloned().collect(),
                 assumptions: network.assumptions().iter().map(ToString::to_string).collect(),
@@ -107,7 +111,7 @@ impl Network {
                 network.set_integers(&port.name, value.extract::<PyReadonlyArrayDyn<'_, i32>>()?.as_slice()?).or_raise()?;
             }
         }
-        detached(py, || network.run())?;
+        detached(py, || self.runs.timed(|| network.run()))?;
         let outputs = PyDict::new(py);
         for port in &self.outputs {
             let array = network.output(&port.name).or_raise()?;
@@ -120,6 +124,12 @@ impl Network {
             outputs.set_item(&port.name, flat.call_method1("reshape", (shape,))?)?;
         }
         Ok(outputs)
+    }
+
+    /// On which device and by which code the runs were computed.
+    #[getter]
+    fn receipt(&self) -> Receipt {
+        self.runs.receipt()
     }
 
     fn _repr_html_(&self) -> String {

@@ -8,15 +8,15 @@ use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tectum::kernel::{NativeCall, groups_for};
-use tectum::{DType, Device, Element, Executable as Compiled, Kernel as Definition, KernelBuilder, PlanBuilder, Prelude, Session, View as Slot};
+use tectum::{DType, Element, Executable as Compiled, Kernel as Definition, KernelBuilder, PlanBuilder, Prelude, SharedState, View as Slot};
 
 use crate::body::locked;
 use crate::device::DeviceArgument;
-use crate::error::OrRaise;
+use crate::error::{OrRaise, UnsupportedError};
 use crate::exclusive::{Exclusive, called_back};
 use crate::interned::interned;
 use crate::interrupt::detached;
-use crate::receipt::Receipt;
+use crate::receipt::{Receipt, Runs};
 
 /// NumPy's names of the element types.
 const DTYPES: [(DType, &str); 4] = [(DType::F32, "float32"), (DType::F64, "float64"), (DType::I32, "int32"), (DType::U32, "uint32")];
@@ -383,8 +383,8 @@ impl Plan {
             (recorded.builder.take(), ports, recorded.twins.clone())
         };
         let builder = builder.ok_or_else(|| PyValueError::new_err("the plan is compiled already; record another"))?;
-        let run = detached(py, || builder.finish()?.compile(&device))?;
-        Ok(Executable::new(run, ports, twins, &device))
+        let run = detached(py, || builder.finish()?.compile(device.as_ref()))?;
+        Ok(Executable { runs: Runs::new(run.device(), run.code()), inner: Exclusive::new(run), ports, twins })
     }
 }
 
@@ -404,16 +404,49 @@ fn port<'p>(ports: &'p [(String, Slot)], kind: &str, name: &str) -> PyResult<&'p
 /// A plan compiled for a device: `run` takes the inputs as keywords and returns a dict of the outputs.
 #[pyclass(frozen, module = "tectum")]
 pub struct Executable {
-    inner: Exclusive<(Compiled, Session)>,
+    inner: Exclusive<Compiled>,
     ports: Ports,
     twins: Vec<Arc<Twin>>,
+    runs: Runs,
 }
 
-impl Executable {
-    fn new(run: Compiled, ports: Ports, twins: Vec<Arc<Twin>>, device: &Device) -> Self {
-        let mut session = Session::new(device);
-        session.uses(&run);
-        Self { inner: Exclusive::new((run, session)), ports, twins }
+/// The memory of a state on a CUDA device. Libraries with the CUDA array interface use it in place: `torch.as_tensor(state, device="cuda")`,
+/// `cupy.asarray(state)`, `jax.numpy.asarray(state)`. It exists as long as a user of it.
+///
+/// A run is complete when it returns. What others write must be complete before the next run, for example after `torch.cuda.synchronize()`.
+#[pyclass(frozen, module = "tectum")]
+pub struct CudaState {
+    address: u64,
+    inner: SharedState,
+}
+
+#[pymethods]
+impl CudaState {
+    fn __len__(&self) -> usize {
+        self.inner.len()
+    }
+
+    /// NumPy's name of the element type.
+    #[getter]
+    fn dtype(&self) -> &'static str {
+        dtype_name(self.inner.dtype())
+    }
+
+    /// Version 3 of the CUDA array interface: shape, type and address; nothing to wait for.
+    #[getter]
+    fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let interface = PyDict::new(py);
+        interface.set_item("shape", (self.inner.len(),))?;
+        interface.set_item("typestr", py.import("numpy")?.call_method1("dtype", (self.dtype(),))?.getattr("str")?)?;
+        interface.set_item("data", (self.address, false))?;
+        interface.set_item("version", 3)?;
+        interface.set_item("strides", py.None())?;
+        interface.set_item("stream", py.None())?;
+        Ok(interface)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<tectum state on a CUDA device: {} of {}>", self.inner.len(), self.dtype())
     }
 }
 
@@ -437,7 +470,7 @@ impl Executable {
     #[pyo3(signature = (**inputs))]
     fn run<'py>(&self, py: Python<'py>, inputs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyDict>> {
         let mut guard = self.inner.lock(py)?;
-        let (run, session) = &mut *guard;
+        let run = &mut *guard;
         for (name, value) in inputs.into_iter().flatten() {
             let name: String = name.extract()?;
             let view = *port(&self.ports.inputs, "input", &name)?;
@@ -448,12 +481,10 @@ impl Executable {
                 DType::U32 => fill(&value, &name, "uint32", run.input::<u32>(view))?,
             }
         }
-        let start = std::time::Instant::now();
-        let stats = detached(py, || run.run())?;
+        detached(py, || self.runs.timed(|| run.run()))?;
         if let Some(error) = self.twins.iter().find_map(|twin| locked(&twin.raised).take()) {
             return Err(error);
         }
-        session.record(&stats, start.elapsed().as_nanos() as u64);
         let outputs = PyDict::new(py);
         for (name, view) in &self.ports.outputs {
             let array = match view.dtype() {
@@ -471,10 +502,10 @@ impl Executable {
     fn read_state<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let (view, guard) = (*port(&self.ports.states, "state", name)?, self.inner.lock(py)?);
         Ok(match view.dtype() {
-            DType::F32 => PyArray1::from_vec(py, guard.0.read_state::<f32>(view).or_raise()?).into_any(),
-            DType::F64 => PyArray1::from_vec(py, guard.0.read_state::<f64>(view).or_raise()?).into_any(),
-            DType::I32 => PyArray1::from_vec(py, guard.0.read_state::<i32>(view).or_raise()?).into_any(),
-            DType::U32 => PyArray1::from_vec(py, guard.0.read_state::<u32>(view).or_raise()?).into_any(),
+            DType::F32 => PyArray1::from_vec(py, guard.read_state::<f32>(view).or_raise()?).into_any(),
+            DType::F64 => PyArray1::from_vec(py, guard.read_state::<f64>(view).or_raise()?).into_any(),
+            DType::I32 => PyArray1::from_vec(py, guard.read_state::<i32>(view).or_raise()?).into_any(),
+            DType::U32 => PyArray1::from_vec(py, guard.read_state::<u32>(view).or_raise()?).into_any(),
         })
     }
 
@@ -487,17 +518,29 @@ impl Executable {
         }
         let (view, mut guard) = (*port(&self.ports.states, "state", name)?, self.inner.lock(py)?);
         match view.dtype() {
-            DType::F32 => write::<f32>(&mut guard.0, view, name, values),
-            DType::F64 => write::<f64>(&mut guard.0, view, name, values),
-            DType::I32 => write::<i32>(&mut guard.0, view, name, values),
-            DType::U32 => write::<u32>(&mut guard.0, view, name, values),
+            DType::F32 => write::<f32>(&mut guard, view, name, values),
+            DType::F64 => write::<f64>(&mut guard, view, name, values),
+            DType::I32 => write::<i32>(&mut guard, view, name, values),
+            DType::U32 => write::<u32>(&mut guard, view, name, values),
         }
+    }
+
+    /// The memory of a state on a CUDA device, for other libraries on that device.
+    ///
+    /// Raises KeyError for an unknown state, UnsupportedError on devices of other kinds, where `read_state` and `write_state` copy.
+    fn cuda_state(&self, py: Python<'_>, name: &str) -> PyResult<CudaState> {
+        let (view, guard) = (*port(&self.ports.states, "state", name)?, self.inner.lock(py)?);
+        let id = &guard.device().info().id;
+        let unsupported = || UnsupportedError::new_err(format!("state {name:?} is on {id}; only states on a CUDA device have an address for others"));
+        let inner = guard.state_buffer(view).or_raise()?;
+        let address = inner.cuda_address().ok_or_else(unsupported)?;
+        Ok(CudaState { address, inner })
     }
 
     /// On which device and by which code the runs were computed.
     #[getter]
-    fn receipt(&self, py: Python<'_>) -> PyResult<Receipt> {
-        Ok(Receipt::new(self.inner.lock(py)?.1.receipt()))
+    fn receipt(&self) -> Receipt {
+        self.runs.receipt()
     }
 
     fn __repr__(&self) -> String {

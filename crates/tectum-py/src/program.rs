@@ -1,6 +1,7 @@
 //! Lane-level programs over arrays.
 
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyKeyError, PyValueError};
@@ -8,9 +9,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use tectum_programs::{ArrayLaunch, BufferAccess, BufferDeclaration, BufferIndex, Checked, LaunchRequest, ProgramCache, Recognize, Type};
 
+use crate::body::locked;
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
 use crate::interrupt::detached;
+use crate::receipt::{Receipt, Runs};
 
 /// NumPy's name of a type; bits as unsigned words where NumPy has none.
 fn dtype(ty: Type) -> &'static str {
@@ -33,6 +36,8 @@ fn dtype(ty: Type) -> &'static str {
 #[pyclass(frozen, module = "tectum")]
 pub struct Program {
     inner: Checked,
+    /// Of the last run.
+    last: Mutex<Option<Runs>>,
 }
 
 /// Reads and checks a program from its text, or from a file with the ending .atlas.
@@ -60,7 +65,7 @@ pub fn program(py: Python<'_>, text: &str) -> PyResult<Program> {
         let checked = tectum_programs::Program::parse(&text).and_then(|program| program.check());
         checked.map_err(|error| if let Some(path) = path { error.at(path.display()) } else { error })
     })?;
-    Ok(Program { inner })
+    Ok(Program { inner, last: Mutex::default() })
 }
 
 /// An argument of a run: an array, or the shape of an output.
@@ -173,7 +178,7 @@ impl Program {
         let run = detached(py, || {
             let contents: Vec<(BufferIndex, &[u8])> = integers.iter().map(|(index, bytes)| (*index, bytes.as_slice())).collect();
             let how = if reassociate { Recognize::Reassociated } else { Recognize::Exact };
-            ProgramCache::shared().run_as(&self.inner.bound(&launch, &sizes)?, &device, how, &contents)
+            ProgramCache::shared().run_as(&self.inner.bound(&launch, &sizes)?, device.as_ref(), how, &contents)
         })?;
         let mut run = pyo3::sync::MutexExt::lock_py_attached(&*run, py).unwrap_or_else(std::sync::PoisonError::into_inner);
         for (index, argument) in given.iter().enumerate() {
@@ -187,7 +192,12 @@ impl Program {
         }
         {
             let run = &mut *run;
-            detached(py, || run.run())?;
+            detached(py, || {
+                let runs = Runs::new(run.executable().device(), run.executable().code());
+                runs.timed(|| run.run())?;
+                *locked(&self.last) = Some(runs);
+                Ok(())
+            })?;
         }
         let outputs = PyDict::new(py);
         for (index, (buffer, shape)) in buffers.iter().zip(&shapes).enumerate().filter(|(_, (buffer, _))| buffer.access.writes()) {
@@ -196,6 +206,12 @@ impl Program {
             outputs.set_item(&buffer.name, typed.call_method1("reshape", (PyTuple::new(py, shape)?,))?)?;
         }
         Ok(outputs)
+    }
+
+    /// On which device and by which code the last run was computed; None before the first.
+    #[getter]
+    fn receipt(&self) -> Option<Receipt> {
+        locked(&self.last).as_ref().map(Runs::receipt)
     }
 
     fn __repr__(&self) -> String {

@@ -1,6 +1,35 @@
 //! Receipts.
 
+use std::sync::Mutex;
+use std::time::Instant;
+
 use pyo3::prelude::*;
+use tectum::{CodeObject, Device, Result, RunStats, Session};
+
+use crate::body::locked;
+
+/// The runs of an object so far, for its receipt.
+pub struct Runs(Mutex<Session>);
+
+impl Runs {
+    pub fn new(device: &Device, code: &[CodeObject]) -> Self {
+        let mut session = Session::new(device);
+        session.uses_code(code);
+        Self(Mutex::new(session))
+    }
+
+    /// Runs once, and counts the run with its host time.
+    pub fn timed(&self, run: impl FnOnce() -> Result<RunStats>) -> Result<()> {
+        let start = Instant::now();
+        let stats = run()?;
+        locked(&self.0).record(&stats, start.elapsed().as_nanos() as u64);
+        Ok(())
+    }
+
+    pub fn receipt(&self) -> Receipt {
+        Receipt::new(locked(&self.0).receipt())
+    }
+}
 
 /// On which device and by which code results were computed.
 #[pyclass(frozen, module = "tectum")]

@@ -65,7 +65,7 @@ pub fn run(
     clock.map(clock_kind).transpose()?.into_iter().for_each(|clock| scenario.set_clock(clock));
     seconds.map_or(Ok(()), |seconds| scenario.set_seconds(seconds)).or_raise()?;
     scenario.run.seed = seed.unwrap_or(scenario.run.seed);
-    let device = if device.is_auto() { None } else { Some(device.open(py)?) };
+    let device = device.open(py)?;
     let (periods, outcome, spec, path) = interruptible(py, |interrupt| {
         let body = build_body(&scenario).or_raise()?;
         let recipe = brain_recipe(&scenario, body.spec()).or_raise()?;
@@ -136,7 +136,7 @@ pub fn brain(
     let mut scenario = Scenario::parse(&all.to_string(), &origin, name).map_err(|error| without_line(&error, &origin))?;
     scenario.run.seed = seed;
     scenario.set_clock(clock_kind(clock)?);
-    let device = if device.is_auto() { None } else { Some(device.open(py)?) };
+    let device = device.open(py)?;
     let (brain, spec) = interruptible(py, |interrupt| {
         let plant = build_body(&scenario).or_raise()?;
         let recipe = brain_recipe(&scenario, plant.spec()).or_raise()?;

@@ -130,10 +130,16 @@ pub struct SpikingNetwork {
 }
 
 impl SpikingNetwork {
-    /// A network on a device.
-    pub fn new(network: Network, device: &tectum::Device, options: &SimulationOptions) -> tectum::Result<Self> {
-        let (neurons, synapses) = (network.neurons(), network.synapses());
-        let simulation = Simulation::new(Arc::new(network), device, options)?;
+    /// A network on a device; without one, on that with the minimum time of a trial.
+    pub fn new(network: Network, device: Option<&tectum::Device>, options: &SimulationOptions, stimulus: Option<&Stimulus>) -> tectum::Result<Self> {
+        let (neurons, synapses, network) = (network.neurons(), network.synapses(), Arc::new(network));
+        let mut advance = |simulation: &mut Simulation, bursts: u32| match stimulus {
+            Some(stimulus) => stimulus.run(simulation, bursts).map(drop),
+            None => simulation.run(bursts).map(drop),
+        };
+        let mut chosen = || Simulation::choose_device(&network, 1, options, &mut advance);
+        let device = device.map_or_else(|| Ok(chosen()?.0), |device| Ok(device.clone()))?;
+        let simulation = Simulation::new(network, &device, options)?;
         let running = Running { simulation, stimulus: None, spikes: Vec::new(), potentials: Vec::new() };
         Ok(Self { inner: Exclusive::new(running), genome: None, neurons, synapses, notes: Vec::new() })
     }
@@ -233,7 +239,8 @@ impl SpikingNetwork {
             let network = Network::new(&neurons, Box::new(synapses), options)?;
             let max_inputs = network.neurons() as usize;
             let constant_inputs = constant_inputs.unwrap_or_default();
-            Self::new(network, &device, &SimulationOptions { constant_inputs, max_inputs, ..SimulationOptions::default() })
+            let options = SimulationOptions { constant_inputs, max_inputs, ..SimulationOptions::default() };
+            Self::new(network, device.as_ref(), &options, None)
         })
     }
 

@@ -49,7 +49,7 @@ impl Encoder {
     #[new]
     #[pyo3(signature = (path, *, device = DeviceArgument::Id("cpu".to_owned()), weights = None))]
     fn new(py: Python<'_>, path: PathBuf, device: DeviceArgument<'_>, weights: Option<&str>) -> PyResult<Self> {
-        let (weights, device) = (weight_format(weights)?, if device.is_auto() { None } else { Some(device.open(py)?) });
+        let (weights, device) = (weight_format(weights)?, device.open(py)?);
         interruptible(py, |interrupt| {
             let encoder = transformers::Encoder::read(&path).or_raise()?;
             let device = device.map_or_else(|| Ok(encoder.open_device("auto", Routing::default())?.0), Ok).or_raise()?;
@@ -229,7 +229,7 @@ impl Decoder {
     #[new]
     #[pyo3(signature = (path, *, context = 2048, device = DeviceArgument::Id("cpu".to_owned()), weights = None, cache = "f32"))]
     fn new(py: Python<'_>, path: PathBuf, context: usize, device: DeviceArgument<'_>, weights: Option<&str>, cache: &str) -> PyResult<Self> {
-        let (weights, device) = (weight_format(weights)?, if device.is_auto() { None } else { Some(device.open(py)?) });
+        let (weights, device) = (weight_format(weights)?, device.open(py)?);
         let cache: CacheFormats = cache.parse().map_err(|error: Error| PyValueError::new_err(format!("cache: {error}")))?;
         interruptible(py, |interrupt| {
             let model = Checkpoint::open(&path).or_raise()?;

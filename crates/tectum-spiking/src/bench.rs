@@ -110,8 +110,7 @@ impl GenomeWorkload {
 
 impl Workload for GenomeWorkload {
     fn run(&mut self) -> Result<RunStats> {
-        self.simulation.inject(&self.stimulus.of(self.simulation.counts().bursts + 1))?;
-        self.simulation.run(1)?;
+        self.stimulus.run(&mut self.simulation, 1)?;
         Ok(self.simulation.stats())
     }
 

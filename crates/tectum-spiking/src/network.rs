@@ -46,7 +46,7 @@ impl Network {
     /// Connects neurons and chooses the scale: the maximum number of fraction bits, up to 16, with every possible sum within 2³⁰.
     ///
     /// # Errors
-    /// `Invalid`, naming the synapse or the neuron, for an unknown target, or if even integers could overflow.
+    /// `Invalid`, naming the synapse or the neuron, for an unknown target, options out of their range, or if even integers could overflow.
     pub fn new(neurons: &Neurons, rows: Box<dyn SynapseRows>, options: NetworkOptions) -> Result<Self> {
         let count = neurons.len() as usize;
         if count == 0 {
@@ -57,6 +57,9 @@ impl Network {
         }
         if options.plasticity.len() > RULES_MAX {
             return Err(Error::invalid(format!("{} rules of plasticity; at most {RULES_MAX} are possible", options.plasticity.len())));
+        }
+        if !(0.0..=f32::MAX).contains(&options.max_injected) {
+            return Err(Error::invalid(format!("a maximum injection of {}; needs a finite number from 0", options.max_injected)));
         }
         options.plasticity.iter().enumerate().try_for_each(|(index, rule)| rule.check().map_err(|error| error.at(format_args!("plasticity rule {index}"))))?;
         memory::check(&options.memories, neurons.len())?;

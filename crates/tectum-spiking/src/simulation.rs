@@ -15,8 +15,10 @@ mod views;
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
+use std::time::Instant;
 
 use roaring::RoaringBitmap;
+use tectum::route::{self, Choice};
 use tectum::{CodeObject, Device, Error, Executable, LayoutPreferences, Result, RunStats, Session};
 
 use self::learning::{SavedLearning, ShardLearning};
@@ -34,6 +36,8 @@ use tectum::snapshot::{Array, Snapshot};
 const MAX_REFRACTORY: u32 = 2 * (1 << 16);
 /// Names of a neuron's state variables in a snapshot.
 const PLANES: [&str; 4] = ["potential", "last", "ready", "consecutive"];
+/// Timed bursts of a trial; the same number of untimed bursts precedes them, to compile device code and let activity spread.
+const TRIAL_BURSTS: u32 = 64;
 /// Bursts of the plan that runs a batch of them.
 const BATCH: u32 = 16;
 
@@ -108,6 +112,26 @@ impl Simulation {
     /// `Invalid` for an injection that the network rejects; errors of compiling a plan.
     pub fn new(network: Arc<Network>, device: &Device, options: &SimulationOptions) -> Result<Self> {
         Self::sharded(network, std::slice::from_ref(device), options)
+    }
+
+    /// Opens the device with the minimum time of a trial of a network in `shards` parts, in which `advance` runs a number of bursts. No plan predicts it: the
+    /// work depends on what fires.
+    ///
+    /// # Errors
+    /// As [`route::open_by_trial`].
+    pub fn choose_device(
+        network: &Arc<Network>,
+        shards: usize,
+        options: &SimulationOptions,
+        advance: &mut dyn FnMut(&mut Self, u32) -> Result<()>,
+    ) -> Result<(Device, Choice)> {
+        route::open_by_trial("network", &mut |device| {
+            let mut simulation = Self::sharded(network.clone(), &vec![device.clone(); shards], options)?;
+            advance(&mut simulation, TRIAL_BURSTS)?;
+            let start = Instant::now();
+            advance(&mut simulation, TRIAL_BURSTS)?;
+            Ok(start.elapsed())
+        })
     }
 
     /// Splits a network by target over devices, which may repeat; each burst they exchange the firings.

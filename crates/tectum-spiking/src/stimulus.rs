@@ -4,6 +4,7 @@ use tectum::kernel::native::simd;
 use tectum::{Error, Result};
 
 use super::rule::{draw, seed_of};
+use super::simulation::{Simulation, SpikeCounts};
 use crate::genome::{AreaRole, Genome};
 
 /// The input of a stimulated neuron unless another is set.
@@ -51,6 +52,21 @@ impl Stimulus {
     /// Maximum injections into one burst.
     pub fn max_inputs(&self) -> usize {
         self.neurons.len().max(1)
+    }
+
+    /// Runs bursts of a network with the stimulus.
+    ///
+    /// # Errors
+    /// As [`Simulation::inject`] and [`Simulation::run`].
+    pub fn run(&self, simulation: &mut Simulation, bursts: u32) -> Result<SpikeCounts> {
+        if self.is_none() {
+            return simulation.run(bursts);
+        }
+        for _ in 0..bursts {
+            simulation.inject(&self.of(simulation.counts().bursts + 1))?;
+            simulation.run(1)?;
+        }
+        Ok(simulation.counts())
     }
 
     /// The injections of a burst.

@@ -97,6 +97,17 @@ pub(crate) enum Allocation {
     Wgpu(wgpu::Buffer),
 }
 
+impl Allocation {
+    /// The address of the first bytes on a CUDA device.
+    pub fn cuda_address(&self, bytes: usize) -> Option<u64> {
+        match self {
+            #[cfg(feature = "cuda")]
+            Self::Cuda(memory) => Some(memory.address(0, bytes)),
+            _ => None,
+        }
+    }
+}
+
 /// What each kind of device implements.
 pub(crate) trait Backend: Send + Sync {
     fn info(&self) -> &DeviceInfo;

@@ -43,6 +43,41 @@ pub struct Choice {
     pub reason: String,
 }
 
+/// What a plan is compiled for: a device, or the one with the minimum predicted time.
+#[derive(Debug, Clone, Copy)]
+pub enum Target<'d> {
+    /// This device.
+    Device(&'d Device),
+    /// The device that [`open`] chooses.
+    Auto,
+}
+
+impl<'d> From<&'d Device> for Target<'d> {
+    fn from(device: &'d Device) -> Self {
+        Self::Device(device)
+    }
+}
+
+/// No device: [`Target::Auto`].
+impl<'d> From<Option<&'d Device>> for Target<'d> {
+    fn from(device: Option<&'d Device>) -> Self {
+        device.map_or(Self::Auto, Self::Device)
+    }
+}
+
+impl Target<'_> {
+    /// Opens the device for a plan.
+    ///
+    /// # Errors
+    /// As [`open`].
+    pub fn open(self, work: impl FnOnce() -> PlanWork) -> Result<Device> {
+        match self {
+            Self::Device(device) => Ok(device.clone()),
+            Self::Auto => Ok(open(&work())?.0),
+        }
+    }
+}
+
 /// Picks the device with the minimum predicted time among those that may be chosen; the first of equals.
 ///
 /// # Errors

@@ -52,6 +52,13 @@ impl SharedState {
         self.dtype
     }
 
+    /// The address in CUDA's primary context of the device, for other libraries on the same device; none on devices of other kinds.
+    ///
+    /// The memory exists as long as a handle to it. A run is complete when it returns; what others write must be complete before the next run.
+    pub fn cuda_address(&self) -> Option<u64> {
+        self.block.allocation().cuda_address(self.bytes())
+    }
+
     /// An independent copy on the same device, after the device's earlier work.
     ///
     /// # Errors

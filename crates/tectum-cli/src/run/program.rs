@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
-use tectum::{Api, Device, Error, ErrorKind, InputFile, Receipt, Result, RunStats, Session, route};
+use tectum::{Api, Device, Error, ErrorKind, Fallback, InputFile, Receipt, Result, RunStats, Session};
 use tectum_programs::{
     ArrayLaunch, Bounded, BufferAccess, BufferIndex, Checked, LaunchConfig, LaunchRequest, Outcome, Program, ProgramPlan, ProgramRun, Recognize,
 };
@@ -141,12 +141,6 @@ impl Given {
     }
 }
 
-/// Why a device was not used.
-struct Refusal {
-    device: String,
-    reason: String,
-}
-
 /// Runs a program once.
 ///
 /// # Errors
@@ -165,13 +159,13 @@ pub fn run(path: &str, args: &RunArgs) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::Unsupported => return interpret(path, args, &bounded, (arrays, inputs), &error),
         other => other?,
     };
-    let (device, mut run, refusal) = compile(&args.device, &plan)?;
+    let (device, mut run, fallback) = compile(&args.device, &plan)?;
     let mut session = Session::new(&device);
     session.uses(run.executable());
-    if let Some(Refusal { device, reason }) = &refusal {
-        session.record_fallback(device, reason);
+    if let Some(Fallback { what, reason, .. }) = &fallback {
+        session.record_fallback(what, reason);
         if args.device != "auto" {
-            messages::warning(format_args!("{device} was not used: {reason}"));
+            messages::warning(format_args!("{what} was not used: {reason}"));
         }
     }
     match execute(&mut run, arrays, &mut session) {
@@ -231,22 +225,15 @@ pub fn open(path: &Path) -> Result<Checked> {
 }
 
 /// Compiles for the device with an id, or for the CPU if that device cannot run the program.
-fn compile(id: &str, plan: &ProgramPlan) -> Result<(Device, ProgramRun, Option<Refusal>)> {
-    let device = match (id, plan.unsupported()) {
-        ("auto", Some(_)) => Device::open("cpu")?,
-        ("auto", None) => route::open(&plan.plan().work())?.0,
-        _ => Device::open(id)?,
-    };
-    let name = device.info().id.clone();
+fn compile(id: &str, plan: &ProgramPlan) -> Result<(Device, ProgramRun, Option<Fallback>)> {
+    let (device, fallback) = if id == "auto" { plan.choose_device()? } else { (Device::open(id)?, None) };
+    let what = device.info().id.clone();
     match plan.compile(&device) {
-        Ok(run) => {
-            let reason = plan.unsupported().map(ToString::to_string);
-            Ok((device, run, reason.filter(|_| id == "auto").map(|reason| Refusal { device: "auto".to_owned(), reason })))
-        }
-        Err(error) if error.kind() == ErrorKind::Unsupported && name != "cpu" => {
+        Ok(run) => Ok((device, run, fallback)),
+        Err(error) if error.kind() == ErrorKind::Unsupported && what != "cpu" => {
             let cpu = Device::open("cpu")?;
             let run = plan.compile(&cpu)?;
-            Ok((cpu, run, Some(Refusal { device: name, reason: error.to_string() })))
+            Ok((cpu, run, Some(Fallback { what, reason: error.to_string(), count: 1 })))
         }
         Err(error) => Err(error),
     }

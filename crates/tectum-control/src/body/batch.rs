@@ -10,6 +10,7 @@ pub(crate) mod lanes;
 use std::sync::{Arc, LazyLock};
 
 use tectum::kernel::arguments::KernelArguments;
+use tectum::route::Target;
 use tectum::{
     CodeObject, DType, Device, Error, Executable, Kernel, KernelBuilder, PlanBuilder, Prelude, Result, RunStats, TypedKernel, View, kernel_arguments,
 };
@@ -140,7 +141,7 @@ pub struct Batch {
 
 impl Batch {
     /// Records a step of `count` instances, all at their starts for seed 0.
-    pub(crate) fn record(body: Box<dyn Body>, count: usize, device: &Device, shape: BatchShape, step: &StepKernel) -> Result<Self> {
+    pub(crate) fn record(body: Box<dyn Body>, count: usize, target: Target<'_>, shape: BatchShape, step: &StepKernel) -> Result<Self> {
         let spec = body.spec();
         // Devices index with 32 bits.
         let widest = [64, shape.numbers, spec.action.len(), shape.uniforms, spec.observation.len() + OUTCOME].into_iter().fold(1, usize::max);
@@ -160,7 +161,7 @@ impl Batch {
         };
         let noise = key.map(drawn).transpose()?;
         (step.record)(&mut plan, StepBodies { actions, starts, noise, state, shown, count })?;
-        let run = plan.finish()?.compile(device)?;
+        let run = plan.finish()?.compile(target)?;
         let mut batch = Self { body, run, actions, starts, key, state, shown, count, shape, seed: 0, period: 0 };
         batch.reset(0)?;
         Ok(batch)
@@ -298,6 +299,11 @@ impl Batch {
     /// The constants of the body.
     pub fn spec(&self) -> &BodySpec {
         self.body.spec()
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        self.run.device()
     }
 
     /// Name and content hash of the kernel that steps launch.

@@ -22,6 +22,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tectum::route::Target;
 use tectum::snapshot::{Array, Snapshot};
 use tectum::{CodeObject, Device, Error, InputFile, LaunchTime, Result, RunStats, Watch};
 use tectum_onnx::{Model, Network};
@@ -136,13 +137,15 @@ impl DeviceRecipe for Arc<PolicyRecipe> {
 }
 
 impl PolicyBrain {
-    /// Builds a policy for a body on a device, at the start of an episode, for simulated time.
+    /// Builds a policy for a body on a device or [`Target::Auto`], at the start of an episode, for simulated time.
     ///
     /// # Errors
     /// `Io`, `Data` or `Unsupported` for a file that cannot be read; `Invalid` for a contract that fits neither the network nor the body; what the device
     /// reports.
-    pub fn new(spec: &PolicySpec, body: &BodySpec, device: &Device) -> Result<Self> {
-        Arc::new(PolicyRecipe::new(spec, body, ClockKind::Sim)?).on(device)
+    pub fn new<'d>(spec: &PolicySpec, body: &BodySpec, target: impl Into<Target<'d>>) -> Result<Self> {
+        let recipe = Arc::new(PolicyRecipe::new(spec, body, ClockKind::Sim)?);
+        let device = recipe.network.open_device(target)?;
+        recipe.on(&device)
     }
 
     /// Fills the inputs from an observation. Histories move at every tick, also where rows of a chunk are left.

@@ -102,6 +102,11 @@ class BodyBatch:
     def __len__(self, /) -> int: ...
     def __new__(cls, /, name: str, count: int, *, start: str | None = None, device: Device | str = ...) -> BodyBatch: ...
     def __repr__(self, /) -> str: ...
+    @property
+    def receipt(self, /) -> Receipt:
+        """
+        On which device and by which code the steps were computed.
+        """
     def reset(self, /, seed: int | None = None, *, seeds: Sequence[int] | None = None) -> Any:
         """
         Resets instance k to the body's start for `seed + k`, or all to those of a list of seeds, and returns the observations: float32 of shape (count, channels).
@@ -182,11 +187,37 @@ class CompiledGraph:
         """
         The parameters by name, copied from the device.
         """
+    @property
+    def receipt(self, /) -> Receipt:
+        """
+        On which device and by which code the calls were computed.
+        """
     def set_parameters(self, /, values: dict[Any, Any]) -> None:
         """
         Replaces parameters, from a dict of arrays by name.
 
         Raises KeyError for an unknown name, ValueError for a wrong shape; nothing changes then.
+        """
+
+@final
+class CudaState:
+    """
+    The memory of a state on a CUDA device. Libraries with the CUDA array interface use it in place: `torch.as_tensor(state, device="cuda")`,
+    `cupy.asarray(state)`, `jax.numpy.asarray(state)`. It exists as long as a user of it.
+
+    A run is complete when it returns. What others write must be complete before the next run, for example after `torch.cuda.synchronize()`.
+    """
+    @property
+    def __cuda_array_interface__(self, /) -> dict[str, Any]:
+        """
+        Version 3 of the CUDA array interface: shape, type and address; nothing to wait for.
+        """
+    def __len__(self, /) -> int: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def dtype(self, /) -> str:
+        """
+        NumPy's name of the element type.
         """
 
 @final
@@ -336,6 +367,12 @@ class Executable:
     A plan compiled for a device: `run` takes the inputs as keywords and returns a dict of the outputs.
     """
     def __repr__(self, /) -> str: ...
+    def cuda_state(self, /, name: str) -> CudaState:
+        """
+        The memory of a state on a CUDA device, for other libraries on that device.
+
+        Raises KeyError for an unknown state, UnsupportedError on devices of other kinds, where `read_state` and `write_state` copy.
+        """
     def read_state(self, /, name: str) -> Any:
         """
         Copies a state from the device.
@@ -835,6 +872,11 @@ class Network:
         """
         Name and shape of each output.
         """
+    @property
+    def receipt(self, /) -> Receipt:
+        """
+        On which device and by which code the runs were computed.
+        """
     def run(self, /, inputs: dict[Any, Any]) -> dict[str, Any]:
         """
         As calling the network, with a dict of the inputs: for names that are not those of Python.
@@ -1122,6 +1164,11 @@ class Program:
         """
         The name, as the text declares it.
         """
+    @property
+    def receipt(self, /) -> Receipt | None:
+        """
+        On which device and by which code the last run was computed; None before the first.
+        """
     def run(self, /, *, device: Device | str = ..., grid: tuple[int, int, int] | None = None, block: tuple[int, int, int] | None = None, shared_bytes: int | None = None, max_loop_iterations: int | None = None, reassociate: bool = False, **arrays: Any) -> dict[str, Any]:
         """
         Runs the program over arrays, one keyword for each buffer, and returns the buffers that it writes as a dict of arrays.
@@ -1163,6 +1210,127 @@ class Receipt:
     def trace(self, /) -> str | None:
         """
         The hash of every period of a loop, without measured times; None for other work. The same seed gives the same hash.
+        """
+
+@final
+class Recording:
+    """
+    A recording of a run: one row for each period, as in `Run`.
+
+    `Recording(path)` reads a `trace.mcap`, or that of a run folder. A number that was not recorded, or was not finite, is NaN.
+
+    Raises FileNotFoundError, DataError naming the message that is malformed.
+
+    >>> import tempfile, tectum as tt
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> run = tt.run("cart_pole", clock="sim", seconds=1, folder=folder.name)
+    >>> recording = tt.Recording(run.folder)
+    >>> recording.observations.shape, bool((recording.observations == run.observations).all())
+    ((50, 4), True)
+    """
+    def __len__(self, /) -> int: ...
+    def __new__(cls, /, path: str | PathLike[str]) -> Recording: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def action_names(self, /) -> list[str]:
+        """
+        Names of the columns of `actions`.
+        """
+    @property
+    def actions(self, /) -> NDArray[Any]:
+        """
+        Actions that the body received, float32 of shape (periods, channels).
+        """
+    @property
+    def ended(self, /) -> NDArray[Any]:
+        """
+        Whether the episode ended with the period.
+        """
+    @property
+    def fallback(self, /) -> NDArray[Any]:
+        """
+        Whether the brain failed, so that the body received its safe action.
+        """
+    @property
+    def held(self, /) -> NDArray[Any]:
+        """
+        Whether an answer was late, so that the body received the one before.
+        """
+    @property
+    def latency(self, /) -> NDArray[Any]:
+        """
+        Host time of each answer in seconds; NaN where it was not measured.
+        """
+    @property
+    def measure(self, /) -> NDArray[Any]:
+        """
+        What the task measured, float64 of shape (periods,).
+        """
+    @property
+    def measure_name(self, /) -> str | None:
+        """
+        Name of what the task measured; None without a task.
+        """
+    @property
+    def observation_names(self, /) -> list[str]:
+        """
+        Names of the columns of `observations`.
+        """
+    @property
+    def observations(self, /) -> NDArray[Any]:
+        """
+        Observations, float32 of shape (periods, channels).
+        """
+    def plot(self, /) -> Any:
+        """
+        Draws each channel over time by matplotlib, and returns the figure.
+        """
+    @property
+    def rewards(self, /) -> NDArray[Any]:
+        """
+        Rewards, float64 of shape (periods,).
+        """
+    @property
+    def t(self, /) -> NDArray[Any]:
+        """
+        The beginning of each period in the body's time, float64 of shape (periods,), in seconds.
+        """
+
+@final
+class Repetition:
+    """
+    The repetition of a run; `repeat` makes one.
+    """
+    def __repr__(self, /) -> str: ...
+    @property
+    def device(self, /) -> str:
+        """
+        The id of the device that it was repeated on.
+        """
+    @property
+    def expected(self, /) -> str:
+        """
+        The hash of every period of the run, from the receipt in its folder.
+        """
+    @property
+    def found(self, /) -> str:
+        """
+        The hash of every period of the repetition.
+        """
+    @property
+    def periods(self, /) -> int:
+        """
+        Number of periods.
+        """
+    @property
+    def receipt(self, /) -> Receipt:
+        """
+        On which device and by which code the repetition was computed.
+        """
+    @property
+    def same(self, /) -> bool:
+        """
+        Whether every period is the same, bit for bit.
         """
 
 @final
@@ -1456,6 +1624,11 @@ class Trainer:
         """
         The parameters by name, copied from the device.
         """
+    @property
+    def receipt(self, /) -> Receipt:
+        """
+        On which device and by which code the steps were computed.
+        """
     def save(self, /, path: str | PathLike[str]) -> None:
         """
         Writes parameters, moments and the number of steps to a safetensors file.
@@ -1575,6 +1748,20 @@ def program(text: str) -> Program:
     [3.0, 5.0, 7.0]
     """
 
+def repeat(folder: str | PathLike[str], *, device: str | None = None) -> Repetition:
+    """
+    Replays the run of a folder: computes its scenario again under a simulated clock, and compares every period.
+
+    `device` is an id; without it, the device of the run's receipt. Raises ValueError for a run that cannot be repeated (faults, late answers, or a
+    continuation of an earlier run), FileNotFoundError or DataError naming the file, KeyboardInterrupt on Ctrl-C.
+
+    >>> import tempfile, tectum as tt
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> run = tt.run("cart_pole", clock="sim", seconds=1, folder=folder.name)
+    >>> tt.repeat(run.folder).same
+    True
+    """
+
 def run(scenario: str, *, device: Device | str = ..., clock: str | None = None, seconds: float | None = None, seed: int | None = None, brain: str | None = None, folder: str | PathLike[str] | None = None) -> Run:
     """
     Runs a scenario: a built-in name, or the path of a `.toml` file.
@@ -1590,7 +1777,7 @@ def run(scenario: str, *, device: Device | str = ..., clock: str | None = None, 
     (50, (50, 4))
     """
 
-def run_loop(body: Any, brain: Any, *, seconds: float = 60.0, clock: str = "real", seed: int = 1, device: Device | str = ...) -> Run:
+def run_loop(body: Any, brain: Any, *, seconds: float = 60.0, clock: str = "real", seed: int = 1) -> Run:
     """
     A body and a brain, run together on time.
 

@@ -1,4 +1,4 @@
-"""Plots of runs and monitors by matplotlib, which ``pip install tectum[plot]`` brings."""
+"""Plots of runs, recordings and monitors by matplotlib, which ``pip install tectum[plot]`` brings."""
 
 from __future__ import annotations
 
@@ -10,22 +10,34 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from . import ActionChannel, ObservationChannel, PotentialMonitor, Run, SpikeMonitor
+    from . import PotentialMonitor, Recording, Run, SpikeMonitor
 
-__all__ = ["plot_potentials", "plot_run", "plot_spikes"]
+__all__ = ["plot_potentials", "plot_recording", "plot_run", "plot_spikes"]
 
 
 def plot_run(run: Run) -> Figure:
     """One panel for each channel over time, observations above actions; ends of episodes are dotted, periods with the safe action shaded."""
+    names = [
+        [f"{channel.name}\n({channel.unit})" if channel.unit else channel.name for channel in channels]
+        for channels in (run.spec.observation, run.spec.action)
+    ]
+    return _plot_channels(run, names[0], names[1])
+
+
+def plot_recording(recording: Recording) -> Figure:
+    """The panels of ``plot_run``; a recording has no units."""
+    return _plot_channels(recording, recording.observation_names, recording.action_names)
+
+
+def _plot_channels(run: Run | Recording, observations: list[str], actions: list[str]) -> Figure:
     from matplotlib import pyplot
 
-    channels: list[ObservationChannel | ActionChannel] = [*run.spec.observation, *run.spec.action]
+    names = [*observations, *actions]
     columns = [*run.observations.T, *run.actions.T]
-    figure, panels = pyplot.subplots(len(channels), 1, sharex=True, figsize=(8, 1.4 * len(channels)), squeeze=False, layout="constrained")
-    first_action = len(run.spec.observation)
-    for index, (panel, channel, values) in enumerate(zip(panels[:, 0], channels, columns)):
-        panel.plot(run.t, values, color="C0" if index < first_action else "C1", linewidth=1.0)
-        panel.set_ylabel(f"{channel.name}\n({channel.unit})" if channel.unit else channel.name)
+    figure, panels = pyplot.subplots(len(names), 1, sharex=True, figsize=(8, 1.4 * len(names)), squeeze=False, layout="constrained")
+    for index, (panel, name, values) in enumerate(zip(panels[:, 0], names, columns)):
+        panel.plot(run.t, values, color="C0" if index < len(observations) else "C1", linewidth=1.0)
+        panel.set_ylabel(name)
         for end in run.t[run.ended]:
             panel.axvline(end, color="0.6", linestyle=":", linewidth=1.0)
         if run.fallback.any():

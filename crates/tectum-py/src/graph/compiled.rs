@@ -13,6 +13,7 @@ use tectum_graph::{CompiledGraph as Compiled, Graph, Shape};
 use crate::array::{floats, integers, shaped};
 use crate::error::OrRaise;
 use crate::interrupt::detached;
+use crate::receipt::{Receipt, Runs};
 
 /// A value that is given or computed.
 struct Port {
@@ -138,17 +139,19 @@ pub fn set_parameters(graph: &Graph, values: &Bound<'_, PyDict>, mut write: impl
 #[pyclass(frozen, module = "tectum")]
 pub struct CompiledGraph {
     inner: Mutex<Compiled>,
+    runs: Runs,
     graph: Graph,
     inputs: InputPorts,
     outputs: Vec<Port>,
 }
 
 impl CompiledGraph {
-    pub fn new(py: Python<'_>, graph: Graph, device: &Device) -> PyResult<Self> {
+    pub fn new(py: Python<'_>, graph: Graph, device: Option<&Device>) -> PyResult<Self> {
         detached(py, || {
-            let inner = Mutex::new(graph.compile(device)?);
+            let inner = graph.compile(device)?;
+            let runs = Runs::new(inner.device(), inner.code());
             let outputs = graph.outputs().map(|output| Port::new(&graph, output)).collect::<tectum::Result<_>>()?;
-            Ok(Self { inner, inputs: InputPorts::new(&graph)?, outputs, graph })
+            Ok(Self { inner: Mutex::new(inner), runs, inputs: InputPorts::new(&graph)?, outputs, graph })
         })
     }
 
@@ -168,7 +171,7 @@ impl CompiledGraph {
         self.inputs.fill(inputs, &mut *network)?;
         {
             let network = &mut *network;
-            detached(py, || network.run())?;
+            detached(py, || self.runs.timed(|| network.run()))?;
         }
         let outputs = PyDict::new(py);
         for port in &self.outputs {
@@ -194,6 +197,12 @@ impl CompiledGraph {
     fn set_parameters(&self, py: Python<'_>, values: &Bound<'_, PyDict>) -> PyResult<()> {
         let mut network = self.lock(py);
         set_parameters(&self.graph, values, |name, data| network.set_parameter(name, data))
+    }
+
+    /// On which device and by which code the calls were computed.
+    #[getter]
+    fn receipt(&self) -> Receipt {
+        self.runs.receipt()
     }
 
     fn __repr__(&self) -> String {

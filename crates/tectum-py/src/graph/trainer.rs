@@ -13,6 +13,7 @@ use super::compiled::{InputPorts, Inputs, parameters, set_parameters};
 use crate::body::locked;
 use crate::error::OrRaise;
 use crate::interrupt::detached;
+use crate::receipt::{Receipt, Runs};
 
 impl Inputs for Training {
     fn set_floats(&mut self, name: &str, data: &[f32]) -> tectum::Result<()> {
@@ -59,13 +60,14 @@ impl InitArgument {
 #[pyclass(frozen, module = "tectum")]
 pub struct Trainer {
     inner: Mutex<Training>,
+    runs: Runs,
     graph: Graph,
     inputs: InputPorts,
 }
 
 impl Trainer {
     pub fn new(graph: Graph, inner: Training) -> tectum::Result<Self> {
-        Ok(Self { inner: Mutex::new(inner), inputs: InputPorts::new(&graph)?, graph })
+        Ok(Self { runs: Runs::new(inner.device(), inner.code()), inner: Mutex::new(inner), inputs: InputPorts::new(&graph)?, graph })
     }
 
     fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Training> {
@@ -105,8 +107,14 @@ impl Trainer {
     fn step(&self, py: Python<'_>, inputs: Option<&Bound<'_, PyDict>>) -> PyResult<f32> {
         let mut training = self.lock(py);
         self.inputs.fill(inputs, &mut *training)?;
-        let training = &mut *training;
-        detached(py, || training.step())
+        let (training, mut loss) = (&mut *training, 0.0);
+        detached(py, || {
+            self.runs.timed(|| {
+                loss = training.step()?;
+                Ok(*training.last_run())
+            })
+        })?;
+        Ok(loss)
     }
 
     /// Takes steps over shuffled batches of whole arrays, one for each input, with a sample in each row, and returns the mean loss of each epoch.
@@ -191,6 +199,12 @@ impl Trainer {
     /// Raises DataError naming the array that does not fit; nothing changes then.
     fn load(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         detached(py, || locked(&self.inner).load(&path))
+    }
+
+    /// On which device and by which code the steps were computed.
+    #[getter]
+    fn receipt(&self) -> Receipt {
+        self.runs.receipt()
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {

@@ -151,7 +151,7 @@ impl Genome {
             let connected = connect(&genome, options, &mut |_: WorkProgress<'_>| interrupt.poll()).or_raise()?;
             let max_inputs = connected.network.neurons() as usize;
             let options = SimulationOptions { constant_inputs: connected.constant_inputs, max_inputs, ..SimulationOptions::default() };
-            let network = SpikingNetwork::new(connected.network, &device, &options).or_raise()?;
+            let network = SpikingNetwork::new(connected.network, device.as_ref(), &options, Some(&stimulus)).or_raise()?;
             Ok(network.of_genome(genome, stimulus, connected.notes))
         })
     }

@@ -168,6 +168,18 @@ fn what_could_overflow_is_refused_by_name() {
 }
 
 #[test]
+fn a_maximum_injection_is_a_finite_number_from_0() {
+    let mut neurons = Neurons::default();
+    neurons.add(2, &kind()).expect("it works");
+    for max_injected in [f32::NAN, f32::INFINITY, -1.0] {
+        let rows = SynapseList::new(2, &[]).expect("it works");
+        let refused = Network::new(&neurons, Box::new(rows), NetworkOptions { max_injected, ..NetworkOptions::default() });
+        let message = refused.expect_err("it is refused").to_string();
+        assert_eq!(message, format!("a maximum injection of {max_injected}; needs a finite number from 0"));
+    }
+}
+
+#[test]
 fn sums_that_cancel_are_arrivals() {
     // Neuron 2 waits in its window for a draw that never succeeds, so only its leak shows that it was updated: frozen silence leaves
     // 8, an arrival of 3 − 3 leaks it to 4.

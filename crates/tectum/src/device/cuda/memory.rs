@@ -28,7 +28,7 @@ impl CudaMemory {
     }
 
     /// The address of a range, which must lie within the memory.
-    pub(super) fn address(&self, offset: usize, bytes: usize) -> CUdeviceptr {
+    pub(in crate::device) fn address(&self, offset: usize, bytes: usize) -> CUdeviceptr {
         assert!(offset + bytes <= self.bytes, "invariant: the plan and the buffers checked every range");
         self.address + offset as CUdeviceptr
     }

@@ -38,6 +38,7 @@ const TESTS: &[Test] = &[
     ("a_field_cycles_as_on_the_cpu", &[("CUDA_DOUBLE_RACES", "1")], field),
     ("a_traced_run_times_each_launch", &[], traced),
     ("buffers_move_between_devices", &[("CUDA_DOUBLE_DEVICES", "2")], peers),
+    ("another_library_uses_a_state_at_its_address", &[], shared_address),
     ("an_old_driver_is_refused_with_its_version", &[("CUDA_DOUBLE_VERSION", "11000")], || absent("11.0")),
     ("an_old_card_is_refused_with_its_capability", &[("CUDA_DOUBLE_CAPABILITY", "70")], || absent("7.0")),
     ("a_driver_without_devices_says_so", &[("CUDA_DOUBLE_DEVICES", "0")], || absent("cuInit: CUDA_ERROR_NO_DEVICE")),
@@ -351,6 +352,58 @@ fn peers() -> Result<(), String> {
         Ok(())
     };
     tried().map_err(|e| e.to_string())
+}
+
+/// A state that counts runs, written by the driver's own calls at its address, as another library does.
+fn shared_address() -> Result<(), String> {
+    let tried = || -> tectum::Result<_> {
+        let mut plan = PlanBuilder::new("counter");
+        let (x, count, y) = (plan.input("x", DType::F32, 300), plan.state("count", DType::F32, 300), plan.output("y", DType::F32, 300));
+        plan.binary("add", count, x, y)?;
+        plan.copy(y, count)?;
+        let plan = plan.finish()?;
+        let (mut run, on_cpu) = (plan.compile(&cuda().map_err(tectum::Error::invalid)?)?, plan.compile(&Device::open("cpu")?)?);
+        run.input::<f32>(x).fill(1.0);
+        run.run()?;
+        let state = run.state_buffer(count)?;
+        let address = state.cuda_address().ok_or_else(|| tectum::Error::invalid("no address"))?;
+        let before = driver_copy(address, &[40.0; 300]).map_err(tectum::Error::invalid)?;
+        run.run()?;
+        let after = run.output::<f32>(y).to_vec();
+        drop(run);
+        let last = state.typed::<f32>()?.read()?;
+        Ok((before, after, last, on_cpu.state_buffer(count)?.cuda_address()))
+    };
+    let (before, after, last, on_cpu) = tried().map_err(|e| e.to_string())?;
+    check(before == [1.0; 300] && after == [41.0; 300] && last == [41.0; 300], format!("{before:?}, {after:?}, {last:?}"))?;
+    check(on_cpu.is_none(), "an address on the CPU")
+}
+
+/// Reads numbers at an address of the first device and writes others there, by the driver's calls.
+fn driver_copy(address: u64, written: &[f32]) -> Result<Vec<f32>, String> {
+    type Made = unsafe extern "C" fn(*mut usize, u32) -> i32;
+    type Copy = unsafe extern "C" fn(u64, u64, usize, usize) -> i32;
+    let bytes = size_of_val(written);
+    // SAFETY: the stand-in is on the library path and the signatures are the driver's, with addresses as integers; the pinned range has `bytes` bytes, and
+    // every copy is waited for before the host uses it.
+    unsafe {
+        let driver = libloading::Library::new("libcuda.so.1").map_err(|e| e.to_string())?;
+        let made = |name: &str| driver.get::<Made>(name.as_bytes()).map_err(|e| e.to_string());
+        let copy = |name: &str| driver.get::<Copy>(name.as_bytes()).map_err(|e| e.to_string());
+        let used = |name: &str| driver.get::<unsafe extern "C" fn(usize) -> i32>(name.as_bytes()).map_err(|e| e.to_string());
+        let allocate = driver.get::<unsafe extern "C" fn(*mut *mut f32, usize, u32) -> i32>(b"cuMemHostAlloc").map_err(|e| e.to_string())?;
+        let (mut context, mut stream, mut pinned) = (0, 0, std::ptr::null_mut());
+        check(made("cuDevicePrimaryCtxRetain")?(&raw mut context, 0) == 0 && used("cuCtxSetCurrent")?(context) == 0, "no context")?;
+        check(made("cuStreamCreate")?(&raw mut stream, 0) == 0 && allocate(&raw mut pinned, bytes, 0) == 0, "no stream or memory")?;
+        let host = pinned.expose_provenance() as u64;
+        let wait = used("cuStreamSynchronize")?;
+        check(copy("cuMemcpyDtoHAsync_v2")?(host, address, bytes, stream) == 0 && wait(stream) == 0, "the address cannot be read")?;
+        let read = std::slice::from_raw_parts(pinned, written.len()).to_vec();
+        pinned.copy_from_nonoverlapping(written.as_ptr(), written.len());
+        check(copy("cuMemcpyHtoDAsync_v2")?(address, host, bytes, stream) == 0 && wait(stream) == 0, "the address cannot be written")?;
+        check(used("cuMemFreeHost")?(pinned.expose_provenance()) == 0 && used("cuStreamDestroy_v2")?(stream) == 0, "not released")?;
+        Ok(read)
+    }
 }
 
 fn absent(reason: &str) -> Result<(), String> {

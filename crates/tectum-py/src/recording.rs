@@ -1,0 +1,141 @@
+//! Recordings of runs, and runs that are repeated.
+
+use std::path::PathBuf;
+
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use pyo3::prelude::*;
+use tectum::WorkProgress;
+use tectum_control::recording::{Trace, TraceTick};
+use tectum_control::run_folder;
+
+use crate::error::OrRaise;
+use crate::interrupt::{detached, interruptible};
+use crate::receipt::Receipt;
+
+/// A recording of a run: one row for each period, as in `Run`.
+///
+/// `Recording(path)` reads a `trace.mcap`, or that of a run folder. A number that was not recorded, or was not finite, is NaN.
+///
+/// Raises FileNotFoundError, DataError naming the message that is malformed.
+///
+/// >>> import tempfile, tectum as tt
+/// >>> folder = tempfile.TemporaryDirectory()
+/// >>> run = tt.run("cart_pole", clock="sim", seconds=1, folder=folder.name)
+/// >>> recording = tt.Recording(run.folder)
+/// >>> recording.observations.shape, bool((recording.observations == run.observations).all())
+/// ((50, 4), True)
+#[pyclass(frozen, get_all, module = "tectum")]
+pub struct Recording {
+    /// Names of the columns of `observations`.
+    observation_names: Vec<String>,
+    /// Names of the columns of `actions`.
+    action_names: Vec<String>,
+    /// Name of what the task measured; None without a task.
+    measure_name: Option<String>,
+    /// The beginning of each period in the body's time, float64 of shape (periods,), in seconds.
+    t: Py<PyArray1<f64>>,
+    /// Observations, float32 of shape (periods, channels).
+    observations: Py<PyArray2<f32>>,
+    /// Actions that the body received, float32 of shape (periods, channels).
+    actions: Py<PyArray2<f32>>,
+    /// What the task measured, float64 of shape (periods,).
+    measure: Py<PyArray1<f64>>,
+    /// Rewards, float64 of shape (periods,).
+    rewards: Py<PyArray1<f64>>,
+    /// Whether an answer was late, so that the body received the one before.
+    held: Py<PyArray1<bool>>,
+    /// Whether the brain failed, so that the body received its safe action.
+    fallback: Py<PyArray1<bool>>,
+    /// Whether the episode ended with the period.
+    ended: Py<PyArray1<bool>>,
+    /// Host time of each answer in seconds; NaN where it was not measured.
+    latency: Py<PyArray1<f64>>,
+}
+
+#[pymethods]
+impl Recording {
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let trace = detached(py, || Trace::read(&if path.is_dir() { path.join(run_folder::TRACE_FILE) } else { path }))?;
+        let ticks = &trace.ticks;
+        let table = |numbers: fn(&TraceTick) -> &Vec<f64>, columns: usize| -> PyResult<Py<PyArray2<f32>>> {
+            // Written with as many digits as float32 needs.
+            let numbers = ticks.iter().flat_map(numbers).map(|number| *number as f32).collect();
+            Ok(PyArray1::from_vec(py, numbers).reshape([ticks.len(), columns])?.unbind())
+        };
+        let floats = |number: fn(&TraceTick) -> f64| PyArray1::from_iter(py, ticks.iter().map(number)).unbind();
+        let flags = |flag: fn(&TraceTick) -> bool| PyArray1::from_iter(py, ticks.iter().map(flag)).unbind();
+        Ok(Self {
+            t: floats(|tick| tick.time_ns as f64 * 1e-9),
+            observations: table(|tick| &tick.observation, trace.observation_names.len())?,
+            actions: table(|tick| &tick.action, trace.action_names.len())?,
+            measure: floats(|tick| tick.measure),
+            rewards: floats(|tick| tick.reward),
+            held: flags(|tick| tick.held),
+            fallback: flags(|tick| tick.fallback),
+            ended: flags(|tick| tick.terminated),
+            latency: floats(|tick| tick.latency_ms.map_or(f64::NAN, |milliseconds| milliseconds * 1e-3)),
+            observation_names: trace.observation_names,
+            action_names: trace.action_names,
+            measure_name: trace.measure_name,
+        })
+    }
+
+    /// Draws each channel over time by matplotlib, and returns the figure.
+    fn plot<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        this.py().import("tectum.plots")?.call_method1("plot_recording", (this,))
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        self.rewards.bind(py).len()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("<tectum recording: {} periods, {} -> {}>", self.__len__(py)?, self.observation_names.join(", "), self.action_names.join(", ")))
+    }
+}
+
+/// The repetition of a run; `repeat` makes one.
+#[pyclass(frozen, get_all, module = "tectum")]
+pub struct Repetition {
+    /// The id of the device that it was repeated on.
+    device: String,
+    /// Number of periods.
+    periods: u64,
+    /// The hash of every period of the run, from the receipt in its folder.
+    expected: String,
+    /// The hash of every period of the repetition.
+    found: String,
+    /// On which device and by which code the repetition was computed.
+    receipt: Py<Receipt>,
+}
+
+#[pymethods]
+impl Repetition {
+    /// Whether every period is the same, bit for bit.
+    #[getter]
+    fn same(&self) -> bool {
+        self.expected == self.found
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<tectum repetition: {} periods on {}, {}>", self.periods, self.device, if self.same() { "the same" } else { "different" })
+    }
+}
+
+/// Replays the run of a folder: computes its scenario again under a simulated clock, and compares every period.
+///
+/// `device` is an id; without it, the device of the run's receipt. Raises ValueError for a run that cannot be repeated (faults, late answers, or a
+/// continuation of an earlier run), FileNotFoundError or DataError naming the file, KeyboardInterrupt on Ctrl-C.
+///
+/// >>> import tempfile, tectum as tt
+/// >>> folder = tempfile.TemporaryDirectory()
+/// >>> run = tt.run("cart_pole", clock="sim", seconds=1, folder=folder.name)
+/// >>> tt.repeat(run.folder).same
+/// True
+#[pyfunction]
+#[pyo3(signature = (folder, *, device = None))]
+pub fn repeat(py: Python<'_>, folder: PathBuf, device: Option<&str>) -> PyResult<Repetition> {
+    let made = interruptible(py, |interrupt| run_folder::repeat(&folder, device, &mut |_: WorkProgress<'_>| interrupt.poll()).or_raise())?;
+    Ok(Repetition { device: made.device, periods: made.ticks, expected: made.expected, found: made.found, receipt: Py::new(py, Receipt::new(made.receipt))? })
+}
