@@ -162,23 +162,63 @@ def test_calls_leave_memory_flat(tmp_path):
     assert resident_kb() - before < 1024
 
 
-def test_threads_share_objects_safely():
+def square_twin(x, y, count):
+    y[:count] = x[:count] ** 2
+
+
+SQUARE = """
+@compute @workgroup_size(256)
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+    for (var i = id.x; i < params.count; i += groups.x * 256u) { y[i] = x[i] * x[i]; }
+}"""
+
+
+def test_threads_share_objects_of_every_kind(models, tmp_path):
+    """Each answer is that of the caller's inputs, whatever the other threads do with the same object; also without the interpreter's lock (3.14t)."""
     network, lqr = busy_network(100), tt.brain("lqr", "pendulum")
+    spikes = network.monitor()
+    double = tt.program("buffer x: i32 read_write\nldg.i32 r0, [x]\nadd.i32 r0, r0, r0\nstg.i32 [x], r0")
+    square = tt.Kernel("square", SQUARE, [("x", "read", "float32"), ("y", "write", "float32")], [("count", "uint32")], square_twin)
+    plan = tt.Plan("squares")
+    plan.launch(square, [plan.input("x", 300), plan.output("y", 300)], count=300)
+    squares = plan.compile()
+    graph = tt.Graph()
+    graph.output("y", graph.dense("layer", graph.input("x", (4, 3)), 2, "tanh"))
+    model = graph.compile()
+    model.set_parameters({"layer.weight": np.ones((3, 2)), "layer.bias": np.zeros((1, 2))})
+    policy = tt.Network(models / "cart_pole.onnx")
+    batch, field = tt.BodyBatch("cart_pole", 16), tt.Field(4, 2, shape=(8, 8, 8, 32))
+    decoder = tt.Decoder(tt.sample("sample-decoder", tmp_path), context=64)
+    name, shape = policy.inputs[0]
+    expected = {number: policy.run({name: np.full(shape, number, np.float32)}) for number in range(4)}
+    texts = decoder.generate("the small cat", max_new_tokens=4).text
     failures = []
 
-    def work():
+    def work(number):
         try:
-            for _ in range(50):
+            for turn in range(20):
                 network.run(2)
-                network.counts, network.fired, network.potentials
+                assert len(spikes.t) >= len(network.fired)
+                network.counts, network.potentials
                 lqr.tick([0.1, 0.2])
                 lqr.reset()
-        except Exception as error:  # noqa: BLE001
+                value = 20 * number + turn
+                assert (double.run(x=np.full(100, value, np.int32))["x"] == 2 * value).all()
+                assert (squares.run(x=np.full(300, value))["y"] == value * value).all()
+                np.testing.assert_allclose(model(x=np.full((4, 3), value * 0.01))["y"], np.tanh(value * 0.03), rtol=1e-5)
+                for output, values in policy.run({name: np.full(shape, number, np.float32)}).items():
+                    np.testing.assert_array_equal(values, expected[number][output])
+                assert batch.step(np.zeros((16, 1)))[0].shape == (16, 4)
+                field.tick(np.full(4, 0.1), 0.0)
+                assert decoder.generate("the small cat", max_new_tokens=4).text == texts
+                assert double.receipt.runs == 1 and squares.receipt.runs > turn
+        except BaseException as error:  # noqa: BLE001
             failures.append(error)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
-    assert not failures and network.counts.bursts == 400
+        thread.join(120)
+    assert not failures and not any(thread.is_alive() for thread in threads)
+    assert network.counts.bursts == 160 and squares.receipt.runs == model.receipt.runs == batch.receipt.runs == 80
