@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use tectum::{Device, Result};
+use tectum::{Device, Result, WorkProgress};
 use tectum_control::body as bodies;
 use tectum_control::brain as brains;
 use tectum_control::clock::ClockKind;
-use tectum_control::closed_loop::{ClosedLoop, End, LoopSettings, Outcome, Sink, TickRecord};
+use tectum_control::closed_loop::{ClosedLoop, End, LoopSettings, Outcome, Progress, Sink, TickRecord};
 
 use crate::body::{BodySpec, NativeBody, PythonBody, Raised, locked, spec_of};
 use crate::brain::{NativeBrain, PythonBrain};
@@ -25,6 +25,11 @@ pub fn clock_kind(name: &str) -> PyResult<ClockKind> {
         "sim" => Ok(ClockKind::Sim),
         _ => Err(PyValueError::new_err(format!("clock is {name:?}, needs \"real\" or \"sim\""))),
     }
+}
+
+/// The progress of a loop.
+pub fn running(done: &Progress) -> WorkProgress<'static> {
+    WorkProgress { stage: "running", done: done.tick, total: done.ticks }
 }
 
 /// Every period of a run, as arrays.
@@ -156,10 +161,10 @@ impl Run {
 ///
 /// `body` is a built-in one (`tectum.body`) or an object with `spec`, `reset(seed)` and `step(action)`; `brain` a built-in one (`tectum.brain`,
 /// `tectum.Policy`) or an object with `tick(observation)`. With `clock="real"` periods begin on time and an answer that is late is counted, with
-/// `clock="sim"` time is simulated and nothing is late.
+/// `clock="sim"` time is simulated and nothing is late. With `progress`, tqdm shows the periods.
 #[pyfunction]
-#[pyo3(signature = (body, brain, *, seconds = 60.0, clock = "real", seed = 1))]
-pub fn run_loop(py: Python<'_>, body: &Bound<'_, PyAny>, brain: &Bound<'_, PyAny>, seconds: f64, clock: &str, seed: u64) -> PyResult<Run> {
+#[pyo3(signature = (body, brain, *, seconds = 60.0, clock = "real", seed = 1, progress = false))]
+pub fn run_loop(py: Python<'_>, body: &Bound<'_, PyAny>, brain: &Bound<'_, PyAny>, seconds: f64, clock: &str, seed: u64, progress: bool) -> PyResult<Run> {
     let clock = clock_kind(clock)?;
     if !(seconds > 0.0 && seconds <= 1e6) {
         return Err(PyValueError::new_err(format!("seconds is {seconds}, needs a number above 0, at most 1000000")));
@@ -175,7 +180,7 @@ pub fn run_loop(py: Python<'_>, body: &Bound<'_, PyAny>, brain: &Bound<'_, PyAny
         Err(_) => Box::new(PythonBody::new(body, &raised)?),
     };
     let settings = LoopSettings { seconds, seed, clock, snapshot_every: 0, ..LoopSettings::default() };
-    let (periods, outcome, spec) = interruptible(py, |interrupt| {
+    let (periods, outcome, spec) = interruptible(py, progress, |interrupt| {
         body.reset(seed);
         if let Some(error) = locked(&raised).take() {
             return Err(error);
@@ -184,12 +189,12 @@ pub fn run_loop(py: Python<'_>, body: &Bound<'_, PyAny>, brain: &Bound<'_, PyAny
         let device = brain.device().cloned().map_or_else(|| Device::open("cpu"), Ok).or_raise()?;
         let mut closed_loop = ClosedLoop::new(body, brain, &settings, &device).or_raise()?;
         let mut periods = Periods::default();
-        let outcome = closed_loop.run(clock.start().as_mut(), &mut periods, &mut |_| {
+        let outcome = closed_loop.run(clock.start().as_mut(), &mut periods, &mut |done| {
             if let Some(error) = locked(&raised).take() {
                 interrupt.raise(error);
                 return ControlFlow::Break(());
             }
-            interrupt.poll()
+            interrupt.watch(running(done))
         });
         Ok((periods, outcome.into_result().or_raise()?, spec))
     })?;

@@ -125,7 +125,7 @@ impl Repetition {
 
 /// Replays the run of a folder: computes its scenario again under a simulated clock, and compares every period.
 ///
-/// `device` is an id; without it, the device of the run's receipt. Raises ValueError for a run that cannot be repeated (faults, late answers, or a
+/// `device` is an id; without it, the device of the run's receipt. With `progress`, tqdm shows it. Raises ValueError for a run that cannot be repeated (faults, late answers, or a
 /// continuation of an earlier run), FileNotFoundError or DataError naming the file, KeyboardInterrupt on Ctrl-C.
 ///
 /// >>> import tempfile, tectum as tt
@@ -134,8 +134,8 @@ impl Repetition {
 /// >>> tt.repeat(run.folder).same
 /// True
 #[pyfunction]
-#[pyo3(signature = (folder, *, device = None))]
-pub fn repeat(py: Python<'_>, folder: PathBuf, device: Option<&str>) -> PyResult<Repetition> {
-    let made = interruptible(py, |interrupt| run_folder::repeat(&folder, device, &mut |_: WorkProgress<'_>| interrupt.poll()).or_raise())?;
+#[pyo3(signature = (folder, *, device = None, progress = false))]
+pub fn repeat(py: Python<'_>, folder: PathBuf, device: Option<&str>, progress: bool) -> PyResult<Repetition> {
+    let made = interruptible(py, progress, |interrupt| run_folder::repeat(&folder, device, &mut |done: WorkProgress<'_>| interrupt.watch(done)).or_raise())?;
     Ok(Repetition { device: made.device, periods: made.ticks, expected: made.expected, found: made.found, receipt: Py::new(py, Receipt::new(made.receipt))? })
 }

@@ -14,7 +14,7 @@ use tectum_control::scenario::build::{brain_recipe, build_body, build_loop, open
 
 use crate::body::NativeBody;
 use crate::brain::NativeBrain;
-use crate::closed_loop::{Periods, Run, clock_kind};
+use crate::closed_loop::{Periods, Run, clock_kind, running};
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
 use crate::interrupt::interruptible;
@@ -39,7 +39,7 @@ impl Sink for Recording {
 /// Runs a scenario: a built-in name, or the path of a `.toml` file.
 ///
 /// `device` is "auto" or a device; the other settings replace those of the scenario. `folder` is a directory in which the run gets a folder with receipt,
-/// summary, recording and snapshot, as from the command `tectum run`.
+/// summary, recording and snapshot, as from the command `tectum run`. With `progress`, tqdm shows training and the run.
 ///
 /// Raises ValueError for an unknown name, DataError naming file and line, KeyboardInterrupt on Ctrl-C.
 ///
@@ -48,7 +48,7 @@ impl Sink for Recording {
 /// >>> len(run), run.observations.shape
 /// (50, (50, 4))
 #[pyfunction]
-#[pyo3(signature = (scenario, *, device = DeviceArgument::Id("auto".to_owned()), clock = None, seconds = None, seed = None, brain = None, folder = None))]
+#[pyo3(signature = (scenario, *, device = DeviceArgument::Id("auto".to_owned()), clock = None, seconds = None, seed = None, brain = None, folder = None, progress = false))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
 pub fn run(
     py: Python<'_>,
@@ -59,6 +59,7 @@ pub fn run(
     seed: Option<u64>,
     brain: Option<&str>,
     folder: Option<PathBuf>,
+    progress: bool,
 ) -> PyResult<Run> {
     let mut scenario = Scenario::open(scenario).or_raise()?;
     brain.map_or(Ok(()), |brain| scenario.set_brain(brain)).or_raise()?;
@@ -66,16 +67,19 @@ pub fn run(
     seconds.map_or(Ok(()), |seconds| scenario.set_seconds(seconds)).or_raise()?;
     scenario.run.seed = seed.unwrap_or(scenario.run.seed);
     let device = device.open(py)?;
-    let (periods, outcome, spec, path) = interruptible(py, |interrupt| {
+    let (periods, outcome, spec, path) = interruptible(py, progress, |interrupt| {
         let body = build_body(&scenario).or_raise()?;
         let recipe = brain_recipe(&scenario, body.spec()).or_raise()?;
         let device = device.map_or_else(|| open_device(&scenario, &recipe).map(|(device, _)| device), Ok).or_raise()?;
         let spec = body.spec().clone();
-        let mut closed_loop = build_loop(&scenario, body, recipe, &device, &mut |_: WorkProgress<'_>| interrupt.poll()).or_raise()?;
+        let mut closed_loop = build_loop(&scenario, body, recipe, &device, &mut |done: WorkProgress<'_>| interrupt.watch(done)).or_raise()?;
         let folder = folder.map(|runs| RunFolder::create(&runs, &scenario, &mut closed_loop)).transpose().or_raise()?;
         let mut recording = Recording { periods: Periods::default(), folder };
-        let (outcome, granted) =
-            scenario.run.real_time.run(|| closed_loop.run(scenario.run.clock.start().as_mut(), &mut recording, &mut |_| interrupt.poll())).or_raise()?;
+        let (outcome, granted) = scenario
+            .run
+            .real_time
+            .run(|| closed_loop.run(scenario.run.clock.start().as_mut(), &mut recording, &mut |done| interrupt.watch(running(done))))
+            .or_raise()?;
         let path = match recording.folder {
             None => None,
             Some(mut folder) => {
@@ -101,14 +105,14 @@ fn without_line(error: &tectum::Error, origin: &str) -> PyErr {
 
 /// Makes a built-in brain for a built-in body, with the keys of `[brain]` in scenarios as settings; training happens here.
 ///
-/// `body` is the name of a body or of an equation file, or a body. Raises DataError for a setting that is unknown or out of range.
+/// `body` is the name of a body or of an equation file, or a body. With `progress`, tqdm shows the training. Raises DataError for a setting that is unknown or out of range.
 ///
 /// >>> import tectum as tt
 /// >>> lqr = tt.brain("lqr", "pendulum")
 /// >>> lqr.tick([0.0, 0.0]).shape
 /// (1,)
 #[pyfunction]
-#[pyo3(signature = (name, body, *, device = DeviceArgument::Id("cpu".to_owned()), seed = 1, clock = "real", **settings))]
+#[pyo3(signature = (name, body, *, device = DeviceArgument::Id("cpu".to_owned()), seed = 1, clock = "real", progress = false, **settings))]
 pub fn brain(
     py: Python<'_>,
     name: &str,
@@ -116,6 +120,7 @@ pub fn brain(
     device: DeviceArgument<'_>,
     seed: u64,
     clock: &str,
+    progress: bool,
     settings: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<NativeBrain> {
     let body_name = match body.cast::<NativeBody>() {
@@ -137,11 +142,11 @@ pub fn brain(
     scenario.run.seed = seed;
     scenario.set_clock(clock_kind(clock)?);
     let device = device.open(py)?;
-    let (brain, spec) = interruptible(py, |interrupt| {
+    let (brain, spec) = interruptible(py, progress, |interrupt| {
         let plant = build_body(&scenario).or_raise()?;
         let recipe = brain_recipe(&scenario, plant.spec()).or_raise()?;
         let device = device.map_or_else(|| open_device(&scenario, &recipe).map(|(device, _)| device), Ok).or_raise()?;
-        let brain = recipe.build(&device, &mut |_: WorkProgress<'_>| interrupt.poll()).or_raise()?;
+        let brain = recipe.build(&device, &mut |done: WorkProgress<'_>| interrupt.watch(done)).or_raise()?;
         Ok((brain, plant.spec().clone()))
     })?;
     Ok(NativeBrain::new(brain, spec))

@@ -11,6 +11,7 @@ use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyRange};
+use tectum::WorkProgress;
 use tectum::snapshot::Snapshot;
 use tectum_spiking::genome::Genome as Blueprint;
 use tectum_spiking::{
@@ -74,9 +75,10 @@ impl Running {
         self.potentials.retain(|sink| Arc::strong_count(sink) > 1);
         let is_observed = !(self.spikes.is_empty() && self.potentials.is_empty());
         if self.stimulus.is_none() && !is_observed {
-            return self.simulation.run_watched(bursts, |_| interrupt.poll());
+            let before = self.simulation.counts().bursts;
+            return self.simulation.run_watched(bursts, |counts| interrupt.watch(progress(counts.bursts - before, bursts)));
         }
-        for _ in 0..bursts {
+        for done in 1..=bursts {
             let burst = self.simulation.counts().bursts + 1;
             if let Some(stimulus) = &self.stimulus {
                 self.simulation.inject(&stimulus.of(burst))?;
@@ -90,12 +92,16 @@ impl Running {
                 let potentials = self.simulation.potentials()?;
                 self.potentials.iter().for_each(|sink| locked(sink).add(burst, &potentials));
             }
-            if interrupt.poll().is_break() {
+            if interrupt.watch(progress(done, bursts)).is_break() {
                 break;
             }
         }
         Ok(self.simulation.counts())
     }
+}
+
+fn progress(done: u32, total: u32) -> WorkProgress<'static> {
+    WorkProgress { stage: "bursts", done: done.into(), total: total.into() }
 }
 
 /// A spiking network on a device.
@@ -272,11 +278,12 @@ impl SpikingNetwork {
         self.inner.lock(py)?.simulation.inject(&inputs).or_raise()
     }
 
-    /// Runs bursts and returns the counts of all bursts so far. Ctrl-C ends it after a burst; the network continues from there.
+    /// Runs bursts and returns the counts of all bursts so far. Ctrl-C ends it after a burst; the network continues from there. With `progress`, tqdm shows it.
     ///
     /// Raises what the device reports; the state is then unknown until `restore`.
-    fn run(&self, py: Python<'_>, bursts: u32) -> PyResult<SpikeCounts> {
-        let counts = interruptible(py, |interrupt| self.inner.lock_detached().and_then(|mut running| running.run(bursts, interrupt)).or_raise())?;
+    #[pyo3(signature = (bursts, *, progress = false))]
+    fn run(&self, py: Python<'_>, bursts: u32, progress: bool) -> PyResult<SpikeCounts> {
+        let counts = interruptible(py, progress, |interrupt| self.inner.lock_detached().and_then(|mut running| running.run(bursts, interrupt)).or_raise())?;
         Ok(counts.into())
     }
 

@@ -47,13 +47,13 @@ pub struct Encoder {
 #[pymethods]
 impl Encoder {
     #[new]
-    #[pyo3(signature = (path, *, device = DeviceArgument::Id("cpu".to_owned()), weights = None))]
-    fn new(py: Python<'_>, path: PathBuf, device: DeviceArgument<'_>, weights: Option<&str>) -> PyResult<Self> {
+    #[pyo3(signature = (path, *, device = DeviceArgument::Id("cpu".to_owned()), weights = None, progress = false))]
+    fn new(py: Python<'_>, path: PathBuf, device: DeviceArgument<'_>, weights: Option<&str>, progress: bool) -> PyResult<Self> {
         let (weights, device) = (weight_format(weights)?, device.open(py)?);
-        interruptible(py, |interrupt| {
+        interruptible(py, progress, |interrupt| {
             let encoder = transformers::Encoder::read(&path).or_raise()?;
             let device = device.map_or_else(|| Ok(encoder.open_device("auto", Routing::default())?.0), Ok).or_raise()?;
-            let inner = transformers::Embedder::load(encoder, &device, weights, &mut |_: WorkProgress<'_>| interrupt.poll()).or_raise()?;
+            let inner = transformers::Embedder::load(encoder, &device, weights, &mut |done: WorkProgress<'_>| interrupt.watch(done)).or_raise()?;
             Ok(Self { width: inner.config().hidden_size, max_tokens: inner.max_tokens(), inner: Exclusive::new(inner) })
         })
     }
@@ -227,14 +227,15 @@ fn tokenizer(path: &Path) -> tectum::Result<Option<Tokens>> {
 #[pymethods]
 impl Decoder {
     #[new]
-    #[pyo3(signature = (path, *, context = 2048, device = DeviceArgument::Id("cpu".to_owned()), weights = None, cache = "f32"))]
-    fn new(py: Python<'_>, path: PathBuf, context: usize, device: DeviceArgument<'_>, weights: Option<&str>, cache: &str) -> PyResult<Self> {
+    #[pyo3(signature = (path, *, context = 2048, device = DeviceArgument::Id("cpu".to_owned()), weights = None, cache = "f32", progress = false))]
+    fn new(py: Python<'_>, path: PathBuf, context: usize, device: DeviceArgument<'_>, weights: Option<&str>, cache: &str, progress: bool) -> PyResult<Self> {
         let (weights, device) = (weight_format(weights)?, device.open(py)?);
         let cache: CacheFormats = cache.parse().map_err(|error: Error| PyValueError::new_err(format!("cache: {error}")))?;
-        interruptible(py, |interrupt| {
+        interruptible(py, progress, |interrupt| {
             let model = Checkpoint::open(&path).or_raise()?;
             let device = device.map_or_else(|| Ok(model.open_device("auto", Routing::default())?.0), Ok).or_raise()?;
-            let decoder = transformers::Decoder::load(&model, &device, context, cache, weights, &mut |_: WorkProgress<'_>| interrupt.poll()).or_raise()?;
+            let decoder =
+                transformers::Decoder::load(&model, &device, context, cache, weights, &mut |done: WorkProgress<'_>| interrupt.watch(done)).or_raise()?;
             let tokens = tokenizer(&path).or_raise()?;
             let known = decoder.sizes().vocab_size;
             if let Some(tokens) = tokens.as_ref().filter(|tokens| tokens.len() > known) {
@@ -274,8 +275,9 @@ impl Decoder {
         let options = GenerateOptions { max_new_tokens, sampling, stop_sequences: stop, end: Vec::new() };
         let (prompts, is_list) = prompts(prompt)?;
         let work = Prompts { prompts, options, ignore_end, continues: continue_context };
-        let made =
-            interruptible(py, |interrupt| self.inner.lock_detached().and_then(|mut loaded| loaded.generate(&work, |_, _| Ok(interrupt.poll()))).or_raise())?;
+        let made = interruptible(py, false, |interrupt| {
+            self.inner.lock_detached().and_then(|mut loaded| loaded.generate(&work, |_, _| Ok(interrupt.poll()))).or_raise()
+        })?;
         let mut made: Vec<Generation> = made.into_iter().map(Generation::from).collect();
         match (is_list, made.pop()) {
             (false, Some(only)) => Ok(Bound::new(py, only)?.into_any()),

@@ -162,6 +162,26 @@ def test_calls_leave_memory_flat(tmp_path):
     assert resident_kb() - before < 1024
 
 
+def test_progress_is_shown_by_tqdm(tmp_path, capfd):
+    pytest.importorskip("tqdm")
+    tt.brain("mppi", "rig", progress=True)
+    assert "training: 100%" in capfd.readouterr().err
+    run = tt.run("cart_pole", clock="sim", seconds=2, folder=tmp_path, progress=True)
+    assert "running: 100%" in capfd.readouterr().err
+    tt.repeat(run.folder, progress=True)
+    assert "repeating: 100%" in capfd.readouterr().err
+    tt.run_loop(tt.body("cart_pole"), tt.brain("lqr", "cart_pole"), seconds=1, clock="sim", progress=True)
+    assert "running: 100%" in capfd.readouterr().err
+    tt.Decoder(tt.sample("sample-decoder", tmp_path), context=64, progress=True)
+    assert "loading weights: 100%" in capfd.readouterr().err
+    network = busy_network(100)
+    network.run(50, progress=True)
+    assert "bursts: 100%" in capfd.readouterr().err
+    network.monitor()
+    network.run(50)
+    assert not capfd.readouterr().err, "only if asked"
+
+
 def square_twin(x, y, count):
     y[:count] = x[:count] ** 2
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use tectum::route::{calibrate, predict};
+use tectum::route::{self, Target, calibrate, predict};
 use tectum::{DType, Device, Error, GemmEpilogue, Matrix, Plan, PlanBuilder};
 
 fn product(side: usize) -> Result<Plan, Error> {
@@ -58,6 +58,21 @@ fn predictions_on_the_cpu_are_of_the_size_of_what_is_measured_and_in_its_order()
         for b in rows.iter().filter(|b| b.1 > APART * a.1) {
             assert!(b.0 > a.0, "{a:?} {b:?}");
         }
+    }
+    Ok(())
+}
+
+/// `Auto` is the device that the router chooses for the plan's own work, never a software adapter or the null device, and computes the same.
+#[test]
+fn auto_compiles_for_the_device_that_is_chosen_for_the_plan() -> Result<(), Error> {
+    for plan in [sums(1 << 10, 1)?, product(64)?] {
+        let (chosen, choice) = route::open(&plan.work())?;
+        let mut run = plan.compile(Target::Auto)?;
+        assert_eq!((&run.device().info().id, &choice.plan), (&chosen.info().id, &plan.name().to_owned()));
+        assert!(run.device().info().executes() && !run.device().info().software);
+        run.run()?;
+        assert_eq!(plan.compile(None)?.device().info().id, chosen.info().id, "no device is `Auto`");
+        assert_eq!(plan.compile(Some(&Device::open("null")?))?.device().info().id, "null", "a device that is named is used");
     }
     Ok(())
 }

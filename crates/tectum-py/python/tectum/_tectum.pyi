@@ -238,7 +238,7 @@ class Decoder:
     >>> "".join(decoder.stream("the small cat", max_new_tokens=8)) == str(made)
     True
     """
-    def __new__(cls, /, path: str | PathLike[str], *, context: int = 2048, device: Device | str = ..., weights: str | None = None, cache: str = "f32") -> Decoder: ...
+    def __new__(cls, /, path: str | PathLike[str], *, context: int = 2048, device: Device | str = ..., weights: str | None = None, cache: str = "f32", progress: bool = False) -> Decoder: ...
     def __repr__(self, /) -> str: ...
     @property
     def context(self, /) -> int:
@@ -334,7 +334,7 @@ class Encoder:
     >>> vectors.shape, str(vectors.dtype)
     ((2, 64), 'float32')
     """
-    def __new__(cls, /, path: str | PathLike[str], *, device: Device | str = ..., weights: str | None = None) -> Encoder: ...
+    def __new__(cls, /, path: str | PathLike[str], *, device: Device | str = ..., weights: str | None = None, progress: bool = False) -> Encoder: ...
     def __repr__(self, /) -> str: ...
     def embed(self, /, texts: Sequence[str]) -> Any:
         """
@@ -596,13 +596,13 @@ class Genome:
         """
         The areas, in the order of their neurons.
         """
-    def network(self, /, *, device: Device | str = ..., seed: int = 0, stimulus: float = 0.0, stimulus_amount: float = 1.0, learns: bool = True, memory_neurons: int = 1024, silence: str = "catch_up") -> SpikingNetwork:
+    def network(self, /, *, device: Device | str = ..., seed: int = 0, stimulus: float = 0.0, stimulus_amount: float = 1.0, learns: bool = True, memory_neurons: int = 1024, silence: str = "catch_up", progress: bool = False) -> SpikingNetwork:
         """
         Connects the genome on a device.
 
         `seed` determines synapses that exist with a probability, and the neurons' draws. `stimulus` is the fraction of the neurons of input areas that gets
         `stimulus_amount` in each burst, at random. Without `learns`, plastic synapses keep their weights. `memory_neurons` is the maximum number of patterns of
-        each memory area. `silence` is "catch_up" or "freeze", as in `SpikingNetwork`.
+        each memory area. `silence` is "catch_up" or "freeze", as in `SpikingNetwork`. With `progress`, tqdm shows it.
 
         Raises ValueError or UnsupportedError naming area or mapping.
         """
@@ -1565,9 +1565,9 @@ class SpikingNetwork:
 
         Raises DataError naming what does not fit; nothing changes then.
         """
-    def run(self, /, bursts: int) -> SpikeCounts:
+    def run(self, /, bursts: int, *, progress: bool = False) -> SpikeCounts:
         """
-        Runs bursts and returns the counts of all bursts so far. Ctrl-C ends it after a burst; the network continues from there.
+        Runs bursts and returns the counts of all bursts so far. Ctrl-C ends it after a burst; the network continues from there. With `progress`, tqdm shows it.
 
         Raises what the device reports; the state is then unknown until `restore`.
         """
@@ -1706,11 +1706,11 @@ def body(name: str, *, start: str | None = None) -> NativeBody:
     1.0
     """
 
-def brain(name: str, body: Any, *, device: Device | str = ..., seed: int = 1, clock: str = "real", **settings: Any) -> NativeBrain:
+def brain(name: str, body: Any, *, device: Device | str = ..., seed: int = 1, clock: str = "real", progress: bool = False, **settings: Any) -> NativeBrain:
     """
     Makes a built-in brain for a built-in body, with the keys of `[brain]` in scenarios as settings; training happens here.
 
-    `body` is the name of a body or of an equation file, or a body. Raises DataError for a setting that is unknown or out of range.
+    `body` is the name of a body or of an equation file, or a body. With `progress`, tqdm shows the training. Raises DataError for a setting that is unknown or out of range.
 
     >>> import tectum as tt
     >>> lqr = tt.brain("lqr", "pendulum")
@@ -1748,11 +1748,11 @@ def program(text: str) -> Program:
     [3.0, 5.0, 7.0]
     """
 
-def repeat(folder: str | PathLike[str], *, device: str | None = None) -> Repetition:
+def repeat(folder: str | PathLike[str], *, device: str | None = None, progress: bool = False) -> Repetition:
     """
     Replays the run of a folder: computes its scenario again under a simulated clock, and compares every period.
 
-    `device` is an id; without it, the device of the run's receipt. Raises ValueError for a run that cannot be repeated (faults, late answers, or a
+    `device` is an id; without it, the device of the run's receipt. With `progress`, tqdm shows it. Raises ValueError for a run that cannot be repeated (faults, late answers, or a
     continuation of an earlier run), FileNotFoundError or DataError naming the file, KeyboardInterrupt on Ctrl-C.
 
     >>> import tempfile, tectum as tt
@@ -1762,12 +1762,12 @@ def repeat(folder: str | PathLike[str], *, device: str | None = None) -> Repetit
     True
     """
 
-def run(scenario: str, *, device: Device | str = ..., clock: str | None = None, seconds: float | None = None, seed: int | None = None, brain: str | None = None, folder: str | PathLike[str] | None = None) -> Run:
+def run(scenario: str, *, device: Device | str = ..., clock: str | None = None, seconds: float | None = None, seed: int | None = None, brain: str | None = None, folder: str | PathLike[str] | None = None, progress: bool = False) -> Run:
     """
     Runs a scenario: a built-in name, or the path of a `.toml` file.
 
     `device` is "auto" or a device; the other settings replace those of the scenario. `folder` is a directory in which the run gets a folder with receipt,
-    summary, recording and snapshot, as from the command `tectum run`.
+    summary, recording and snapshot, as from the command `tectum run`. With `progress`, tqdm shows training and the run.
 
     Raises ValueError for an unknown name, DataError naming file and line, KeyboardInterrupt on Ctrl-C.
 
@@ -1777,13 +1777,13 @@ def run(scenario: str, *, device: Device | str = ..., clock: str | None = None, 
     (50, (50, 4))
     """
 
-def run_loop(body: Any, brain: Any, *, seconds: float = 60.0, clock: str = "real", seed: int = 1) -> Run:
+def run_loop(body: Any, brain: Any, *, seconds: float = 60.0, clock: str = "real", seed: int = 1, progress: bool = False) -> Run:
     """
     A body and a brain, run together on time.
 
     `body` is a built-in one (`tectum.body`) or an object with `spec`, `reset(seed)` and `step(action)`; `brain` a built-in one (`tectum.brain`,
     `tectum.Policy`) or an object with `tick(observation)`. With `clock="real"` periods begin on time and an answer that is late is counted, with
-    `clock="sim"` time is simulated and nothing is late.
+    `clock="sim"` time is simulated and nothing is late. With `progress`, tqdm shows the periods.
     """
 
 def sample(name: str, path: str | PathLike[str] | None = None, *, exist_ok: bool = False) -> Path:

@@ -126,10 +126,10 @@ impl Genome {
     ///
     /// `seed` determines synapses that exist with a probability, and the neurons' draws. `stimulus` is the fraction of the neurons of input areas that gets
     /// `stimulus_amount` in each burst, at random. Without `learns`, plastic synapses keep their weights. `memory_neurons` is the maximum number of patterns of
-    /// each memory area. `silence` is "catch_up" or "freeze", as in `SpikingNetwork`.
+    /// each memory area. `silence` is "catch_up" or "freeze", as in `SpikingNetwork`. With `progress`, tqdm shows it.
     ///
     /// Raises ValueError or UnsupportedError naming area or mapping.
-    #[pyo3(signature = (*, device = DeviceArgument::Id("cpu".to_owned()), seed = 0, stimulus = 0.0, stimulus_amount = 1.0, learns = true, memory_neurons = 1024, silence = "catch_up"))]
+    #[pyo3(signature = (*, device = DeviceArgument::Id("cpu".to_owned()), seed = 0, stimulus = 0.0, stimulus_amount = 1.0, learns = true, memory_neurons = 1024, silence = "catch_up", progress = false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn network(
         &self,
@@ -141,14 +141,15 @@ impl Genome {
         learns: bool,
         memory_neurons: u32,
         silence: &str,
+        progress: bool,
     ) -> PyResult<SpikingNetwork> {
         let (device, idle_update) = (device.open(py)?, super::idle_update(silence)?);
         let genome = self.inner.clone();
-        interruptible(py, |interrupt| {
+        interruptible(py, progress, |interrupt| {
             let stimulus = Stimulus::new(&genome, stimulus, seed).and_then(|stimulus| stimulus.with_amount(stimulus_amount)).or_raise()?;
             let network = NetworkOptions { idle_update, seed: seed_of(seed), ..NetworkOptions::default() };
             let options = ConnectOptions { seed, learns, memory_neurons, network };
-            let connected = connect(&genome, options, &mut |_: WorkProgress<'_>| interrupt.poll()).or_raise()?;
+            let connected = connect(&genome, options, &mut |done: WorkProgress<'_>| interrupt.watch(done)).or_raise()?;
             let max_inputs = connected.network.neurons() as usize;
             let options = SimulationOptions { constant_inputs: connected.constant_inputs, max_inputs, ..SimulationOptions::default() };
             let network = SpikingNetwork::new(connected.network, device.as_ref(), &options, Some(&stimulus)).or_raise()?;
