@@ -113,6 +113,7 @@ fn without_line(error: &tectum::Error, origin: &str) -> PyErr {
 /// (1,)
 #[pyfunction]
 #[pyo3(signature = (name, body, *, device = DeviceArgument::Id("cpu".to_owned()), seed = 1, clock = "real", progress = false, **settings))]
+#[allow(clippy::too_many_arguments, reason = "keywords of Python")]
 pub fn brain(
     py: Python<'_>,
     name: &str,

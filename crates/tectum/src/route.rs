@@ -6,6 +6,7 @@
 mod cache;
 mod calibration;
 mod cost;
+mod target;
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,6 +19,7 @@ use crate::plan::{LaunchWork, PlanWork};
 pub use cache::{CACHE_SCHEMA, CalibrationCache, default_path};
 pub use calibration::{CACHED_BYTES, Calibration, Rates, calibrate};
 pub use cost::predict;
+pub use target::Target;
 
 /// The assessment of one device for a plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -41,41 +43,6 @@ pub struct Choice {
     pub predicted: Vec<Prediction>,
     /// Why this one.
     pub reason: String,
-}
-
-/// What a plan is compiled for: a device, or the one with the minimum predicted time.
-#[derive(Debug, Clone, Copy)]
-pub enum Target<'d> {
-    /// This device.
-    Device(&'d Device),
-    /// The device that [`open`] chooses.
-    Auto,
-}
-
-impl<'d> From<&'d Device> for Target<'d> {
-    fn from(device: &'d Device) -> Self {
-        Self::Device(device)
-    }
-}
-
-/// No device: [`Target::Auto`].
-impl<'d> From<Option<&'d Device>> for Target<'d> {
-    fn from(device: Option<&'d Device>) -> Self {
-        device.map_or(Self::Auto, Self::Device)
-    }
-}
-
-impl Target<'_> {
-    /// Opens the device for a plan.
-    ///
-    /// # Errors
-    /// As [`open`].
-    pub fn open(self, work: impl FnOnce() -> PlanWork) -> Result<Device> {
-        match self {
-            Self::Device(device) => Ok(device.clone()),
-            Self::Auto => Ok(open(&work())?.0),
-        }
-    }
 }
 
 /// Picks the device with the minimum predicted time among those that may be chosen; the first of equals.

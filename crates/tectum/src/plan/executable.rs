@@ -9,7 +9,6 @@ use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::launch::{CodeForm, CodeObject, Launch, LaunchList, LaunchTime, Region, RunStats, align};
-use crate::route::Target;
 use crate::shared_state::SharedState;
 
 /// Where a slot lives once compiled.
@@ -48,14 +47,6 @@ impl std::fmt::Debug for Executable {
 }
 
 impl Plan {
-    /// Compiles with its own states, for a device or [`Target::Auto`].
-    ///
-    /// # Errors
-    /// `Unsupported` where the device cannot hold or run a launch, `OutOfMemory`, or what the driver reports.
-    pub fn compile<'d>(&self, target: impl Into<Target<'d>>) -> Result<Executable> {
-        self.compile_with(&target.into().open(|| self.work())?, &[])
-    }
-
     /// Compiles for a device, with some states in memory that the caller shares with other executables: states of any element types, each with memory of
     /// the same type and length.
     ///
