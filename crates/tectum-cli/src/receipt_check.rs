@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
-use tectum::{CodeForm, Error, ErrorKind, RECEIPT_SCHEMA, Receipt, Result};
+use tectum::{CodeForm, Device, Error, ErrorKind, RECEIPT_SCHEMA, Receipt, Result};
 use tectum_control::run_folder::{RECEIPT_FILE, Repetition, repeat};
 
 use crate::count::counted;
@@ -159,7 +159,8 @@ fn repeat_run(folder: &Path, device: Option<&str>) -> Result<(Receipt, TraceChec
         return Err(Error::invalid(format!("--rerun {}: a run is repeated from its folder, which has the scenario", folder.display())));
     }
     let display = Display::new();
-    let Repetition { device, ticks, expected, found, receipt } = repeat(folder, device, &mut display.watch())?;
+    let device = device.map(Device::open).transpose()?;
+    let Repetition { device, ticks, expected, found, receipt } = repeat(folder, device.as_ref(), &mut display.watch())?;
     let verdict = if found == expected { Verdict::Same } else { Verdict::Differs };
     Ok((receipt, TraceCheck { device, ticks, expected, found, verdict }))
 }

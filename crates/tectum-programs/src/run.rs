@@ -184,12 +184,12 @@ impl ProgramPlan {
     /// # Errors
     /// `Unsupported` with the reason if the device does not support the program; as [`Plan::compile`].
     pub fn compile<'d>(&self, target: impl Into<Target<'d>>) -> Result<ProgramRun> {
-        let device = match target.into() {
-            Target::Device(device) => device.clone(),
-            Target::Auto => self.choose_device()?.0,
+        let (device, fallback) = match target.into() {
+            Target::Device(device) => (device.clone(), None),
+            Target::Auto => self.choose_device()?,
         };
         self.fits(device.info()).map_err(Unsupported::error)?;
-        Ok(ProgramRun { executable: self.plan.compile(&device)?, recorded: self.recorded.clone(), ports: self.ports.clone() })
+        Ok(ProgramRun { executable: self.plan.compile(&device)?, recorded: self.recorded.clone(), ports: self.ports.clone(), fallback })
     }
 }
 
@@ -198,6 +198,7 @@ pub struct ProgramRun {
     executable: Executable,
     recorded: RecognizedLaunch,
     ports: Vec<Port>,
+    fallback: Option<Fallback>,
 }
 
 impl fmt::Debug for ProgramRun {
@@ -247,6 +248,11 @@ impl ProgramRun {
     /// The compiled plan.
     pub fn executable(&self) -> &Executable {
         &self.executable
+    }
+
+    /// Why it is on the CPU, if it was compiled for [`Target::Auto`] and only the CPU supports the program.
+    pub fn fallback(&self) -> Option<&Fallback> {
+        self.fallback.as_ref()
     }
 }
 

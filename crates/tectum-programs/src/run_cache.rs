@@ -131,10 +131,14 @@ impl ProgramCache {
                 Target::Auto => None,
             },
         };
-        locked(&self.runs).get_or_insert_with(key, || {
-            let run = bounded.plan_in(&self.lowered, recognize, contents)?.compile(target)?;
-            Ok(Arc::new(Mutex::new(run)))
-        })
+        let found = locked(&self.runs).get(&key);
+        if let Some(run) = found {
+            return Ok(run);
+        }
+        // Without the lock: compiling takes long, and writes log records, whose receiver may run programs.
+        let run = Arc::new(Mutex::new(bounded.plan_in(&self.lowered, recognize, contents)?.compile(target)?));
+        locked(&self.runs).insert(key, run.clone());
+        Ok(run)
     }
 
     /// Hits and misses of lowered programs.

@@ -225,9 +225,18 @@ impl NativeBody {
         work(body)
     }
 
+    /// Raises ValueError if a loop owns the body.
+    pub fn check_free(&self) -> PyResult<()> {
+        if locked(&self.inner).is_some() { Ok(()) } else { Err(self.owned()) }
+    }
+
     /// Gives the body to a loop.
     pub fn take(&self) -> PyResult<Box<dyn bodies::Body>> {
-        locked(&self.inner).take().ok_or_else(|| PyValueError::new_err(format!("body {}: another loop owns it", self.spec.name)))
+        locked(&self.inner).take().ok_or_else(|| self.owned())
+    }
+
+    fn owned(&self) -> PyErr {
+        PyValueError::new_err(format!("body {}: another loop owns it", self.spec.name))
     }
 }
 

@@ -6,7 +6,7 @@ use numpy::PyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use tectum::snapshot::Snapshot;
-use tectum::{Error, Result, RunStats};
+use tectum::{Device, Error, Result, RunStats};
 use tectum_control::body as bodies;
 use tectum_control::brain as brains;
 
@@ -17,6 +17,7 @@ use crate::error::OrRaise;
 use crate::exclusive::Exclusive;
 use crate::interned::interned;
 use crate::interrupt::detached;
+use crate::receipt::{Receipt, Runs};
 
 /// An action, and the state that was given.
 type Prediction<'py> = (Bound<'py, PyArray1<f32>>, Option<Py<PyAny>>);
@@ -28,11 +29,14 @@ pub struct NativeBrain {
     spec: bodies::BodySpec,
     /// None while and after a loop owns it.
     inner: Exclusive<Option<Box<dyn brains::Brain>>>,
+    /// The ticks that were called by hand.
+    runs: Runs,
 }
 
 impl NativeBrain {
-    pub fn new(brain: Box<dyn brains::Brain>, spec: bodies::BodySpec) -> Self {
-        Self { name: brain.name(), spec, inner: Exclusive::new(Some(brain)) }
+    pub fn new(brain: Box<dyn brains::Brain>, spec: bodies::BodySpec) -> Result<Self> {
+        let device = brain.device().cloned().map_or_else(|| Device::open("cpu"), Ok)?;
+        Ok(Self { name: brain.name(), spec, runs: Runs::new(&device, &brain.code()), inner: Exclusive::new(Some(brain)) })
     }
 
     fn missing(&self) -> Error {
@@ -79,7 +83,7 @@ impl NativeBrain {
         detached(py, || {
             let mut inner = self.inner.lock_detached()?;
             let brain = inner.as_deref_mut().ok_or_else(|| self.missing())?;
-            brain.tick(&observation, &mut action)
+            self.runs.timed(|| brain.tick(&observation, &mut action))
         })?;
         for (number, channel) in action.iter_mut().zip(&self.spec.action) {
             *number = channel.applied(*number).unwrap_or(*number);
@@ -110,6 +114,12 @@ impl NativeBrain {
         Ok(())
     }
 
+    /// On which device and by which code the calls of `tick` were computed. A loop has its own receipt.
+    #[getter]
+    fn receipt(&self) -> Receipt {
+        self.runs.receipt()
+    }
+
     fn __repr__(&self) -> String {
         format!("<tectum brain '{}'>", self.name)
     }
@@ -128,7 +138,7 @@ pub fn policy(py: Python<'_>, model: PathBuf, body: &Bound<'_, PyAny>, contract:
     let (spec, device) = (spec_of(body)?, device.open(py)?);
     let settings = brains::policy::spec::PolicySpec { contract, ..brains::policy::spec::PolicySpec::of(model.to_string_lossy()) };
     let made = detached(py, || brains::policy::PolicyBrain::new(&settings, &spec, device.as_ref()))?;
-    Ok(NativeBrain::new(Box::new(made), spec))
+    NativeBrain::new(Box::new(made), spec).or_raise()
 }
 
 /// An object of Python as a brain.

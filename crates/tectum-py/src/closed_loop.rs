@@ -15,7 +15,7 @@ use tectum_control::closed_loop::{ClosedLoop, End, LoopSettings, Outcome, Progre
 use crate::body::{BodySpec, NativeBody, PythonBody, Raised, locked, spec_of};
 use crate::brain::{NativeBrain, PythonBrain};
 use crate::error::OrRaise;
-use crate::interrupt::interruptible;
+use crate::interrupt::LongWork;
 use crate::receipt::Receipt;
 
 /// A clock by its name in scenarios.
@@ -169,8 +169,11 @@ pub fn run_loop(py: Python<'_>, body: &Bound<'_, PyAny>, brain: &Bound<'_, PyAny
     if !(seconds > 0.0 && seconds <= 1e6) {
         return Err(PyValueError::new_err(format!("seconds is {seconds}, needs a number above 0, at most 1000000")));
     }
-    let raised = Raised::default();
+    let (work, raised) = (LongWork::new(py, progress)?, Raised::default());
     let spec = spec_of(body)?;
+    if let Ok(native) = body.cast::<NativeBody>() {
+        native.get().check_free()?;
+    }
     let brain: Box<dyn brains::Brain> = match brain.cast::<NativeBrain>() {
         Ok(native) => native.get().take(py, &spec)?,
         Err(_) => Box::new(PythonBrain::new(brain, &raised)?),
@@ -180,7 +183,7 @@ pub fn run_loop(py: Python<'_>, body: &Bound<'_, PyAny>, brain: &Bound<'_, PyAny
         Err(_) => Box::new(PythonBody::new(body, &raised)?),
     };
     let settings = LoopSettings { seconds, seed, clock, snapshot_every: 0, ..LoopSettings::default() };
-    let (periods, outcome, spec) = interruptible(py, progress, |interrupt| {
+    let (periods, outcome, spec) = work.run(py, |interrupt| {
         body.reset(seed);
         if let Some(error) = locked(&raised).take() {
             return Err(error);

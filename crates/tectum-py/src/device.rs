@@ -1,5 +1,6 @@
 //! Devices.
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tectum::DeviceInfo;
 
@@ -25,6 +26,9 @@ impl Device {
     #[new]
     #[pyo3(signature = (id = "cpu", *, threads = None))]
     fn new(py: Python<'_>, id: &str, threads: Option<usize>) -> PyResult<Self> {
+        if id == "auto" {
+            return Err(no_work());
+        }
         let open = || match threads {
             Some(_) if id != "cpu" => Err(tectum::Error::invalid(format!("threads: {id} has none; only cpu has"))),
             Some(threads) => tectum::Device::cpu().threads(threads).open(),
@@ -77,6 +81,11 @@ pub fn devices(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyAny>>> {
     detached(py, || Ok(tectum::Device::list()))?.iter().map(|device| info(py, device)).collect()
 }
 
+/// The refusal of "auto" where no work is known.
+fn no_work() -> PyErr {
+    PyValueError::new_err("device \"auto\" is chosen for the work that is computed: give it where that is made, such as graph.compile(device=\"auto\")")
+}
+
 /// What callers give where a device is wanted: a `Device`, its id, or "auto".
 #[derive(FromPyObject)]
 pub enum DeviceArgument<'py> {
@@ -92,5 +101,10 @@ impl DeviceArgument<'_> {
             Self::Id(id) if id == "auto" => Ok(None),
             Self::Id(id) => detached(py, || tectum::Device::open(id)).map(Some),
         }
+    }
+
+    /// Opens the device. Raises ValueError for "auto".
+    pub fn open_named(&self, py: Python<'_>) -> PyResult<tectum::Device> {
+        self.open(py)?.ok_or_else(no_work)
     }
 }

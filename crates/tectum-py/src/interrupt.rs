@@ -1,7 +1,9 @@
 //! Work without the interpreter's lock, which Ctrl-C stops and tqdm shows.
 
 use std::ops::ControlFlow;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyRuntimeError;
@@ -9,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tectum::WorkProgress;
 
+use crate::body::locked;
 use crate::error::OrRaise;
 
 /// Time between two looks at the interpreter's signals.
@@ -47,13 +50,24 @@ pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> tectum::Result<T
 }
 
 /// Whether Python wants work to stop: a signal arrived, or a callback raised.
-pub struct Interrupt {
+pub struct Interrupt<'w> {
     last: Instant,
     /// When the clock was last looked at, and calls until it is again.
     seen: Instant,
     calls: u32,
     raised: Option<PyErr>,
     bar: Option<Bar>,
+    /// Of work on other threads: the thread that called looks at the signals, and shows the progress.
+    caller: Option<&'w Caller>,
+}
+
+/// What work on other threads and the thread that called say to each other.
+struct Caller {
+    is_stopped: AtomicBool,
+    /// Whether the progress is shown.
+    is_shown: bool,
+    /// Stage, steps done, steps in all.
+    progress: Mutex<Option<(String, u64, u64)>>,
 }
 
 /// A bar of tqdm for each stage of the work.
@@ -72,7 +86,7 @@ impl Bar {
 
     fn show(&mut self, py: Python<'_>, progress: WorkProgress<'_>) -> PyResult<()> {
         if self.shown.is_none() || self.stage != progress.stage {
-            self.close(py)?;
+            self.close(py);
             let settings = PyDict::new(py);
             settings.set_item("total", progress.total)?;
             settings.set_item("desc", progress.stage)?;
@@ -86,14 +100,20 @@ impl Bar {
         Ok(())
     }
 
-    fn close(&mut self, py: Python<'_>) -> PyResult<()> {
-        self.shown.take().map_or(Ok(()), |bar| bar.call_method0(py, "close").map(drop))
+    /// The result of the work matters more than the end of its bar.
+    fn close(&mut self, py: Python<'_>) {
+        if let Some(bar) = self.shown.take() {
+            let _ = bar.call_method0(py, "close");
+        }
     }
 }
 
-impl Interrupt {
+impl Interrupt<'_> {
     /// As `poll`, and shows the progress of the work.
     pub fn watch(&mut self, progress: WorkProgress<'_>) -> ControlFlow<()> {
+        if let Some(caller) = self.caller.filter(|caller| caller.is_shown) {
+            *locked(&caller.progress) = Some((progress.stage.to_owned(), progress.done, progress.total));
+        }
         let is_last = progress.done >= progress.total;
         if self.bar.as_ref().is_some_and(|bar| is_last || bar.stage != progress.stage || self.last.elapsed() >= INTERVAL) {
             let shown = Python::attach(|py| self.bar.as_mut().map_or(Ok(()), |bar| bar.show(py, progress)));
@@ -106,11 +126,12 @@ impl Interrupt {
 
     /// Looks at the signals if the last look was long enough ago. To be called from time to time without the interpreter's lock.
     pub fn poll(&mut self) -> ControlFlow<()> {
-        if self.raised.is_none() && self.is_due() {
+        if self.raised.is_none() && self.caller.is_none() && self.is_due() {
             self.last = self.seen;
             self.raised = Python::attach(|py| py.check_signals()).err();
         }
-        if self.raised.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let is_stopped = self.caller.is_some_and(|caller| caller.is_stopped.load(Ordering::Relaxed));
+        if self.raised.is_some() || is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn is_due(&mut self) -> bool {
@@ -129,15 +150,74 @@ impl Interrupt {
     }
 }
 
-/// Runs work without the interpreter's lock. If a signal or a callback stopped it, the exception of these is raised instead of what the work returned.
-///
-/// With `progress`, tqdm shows it. Raises RuntimeError in a fork, ModuleNotFoundError without tqdm.
-pub fn interruptible<T: Send>(py: Python<'_>, progress: bool, work: impl FnOnce(&mut Interrupt) -> PyResult<T> + Send) -> PyResult<T> {
-    check_fork()?;
-    let bar = if progress { Some(Bar::new(py)?) } else { None };
-    let now = Instant::now();
-    let mut interrupt = Interrupt { last: now, seen: now, calls: 0, raised: None, bar };
-    let result = py.detach(|| work(&mut interrupt));
-    let closed = interrupt.bar.map_or(Ok(()), |mut bar| bar.close(py));
-    interrupt.raised.map_or(result, Err).and_then(|value| closed.map(|()| value))
+/// Long work that may begin: this process is no fork, and tqdm exists if it is to show the progress.
+pub struct LongWork {
+    bar: Option<Bar>,
+}
+
+impl LongWork {
+    /// Raises RuntimeError in a fork, ModuleNotFoundError with `progress` but without tqdm.
+    pub fn new(py: Python<'_>, progress: bool) -> PyResult<Self> {
+        check_fork()?;
+        Ok(Self { bar: if progress { Some(Bar::new(py)?) } else { None } })
+    }
+
+    /// Runs the work on this thread without the interpreter's lock. If a signal or a callback stopped it, the exception of these is raised instead of what
+    /// the work returned.
+    pub fn run<T: Send>(self, py: Python<'_>, work: impl FnOnce(&mut Interrupt<'_>) -> PyResult<T> + Send) -> PyResult<T> {
+        let now = Instant::now();
+        let mut interrupt = Interrupt { last: now, seen: now, calls: 0, raised: None, bar: self.bar, caller: None };
+        let result = py.detach(|| work(&mut interrupt));
+        interrupt.bar.iter_mut().for_each(|bar| bar.close(py));
+        interrupt.raised.map_or(result, Err)
+    }
+
+    /// As `run`, for work that goes on to threads where Python does not see signals: this one waits for it, looks at the signals and shows the progress.
+    pub fn run_elsewhere<T: Send>(self, py: Python<'_>, work: impl FnOnce(&mut Interrupt<'_>) -> PyResult<T> + Send) -> PyResult<T> {
+        let (mut raised, mut bar) = (None, self.bar);
+        let caller = Caller { is_stopped: AtomicBool::new(false), is_shown: bar.is_some(), progress: Mutex::default() };
+        let result = py.detach(|| {
+            std::thread::scope(|scope| {
+                let (ended, end) = channel::<()>();
+                let caller = &caller;
+                let worker = scope.spawn(move || {
+                    let now = Instant::now();
+                    let mut interrupt = Interrupt { last: now, seen: now, calls: 0, raised: None, bar: None, caller: Some(caller) };
+                    let result = work(&mut interrupt);
+                    drop(ended);
+                    interrupt.raised.map_or(result, Err)
+                });
+                while end.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                    look(caller, &mut bar, &mut raised);
+                }
+                look(caller, &mut bar, &mut raised);
+                worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
+        });
+        bar.iter_mut().for_each(|bar| bar.close(py));
+        raised.map_or(result, Err)
+    }
+}
+
+/// What the thread that called does from time to time.
+fn look(caller: &Caller, bar: &mut Option<Bar>, raised: &mut Option<PyErr>) {
+    if raised.is_some() {
+        return;
+    }
+    let progress = locked(&caller.progress).take();
+    let looked = Python::attach(|py| {
+        if let (Some(bar), Some((stage, done, total))) = (bar, progress) {
+            bar.show(py, WorkProgress { stage: &stage, done, total })?;
+        }
+        py.check_signals()
+    });
+    if let Err(error) = looked {
+        *raised = Some(error);
+        caller.is_stopped.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Runs long work on this thread, as `LongWork`.
+pub fn interruptible<T: Send>(py: Python<'_>, progress: bool, work: impl FnOnce(&mut Interrupt<'_>) -> PyResult<T> + Send) -> PyResult<T> {
+    LongWork::new(py, progress)?.run(py, work)
 }

@@ -36,6 +36,8 @@ struct Twin {
     function: Py<PyAny>,
     /// The exception of the last launch that raised.
     raised: Mutex<Option<PyErr>>,
+    /// Held by the run that launches it: exceptions are those of one run.
+    turn: Exclusive<()>,
 }
 
 /// The source of a function, which the hash of a kernel's code covers; its bytecode if there is no source.
@@ -196,7 +198,7 @@ impl Kernel {
             });
         }
         let source = source_of(py, &twin)?;
-        let twin = Arc::new(Twin { function: twin, raised: Mutex::default() });
+        let twin = Arc::new(Twin { function: twin, raised: Mutex::default(), turn: Exclusive::new(()) });
         let data = (twin.clone(), declared, params.clone());
         let inner = builder.body(wgsl).revision(interned(source)).data(Arc::new(data)).native(call_twin).or_raise()?;
         Ok(Self { inner, params, twin })
@@ -384,6 +386,10 @@ impl Plan {
         };
         let builder = builder.ok_or_else(|| PyValueError::new_err("the plan is compiled already; record another"))?;
         let run = detached(py, || builder.finish()?.compile(device.as_ref()))?;
+        // On other devices no twin is called. All runs wait for their twins in one order.
+        let mut twins = if run.device().info().id == "cpu" { twins } else { Vec::new() };
+        twins.sort_by_key(|twin| Arc::as_ptr(twin).addr());
+        twins.dedup_by_key(|twin| Arc::as_ptr(twin).addr());
         Ok(Executable { runs: Runs::new(run.device(), run.code()), inner: Exclusive::new(run), ports, twins })
     }
 }
@@ -410,10 +416,11 @@ pub struct Executable {
     runs: Runs,
 }
 
-/// The memory of a state on a CUDA device. Libraries with the CUDA array interface use it in place: `torch.as_tensor(state, device="cuda")`,
-/// `cupy.asarray(state)`, `jax.numpy.asarray(state)`. It exists as long as a user of it.
+/// The memory of a state on a CUDA device. Libraries with the CUDA array interface use it in place and keep it alive: `torch.as_tensor(state, device="cuda:0")`
+/// (with the number of the device), `cupy.asarray(state)`. JAX does not keep it alive, so copy there: `jax.numpy.array(cupy.asarray(state))`.
 ///
-/// A run is complete when it returns. What others write must be complete before the next run, for example after `torch.cuda.synchronize()`.
+/// A run is complete when it returns. What others do with it must be complete before the next run and before the state is dropped, for example after
+/// `torch.cuda.synchronize()`.
 #[pyclass(frozen, module = "tectum")]
 pub struct CudaState {
     address: u64,
@@ -481,9 +488,19 @@ impl Executable {
                 DType::U32 => fill(&value, &name, "uint32", run.input::<u32>(view))?,
             }
         }
-        detached(py, || self.runs.timed(|| run.run()))?;
-        if let Some(error) = self.twins.iter().find_map(|twin| locked(&twin.raised).take()) {
-            return Err(error);
+        {
+            let _turns = self.twins.iter().map(|twin| twin.turn.lock(py)).collect::<PyResult<Vec<_>>>()?;
+            let has_raised = || self.twins.iter().any(|twin| locked(&twin.raised).is_some());
+            let ended = detached(py, || {
+                self.runs.timed(|| {
+                    let stats = run.run()?;
+                    if has_raised() { Err(tectum::Error::invalid("a twin raised")) } else { Ok(stats) }
+                })
+            });
+            if let Some(error) = self.twins.iter().find_map(|twin| locked(&twin.raised).take()) {
+                return Err(error);
+            }
+            ended?;
         }
         let outputs = PyDict::new(py);
         for (name, view) in &self.ports.outputs {

@@ -194,6 +194,7 @@ impl Program {
             let run = &mut *run;
             detached(py, || {
                 let runs = Runs::new(run.executable().device(), run.executable().code());
+                run.fallback().into_iter().for_each(|fallback| runs.record_fallback(fallback));
                 runs.timed(|| run.run())?;
                 *locked(&self.last) = Some(runs);
                 Ok(())

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use pyo3::prelude::*;
-use tectum::{CodeObject, Device, Result, RunStats, Session};
+use tectum::{CodeObject, Device, Fallback, Result, RunStats, Session};
 
 use crate::body::locked;
 
@@ -16,6 +16,11 @@ impl Runs {
         let mut session = Session::new(device);
         session.uses_code(code);
         Self(Mutex::new(session))
+    }
+
+    /// Records work that ran elsewhere than requested.
+    pub fn record_fallback(&self, fallback: &Fallback) {
+        locked(&self.0).record_fallback(&fallback.what, &fallback.reason);
     }
 
     /// Runs once, and counts the run with its host time.

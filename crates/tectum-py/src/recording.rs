@@ -8,7 +8,8 @@ use tectum::WorkProgress;
 use tectum_control::recording::{Trace, TraceTick};
 use tectum_control::run_folder;
 
-use crate::error::OrRaise;
+use crate::device::DeviceArgument;
+use crate::error::{DataError, OrRaise};
 use crate::interrupt::{detached, interruptible};
 use crate::receipt::Receipt;
 
@@ -56,7 +57,11 @@ pub struct Recording {
 impl Recording {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let trace = detached(py, || Trace::read(&if path.is_dir() { path.join(run_folder::TRACE_FILE) } else { path }))?;
+        let path = if path.is_dir() { path.join(run_folder::TRACE_FILE) } else { path };
+        let trace = detached(py, || Trace::read(&path))?;
+        if trace.ticks.is_empty() {
+            return Err(DataError::new_err(format!("{}: it has no period of a run; a recording of spikes has none", path.display())));
+        }
         let ticks = &trace.ticks;
         let table = |numbers: fn(&TraceTick) -> &Vec<f64>, columns: usize| -> PyResult<Py<PyArray2<f32>>> {
             // Written with as many digits as float32 needs.
@@ -125,7 +130,7 @@ impl Repetition {
 
 /// Replays the run of a folder: computes its scenario again under a simulated clock, and compares every period.
 ///
-/// `device` is an id; without it, the device of the run's receipt. With `progress`, tqdm shows it. Raises ValueError for a run that cannot be repeated (faults, late answers, or a
+/// Without `device`, on the device of the run's receipt. With `progress`, tqdm shows it. Raises ValueError for a run that cannot be repeated (faults, late answers, or a
 /// continuation of an earlier run), FileNotFoundError or DataError naming the file, KeyboardInterrupt on Ctrl-C.
 ///
 /// >>> import tempfile, tectum as tt
@@ -135,7 +140,8 @@ impl Repetition {
 /// True
 #[pyfunction]
 #[pyo3(signature = (folder, *, device = None, progress = false))]
-pub fn repeat(py: Python<'_>, folder: PathBuf, device: Option<&str>, progress: bool) -> PyResult<Repetition> {
-    let made = interruptible(py, progress, |interrupt| run_folder::repeat(&folder, device, &mut |done: WorkProgress<'_>| interrupt.watch(done)).or_raise())?;
+pub fn repeat(py: Python<'_>, folder: PathBuf, device: Option<DeviceArgument<'_>>, progress: bool) -> PyResult<Repetition> {
+    let device = device.map(|device| device.open_named(py)).transpose()?;
+    let made = interruptible(py, progress, |interrupt| run_folder::repeat(&folder, device.as_ref(), &mut |done: WorkProgress<'_>| interrupt.watch(done)).or_raise())?;
     Ok(Repetition { device: made.device, periods: made.ticks, expected: made.expected, found: made.found, receipt: Py::new(py, Receipt::new(made.receipt))? })
 }

@@ -17,7 +17,7 @@ use crate::brain::NativeBrain;
 use crate::closed_loop::{Periods, Run, clock_kind, running};
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
-use crate::interrupt::interruptible;
+use crate::interrupt::{LongWork, interruptible};
 
 /// Periods for the caller, and a run folder if there is one.
 struct Recording {
@@ -67,7 +67,8 @@ pub fn run(
     seconds.map_or(Ok(()), |seconds| scenario.set_seconds(seconds)).or_raise()?;
     scenario.run.seed = seed.unwrap_or(scenario.run.seed);
     let device = device.open(py)?;
-    let (periods, outcome, spec, path) = interruptible(py, progress, |interrupt| {
+    // The loop runs on threads of its own.
+    let (periods, outcome, spec, path) = LongWork::new(py, progress)?.run_elsewhere(py, |interrupt| {
         let body = build_body(&scenario).or_raise()?;
         let recipe = brain_recipe(&scenario, body.spec()).or_raise()?;
         let device = device.map_or_else(|| open_device(&scenario, &recipe).map(|(device, _)| device), Ok).or_raise()?;
@@ -150,5 +151,5 @@ pub fn brain(
         let brain = recipe.build(&device, &mut |done: WorkProgress<'_>| interrupt.watch(done)).or_raise()?;
         Ok((brain, plant.spec().clone()))
     })?;
-    Ok(NativeBrain::new(brain, spec))
+    NativeBrain::new(brain, spec).or_raise()
 }

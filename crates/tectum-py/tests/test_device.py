@@ -17,6 +17,8 @@ def test_each_kind_of_error_has_an_exception():
         tt.Device("cuda:99")
     with pytest.raises(ValueError, match="threads: null has none"):
         tt.Device("null", threads=2)
+    with pytest.raises(ValueError, match="is chosen for the work"):
+        tt.Device("auto")
     assert issubclass(tt.DataError, ValueError) and issubclass(tt.UnsupportedError, NotImplementedError)
 
 
@@ -54,12 +56,20 @@ def test_auto_chooses_a_device_for_every_kind_of_work(models, tmp_path):
     batch.step(np.zeros((8, 1)))
     policy = tt.Network(models / "cart_pole.onnx", device="auto")
     policy.run({name: np.zeros(shape, np.float32) for name, shape in policy.inputs})
-    assert tt.Policy(models / "cart_pole.onnx", "cart_pole", device="auto").device is not None
+    brain = tt.Policy(models / "cart_pole.onnx", "cart_pole", device="auto")
+    brain.tick(np.zeros(4))
 
-    for worked in (model, trainer, executable, double, network, genome, field, batch, policy):
+    for worked in (model, trainer, executable, double, network, genome, field, batch, policy, brain):
         receipt = worked.receipt
         assert not receipt.software and receipt.runs > 0, worked
         assert receipt.to_dict()["code"], worked
+
+
+def test_a_program_that_only_the_cpu_supports_goes_there_with_the_reason():
+    root = tt.program("buffer x: f64 read_write\nldg.f64 r0, [x]\nsqrt.f64 r0, r0\nstg.f64 [x], r0")
+    assert root.run(x=np.array([4.0, 9.0]), device="auto")["x"].tolist() == [2.0, 3.0]
+    fallbacks = root.receipt.to_dict()["fallbacks"]
+    assert [fallback["what"] for fallback in fallbacks] == ["auto"] and "64-bit" in fallbacks[0]["reason"], fallbacks
 
 
 def test_memory_for_others_is_that_of_cuda_devices():

@@ -6,6 +6,8 @@ import multiprocessing
 import os
 import resource
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -162,6 +164,39 @@ def test_calls_leave_memory_flat(tmp_path):
     assert resident_kb() - before < 1024
 
 
+def test_ctrl_c_ends_a_run_whose_loop_has_threads_of_its_own():
+    for clock, seconds in (("real", 30), ("sim", 1e6)):
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        start = time.perf_counter()
+        with pytest.raises(KeyboardInterrupt):
+            tt.run("cart_pole", brain="lqr", clock=clock, seconds=seconds)
+        assert time.perf_counter() - start < 5, clock
+
+
+def test_a_handler_of_log_records_may_use_devices_and_programs():
+    text = "buffer x: i32 read_write\nldg.i32 r0, [x]\nadd.i32 r0, r0, r0\nstg.i32 [x], r0"
+    code = f"""
+import logging
+import numpy as np, tectum as tt
+text = {text!r}
+busy = False
+class Handler(logging.Handler):
+    def emit(self, record):
+        global busy
+        if not busy:
+            busy = True
+            tt.Device("cpu", threads=1)
+            tt.program(text).run(x=np.ones(3, np.int32))
+            busy = False
+logging.getLogger("tectum").addHandler(Handler())
+logging.getLogger("tectum").setLevel(logging.DEBUG)
+tt.Device("cpu", threads=2)
+print(tt.program(text.replace("add", "mul")).run(x=np.full(3, 5, np.int32), device="auto")["x"])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "[25 25 25]", done.stderr
+
+
 def test_progress_is_shown_by_tqdm(tmp_path, capfd):
     pytest.importorskip("tqdm")
     tt.brain("mppi", "rig", progress=True)
@@ -177,9 +212,22 @@ def test_progress_is_shown_by_tqdm(tmp_path, capfd):
     network = busy_network(100)
     network.run(50, progress=True)
     assert "bursts: 100%" in capfd.readouterr().err
-    network.monitor()
+    tt.Genome(tt.sample("sample-genome", tmp_path)).network(progress=True)
+    assert "connecting mappings: 100%" in capfd.readouterr().err
     network.run(50)
     assert not capfd.readouterr().err, "only if asked"
+
+
+def test_without_tqdm_nothing_is_lost(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    body, brain = tt.body("cart_pole"), tt.brain("lqr", "cart_pole")
+    with pytest.raises(ModuleNotFoundError):
+        tt.run_loop(body, brain, seconds=1, clock="sim", progress=True)
+    assert len(tt.run_loop(body, brain, seconds=1, clock="sim")) == 50
+    brain = tt.brain("lqr", "cart_pole")
+    with pytest.raises(ValueError, match="another loop owns it"):
+        tt.run_loop(body, brain, seconds=1, clock="sim")
+    assert brain.tick([0.0] * 4).shape == (1,), "the brain is there still"
 
 
 def square_twin(x, y, count):
@@ -231,7 +279,7 @@ def test_threads_share_objects_of_every_kind(models, tmp_path):
                 assert batch.step(np.zeros((16, 1)))[0].shape == (16, 4)
                 field.tick(np.full(4, 0.1), 0.0)
                 assert decoder.generate("the small cat", max_new_tokens=4).text == texts
-                assert double.receipt.runs == 1 and squares.receipt.runs > turn
+                assert squares.receipt.runs > turn
         except BaseException as error:  # noqa: BLE001
             failures.append(error)
 
@@ -242,3 +290,38 @@ def test_threads_share_objects_of_every_kind(models, tmp_path):
         thread.join(120)
     assert not failures and not any(thread.is_alive() for thread in threads)
     assert network.counts.bursts == 160 and squares.receipt.runs == model.receipt.runs == batch.receipt.runs == 80
+
+
+def test_a_run_gets_the_exceptions_of_its_own_twins():
+    """Two plans of one kernel in two threads."""
+
+    def twin(x, y, count):
+        if x[0] < 0:
+            raise ValueError("mine")
+        time.sleep(0.0002)
+        square_twin(x, y, count)
+
+    square = tt.Kernel("square", SQUARE, [("x", "read", "float32"), ("y", "write", "float32")], [("count", "uint32")], twin)
+
+    def executable():
+        plan = tt.Plan("squares")
+        plan.launch(square, [plan.input("x", 4), plan.output("y", 4)], count=4)
+        return plan.compile()
+
+    good, bad, failures = executable(), executable(), []
+
+    def fail():
+        for _ in range(100):
+            try:
+                bad.run(x=[-1.0] * 4)
+                failures.append("a failing run returned")
+            except ValueError:
+                pass
+
+    thread = threading.Thread(target=fail)
+    thread.start()
+    for _ in range(100):
+        assert good.run(x=[2.0] * 4)["y"].tolist() == [4.0] * 4
+    thread.join(60)
+    assert not failures and not thread.is_alive()
+    assert (good.receipt.runs, bad.receipt.runs) == (100, 0), "a run that raised has no result"

@@ -46,6 +46,7 @@ def test_a_run_is_repeated_and_compared_period_by_period(run):
     again = tt.repeat(run.folder)
     assert again.same and again.periods == len(run) and again.found == run.receipt.trace
     assert again.receipt.device == again.device == "cpu"
+    assert tt.repeat(run.folder, device=tt.Device("cpu", threads=1)).same
     receipt = run.folder / "receipt.json"
     receipt.write_text(receipt.read_text().replace(run.receipt.trace, "0" * len(run.receipt.trace)))
     assert not tt.repeat(run.folder).same
@@ -56,6 +57,8 @@ def test_what_cannot_be_repeated_is_refused(run, tmp_path):
         tt.repeat(tmp_path / "absent")
     with pytest.raises(ValueError, match="expected auto"):
         tt.repeat(run.folder, device="gpu")
+    with pytest.raises(ValueError, match="is chosen for the work"):
+        tt.repeat(run.folder, device="auto")
     receipt = run.folder / "receipt.json"
     receipt.write_text(receipt.read_text().replace('"recovery_count": 0', '"recovery_count": 1').replace('"recovery_count":0', '"recovery_count":1'))
     with pytest.raises(ValueError, match="faults were injected or happened"):

@@ -122,7 +122,10 @@ impl ConnectivityStats {
         let fits = |bits: u32| self.overflows(bits, max_injected).is_none() && highest * f64::from(1u32 << bits) <= f64::from(POTENTIAL_MAX);
         let bits = (0..=FRACTION_BITS).rev().find(|&bits| fits(bits)).ok_or_else(|| {
             let neuron = self.overflows(0, max_injected).unwrap_or(0);
-            Error::invalid(format!("neuron {neuron} can receive {:.0} in one burst; at most {POTENTIAL_MAX} are possible", self.max_arrival[neuron]))
+            let synapses = self.max_arrival[neuron];
+            Error::invalid(format!(
+                "neuron {neuron} can receive {synapses:.0} from synapses and {max_injected} from an injection in one burst; at most {POTENTIAL_MAX} are possible"
+            ))
         })?;
         let limit = match self.overflows(bits + 1, max_injected) {
             _ if bits == FRACTION_BITS => ScaleLimit::MaxBits,

@@ -66,8 +66,10 @@ pub fn connect(genome: &Genome, options: ConnectOptions, watch: &mut Watch<'_>) 
     network.memories.extend(memory_areas.iter().filter_map(|&area| memory(genome, area, &active)));
 
     let mut synapses = Vec::new();
+    let total = genome.mappings().len() as u64;
+    let mut connected = |done: u64| WorkProgress { stage: "connecting mappings", done, total }.report(watch);
     for (index, mapping) in genome.mappings().iter().enumerate() {
-        WorkProgress { stage: "connecting mappings", done: index as u64, total: genome.mappings().len() as u64 }.report(watch)?;
+        connected(index as u64)?;
         let place = || format!("mapping {} to {}", genome.areas()[mapping.source].id, genome.areas()[mapping.destination].id);
         let rule = if learns { rule(genome, mapping) } else { None };
         let plasticity = rule.map(|rule| rule_index(&mut network.plasticity, rule));
@@ -97,6 +99,7 @@ pub fn connect(genome: &Genome, options: ConnectOptions, watch: &mut Watch<'_>) 
             synapses.extend(active[mapping.source].clone().flat_map(|source| row.iter().map(move |synapse| (source, *synapse))));
         }
     }
+    connected(total)?;
     let rows = SynapseList::new(neurons.len(), &synapses)?;
     drop(synapses);
     let power = genome.core(CoreArea::Power).map(|area| genome.areas()[area].neurons.clone()).unwrap_or_default();

@@ -470,8 +470,10 @@ impl Device {
             return Ok(Device(device));
         }
         let device = Device::with_backend(backend()?);
-        crate::log!(info, device = name, name = device.info().name, software = device.info().software, "device opened");
         open.push((name.to_owned(), Arc::downgrade(&device.0)));
+        drop(open);
+        // Without the lock: the receiver of the record may open devices.
+        crate::log!(info, device = name, name = device.info().name, software = device.info().software, "device opened");
         Ok(device)
     }
 

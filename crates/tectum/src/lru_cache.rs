@@ -21,19 +21,36 @@ impl<K: Eq + Hash + Clone, V: Clone> LruCache<K, V> {
 
     /// The value of a key, made if it is not there.
     pub fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> Result<V>) -> Result<V> {
-        self.uses += 1;
-        if let Some((value, used)) = self.values.get_mut(&key) {
-            *used = self.uses;
-            return Ok(value.clone());
+        if let Some(value) = self.get(&key) {
+            return Ok(value);
         }
-        self.misses += 1;
         let value = make()?;
+        self.insert(key, value.clone());
+        Ok(value)
+    }
+
+    /// The value of a key.
+    pub fn get(&mut self, key: &K) -> Option<V> {
+        self.uses += 1;
+        match self.values.get_mut(key) {
+            Some((value, used)) => {
+                *used = self.uses;
+                Some(value.clone())
+            }
+            None => {
+                self.misses += 1;
+                None
+            }
+        }
+    }
+
+    /// Adds a value, in place of one with the same key.
+    pub fn insert(&mut self, key: K, value: V) {
         if self.values.len() >= self.cap {
             let oldest = self.values.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone());
             oldest.and_then(|key| self.values.remove(&key));
         }
-        self.values.insert(key, (value.clone(), self.uses));
-        Ok(value)
+        self.values.insert(key, (value, self.uses));
     }
 
     /// Number of lookups, and of lookups that missed.

@@ -54,7 +54,7 @@ struct WrittenSummary {
 /// # Errors
 /// `Invalid` for a run that cannot be repeated: faults, late answers, or a continuation of an earlier run; a body or a brain that is not registered in this
 /// process; `Io` or `Data` naming the file; what the device reports; `Cancelled` if the watch breaks it off.
-pub fn repeat(folder: &Path, device: Option<&str>, watch: &mut Watch<'_>) -> Result<Repetition> {
+pub fn repeat(folder: &Path, device: Option<&Device>, watch: &mut Watch<'_>) -> Result<Repetition> {
     let refused = |reason: &str| Error::invalid(format!("repeat {}: {reason}", folder.display()));
     let receipt: WrittenReceipt = read(&folder.join(RECEIPT_FILE))?;
     let summary: WrittenSummary = read(&folder.join(SUMMARY_FILE))?;
@@ -68,7 +68,7 @@ pub fn repeat(folder: &Path, device: Option<&str>, watch: &mut Watch<'_>) -> Res
     }
     let mut scenario = read_scenario(folder)?;
     scenario.set_clock(ClockKind::Sim);
-    let device = Device::open(device.unwrap_or(&receipt.device.id))?;
+    let device = device.map_or_else(|| Device::open(&receipt.device.id), |device| Ok(device.clone()))?;
     let body = build_body(&scenario)?;
     scenario.set_seconds(summary.ticks as f64 * body.spec().dt_s)?;
     let recipe = brain_recipe(&scenario, body.spec())?;

@@ -164,7 +164,7 @@ fn what_could_overflow_is_refused_by_name() {
     let list: Vec<_> = (0..20_000).map(|source| (source, Synapse::fixed(5, 255, false))).collect();
     let rows = SynapseList::new(20_000, &list).expect("it works");
     let error = Network::new(&neurons, Box::new(rows), NetworkOptions::default()).expect_err("it is refused");
-    assert_eq!(error.to_string(), "neuron 5 can receive 1300500000 in one burst; at most 1073741823 are possible");
+    assert_eq!(error.to_string(), "neuron 5 can receive 1300500000 from synapses and 1024 from an injection in one burst; at most 1073741823 are possible");
 }
 
 #[test]
