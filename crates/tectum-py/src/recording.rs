@@ -142,6 +142,7 @@ impl Repetition {
 #[pyo3(signature = (folder, *, device = None, progress = false))]
 pub fn repeat(py: Python<'_>, folder: PathBuf, device: Option<DeviceArgument<'_>>, progress: bool) -> PyResult<Repetition> {
     let device = device.map(|device| device.open_named(py)).transpose()?;
-    let made = interruptible(py, progress, |interrupt| run_folder::repeat(&folder, device.as_ref(), &mut |done: WorkProgress<'_>| interrupt.watch(done)).or_raise())?;
+    let made =
+        interruptible(py, progress, |interrupt| run_folder::repeat(&folder, device.as_ref(), &mut |done: WorkProgress<'_>| interrupt.watch(done)).or_raise())?;
     Ok(Repetition { device: made.device, periods: made.ticks, expected: made.expected, found: made.found, receipt: Py::new(py, Receipt::new(made.receipt))? })
 }

@@ -202,10 +202,11 @@ class CompiledGraph:
 @final
 class CudaState:
     """
-    The memory of a state on a CUDA device. Libraries with the CUDA array interface use it in place: `torch.as_tensor(state, device="cuda")`,
-    `cupy.asarray(state)`, `jax.numpy.asarray(state)`. It exists as long as a user of it.
+    The memory of a state on a CUDA device. Libraries with the CUDA array interface use it in place and keep it alive: `torch.as_tensor(state, device="cuda:0")`
+    (with the number of the device), `cupy.asarray(state)`. JAX does not keep it alive, so copy there: `jax.numpy.array(cupy.asarray(state))`.
 
-    A run is complete when it returns. What others write must be complete before the next run, for example after `torch.cuda.synchronize()`.
+    A run is complete when it returns. What others do with it must be complete before the next run and before the state is dropped, for example after
+    `torch.cuda.synchronize()`.
     """
     @property
     def __cuda_array_interface__(self, /) -> dict[str, Any]:
@@ -828,6 +829,11 @@ class NativeBrain:
     def predict(self, /, observation: Any, state: Any | None = None, episode_start: bool | None = None, deterministic: bool = True) -> tuple[NDArray[Any], Any | None]:
         """
         The form of Stable-Baselines3's `predict`: an action, and `state` as it was given, since the brain keeps its own.
+        """
+    @property
+    def receipt(self, /) -> Receipt:
+        """
+        On which device and by which code the calls of `tick` were computed. A loop has its own receipt.
         """
     def reset(self, /) -> None:
         """
@@ -1748,11 +1754,11 @@ def program(text: str) -> Program:
     [3.0, 5.0, 7.0]
     """
 
-def repeat(folder: str | PathLike[str], *, device: str | None = None, progress: bool = False) -> Repetition:
+def repeat(folder: str | PathLike[str], *, device: Device | str | None = None, progress: bool = False) -> Repetition:
     """
     Replays the run of a folder: computes its scenario again under a simulated clock, and compares every period.
 
-    `device` is an id; without it, the device of the run's receipt. With `progress`, tqdm shows it. Raises ValueError for a run that cannot be repeated (faults, late answers, or a
+    Without `device`, on the device of the run's receipt. With `progress`, tqdm shows it. Raises ValueError for a run that cannot be repeated (faults, late answers, or a
     continuation of an earlier run), FileNotFoundError or DataError naming the file, KeyboardInterrupt on Ctrl-C.
 
     >>> import tempfile, tectum as tt
