@@ -172,7 +172,7 @@ impl LongWork {
         interrupt.raised.map_or(result, Err)
     }
 
-    /// As `run`, for work that goes on to threads where Python does not see signals: this one waits for it, looks at the signals and shows the progress.
+    /// As `run`, for work that moves to threads where Python does not see signals: this one waits for it, looks at the signals and shows the progress.
     pub fn run_elsewhere<T: Send>(self, py: Python<'_>, work: impl FnOnce(&mut Interrupt<'_>) -> PyResult<T> + Send) -> PyResult<T> {
         let (mut raised, mut bar) = (None, self.bar);
         let caller = Caller { is_stopped: AtomicBool::new(false), is_shown: bar.is_some(), progress: Mutex::default() };
