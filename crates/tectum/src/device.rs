@@ -99,10 +99,10 @@ pub(crate) enum Allocation {
 
 impl Allocation {
     /// The address of the first bytes on a CUDA device.
-    pub fn cuda_address(&self, bytes: usize) -> Option<u64> {
+    pub fn cuda_address(&self) -> Option<u64> {
         match self {
             #[cfg(feature = "cuda")]
-            Self::Cuda(memory) => Some(memory.address(0, bytes)),
+            Self::Cuda(memory) => Some(memory.address(0, 0)),
             _ => None,
         }
     }

@@ -56,7 +56,7 @@ impl SharedState {
     ///
     /// The memory exists as long as a handle to it. A run is complete when it returns; what others write must be complete before the next run.
     pub fn cuda_address(&self) -> Option<u64> {
-        self.block.allocation().cuda_address(self.bytes())
+        self.block.allocation().cuda_address()
     }
 
     /// An independent copy on the same device, after the device's earlier work.
