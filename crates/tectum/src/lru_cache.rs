@@ -46,7 +46,7 @@ impl<K: Eq + Hash + Clone, V: Clone> LruCache<K, V> {
 
     /// Adds a value, in place of one with the same key.
     pub fn insert(&mut self, key: K, value: V) {
-        if self.values.len() >= self.cap {
+        if self.values.len() >= self.cap && !self.values.contains_key(&key) {
             let oldest = self.values.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone());
             oldest.and_then(|key| self.values.remove(&key));
         }
