@@ -1,4 +1,5 @@
-//! Documents: every relative link and every anchor resolves, every path in backticks exists, and lines of prose are no wider than code.
+//! Documents: every relative link and every anchor resolves, every path in backticks exists, and
+//! lines of prose are no wider than code.
 
 use std::path::{Component, Path, PathBuf};
 use std::process::Stdio;
@@ -9,7 +10,8 @@ use crate::test_programs::cargo;
 /// Documents that describe an earlier state: paths that they name in backticks may be gone.
 const HISTORY: [&str; 3] = ["CHANGELOG.md", "docs/decisions/", "docs/migration.md"];
 
-/// Documents whose width is not checked: a list of entries, the texts of options, and pages made from records.
+/// Documents whose width is not checked: a list of entries, the texts of options, and pages made
+/// from records.
 const WIDE: [&str; 3] = ["CHANGELOG.md", "docs/cli.md", "docs/performance"];
 
 /// The width of a line of prose, in characters.
@@ -24,19 +26,24 @@ pub fn faults(root: &Path) -> Result<Vec<String>, String> {
     for document in files(root)? {
         let text = read(root, &document)?;
         for (number, line) in prose(&text) {
-            for target in links(line).filter(|target| !target.contains("://") && !target.starts_with("mailto:")) {
+            for target in links(line)
+                .filter(|target| !target.contains("://") && !target.starts_with("mailto:"))
+            {
                 if let Err(fault) = resolve(root, &document, target) {
                     found.push(format!("{document}:{number}: {fault}"));
                 }
             }
-            let is_prose = !line.trim_start().starts_with('|') && WIDE.iter().all(|start| !document.starts_with(start));
+            let is_prose = !line.trim_start().starts_with('|')
+                && WIDE.iter().all(|start| !document.starts_with(start));
             if line.chars().count() > WIDTH && is_prose {
                 found.push(format!("{document}:{number}: more than {WIDTH} characters"));
             }
             if HISTORY.iter().any(|start| document.starts_with(start)) {
                 continue;
             }
-            for name in code_spans(line).filter(|name| is_path(name) && !root.join(name.trim_end_matches('/')).exists()) {
+            for name in code_spans(line)
+                .filter(|name| is_path(name) && !root.join(name.trim_end_matches('/')).exists())
+            {
                 found.push(format!("{document}:{number}: `{name}` does not exist"));
             }
         }
@@ -45,7 +52,10 @@ pub fn faults(root: &Path) -> Result<Vec<String>, String> {
 }
 
 /// The pages that the command prints: file and arguments.
-const PRINTED: [(&str, &[&str]); 2] = [("docs/cli.md", &["man", "--markdown"]), ("docs/scenarios.md", &["scenario", "reference"])];
+const PRINTED: [(&str, &[&str]); 2] = [
+    ("docs/cli.md", &["man", "--markdown"]),
+    ("docs/scenarios.md", &["scenario", "reference"]),
+];
 
 /// Writes the pages that the command prints.
 ///
@@ -53,7 +63,10 @@ const PRINTED: [(&str, &[&str]); 2] = [("docs/cli.md", &["man", "--markdown"]), 
 /// A command that fails, a page that cannot be written.
 pub fn print(root: &Path) -> Result<(), String> {
     for (page, arguments) in PRINTED {
-        let output = cargo(root, &[&["run", "--quiet", "--"][..], arguments].concat()).stderr(Stdio::inherit()).output().map_err(|e| format!("cargo: {e}"))?;
+        let output = cargo(root, &[&["run", "--quiet", "--"][..], arguments].concat())
+            .stderr(Stdio::inherit())
+            .output()
+            .map_err(|e| format!("cargo: {e}"))?;
         if !output.status.success() {
             return Err(format!("{page}: tectum {} failed", arguments.join(" ")));
         }
@@ -63,17 +76,29 @@ pub fn print(root: &Path) -> Result<(), String> {
 }
 
 fn resolve(root: &Path, document: &str, target: &str) -> Result<(), String> {
-    let (path, anchor) = target.split_once('#').map_or((target, None), |(path, anchor)| (path, Some(anchor)));
+    let (path, anchor) = target
+        .split_once('#')
+        .map_or((target, None), |(path, anchor)| (path, Some(anchor)));
     let folder = Path::new(document).parent().unwrap_or(Path::new(""));
-    let path = if path.is_empty() { PathBuf::from(document) } else { normal(&folder.join(path)) };
+    let path = if path.is_empty() {
+        PathBuf::from(document)
+    } else {
+        normal(&folder.join(path))
+    };
     if !root.join(&path).exists() {
         return Err(format!("link {target}: {} does not exist", path.display()));
     }
     let Some(anchor) = anchor else { return Ok(()) };
-    if anchors(&read(root, &path.to_string_lossy())?).iter().any(|known| known == anchor) {
+    if anchors(&read(root, &path.to_string_lossy())?)
+        .iter()
+        .any(|known| known == anchor)
+    {
         Ok(())
     } else {
-        Err(format!("link {target}: {} has no heading with the anchor #{anchor}", path.display()))
+        Err(format!(
+            "link {target}: {} has no heading with the anchor #{anchor}",
+            path.display()
+        ))
     }
 }
 
@@ -92,15 +117,32 @@ fn normal(path: &Path) -> PathBuf {
     normal
 }
 
-/// A relative path of this repository: it is in a folder of it or has a slash and a file extension used here, and is no pattern: no blanks, no words of
-/// capitals. Models and environments of peers
+/// A relative path of this repository: it is in a folder of it or has a slash and a file extension
+/// used here, and is no pattern: no blanks, no words of capitals. Models and environments of peers
 /// are fetched, `src/` and `tests/` are in the crate of which the text speaks.
 fn is_path(name: &str) -> bool {
-    let is_plain = name.chars().all(|c| c.is_alphanumeric() || "._-/".contains(c));
-    let has_ending = [".rs", ".md", ".toml", ".wgsl", ".json", ".py"].iter().any(|ending| name.ends_with(ending));
-    let is_in_folder = ["crates/", "docs/", "bench/", "xtask/", ".ci/"].iter().any(|start| name.starts_with(start));
-    let is_pattern = name.split(|c: char| !c.is_uppercase()).any(|word| word.len() > 1);
-    let is_elsewhere = ["bench/models", "bench/peers/.venv", "runs/", "src/", "tests/", "1_Pooling/"].iter().any(|start| name.starts_with(start));
+    let is_plain = name
+        .chars()
+        .all(|c| c.is_alphanumeric() || "._-/".contains(c));
+    let has_ending = [".rs", ".md", ".toml", ".wgsl", ".json", ".py"]
+        .iter()
+        .any(|ending| name.ends_with(ending));
+    let is_in_folder = ["crates/", "docs/", "bench/", "xtask/", ".ci/"]
+        .iter()
+        .any(|start| name.starts_with(start));
+    let is_pattern = name
+        .split(|c: char| !c.is_uppercase())
+        .any(|word| word.len() > 1);
+    let is_elsewhere = [
+        "bench/models",
+        "bench/peers/.venv",
+        "runs/",
+        "src/",
+        "tests/",
+        "1_Pooling/",
+    ]
+    .iter()
+    .any(|start| name.starts_with(start));
     is_plain && (is_in_folder || (has_ending && name.contains('/'))) && !is_pattern && !is_elsewhere
 }
 
@@ -116,10 +158,20 @@ mod tests {
     fn links_resolve_relative_to_their_document_and_patterns_are_no_paths() {
         let root = crate::root();
         assert_eq!(resolve(&root, "docs/field.md", "../README.md"), Ok(()));
-        assert!(resolve(&root, "README.md", "docs/absent.md").is_err_and(|fault| fault.contains("docs/absent.md does not exist")));
-        assert!(resolve(&root, "docs/field.md", "../README.md#absent").is_err_and(|fault| fault.contains("no heading")));
         assert!(
-            is_path("crates/tectum/src/plan.rs") && is_path("docs/") && !is_path("crates/NAME.rs") && !is_path("a b/c.rs") && !is_path("bench/models/minilm")
+            resolve(&root, "README.md", "docs/absent.md")
+                .is_err_and(|fault| fault.contains("docs/absent.md does not exist"))
+        );
+        assert!(
+            resolve(&root, "docs/field.md", "../README.md#absent")
+                .is_err_and(|fault| fault.contains("no heading"))
+        );
+        assert!(
+            is_path("crates/tectum/src/plan.rs")
+                && is_path("docs/")
+                && !is_path("crates/NAME.rs")
+                && !is_path("a b/c.rs")
+                && !is_path("bench/models/minilm")
         );
     }
 }

@@ -1,4 +1,5 @@
-//! Variables of the environment: those that the crates read are documented, in `docs/cli.md` for users or in `CONTRIBUTING.md` for tests.
+//! Variables of the environment: those that the crates read are documented, in `docs/cli.md` for
+//! users or in `CONTRIBUTING.md` for tests.
 
 use std::path::Path;
 
@@ -16,14 +17,30 @@ const OF_BUILDS: &str = "TECTUM_REVISION";
 /// # Errors
 /// A file that cannot be read.
 pub fn faults(root: &Path) -> Result<Vec<String>, String> {
-    let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()));
-    let documents = [read(&root.join("docs/cli.md"))?, read(&root.join("CONTRIBUTING.md"))?];
+    let read =
+        |path: &Path| std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()));
+    let documents = [
+        read(&root.join("docs/cli.md"))?,
+        read(&root.join("CONTRIBUTING.md"))?,
+    ];
     let mut found = Vec::new();
     let is_test = |path: &Path| path.components().any(|part| part.as_os_str() == "tests");
-    for file in rust_files(&root.join("crates"))?.iter().filter(|file| !is_test(file)) {
-        for name in read(file)?.split('"').filter(|name| is_variable(name) && *name != OF_BUILDS) {
-            if !documents.iter().any(|document| document.contains(&format!("`{name}`"))) {
-                found.push(format!("{}: {name} is in neither docs/cli.md nor CONTRIBUTING.md", file.strip_prefix(root).unwrap_or(file).display()));
+    for file in rust_files(&root.join("crates"))?
+        .iter()
+        .filter(|file| !is_test(file))
+    {
+        for name in read(file)?
+            .split('"')
+            .filter(|name| is_variable(name) && *name != OF_BUILDS)
+        {
+            if !documents
+                .iter()
+                .any(|document| document.contains(&format!("`{name}`")))
+            {
+                found.push(format!(
+                    "{}: {name} is in neither docs/cli.md nor CONTRIBUTING.md",
+                    file.strip_prefix(root).unwrap_or(file).display()
+                ));
             }
         }
     }
@@ -32,7 +49,11 @@ pub fn faults(root: &Path) -> Result<Vec<String>, String> {
 
 fn is_variable(text: &str) -> bool {
     let is_name = text.chars().all(|c| c.is_ascii_uppercase() || c == '_');
-    is_name && (NAMES.contains(&text) || PREFIXES.iter().any(|prefix| text.len() > prefix.len() && text.starts_with(prefix)))
+    is_name
+        && (NAMES.contains(&text)
+            || PREFIXES
+                .iter()
+                .any(|prefix| text.len() > prefix.len() && text.starts_with(prefix)))
 }
 
 #[cfg(test)]
@@ -41,6 +62,12 @@ mod tests {
 
     #[test]
     fn variables_are_names_of_capitals_with_a_known_beginning() {
-        assert!(is_variable("TECTUM_SEED") && is_variable("HOME") && !is_variable("TECTUM_") && !is_variable("TECTUM_x") && !is_variable("MPPI"));
+        assert!(
+            is_variable("TECTUM_SEED")
+                && is_variable("HOME")
+                && !is_variable("TECTUM_")
+                && !is_variable("TECTUM_x")
+                && !is_variable("MPPI")
+        );
     }
 }

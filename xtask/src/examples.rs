@@ -11,27 +11,58 @@ use crate::test_programs::Program;
 const ARGUMENTS: &[(&str, &str)] = &[
     ("translate", "crates/naga-ptx/examples/double.wgsl"),
     ("embed", "crates/tectum-transformer/models/sample-encoder"),
-    ("generate", "crates/tectum-transformer/models/sample-decoder"),
+    (
+        "generate",
+        "crates/tectum-transformer/models/sample-decoder",
+    ),
 ];
 
 /// Examples whose last argument is a device.
-const ON_DEVICES: &[&str] = &["arrays", "custom_op", "dense", "embed", "field", "generate", "kernel", "saxpy", "threads", "tokio", "train_transformer"];
+const ON_DEVICES: &[&str] = &[
+    "arrays",
+    "custom_op",
+    "dense",
+    "embed",
+    "field",
+    "generate",
+    "kernel",
+    "saxpy",
+    "threads",
+    "tokio",
+    "train_transformer",
+];
 
-/// Runs the examples among the programs in an empty folder, on the CPU and, where Vulkan is required, on it; counts each as a test.
+/// Runs the examples among the programs in an empty folder, on the CPU and, where Vulkan is
+/// required, on it; counts each as a test.
 ///
 /// # Errors
 /// If one does not start, or a name of the tables is no example.
 pub fn run(root: &Path, programs: &[Program], tally: &mut Tally) -> Result<(), String> {
-    let examples: Vec<&Program> = programs.iter().filter(|program| program.kind == "example").collect();
-    let names: HashSet<&str> = examples.iter().map(|example| example.target.as_str()).collect();
-    if let Some(name) = ARGUMENTS.iter().map(|(name, _)| name).chain(ON_DEVICES).find(|name| !names.contains(*name)) {
+    let examples: Vec<&Program> = programs
+        .iter()
+        .filter(|program| program.kind == "example")
+        .collect();
+    let names: HashSet<&str> = examples
+        .iter()
+        .map(|example| example.target.as_str())
+        .collect();
+    if let Some(name) = ARGUMENTS
+        .iter()
+        .map(|(name, _)| name)
+        .chain(ON_DEVICES)
+        .find(|name| !names.contains(*name))
+    {
         return Err(format!("{name} is no example"));
     }
     let folder = std::env::temp_dir().join(format!("tectum-examples-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let has_vulkan = std::env::var(REQUIRE).is_ok_and(|required| required.contains("vulkan"));
     for example in examples {
-        let arguments: Vec<_> = ARGUMENTS.iter().filter(|(name, _)| *name == example.target).map(|(_, file)| root.join(file)).collect();
+        let arguments: Vec<_> = ARGUMENTS
+            .iter()
+            .filter(|(name, _)| *name == example.target)
+            .map(|(_, file)| root.join(file))
+            .collect();
         let devices: &[&str] = match (ON_DEVICES.contains(&example.target.as_str()), has_vulkan) {
             (true, true) => &["cpu", "vulkan:0"],
             (true, false) => &["cpu"],
@@ -40,7 +71,10 @@ pub fn run(root: &Path, programs: &[Program], tally: &mut Tally) -> Result<(), S
         for device in devices {
             let name = format!("{} example {} {device}", example.package, example.target);
             let mut command = Command::new(&example.executable);
-            command.current_dir(&folder).args(&arguments).args(device.split_whitespace());
+            command
+                .current_dir(&folder)
+                .args(&arguments)
+                .args(device.split_whitespace());
             let output = command.output().map_err(|e| format!("{name}: {e}"))?;
             let is_good = output.status.success() && !output.stdout.is_empty();
             println!("{name} ... {}", if is_good { "ok" } else { "FAILED" });
@@ -48,7 +82,11 @@ pub fn run(root: &Path, programs: &[Program], tally: &mut Tally) -> Result<(), S
             if is_good {
                 tally.passed += 1;
             } else {
-                println!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+                println!(
+                    "{}{}",
+                    String::from_utf8_lossy(&output.stdout),
+                    String::from_utf8_lossy(&output.stderr)
+                );
                 tally.failed += 1;
                 tally.program_failed();
             }

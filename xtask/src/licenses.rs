@@ -36,20 +36,36 @@ struct Skipped {
 
 /// Everything that the lists do not allow, and entries of the lists without use.
 pub fn faults(root: &Path) -> Result<Vec<String>, String> {
-    let text = std::fs::read_to_string(root.join("deny.toml")).map_err(|e| format!("deny.toml: {e}"))?;
+    let text =
+        std::fs::read_to_string(root.join("deny.toml")).map_err(|e| format!("deny.toml: {e}"))?;
     let lists: Lists = toml::from_str(&text).map_err(|e| format!("deny.toml: {e}"))?;
-    let output = cargo(root, &["metadata", "--format-version=1", "--all-features"]).output().map_err(|e| format!("cargo metadata: {e}"))?;
+    let output = cargo(root, &["metadata", "--format-version=1", "--all-features"])
+        .output()
+        .map_err(|e| format!("cargo metadata: {e}"))?;
     if !output.status.success() {
-        return Err(format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr).trim()));
+        return Err(format!(
+            "cargo metadata: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        ));
     }
-    let metadata: Value = serde_json::from_slice(&output.stdout).map_err(|e| format!("cargo metadata: {e}"))?;
-    let packages = metadata["packages"].as_array().ok_or("cargo metadata: no packages")?;
+    let metadata: Value =
+        serde_json::from_slice(&output.stdout).map_err(|e| format!("cargo metadata: {e}"))?;
+    let packages = metadata["packages"]
+        .as_array()
+        .ok_or("cargo metadata: no packages")?;
     let text = |package: &Value, key: &str| package[key].as_str().unwrap_or_default().to_owned();
     let (mut found, mut versions) = (Vec::new(), BTreeMap::<String, BTreeSet<String>>::new());
     for package in packages {
-        let (name, version, license, source) = (text(package, "name"), text(package, "version"), text(package, "license"), text(package, "source"));
+        let (name, version, license, source) = (
+            text(package, "name"),
+            text(package, "version"),
+            text(package, "license"),
+            text(package, "source"),
+        );
         if !is_allowed(&license, &lists.licenses.allow) {
-            found.push(format!("{name} {version}: licence {license:?} is not allowed by deny.toml"));
+            found.push(format!(
+                "{name} {version}: licence {license:?} is not allowed by deny.toml"
+            ));
         }
         if !source.is_empty() && source != CRATES_IO {
             found.push(format!("{name} {version}: source {source}"));
@@ -61,21 +77,34 @@ pub fn faults(root: &Path) -> Result<Vec<String>, String> {
 }
 
 /// Crates in more than one version that is not listed, and listed versions that do not occur.
-fn duplicates(mut versions: BTreeMap<String, BTreeSet<String>>, skipped: &[Skipped]) -> Vec<String> {
+fn duplicates(
+    mut versions: BTreeMap<String, BTreeSet<String>>,
+    skipped: &[Skipped],
+) -> Vec<String> {
     let mut found = Vec::new();
     for Skipped { package } in skipped {
-        let is_there =
-            package.split_once('@').is_some_and(|(name, version)| versions.get_mut(name).is_some_and(|known| known.len() > 1 && known.remove(version)));
-        found.extend((!is_there).then(|| format!("deny.toml lists {package}, which does not occur next to another version")));
+        let is_there = package.split_once('@').is_some_and(|(name, version)| {
+            versions
+                .get_mut(name)
+                .is_some_and(|known| known.len() > 1 && known.remove(version))
+        });
+        found.extend((!is_there).then(|| {
+            format!("deny.toml lists {package}, which does not occur next to another version")
+        }));
     }
-    let several = versions.into_iter().filter(|(_, versions)| versions.len() > 1);
+    let several = versions
+        .into_iter()
+        .filter(|(_, versions)| versions.len() > 1);
     found.extend(several.map(|(name, versions)| format!("{name} occurs in the versions {versions:?}; list all but one in deny.toml with the reason")));
     found
 }
 
 /// Whether an SPDX expression can be met by allowed licences.
 fn is_allowed(expression: &str, allowed: &BTreeSet<String>) -> bool {
-    let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
+    let spaced = expression
+        .replace('(', " ( ")
+        .replace(')', " ) ")
+        .replace('/', " OR ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
     let mut rest = words.as_slice();
     any(&mut rest, allowed) && rest.is_empty()
@@ -130,23 +159,51 @@ mod tests {
     #[test]
     fn an_expression_is_met_by_one_alternative_and_all_that_hold_together() {
         let allowed = BTreeSet::from(["MIT", "Zlib", "Unicode-3.0"].map(str::to_owned));
-        for expression in ["MIT", "GPL-3.0 OR MIT", "MIT/Apache-2.0", "(MIT OR Apache-2.0) AND Unicode-3.0", "Apache-2.0 WITH LLVM-exception OR Zlib"] {
+        for expression in [
+            "MIT",
+            "GPL-3.0 OR MIT",
+            "MIT/Apache-2.0",
+            "(MIT OR Apache-2.0) AND Unicode-3.0",
+            "Apache-2.0 WITH LLVM-exception OR Zlib",
+        ] {
             assert!(is_allowed(expression, &allowed), "{expression}");
         }
-        for expression in ["", "GPL-3.0", "MIT AND GPL-3.0", "(MIT OR Apache-2.0) AND CC0-1.0", "Apache-2.0 WITH LLVM-exception", "MIT )", "(MIT"] {
+        for expression in [
+            "",
+            "GPL-3.0",
+            "MIT AND GPL-3.0",
+            "(MIT OR Apache-2.0) AND CC0-1.0",
+            "Apache-2.0 WITH LLVM-exception",
+            "MIT )",
+            "(MIT",
+        ] {
             assert!(!is_allowed(expression, &allowed), "{expression}");
         }
     }
 
     #[test]
     fn duplicates_are_listed_and_the_list_has_nothing_else() {
-        let versions =
-            || BTreeMap::from([("a".to_owned(), BTreeSet::from(["1".to_owned(), "2".to_owned()])), ("b".to_owned(), BTreeSet::from(["1".to_owned()]))]);
-        let skip = |package: &str| Skipped { package: package.to_owned() };
+        let versions = || {
+            BTreeMap::from([
+                (
+                    "a".to_owned(),
+                    BTreeSet::from(["1".to_owned(), "2".to_owned()]),
+                ),
+                ("b".to_owned(), BTreeSet::from(["1".to_owned()])),
+            ])
+        };
+        let skip = |package: &str| Skipped {
+            package: package.to_owned(),
+        };
         assert!(duplicates(versions(), &[skip("a@1")]).is_empty());
-        assert!(duplicates(versions(), &[])[0].starts_with("a occurs in the versions {\"1\", \"2\"}"));
+        assert!(
+            duplicates(versions(), &[])[0].starts_with("a occurs in the versions {\"1\", \"2\"}")
+        );
         for unused in ["a@3", "b@1", "c@1", "a"] {
-            assert!(duplicates(versions(), &[skip("a@1"), skip(unused)])[0].contains(unused), "{unused}");
+            assert!(
+                duplicates(versions(), &[skip("a@1"), skip(unused)])[0].contains(unused),
+                "{unused}"
+            );
         }
     }
 }

@@ -29,7 +29,10 @@ const USAGE: &str = "test | quick [COMMIT] | soak | check | docs [TECTUM] | page
 
 /// The repository's root.
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map(Path::to_path_buf)
+        .unwrap_or_default()
 }
 
 fn main() -> ExitCode {
@@ -47,7 +50,8 @@ fn main() -> ExitCode {
         Some("pages") => documents::print(&root()),
         Some("docs") => match std::env::args().nth(2) {
             Some(tectum) => commands::run(&root(), Path::new(&tectum)),
-            None => test_programs::build(&root()).and_then(|programs| commands::run(&root(), &commands::tectum(&programs)?)),
+            None => test_programs::build(&root())
+                .and_then(|programs| commands::run(&root(), &commands::tectum(&programs)?)),
         },
         _ => Err(format!("usage: cargo xtask {USAGE}")),
     };

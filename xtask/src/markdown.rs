@@ -1,4 +1,5 @@
-//! Markdown as the checks of documents need it: prose, fenced blocks, headings with their anchors, links.
+//! Markdown as the checks of documents need it: prose, fenced blocks, headings with their anchors,
+//! links.
 
 use std::path::Path;
 
@@ -28,7 +29,11 @@ pub fn files(root: &Path) -> Result<Vec<String>, String> {
         }
     }
     for folder in ["docs", "bench/records", "crates"] {
-        files.extend(files_with_ending(&root.join(folder), "md")?.iter().filter_map(|path| relative(root, path)));
+        files.extend(
+            files_with_ending(&root.join(folder), "md")?
+                .iter()
+                .filter_map(|path| relative(root, path)),
+        );
     }
     files.push("bench/peers/README.md".to_owned());
     // Parts of pages that are printed to `docs/`.
@@ -38,7 +43,12 @@ pub fn files(root: &Path) -> Result<Vec<String>, String> {
 }
 
 fn relative(root: &Path, path: &Path) -> Option<String> {
-    Some(path.strip_prefix(root).ok()?.to_string_lossy().replace('\\', "/"))
+    Some(
+        path.strip_prefix(root)
+            .ok()?
+            .to_string_lossy()
+            .replace('\\', "/"),
+    )
 }
 
 /// The fenced blocks of a text.
@@ -49,7 +59,13 @@ pub fn blocks(text: &str) -> Vec<Block<'_>> {
     for (line, number) in text.lines().zip(1..) {
         match (line.trim_start().strip_prefix("```"), open.take()) {
             (Some(_), Some(block)) => blocks.push(block),
-            (Some(language), None) => open = Some(Block { language: language.trim(), before: std::mem::take(&mut paragraph), lines: Vec::new() }),
+            (Some(language), None) => {
+                open = Some(Block {
+                    language: language.trim(),
+                    before: std::mem::take(&mut paragraph),
+                    lines: Vec::new(),
+                })
+            }
             (None, Some(mut block)) => {
                 block.lines.push((number, line));
                 open = Some(block);
@@ -86,11 +102,26 @@ pub fn anchors(text: &str) -> Vec<String> {
         if title.len() == line.len() || !title.starts_with(' ') {
             continue;
         }
-        let kept = title.trim().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
-        let plain: String = kept.map(|c| if c == ' ' { '-' } else { c }).flat_map(char::to_lowercase).collect();
-        let same = anchors.iter().filter(|known| **known == plain || known.strip_prefix(&format!("{plain}-")).is_some_and(|rest| rest.parse::<u32>().is_ok()));
+        let kept = title
+            .trim()
+            .chars()
+            .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        let plain: String = kept
+            .map(|c| if c == ' ' { '-' } else { c })
+            .flat_map(char::to_lowercase)
+            .collect();
+        let same = anchors.iter().filter(|known| {
+            **known == plain
+                || known
+                    .strip_prefix(&format!("{plain}-"))
+                    .is_some_and(|rest| rest.parse::<u32>().is_ok())
+        });
         let count = same.count();
-        anchors.push(if count == 0 { plain } else { format!("{plain}-{count}") });
+        anchors.push(if count == 0 {
+            plain
+        } else {
+            format!("{plain}-{count}")
+        });
     }
     anchors
 }
@@ -99,7 +130,8 @@ pub fn anchors(text: &str) -> Vec<String> {
 pub fn links(line: &str) -> impl Iterator<Item = &str> {
     let ends = line.match_indices("](").map(|(at, _)| at);
     let is_code = move |at: usize| line[..at].matches('`').count() % 2 == 1;
-    ends.filter(move |at| !is_code(*at)).filter_map(|at| line[at + 2..].split(')').next()?.split_whitespace().next())
+    ends.filter(move |at| !is_code(*at))
+        .filter_map(|at| line[at + 2..].split(')').next()?.split_whitespace().next())
 }
 
 /// The spans of code of a line.
@@ -111,19 +143,30 @@ pub fn code_spans(line: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
-    const PAGE: &str =
-        "# A `b` C, d\n\nThis one, `x.toml`,\nis short:\n\n```toml\na = 1\n```\n\nAnd [a](b.md#c), `[not](this)` ![x](y.png \"z\").\n\n## A `b` C, d\n";
+    const PAGE: &str = "# A `b` C, d\n\nThis one, `x.toml`,\nis short:\n\n```toml\na = 1\n```\n\nAnd [a](b.md#c), `[not](this)` ![x](y.png \"z\").\n\n## A `b` C, d\n";
 
     #[test]
     fn blocks_have_the_paragraph_before_them_and_prose_has_no_blocks() {
         let blocks = blocks(PAGE);
-        assert_eq!(blocks, [Block { language: "toml", before: "This one, `x.toml`,\nis short:\n".to_owned(), lines: vec![(7, "a = 1")] }]);
+        assert_eq!(
+            blocks,
+            [Block {
+                language: "toml",
+                before: "This one, `x.toml`,\nis short:\n".to_owned(),
+                lines: vec![(7, "a = 1")]
+            }]
+        );
         assert!(prose(PAGE).all(|(_, line)| line != "a = 1" && !line.starts_with("```")));
     }
 
     #[test]
     fn anchors_are_those_of_github_and_links_outside_of_code_are_found() {
         assert_eq!(anchors(PAGE), ["a-b-c-d", "a-b-c-d-1"]);
-        assert_eq!(prose(PAGE).flat_map(|(_, line)| links(line)).collect::<Vec<_>>(), ["b.md#c", "y.png"]);
+        assert_eq!(
+            prose(PAGE)
+                .flat_map(|(_, line)| links(line))
+                .collect::<Vec<_>>(),
+            ["b.md#c", "y.png"]
+        );
     }
 }

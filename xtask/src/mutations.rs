@@ -1,5 +1,5 @@
-//! `cargo xtask mutate`: breaks the rules of each crate's `tests/mutations.toml` one at a time, in a copy of the workspace, and requires a test of
-//! the crate to fail for each.
+//! `cargo xtask mutate`: breaks the rules of each crate's `tests/mutations.toml` one at a time, in
+//! a copy of the workspace, and requires a test of the crate to fail for each.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -48,14 +48,31 @@ impl Mutation {
         let text = read(&root.join(self.place()))?;
         match text.matches(&self.from).count() {
             1 => Ok(text),
-            times => Err(format!("mutate: {}: what to break occurs {times} times in {}", self.rule, self.place().display())),
+            times => Err(format!(
+                "mutate: {}: what to break occurs {times} times in {}",
+                self.rule,
+                self.place().display()
+            )),
         }
     }
 
     /// The arguments of cargo that build the program.
     fn program(&self) -> Vec<&str> {
-        let target: &[&str] = if self.program == "lib" { &["--lib"] } else { &["--test", &self.program] };
-        [&["test", "-q", "-p", self.tested_by.as_ref().unwrap_or(&self.package)], target].concat()
+        let target: &[&str] = if self.program == "lib" {
+            &["--lib"]
+        } else {
+            &["--test", &self.program]
+        };
+        [
+            &[
+                "test",
+                "-q",
+                "-p",
+                self.tested_by.as_ref().unwrap_or(&self.package),
+            ],
+            target,
+        ]
+        .concat()
     }
 }
 
@@ -67,29 +84,55 @@ enum Outcome {
     Missed,
 }
 
-/// Tries every mutation whose rule or file contains `filter`; or, of all, the number given by `--sample`, different ones each day.
+/// Tries every mutation whose rule or file contains `filter`; or, of all, the number given by
+/// `--sample`, different ones each day.
 pub fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     let chosen = match arguments {
-        [flag, count] if flag == "--sample" => sample(all(root)?, count.parse().map_err(|e| format!("mutate: --sample {count}: {e}"))?)?,
+        [flag, count] if flag == "--sample" => sample(
+            all(root)?,
+            count
+                .parse()
+                .map_err(|e| format!("mutate: --sample {count}: {e}"))?,
+        )?,
         [] => all(root)?,
-        [filter] => all(root)?.into_iter().filter(|mutation| mutation.rule.contains(filter) || mutation.place().to_string_lossy().contains(filter)).collect(),
+        [filter] => all(root)?
+            .into_iter()
+            .filter(|mutation| {
+                mutation.rule.contains(filter)
+                    || mutation.place().to_string_lossy().contains(filter)
+            })
+            .collect(),
         _ => return Err("usage: cargo xtask mutate [RULE | --sample COUNT]".to_owned()),
     };
     let copy = copy_workspace(root)?;
-    // A sample is tried where the tests were built: the dependencies are compiled already. All of them take long and use a separate folder, so
-    // that other builds need not wait for them.
-    let target = if arguments.first().is_some_and(|flag| flag == "--sample") { root.join("target") } else { copy.with_file_name("target") };
+    // A sample is tried where the tests were built: the dependencies are compiled already. All of
+    // them take long and use a separate folder, so that other builds need not wait for them.
+    let target = if arguments.first().is_some_and(|flag| flag == "--sample") {
+        root.join("target")
+    } else {
+        copy.with_file_name("target")
+    };
     let place = MutationWorkspace { copy, target };
     let mut programs: BTreeMap<Vec<&str>, Vec<&Mutation>> = BTreeMap::new();
-    chosen.iter().for_each(|mutation| programs.entry(mutation.program()).or_default().push(mutation));
+    chosen.iter().for_each(|mutation| {
+        programs
+            .entry(mutation.program())
+            .or_default()
+            .push(mutation)
+    });
     let (mut detected, mut faults) = (0, 0);
     for (program, mutations) in programs {
-        let mut whole: Vec<&[String]> = mutations.iter().map(|mutation| mutation.arguments.as_slice()).collect();
+        let mut whole: Vec<&[String]> = mutations
+            .iter()
+            .map(|mutation| mutation.arguments.as_slice())
+            .collect();
         whole.sort_unstable();
         whole.dedup();
         for arguments in whole {
             if let Some(line) = first_failure(&place, &program, arguments)? {
-                return Err(format!("mutate: {program:?} {arguments:?} fails without a mutation: {line}"));
+                return Err(format!(
+                    "mutate: {program:?} {arguments:?} fails without a mutation: {line}"
+                ));
             }
         }
         for mutation in mutations {
@@ -110,7 +153,11 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
         }
     }
     println!("{detected} mutations detected, {faults} not");
-    if faults == 0 { Ok(()) } else { Err("mutate: a broken rule was not detected".to_owned()) }
+    if faults == 0 {
+        Ok(())
+    } else {
+        Err("mutate: a broken rule was not detected".to_owned())
+    }
 }
 
 /// The mutations of every table; for each, the text to break was found.
@@ -121,70 +168,129 @@ fn all(root: &Path) -> Result<Vec<Mutation>, String> {
         if !root.join(&path).exists() {
             continue;
         }
-        let table: Table = toml::from_str(&read(&root.join(&path))?).map_err(|e| format!("{path}: {e}"))?;
-        mutations.extend(table.mutation.into_iter().map(|mutation| Mutation { package: package.clone(), ..mutation }));
+        let table: Table =
+            toml::from_str(&read(&root.join(&path))?).map_err(|e| format!("{path}: {e}"))?;
+        mutations.extend(table.mutation.into_iter().map(|mutation| Mutation {
+            package: package.clone(),
+            ..mutation
+        }));
     }
-    mutations.iter().try_for_each(|mutation| mutation.original(root).map(|_| ()))?;
+    mutations
+        .iter()
+        .try_for_each(|mutation| mutation.original(root).map(|_| ()))?;
     Ok(mutations)
 }
 
 /// `count` consecutive mutations from a position that advances each day.
 fn sample(mutations: Vec<Mutation>, count: usize) -> Result<Vec<Mutation>, String> {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_err(|e| format!("the clock: {e}"))?;
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_err(|e| format!("the clock: {e}"))?;
     let first = (now.as_secs() / 86_400) as usize * count % mutations.len().max(1);
-    let (before, after): (Vec<_>, Vec<_>) = mutations.into_iter().enumerate().partition(|(index, _)| *index < first);
-    Ok(after.into_iter().chain(before).take(count).map(|(_, mutation)| mutation).collect())
+    let (before, after): (Vec<_>, Vec<_>) = mutations
+        .into_iter()
+        .enumerate()
+        .partition(|(index, _)| *index < first);
+    Ok(after
+        .into_iter()
+        .chain(before)
+        .take(count)
+        .map(|(_, mutation)| mutation)
+        .collect())
 }
 
 fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// The workspace's files under `target`; those that did not change keep their time, so that they are not compiled again.
+/// The workspace's files under `target`; those that did not change keep their time, so that they
+/// are not compiled again.
 fn copy_workspace(root: &Path) -> Result<PathBuf, String> {
     let copy = root.join("target/mutants/workspace");
     let cannot = |e: std::io::Error| format!("mutate: copying: {e}");
-    let listed = std::process::Command::new("git").current_dir(root).args(["ls-files", "-co", "--exclude-standard", "-z"]).output().map_err(cannot)?;
-    for file in String::from_utf8_lossy(&listed.stdout).split('\0').filter(|file| !file.is_empty() && root.join(file).is_file()) {
-        let (from, to) = (std::fs::read(root.join(file)).map_err(cannot)?, copy.join(file));
+    let listed = std::process::Command::new("git")
+        .current_dir(root)
+        .args(["ls-files", "-co", "--exclude-standard", "-z"])
+        .output()
+        .map_err(cannot)?;
+    for file in String::from_utf8_lossy(&listed.stdout)
+        .split('\0')
+        .filter(|file| !file.is_empty() && root.join(file).is_file())
+    {
+        let (from, to) = (
+            std::fs::read(root.join(file)).map_err(cannot)?,
+            copy.join(file),
+        );
         if std::fs::read(&to).is_ok_and(|old| old == from) {
             continue;
         }
-        to.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(cannot)?;
+        to.parent()
+            .map_or(Ok(()), std::fs::create_dir_all)
+            .map_err(cannot)?;
         std::fs::write(&to, from).map_err(cannot)?;
     }
     Ok(copy)
 }
 
-fn try_one(place: &MutationWorkspace, program: &[&str], mutation: &Mutation) -> Result<Outcome, String> {
+fn try_one(
+    place: &MutationWorkspace,
+    program: &[&str],
+    mutation: &Mutation,
+) -> Result<Outcome, String> {
     let original = mutation.original(&place.copy)?;
-    let put = |text: &str| std::fs::write(place.copy.join(mutation.place()), text).map_err(|e| format!("mutate: {e}"));
+    let put = |text: &str| {
+        std::fs::write(place.copy.join(mutation.place()), text).map_err(|e| format!("mutate: {e}"))
+    };
     put(&original.replacen(&mutation.from, &mutation.to, 1))?;
     let compiles = place.cargo(program).arg("--no-run").status();
     let outcome = match compiles.is_ok_and(|status| status.success()) {
-        true => first_failure(place, program, &mutation.arguments)?.map_or(Outcome::Missed, Outcome::Detected),
+        true => first_failure(place, program, &mutation.arguments)?
+            .map_or(Outcome::Missed, Outcome::Detected),
         false => Outcome::NotCompiled,
     };
     put(&original)?;
     Ok(outcome)
 }
 
-/// The first test that fails, or how a compiled program ended. A program that does not end because of the broken rule is killed.
-fn first_failure(place: &MutationWorkspace, program: &[&str], arguments: &[String]) -> Result<Option<String>, String> {
+/// The first test that fails, or how a compiled program ended. A program that does not end because
+/// of the broken rule is killed.
+fn first_failure(
+    place: &MutationWorkspace,
+    program: &[&str],
+    arguments: &[String],
+) -> Result<Option<String>, String> {
     let cargo = place.cargo(program);
     let mut command = std::process::Command::new("timeout");
-    command.arg(PROGRAM_TIMEOUT_S.to_string()).arg(cargo.get_program()).args(cargo.get_args()).arg("--").args(arguments);
-    command.envs(cargo.get_envs().filter_map(|(name, value)| Some((name, value?)))).stderr(Stdio::null());
+    command
+        .arg(PROGRAM_TIMEOUT_S.to_string())
+        .arg(cargo.get_program())
+        .args(cargo.get_args())
+        .arg("--")
+        .args(arguments);
+    command
+        .envs(
+            cargo
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .stderr(Stdio::null());
     if let Some(folder) = cargo.get_current_dir() {
         command.current_dir(folder);
     }
-    let output = command.output().map_err(|e| format!("mutate: timeout: {e}"))?;
+    let output = command
+        .output()
+        .map_err(|e| format!("mutate: timeout: {e}"))?;
     if output.status.success() {
         return Ok(None);
     }
     let text = String::from_utf8_lossy(&output.stdout);
-    let failed = text.lines().find(|line| line.contains("FAILED") || line.contains("failed") || line.contains("panicked"));
-    Ok(Some(failed.map_or_else(|| format!("no test ended: {}", output.status), |line| line.trim().to_owned())))
+    let failed = text.lines().find(|line| {
+        line.contains("FAILED") || line.contains("failed") || line.contains("panicked")
+    });
+    Ok(Some(failed.map_or_else(
+        || format!("no test ended: {}", output.status),
+        |line| line.trim().to_owned(),
+    )))
 }
 
 /// The workspace in which mutations are tried.
@@ -198,7 +304,9 @@ struct MutationWorkspace {
 impl MutationWorkspace {
     fn cargo(&self, arguments: &[&str]) -> std::process::Command {
         let mut command = cargo(&self.copy, arguments);
-        command.env("CARGO_TARGET_DIR", &self.target).stderr(Stdio::null());
+        command
+            .env("CARGO_TARGET_DIR", &self.target)
+            .stderr(Stdio::null());
         command
     }
 }
@@ -209,7 +317,9 @@ mod tests {
 
     #[test]
     fn every_mutation_finds_what_it_breaks() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the repository");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .parent()
+            .expect("the repository");
         assert!(super::all(root).expect("whole tables").len() >= 100);
     }
 }

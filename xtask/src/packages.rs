@@ -1,5 +1,6 @@
-//! `cargo xtask packages`: what the users of single crates depend on. Each crate compiles with each set of features and from its package, its documentation
-//! has no broken link, the compiler is the minimum, and all dependencies have allowed licences.
+//! `cargo xtask packages`: what the users of single crates depend on. Each crate compiles with each
+//! set of features and from its package, its documentation has no broken link, the compiler is the
+//! minimum, and all dependencies have allowed licences.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,8 +12,9 @@ use crate::suite::step;
 use crate::tally::REQUIRE;
 use crate::test_programs::cargo;
 
-/// Features of each crate that are checked, each set without the default ones. A feature that is missing here is compiled with the default ones and left
-/// out in the empty set; those of the crates above `tectum` that have its names only pass on.
+/// Features of each crate that are checked, each set without the default ones. A feature that is
+/// missing here is compiled with the default ones and left out in the empty set; those of the
+/// crates above `tectum` that have its names only pass on.
 const FEATURES: &[(&str, &[&str])] = &[
     ("source-revision", &[""]),
     ("naga-ptx", &[""]),
@@ -33,22 +35,49 @@ const FEATURES: &[(&str, &[&str])] = &[
 pub fn run(root: &Path) -> Result<(), String> {
     let packages = published(root)?;
     let listed: Vec<&str> = FEATURES.iter().map(|(name, _)| *name).collect();
-    if let Some(package) = packages.iter().find(|package| !listed.contains(&package.name.as_str())) {
-        return Err(format!("packages: {} is published and has no row in xtask/src/packages.rs", package.name));
+    if let Some(package) = packages
+        .iter()
+        .find(|package| !listed.contains(&package.name.as_str()))
+    {
+        return Err(format!(
+            "packages: {} is published and has no row in xtask/src/packages.rs",
+            package.name
+        ));
     }
     minimum_compiler(root, &packages)?;
     for (name, sets) in FEATURES {
         for features in *sets {
-            let arguments = ["clippy", "-q", "-p", name, "--no-default-features", "--features", features, "--", "-D", "warnings"];
-            step(&format!("lints of {name} with only the features {features:?}"), &mut cargo(root, &arguments))?;
+            let arguments = [
+                "clippy",
+                "-q",
+                "-p",
+                name,
+                "--no-default-features",
+                "--features",
+                features,
+                "--",
+                "-D",
+                "warnings",
+            ];
+            step(
+                &format!("lints of {name} with only the features {features:?}"),
+                &mut cargo(root, &arguments),
+            )?;
         }
     }
-    step("documentation", cargo(root, &["doc", "-q", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))?;
+    step(
+        "documentation",
+        cargo(root, &["doc", "-q", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"),
+    )?;
     verify(root, &packages)?;
     println!("== licences, sources and duplicate versions of dependencies");
     let faults = licenses::faults(root)?;
     faults.iter().for_each(|fault| eprintln!("{fault}"));
-    if faults.is_empty() { Ok(()) } else { Err(format!("packages: {} faults of dependencies", faults.len())) }
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("packages: {} faults of dependencies", faults.len()))
+    }
 }
 
 /// A package that is published.
@@ -67,36 +96,78 @@ impl Package {
 
 /// The packages that are published; each has a README, licences, keywords and categories.
 fn published(root: &Path) -> Result<Vec<Package>, String> {
-    let output = cargo(root, &["metadata", "--no-deps", "--format-version=1"]).output().map_err(|e| format!("cargo metadata: {e}"))?;
-    let metadata: Value = serde_json::from_slice(&output.stdout).map_err(|e| format!("cargo metadata: {e}"))?;
-    let packages = metadata["packages"].as_array().ok_or("cargo metadata: no packages")?;
+    let output = cargo(root, &["metadata", "--no-deps", "--format-version=1"])
+        .output()
+        .map_err(|e| format!("cargo metadata: {e}"))?;
+    let metadata: Value =
+        serde_json::from_slice(&output.stdout).map_err(|e| format!("cargo metadata: {e}"))?;
+    let packages = metadata["packages"]
+        .as_array()
+        .ok_or("cargo metadata: no packages")?;
     let mut found = Vec::new();
-    for package in packages.iter().filter(|package| package["publish"].is_null()) {
+    for package in packages
+        .iter()
+        .filter(|package| package["publish"].is_null())
+    {
         let name = package["name"].as_str().unwrap_or_default().to_owned();
-        let folder = Path::new(package["manifest_path"].as_str().unwrap_or_default()).parent().unwrap_or(root);
-        let files = ["README.md", "LICENSE-APACHE", "LICENSE-MIT"].into_iter().filter(|file| !folder.join(file).exists());
-        let keys = ["description", "license", "keywords", "categories", "rust_version"].into_iter();
-        let missing: Vec<&str> = files.chain(keys.filter(|key| package[*key].is_null() || package[*key].as_array().is_some_and(Vec::is_empty))).collect();
+        let folder = Path::new(package["manifest_path"].as_str().unwrap_or_default())
+            .parent()
+            .unwrap_or(root);
+        let files = ["README.md", "LICENSE-APACHE", "LICENSE-MIT"]
+            .into_iter()
+            .filter(|file| !folder.join(file).exists());
+        let keys = [
+            "description",
+            "license",
+            "keywords",
+            "categories",
+            "rust_version",
+        ]
+        .into_iter();
+        let missing: Vec<&str> = files
+            .chain(keys.filter(|key| {
+                package[*key].is_null() || package[*key].as_array().is_some_and(Vec::is_empty)
+            }))
+            .collect();
         if !missing.is_empty() {
             return Err(format!("packages: {name} has no {}", missing.join(", ")));
         }
         let text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
-        found.push(Package { name, version: text("version"), rust_version: text("rust_version") });
+        found.push(Package {
+            name,
+            version: text("version"),
+            rust_version: text("rust_version"),
+        });
     }
     Ok(found)
 }
 
-/// The compiler in use is the minimum that the manifests name, so that all other steps test the minimum.
+/// The compiler in use is the minimum that the manifests name, so that all other steps test the
+/// minimum.
 fn minimum_compiler(root: &Path, packages: &[Package]) -> Result<(), String> {
-    let output = Command::new("rustc").current_dir(root).arg("--version").output().map_err(|e| format!("rustc: {e}"))?;
-    let version = String::from_utf8_lossy(&output.stdout).split(' ').nth(1).unwrap_or_default().to_owned();
-    let minimum = packages.first().map_or("", |package| package.rust_version.as_str());
-    if version.strip_prefix(minimum).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')) {
+    let output = Command::new("rustc")
+        .current_dir(root)
+        .arg("--version")
+        .output()
+        .map_err(|e| format!("rustc: {e}"))?;
+    let version = String::from_utf8_lossy(&output.stdout)
+        .split(' ')
+        .nth(1)
+        .unwrap_or_default()
+        .to_owned();
+    let minimum = packages
+        .first()
+        .map_or("", |package| package.rust_version.as_str());
+    if version
+        .strip_prefix(minimum)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    {
         println!("== the compiler is the minimum, {minimum}");
         return Ok(());
     }
     let reason = format!("tests of the minimum compiler: rustc {version} is not {minimum}");
-    let is_required = std::env::var(REQUIRE).is_ok_and(|required| required.split(',').any(|part| part.trim() == "msrv"));
+    let is_required = std::env::var(REQUIRE)
+        .is_ok_and(|required| required.split(',').any(|part| part.trim() == "msrv"));
     if is_required {
         return Err(format!("packages: {reason}, and {REQUIRE} names msrv"));
     }
@@ -104,11 +175,17 @@ fn minimum_compiler(root: &Path, packages: &[Package]) -> Result<(), String> {
     Ok(())
 }
 
-/// Packages every crate and checks what is in the packages, with sister crates from their packages: in a workspace of its own, with the profile and the
-/// folder of this one, so that other dependencies are compiled already.
+/// Packages every crate and checks what is in the packages, with sister crates from their packages:
+/// in a workspace of its own, with the profile and the folder of this one, so that other
+/// dependencies are compiled already.
 fn verify(root: &Path, packages: &[Package]) -> Result<(), String> {
-    let selected = packages.iter().flat_map(|package| ["-p", package.name.as_str()]);
-    let arguments: Vec<&str> = ["package", "-q", "--offline", "--no-verify", "--allow-dirty"].into_iter().chain(selected).collect();
+    let selected = packages
+        .iter()
+        .flat_map(|package| ["-p", package.name.as_str()]);
+    let arguments: Vec<&str> = ["package", "-q", "--offline", "--no-verify", "--allow-dirty"]
+        .into_iter()
+        .chain(selected)
+        .collect();
     step("packages", &mut cargo(root, &arguments))?;
     let place = root.join("target/packages");
     let failed = |e: std::io::Error| format!("packages: {}: {e}", place.display());
@@ -118,26 +195,60 @@ fn verify(root: &Path, packages: &[Package]) -> Result<(), String> {
     std::fs::create_dir_all(&place).map_err(failed)?;
     for package in packages {
         let archive = root.join(format!("target/package/{}.crate", package.folder()));
-        let status = Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(&place).status().map_err(|e| format!("tar: {e}"))?;
+        let status = Command::new("tar")
+            .arg("-xzf")
+            .arg(&archive)
+            .arg("-C")
+            .arg(&place)
+            .status()
+            .map_err(|e| format!("tar: {e}"))?;
         if !status.success() {
-            return Err(format!("packages: {} cannot be unpacked", archive.display()));
+            return Err(format!(
+                "packages: {} cannot be unpacked",
+                archive.display()
+            ));
         }
     }
     std::fs::write(place.join("Cargo.toml"), workspace(root, packages)?).map_err(failed)?;
     std::fs::copy(root.join("Cargo.lock"), place.join("Cargo.lock")).map_err(failed)?;
     let mut check = cargo(&place, &["check", "-q", "--workspace", "--offline"]);
-    step("what is in the packages", check.env("CARGO_TARGET_DIR", root.join("target")))
+    step(
+        "what is in the packages",
+        check.env("CARGO_TARGET_DIR", root.join("target")),
+    )
 }
 
 /// The manifest of a workspace of unpacked packages.
 fn workspace(root: &Path, packages: &[Package]) -> Result<String, String> {
-    let text = std::fs::read_to_string(root.join("Cargo.toml")).map_err(|e| format!("Cargo.toml: {e}"))?;
+    let text =
+        std::fs::read_to_string(root.join("Cargo.toml")).map_err(|e| format!("Cargo.toml: {e}"))?;
     let manifest: toml::Table = toml::from_str(&text).map_err(|e| format!("Cargo.toml: {e}"))?;
     let members: Vec<String> = packages.iter().map(Package::folder).collect();
-    let patches = packages.iter().map(|package| (package.name.clone(), toml::Table::from_iter([("path".to_owned(), package.folder().into())]).into()));
-    let workspace = toml::Table::from_iter([("resolver".to_owned(), "3".into()), ("members".to_owned(), members.into())]);
+    let patches = packages.iter().map(|package| {
+        (
+            package.name.clone(),
+            toml::Table::from_iter([("path".to_owned(), package.folder().into())]).into(),
+        )
+    });
+    let workspace = toml::Table::from_iter([
+        ("resolver".to_owned(), "3".into()),
+        ("members".to_owned(), members.into()),
+    ]);
     let mut table = toml::Table::from_iter([("workspace".to_owned(), workspace.into())]);
-    table.insert("profile".to_owned(), manifest.get("profile").cloned().unwrap_or_else(|| toml::Table::new().into()));
-    table.insert("patch".to_owned(), toml::Table::from_iter([("crates-io".to_owned(), toml::Table::from_iter(patches).into())]).into());
+    table.insert(
+        "profile".to_owned(),
+        manifest
+            .get("profile")
+            .cloned()
+            .unwrap_or_else(|| toml::Table::new().into()),
+    );
+    table.insert(
+        "patch".to_owned(),
+        toml::Table::from_iter([(
+            "crates-io".to_owned(),
+            toml::Table::from_iter(patches).into(),
+        )])
+        .into(),
+    );
     toml::to_string(&table).map_err(|e| format!("packages: {e}"))
 }

@@ -1,4 +1,5 @@
-//! `cargo xtask performance`: `docs/performance.md`, a page for each suite and their pictures, only from the records under `bench/records`.
+//! `cargo xtask performance`: `docs/performance.md`, a page for each suite and their pictures, only
+//! from the records under `bench/records`.
 
 mod bars;
 mod index;
@@ -20,29 +21,54 @@ pub fn write(root: &Path) -> Result<(), String> {
     for (path, text) in render(&record::all(root)?) {
         let path = root.join(path);
         let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-        made.and_then(|()| std::fs::write(&path, text)).map_err(|e| format!("{}: {e}", path.display()))?;
+        made.and_then(|()| std::fs::write(&path, text))
+            .map_err(|e| format!("{}: {e}", path.display()))?;
     }
     Ok(())
 }
 
-/// Records of unknown or changed commits, and files that differ from those generated from the records. Records whose code has changed since are printed.
+/// Records of unknown or changed commits, and files that differ from those generated from the
+/// records. Records whose code has changed since are printed.
 pub fn faults(root: &Path) -> Result<Vec<String>, String> {
     let records = record::all(root)?;
-    provenance::changed(root, &records).iter().for_each(|line| println!("note: {line}"));
+    provenance::changed(root, &records)
+        .iter()
+        .for_each(|line| println!("note: {line}"));
     let wanted = render(&records);
-    let is_stale = |(path, text): &(PathBuf, String)| std::fs::read_to_string(root.join(path)).ok().as_ref() != Some(text);
-    let stale = wanted.iter().filter(|file| is_stale(file)).map(|(path, _)| path.clone());
-    let drawn = std::fs::read_dir(root.join("docs/performance")).into_iter().flatten().filter_map(Result::ok);
-    let unknown = drawn.map(|entry| Path::new("docs/performance").join(entry.file_name())).filter(|path| !wanted.iter().any(|(known, _)| known == path));
-    let differing = stale.chain(unknown).map(|path| format!("{}: not what bench/records says; run cargo xtask performance", path.display()));
-    Ok(provenance::faults(root, &records).into_iter().chain(differing).collect())
+    let is_stale = |(path, text): &(PathBuf, String)| {
+        std::fs::read_to_string(root.join(path)).ok().as_ref() != Some(text)
+    };
+    let stale = wanted
+        .iter()
+        .filter(|file| is_stale(file))
+        .map(|(path, _)| path.clone());
+    let drawn = std::fs::read_dir(root.join("docs/performance"))
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok);
+    let unknown = drawn
+        .map(|entry| Path::new("docs/performance").join(entry.file_name()))
+        .filter(|path| !wanted.iter().any(|(known, _)| known == path));
+    let differing = stale.chain(unknown).map(|path| {
+        format!(
+            "{}: not what bench/records says; run cargo xtask performance",
+            path.display()
+        )
+    });
+    Ok(provenance::faults(root, &records)
+        .into_iter()
+        .chain(differing)
+        .collect())
 }
 
 /// The page of each suite with its pictures, and the index.
 fn render(records: &[(String, Record)]) -> Vec<(PathBuf, String)> {
     let suites = selection::suites(records);
     let mut files: Vec<(PathBuf, String)> = suites.iter().flat_map(page::files).collect();
-    files.push((PathBuf::from("docs/performance.md"), index::text(&suites, records)));
+    files.push((
+        PathBuf::from("docs/performance.md"),
+        index::text(&suites, records),
+    ));
     files
 }
 
@@ -67,43 +93,103 @@ mod tests {
     }
 
     fn text_of(files: &[(std::path::PathBuf, String)], end: &str) -> String {
-        files.iter().find(|(path, _)| path.ends_with(end)).map(|(_, text)| text.clone()).expect("the file")
+        files
+            .iter()
+            .find(|(path, _)| path.ends_with(end))
+            .map(|(_, text)| text.clone())
+            .expect("the file")
     }
 
     #[test]
     fn the_page_shows_slower_rows_first_with_ratio_provenance_and_who_was_skipped() {
         let files = render(&[("2026-01-02-cpu".to_owned(), record("cpu", "add"))]);
-        let paths: Vec<_> = files.iter().map(|(path, _)| path.to_string_lossy().into_owned()).collect();
+        let paths: Vec<_> = files
+            .iter()
+            .map(|(path, _)| path.to_string_lossy().into_owned())
+            .collect();
         let core = "docs/performance/2026-01-02-cpu-core";
-        assert_eq!(paths, [&format!("{core}-roofline.svg"), &format!("{core}-peers.svg"), "docs/performance/core.md", "docs/performance.md"]);
+        assert_eq!(
+            paths,
+            [
+                &format!("{core}-roofline.svg"),
+                &format!("{core}-peers.svg"),
+                "docs/performance/core.md",
+                "docs/performance.md"
+            ]
+        );
         let page = text_of(&files, "core.md");
-        let (slower, other) =
-            ("| `core.add.n8` | 2.00 ms | 2 % | 8.0 GB/s | 80 % | numpy 2.00 [1.90, 2.20]; **halide 0.50 [0.40, 0.60]** |", "| `core.copy.n8` |");
-        assert!(page.contains("1 of 2 rows lose to a peer") && page.find(slower).expect(slower) < page.find(other).expect(other), "{page}");
-        assert!(page.contains("Intervals of 3 rounds contain the true median with 75.00 % confidence."), "{page}");
-        assert!(page.contains("device D (`cpu`), driver 1, commit abc.") && page.contains("Peer numba: skipped: not installed."), "{page}");
+        let (slower, other) = (
+            "| `core.add.n8` | 2.00 ms | 2 % | 8.0 GB/s | 80 % | numpy 2.00 [1.90, 2.20]; **halide 0.50 [0.40, 0.60]** |",
+            "| `core.copy.n8` |",
+        );
+        assert!(
+            page.contains("1 of 2 rows lose to a peer")
+                && page.find(slower).expect(slower) < page.find(other).expect(other),
+            "{page}"
+        );
+        assert!(
+            page.contains("Intervals of 3 rounds contain the true median with 75.00 % confidence."),
+            "{page}"
+        );
+        assert!(
+            page.contains("device D (`cpu`), driver 1, commit abc.")
+                && page.contains("Peer numba: skipped: not installed."),
+            "{page}"
+        );
         assert!(files[1].1.contains("numpy 2.00"), "{}", files[1].1);
         let index = text_of(&files, "docs/performance.md");
         assert!(index.contains("| [core](performance/core.md) | D (`cpu`) on C, 2 threads, avx2, linux | 2 | 2 | 1 |"), "{index}");
-        assert!(index.contains("1 comparisons in all.\n") && index.contains("**No figure on these pages comes from a GPU.**"), "{index}");
+        assert!(
+            index.contains("1 comparisons in all.\n")
+                && index.contains("**No figure on these pages comes from a GPU.**"),
+            "{index}"
+        );
     }
 
     #[test]
     fn of_each_machine_a_row_is_shown_from_the_newest_record_that_has_it() {
-        let named = |name: &str, kind: &str, operation: &str| (name.to_owned(), record(kind, operation));
-        let records = [named("c", "cpu", "add"), named("b", "cpu", "exp"), named("a", "cpu", "add"), named("g", "discrete", "add")];
+        let named =
+            |name: &str, kind: &str, operation: &str| (name.to_owned(), record(kind, operation));
+        let records = [
+            named("c", "cpu", "add"),
+            named("b", "cpu", "exp"),
+            named("a", "cpu", "add"),
+            named("g", "discrete", "add"),
+        ];
         let page = text_of(&render(&records), "core.md");
         let count = |what: &str| page.matches(what).count();
-        assert_eq!((count("\n### "), count("| `core.copy.n8` |"), count("| `core.add.n8` |"), count("| `core.exp.n8` |")), (3, 2, 2, 1), "{page}");
-        assert!(page.contains("have all rows of these: [a](../../bench/records/a.json).\n"), "{page}");
+        assert_eq!(
+            (
+                count("\n### "),
+                count("| `core.copy.n8` |"),
+                count("| `core.add.n8` |"),
+                count("| `core.exp.n8` |")
+            ),
+            (3, 2, 2, 1),
+            "{page}"
+        );
+        assert!(
+            page.contains("have all rows of these: [a](../../bench/records/a.json).\n"),
+            "{page}"
+        );
     }
 
     #[test]
     fn only_operations_without_a_record_from_hardware_are_listed_as_never_measured_on_a_gpu() {
-        let records = [("a".to_owned(), record("cpu", "add")), ("b".to_owned(), record("discrete", "add")), ("c".to_owned(), record("software", "exp"))];
+        let records = [
+            ("a".to_owned(), record("cpu", "add")),
+            ("b".to_owned(), record("discrete", "add")),
+            ("c".to_owned(), record("software", "exp")),
+        ];
         let index = &render(&records).pop().expect("the index").1;
-        assert!(index.contains("These operations have no record from a GPU: `core.exp`."), "{index}");
+        assert!(
+            index.contains("These operations have no record from a GPU: `core.exp`."),
+            "{index}"
+        );
         let index = &render(&records[..2]).pop().expect("the index").1;
-        assert!(index.contains("Every operation with a row has a record from a GPU."), "{index}");
+        assert!(
+            index.contains("Every operation with a row has a record from a GPU."),
+            "{index}"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! `cargo xtask quick`: the checks between two edits. Format, structure, lints, and the tests of the crates that changed, with small random
-//! budgets; it prints what it left out.
+//! `cargo xtask quick`: the checks between two edits. Format, structure, lints, and the tests of
+//! the crates that changed, with small random budgets; it prints what it left out.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,9 +10,21 @@ use crate::tally::Tally;
 use crate::test_programs::{self, Program, Settings, cargo};
 
 /// Variables for the number of random cases, and how many are drawn here.
-const BUDGETS: [(&str, &str); 4] = [("TECTUM_PROGRAMS", "20"), ("TECTUM_GRAPHS", "200"), ("TECTUM_FUZZ_INPUTS", "2000"), ("TECTUM_API_CALLS", "5000")];
+const BUDGETS: [(&str, &str); 4] = [
+    ("TECTUM_PROGRAMS", "20"),
+    ("TECTUM_GRAPHS", "200"),
+    ("TECTUM_FUZZ_INPUTS", "2000"),
+    ("TECTUM_API_CALLS", "5000"),
+];
 /// Tests with random budgets: their time in a whole run does not predict their time here.
-const RANDOM: [&str; 6] = ["generated_programs", "equivalence", "random", "parser_fuzz", "api_fuzz", "mutat"];
+const RANDOM: [&str; 6] = [
+    "generated_programs",
+    "equivalence",
+    "random",
+    "parser_fuzz",
+    "api_fuzz",
+    "mutat",
+];
 /// Seconds of a test in the last whole run from which it is left out.
 const SLOW_S: f64 = 10.0;
 
@@ -29,48 +41,107 @@ pub fn run(root: &Path, base: Option<&str>) -> Result<(), String> {
     if files.is_empty() {
         return Ok(());
     }
-    suite::step("lints", &mut cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    suite::step(
+        "lints",
+        &mut cargo(
+            root,
+            &[
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--",
+                "-D",
+                "warnings",
+            ],
+        ),
+    )?;
     println!("== build");
     let programs = test_programs::build(root)?;
     let chosen = chosen(root, &base, &files, &programs)?;
-    let mut environment: std::collections::HashMap<_, _> = BUDGETS.map(|(name, count)| (name, count.to_owned())).into();
+    let mut environment: std::collections::HashMap<_, _> =
+        BUDGETS.map(|(name, count)| (name, count.to_owned())).into();
     environment.extend(suite::first_seed()?);
     let skipped = slow(root, &files);
-    let settings = Settings { environment, skipped: skipped.iter().map(|(_, name)| name.clone()).collect(), ..Settings::default() };
+    let settings = Settings {
+        environment,
+        skipped: skipped.iter().map(|(_, name)| name.clone()).collect(),
+        ..Settings::default()
+    };
     let mut tally = Tally::from_environment();
-    for program in programs.iter().filter(|program| program.is_test && chosen.contains(&program.package)) {
-        // A program with its own `main` runs completely or not at all: completely if its own package changed.
-        let is_whole = program.has_harness || files.iter().any(|file| root.join(file).starts_with(&program.folder));
+    for program in programs
+        .iter()
+        .filter(|program| program.is_test && chosen.contains(&program.package))
+    {
+        // A program with its own `main` runs completely or not at all: completely if its own
+        // package changed.
+        let is_whole = program.has_harness
+            || files
+                .iter()
+                .any(|file| root.join(file).starts_with(&program.folder));
         if is_whole && !test_programs::run(program, &settings, &mut tally)? {
             tally.program_failed();
         }
     }
     let is_right = tally.report();
-    println!("left out: examples and commands in the documentation, the GPU kit, random cases beyond {BUDGETS:?}");
-    let left: BTreeSet<&str> = programs.iter().map(|program| program.package.as_str()).filter(|package| !chosen.contains(*package)).collect();
-    println!("left out: the tests of {left:?}, which did not change and use no interface that changed");
-    skipped.iter().for_each(|(seconds, name)| println!("left out: {name}, {seconds:.0} s in the last whole run"));
-    if is_right { Ok(()) } else { Err("tests failed".to_owned()) }
+    println!(
+        "left out: examples and commands in the documentation, the GPU kit, random cases beyond {BUDGETS:?}"
+    );
+    let left: BTreeSet<&str> = programs
+        .iter()
+        .map(|program| program.package.as_str())
+        .filter(|package| !chosen.contains(*package))
+        .collect();
+    println!(
+        "left out: the tests of {left:?}, which did not change and use no interface that changed"
+    );
+    skipped.iter().for_each(|(seconds, name)| {
+        println!("left out: {name}, {seconds:.0} s in the last whole run")
+    });
+    if is_right {
+        Ok(())
+    } else {
+        Err("tests failed".to_owned())
+    }
 }
 
 /// The last landed commit: the main branch of the remote if there is one, else the last commit.
 fn landed(root: &Path) -> Result<String, String> {
     let remote = git(root, &["merge-base", "HEAD", "origin/main"]);
-    remote.or_else(|_| git(root, &["rev-parse", "HEAD"])).map(|commit| commit.trim().to_owned())
+    remote
+        .or_else(|_| git(root, &["rev-parse", "HEAD"]))
+        .map(|commit| commit.trim().to_owned())
 }
 
 /// Files that differ from a commit, including untracked ones.
 fn changed(root: &Path, base: &str) -> Result<Vec<String>, String> {
     let tracked = git(root, &["diff", "--name-only", base])?;
     let others = git(root, &["ls-files", "--others", "--exclude-standard"])?;
-    Ok(tracked.lines().chain(others.lines()).map(str::to_owned).collect())
+    Ok(tracked
+        .lines()
+        .chain(others.lines())
+        .map(str::to_owned)
+        .collect())
 }
 
-/// The packages whose tests run: those with changed files and, where a public interface changed, those that use them.
-fn chosen(root: &Path, base: &str, files: &[String], programs: &[Program]) -> Result<BTreeSet<String>, String> {
-    let folders: BTreeSet<(&str, &Path)> = programs.iter().map(|program| (program.package.as_str(), program.folder.as_path())).collect();
+/// The packages whose tests run: those with changed files and, where a public interface changed,
+/// those that use them.
+fn chosen(
+    root: &Path,
+    base: &str,
+    files: &[String],
+    programs: &[Program],
+) -> Result<BTreeSet<String>, String> {
+    let folders: BTreeSet<(&str, &Path)> = programs
+        .iter()
+        .map(|program| (program.package.as_str(), program.folder.as_path()))
+        .collect();
     // The innermost: some packages are inside others.
-    let owner = |file: &str| folders.iter().filter(|(_, folder)| root.join(file).starts_with(folder)).max_by_key(|(_, folder)| folder.as_os_str().len());
+    let owner = |file: &str| {
+        folders
+            .iter()
+            .filter(|(_, folder)| root.join(file).starts_with(folder))
+            .max_by_key(|(_, folder)| folder.as_os_str().len())
+    };
     let every = || folders.iter().map(|(package, _)| (*package).to_owned());
     let mut chosen = BTreeSet::new();
     for file in files {
@@ -82,12 +153,18 @@ fn chosen(root: &Path, base: &str, files: &[String], programs: &[Program]) -> Re
         };
         chosen.insert((*package).to_owned());
         // Programs, scenarios and models are read by tests of every crate.
-        if ["programs", "scenarios", "models"].iter().any(|part| root.join(file).starts_with(folder.join(part))) {
+        if ["programs", "scenarios", "models"]
+            .iter()
+            .any(|part| root.join(file).starts_with(folder.join(part)))
+        {
             chosen.extend(every());
         }
         let before = git(root, &["show", &format!("{base}:{file}")]).unwrap_or_default();
         let now = std::fs::read_to_string(root.join(file)).unwrap_or_default();
-        if file.ends_with(".rs") && root.join(file).starts_with(folder.join("src")) && interface(&before) != interface(&now) {
+        if file.ends_with(".rs")
+            && root.join(file).starts_with(folder.join("src"))
+            && interface(&before) != interface(&now)
+        {
             println!("== {file} changes what {package} offers: crates that use it are tested too");
             chosen.extend(dependents(programs, package)?);
         }
@@ -102,8 +179,14 @@ fn dependents(programs: &[Program], package: &str) -> Result<BTreeSet<String>, S
         let before = found.len();
         for program in programs {
             let manifest = program.folder.join("Cargo.toml");
-            let text = std::fs::read_to_string(&manifest).map_err(|e| format!("{}: {e}", manifest.display()))?;
-            let names = |line: &str| found.iter().any(|name| line.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with([' ', '.', '='])));
+            let text = std::fs::read_to_string(&manifest)
+                .map_err(|e| format!("{}: {e}", manifest.display()))?;
+            let names = |line: &str| {
+                found.iter().any(|name| {
+                    line.strip_prefix(name.as_str())
+                        .is_some_and(|rest| rest.starts_with([' ', '.', '=']))
+                })
+            };
             if text.lines().any(names) {
                 found.insert(program.package.clone());
             }
@@ -114,14 +197,31 @@ fn dependents(programs: &[Program], package: &str) -> Result<BTreeSet<String>, S
     }
 }
 
-/// The public declarations of a file, each up to its body: a comparison of text, so a comment within one counts as a change and declarations in macros do not.
+/// The public declarations of a file, each up to its body: a comparison of text, so a comment
+/// within one counts as a change and declarations in macros do not.
 fn interface(text: &str) -> Vec<String> {
     let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-    let starts = code.match_indices("pub ").filter(|(at, _)| code[..*at].rsplit('\n').next().is_some_and(|before| before.trim().is_empty()));
-    starts.map(|(at, _)| code[at..].split(['{', ';']).next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    let starts = code.match_indices("pub ").filter(|(at, _)| {
+        code[..*at]
+            .rsplit('\n')
+            .next()
+            .is_some_and(|before| before.trim().is_empty())
+    });
+    starts
+        .map(|(at, _)| {
+            code[at..]
+                .split(['{', ';'])
+                .next()
+                .unwrap_or_default()
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
+        .collect()
 }
 
-/// Tests that were slow in the last whole run, except those with random budgets and those of the modules that changed.
+/// Tests that were slow in the last whole run, except those with random budgets and those of the
+/// modules that changed.
 fn slow(root: &Path, files: &[String]) -> Vec<(f64, String)> {
     let times = std::fs::read_to_string(root.join(TIMES)).unwrap_or_default();
     let rows = times.lines().filter_map(|line| {
@@ -131,17 +231,32 @@ fn slow(root: &Path, files: &[String]) -> Vec<(f64, String)> {
     });
     let is_random = |test: &str| RANDOM.iter().any(|part| test.contains(part));
     let is_changed = |test: &str| {
-        let module = test.rsplit_once("::").map_or("", |(module, _)| module.trim_end_matches("::tests")).replace("::", "/");
-        !module.is_empty() && files.iter().any(|file| file.trim_end_matches(".rs").ends_with(&module))
+        let module = test
+            .rsplit_once("::")
+            .map_or("", |(module, _)| module.trim_end_matches("::tests"))
+            .replace("::", "/");
+        !module.is_empty()
+            && files
+                .iter()
+                .any(|file| file.trim_end_matches(".rs").ends_with(&module))
     };
-    rows.filter(|(seconds, test)| *seconds > SLOW_S && !is_random(test) && !is_changed(test)).collect()
+    rows.filter(|(seconds, test)| *seconds > SLOW_S && !is_random(test) && !is_changed(test))
+        .collect()
 }
 
 fn git(root: &Path, arguments: &[&str]) -> Result<String, String> {
-    let output = Command::new("git").current_dir(root).args(arguments).output().map_err(|e| format!("git: {e}"))?;
+    let output = Command::new("git")
+        .current_dir(root)
+        .args(arguments)
+        .output()
+        .map_err(|e| format!("git: {e}"))?;
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => Err(format!("git {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr).trim())),
+        false => Err(format!(
+            "git {}: {}",
+            arguments.join(" "),
+            String::from_utf8_lossy(&output.stderr).trim()
+        )),
     }
 }
 
@@ -153,7 +268,17 @@ mod tests {
     fn an_interface_is_what_is_declared_public_whatever_the_bodies_do() {
         let before = "/// A.\npub fn a(x: u32) -> u32 { x + 1 }\nfn b() {}\npub(crate) fn c() {}\n    pub x: f32;\n#[cfg(test)]\nmod tests { pub fn d() {} }";
         assert_eq!(interface(before), ["pub fn a(x: u32) -> u32", "pub x: f32"]);
-        assert_eq!(interface(before), interface(&before.replace("x + 1", "x + 2").replace("fn b() {}", "fn b() { a(1); }")));
-        assert_ne!(interface(before), interface(&before.replace("x: u32", "x: u64")));
+        assert_eq!(
+            interface(before),
+            interface(
+                &before
+                    .replace("x + 1", "x + 2")
+                    .replace("fn b() {}", "fn b() { a(1); }")
+            )
+        );
+        assert_ne!(
+            interface(before),
+            interface(&before.replace("x: u32", "x: u64"))
+        );
     }
 }

@@ -6,14 +6,19 @@ use std::path::{Path, PathBuf};
 pub fn crates(root: &Path) -> Result<Vec<String>, String> {
     let folder = root.join("crates");
     let entries = std::fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
     names.sort();
     Ok(names)
 }
 
 /// Every `.rs` file below a folder except test modules.
 pub fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    Ok(files_with_ending(folder, "rs")?.into_iter().filter(|path| path.file_name().is_some_and(|name| name != "tests.rs")).collect())
+    Ok(files_with_ending(folder, "rs")?
+        .into_iter()
+        .filter(|path| path.file_name().is_some_and(|name| name != "tests.rs"))
+        .collect())
 }
 
 /// Every file below a folder whose name has an ending.

@@ -1,4 +1,5 @@
-//! Results of test programs: how many tests passed, failed or skipped a part, and how long each took.
+//! Results of test programs: how many tests passed, failed or skipped a part, and how long each
+//! took.
 
 use serde_json::Value;
 
@@ -32,8 +33,14 @@ impl Tally {
     /// With the requirements of [`REQUIRE`].
     pub fn from_environment() -> Self {
         let names = std::env::var(REQUIRE).unwrap_or_default();
-        let required = names.split(',').map(|name| name.trim().to_lowercase()).filter(|name| !name.is_empty());
-        Self { required: required.collect(), ..Self::default() }
+        let required = names
+            .split(',')
+            .map(|name| name.trim().to_lowercase())
+            .filter(|name| !name.is_empty());
+        Self {
+            required: required.collect(),
+            ..Self::default()
+        }
     }
 
     /// Subsequent counts belong to this program.
@@ -74,10 +81,12 @@ impl Tally {
                     _ => {
                         self.failed += 1;
                         println!("{printed}");
-                        self.failures.push(format!("{}: {name}\n{printed}", self.program));
+                        self.failures
+                            .push(format!("{}: {name}\n{printed}", self.program));
                     }
                 }
-                self.times.push((seconds, format!("{}: {name}", self.program)));
+                self.times
+                    .push((seconds, format!("{}: {name}", self.program)));
                 let skipped = self.skipped.len();
                 printed.lines().for_each(|line| self.note(line, name));
                 self.partly += u64::from(outcome == "ok" && self.skipped.len() > skipped);
@@ -92,10 +101,16 @@ impl Tally {
         if line.starts_with("test ") && line.ends_with("FAILED") {
             self.failures.push(format!("{}: {line}", self.program));
         }
-        let Some(result) = line.strip_prefix("test result: ") else { return };
+        let Some(result) = line.strip_prefix("test result: ") else {
+            return;
+        };
         let number = |what: &str| {
             let before = result.split(what).next().unwrap_or_default().trim();
-            before.rsplit([' ', ';']).next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0)
+            before
+                .rsplit([' ', ';'])
+                .next()
+                .and_then(|word| word.parse::<u64>().ok())
+                .unwrap_or(0)
         };
         self.passed += number(" passed");
         self.failed += number(" failed");
@@ -104,12 +119,21 @@ impl Tally {
     /// Stores a note that a test prints.
     fn note(&mut self, line: &str, test: &str) {
         if let Some(at) = line.find("skipped: ") {
-            let of = if test.is_empty() { String::new() } else { format!(" ({test})") };
+            let of = if test.is_empty() {
+                String::new()
+            } else {
+                format!(" ({test})")
+            };
             let skipped = format!("{}{of}", &line[at..]);
             // After it follows what is present.
-            let absent = line[at..].split("; present:").next().unwrap_or_default().to_lowercase();
+            let absent = line[at..]
+                .split("; present:")
+                .next()
+                .unwrap_or_default()
+                .to_lowercase();
             if let Some(name) = self.required.iter().find(|name| absent.contains(*name)) {
-                self.failures.push(format!("{REQUIRE} names {name}: {skipped}"));
+                self.failures
+                    .push(format!("{REQUIRE} names {name}: {skipped}"));
             }
             self.skipped.push(skipped);
         }
@@ -118,16 +142,30 @@ impl Tally {
         }
     }
 
-    /// Prints cases, skipped parts, the slowest tests, failures and, last, the count; returns whether all passed.
+    /// Prints cases, skipped parts, the slowest tests, failures and, last, the count; returns
+    /// whether all passed.
     pub fn report(&mut self) -> bool {
         println!();
-        self.cases.iter().chain(&self.skipped).for_each(|line| println!("{line}"));
+        self.cases
+            .iter()
+            .chain(&self.skipped)
+            .for_each(|line| println!("{line}"));
         self.times.sort_by(|a, b| b.0.total_cmp(&a.0));
         println!("the slowest tests:");
-        self.times.iter().take(SLOWEST).for_each(|(seconds, name)| println!("{seconds:8.2} s  {name}"));
-        self.failures.iter().for_each(|failure| println!("failed: {failure}"));
+        self.times
+            .iter()
+            .take(SLOWEST)
+            .for_each(|(seconds, name)| println!("{seconds:8.2} s  {name}"));
+        self.failures
+            .iter()
+            .for_each(|failure| println!("failed: {failure}"));
         println!("{} of the tests that passed left out a part", self.partly);
-        println!("{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped.len());
+        println!(
+            "{} passed, {} failed, {} skipped",
+            self.passed,
+            self.failed,
+            self.skipped.len()
+        );
         self.failed == 0 && self.failures.is_empty()
     }
 }
@@ -161,11 +199,17 @@ mod tests {
 
     #[test]
     fn what_is_required_must_not_be_skipped() {
-        let mut tally = Tally { required: vec!["vulkan".to_owned()], ..Tally::default() };
+        let mut tally = Tally {
+            required: vec!["vulkan".to_owned()],
+            ..Tally::default()
+        };
         tally.count(r#"{ "type": "test", "name": "a", "event": "ok", "stdout": "skipped: device cuda:0: no driver; present: cpu, vulkan:0: streams\n" }"#);
         // Not by `report`: the outer run would count its lines.
         assert!(tally.failures.is_empty() && tally.partly == 1);
         tally.count(r#"{ "type": "test", "name": "b", "event": "ok", "stdout": "skipped: no Vulkan device: the main job on it\n" }"#);
-        assert_eq!(tally.failures, ["TECTUM_REQUIRE names vulkan: skipped: no Vulkan device: the main job on it (b)"]);
+        assert_eq!(
+            tally.failures,
+            ["TECTUM_REQUIRE names vulkan: skipped: no Vulkan device: the main job on it (b)"]
+        );
     }
 }

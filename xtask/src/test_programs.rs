@@ -1,4 +1,5 @@
-//! The test programs of the workspace: built by cargo, run one after another, each test with its time.
+//! The test programs of the workspace: built by cargo, run one after another, each test with its
+//! time.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
@@ -34,8 +35,8 @@ pub fn cargo(root: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Builds every test and program of the workspace. All together, independent of what is run later: for fewer packages cargo would select fewer features
-/// of dependencies, and compile those again.
+/// Builds every test and program of the workspace. All together, independent of what is run later:
+/// for fewer packages cargo would select fewer features of dependencies, and compile those again.
 ///
 /// # Errors
 /// What cargo reports.
@@ -47,14 +48,34 @@ pub fn build(root: &Path) -> Result<Vec<Program>, String> {
 ///
 /// # Errors
 /// As [`build`].
-pub fn build_with(root: &Path, arguments: &[&str], environment: &HashMap<&'static str, String>) -> Result<Vec<Program>, String> {
-    let arguments = [&["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"], arguments].concat();
-    let output = cargo(root, &arguments).envs(environment).stderr(Stdio::inherit()).output().map_err(|e| format!("cargo: {e}"))?;
+pub fn build_with(
+    root: &Path,
+    arguments: &[&str],
+    environment: &HashMap<&'static str, String>,
+) -> Result<Vec<Program>, String> {
+    let arguments = [
+        &[
+            "test",
+            "--workspace",
+            "--no-run",
+            "--message-format=json-render-diagnostics",
+        ],
+        arguments,
+    ]
+    .concat();
+    let output = cargo(root, &arguments)
+        .envs(environment)
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|e| format!("cargo: {e}"))?;
     if !output.status.success() {
         return Err("the tests do not compile".to_owned());
     }
     let messages = String::from_utf8_lossy(&output.stdout);
-    let programs = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).filter_map(|message| program(&message));
+    let programs = messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter_map(|message| program(&message));
     programs.collect()
 }
 
@@ -65,17 +86,38 @@ fn program(message: &Value) -> Option<Result<Program, String>> {
     let folder = manifest.parent()?.to_owned();
     let target = text(&message["target"]["name"]);
     let kind = text(&message["target"]["kind"][0]);
-    let table = std::fs::read_to_string(&manifest).map_err(|e| e.to_string()).and_then(|text| text.parse::<toml::Table>().map_err(|e| e.to_string()));
+    let table = std::fs::read_to_string(&manifest)
+        .map_err(|e| e.to_string())
+        .and_then(|text| text.parse::<toml::Table>().map_err(|e| e.to_string()));
     let table = match table {
         Ok(table) => table,
         Err(error) => return Some(Err(format!("{}: {error}", manifest.display()))),
     };
-    let tests = table.get("test").and_then(|tests| tests.as_array()).into_iter().flatten();
-    let is_own =
-        |test: &toml::Value| test.get("name").and_then(|name| name.as_str()) == Some(&target) && test.get("harness").and_then(|h| h.as_bool()) == Some(false);
+    let tests = table
+        .get("test")
+        .and_then(|tests| tests.as_array())
+        .into_iter()
+        .flatten();
+    let is_own = |test: &toml::Value| {
+        test.get("name").and_then(|name| name.as_str()) == Some(&target)
+            && test.get("harness").and_then(|h| h.as_bool()) == Some(false)
+    };
     let has_harness = kind != "test" || !tests.into_iter().any(is_own);
-    let package = table.get("package").and_then(|package| package.get("name")).and_then(|name| name.as_str()).unwrap_or_default().to_owned();
-    Some(Ok(Program { package, target, kind, is_test: message["profile"]["test"] == true, has_harness, executable, folder }))
+    let package = table
+        .get("package")
+        .and_then(|package| package.get("name"))
+        .and_then(|name| name.as_str())
+        .unwrap_or_default()
+        .to_owned();
+    Some(Ok(Program {
+        package,
+        target,
+        kind,
+        is_test: message["profile"]["test"] == true,
+        has_harness,
+        executable,
+        folder,
+    }))
 }
 
 /// How tests are run.
@@ -97,10 +139,24 @@ pub fn run(program: &Program, settings: &Settings, tally: &mut Tally) -> Result<
     println!("== {name}");
     tally.begin(&name);
     let mut command = Command::new(&program.executable);
-    command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder).envs(&settings.environment);
+    command
+        .current_dir(&program.folder)
+        .env("CARGO_MANIFEST_DIR", &program.folder)
+        .envs(&settings.environment);
     if program.has_harness {
-        // The harness gives times and output of tests as JSON only: an unstable option of a stable harness.
-        command.env("RUSTC_BOOTSTRAP", "1").args(["-Z", "unstable-options", "--format", "json", "--report-time", "--show-output"]).args(&settings.only);
+        // The harness gives times and output of tests as JSON only: an unstable option of a stable
+        // harness.
+        command
+            .env("RUSTC_BOOTSTRAP", "1")
+            .args([
+                "-Z",
+                "unstable-options",
+                "--format",
+                "json",
+                "--report-time",
+                "--show-output",
+            ])
+            .args(&settings.only);
         settings.skipped.iter().for_each(|skipped| {
             command.args(["--skip", skipped]);
         });
@@ -116,18 +172,36 @@ pub type Selection = [(&'static str, &'static [&'static str])];
 /// Runs the selected tests and counts.
 ///
 /// # Errors
-/// If a program does not start, or a package or part of a name selects no test: it was moved or renamed.
-pub fn run_selected(programs: &[Program], selection: &Selection, settings: &Settings, tally: &mut Tally) -> Result<(), String> {
+/// If a program does not start, or a package or part of a name selects no test: it was moved or
+/// renamed.
+pub fn run_selected(
+    programs: &[Program],
+    selection: &Selection,
+    settings: &Settings,
+    tally: &mut Tally,
+) -> Result<(), String> {
     for (package, parts) in selection {
         let only = parts.iter().map(|part| (*part).to_owned()).collect();
-        let settings = Settings { environment: settings.environment.clone(), only, skipped: settings.skipped.clone() };
-        for program in programs.iter().filter(|program| program.is_test && program.has_harness && program.package == *package) {
+        let settings = Settings {
+            environment: settings.environment.clone(),
+            only,
+            skipped: settings.skipped.clone(),
+        };
+        for program in programs
+            .iter()
+            .filter(|program| program.is_test && program.has_harness && program.package == *package)
+        {
             if !run(program, &settings, tally)? {
                 tally.program_failed();
             }
         }
     }
-    let is_run = |package: &str, part: &str| tally.times().iter().any(|(_, test)| test.starts_with(&format!("{package} ")) && test.contains(part));
+    let is_run = |package: &str, part: &str| {
+        tally
+            .times()
+            .iter()
+            .any(|(_, test)| test.starts_with(&format!("{package} ")) && test.contains(part))
+    };
     for (package, parts) in selection {
         let parts: &[&str] = if parts.is_empty() { &[""] } else { parts };
         if let Some(part) = parts.iter().find(|part| !is_run(package, part)) {
@@ -142,16 +216,24 @@ pub fn run_selected(programs: &[Program], selection: &Selection, settings: &Sett
 /// # Errors
 /// If it does not start.
 pub fn run_counted(command: &mut Command, tally: &mut Tally) -> std::io::Result<bool> {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let streams: [Option<Box<dyn Read + Send>>; 2] =
-        [child.stdout.take().map(|stream| Box::new(stream) as _), child.stderr.take().map(|stream| Box::new(stream) as _)];
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let streams: [Option<Box<dyn Read + Send>>; 2] = [
+        child.stdout.take().map(|stream| Box::new(stream) as _),
+        child.stderr.take().map(|stream| Box::new(stream) as _),
+    ];
     // One thread for each stream, so that neither fills up while the other is read.
     let (send, receive) = std::sync::mpsc::channel();
     for stream in streams.into_iter().flatten() {
         let send = send.clone();
         std::thread::spawn(move || {
             let lines = BufReader::new(stream).split(b'\n').map_while(Result::ok);
-            lines.map(|line| String::from_utf8_lossy(&line).into_owned()).try_for_each(|line| send.send(line))
+            lines
+                .map(|line| String::from_utf8_lossy(&line).into_owned())
+                .try_for_each(|line| send.send(line))
         });
     }
     drop(send);

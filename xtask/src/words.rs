@@ -1,5 +1,6 @@
-//! Coined and literary words that a reader would not search for: none in public names, file names, documents, scenarios, comments and strings (help, reports,
-//! error texts), except those that `docs/glossary.md` defines.
+//! Coined and literary words that a reader would not search for: none in public names, file names,
+//! documents, scenarios, comments and strings (help, reports, error texts), except those that
+//! `docs/glossary.md` defines.
 
 use std::path::Path;
 
@@ -73,7 +74,9 @@ const TEXTS: [(&str, &str); 4] = [
 pub fn faults(root: &Path) -> Result<Vec<String>, String> {
     let glossary = glossary(root)?;
     let is_open = |list: &'static [(&'static str, &'static str)]| {
-        let kept = list.iter().filter(|(word, _)| !glossary.iter().any(|known| known == word));
+        let kept = list
+            .iter()
+            .filter(|(word, _)| !glossary.iter().any(|known| known == word));
         kept.copied().collect::<Vec<_>>()
     };
     let (words, names) = (is_open(WORDS), is_open(NAME_WORDS));
@@ -84,8 +87,14 @@ pub fn faults(root: &Path) -> Result<Vec<String>, String> {
     }
     for document in documents {
         for (number, line) in read(root, &document)?.lines().enumerate() {
-            let text = if document.ends_with(".wgsl") { code_and_comment(line).1 } else { line };
-            found.extend(in_text(text, &words).map(|fault| format!("{document}:{}: {fault}", number + 1)));
+            let text = if document.ends_with(".wgsl") {
+                code_and_comment(line).1
+            } else {
+                line
+            };
+            found.extend(
+                in_text(text, &words).map(|fault| format!("{document}:{}: {fault}", number + 1)),
+            );
         }
     }
     for folder in ["crates", "xtask"] {
@@ -93,15 +102,29 @@ pub fn faults(root: &Path) -> Result<Vec<String>, String> {
             if file == "xtask/src/words.rs" {
                 continue;
             }
-            found.extend(in_name(file.rsplit('/').next().unwrap_or_default(), &words, &names).map(|fault| format!("{file}: {fault}")));
+            found.extend(
+                in_name(file.rsplit('/').next().unwrap_or_default(), &words, &names)
+                    .map(|fault| format!("{file}: {fault}")),
+            );
             let is_test = file.contains("/tests/") || file.ends_with("/tests.rs");
             for (number, line) in read(root, &file)?.lines().enumerate() {
                 let place = format!("{file}:{}", number + 1);
                 let (code, comment) = code_and_comment(line);
                 // The strings of tests are no texts for users.
-                let texts = strings(code).filter(|_| !is_test).chain([comment.to_owned()]);
-                found.extend(texts.flat_map(|text| in_text(&text, &words).collect::<Vec<_>>()).map(|fault| format!("{place}: {fault}")));
-                found.extend(public_name(code).into_iter().flat_map(|name| in_name(name, &words, &names)).map(|fault| format!("{place}: {fault}")));
+                let texts = strings(code)
+                    .filter(|_| !is_test)
+                    .chain([comment.to_owned()]);
+                found.extend(
+                    texts
+                        .flat_map(|text| in_text(&text, &words).collect::<Vec<_>>())
+                        .map(|fault| format!("{place}: {fault}")),
+                );
+                found.extend(
+                    public_name(code)
+                        .into_iter()
+                        .flat_map(|name| in_name(name, &words, &names))
+                        .map(|fault| format!("{place}: {fault}")),
+                );
             }
         }
     }
@@ -110,44 +133,88 @@ pub fn faults(root: &Path) -> Result<Vec<String>, String> {
 
 /// Code and comment of a line.
 fn code_and_comment(line: &str) -> (&str, &str) {
-    let start = line.match_indices("//").map(|(at, _)| at).find(|at| line[..*at].matches('"').count().is_multiple_of(2));
+    let start = line
+        .match_indices("//")
+        .map(|(at, _)| at)
+        .find(|at| line[..*at].matches('"').count().is_multiple_of(2));
     start.map_or((line, ""), |at| line.split_at(at))
 }
 
 /// The strings of a line that are text: with a blank, and without the names of values.
 fn strings(code: &str) -> impl Iterator<Item = String> {
-    let texts = code.split('"').skip(1).step_by(2).filter(|text| text.contains(' '));
+    let texts = code
+        .split('"')
+        .skip(1)
+        .step_by(2)
+        .filter(|text| text.contains(' '));
     texts.map(|text| {
-        text.split('{').enumerate().map(|(place, part)| if place == 0 { part } else { part.split_once('}').map_or(part, |(_, rest)| rest) }).collect()
+        text.split('{')
+            .enumerate()
+            .map(|(place, part)| {
+                if place == 0 {
+                    part
+                } else {
+                    part.split_once('}').map_or(part, |(_, rest)| rest)
+                }
+            })
+            .collect()
     })
 }
 
 /// The terms of the glossary: the first column of its table.
 fn glossary(root: &Path) -> Result<Vec<String>, String> {
     let text = read(root, "docs/glossary.md")?;
-    let first = |line: &str| line.strip_prefix("| ").and_then(|line| line.split(" |").next()).map(|term| term.trim().to_lowercase());
+    let first = |line: &str| {
+        line.strip_prefix("| ")
+            .and_then(|line| line.split(" |").next())
+            .map(|term| term.trim().to_lowercase())
+    };
     Ok(text.lines().filter_map(first).collect())
 }
 
 /// Banned words and phrases of a text; names in backticks and links are no text.
-fn in_text<'l>(text: &'l str, words: &'l [(&'static str, &'static str)]) -> impl Iterator<Item = String> + 'l {
+fn in_text<'l>(
+    text: &'l str,
+    words: &'l [(&'static str, &'static str)],
+) -> impl Iterator<Item = String> + 'l {
     let prose = text.split('`').step_by(2).map(str::to_lowercase);
     prose.flat_map(move |prose| {
         let is_part = |c: char| c.is_alphanumeric() || "_-/".contains(c);
         let has = |banned: &str| {
-            let mut places = prose.match_indices(banned).map(|(at, _)| (at, at + banned.len()));
-            places.any(|(from, to)| !prose[..from].ends_with(is_part) && !prose[to..].starts_with(is_part))
+            let mut places = prose
+                .match_indices(banned)
+                .map(|(at, _)| (at, at + banned.len()));
+            places.any(|(from, to)| {
+                !prose[..from].ends_with(is_part) && !prose[to..].starts_with(is_part)
+            })
         };
-        let found: Vec<String> = words.iter().filter(|(banned, _)| has(banned)).map(|(banned, instead)| format!("\"{banned}\": write {instead}")).collect();
+        let found: Vec<String> = words
+            .iter()
+            .filter(|(banned, _)| has(banned))
+            .map(|(banned, instead)| format!("\"{banned}\": write {instead}"))
+            .collect();
         found
     })
 }
 
 /// Banned words among the parts of a name.
-fn in_name<'l>(name: &'l str, words: &'l [(&'static str, &'static str)], names: &'l [(&'static str, &'static str)]) -> impl Iterator<Item = String> + 'l {
-    let snake = name.chars().enumerate().flat_map(|(index, c)| (c.is_uppercase() && index > 0).then_some('_').into_iter().chain([c]));
+fn in_name<'l>(
+    name: &'l str,
+    words: &'l [(&'static str, &'static str)],
+    names: &'l [(&'static str, &'static str)],
+) -> impl Iterator<Item = String> + 'l {
+    let snake = name.chars().enumerate().flat_map(|(index, c)| {
+        (c.is_uppercase() && index > 0)
+            .then_some('_')
+            .into_iter()
+            .chain([c])
+    });
     let is_upper = name.chars().all(|c| !c.is_lowercase());
-    let mut snake: String = if is_upper { name.to_lowercase() } else { snake.collect::<String>().to_lowercase() };
+    let mut snake: String = if is_upper {
+        name.to_lowercase()
+    } else {
+        snake.collect::<String>().to_lowercase()
+    };
     for term in TERMS {
         snake = snake.replace(term, "");
     }
@@ -162,16 +229,30 @@ fn in_name<'l>(name: &'l str, words: &'l [(&'static str, &'static str)], names: 
 /// The name that a line of code makes public.
 fn public_name(line: &str) -> Option<&str> {
     let mut rest = line.trim_start().strip_prefix("pub ")?;
-    for keyword in ["const ", "unsafe ", "static ", "fn ", "struct ", "enum ", "trait ", "type ", "mod "] {
+    for keyword in [
+        "const ", "unsafe ", "static ", "fn ", "struct ", "enum ", "trait ", "type ", "mod ",
+    ] {
         rest = rest.strip_prefix(keyword).unwrap_or(rest);
     }
     let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_')?;
-    (!rest.starts_with("use ")).then_some(&rest[..end]).filter(|name| !name.is_empty())
+    (!rest.starts_with("use "))
+        .then_some(&rest[..end])
+        .filter(|name| !name.is_empty())
 }
 
 fn relative(root: &Path, folder: &str, ending: &str) -> Result<Vec<String>, String> {
     let files = files_with_ending(&root.join(folder), ending)?;
-    Ok(files.iter().filter_map(|file| Some(file.strip_prefix(root).ok()?.to_string_lossy().replace('\\', "/"))).collect())
+    Ok(files
+        .iter()
+        .filter_map(|file| {
+            Some(
+                file.strip_prefix(root)
+                    .ok()?
+                    .to_string_lossy()
+                    .replace('\\', "/"),
+            )
+        })
+        .collect())
 }
 
 fn read(root: &Path, file: &str) -> Result<String, String> {
@@ -185,11 +266,32 @@ mod tests {
     #[test]
     fn words_are_found_in_text_and_in_parts_of_names() {
         let text = |text: &'static str| in_text(text, WORDS).count();
-        assert_eq!((text("The bench runs beside it."), text("`beside` and Beside"), text("besides, retold")), (1, 1, 0));
-        let name = |name: &'static str| in_name(name, WORDS, NAME_WORDS).count();
-        assert_eq!((name("MOST_ROWS"), name("foretold_rows"), name("LeastCosine"), name("at_most"), name("least_squares.rs")), (1, 1, 1, 0, 0));
         assert_eq!(
-            (public_name("    pub fn tell(&self)"), public_name("pub late: u32,"), public_name("fn tell()"), public_name("pub(crate) fn tell()")),
+            (
+                text("The bench runs beside it."),
+                text("`beside` and Beside"),
+                text("besides, retold")
+            ),
+            (1, 1, 0)
+        );
+        let name = |name: &'static str| in_name(name, WORDS, NAME_WORDS).count();
+        assert_eq!(
+            (
+                name("MOST_ROWS"),
+                name("foretold_rows"),
+                name("LeastCosine"),
+                name("at_most"),
+                name("least_squares.rs")
+            ),
+            (1, 1, 1, 0, 0)
+        );
+        assert_eq!(
+            (
+                public_name("    pub fn tell(&self)"),
+                public_name("pub late: u32,"),
+                public_name("fn tell()"),
+                public_name("pub(crate) fn tell()")
+            ),
             (Some("tell"), Some("late"), None, None)
         );
     }

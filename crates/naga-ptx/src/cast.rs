@@ -5,8 +5,8 @@ use crate::scalar::Scalar;
 use crate::writer::{Operand, Writer};
 
 impl Writer {
-    /// Converts a value. Floats to integers truncate and saturate to the values that both types can represent; for NaN WGSL leaves
-    /// the result open.
+    /// Converts a value. Floats to integers truncate and saturate to the values that both types can
+    /// represent; for NaN WGSL leaves the result open.
     pub fn convert(&mut self, from: Scalar, to: Scalar, value: Operand) -> Operand {
         match (from, to) {
             _ if from == to => value,
@@ -14,7 +14,11 @@ impl Writer {
             (_, Scalar::Bool) => self.compare(Comparison::Ne, from, value, zero(from)),
             _ if from.is_float() && to.is_float() => self.float_to_float(from, to, value),
             _ if from.is_float() => self.float_to_integer(from, to, value),
-            _ if to.is_float() => self.op(format_args!("cvt.rn.{}.{}", to.suffix(), from.suffix()), to, &[value]),
+            _ if to.is_float() => self.op(
+                format_args!("cvt.rn.{}.{}", to.suffix(), from.suffix()),
+                to,
+                &[value],
+            ),
             _ if from.class() == to.class() => value.bitcast(to),
             _ => self.integer_to_integer(from, to, value),
         }
@@ -31,18 +35,38 @@ impl Writer {
 
     fn float_to_float(&mut self, from: Scalar, to: Scalar, value: Operand) -> Operand {
         let rounding = if to.bytes() < from.bytes() { ".rn" } else { "" };
-        self.op(format_args!("cvt{rounding}.{}.{}", to.suffix(), from.suffix()), to, &[value])
+        self.op(
+            format_args!("cvt{rounding}.{}.{}", to.suffix(), from.suffix()),
+            to,
+            &[value],
+        )
     }
 
     fn integer_to_integer(&mut self, from: Scalar, to: Scalar, value: Operand) -> Operand {
         // Widening keeps the source's sign; narrowing keeps the low bits.
-        let target = if from.is_signed() && to.bytes() > from.bytes() { to.signed() } else { to.unsigned() };
-        let source = if from.is_signed() && to.bytes() > from.bytes() { from } else { from.unsigned() };
-        self.op(format_args!("cvt.{}.{}", target.suffix(), source.suffix()), to, &[value.bitcast(source)])
+        let target = if from.is_signed() && to.bytes() > from.bytes() {
+            to.signed()
+        } else {
+            to.unsigned()
+        };
+        let source = if from.is_signed() && to.bytes() > from.bytes() {
+            from
+        } else {
+            from.unsigned()
+        };
+        self.op(
+            format_args!("cvt.{}.{}", target.suffix(), source.suffix()),
+            to,
+            &[value.bitcast(source)],
+        )
     }
 
     fn float_to_integer(&mut self, from: Scalar, to: Scalar, value: Operand) -> Operand {
-        let converted = self.op(format_args!("cvt.rzi.{}.{}", to.suffix(), from.suffix()), to, &[value]);
+        let converted = self.op(
+            format_args!("cvt.rzi.{}.{}", to.suffix(), from.suffix()),
+            to,
+            &[value],
+        );
         let (least, greatest) = representable(from, to);
         let at_most = match greatest {
             Some(greatest) => self.min(to, converted, Operand::integer(to, greatest)),
@@ -60,7 +84,8 @@ pub(crate) fn zero(scalar: Scalar) -> Operand {
     Operand::Immediate(scalar, 0)
 }
 
-/// The bounds that `cvt`'s own saturation misses: the minimum and maximum integers that the float type can also represent.
+/// The bounds that `cvt`'s own saturation misses: the minimum and maximum integers that the float
+/// type can also represent.
 fn representable(from: Scalar, to: Scalar) -> (Option<i128>, Option<i128>) {
     match (from, to) {
         (Scalar::F16, Scalar::I16) => (None, None),

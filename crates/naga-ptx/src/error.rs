@@ -31,7 +31,11 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, construct: impl Into<String>, span: Span) -> Error {
-        Error { kind, construct: construct.into(), span }
+        Error {
+            kind,
+            construct: construct.into(),
+            span,
+        }
     }
 
     pub(crate) fn unsupported(construct: impl Into<String>, span: Span) -> Error {
@@ -40,7 +44,11 @@ impl Error {
 
     /// The error with this position, if it has no more precise one.
     pub(crate) fn at(self, span: Span) -> Error {
-        if self.span.is_defined() { self } else { Error { span, ..self } }
+        if self.span.is_defined() {
+            self
+        } else {
+            Error { span, ..self }
+        }
     }
 
     /// The kind of the error.

@@ -1,6 +1,9 @@
 //! Expressions: from naga's tree to registers.
 
-use naga::{ArraySize, BinaryOperator, BuiltIn, Expression, Handle, Literal, RelationalFunction, Span, TypeInner, UnaryOperator};
+use naga::{
+    ArraySize, BinaryOperator, BuiltIn, Expression, Handle, Literal, RelationalFunction, Span,
+    TypeInner, UnaryOperator,
+};
 
 use crate::arithmetic::Comparison;
 use crate::cast;
@@ -41,15 +44,24 @@ impl Translator<'_> {
 
     /// The type of an expression.
     pub fn inner(&self, handle: Handle<Expression>) -> TypeInner {
-        self.frame.info[handle].ty.inner_with(&self.module.types).clone()
+        self.frame.info[handle]
+            .ty
+            .inner_with(&self.module.types)
+            .clone()
     }
 
     /// The type that a pointer expression points to.
     pub fn pointee(&self, handle: Handle<Expression>) -> Result<TypeInner> {
         match self.inner(handle) {
             TypeInner::Pointer { base, .. } => Ok(self.module.types[base].inner.clone()),
-            TypeInner::ValuePointer { size: Some(size), scalar, .. } => Ok(TypeInner::Vector { size, scalar }),
-            TypeInner::ValuePointer { size: None, scalar, .. } => Ok(TypeInner::Scalar(scalar)),
+            TypeInner::ValuePointer {
+                size: Some(size),
+                scalar,
+                ..
+            } => Ok(TypeInner::Vector { size, scalar }),
+            TypeInner::ValuePointer {
+                size: None, scalar, ..
+            } => Ok(TypeInner::Scalar(scalar)),
             _ => Err(self.refuse("value as a pointer", handle)),
         }
     }
@@ -57,7 +69,9 @@ impl Translator<'_> {
     /// The scalar type of a scalar, vector or matrix expression.
     pub fn scalar(&self, handle: Handle<Expression>) -> Result<Scalar> {
         let inner = self.inner(handle);
-        let scalar = inner.scalar().ok_or_else(|| self.refuse("operand without a scalar type", handle))?;
+        let scalar = inner
+            .scalar()
+            .ok_or_else(|| self.refuse("operand without a scalar type", handle))?;
         shape::scalar_of(scalar)
     }
 
@@ -69,34 +83,69 @@ impl Translator<'_> {
     pub fn evaluate(&mut self, handle: Handle<Expression>) -> Result<Entry> {
         let values = match self.frame.function.expressions[handle] {
             Expression::Literal(literal) => vec![self.literal(literal)?],
-            Expression::Constant(constant) => self.constant(self.module.constants[constant].init)?,
+            Expression::Constant(constant) => {
+                self.constant(self.module.constants[constant].init)?
+            }
             Expression::ZeroValue(ty) => self.zero_value(&self.module.types[ty].inner)?,
             Expression::Compose { ref components, .. } => {
-                let parts = components.iter().map(|&part| self.value(part)).collect::<Result<Vec<_>>>()?;
+                let parts = components
+                    .iter()
+                    .map(|&part| self.value(part))
+                    .collect::<Result<Vec<_>>>()?;
                 parts.concat()
             }
             Expression::Splat { size, value } => vec![self.scalar_value(value)?; size as usize],
-            Expression::Swizzle { size, vector, pattern } => {
+            Expression::Swizzle {
+                size,
+                vector,
+                pattern,
+            } => {
                 let values = self.value(vector)?;
-                pattern[..size as usize].iter().map(|component| values[component.index() as usize]).collect()
+                pattern[..size as usize]
+                    .iter()
+                    .map(|component| values[component.index() as usize])
+                    .collect()
             }
-            Expression::FunctionArgument(number) => return Ok(self.frame.arguments[number as usize].clone()),
+            Expression::FunctionArgument(number) => {
+                return Ok(self.frame.arguments[number as usize].clone());
+            }
             Expression::GlobalVariable(variable) => {
                 let place = self.globals.get(&variable).cloned();
-                return place.map(Entry::Pointer).ok_or_else(|| self.refuse("variable without memory", handle));
+                return place
+                    .map(Entry::Pointer)
+                    .ok_or_else(|| self.refuse("variable without memory", handle));
             }
-            Expression::LocalVariable(variable) => return Ok(Entry::Pointer(self.frame.locals[&variable].clone())),
+            Expression::LocalVariable(variable) => {
+                return Ok(Entry::Pointer(self.frame.locals[&variable].clone()));
+            }
             Expression::Access { base, index } => return self.access(base, index),
             Expression::AccessIndex { base, index } => return self.access_index(base, index),
             Expression::Load { pointer } => self.load_expression(pointer)?,
             Expression::Unary { op, expr } => self.unary(op, expr)?,
             Expression::Binary { op, left, right } => self.binary(op, left, right)?,
-            Expression::Select { condition, accept, reject } => self.select(condition, accept, reject)?,
+            Expression::Select {
+                condition,
+                accept,
+                reject,
+            } => self.select(condition, accept, reject)?,
             Expression::Relational { fun, argument } => self.relational(fun, argument)?,
-            Expression::Math { fun, arg, arg1, arg2, arg3 } => self.math(handle, fun, arg, [arg1, arg2, arg3])?,
-            Expression::As { expr, kind, convert } => self.cast(expr, kind, convert)?,
+            Expression::Math {
+                fun,
+                arg,
+                arg1,
+                arg2,
+                arg3,
+            } => self.math(handle, fun, arg, [arg1, arg2, arg3])?,
+            Expression::As {
+                expr,
+                kind,
+                convert,
+            } => self.cast(expr, kind, convert)?,
             Expression::ArrayLength(pointer) => match self.pointer(pointer)? {
-                PointerTarget::Memory { length: Some(length), .. } => vec![length],
+                PointerTarget::Memory {
+                    length: Some(length),
+                    ..
+                } => vec![length],
                 _ => return Err(self.refuse("arrayLength of a sized array", handle)),
             },
             ref other => return Err(self.refuse(refused(other), handle)),
@@ -116,7 +165,12 @@ impl Translator<'_> {
             Literal::I16(value) => Operand::integer(Scalar::I16, i128::from(value)),
             Literal::U16(value) => Operand::integer(Scalar::U16, i128::from(value)),
             Literal::Bool(value) => Operand::Immediate(Scalar::Bool, u64::from(value)),
-            other => return Err(Error::unsupported(format!("literal {other:?}"), Span::UNDEFINED)),
+            other => {
+                return Err(Error::unsupported(
+                    format!("literal {other:?}"),
+                    Span::UNDEFINED,
+                ));
+            }
         })
     }
 
@@ -124,20 +178,31 @@ impl Translator<'_> {
     pub fn constant(&self, handle: Handle<Expression>) -> Result<Vec<Operand>> {
         let span = self.module.global_expressions.get_span(handle);
         match self.module.global_expressions[handle] {
-            Expression::Literal(literal) => Ok(vec![self.literal(literal).map_err(|error| error.at(span))?]),
+            Expression::Literal(literal) => {
+                Ok(vec![self.literal(literal).map_err(|error| error.at(span))?])
+            }
             Expression::Constant(constant) => self.constant(self.module.constants[constant].init),
             Expression::ZeroValue(ty) => self.zero_value(&self.module.types[ty].inner),
             Expression::Compose { ref components, .. } => {
-                let parts = components.iter().map(|&part| self.constant(part)).collect::<Result<Vec<_>>>()?;
+                let parts = components
+                    .iter()
+                    .map(|&part| self.constant(part))
+                    .collect::<Result<Vec<_>>>()?;
                 Ok(parts.concat())
             }
             Expression::Splat { size, value } => Ok(vec![self.constant(value)?[0]; size as usize]),
-            ref other => Err(Error::unsupported(format!("constant expression {}", refused(other)), span)),
+            ref other => Err(Error::unsupported(
+                format!("constant expression {}", refused(other)),
+                span,
+            )),
         }
     }
 
     fn zero_value(&self, inner: &TypeInner) -> Result<Vec<Operand>> {
-        Ok(shape::scalars(self.module, inner)?.into_iter().map(cast::zero).collect())
+        Ok(shape::scalars(self.module, inner)?
+            .into_iter()
+            .map(cast::zero)
+            .collect())
     }
 
     /// `base[index]` at run time, of a pointer or of a value.
@@ -147,7 +212,9 @@ impl Translator<'_> {
         match self.entry_of(base)? {
             Entry::Pointer(place) => {
                 let inner = self.pointee(base)?;
-                Ok(Entry::Pointer(self.place_element(&place, &inner, at, scalar)?))
+                Ok(Entry::Pointer(
+                    self.place_element(&place, &inner, at, scalar)?,
+                ))
             }
             Entry::Value(values) => {
                 let inner = self.inner(base);
@@ -163,7 +230,11 @@ impl Translator<'_> {
     fn spill(&mut self, inner: &TypeInner, values: &[Operand]) -> Result<PointerTarget> {
         if let TypeInner::Vector { .. } | TypeInner::Matrix { .. } = inner {
             self.variables.push(values.to_vec());
-            return Ok(PointerTarget::Registers { variable: self.variables.len() - 1, first: 0, dynamic_indices: Vec::new() });
+            return Ok(PointerTarget::Registers {
+                variable: self.variables.len() - 1,
+                first: 0,
+                dynamic_indices: Vec::new(),
+            });
         }
         let place = self.new_local(inner)?;
         self.store(&place, inner, values)?;
@@ -179,7 +250,9 @@ impl Translator<'_> {
             Entry::Value(values) => {
                 let part = shape::part(self.module, &self.inner(base), index)?;
                 let count = shape::count(self.module, &part.inner)?;
-                Ok(Entry::Value(values[part.first..part.first + count].to_vec()))
+                Ok(Entry::Value(
+                    values[part.first..part.first + count].to_vec(),
+                ))
             }
         }
     }
@@ -190,7 +263,13 @@ impl Translator<'_> {
         if matches!(inner, TypeInner::Atomic(_)) {
             return Ok(vec![self.atomic_load(&place, &inner)?]);
         }
-        if matches!(inner, TypeInner::Array { size: ArraySize::Dynamic, .. }) {
+        if matches!(
+            inner,
+            TypeInner::Array {
+                size: ArraySize::Dynamic,
+                ..
+            }
+        ) {
             return Err(self.refuse("load of a run-time array", pointer));
         }
         self.load(&place, &inner)
@@ -203,25 +282,41 @@ impl Translator<'_> {
             .into_iter()
             .map(|value| match op {
                 UnaryOperator::Negate => self.writer.neg(scalar, value),
-                UnaryOperator::LogicalNot | UnaryOperator::BitwiseNot => self.writer.not(scalar, value),
+                UnaryOperator::LogicalNot | UnaryOperator::BitwiseNot => {
+                    self.writer.not(scalar, value)
+                }
             })
             .collect())
     }
 
-    fn binary(&mut self, op: BinaryOperator, left: Handle<Expression>, right: Handle<Expression>) -> Result<Vec<Operand>> {
+    fn binary(
+        &mut self,
+        op: BinaryOperator,
+        left: Handle<Expression>,
+        right: Handle<Expression>,
+    ) -> Result<Vec<Operand>> {
         let (left_inner, right_inner) = (self.inner(left), self.inner(right));
         let (a, b) = (self.value(left)?, self.value(right)?);
         let scalar = self.scalar(left)?;
         if op == BinaryOperator::Multiply
-            && let Some(product) = self.matrix_product(scalar, (&left_inner, &a), (&right_inner, &b))
+            && let Some(product) =
+                self.matrix_product(scalar, (&left_inner, &a), (&right_inner, &b))
         {
             return Ok(product);
         }
         let count = a.len().max(b.len());
-        Ok((0..count).map(|i| self.scalar_binary(op, scalar, at(&a, i), at(&b, i))).collect())
+        Ok((0..count)
+            .map(|i| self.scalar_binary(op, scalar, at(&a, i), at(&b, i)))
+            .collect())
     }
 
-    fn scalar_binary(&mut self, op: BinaryOperator, scalar: Scalar, a: Operand, b: Operand) -> Operand {
+    fn scalar_binary(
+        &mut self,
+        op: BinaryOperator,
+        scalar: Scalar,
+        a: Operand,
+        b: Operand,
+    ) -> Operand {
         let w = &mut self.writer;
         match op {
             BinaryOperator::Add => w.add(scalar, a, b),
@@ -260,13 +355,31 @@ impl Translator<'_> {
         }
     }
 
-    fn select(&mut self, condition: Handle<Expression>, accept: Handle<Expression>, reject: Handle<Expression>) -> Result<Vec<Operand>> {
+    fn select(
+        &mut self,
+        condition: Handle<Expression>,
+        accept: Handle<Expression>,
+        reject: Handle<Expression>,
+    ) -> Result<Vec<Operand>> {
         let scalar = self.scalar(accept)?;
-        let (condition, accept, reject) = (self.value(condition)?, self.value(accept)?, self.value(reject)?);
-        Ok((0..accept.len()).map(|i| self.writer.select(scalar, at(&condition, i), accept[i], reject[i])).collect())
+        let (condition, accept, reject) = (
+            self.value(condition)?,
+            self.value(accept)?,
+            self.value(reject)?,
+        );
+        Ok((0..accept.len())
+            .map(|i| {
+                self.writer
+                    .select(scalar, at(&condition, i), accept[i], reject[i])
+            })
+            .collect())
     }
 
-    fn relational(&mut self, fun: RelationalFunction, argument: Handle<Expression>) -> Result<Vec<Operand>> {
+    fn relational(
+        &mut self,
+        fun: RelationalFunction,
+        argument: Handle<Expression>,
+    ) -> Result<Vec<Operand>> {
         let scalar = self.scalar(argument)?;
         let values = self.value(argument)?;
         let w = &mut self.writer;
@@ -276,12 +389,23 @@ impl Translator<'_> {
         Ok(match fun {
             RelationalFunction::All => vec![fold(w, crate::writer::Writer::and)],
             RelationalFunction::Any => vec![fold(w, crate::writer::Writer::or)],
-            RelationalFunction::IsNan => values.iter().map(|&value| w.is_nan(scalar, value)).collect(),
-            RelationalFunction::IsInf => values.iter().map(|&value| w.is_infinite(scalar, value)).collect(),
+            RelationalFunction::IsNan => values
+                .iter()
+                .map(|&value| w.is_nan(scalar, value))
+                .collect(),
+            RelationalFunction::IsInf => values
+                .iter()
+                .map(|&value| w.is_infinite(scalar, value))
+                .collect(),
         })
     }
 
-    fn cast(&mut self, expr: Handle<Expression>, kind: naga::ScalarKind, convert: Option<naga::Bytes>) -> Result<Vec<Operand>> {
+    fn cast(
+        &mut self,
+        expr: Handle<Expression>,
+        kind: naga::ScalarKind,
+        convert: Option<naga::Bytes>,
+    ) -> Result<Vec<Operand>> {
         let from = self.scalar(expr)?;
         let width = convert.unwrap_or(from.bytes() as u8);
         let to = shape::scalar_of(naga::Scalar { kind, width })?;
@@ -289,7 +413,10 @@ impl Translator<'_> {
         if convert.is_none() && from.class() == to.class() {
             return Ok(values.into_iter().map(|value| value.bitcast(to)).collect());
         }
-        Ok(values.into_iter().map(|value| self.writer.convert(from, to, value)).collect())
+        Ok(values
+            .into_iter()
+            .map(|value| self.writer.convert(from, to, value))
+            .collect())
     }
 
     /// The entry point's arguments: built-in values, alone or in structs.
@@ -303,13 +430,25 @@ impl Translator<'_> {
                     let mut values = Vec::new();
                     for member in members {
                         match member.binding {
-                            Some(naga::Binding::BuiltIn(builtin)) => values.extend(self.builtin(builtin)?),
-                            _ => return Err(Error::unsupported("entry point input that is no built-in value", Span::UNDEFINED)),
+                            Some(naga::Binding::BuiltIn(builtin)) => {
+                                values.extend(self.builtin(builtin)?)
+                            }
+                            _ => {
+                                return Err(Error::unsupported(
+                                    "entry point input that is no built-in value",
+                                    Span::UNDEFINED,
+                                ));
+                            }
                         }
                     }
                     values
                 }
-                _ => return Err(Error::unsupported("entry point input that is no built-in value", Span::UNDEFINED)),
+                _ => {
+                    return Err(Error::unsupported(
+                        "entry point input that is no built-in value",
+                        Span::UNDEFINED,
+                    ));
+                }
             };
             entries.push(Entry::Value(values));
         }
@@ -326,24 +465,40 @@ impl Translator<'_> {
             BuiltIn::WorkGroupSize => size.to_vec(),
             BuiltIn::GlobalInvocationId => {
                 let (thread, group) = (self.special("tid"), self.special("ctaid"));
-                (0..3).map(|i| self.writer.op("mad.lo.u32", Scalar::U32, &[group[i], size[i], thread[i]])).collect()
+                (0..3)
+                    .map(|i| {
+                        self.writer
+                            .op("mad.lo.u32", Scalar::U32, &[group[i], size[i], thread[i]])
+                    })
+                    .collect()
             }
             BuiltIn::LocalInvocationIndex => vec![self.local_index()],
             BuiltIn::SubgroupSize => vec![Operand::u32(32)],
             BuiltIn::NumSubgroups => vec![Operand::u32((x * y * z).div_ceil(32))],
-            BuiltIn::SubgroupInvocationId => vec![self.writer.op("mov.u32", Scalar::U32, &[Operand::Symbol("%laneid")])],
+            BuiltIn::SubgroupInvocationId => {
+                vec![
+                    self.writer
+                        .op("mov.u32", Scalar::U32, &[Operand::Symbol("%laneid")]),
+                ]
+            }
             BuiltIn::SubgroupId => {
                 let index = self.local_index();
                 vec![self.writer.shift_right(Scalar::U32, index, Operand::u32(5))]
             }
-            other => return Err(Error::unsupported(format!("built-in value {other:?}"), Span::UNDEFINED)),
+            other => {
+                return Err(Error::unsupported(
+                    format!("built-in value {other:?}"),
+                    Span::UNDEFINED,
+                ));
+            }
         })
     }
 
     fn special(&mut self, name: &str) -> [Operand; 3] {
         ["x", "y", "z"].map(|axis| {
             let to = self.writer.register(Scalar::U32);
-            self.writer.line(format_args!("mov.u32 {to}, %{name}.{axis}"));
+            self.writer
+                .line(format_args!("mov.u32 {to}, %{name}.{axis}"));
             to
         })
     }
@@ -352,14 +507,28 @@ impl Translator<'_> {
     pub fn local_index(&mut self) -> Operand {
         let [x, y, z] = self.entry.workgroup_size;
         let [i, j, k] = self.special("tid");
-        let row = if z > 1 { self.writer.op("mad.lo.u32", Scalar::U32, &[k, Operand::u32(y), j]) } else { j };
-        if y * z > 1 { self.writer.op("mad.lo.u32", Scalar::U32, &[row, Operand::u32(x), i]) } else { i }
+        let row = if z > 1 {
+            self.writer
+                .op("mad.lo.u32", Scalar::U32, &[k, Operand::u32(y), j])
+        } else {
+            j
+        };
+        if y * z > 1 {
+            self.writer
+                .op("mad.lo.u32", Scalar::U32, &[row, Operand::u32(x), i])
+        } else {
+            i
+        }
     }
 }
 
 /// The component of a vector, or the scalar that is used for all components.
 pub(crate) fn at(values: &[Operand], index: usize) -> Operand {
-    if values.len() == 1 { values[0] } else { values[index] }
+    if values.len() == 1 {
+        values[0]
+    } else {
+        values[index]
+    }
 }
 
 fn refused(expression: &Expression) -> &'static str {
@@ -369,8 +538,12 @@ fn refused(expression: &Expression) -> &'static str {
         Expression::ImageLoad { .. } => "textureLoad",
         Expression::ImageQuery { .. } => "texture query",
         Expression::Derivative { .. } => "derivative",
-        Expression::RayQueryProceedResult | Expression::RayQueryGetIntersection { .. } | Expression::RayQueryVertexPositions { .. } => "ray query",
-        Expression::CooperativeLoad { .. } | Expression::CooperativeMultiplyAdd { .. } => "cooperative matrix",
+        Expression::RayQueryProceedResult
+        | Expression::RayQueryGetIntersection { .. }
+        | Expression::RayQueryVertexPositions { .. } => "ray query",
+        Expression::CooperativeLoad { .. } | Expression::CooperativeMultiplyAdd { .. } => {
+            "cooperative matrix"
+        }
         _ => "expression outside its statement",
     }
 }
@@ -379,13 +552,22 @@ impl crate::writer::Writer {
     /// By its bits, as the rest of WGSL treats NaN.
     fn is_nan(&mut self, scalar: Scalar, value: Operand) -> Operand {
         let wide = self.widened(scalar, value);
-        self.op(format_args!("setp.nan.{}", wide.0.suffix()), Scalar::Bool, &[wide.1, wide.1])
+        self.op(
+            format_args!("setp.nan.{}", wide.0.suffix()),
+            Scalar::Bool,
+            &[wide.1, wide.1],
+        )
     }
 
     fn is_infinite(&mut self, scalar: Scalar, value: Operand) -> Operand {
         let (scalar, value) = self.widened(scalar, value);
         let magnitude = self.abs(scalar, value);
-        self.compare(Comparison::Eq, scalar, magnitude, Operand::float(scalar, f64::INFINITY))
+        self.compare(
+            Comparison::Eq,
+            scalar,
+            magnitude,
+            Operand::float(scalar, f64::INFINITY),
+        )
     }
 
     /// f16 as f32.

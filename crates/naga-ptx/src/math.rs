@@ -35,46 +35,79 @@ impl Translator<'_> {
         let count = arguments.iter().map(Vec::len).max().unwrap_or(1);
         let mut columns = Vec::with_capacity(count);
         for component in 0..count {
-            let x: Vec<Operand> = arguments.iter().map(|argument| at(argument, component)).collect();
+            let x: Vec<Operand> = arguments
+                .iter()
+                .map(|argument| at(argument, component))
+                .collect();
             let Some(results) = self.writer.component(fun, scalar, &x) else {
-                return Err(self.refuse(format!("built-in function {fun:?} of {}", scalar.suffix()), handle));
+                return Err(self.refuse(
+                    format!("built-in function {fun:?} of {}", scalar.suffix()),
+                    handle,
+                ));
             };
             columns.push(results);
         }
         // modf and frexp give a struct: all fractions, then all whole parts or exponents.
         let results = columns[0].len();
-        Ok((0..results).flat_map(|result| columns.iter().map(move |column| column[result])).collect())
+        Ok((0..results)
+            .flat_map(|result| columns.iter().map(move |column| column[result]))
+            .collect())
     }
 
     /// Functions of whole vectors or matrices.
-    fn whole_vectors(&mut self, fun: MathFunction, first: Handle<Expression>, scalar: Scalar, x: &[Vec<Operand>]) -> Option<Vec<Operand>> {
+    fn whole_vectors(
+        &mut self,
+        fun: MathFunction,
+        first: Handle<Expression>,
+        scalar: Scalar,
+        x: &[Vec<Operand>],
+    ) -> Option<Vec<Operand>> {
         let inner = self.inner(first);
         let w = &mut self.writer;
         Some(match (fun, inner) {
             (MathFunction::Dot, _) => vec![w.dot(scalar, &x[0], &x[1])],
             (MathFunction::Length, _) => vec![w.length(scalar, &x[0])],
             (MathFunction::Distance, _) => {
-                let difference: Vec<Operand> = x[0].iter().zip(&x[1]).map(|(&a, &b)| w.sub(scalar, a, b)).collect();
+                let difference: Vec<Operand> = x[0]
+                    .iter()
+                    .zip(&x[1])
+                    .map(|(&a, &b)| w.sub(scalar, a, b))
+                    .collect();
                 vec![w.length(scalar, &difference)]
             }
             (MathFunction::Normalize, _) => {
                 let length = w.length(scalar, &x[0]);
-                x[0].iter().map(|&value| w.div(scalar, value, length)).collect()
+                x[0].iter()
+                    .map(|&value| w.div(scalar, value, length))
+                    .collect()
             }
             (MathFunction::Cross, _) => {
                 let (a, b) = (&x[0], &x[1]);
-                [(1, 2), (2, 0), (0, 1)].iter().map(|&(i, j)| w.cross_term(scalar, [a[i], b[j], a[j], b[i]])).collect()
+                [(1, 2), (2, 0), (0, 1)]
+                    .iter()
+                    .map(|&(i, j)| w.cross_term(scalar, [a[i], b[j], a[j], b[i]]))
+                    .collect()
             }
             (MathFunction::FaceForward, _) => w.face_forward(scalar, &x[0], &x[1], &x[2]),
             (MathFunction::Reflect, _) => w.reflect(scalar, &x[0], &x[1]),
             (MathFunction::Refract, _) => w.refract(scalar, &x[0], &x[1], x[2][0]),
-            (MathFunction::Outer, _) => x[1].iter().flat_map(|&b| x[0].iter().map(move |&a| (a, b))).map(|(a, b)| w.mul(scalar, a, b)).collect(),
+            (MathFunction::Outer, _) => x[1]
+                .iter()
+                .flat_map(|&b| x[0].iter().map(move |&a| (a, b)))
+                .map(|(a, b)| w.mul(scalar, a, b))
+                .collect(),
             (MathFunction::Transpose, TypeInner::Matrix { rows, .. }) => {
                 let rows = rows as usize;
-                (0..rows).flat_map(|row| x[0][row..].iter().step_by(rows).copied()).collect()
+                (0..rows)
+                    .flat_map(|row| x[0][row..].iter().step_by(rows).copied())
+                    .collect()
             }
-            (MathFunction::Determinant, TypeInner::Matrix { rows, .. }) => vec![w.determinant(scalar, &x[0], rows as usize)],
-            (MathFunction::Inverse, TypeInner::Matrix { rows, .. }) => w.inverse(scalar, &x[0], rows as usize),
+            (MathFunction::Determinant, TypeInner::Matrix { rows, .. }) => {
+                vec![w.determinant(scalar, &x[0], rows as usize)]
+            }
+            (MathFunction::Inverse, TypeInner::Matrix { rows, .. }) => {
+                w.inverse(scalar, &x[0], rows as usize)
+            }
             _ => return None,
         })
     }
@@ -82,7 +115,12 @@ impl Translator<'_> {
 
 impl Writer {
     /// One component of a componentwise function; none if the function does not support the type.
-    fn component(&mut self, fun: MathFunction, scalar: Scalar, x: &[Operand]) -> Option<Vec<Operand>> {
+    fn component(
+        &mut self,
+        fun: MathFunction,
+        scalar: Scalar,
+        x: &[Operand],
+    ) -> Option<Vec<Operand>> {
         if let Some(value) = self.bit_function(fun, scalar, x) {
             return Some(vec![value]);
         }
@@ -101,7 +139,9 @@ impl Writer {
             return Some(vec![value]);
         }
         if (fun, scalar) == (MathFunction::Ldexp, Scalar::F16) {
-            return Some(vec![self.through_f32(&x[..1], |w, wide| w.ldexp(Scalar::F32, wide[0], x[1]))]);
+            return Some(vec![self.through_f32(&x[..1], |w, wide| {
+                w.ldexp(Scalar::F32, wide[0], x[1])
+            })]);
         }
         if scalar == Scalar::F16 {
             let mut known = true;
@@ -140,21 +180,38 @@ impl Writer {
 
     fn signs(&mut self, scalar: Scalar) -> (Operand, Operand, Operand) {
         if scalar.is_float() {
-            return (crate::cast::zero(scalar), self.constant(scalar, 1.0), self.constant(scalar, -1.0));
+            return (
+                crate::cast::zero(scalar),
+                self.constant(scalar, 1.0),
+                self.constant(scalar, -1.0),
+            );
         }
-        (crate::cast::zero(scalar), Operand::integer(scalar, 1), Operand::integer(scalar, -1))
+        (
+            crate::cast::zero(scalar),
+            Operand::integer(scalar, 1),
+            Operand::integer(scalar, -1),
+        )
     }
 
     /// A float constant; of f16 in a register.
     pub fn constant(&mut self, scalar: Scalar, value: f64) -> Operand {
         match scalar {
-            Scalar::F16 => self.op("cvt.rn.f16.f32", Scalar::F16, &[Operand::float(Scalar::F32, value)]),
+            Scalar::F16 => self.op(
+                "cvt.rn.f16.f32",
+                Scalar::F16,
+                &[Operand::float(Scalar::F32, value)],
+            ),
             _ => Operand::float(scalar, value),
         }
     }
 
     /// Functions of floats that are rounded at every step as WGSL writes them.
-    fn float_function(&mut self, fun: MathFunction, scalar: Scalar, x: &[Operand]) -> Option<Operand> {
+    fn float_function(
+        &mut self,
+        fun: MathFunction,
+        scalar: Scalar,
+        x: &[Operand],
+    ) -> Option<Operand> {
         Some(match fun {
             MathFunction::Saturate => {
                 let above = self.max(scalar, x[0], crate::cast::zero(scalar));
@@ -224,7 +281,13 @@ impl Writer {
     }
 
     /// e1 where dot(e2, e3) < 0, else −e1.
-    fn face_forward(&mut self, scalar: Scalar, e1: &[Operand], e2: &[Operand], e3: &[Operand]) -> Vec<Operand> {
+    fn face_forward(
+        &mut self,
+        scalar: Scalar,
+        e1: &[Operand],
+        e2: &[Operand],
+        e3: &[Operand],
+    ) -> Vec<Operand> {
         let dot = self.dot(scalar, e2, e3);
         let keep = self.compare(Comparison::Lt, scalar, dot, crate::cast::zero(scalar));
         e1.iter()
@@ -250,7 +313,13 @@ impl Writer {
     }
 
     /// The refraction of e1 at normal e2; 0 where k = 1 − r² · (1 − dot²) is negative.
-    fn refract(&mut self, scalar: Scalar, e1: &[Operand], e2: &[Operand], ratio: Operand) -> Vec<Operand> {
+    fn refract(
+        &mut self,
+        scalar: Scalar,
+        e1: &[Operand],
+        e2: &[Operand],
+        ratio: Operand,
+    ) -> Vec<Operand> {
         let one = self.constant(scalar, 1.0);
         let dot = self.dot(scalar, e2, e1);
         let dot_square = self.mul(scalar, dot, dot);
@@ -285,14 +354,23 @@ impl Writer {
                 let wide = self.convert(Scalar::F16, Scalar::F32, x);
                 let parts = self.frexp(Scalar::F32, wide);
                 // naga's type of this exponent is i16.
-                vec![self.convert(Scalar::F32, Scalar::F16, parts[0]), self.convert(Scalar::I32, Scalar::I16, parts[1])]
+                vec![
+                    self.convert(Scalar::F32, Scalar::F16, parts[0]),
+                    self.convert(Scalar::I32, Scalar::I16, parts[1]),
+                ]
             }
             Scalar::F32 => self.split_exponent(scalar, x, 23, 8),
             _ => self.split_exponent(scalar, x, 52, 11),
         }
     }
 
-    fn split_exponent(&mut self, scalar: Scalar, x: Operand, mantissa: u32, width: u32) -> Vec<Operand> {
+    fn split_exponent(
+        &mut self,
+        scalar: Scalar,
+        x: Operand,
+        mantissa: u32,
+        width: u32,
+    ) -> Vec<Operand> {
         let bits = scalar.unsigned();
         let bias = (1_i64 << (width - 1)) - 2;
         let mask = ((1_u64 << width) - 1) << mantissa;
@@ -305,15 +383,48 @@ impl Writer {
         let normal = self.select(scalar, subnormal, scaled, x);
         let field = self.and(bits, normal, Operand::Immediate(bits, mask));
         let field = self.shift_right(bits, field, Operand::u32(mantissa));
-        let field = if bits == Scalar::U64 { self.convert(Scalar::U64, Scalar::U32, field) } else { field };
-        let offset = self.select(Scalar::I32, subnormal, Operand::i32(-(bias as i32) - mantissa as i32 - 1), Operand::i32(-(bias as i32)));
+        let field = if bits == Scalar::U64 {
+            self.convert(Scalar::U64, Scalar::U32, field)
+        } else {
+            field
+        };
+        let offset = self.select(
+            Scalar::I32,
+            subnormal,
+            Operand::i32(-(bias as i32) - mantissa as i32 - 1),
+            Operand::i32(-(bias as i32)),
+        );
         let exponent = self.add(Scalar::I32, field, offset);
-        let rest = self.and(bits, normal, Operand::Immediate(bits, !mask & if bits == Scalar::U64 { u64::MAX } else { 0xffff_ffff }));
-        let fraction = self.or(bits, rest, Operand::Immediate(bits, (bias as u64) << mantissa));
+        let rest = self.and(
+            bits,
+            normal,
+            Operand::Immediate(
+                bits,
+                !mask
+                    & if bits == Scalar::U64 {
+                        u64::MAX
+                    } else {
+                        0xffff_ffff
+                    },
+            ),
+        );
+        let fraction = self.or(
+            bits,
+            rest,
+            Operand::Immediate(bits, (bias as u64) << mantissa),
+        );
         let is_zero = self.compare(Comparison::Eq, scalar, x, crate::cast::zero(scalar));
-        let finite = self.compare(Comparison::Lt, scalar, magnitude, Operand::float(scalar, f64::INFINITY));
+        let finite = self.compare(
+            Comparison::Lt,
+            scalar,
+            magnitude,
+            Operand::float(scalar, f64::INFINITY),
+        );
         let infinite = self.not(Scalar::Bool, finite);
         let plain = self.or(Scalar::Bool, is_zero, infinite);
-        vec![self.select(scalar, plain, x, fraction), self.select(Scalar::I32, plain, Operand::i32(0), exponent)]
+        vec![
+            self.select(scalar, plain, x, fraction),
+            self.select(Scalar::I32, plain, Operand::i32(0), exponent),
+        ]
     }
 }

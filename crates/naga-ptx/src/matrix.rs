@@ -8,23 +8,51 @@ use crate::writer::{Operand, Writer};
 
 impl Translator<'_> {
     /// The product where either side is a matrix and neither a scalar.
-    pub fn matrix_product(&mut self, scalar: Scalar, left: (&TypeInner, &[Operand]), right: (&TypeInner, &[Operand])) -> Option<Vec<Operand>> {
+    pub fn matrix_product(
+        &mut self,
+        scalar: Scalar,
+        left: (&TypeInner, &[Operand]),
+        right: (&TypeInner, &[Operand]),
+    ) -> Option<Vec<Operand>> {
         use TypeInner::{Matrix, Vector};
         let (a, b) = (left.1, right.1);
         let w = &mut self.writer;
         match (left.0, right.0) {
-            (&Matrix { rows, .. }, Vector { .. }) => Some(matrix_vector(w, scalar, a, rows as usize, b)),
-            (&Matrix { rows, columns: inner, .. }, Matrix { .. }) => {
-                let columns = b.chunks(inner as usize);
-                Some(columns.flat_map(|column| matrix_vector(w, scalar, a, rows as usize, column)).collect())
+            (&Matrix { rows, .. }, Vector { .. }) => {
+                Some(matrix_vector(w, scalar, a, rows as usize, b))
             }
-            (Vector { size, .. }, Matrix { .. }) => Some(b.chunks(*size as usize).map(|column| w.dot(scalar, a, column)).collect()),
+            (
+                &Matrix {
+                    rows,
+                    columns: inner,
+                    ..
+                },
+                Matrix { .. },
+            ) => {
+                let columns = b.chunks(inner as usize);
+                Some(
+                    columns
+                        .flat_map(|column| matrix_vector(w, scalar, a, rows as usize, column))
+                        .collect(),
+                )
+            }
+            (Vector { size, .. }, Matrix { .. }) => Some(
+                b.chunks(*size as usize)
+                    .map(|column| w.dot(scalar, a, column))
+                    .collect(),
+            ),
             _ => None,
         }
     }
 }
 
-fn matrix_vector(w: &mut Writer, scalar: Scalar, matrix: &[Operand], rows: usize, vector: &[Operand]) -> Vec<Operand> {
+fn matrix_vector(
+    w: &mut Writer,
+    scalar: Scalar,
+    matrix: &[Operand],
+    rows: usize,
+    vector: &[Operand],
+) -> Vec<Operand> {
     (0..rows)
         .map(|row| {
             let across: Vec<Operand> = matrix[row..].iter().step_by(rows).copied().collect();
@@ -68,8 +96,18 @@ impl Writer {
     }
 
     /// The determinant of what is left without a column and a row.
-    fn minor(&mut self, scalar: Scalar, matrix: &[Operand], size: usize, column: usize, row: usize) -> Operand {
-        let left: Vec<Operand> = (0..size * size).filter(|i| i / size != column && i % size != row).map(|i| matrix[i]).collect();
+    fn minor(
+        &mut self,
+        scalar: Scalar,
+        matrix: &[Operand],
+        size: usize,
+        column: usize,
+        row: usize,
+    ) -> Operand {
+        let left: Vec<Operand> = (0..size * size)
+            .filter(|i| i / size != column && i % size != row)
+            .map(|i| matrix[i])
+            .collect();
         match size {
             2 => left[0],
             _ => self.determinant(scalar, &left, size - 1),
@@ -83,7 +121,11 @@ impl Writer {
             .map(|i| {
                 let (column, row) = (i / size, i % size);
                 let minor = self.minor(scalar, matrix, size, row, column);
-                let cofactor = if (row + column) % 2 == 1 { self.neg(scalar, minor) } else { minor };
+                let cofactor = if (row + column) % 2 == 1 {
+                    self.neg(scalar, minor)
+                } else {
+                    minor
+                };
                 self.div(scalar, cofactor, determinant)
             })
             .collect()

@@ -1,8 +1,12 @@
-//! Variables that cannot be in registers: those whose arrays are indexed at run time, here or in a callee.
+//! Variables that cannot be in registers: those whose arrays are indexed at run time, here or in a
+//! callee.
 
 use std::collections::HashSet;
 
-use naga::{AddressSpace, Block, EntryPoint, Expression, Function, GlobalVariable, Handle, LocalVariable, Module, Statement, TypeInner};
+use naga::{
+    AddressSpace, Block, EntryPoint, Expression, Function, GlobalVariable, Handle, LocalVariable,
+    Module, Statement, TypeInner,
+};
 
 /// The variable that a pointer is derived from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,7 +25,11 @@ pub(crate) struct Placement {
 
 impl Placement {
     pub fn of(module: &Module, entry: &EntryPoint) -> Placement {
-        let mut placement = Placement { functions: Vec::new(), entry: HashSet::new(), private: HashSet::new() };
+        let mut placement = Placement {
+            functions: Vec::new(),
+            entry: HashSet::new(),
+            private: HashSet::new(),
+        };
         // A validated module lists callees before their callers.
         for (_, function) in module.functions.iter() {
             let roots = placement.roots(module, function);
@@ -36,7 +44,11 @@ impl Placement {
     }
 
     /// For a variable of a function, or of the entry point.
-    pub fn local_is_indexed(&self, function: Option<Handle<Function>>, variable: Handle<LocalVariable>) -> bool {
+    pub fn local_is_indexed(
+        &self,
+        function: Option<Handle<Function>>,
+        variable: Handle<LocalVariable>,
+    ) -> bool {
         let roots = function.map_or(&self.entry, |function| &self.functions[function.index()]);
         roots.contains(&Root::Local(variable))
     }
@@ -60,12 +72,23 @@ impl Placement {
         roots
     }
 
-    fn add_calls(&self, module: &Module, function: &Function, block: &Block, roots: &mut HashSet<Root>) {
+    fn add_calls(
+        &self,
+        module: &Module,
+        function: &Function,
+        block: &Block,
+        roots: &mut HashSet<Root>,
+    ) {
         for statement in block {
             match statement {
-                Statement::Call { function: callee, arguments, .. } => {
+                Statement::Call {
+                    function: callee,
+                    arguments,
+                    ..
+                } => {
                     for (number, &argument) in arguments.iter().enumerate() {
-                        let indexed = self.functions[callee.index()].contains(&Root::Argument(number as u32));
+                        let indexed =
+                            self.functions[callee.index()].contains(&Root::Argument(number as u32));
                         if let (true, Some(root)) = (indexed, root(module, function, argument)) {
                             roots.insert(root);
                         }
@@ -81,7 +104,9 @@ impl Placement {
                         self.add_calls(module, function, &case.body, roots);
                     }
                 }
-                Statement::Loop { body, continuing, .. } => {
+                Statement::Loop {
+                    body, continuing, ..
+                } => {
                     self.add_calls(module, function, body, roots);
                     self.add_calls(module, function, continuing, roots);
                 }
@@ -93,34 +118,53 @@ impl Placement {
 
 fn root(module: &Module, function: &Function, pointer: Handle<Expression>) -> Option<Root> {
     match function.expressions[pointer] {
-        Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => root(module, function, base),
+        Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => {
+            root(module, function, base)
+        }
         Expression::LocalVariable(variable) => Some(Root::Local(variable)),
         Expression::FunctionArgument(number) => Some(Root::Argument(number)),
-        Expression::GlobalVariable(variable) => (module.global_variables[variable].space == AddressSpace::Private).then_some(Root::Private(variable)),
+        Expression::GlobalVariable(variable) => (module.global_variables[variable].space
+            == AddressSpace::Private)
+            .then_some(Root::Private(variable)),
         _ => None,
     }
 }
 
 /// Whether a pointer expression's target is an array, found by walking down from its root.
 fn is_array(module: &Module, function: &Function, pointer: Handle<Expression>) -> bool {
-    matches!(target(module, function, pointer), Some(TypeInner::Array { .. }))
+    matches!(
+        target(module, function, pointer),
+        Some(TypeInner::Array { .. })
+    )
 }
 
-fn target<'a>(module: &'a Module, function: &Function, pointer: Handle<Expression>) -> Option<&'a TypeInner> {
+fn target<'a>(
+    module: &'a Module,
+    function: &Function,
+    pointer: Handle<Expression>,
+) -> Option<&'a TypeInner> {
     let member = |base, index: Option<u32>| match (target(module, function, base)?, index) {
         (TypeInner::Array { base, .. }, _) => Some(&module.types[*base].inner),
-        (TypeInner::Struct { members, .. }, Some(index)) => Some(&module.types[members[index as usize].ty].inner),
+        (TypeInner::Struct { members, .. }, Some(index)) => {
+            Some(&module.types[members[index as usize].ty].inner)
+        }
         _ => None,
     };
     match function.expressions[pointer] {
         Expression::Access { base, .. } => member(base, None),
         Expression::AccessIndex { base, index } => member(base, Some(index)),
-        Expression::LocalVariable(variable) => Some(&module.types[function.local_variables[variable].ty].inner),
-        Expression::GlobalVariable(variable) => Some(&module.types[module.global_variables[variable].ty].inner),
-        Expression::FunctionArgument(number) => match &module.types[function.arguments[number as usize].ty].inner {
-            TypeInner::Pointer { base, .. } => Some(&module.types[*base].inner),
-            other => Some(other),
-        },
+        Expression::LocalVariable(variable) => {
+            Some(&module.types[function.local_variables[variable].ty].inner)
+        }
+        Expression::GlobalVariable(variable) => {
+            Some(&module.types[module.global_variables[variable].ty].inner)
+        }
+        Expression::FunctionArgument(number) => {
+            match &module.types[function.arguments[number as usize].ty].inner {
+                TypeInner::Pointer { base, .. } => Some(&module.types[*base].inner),
+                other => Some(other),
+            }
+        }
         _ => None,
     }
 }

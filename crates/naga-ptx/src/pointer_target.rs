@@ -32,7 +32,16 @@ pub(crate) struct DynamicIndex {
 #[derive(Debug, Clone)]
 pub(crate) enum PointerTarget {
     /// Scalars of a variable that lives in registers, from `first` on.
-    Registers { variable: usize, first: usize, dynamic_indices: Vec<DynamicIndex> },
+    Registers {
+        variable: usize,
+        first: usize,
+        dynamic_indices: Vec<DynamicIndex>,
+    },
     /// Bytes at an address; `length` is that of the run-time array at the end of the buffer.
-    Memory { space: Space, address: Operand, offset: i64, length: Option<Operand> },
+    Memory {
+        space: Space,
+        address: Operand,
+        offset: i64,
+        length: Option<Operand>,
+    },
 }

@@ -55,7 +55,9 @@ pub(crate) fn count(module: &Module, inner: &TypeInner) -> Result<usize> {
         TypeInner::Scalar(_) | TypeInner::Atomic(_) => 1,
         TypeInner::Vector { size, .. } => *size as usize,
         TypeInner::Matrix { columns, rows, .. } => *columns as usize * *rows as usize,
-        TypeInner::Array { base, size, .. } => length(module, size)? as usize * count(module, &module.types[*base].inner)?,
+        TypeInner::Array { base, size, .. } => {
+            length(module, size)? as usize * count(module, &module.types[*base].inner)?
+        }
         TypeInner::Struct { members, .. } => {
             let mut total = 0;
             for member in members {
@@ -74,25 +76,60 @@ pub(crate) fn runs(module: &Module, inner: &TypeInner) -> Result<Vec<ScalarRun>>
     Ok(list)
 }
 
-fn add_runs(module: &Module, inner: &TypeInner, byte: u32, list: &mut Vec<ScalarRun>) -> Result<()> {
+fn add_runs(
+    module: &Module,
+    inner: &TypeInner,
+    byte: u32,
+    list: &mut Vec<ScalarRun>,
+) -> Result<()> {
     match *inner {
         TypeInner::Scalar(scalar) | TypeInner::Atomic(scalar) => {
-            list.push(ScalarRun { byte, scalar: scalar_of(scalar)?, count: 1 });
+            list.push(ScalarRun {
+                byte,
+                scalar: scalar_of(scalar)?,
+                count: 1,
+            });
         }
-        TypeInner::Vector { size, scalar } => list.push(ScalarRun { byte, scalar: scalar_of(scalar)?, count: size as u32 }),
-        TypeInner::Matrix { columns, rows, scalar } => {
+        TypeInner::Vector { size, scalar } => list.push(ScalarRun {
+            byte,
+            scalar: scalar_of(scalar)?,
+            count: size as u32,
+        }),
+        TypeInner::Matrix {
+            columns,
+            rows,
+            scalar,
+        } => {
             let stride = column_stride(rows, scalar);
             let scalar = scalar_of(scalar)?;
-            list.extend((0..columns as u32).map(|column| ScalarRun { byte: byte + column * stride, scalar, count: rows as u32 }));
+            list.extend((0..columns as u32).map(|column| ScalarRun {
+                byte: byte + column * stride,
+                scalar,
+                count: rows as u32,
+            }));
         }
-        TypeInner::Array { base, ref size, stride } => {
+        TypeInner::Array {
+            base,
+            ref size,
+            stride,
+        } => {
             for index in 0..length(module, size)? {
-                add_runs(module, &module.types[base].inner, byte + index * stride, list)?;
+                add_runs(
+                    module,
+                    &module.types[base].inner,
+                    byte + index * stride,
+                    list,
+                )?;
             }
         }
         TypeInner::Struct { ref members, .. } => {
             for member in members {
-                add_runs(module, &module.types[member.ty].inner, byte + member.offset, list)?;
+                add_runs(
+                    module,
+                    &module.types[member.ty].inner,
+                    byte + member.offset,
+                    list,
+                )?;
             }
         }
         ref other => return Err(unsupported_type(other)),
@@ -108,29 +145,52 @@ pub(crate) fn part(module: &Module, inner: &TypeInner, index: u32) -> Result<Mem
         for earlier in &members[..index as usize] {
             first += count(module, &module.types[earlier.ty].inner)?;
         }
-        return Ok(Member { inner: module.types[member.ty].inner.clone(), first, byte: member.offset });
+        return Ok(Member {
+            inner: module.types[member.ty].inner.clone(),
+            first,
+            byte: member.offset,
+        });
     }
     let element = element(module, inner)?;
-    Ok(Member { first: element.scalars * index as usize, byte: element.stride * index, inner: element.inner })
+    Ok(Member {
+        first: element.scalars * index as usize,
+        byte: element.stride * index,
+        inner: element.inner,
+    })
 }
 
 /// The repeated part of a vector, matrix or array.
 pub(crate) fn element(module: &Module, inner: &TypeInner) -> Result<Element> {
     Ok(match *inner {
-        TypeInner::Vector { size, scalar } => {
-            Element { inner: TypeInner::Scalar(scalar), scalars: 1, stride: u32::from(scalar.width), count: Some(size as u32) }
-        }
-        TypeInner::Matrix { columns, rows, scalar } => Element {
+        TypeInner::Vector { size, scalar } => Element {
+            inner: TypeInner::Scalar(scalar),
+            scalars: 1,
+            stride: u32::from(scalar.width),
+            count: Some(size as u32),
+        },
+        TypeInner::Matrix {
+            columns,
+            rows,
+            scalar,
+        } => Element {
             inner: TypeInner::Vector { size: rows, scalar },
             scalars: rows as usize,
             stride: column_stride(rows, scalar),
             count: Some(columns as u32),
         },
-        TypeInner::Array { base, ref size, stride } => Element {
+        TypeInner::Array {
+            base,
+            ref size,
+            stride,
+        } => Element {
             inner: module.types[base].inner.clone(),
             scalars: count(module, &module.types[base].inner)?,
             stride,
-            count: if *size == ArraySize::Dynamic { None } else { Some(length(module, size)?) },
+            count: if *size == ArraySize::Dynamic {
+                None
+            } else {
+                Some(length(module, size)?)
+            },
         },
         ref other => return Err(unsupported_type(other)),
     })
@@ -139,7 +199,11 @@ pub(crate) fn element(module: &Module, inner: &TypeInner) -> Result<Element> {
 /// The offset and the stride of the run-time array at the end of a buffer's type.
 pub(crate) fn runtime_array(module: &Module, ty: Handle<Type>) -> Option<(u32, u32)> {
     match &module.types[ty].inner {
-        TypeInner::Array { size: ArraySize::Dynamic, stride, .. } => Some((0, *stride)),
+        TypeInner::Array {
+            size: ArraySize::Dynamic,
+            stride,
+            ..
+        } => Some((0, *stride)),
         TypeInner::Struct { members, .. } => {
             let last = members.last()?;
             runtime_array(module, last.ty).map(|(_, stride)| (last.offset, stride))
@@ -152,7 +216,9 @@ pub(crate) fn runtime_array(module: &Module, ty: Handle<Type>) -> Option<(u32, u
 pub(crate) fn holds_array(module: &Module, inner: &TypeInner) -> bool {
     match inner {
         TypeInner::Array { .. } => true,
-        TypeInner::Struct { members, .. } => members.iter().any(|member| holds_array(module, &module.types[member.ty].inner)),
+        TypeInner::Struct { members, .. } => members
+            .iter()
+            .any(|member| holds_array(module, &module.types[member.ty].inner)),
         _ => false,
     }
 }
@@ -164,8 +230,14 @@ fn column_stride(rows: VectorSize, scalar: naga::Scalar) -> u32 {
 fn length(module: &Module, size: &ArraySize) -> Result<u32> {
     match size.resolve(module.to_ctx()) {
         Ok(IndexableLength::Known(length)) => Ok(length),
-        Ok(IndexableLength::Dynamic) => Err(Error::unsupported("run-time array as a value", naga::Span::UNDEFINED)),
-        Err(error) => Err(Error::unsupported(format!("array size: {error}"), naga::Span::UNDEFINED)),
+        Ok(IndexableLength::Dynamic) => Err(Error::unsupported(
+            "run-time array as a value",
+            naga::Span::UNDEFINED,
+        )),
+        Err(error) => Err(Error::unsupported(
+            format!("array size: {error}"),
+            naga::Span::UNDEFINED,
+        )),
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use naga::{Barrier, Block, Expression, Function, Handle, Span, Statement, SwitchCase, SwitchValue};
+use naga::{
+    Barrier, Block, Expression, Function, Handle, Span, Statement, SwitchCase, SwitchValue,
+};
 
 use crate::arithmetic::Comparison;
 use crate::error::{Error, Result};
@@ -14,7 +16,8 @@ use crate::writer::Operand;
 impl<'a> Translator<'a> {
     pub fn block(&mut self, block: &'a Block) -> Result<()> {
         for (statement, &span) in block.span_iter() {
-            self.statement(statement, span).map_err(|error| error.at(span))?;
+            self.statement(statement, span)
+                .map_err(|error| error.at(span))?;
         }
         Ok(())
     }
@@ -30,9 +33,17 @@ impl<'a> Translator<'a> {
                 Ok(())
             }
             Statement::Block(inner) => self.block(inner),
-            Statement::If { condition, accept, reject } => self.if_else(*condition, accept, reject),
+            Statement::If {
+                condition,
+                accept,
+                reject,
+            } => self.if_else(*condition, accept, reject),
             Statement::Switch { selector, cases } => self.switch(*selector, cases),
-            Statement::Loop { body, continuing, break_if } => self.repeat(body, continuing, *break_if),
+            Statement::Loop {
+                body,
+                continuing,
+                break_if,
+            } => self.repeat(body, continuing, *break_if),
             Statement::Break => {
                 let exit = self.innermost("break", |exits| Some(exits.exit))?;
                 self.writer.branch(exit);
@@ -47,7 +58,12 @@ impl<'a> Translator<'a> {
             Statement::ControlBarrier(barrier) => self.control_barrier(*barrier, span),
             Statement::MemoryBarrier(barrier) => self.memory_barrier(*barrier, span),
             Statement::Store { pointer, value } => self.store_statement(*pointer, *value),
-            Statement::Atomic { pointer, fun, value, result } => self.atomic(*pointer, *fun, *value, *result),
+            Statement::Atomic {
+                pointer,
+                fun,
+                value,
+                result,
+            } => self.atomic(*pointer, *fun, *value, *result),
             Statement::WorkGroupUniformLoad { pointer, result } => {
                 self.writer.line(format_args!("bar.sync 0"));
                 let place = self.pointer(*pointer)?;
@@ -57,16 +73,29 @@ impl<'a> Translator<'a> {
                 self.frame.entries.insert(*result, Entry::Value(values));
                 Ok(())
             }
-            Statement::Call { function, arguments, result } => self.call(*function, arguments, *result),
+            Statement::Call {
+                function,
+                arguments,
+                result,
+            } => self.call(*function, arguments, *result),
             Statement::SubgroupBallot { result, predicate } => {
                 self.require_full_warps(span)?;
                 self.ballot(*result, *predicate)
             }
-            Statement::SubgroupGather { mode, argument, result } => {
+            Statement::SubgroupGather {
+                mode,
+                argument,
+                result,
+            } => {
                 self.require_full_warps(span)?;
                 self.gather(*mode, *argument, *result)
             }
-            Statement::SubgroupCollectiveOperation { op, collective_op, argument, result } => {
+            Statement::SubgroupCollectiveOperation {
+                op,
+                collective_op,
+                argument,
+                result,
+            } => {
                 self.require_full_warps(span)?;
                 self.collective(*op, *collective_op, *argument, *result)
             }
@@ -74,8 +103,12 @@ impl<'a> Translator<'a> {
             Statement::ImageStore { .. } => Err(Error::unsupported("textureStore", span)),
             Statement::ImageAtomic { .. } => Err(Error::unsupported("texture atomic", span)),
             Statement::RayQuery { .. } => Err(Error::unsupported("ray query", span)),
-            Statement::RayPipelineFunction(_) => Err(Error::unsupported("ray pipeline function", span)),
-            Statement::CooperativeStore { .. } => Err(Error::unsupported("cooperative matrix", span)),
+            Statement::RayPipelineFunction(_) => {
+                Err(Error::unsupported("ray pipeline function", span))
+            }
+            Statement::CooperativeStore { .. } => {
+                Err(Error::unsupported("cooperative matrix", span))
+            }
         }
     }
 
@@ -84,7 +117,12 @@ impl<'a> Translator<'a> {
         found.ok_or_else(|| Error::unsupported(format!("{what} outside a loop"), Span::UNDEFINED))
     }
 
-    fn if_else(&mut self, condition: Handle<Expression>, accept: &'a Block, reject: &'a Block) -> Result<()> {
+    fn if_else(
+        &mut self,
+        condition: Handle<Expression>,
+        accept: &'a Block,
+        reject: &'a Block,
+    ) -> Result<()> {
         let condition = self.scalar_value(condition)?;
         let (otherwise, end) = (self.writer.label(), self.writer.label());
         self.writer.branch_unless(condition, otherwise);
@@ -112,11 +150,16 @@ impl<'a> Translator<'a> {
                     continue;
                 }
             };
-            let here = self.writer.compare(Comparison::Eq, Scalar::U32, selector, value.bits());
+            let here = self
+                .writer
+                .compare(Comparison::Eq, Scalar::U32, selector, value.bits());
             self.writer.branch_if(here, label);
         }
         self.writer.branch(default);
-        self.frame.exits.push(LoopLabels { exit: end, next: None });
+        self.frame.exits.push(LoopLabels {
+            exit: end,
+            next: None,
+        });
         for (case, &label) in cases.iter().zip(&labels) {
             self.writer.place(label);
             self.block(&case.body)?;
@@ -129,10 +172,22 @@ impl<'a> Translator<'a> {
         Ok(())
     }
 
-    fn repeat(&mut self, body: &'a Block, continuing: &'a Block, break_if: Option<Handle<Expression>>) -> Result<()> {
-        let (head, next, exit) = (self.writer.label(), self.writer.label(), self.writer.label());
+    fn repeat(
+        &mut self,
+        body: &'a Block,
+        continuing: &'a Block,
+        break_if: Option<Handle<Expression>>,
+    ) -> Result<()> {
+        let (head, next, exit) = (
+            self.writer.label(),
+            self.writer.label(),
+            self.writer.label(),
+        );
         self.writer.place(head);
-        self.frame.exits.push(LoopLabels { exit, next: Some(next) });
+        self.frame.exits.push(LoopLabels {
+            exit,
+            next: Some(next),
+        });
         self.block(body)?;
         self.writer.place(next);
         self.block(continuing)?;
@@ -160,13 +215,24 @@ impl<'a> Translator<'a> {
     }
 
     /// Inlines a callee.
-    fn call(&mut self, handle: Handle<Function>, arguments: &[Handle<Expression>], result: Option<Handle<Expression>>) -> Result<()> {
+    fn call(
+        &mut self,
+        handle: Handle<Function>,
+        arguments: &[Handle<Expression>],
+        result: Option<Handle<Expression>>,
+    ) -> Result<()> {
         let function = &self.module.functions[handle];
-        let arguments = arguments.iter().map(|&argument| self.entry_of(argument)).collect::<Result<Vec<_>>>()?;
+        let arguments = arguments
+            .iter()
+            .map(|&argument| self.entry_of(argument))
+            .collect::<Result<Vec<_>>>()?;
         let registers = match &function.result {
             Some(result) => {
                 let scalars = shape::scalars(self.module, &self.module.types[result.ty].inner)?;
-                scalars.into_iter().map(|scalar| self.writer.register(scalar)).collect()
+                scalars
+                    .into_iter()
+                    .map(|scalar| self.writer.register(scalar))
+                    .collect()
             }
             None => Vec::new(),
         };
@@ -213,7 +279,11 @@ impl<'a> Translator<'a> {
         Ok(())
     }
 
-    fn store_statement(&mut self, pointer: Handle<Expression>, value: Handle<Expression>) -> Result<()> {
+    fn store_statement(
+        &mut self,
+        pointer: Handle<Expression>,
+        value: Handle<Expression>,
+    ) -> Result<()> {
         let place = self.pointer(pointer)?;
         let inner = self.pointee(pointer)?;
         let values = self.value(value)?;

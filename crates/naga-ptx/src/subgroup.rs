@@ -1,6 +1,8 @@
 //! Subgroup operations: a subgroup is a warp of 32, and all its invocations take part.
 
-use naga::{CollectiveOperation, Direction, Expression, GatherMode, Handle, Span, SubgroupOperation};
+use naga::{
+    CollectiveOperation, Direction, Expression, GatherMode, Handle, Span, SubgroupOperation,
+};
 
 use crate::arithmetic::Comparison;
 use crate::error::{Error, Result};
@@ -17,38 +19,63 @@ impl Translator<'_> {
         let invocations: u32 = self.entry.workgroup_size.iter().product();
         match invocations % WARP_SIZE {
             0 => Ok(()),
-            _ => Err(Error::unsupported(format!("subgroup operation in a workgroup of {invocations}, not a multiple of {WARP_SIZE}"), span)),
+            _ => Err(Error::unsupported(
+                format!(
+                    "subgroup operation in a workgroup of {invocations}, not a multiple of {WARP_SIZE}"
+                ),
+                span,
+            )),
         }
     }
 
     /// One bit for each invocation, in a vector of four words.
-    pub fn ballot(&mut self, result: Handle<Expression>, predicate: Option<Handle<Expression>>) -> Result<()> {
+    pub fn ballot(
+        &mut self,
+        result: Handle<Expression>,
+        predicate: Option<Handle<Expression>>,
+    ) -> Result<()> {
         let predicate = match predicate {
             Some(predicate) => self.scalar_value(predicate)?,
             None => Operand::Immediate(Scalar::Bool, 1),
         };
         let predicate = self.writer.direct(predicate);
         let bits = self.writer.register(Scalar::U32);
-        self.writer.line(format_args!("vote.sync.ballot.b32 {bits}, {predicate}, {FULL_MASK}"));
+        self.writer.line(format_args!(
+            "vote.sync.ballot.b32 {bits}, {predicate}, {FULL_MASK}"
+        ));
         let zero = Operand::u32(0);
-        self.frame.entries.insert(result, Entry::Value(vec![bits, zero, zero, zero]));
+        self.frame
+            .entries
+            .insert(result, Entry::Value(vec![bits, zero, zero, zero]));
         Ok(())
     }
 
-    pub fn gather(&mut self, mode: GatherMode, argument: Handle<Expression>, result: Handle<Expression>) -> Result<()> {
+    pub fn gather(
+        &mut self,
+        mode: GatherMode,
+        argument: Handle<Expression>,
+        result: Handle<Expression>,
+    ) -> Result<()> {
         let scalar = self.scalar(argument)?;
         let values = self.value(argument)?;
         let (kind, lane, clamp) = match mode {
             GatherMode::BroadcastFirst => ("idx", Operand::u32(0), "0x1f"),
-            GatherMode::Broadcast(index) | GatherMode::Shuffle(index) => ("idx", self.scalar_value(index)?.bits(), "0x1f"),
+            GatherMode::Broadcast(index) | GatherMode::Shuffle(index) => {
+                ("idx", self.scalar_value(index)?.bits(), "0x1f")
+            }
             GatherMode::ShuffleDown(delta) => ("down", self.scalar_value(delta)?.bits(), "0x1f"),
             GatherMode::ShuffleUp(delta) => ("up", self.scalar_value(delta)?.bits(), "0"),
             GatherMode::ShuffleXor(mask) => ("bfly", self.scalar_value(mask)?.bits(), "0x1f"),
             // Segments of four lanes: the upper part of the last operand is the segment mask 28.
             GatherMode::QuadBroadcast(index) => ("idx", self.scalar_value(index)?.bits(), "0x1c03"),
-            GatherMode::QuadSwap(direction) => ("bfly", Operand::u32(direction_mask(direction)), "0x1f"),
+            GatherMode::QuadSwap(direction) => {
+                ("bfly", Operand::u32(direction_mask(direction)), "0x1f")
+            }
         };
-        let values = values.into_iter().map(|value| self.writer.shuffle(scalar, kind, value, lane, clamp)).collect();
+        let values = values
+            .into_iter()
+            .map(|value| self.writer.shuffle(scalar, kind, value, lane, clamp))
+            .collect();
         self.frame.entries.insert(result, Entry::Value(values));
         Ok(())
     }
@@ -69,7 +96,9 @@ impl Translator<'_> {
                 (SubgroupOperation::Any, _) => self.writer.vote("any", value),
                 (_, CollectiveOperation::Reduce) => self.writer.warp_reduce(op, scalar, value),
                 (_, CollectiveOperation::InclusiveScan) => self.writer.warp_scan(op, scalar, value),
-                (_, CollectiveOperation::ExclusiveScan) => self.writer.warp_scan_exclusive(op, scalar, value),
+                (_, CollectiveOperation::ExclusiveScan) => {
+                    self.writer.warp_scan_exclusive(op, scalar, value)
+                }
             })
             .collect();
         self.frame.entries.insert(result, Entry::Value(values));
@@ -89,12 +118,21 @@ impl Writer {
     fn vote(&mut self, kind: &str, predicate: Operand) -> Operand {
         let predicate = self.direct(predicate);
         let to = self.register(Scalar::Bool);
-        self.line(format_args!("vote.sync.{kind}.pred {to}, {predicate}, {FULL_MASK}"));
+        self.line(format_args!(
+            "vote.sync.{kind}.pred {to}, {predicate}, {FULL_MASK}"
+        ));
         to
     }
 
     /// The value of another lane; 64-bit values are moved in two halves.
-    fn shuffle(&mut self, scalar: Scalar, kind: &str, value: Operand, lane: Operand, clamp: &str) -> Operand {
+    fn shuffle(
+        &mut self,
+        scalar: Scalar,
+        kind: &str,
+        value: Operand,
+        lane: Operand,
+        clamp: &str,
+    ) -> Operand {
         match scalar.class() {
             Class::Predicate => {
                 let word = self.convert(Scalar::Bool, Scalar::U32, value);
@@ -110,7 +148,9 @@ impl Writer {
             Class::Word => {
                 let value = self.in_register(value);
                 let to = self.register(scalar);
-                self.line(format_args!("shfl.sync.{kind}.b32 {to}, {value}, {lane}, {clamp}, {FULL_MASK}"));
+                self.line(format_args!(
+                    "shfl.sync.{kind}.b32 {to}, {value}, {lane}, {clamp}, {FULL_MASK}"
+                ));
                 to
             }
             Class::Long => {
@@ -126,7 +166,13 @@ impl Writer {
         }
     }
 
-    fn combine(&mut self, op: SubgroupOperation, scalar: Scalar, a: Operand, b: Operand) -> Operand {
+    fn combine(
+        &mut self,
+        op: SubgroupOperation,
+        scalar: Scalar,
+        a: Operand,
+        b: Operand,
+    ) -> Operand {
         match op {
             SubgroupOperation::Add => self.add(scalar, a, b),
             SubgroupOperation::Mul => self.mul(scalar, a, b),
@@ -157,7 +203,8 @@ impl Writer {
         while distance < WARP_SIZE {
             let earlier = self.shuffle(scalar, "up", total, Operand::u32(distance), "0");
             let sum = self.combine(op, scalar, earlier, total);
-            let has_earlier = self.compare(Comparison::Ge, Scalar::U32, lane, Operand::u32(distance));
+            let has_earlier =
+                self.compare(Comparison::Ge, Scalar::U32, lane, Operand::u32(distance));
             total = self.select(scalar, has_earlier, sum, total);
             distance *= 2;
         }
@@ -165,7 +212,12 @@ impl Writer {
     }
 
     /// The inclusive scan of the lanes before; the operation's neutral value in the first.
-    fn warp_scan_exclusive(&mut self, op: SubgroupOperation, scalar: Scalar, value: Operand) -> Operand {
+    fn warp_scan_exclusive(
+        &mut self,
+        op: SubgroupOperation,
+        scalar: Scalar,
+        value: Operand,
+    ) -> Operand {
         let total = self.warp_scan(op, scalar, value);
         let earlier = self.shuffle(scalar, "up", total, Operand::u32(1), "0");
         let lane = self.op("mov.u32", Scalar::U32, &[Operand::Symbol("%laneid")]);

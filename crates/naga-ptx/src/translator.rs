@@ -4,7 +4,10 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use naga::valid::{FunctionInfo, ModuleInfo};
-use naga::{AddressSpace, EntryPoint, Expression, Function, GlobalVariable, Handle, LocalVariable, Module, Span, StorageAccess, TypeInner};
+use naga::{
+    AddressSpace, EntryPoint, Expression, Function, GlobalVariable, Handle, LocalVariable, Module,
+    Span, StorageAccess, TypeInner,
+};
 
 use crate::error::{Error, Result};
 use crate::placement::Placement;
@@ -65,7 +68,12 @@ pub(crate) struct Translator<'a> {
 }
 
 impl<'a> Translator<'a> {
-    pub fn new(module: &'a Module, info: &'a ModuleInfo, index: usize, options: &'a Options) -> Translator<'a> {
+    pub fn new(
+        module: &'a Module,
+        info: &'a ModuleInfo,
+        index: usize,
+        options: &'a Options,
+    ) -> Translator<'a> {
         let entry = &module.entry_points[index];
         let frame = Frame {
             function: &entry.function,
@@ -106,22 +114,47 @@ impl<'a> Translator<'a> {
 
     /// Adds the two parameters of every used buffer.
     fn bind_buffers(&mut self, info: &FunctionInfo) -> Result<()> {
-        let mut used: Vec<_> = self.module.global_variables.iter().filter(|(handle, _)| !info[*handle].is_empty()).collect();
-        used.sort_by_key(|(_, variable)| variable.binding.as_ref().map(|binding| (binding.group, binding.binding)));
+        let mut used: Vec<_> = self
+            .module
+            .global_variables
+            .iter()
+            .filter(|(handle, _)| !info[*handle].is_empty())
+            .collect();
+        used.sort_by_key(|(_, variable)| {
+            variable
+                .binding
+                .as_ref()
+                .map(|binding| (binding.group, binding.binding))
+        });
         for (handle, variable) in used {
             let span = self.module.global_variables.get_span(handle);
             let kind = match variable.space {
                 AddressSpace::Uniform => BindingKind::Uniform,
-                AddressSpace::Storage { access } if access.contains(StorageAccess::STORE) => BindingKind::StorageReadWrite,
+                AddressSpace::Storage { access } if access.contains(StorageAccess::STORE) => {
+                    BindingKind::StorageReadWrite
+                }
                 AddressSpace::Storage { .. } => BindingKind::StorageRead,
-                AddressSpace::Private | AddressSpace::WorkGroup | AddressSpace::Function => continue,
+                AddressSpace::Private | AddressSpace::WorkGroup | AddressSpace::Function => {
+                    continue;
+                }
                 AddressSpace::Handle => return Err(self.unsupported_global(variable, span)),
-                other => return Err(Error::unsupported(format!("variable in address space {other:?}"), span)),
+                other => {
+                    return Err(Error::unsupported(
+                        format!("variable in address space {other:?}"),
+                        span,
+                    ));
+                }
             };
             let Some(resource) = variable.binding else {
-                return Err(Error::unsupported("buffer without @group and @binding", span));
+                return Err(Error::unsupported(
+                    "buffer without @group and @binding",
+                    span,
+                ));
             };
-            if matches!(self.module.types[variable.ty].inner, TypeInner::BindingArray { .. }) {
+            if matches!(
+                self.module.types[variable.ty].inner,
+                TypeInner::BindingArray { .. }
+            ) {
                 return Err(self.unsupported_global(variable, span));
             }
             self.bind_buffer(handle, variable, kind, (resource.group, resource.binding));
@@ -141,16 +174,37 @@ impl<'a> Translator<'a> {
         Error::unsupported(format!("{what} {name}"), span)
     }
 
-    fn bind_buffer(&mut self, handle: Handle<GlobalVariable>, variable: &GlobalVariable, kind: BindingKind, (group, binding): (u32, u32)) {
+    fn bind_buffer(
+        &mut self,
+        handle: Handle<GlobalVariable>,
+        variable: &GlobalVariable,
+        kind: BindingKind,
+        (group, binding): (u32, u32),
+    ) {
         let number = self.parameters.len();
         let address = self.writer.register(Scalar::U64);
-        self.writer.line(format_args!("ld.param.u64 {address}, [p{number}_address]"));
-        let length = shape::runtime_array(self.module, variable.ty).map(|(offset, stride)| self.runtime_length(number, offset, stride));
+        self.writer
+            .line(format_args!("ld.param.u64 {address}, [p{number}_address]"));
+        let length = shape::runtime_array(self.module, variable.ty)
+            .map(|(offset, stride)| self.runtime_length(number, offset, stride));
         let constant = kind != BindingKind::StorageReadWrite && self.options.read_only_cache;
-        let place = PointerTarget::Memory { space: Space::Global { constant }, address, offset: 0, length };
+        let place = PointerTarget::Memory {
+            space: Space::Global { constant },
+            address,
+            offset: 0,
+            length,
+        };
         self.globals.insert(handle, place);
-        let min_bytes = self.module.types[variable.ty].inner.size(self.module.to_ctx());
-        self.parameters.push(Binding { group, binding, name: variable.name.clone(), kind, min_bytes });
+        let min_bytes = self.module.types[variable.ty]
+            .inner
+            .size(self.module.to_ctx());
+        self.parameters.push(Binding {
+            group,
+            binding,
+            name: variable.name.clone(),
+            kind,
+            min_bytes,
+        });
     }
 
     /// The number of elements of the run-time array at `offset`.
@@ -159,7 +213,11 @@ impl<'a> Translator<'a> {
         let bytes = w.register(Scalar::U64);
         w.line(format_args!("ld.param.u64 {bytes}, [p{number}_bytes]"));
         let bytes = w.sub(Scalar::U64, bytes, Operand::u64(u64::from(offset)));
-        let elements = w.op("div.u64", Scalar::U64, &[bytes, Operand::u64(u64::from(stride))]);
+        let elements = w.op(
+            "div.u64",
+            Scalar::U64,
+            &[bytes, Operand::u64(u64::from(stride))],
+        );
         w.convert(Scalar::U64, Scalar::U32, elements)
     }
 
@@ -169,10 +227,21 @@ impl<'a> Translator<'a> {
                 continue;
             }
             let inner = &self.module.types[variable.ty].inner;
-            shape::runs(self.module, inner).map_err(|error| error.at(self.module.global_variables.get_span(handle)))?;
+            shape::runs(self.module, inner)
+                .map_err(|error| error.at(self.module.global_variables.get_span(handle)))?;
             let offset = i64::from(self.shared_bytes);
-            self.globals.insert(handle, PointerTarget::Memory { space: Space::Shared, address: Operand::Symbol("shared"), offset, length: None });
-            self.shared_bytes += inner.size(self.module.to_ctx()).next_multiple_of(VARIABLE_ALIGNMENT);
+            self.globals.insert(
+                handle,
+                PointerTarget::Memory {
+                    space: Space::Shared,
+                    address: Operand::Symbol("shared"),
+                    offset,
+                    length: None,
+                },
+            );
+            self.shared_bytes += inner
+                .size(self.module.to_ctx())
+                .next_multiple_of(VARIABLE_ALIGNMENT);
         }
         if self.shared_bytes > 0 && self.options.zero_workgroup_memory {
             self.zero_shared();
@@ -188,7 +257,9 @@ impl<'a> Translator<'a> {
             let span = self.module.global_variables.get_span(handle);
             let inner = self.module.types[variable.ty].inner.clone();
             let in_memory = self.placement.private_is_indexed(handle);
-            let place = self.new_variable(&inner, in_memory).map_err(|error| error.at(span))?;
+            let place = self
+                .new_variable(&inner, in_memory)
+                .map_err(|error| error.at(span))?;
             match variable.init {
                 Some(init) => {
                     let values = self.constant(init)?;
@@ -208,7 +279,9 @@ impl<'a> Translator<'a> {
             let span = body.local_variables.get_span(handle);
             let inner = self.module.types[variable.ty].inner.clone();
             let in_memory = self.placement.local_is_indexed(function, handle);
-            let place = self.new_variable(&inner, in_memory).map_err(|error| error.at(span))?;
+            let place = self
+                .new_variable(&inner, in_memory)
+                .map_err(|error| error.at(span))?;
             match variable.init {
                 Some(init) => {
                     let values = self.value(init)?;
@@ -221,31 +294,59 @@ impl<'a> Translator<'a> {
         Ok(())
     }
 
-    /// A variable in registers, or in local memory if its arrays are indexed at run time or it is large.
+    /// A variable in registers, or in local memory if its arrays are indexed at run time or it is
+    /// large.
     fn new_variable(&mut self, inner: &TypeInner, indexed: bool) -> Result<PointerTarget> {
-        if (indexed && shape::holds_array(self.module, inner)) || shape::count(self.module, inner)? > REGISTER_SCALARS {
+        if (indexed && shape::holds_array(self.module, inner))
+            || shape::count(self.module, inner)? > REGISTER_SCALARS
+        {
             return self.new_local(inner);
         }
         let scalars = shape::scalars(self.module, inner)?;
-        self.variables.push(scalars.iter().map(|&scalar| self.writer.register(scalar)).collect());
-        Ok(PointerTarget::Registers { variable: self.variables.len() - 1, first: 0, dynamic_indices: Vec::new() })
+        self.variables.push(
+            scalars
+                .iter()
+                .map(|&scalar| self.writer.register(scalar))
+                .collect(),
+        );
+        Ok(PointerTarget::Registers {
+            variable: self.variables.len() - 1,
+            first: 0,
+            dynamic_indices: Vec::new(),
+        })
     }
 
     /// Space in local memory.
     pub fn new_local(&mut self, inner: &TypeInner) -> Result<PointerTarget> {
         shape::runs(self.module, inner)?;
         let offset = i64::from(self.local_bytes);
-        self.local_bytes += inner.size(self.module.to_ctx()).next_multiple_of(VARIABLE_ALIGNMENT);
-        Ok(PointerTarget::Memory { space: Space::Local, address: Operand::Symbol("local"), offset, length: None })
+        self.local_bytes += inner
+            .size(self.module.to_ctx())
+            .next_multiple_of(VARIABLE_ALIGNMENT);
+        Ok(PointerTarget::Memory {
+            space: Space::Local,
+            address: Operand::Symbol("local"),
+            offset,
+            length: None,
+        })
     }
 
     fn store_zero(&mut self, place: &PointerTarget, inner: &TypeInner) -> Result<()> {
-        let zeros: Vec<Operand> = shape::scalars(self.module, inner)?.into_iter().map(crate::cast::zero).collect();
+        let zeros: Vec<Operand> = shape::scalars(self.module, inner)?
+            .into_iter()
+            .map(crate::cast::zero)
+            .collect();
         match place {
-            PointerTarget::Memory { address, offset, .. } if zeros.len() > REGISTER_SCALARS => {
-                let bytes = inner.size(self.module.to_ctx()).next_multiple_of(VARIABLE_ALIGNMENT);
+            PointerTarget::Memory {
+                address, offset, ..
+            } if zeros.len() > REGISTER_SCALARS => {
+                let bytes = inner
+                    .size(self.module.to_ctx())
+                    .next_multiple_of(VARIABLE_ALIGNMENT);
                 let base = self.writer.in_register(*address);
-                let base = self.writer.add(Scalar::I64, base, Operand::u64(offset.cast_unsigned()));
+                let base = self
+                    .writer
+                    .add(Scalar::I64, base, Operand::u64(offset.cast_unsigned()));
                 self.zero_words(Space::Local, base, Operand::u32(0), bytes, 4);
                 Ok(())
             }
@@ -270,7 +371,12 @@ impl<'a> Translator<'a> {
         w.assign(offset, first);
         let (head, done) = (w.label(), w.label());
         w.place(head);
-        let beyond = w.compare(crate::arithmetic::Comparison::Ge, Scalar::U32, offset, Operand::u32(bytes));
+        let beyond = w.compare(
+            crate::arithmetic::Comparison::Ge,
+            Scalar::U32,
+            offset,
+            Operand::u32(bytes),
+        );
         w.branch_if(beyond, done);
         let wide = w.op("cvt.u64.u32", Scalar::U64, &[offset]);
         let address = w.add(Scalar::I64, base, wide);
@@ -290,11 +396,21 @@ impl<'a> Translator<'a> {
         if dynamic {
             ptx += ".extern .shared .align 16 .b8 shared[];\n\n";
         }
-        let parameters: Vec<String> = (0..self.parameters.len()).map(|i| format!("\t.param .u64 p{i}_address,\n\t.param .u64 p{i}_bytes")).collect();
-        let _ = writeln!(ptx, ".visible .entry {entry}(\n{}\n)\n.reqntid {x}, {y}, {z}\n{{", parameters.join(",\n"));
+        let parameters: Vec<String> = (0..self.parameters.len())
+            .map(|i| format!("\t.param .u64 p{i}_address,\n\t.param .u64 p{i}_bytes"))
+            .collect();
+        let _ = writeln!(
+            ptx,
+            ".visible .entry {entry}(\n{}\n)\n.reqntid {x}, {y}, {z}\n{{",
+            parameters.join(",\n")
+        );
         ptx += &declarations;
         if self.shared_bytes > 0 && !dynamic {
-            let _ = writeln!(ptx, "\t.shared .align 16 .b8 shared[{}];", self.shared_bytes);
+            let _ = writeln!(
+                ptx,
+                "\t.shared .align 16 .b8 shared[{}];",
+                self.shared_bytes
+            );
         }
         if self.local_bytes > 0 {
             let _ = writeln!(ptx, "\t.local .align 16 .b8 local[{}];", self.local_bytes);
@@ -311,8 +427,12 @@ impl<'a> Translator<'a> {
     }
 }
 
-/// The name as a PTX identifier: other characters become `_`, and names that could conflict with names of PTX get a prefix.
+/// The name as a PTX identifier: other characters become `_`, and names that could conflict with
+/// names of PTX get a prefix.
 fn entry_name(name: &str) -> String {
-    let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    let plain: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+        .collect();
     format!("wgsl_{plain}")
 }

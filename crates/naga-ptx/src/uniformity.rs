@@ -1,20 +1,29 @@
 //! Refuses barriers and subgroup operations that some invocations of a workgroup may not reach.
 //!
-//! Conservative: a variable is uniform if every store to it is, in uniform control flow; what is read from memory that
-//! invocations write is not uniform. Variables start as uniform and only become non-uniform, so walking the entry point until
-//! nothing changes terminates; one more walk then reports. Each call is analysed separately.
+//! Conservative: a variable is uniform if every store to it is, in uniform control flow; what is
+//! read from memory that invocations write is not uniform. Variables start as uniform and only
+//! become non-uniform, so walking the entry point until nothing changes terminates; one more walk
+//! then reports. Each call is analysed separately.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::BitOrAssign;
 
-use naga::{AddressSpace, Block, BuiltIn, Expression, Function, GlobalVariable, Handle, LocalVariable, Module, Span, Statement, StorageAccess, TypeInner};
+use naga::{
+    AddressSpace, Block, BuiltIn, Expression, Function, GlobalVariable, Handle, LocalVariable,
+    Module, Span, Statement, StorageAccess, TypeInner,
+};
 
 use crate::error::{Error, ErrorKind, Result};
 
 /// Checks an entry point.
 pub(crate) fn check(module: &Module, index: usize) -> Result<()> {
     let entry = &module.entry_points[index].function;
-    let mut analysis = Analysis { module, divergent: HashSet::new(), instances: HashMap::new(), report: false };
+    let mut analysis = Analysis {
+        module,
+        divergent: HashSet::new(),
+        instances: HashMap::new(),
+        report: false,
+    };
     loop {
         let known = analysis.divergent.len();
         analysis.entry(entry)?;
@@ -52,7 +61,10 @@ struct Fact {
 
 impl Fact {
     fn value(uniform: bool) -> Fact {
-        Fact { uniform, target: None }
+        Fact {
+            uniform,
+            target: None,
+        }
     }
 }
 
@@ -97,13 +109,28 @@ struct Call<'a> {
 
 impl<'a> Analysis<'a> {
     fn entry(&mut self, function: &'a Function) -> Result<()> {
-        let arguments = function.arguments.iter().map(|argument| Fact::value(argument.binding.as_ref().is_some_and(is_uniform))).collect();
-        let mut call = Call { function, instance: 0, arguments, facts: HashMap::new(), result: true };
+        let arguments = function
+            .arguments
+            .iter()
+            .map(|argument| Fact::value(argument.binding.as_ref().is_some_and(is_uniform)))
+            .collect();
+        let mut call = Call {
+            function,
+            instance: 0,
+            arguments,
+            facts: HashMap::new(),
+            result: true,
+        };
         self.block(&mut call, &function.body, true).map(|_| ())
     }
 
     /// Walks a block; `together` says whether all invocations enter it.
-    fn block(&mut self, call: &mut Call<'a>, block: &'a Block, mut together: bool) -> Result<Divergence> {
+    fn block(
+        &mut self,
+        call: &mut Call<'a>,
+        block: &'a Block,
+        mut together: bool,
+    ) -> Result<Divergence> {
         let mut divergence = Divergence::default();
         for (statement, &span) in block.span_iter() {
             divergence |= self.statement(call, statement, span, together)?;
@@ -112,7 +139,13 @@ impl<'a> Analysis<'a> {
         Ok(divergence)
     }
 
-    fn statement(&mut self, call: &mut Call<'a>, statement: &'a Statement, span: Span, together: bool) -> Result<Divergence> {
+    fn statement(
+        &mut self,
+        call: &mut Call<'a>,
+        statement: &'a Statement,
+        span: Span,
+        together: bool,
+    ) -> Result<Divergence> {
         let mut divergence = Divergence::default();
         match statement {
             Statement::Emit(range) => {
@@ -122,7 +155,11 @@ impl<'a> Analysis<'a> {
                 }
             }
             Statement::Block(inner) => return self.block(call, inner, together),
-            Statement::If { condition, accept, reject } => {
+            Statement::If {
+                condition,
+                accept,
+                reject,
+            } => {
                 let inside = together && self.uniform(call, *condition);
                 divergence |= self.block(call, accept, inside)?;
                 divergence |= self.block(call, reject, inside)?;
@@ -134,7 +171,11 @@ impl<'a> Analysis<'a> {
                 }
                 divergence.breaks = false;
             }
-            Statement::Loop { body, continuing, break_if } => return self.repeat(call, (body, continuing, *break_if), together),
+            Statement::Loop {
+                body,
+                continuing,
+                break_if,
+            } => return self.repeat(call, (body, continuing, *break_if), together),
             Statement::Break => divergence.breaks = !together,
             Statement::Continue => divergence.continues = !together,
             Statement::Return { value } => {
@@ -146,7 +187,11 @@ impl<'a> Analysis<'a> {
                 let uniform = together && self.uniform(call, *value);
                 self.store(call, *pointer, uniform);
             }
-            Statement::Call { function, arguments, result } => {
+            Statement::Call {
+                function,
+                arguments,
+                result,
+            } => {
                 let uniform = self.call(call, statement, *function, arguments, together)?;
                 if let Some(result) = result {
                     call.facts.insert(*result, Fact::value(uniform));
@@ -158,18 +203,27 @@ impl<'a> Analysis<'a> {
                 call.facts.insert(*result, Fact::value(true));
             }
             Statement::SubgroupBallot { .. } => self.require(together, "subgroup ballot", span)?,
-            Statement::SubgroupGather { .. } => self.require(together, "subgroup shuffle or broadcast", span)?,
-            Statement::SubgroupCollectiveOperation { .. } => self.require(together, "subgroup operation", span)?,
+            Statement::SubgroupGather { .. } => {
+                self.require(together, "subgroup shuffle or broadcast", span)?
+            }
+            Statement::SubgroupCollectiveOperation { .. } => {
+                self.require(together, "subgroup operation", span)?
+            }
             _ => {}
         }
         Ok(divergence)
     }
 
     fn require(&self, together: bool, what: &str, span: Span) -> Result<()> {
-        if together || !self.report { Ok(()) } else { Err(Error::new(ErrorKind::Uniformity, what, span)) }
+        if together || !self.report {
+            Ok(())
+        } else {
+            Err(Error::new(ErrorKind::Uniformity, what, span))
+        }
     }
 
-    /// Invocations that left a loop early do not take part in its next iteration; `continue` only skips the rest of one.
+    /// Invocations that left a loop early do not take part in its next iteration; `continue` only
+    /// skips the rest of one.
     fn repeat(
         &mut self,
         call: &mut Call<'a>,
@@ -181,7 +235,10 @@ impl<'a> Analysis<'a> {
         self.report = report;
         let inside = together && !once.breaks && !once.returns;
         let divergence = self.round(call, (body, continuing, break_if), inside)?;
-        Ok(Divergence { returns: divergence.returns, ..Divergence::default() })
+        Ok(Divergence {
+            returns: divergence.returns,
+            ..Divergence::default()
+        })
     }
 
     fn round(
@@ -209,17 +266,31 @@ impl<'a> Analysis<'a> {
         together: bool,
     ) -> Result<bool> {
         let next = self.instances.len() + 1;
-        let instance = *self.instances.entry((caller.instance, std::ptr::from_ref(statement) as usize)).or_insert(next);
-        let arguments = arguments.iter().map(|&argument| self.fact(caller, argument)).collect();
+        let instance = *self
+            .instances
+            .entry((caller.instance, std::ptr::from_ref(statement) as usize))
+            .or_insert(next);
+        let arguments = arguments
+            .iter()
+            .map(|&argument| self.fact(caller, argument))
+            .collect();
         let function = &self.module.functions[callee];
-        let mut call = Call { function, instance, arguments, facts: HashMap::new(), result: true };
+        let mut call = Call {
+            function,
+            instance,
+            arguments,
+            facts: HashMap::new(),
+            result: true,
+        };
         self.block(&mut call, &function.body, together)?;
         Ok(call.result && together)
     }
 
     fn store(&mut self, call: &Call<'a>, pointer: Handle<Expression>, uniform: bool) {
         let fact = self.fact(call, pointer);
-        if let (Some(PointerBase::Variable(variable)), false) = (fact.target, uniform && fact.uniform) {
+        if let (Some(PointerBase::Variable(variable)), false) =
+            (fact.target, uniform && fact.uniform)
+        {
             self.divergent.insert(variable);
         }
     }
@@ -236,15 +307,32 @@ impl<'a> Analysis<'a> {
     }
 
     fn evaluate(&self, call: &Call<'a>, handle: Handle<Expression>) -> Fact {
-        let all = |handles: &[Handle<Expression>]| handles.iter().all(|&handle| self.uniform(call, handle));
+        let all = |handles: &[Handle<Expression>]| {
+            handles.iter().all(|&handle| self.uniform(call, handle))
+        };
         match call.function.expressions[handle] {
-            Expression::Literal(_) | Expression::Constant(_) | Expression::ZeroValue(_) | Expression::ArrayLength(_) => Fact::value(true),
+            Expression::Literal(_)
+            | Expression::Constant(_)
+            | Expression::ZeroValue(_)
+            | Expression::ArrayLength(_) => Fact::value(true),
             Expression::FunctionArgument(number) => call.arguments[number as usize],
-            Expression::LocalVariable(variable) => Fact { uniform: true, target: Some(PointerBase::Variable(Variable::Local(call.instance, variable))) },
-            Expression::GlobalVariable(variable) => Fact { uniform: true, target: Some(self.global(variable)) },
+            Expression::LocalVariable(variable) => Fact {
+                uniform: true,
+                target: Some(PointerBase::Variable(Variable::Local(
+                    call.instance,
+                    variable,
+                ))),
+            },
+            Expression::GlobalVariable(variable) => Fact {
+                uniform: true,
+                target: Some(self.global(variable)),
+            },
             Expression::Access { base, index } => {
                 let base = self.fact(call, base);
-                Fact { uniform: base.uniform && self.uniform(call, index), ..base }
+                Fact {
+                    uniform: base.uniform && self.uniform(call, index),
+                    ..base
+                }
             }
             Expression::AccessIndex { base, index } => match self.input_member(call, base, index) {
                 Some(uniform) => Fact::value(uniform),
@@ -262,11 +350,23 @@ impl<'a> Analysis<'a> {
             Expression::Compose { ref components, .. } => Fact::value(all(components)),
             Expression::Splat { value, .. } => Fact::value(all(&[value])),
             Expression::Swizzle { vector, .. } => Fact::value(all(&[vector])),
-            Expression::Unary { expr, .. } | Expression::As { expr, .. } => Fact::value(all(&[expr])),
+            Expression::Unary { expr, .. } | Expression::As { expr, .. } => {
+                Fact::value(all(&[expr]))
+            }
             Expression::Relational { argument, .. } => Fact::value(all(&[argument])),
             Expression::Binary { left, right, .. } => Fact::value(all(&[left, right])),
-            Expression::Select { condition, accept, reject } => Fact::value(all(&[condition, accept, reject])),
-            Expression::Math { arg, arg1, arg2, arg3, .. } => {
+            Expression::Select {
+                condition,
+                accept,
+                reject,
+            } => Fact::value(all(&[condition, accept, reject])),
+            Expression::Math {
+                arg,
+                arg1,
+                arg2,
+                arg3,
+                ..
+            } => {
                 let others: Vec<_> = [arg1, arg2, arg3].into_iter().flatten().collect();
                 Fact::value(all(&[arg]) && all(&others))
             }
@@ -276,11 +376,17 @@ impl<'a> Analysis<'a> {
 
     /// For a member of a struct of the entry point's inputs, whether it is uniform.
     fn input_member(&self, call: &Call<'a>, base: Handle<Expression>, index: u32) -> Option<bool> {
-        let Expression::FunctionArgument(number) = call.function.expressions[base] else { return None };
+        let Expression::FunctionArgument(number) = call.function.expressions[base] else {
+            return None;
+        };
         if call.instance != 0 {
             return None;
         }
-        let TypeInner::Struct { ref members, .. } = self.module.types[call.function.arguments[number as usize].ty].inner else { return None };
+        let TypeInner::Struct { ref members, .. } =
+            self.module.types[call.function.arguments[number as usize].ty].inner
+        else {
+            return None;
+        };
         members[index as usize].binding.as_ref().map(is_uniform)
     }
 
@@ -288,7 +394,9 @@ impl<'a> Analysis<'a> {
         match self.module.global_variables[handle].space {
             AddressSpace::Private => PointerBase::Variable(Variable::Private(handle)),
             AddressSpace::Uniform => PointerBase::Constant,
-            AddressSpace::Storage { access } if !access.contains(StorageAccess::STORE) => PointerBase::Constant,
+            AddressSpace::Storage { access } if !access.contains(StorageAccess::STORE) => {
+                PointerBase::Constant
+            }
             _ => PointerBase::Shared,
         }
     }
@@ -296,5 +404,10 @@ impl<'a> Analysis<'a> {
 
 fn is_uniform(binding: &naga::Binding) -> bool {
     use BuiltIn::{NumSubgroups, NumWorkGroups, SubgroupSize, WorkGroupId, WorkGroupSize};
-    matches!(binding, naga::Binding::BuiltIn(WorkGroupId | NumWorkGroups | WorkGroupSize | SubgroupSize | NumSubgroups))
+    matches!(
+        binding,
+        naga::Binding::BuiltIn(
+            WorkGroupId | NumWorkGroups | WorkGroupSize | SubgroupSize | NumSubgroups
+        )
+    )
 }

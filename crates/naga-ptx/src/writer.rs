@@ -58,8 +58,12 @@ impl Operand {
     pub fn bits(self) -> Operand {
         match self {
             Operand::Immediate(Scalar::I16, bits) => Operand::Immediate(Scalar::U16, bits),
-            Operand::Immediate(Scalar::F32 | Scalar::I32, bits) => Operand::Immediate(Scalar::U32, bits),
-            Operand::Immediate(Scalar::F64 | Scalar::I64, bits) => Operand::Immediate(Scalar::U64, bits),
+            Operand::Immediate(Scalar::F32 | Scalar::I32, bits) => {
+                Operand::Immediate(Scalar::U32, bits)
+            }
+            Operand::Immediate(Scalar::F64 | Scalar::I64, bits) => {
+                Operand::Immediate(Scalar::U64, bits)
+            }
             other => other,
         }
     }
@@ -112,12 +116,19 @@ impl Writer {
     /// Writes one instruction as given.
     pub fn line(&mut self, text: fmt::Arguments<'_>) {
         self.body.push('\t');
-        self.body.write_fmt(text).expect("invariant: writing to a string succeeds");
+        self.body
+            .write_fmt(text)
+            .expect("invariant: writing to a string succeeds");
         self.body.push_str(";\n");
     }
 
     /// `mnemonic result, operands…` with a fresh result.
-    pub fn op(&mut self, mnemonic: impl fmt::Display, result: Scalar, operands: &[Operand]) -> Operand {
+    pub fn op(
+        &mut self,
+        mnemonic: impl fmt::Display,
+        result: Scalar,
+        operands: &[Operand],
+    ) -> Operand {
         let to = self.register(result);
         self.op_to(mnemonic, to, operands);
         to
@@ -125,7 +136,10 @@ impl Writer {
 
     /// `mnemonic to, operands…`
     pub fn op_to(&mut self, mnemonic: impl fmt::Display, to: Operand, operands: &[Operand]) {
-        let operands: Vec<Operand> = operands.iter().map(|&operand| self.direct(operand)).collect();
+        let operands: Vec<Operand> = operands
+            .iter()
+            .map(|&operand| self.direct(operand))
+            .collect();
         let mut text = format!("{mnemonic} {to}");
         for operand in operands {
             let _ = write!(text, ", {operand}");
@@ -157,7 +171,11 @@ impl Writer {
             }
             Operand::Immediate(scalar, _) => {
                 let to = self.register(scalar);
-                self.line(format_args!("mov.{} {to}, {}", scalar.bits(), operand.bits()));
+                self.line(format_args!(
+                    "mov.{} {to}, {}",
+                    scalar.bits(),
+                    operand.bits()
+                ));
                 to
             }
         }
@@ -171,7 +189,9 @@ impl Writer {
         if let (Operand::Register(Class::Predicate, _), Operand::Immediate(_, value)) = (to, from) {
             return self.line(format_args!("setp.ne.u32 {to}, {value}, 0"));
         }
-        let Operand::Register(class, _) = to else { return };
+        let Operand::Register(class, _) = to else {
+            return;
+        };
         let from = from.bits();
         self.line(format_args!("mov.{} {to}, {from}", class.bits()));
     }
@@ -205,7 +225,12 @@ impl Writer {
         for class in Class::ALL {
             let count = self.registers[class as usize];
             if count > 0 {
-                let _ = writeln!(declarations, "\t.reg .{} {}<{count}>;", class.bits(), class.prefix());
+                let _ = writeln!(
+                    declarations,
+                    "\t.reg .{} {}<{count}>;",
+                    class.bits(),
+                    class.prefix()
+                );
             }
         }
         (declarations, self.body)

@@ -1,4 +1,5 @@
-//! A kernel of your own, compared with its formula in float64 on a device: `cargo run -p tectum-bench --example kernel [-- DEVICE]`.
+//! A kernel of your own, compared with its formula in float64 on a device:
+//! `cargo run -p tectum-bench --example kernel [-- DEVICE]`.
 
 use std::sync::Arc;
 
@@ -21,13 +22,43 @@ fn main() -> Result<()> {
         let softsign = Arc::clone(&softsign);
         let x = seed.floats(n, -10.0, 10.0);
         // Three roundings of a result below 1: half a unit in the last place each.
-        let expected = x.iter().map(|x| f64::from(*x)).map(|x| Expected { value: x / (1.0 + x.abs()), bound: 2e-7 }).collect();
-        vec![Case::new("1000", vec![Data::F32(x)], vec![Output::Near(expected)], move |plan, x, y| {
-            plan.launch(&softsign, Softsign { x: x[0], y: y[0], n }, groups_for(n))
-        })]
+        let expected = x
+            .iter()
+            .map(|x| f64::from(*x))
+            .map(|x| Expected {
+                value: x / (1.0 + x.abs()),
+                bound: 2e-7,
+            })
+            .collect();
+        vec![Case::new(
+            "1000",
+            vec![Data::F32(x)],
+            vec![Output::Near(expected)],
+            move |plan, x, y| {
+                plan.launch(
+                    &softsign,
+                    Softsign {
+                        x: x[0],
+                        y: y[0],
+                        n,
+                    },
+                    groups_for(n),
+                )
+            },
+        )]
     });
     let device = Device::open(std::env::args().nth(1).as_deref().unwrap_or("cpu"))?;
-    let report = verify(&device, 1, vec![suite], &kernels, &mut tectum::WorkProgress::ignore)?.into_result()?;
-    println!("{}: greatest error {:.2} of the bound", report.operations[0].name, report.operations[0].worst_of_bound);
+    let report = verify(
+        &device,
+        1,
+        vec![suite],
+        &kernels,
+        &mut tectum::WorkProgress::ignore,
+    )?
+    .into_result()?;
+    println!(
+        "{}: greatest error {:.2} of the bound",
+        report.operations[0].name, report.operations[0].worst_of_bound
+    );
     Ok(())
 }

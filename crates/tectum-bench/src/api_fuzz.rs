@@ -17,19 +17,34 @@ pub trait FuzzTarget {
     fn journal(&self) -> &[String];
 }
 
-/// Runs the sequences that the variables select: `TECTUM_SEED` is the first seed, `TECTUM_API_SEED` selects one sequence.
+/// Runs the sequences that the variables select: `TECTUM_SEED` is the first seed, `TECTUM_API_SEED`
+/// selects one sequence.
 pub fn run_sequences<W: FuzzTarget>() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let number = |name: &str| {
+        std::env::var(name)
+            .ok()
+            .and_then(|text| text.parse::<u64>().ok())
+    };
     let sequences = number("TECTUM_API_CALLS").unwrap_or(20_000) / W::SHARE / W::CALLS;
     let first = number("TECTUM_SEED").unwrap_or(0);
     let seeds = number("TECTUM_API_SEED").map_or(first..first + sequences, |seed| seed..seed + 1);
     let start = std::time::Instant::now();
     for seed in seeds {
         let mut world = W::new(seed);
-        let ended = catch_unwind(AssertUnwindSafe(|| (0..W::CALLS).for_each(|_| world.call())));
-        assert!(ended.is_ok(), "TECTUM_API_SEED={seed}\n{}", world.journal().join("\n"));
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            (0..W::CALLS).for_each(|_| world.call())
+        }));
+        assert!(
+            ended.is_ok(),
+            "TECTUM_API_SEED={seed}\n{}",
+            world.journal().join("\n")
+        );
     }
-    println!("{} calls in {:.1} s", sequences * W::CALLS, start.elapsed().as_secs_f64());
+    println!(
+        "{} calls in {:.1} s",
+        sequences * W::CALLS,
+        start.elapsed().as_secs_f64()
+    );
 }
 
 /// A small generator: `SplitMix64` (S. Vigna).

@@ -1,4 +1,5 @@
-//! Benchmarks: suites of rows, each compared with the roofline and the peers of the same run, stored as records that can be compared.
+//! Benchmarks: suites of rows, each compared with the roofline and the peers of the same run,
+//! stored as records that can be compared.
 
 mod check;
 mod convolution_rows;
@@ -41,7 +42,8 @@ pub enum Roofline {
     GemmI8,
 }
 
-/// A named list of cases. Later suites, of this crate and of others, are further values of this type.
+/// A named list of cases. Later suites, of this crate and of others, are further values of this
+/// type.
 pub struct Suite {
     /// The first part of every key.
     pub name: &'static str,
@@ -103,15 +105,35 @@ impl Workload for Executable {
 /// The suites of this crate.
 pub fn suites() -> Vec<Suite> {
     vec![
-        Suite { name: "core", about: "every kernel of the core", cases: core_cases },
-        Suite { name: "convolution", about: "layers of convolutional networks, on one thread and on two", cases: convolution_rows::cases },
-        Suite { name: "programs", about: "lane-level programs, and what a dispatch of one costs", cases: program_rows::cases },
+        Suite {
+            name: "core",
+            about: "every kernel of the core",
+            cases: core_cases,
+        },
+        Suite {
+            name: "convolution",
+            about: "layers of convolutional networks, on one thread and on two",
+            cases: convolution_rows::cases,
+        },
+        Suite {
+            name: "programs",
+            about: "lane-level programs, and what a dispatch of one costs",
+            cases: program_rows::cases,
+        },
     ]
 }
 
 fn core_cases(device: &Device) -> Vec<Case> {
-    let has = |work: &Work| work.operands.iter().all(|(dtype, _)| device.info().dtypes.contains(dtype));
-    core_rows::rows(device.info().software).into_iter().filter(has).map(|work| Case::of("core", work)).collect()
+    let has = |work: &Work| {
+        work.operands
+            .iter()
+            .all(|(dtype, _)| device.info().dtypes.contains(dtype))
+    };
+    core_rows::rows(device.info().software)
+        .into_iter()
+        .filter(has)
+        .map(|work| Case::of("core", work))
+        .collect()
 }
 
 /// Records an operation on its operands.
@@ -154,24 +176,38 @@ fn prepare(device: &Device, work: &Work) -> Result<Executable> {
 /// The plan of a row and its operands.
 fn plan_of(work: &Work) -> Result<(Plan, Vec<View>)> {
     let mut plan = PlanBuilder::new(work.name);
-    let views: Vec<View> = work.operands.iter().map(|(dtype, len)| plan.state("operand", *dtype, *len)).collect();
+    let views: Vec<View> = work
+        .operands
+        .iter()
+        .map(|(dtype, len)| plan.state("operand", *dtype, *len))
+        .collect();
     (work.record)(&mut plan, &views)?;
     Ok((plan.finish()?, views))
 }
 
 fn fill_all(run: &mut Executable, views: &[View], below: u32) -> Result<()> {
-    views.iter().zip(0..).try_for_each(|(view, stream)| fill(run, *view, stream, below))
+    views
+        .iter()
+        .zip(0..)
+        .try_for_each(|(view, stream)| fill(run, *view, stream, below))
 }
 
 /// Uniform floats in (0, 1], or integers below `below`.
 fn fill(run: &mut Executable, view: View, stream: u32, below: u32) -> Result<()> {
-    let blocks = (0..view.len().div_ceil(4) as u32).flat_map(|block| random::philox([block, stream, 0, 0], [0, 0]));
+    let blocks = (0..view.len().div_ceil(4) as u32)
+        .flat_map(|block| random::philox([block, stream, 0, 0], [0, 0]));
     let words: Vec<u32> = match view.dtype() {
         DType::F64 => {
-            let numbers: Vec<f64> = blocks.take(view.len()).map(|word| f64::from(1.0 - random::uniform(word))).collect();
+            let numbers: Vec<f64> = blocks
+                .take(view.len())
+                .map(|word| f64::from(1.0 - random::uniform(word)))
+                .collect();
             return run.write_state(view, &numbers);
         }
-        DType::F32 => blocks.take(view.len()).map(|word| (1.0 - random::uniform(word)).to_bits()).collect(),
+        DType::F32 => blocks
+            .take(view.len())
+            .map(|word| (1.0 - random::uniform(word)).to_bits())
+            .collect(),
         DType::U32 | DType::I32 => blocks.take(view.len()).map(|word| word % below).collect(),
     };
     run.write_state(view.reinterpret(DType::U32), &words)

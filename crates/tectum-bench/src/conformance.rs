@@ -1,9 +1,12 @@
-//! Conformance: every kernel on a device against a float64 reference, over empty, single-element, odd and large shapes.
+//! Conformance: every kernel on a device against a float64 reference, over empty, single-element,
+//! odd and large shapes.
 //!
-//! A [`Case`] of one operation is data: inputs, the operation as recorded in a plan, and the expected outputs with the error allowed to
-//! each element. Outputs are poisoned before the run and placed between guards, so that an element left out or written out of
-//! place is found. A case of something with a state, such as a simulation, is a function that runs it. The same cases serve `tectum verify`
-//! and the test table. [`suites`] are those of this crate; other crates bring their own.
+//! A [`Case`] of one operation is data: inputs, the operation as recorded in a plan, and the
+//! expected outputs with the error allowed to each element. Outputs are poisoned before the run and
+//! placed between guards, so that an element left out or written out of place is found. A case of
+//! something with a state, such as a simulation, is a function that runs it. The same cases serve
+//! `tectum verify` and the test table. [`suites`] are those of this crate; other crates bring their
+//! own.
 
 mod attention_cases;
 mod cache_cases;
@@ -28,10 +31,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::Serialize;
-use tectum::{DType, Device, Error, ErrorKind, Kernel, Receipt, Result, Session, Watch, WorkProgress};
+use tectum::{
+    DType, Device, Error, ErrorKind, Kernel, Receipt, Result, Session, Watch, WorkProgress,
+};
 
 pub use case::{Case, CaseContext, Data, Expected, Output, Seed};
-pub use functions::{FUNCTIONS, FUNCTIONS_F64, Function, FunctionReport, FunctionsReport, Sweep, functions};
+pub use functions::{
+    FUNCTIONS, FUNCTIONS_F64, Function, FunctionReport, FunctionsReport, Sweep, functions,
+};
 
 /// Makes the cases of an operation for a seed.
 pub type MakeCases = dyn Fn(&mut Seed) -> Vec<Case>;
@@ -49,16 +56,27 @@ pub struct Suite {
 impl Suite {
     /// A suite for every device.
     pub fn new(name: impl Into<String>, cases: impl Fn(&mut Seed) -> Vec<Case> + 'static) -> Self {
-        Self { name: name.into(), dtype: DType::F32, cases: Box::new(cases) }
+        Self {
+            name: name.into(),
+            dtype: DType::F32,
+            cases: Box::new(cases),
+        }
     }
 
     /// A suite for devices with f64.
-    pub fn double(name: impl Into<String>, cases: impl Fn(&mut Seed) -> Vec<Case> + 'static) -> Self {
-        Self { dtype: DType::F64, ..Self::new(name, cases) }
+    pub fn double(
+        name: impl Into<String>,
+        cases: impl Fn(&mut Seed) -> Vec<Case> + 'static,
+    ) -> Self {
+        Self {
+            dtype: DType::F64,
+            ..Self::new(name, cases)
+        }
     }
 }
 
-/// A driver fault that makes cases fail, with the reason; a case listed here must fail, or the list is out of date.
+/// A driver fault that makes cases fail, with the reason; a case listed here must fail, or the list
+/// is out of date.
 pub struct KnownFault {
     /// What the driver's description contains.
     pub driver: &'static str,
@@ -76,7 +94,8 @@ pub const KNOWN_FAULTS: &[KnownFault] = &[];
 pub struct Report {
     /// The seed of shapes and data.
     pub seed: u64,
-    /// Cases run for each operation, and the worst error as a share of its bound (1 is at the bound).
+    /// Cases run for each operation, and the worst error as a share of its bound (1 is at the
+    /// bound).
     pub operations: Vec<OperationReport>,
     /// Cases run.
     pub cases: usize,
@@ -119,7 +138,10 @@ impl Report {
             (None, Some(kernel)) => format!("kernel {kernel} has no case"),
             (None, None) => return Ok(self),
         };
-        Err(Error::new(ErrorKind::Mismatch, format!("{}: {fault}", self.receipt.device.id)))
+        Err(Error::new(
+            ErrorKind::Mismatch,
+            format!("{}: {fault}", self.receipt.device.id),
+        ))
     }
 }
 
@@ -143,12 +165,12 @@ pub fn suites() -> Vec<Suite> {
     suites
 }
 
-/// Runs every case of every suite on a device. Each of the kernels has to be launched by some case, unless it uses an element type that the
-/// device lacks.
+/// Runs every case of every suite on a device. Each of the kernels has to be launched by some case,
+/// unless it uses an element type that the device lacks.
 ///
 /// # Errors
-/// What the device reports; a wrong result is not an error here but a failure in the report. `Cancelled` if the watch, which sees each suite before it runs,
-/// breaks it off.
+/// What the device reports; a wrong result is not an error here but a failure in the report.
+/// `Cancelled` if the watch, which sees each suite before it runs, breaks it off.
 ///
 /// # Example
 /// ```
@@ -158,20 +180,43 @@ pub fn suites() -> Vec<Suite> {
 /// let kernels: Vec<_> = tectum::operation::kernels().into_iter().filter(|kernel| kernel.name() == "adamw").collect();
 /// assert!(verify(&cpu, 1, suites, &kernels, &mut tectum::WorkProgress::ignore).unwrap().passed());
 /// ```
-pub fn verify(device: &Device, seed: u64, suites: Vec<Suite>, kernels: &[Arc<Kernel>], watch: &mut Watch<'_>) -> Result<Report> {
+pub fn verify(
+    device: &Device,
+    seed: u64,
+    suites: Vec<Suite>,
+    kernels: &[Arc<Kernel>],
+    watch: &mut Watch<'_>,
+) -> Result<Report> {
     let mut session = Session::new(device);
     let mut launched: BTreeSet<String> = BTreeSet::new();
     let (mut operations, mut failures) = (Vec::new(), Vec::new());
     let has = |dtype: DType| device.info().dtypes.contains(&dtype);
-    let (asked, left_out): (Vec<Suite>, Vec<Suite>) = suites.into_iter().partition(|suite| has(suite.dtype));
+    let (asked, left_out): (Vec<Suite>, Vec<Suite>) =
+        suites.into_iter().partition(|suite| has(suite.dtype));
     let total = asked.len() as u64;
     for (done, suite) in asked.into_iter().enumerate() {
-        WorkProgress { stage: &suite.name, done: done as u64, total }.report(watch)?;
-        let mut operation = OperationReport { name: suite.name.clone(), cases: 0, worst_of_bound: 0.0, passed: true };
-        let known = KNOWN_FAULTS.iter().find(|fault| fault.operation == suite.name && device.info().driver.contains(fault.driver));
+        WorkProgress {
+            stage: &suite.name,
+            done: done as u64,
+            total,
+        }
+        .report(watch)?;
+        let mut operation = OperationReport {
+            name: suite.name.clone(),
+            cases: 0,
+            worst_of_bound: 0.0,
+            passed: true,
+        };
+        let known = KNOWN_FAULTS.iter().find(|fault| {
+            fault.operation == suite.name && device.info().driver.contains(fault.driver)
+        });
         for case in (suite.cases)(&mut Seed::new(seed, &suite.name)) {
             operation.cases += 1;
-            match case.run(&mut CaseContext { device, session: &mut session, launched: &mut launched }) {
+            match case.run(&mut CaseContext {
+                device,
+                session: &mut session,
+                launched: &mut launched,
+            }) {
                 Ok(worst) => operation.worst_of_bound = operation.worst_of_bound.max(worst),
                 Err(error) if error.kind() == ErrorKind::Mismatch => {
                     if operation.passed && known.is_none() {
@@ -183,14 +228,30 @@ pub fn verify(device: &Device, seed: u64, suites: Vec<Suite>, kernels: &[Arc<Ker
             }
         }
         if let (Some(fault), true) = (known, operation.passed) {
-            failures.push(format!("{}: listed as a known fault ({}) but passed", suite.name, fault.reason));
+            failures.push(format!(
+                "{}: listed as a known fault ({}) but passed",
+                suite.name, fault.reason
+            ));
         }
         operations.push(operation);
     }
     let usable = |kernel: &Arc<Kernel>| kernel.bindings().iter().all(|binding| has(binding.dtype));
-    let missed = kernels.iter().filter(|kernel| usable(kernel) && !launched.contains(kernel.name()));
+    let missed = kernels
+        .iter()
+        .filter(|kernel| usable(kernel) && !launched.contains(kernel.name()));
     let uncovered_kernels = missed.map(|kernel| kernel.name().to_owned()).collect();
-    let left_out = left_out.into_iter().map(|suite| format!("{}: the device has no {}", suite.name, suite.dtype.wgsl())).collect();
+    let left_out = left_out
+        .into_iter()
+        .map(|suite| format!("{}: the device has no {}", suite.name, suite.dtype.wgsl()))
+        .collect();
     let cases = operations.iter().map(|operation| operation.cases).sum();
-    Ok(Report { seed, operations, cases, failures, uncovered_kernels, left_out, receipt: session.receipt() })
+    Ok(Report {
+        seed,
+        operations,
+        cases,
+        failures,
+        uncovered_kernels,
+        left_out,
+        receipt: session.receipt(),
+    })
 }

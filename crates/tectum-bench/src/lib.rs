@@ -1,4 +1,5 @@
-//! Conformance cases and bench suites: what `tectum verify` and `tectum bench` run, and what a user's own kernel is checked with.
+//! Conformance cases and bench suites: what `tectum verify` and `tectum bench` run, and what a
+//! user's own kernel is checked with.
 //!
 //! ```
 //! use tectum_bench::conformance::{Case, Data, Expected, Output, Suite, verify};

@@ -1,11 +1,13 @@
-//! The public interface under random calls, valid and invalid, with many owners: results are correct, mistakes give typed errors or the
-//! documented panic, and the device works afterwards.
+//! The public interface under random calls, valid and invalid, with many owners: results are
+//! correct, mistakes give typed errors or the documented panic, and the device works afterwards.
 //!
-//! A sequence of calls is drawn from a seed over a world of builders, plans, executables, buffers, streams, graphs and programs. A model of
-//! each predicts whether a call must be refused, and every resulting word: its bits, or a number within bounds.
+//! A sequence of calls is drawn from a seed over a world of builders, plans, executables, buffers,
+//! streams, graphs and programs. A model of each predicts whether a call must be refused, and every
+//! resulting word: its bits, or a number within bounds.
 //!
-//! `TECTUM_API_CALLS` is the number of calls on the CPU, default 20,000, a fiftieth as many on software Vulkan; `TECTUM_SEED` is the first
-//! seed. `TECTUM_API_SEED` replays the sequence of one seed and prints each call before it is made.
+//! `TECTUM_API_CALLS` is the number of calls on the CPU, default 20,000, a fiftieth as many on
+//! software Vulkan; `TECTUM_SEED` is the first seed. `TECTUM_API_SEED` replays the sequence of one
+//! seed and prints each call before it is made.
 
 mod buffers;
 mod caches;
@@ -76,9 +78,17 @@ fn step(world: &mut World) -> Verdict {
 fn sequence(device: &Device, seed: u64, shows: bool) -> u64 {
     let mut world = World::new(seed, device, shows);
     // A panic outside of a call comes from the model.
-    let calls = caught(|| (0..STEPS).try_for_each(|_| step(&mut world)).and_then(|()| world.drain()));
+    let calls = caught(|| {
+        (0..STEPS)
+            .try_for_each(|_| step(&mut world))
+            .and_then(|()| world.drain())
+    });
     if let Err(fault) = calls.unwrap_or_else(|panic| Err(format!("the model panicked: {panic}"))) {
-        panic!("{device:?}, TECTUM_API_SEED={seed}, call {}: {fault}\n{}", world.calls, world.journal());
+        panic!(
+            "{device:?}, TECTUM_API_SEED={seed}, call {}: {fault}\n{}",
+            world.calls,
+            world.journal()
+        );
     }
     works(device);
     world.calls
@@ -86,7 +96,10 @@ fn sequence(device: &Device, seed: u64, shows: bool) -> u64 {
 
 /// Runs sequences until this many calls are made.
 fn soak(device: &Device, calls: u64) {
-    device.pool().set_caps(PoolCaps { live_bytes: LIVE_BYTES, ..PoolCaps::default() });
+    device.pool().set_caps(PoolCaps {
+        live_bytes: LIVE_BYTES,
+        ..PoolCaps::default()
+    });
     let start = Instant::now();
     let (mut made, mut seed) = (0, number("TECTUM_SEED").unwrap_or(0));
     match number("TECTUM_API_SEED") {
@@ -99,7 +112,11 @@ fn soak(device: &Device, calls: u64) {
         }
     }
     device.pool().set_caps(PoolCaps::default());
-    println!("{made} calls on {device:?} in {:.1} s, {:.0} a second", start.elapsed().as_secs_f64(), made as f64 / start.elapsed().as_secs_f64());
+    println!(
+        "{made} calls on {device:?} in {:.1} s, {:.0} a second",
+        start.elapsed().as_secs_f64(),
+        made as f64 / start.elapsed().as_secs_f64()
+    );
 }
 
 fn calls() -> u64 {

@@ -12,9 +12,18 @@ fn verify_on(id: &str) -> Result<(), Error> {
         }
         Err(error) => return Err(error),
     };
-    let report = verify(&device, 1, suites(), &tectum::operation::kernels(), &mut tectum::WorkProgress::ignore)?;
+    let report = verify(
+        &device,
+        1,
+        suites(),
+        &tectum::operation::kernels(),
+        &mut tectum::WorkProgress::ignore,
+    )?;
     for operation in &report.operations {
-        println!("{:>16} {:>4} cases, worst {:.3} of its bound", operation.name, operation.cases, operation.worst_of_bound);
+        println!(
+            "{:>16} {:>4} cases, worst {:.3} of its bound",
+            operation.name, operation.cases, operation.worst_of_bound
+        );
     }
     for failure in &report.failures {
         println!("FAILED {failure}");
@@ -50,9 +59,20 @@ fn functions_on(id: &str) -> Result<(), Error> {
         }
         Err(error) => return Err(error),
     };
-    let report = functions(&device, Sweep::Exponents(SAMPLES), &mut tectum::WorkProgress::ignore)?;
+    let report = functions(
+        &device,
+        Sweep::Exponents(SAMPLES),
+        &mut tectum::WorkProgress::ignore,
+    )?;
     for row in &report.functions {
-        println!("{:>16} {} {:.3} of {} ulp at {}", row.name, row.dtype.wgsl(), row.worst_ulp, row.stated_ulp, row.at);
+        println!(
+            "{:>16} {} {:.3} of {} ulp at {}",
+            row.name,
+            row.dtype.wgsl(),
+            row.worst_ulp,
+            row.stated_ulp,
+            row.at
+        );
     }
     report.into_result().map(|_| ())
 }

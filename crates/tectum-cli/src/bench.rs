@@ -1,4 +1,5 @@
-//! `tectum bench`: speed of kernels compared with rooflines and peers measured in the same run, and whether they became slower.
+//! `tectum bench`: speed of kernels compared with rooflines and peers measured in the same run, and
+//! whether they became slower.
 
 mod check;
 mod model;
@@ -42,7 +43,8 @@ struct RunArgs {
     /// A model is run in each format of its weights, compared with f32.
     #[arg(required = true, value_name = "SUITE|MODEL")]
     suite: Vec<String>,
-    /// The device: auto (the CPU: there is no one plan to route here), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
+    /// The device: auto (the CPU: there is no one plan to route here), cpu, cuda:N, vulkan:N,
+    /// metal:N or dx12:N.
     #[arg(long, default_value = "auto")]
     device: String,
     #[command(flatten)]
@@ -84,7 +86,8 @@ fn suites() -> Vec<Suite> {
 /// Runs the command.
 ///
 /// # Errors
-/// An unknown device, peer or row; what the device reports; `Mismatch` if a check finds a row that became slower.
+/// An unknown device, peer or row; what the device reports; `Mismatch` if a check finds a row that
+/// became slower.
 pub fn bench(args: &BenchArgs) -> Result<()> {
     match &args.action {
         Some(Action::Check(args)) => check::check(args),
@@ -105,9 +108,16 @@ fn run(args: &RunArgs) -> Result<()> {
         return model::bench(Path::new(model), &args.device, args.json);
     }
     let device = Device::open(&args.device)?;
-    if let Some(unknown) = args.suite.iter().find(|name| chosen.iter().all(|suite| suite.name != **name)) {
+    if let Some(unknown) = args
+        .suite
+        .iter()
+        .find(|name| chosen.iter().all(|suite| suite.name != **name))
+    {
         let known: Vec<&str> = chosen.iter().map(|suite| suite.name).collect();
-        return Err(Error::invalid(format!("{unknown:?} is no suite and no file; suites: {}", known.join(", "))));
+        return Err(Error::invalid(format!(
+            "{unknown:?} is no suite and no file; suites: {}",
+            known.join(", ")
+        )));
     }
     chosen.retain(|suite| args.suite.iter().any(|name| name == suite.name));
     let options = Options {
@@ -121,35 +131,55 @@ fn run(args: &RunArgs) -> Result<()> {
     let bar = Bar::new(Unit::Steps);
     let record = bench::run(&device, &chosen, &options, &mut bar.watch())?;
     bar.clear();
-    let path = args.record.as_deref().map(|folder| record.write(folder)).transpose()?;
+    let path = args
+        .record
+        .as_deref()
+        .map(|folder| record.write(folder))
+        .transpose()?;
     if args.json {
         return print_json(&record);
     }
     print(&show::record(&record))?;
-    path.map_or(Ok(()), |path| print(&format!("record: {}\n", path.display())))
+    path.map_or(Ok(()), |path| {
+        print(&format!("record: {}\n", path.display()))
+    })
 }
 
 fn peers(text: &str) -> PeerChoice {
     match text {
         "all" => PeerChoice::All,
         "none" => PeerChoice::Named(Vec::new()),
-        names => PeerChoice::Named(names.split(',').map(|name| name.trim().to_owned()).collect()),
+        names => PeerChoice::Named(
+            names
+                .split(',')
+                .map(|name| name.trim().to_owned())
+                .collect(),
+        ),
     }
 }
 
-/// A folder by its path relative to the working directory or to the nearest parent folder that has it.
+/// A folder by its path relative to the working directory or to the nearest parent folder that has
+/// it.
 fn above(path: &str) -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
-    here.ancestors().map(|folder: &Path| folder.join(path)).find(|folder| folder.is_dir())
+    here.ancestors()
+        .map(|folder: &Path| folder.join(path))
+        .find(|folder| folder.is_dir())
 }
 
 /// The commit of the working tree; a trailing `+` means that files differ from it.
 fn commit() -> String {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        output
+            .status
+            .success()
+            .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
-    let Some(hash) = git(&["rev-parse", "--short", "HEAD"]) else { return "unknown".to_owned() };
-    let is_changed = git(&["status", "--porcelain", "--untracked-files=no"]).is_none_or(|status| !status.is_empty());
+    let Some(hash) = git(&["rev-parse", "--short", "HEAD"]) else {
+        return "unknown".to_owned();
+    };
+    let is_changed = git(&["status", "--porcelain", "--untracked-files=no"])
+        .is_none_or(|status| !status.is_empty());
     if is_changed { format!("{hash}+") } else { hash }
 }

@@ -1,4 +1,5 @@
-//! `tectum completions` and `tectum man`: shell completions and manual pages, generated from the command line's definition.
+//! `tectum completions` and `tectum man`: shell completions and manual pages, generated from the
+//! command line's definition.
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
@@ -50,10 +51,14 @@ pub fn man(args: &ManArgs) -> Result<()> {
         None => whole,
         Some(name) => {
             let found = whole.find_subcommand(name).cloned();
-            found.ok_or_else(|| Error::invalid(format!("man: no subcommand {name}")))?.name("tectum-".to_owned() + name)
+            found
+                .ok_or_else(|| Error::invalid(format!("man: no subcommand {name}")))?
+                .name("tectum-".to_owned() + name)
         }
     };
     let mut text = Vec::new();
-    clap_mangen::Man::new(command).render(&mut text).map_err(|source| Error::io("manual page", source))?;
+    clap_mangen::Man::new(command)
+        .render(&mut text)
+        .map_err(|source| Error::io("manual page", source))?;
     print(&String::from_utf8_lossy(&text))
 }

@@ -20,7 +20,8 @@ use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, print_json, report, table};
 use crate::threads::ThreadsArgs;
 
-/// Computes one vector for each text with an encoder of the BERT family, and shows their similarity.
+/// Computes one vector for each text with an encoder of the BERT family, and shows their
+/// similarity.
 ///
 /// The cosines of the vectors are shown for up to 10 texts.
 #[derive(Args)]
@@ -32,10 +33,12 @@ pub struct EmbedArgs {
     text: Vec<String>,
     /// Reads the texts from a file, one a line; - is the standard input.
     ///
-    /// A blank line is a text too, so that vectors and lines have the same numbers; a warning counts them.
+    /// A blank line is a text too, so that vectors and lines have the same numbers; a warning
+    /// counts them.
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The device: auto (the one that is predicted to be fastest), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
+    /// The device: auto (the one that is predicted to be fastest), cpu, cuda:N, vulkan:N, metal:N
+    /// or dx12:N.
     #[arg(long, default_value = "auto")]
     device: String,
     #[command(flatten)]
@@ -80,7 +83,8 @@ struct Row<'a> {
 struct Output<'a> {
     model: String,
     embeddings: Vec<Row<'a>>,
-    /// Cosines of the angles between the texts' vectors, row by row; none for more than [`MAX_COMPARED`].
+    /// Cosines of the angles between the texts' vectors, row by row; none for more than
+    /// [`MAX_COMPARED`].
     similarity: Option<Vec<Vec<f64>>>,
     /// Of the runs, without tokenization and compilation.
     rate: Rate,
@@ -104,7 +108,9 @@ pub fn embed(args: &EmbedArgs) -> Result<()> {
     let texts: Vec<&str> = given.iter().map(String::as_str).collect();
     let encoder = Encoder::read(&args.model)?;
     let device = encoder.open_device(&args.device, args.route)?.0;
-    let inputs = args.receipt.inputs(args.json, || input_files(&args.model))?;
+    let inputs = args
+        .receipt
+        .inputs(args.json, || input_files(&args.model))?;
     let bar = Bar::new(Unit::Bytes);
     let mut embedder = Embedder::load(encoder, &device, args.weights, &mut bar.watch())?;
     drop(bar);
@@ -112,50 +118,110 @@ pub fn embed(args: &EmbedArgs) -> Result<()> {
     let embeddings = embedder.embed(&texts)?;
     drop(waiting);
     warn(&texts, &embeddings);
-    let likeness = |a: &Embedding| embeddings.iter().map(|b| cosine(&a.vector, &b.vector)).collect();
-    let similarity: Option<Vec<Vec<f64>>> = (texts.len() <= MAX_COMPARED).then(|| embeddings.iter().map(likeness).collect());
-    let receipt = Receipt { inputs, ..embedder.session().receipt() };
+    let likeness = |a: &Embedding| {
+        embeddings
+            .iter()
+            .map(|b| cosine(&a.vector, &b.vector))
+            .collect()
+    };
+    let similarity: Option<Vec<Vec<f64>>> =
+        (texts.len() <= MAX_COMPARED).then(|| embeddings.iter().map(likeness).collect());
+    let receipt = Receipt {
+        inputs,
+        ..embedder.session().receipt()
+    };
     if let Some(path) = &args.out {
         write(path, &embeddings)?;
     }
     args.receipt.save(&receipt)?;
-    let rate = Rate::new(embeddings.iter().map(|made| made.tokens.len()).sum(), embedder.run_s(), &receipt.device);
+    let rate = Rate::new(
+        embeddings.iter().map(|made| made.tokens.len()).sum(),
+        embedder.run_s(),
+        &receipt.device,
+    );
     if args.json {
         let pairs = texts.iter().zip(&embeddings);
-        let rows = pairs.map(|(text, made)| Row { text, tokens: &made.tokens, cut_tokens: made.cut_tokens, embedding: &made.vector }).collect();
-        return print_json(&Output { model: args.model.display().to_string(), embeddings: rows, similarity, rate, receipt });
+        let rows = pairs
+            .map(|(text, made)| Row {
+                text,
+                tokens: &made.tokens,
+                cut_tokens: made.cut_tokens,
+                embedding: &made.vector,
+            })
+            .collect();
+        return print_json(&Output {
+            model: args.model.display().to_string(),
+            embeddings: rows,
+            similarity,
+            rate,
+            receipt,
+        });
     }
     match &args.out {
         Some(path) => {
             let width = embeddings.first().map_or(0, |made| made.vector.len());
-            report(&format!("{} of {width} to {}\n", counted(embeddings.len(), "vector"), path.display()), false)?;
+            report(
+                &format!(
+                    "{} of {width} to {}\n",
+                    counted(embeddings.len(), "vector"),
+                    path.display()
+                ),
+                false,
+            )?;
         }
         None => print(&text(&texts, &embeddings, similarity.as_deref()))?,
     }
     messages::note(format_args!("{}\n{}", rate.text(), line(&receipt)));
-    if args.trace { print(&trace(&mut embedder)?) } else { Ok(()) }
+    if args.trace {
+        print(&trace(&mut embedder)?)
+    } else {
+        Ok(())
+    }
 }
 
 /// Warns of texts that the model does not see as they were given.
 fn warn(texts: &[&str], embeddings: &[Embedding]) {
-    let mut blank = texts.iter().enumerate().filter(|(_, text)| text.trim().is_empty()).map(|(index, _)| index + 1);
+    let mut blank = texts
+        .iter()
+        .enumerate()
+        .filter(|(_, text)| text.trim().is_empty())
+        .map(|(index, _)| index + 1);
     if let Some(first) = blank.next() {
         let blank = 1 + blank.count();
-        let (verb, whose) = if blank == 1 { ("is", "its vector is") } else { ("are", "their vectors are") };
+        let (verb, whose) = if blank == 1 {
+            ("is", "its vector is")
+        } else {
+            ("are", "their vectors are")
+        };
         let texts = counted(texts.len(), "text");
-        messages::warning(format_args!("{blank} of {texts} {verb} blank, the first is text {first}; {whose} that of an empty text"));
+        messages::warning(format_args!(
+            "{blank} of {texts} {verb} blank, the first is text {first}; {whose} that of an empty text"
+        ));
     }
-    for (index, made) in embeddings.iter().enumerate().filter(|(_, made)| made.cut_tokens > 0) {
+    for (index, made) in embeddings
+        .iter()
+        .enumerate()
+        .filter(|(_, made)| made.cut_tokens > 0)
+    {
         let (kept, all) = (made.tokens.len(), made.tokens.len() + made.cut_tokens);
-        messages::warning(format_args!("text {}: {all} tokens, cut to the {kept} that the model takes; the rest has no effect on its vector", index + 1));
+        messages::warning(format_args!(
+            "text {}: {all} tokens, cut to the {kept} that the model takes; the rest has no effect on its vector",
+            index + 1
+        ));
     }
 }
 
 /// Writes the vectors: \[texts, D\].
 fn write(path: &Path, embeddings: &[Embedding]) -> Result<()> {
     let width = embeddings.first().map_or(0, |made| made.vector.len());
-    let head = npy::head(&Header { descr: "<f4".to_owned(), shape: vec![embeddings.len() as u64, width as u64] });
-    let numbers = embeddings.iter().flat_map(|made| &made.vector).flat_map(|number| number.to_le_bytes());
+    let head = npy::head(&Header {
+        descr: "<f4".to_owned(),
+        shape: vec![embeddings.len() as u64, width as u64],
+    });
+    let numbers = embeddings
+        .iter()
+        .flat_map(|made| &made.vector)
+        .flat_map(|number| number.to_le_bytes());
     file::write(path, &head.into_iter().chain(numbers).collect::<Vec<u8>>())
 }
 
@@ -180,10 +246,24 @@ fn trace(embedder: &mut Embedder) -> Result<String> {
     rows.sort_by_key(|(_, (_, ns))| std::cmp::Reverse(*ns));
     let row = |(kernel, (launches, ns)): (&str, (usize, u64))| {
         let (time, share) = (ns as f64 / 1e3, 100.0 * ns as f64 / total.max(1) as f64);
-        vec![kernel.to_owned(), launches.to_string(), format!("{time:.1} us"), format!("{share:.1} %")]
+        vec![
+            kernel.to_owned(),
+            launches.to_string(),
+            format!("{time:.1} us"),
+            format!("{share:.1} %"),
+        ]
     };
-    let head = ["kernel", "launches", "time", "share"].map(str::to_owned).to_vec();
-    Ok(format!("\n{}", table(&std::iter::once(head).chain(rows.into_iter().map(row)).collect::<Vec<_>>())))
+    let head = ["kernel", "launches", "time", "share"]
+        .map(str::to_owned)
+        .to_vec();
+    Ok(format!(
+        "\n{}",
+        table(
+            &std::iter::once(head)
+                .chain(rows.into_iter().map(row))
+                .collect::<Vec<_>>()
+        )
+    ))
 }
 
 /// The texts of the command line, or the lines of a file or of the standard input.
@@ -200,7 +280,9 @@ fn given(args: &EmbedArgs) -> Result<Vec<String>> {
         }
     };
     if lines.is_empty() {
-        return Err(Error::invalid("embed: no text was given, neither as an argument, by --file, nor as a line of the standard input"));
+        return Err(Error::invalid(
+            "embed: no text was given, neither as an argument, by --file, nor as a line of the standard input",
+        ));
     }
     Ok(lines.lines().map(str::to_owned).collect())
 }
@@ -208,18 +290,41 @@ fn given(args: &EmbedArgs) -> Result<Vec<String>> {
 fn text(texts: &[&str], embeddings: &[Embedding], similarity: Option<&[Vec<f64>]>) -> String {
     let mut text = String::new();
     for (index, (given, made)) in texts.iter().zip(embeddings).enumerate() {
-        let numbers: Vec<String> = made.vector.iter().take(MAX_SHOWN).map(|number| format!("{number:.7}")).collect();
-        let rest = if made.vector.len() > MAX_SHOWN { ", …" } else { "" };
-        let (given, tokens) = (clipped(given, MAX_TEXT), counted(made.tokens.len(), "token"));
-        text += &format!("[{}] {given:?}, {tokens}\n    [{}{rest}], {} numbers\n", index + 1, numbers.join(", "), made.vector.len());
+        let numbers: Vec<String> = made
+            .vector
+            .iter()
+            .take(MAX_SHOWN)
+            .map(|number| format!("{number:.7}"))
+            .collect();
+        let rest = if made.vector.len() > MAX_SHOWN {
+            ", …"
+        } else {
+            ""
+        };
+        let (given, tokens) = (
+            clipped(given, MAX_TEXT),
+            counted(made.tokens.len(), "token"),
+        );
+        text += &format!(
+            "[{}] {given:?}, {tokens}\n    [{}{rest}], {} numbers\n",
+            index + 1,
+            numbers.join(", "),
+            made.vector.len()
+        );
     }
     if let Some(similarity) = similarity.filter(|rows| rows.len() > 1) {
-        let head = std::iter::once("cosine".to_owned()).chain((1..=texts.len()).map(|number| number.to_string())).collect();
+        let head = std::iter::once("cosine".to_owned())
+            .chain((1..=texts.len()).map(|number| number.to_string()))
+            .collect();
         let row = |(index, row): (usize, &Vec<f64>)| {
             let cells = row.iter().map(|cosine| format!("{cosine:.6}"));
-            std::iter::once((index + 1).to_string()).chain(cells).collect()
+            std::iter::once((index + 1).to_string())
+                .chain(cells)
+                .collect()
         };
-        let rows: Vec<Vec<String>> = std::iter::once(head).chain(similarity.iter().enumerate().map(row)).collect();
+        let rows: Vec<Vec<String>> = std::iter::once(head)
+            .chain(similarity.iter().enumerate().map(row))
+            .collect();
         text += &format!("\n{}", table(&rows));
     }
     text

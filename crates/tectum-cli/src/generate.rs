@@ -7,7 +7,10 @@ use clap::Args;
 use serde::Serialize;
 use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{CacheFormats, Error, Receipt, Result};
-use tectum_transformer::{Checkpoint, Decoder, FinishReason, GenerateOptions, Generation, Routing, SamplingParams, Tokens, generate_each as run, input_files};
+use tectum_transformer::{
+    Checkpoint, Decoder, FinishReason, GenerateOptions, Generation, Routing, SamplingParams,
+    Tokens, generate_each as run, input_files,
+};
 
 use crate::count::counted;
 use crate::input_text::{self, STANDARD_INPUT};
@@ -21,21 +24,25 @@ use crate::threads::ThreadsArgs;
 
 /// Continues texts with a decoder of the GPT-2, Llama or Qwen family.
 ///
-/// One text is streamed as it is generated, several are printed when they end; then their speed. Ctrl-C ends the texts after the present token. The prompt is
-/// run as it is: no chat template is applied; the beginning token is the one that tokenizer.json adds.
+/// One text is streamed as it is generated, several are printed when they end; then their speed.
+/// Ctrl-C ends the texts after the present token. The prompt is run as it is: no chat template is
+/// applied; the beginning token is the one that tokenizer.json adds.
 #[derive(Args)]
 pub struct GenerateArgs {
     /// The folder of a model, or a GGUF file with tokenizer.json next to it.
     ///
     /// A folder has config.json, tokenizer.json and model.safetensors.
     model: PathBuf,
-    /// The prompt; several run side by side, each in its own context; - or none: the standard input.
+    /// The prompt; several run side by side, each in its own context; - or none: the standard
+    /// input.
     #[arg(conflicts_with_all = ["ids", "file"])]
     prompts: Vec<String>,
-    /// Reads one prompt from a file, all of it without the last line break; - is the standard input.
+    /// Reads one prompt from a file, all of it without the last line break; - is the standard
+    /// input.
     #[arg(long, value_name = "FILE", conflicts_with = "ids")]
     file: Option<PathBuf>,
-    /// The prompt as token numbers, for a model without a tokenizer.json; may be given several times.
+    /// The prompt as token numbers, for a model without a tokenizer.json; may be given several
+    /// times.
     #[arg(long, value_name = "N,N,…")]
     ids: Vec<Ids>,
     /// The maximum number of tokens to generate.
@@ -47,13 +54,16 @@ pub struct GenerateArgs {
     /// With --temperature: draws from the K highest scores; 0, the default, from all.
     #[arg(long, value_name = "K")]
     top_k: Option<usize>,
-    /// With --temperature: draws from the fewest tokens whose probabilities come to P; 1 by default.
+    /// With --temperature: draws from the fewest tokens whose probabilities come to P; 1 by
+    /// default.
     #[arg(long, value_name = "P")]
     top_p: Option<f32>,
-    /// Divides the scores of tokens that already occur in the text, with --temperature or without; 1 changes nothing.
+    /// Divides the scores of tokens that already occur in the text, with --temperature or without;
+    /// 1 changes nothing.
     #[arg(long, default_value_t = 1.0, value_name = "R")]
     repetition_penalty: f32,
-    /// With --temperature: the seed of the draws, 0 by default; the same seed draws the same tokens.
+    /// With --temperature: the seed of the draws, 0 by default; the same seed draws the same
+    /// tokens.
     ///
     /// Each text after the first uses the next seed.
     #[arg(long, value_name = "S")]
@@ -69,7 +79,8 @@ pub struct GenerateArgs {
     /// Without it: on the CPU the format of the file if that is f16 or bf16, else f32.
     #[arg(long, value_name = "FORMAT")]
     weights: Option<PanelFormat>,
-    /// The device: auto (the one that is predicted to be fastest), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
+    /// The device: auto (the one that is predicted to be fastest), cpu, cuda:N, vulkan:N, metal:N
+    /// or dx12:N.
     #[arg(long, default_value = "auto")]
     device: String,
     #[command(flatten)]
@@ -81,7 +92,8 @@ pub struct GenerateArgs {
     route: Routing,
     #[command(flatten)]
     receipt: ReceiptArgs,
-    /// Prints one line of JSON for each text, with the tokens and the receipt, instead of streaming the text.
+    /// Prints one line of JSON for each text, with the tokens and the receipt, instead of streaming
+    /// the text.
     #[arg(long)]
     json: bool,
 }
@@ -94,7 +106,10 @@ impl std::str::FromStr for Ids {
     type Err = std::num::ParseIntError;
 
     fn from_str(text: &str) -> std::result::Result<Ids, Self::Err> {
-        text.split(',').map(|id| id.trim().parse()).collect::<std::result::Result<_, _>>().map(Ids)
+        text.split(',')
+            .map(|id| id.trim().parse())
+            .collect::<std::result::Result<_, _>>()
+            .map(Ids)
     }
 }
 
@@ -113,7 +128,8 @@ struct Output<'a> {
     /// The token or text that ended it.
     ended_by: Option<String>,
     prefill: Rate,
-    /// Of the tokens that were run one at a time: the last of `ids` is not, unless a stop token follows.
+    /// Of the tokens that were run one at a time: the last of `ids` is not, unless a stop token
+    /// follows.
     decode: Rate,
     cache: &'static str,
     cache_bytes: usize,
@@ -133,8 +149,8 @@ struct BytesPerValue {
 /// Runs the command.
 ///
 /// # Errors
-/// A folder that is not a decoder's or is invalid; a prompt that does not fit; settings out of range; an unknown device; what the
-/// device reports; a standard output that cannot be written.
+/// A folder that is not a decoder's or is invalid; a prompt that does not fit; settings out of
+/// range; an unknown device; what the device reports; a standard output that cannot be written.
 pub fn generate(args: &GenerateArgs) -> Result<()> {
     args.threads.apply()?;
     let model = Checkpoint::open(&args.model)?;
@@ -142,39 +158,89 @@ pub fn generate(args: &GenerateArgs) -> Result<()> {
     let tokens = tokens(args)?;
     let prompts = prompts(args, tokens.as_ref())?;
     let lens: Vec<usize> = prompts.iter().map(Vec::len).collect();
-    let capacity = lens.iter().max().map_or(0, |longest| longest.saturating_add(args.tokens)).max(1);
-    let inputs = args.receipt.inputs(args.json, || input_files(&args.model))?;
+    let capacity = lens
+        .iter()
+        .max()
+        .map_or(0, |longest| longest.saturating_add(args.tokens))
+        .max(1);
+    let inputs = args
+        .receipt
+        .inputs(args.json, || input_files(&args.model))?;
     let bar = Bar::new(Unit::Bytes);
-    let mut decoder = Decoder::load(&model, &device, capacity, args.cache, args.weights, &mut bar.watch())?.with_texts(prompts.len())?;
+    let mut decoder = Decoder::load(
+        &model,
+        &device,
+        capacity,
+        args.cache,
+        args.weights,
+        &mut bar.watch(),
+    )?
+    .with_texts(prompts.len())?;
     bar.clear();
     let known = decoder.sizes().vocab_size;
     if let Some(tokens) = tokens.as_ref().filter(|tokens| tokens.len() > known) {
-        return Err(Error::data(format!("{}: the tokenizer has {} tokens, the model {known}", args.model.display(), tokens.len())));
+        return Err(Error::data(format!(
+            "{}: the tokenizer has {} tokens, the model {known}",
+            args.model.display(),
+            tokens.len()
+        )));
     }
-    let options = GenerateOptions { max_new_tokens: args.tokens, sampling: sampling(args), stop_sequences: args.stop.clone(), end: model.end_tokens()? };
+    let options = GenerateOptions {
+        max_new_tokens: args.tokens,
+        sampling: sampling(args),
+        stop_sequences: args.stop.clone(),
+        end: model.end_tokens()?,
+    };
     // Compile before the timing starts.
     decoder.prepare(&lens)?;
-    let (parts, streams) = (prompts.iter().map(Vec::as_slice).collect::<Vec<_>>(), !args.json && prompts.len() == 1);
+    let (parts, streams) = (
+        prompts.iter().map(Vec::as_slice).collect::<Vec<_>>(),
+        !args.json && prompts.len() == 1,
+    );
     let interrupt = Interrupt::watch()?;
-    let (bar, mut shown, most) = (Bar::new(Unit::Steps), 0, (args.tokens.saturating_mul(prompts.len())) as u64);
-    let made = run(&mut decoder, tokens.as_ref(), &parts, &options, |_, text| {
-        shown += 1;
-        if streams {
-            show(text)?;
-        } else {
-            bar.show(shown, most, "tokens");
-        }
-        Ok(interrupt.flow())
-    })?;
+    let (bar, mut shown, most) = (
+        Bar::new(Unit::Steps),
+        0,
+        (args.tokens.saturating_mul(prompts.len())) as u64,
+    );
+    let made = run(
+        &mut decoder,
+        tokens.as_ref(),
+        &parts,
+        &options,
+        |_, text| {
+            shown += 1;
+            if streams {
+                show(text)?;
+            } else {
+                bar.show(shown, most, "tokens");
+            }
+            Ok(interrupt.flow())
+        },
+    )?;
     bar.clear();
-    let receipt = Receipt { inputs, ..decoder.session().receipt() };
+    let receipt = Receipt {
+        inputs,
+        ..decoder.session().receipt()
+    };
     args.receipt.save(&receipt)?;
     if args.json {
-        return prompts.iter().zip(&made).try_for_each(|(prompt, made)| print_json(&output(args, &decoder, &receipt, prompt, made)));
+        return prompts.iter().zip(&made).try_for_each(|(prompt, made)| {
+            print_json(&output(args, &decoder, &receipt, prompt, made))
+        });
     }
     for (index, made) in made.iter().enumerate().filter(|_| !streams) {
-        let ids = || made.tokens.iter().map(|token| format!("{token} ")).collect();
-        show(&format!("[{}] {}\n", index + 1, made.text.clone().unwrap_or_else(ids)))?;
+        let ids = || {
+            made.tokens
+                .iter()
+                .map(|token| format!("{token} "))
+                .collect()
+        };
+        show(&format!(
+            "[{}] {}\n",
+            index + 1,
+            made.text.clone().unwrap_or_else(ids)
+        ))?;
     }
     if streams {
         show("\n")?;
@@ -185,11 +251,22 @@ pub fn generate(args: &GenerateArgs) -> Result<()> {
 
 /// How tokens are chosen; notes options that have no effect.
 fn sampling(args: &GenerateArgs) -> SamplingParams {
-    let of_draws = [("--top-k", args.top_k.is_some()), ("--top-p", args.top_p.is_some()), ("--seed", args.seed.is_some())];
-    let unused: Vec<&str> = of_draws.into_iter().filter(|(_, is_given)| *is_given && args.temperature == 0.0).map(|(option, _)| option).collect();
+    let of_draws = [
+        ("--top-k", args.top_k.is_some()),
+        ("--top-p", args.top_p.is_some()),
+        ("--seed", args.seed.is_some()),
+    ];
+    let unused: Vec<&str> = of_draws
+        .into_iter()
+        .filter(|(_, is_given)| *is_given && args.temperature == 0.0)
+        .map(|(option, _)| option)
+        .collect();
     if !unused.is_empty() {
         let verb = if unused.len() == 1 { "has" } else { "have" };
-        messages::note(format_args!("greedy: {} {verb} no effect without --temperature", unused.join(", ")));
+        messages::note(format_args!(
+            "greedy: {} {verb} no effect without --temperature",
+            unused.join(", ")
+        ));
     }
     let standard = SamplingParams::default();
     SamplingParams {
@@ -207,28 +284,66 @@ fn tell(args: &GenerateArgs, decoder: &Decoder, made: &[Generation]) {
     // The longest text is in every run.
     let longest = |of: fn(&Generation) -> f64| made.iter().map(of).fold(0.0, f64::max);
     let device = decoder.session().device().info();
-    let prefill = Rate::new(sum(|made| made.prompt), longest(|made| made.prefill_s), device);
-    let decode = Rate::new(sum(|made| made.decoded), longest(|made| made.decode_s), device);
+    let prefill = Rate::new(
+        sum(|made| made.prompt),
+        longest(|made| made.prefill_s),
+        device,
+    );
+    let decode = Rate::new(
+        sum(|made| made.decoded),
+        longest(|made| made.decode_s),
+        device,
+    );
     let [blocks, total] = decoder.cache_bytes_per_value();
     let receipt = decoder.session().receipt();
-    let what = |one: &str| if made.len() == 1 { one.to_owned() } else { format!("{} {one}s", made.len()) };
+    let what = |one: &str| {
+        if made.len() == 1 {
+            one.to_owned()
+        } else {
+            format!("{} {one}s", made.len())
+        }
+    };
     messages::note(format_args!("{}: {}", what("prompt"), prefill.text()));
     let held = bytes(decoder.cache_bytes() as f64);
     let [blocks, total] = [blocks, total].map(|bytes| (bytes * 100.0).round() / 100.0);
-    let per_number = format!("{blocks} bytes per number as stored, {total} with padding and the newest tokens in full precision");
-    messages::detail(format_args!("cache of keys and values: {}, {held}: {per_number}", args.cache));
+    let per_number = format!(
+        "{blocks} bytes per number as stored, {total} with padding and the newest tokens in full precision"
+    );
+    messages::detail(format_args!(
+        "cache of keys and values: {}, {held}: {per_number}",
+        args.cache
+    ));
     let mut reasons: Vec<String> = made.iter().map(reason).collect();
     reasons.dedup();
     let tokens = counted(sum(|made| made.tokens.len()), "token");
-    let first = if made.len() == 1 { "the first" } else { "the first of each" };
+    let first = if made.len() == 1 {
+        "the first"
+    } else {
+        "the first of each"
+    };
     let runs = match sum(|made| made.decoded) {
         0 => String::new(),
-        decoded => format!(" ({first} from the scores of the prompt), {} run one at a time {}", counted(decoded, "token"), decode.time()),
+        decoded => format!(
+            " ({first} from the scores of the prompt), {} run one at a time {}",
+            counted(decoded, "token"),
+            decode.time()
+        ),
     };
-    messages::note(format_args!("{}: {tokens}{runs}, stopped {}\n{}", what("text"), reasons.join("; "), line(&receipt)));
+    messages::note(format_args!(
+        "{}: {tokens}{runs}, stopped {}\n{}",
+        what("text"),
+        reasons.join("; "),
+        line(&receipt)
+    ));
 }
 
-fn output<'a>(args: &GenerateArgs, decoder: &Decoder, receipt: &Receipt, prompt: &'a [u32], made: &'a Generation) -> Output<'a> {
+fn output<'a>(
+    args: &GenerateArgs,
+    decoder: &Decoder,
+    receipt: &Receipt,
+    prompt: &'a [u32],
+    made: &'a Generation,
+) -> Output<'a> {
     let (end, ended_by) = match &made.end {
         FinishReason::Length => ("length", None),
         FinishReason::Context => ("context", None),
@@ -236,7 +351,10 @@ fn output<'a>(args: &GenerateArgs, decoder: &Decoder, receipt: &Receipt, prompt:
         FinishReason::Text(text) => ("text", Some(text.clone())),
         FinishReason::Cancelled => ("cancelled", None),
     };
-    let ([blocks, total], device) = (decoder.cache_bytes_per_value(), decoder.session().device().info());
+    let ([blocks, total], device) = (
+        decoder.cache_bytes_per_value(),
+        decoder.session().device().info(),
+    );
     Output {
         model: args.model.display().to_string(),
         texts: decoder.texts(),
@@ -258,10 +376,16 @@ fn output<'a>(args: &GenerateArgs, decoder: &Decoder, receipt: &Receipt, prompt:
 fn prompts(args: &GenerateArgs, tokens: Option<&Tokens>) -> Result<Vec<Vec<u32>>> {
     match tokens {
         _ if !args.ids.is_empty() => Ok(args.ids.iter().map(|ids| ids.0.clone()).collect()),
-        Some(tokens) => given(args)?.iter().map(|prompt| tokens.encode(prompt)).collect(),
+        Some(tokens) => given(args)?
+            .iter()
+            .map(|prompt| tokens.encode(prompt))
+            .collect(),
         None => {
             let needed = "which a prompt in words needs, is missing; give the prompt's tokens as --ids N,N,…";
-            Err(Error::invalid(format!("{}: tokenizer.json, {needed}", args.model.display())))
+            Err(Error::invalid(format!(
+                "{}: tokenizer.json, {needed}",
+                args.model.display()
+            )))
         }
     }
 }
@@ -271,7 +395,11 @@ fn given(args: &GenerateArgs) -> Result<Vec<String>> {
     let prompt = match (args.prompts.as_slice(), &args.file) {
         (_, Some(file)) => input_text::read(file)?,
         ([], None) => {
-            let missing = || Error::invalid("generate: no prompt was given, neither as an argument, by --file or --ids, nor on the standard input");
+            let missing = || {
+                Error::invalid(
+                    "generate: no prompt was given, neither as an argument, by --file or --ids, nor on the standard input",
+                )
+            };
             input_text::piped()?.ok_or_else(missing)?
         }
         ([only], None) if only == STANDARD_INPUT => input_text::read(STANDARD_INPUT.as_ref())?,
@@ -282,19 +410,29 @@ fn given(args: &GenerateArgs) -> Result<Vec<String>> {
             return Ok(prompts.to_vec());
         }
     };
-    let text = prompt.strip_suffix('\n').map_or(prompt.as_str(), |text| text.strip_suffix('\r').unwrap_or(text));
+    let text = prompt.strip_suffix('\n').map_or(prompt.as_str(), |text| {
+        text.strip_suffix('\r').unwrap_or(text)
+    });
     Ok(vec![text.to_owned()])
 }
 
 /// The folder of a model's tokenizer.json: its own, or that of its only file.
 pub fn tokenizer_folder(model: &Path) -> &Path {
-    if model.is_dir() { model } else { model.parent().unwrap_or(model) }
+    if model.is_dir() {
+        model
+    } else {
+        model.parent().unwrap_or(model)
+    }
 }
 
 /// The tokenizer of the folder, if it has one.
 fn tokens(args: &GenerateArgs) -> Result<Option<Tokens>> {
     let folder = tokenizer_folder(&args.model);
-    if folder.join("tokenizer.json").exists() { Tokens::read(folder, None).map(Some) } else { Ok(None) }
+    if folder.join("tokenizer.json").exists() {
+        Tokens::read(folder, None).map(Some)
+    } else {
+        Ok(None)
+    }
 }
 
 /// Where a text stopped, after the word `stopped`.
@@ -312,7 +450,9 @@ fn reason(made: &Generation) -> String {
 fn show(text: &str) -> Result<()> {
     print(text)?;
     match std::io::stdout().flush() {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Error::io("standard output", error)),
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Error::io("standard output", error))
+        }
         _ => Ok(()),
     }
 }

@@ -19,7 +19,9 @@ pub fn read(path: &Path) -> Result<String> {
         return std::fs::read_to_string(path).map_err(|source| Error::io(path.display(), source));
     }
     let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).map_err(|source| Error::io("standard input", source))?;
+    std::io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|source| Error::io("standard input", source))?;
     Ok(text)
 }
 
@@ -37,7 +39,9 @@ pub fn piped() -> Result<Option<String>> {
 /// Notes that the only text of the command line is the name of a file.
 pub fn note_of_file(text: &str, effect: &str) {
     if Path::new(text).is_file() {
-        messages::note(format_args!("note: {text:?} is the text itself, and also a file: --file {text} {effect}"));
+        messages::note(format_args!(
+            "note: {text:?} is the text itself, and also a file: --file {text} {effect}"
+        ));
     }
 }
 
@@ -55,6 +59,9 @@ mod tests {
 
     #[test]
     fn a_long_text_is_clipped_at_a_character() {
-        assert_eq!([clipped("größer", 3), clipped("größer", 6)], ["grö…", "größer"]);
+        assert_eq!(
+            [clipped("größer", 3), clipped("größer", 6)],
+            ["grö…", "größer"]
+        );
     }
 }

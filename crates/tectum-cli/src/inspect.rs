@@ -24,10 +24,12 @@ use crate::workload::Workload;
 
 /// Shows the contents of a genome, a model, a GGUF file, a twin, a plant or a policy.
 ///
-/// For a genome: areas, mappings and synapses, the detected units, warnings and memory. For the folder of a model: sizes, tensors and tokens. For a
-/// GGUF file: metadata and each tensor too. For a twin: how well it predicts a recording. For a plant: what its equation file
-/// declares, and how well it predicts a recording. For a policy: inputs, outputs, operators, parameters, the time of a run on the CPU, and what its contract
-/// makes of a body's channels (--body). The kind is detected from the content.
+/// For a genome: areas, mappings and synapses, the detected units, warnings and memory. For the
+/// folder of a model: sizes, tensors and tokens. For a GGUF file: metadata and each tensor too. For
+/// a twin: how well it predicts a recording. For a plant: what its equation file declares, and how
+/// well it predicts a recording. For a policy: inputs, outputs, operators, parameters, the time of
+/// a run on the CPU, and what its contract makes of a body's channels (--body). The kind is
+/// detected from the content.
 #[derive(Args)]
 pub struct InspectArgs {
     /// A genome, the folder of a model, a GGUF file, a twin, an equation file, or a policy.
@@ -62,22 +64,37 @@ pub struct InspectArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// A file that cannot be read, has an unsupported kind, or is invalid; a standard output that cannot be written.
+/// A file that cannot be read, has an unsupported kind, or is invalid; a standard output that
+/// cannot be written.
 pub fn inspect(args: &InspectArgs) -> Result<()> {
-    let is_shipped = LIBRARY.iter().any(|(name, _)| args.file.as_os_str() == *name);
+    let is_shipped = LIBRARY
+        .iter()
+        .any(|(name, _)| args.file.as_os_str() == *name);
     if !args.file.exists() && !is_shipped {
-        return Err(Error::io(args.file.display(), std::io::ErrorKind::NotFound.into()));
+        return Err(Error::io(
+            args.file.display(),
+            std::io::ErrorKind::NotFound.into(),
+        ));
     }
     let kind = Workload::of(&args.file)?;
     Workload::refuse_part_of_model(&args.file)?;
     if args.data.is_some() && !matches!(kind, Workload::Twin | Workload::Plant) {
-        return Err(Error::invalid("--data: only a twin or a plant is compared with a recording"));
+        return Err(Error::invalid(
+            "--data: only a twin or a plant is compared with a recording",
+        ));
     }
     if !args.columns.is_empty() && kind != Workload::Plant {
-        return Err(Error::invalid("--column: only the recording of a plant has columns of other names"));
+        return Err(Error::invalid(
+            "--column: only the recording of a plant has columns of other names",
+        ));
     }
-    if kind != Workload::Policy && (args.body.is_some() || args.contract.is_some() || !args.dims.is_empty()) {
-        return Err(Error::invalid(format!("inspect {}: --body, --contract and --dim are for policies", args.file.display())));
+    if kind != Workload::Policy
+        && (args.body.is_some() || args.contract.is_some() || !args.dims.is_empty())
+    {
+        return Err(Error::invalid(format!(
+            "inspect {}: --body, --contract and --dim are for policies",
+            args.file.display()
+        )));
     }
     if kind == Workload::Plant {
         return plant::inspect_plant(args);
@@ -92,7 +109,10 @@ pub fn inspect(args: &InspectArgs) -> Result<()> {
         (Workload::Genome, None) => genome::inspect_genome(args),
         (Workload::Scenario | Workload::Program | Workload::Plant | Workload::Policy, None) => {
             let kinds = "genomes (JSON), twins (.safetensors), plants (.plant), policies (.onnx), GGUF files (.gguf) and folders of models can";
-            Err(Error::invalid(format!("{}: of no kind that can be shown; {kinds}", args.file.display())))
+            Err(Error::invalid(format!(
+                "{}: of no kind that can be shown; {kinds}",
+                args.file.display()
+            )))
         }
     }
 }

@@ -11,11 +11,12 @@ use tectum::{Error, Result};
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Turns Ctrl-C and SIGTERM into an orderly end. To be called when there is something to keep: before that either signal just ends the process. A
-    /// second one also ends it, in case the orderly end hangs.
+    /// Turns Ctrl-C and SIGTERM into an orderly end. To be called when there is something to keep:
+    /// before that either signal just ends the process. A second one also ends it, in case the
+    /// orderly end hangs.
     ///
-    /// The `ctrlc` crate (its own maintainers, since 2015) is a justified dependency: signals on Unix and console events on Windows without
-    /// our own `unsafe`.
+    /// The `ctrlc` crate (its own maintainers, since 2015) is a justified dependency: signals on
+    /// Unix and console events on Windows without our own `unsafe`.
     ///
     /// # Errors
     /// `Unsupported` if the system cannot catch the signals.
@@ -27,7 +28,8 @@ impl Interrupt {
                 std::process::exit(130);
             }
         };
-        ctrlc::set_handler(handler).map_err(|source| Error::unsupported("Ctrl-C cannot be caught").with_source(source))?;
+        ctrlc::set_handler(handler)
+            .map_err(|source| Error::unsupported("Ctrl-C cannot be caught").with_source(source))?;
         Ok(Self(flag))
     }
 
@@ -38,6 +40,10 @@ impl Interrupt {
 
     /// `Break` after a signal.
     pub fn flow(&self) -> ControlFlow<()> {
-        if self.is_raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if self.is_raised() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     }
 }

@@ -42,7 +42,8 @@ use clap::{Parser, Subcommand};
 
 /// Neural workloads in real time on GPUs and CPUs, with receipts.
 ///
-/// Results are printed on standard output, everything else on standard error. With --json standard output is JSON alone.
+/// Results are printed on standard output, everything else on standard error. With --json standard
+/// output is JSON alone.
 #[derive(Parser)]
 #[command(name = "tectum", version, arg_required_else_help = true, after_long_help = reference::exit_codes())]
 struct Cli {
@@ -105,22 +106,28 @@ fn main() -> ExitCode {
     }
 }
 
-/// Starts the command again with Mesa's layer of device selection switched off, where it would print errors about a missing desktop.
+/// Starts the command again with Mesa's layer of device selection switched off, where it would
+/// print errors about a missing desktop.
 ///
-/// The layer asks a Wayland compositor for a preference as soon as devices are listed, also for a run on the CPU; libwayland then prints
-/// `error: XDG_RUNTIME_DIR is invalid`. The layer is controlled by the environment alone, and a process cannot safely change its own.
+/// The layer asks a Wayland compositor for a preference as soon as devices are listed, also for a
+/// run on the CPU; libwayland then prints `error: XDG_RUNTIME_DIR is invalid`. The layer is
+/// controlled by the environment alone, and a process cannot safely change its own.
 #[cfg(target_os = "linux")]
 fn keep_driver_quiet() {
     use std::os::unix::process::CommandExt as _;
 
     const SWITCH: &str = "NODEVICE_SELECT";
-    let has_desktop = std::env::var_os("XDG_RUNTIME_DIR").is_some_and(|folder| std::path::Path::new(&folder).is_absolute());
+    let has_desktop = std::env::var_os("XDG_RUNTIME_DIR")
+        .is_some_and(|folder| std::path::Path::new(&folder).is_absolute());
     if has_desktop || std::env::var_os(SWITCH).is_some() {
         return;
     }
     let mut arguments = std::env::args_os();
     let mut again = std::process::Command::new("/proc/self/exe");
-    again.arg0(arguments.next().unwrap_or_else(|| "tectum".into())).args(arguments).env(SWITCH, "1");
+    again
+        .arg0(arguments.next().unwrap_or_else(|| "tectum".into()))
+        .args(arguments)
+        .env(SWITCH, "1");
     // Returns only if it fails; the command then continues with the driver's lines.
     drop(again.exec());
 }
@@ -131,7 +138,11 @@ fn keep_driver_quiet() {}
 /// Prints the error chain, one cause per line; the exit code is that of the kind.
 fn report(error: &tectum::Error) -> ExitCode {
     for (index, message) in error.messages().iter().enumerate() {
-        eprintln!("{}: {}", if index == 0 { "error" } else { "  because" }, plain(message));
+        eprintln!(
+            "{}: {}",
+            if index == 0 { "error" } else { "  because" },
+            plain(message)
+        );
     }
     ExitCode::from(error.kind().exit_code())
 }
@@ -139,14 +150,24 @@ fn report(error: &tectum::Error) -> ExitCode {
 /// A message in words for users, where a reader of JSON or of text has its own.
 fn plain(message: &str) -> String {
     const READERS: [(&str, &str); 4] = [
-        ("stream did not contain valid UTF-8", "it is not a text in UTF-8"),
+        (
+            "stream did not contain valid UTF-8",
+            "it is not a text in UTF-8",
+        ),
         ("EOF while parsing ", "the JSON ends too early"),
         ("expected ident", "this is not JSON"),
         ("expected value", "this is not JSON"),
     ];
-    let Some((at, found)) = READERS.iter().find_map(|(raw, plain)| Some((message.find(raw)?, plain))) else { return message.to_owned() };
+    let Some((at, found)) = READERS
+        .iter()
+        .find_map(|(raw, plain)| Some((message.find(raw)?, plain)))
+    else {
+        return message.to_owned();
+    };
     // serde_json ends with the place.
-    let place = message[at..].split_once(" at ").map_or_else(String::new, |(_, place)| format!(" at {place}"));
+    let place = message[at..]
+        .split_once(" at ")
+        .map_or_else(String::new, |(_, place)| format!(" at {place}"));
     format!("{}{found}{place}", &message[..at])
 }
 
@@ -158,25 +179,67 @@ mod tests {
 
     #[test]
     fn messages_of_readers_are_in_plain_words() {
-        let of = |text: &str| plain(&serde_json::from_str::<Vec<u32>>(text).expect_err(text).to_string());
-        assert_eq!((of(""), of("[1,")), ("the JSON ends too early at line 1 column 0".to_owned(), "the JSON ends too early at line 1 column 3".to_owned()));
+        let of = |text: &str| {
+            plain(
+                &serde_json::from_str::<Vec<u32>>(text)
+                    .expect_err(text)
+                    .to_string(),
+            )
+        };
+        assert_eq!(
+            (of(""), of("[1,")),
+            (
+                "the JSON ends too early at line 1 column 0".to_owned(),
+                "the JSON ends too early at line 1 column 3".to_owned()
+            )
+        );
         assert_eq!(of("this is no JSON"), "this is not JSON at line 1 column 2");
-        assert_eq!(of("[\n-1]"), "invalid value: integer `-1`, expected u32 at line 2 column 2");
-        assert_eq!(plain("a.json: not JSON: expected value at line 1 column 1"), "a.json: not JSON: this is not JSON at line 1 column 1");
-        assert_eq!(plain("stream did not contain valid UTF-8"), "it is not a text in UTF-8");
-        for text in ["scenario.toml:3: needs a number", "a step at line speed", "program: line 1, column 1: `x` is not an instruction"] {
+        assert_eq!(
+            of("[\n-1]"),
+            "invalid value: integer `-1`, expected u32 at line 2 column 2"
+        );
+        assert_eq!(
+            plain("a.json: not JSON: expected value at line 1 column 1"),
+            "a.json: not JSON: this is not JSON at line 1 column 1"
+        );
+        assert_eq!(
+            plain("stream did not contain valid UTF-8"),
+            "it is not a text in UTF-8"
+        );
+        for text in [
+            "scenario.toml:3: needs a number",
+            "a step at line speed",
+            "program: line 1, column 1: `x` is not an instruction",
+        ] {
             assert_eq!(plain(text), text);
         }
     }
 
     #[test]
     fn every_kind_of_error_is_among_the_exit_codes() {
-        use tectum::ErrorKind::{Cancelled, Data, DeviceLost, Invalid, Io, Mismatch, OutOfMemory, Unsupported};
-        let kinds = [Mismatch, Invalid, Data, Unsupported, OutOfMemory, DeviceLost, Io, Cancelled];
+        use tectum::ErrorKind::{
+            Cancelled, Data, DeviceLost, Invalid, Io, Mismatch, OutOfMemory, Unsupported,
+        };
+        let kinds = [
+            Mismatch,
+            Invalid,
+            Data,
+            Unsupported,
+            OutOfMemory,
+            DeviceLost,
+            Io,
+            Cancelled,
+        ];
         let text = reference::exit_codes();
-        let listed = |code: u8| text.lines().any(|line| line.split_whitespace().next() == Some(&code.to_string()));
+        let listed = |code: u8| {
+            text.lines()
+                .any(|line| line.split_whitespace().next() == Some(&code.to_string()))
+        };
         assert!(kinds.iter().all(|kind| listed(kind.exit_code())), "{text}");
-        assert_eq!(kinds.map(tectum::ErrorKind::exit_code), [1, 2, 3, 4, 5, 6, 7, 130]);
+        assert_eq!(
+            kinds.map(tectum::ErrorKind::exit_code),
+            [1, 2, 3, 4, 5, 6, 7, 130]
+        );
     }
 
     /// `-h` shows one line for each option; details are in `--help`.
@@ -184,14 +247,18 @@ mod tests {
     fn short_help_is_a_line_each() {
         fn check(command: &clap::Command, path: &str, found: &mut Vec<String>) {
             let path = format!("{path} {}", command.get_name());
-            let texts = command.get_arguments().map(|argument| (argument.get_id().to_string(), argument.get_help()));
+            let texts = command
+                .get_arguments()
+                .map(|argument| (argument.get_id().to_string(), argument.get_help()));
             for (name, help) in texts.chain([("itself".to_owned(), command.get_about())]) {
                 let help = help.map(ToString::to_string).unwrap_or_default();
                 if help.is_empty() || help.lines().count() > 1 || help.chars().count() > 110 {
                     found.push(format!("{path} {name}: {help}"));
                 }
             }
-            command.get_subcommands().for_each(|command| check(command, &path, found));
+            command
+                .get_subcommands()
+                .for_each(|command| check(command, &path, found));
         }
         let mut found = Vec::new();
         check(&Cli::command(), "", &mut found);

@@ -1,4 +1,5 @@
-//! Messages on standard error: warnings always, notes unless `--quiet`, details with `--verbose`; the log of the libraries with `--verbose` or `RUST_LOG`.
+//! Messages on standard error: warnings always, notes unless `--quiet`, details with `--verbose`;
+//! the log of the libraries with `--verbose` or `RUST_LOG`.
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +21,8 @@ pub struct MessageArgs {
     /// Prints results alone: no progress, no summary, no notes.
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
-    /// Prints a log on standard error: what was opened, chosen and replaced; -vv also compiled plans and kernels.
+    /// Prints a log on standard error: what was opened, chosen and replaced; -vv also compiled
+    /// plans and kernels.
     ///
     /// RUST_LOG selects messages by crate and level instead, for example tectum=debug.
     #[arg(short, long, global = true, action = ArgAction::Count)]
@@ -40,11 +42,24 @@ impl MessageArgs {
             1 => Some("tectum=info".to_owned()),
             _ => Some("tectum=debug".to_owned()),
         };
-        let variable = std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
-        let Some(text) = variable.or(by_options) else { return Ok(()) };
-        let filter = EnvFilter::try_new(&text).map_err(|source| Error::invalid(format!("RUST_LOG: {text:?} is not a list of filters")).with_source(source))?;
-        let has_colors = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        tracing_subscriber::fmt().with_env_filter(filter).with_timer(uptime()).with_ansi(has_colors).with_writer(std::io::stderr).init();
+        let variable = std::env::var("RUST_LOG")
+            .ok()
+            .filter(|text| !text.is_empty());
+        let Some(text) = variable.or(by_options) else {
+            return Ok(());
+        };
+        let filter = EnvFilter::try_new(&text).map_err(|source| {
+            Error::invalid(format!("RUST_LOG: {text:?} is not a list of filters"))
+                .with_source(source)
+        })?;
+        let has_colors = std::io::stderr().is_terminal()
+            && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_timer(uptime())
+            .with_ansi(has_colors)
+            .with_writer(std::io::stderr)
+            .init();
         HAS_LOG.store(true, Ordering::Relaxed);
         Ok(())
     }

@@ -7,7 +7,10 @@ use clap::Args;
 use tectum::route::Choice;
 use tectum::{Device, Result};
 use tectum_spiking::genome::{Genome, GenomeOptions, UnitPolicy};
-use tectum_spiking::{ConnectOptions, ConnectedNetwork, IdleUpdate, Network, NetworkOptions, Simulation, SimulationOptions, Stimulus, connect, seed_of};
+use tectum_spiking::{
+    ConnectOptions, ConnectedNetwork, IdleUpdate, Network, NetworkOptions, Simulation,
+    SimulationOptions, Stimulus, connect, seed_of,
+};
 
 use crate::progress::{Bar, Unit};
 
@@ -20,7 +23,8 @@ pub struct NetworkArgs {
     /// Of a genome: the units of its numbers, detect, fraction or legacy; detected if not given.
     #[arg(long)]
     units: Option<UnitPolicy>,
-    /// Of a genome: a neuron in which nothing arrives neither leaks nor recovers, as in FEAGI's CPU engine.
+    /// Of a genome: a neuron in which nothing arrives neither leaks nor recovers, as in FEAGI's CPU
+    /// engine.
     #[arg(long, alias = "frozen-silence")]
     freeze_idle: bool,
     /// Of a genome: its plastic synapses keep their initial weights.
@@ -41,7 +45,9 @@ impl NetworkArgs {
             ("--frozen-weights", self.frozen_weights),
             ("--memory-neurons", self.memory_neurons.is_some()),
         ];
-        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+        given
+            .into_iter()
+            .find_map(|(name, is_given)| is_given.then_some(name))
     }
 
     /// Whether plastic synapses learn.
@@ -54,26 +60,56 @@ impl NetworkArgs {
     /// # Errors
     /// An invalid genome or network.
     pub fn connect(&self, path: &Path, seed: u64) -> Result<(Genome, ConnectedNetwork)> {
-        let genome = Genome::read(path, &GenomeOptions { units: self.units.unwrap_or(UnitPolicy::Detect), strict: false })?;
-        let idle_update = if self.freeze_idle { IdleUpdate::Freeze } else { IdleUpdate::CatchUp };
-        let network = NetworkOptions { idle_update, seed: seed_of(seed), ..NetworkOptions::default() };
+        let genome = Genome::read(
+            path,
+            &GenomeOptions {
+                units: self.units.unwrap_or(UnitPolicy::Detect),
+                strict: false,
+            },
+        )?;
+        let idle_update = if self.freeze_idle {
+            IdleUpdate::Freeze
+        } else {
+            IdleUpdate::CatchUp
+        };
+        let network = NetworkOptions {
+            idle_update,
+            seed: seed_of(seed),
+            ..NetworkOptions::default()
+        };
         let defaults = ConnectOptions::default();
-        let options = ConnectOptions { seed, learns: self.learns(), memory_neurons: self.memory_neurons.unwrap_or(defaults.memory_neurons), network };
+        let options = ConnectOptions {
+            seed,
+            learns: self.learns(),
+            memory_neurons: self.memory_neurons.unwrap_or(defaults.memory_neurons),
+            network,
+        };
         let bar = Bar::new(Unit::Steps);
-        let connected = connect(&genome, options, &mut bar.watch()).map_err(|error| error.at(path.display()))?;
+        let connected = connect(&genome, options, &mut bar.watch())
+            .map_err(|error| error.at(path.display()))?;
         Ok((genome, connected))
     }
 
-    /// The device of each shard; for `auto` the one with the minimum time of a trial of the network, with the choice.
+    /// The device of each shard; for `auto` the one with the minimum time of a trial of the
+    /// network, with the choice.
     ///
     /// # Errors
     /// A device that does not exist; `auto` without any device on which the network runs.
-    pub fn devices(&self, id: &str, network: &Arc<Network>, options: &SimulationOptions, stimulus: &Stimulus) -> Result<(Vec<Device>, Option<Choice>)> {
+    pub fn devices(
+        &self,
+        id: &str,
+        network: &Arc<Network>,
+        options: &SimulationOptions,
+        stimulus: &Stimulus,
+    ) -> Result<(Vec<Device>, Option<Choice>)> {
         let shards = self.shards.unwrap_or(1) as usize;
         if id != "auto" {
             return Ok((vec![Device::open(id)?; shards], None));
         }
-        let (device, choice) = Simulation::choose_device(network, shards, options, &mut |simulation, bursts| stimulus.run(simulation, bursts).map(drop))?;
+        let (device, choice) =
+            Simulation::choose_device(network, shards, options, &mut |simulation, bursts| {
+                stimulus.run(simulation, bursts).map(drop)
+            })?;
         Ok((vec![device; shards], Some(choice)))
     }
 }

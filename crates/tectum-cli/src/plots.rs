@@ -1,5 +1,5 @@
-//! The pictures in a run folder: the task's measure as `angle` or `measure`, `actions`, `latency`, `lateness`, each as PNG and SVG; and for a field its slices
-//! and an animation of one of them.
+//! The pictures in a run folder: the task's measure as `angle` or `measure`, `actions`, `latency`,
+//! `lateness`, each as PNG and SVG; and for a field its slices and an animation of one of them.
 
 pub mod chart;
 pub mod slices;
@@ -23,7 +23,13 @@ const BLUE: RGBColor = RGBColor(31, 90, 160);
 const RED: RGBColor = RGBColor(200, 60, 40);
 const BAND: RGBColor = RGBColor(214, 236, 214);
 /// Lines of several actions, in order.
-const LINES: [RGBColor; 5] = [BLUE, RGBColor(200, 110, 30), RGBColor(60, 130, 60), RGBColor(120, 60, 140), RGBColor(0, 140, 150)];
+const LINES: [RGBColor; 5] = [
+    BLUE,
+    RGBColor(200, 110, 30),
+    RGBColor(60, 130, 60),
+    RGBColor(120, 60, 140),
+    RGBColor(0, 140, 150),
+];
 /// A jump by more than half a turn is a wrap of the angle, not a motion of the pole.
 const HALF_TURN_DEG: f64 = 180.0;
 /// An axis of angles ends at half a turn if the angles come this near to it.
@@ -35,14 +41,25 @@ const EPISODE: RGBColor = RGBColor(170, 170, 170);
 
 /// Histograms: key of the summary, file, title and what the line of the period means.
 const HISTOGRAMS: [(&str, &str, [&str; 2]); 2] = [
-    ("tick_histogram", "latency", ["Time that an answer takes", ": answers to the right of it are late"]),
-    ("lateness_histogram", "lateness", ["Wake-up delay of a period", ""]),
+    (
+        "tick_histogram",
+        "latency",
+        [
+            "Time that an answer takes",
+            ": answers to the right of it are late",
+        ],
+    ),
+    (
+        "lateness_histogram",
+        "lateness",
+        ["Wake-up delay of a period", ""],
+    ),
 ];
 
 /// Draws the pictures of a run folder again, as PNG and SVG.
 ///
-/// They are drawn from the recording, the summary and the snapshot of the folder. The animation of a field needs all snapshots of the run and is not drawn
-/// again.
+/// They are drawn from the recording, the summary and the snapshot of the folder. The animation of
+/// a field needs all snapshots of the run and is not drawn again.
 #[derive(Args)]
 pub struct PlotArgs {
     /// The run folder, for example runs/1.
@@ -62,11 +79,18 @@ pub fn plot(args: &PlotArgs) -> Result<()> {
     if !args.run.exists() {
         return Err(Error::io(run, std::io::ErrorKind::NotFound.into()));
     } else if !args.run.join(SUMMARY_FILE).is_file() {
-        return Err(Error::data(format!("{run}: not the folder of a run: it has no {SUMMARY_FILE}")));
+        return Err(Error::data(format!(
+            "{run}: not the folder of a run: it has no {SUMMARY_FILE}"
+        )));
     }
     std::fs::create_dir_all(out).map_err(|source| Error::io(out.display(), source))?;
     let names = draw(&args.run, out)?;
-    print(&names.iter().map(|name| format!("{}\n", out.join(name).display())).collect::<String>())
+    print(
+        &names
+            .iter()
+            .map(|name| format!("{}\n", out.join(name).display()))
+            .collect::<String>(),
+    )
 }
 
 /// What a run folder says of a run.
@@ -81,16 +105,31 @@ struct Run {
 impl Run {
     fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(SUMMARY_FILE);
-        let text = std::fs::read_to_string(&path).map_err(|source| Error::io(path.display(), source))?;
-        let summary: Value = serde_json::from_str(&text).map_err(|source| Error::data(path.display().to_string()).with_source(source))?;
-        let (body, measure) = read_body(folder).ok().map(|(body, measure)| (body.spec().clone(), measure)).unzip();
-        Ok(Self { trace: Trace::read(&folder.join(TRACE_FILE))?, summary, body, measure: measure.flatten() })
+        let text =
+            std::fs::read_to_string(&path).map_err(|source| Error::io(path.display(), source))?;
+        let summary: Value = serde_json::from_str(&text)
+            .map_err(|source| Error::data(path.display().to_string()).with_source(source))?;
+        let (body, measure) = read_body(folder)
+            .ok()
+            .map(|(body, measure)| (body.spec().clone(), measure))
+            .unzip();
+        Ok(Self {
+            trace: Trace::read(&folder.join(TRACE_FILE))?,
+            summary,
+            body,
+            measure: measure.flatten(),
+        })
     }
 
     /// A title: what is shown, and of which run.
     fn title(&self, what: &str) -> String {
         let text = |key: &str| self.summary[key].as_str().unwrap_or("?");
-        format!("{what}: {} on {}, seed {}", text("brain"), text("body"), self.summary["seed"])
+        format!(
+            "{what}: {} on {}, seed {}",
+            text("brain"),
+            text("body"),
+            self.summary["seed"]
+        )
     }
 
     /// The period in seconds.
@@ -101,13 +140,17 @@ impl Run {
     /// The unit of an action.
     fn unit(&self, name: &str) -> Option<&str> {
         let channels = self.body.iter().flat_map(|body| &body.action);
-        channels.filter(|channel| channel.name == name).map(|channel| channel.unit.as_str()).next()
+        channels
+            .filter(|channel| channel.name == name)
+            .map(|channel| channel.unit.as_str())
+            .next()
     }
 
     /// `[from ms, count]` of a histogram of the summary.
     fn histogram(&self, key: &str) -> Vec<(f64, u64)> {
         let bins = self.summary[key].as_array().into_iter().flatten();
-        bins.filter_map(|bin| Some((bin[0].as_f64()?, bin[1].as_u64()?))).collect()
+        bins.filter_map(|bin| Some((bin[0].as_f64()?, bin[1].as_u64()?)))
+            .collect()
     }
 }
 
@@ -119,9 +162,17 @@ pub fn draw(folder: &Path, out: &Path) -> Result<Vec<String>> {
     let run = Run::read(folder)?;
     let mut names = Vec::new();
     if let Some((first, last)) = run.trace.ticks.first().zip(run.trace.ticks.last()) {
-        let time = Axis::new("time (s)", seconds(first), seconds(last) + run.period_s().unwrap_or(0.0));
+        let time = Axis::new(
+            "time (s)",
+            seconds(first),
+            seconds(last) + run.period_s().unwrap_or(0.0),
+        );
         // A loop may have had another task.
-        if let Some(measure) = run.measure.as_ref().filter(|measure| run.trace.measure_name.as_deref() == Some(&*measure.name)) {
+        if let Some(measure) = run
+            .measure
+            .as_ref()
+            .filter(|measure| run.trace.measure_name.as_deref() == Some(&*measure.name))
+        {
             names.extend(measured(&run, measure, time.clone(), out)?);
         }
         names.extend(actions(&run, time, out)?);
@@ -148,24 +199,56 @@ struct Range {
 }
 
 impl Range {
-    /// The range of all finite values; or, if the outermost half percent (at least one value, of 20 or more) is farther from the rest than the rest is wide,
-    /// that of the rest.
+    /// The range of all finite values; or, if the outermost half percent (at least one value, of 20
+    /// or more) is farther from the rest than the rest is wide, that of the rest.
     fn of(values: impl Iterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
         values.sort_by(f64::total_cmp);
-        let [Some(low), Some(high)] = [values.first(), values.last()].map(Option::<&f64>::copied) else { return Self { low: 0.0, high: 0.0, outside: 0 } };
-        let few = if values.len() < 20 { 0 } else { (values.len() / 200).max(1) };
+        let [Some(low), Some(high)] = [values.first(), values.last()].map(Option::<&f64>::copied)
+        else {
+            return Self {
+                low: 0.0,
+                high: 0.0,
+                outside: 0,
+            };
+        };
+        let few = if values.len() < 20 {
+            0
+        } else {
+            (values.len() / 200).max(1)
+        };
         let [rest_low, rest_high] = [values[few], values[values.len() - 1 - few]];
         let width = rest_high - rest_low;
-        let low = if rest_low - low > width && width > 0.0 { rest_low } else { low };
-        let high = if high - rest_high > width && width > 0.0 { rest_high } else { high };
-        Self { low, high, outside: values.iter().filter(|value| **value < low || **value > high).count() }
+        let low = if rest_low - low > width && width > 0.0 {
+            rest_low
+        } else {
+            low
+        };
+        let high = if high - rest_high > width && width > 0.0 {
+            rest_high
+        } else {
+            high
+        };
+        Self {
+            low,
+            high,
+            outside: values
+                .iter()
+                .filter(|value| **value < low || **value > high)
+                .count(),
+        }
     }
 
     /// The entry of the legend for the values outside.
     fn legend(&self, chart: &mut Chart, color: RGBColor) {
         if self.outside > 0 {
-            chart.legend(&format!("{} of the values outside the axis, drawn at its edge", self.outside), color);
+            chart.legend(
+                &format!(
+                    "{} of the values outside the axis, drawn at its edge",
+                    self.outside
+                ),
+                color,
+            );
         }
     }
 }
@@ -177,19 +260,28 @@ fn episodes(ticks: &[TraceTick]) -> impl Iterator<Item = &[TraceTick]> {
 
 /// Draws a line at the end of each episode but the last.
 fn mark_episodes(chart: &mut Chart, ticks: &[TraceTick]) {
-    let starts: Vec<f64> = episodes(ticks).skip(1).filter_map(|episode| episode.first().map(seconds)).collect();
+    let starts: Vec<f64> = episodes(ticks)
+        .skip(1)
+        .filter_map(|episode| episode.first().map(seconds))
+        .collect();
     starts.iter().for_each(|start| chart.mark(*start, EPISODE));
     match starts.len() {
         0 => {}
         1 => chart.legend("an episode ends, the next begins", EPISODE),
-        ends => chart.legend(&format!("{ends} times an episode ends, the next begins"), EPISODE),
+        ends => chart.legend(
+            &format!("{ends} times an episode ends, the next begins"),
+            EPISODE,
+        ),
     }
 }
 
-/// What the task measured, with the band of success: an angle in degrees, anything else in its unit.
+/// What the task measured, with the band of success: an angle in degrees, anything else in its
+/// unit.
 fn measured(run: &Run, measure: &Measure, time: Axis, out: &Path) -> Result<Vec<String>> {
     let words = measure.name.replace('_', " ");
-    let (file, name) = words.strip_suffix(" rad").map_or(("measure", &*words), |angle| ("angle", angle));
+    let (file, name) = words
+        .strip_suffix(" rad")
+        .map_or(("measure", &*words), |angle| ("angle", angle));
     let (name, unit, jump) = match &*measure.unit {
         "rad" => (format!("{name} (deg)"), 1f64.to_degrees(), HALF_TURN_DEG),
         "deg" => (format!("{name} (deg)"), 1.0, HALF_TURN_DEG),
@@ -211,11 +303,24 @@ fn measured(run: &Run, measure: &Measure, time: Axis, out: &Path) -> Result<Vec<
     chart.axes();
     // Bounds have few digits; those that a change of units adds are not shown.
     let bound = format!("{success:.3e}").parse().unwrap_or(success);
-    let within = if is_angle { format!("±{bound}°") } else { format!("±{bound} {}", measure.unit).trim_end().to_owned() };
-    chart.legend(&format!("counts as {}: within {within} of 0", measure.success.replace('_', " ")), BAND);
+    let within = if is_angle {
+        format!("±{bound}°")
+    } else {
+        format!("±{bound} {}", measure.unit).trim_end().to_owned()
+    };
+    chart.legend(
+        &format!(
+            "counts as {}: within {within} of 0",
+            measure.success.replace('_', " ")
+        ),
+        BAND,
+    );
     mark_episodes(&mut chart, &run.trace.ticks);
     for episode in episodes(&run.trace.ticks) {
-        let points: Vec<(f64, f64)> = episode.iter().map(|tick| (seconds(tick), tick.measure * unit)).collect();
+        let points: Vec<(f64, f64)> = episode
+            .iter()
+            .map(|tick| (seconds(tick), tick.measure * unit))
+            .collect();
         for part in points.chunk_by(|a, b| (a.1 - b.1).abs() < jump) {
             chart.line(part, BLUE);
         }
@@ -225,22 +330,51 @@ fn measured(run: &Run, measure: &Measure, time: Axis, out: &Path) -> Result<Vec<
 }
 
 fn actions(run: &Run, time: Axis, out: &Path) -> Result<Vec<String>> {
-    let Trace { ticks, action_names, .. } = &run.trace;
+    let Trace {
+        ticks,
+        action_names,
+        ..
+    } = &run.trace;
     let range = Range::of(ticks.iter().flat_map(|tick| tick.action.iter().copied()));
     let (low, high) = (range.low.min(0.0), range.high.max(0.0));
     let margin = 0.05 * (high - low).max(1e-3);
-    let with_unit = |name: &String| run.unit(name).filter(|unit| !unit.is_empty()).map_or_else(|| name.clone(), |unit| format!("{name} ({unit})"));
-    let axis = if let [only] = &action_names[..] { with_unit(only) } else { "action".to_owned() };
-    let title = if action_names.len() > 1 { "Actions that the body received" } else { "Action that the body received" };
-    let mut chart = Chart::new(&run.title(title), time, Axis::new(axis, low - margin, high + margin));
+    let with_unit = |name: &String| {
+        run.unit(name)
+            .filter(|unit| !unit.is_empty())
+            .map_or_else(|| name.clone(), |unit| format!("{name} ({unit})"))
+    };
+    let axis = if let [only] = &action_names[..] {
+        with_unit(only)
+    } else {
+        "action".to_owned()
+    };
+    let title = if action_names.len() > 1 {
+        "Actions that the body received"
+    } else {
+        "Action that the body received"
+    };
+    let mut chart = Chart::new(
+        &run.title(title),
+        time,
+        Axis::new(axis, low - margin, high + margin),
+    );
     chart.axes();
     mark_episodes(&mut chart, ticks);
     let period_s = run.period_s().unwrap_or(0.0);
     for (channel, name) in action_names.iter().enumerate().rev() {
         for episode in episodes(ticks) {
             // An action holds for its whole period: a staircase.
-            let ends = episode.iter().skip(1).map(seconds).chain(episode.last().map(|last| seconds(last) + period_s));
-            let steps = episode.iter().zip(ends).flat_map(|(tick, end)| [(seconds(tick), tick.action[channel]), (end, tick.action[channel])]);
+            let ends = episode
+                .iter()
+                .skip(1)
+                .map(seconds)
+                .chain(episode.last().map(|last| seconds(last) + period_s));
+            let steps = episode.iter().zip(ends).flat_map(|(tick, end)| {
+                [
+                    (seconds(tick), tick.action[channel]),
+                    (end, tick.action[channel]),
+                ]
+            });
             chart.line(&steps.collect::<Vec<_>>(), line_color(channel));
         }
         if action_names.len() > 1 {
@@ -257,15 +391,27 @@ fn histogram(run: &Run, bins: &[(f64, u64)], [what, late]: [&str; 2]) -> Chart {
     let low = bins.first().map_or(0.0, |(ms, _)| ms.log10()).floor();
     let high = bins.last().map_or(1.0, |(ms, _)| ms.log10() + 1.0 / BINS);
     let high = period.map_or(high, |period| high.max(period)).ceil();
-    let most = bins.iter().map(|(_, count)| *count).max().unwrap_or(1).max(1) as f64;
-    let mut chart = Chart::new(&run.title(what), Axis::decades("time (ms, logarithmic)", low, high), Axis::new("number of periods", 0.0, 1.05 * most));
+    let most = bins
+        .iter()
+        .map(|(_, count)| *count)
+        .max()
+        .unwrap_or(1)
+        .max(1) as f64;
+    let mut chart = Chart::new(
+        &run.title(what),
+        Axis::decades("time (ms, logarithmic)", low, high),
+        Axis::new("number of periods", 0.0, 1.05 * most),
+    );
     chart.axes();
     for (ms, count) in bins {
         chart.bar((ms.log10(), ms.log10() + 1.0 / BINS), *count as f64, BLUE);
     }
     if let (Some(period), Some(period_s)) = (period, run.period_s()) {
         chart.line(&[(period, 0.0), (period, 1.05 * most)], RED);
-        chart.legend(&format!("the period of {} ms{late}", (1e6 * period_s).round() / 1e3), RED);
+        chart.legend(
+            &format!("the period of {} ms{late}", (1e6 * period_s).round() / 1e3),
+            RED,
+        );
     }
     chart
 }
@@ -277,7 +423,9 @@ pub fn line_color(number: usize) -> RGBColor {
 
 fn capitalized(text: &str) -> String {
     let mut characters = text.chars();
-    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+    characters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(characters).collect()
+    })
 }
 
 fn seconds(tick: &TraceTick) -> f64 {
@@ -292,20 +440,61 @@ mod tests {
     fn one_sample_does_not_stretch_an_axis() {
         let of = |values: &[f64]| Range::of(values.iter().copied());
         let calm: Vec<f64> = (0..100).map(|index| f64::from(index % 10)).collect();
-        assert_eq!(of(&calm), Range { low: 0.0, high: 9.0, outside: 0 });
-        assert_eq!(of(&[&calm[..], &[1000.0, f64::NAN]].concat()), Range { low: 0.0, high: 9.0, outside: 1 });
-        assert_eq!(of(&[&calm[..], &[-1000.0]].concat()), Range { low: 0.0, high: 9.0, outside: 1 });
+        assert_eq!(
+            of(&calm),
+            Range {
+                low: 0.0,
+                high: 9.0,
+                outside: 0
+            }
+        );
+        assert_eq!(
+            of(&[&calm[..], &[1000.0, f64::NAN]].concat()),
+            Range {
+                low: 0.0,
+                high: 9.0,
+                outside: 1
+            }
+        );
+        assert_eq!(
+            of(&[&calm[..], &[-1000.0]].concat()),
+            Range {
+                low: 0.0,
+                high: 9.0,
+                outside: 1
+            }
+        );
         // Values that are part of the motion are shown, and so are the few of a short run.
         assert_eq!(of(&[&calm[..], &[15.0]].concat()).high, 15.0);
         assert_eq!(of(&[0.0, 0.0, 100.0]).high, 100.0);
-        assert_eq!((of(&[]), of(&[3.0; 50])), (Range { low: 0.0, high: 0.0, outside: 0 }, Range { low: 3.0, high: 3.0, outside: 0 }));
+        assert_eq!(
+            (of(&[]), of(&[3.0; 50])),
+            (
+                Range {
+                    low: 0.0,
+                    high: 0.0,
+                    outside: 0
+                },
+                Range {
+                    low: 3.0,
+                    high: 3.0,
+                    outside: 0
+                }
+            )
+        );
     }
 
     #[test]
     fn no_line_crosses_the_end_of_an_episode() {
-        let tick = |tick: u64| TraceTick { tick, terminated: tick == 2 || tick == 5, ..TraceTick::default() };
+        let tick = |tick: u64| TraceTick {
+            tick,
+            terminated: tick == 2 || tick == 5,
+            ..TraceTick::default()
+        };
         let ticks: Vec<TraceTick> = (0..8).map(tick).collect();
-        let parts: Vec<Vec<u64>> = episodes(&ticks).map(|episode| episode.iter().map(|tick| tick.tick).collect()).collect();
+        let parts: Vec<Vec<u64>> = episodes(&ticks)
+            .map(|episode| episode.iter().map(|tick| tick.tick).collect())
+            .collect();
         assert_eq!(parts, [vec![0, 1, 2], vec![3, 4, 5], vec![6, 7]]);
     }
 }

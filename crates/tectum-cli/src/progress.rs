@@ -1,11 +1,13 @@
-//! Progress of long work on standard error, with its rate and the remaining time. Nothing is drawn in the first second, with `--quiet`, or where standard
-//! error is no terminal.
+//! Progress of long work on standard error, with its rate and the remaining time. Nothing is drawn
+//! in the first second, with `--quiet`, or where standard error is no terminal.
 
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressState, ProgressStyle};
+use indicatif::{
+    HumanBytes, ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressState, ProgressStyle,
+};
 use tectum::WorkProgress;
 
 /// Time before anything is drawn: work that is done by then needs no bar.
@@ -58,9 +60,17 @@ impl Bar {
             Unit::Steps => "{bar:24} {pos}/{len}  {rate}  {eta} left  {msg}",
             Unit::Bytes => "{bar:24} {bytes}/{total_bytes}  {byte_rate}  {eta} left  {msg}",
         };
-        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden()).with_style(style(template)).with_finish(ProgressFinish::AndClear);
+        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden())
+            .with_style(style(template))
+            .with_finish(ProgressFinish::AndClear);
         let is_wanted = !target.is_hidden();
-        Self { bar, began: Instant::now(), delay, target: Mutex::new(Some(target)), is_wanted }
+        Self {
+            bar,
+            began: Instant::now(),
+            delay,
+            target: Mutex::new(Some(target)),
+            is_wanted,
+        }
     }
 
     /// Whether it is never drawn.
@@ -98,26 +108,38 @@ impl Bar {
     }
 
     fn appear(&self) {
-        if let Some(target) = self.target.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(target) = self
+            .target
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+        {
             self.bar.set_draw_target(target);
         }
     }
 }
 
 fn standard_error() -> ProgressDrawTarget {
-    if crate::messages::is_quiet() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() }
+    if crate::messages::is_quiet() {
+        ProgressDrawTarget::hidden()
+    } else {
+        ProgressDrawTarget::stderr()
+    }
 }
 
 /// The style of a template, which is one of this file's.
 fn style(template: &str) -> ProgressStyle {
-    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    let style =
+        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
         let _ = write!(out, "{:.1}/s", state.per_sec());
     };
     let byte_rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
         let _ = write!(out, "{}/s", HumanBytes(state.per_sec() as u64));
     };
-    style.with_key("rate", rate).with_key("byte_rate", byte_rate)
+    style
+        .with_key("rate", rate)
+        .with_key("byte_rate", byte_rate)
 }
 
 #[cfg(test)]
@@ -185,9 +207,19 @@ mod tests {
             std::thread::sleep(Duration::from_millis(2));
         }
         let text = paper.text();
-        assert!(text.contains("5/20") && text.contains("/s") && text.contains("s left") && text.contains("cycles"), "{text}");
+        assert!(
+            text.contains("5/20")
+                && text.contains("/s")
+                && text.contains("s left")
+                && text.contains("cycles"),
+            "{text}"
+        );
         drop(bar);
-        assert!(paper.text().ends_with("<cleared>") && paper.text().len() > text.len(), "{}", paper.text());
+        assert!(
+            paper.text().ends_with("<cleared>") && paper.text().len() > text.len(),
+            "{}",
+            paper.text()
+        );
     }
 
     #[test]
@@ -196,9 +228,20 @@ mod tests {
         bar.show(1 << 20, 8 << 20, "loading weights");
         assert_eq!(paper.text(), "");
         std::thread::sleep(Duration::from_millis(60));
-        assert!(bar.watch()(WorkProgress { stage: "loading weights", done: 2 << 20, total: 8 << 20 }).is_continue());
+        assert!(
+            bar.watch()(WorkProgress {
+                stage: "loading weights",
+                done: 2 << 20,
+                total: 8 << 20
+            })
+            .is_continue()
+        );
         bar.show(3 << 20, 8 << 20, "loading weights");
-        assert!(paper.text().contains("3.00 MiB/8.00 MiB") && paper.text().contains("B/s"), "{}", paper.text());
+        assert!(
+            paper.text().contains("3.00 MiB/8.00 MiB") && paper.text().contains("B/s"),
+            "{}",
+            paper.text()
+        );
     }
 
     #[test]

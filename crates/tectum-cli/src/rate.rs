@@ -16,7 +16,12 @@ pub struct Rate {
 impl Rate {
     /// The rate of tokens that a device ran.
     pub fn new(tokens: usize, seconds: f64, device: &DeviceInfo) -> Self {
-        Self { tokens, seconds, tokens_per_s: (device.executes() && tokens > 0 && seconds > 0.0).then(|| tokens as f64 / seconds) }
+        Self {
+            tokens,
+            seconds,
+            tokens_per_s: (device.executes() && tokens > 0 && seconds > 0.0)
+                .then(|| tokens as f64 / seconds),
+        }
     }
 
     /// In a few words.
@@ -26,7 +31,9 @@ impl Rate {
 
     /// The time and the rate.
     pub fn time(&self) -> String {
-        let rate = self.tokens_per_s.map_or(String::new(), |rate| format!(" ({rate:.1} tokens/s)"));
+        let rate = self
+            .tokens_per_s
+            .map_or(String::new(), |rate| format!(" ({rate:.1} tokens/s)"));
         format!("in {:.1} ms{rate}", self.seconds * 1e3)
     }
 }

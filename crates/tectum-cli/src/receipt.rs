@@ -14,7 +14,8 @@ use crate::table::bytes;
 pub struct ReceiptArgs {
     /// Writes the receipt into this file.
     ///
-    /// A receipt names where and by which code the results were computed; crates/tectum/receipt.schema.json describes it.
+    /// A receipt names where and by which code the results were computed;
+    /// crates/tectum/receipt.schema.json describes it.
     #[arg(long, value_name = "FILE.json", value_parser = FileEnding(&["json"]))]
     receipt: Option<PathBuf>,
 }
@@ -29,8 +30,16 @@ impl ReceiptArgs {
     ///
     /// # Errors
     /// What `files` reports; `Io` naming a file.
-    pub fn inputs(&self, json: bool, files: impl FnOnce() -> Result<Vec<PathBuf>>) -> Result<Vec<InputFile>> {
-        if json || self.receipt.is_some() { files()?.iter().map(|file| InputFile::of(file)).collect() } else { Ok(Vec::new()) }
+    pub fn inputs(
+        &self,
+        json: bool,
+        files: impl FnOnce() -> Result<Vec<PathBuf>>,
+    ) -> Result<Vec<InputFile>> {
+        if json || self.receipt.is_some() {
+            files()?.iter().map(|file| InputFile::of(file)).collect()
+        } else {
+            Ok(Vec::new())
+        }
     }
 
     /// Writes a receipt, if a file was named.
@@ -38,21 +47,40 @@ impl ReceiptArgs {
     /// # Errors
     /// `Io` naming the file.
     pub fn save(&self, receipt: &Receipt) -> Result<()> {
-        let Some(path) = &self.receipt else { return Ok(()) };
-        let text = serde_json::to_string_pretty(receipt).map_err(|source| Error::data("receipt: cannot be encoded").with_source(source))?;
+        let Some(path) = &self.receipt else {
+            return Ok(());
+        };
+        let text = serde_json::to_string_pretty(receipt)
+            .map_err(|source| Error::data("receipt: cannot be encoded").with_source(source))?;
         file::write(path, (text + "\n").as_bytes())
     }
 }
 
-/// A receipt in one line: the devices, software marked, with what they did; or that nothing was executed.
+/// A receipt in one line: the devices, software marked, with what they did; or that nothing was
+/// executed.
 pub fn line(receipt: &Receipt) -> String {
     if !receipt.device.executes() {
-        return format!("nothing was executed: the device {} counts launches and computes nothing", receipt.device.id);
+        return format!(
+            "nothing was executed: the device {} counts launches and computes nothing",
+            receipt.device.id
+        );
     }
-    let devices: Vec<String> = std::iter::once(&receipt.device).chain(&receipt.other_devices).map(ToString::to_string).collect();
+    let devices: Vec<String> = std::iter::once(&receipt.device)
+        .chain(&receipt.other_devices)
+        .map(ToString::to_string)
+        .collect();
     let totals = &receipt.totals;
     let moved = [totals.bytes_up, totals.bytes_down].map(|count| bytes(count as f64));
     let (runs, launches, code) = (receipt.runs, totals.launches, receipt.code.len());
-    let [runs, launches, code] = [counted(runs, "run"), counted(launches, "launch"), counted(code, "code object")];
-    format!("on {}: {runs}, {launches} of {code}, {} up, {} down", devices.join(" and "), moved[0], moved[1])
+    let [runs, launches, code] = [
+        counted(runs, "run"),
+        counted(launches, "launch"),
+        counted(code, "code object"),
+    ];
+    format!(
+        "on {}: {runs}, {launches} of {code}, {} up, {} down",
+        devices.join(" and "),
+        moved[0],
+        moved[1]
+    )
 }

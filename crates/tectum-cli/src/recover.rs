@@ -14,7 +14,8 @@ use crate::table::{print, print_json};
 /// Makes the recording of a killed run readable: its complete chunks, with an end.
 #[derive(Args)]
 pub struct RecoverArgs {
-    /// The recording: trace.mcap of a run folder that ends in .partial, or a genome's FILE.mcap.RANDOM.partial.
+    /// The recording: trace.mcap of a run folder that ends in .partial, or a genome's
+    /// FILE.mcap.RANDOM.partial.
     broken: PathBuf,
     /// The file for the recovered recording.
     #[arg(value_name = "OUTPUT.mcap", value_parser = FileEnding(&["mcap"]))]
@@ -36,12 +37,33 @@ struct Report {
 /// # Errors
 /// A file that is not a recording, or cannot be read or written.
 pub fn recover(args: &RecoverArgs) -> Result<()> {
-    let bytes = std::fs::read(&args.broken).map_err(|source| Error::io(args.broken.display(), source))?;
-    let RecoveredRecording { bytes, messages, lost_bytes } = recover_recording(&bytes).map_err(|error| error.at(args.broken.display()))?;
+    let bytes =
+        std::fs::read(&args.broken).map_err(|source| Error::io(args.broken.display(), source))?;
+    let RecoveredRecording {
+        bytes,
+        messages,
+        lost_bytes,
+    } = recover_recording(&bytes).map_err(|error| error.at(args.broken.display()))?;
     file::write(&args.output, &bytes)?;
     if lost_bytes > 0 {
-        crate::messages::warning(format_args!("{}: left out at the end: {}, of no whole chunk", args.broken.display(), counted(lost_bytes, "byte")));
+        crate::messages::warning(format_args!(
+            "{}: left out at the end: {}, of no whole chunk",
+            args.broken.display(),
+            counted(lost_bytes, "byte")
+        ));
     }
-    let report = Report { file: args.output.display().to_string(), messages, lost_bytes };
-    if args.json { print_json(&report) } else { print(&format!("{}: {}\n", report.file, counted(messages, "message"))) }
+    let report = Report {
+        file: args.output.display().to_string(),
+        messages,
+        lost_bytes,
+    };
+    if args.json {
+        print_json(&report)
+    } else {
+        print(&format!(
+            "{}: {}\n",
+            report.file,
+            counted(messages, "message")
+        ))
+    }
 }

@@ -26,7 +26,8 @@ enum Action {
     Write {
         /// Its name.
         name: String,
-        /// Where to write it; in the working directory, under the path that the list shows, if not given.
+        /// Where to write it; in the working directory, under the path that the list shows, if not
+        /// given.
         path: Option<PathBuf>,
     },
 }
@@ -44,13 +45,19 @@ struct Row {
 /// The samples of all crates.
 fn samples() -> impl Iterator<Item = &'static Sample> + Clone {
     let plants = tectum_equations::SAMPLES.iter();
-    tectum_spiking::SAMPLES.iter().chain(&tectum_control::SAMPLES).chain(plants).chain(&tectum_transformer::SAMPLES).chain(&tectum_programs::SAMPLES)
+    tectum_spiking::SAMPLES
+        .iter()
+        .chain(&tectum_control::SAMPLES)
+        .chain(plants)
+        .chain(&tectum_transformer::SAMPLES)
+        .chain(&tectum_programs::SAMPLES)
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// `Invalid` for a name that is not built in or a path that exists; `Io` for one that cannot be written.
+/// `Invalid` for a name that is not built in or a path that exists; `Io` for one that cannot be
+/// written.
 pub fn sample(args: &SampleArgs) -> Result<()> {
     match &args.action {
         Action::List { json } => list(*json),
@@ -64,12 +71,30 @@ pub fn sample(args: &SampleArgs) -> Result<()> {
 }
 
 fn list(json: bool) -> Result<()> {
-    let rows = samples().map(|sample| Row { name: sample.name, path: sample.default_path(), bytes: sample.bytes(), about: sample.about });
+    let rows = samples().map(|sample| Row {
+        name: sample.name,
+        path: sample.default_path(),
+        bytes: sample.bytes(),
+        about: sample.about,
+    });
     let rows: Vec<Row> = rows.collect();
     if json {
         return print_json(&rows);
     }
-    let head = ["sample", "written to", "bytes", "purpose"].map(str::to_owned).to_vec();
-    let cells = |row: Row| vec![row.name.to_owned(), row.path.display().to_string(), row.bytes.to_string(), row.about.to_owned()];
-    print(&table(&std::iter::once(head).chain(rows.into_iter().map(cells)).collect::<Vec<_>>()))
+    let head = ["sample", "written to", "bytes", "purpose"]
+        .map(str::to_owned)
+        .to_vec();
+    let cells = |row: Row| {
+        vec![
+            row.name.to_owned(),
+            row.path.display().to_string(),
+            row.bytes.to_string(),
+            row.about.to_owned(),
+        ]
+    };
+    print(&table(
+        &std::iter::once(head)
+            .chain(rows.into_iter().map(cells))
+            .collect::<Vec<_>>(),
+    ))
 }

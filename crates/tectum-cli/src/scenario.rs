@@ -54,17 +54,23 @@ struct Row {
 /// Runs the command.
 ///
 /// # Errors
-/// `Invalid` for a name that is not built in or a file that exists; `Io` for a file that cannot be written.
+/// `Invalid` for a name that is not built in or a file that exists; `Io` for a file that cannot be
+/// written.
 pub fn scenario(args: &ScenarioArgs) -> Result<()> {
     match &args.action {
         Action::List { json } => list(*json),
         Action::Reference => print(&scenario_page()?),
         Action::Show { name } => print(text(name)?),
         Action::Write { name, out } => {
-            let path = out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.toml")));
+            let path = out
+                .clone()
+                .unwrap_or_else(|| PathBuf::from(format!("{name}.toml")));
             let text = text(name)?;
             if path.exists() {
-                return Err(Error::invalid(format!("scenario write: {} exists; name another file by --out", path.display())));
+                return Err(Error::invalid(format!(
+                    "scenario write: {} exists; name another file by --out",
+                    path.display()
+                )));
             }
             file::write(&path, text.as_bytes())?;
             print(&format!("{}\n", path.display()))
@@ -73,22 +79,47 @@ pub fn scenario(args: &ScenarioArgs) -> Result<()> {
 }
 
 fn text(name: &str) -> Result<&'static str> {
-    let known = || embedded().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
+    let known = || {
+        embedded()
+            .map(|(name, _)| name)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     let found = embedded().find(|(known, _)| *known == name);
-    found.map(|(_, text)| text).ok_or_else(|| Error::invalid(format!("scenario {name:?} is not built in; built in: {}", known())))
+    found.map(|(_, text)| text).ok_or_else(|| {
+        Error::invalid(format!(
+            "scenario {name:?} is not built in; built in: {}",
+            known()
+        ))
+    })
 }
 
 fn list(json: bool) -> Result<()> {
     let row = |(name, text): (&'static str, &'static str)| {
         let scenario = Scenario::parse(text, name, name)?;
-        let about: Vec<&str> = text.lines().map_while(|line| line.strip_prefix('#')).map(str::trim).collect();
-        Ok(Row { name, body: scenario.body.name, brain: scenario.brain.name().to_owned(), about: about.join(" ") })
+        let about: Vec<&str> = text
+            .lines()
+            .map_while(|line| line.strip_prefix('#'))
+            .map(str::trim)
+            .collect();
+        Ok(Row {
+            name,
+            body: scenario.body.name,
+            brain: scenario.brain.name().to_owned(),
+            about: about.join(" "),
+        })
     };
     let rows = embedded().map(row).collect::<Result<Vec<_>>>()?;
     if json {
         return print_json(&rows);
     }
-    let head = ["scenario", "body", "brain", "purpose"].map(str::to_owned).to_vec();
+    let head = ["scenario", "body", "brain", "purpose"]
+        .map(str::to_owned)
+        .to_vec();
     let cells = |row: Row| vec![row.name.to_owned(), row.body, row.brain, row.about];
-    print(&table(&std::iter::once(head).chain(rows.into_iter().map(cells)).collect::<Vec<_>>()))
+    print(&table(
+        &std::iter::once(head)
+            .chain(rows.into_iter().map(cells))
+            .collect::<Vec<_>>(),
+    ))
 }

@@ -25,7 +25,8 @@ enum What {
 /// Runs the command.
 ///
 /// # Errors
-/// A recording that is invalid or has too little information; what the device and the file system report.
+/// A recording that is invalid or has too little information; what the device and the file system
+/// report.
 pub fn train(args: &TrainArgs) -> Result<()> {
     match &args.what {
         What::Plant(args) => plant::train_plant(args),

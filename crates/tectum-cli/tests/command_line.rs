@@ -28,13 +28,21 @@ impl Place {
 
     /// Runs a command with variables of its environment.
     fn tectum_with(&self, variables: &[(&str, &str)], line: &str) -> Output {
-        self.command(line).envs(variables.iter().copied()).output().expect("the binary starts")
+        self.command(line)
+            .envs(variables.iter().copied())
+            .output()
+            .expect("the binary starts")
     }
 
     fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tectum"));
-        // As on a machine without a desktop, where Mesa's layer of device selection would complain on standard error.
-        command.env_remove("NODEVICE_SELECT").env_remove("XDG_RUNTIME_DIR").env_remove("RUST_LOG").env_remove("TECTUM_THREADS");
+        // As on a machine without a desktop, where Mesa's layer of device selection would complain
+        // on standard error.
+        command
+            .env_remove("NODEVICE_SELECT")
+            .env_remove("XDG_RUNTIME_DIR")
+            .env_remove("RUST_LOG")
+            .env_remove("TECTUM_THREADS");
         command.env("XDG_CACHE_HOME", self.0.join("cache"));
         command.args(line.split_whitespace()).current_dir(&self.0);
         command
@@ -62,7 +70,15 @@ impl Drop for Place {
 
 fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).expect("there");
-    let mut names = entries.map(|entry| entry.expect("readable").file_name().into_string().expect("plain")).collect::<Vec<_>>();
+    let mut names = entries
+        .map(|entry| {
+            entry
+                .expect("readable")
+                .file_name()
+                .into_string()
+                .expect("plain")
+        })
+        .collect::<Vec<_>>();
     names.sort();
     names
 }
@@ -99,10 +115,15 @@ fn a_program_is_explained_with_what_was_proven_and_what_not() {
         assert!(map.contains(needed), "{needed}: {map}");
     }
     let sum = explained("explain total.atlas --sizes x=40 y=4 --reassociate");
-    assert!(sum.contains("recognised as: reduce_add.f32 of 1 rows of 10") && sum.contains("kernel sum_f32, PTX:"), "{sum}");
+    assert!(
+        sum.contains("recognised as: reduce_add.f32 of 1 rows of 10")
+            && sum.contains("kernel sum_f32, PTX:"),
+        "{sum}"
+    );
     let kept = explained("explain total.atlas --sizes x=40 y=4");
     assert!(
-        kept.contains("recognised as: no faster form, it runs as written") && kept.contains("not reduction: the order of the additions would change"),
+        kept.contains("recognised as: no faster form, it runs as written")
+            && kept.contains("not reduction: the order of the additions would change"),
         "{kept}"
     );
 }
@@ -141,9 +162,26 @@ fn a_genome_is_shown_with_its_synapses_units_and_memory() {
         assert!(shown.lines().any(|shown| shown == line), "{line}\n{shown}");
     }
     let inspection = place.json("inspect brain.txt --units legacy --json");
-    let found = ["/kind", "/areas/1/name", "/areas/1/neurons/end", "/areas/0/properties/leak", "/estimate/synapses", "/mappings/0/multiplier", "/units/policy"];
+    let found = [
+        "/kind",
+        "/areas/1/name",
+        "/areas/1/neurons/end",
+        "/areas/0/properties/leak",
+        "/estimate/synapses",
+        "/mappings/0/multiplier",
+        "/units/policy",
+    ];
     let expected = serde_json::json!(["genome", "motor", 81, 1.0, 80, -2, "legacy"]);
-    assert_eq!(Value::Array(found.iter().map(|path| inspection.pointer(path).cloned().unwrap_or_default()).collect()), expected, "{inspection}");
+    assert_eq!(
+        Value::Array(
+            found
+                .iter()
+                .map(|path| inspection.pointer(path).cloned().unwrap_or_default())
+                .collect()
+        ),
+        expected,
+        "{inspection}"
+    );
 }
 
 /// An eye that power feeds, with one mapping of each kind that is explained.
@@ -184,14 +222,39 @@ fn a_genome_is_explained_by_mapping_with_what_its_state_and_scale_hang_on() {
         "/network/extra_state/0/1",
     ];
     let found = found.map(|path| explanation.pointer(path).cloned().unwrap_or_default());
-    assert_eq!(Value::from(found.to_vec()), serde_json::json!(["genome", 26, "max_bits", "packed_rows", 3, "frozen", "refractory"]), "{explanation}");
+    assert_eq!(
+        Value::from(found.to_vec()),
+        serde_json::json!([
+            "genome",
+            26,
+            "max_bits",
+            "packed_rows",
+            3,
+            "frozen",
+            "refractory"
+        ]),
+        "{explanation}"
+    );
     for (line, code, message) in [
-        ("explain brain.txt --grid 1", 2, "explain brain.txt: --grid is for programs, and this is a genome"),
-        ("explain brain.txt --device vulkan:99", 4, "device vulkan:99"),
+        (
+            "explain brain.txt --grid 1",
+            2,
+            "explain brain.txt: --grid is for programs, and this is a genome",
+        ),
+        (
+            "explain brain.txt --device vulkan:99",
+            4,
+            "device vulkan:99",
+        ),
         ("explain absent.json", 7, "absent.json"),
     ] {
         let output = place.tectum(line);
-        assert!(text(&output.stderr).contains(message) && output.status.code() == Some(code), "{line}: {:?} {}", output.status.code(), text(&output.stderr));
+        assert!(
+            text(&output.stderr).contains(message) && output.status.code() == Some(code),
+            "{line}: {:?} {}",
+            output.status.code(),
+            text(&output.stderr)
+        );
     }
 }
 
@@ -200,22 +263,46 @@ fn a_watched_run_has_the_same_spikes_and_leaves_whole_files() {
     let place = Place::new("watch-genome");
     place.write("brain.json", WATCHED);
     let alone = place.json("run brain.json --bursts 50 --json");
-    let watched = place.json("run brain.json --bursts 50 --plot pictures --record spikes.mcap --json");
-    assert_eq!((&watched["spike_hash"], &watched["spikes"]), (&alone["spike_hash"], &alone["spikes"]));
-    assert!(alone["spikes"].as_u64().is_some_and(|spikes| spikes > 100), "{alone}");
+    let watched =
+        place.json("run brain.json --bursts 50 --plot pictures --record spikes.mcap --json");
+    assert_eq!(
+        (&watched["spike_hash"], &watched["spikes"]),
+        (&alone["spike_hash"], &alone["spikes"])
+    );
+    assert!(
+        alone["spikes"].as_u64().is_some_and(|spikes| spikes > 100),
+        "{alone}"
+    );
     assert_eq!(place.names(), ["brain.json", "pictures", "spikes.mcap"]);
-    assert_eq!(names(&place.0.join("pictures")), ["raster.png", "raster.svg", "rates.png", "rates.svg"]);
+    assert_eq!(
+        names(&place.0.join("pictures")),
+        ["raster.png", "raster.svg", "rates.png", "rates.svg"]
+    );
     let recorded = std::fs::read(place.0.join("spikes.mcap")).expect("there");
     assert!(recorded.starts_with(b"\x89MCAP0\r\n") && recorded.ends_with(b"\x89MCAP0\r\n"));
-    let bursts = recorded.windows(10).filter(|bytes| bytes.starts_with(b"{\"burst\":") && bytes[9].is_ascii_digit()).count();
+    let bursts = recorded
+        .windows(10)
+        .filter(|bytes| bytes.starts_with(b"{\"burst\":") && bytes[9].is_ascii_digit())
+        .count();
     assert_eq!(bursts, 50);
     // Standard output is not a terminal here: no raster, no escapes.
     let shown = text(&place.tectum("run brain.json --bursts 5").stdout);
-    assert!(!shown.contains('\x1b') && shown.contains("spike hash"), "{shown}");
+    assert!(
+        !shown.contains('\x1b') && shown.contains("spike hash"),
+        "{shown}"
+    );
     let output = place.tectum("run brain.json --record nowhere/spikes.mcap");
-    assert!(!output.status.success() && text(&output.stderr).contains("nowhere/spikes.mcap"), "{}", text(&output.stderr));
+    assert!(
+        !output.status.success() && text(&output.stderr).contains("nowhere/spikes.mcap"),
+        "{}",
+        text(&output.stderr)
+    );
     let output = place.tectum("run pendulum --plot pictures");
-    assert!(text(&output.stderr).contains("--plot is for genomes"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("--plot is for genomes"),
+        "{}",
+        text(&output.stderr)
+    );
 }
 
 #[test]
@@ -228,68 +315,189 @@ fn a_genome_moves_a_body_and_says_in_its_receipt_what_it_does_not_do() {
         &format!("[body]\nname = \"pendulum\"\n[brain]\ngenome = \"brain.json\"\n{wiring}[loop]\nseconds = 5\nclock = \"sim\"\nsnapshot_every = 20\n"),
     );
     let whole = place.json("run watched --no-plots --json");
-    assert_eq!((&whole["brain"], &whole["ticks"], &whole["end"]), (&"genome".into(), &100.into(), &"completed".into()), "{whole}");
+    assert_eq!(
+        (&whole["brain"], &whole["ticks"], &whole["end"]),
+        (&"genome".into(), &100.into(), &"completed".into()),
+        "{whole}"
+    );
     let receipt = std::fs::read_to_string(place.0.join("runs/1/receipt.json")).expect("there");
-    assert!(receipt.contains("1 mapping has a delay") && receipt.contains("spiking_dynamics"), "{receipt}");
+    assert!(
+        receipt.contains("1 mapping has a delay") && receipt.contains("spiking_dynamics"),
+        "{receipt}"
+    );
     place.json("run watched --seconds 2 --no-plots --json");
     let resumed = place.json("run watched --resume runs/2 --no-plots --json");
-    assert_eq!((&resumed["resumed_at_tick"], &resumed["return"]), (&40.into(), &whole["return"]), "{resumed}");
+    assert_eq!(
+        (&resumed["resumed_at_tick"], &resumed["return"]),
+        (&40.into(), &whole["return"]),
+        "{resumed}"
+    );
     let routed = place.json("explain route watched --json");
     let choice = &routed["choices"][0];
-    assert_eq!((&choice["plan"], choice["predicted"].as_array().map(|devices| !devices.is_empty())), (&"watched: trial ticks".into(), Some(true)), "{routed}");
+    assert_eq!(
+        (
+            &choice["plan"],
+            choice["predicted"]
+                .as_array()
+                .map(|devices| !devices.is_empty())
+        ),
+        (&"watched: trial ticks".into(), Some(true)),
+        "{routed}"
+    );
     let auto = place.json("run brain.json --bursts 50 --json");
     assert_eq!(auto["route"]["device"], auto["device"], "{auto}");
-    assert_eq!(place.json("run brain.json --bursts 50 --device cpu --json")["spike_hash"], auto["spike_hash"]);
+    assert_eq!(
+        place.json("run brain.json --bursts 50 --device cpu --json")["spike_hash"],
+        auto["spike_hash"]
+    );
     for (line, message) in [
-        ("run watched --body rig", "body rig: the genome's sensors and motors are those of body pendulum"),
-        ("run pendulum --brain genome", "brain \"genome\" is wired to its body by a scenario"),
+        (
+            "run watched --body rig",
+            "body rig: the genome's sensors and motors are those of body pendulum",
+        ),
+        (
+            "run pendulum --brain genome",
+            "brain \"genome\" is wired to its body by a scenario",
+        ),
     ] {
         let output = place.tectum(line);
-        assert!(text(&output.stderr).contains(message) && output.status.code() == Some(2), "{line}: {}", text(&output.stderr));
+        assert!(
+            text(&output.stderr).contains(message) && output.status.code() == Some(2),
+            "{line}: {}",
+            text(&output.stderr)
+        );
     }
 }
 
 #[test]
 fn mistakes_get_one_line_an_exit_code_and_leave_nothing() {
     let place = Place::new("mistakes");
-    place.write("scenarios/pendulum.toml", "[body]\nname = \"rig\"\n\n[brain]\nname = \"mppi\"\nsamples = 64\nhorizn = 3\n");
-    place.write("no_column.csv", "la_position,pend_velocity,pend_position,elapsed\n0,0,0,40\n");
+    place.write(
+        "scenarios/pendulum.toml",
+        "[body]\nname = \"rig\"\n\n[brain]\nname = \"mppi\"\nsamples = 64\nhorizn = 3\n",
+    );
+    place.write(
+        "no_column.csv",
+        "la_position,pend_velocity,pend_position,elapsed\n0,0,0,40\n",
+    );
     place.write("nan.csv", &format!("{HEADER}0,0,-180,nan,40\n"));
     place.write("empty.csv", "");
     place.write("double.atlas", DOUBLE);
     place.write("brain.json", GENOME);
-    place.write("misspelt.toml", "[body]\nname = \"rig\"\n[brian]\nname = \"lqr\"\n");
-    place.write("wrong.json", &GENOME.replace("nx-refrac-i\": 0", "nx-refrac-i\": -1"));
+    place.write(
+        "misspelt.toml",
+        "[body]\nname = \"rig\"\n[brian]\nname = \"lqr\"\n",
+    );
+    place.write(
+        "wrong.json",
+        &GENOME.replace("nx-refrac-i\": 0", "nx-refrac-i\": -1"),
+    );
     let before = place.names();
     let cases = [
-        ("run pendulum", 3, "scenarios/pendulum.toml:7: unknown key \"horizn\", perhaps \"horizon\"; known: name, model, samples"),
-        ("run pendlum", 2, "scenario \"pendlum\" is unknown, perhaps \"pendulum\": there is no scenarios/pendlum.toml; built in: "),
-        ("run misspelt.toml", 3, "misspelt.toml:3: unknown table [brian], perhaps [brain]; known: name, body, brain, loop"),
+        (
+            "run pendulum",
+            3,
+            "scenarios/pendulum.toml:7: unknown key \"horizn\", perhaps \"horizon\"; known: name, model, samples",
+        ),
+        (
+            "run pendlum",
+            2,
+            "scenario \"pendlum\" is unknown, perhaps \"pendulum\": there is no scenarios/pendlum.toml; built in: ",
+        ),
+        (
+            "run misspelt.toml",
+            3,
+            "misspelt.toml:3: unknown table [brian], perhaps [brain]; known: name, body, brain, loop",
+        ),
         ("run missing.toml", 7, "missing.toml"),
-        ("run cart_pole --device vulcan:0", 2, "device \"vulcan:0\": expected auto, cpu"),
-        ("run cart_pole --device vulkan:99", 4, "device vulkan:99: no such device here"),
+        (
+            "run cart_pole --device vulcan:0",
+            2,
+            "device \"vulcan:0\": expected auto, cpu",
+        ),
+        (
+            "run cart_pole --device vulkan:99",
+            4,
+            "device vulkan:99: no such device here",
+        ),
         ("run cart_pole --device cuda:99", 4, "device cuda:99: "),
-        ("run cart_pole --brain pid", 2, "brain \"pid\" is unknown; known: mppi, lqr, mpc, adaptive, zero, field, genome"),
-        ("run cart_pole --body arm", 2, "body \"arm\" is unknown; known: rig, pendulum, cart_pole, acrobot, seeker"),
-        ("run cart_pole --brain lqr --seconds nan", 2, "seconds is NaN, needs a number above 0"),
-        ("run cart_pole --brain lqr --data no_column.csv", 2, "brain \"lqr\" learns nothing from it"),
-        ("run cart_pole --body rig --data no_column.csv", 3, "no_column.csv: line 1: column cmd_volts is missing"),
-        ("run cart_pole --body rig --data nan.csv", 3, "nan.csv: line 2, column cmd_volts: nan is not finite"),
-        ("run cart_pole --body rig --data empty.csv", 3, "empty.csv: the file is empty"),
-        ("run cart_pole --body rig --data missing.csv", 7, "missing.csv"),
+        (
+            "run cart_pole --brain pid",
+            2,
+            "brain \"pid\" is unknown; known: mppi, lqr, mpc, adaptive, zero, field, genome",
+        ),
+        (
+            "run cart_pole --body arm",
+            2,
+            "body \"arm\" is unknown; known: rig, pendulum, cart_pole, acrobot, seeker",
+        ),
+        (
+            "run cart_pole --brain lqr --seconds nan",
+            2,
+            "seconds is NaN, needs a number above 0",
+        ),
+        (
+            "run cart_pole --brain lqr --data no_column.csv",
+            2,
+            "brain \"lqr\" learns nothing from it",
+        ),
+        (
+            "run cart_pole --body rig --data no_column.csv",
+            3,
+            "no_column.csv: line 1: column cmd_volts is missing",
+        ),
+        (
+            "run cart_pole --body rig --data nan.csv",
+            3,
+            "nan.csv: line 2, column cmd_volts: nan is not finite",
+        ),
+        (
+            "run cart_pole --body rig --data empty.csv",
+            3,
+            "empty.csv: the file is empty",
+        ),
+        (
+            "run cart_pole --body rig --data missing.csv",
+            7,
+            "missing.csv",
+        ),
         (
             "run cart_pole --brain lqr --inject nan@",
             2,
             "inject \"nan@\": expected one of device-lost@T, nan@T, slow@T, sensor-lost@T, sensor-stuck@T, sensor-outlier@T, stop@T",
         ),
-        ("run cart_pole --brain lqr --inject nan@99", 2, "inject nan@99: the run ends at 20 s"),
-        ("run cart_pole --brain lqr --inject device-lost@1", 2, "inject device-lost@1: brain lqr runs on no device"),
-        ("explain route gemm:0", 2, "plan \"gemm:0\": a size from 1 to 16384 is needed"),
+        (
+            "run cart_pole --brain lqr --inject nan@99",
+            2,
+            "inject nan@99: the run ends at 20 s",
+        ),
+        (
+            "run cart_pole --brain lqr --inject device-lost@1",
+            2,
+            "inject device-lost@1: brain lqr runs on no device",
+        ),
+        (
+            "explain route gemm:0",
+            2,
+            "plan \"gemm:0\": a size from 1 to 16384 is needed",
+        ),
         ("explain route add:1T", 2, "plan \"add:1T\": a size from 1"),
         ("explain missing.atlas", 7, "missing.atlas"),
-        ("explain double.atlas --sizes y=8", 2, "the program has no buffer y"),
-        ("explain double.atlas --sizes x=8 --grid 2", 2, "2 blocks of 256 lanes for the 2 elements of buffer x"),
-        ("explain route pendlum", 2, "neither gemm:N nor add:N: scenario \"pendlum\" is unknown"),
+        (
+            "explain double.atlas --sizes y=8",
+            2,
+            "the program has no buffer y",
+        ),
+        (
+            "explain double.atlas --sizes x=8 --grid 2",
+            2,
+            "2 blocks of 256 lanes for the 2 elements of buffer x",
+        ),
+        (
+            "explain route pendlum",
+            2,
+            "neither gemm:N nor add:N: scenario \"pendlum\" is unknown",
+        ),
         ("run --resume nowhere", 7, "nowhere/scenario.toml"),
         ("inspect missing.json", 7, "missing.json"),
         (
@@ -297,7 +505,11 @@ fn mistakes_get_one_line_an_exit_code_and_leave_nothing() {
             2,
             "double.atlas: of no kind that can be shown; genomes (JSON), twins (.safetensors), plants (.plant), policies (.onnx), GGUF",
         ),
-        ("inspect wrong.json", 3, "wrong.json: area o__mot: _____10c-o__mot-nx-refrac-i: -1 is not from 0 to 65535"),
+        (
+            "inspect wrong.json",
+            3,
+            "wrong.json: area o__mot: _____10c-o__mot-nx-refrac-i: -1 is not from 0 to 65535",
+        ),
         (
             "inspect brain.json --units fraction",
             3,
@@ -309,8 +521,17 @@ fn mistakes_get_one_line_an_exit_code_and_leave_nothing() {
         let stderr = text(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{line}: {stderr}");
         let first = stderr.lines().next().unwrap_or("");
-        assert!(first.starts_with("error: ") && first.contains(message), "{line}: {stderr}");
-        assert!(stderr.lines().skip(1).all(|line| line.starts_with("  because: ")), "{line}: {stderr}");
+        assert!(
+            first.starts_with("error: ") && first.contains(message),
+            "{line}: {stderr}"
+        );
+        assert!(
+            stderr
+                .lines()
+                .skip(1)
+                .all(|line| line.starts_with("  because: ")),
+            "{line}: {stderr}"
+        );
         assert!(output.stdout.is_empty(), "{line}");
         assert_eq!(place.names(), before, "{line}");
     }
@@ -320,16 +541,52 @@ fn mistakes_get_one_line_an_exit_code_and_leave_nothing() {
 fn a_run_ends_with_its_numbers_and_a_whole_folder() {
     let place = Place::new("run");
     let result = place.json("run pendulum --brain lqr --clock sim --seconds 20 --seed 2 --json");
-    for (key, expected) in [("scenario", "pendulum"), ("body", "rig"), ("brain", "lqr"), ("device", "cpu"), ("end", "completed")] {
+    for (key, expected) in [
+        ("scenario", "pendulum"),
+        ("body", "rig"),
+        ("brain", "lqr"),
+        ("device", "cpu"),
+        ("end", "completed"),
+    ] {
         assert_eq!(result[key], expected, "{key}");
     }
-    assert_eq!((result["ticks"].as_u64(), result["seed"].as_u64(), result["deadline_misses"].as_u64()), (Some(500), Some(2), Some(0)));
-    assert_eq!(result["transfers_per_tick"], serde_json::json!({ "up": 0, "down": 0 }));
-    assert!(result["upright_fraction"].as_f64().expect("a number") > 0.5, "{result}");
+    assert_eq!(
+        (
+            result["ticks"].as_u64(),
+            result["seed"].as_u64(),
+            result["deadline_misses"].as_u64()
+        ),
+        (Some(500), Some(2), Some(0))
+    );
+    assert_eq!(
+        result["transfers_per_tick"],
+        serde_json::json!({ "up": 0, "down": 0 })
+    );
+    assert!(
+        result["upright_fraction"].as_f64().expect("a number") > 0.5,
+        "{result}"
+    );
     assert!(result["tick_ms"]["p99"].as_f64().expect("a number") > 0.0);
     assert_eq!(result["run_folder"], "runs/1");
-    let pictures = ["actions.png", "actions.svg", "angle.png", "angle.svg", "latency.png", "latency.svg"];
-    let expected = [&pictures[..], &["receipt.json", "scenario.toml", "snapshot.safetensors", "summary.json", "trace.mcap"]].concat();
+    let pictures = [
+        "actions.png",
+        "actions.svg",
+        "angle.png",
+        "angle.svg",
+        "latency.png",
+        "latency.svg",
+    ];
+    let expected = [
+        &pictures[..],
+        &[
+            "receipt.json",
+            "scenario.toml",
+            "snapshot.safetensors",
+            "summary.json",
+            "trace.mcap",
+        ],
+    ]
+    .concat();
     assert_eq!(names(&place.0.join("runs/1")), expected);
     assert_eq!(names(&place.0.join("runs")), ["1"]);
     // The folder has all that its pictures show.
@@ -339,14 +596,21 @@ fn a_run_ends_with_its_numbers_and_a_whole_folder() {
     assert_eq!(text(&drawn.stdout).lines().count(), pictures.len());
     let read = |name: &str| std::fs::read(place.0.join(name)).expect("drawn");
     for name in pictures {
-        assert!(read(&format!("again/{name}")) == read(&format!("runs/1/{name}")), "{name}");
+        assert!(
+            read(&format!("again/{name}")) == read(&format!("runs/1/{name}")),
+            "{name}"
+        );
     }
     for part in ["lqr on rig, seed 2", "cmd_volts (V)", "time (s)"] {
         assert!(text(&read("again/actions.svg")).contains(part), "{part}");
     }
     let refused = place.tectum("plot again");
     assert_eq!(refused.status.code(), Some(3));
-    assert!(text(&refused.stderr).contains("again: not the folder of a run: it has no summary.json"), "{}", text(&refused.stderr));
+    assert!(
+        text(&refused.stderr).contains("again: not the folder of a run: it has no summary.json"),
+        "{}",
+        text(&refused.stderr)
+    );
 }
 
 #[test]
@@ -356,16 +620,31 @@ fn a_resumed_run_reaches_the_state_of_one_that_never_stopped() {
     let whole = place.json(&format!("run gym_pendulum {common} --seconds 10"));
     place.json(&format!("run gym_pendulum {common} --seconds 4"));
     let resumed = place.json("run --resume runs/2 --seconds 10 --no-plots --json");
-    assert_eq!((resumed["resumed_at_tick"].as_u64(), resumed["ticks"].as_u64()), (Some(80), Some(200)));
+    assert_eq!(
+        (
+            resumed["resumed_at_tick"].as_u64(),
+            resumed["ticks"].as_u64()
+        ),
+        (Some(80), Some(200))
+    );
     for key in ["upright_fraction", "time_to_upright_s", "return", "seconds"] {
         assert_eq!(resumed[key], whole[key], "{key}");
     }
-    let state = |run: &str| std::fs::read(place.0.join(run).join("snapshot.safetensors")).expect("there");
+    let state =
+        |run: &str| std::fs::read(place.0.join(run).join("snapshot.safetensors")).expect("there");
     assert!(state("runs/1") == state("runs/3"));
     let output = place.tectum("run --resume runs/2");
-    assert!(text(&output.stderr).contains("a larger --seconds continues it"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("a larger --seconds continues it"),
+        "{}",
+        text(&output.stderr)
+    );
     let output = place.tectum("run cart_pole --brain lqr --resume runs/2");
-    assert!(text(&output.stderr).contains("it ran lqr on pendulum with seed 1"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("it ran lqr on pendulum with seed 1"),
+        "{}",
+        text(&output.stderr)
+    );
     assert_eq!(names(&place.0.join("runs")), ["1", "2", "3"]);
 }
 
@@ -373,20 +652,43 @@ fn a_resumed_run_reaches_the_state_of_one_that_never_stopped() {
 fn quiet_json_is_one_line_and_runs_go_to_the_given_folder() {
     let place = Place::new("quiet");
     let output = place.tectum("run cart_pole --brain zero --clock sim --seconds 1 --quiet --no-plots --json --runs elsewhere/deep");
-    assert_eq!((text(&output.stdout).lines().count(), output.stderr.len()), (1, 0), "{}", text(&output.stderr));
+    assert_eq!(
+        (text(&output.stdout).lines().count(), output.stderr.len()),
+        (1, 0),
+        "{}",
+        text(&output.stderr)
+    );
     assert_eq!(names(&place.0.join("elsewhere/deep")), ["1"]);
     let output = place.tectum("run cart_pole --brain zero --clock sim --seconds 1 --no-plots");
-    assert!(text(&output.stdout).starts_with("scenario"), "{}", text(&output.stdout));
+    assert!(
+        text(&output.stdout).starts_with("scenario"),
+        "{}",
+        text(&output.stdout)
+    );
 }
 
 #[test]
 fn the_receipt_names_a_device_that_host_arithmetic_does_not_use() {
     let place = Place::new("unused");
-    let result = place.json("run cart_pole --brain zero --clock sim --seconds 1 --no-plots --json --device null");
+    let result = place
+        .json("run cart_pole --brain zero --clock sim --seconds 1 --no-plots --json --device null");
     assert_eq!(result["device"], "cpu");
-    let receipt: Value = serde_json::from_slice(&std::fs::read(place.0.join("runs/1/receipt.json")).expect("there")).expect("JSON");
-    let reasons: Vec<&Value> = receipt["fallbacks"].as_array().expect("a list").iter().map(|fallback| &fallback["reason"]).collect();
-    assert_eq!(reasons, ["0 N is no action of force; the body applies 10 N", "plain host arithmetic; null is not used"]);
+    let receipt: Value =
+        serde_json::from_slice(&std::fs::read(place.0.join("runs/1/receipt.json")).expect("there"))
+            .expect("JSON");
+    let reasons: Vec<&Value> = receipt["fallbacks"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|fallback| &fallback["reason"])
+        .collect();
+    assert_eq!(
+        reasons,
+        [
+            "0 N is no action of force; the body applies 10 N",
+            "plain host arithmetic; null is not used"
+        ]
+    );
 }
 
 #[test]
@@ -394,25 +696,52 @@ fn devices_are_listed_with_their_nature() {
     let place = Place::new("devices");
     let listing = place.json("devices --json");
     let cpu = &listing["devices"][0];
-    assert_eq!((&cpu["id"], &cpu["software"]), (&Value::from("cpu"), &Value::from(false)));
+    assert_eq!(
+        (&cpu["id"], &cpu["software"]),
+        (&Value::from("cpu"), &Value::from(false))
+    );
     let stdout = text(&place.tectum("devices").stdout);
-    assert!(stdout.lines().any(|line| line.starts_with("cpu ")), "{stdout}");
+    assert!(
+        stdout.lines().any(|line| line.starts_with("cpu ")),
+        "{stdout}"
+    );
     let absent = listing["absent"].as_array().expect("a list");
     for absent in absent {
-        let (device, reason) = (absent["device"].as_str().expect("named"), absent["reason"].as_str().expect("told"));
-        assert!(stdout.lines().any(|line| line.starts_with(device) && line.ends_with(reason)), "{stdout}");
+        let (device, reason) = (
+            absent["device"].as_str().expect("named"),
+            absent["reason"].as_str().expect("told"),
+        );
+        assert!(
+            stdout
+                .lines()
+                .any(|line| line.starts_with(device) && line.ends_with(reason)),
+            "{stdout}"
+        );
         let id = if device == "cuda" { "cuda:0" } else { device };
         let output = place.tectum(&format!("verify --device {id}"));
         assert_eq!(output.status.code(), Some(4));
-        assert!(text(&output.stderr).contains(reason), "{}", text(&output.stderr));
+        assert!(
+            text(&output.stderr).contains(reason),
+            "{}",
+            text(&output.stderr)
+        );
     }
-    let listed = listing["devices"].as_array().expect("a list").iter().any(|device| device["id"] == "cuda:0");
-    assert!(listed || !absent.is_empty(), "cuda is neither listed nor reported absent: {listing}");
+    let listed = listing["devices"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .any(|device| device["id"] == "cuda:0");
+    assert!(
+        listed || !absent.is_empty(),
+        "cuda is neither listed nor reported absent: {listing}"
+    );
 }
 
 /// The folder that a run's last line names.
 fn folder(place: &Place, summary: &Value) -> PathBuf {
-    place.0.join(summary["run_folder"].as_str().expect("a path"))
+    place
+        .0
+        .join(summary["run_folder"].as_str().expect("a path"))
 }
 
 #[test]
@@ -421,18 +750,42 @@ fn the_main_job_balances_and_repeats_byte_for_byte() {
     let line = "run pendulum --seconds 20 --seed 1 --clock sim --no-plots --json";
     let runs = [place.json(line), place.json(&format!("{line} --trace"))];
     for summary in &runs {
-        assert!(summary["upright_fraction"].as_f64() >= Some(0.8), "{summary}");
-        assert_eq!(summary["transfers_per_tick"], serde_json::json!({"up": 0, "down": 0}));
-        assert_eq!((summary["device"].as_str(), summary["deadline_misses"].as_u64()), (Some("cpu"), Some(0)));
+        assert!(
+            summary["upright_fraction"].as_f64() >= Some(0.8),
+            "{summary}"
+        );
+        assert_eq!(
+            summary["transfers_per_tick"],
+            serde_json::json!({"up": 0, "down": 0})
+        );
+        assert_eq!(
+            (
+                summary["device"].as_str(),
+                summary["deadline_misses"].as_u64()
+            ),
+            (Some("cpu"), Some(0))
+        );
     }
-    let traces = runs.each_ref().map(|summary| std::fs::read(folder(&place, summary).join("trace.mcap")).expect("there"));
+    let traces = runs
+        .each_ref()
+        .map(|summary| std::fs::read(folder(&place, summary).join("trace.mcap")).expect("there"));
     assert!(traces[0] == traces[1], "the traces differ");
     let receipt = std::fs::read(folder(&place, &runs[1]).join("receipt.json")).expect("there");
     let receipt: Value = serde_json::from_slice(&receipt).expect("JSON");
     let launches = receipt["launches"].as_array().expect("traced");
-    let code: Vec<&str> = receipt["code"].as_array().expect("named").iter().filter_map(|code| code["kernel"].as_str()).collect();
-    assert!(launches.iter().all(|launch| code.contains(&launch["kernel"].as_str().unwrap_or_default()) && launch["ns"].is_u64()));
-    assert_eq!(launches.len() as u64, receipt["totals"]["launches"].as_u64().unwrap_or(0) / 500);
+    let code: Vec<&str> = receipt["code"]
+        .as_array()
+        .expect("named")
+        .iter()
+        .filter_map(|code| code["kernel"].as_str())
+        .collect();
+    assert!(launches.iter().all(|launch| {
+        code.contains(&launch["kernel"].as_str().unwrap_or_default()) && launch["ns"].is_u64()
+    }));
+    assert_eq!(
+        launches.len() as u64,
+        receipt["totals"]["launches"].as_u64().unwrap_or(0) / 500
+    );
 }
 
 #[test]
@@ -442,9 +795,16 @@ fn the_main_job_balances_on_vulkan_with_one_transfer_each_way() {
         println!("skipped: no Vulkan device: the main job on it");
         return;
     }
-    let summary = place.json("run pendulum --seconds 10 --seed 1 --clock sim --device vulkan:0 --no-plots --json");
-    assert_eq!(summary["transfers_per_tick"], serde_json::json!({"up": 1, "down": 1}));
-    assert!(summary["upright_fraction"].as_f64() >= Some(0.6), "{summary}");
+    let summary = place
+        .json("run pendulum --seconds 10 --seed 1 --clock sim --device vulkan:0 --no-plots --json");
+    assert_eq!(
+        summary["transfers_per_tick"],
+        serde_json::json!({"up": 1, "down": 1})
+    );
+    assert!(
+        summary["upright_fraction"].as_f64() >= Some(0.6),
+        "{summary}"
+    );
     assert_eq!(summary["device"].as_str(), Some("vulkan:0"));
 }
 
@@ -461,27 +821,50 @@ fn a_killed_run_resumes_from_its_last_snapshot() {
     let partial = place.0.join("runs/1.partial");
     // The recording reaches the disk with each snapshot; so much of it is more than five ticks.
     while std::fs::metadata(partial.join("trace.mcap")).map_or(0, |facts| facts.len()) < 20_000 {
-        assert!(child.try_wait().expect("waits").is_none(), "the run ended before its first snapshot");
+        assert!(
+            child.try_wait().expect("waits").is_none(),
+            "the run ended before its first snapshot"
+        );
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     child.kill().expect("running");
     child.wait().expect("killed");
     let summary = place.json("run --resume runs/1.partial --clock sim --no-plots --json");
     assert!(summary["resumed_at_tick"].as_u64() >= Some(5), "{summary}");
-    assert_eq!((summary["ticks"].as_u64(), summary["end"].as_str()), (Some(500), Some("completed")));
+    assert_eq!(
+        (summary["ticks"].as_u64(), summary["end"].as_str()),
+        (Some(500), Some("completed"))
+    );
 }
 
 #[test]
 fn an_injected_fault_is_in_the_receipt_with_what_it_cost() {
     let place = Place::new("inject");
     let summary = place.json("run pendulum --seconds 8 --clock sim --no-plots --json --inject device-lost@2 --inject nan@4");
-    assert_eq!((summary["end"].as_str(), summary["recoveries"].as_u64(), summary["fallbacks"].as_u64()), (Some("completed"), Some(2), Some(2)));
+    assert_eq!(
+        (
+            summary["end"].as_str(),
+            summary["recoveries"].as_u64(),
+            summary["fallbacks"].as_u64()
+        ),
+        (Some("completed"), Some(2), Some(2))
+    );
     let receipt = std::fs::read(folder(&place, &summary).join("receipt.json")).expect("there");
     let receipt: Value = serde_json::from_slice(&receipt).expect("JSON");
-    assert_eq!(receipt["injected"][1], serde_json::json!({"fault": "nan@4", "tick": 100}));
+    assert_eq!(
+        receipt["injected"][1],
+        serde_json::json!({"fault": "nan@4", "tick": 100})
+    );
     // From the early snapshot of tick 32.
     let recovery = &receipt["recoveries"][0];
-    assert_eq!((recovery["tick"].as_u64(), recovery["ticks_lost"].as_u64(), recovery["injected"].as_bool()), (Some(50), Some(19), Some(true)));
+    assert_eq!(
+        (
+            recovery["tick"].as_u64(),
+            recovery["ticks_lost"].as_u64(),
+            recovery["injected"].as_bool()
+        ),
+        (Some(50), Some(19), Some(true))
+    );
 }
 
 #[test]
@@ -489,24 +872,62 @@ fn the_route_is_explained_and_measured_once() {
     let place = Place::new("route");
     let explained = place.json("explain route --json");
     let choices = explained["choices"].as_array().expect("a list");
-    let names: Vec<_> = choices.iter().filter_map(|choice| choice["plan"].as_str()).collect();
-    assert_eq!(names, ["pendulum: control tick", "pendulum: training step", "gemm:64", "gemm:1024", "add:1k", "add:16M"]);
+    let names: Vec<_> = choices
+        .iter()
+        .filter_map(|choice| choice["plan"].as_str())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "pendulum: control tick",
+            "pendulum: training step",
+            "gemm:64",
+            "gemm:1024",
+            "add:1k",
+            "add:16M"
+        ]
+    );
     for device in explained["devices"].as_array().expect("a list") {
-        assert!(device["rates"]["flop_per_s"].as_f64() > Some(0.0), "{device}");
-        let chosen = choices.iter().any(|choice| choice["device"] == device["id"]);
-        assert!(!(chosen && device["software"].as_bool() == Some(true)), "{device} is software");
+        assert!(
+            device["rates"]["flop_per_s"].as_f64() > Some(0.0),
+            "{device}"
+        );
+        let chosen = choices
+            .iter()
+            .any(|choice| choice["device"] == device["id"]);
+        assert!(
+            !(chosen && device["software"].as_bool() == Some(true)),
+            "{device} is software"
+        );
         for choice in choices.iter().filter(|_| device["software"] == true) {
-            let thought = choice["predicted"].as_array().and_then(|all| all.iter().find(|one| one["device"] == device["id"]));
-            assert_eq!(thought.expect("thought of")["refused"], "a software adapter is never chosen");
+            let thought = choice["predicted"]
+                .as_array()
+                .and_then(|all| all.iter().find(|one| one["device"] == device["id"]));
+            assert_eq!(
+                thought.expect("thought of")["refused"],
+                "a software adapter is never chosen"
+            );
         }
     }
     let again = place.json("explain route gemm:64 --json");
-    assert_eq!(again["devices"], explained["devices"], "rates come from the cache");
+    assert_eq!(
+        again["devices"], explained["devices"],
+        "rates come from the cache"
+    );
     // Device code is stored next to it if a device needs it as text.
-    assert_eq!(names_of_cache(&place).into_iter().filter(|name| name != "code").collect::<Vec<_>>(), ["calibration.json"]);
+    assert_eq!(
+        names_of_cache(&place)
+            .into_iter()
+            .filter(|name| name != "code")
+            .collect::<Vec<_>>(),
+        ["calibration.json"]
+    );
     place.write("cache/tectum/calibration.json", "{");
     let measured = place.json("explain route add:1k --json");
-    assert_ne!(measured["devices"], explained["devices"], "a broken cache is measured again");
+    assert_ne!(
+        measured["devices"], explained["devices"],
+        "a broken cache is measured again"
+    );
     assert!(text(&place.tectum("explain route").stdout).contains("pendulum: control tick -> "));
 }
 
@@ -518,29 +939,64 @@ fn names_of_cache(place: &Place) -> Vec<String> {
 fn verification_passes_on_the_cpu_and_names_the_case_where_nothing_is_computed() {
     let place = Place::new("verify");
     let report = place.json("verify --device cpu --seed 7 --json");
-    assert!(report["failures"].as_array().is_some_and(Vec::is_empty) && report["cases"].as_u64() > Some(400));
+    assert!(
+        report["failures"].as_array().is_some_and(Vec::is_empty)
+            && report["cases"].as_u64() > Some(400)
+    );
     let output = place.tectum("verify --device null");
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("error: null: fill: "), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("error: null: fill: "),
+        "{}",
+        text(&output.stderr)
+    );
 }
 
 #[test]
 fn built_in_scenarios_and_programs_need_no_repository() {
     let place = Place::new("built-in");
     let rows = place.json("scenario list --json");
-    let names: Vec<&str> = rows.as_array().expect("a list").iter().filter_map(|row| row["name"].as_str()).collect();
-    assert!(names.contains(&"pendulum") && names.contains(&"seeker"), "{names:?}");
-    assert!(rows.as_array().expect("a list").iter().all(|row| row["about"].as_str().is_some_and(|about| about.len() > 20)), "{rows}");
+    let names: Vec<&str> = rows
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|row| row["name"].as_str())
+        .collect();
+    assert!(
+        names.contains(&"pendulum") && names.contains(&"seeker"),
+        "{names:?}"
+    );
+    assert!(
+        rows.as_array()
+            .expect("a list")
+            .iter()
+            .all(|row| row["about"].as_str().is_some_and(|about| about.len() > 20)),
+        "{rows}"
+    );
     let shown = text(&place.tectum("scenario show pendulum").stdout);
-    assert_eq!(text(&place.tectum("scenario write pendulum").stdout), "pendulum.toml\n");
-    assert_eq!(std::fs::read_to_string(place.0.join("pendulum.toml")).expect("written"), shown);
+    assert_eq!(
+        text(&place.tectum("scenario write pendulum").stdout),
+        "pendulum.toml\n"
+    );
+    assert_eq!(
+        std::fs::read_to_string(place.0.join("pendulum.toml")).expect("written"),
+        shown
+    );
     for (line, code, message) in [
         ("scenario write pendulum", 2, "pendulum.toml exists"),
-        ("scenario show pendulm", 2, "\"pendulm\" is not built in; built in: pendulum, "),
+        (
+            "scenario show pendulm",
+            2,
+            "\"pendulm\" is not built in; built in: pendulum, ",
+        ),
         ("run absent/relu.atlas", 7, "absent/relu.atlas"),
     ] {
         let output = place.tectum(line);
-        assert!(text(&output.stderr).contains(message) && output.status.code() == Some(code), "{line}: {}", text(&output.stderr));
+        assert!(
+            text(&output.stderr).contains(message) && output.status.code() == Some(code),
+            "{line}: {}",
+            text(&output.stderr)
+        );
     }
     assert!(text(&place.tectum("check relu.atlas").stdout).contains("relu.atlas: "));
     assert!(place.tectum("explain matvec.atlas").status.success());
@@ -550,50 +1006,100 @@ fn built_in_scenarios_and_programs_need_no_repository() {
 fn results_are_on_standard_output_and_all_else_on_standard_error() {
     let place = Place::new("streams");
     let run = "run pendulum --brain lqr --clock sim --seconds 1 --device cpu --no-plots";
-    let outputs = ["", " --json", " --quiet", " --quiet --json", " --verbose --json"].map(|options| {
+    let outputs = [
+        "",
+        " --json",
+        " --quiet",
+        " --quiet --json",
+        " --verbose --json",
+    ]
+    .map(|options| {
         let output = place.tectum(&format!("{run}{options}"));
-        assert!(output.status.success(), "{options}: {}", text(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{options}: {}",
+            text(&output.stderr)
+        );
         [text(&output.stdout), text(&output.stderr)]
     });
     let [plain, json, quiet, quiet_json, verbose] = outputs;
-    let is_json = |text: &str| text.lines().count() == 1 && serde_json::from_str::<Value>(text).is_ok();
-    assert!(plain[0].contains("ticks") && plain[1].is_empty(), "{plain:?}");
+    let is_json =
+        |text: &str| text.lines().count() == 1 && serde_json::from_str::<Value>(text).is_ok();
+    assert!(
+        plain[0].contains("ticks") && plain[1].is_empty(),
+        "{plain:?}"
+    );
     assert!(is_json(&json[0]) && json[1].contains("ticks"), "{json:?}");
     assert_eq!(quiet, ["", ""]);
-    assert!(is_json(&quiet_json[0]) && quiet_json[1].is_empty(), "{quiet_json:?}");
+    assert!(
+        is_json(&quiet_json[0]) && quiet_json[1].is_empty(),
+        "{quiet_json:?}"
+    );
     assert!(is_json(&verbose[0]), "{verbose:?}");
     // Devices are listed, including Vulkan's driver if present: none of its messages gets through.
     let devices = place.tectum("devices --json");
     assert_eq!(text(&devices.stderr), "");
-    assert_eq!(place.tectum("run pendulum --quiet --verbose").status.code(), Some(2));
+    assert_eq!(
+        place.tectum("run pendulum --quiet --verbose").status.code(),
+        Some(2)
+    );
 }
 
 #[test]
 fn a_log_reports_what_was_opened_chosen_and_replaced() {
     let place = Place::new("log");
-    let run = "run cart_pole --brain field --clock sim --seconds 0.4 --no-plots --json --inject nan@0.2";
+    let run =
+        "run cart_pole --brain field --clock sim --seconds 0.4 --no-plots --json --inject nan@0.2";
     let logged = |options: &str, filter: Option<&str>| {
         let mut command = place.command(&format!("{run} {options}"));
         if let Some(filter) = filter {
             command.env("RUST_LOG", filter);
         }
         let output = command.output().expect("the binary starts");
-        assert!(output.status.success(), "{options}: {}", text(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{options}: {}",
+            text(&output.stderr)
+        );
         text(&output.stderr)
     };
-    assert_eq!(logged("--quiet", None), "", "nothing is logged unless it is requested");
+    assert_eq!(
+        logged("--quiet", None),
+        "",
+        "nothing is logged unless it is requested"
+    );
     let found = logged("-v", None);
-    for part in ["INFO tectum_control::scenario: scenario read name=\"cart_pole\"", "device chosen", "WARN tectum::receipt: fallback what=", "recovery tick="] {
+    for part in [
+        "INFO tectum_control::scenario: scenario read name=\"cart_pole\"",
+        "device chosen",
+        "WARN tectum::receipt: fallback what=",
+        "recovery tick=",
+    ] {
         assert!(found.contains(part), "{part}: {found}");
     }
     // Standard error is no terminal here.
-    assert!(!found.contains("plan compiled") && !found.contains("\u{1b}"), "{found}");
+    assert!(
+        !found.contains("plan compiled") && !found.contains("\u{1b}"),
+        "{found}"
+    );
     assert!(logged("-vv", None).contains("DEBUG tectum::plan::executable: plan compiled plan="));
     // The variable replaces what the options select.
     let warned = logged("-vv", Some("tectum=warn"));
-    assert!(warned.contains("WARN") && !warned.contains("INFO") && !warned.contains("DEBUG"), "{warned}");
-    let refused = place.command("devices").env("RUST_LOG", "tectum=loud").output().expect("the binary starts");
-    assert!(refused.status.code() == Some(2) && text(&refused.stderr).contains("RUST_LOG: \"tectum=loud\""), "{}", text(&refused.stderr));
+    assert!(
+        warned.contains("WARN") && !warned.contains("INFO") && !warned.contains("DEBUG"),
+        "{warned}"
+    );
+    let refused = place
+        .command("devices")
+        .env("RUST_LOG", "tectum=loud")
+        .output()
+        .expect("the binary starts");
+    assert!(
+        refused.status.code() == Some(2)
+            && text(&refused.stderr).contains("RUST_LOG: \"tectum=loud\""),
+        "{}",
+        text(&refused.stderr)
+    );
 }
 
 #[test]
@@ -601,13 +1107,23 @@ fn shells_and_manuals_get_what_the_command_takes() {
     let place = Place::new("completions");
     for shell in ["bash", "zsh", "fish"] {
         let completions = text(&place.tectum(&format!("completions {shell}")).stdout);
-        assert!(completions.contains("tectum") && completions.contains("freeze-idle"), "{shell}: {completions}");
+        assert!(
+            completions.contains("tectum") && completions.contains("freeze-idle"),
+            "{shell}: {completions}"
+        );
     }
     let page = text(&place.tectum("man run").stdout);
-    assert!(page.starts_with(".ie") && page.contains("tectum\\-run") && page.contains("\\-\\-seconds"), "{page}");
+    assert!(
+        page.starts_with(".ie") && page.contains("tectum\\-run") && page.contains("\\-\\-seconds"),
+        "{page}"
+    );
     assert!(text(&place.tectum("man walk").stderr).contains("no subcommand walk"));
     let help = text(&place.tectum("--help").stdout);
-    let codes: Vec<&str> = help.lines().skip_while(|line| *line != "Exit codes:").skip(1).collect();
+    let codes: Vec<&str> = help
+        .lines()
+        .skip_while(|line| *line != "Exit codes:")
+        .skip(1)
+        .collect();
     assert_eq!(codes.len(), 9, "{help}");
     assert!(codes[2].starts_with("  2 ") && place.tectum("run --seconds").status.code() == Some(2));
 }
@@ -623,27 +1139,68 @@ fn threads_are_set_by_a_flag_or_a_variable() {
         serde_json::from_slice::<Value>(&output.stdout).expect("JSON")
     };
     let two = [("TECTUM_THREADS", "2")];
-    assert_eq!(run(&two, "devices --json")["devices"][0]["compute_units"], 2);
+    assert_eq!(
+        run(&two, "devices --json")["devices"][0]["compute_units"],
+        2
+    );
     let line = "run brain.json --bursts 200 --stimulus 0.2 --device cpu --quiet --json";
-    let found = [run(&two, line), run(&two, &format!("{line} --threads 1")), run(&[], &format!("{line} --threads 3"))];
-    assert_eq!(found.each_ref().map(|found| found["receipt"]["device"]["compute_units"].as_u64()), [Some(2), Some(1), Some(3)]);
-    assert!(found.iter().all(|other| other["spike_hash"] == found[0]["spike_hash"]), "{found:?}");
+    let found = [
+        run(&two, line),
+        run(&two, &format!("{line} --threads 1")),
+        run(&[], &format!("{line} --threads 3")),
+    ];
+    assert_eq!(
+        found
+            .each_ref()
+            .map(|found| found["receipt"]["device"]["compute_units"].as_u64()),
+        [Some(2), Some(1), Some(3)]
+    );
+    assert!(
+        found
+            .iter()
+            .all(|other| other["spike_hash"] == found[0]["spike_hash"]),
+        "{found:?}"
+    );
     let line = "run pendulum --seconds 1 --clock sim --device cpu --no-plots --quiet --json --receipt r.json";
     let traces = ["1", "2", "3"].map(|threads| {
         run(&[("TECTUM_THREADS", threads)], line);
-        let receipt: Value = serde_json::from_str(&std::fs::read_to_string(place.0.join("r.json")).expect("written")).expect("JSON");
+        let receipt: Value = serde_json::from_str(
+            &std::fs::read_to_string(place.0.join("r.json")).expect("written"),
+        )
+        .expect("JSON");
         assert_eq!(receipt["device"]["compute_units"].to_string(), threads);
         receipt["trace"].clone()
     });
-    assert!(traces.iter().all(|trace| trace.is_string() && *trace == traces[0]), "{traces:?}");
+    assert!(
+        traces
+            .iter()
+            .all(|trace| trace.is_string() && *trace == traces[0]),
+        "{traces:?}"
+    );
     for (variables, line, message) in [
-        (&[("TECTUM_THREADS", "0")][..], "devices", "TECTUM_THREADS: 0 is no number of threads from 1 to 1024"),
-        (&[("TECTUM_THREADS", "two")], "run brain.json --device cpu", "TECTUM_THREADS: \"two\" is no number of threads"),
-        (&[("TECTUM_THREADS", "")], "run pendulum", "TECTUM_THREADS: \"\" is no number of threads"),
+        (
+            &[("TECTUM_THREADS", "0")][..],
+            "devices",
+            "TECTUM_THREADS: 0 is no number of threads from 1 to 1024",
+        ),
+        (
+            &[("TECTUM_THREADS", "two")],
+            "run brain.json --device cpu",
+            "TECTUM_THREADS: \"two\" is no number of threads",
+        ),
+        (
+            &[("TECTUM_THREADS", "")],
+            "run pendulum",
+            "TECTUM_THREADS: \"\" is no number of threads",
+        ),
         (&[], "run brain.json --threads 0", "'--threads <N>'"),
         (&[], "verify --threads 1025", "'--threads <N>'"),
     ] {
         let output = place.tectum_with(variables, line);
-        assert!(output.status.code() == Some(2) && text(&output.stderr).contains(message), "{line}: {}", text(&output.stderr));
+        assert!(
+            output.status.code() == Some(2) && text(&output.stderr).contains(message),
+            "{line}: {}",
+            text(&output.stderr)
+        );
     }
 }

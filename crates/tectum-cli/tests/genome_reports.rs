@@ -1,4 +1,5 @@
-//! Reports of a genome run: warnings before it, notes after it, pictures whose numbers are those of the spikes, and refusals that say what to do.
+//! Reports of a genome run: warnings before it, notes after it, pictures whose numbers are those of
+//! the spikes, and refusals that say what to do.
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -26,7 +27,8 @@ struct Place(PathBuf);
 
 impl Place {
     fn new(name: &str, genome: &Value) -> Self {
-        let path = std::env::temp_dir().join(format!("tectum-reports-{name}-{}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("tectum-reports-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).expect("writable");
         std::fs::write(path.join("g.json"), genome.to_string()).expect("writable");
@@ -35,14 +37,22 @@ impl Place {
 
     fn tectum(&self, line: &str) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tectum"));
-        command.env("NODEVICE_SELECT", "1").env("XDG_CACHE_HOME", self.0.join("cache")).current_dir(&self.0).stdin(Stdio::null());
-        command.args(line.split_whitespace()).output().expect("the binary starts")
+        command
+            .env("NODEVICE_SELECT", "1")
+            .env("XDG_CACHE_HOME", self.0.join("cache"))
+            .current_dir(&self.0)
+            .stdin(Stdio::null());
+        command
+            .args(line.split_whitespace())
+            .output()
+            .expect("the binary starts")
     }
 
     /// Standard output and standard error of a command that succeeds.
     fn shown(&self, line: &str) -> [String; 2] {
         let output = self.tectum(line);
-        let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let [out, err] = [output.stdout, output.stderr]
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         assert!(output.status.success(), "{line}: {err}");
         [out, err]
     }
@@ -50,7 +60,10 @@ impl Place {
     /// Standard error of a command that fails.
     fn refused(&self, line: &str) -> String {
         let output = self.tectum(line);
-        assert!(!output.status.success() && output.stdout.is_empty(), "{line}");
+        assert!(
+            !output.status.success() && output.stdout.is_empty(),
+            "{line}"
+        );
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
 }
@@ -65,7 +78,10 @@ const RUN: &str = "run g.json --bursts 20 --stimulus 0.5 --device cpu";
 
 /// The texts of a picture, without tags.
 fn texts(svg: &str) -> Vec<&str> {
-    svg.split("<text").skip(1).filter_map(|text| Some(text.split_once('>')?.1.split_once("</text>")?.0.trim())).collect()
+    svg.split("<text")
+        .skip(1)
+        .filter_map(|text| Some(text.split_once('>')?.1.split_once("</text>")?.0.trim()))
+        .collect()
 }
 
 #[test]
@@ -74,59 +90,130 @@ fn the_numbers_of_a_picture_of_rates_are_those_of_the_spikes() {
     for bursts in [300, 700, 1000, 2345] {
         place.shown(&format!("run g.json --bursts {bursts} --stimulus 0.3 --seed 1 --device cpu --plot pic --spikes s.csv --quiet"));
         let spikes = std::fs::read_to_string(place.0.join("s.csv")).expect("there");
-        let svg = std::fs::read_to_string(place.0.join("pic/rates.svg")).expect("there").replace("&apos;", "'");
+        let svg = std::fs::read_to_string(place.0.join("pic/rates.svg"))
+            .expect("there")
+            .replace("&apos;", "'");
         let areas = std::fs::read_to_string(place.0.join("s.areas.csv")).expect("there");
         let mut expected = Vec::new();
-        for area in areas.lines().skip(1).filter_map(|row| row.split(',').next()) {
+        for area in areas
+            .lines()
+            .skip(1)
+            .filter_map(|row| row.split(',').next())
+        {
             let mut counts = vec![0u32; bursts + 1];
             for row in spikes.lines().filter(|row| row.ends_with(area)) {
-                counts[row.split(',').next().and_then(|burst| burst.parse::<usize>().ok()).expect("a burst")] += 1;
+                counts[row
+                    .split(',')
+                    .next()
+                    .and_then(|burst| burst.parse::<usize>().ok())
+                    .expect("a burst")] += 1;
             }
             let most = 100.0 * f64::from(counts.iter().max().copied().expect("counts")) / 8.0;
             let mean = f64::from(counts.iter().sum::<u32>()) / (8.0 * bursts as f64);
             let hertz = 15.0 * mean;
             let decimals = (2 - hertz.log10().floor() as i32) as usize;
-            expected.extend([format!("mean {:.1} % ({hertz:.decimals$} Hz)", 100.0 * mean), format!("maximum {most:.1} %")]);
+            expected.extend([
+                format!("mean {:.1} % ({hertz:.decimals$} Hz)", 100.0 * mean),
+                format!("maximum {most:.1} %"),
+            ]);
         }
         let found = texts(&svg);
-        let numbers: Vec<&&str> =
-            found.iter().filter(|text| text.starts_with("mean ") && text.ends_with("Hz)") || text.starts_with("maximum ") && text.ends_with('%')).collect();
-        assert_eq!(numbers, expected.iter().map(String::as_str).collect::<Vec<_>>().iter().collect::<Vec<_>>(), "{bursts}");
+        let numbers: Vec<&&str> = found
+            .iter()
+            .filter(|text| {
+                text.starts_with("mean ") && text.ends_with("Hz)")
+                    || text.starts_with("maximum ") && text.ends_with('%')
+            })
+            .collect();
+        assert_eq!(
+            numbers,
+            expected
+                .iter()
+                .map(String::as_str)
+                .collect::<Vec<_>>()
+                .iter()
+                .collect::<Vec<_>>(),
+            "{bursts}"
+        );
         let bin = match bursts.div_ceil(700) {
             1 => "fraction of an area's neurons, each area to its maximum".to_owned(),
             bin => format!("mean of {bin} bursts"),
         };
-        assert!(found.contains(&bin.as_str()) && found.contains(&"burst of 66.6667 ms"), "{found:?}");
+        assert!(
+            found.contains(&bin.as_str()) && found.contains(&"burst of 66.6667 ms"),
+            "{found:?}"
+        );
     }
 }
 
 #[test]
 fn settings_without_effect_are_warnings_of_inspect_and_before_a_run() {
     let cases = [
-        (json!(["projector", 1, 1, false, 0, 0, 0, 0, 3]), "c__mid to c__mid (3 bursts)", "no"),
-        (json!(["projector", 1, 1, false, 0, 0, 0, 0, 0]), "c__mid to c__mid (0 bursts)", "no"),
-        (json!(["projector", 1, 1, true, 1000, 1, 1, 1]), "(gain 1000 becomes 255, loss 1000 becomes 255)", "+255 / -255, window 1"),
-        (json!(["projector", 1, 1, true, -1, 1, 1, 1]), "is plastic without a gain or loss, so that nothing is learnt", "no"),
-        (json!(["projector", 1, 1, true, 0.4, 1, 1, 1]), "(gain 0.4 becomes 0, loss 0.4 becomes 0)", "no"),
+        (
+            json!(["projector", 1, 1, false, 0, 0, 0, 0, 3]),
+            "c__mid to c__mid (3 bursts)",
+            "no",
+        ),
+        (
+            json!(["projector", 1, 1, false, 0, 0, 0, 0, 0]),
+            "c__mid to c__mid (0 bursts)",
+            "no",
+        ),
+        (
+            json!(["projector", 1, 1, true, 1000, 1, 1, 1]),
+            "(gain 1000 becomes 255, loss 1000 becomes 255)",
+            "+255 / -255, window 1",
+        ),
+        (
+            json!(["projector", 1, 1, true, -1, 1, 1, 1]),
+            "is plastic without a gain or loss, so that nothing is learnt",
+            "no",
+        ),
+        (
+            json!(["projector", 1, 1, true, 0.4, 1, 1, 1]),
+            "(gain 0.4 becomes 0, loss 0.4 becomes 0)",
+            "no",
+        ),
     ];
     for (rule, expected, plastic) in cases {
         let place = Place::new("without", &learning(rule.clone()));
         let [shown, _] = place.shown("inspect g.json");
-        assert!(shown.lines().any(|line| line.starts_with("warning: 1 mapping ") && line.contains(expected)), "{rule}: {shown}");
-        assert!(shown.lines().any(|line| line.starts_with("c__mid  c__mid") && line.ends_with(&format!("  {plastic}"))), "{rule}: {shown}");
+        assert!(
+            shown
+                .lines()
+                .any(|line| line.starts_with("warning: 1 mapping ") && line.contains(expected)),
+            "{rule}: {shown}"
+        );
+        assert!(
+            shown.lines().any(|line| line.starts_with("c__mid  c__mid")
+                && line.ends_with(&format!("  {plastic}"))),
+            "{rule}: {shown}"
+        );
         for options in ["", " --quiet", " --json"] {
             let [_, warned] = place.shown(&format!("{RUN}{options}"));
-            assert!(warned.lines().any(|line| line.starts_with("warning: 1 mapping ") && line.contains(expected)), "{rule}{options}: {warned}");
+            assert!(
+                warned
+                    .lines()
+                    .any(|line| line.starts_with("warning: 1 mapping ") && line.contains(expected)),
+                "{rule}{options}: {warned}"
+            );
         }
-        let report: Value = serde_json::from_str(&place.shown(&format!("{RUN} --json"))[0]).expect("JSON");
+        let report: Value =
+            serde_json::from_str(&place.shown(&format!("{RUN} --json"))[0]).expect("JSON");
         assert!(report["notes"].to_string().contains(expected), "{report}");
     }
     let mut refractory = learning(json!(["projector", 1, 1, true, 1, 1, 1, 2]));
     refractory["blueprint"]["c__mid"]["refractory_period"] = json!(2);
     let place = Place::new("window", &refractory);
     let expected = "c__mid to c__mid (window 2; c__mid has a refractory period of 2)";
-    assert!(place.shown("inspect g.json")[0].contains(expected) && place.shown(RUN)[1].contains(expected));
-    assert!(!place.shown(&format!("{RUN} --frozen-weights"))[1].contains(expected), "nothing learns");
+    assert!(
+        place.shown("inspect g.json")[0].contains(expected)
+            && place.shown(RUN)[1].contains(expected)
+    );
+    assert!(
+        !place.shown(&format!("{RUN} --frozen-weights"))[1].contains(expected),
+        "nothing learns"
+    );
 }
 
 #[test]
@@ -139,11 +226,23 @@ fn converted_units_are_notes_of_a_run() {
     let place = Place::new("units", &legacy);
     let head = "note: units: leak is legacy, an amount of potential (area more_0: \"leak_coefficient\": 10 exceeds 1); 6 values were converted: ";
     let [shown, _] = place.shown(RUN);
-    let note = shown.lines().find_map(|line| line.strip_prefix(head)).unwrap_or_else(|| panic!("{shown}"));
-    assert_eq!(note, "0.5 became 0.125 (c__mid), 10 became 1 (more_0), 20 became 1 (more_1), and 3 other changes");
-    assert!(shown.contains("note: units: --verbose gives every change"), "{shown}");
+    let note = shown
+        .lines()
+        .find_map(|line| line.strip_prefix(head))
+        .unwrap_or_else(|| panic!("{shown}"));
+    assert_eq!(
+        note,
+        "0.5 became 0.125 (c__mid), 10 became 1 (more_0), 20 became 1 (more_1), and 3 other changes"
+    );
+    assert!(
+        shown.contains("note: units: --verbose gives every change"),
+        "{shown}"
+    );
     let [shown, _] = place.shown(&format!("{RUN} --verbose"));
-    assert!(shown.contains("50 became 1 (more_4") && !shown.contains("other change"), "{shown}");
+    assert!(
+        shown.contains("50 became 1 (more_4") && !shown.contains("other change"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -152,39 +251,86 @@ fn a_stimulus_that_can_have_no_effect_is_a_warning() {
     without["blueprint"]["i__inp"]["group_id"] = json!("INPUT");
     let place = Place::new("stimulus", &without);
     let [shown, warned] = place.shown(RUN);
-    assert_eq!(warned, "warning: no input area: --stimulus has no effect; an input area has the group IPU\n");
-    assert!(shown.contains("group \"INPUT\" is unknown; CUSTOM taken; known: IPU, OPU, CORE, CUSTOM, MEMORY"), "{shown}");
-    assert!(shown.contains("0 synaptic events\n"), "no rate of nothing: {shown}");
+    assert_eq!(
+        warned,
+        "warning: no input area: --stimulus has no effect; an input area has the group IPU\n"
+    );
+    assert!(
+        shown.contains(
+            "group \"INPUT\" is unknown; CUSTOM taken; known: IPU, OPU, CORE, CUSTOM, MEMORY"
+        ),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("0 synaptic events\n"),
+        "no rate of nothing: {shown}"
+    );
     let place = Place::new("amplitude", &genome());
     for (amplitude, is_warned) in [("-3", true), ("0", true), ("0.5", false)] {
         let [_, warned] = place.shown(&format!("{RUN} --amplitude={amplitude}"));
-        assert_eq!(warned.contains("it raises no potential, so that the stimulus makes no neuron fire"), is_warned, "{amplitude}: {warned}");
+        assert_eq!(
+            warned.contains("it raises no potential, so that the stimulus makes no neuron fire"),
+            is_warned,
+            "{amplitude}: {warned}"
+        );
     }
 }
 
 #[test]
 fn results_alone_are_counts_and_hash_and_nothing_is_reported_that_was_not_executed() {
-    let place = Place::new("results", &learning(json!(["projector", 1, 1, true, 1, 1, 1, 1])));
+    let place = Place::new(
+        "results",
+        &learning(json!(["projector", 1, 1, true, 1, 1, 1, 1])),
+    );
     let [quiet, _] = place.shown(&format!("{RUN} --quiet"));
-    let report: Value = serde_json::from_str(&place.shown(&format!("{RUN} --quiet --json"))[0]).expect("JSON");
+    let report: Value =
+        serde_json::from_str(&place.shown(&format!("{RUN} --quiet --json"))[0]).expect("JSON");
     let text = |key: &str| report[key].to_string().replace('"', "");
-    assert_eq!(quiet, format!("20 bursts, {} spikes, {} synaptic events\nspike hash {}\n", text("spikes"), text("events"), text("spike_hash")));
+    assert_eq!(
+        quiet,
+        format!(
+            "20 bursts, {} spikes, {} synaptic events\nspike hash {}\n",
+            text("spikes"),
+            text("events"),
+            text("spike_hash")
+        )
+    );
     let [whole, _] = place.shown(RUN);
-    assert!(whole.contains(" in 1 shard,") && whole.contains(" at 255 (maximum)"), "{whole}");
+    assert!(
+        whole.contains(" in 1 shard,") && whole.contains(" at 255 (maximum)"),
+        "{whole}"
+    );
     let [null, _] = place.shown(&RUN.replace("cpu", "null"));
-    assert!(null.contains("nothing was executed") && !null.contains("plastic synapses") && !null.contains("spike hash"), "{null}");
-    assert_eq!(place.shown(&format!("{} --quiet", RUN.replace("cpu", "null")))[0], "");
+    assert!(
+        null.contains("nothing was executed")
+            && !null.contains("plastic synapses")
+            && !null.contains("spike hash"),
+        "{null}"
+    );
+    assert_eq!(
+        place.shown(&format!("{} --quiet", RUN.replace("cpu", "null")))[0],
+        ""
+    );
 }
 
 #[test]
 fn synapses_that_are_drawn_are_counted_for_a_seed() {
     let place = Place::new(
         "drawn",
-        &learning(json!({"morphology_id": "all_to_all", "postSynapticCurrent_multiplier": 1, "plasticity_flag": false, "synapse_attractivity": 50})),
+        &learning(
+            json!({"morphology_id": "all_to_all", "postSynapticCurrent_multiplier": 1, "plasticity_flag": false, "synapse_attractivity": 50}),
+        ),
     );
     let [shown, _] = place.shown("inspect g.json");
-    assert!(shown.contains("66.6667 ms a burst") && shown.ends_with(" synapses with seed 0; another seed draws other synapses\n"), "{shown}");
-    assert!(Place::new("whole", &genome()).shown("inspect g.json")[0].ends_with("a run has 16 neurons and 8 synapses\n"));
+    assert!(
+        shown.contains("66.6667 ms a burst")
+            && shown.ends_with(" synapses with seed 0; another seed draws other synapses\n"),
+        "{shown}"
+    );
+    assert!(
+        Place::new("whole", &genome()).shown("inspect g.json")[0]
+            .ends_with("a run has 16 neurons and 8 synapses\n")
+    );
 }
 
 #[test]
@@ -193,22 +339,60 @@ fn refusals_say_what_is_meant() {
     let mut misspelt = learning(json!(["random", 1, 1, false]));
     std::fs::write(place.0.join("random.json"), misspelt.to_string()).expect("writable");
     misspelt["blueprint"]["c__mid"]["leak_coefficient"] = json!("LEAK");
-    std::fs::write(place.0.join("nan.json"), misspelt.to_string().replace("\"LEAK\"", "NaN")).expect("writable");
+    std::fs::write(
+        place.0.join("nan.json"),
+        misspelt.to_string().replace("\"LEAK\"", "NaN"),
+    )
+    .expect("writable");
     let scenario = "[body]\nname = \"pendulum\"\n[brain]\ngenome = \"g.json\"\nmotors = [{ channel = 0, area = \"o\" }]\n";
     std::fs::write(place.0.join("s.toml"), scenario).expect("writable");
     for (line, expected) in [
-        ("run g --bursts 10", "error: run g: there is no such file or scenario; perhaps g.json\n"),
-        ("run relu --seed 1", "error: run relu: there is no such file or scenario; perhaps relu.atlas\n"),
-        ("run nosuch --bursts 10", "error: run nosuch: there is no such file: scenario \"nosuch\" is unknown"),
-        ("run g.json --plot pic.png", "error: --plot pic.png: this option names a folder, which receives several pictures; for example pic\n"),
-        ("run g.json --spikes s.parquet", "error: --spikes s.parquet: what is written is not parquet; a name that ends in .npy or .csv is needed\n"),
-        ("run random.json", "morphology \"random\" is unknown; known: block_to_block, "),
-        ("run nan.json", "not JSON: NaN at line 1; JSON has only finite numbers"),
-        ("run s.toml --spikes s.npy", "--spikes is for genomes, and this is a scenario; the genome of its brain can run alone: tectum run g.json --spikes"),
-        ("run s.toml --device cpu", "error: s.toml:5: brain.motors[0].area: g.json has no area \"o\"; it has no output area\n"),
+        (
+            "run g --bursts 10",
+            "error: run g: there is no such file or scenario; perhaps g.json\n",
+        ),
+        (
+            "run relu --seed 1",
+            "error: run relu: there is no such file or scenario; perhaps relu.atlas\n",
+        ),
+        (
+            "run nosuch --bursts 10",
+            "error: run nosuch: there is no such file: scenario \"nosuch\" is unknown",
+        ),
+        (
+            "run g.json --plot pic.png",
+            "error: --plot pic.png: this option names a folder, which receives several pictures; for example pic\n",
+        ),
+        (
+            "run g.json --spikes s.parquet",
+            "error: --spikes s.parquet: what is written is not parquet; a name that ends in .npy or .csv is needed\n",
+        ),
+        (
+            "run random.json",
+            "morphology \"random\" is unknown; known: block_to_block, ",
+        ),
+        (
+            "run nan.json",
+            "not JSON: NaN at line 1; JSON has only finite numbers",
+        ),
+        (
+            "run s.toml --spikes s.npy",
+            "--spikes is for genomes, and this is a scenario; the genome of its brain can run alone: tectum run g.json --spikes",
+        ),
+        (
+            "run s.toml --device cpu",
+            "error: s.toml:5: brain.motors[0].area: g.json has no area \"o\"; it has no output area\n",
+        ),
     ] {
         let message = place.refused(line);
-        assert!(if expected.ends_with('\n') { message == expected } else { message.contains(expected) }, "{line}: {message}");
+        assert!(
+            if expected.ends_with('\n') {
+                message == expected
+            } else {
+                message.contains(expected)
+            },
+            "{line}: {message}"
+        );
     }
     assert!(!place.0.join("pic.png").exists());
     place.shown("run g.json --bursts 5 --record r.mcap --device cpu");
@@ -227,10 +411,14 @@ fn a_motor_that_never_fires_is_a_note_of_the_run_and_an_export_is_quiet() {
     std::fs::write(place.0.join("s.toml"), scenario).expect("writable");
     let [shown, _] = place.shown("run s.toml --device cpu --no-plots");
     assert!(
-        shown.lines().any(|line| line.starts_with("note ") && line.ends_with("motor torque (area c__mid) never fired: at rest in 20 of 20 ticks")),
+        shown.lines().any(|line| line.starts_with("note ")
+            && line.ends_with("motor torque (area c__mid) never fired: at rest in 20 of 20 ticks")),
         "{shown}"
     );
     let summary = std::fs::read_to_string(place.0.join("runs/1/summary.json")).expect("there");
     assert!(summary.contains("never fired"), "{summary}");
-    assert_eq!(place.shown("export runs/1 --quiet")[0], "runs/1/trace.csv: 20 rows\nruns/1/trace.npy: 20 rows\n");
+    assert_eq!(
+        place.shown("export runs/1 --quiet")[0],
+        "runs/1/trace.csv: 20 rows\nruns/1/trace.npy: 20 rows\n"
+    );
 }

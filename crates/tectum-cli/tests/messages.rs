@@ -1,4 +1,5 @@
-//! Every subcommand with wrong input: the message names the place and is plain English, and nothing panics.
+//! Every subcommand with wrong input: the message names the place and is plain English, and nothing
+//! panics.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -8,7 +9,8 @@ struct Place(PathBuf);
 
 impl Place {
     fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("tectum-messages-{name}-{}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("tectum-messages-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).expect("writable");
         Self(path)
@@ -22,8 +24,16 @@ impl Place {
 
     fn tectum(&self, line: &str) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tectum"));
-        command.env("NODEVICE_SELECT", "1").env_remove("RUST_LOG").env("XDG_CACHE_HOME", self.0.join("cache")).stdin(std::process::Stdio::null());
-        command.args(line.split_whitespace()).current_dir(&self.0).output().expect("the binary starts")
+        command
+            .env("NODEVICE_SELECT", "1")
+            .env_remove("RUST_LOG")
+            .env("XDG_CACHE_HOME", self.0.join("cache"))
+            .stdin(std::process::Stdio::null());
+        command
+            .args(line.split_whitespace())
+            .current_dir(&self.0)
+            .output()
+            .expect("the binary starts")
     }
 }
 
@@ -63,8 +73,14 @@ fn fault(output: &Output, named: &[&str]) -> Option<String> {
         (_, Some(raw)) => Some(format!("it has {raw:?}")),
         (code, _) => Some(format!("exit code {code:?}")),
     };
-    let reason = reason.or_else(|| (!first.starts_with("error: ")).then(|| "no error first".to_owned()));
-    let reason = reason.or_else(|| named.iter().find(|name| !stderr.contains(**name)).map(|name| format!("{name:?} is not named")));
+    let reason =
+        reason.or_else(|| (!first.starts_with("error: ")).then(|| "no error first".to_owned()));
+    let reason = reason.or_else(|| {
+        named
+            .iter()
+            .find(|name| !stderr.contains(**name))
+            .map(|name| format!("{name:?} is not named"))
+    });
     reason.map(|reason| format!("{reason}: {stderr}"))
 }
 
@@ -78,8 +94,14 @@ const READERS: [(&str, &str); 32] = [
     ("run --resume FILE", ""),
     ("run good.json --resume FILE", ".safetensors"),
     ("run pendulum --data FILE --seconds 1 --clock sim", ".csv"),
-    ("run pendulum --twin FILE --seconds 1 --clock sim", ".safetensors"),
-    ("run pendulum --body FILE --brain zero --seconds 1 --clock sim", ".plant"),
+    (
+        "run pendulum --twin FILE --seconds 1 --clock sim",
+        ".safetensors",
+    ),
+    (
+        "run pendulum --body FILE --brain zero --seconds 1 --clock sim",
+        ".plant",
+    ),
     ("run relu.atlas --in FILE", ".npy"),
     ("explain relu.atlas --in FILE", ".npy"),
     ("explain FILE", ".atlas"),
@@ -111,15 +133,40 @@ fn a_file_that_is_missing_empty_a_folder_or_of_another_kind_is_named_in_plain_wo
     place.write("good.json", tiny.as_bytes());
     place.write("good.txt", b"words");
     let mut found = Vec::new();
-    for ending in [".toml", ".atlas", ".json", ".gguf", ".safetensors", ".csv", ".npy", ".plant", ".mcap", ""] {
+    for ending in [
+        ".toml",
+        ".atlas",
+        ".json",
+        ".gguf",
+        ".safetensors",
+        ".csv",
+        ".npy",
+        ".plant",
+        ".mcap",
+        "",
+    ] {
         place.write(&format!("empty{ending}"), b"");
-        place.write(&format!("prose{ending}"), b"this is no such file, but a sentence\n");
-        place.write(&format!("noise{ending}"), &[0xFF, 0xFE, 0x00, 0x9C, 0x80, 0x07, 0xC3, 0x28].repeat(64));
+        place.write(
+            &format!("prose{ending}"),
+            b"this is no such file, but a sentence\n",
+        );
+        place.write(
+            &format!("noise{ending}"),
+            &[0xFF, 0xFE, 0x00, 0x9C, 0x80, 0x07, 0xC3, 0x28].repeat(64),
+        );
         place.write(&format!("folder{ending}/nothing"), b"");
     }
     for (line, ending) in READERS {
-        for kind in ["absent", "nowhere/absent", "empty", "prose", "noise", "folder"] {
-            // A name without an ending and without a folder is a scenario's, as in the test of scenarios.
+        for kind in [
+            "absent",
+            "nowhere/absent",
+            "empty",
+            "prose",
+            "noise",
+            "folder",
+        ] {
+            // A name without an ending and without a folder is a scenario's, as in the test of
+            // scenarios.
             let file = format!("{kind}{ending}");
             let line = line.replace("FILE", &file);
             if let Some(fault) = fault(&place.tectum(&line), &[&file]) {
@@ -128,13 +175,24 @@ fn a_file_that_is_missing_empty_a_folder_or_of_another_kind_is_named_in_plain_wo
         }
     }
     let needed = "there is no such file or folder";
-    for (line, ending) in READERS.iter().filter(|(line, _)| !line.starts_with("run --resume")) {
+    for (line, ending) in READERS
+        .iter()
+        .filter(|(line, _)| !line.starts_with("run --resume"))
+    {
         let line = line.replace("FILE", &format!("nowhere/absent{ending}"));
         if !text(&place.tectum(&line).stderr).contains(needed) {
-            found.push(format!("{line}: it does not say {needed:?}: {}", text(&place.tectum(&line).stderr)));
+            found.push(format!(
+                "{line}: it does not say {needed:?}: {}",
+                text(&place.tectum(&line).stderr)
+            ));
         }
     }
-    assert!(found.is_empty(), "{} messages:\n{}", found.len(), found.join("\n"));
+    assert!(
+        found.is_empty(),
+        "{} messages:\n{}",
+        found.len(),
+        found.join("\n")
+    );
 }
 
 /// Options of numbers.
@@ -147,7 +205,10 @@ const NUMBERS: [(&str, &str); 34] = [
     ("run good.json --bursts 1", "--stimulus"),
     ("run good.json --bursts 1", "--shards"),
     ("run good.json --bursts 1", "--memory-neurons"),
-    ("run good.json --bursts 1 --snapshot s.safetensors", "--every"),
+    (
+        "run good.json --bursts 1 --snapshot s.safetensors",
+        "--every",
+    ),
     ("run fill.atlas", "--grid"),
     ("run fill.atlas", "--block"),
     ("run fill.atlas", "--shared"),
@@ -178,14 +239,19 @@ const NUMBERS: [(&str, &str); 34] = [
 #[test]
 fn a_number_that_is_negative_huge_or_none_is_refused_with_what_is_needed() {
     let place = Place::new("numbers");
-    place.write("good.json", include_str!("../../tectum-spiking/samples/sample-genome.json").as_bytes());
+    place.write(
+        "good.json",
+        include_str!("../../tectum-spiking/samples/sample-genome.json").as_bytes(),
+    );
     let mut found = Vec::new();
     for (line, option) in NUMBERS {
         for value in ["-3", "99999999999999999999", "many", "1.5x"] {
             let line = format!("{line} {option} {value}");
             let output = place.tectum(&line);
             let stderr = text(&output.stderr);
-            let says_what = ["need", "too large", "from ", "at most"].iter().any(|word| stderr.contains(word));
+            let says_what = ["need", "too large", "from ", "at most"]
+                .iter()
+                .any(|word| stderr.contains(word));
             if let Some(fault) = fault(&output, &[option.trim_start_matches('-')]) {
                 found.push(format!("{line}: {fault}"));
             } else if !says_what {
@@ -193,47 +259,116 @@ fn a_number_that_is_negative_huge_or_none_is_refused_with_what_is_needed() {
             }
         }
     }
-    assert!(found.is_empty(), "{} messages:\n{}", found.len(), found.join("\n"));
+    assert!(
+        found.is_empty(),
+        "{} messages:\n{}",
+        found.len(),
+        found.join("\n")
+    );
     for (line, message) in [
-        ("run cart_pole --clock sim --seconds -3", "seconds is -3, needs a number above 0, at most 1000000"),
-        ("run good.json --bursts -3", "invalid value '-3' for '--bursts <BURSTS>': a whole number from 0 to 4294967295 is needed"),
-        ("run good.json --shards 0", "invalid value '0' for '--shards <SHARDS>': a whole number from 1 to 64 is needed"),
-        ("run good.json --stimulus -0.5", "--stimulus: a stimulus of -0.5; 0 to 1 is needed"),
+        (
+            "run cart_pole --clock sim --seconds -3",
+            "seconds is -3, needs a number above 0, at most 1000000",
+        ),
+        (
+            "run good.json --bursts -3",
+            "invalid value '-3' for '--bursts <BURSTS>': a whole number from 0 to 4294967295 is needed",
+        ),
+        (
+            "run good.json --shards 0",
+            "invalid value '0' for '--shards <SHARDS>': a whole number from 1 to 64 is needed",
+        ),
+        (
+            "run good.json --stimulus -0.5",
+            "--stimulus: a stimulus of -0.5; 0 to 1 is needed",
+        ),
         ("run cart_pole --seconds ten", "a number is needed"),
-        ("generate nowhere words --temperature -1", "nowhere: there is no such file or folder"),
+        (
+            "generate nowhere words --temperature -1",
+            "nowhere: there is no such file or folder",
+        ),
     ] {
         let output = place.tectum(line);
-        assert!(text(&output.stderr).contains(message), "{line}: {}", text(&output.stderr));
+        assert!(
+            text(&output.stderr).contains(message),
+            "{line}: {}",
+            text(&output.stderr)
+        );
     }
 }
 
 #[test]
 fn names_that_are_unknown_are_listed() {
     let place = Place::new("names");
-    place.write("good.json", include_str!("../../tectum-spiking/samples/sample-genome.json").as_bytes());
+    place.write(
+        "good.json",
+        include_str!("../../tectum-spiking/samples/sample-genome.json").as_bytes(),
+    );
     let cases = [
-        ("run pendlum", "scenario \"pendlum\" is unknown, perhaps \"pendulum\""),
+        (
+            "run pendlum",
+            "scenario \"pendlum\" is unknown, perhaps \"pendulum\"",
+        ),
         ("run cart_pole --brain mpic", "brain \"mpic\" is unknown"),
-        ("run cart_pole --body cartpole", "body \"cartpole\" is unknown, perhaps \"cart_pole\"; known: rig"),
-        ("run cart_pole --device gpu", "device \"gpu\": expected auto, cpu"),
+        (
+            "run cart_pole --body cartpole",
+            "body \"cartpole\" is unknown, perhaps \"cart_pole\"; known: rig",
+        ),
+        (
+            "run cart_pole --device gpu",
+            "device \"gpu\": expected auto, cpu",
+        ),
         ("run cart_pole --clock fast", "possible values: real, sim"),
-        ("run cart_pole --inject fire@1", "inject \"fire@1\": expected one of device-lost@T"),
+        (
+            "run cart_pole --inject fire@1",
+            "inject \"fire@1\": expected one of device-lost@T",
+        ),
         (
             "run cart_pole --body acrobot --brain lqr",
             "lqr and mpc have no weights for body \"acrobot\": its episode ends as soon as the tip is a link's length above the base",
         ),
-        ("run cart_pole --body acrobot --brain mpc", "lqr and mpc have no weights for body \"acrobot\": its episode ends"),
-        ("run cart_pole --body acrobot --brain mppi", "mppi has no defaults for body \"acrobot\": its episode ends"),
-        ("run good.json --units metric", "units \"metric\": detect, fraction or legacy needed"),
+        (
+            "run cart_pole --body acrobot --brain mpc",
+            "lqr and mpc have no weights for body \"acrobot\": its episode ends",
+        ),
+        (
+            "run cart_pole --body acrobot --brain mppi",
+            "mppi has no defaults for body \"acrobot\": its episode ends",
+        ),
+        (
+            "run good.json --units metric",
+            "units \"metric\": detect, fraction or legacy needed",
+        ),
         ("run rleu.atlas", "rleu.atlas"),
-        ("run relu.atlas --in z=x.npy", "buffer \"z\" is unknown; declared: x, y"),
-        ("explain good.json --weights int8", "--weights is for models, and this is a genome"),
-        ("scenario show pendlum", "scenario \"pendlum\" is not built in; built in: pendulum"),
-        ("sample write decoder", "sample \"decoder\" is not built in; built in: "),
+        (
+            "run relu.atlas --in z=x.npy",
+            "buffer \"z\" is unknown; declared: x, y",
+        ),
+        (
+            "explain good.json --weights int8",
+            "--weights is for models, and this is a genome",
+        ),
+        (
+            "scenario show pendlum",
+            "scenario \"pendlum\" is not built in; built in: pendulum",
+        ),
+        (
+            "sample write decoder",
+            "sample \"decoder\" is not built in; built in: ",
+        ),
         ("bench cor", "\"cor\" is no suite and no file; suites: core"),
-        ("bench sizes --operation ad --max 1K", "operation \"ad\" is unknown; known: "),
-        ("bench sizes --device cpu", "bench sizes: cpu is no GPU; the CPU is the baseline"),
-        ("generate nowhere words --cache q5", "cache \"q5\"; known: f32"),
+        (
+            "bench sizes --operation ad --max 1K",
+            "operation \"ad\" is unknown; known: ",
+        ),
+        (
+            "bench sizes --device cpu",
+            "bench sizes: cpu is no GPU; the CPU is the baseline",
+        ),
+        (
+            "generate nowhere words --cache q5",
+            "cache \"q5\"; known: f32",
+        ),
         ("man walk", "man: no subcommand walk"),
         ("completions tcsh", "possible values: bash"),
         ("wlak", "unrecognized subcommand 'wlak'"),
@@ -241,14 +376,26 @@ fn names_that_are_unknown_are_listed() {
     ];
     let mut found = Vec::new();
     for (line, message) in cases {
-        found.extend(fault(&place.tectum(line), &[message]).map(|fault| format!("{line}: {fault}")));
+        found
+            .extend(fault(&place.tectum(line), &[message]).map(|fault| format!("{line}: {fault}")));
     }
     // A name or an option that resembles none gets no advice.
-    for line in ["serve", "convert", "version", "embed model a --fiel x", "generate model a --chat"] {
+    for line in [
+        "serve",
+        "convert",
+        "version",
+        "embed model a --fiel x",
+        "generate model a --chat",
+    ] {
         let stderr = text(&place.tectum(line).stderr);
         if stderr.contains("similar subcommand") || stderr.contains("as a value") {
             found.push(format!("{line}: it gives misleading advice: {stderr}"));
         }
     }
-    assert!(found.is_empty(), "{} messages:\n{}", found.len(), found.join("\n"));
+    assert!(
+        found.is_empty(),
+        "{} messages:\n{}",
+        found.len(),
+        found.join("\n")
+    );
 }

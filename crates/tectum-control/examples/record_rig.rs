@@ -1,5 +1,6 @@
-//! Records the simulated rig while it is swung up, balanced and disturbed: `cargo run -p tectum-control --example record_rig -- FILE.csv`. The sample
-//! recording of the crate is made so; a recording of a real rig has the same columns.
+//! Records the simulated rig while it is swung up, balanced and disturbed:
+//! `cargo run -p tectum-control --example record_rig -- FILE.csv`. The sample recording of the
+//! crate is made so; a recording of a real rig has the same columns.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -15,7 +16,11 @@ const ROWS: usize = 4200;
 const PHASE: usize = 300;
 
 fn main() -> Result<()> {
-    let path = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "recording.csv".to_owned()));
+    let path = PathBuf::from(
+        std::env::args()
+            .nth(1)
+            .unwrap_or_else(|| "recording.csv".to_owned()),
+    );
     file::write(&path, recording()?.as_bytes())?;
     println!("{}: {ROWS} rows", path.display());
     Ok(())
@@ -31,15 +36,29 @@ pub fn recording() -> Result<String> {
     for row in 0..ROWS {
         rig.observe(&mut seen);
         // To the resolution of a sensor; the rig gets the rounded command too.
-        let [position_in, velocity, angle_deg] = [rounded(seen[0], 1e3), rounded(seen[2], 10.0), rounded(seen[3], 100.0)];
-        let _ = writeln!(text, "{position_in},{velocity},{angle_deg},{},40", command[0]);
+        let [position_in, velocity, angle_deg] = [
+            rounded(seen[0], 1e3),
+            rounded(seen[2], 10.0),
+            rounded(seen[3], 100.0),
+        ];
+        let _ = writeln!(
+            text,
+            "{position_in},{velocity},{angle_deg},{},40",
+            command[0]
+        );
         if row % 3 == 0 {
             // Knuth's linear congruential generator.
-            word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            word = word
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             kick = 2.0 * ((word >> 40) as f32 / (1u64 << 24) as f32) - 1.0;
         }
         regulator.tick(&seen, &mut command);
-        let volts = if row % 500 < PHASE { command[0] + 0.7 * kick } else { 3.0 * kick + 0.8 * seen[0] };
+        let volts = if row % 500 < PHASE {
+            command[0] + 0.7 * kick
+        } else {
+            3.0 * kick + 0.8 * seen[0]
+        };
         command[0] = rounded(volts.clamp(-5.0, 5.0), 100.0);
         regulator.follow(&seen, &command);
         rig.step(&command);

@@ -1,11 +1,15 @@
 //! Plants: what a brain observes and controls.
 //!
-//! [`Body`] is what the closed loop needs, and all that a machine or a simulation of yours must have. What else a body can do is optional, and each
-//! capability is a trait of its own: [`ExactState`], [`RandomizeState`], [`ControlModel`]. The bodies of this crate are listed in [`BODIES`]; each has
-//! one [`Descriptor`] next to its equations, with everything that the rest of the crate knows about it by name.
+//! [`Body`] is what the closed loop needs, and all that a machine or a simulation of yours must
+//! have. What else a body can do is optional, and each capability is a trait of its own:
+//! [`ExactState`], [`RandomizeState`], [`ControlModel`]. The bodies of this crate are listed in
+//! [`BODIES`]; each has one [`Descriptor`] next to its equations, with everything that the rest of
+//! the crate knows about it by name.
 //!
-//! A simulated body is deterministic: random numbers are drawn in [`Body::reset`] and [`RandomizeState::randomize_state`] from the seed given there and
-//! nowhere else, so [`ExactState::state`] contains everything that the next step depends on, including the delay line.
+//! A simulated body is deterministic: random numbers are drawn in [`Body::reset`] and
+//! [`RandomizeState::randomize_state`] from the seed given there and nowhere else, so
+//! [`ExactState::state`] contains everything that the next step depends on, including the delay
+//! line.
 
 /// The accessors of the capabilities that a body of this crate has: each returns the body itself.
 macro_rules! capabilities {
@@ -87,22 +91,37 @@ pub struct ObservationChannel {
     pub low: f32,
     /// Highest value expected.
     pub high: f32,
-    /// Typical magnitude: learned models divide a linear channel by it, cost tables use it as the unit.
+    /// Typical magnitude: learned models divide a linear channel by it, cost tables use it as the
+    /// unit.
     pub scale: f32,
 }
 
 impl ObservationChannel {
-    /// A linear channel whose scale is the larger bound of the range. [`ObservationChannel::wrapping`] and
-    /// [`ObservationChannel::scaled`] change that.
-    pub fn new(name: impl Into<String>, unit: impl Into<String>, range: RangeInclusive<f32>) -> Self {
+    /// A linear channel whose scale is the larger bound of the range.
+    /// [`ObservationChannel::wrapping`] and [`ObservationChannel::scaled`] change that.
+    pub fn new(
+        name: impl Into<String>,
+        unit: impl Into<String>,
+        range: RangeInclusive<f32>,
+    ) -> Self {
         let (low, high) = range.into_inner();
-        Self { name: name.into(), unit: unit.into(), kind: ChannelKind::Linear, low, high, scale: low.abs().max(high.abs()) }
+        Self {
+            name: name.into(),
+            unit: unit.into(),
+            kind: ChannelKind::Linear,
+            low,
+            high,
+            scale: low.abs().max(high.abs()),
+        }
     }
 
     /// The channel as an angle: `rad_per_unit` is 1 for radians, π/180 for degrees.
     #[must_use]
     pub fn wrapping(self, rad_per_unit: f64) -> Self {
-        Self { kind: ChannelKind::Angle { rad_per_unit }, ..self }
+        Self {
+            kind: ChannelKind::Angle { rad_per_unit },
+            ..self
+        }
     }
 
     /// The channel with another typical magnitude.
@@ -123,15 +142,26 @@ pub struct ActionChannel {
     pub low: f32,
     /// Highest value; higher ones are clipped to it.
     pub high: f32,
-    /// Only `low` and `high` are possible: the body applies `high` for values ≥ 0 and `low` for the others.
+    /// Only `low` and `high` are possible: the body applies `high` for values ≥ 0 and `low` for the
+    /// others.
     pub discrete: bool,
 }
 
 impl ActionChannel {
     /// A channel that takes every value of the range.
-    pub fn new(name: impl Into<String>, unit: impl Into<String>, range: RangeInclusive<f32>) -> Self {
+    pub fn new(
+        name: impl Into<String>,
+        unit: impl Into<String>,
+        range: RangeInclusive<f32>,
+    ) -> Self {
         let (low, high) = range.into_inner();
-        Self { name: name.into(), unit: unit.into(), low, high, discrete: false }
+        Self {
+            name: name.into(),
+            unit: unit.into(),
+            low,
+            high,
+            discrete: false,
+        }
     }
 
     /// What the body applies for `value`; `None` if it is not a finite number.
@@ -197,7 +227,9 @@ impl Start {
         match name {
             "hanging" => Ok(Self::Hanging),
             "random" => Ok(Self::Random),
-            _ => Err(Error::invalid(format!("start {name:?} is unknown; known: hanging, random"))),
+            _ => Err(Error::invalid(format!(
+                "start {name:?} is unknown; known: hanging, random"
+            ))),
         }
     }
 }
@@ -205,7 +237,8 @@ impl Start {
 /// A state to linearise around, with the steps that a numerical linearisation should take.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Equilibrium {
-    /// A [`ExactState::state`] in which the body stays under [`Equilibrium::action`] (or nearly so, where the action is discrete).
+    /// A [`ExactState::state`] in which the body stays under [`Equilibrium::action`] (or nearly so,
+    /// where the action is discrete).
     pub state: Vec<f64>,
     /// Perturbation of each state number; 0 marks a number that is not a dynamic state.
     pub state_step: Vec<f64>,
@@ -217,8 +250,8 @@ pub struct Equilibrium {
 
 /// A plant that runs in steps of a fixed time.
 ///
-/// The methods without a default are the whole contract of the loop. The others give access to optional capabilities; a body that has one returns
-/// itself.
+/// The methods without a default are the whole contract of the loop. The others give access to
+/// optional capabilities; a body that has one returns itself.
 ///
 /// # Example
 /// ```
@@ -258,14 +291,16 @@ pub trait Body: Send {
     /// If `observation` does not have one number for each channel.
     fn observe(&self, observation: &mut [f32]);
 
-    /// Applies an action for `dt_s` seconds. Values are clipped to the channel's range; if one is not finite, the safe action is
-    /// applied and the step reports it: a plant cannot wait until a brain recovers.
+    /// Applies an action for `dt_s` seconds. Values are clipped to the channel's range; if one is
+    /// not finite, the safe action is applied and the step reports it: a plant cannot wait until a
+    /// brain recovers.
     ///
     /// # Panics
     /// If `action` does not have one number for each channel.
     fn step(&mut self, action: &[f32]) -> Step;
 
-    /// Its exact state: needed to resume runs, for tasks that measure the state, and to step many instances on a device.
+    /// Its exact state: needed to resume runs, for tasks that measure the state, and to step many
+    /// instances on a device.
     fn exact_state(&self) -> Option<&dyn ExactState> {
         None
     }
@@ -309,19 +344,23 @@ pub trait ExactState: Body {
 pub trait RandomizeState: Body {
     /// Puts the body in a state drawn from its whole range.
     ///
-    /// Hidden memory (filters, delay lines) is only consistent with the observation after one further step.
+    /// Hidden memory (filters, delay lines) is only consistent with the observation after one
+    /// further step.
     fn randomize_state(&mut self, seed: u64);
 }
 
-/// A body that can be the model of a controller: it follows the observations of another, and has an equilibrium to linearise around.
+/// A body that can be the model of a controller: it follows the observations of another, and has an
+/// equilibrium to linearise around.
 pub trait ControlModel: ExactState {
-    /// Replaces the observed part of the state and keeps the rest: the correction step of an observer.
+    /// Replaces the observed part of the state and keeps the rest: the correction step of an
+    /// observer.
     fn assimilate(&mut self, observation: &[f32]);
 
     /// The state to linearise around.
     fn equilibrium(&self) -> Equilibrium;
 
-    /// The exact linear model of a step around the equilibrium, for a body that knows its derivatives; controllers take differences of others.
+    /// The exact linear model of a step around the equilibrium, for a body that knows its
+    /// derivatives; controllers take differences of others.
     ///
     /// # Errors
     /// A derivative that is not finite.
@@ -329,7 +368,8 @@ pub trait ControlModel: ExactState {
         Ok(None)
     }
 
-    /// What moves at the equilibrium, for a body whose user states the equilibrium: a regulator around it then errs by as much.
+    /// What moves at the equilibrium, for a body whose user states the equilibrium: a regulator
+    /// around it then errs by as much.
     fn drift(&self) -> Option<String> {
         None
     }
@@ -345,7 +385,10 @@ fn lacks(spec: &BodySpec, capability: &str) -> Error {
 /// # Errors
 /// `Unsupported` for a body that cannot be one.
 pub fn control_model(body: Box<dyn Body>) -> Result<Box<dyn ControlModel>> {
-    let error = lacks(body.spec(), "equilibrium with an observer, which a controller's model needs");
+    let error = lacks(
+        body.spec(),
+        "equilibrium with an observer, which a controller's model needs",
+    );
     body.into_control_model().ok_or(error)
 }
 
@@ -355,7 +398,9 @@ impl dyn Body + '_ {
     /// # Errors
     /// `Unsupported` for a body without exact state.
     pub fn state(&self) -> Result<Vec<f64>> {
-        self.exact_state().map(ExactState::state).ok_or_else(|| lacks(self.spec(), "exact state"))
+        self.exact_state()
+            .map(ExactState::state)
+            .ok_or_else(|| lacks(self.spec(), "exact state"))
     }
 
     /// The body, to draw states of its whole range.
@@ -411,18 +456,28 @@ pub struct Descriptor {
 }
 
 /// The bodies of this crate.
-pub static BODIES: [&Descriptor; 5] = [&rig::DESCRIPTOR, &pendulum::DESCRIPTOR, &cart_pole::DESCRIPTOR, &acrobot::DESCRIPTOR, &seeker::DESCRIPTOR];
+pub static BODIES: [&Descriptor; 5] = [
+    &rig::DESCRIPTOR,
+    &pendulum::DESCRIPTOR,
+    &cart_pole::DESCRIPTOR,
+    &acrobot::DESCRIPTOR,
+    &seeker::DESCRIPTOR,
+];
 
 /// The names of bodies.
-static NAMES: Registry<&'static Descriptor> = Registry::new("body", || BODIES.map(|body| body.name).to_vec());
+static NAMES: Registry<&'static Descriptor> =
+    Registry::new("body", || BODIES.map(|body| body.name).to_vec());
 
-/// Makes a body a word of scenarios: `[body] name = "NAME"` is then read, written, built, resumed and repeated as the built-in bodies are. The controllers
-/// that the descriptor has settings for accept it.
+/// Makes a body a word of scenarios: `[body] name = "NAME"` is then read, written, built, resumed
+/// and repeated as the built-in bodies are. The controllers that the descriptor has settings for
+/// accept it.
 ///
-/// The registration lasts as long as the process, and may be made on any thread. [`Body::spec`] must have the same name.
+/// The registration lasts as long as the process, and may be made on any thread. [`Body::spec`]
+/// must have the same name.
 ///
 /// # Errors
-/// `Invalid` for a name that is built in, already registered, or not made of letters, digits and `_`; a body without a start.
+/// `Invalid` for a name that is built in, already registered, or not made of letters, digits and
+/// `_`; a body without a start.
 ///
 /// # Example
 /// ```
@@ -435,14 +490,22 @@ static NAMES: Registry<&'static Descriptor> = Registry::new("body", || BODIES.ma
 /// ```
 pub fn register_body(descriptor: &'static Descriptor) -> Result<()> {
     if descriptor.starts.is_empty() {
-        return Err(Error::invalid(format!("register body {:?}: it has no start", descriptor.name)));
+        return Err(Error::invalid(format!(
+            "register body {:?}: it has no start",
+            descriptor.name
+        )));
     }
     NAMES.add(descriptor.name, descriptor)
 }
 
 impl Descriptor {
     /// A body with nothing optional.
-    pub const fn new(name: &'static str, starts: &'static [Start], make: fn(Start) -> Result<Box<dyn Body>>, task: fn() -> Box<dyn Task>) -> Self {
+    pub const fn new(
+        name: &'static str,
+        starts: &'static [Start],
+        make: fn(Start) -> Result<Box<dyn Body>>,
+        task: fn() -> Box<dyn Task>,
+    ) -> Self {
         Self {
             name,
             starts,
@@ -459,19 +522,30 @@ impl Descriptor {
         }
     }
 
-    /// A body with keys of its own in a scenario, and nothing else that is optional. `S` reads them, is written as the same keys, and makes the body.
+    /// A body with keys of its own in a scenario, and nothing else that is optional. `S` reads
+    /// them, is written as the same keys, and makes the body.
     pub const fn with_settings<S: PlantSettings + Serialize + Debug + 'static>(
         name: &'static str,
         starts: &'static [Start],
         task: fn() -> Box<dyn Task>,
     ) -> Self {
-        Self { settings: Some(settings::read_settings::<S>), ..Self::new(name, starts, settings::make_default::<S>, task) }
+        Self {
+            settings: Some(settings::read_settings::<S>),
+            ..Self::new(name, starts, settings::make_default::<S>, task)
+        }
     }
 
     /// Finds a built-in or registered body; all bodies from equation files have one.
     pub fn find(name: &str) -> Option<&'static Self> {
-        let from_file = || name.ends_with(equations::ENDING).then_some(&equations::DESCRIPTOR);
-        BODIES.into_iter().find(|body| body.name == name).or_else(from_file).or_else(|| NAMES.get(name).map(|(_, body)| body))
+        let from_file = || {
+            name.ends_with(equations::ENDING)
+                .then_some(&equations::DESCRIPTOR)
+        };
+        BODIES
+            .into_iter()
+            .find(|body| body.name == name)
+            .or_else(from_file)
+            .or_else(|| NAMES.get(name).map(|(_, body)| body))
     }
 
     /// Finds a body by name.
@@ -488,26 +562,44 @@ impl Descriptor {
     /// A body that has none.
     pub fn require_disturbed(&self) -> Result<MakeDisturbed> {
         let known = || Self::names_with(|body| body.disturbed.is_some());
-        self.disturbed.ok_or_else(|| Error::invalid(format!("body {:?} has no disturbances; known: {}", self.name, known())))
+        self.disturbed.ok_or_else(|| {
+            Error::invalid(format!(
+                "body {:?} has no disturbances; known: {}",
+                self.name,
+                known()
+            ))
+        })
     }
 
-    /// What a controller reports that has no settings for a body: what is missing, why if that is known, and the names of the bodies with a property.
+    /// What a controller reports that has no settings for a body: what is missing, why if that is
+    /// known, and the names of the bodies with a property.
     pub(crate) fn missing(what: &str, name: &str, has: impl Fn(&Self) -> bool) -> String {
-        let reason = Self::find(name).and_then(|body| body.without_controller).map_or_else(String::new, |reason| format!(": {reason}"));
-        format!("{what} body {name:?}{reason}; known: {}", Self::names_with(has))
+        let reason = Self::find(name)
+            .and_then(|body| body.without_controller)
+            .map_or_else(String::new, |reason| format!(": {reason}"));
+        format!(
+            "{what} body {name:?}{reason}; known: {}",
+            Self::names_with(has)
+        )
     }
 
     /// The names of the bodies with a property, for messages.
     pub fn names_with(has: impl Fn(&Self) -> bool) -> String {
         let added = NAMES.added().into_iter().map(|(_, body)| body);
-        BODIES.into_iter().chain(added).filter(|body| has(body)).map(|body| body.name).collect::<Vec<_>>().join(", ")
+        BODIES
+            .into_iter()
+            .chain(added)
+            .filter(|body| has(body))
+            .map(|body| body.name)
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }
 
 /// Makes a body by name, at its start for seed 0.
 ///
-/// `start` is where resets begin; without it the rig hangs, the Gymnasium plants start at random, as in Gymnasium, and so does
-/// the seeker.
+/// `start` is where resets begin; without it the rig hangs, the Gymnasium plants start at random,
+/// as in Gymnasium, and so does the seeker.
 ///
 /// # Errors
 /// An unknown name; a start that the body does not have.
@@ -533,14 +625,25 @@ pub(crate) fn wrapped_rad(angle_rad: f64) -> f64 {
 fn applied_action(spec: &BodySpec, action: &[f32]) -> (f64, bool) {
     assert_eq!(action.len(), 1, "{}: an action has 1 number", spec.name);
     let applied = spec.action[0].applied(action[0]);
-    (f64::from(applied.unwrap_or(spec.safe_action[0])), applied.is_none())
+    (
+        f64::from(applied.unwrap_or(spec.safe_action[0])),
+        applied.is_none(),
+    )
 }
 
 /// Rejects a snapshot of the wrong length or with numbers that are not finite.
 fn check_state<const N: usize>(name: &str, state: &[f64]) -> Result<[f64; N]> {
-    let numbers: [f64; N] = state.try_into().map_err(|_| Error::invalid(format!("{name}: a state has {N} numbers, given {}", state.len())))?;
+    let numbers: [f64; N] = state.try_into().map_err(|_| {
+        Error::invalid(format!(
+            "{name}: a state has {N} numbers, given {}",
+            state.len()
+        ))
+    })?;
     match numbers.iter().position(|number| !number.is_finite()) {
-        Some(place) => Err(Error::invalid(format!("{name}: state number {place} is {}", numbers[place]))),
+        Some(place) => Err(Error::invalid(format!(
+            "{name}: state number {place} is {}",
+            numbers[place]
+        ))),
         None => Ok(numbers),
     }
 }

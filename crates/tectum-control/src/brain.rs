@@ -1,4 +1,5 @@
-//! Brains: controllers that compute an action from an observation, one tick at a time; and the list of all of them.
+//! Brains: controllers that compute an action from an observation, one tick at a time; and the list
+//! of all of them.
 
 mod custom;
 #[cfg(feature = "field")]
@@ -39,20 +40,23 @@ pub use stateless::Stateless;
 use tectum::snapshot::Snapshot;
 use toml::Table;
 
-/// Rebuilds a brain on a device, in its initial state; [`Brain::restore`] then sets the saved state.
+/// Rebuilds a brain on a device, in its initial state; [`Brain::restore`] then sets the saved
+/// state.
 pub type Rebuild = Box<dyn FnOnce(&Device) -> Result<Box<dyn Brain>> + Send>;
 
 /// A brain of plain host arithmetic that follows another brain, ready to answer instead of it.
 pub trait StandIn: Brain {
-    /// Processes a period with its observation, which may not be finite, and the action that the body received.
+    /// Processes a period with its observation, which may not be finite, and the action that the
+    /// body received.
     fn follow(&mut self, observation: &[f32], action: &[f32]);
 }
 
 /// A controller, network or any other policy in the closed loop.
 ///
-/// A tick neither allocates device memory nor compiles; everything is built before the loop starts. The state of a brain
-/// can be saved as a [`Snapshot`], independent of the device, and restored: the next tick is then the same bit for bit on
-/// the same device. A control law without state is a [`Stateless`].
+/// A tick neither allocates device memory nor compiles; everything is built before the loop starts.
+/// The state of a brain can be saved as a [`Snapshot`], independent of the device, and restored:
+/// the next tick is then the same bit for bit on the same device. A control law without state is a
+/// [`Stateless`].
 pub trait Brain: Send {
     /// The brain's name in scenarios, receipts and logs.
     fn name(&self) -> &'static str;
@@ -75,13 +79,15 @@ pub trait Brain: Send {
     /// `Data` naming the array if one is missing or has a different length.
     fn restore(&mut self, snapshot: &Snapshot) -> Result<()>;
 
-    /// Ticks up to the last one that had no answer of their own because it is still being computed: they left `action` as it was, and the loop treats
-    /// them as late answers. 0 for brains that compute every answer in its tick.
+    /// Ticks up to the last one that had no answer of their own because it is still being computed:
+    /// they left `action` as it was, and the loop treats them as late answers. 0 for brains that
+    /// compute every answer in its tick.
     fn unanswered_ticks(&self) -> u64 {
         0
     }
 
-    /// Reports that the body did not receive the last answer, or was reset: the next observation does not follow from that answer.
+    /// Reports that the body did not receive the last answer, or was reset: the next observation
+    /// does not follow from that answer.
     fn interrupted(&mut self) {}
 
     /// Reports that the episode is over: the next observation is the first of another one.
@@ -92,8 +98,8 @@ pub trait Brain: Send {
         None
     }
 
-    /// The time of each launch of one more tick on the last observation, which advances the state; empty for brains
-    /// without launches.
+    /// The time of each launch of one more tick on the last observation, which advances the state;
+    /// empty for brains without launches.
     ///
     /// # Errors
     /// What the device reports.
@@ -101,8 +107,8 @@ pub trait Brain: Send {
         Ok(Vec::new())
     }
 
-    /// How to build the same brain on another device without data from the present device; none for brains that run on
-    /// no device.
+    /// How to build the same brain on another device without data from the present device; none for
+    /// brains that run on no device.
     fn rebuild(&self) -> Option<Rebuild> {
         None
     }
@@ -152,7 +158,8 @@ macro_rules! brains {
         }
 
         impl BrainSpec {
-            /// A built-in or registered brain by name, with default settings; none for a genome, which has no default wiring.
+            /// A built-in or registered brain by name, with default settings; none for a genome,
+            /// which has no default wiring.
             pub fn named(name: &str) -> Option<Self> {
                 match name {
                     $($(#[cfg(feature = $feature)])? $name => <$settings>::standard().map(|settings| Self::$variant(Box::new(settings))),)*
@@ -217,24 +224,50 @@ brains! {
 
 /// The brains that a scenario is not needed for: those with default settings.
 pub fn standard_names() -> impl Iterator<Item = &'static str> {
-    NAMES.names().into_iter().filter(|name| BrainSpec::named(name).is_some())
+    NAMES
+        .names()
+        .into_iter()
+        .filter(|name| BrainSpec::named(name).is_some())
 }
 
 /// The brains that can stand in for another.
 pub(crate) fn stand_in_names() -> impl Iterator<Item = &'static str> {
-    standard_names().filter(|name| BrainSpec::named(name).is_some_and(|brain| brain.settings().stand_in().is_some()))
+    standard_names().filter(|name| {
+        BrainSpec::named(name).is_some_and(|brain| brain.settings().stand_in().is_some())
+    })
 }
 
 impl BrainSpec {
-    /// Reads the section `[brain]`. A key with the name of a brain identifies it as well as the key `name`.
-    pub(crate) fn read(mut section: Section<'_, '_>, source: TomlSource<'_>, body: &BodySpec) -> Result<Self> {
-        let implied = BRAIN_NAMES.iter().find(|name| section.has(name)).map(|name| Located { value: *name, place: 0..0 });
+    /// Reads the section `[brain]`. A key with the name of a brain identifies it as well as the key
+    /// `name`.
+    pub(crate) fn read(
+        mut section: Section<'_, '_>,
+        source: TomlSource<'_>,
+        body: &BodySpec,
+    ) -> Result<Self> {
+        let implied = BRAIN_NAMES
+            .iter()
+            .find(|name| section.has(name))
+            .map(|name| Located {
+                value: *name,
+                place: 0..0,
+            });
         let missing = section.missing("name");
-        let key = Key::new("name", "one of the brains below, or a registered name").or("required, unless a key has the name of a brain");
+        let key = Key::new("name", "one of the brains below, or a registered name")
+            .or("required, unless a key has the name of a brain");
         let Located { value: name, place } = section.string(key)?.or(implied).ok_or(missing)?;
-        let unknown = || if source.is_record { NAMES.unregistered(name) } else { NAMES.unknown(name) };
-        let spec = Self::read_settings(name, &mut section, body)?.ok_or_else(|| source.error(&place, unknown()))?;
-        spec.settings().check().map_err(|error| source.error(&place, error))?;
+        let unknown = || {
+            if source.is_record {
+                NAMES.unregistered(name)
+            } else {
+                NAMES.unknown(name)
+            }
+        };
+        let spec = Self::read_settings(name, &mut section, body)?
+            .ok_or_else(|| source.error(&place, unknown()))?;
+        spec.settings()
+            .check()
+            .map_err(|error| source.error(&place, error))?;
         section.finish()?;
         Ok(spec)
     }
@@ -245,7 +278,9 @@ impl BrainSpec {
     /// An unknown name; a genome, whose file, sensors and motors only a scenario can give.
     pub(crate) fn require(name: &str) -> Result<Self> {
         Self::named(name).ok_or_else(|| match NAMES.names().contains(&name) {
-            true => Error::invalid(format!("brain {name:?} is wired to its body by a scenario, which this one does not do")),
+            true => Error::invalid(format!(
+                "brain {name:?} is wired to its body by a scenario, which this one does not do"
+            )),
             false => NAMES.unknown(name),
         })
     }
@@ -254,7 +289,11 @@ impl BrainSpec {
     ///
     /// # Errors
     /// A built-in brain that has settings.
-    pub(crate) fn described(name: &'static str, runs_on_device: bool, settings: Table) -> Result<Self> {
+    pub(crate) fn described(
+        name: &'static str,
+        runs_on_device: bool,
+        settings: Table,
+    ) -> Result<Self> {
         if !BRAIN_NAMES.contains(&name) {
             return Ok(Self::Custom(CustomBrain::described(name, settings)));
         }
@@ -276,10 +315,15 @@ impl BrainSpec {
     /// A brain without a twin that is trained before the first tick.
     pub fn set_data(&mut self, path: &str) -> Result<()> {
         let name = self.name();
-        if self.settings_mut().map_or(Ok(false), |settings| settings.set_data(path))? {
+        if self
+            .settings_mut()
+            .map_or(Ok(false), |settings| settings.set_data(path))?
+        {
             Ok(())
         } else {
-            Err(Error::invalid(format!("data {path}: brain {name:?} learns nothing from it")))
+            Err(Error::invalid(format!(
+                "data {path}: brain {name:?} learns nothing from it"
+            )))
         }
     }
 
@@ -289,10 +333,15 @@ impl BrainSpec {
     /// A brain without a twin, or one that rolls out the plant itself.
     pub fn set_twin(&mut self, path: &str) -> Result<()> {
         let name = self.name();
-        if self.settings_mut().map_or(Ok(false), |settings| settings.set_twin(path))? {
+        if self
+            .settings_mut()
+            .map_or(Ok(false), |settings| settings.set_twin(path))?
+        {
             Ok(())
         } else {
-            Err(Error::invalid(format!("twin {path}: brain {name:?} plans with no twin")))
+            Err(Error::invalid(format!(
+                "twin {path}: brain {name:?} plans with no twin"
+            )))
         }
     }
 
@@ -306,10 +355,14 @@ impl BrainSpec {
             policy.contract = Some(path.to_owned());
             return Ok(());
         }
-        Err(Error::invalid(format!("contract {path}: brain {:?} is no policy", self.name())))
+        Err(Error::invalid(format!(
+            "contract {path}: brain {:?} is no policy",
+            self.name()
+        )))
     }
 
-    /// Checks the settings against a body, and records the brain's plans. Nothing is trained or compiled.
+    /// Checks the settings against a body, and records the brain's plans. Nothing is trained or
+    /// compiled.
     ///
     /// # Errors
     /// Settings, a twin or a genome that do not fit the body; a file that cannot be read.
@@ -323,6 +376,11 @@ impl BrainSpec {
     /// `Invalid` for a brain that cannot stand in for another, or does not support the body.
     pub fn stand_in(&self, context: &BrainContext<'_>) -> Result<Box<dyn StandIn>> {
         let build = self.settings().stand_in();
-        build.ok_or_else(|| Error::invalid(format!("brain {:?} cannot stand in for another", self.name())))?(context)
+        build.ok_or_else(|| {
+            Error::invalid(format!(
+                "brain {:?} cannot stand in for another",
+                self.name()
+            ))
+        })?(context)
     }
 }

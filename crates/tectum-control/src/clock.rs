@@ -30,10 +30,12 @@ pub trait Clock {
     /// Nanoseconds since the loop began.
     fn now_ns(&mut self) -> u64;
 
-    /// Returns at `deadline_ns` or as soon after as possible, with how late it was; immediately if the deadline is past.
+    /// Returns at `deadline_ns` or as soon after as possible, with how late it was; immediately if
+    /// the deadline is past.
     fn wait_until(&mut self, deadline_ns: u64) -> u64;
 
-    /// Whether its times are measured. Times of a clock that is not real have no meaning and are left out of recordings.
+    /// Whether its times are measured. Times of a clock that is not real have no meaning and are
+    /// left out of recordings.
     fn is_real(&self) -> bool;
 }
 
@@ -52,7 +54,10 @@ impl RealClock {
 
 impl Clock for RealClock {
     fn now_ns(&mut self) -> u64 {
-        self.start.get_or_insert_with(Instant::now).elapsed().as_nanos() as u64
+        self.start
+            .get_or_insert_with(Instant::now)
+            .elapsed()
+            .as_nanos() as u64
     }
 
     fn wait_until(&mut self, deadline_ns: u64) -> u64 {

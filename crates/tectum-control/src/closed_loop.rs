@@ -1,17 +1,20 @@
 //! The loop that runs any brain on any body.
 //!
-//! Time is divided into periods of the body's `dt_s`. Tick k observes at the beginning of period k and queries the brain. The answer
-//! is applied for the period; it is due before period k + 1 begins.
+//! Time is divided into periods of the body's `dt_s`. Tick k observes at the beginning of period k
+//! and queries the brain. The answer is applied for the period; it is due before period k + 1
+//! begins.
 //!
 //! # Overruns
-//! The body never waits. For a period whose answer is late it gets the previous action (or the safe action, depending on
-//! [`Overrun`]), and the period counts as a deadline miss; so does a period that passed before the loop could
-//! observe. The late answer is held from then on. Every period is stepped, recorded and counted, missed or not: the length
-//! of a run does not depend on its speed. A brain that computes apart from its ticks may have no answer in time
+//! The body never waits. For a period whose answer is late it gets the previous action (or the safe
+//! action, depending on [`Overrun`]), and the period counts as a deadline miss; so does a period
+//! that passed before the loop could observe. The late answer is held from then on. Every period is
+//! stepped, recorded and counted, missed or not: the length of a run does not depend on its speed.
+//! A brain that computes apart from its ticks may have no answer in time
 //! ([`Brain::unanswered_ticks`]): such a period is treated the same way.
 //!
 //! # Faults
-//! A tick that fails gets the body's safe action, and the receipt gives the reason. The recovery depends on the fault:
+//! A tick that fails gets the body's safe action, and the receipt gives the reason. The recovery
+//! depends on the fault:
 //!
 //! | fault | the brain continues |
 //! |---|---|
@@ -21,14 +24,18 @@
 //! | NaN or infinity in the observation | unchanged, at the next finite observation |
 //! | any other error of the brain | unchanged, at the next tick |
 //!
-//! The CPU's brain is built and restored on a separate thread; until it is ready, ticks get the safe action. The receipt
-//! lists each recovery with the ticks that were lost. A run ends only if no recovery is possible.
+//! The CPU's brain is built and restored on a separate thread; until it is ready, ticks get the
+//! safe action. The receipt lists each recovery with the ticks that were lost. A run ends only if
+//! no recovery is possible.
 //!
-//! Readings may be guarded ([`ChannelGuard`]): an outlier is replaced, and beyond a limit, or when a [`StopSwitch`] is pressed, the body gets its safe action
-//! from then on to the end of the run; neither brain nor stand-in is queried. The receipt gives the reason. A resumed run starts unstopped.
+//! Readings may be guarded ([`ChannelGuard`]): an outlier is replaced, and beyond a limit, or when
+//! a [`StopSwitch`] is pressed, the body gets its safe action from then on to the end of the run;
+//! neither brain nor stand-in is queried. The receipt gives the reason. A resumed run starts
+//! unstopped.
 //!
-//! A stand-in follows every period and is one more fallback: where the brain fails in time, is being rebuilt or cannot recover,
-//! the stand-in answers. The safe action is then used only for readings that are not finite and for missing answers.
+//! A stand-in follows every period and is one more fallback: where the brain fails in time, is
+//! being rebuilt or cannot recover, the stand-in answers. The safe action is then used only for
+//! readings that are not finite and for missing answers.
 
 mod controller;
 mod episodes;
@@ -58,16 +65,22 @@ pub use episodes::{EpisodeReturns, Episodes};
 pub use guard::ChannelGuard;
 pub use injection::{Fault, FaultKind};
 pub use metrics::{Metrics, TransfersPerTick};
-pub use report::{Discard, End, Outcome, Progress, Sink, TaskSummary, TickRecord, Timing, Workload};
+pub use report::{
+    Discard, End, Outcome, Progress, Sink, TaskSummary, TickRecord, Timing, Workload,
+};
 pub use settings::{LoopSettings, Overrun};
 pub use sink_thread::{ThreadedSink, run_with_sink_thread};
 pub use stop_switch::StopSwitch;
 use tectum::snapshot::{Array, Snapshot};
-pub use trials::{Conditions, MakeController, TARGET_STREAK_S, TARGET_UPRIGHT_FRACTION, TRIAL_S, Trial, TrialSummary, rig_trials, summarize};
+pub use trials::{
+    Conditions, MakeController, TARGET_STREAK_S, TARGET_UPRIGHT_FRACTION, TRIAL_S, Trial,
+    TrialSummary, rig_trials, summarize,
+};
 
 /// A body and a brain, run together.
 ///
-/// The constructor allocates what ticks need; [`ClosedLoop::run`] does not allocate per tick except for faults and snapshots.
+/// The constructor allocates what ticks need; [`ClosedLoop::run`] does not allocate per tick except
+/// for faults and snapshots.
 pub struct ClosedLoop {
     body: FaultyBody,
     task: Option<Box<dyn Task>>,
@@ -98,26 +111,48 @@ impl ClosedLoop {
         self.session.reads(input);
     }
 
-    /// Combines a body and a brain; the body is at its start. `requested` is the requested device, and the
-    /// receipt reports if the brain does not run on it.
+    /// Combines a body and a brain; the body is at its start. `requested` is the requested device,
+    /// and the receipt reports if the brain does not run on it.
     ///
     /// # Errors
-    /// Errors of the CPU device, on which host arithmetic is counted; a guard of a channel that does not exist in the body.
-    pub fn new(body: Box<dyn Body>, brain: Box<dyn Brain>, settings: &LoopSettings, requested: &Device) -> Result<Self> {
-        let device = brain.device().cloned().map_or_else(|| Device::open("cpu"), Ok)?;
+    /// Errors of the CPU device, on which host arithmetic is counted; a guard of a channel that
+    /// does not exist in the body.
+    pub fn new(
+        body: Box<dyn Body>,
+        brain: Box<dyn Brain>,
+        settings: &LoopSettings,
+        requested: &Device,
+    ) -> Result<Self> {
+        let device = brain
+            .device()
+            .cloned()
+            .map_or_else(|| Device::open("cpu"), Ok)?;
         let mut session = Session::new(&device);
         session.uses_code(&brain.code());
-        brain.inputs().into_iter().for_each(|input| session.reads(input));
-        brain.notes().iter().for_each(|note| session.record_fallback(&format!("brain {}", brain.name()), note));
+        brain
+            .inputs()
+            .into_iter()
+            .for_each(|input| session.reads(input));
+        brain
+            .notes()
+            .iter()
+            .for_each(|note| session.record_fallback(&format!("brain {}", brain.name()), note));
         if device.info().id != requested.info().id {
             let reason = format!("plain host arithmetic; {} is not used", requested.info().id);
             session.record_fallback(&format!("brain {}", brain.name()), &reason);
         }
         let spec = body.spec().clone();
-        let workload = Workload { body: spec.name.clone(), brain: brain.name().to_owned(), ..Workload::default() };
+        let workload = Workload {
+            body: spec.name.clone(),
+            brain: brain.name().to_owned(),
+            ..Workload::default()
+        };
         let dt_ns = (spec.dt_s * 1e9).round() as u64;
         let guard = Guard::new(&settings.guard, &spec.observation)?;
-        let controller = Guarded::new(Recovering::new(brain, &spec, dt_ns, settings.stall_periods), guard);
+        let controller = Guarded::new(
+            Recovering::new(brain, &spec, dt_ns, settings.stall_periods),
+            guard,
+        );
         Ok(Self {
             ticks: ((settings.seconds / spec.dt_s).round() as u64).max(1),
             dt_ns,
@@ -146,7 +181,8 @@ impl ClosedLoop {
         self.trace_at_end = trace;
     }
 
-    /// Sets what the run is judged by; without a task, periods are only scored by the body's reward.
+    /// Sets what the run is judged by; without a task, periods are only scored by the body's
+    /// reward.
     pub fn set_task(&mut self, task: impl Into<Option<Box<dyn Task>>>) {
         self.task = task.into();
     }
@@ -156,24 +192,39 @@ impl ClosedLoop {
         self.task.as_ref().map(|task| task.measure())
     }
 
-    /// Sets another brain that answers where the brain fails in time or is being rebuilt, and to the end if it cannot recover.
+    /// Sets another brain that answers where the brain fails in time or is being rebuilt, and to
+    /// the end if it cannot recover.
     #[must_use]
     pub fn with_stand_in(self, stand_in: Box<dyn StandIn>) -> Self {
-        let settings = LoopSettings { stand_in: Some(stand_in.name()), ..self.settings };
-        Self { controller: self.controller.with_stand_in(stand_in), settings, ..self }
+        let settings = LoopSettings {
+            stand_in: Some(stand_in.name()),
+            ..self.settings
+        };
+        Self {
+            controller: self.controller.with_stand_in(stand_in),
+            settings,
+            ..self
+        }
     }
 
-    /// Injects faults at given times of the loop, to show the reaction; the receipt names each such fault.
+    /// Injects faults at given times of the loop, to show the reaction; the receipt names each such
+    /// fault.
     ///
     /// # Errors
     /// A time at or past the end of the run; a lost device for a brain that runs on none.
     pub fn inject(&mut self, faults: &[Fault]) -> Result<()> {
         for fault in faults {
             if fault.at_s >= self.seconds(self.ticks) {
-                return Err(Error::invalid(format!("inject {fault}: the run ends at {} s", self.seconds(self.ticks))));
+                return Err(Error::invalid(format!(
+                    "inject {fault}: the run ends at {} s",
+                    self.seconds(self.ticks)
+                )));
             }
             if fault.kind == FaultKind::DeviceLost && !self.controller.brain().has_device() {
-                return Err(Error::invalid(format!("inject {fault}: brain {} runs on no device", self.controller.brain().name())));
+                return Err(Error::invalid(format!(
+                    "inject {fault}: brain {} runs on no device",
+                    self.controller.brain().name()
+                )));
             }
         }
         self.body.inject(faults, self.dt_ns);
@@ -188,7 +239,10 @@ impl ClosedLoop {
 
     /// The name of the brain, and whether it runs on a device.
     pub fn brain(&self) -> (&'static str, bool) {
-        (self.controller.brain().name(), self.controller.brain().has_device())
+        (
+            self.controller.brain().name(),
+            self.controller.brain().has_device(),
+        )
     }
 
     /// Settings of the loop.
@@ -201,9 +255,14 @@ impl ClosedLoop {
     /// # Errors
     /// `Invalid` for the names of another body or brain.
     pub(crate) fn set_workload(&mut self, workload: Workload) -> Result<()> {
-        let names = |workload: &Workload| format!("brain {:?} on body {:?}", workload.brain, workload.body);
+        let names =
+            |workload: &Workload| format!("brain {:?} on body {:?}", workload.brain, workload.body);
         if names(&workload) != names(&self.workload) {
-            return Err(Error::invalid(format!("the scenario has {}, the loop runs {}", names(&workload), names(&self.workload))));
+            return Err(Error::invalid(format!(
+                "the scenario has {}, the loop runs {}",
+                names(&workload),
+                names(&self.workload)
+            )));
         }
         self.workload = workload;
         Ok(())
@@ -219,8 +278,8 @@ impl ClosedLoop {
         self.ticks
     }
 
-    /// Body, brain and loop as named arrays; without the body if it has no exact state. For a brain that is being recovered it is the last state on
-    /// the host.
+    /// Body, brain and loop as named arrays; without the body if it has no exact state. For a brain
+    /// that is being recovered it is the last state on the host.
     ///
     /// # Errors
     /// What the brain's device reports.
@@ -239,20 +298,25 @@ impl ClosedLoop {
         Ok(snapshot)
     }
 
-    /// Restores what [`ClosedLoop::snapshot`] returned: the continuation is the same, bit for bit, on the same device and a clock
-    /// that is not real. Returns the next tick.
+    /// Restores what [`ClosedLoop::snapshot`] returned: the continuation is the same, bit for bit,
+    /// on the same device and a clock that is not real. Returns the next tick.
     ///
     /// # Errors
-    /// `Unsupported` for a body without exact state; `Data` if arrays are missing or belong to another body or brain; a run that has no ticks left.
+    /// `Unsupported` for a body without exact state; `Data` if arrays are missing or belong to
+    /// another body or brain; a run that has no ticks left.
     pub fn restore(&mut self, snapshot: &Snapshot) -> Result<u64> {
         let metrics = Metrics::restored(snapshot, "loop")?;
         if metrics.ticks >= self.ticks {
             let (done_s, all_s) = (self.seconds(metrics.ticks), self.seconds(self.ticks));
-            return Err(Error::invalid(format!("resume: {done_s} s of the run are done, it ends after {all_s} s; a larger --seconds continues it")));
+            return Err(Error::invalid(format!(
+                "resume: {done_s} s of the run are done, it ends after {all_s} s; a larger --seconds continues it"
+            )));
         }
         let held = snapshot.f32("loop.held_action", self.held.len())?;
         let state = snapshot.f64("body.state", self.body.state()?.len())?;
-        self.controller.brain_mut().restore(&snapshot.part("brain"))?;
+        self.controller
+            .brain_mut()
+            .restore(&snapshot.part("brain"))?;
         self.controller.restore(snapshot)?;
         self.body.set_state(state)?;
         self.held.copy_from_slice(held);
@@ -263,19 +327,33 @@ impl ClosedLoop {
     /// Runs to the end in simulated time and records nothing.
     #[must_use = "the run may have failed"]
     pub fn simulate(&mut self) -> Outcome {
-        self.run(&mut SimClock::new(), &mut Discard, &mut |_| ControlFlow::Continue(()))
+        self.run(&mut SimClock::new(), &mut Discard, &mut |_| {
+            ControlFlow::Continue(())
+        })
     }
 
-    /// Runs to the end, or until the watcher breaks or an error is not recoverable; sends every period to the sink, a snapshot every
-    /// `snapshot_every` ticks and the last one at the end. The clock is at 0.
+    /// Runs to the end, or until the watcher breaks or an error is not recoverable; sends every
+    /// period to the sink, a snapshot every `snapshot_every` ticks and the last one at the end. The
+    /// clock is at 0.
     #[must_use = "the run may have failed"]
-    pub fn run(&mut self, clock: &mut dyn Clock, sink: &mut dyn Sink, watch: &mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Outcome {
-        let end = self.run_ticks(clock, sink, watch).unwrap_or_else(End::Failed);
-        let saved = self.snapshot().and_then(|snapshot| sink.snapshot(snapshot)).and_then(|()| sink.flush());
+    pub fn run(
+        &mut self,
+        clock: &mut dyn Clock,
+        sink: &mut dyn Sink,
+        watch: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Outcome {
+        let end = self
+            .run_ticks(clock, sink, watch)
+            .unwrap_or_else(End::Failed);
+        let saved = self
+            .snapshot()
+            .and_then(|snapshot| sink.snapshot(snapshot))
+            .and_then(|()| sink.flush());
         let end = match (saved, end) {
             (Err(error), End::Completed | End::Interrupted) => End::Failed(error),
             (Err(error), end) => {
-                self.session.record_fallback("last snapshot", &error.to_string());
+                self.session
+                    .record_fallback("last snapshot", &error.to_string());
                 end
             }
             (Ok(()), end) => end,
@@ -287,26 +365,45 @@ impl ClosedLoop {
             }
         }
         if let End::Failed(error) = &end {
-            self.session.record_end(&format!("run stopped at tick {}", self.metrics.ticks), error);
+            self.session.record_end(
+                &format!("run stopped at tick {}", self.metrics.ticks),
+                error,
+            );
         }
-        self.controller.brain_mut().close(self.metrics.ticks, &mut self.session);
-        self.session.record_trace(std::mem::take(&mut self.trace).finish());
-        self.session.record_workload(serde_json::to_value(&self.workload).unwrap_or_default());
-        pending(&self.body, &self.controller.brain().faults).into_iter().for_each(|fault| self.session.record_injected_fault(fault));
+        self.controller
+            .brain_mut()
+            .close(self.metrics.ticks, &mut self.session);
+        self.session
+            .record_trace(std::mem::take(&mut self.trace).finish());
+        self.session
+            .record_workload(serde_json::to_value(&self.workload).unwrap_or_default());
+        pending(&self.body, &self.controller.brain().faults)
+            .into_iter()
+            .for_each(|fault| self.session.record_injected_fault(fault));
         self.outcome(end)
     }
 
-    fn run_ticks(&mut self, clock: &mut dyn Clock, sink: &mut dyn Sink, watch: &mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<End> {
+    fn run_ticks(
+        &mut self,
+        clock: &mut dyn Clock,
+        sink: &mut dyn Sink,
+        watch: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<End> {
         let first = self.metrics.ticks;
         self.lateness = clock.is_real().then(LatencyHistogram::default);
-        self.controller.brain_mut().copy_state(first).map_err(Failure::into_error)?;
+        self.controller
+            .brain_mut()
+            .copy_state(first)
+            .map_err(Failure::into_error)?;
         if self.settings.snapshot_every > 0 {
             sink.snapshot(self.with_brain(self.controller.brain().saved().clone())?)?;
         }
         while self.metrics.ticks < self.ticks {
             let begin_ns = (self.metrics.ticks - first) * self.dt_ns;
             let lateness_ns = clock.wait_until(begin_ns);
-            self.lateness.iter_mut().for_each(|lateness| lateness.record(lateness_ns));
+            self.lateness
+                .iter_mut()
+                .for_each(|lateness| lateness.record(lateness_ns));
             let lapsed = lateness_ns / self.dt_ns;
             if lapsed > 0 {
                 self.run_missed_periods(lapsed, sink)?;
@@ -323,54 +420,97 @@ impl ClosedLoop {
         Ok(End::Completed)
     }
 
-    /// Every `snapshot_every` ticks, and before the first of these times after 1, 2, 4, 8… ticks: a killed run that is resumed repeats no
-    /// more ticks than it had saved.
+    /// Every `snapshot_every` ticks, and before the first of these times after 1, 2, 4, 8… ticks: a
+    /// killed run that is resumed repeats no more ticks than it had saved.
     fn is_time_to_save(&self, first: u64) -> bool {
         let (every, ticks) = (self.settings.snapshot_every, self.metrics.ticks);
         let is_early = ticks - first < every && (ticks - first).is_power_of_two();
         every > 0 && ticks < self.ticks && (ticks.is_multiple_of(every) || is_early)
     }
 
-    /// Copies the brain's state to the host, from where it can be recovered, and passes it to the sink.
+    /// Copies the brain's state to the host, from where it can be recovered, and passes it to the
+    /// sink.
     fn save(&mut self, sink: &mut dyn Sink) -> Result<()> {
         let tick = self.metrics.ticks;
         if let Err(failure) = self.controller.brain_mut().copy_state(tick) {
-            self.controller.settle(failure, tick, 0, &mut self.session)?;
+            self.controller
+                .settle(failure, tick, 0, &mut self.session)?;
         }
         sink.snapshot(self.with_brain(self.controller.brain().saved().clone())?)
     }
 
     /// One answer, and the periods that pass until it arrives.
-    fn tick(&mut self, begin_ns: u64, lateness_ns: u64, clock: &mut dyn Clock, sink: &mut dyn Sink) -> Result<()> {
+    fn tick(
+        &mut self,
+        begin_ns: u64,
+        lateness_ns: u64,
+        clock: &mut dyn Clock,
+        sink: &mut dyn Sink,
+    ) -> Result<()> {
         let tick = self.metrics.ticks;
-        let begun = self.body.read(tick, &mut self.observation, &mut self.reading);
-        begun.into_iter().for_each(|fault| self.session.record_injected_fault(fault));
+        let begun = self
+            .body
+            .read(tick, &mut self.observation, &mut self.reading);
+        begun
+            .into_iter()
+            .for_each(|fault| self.session.record_injected_fault(fault));
         let has_lost_sensors = self.body.is_sensor_lost(tick);
         let (reading, action, session) = (&mut self.reading, &mut self.answer, &mut self.session);
-        let answer = self.controller.answer(&mut Period { tick, begin_ns, reading, has_lost_sensors, action, clock, session });
+        let answer = self.controller.answer(&mut Period {
+            tick,
+            begin_ns,
+            reading,
+            has_lost_sensors,
+            action,
+            clock,
+            session,
+        });
         self.finish(&answer);
-        let Answer { source, missed, failure, latency_ns, .. } = answer;
-        let (is_late, is_fallback) = (source == Source::Late, !matches!(source, Source::Brain | Source::Late));
+        let Answer {
+            source,
+            missed,
+            failure,
+            latency_ns,
+            ..
+        } = answer;
+        let (is_late, is_fallback) = (
+            source == Source::Late,
+            !matches!(source, Source::Brain | Source::Late),
+        );
         let safe_ticks = if missed > 0 {
             self.run_late_answer(missed, sink)?
         } else {
-            let timing = latency_ns.filter(|_| clock.is_real()).map(|latency_ns| Timing { latency_ns, lateness_ns });
+            let timing = latency_ns
+                .filter(|_| clock.is_real())
+                .map(|latency_ns| Timing {
+                    latency_ns,
+                    lateness_ns,
+                });
             self.held.copy_from_slice(&self.answer);
             self.metrics.deadline_misses += u64::from(is_late);
             self.apply(is_late, is_fallback, timing, sink)?;
             u64::from(is_fallback)
         };
-        failure.map_or(Ok(()), |failure| self.controller.settle(failure, tick, safe_ticks, &mut self.session))
+        failure.map_or(Ok(()), |failure| {
+            self.controller
+                .settle(failure, tick, safe_ticks, &mut self.session)
+        })
     }
 
-    /// Counts an answer, replaces a missing one with the safe action, and clamps it to the action's range.
+    /// Counts an answer, replaces a missing one with the safe action, and clamps it to the action's
+    /// range.
     fn finish(&mut self, answer: &Answer) {
-        answer.stats.iter().for_each(|stats| self.transfers.record(stats));
+        answer
+            .stats
+            .iter()
+            .for_each(|stats| self.transfers.record(stats));
         self.last_latency_ns = answer.latency_ns.unwrap_or(self.last_latency_ns);
         self.metrics.fallbacks += u64::from(!matches!(answer.source, Source::Brain | Source::Late));
         match (answer.source, self.settings.overrun) {
             (Source::Late, Overrun::Hold) => self.answer.copy_from_slice(&self.held),
-            (Source::None, _) | (Source::Late, Overrun::Safe) => self.answer.copy_from_slice(&self.spec.safe_action),
+            (Source::None, _) | (Source::Late, Overrun::Safe) => {
+                self.answer.copy_from_slice(&self.spec.safe_action)
+            }
             (Source::Brain | Source::StandIn, _) => {}
         }
         for (number, channel) in self.answer.iter_mut().zip(&self.spec.action) {
@@ -378,10 +518,14 @@ impl ClosedLoop {
         }
     }
 
-    /// The periods that passed until an answer; it is held from then on, or from when the loop stopped waiting for it. Returns the number of
-    /// those after that.
+    /// The periods that passed until an answer; it is held from then on, or from when the loop
+    /// stopped waiting for it. Returns the number of those after that.
     fn run_late_answer(&mut self, missed: u64, sink: &mut dyn Sink) -> Result<u64> {
-        let waited = if self.settings.stall_periods > 0 { missed.min(self.settings.stall_periods) } else { missed };
+        let waited = if self.settings.stall_periods > 0 {
+            missed.min(self.settings.stall_periods)
+        } else {
+            missed
+        };
         self.run_missed_periods(waited, sink)?;
         self.held.copy_from_slice(&self.answer);
         self.run_missed_periods(missed - waited, sink)?;
@@ -403,11 +547,20 @@ impl ClosedLoop {
     }
 
     /// Steps the body through one period with the held action.
-    fn apply(&mut self, held: bool, fallback: bool, timing: Option<Timing>, sink: &mut dyn Sink) -> Result<()> {
+    fn apply(
+        &mut self,
+        held: bool,
+        fallback: bool,
+        timing: Option<Timing>,
+        sink: &mut dyn Sink,
+    ) -> Result<()> {
         let measure = self.measured();
         let step = self.body.step(&self.held);
         self.check_state(&step)?;
-        let reward = self.task.as_mut().map_or(step.reward, |task| task.reward(&step));
+        let reward = self
+            .task
+            .as_mut()
+            .map_or(step.reward, |task| task.reward(&step));
         let tick = self.metrics.ticks;
         let record = TickRecord {
             tick,
@@ -425,9 +578,16 @@ impl ClosedLoop {
         sink.tick(&record)?;
         let ends_episode = step.ends_episode();
         let is_interrupted = held || fallback || ends_episode;
-        self.controller.follow(&Passed { reading: &self.reading, action: &self.held, is_interrupted, ends_episode });
+        self.controller.follow(&Passed {
+            reading: &self.reading,
+            action: &self.held,
+            is_interrupted,
+            ends_episode,
+        });
         let hold_ticks = |task: &Measure| (task.hold_s / self.spec.dt_s - 1e-9).ceil() as u64;
-        let (is_success, hold_ticks) = self.measure().map_or((false, 0), |task| (task.is_success(measure), hold_ticks(task)));
+        let (is_success, hold_ticks) = self.measure().map_or((false, 0), |task| {
+            (task.is_success(measure), hold_ticks(task))
+        });
         self.metrics.count_period(is_success, hold_ticks, reward);
         if ends_episode {
             self.body.reset(self.metrics.next_episode(step.terminated));
@@ -436,16 +596,23 @@ impl ClosedLoop {
         Ok(())
     }
 
-    /// Refuses to continue a simulated body whose state is not finite: no controller can bring it back.
+    /// Refuses to continue a simulated body whose state is not finite: no controller can bring it
+    /// back.
     fn check_state(&self, step: &Step) -> Result<()> {
         if step.reward.is_finite() && self.observation.iter().all(|number| number.is_finite()) {
             return Ok(());
         }
-        let state = self.body.exact_state().map_or_else(Vec::new, |body| body.state());
+        let state = self
+            .body
+            .exact_state()
+            .map_or_else(Vec::new, |body| body.state());
         match state.iter().position(|number| !number.is_finite()) {
             Some(place) => {
                 let (name, tick) = (&self.spec.name, self.metrics.ticks);
-                Err(Error::data(format!("body {name}: number {place} of its state is {} after the step of tick {tick}", state[place])))
+                Err(Error::data(format!(
+                    "body {name}: number {place} of its state is {} after the step of tick {tick}",
+                    state[place]
+                )))
             }
             None => Ok(()),
         }
@@ -457,7 +624,9 @@ impl ClosedLoop {
 
     /// What the task measures now.
     fn measured(&mut self) -> f64 {
-        self.task.as_mut().map_or(f64::NAN, |task| task.value(&*self.body))
+        self.task
+            .as_mut()
+            .map_or(f64::NAN, |task| task.value(&*self.body))
     }
 
     fn progress(&mut self) -> Progress {
@@ -483,7 +652,10 @@ impl ClosedLoop {
             task: self.measure().map(|measure| TaskSummary {
                 measure: measure.clone(),
                 success_fraction: self.metrics.success_fraction(),
-                time_to_success_s: self.metrics.success_since_tick.map(|tick| self.seconds(tick)),
+                time_to_success_s: self
+                    .metrics
+                    .success_since_tick
+                    .map(|tick| self.seconds(tick)),
                 losses: self.metrics.ended.terminated,
             }),
             latency: self.session.latency().clone(),

@@ -46,17 +46,24 @@ impl<'t> TomlSource<'t> {
 
     /// Adds a warning about a place in the text.
     fn warn(&self, place: &Range<usize>, message: &str) {
-        self.warnings.borrow_mut().push(format!("{}: {message}", self.line(place)));
+        self.warnings
+            .borrow_mut()
+            .push(format!("{}: {message}", self.line(place)));
     }
 
     /// Names a place in the text as `origin:line`.
     pub fn line(&self, place: &Range<usize>) -> String {
         let before = &self.text.as_bytes()[..place.start.min(self.text.len())];
-        format!("{}:{}", self.origin, 1 + before.iter().filter(|byte| **byte == b'\n').count())
+        format!(
+            "{}:{}",
+            self.origin,
+            1 + before.iter().filter(|byte| **byte == b'\n').count()
+        )
     }
 }
 
-/// Where something is in a text, as `origin:line`, for messages of later checks. It does not distinguish settings: two places are always equal.
+/// Where something is in a text, as `origin:line`, for messages of later checks. It does not
+/// distinguish settings: two places are always equal.
 #[derive(Clone, Default)]
 pub struct SourceLine(String);
 
@@ -89,11 +96,25 @@ pub struct Located<T> {
 /// Reads a table without keys: every setting has its default.
 pub(crate) fn read_defaults<T>(read: impl FnOnce(&mut Section<'_, '_>) -> Result<T>) -> Result<T> {
     let warnings = RefCell::default();
-    let source = TomlSource { origin: "defaults", text: "", is_record: false, warnings: &warnings, asked: None };
-    read(&mut Section { source, name: String::new(), shown: String::new(), table: None, known: Vec::new(), old: Vec::new() })
+    let source = TomlSource {
+        origin: "defaults",
+        text: "",
+        is_record: false,
+        warnings: &warnings,
+        asked: None,
+    };
+    read(&mut Section {
+        source,
+        name: String::new(),
+        shown: String::new(),
+        table: None,
+        known: Vec::new(),
+        old: Vec::new(),
+    })
 }
 
-/// A table of a scenario being read. Every requested key is known; the others are refused when the table is done. Each error names file and line.
+/// A table of a scenario being read. Every requested key is known; the others are refused when the
+/// table is done. Each error names file and line.
 ///
 /// The readers return `None` for a key that is absent.
 pub struct Section<'d, 't> {
@@ -107,21 +128,37 @@ pub struct Section<'d, 't> {
     old: Vec<&'static str>,
 }
 
-#[cfg_attr(not(all(feature = "field", feature = "genome")), allow(dead_code, reason = "readers of brains that this build leaves out"))]
+#[cfg_attr(
+    not(all(feature = "field", feature = "genome")),
+    allow(dead_code, reason = "readers of brains that this build leaves out")
+)]
 impl<'d, 't> Section<'d, 't> {
     /// Begins with the whole document.
     pub(crate) fn root(source: TomlSource<'t>, table: &'d DeTable<'t>) -> Self {
-        Self { source, name: String::new(), shown: String::new(), table: Some(table), known: Vec::new(), old: Vec::new() }
+        Self {
+            source,
+            name: String::new(),
+            shown: String::new(),
+            table: Some(table),
+            known: Vec::new(),
+            old: Vec::new(),
+        }
     }
 
     /// The folder of the run that wrote the document.
     pub(crate) fn run_folder(&self) -> Option<&'t Path> {
-        Path::new(self.source.origin).parent().filter(|_| self.source.is_record)
+        Path::new(self.source.origin)
+            .parent()
+            .filter(|_| self.source.is_record)
     }
 
     /// Names the keys of an open table.
     pub fn names(&self) -> Vec<(String, Range<usize>)> {
-        self.table.into_iter().flatten().map(|(key, _)| (key.get_ref().to_string(), key.span())).collect()
+        self.table
+            .into_iter()
+            .flatten()
+            .map(|(key, _)| (key.get_ref().to_string(), key.span()))
+            .collect()
     }
 
     /// Reads a table; one that is absent has no keys.
@@ -138,7 +175,14 @@ impl<'d, 't> Section<'d, 't> {
                 _ => return Err(self.wrong(key.name, value, TABLE)),
             },
         };
-        Ok(Section { source: self.source, name, shown, table, known: Vec::new(), old: Vec::new() })
+        Ok(Section {
+            source: self.source,
+            name,
+            shown,
+            table,
+            known: Vec::new(),
+            old: Vec::new(),
+        })
     }
 
     /// Reads a list of tables; an absent one is empty.
@@ -147,12 +191,26 @@ impl<'d, 't> Section<'d, 't> {
     /// `Data` for another type, naming file and line.
     pub fn sections<'k>(&mut self, key: impl Into<Key<'k>>) -> Result<Vec<Section<'d, 't>>> {
         let key = key.into();
-        let Some(value) = self.take(&key, || TABLES.to_owned()) else { return Ok(Vec::new()) };
-        let DeValue::Array(items) = value.get_ref() else { return Err(self.wrong(key.name, value, TABLES)) };
+        let Some(value) = self.take(&key, || TABLES.to_owned()) else {
+            return Ok(Vec::new());
+        };
+        let DeValue::Array(items) = value.get_ref() else {
+            return Err(self.wrong(key.name, value, TABLES));
+        };
         let section = |(index, item): (usize, &'d Spanned<DeValue<'t>>)| match item.get_ref() {
             DeValue::Table(table) => {
-                let (name, shown) = (format!("{}[{index}]", self.path(key.name)), format!("[{}]", self.path_shown(&key)));
-                Ok(Section { source: self.source, name, shown, table: Some(table), known: Vec::new(), old: Vec::new() })
+                let (name, shown) = (
+                    format!("{}[{index}]", self.path(key.name)),
+                    format!("[{}]", self.path_shown(&key)),
+                );
+                Ok(Section {
+                    source: self.source,
+                    name,
+                    shown,
+                    table: Some(table),
+                    known: Vec::new(),
+                    old: Vec::new(),
+                })
             }
             _ => Err(self.wrong(key.name, item, TABLES)),
         };
@@ -174,9 +232,16 @@ impl<'d, 't> Section<'d, 't> {
     /// # Errors
     /// `Data` for the first such key, naming file and line.
     pub fn refuse(&self, keys: &[&str], why: &str) -> Result<()> {
-        match self.names().into_iter().filter(|(name, _)| keys.contains(&name.as_str())).min_by_key(|(_, place)| place.start) {
+        match self
+            .names()
+            .into_iter()
+            .filter(|(name, _)| keys.contains(&name.as_str()))
+            .min_by_key(|(_, place)| place.start)
+        {
             None => Ok(()),
-            Some((name, place)) => Err(self.source.error(&place, format!("\"{name}\" has no effect: {why}"))),
+            Some((name, place)) => Err(self
+                .source
+                .error(&place, format!("\"{name}\" has no effect: {why}"))),
         }
     }
 
@@ -205,27 +270,50 @@ impl<'d, 't> Section<'d, 't> {
 
     /// The error for a missing required key.
     pub fn missing(&self, key: &str) -> Error {
-        Error::data(format!("{}: [{}] needs the key \"{key}\"", self.source.origin, self.name))
+        Error::data(format!(
+            "{}: [{}] needs the key \"{key}\"",
+            self.source.origin, self.name
+        ))
     }
 
     /// Reads one of a few names.
     ///
     /// # Errors
     /// `Data` for another type or another name, naming file and line.
-    pub fn choice<'k, T: Copy>(&mut self, key: impl Into<Key<'k>>, choices: &[(&str, T)]) -> Result<Option<T>> {
+    pub fn choice<'k, T: Copy>(
+        &mut self,
+        key: impl Into<Key<'k>>,
+        choices: &[(&str, T)],
+    ) -> Result<Option<T>> {
         let key = key.into();
-        let known = || choices.iter().map(|(name, _)| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
-        let Some(Located { mut value, place }) = self.text(&key, known)? else { return Ok(None) };
+        let known = || {
+            choices
+                .iter()
+                .map(|(name, _)| format!("\"{name}\""))
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        let Some(Located { mut value, place }) = self.text(&key, known)? else {
+            return Ok(None);
+        };
         let key = key.name;
         if let Some(new) = new_value(key, value) {
-            self.source.warn(&place, &format!("{key} = {value:?} is now {new:?}"));
+            self.source
+                .warn(&place, &format!("{key} = {value:?} is now {new:?}"));
             value = new;
         }
         match choices.iter().find(|(name, _)| *name == value) {
             Some((_, choice)) => Ok(Some(*choice)),
             None => {
                 let known = choices.iter().map(|(name, _)| *name).collect::<Vec<_>>();
-                Err(self.source.error(&place, format!("{key} {value:?} is unknown{}; known: {}", suggestion(value, known.iter().copied()), known.join(", "))))
+                Err(self.source.error(
+                    &place,
+                    format!(
+                        "{key} {value:?} is unknown{}; known: {}",
+                        suggestion(value, known.iter().copied()),
+                        known.join(", ")
+                    ),
+                ))
             }
         }
     }
@@ -234,18 +322,34 @@ impl<'d, 't> Section<'d, 't> {
     ///
     /// # Errors
     /// As [`Section::choice`].
-    pub fn choice_or<'k, T: Copy + PartialEq>(&mut self, key: impl Into<Key<'k>>, choices: &[(&str, T)], default: T) -> Result<T> {
-        let name = choices.iter().find(|(_, choice)| *choice == default).map_or("", |(name, _)| *name);
-        Ok(self.choice(key.into().or(format_args!("{name:?}")), choices)?.unwrap_or(default))
+    pub fn choice_or<'k, T: Copy + PartialEq>(
+        &mut self,
+        key: impl Into<Key<'k>>,
+        choices: &[(&str, T)],
+        default: T,
+    ) -> Result<T> {
+        let name = choices
+            .iter()
+            .find(|(_, choice)| *choice == default)
+            .map_or("", |(name, _)| *name);
+        Ok(self
+            .choice(key.into().or(format_args!("{name:?}")), choices)?
+            .unwrap_or(default))
     }
 
     /// Reads a whole number of a range.
     ///
     /// # Errors
     /// `Data` for another type or a number out of range, naming file and line.
-    pub fn whole<'k>(&mut self, key: impl Into<Key<'k>>, range: RangeInclusive<u64>) -> Result<Option<u64>> {
+    pub fn whole<'k>(
+        &mut self,
+        key: impl Into<Key<'k>>,
+        range: RangeInclusive<u64>,
+    ) -> Result<Option<u64>> {
         let key = key.into();
-        let Some(value) = self.take(&key, || whole_text(&range)) else { return Ok(None) };
+        let Some(value) = self.take(&key, || whole_text(&range)) else {
+            return Ok(None);
+        };
         self.whole_number(key.name, value, &range).map(Some)
     }
 
@@ -253,8 +357,15 @@ impl<'d, 't> Section<'d, 't> {
     ///
     /// # Errors
     /// As [`Section::whole`].
-    pub fn whole_or<'k>(&mut self, key: impl Into<Key<'k>>, range: RangeInclusive<u64>, default: u64) -> Result<u64> {
-        Ok(self.whole(key.into().or(default), range)?.unwrap_or(default))
+    pub fn whole_or<'k>(
+        &mut self,
+        key: impl Into<Key<'k>>,
+        range: RangeInclusive<u64>,
+        default: u64,
+    ) -> Result<u64> {
+        Ok(self
+            .whole(key.into().or(default), range)?
+            .unwrap_or(default))
     }
 
     /// Reads the index of one of some names, given as the name or as the index; it is required.
@@ -263,14 +374,27 @@ impl<'d, 't> Section<'d, 't> {
     /// `Data` for another type or another name, and if it is absent, naming file and line.
     pub fn index_in<'k>(&mut self, key: impl Into<Key<'k>>, names: &[&str]) -> Result<usize> {
         let key = key.into().or("required");
-        let value = self.take(&key, || "a name or its index".to_owned()).ok_or_else(|| self.missing(key.name))?;
+        let value = self
+            .take(&key, || "a name or its index".to_owned())
+            .ok_or_else(|| self.missing(key.name))?;
         let key = key.name;
         let place = match value.get_ref() {
             DeValue::String(name) => names.iter().position(|known| known == name),
-            DeValue::Integer(integer) => integer.as_str().parse().ok().filter(|place| *place < names.len()),
+            DeValue::Integer(integer) => integer
+                .as_str()
+                .parse()
+                .ok()
+                .filter(|place| *place < names.len()),
             _ => None,
         };
-        let known = || names.iter().enumerate().map(|(place, name)| format!("{place} {name}")).collect::<Vec<_>>().join(", ");
+        let known = || {
+            names
+                .iter()
+                .enumerate()
+                .map(|(place, name)| format!("{place} {name}"))
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
         place.ok_or_else(|| self.wrong(key, value, &format!("one of {}", known())))
     }
 
@@ -280,20 +404,42 @@ impl<'d, 't> Section<'d, 't> {
     /// `Data` for another type, naming file and line.
     pub fn flag<'k>(&mut self, key: impl Into<Key<'k>>) -> Result<Option<bool>> {
         let key = key.into();
-        let Some(value) = self.take(&key, || "true or false".to_owned()) else { return Ok(None) };
-        value.get_ref().as_bool().map(Some).ok_or_else(|| self.wrong(key.name, value, "true or false"))
+        let Some(value) = self.take(&key, || "true or false".to_owned()) else {
+            return Ok(None);
+        };
+        value
+            .get_ref()
+            .as_bool()
+            .map(Some)
+            .ok_or_else(|| self.wrong(key.name, value, "true or false"))
     }
 
     /// Reads a list of whole numbers of a range, at least one.
     ///
     /// # Errors
     /// `Data` for another type or a number out of range, naming file and line.
-    pub fn whole_list<'k>(&mut self, key: impl Into<Key<'k>>, range: RangeInclusive<u64>) -> Result<Option<Vec<u64>>> {
+    pub fn whole_list<'k>(
+        &mut self,
+        key: impl Into<Key<'k>>,
+        range: RangeInclusive<u64>,
+    ) -> Result<Option<Vec<u64>>> {
         let key = key.into();
-        let Some(value) = self.take(&key, || format!("a list of whole numbers from {} to {}", range.start(), range.end())) else { return Ok(None) };
+        let Some(value) = self.take(&key, || {
+            format!(
+                "a list of whole numbers from {} to {}",
+                range.start(),
+                range.end()
+            )
+        }) else {
+            return Ok(None);
+        };
         let key = key.name;
         match value.get_ref() {
-            DeValue::Array(items) if !items.is_empty() => items.iter().map(|item| self.whole_number(key, item, &range)).collect::<Result<_>>().map(Some),
+            DeValue::Array(items) if !items.is_empty() => items
+                .iter()
+                .map(|item| self.whole_number(key, item, &range))
+                .collect::<Result<_>>()
+                .map(Some),
             _ => Err(self.wrong(key, value, "a list of whole numbers")),
         }
     }
@@ -305,13 +451,18 @@ impl<'d, 't> Section<'d, 't> {
     pub fn numbers<'k>(&mut self, key: impl Into<Key<'k>>) -> Result<Option<Vec<f64>>> {
         let key = key.into();
         const NEEDED: &str = "a number or a list of numbers";
-        let Some(value) = self.take(&key, || NEEDED.to_owned()) else { return Ok(None) };
+        let Some(value) = self.take(&key, || NEEDED.to_owned()) else {
+            return Ok(None);
+        };
         let numbers = match value.get_ref() {
             DeValue::Array(items) => items.iter().map(number_of).collect::<Option<Vec<_>>>(),
             _ => number_of(value).map(|number| vec![number]),
         };
-        let numbers = numbers.filter(|numbers| !numbers.is_empty() && numbers.iter().all(|number| !number.is_nan()));
-        numbers.map(Some).ok_or_else(|| self.wrong(key.name, value, NEEDED))
+        let numbers = numbers
+            .filter(|numbers| !numbers.is_empty() && numbers.iter().all(|number| !number.is_nan()));
+        numbers
+            .map(Some)
+            .ok_or_else(|| self.wrong(key.name, value, NEEDED))
     }
 
     /// Reads a list of lists of numbers.
@@ -321,18 +472,23 @@ impl<'d, 't> Section<'d, 't> {
     pub fn rows<'k>(&mut self, key: impl Into<Key<'k>>) -> Result<Option<Vec<Vec<f64>>>> {
         let key = key.into();
         const NEEDED: &str = "a list of lists of numbers";
-        let Some(value) = self.take(&key, || NEEDED.to_owned()) else { return Ok(None) };
+        let Some(value) = self.take(&key, || NEEDED.to_owned()) else {
+            return Ok(None);
+        };
         let rows = match value.get_ref() {
             DeValue::Array(rows) => rows
                 .iter()
                 .map(|row| match row.get_ref() {
-                    DeValue::Array(items) => items.iter().map(number_of).collect::<Option<Vec<_>>>(),
+                    DeValue::Array(items) => {
+                        items.iter().map(number_of).collect::<Option<Vec<_>>>()
+                    }
                     _ => None,
                 })
                 .collect::<Option<Vec<_>>>(),
             _ => None,
         };
-        rows.map(Some).ok_or_else(|| self.wrong(key.name, value, NEEDED))
+        rows.map(Some)
+            .ok_or_else(|| self.wrong(key.name, value, NEEDED))
     }
 
     /// Reads a list of texts.
@@ -341,19 +497,30 @@ impl<'d, 't> Section<'d, 't> {
     /// `Data` for another type, naming file and line.
     pub fn texts<'k>(&mut self, key: impl Into<Key<'k>>) -> Result<Option<Vec<String>>> {
         let key = key.into();
-        let Some(value) = self.take(&key, || "a list of strings".to_owned()) else { return Ok(None) };
+        let Some(value) = self.take(&key, || "a list of strings".to_owned()) else {
+            return Ok(None);
+        };
         let texts = match value.get_ref() {
-            DeValue::Array(items) => items.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect(),
+            DeValue::Array(items) => items
+                .iter()
+                .map(|item| item.get_ref().as_str().map(str::to_owned))
+                .collect(),
             _ => None,
         };
-        texts.map(Some).ok_or_else(|| self.wrong(key.name, value, "a list of strings"))
+        texts
+            .map(Some)
+            .ok_or_else(|| self.wrong(key.name, value, "a list of strings"))
     }
 
     /// Reads a number of a range.
     ///
     /// # Errors
     /// `Data` for another type or a number out of range, naming file and line.
-    pub fn within<'k>(&mut self, key: impl Into<Key<'k>>, range: RangeInclusive<f64>) -> Result<Option<f64>> {
+    pub fn within<'k>(
+        &mut self,
+        key: impl Into<Key<'k>>,
+        range: RangeInclusive<f64>,
+    ) -> Result<Option<f64>> {
         let needed = format!("a number from {} to {}", range.start(), range.end());
         self.number(key.into(), &needed, |number| range.contains(&number))
     }
@@ -362,8 +529,15 @@ impl<'d, 't> Section<'d, 't> {
     ///
     /// # Errors
     /// As [`Section::within`].
-    pub fn within_or<'k>(&mut self, key: impl Into<Key<'k>>, range: RangeInclusive<f64>, default: f64) -> Result<f64> {
-        Ok(self.within(key.into().or(default), range)?.unwrap_or(default))
+    pub fn within_or<'k>(
+        &mut self,
+        key: impl Into<Key<'k>>,
+        range: RangeInclusive<f64>,
+        default: f64,
+    ) -> Result<f64> {
+        Ok(self
+            .within(key.into().or(default), range)?
+            .unwrap_or(default))
     }
 
     /// Reads a finite number above 0.
@@ -378,8 +552,16 @@ impl<'d, 't> Section<'d, 't> {
     ///
     /// # Errors
     /// `Data` for another type or a number out of range, naming file and line.
-    pub fn positive_up_to<'k>(&mut self, key: impl Into<Key<'k>>, high: f64) -> Result<Option<f64>> {
-        self.number(key.into(), &format!("a number above 0, at most {high}"), |number| number > 0.0 && number <= high)
+    pub fn positive_up_to<'k>(
+        &mut self,
+        key: impl Into<Key<'k>>,
+        high: f64,
+    ) -> Result<Option<f64>> {
+        self.number(
+            key.into(),
+            &format!("a number above 0, at most {high}"),
+            |number| number > 0.0 && number <= high,
+        )
     }
 
     /// Reads a finite number, 0 or above.
@@ -390,43 +572,80 @@ impl<'d, 't> Section<'d, 't> {
         self.number(key.into(), "a number, 0 or above", |number| number >= 0.0)
     }
 
-    /// Rejects keys that were not requested; of several, the first in the text. Sub-tables that a reader opens are finished by it, the table of a body or brain
-    /// by the crate.
+    /// Rejects keys that were not requested; of several, the first in the text. Sub-tables that a
+    /// reader opens are finished by it, the table of a body or brain by the crate.
     ///
     /// # Errors
     /// `Data` for such a key, naming file and line.
     pub fn finish(self) -> Result<()> {
-        let unknown = self.names().into_iter().filter(|(name, _)| !self.known.contains(name) && !self.old.contains(&name.as_str()));
+        let unknown = self
+            .names()
+            .into_iter()
+            .filter(|(name, _)| !self.known.contains(name) && !self.old.contains(&name.as_str()));
         match unknown.min_by_key(|(_, place)| place.start) {
             None => Ok(()),
             Some((name, place)) => {
-                let is_table = self.table.and_then(|table| table.get(name.as_str())).is_some_and(|value| matches!(value.get_ref(), DeValue::Table(_)));
+                let is_table = self
+                    .table
+                    .and_then(|table| table.get(name.as_str()))
+                    .is_some_and(|value| matches!(value.get_ref(), DeValue::Table(_)));
                 let known = self.known.iter().map(String::as_str);
                 let unknown = match (is_table, nearest(&name, known.clone())) {
-                    (true, Some(near)) => format!("table [{}], perhaps [{}]", self.path(&name), self.path(near)),
+                    (true, Some(near)) => format!(
+                        "table [{}], perhaps [{}]",
+                        self.path(&name),
+                        self.path(near)
+                    ),
                     (true, None) => format!("table [{}]", self.path(&name)),
                     (false, _) => format!("key {name:?}{}", suggestion(&name, known)),
                 };
-                Err(self.source.error(&place, format!("unknown {unknown}; known: {}", self.known.join(", "))))
+                Err(self.source.error(
+                    &place,
+                    format!("unknown {unknown}; known: {}", self.known.join(", ")),
+                ))
             }
         }
     }
 
     fn path(&self, key: &str) -> String {
-        if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) }
+        if self.name.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.name)
+        }
     }
 
     fn path_shown(&self, key: &Key<'_>) -> String {
-        if self.shown.is_empty() { key.shown().to_owned() } else { format!("{}.{}", self.shown, key.shown()) }
+        if self.shown.is_empty() {
+            key.shown().to_owned()
+        } else {
+            format!("{}.{}", self.shown, key.shown())
+        }
     }
 
-    fn text(&mut self, key: &Key<'_>, needed: impl FnOnce() -> String) -> Result<Option<Located<&'d str>>> {
-        let Some(value) = self.take(key, needed) else { return Ok(None) };
-        let string = value.get_ref().as_str().ok_or_else(|| self.wrong(key.name, value, "a string"))?;
-        Ok(Some(Located { value: string, place: value.span() }))
+    fn text(
+        &mut self,
+        key: &Key<'_>,
+        needed: impl FnOnce() -> String,
+    ) -> Result<Option<Located<&'d str>>> {
+        let Some(value) = self.take(key, needed) else {
+            return Ok(None);
+        };
+        let string = value
+            .get_ref()
+            .as_str()
+            .ok_or_else(|| self.wrong(key.name, value, "a string"))?;
+        Ok(Some(Located {
+            value: string,
+            place: value.span(),
+        }))
     }
 
-    fn take(&mut self, key: &Key<'_>, needed: impl FnOnce() -> String) -> Option<&'d Spanned<DeValue<'t>>> {
+    fn take(
+        &mut self,
+        key: &Key<'_>,
+        needed: impl FnOnce() -> String,
+    ) -> Option<&'d Spanned<DeValue<'t>>> {
         if let Some(asked) = self.source.asked {
             asked.borrow_mut().push(key.row(&self.shown, needed()));
         }
@@ -436,33 +655,59 @@ impl<'d, 't> Section<'d, 't> {
         }
         let table = self.table?;
         let given = table.get(key);
-        let old = old_key(&self.name, key).filter(|old| given.is_none() && table.contains_key(*old));
+        let old =
+            old_key(&self.name, key).filter(|old| given.is_none() && table.contains_key(*old));
         let Some(old) = old else { return given };
         let value = table.get(old)?;
-        self.source.warn(&value.span(), &format!("key \"{old}\" is now \"{key}\""));
+        self.source
+            .warn(&value.span(), &format!("key \"{old}\" is now \"{key}\""));
         self.old.push(old);
         Some(value)
     }
 
-    fn number(&mut self, key: Key<'_>, needed: &str, fits: impl Fn(f64) -> bool) -> Result<Option<f64>> {
-        let Some(value) = self.take(&key, || needed.to_owned()) else { return Ok(None) };
+    fn number(
+        &mut self,
+        key: Key<'_>,
+        needed: &str,
+        fits: impl Fn(f64) -> bool,
+    ) -> Result<Option<f64>> {
+        let Some(value) = self.take(&key, || needed.to_owned()) else {
+            return Ok(None);
+        };
         match number_of(value) {
             Some(number) if number.is_finite() && fits(number) => Ok(Some(number)),
             _ => Err(self.wrong(key.name, value, needed)),
         }
     }
 
-    fn whole_number(&self, key: &str, value: &Spanned<DeValue<'t>>, range: &RangeInclusive<u64>) -> Result<u64> {
+    fn whole_number(
+        &self,
+        key: &str,
+        value: &Spanned<DeValue<'t>>,
+        range: &RangeInclusive<u64>,
+    ) -> Result<u64> {
         let whole = match value.get_ref() {
-            DeValue::Integer(integer) => u64::from_str_radix(integer.as_str(), integer.radix()).ok(),
+            DeValue::Integer(integer) => {
+                u64::from_str_radix(integer.as_str(), integer.radix()).ok()
+            }
             _ => None,
         };
-        whole.filter(|whole| range.contains(whole)).ok_or_else(|| self.wrong(key, value, &whole_text(range)))
+        whole
+            .filter(|whole| range.contains(whole))
+            .ok_or_else(|| self.wrong(key, value, &whole_text(range)))
     }
 
     fn wrong(&self, key: &str, value: &Spanned<DeValue<'t>>, needed: &str) -> Error {
-        let given = self.source.text.get(value.span()).unwrap_or("something else").lines().next().unwrap_or("");
-        self.source.error(&value.span(), format!("{key} is {given}, needs {needed}"))
+        let given = self
+            .source
+            .text
+            .get(value.span())
+            .unwrap_or("something else")
+            .lines()
+            .next()
+            .unwrap_or("");
+        self.source
+            .error(&value.span(), format!("{key} is {given}, needs {needed}"))
     }
 }
 

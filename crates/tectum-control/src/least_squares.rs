@@ -1,4 +1,5 @@
-//! Least squares with few unknowns, by Levenberg-Marquardt, with standard errors that are valid for correlated residuals.
+//! Least squares with few unknowns, by Levenberg-Marquardt, with standard errors that are valid for
+//! correlated residuals.
 
 use tectum::{Error, Result};
 
@@ -6,8 +7,8 @@ use std::ops::RangeInclusive;
 
 /// The maximum number of steps.
 const MAX_STEPS: usize = 60;
-/// The smallest eigenvalue of a Hessian with a diagonal of 1 at which a combination of unknowns counts as determined: with a tenth of its error, one
-/// of two correlated by 0.99999.
+/// The smallest eigenvalue of a Hessian with a diagonal of 1 at which a combination of unknowns
+/// counts as determined: with a tenth of its error, one of two correlated by 0.99999.
 const UNDETERMINED: f64 = 1e-5;
 /// The fit stops after a step that reduces the sum by less than this fraction.
 const MIN_GAIN: f64 = 1e-9;
@@ -26,7 +27,11 @@ pub struct FitParameter {
 impl FitParameter {
     /// The value plus or minus its step, whichever is in its range.
     fn moved(&self, value: f64) -> f64 {
-        if value + self.step <= *self.range.end() { value + self.step } else { value - self.step }
+        if value + self.step <= *self.range.end() {
+            value + self.step
+        } else {
+            value - self.step
+        }
     }
 }
 
@@ -35,44 +40,63 @@ impl FitParameter {
 pub struct Fit {
     /// The unknowns.
     pub values: Vec<f64>,
-    /// The standard error of each; infinite for an unknown without influence, which keeps its value.
+    /// The standard error of each; infinite for an unknown without influence, which keeps its
+    /// value.
     pub errors: Vec<f64>,
     /// Sum of the squared residuals.
     pub sum: f64,
-    /// Unknowns of which the residuals determine only a combination: they can change together, and the errors say nothing of it.
+    /// Unknowns of which the residuals determine only a combination: they can change together, and
+    /// the errors say nothing of it.
     pub together: Vec<usize>,
 }
 
 /// Minimises the sum of squared residuals over the unknowns.
 ///
-/// `residuals` gives them in clusters, always of the same sizes: residuals of different clusters are treated as independent, those of one
-/// are not, so the errors are those of the sandwich H⁻¹(Σ gₖgₖᵀ)H⁻¹ over clusters k. An unknown without influence on any residual keeps its value.
+/// `residuals` gives them in clusters, always of the same sizes: residuals of different clusters
+/// are treated as independent, those of one are not, so the errors are those of the sandwich H⁻¹(Σ
+/// gₖgₖᵀ)H⁻¹ over clusters k. An unknown without influence on any residual keeps its value.
 ///
 /// # Errors
-/// `Invalid` for a start outside its range; what `residuals` reports; `Data` if a residual is not finite at the start, or if the normal equations are singular.
+/// `Invalid` for a start outside its range; what `residuals` reports; `Data` if a residual is not
+/// finite at the start, or if the normal equations are singular.
 ///
 /// # Source
 /// Marquardt, SIAM J. 11 (1963); Liang and Zeger, Biometrika 73 (1986) for the errors.
-pub fn fit(unknowns: &[FitParameter], mut residuals: impl FnMut(&[f64]) -> Result<Vec<Vec<f64>>>) -> Result<Fit> {
+pub fn fit(
+    unknowns: &[FitParameter],
+    mut residuals: impl FnMut(&[f64]) -> Result<Vec<Vec<f64>>>,
+) -> Result<Fit> {
     let n = unknowns.len();
-    if let Some(place) = unknowns.iter().position(|unknown| !unknown.range.contains(&unknown.start)) {
+    if let Some(place) = unknowns
+        .iter()
+        .position(|unknown| !unknown.range.contains(&unknown.start))
+    {
         let FitParameter { start, range, .. } = &unknowns[place];
-        return Err(Error::invalid(format!("least squares: unknown {place} starts at {start}, outside {range:?}")));
+        return Err(Error::invalid(format!(
+            "least squares: unknown {place} starts at {start}, outside {range:?}"
+        )));
     }
     let mut values: Vec<f64> = unknowns.iter().map(|unknown| unknown.start).collect();
     let mut here = residuals(&values)?;
     let mut sum = squares(&here);
     if !sum.is_finite() {
-        return Err(Error::data("least squares: a residual is not finite at the start"));
+        return Err(Error::data(
+            "least squares: a residual is not finite at the start",
+        ));
     }
     let mut damping = 1e-3;
     let mut normal = Normal::of(&mut residuals, &values, unknowns, &here)?;
     for _ in 0..MAX_STEPS {
         let mut damped = normal.hessian.clone();
         (0..n).for_each(|i| damped[i * n + i] *= 1.0 + damping);
-        let step = solve(&damped, &normal.gradient).ok_or_else(|| Error::data("least squares: the normal equations are singular"))?;
+        let step = solve(&damped, &normal.gradient)
+            .ok_or_else(|| Error::data("least squares: the normal equations are singular"))?;
         let next = values.iter().zip(&step).zip(unknowns);
-        let next: Vec<f64> = next.map(|((value, step), unknown)| (value - step).clamp(*unknown.range.start(), *unknown.range.end())).collect();
+        let next: Vec<f64> = next
+            .map(|((value, step), unknown)| {
+                (value - step).clamp(*unknown.range.start(), *unknown.range.end())
+            })
+            .collect();
         let there = residuals(&next)?;
         let other = squares(&there);
         if other.is_finite() && other < sum {
@@ -89,7 +113,12 @@ pub fn fit(unknowns: &[FitParameter], mut residuals: impl FnMut(&[f64]) -> Resul
             damping *= 4.0;
         }
     }
-    Ok(Fit { errors: normal.errors(n), together: normal.together(n), values, sum })
+    Ok(Fit {
+        errors: normal.errors(n),
+        together: normal.together(n),
+        values,
+        sum,
+    })
 }
 
 fn squares(clusters: &[Vec<f64>]) -> f64 {
@@ -106,7 +135,12 @@ struct Normal {
 }
 
 impl Normal {
-    fn of(residuals: &mut impl FnMut(&[f64]) -> Result<Vec<Vec<f64>>>, values: &[f64], unknowns: &[FitParameter], here: &[Vec<f64>]) -> Result<Self> {
+    fn of(
+        residuals: &mut impl FnMut(&[f64]) -> Result<Vec<Vec<f64>>>,
+        values: &[f64],
+        unknowns: &[FitParameter],
+        here: &[Vec<f64>],
+    ) -> Result<Self> {
         let n = values.len();
         let moved = (0..n)
             .map(|i| {
@@ -115,8 +149,14 @@ impl Normal {
                 residuals(&next)
             })
             .collect::<Result<Vec<_>>>()?;
-        let slope = |i: usize, cluster: usize, at: usize| (moved[i][cluster][at] - here[cluster][at]) / (unknowns[i].moved(values[i]) - values[i]);
-        let (mut hessian, mut gradient, mut parts) = (vec![0.0; n * n], vec![0.0; n], Vec::with_capacity(here.len()));
+        let slope = |i: usize, cluster: usize, at: usize| {
+            (moved[i][cluster][at] - here[cluster][at]) / (unknowns[i].moved(values[i]) - values[i])
+        };
+        let (mut hessian, mut gradient, mut parts) = (
+            vec![0.0; n * n],
+            vec![0.0; n],
+            Vec::with_capacity(here.len()),
+        );
         for (cluster, residuals) in here.iter().enumerate() {
             let mut part = vec![0.0; n];
             for (at, residual) in residuals.iter().enumerate() {
@@ -127,31 +167,59 @@ impl Normal {
                     }
                 }
             }
-            gradient.iter_mut().zip(&part).for_each(|(sum, part)| *sum += part);
+            gradient
+                .iter_mut()
+                .zip(&part)
+                .for_each(|(sum, part)| *sum += part);
             parts.push(part);
         }
         let has_influence: Vec<bool> = (0..n).map(|i| hessian[i * n + i] != 0.0).collect();
-        (0..n).filter(|i| !has_influence[*i]).for_each(|i| hessian[i * n + i] = 1.0);
-        Ok(Self { hessian, has_influence, gradient, parts })
+        (0..n)
+            .filter(|i| !has_influence[*i])
+            .for_each(|i| hessian[i * n + i] = 1.0);
+        Ok(Self {
+            hessian,
+            has_influence,
+            gradient,
+            parts,
+        })
     }
 
-    /// The unknowns of a direction in which the residuals hardly change: the eigenvector of the smallest eigenvalue of the Hessian with a diagonal of 1, by
-    /// inverse iteration.
+    /// The unknowns of a direction in which the residuals hardly change: the eigenvector of the
+    /// smallest eigenvalue of the Hessian with a diagonal of 1, by inverse iteration.
     fn together(&self, n: usize) -> Vec<usize> {
         let scale: Vec<f64> = (0..n).map(|i| self.hessian[i * n + i].sqrt()).collect();
-        let mut scaled: Vec<f64> = (0..n * n).map(|at| self.hessian[at] / (scale[at / n] * scale[at % n])).collect();
+        let mut scaled: Vec<f64> = (0..n * n)
+            .map(|at| self.hessian[at] / (scale[at / n] * scale[at % n]))
+            .collect();
         (0..n).for_each(|i| scaled[i * n + i] += 1e-13);
         // A start that is no eigenvector of a simple structure.
         let mut direction: Vec<f64> = (0..n).map(|i| 1.0 + 0.37 * i as f64).collect();
         let mut eigenvalue = 1.0;
         for _ in 0..20 {
-            let Some(next) = solve(&scaled, &direction) else { return Vec::new() };
-            let length = next.iter().map(|number| number * number).sum::<f64>().sqrt();
-            let before = direction.iter().map(|number| number * number).sum::<f64>().sqrt();
+            let Some(next) = solve(&scaled, &direction) else {
+                return Vec::new();
+            };
+            let length = next
+                .iter()
+                .map(|number| number * number)
+                .sum::<f64>()
+                .sqrt();
+            let before = direction
+                .iter()
+                .map(|number| number * number)
+                .sum::<f64>()
+                .sqrt();
             eigenvalue = before / length;
             direction = next.iter().map(|number| number / length).collect();
         }
-        if eigenvalue > UNDETERMINED { Vec::new() } else { (0..n).filter(|i| direction[*i].abs() > 0.02 && self.has_influence[*i]).collect() }
+        if eigenvalue > UNDETERMINED {
+            Vec::new()
+        } else {
+            (0..n)
+                .filter(|i| direction[*i].abs() > 0.02 && self.has_influence[*i])
+                .collect()
+        }
     }
 
     /// The square roots of the sandwich's diagonal; infinite where an unknown has no influence.
@@ -162,9 +230,18 @@ impl Normal {
         };
         (0..n)
             .map(|i| match column(i) {
-                Some(row) if self.has_influence[i] => {
-                    self.parts.iter().map(|part| part.iter().zip(&row).map(|(g, h)| g * h).sum::<f64>().powi(2)).sum::<f64>().sqrt()
-                }
+                Some(row) if self.has_influence[i] => self
+                    .parts
+                    .iter()
+                    .map(|part| {
+                        part.iter()
+                            .zip(&row)
+                            .map(|(g, h)| g * h)
+                            .sum::<f64>()
+                            .powi(2)
+                    })
+                    .sum::<f64>()
+                    .sqrt(),
                 _ => f64::INFINITY,
             })
             .collect()
@@ -174,9 +251,14 @@ impl Normal {
 /// Solves A x = b by elimination with the greatest pivot, A row by row; none if it is singular.
 pub fn solve(a: &[f64], b: &[f64]) -> Option<Vec<f64>> {
     let n = b.len();
-    let mut rows: Vec<Vec<f64>> = a.chunks_exact(n).zip(b).map(|(row, b)| row.iter().copied().chain([*b]).collect()).collect();
+    let mut rows: Vec<Vec<f64>> = a
+        .chunks_exact(n)
+        .zip(b)
+        .map(|(row, b)| row.iter().copied().chain([*b]).collect())
+        .collect();
     for column in 0..n {
-        let pivot = (column..n).max_by(|i, j| rows[*i][column].abs().total_cmp(&rows[*j][column].abs()))?;
+        let pivot =
+            (column..n).max_by(|i, j| rows[*i][column].abs().total_cmp(&rows[*j][column].abs()))?;
         rows.swap(column, pivot);
         let head = rows[column][column];
         if !(head.is_finite() && head != 0.0) {
@@ -185,7 +267,10 @@ pub fn solve(a: &[f64], b: &[f64]) -> Option<Vec<f64>> {
         let pivot = rows[column].clone();
         for row in &mut rows[column + 1..] {
             let factor = row[column] / head;
-            row.iter_mut().zip(&pivot).skip(column).for_each(|(number, pivot)| *number -= factor * pivot);
+            row.iter_mut()
+                .zip(&pivot)
+                .skip(column)
+                .for_each(|(number, pivot)| *number -= factor * pivot);
         }
     }
     let mut x = vec![0.0; n];
@@ -204,14 +289,26 @@ mod tests {
     use crate::body::uniform::Uniform;
 
     fn free(start: f64) -> FitParameter {
-        FitParameter { start, step: 1e-6, range: f64::MIN..=f64::MAX }
+        FitParameter {
+            start,
+            step: 1e-6,
+            range: f64::MIN..=f64::MAX,
+        }
     }
 
     #[test]
     fn unknowns_that_can_change_together_are_named() {
-        let product = fit(&[free(2.0), free(3.0), free(0.0)], |p| Ok((0..5).map(|t| vec![p[0] * p[1] * f64::from(t) + p[2] - 7.0 * f64::from(t)]).collect()));
+        let product = fit(&[free(2.0), free(3.0), free(0.0)], |p| {
+            Ok((0..5)
+                .map(|t| vec![p[0] * p[1] * f64::from(t) + p[2] - 7.0 * f64::from(t)])
+                .collect())
+        });
         assert_eq!(product.expect("it rests").together, [0, 1]);
-        let apart = fit(&[free(2.0), free(3.0)], |p| Ok((0..5).map(|t| vec![p[0] * f64::from(t) + p[1] - 7.0 * f64::from(t)]).collect()));
+        let apart = fit(&[free(2.0), free(3.0)], |p| {
+            Ok((0..5)
+                .map(|t| vec![p[0] * f64::from(t) + p[1] - 7.0 * f64::from(t)])
+                .collect())
+        });
         assert!(apart.expect("it rests").together.is_empty());
     }
 
@@ -219,47 +316,107 @@ mod tests {
     fn a_decay_is_found_where_it_was_made() {
         // y = a·exp(−b t) without noise: the values exactly, errors of 0.
         let at = |a: f64, b: f64, t: usize| a * (-b * t as f64 / 10.0).exp();
-        let found = fit(&[free(1.0), free(1.0)], |p| Ok(vec![(0..40).map(|t| at(p[0], p[1], t) - at(3.0, 0.4, t)).collect()])).expect("it rests");
-        assert!((found.values[0] - 3.0).abs() < 1e-6 && (found.values[1] - 0.4).abs() < 1e-6, "{found:?}");
-        assert!(found.sum < 1e-12 && found.errors.iter().all(|error| *error < 1e-5), "{found:?}");
+        let found = fit(&[free(1.0), free(1.0)], |p| {
+            Ok(vec![
+                (0..40)
+                    .map(|t| at(p[0], p[1], t) - at(3.0, 0.4, t))
+                    .collect(),
+            ])
+        })
+        .expect("it rests");
+        assert!(
+            (found.values[0] - 3.0).abs() < 1e-6 && (found.values[1] - 0.4).abs() < 1e-6,
+            "{found:?}"
+        );
+        assert!(
+            found.sum < 1e-12 && found.errors.iter().all(|error| *error < 1e-5),
+            "{found:?}"
+        );
     }
 
     #[test]
     fn errors_are_those_of_the_spread_over_repetitions_though_residuals_hang_together() {
-        // The mean of 50 clusters of 10 equal numbers, uniform in ±1: its deviation is √(1/3/50), not √(1/3/500).
+        // The mean of 50 clusters of 10 equal numbers, uniform in ±1: its deviation is √(1/3/50),
+        // not √(1/3/500).
         let mut random = Uniform::new(5);
         let data: Vec<f64> = (0..50).map(|_| random.within(1.0)).collect();
-        let found = fit(&[free(0.0)], |p| Ok(data.iter().map(|x| vec![p[0] - x; 10]).collect())).expect("it rests");
+        let found = fit(&[free(0.0)], |p| {
+            Ok(data.iter().map(|x| vec![p[0] - x; 10]).collect())
+        })
+        .expect("it rests");
         let expected = (1.0f64 / 3.0 / 50.0).sqrt();
-        assert!((found.errors[0] / expected - 1.0).abs() < 0.2, "{} for {expected}", found.errors[0]);
+        assert!(
+            (found.errors[0] / expected - 1.0).abs() < 0.2,
+            "{} for {expected}",
+            found.errors[0]
+        );
         assert!((found.values[0] - data.iter().sum::<f64>() / 50.0).abs() < 1e-5);
     }
 
     #[test]
     fn an_unknown_without_influence_keeps_its_value() {
-        let found = fit(&[free(1.0), free(7.0)], |p| Ok(vec![vec![p[0] - 3.0], vec![2.0 * (p[0] - 3.0)]])).expect("it rests");
-        assert!((found.values[0] - 3.0).abs() < 1e-6 && found.values[1] == 7.0, "{found:?}");
-        assert!(found.errors[0] < 1e-5 && found.errors[1] == f64::INFINITY, "{found:?}");
+        let found = fit(&[free(1.0), free(7.0)], |p| {
+            Ok(vec![vec![p[0] - 3.0], vec![2.0 * (p[0] - 3.0)]])
+        })
+        .expect("it rests");
+        assert!(
+            (found.values[0] - 3.0).abs() < 1e-6 && found.values[1] == 7.0,
+            "{found:?}"
+        );
+        assert!(
+            found.errors[0] < 1e-5 && found.errors[1] == f64::INFINITY,
+            "{found:?}"
+        );
     }
 
     #[test]
     fn a_value_stays_in_its_range() {
-        let found = fit(&[FitParameter { range: 0.0..=2.0, ..free(1.0) }], |p| Ok(vec![vec![p[0] - 3.0]])).expect("it rests");
+        let found = fit(
+            &[FitParameter {
+                range: 0.0..=2.0,
+                ..free(1.0)
+            }],
+            |p| Ok(vec![vec![p[0] - 3.0]]),
+        )
+        .expect("it rests");
         assert!(found.values == [2.0], "{found:?}");
     }
 
     #[test]
     fn a_start_outside_its_range_is_an_error() {
-        let empty = FitParameter { range: RangeInclusive::new(2.0, 0.0), ..free(1.0) };
-        for unknown in [empty, FitParameter { range: 0.0..=2.0, ..free(3.0) }, free(f64::NAN)] {
-            assert!(fit(&[unknown], |p| Ok(vec![vec![p[0]]])).expect_err("outside").to_string().contains("unknown 0 starts at"));
+        let empty = FitParameter {
+            range: RangeInclusive::new(2.0, 0.0),
+            ..free(1.0)
+        };
+        for unknown in [
+            empty,
+            FitParameter {
+                range: 0.0..=2.0,
+                ..free(3.0)
+            },
+            free(f64::NAN),
+        ] {
+            assert!(
+                fit(&[unknown], |p| Ok(vec![vec![p[0]]]))
+                    .expect_err("outside")
+                    .to_string()
+                    .contains("unknown 0 starts at")
+            );
         }
     }
 
     #[test]
     fn a_start_that_is_not_finite_is_an_error() {
-        assert!(fit(&[free(1.0)], |p| Ok(vec![vec![p[0] / 0.0]])).expect_err("infinite").to_string().contains("not finite"));
-        assert_eq!(solve(&[0.0, 2.0, 1.0, 0.0], &[4.0, 3.0]), Some(vec![3.0, 2.0]));
+        assert!(
+            fit(&[free(1.0)], |p| Ok(vec![vec![p[0] / 0.0]]))
+                .expect_err("infinite")
+                .to_string()
+                .contains("not finite")
+        );
+        assert_eq!(
+            solve(&[0.0, 2.0, 1.0, 0.0], &[4.0, 3.0]),
+            Some(vec![3.0, 2.0])
+        );
         assert_eq!(solve(&[1.0, 1.0, 1.0, 1.0], &[4.0, 3.0]), None);
     }
 }

@@ -1,11 +1,14 @@
 //! Recordings of runs as MCAP files, which Foxglove and Rerun open.
 //!
-//! Three channels of JSON messages with their schemas, one message per period on each: `/observation` and `/action` have a number for each
-//! channel of the body by name, `/tick` the number of the period, the task's measure by name, `reward`, `held`, `fallback`, `terminated` and, where
-//! they were measured, `latency_ms` and `lateness_ms`. Times are the body's, from 0 at tick 0. A number that is not finite is `null`.
+//! Three channels of JSON messages with their schemas, one message per period on each:
+//! `/observation` and `/action` have a number for each channel of the body by name, `/tick` the
+//! number of the period, the task's measure by name, `reward`, `held`, `fallback`, `terminated`
+//! and, where they were measured, `latency_ms` and `lateness_ms`. Times are the body's, from 0 at
+//! tick 0. A number that is not finite is `null`.
 //!
-//! That of a run folder begins with the metadata record `tectum.run`: the names of body and brain, and the scenario. The file contains nothing else: no date,
-//! no machine name. Identical runs give identical bytes.
+//! That of a run folder begins with the metadata record `tectum.run`: the names of body and brain,
+//! and the scenario. The file contains nothing else: no date, no machine name. Identical runs give
+//! identical bytes.
 
 mod records;
 #[cfg(feature = "genome")]
@@ -32,7 +35,8 @@ use writer::Writer;
 const OBSERVATION_TOPIC: &str = "/observation";
 const ACTION_TOPIC: &str = "/action";
 const TICK_TOPIC: &str = "/tick";
-/// Periods of a chunk. A killed run loses the last chunk; a number of periods and not a time, so that identical runs give identical bytes.
+/// Periods of a chunk. A killed run loses the last chunk; a number of periods and not a time, so
+/// that identical runs give identical bytes.
 const FLUSH_PERIODS: u32 = 50;
 
 /// Writes a recording, period by period.
@@ -60,16 +64,36 @@ impl<W: Write + Seek> Recorder<W> {
     /// `Io` if the file cannot be written.
     pub fn new(file: W, body: &BodySpec, measure: Option<&Measure>) -> Result<Self> {
         let mut writer = Writer::new(file)?;
-        let observation = body.observation.iter().map(|channel| (channel.name.as_str(), channel.unit.as_str()));
-        let action = body.action.iter().map(|channel| (channel.name.as_str(), channel.unit.as_str()));
-        let observation = numbers_topic(&mut writer, OBSERVATION_TOPIC, "tectum.Observation", observation)?;
+        let observation = body
+            .observation
+            .iter()
+            .map(|channel| (channel.name.as_str(), channel.unit.as_str()));
+        let action = body
+            .action
+            .iter()
+            .map(|channel| (channel.name.as_str(), channel.unit.as_str()));
+        let observation = numbers_topic(
+            &mut writer,
+            OBSERVATION_TOPIC,
+            "tectum.Observation",
+            observation,
+        )?;
         let action = numbers_topic(&mut writer, ACTION_TOPIC, "tectum.Action", action)?;
         let tick_id = writer.add_channel(TICK_TOPIC, "tectum.Tick", &tick_schema(measure))?;
         let measure = measure.map(|measure| measure.name.to_string());
-        Ok(Self { writer, observation, action, tick_id, measure, unflushed: 0, json: Vec::with_capacity(512) })
+        Ok(Self {
+            writer,
+            observation,
+            action,
+            tick_id,
+            measure,
+            unflushed: 0,
+            json: Vec::with_capacity(512),
+        })
     }
 
-    /// Adds a metadata record: texts by name, for people and viewers. It is not a message of a topic.
+    /// Adds a metadata record: texts by name, for people and viewers. It is not a message of a
+    /// topic.
     ///
     /// # Errors
     /// `Io` if the file cannot be written.
@@ -89,10 +113,15 @@ impl<W: Write + Seek> Recorder<W> {
         write_tick(&mut self.json, self.measure.as_deref(), record)?;
         self.send(self.tick_id, record)?;
         self.unflushed += 1;
-        if self.unflushed >= FLUSH_PERIODS { self.flush() } else { Ok(()) }
+        if self.unflushed >= FLUSH_PERIODS {
+            self.flush()
+        } else {
+            Ok(())
+        }
     }
 
-    /// Ends the chunk and writes it to the file: after a kill, [`recover_recording`] restores the recording up to here.
+    /// Ends the chunk and writes it to the file: after a kill, [`recover_recording`] restores the
+    /// recording up to here.
     ///
     /// # Errors
     /// `Io` if the file cannot be written.
@@ -110,7 +139,8 @@ impl<W: Write + Seek> Recorder<W> {
     }
 
     fn send(&mut self, channel_id: u16, record: &TickRecord<'_>) -> Result<()> {
-        self.writer.write(channel_id, record.tick as u32, record.time_ns, &self.json)
+        self.writer
+            .write(channel_id, record.tick as u32, record.time_ns, &self.json)
     }
 }
 
@@ -120,38 +150,100 @@ fn numbers_topic<'n, W: Write + Seek>(
     name: &str,
     channels: impl Iterator<Item = (&'n str, &'n str)> + Clone,
 ) -> Result<Topic> {
-    let number = |(name, unit): (&str, &str)| (name.to_owned(), json!({ "type": ["number", "null"], "description": unit }));
+    let number = |(name, unit): (&str, &str)| {
+        (
+            name.to_owned(),
+            json!({ "type": ["number", "null"], "description": unit }),
+        )
+    };
     let properties = channels.clone().map(number).collect::<Map<_, _>>();
     let schema = json!({ "title": name, "type": "object", "properties": properties });
-    Ok(Topic { id: writer.add_channel(topic, name, &schema)?, names: channels.map(|(name, _)| name.to_owned()).collect() })
+    Ok(Topic {
+        id: writer.add_channel(topic, name, &schema)?,
+        names: channels.map(|(name, _)| name.to_owned()).collect(),
+    })
 }
 
-/// The fields of a period on [`TICK_TOPIC`] besides the task's measure: name, JSON type and meaning.
+/// The fields of a period on [`TICK_TOPIC`] besides the task's measure: name, JSON type and
+/// meaning.
 const TICK_FIELDS: [(&str, &[&str], &str); 7] = [
     ("tick", &["integer"], "number of the period"),
-    ("reward", &["number", "null"], "the body's score of the step"),
+    (
+        "reward",
+        &["number", "null"],
+        "the body's score of the step",
+    ),
     ("held", &["boolean"], "the answer was late"),
-    ("fallback", &["boolean"], "the brain failed; the action is the safe one"),
+    (
+        "fallback",
+        &["boolean"],
+        "the brain failed; the action is the safe one",
+    ),
     ("terminated", &["boolean"], "the episode ended"),
     ("latency_ms", &["number"], "host time of the answer"),
-    ("lateness_ms", &["number"], "from the beginning of the period to its observation"),
+    (
+        "lateness_ms",
+        &["number"],
+        "from the beginning of the period to its observation",
+    ),
 ];
 
 /// Topics, fields and their meaning, for the reference of scenarios.
 pub(crate) fn topics() -> Vec<[String; 3]> {
-    let numbers = [(OBSERVATION_TOPIC, "the observation at its beginning"), (ACTION_TOPIC, "the action that the body got")];
-    let numbers = numbers.map(|(topic, meaning)| [topic, "a number for each channel, by name", meaning]);
-    let measure = [TICK_TOPIC, "the task's measure, by its name", "what the task measured at its beginning"];
-    let fields = TICK_FIELDS.map(|(name, _, meaning)| [TICK_TOPIC.to_owned(), format!("`{name}`"), meaning.to_owned()]);
-    numbers.into_iter().chain([measure]).map(|row| row.map(str::to_owned)).chain(fields).collect()
+    let numbers = [
+        (OBSERVATION_TOPIC, "the observation at its beginning"),
+        (ACTION_TOPIC, "the action that the body got"),
+    ];
+    let numbers =
+        numbers.map(|(topic, meaning)| [topic, "a number for each channel, by name", meaning]);
+    let measure = [
+        TICK_TOPIC,
+        "the task's measure, by its name",
+        "what the task measured at its beginning",
+    ];
+    let fields = TICK_FIELDS.map(|(name, _, meaning)| {
+        [
+            TICK_TOPIC.to_owned(),
+            format!("`{name}`"),
+            meaning.to_owned(),
+        ]
+    });
+    numbers
+        .into_iter()
+        .chain([measure])
+        .map(|row| row.map(str::to_owned))
+        .chain(fields)
+        .collect()
 }
 
 fn tick_schema(measure: Option<&Measure>) -> Value {
-    let kind = |kinds: &[&str]| if let [kind] = kinds { json!(kind) } else { json!(kinds) };
-    let measure = measure.map(|measure| (measure.name.to_string(), kind(&["number", "null"]), format!("{} at its beginning", measure.description)));
-    let mut fields: Vec<_> = TICK_FIELDS.iter().map(|(name, kinds, description)| ((*name).to_owned(), kind(kinds), (*description).to_owned())).collect();
+    let kind = |kinds: &[&str]| {
+        if let [kind] = kinds {
+            json!(kind)
+        } else {
+            json!(kinds)
+        }
+    };
+    let measure = measure.map(|measure| {
+        (
+            measure.name.to_string(),
+            kind(&["number", "null"]),
+            format!("{} at its beginning", measure.description),
+        )
+    });
+    let mut fields: Vec<_> = TICK_FIELDS
+        .iter()
+        .map(|(name, kinds, description)| {
+            ((*name).to_owned(), kind(kinds), (*description).to_owned())
+        })
+        .collect();
     fields.splice(1..1, measure);
-    let properties = fields.into_iter().map(|(name, kind, description)| (name, json!({ "type": kind, "description": description }))).collect::<Map<_, _>>();
+    let properties = fields
+        .into_iter()
+        .map(|(name, kind, description)| {
+            (name, json!({ "type": kind, "description": description }))
+        })
+        .collect::<Map<_, _>>();
     json!({ "title": "tectum.Tick", "type": "object", "properties": properties })
 }
 
@@ -159,7 +251,12 @@ fn write_numbers(json: &mut Vec<u8>, names: &[String], numbers: &[f32]) -> Resul
     json.clear();
     for (place, (name, number)) in names.iter().zip(numbers).enumerate() {
         let comma = if place == 0 { '{' } else { ',' };
-        write!(json, "{comma}\"{name}\":{}", Number(f64::from(*number), number)).map_err(unformattable)?;
+        write!(
+            json,
+            "{comma}\"{name}\":{}",
+            Number(f64::from(*number), number)
+        )
+        .map_err(unformattable)?;
     }
     json.push(b'}');
     Ok(())
@@ -167,27 +264,54 @@ fn write_numbers(json: &mut Vec<u8>, names: &[String], numbers: &[f32]) -> Resul
 
 fn write_tick(json: &mut Vec<u8>, measure: Option<&str>, record: &TickRecord<'_>) -> Result<()> {
     json.clear();
-    let TickRecord { tick, held, fallback, terminated, .. } = record;
+    let TickRecord {
+        tick,
+        held,
+        fallback,
+        terminated,
+        ..
+    } = record;
     write!(json, "{{\"tick\":{tick}").map_err(unformattable)?;
     if let Some(name) = measure {
-        write!(json, ",\"{name}\":{}", Number(record.measure, &record.measure)).map_err(unformattable)?;
+        write!(
+            json,
+            ",\"{name}\":{}",
+            Number(record.measure, &record.measure)
+        )
+        .map_err(unformattable)?;
     }
     let reward = Number(record.reward, &record.reward);
-    write!(json, ",\"reward\":{reward},\"held\":{held},\"fallback\":{fallback},\"terminated\":{terminated}").map_err(unformattable)?;
+    write!(
+        json,
+        ",\"reward\":{reward},\"held\":{held},\"fallback\":{fallback},\"terminated\":{terminated}"
+    )
+    .map_err(unformattable)?;
     if let Some(timing) = record.timing {
-        let (latency_ms, lateness_ms) = (timing.latency_ns as f64 / 1e6, timing.lateness_ns as f64 / 1e6);
-        write!(json, ",\"latency_ms\":{latency_ms},\"lateness_ms\":{lateness_ms}").map_err(unformattable)?;
+        let (latency_ms, lateness_ms) = (
+            timing.latency_ns as f64 / 1e6,
+            timing.lateness_ns as f64 / 1e6,
+        );
+        write!(
+            json,
+            ",\"latency_ms\":{latency_ms},\"lateness_ms\":{lateness_ms}"
+        )
+        .map_err(unformattable)?;
     }
     json.push(b'}');
     Ok(())
 }
 
-/// A number in the shortest form that parses to the same value, or `null` if JSON cannot represent it.
+/// A number in the shortest form that parses to the same value, or `null` if JSON cannot represent
+/// it.
 struct Number<'n, T>(f64, &'n T);
 
 impl<T: std::fmt::Display> std::fmt::Display for Number<'_, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.0.is_finite() { self.1.fmt(f) } else { f.write_str("null") }
+        if self.0.is_finite() {
+            self.1.fmt(f)
+        } else {
+            f.write_str("null")
+        }
     }
 }
 
@@ -216,10 +340,18 @@ mod tests {
             held: tick == 2,
             fallback: false,
             terminated: false,
-            timing: (tick == 3).then_some(Timing { latency_ns: 1_500_000, lateness_ns: 2_000 }),
+            timing: (tick == 3).then_some(Timing {
+                latency_ns: 1_500_000,
+                lateness_ns: 2_000,
+            }),
         };
         let write = || {
-            let mut recorder = Recorder::new(Cursor::new(Vec::new()), body.spec(), Some((pendulum::DESCRIPTOR.task)().measure())).expect("in memory");
+            let mut recorder = Recorder::new(
+                Cursor::new(Vec::new()),
+                body.spec(),
+                Some((pendulum::DESCRIPTOR.task)().measure()),
+            )
+            .expect("in memory");
             for tick in 1..=3 {
                 recorder.push(&record(tick)).expect("in memory");
             }
@@ -228,14 +360,50 @@ mod tests {
         let bytes = write();
         assert_eq!(bytes, write());
         let trace = Trace::parse(&bytes).expect("an MCAP file");
-        assert_eq!((trace.observation_names.as_slice(), trace.action_names.as_slice()), (&["angle".into(), "speed".into()][..], &["torque".into()][..]));
-        assert_eq!((trace.messages, trace.measure_name.as_deref()), (9, Some("angle_rad")));
-        let outside = mcap::MessageStream::new(&bytes).expect("an MCAP file").filter(Result::is_ok).count();
+        assert_eq!(
+            (
+                trace.observation_names.as_slice(),
+                trace.action_names.as_slice()
+            ),
+            (
+                &["angle".into(), "speed".into()][..],
+                &["torque".into()][..]
+            )
+        );
+        assert_eq!(
+            (trace.messages, trace.measure_name.as_deref()),
+            (9, Some("angle_rad"))
+        );
+        let outside = mcap::MessageStream::new(&bytes)
+            .expect("an MCAP file")
+            .filter(Result::is_ok)
+            .count();
         assert_eq!(outside, 9, "the format's own reader finds the same");
         let last = &trace.ticks[2];
-        assert_eq!((last.tick, last.time_ns, last.held, last.latency_ms, last.lateness_ms), (3, 150_000_000, false, Some(1.5), Some(0.002)));
-        assert_eq!((last.observation[0], last.action[0], last.measure, last.reward), (0.1, -2.0, 0.1, -1e-7));
-        assert!(last.observation[1].is_nan() && trace.ticks[1].held && trace.ticks[1].latency_ms.is_none());
+        assert_eq!(
+            (
+                last.tick,
+                last.time_ns,
+                last.held,
+                last.latency_ms,
+                last.lateness_ms
+            ),
+            (3, 150_000_000, false, Some(1.5), Some(0.002))
+        );
+        assert_eq!(
+            (
+                last.observation[0],
+                last.action[0],
+                last.measure,
+                last.reward
+            ),
+            (0.1, -2.0, 0.1, -1e-7)
+        );
+        assert!(
+            last.observation[1].is_nan()
+                && trace.ticks[1].held
+                && trace.ticks[1].latency_ms.is_none()
+        );
     }
 
     #[test]

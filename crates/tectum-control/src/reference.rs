@@ -1,4 +1,5 @@
-//! The reference of scenarios, `docs/scenarios.md`: what the readers ask for when they read examples of each table.
+//! The reference of scenarios, `docs/scenarios.md`: what the readers ask for when they read
+//! examples of each table.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -168,9 +169,14 @@ rest = 0.0
 "#;
 
 /// Brains that have keys, with examples that give all of them.
-const BRAINS: [(&str, &[&str]); 3] = [("mppi", &[MPPI, MPPI_FROM_FILE, MPPI_FROM_DATA]), ("field", &[FIELD]), ("genome", &[GENOME])];
+const BRAINS: [(&str, &[&str]); 3] = [
+    ("mppi", &[MPPI, MPPI_FROM_FILE, MPPI_FROM_DATA]),
+    ("field", &[FIELD]),
+    ("genome", &[GENOME]),
+];
 
-/// The reference of scenarios as a page of Markdown: every key of every table with its values, unit, default and meaning.
+/// The reference of scenarios as a page of Markdown: every key of every table with its values,
+/// unit, default and meaning.
 ///
 /// Names and ranges are those that the readers check, so the page cannot differ from them.
 ///
@@ -183,23 +189,43 @@ pub fn scenario_reference() -> Result<String> {
     write_tables(&mut page, &whole, |table| table.is_empty());
     write!(page, "\nThe other keys are in the three tables `[body]`, `[brain]` and `[loop]`.\n\n## The body\n\n```toml\n{BODY}```\n").ok();
     write_tables(&mut page, &whole, |table| is_part(table, "body"));
-    write!(page, "\nThe seeker has other parameters:\n\n```toml\n{SEEKER}```\n").ok();
-    write_tables(&mut page, &asked(&format!("{SEEKER}\n[brain]\nname = \"zero\"\n"))?, |table| table == "body.parameters");
+    write!(
+        page,
+        "\nThe seeker has other parameters:\n\n```toml\n{SEEKER}```\n"
+    )
+    .ok();
+    write_tables(
+        &mut page,
+        &asked(&format!("{SEEKER}\n[brain]\nname = \"zero\"\n"))?,
+        |table| table == "body.parameters",
+    );
     page += "\nAn equation file has those that it declares, and `[body.actual]` with the same keys: parameters that the plant has and its controllers do not know.\n";
     write_bodies(&mut page);
     page += "\n## The brain\n\n`[brain]` has the key `name`, and the keys of that brain. `tectum run --brain NAME` selects another with default settings.\n";
     write_tables(&mut page, &whole, |table| table == "brain");
     page += "\n| Brain | What it is | Keys |\n|---|---|---|\n";
     for (name, about) in BRAIN_DESCRIPTIONS {
-        let keys = if BRAINS.iter().any(|(known, _)| known == name) { format!("[below](#{name})") } else { "none".to_owned() };
-        writeln!(page, "| `{name}` | {} | {keys} |", about.trim_end_matches('.')).ok();
+        let keys = if BRAINS.iter().any(|(known, _)| known == name) {
+            format!("[below](#{name})")
+        } else {
+            "none".to_owned()
+        };
+        writeln!(
+            page,
+            "| `{name}` | {} | {keys} |",
+            about.trim_end_matches('.')
+        )
+        .ok();
     }
     for (name, examples) in BRAINS {
         let mut rows = Vec::new();
         writeln!(page, "\n### {name}").ok();
         for example in examples {
             write!(page, "\n```toml\n{example}```\n").ok();
-            add_new(&mut rows, asked(&format!("[body]\nname = \"rig\"\n{example}"))?);
+            add_new(
+                &mut rows,
+                asked(&format!("[body]\nname = \"rig\"\n{example}"))?,
+            );
         }
         rows.retain(|row| (row.table.as_str(), row.key.as_str()) != ("brain", "name"));
         write_tables(&mut page, &rows, |table| is_part(table, "brain"));
@@ -235,7 +261,10 @@ fn asked(text: &str) -> Result<Vec<KeyRow>> {
 
 fn add_new(rows: &mut Vec<KeyRow>, more: Vec<KeyRow>) {
     for row in more {
-        if !rows.iter().any(|known| (&known.table, &known.key) == (&row.table, &row.key)) {
+        if !rows
+            .iter()
+            .any(|known| (&known.table, &known.key) == (&row.table, &row.key))
+        {
             rows.push(row);
         }
     }
@@ -244,28 +273,53 @@ fn add_new(rows: &mut Vec<KeyRow>, more: Vec<KeyRow>) {
 /// Whether a table is another, or in it; `[a.b]` is a list of tables.
 fn is_part(table: &str, of: &str) -> bool {
     let table = table.trim_matches(['[', ']']);
-    table == of || table.strip_prefix(of).is_some_and(|rest| rest.starts_with('.'))
+    table == of
+        || table
+            .strip_prefix(of)
+            .is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// Writes those of the tables that are chosen, in the order of their first keys. A row that introduces a table has its meaning.
+/// Writes those of the tables that are chosen, in the order of their first keys. A row that
+/// introduces a table has its meaning.
 fn write_tables(page: &mut String, rows: &[KeyRow], is_chosen: impl Fn(&str) -> bool) {
     let mut tables: Vec<&str> = Vec::new();
-    for row in rows.iter().filter(|row| is_chosen(&row.table) && !row.is_table) {
+    for row in rows
+        .iter()
+        .filter(|row| is_chosen(&row.table) && !row.is_table)
+    {
         if !tables.contains(&row.table.as_str()) {
             tables.push(&row.table);
         }
     }
     for table in tables {
-        let (parent, key) = table.trim_matches(['[', ']']).rsplit_once('.').unwrap_or(("", table));
-        if let Some(about) = rows.iter().find(|row| row.is_table && row.table == parent && row.key == key) {
+        let (parent, key) = table
+            .trim_matches(['[', ']'])
+            .rsplit_once('.')
+            .unwrap_or(("", table));
+        if let Some(about) = rows
+            .iter()
+            .find(|row| row.is_table && row.table == parent && row.key == key)
+        {
             write!(page, "\n`[{table}]` {}\n", about.about).ok();
         } else if !table.is_empty() {
             write!(page, "\n`[{table}]`\n").ok();
         }
         page.push_str("\n| Key | Values | Unit | Default | Meaning |\n|---|---|---|---|---|\n");
-        for row in rows.iter().filter(|row| row.table == table && !row.is_table) {
-            let default = if row.default.is_empty() { "none" } else { &row.default };
-            writeln!(page, "| `{}` | {} | {} | {default} | {} |", row.key, row.values, row.unit, row.about).ok();
+        for row in rows
+            .iter()
+            .filter(|row| row.table == table && !row.is_table)
+        {
+            let default = if row.default.is_empty() {
+                "none"
+            } else {
+                &row.default
+            };
+            writeln!(
+                page,
+                "| `{}` | {} | {} | {default} | {} |",
+                row.key, row.values, row.unit, row.about
+            )
+            .ok();
         }
     }
 }
@@ -274,27 +328,92 @@ fn write_tables(page: &mut String, rows: &[KeyRow], is_chosen: impl Fn(&str) -> 
 fn write_bodies(page: &mut String) {
     page.push_str("\n| Body | Starts, the default first | Period | Observation | Action | Settings for | Disturbances |\n|---|---|---|---|---|---|---|\n");
     for body in BODIES {
-        let Ok(made) = (body.make)(body.starts[0]) else { continue };
+        let Ok(made) = (body.make)(body.starts[0]) else {
+            continue;
+        };
         let spec = made.spec();
-        let starts: Vec<&str> = body.starts.iter().map(|start| if *start == Start::Random { "random" } else { "hanging" }).collect();
-        let with_unit = |name: &str, unit: &str| if unit.is_empty() { format!("`{name}`") } else { format!("`{name}` ({unit})") };
-        let observation: Vec<String> = spec.observation.iter().map(|channel| with_unit(&channel.name, &channel.unit)).collect();
-        let action: Vec<String> = spec.action.iter().map(|channel| with_unit(&channel.name, &channel.unit)).collect();
-        let brains = [("mppi", body.mppi.is_some()), ("mppi over the plant", body.plant.is_some()), ("lqr and mpc", body.regulator.is_some())];
-        let brains: Vec<&str> = brains.into_iter().filter_map(|(name, has)| has.then_some(name)).collect();
-        let brains = if brains.is_empty() { "no controller".to_owned() } else { brains.join(", ") };
-        let disturbed = if body.disturbed.is_some() { "yes" } else { "no" };
-        let lists = [starts.join(", "), format!("{} s", spec.dt_s), observation.join(", "), action.join(", "), brains];
-        writeln!(page, "| `{}` | {} | {disturbed} |", body.name, lists.join(" | ")).ok();
+        let starts: Vec<&str> = body
+            .starts
+            .iter()
+            .map(|start| {
+                if *start == Start::Random {
+                    "random"
+                } else {
+                    "hanging"
+                }
+            })
+            .collect();
+        let with_unit = |name: &str, unit: &str| {
+            if unit.is_empty() {
+                format!("`{name}`")
+            } else {
+                format!("`{name}` ({unit})")
+            }
+        };
+        let observation: Vec<String> = spec
+            .observation
+            .iter()
+            .map(|channel| with_unit(&channel.name, &channel.unit))
+            .collect();
+        let action: Vec<String> = spec
+            .action
+            .iter()
+            .map(|channel| with_unit(&channel.name, &channel.unit))
+            .collect();
+        let brains = [
+            ("mppi", body.mppi.is_some()),
+            ("mppi over the plant", body.plant.is_some()),
+            ("lqr and mpc", body.regulator.is_some()),
+        ];
+        let brains: Vec<&str> = brains
+            .into_iter()
+            .filter_map(|(name, has)| has.then_some(name))
+            .collect();
+        let brains = if brains.is_empty() {
+            "no controller".to_owned()
+        } else {
+            brains.join(", ")
+        };
+        let disturbed = if body.disturbed.is_some() {
+            "yes"
+        } else {
+            "no"
+        };
+        let lists = [
+            starts.join(", "),
+            format!("{} s", spec.dt_s),
+            observation.join(", "),
+            action.join(", "),
+            brains,
+        ];
+        writeln!(
+            page,
+            "| `{}` | {} | {disturbed} |",
+            body.name,
+            lists.join(" | ")
+        )
+        .ok();
     }
 }
 
 /// Writes the settings of MPPI that are the body's.
 fn write_mppi_defaults(page: &mut String) -> Result<()> {
     let bodies = || BODIES.into_iter().filter(|body| body.mppi.is_some());
-    let mut columns = bodies().map(|body| Ok((format!("`{}`", body.name), body, MppiParameters::for_body(body.name)?))).collect::<Result<Vec<_>>>()?;
+    let mut columns = bodies()
+        .map(|body| {
+            Ok((
+                format!("`{}`", body.name),
+                body,
+                MppiParameters::for_body(body.name)?,
+            ))
+        })
+        .collect::<Result<Vec<_>>>()?;
     for body in bodies().filter(|body| body.plant.is_some()) {
-        columns.push((format!("`{}`, model \"plant\"", body.name), body, MppiParameters::for_plant(body.name)?));
+        columns.push((
+            format!("`{}`, model \"plant\"", body.name),
+            body,
+            MppiParameters::for_plant(body.name)?,
+        ));
     }
     page.push_str("\nThe defaults that are the body's:\n\n| Key |");
     for (name, ..) in &columns {
@@ -308,15 +427,23 @@ fn write_mppi_defaults(page: &mut String) -> Result<()> {
         ("hold", |_, p| p.hold.to_string()),
         ("iterations", |_, p| p.iterations.to_string()),
         ("sigma", |_, p| p.sigma.to_string()),
-        ("sigma_min", |_, p| p.sigma_min.map_or_else(|| "sigma".to_owned(), |sigma| sigma.to_string())),
+        ("sigma_min", |_, p| {
+            p.sigma_min
+                .map_or_else(|| "sigma".to_owned(), |sigma| sigma.to_string())
+        }),
         ("temperature", |_, p| p.temperature.to_string()),
         ("rate_weight", |_, p| p.rate_weight.to_string()),
         ("energy_weight", |_, p| p.energy_weight.to_string()),
-        ("terminal_multiplier", |_, p| p.terminal_multiplier.to_string()),
+        ("terminal_multiplier", |_, p| {
+            p.terminal_multiplier.to_string()
+        }),
         ("cost", costs),
     ];
     for (key, text) in rows {
-        let cells: Vec<String> = columns.iter().map(|(_, body, parameters)| text(body, parameters)).collect();
+        let cells: Vec<String> = columns
+            .iter()
+            .map(|(_, body, parameters)| text(body, parameters))
+            .collect();
         writeln!(page, "| `{key}` | {} |", cells.join(" | ")).ok();
     }
     Ok(())
@@ -324,13 +451,28 @@ fn write_mppi_defaults(page: &mut String) -> Result<()> {
 
 /// The weights of the running cost by channel; none where the body's own reward is the cost.
 fn costs(body: &Descriptor, parameters: &MppiParameters) -> String {
-    let Ok(made) = (body.make)(body.starts[0]) else { return String::new() };
+    let Ok(made) = (body.make)(body.starts[0]) else {
+        return String::new();
+    };
     if parameters.feedback.is_some() {
         return "the body's reward".to_owned();
     }
-    let observation = made.spec().observation.iter().zip(&parameters.channels).map(|(channel, cost)| (&channel.name, cost.weight));
-    let weights = observation.chain(made.spec().action.iter().map(|channel| (&channel.name, parameters.action_weight)));
-    let weights: Vec<String> = weights.filter(|(_, weight)| *weight != 0.0).map(|(name, weight)| format!("`{name}` {weight}")).collect();
+    let observation = made
+        .spec()
+        .observation
+        .iter()
+        .zip(&parameters.channels)
+        .map(|(channel, cost)| (&channel.name, cost.weight));
+    let weights = observation.chain(
+        made.spec()
+            .action
+            .iter()
+            .map(|channel| (&channel.name, parameters.action_weight)),
+    );
+    let weights: Vec<String> = weights
+        .filter(|(_, weight)| *weight != 0.0)
+        .map(|(name, weight)| format!("`{name}` {weight}"))
+        .collect();
     weights.join(", ")
 }
 
@@ -342,16 +484,33 @@ mod tests {
 
     /// All examples, each as a whole scenario.
     fn examples() -> Vec<String> {
-        let of_brains = BRAINS.iter().flat_map(|(_, texts)| *texts).map(|text| format!("[body]\nname = \"rig\"\n{text}"));
+        let of_brains = BRAINS
+            .iter()
+            .flat_map(|(_, texts)| *texts)
+            .map(|text| format!("[body]\nname = \"rig\"\n{text}"));
         let seeker = format!("{SEEKER}[brain]\nname = \"zero\"\n");
-        of_brains.chain([format!("name = \"trial\"\n{BODY}[brain]\nname = \"zero\"\n{LOOP}"), seeker]).collect()
+        of_brains
+            .chain([
+                format!("name = \"trial\"\n{BODY}[brain]\nname = \"zero\"\n{LOOP}"),
+                seeker,
+            ])
+            .collect()
     }
 
-    /// The lines of a text without a key, and without the tables inside its table, except lists of them, which may be required; the second has the key with a value instead.
+    /// The lines of a text without a key, and without the tables inside its table, except lists of
+    /// them, which may be required; the second has the key with a value instead.
     fn without_and_with(text: &str, row: &KeyRow, value: &str) -> [String; 2] {
-        let header = if row.table.is_empty() { String::new() } else { format!("[{}]", row.table.replace("CHANNEL", "pend_position")) };
+        let header = if row.table.is_empty() {
+            String::new()
+        } else {
+            format!("[{}]", row.table.replace("CHANNEL", "pend_position"))
+        };
         let mut found = [String::new(), String::new()];
-        let mut add = |line: &str, only_second: bool| found[usize::from(only_second)..].iter_mut().for_each(|text| *text += &format!("{line}\n"));
+        let mut add = |line: &str, only_second: bool| {
+            found[usize::from(only_second)..]
+                .iter_mut()
+                .for_each(|text| *text += &format!("{line}\n"))
+        };
         let mut table = "";
         let given = format!("{} = {value}", row.key);
         if header.is_empty() {
@@ -359,8 +518,13 @@ mod tests {
         }
         for line in text.lines() {
             table = if line.starts_with('[') { line } else { table };
-            let is_inside =
-                !header.is_empty() && table != header && !table.starts_with("[[") && is_part(table.trim_matches(['[', ']']), header.trim_matches(['[', ']']));
+            let is_inside = !header.is_empty()
+                && table != header
+                && !table.starts_with("[[")
+                && is_part(
+                    table.trim_matches(['[', ']']),
+                    header.trim_matches(['[', ']']),
+                );
             let is_key = table == header && line.split(" = ").next() == Some(row.key.as_str());
             if !is_inside && !is_key {
                 add(line, false);
@@ -374,7 +538,8 @@ mod tests {
 
     /// What a scenario comes to, with all its defaults.
     fn effective(text: &str) -> String {
-        let mut scenario = Scenario::parse(text, "effective", "effective").unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let mut scenario = Scenario::parse(text, "effective", "effective")
+            .unwrap_or_else(|error| panic!("{error}\n{text}"));
         let (body, clock) = (scenario.body.model().expect("built in"), scenario.run.clock);
         let brain = match &mut scenario.brain {
             BrainSpec::Mppi(spec) => format!(
@@ -390,19 +555,33 @@ mod tests {
             }
             other => format!("{other:?}"),
         };
-        format!("{:?} {:?} {:?} {brain}", scenario.name, scenario.body, scenario.run)
+        format!(
+            "{:?} {:?} {:?} {brain}",
+            scenario.name, scenario.body, scenario.run
+        )
     }
 
     #[test]
     fn a_documented_default_is_what_applies_without_the_key() {
         let mut compared = 0;
         for text in examples() {
-            for row in asked(&text).expect("correct").iter().filter(|row| !row.is_table && row.key != "CHANNEL") {
+            for row in asked(&text)
+                .expect("correct")
+                .iter()
+                .filter(|row| !row.is_table && row.key != "CHANNEL")
+            {
                 let header = format!("[{}]", row.table.replace("CHANNEL", "pend_position"));
                 // An example may exclude keys of another.
-                let has_key = text.lines().any(|line| line.split(" = ").next() == Some(row.key.as_str()));
-                let is_here = has_key && (row.table.is_empty() || text.lines().any(|line| line == header));
-                if is_here && format!("key = {}", row.default).parse::<toml::Table>().is_ok() {
+                let has_key = text
+                    .lines()
+                    .any(|line| line.split(" = ").next() == Some(row.key.as_str()));
+                let is_here =
+                    has_key && (row.table.is_empty() || text.lines().any(|line| line == header));
+                if is_here
+                    && format!("key = {}", row.default)
+                        .parse::<toml::Table>()
+                        .is_ok()
+                {
                     let [without, with] = without_and_with(&text, row, &row.default);
                     assert_ne!(without, with, "{row:?}");
                     assert_eq!(effective(&without), effective(&with), "{row:?}");
@@ -424,9 +603,19 @@ mod tests {
             add_new(&mut shown, asked(text).expect("correct"));
         }
         for row in shown {
-            let key = if row.key == "CHANNEL" { "pend_position" } else { row.key.as_str() };
-            let has_key = |line: &str| line.split(" = ").next() == Some(key) || (line.starts_with('[') && line.contains(key));
-            assert!(!row.about.is_empty() && examples.iter().any(|text| text.lines().any(has_key)), "{row:?}");
+            let key = if row.key == "CHANNEL" {
+                "pend_position"
+            } else {
+                row.key.as_str()
+            };
+            let has_key = |line: &str| {
+                line.split(" = ").next() == Some(key)
+                    || (line.starts_with('[') && line.contains(key))
+            };
+            assert!(
+                !row.about.is_empty() && examples.iter().any(|text| text.lines().any(has_key)),
+                "{row:?}"
+            );
         }
     }
 
@@ -435,7 +624,10 @@ mod tests {
         let page = scenario_reference().expect("the examples are correct");
         for (name, text) in embedded() {
             for row in asked(text).expect("correct") {
-                assert!(row.is_table || page.contains(&format!("| `{}` | {} |", row.key, row.values)), "{name}: {row:?}");
+                assert!(
+                    row.is_table || page.contains(&format!("| `{}` | {} |", row.key, row.values)),
+                    "{name}: {row:?}"
+                );
             }
         }
     }

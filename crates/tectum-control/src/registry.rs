@@ -1,7 +1,9 @@
 //! Names that a process adds to those of the crate, which scenarios may then use.
 //!
-//! A list is global to the process and only grows. A name in a file must mean the same wherever the process reads it: when a scenario is parsed, when a run is
-//! resumed or repeated, and on the thread that rebuilds a brain after a fault. A list that is passed as an argument would have to reach each of these places.
+//! A list is global to the process and only grows. A name in a file must mean the same wherever the
+//! process reads it: when a scenario is parsed, when a run is resumed or repeated, and on the
+//! thread that rebuilds a brain after a fault. A list that is passed as an argument would have to
+//! reach each of these places.
 
 use std::fmt::{self, Debug};
 use std::ops::Deref;
@@ -24,18 +26,33 @@ pub(crate) struct Registry<T: 'static> {
 impl<T: Copy> Registry<T> {
     /// Begins with the names that are built in.
     pub const fn new(kind: &'static str, built_in: fn() -> Vec<&'static str>) -> Self {
-        Self { kind, built_in, added: RwLock::new(Vec::new()) }
+        Self {
+            kind,
+            built_in,
+            added: RwLock::new(Vec::new()),
+        }
     }
 
     /// Adds a name.
     ///
     /// # Errors
-    /// `Invalid` for a name that is built in, already registered, or not made of letters, digits and `_`.
+    /// `Invalid` for a name that is built in, already registered, or not made of letters, digits
+    /// and `_`.
     pub fn add(&self, name: &'static str, entry: T) -> Result<()> {
-        let refused = |reason: &str| Err(Error::invalid(format!("register {} {name:?}: {reason}", self.kind)));
-        // The check and the addition are under one lock. A panic of another thread leaves a whole list, so a poisoned lock is used.
+        let refused = |reason: &str| {
+            Err(Error::invalid(format!(
+                "register {} {name:?}: {reason}",
+                self.kind
+            )))
+        };
+        // The check and the addition are under one lock. A panic of another thread leaves a whole
+        // list, so a poisoned lock is used.
         let mut added = self.added.write().unwrap_or_else(PoisonError::into_inner);
-        if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+        if name.is_empty()
+            || !name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        {
             return refused("a name is made of letters, digits and _");
         } else if (self.built_in)().contains(&name) {
             return refused("the name is built in");
@@ -48,7 +65,10 @@ impl<T: Copy> Registry<T> {
 
     /// What is registered, in the order of registration.
     pub fn added(&self) -> Vec<(&'static str, T)> {
-        self.added.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.added
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Finds a registered name.
@@ -58,21 +78,36 @@ impl<T: Copy> Registry<T> {
 
     /// All names: the built-in ones, then the registered ones.
     pub fn names(&self) -> Vec<&'static str> {
-        (self.built_in)().into_iter().chain(self.added().into_iter().map(|(name, _)| name)).collect()
+        (self.built_in)()
+            .into_iter()
+            .chain(self.added().into_iter().map(|(name, _)| name))
+            .collect()
     }
 
     /// The error for a name that a user gives.
     pub fn unknown(&self, name: &str) -> Error {
         let names = self.names();
-        Error::invalid(format!("{} {name:?} is unknown{}; known: {}", self.kind, suggestion(name, names.iter().copied()), names.join(", ")))
+        Error::invalid(format!(
+            "{} {name:?} is unknown{}; known: {}",
+            self.kind,
+            suggestion(name, names.iter().copied()),
+            names.join(", ")
+        ))
     }
 
     /// The error for a name that a run recorded: the process that ran it knew more names.
     pub fn unregistered(&self, name: &str) -> Error {
         let built_in = (self.built_in)().join(", ");
         let added: Vec<&str> = self.added().into_iter().map(|(name, _)| name).collect();
-        let added = if added.is_empty() { String::new() } else { format!("; registered: {}", added.join(", ")) };
-        Error::invalid(format!("{} {name:?} is not built in and not registered in this process; built in: {built_in}{added}", self.kind))
+        let added = if added.is_empty() {
+            String::new()
+        } else {
+            format!("; registered: {}", added.join(", "))
+        };
+        Error::invalid(format!(
+            "{} {name:?} is not built in and not registered in this process; built in: {built_in}{added}",
+            self.kind
+        ))
     }
 }
 
@@ -91,7 +126,9 @@ impl<T: Serialize + Debug + Send + Sync> AsTable for T {
         if serde_json::to_value(self).is_ok_and(|value| value.is_null()) {
             return Ok(Table::new());
         }
-        Table::try_from(self).map_err(|source| Error::data("settings cannot be written as a table").with_source(source))
+        Table::try_from(self).map_err(|source| {
+            Error::data("settings cannot be written as a table").with_source(source)
+        })
     }
 }
 
@@ -127,7 +164,9 @@ impl<D: AsTable + ?Sized> PartialEq for Custom<D> {
 impl<D: AsTable + ?Sized> Serialize for Custom<D> {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         // Of the settings themselves: this type has the method too, which would call itself.
-        D::to_table(&self.0).map_err(S::Error::custom)?.serialize(serializer)
+        D::to_table(&self.0)
+            .map_err(S::Error::custom)?
+            .serialize(serializer)
     }
 }
 
@@ -155,15 +194,28 @@ mod tests {
             ("a.b", "a name is made of letters, digits and _"),
         ] {
             let error = names.add(name, 2).expect_err(reason);
-            assert_eq!(error.to_string(), format!("register brain {name:?}: {reason}"));
+            assert_eq!(
+                error.to_string(),
+                format!("register brain {name:?}: {reason}")
+            );
         }
-        assert_eq!((names.get("pid"), names.get("zero"), names.names()), (Some(("pid", 1)), None, vec!["zero", "pid"]));
-        assert_eq!(names.unknown("p").to_string(), "brain \"p\" is unknown; known: zero, pid");
+        assert_eq!(
+            (names.get("pid"), names.get("zero"), names.names()),
+            (Some(("pid", 1)), None, vec!["zero", "pid"])
+        );
+        assert_eq!(
+            names.unknown("p").to_string(),
+            "brain \"p\" is unknown; known: zero, pid"
+        );
         let unregistered = "brain \"p\" is not built in and not registered in this process; built in: zero; registered: pid";
         assert_eq!(names.unregistered("p").to_string(), unregistered);
         let added = std::thread::scope(|scope| {
             let threads = [0; 8].map(|_| scope.spawn(|| names.add("other", 3).is_ok()));
-            threads.into_iter().map(|thread| thread.join().expect("no panic")).filter(|added| *added).count()
+            threads
+                .into_iter()
+                .map(|thread| thread.join().expect("no panic"))
+                .filter(|added| *added)
+                .count()
         });
         assert_eq!((added, names.names().len()), (1, 3));
     }

@@ -5,12 +5,19 @@ use std::path::Path;
 use tectum::{Error, Result};
 
 /// Columns that a recording must have; others are ignored.
-pub const RIG_COLUMNS: [&str; 5] = ["la_position", "pend_velocity", "pend_position", "cmd_volts", "elapsed"];
+pub const RIG_COLUMNS: [&str; 5] = [
+    "la_position",
+    "pend_velocity",
+    "pend_position",
+    "cmd_volts",
+    "elapsed",
+];
 
 /// An angle that changes by more than this beyond what the velocity explains is a sensor jump.
 pub const JUMP_DEG: f64 = 60.0;
 
-/// The angle that the rig reports while its potentiometer is in its dead zone, independent of the pole's motion.
+/// The angle that the rig reports while its potentiometer is in its dead zone, independent of the
+/// pole's motion.
 pub const DEAD_ZONE_DEG: f64 = -180.0;
 
 /// A recording of the rig, one number per row in each column.
@@ -26,7 +33,8 @@ pub struct RigRecording {
     pub cmd_volts: Vec<f64>,
     /// Time since the previous row, milliseconds.
     pub elapsed_ms: Vec<f64>,
-    /// Whether the row's angle is reliable: false on both sides of a jump, since either may be the wrong one.
+    /// Whether the row's angle is reliable: false on both sides of a jump, since either may be the
+    /// wrong one.
     pub angle_is_valid: Vec<bool>,
     /// Number of jumps found.
     pub jumps: usize,
@@ -36,8 +44,8 @@ impl RigRecording {
     /// Reads a recording from a comma-separated file with a header line.
     ///
     /// # Errors
-    /// A file that cannot be read, a missing column, no rows, a number that is missing, unreadable or not finite, a time step that
-    /// is not above 0; with path, line and column.
+    /// A file that cannot be read, a missing column, no rows, a number that is missing, unreadable
+    /// or not finite, a time step that is not above 0; with path, line and column.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read(path).map_err(|source| Error::io(path.display(), source))?;
         Self::parse(&text).map_err(|error| error.at(path.display()))
@@ -46,9 +54,12 @@ impl RigRecording {
     /// Reads a recording from the text of such a file.
     ///
     /// # Errors
-    /// As [`RigRecording::read`], without the path; and `Data` for a column whose numbers are apparently in another unit.
+    /// As [`RigRecording::read`], without the path; and `Data` for a column whose numbers are
+    /// apparently in another unit.
     pub fn parse(text: &[u8]) -> Result<Self> {
-        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text);
+        let mut reader = csv::ReaderBuilder::new()
+            .trim(csv::Trim::All)
+            .from_reader(text);
         let header = reader.headers().map_err(unreadable)?.clone();
         if header.is_empty() {
             return Err(Error::data("the file is empty"));
@@ -87,9 +98,12 @@ impl RigRecording {
 
     fn mask_jumps(&mut self) {
         for i in 1..self.len() {
-            let mean_velocity = 0.5 * (self.pend_velocity_deg_per_s[i - 1] + self.pend_velocity_deg_per_s[i]);
+            let mean_velocity =
+                0.5 * (self.pend_velocity_deg_per_s[i - 1] + self.pend_velocity_deg_per_s[i]);
             let explained_deg = mean_velocity * self.elapsed_ms[i] / 1000.0;
-            let jump_deg = wrapped_deg(self.pend_position_deg[i] - self.pend_position_deg[i - 1] - explained_deg);
+            let jump_deg = wrapped_deg(
+                self.pend_position_deg[i] - self.pend_position_deg[i - 1] - explained_deg,
+            );
             if jump_deg.abs() > JUMP_DEG {
                 self.jumps += 1;
                 self.angle_is_valid[i - 1] = false;
@@ -114,12 +128,22 @@ impl RigRecording {
         };
         let elapsed = median(&mut self.elapsed_ms.iter().copied());
         if !PLAUSIBLE_MS.contains(&elapsed) {
-            let other = if elapsed < *PLAUSIBLE_MS.start() { "seconds" } else { "microseconds" };
-            return Err(Error::data(format!("line 1, column elapsed: the median step is {elapsed} ms; is it in {other}? it must be in milliseconds")));
+            let other = if elapsed < *PLAUSIBLE_MS.start() {
+                "seconds"
+            } else {
+                "microseconds"
+            };
+            return Err(Error::data(format!(
+                "line 1, column elapsed: the median step is {elapsed} ms; is it in {other}? it must be in milliseconds"
+            )));
         }
         // A hanging pole reads about ±180 degrees, ±π radians.
         let angles = || self.pend_position_deg.iter().map(|angle| angle.abs());
-        let turns = || self.pend_position_deg.windows(2).map(|pair| pair[1] - pair[0]);
+        let turns = || {
+            self.pend_position_deg
+                .windows(2)
+                .map(|pair| pair[1] - pair[0])
+        };
         let is_within_pi = angles().all(|angle| angle <= 1.001 * std::f64::consts::PI);
         if is_within_pi && (median(&mut angles()) > 3.0 || turns().any(|turn| turn.abs() > 5.0)) {
             return Err(Error::data(
@@ -128,9 +152,15 @@ impl RigRecording {
         }
         // Least-squares fit of the changes of angle to those explained by the velocities.
         let (mut both, mut squares) = (0.0, 0.0);
-        for row in (1..self.len()).filter(|row| self.angle_is_valid[*row] && self.angle_is_valid[row - 1]) {
-            let explained_deg = 0.5 * (self.pend_velocity_deg_per_s[row - 1] + self.pend_velocity_deg_per_s[row]) * self.elapsed_ms[row] / 1000.0;
-            both += explained_deg * wrapped_deg(self.pend_position_deg[row] - self.pend_position_deg[row - 1]);
+        for row in
+            (1..self.len()).filter(|row| self.angle_is_valid[*row] && self.angle_is_valid[row - 1])
+        {
+            let explained_deg = 0.5
+                * (self.pend_velocity_deg_per_s[row - 1] + self.pend_velocity_deg_per_s[row])
+                * self.elapsed_ms[row]
+                / 1000.0;
+            both += explained_deg
+                * wrapped_deg(self.pend_position_deg[row] - self.pend_position_deg[row - 1]);
             squares += explained_deg * explained_deg;
         }
         let ratio = both / squares;
@@ -147,10 +177,13 @@ impl RigRecording {
 fn column_indices(header: &csv::StringRecord) -> Result<[usize; 5]> {
     let mut places = [0; 5];
     for (place, name) in places.iter_mut().zip(RIG_COLUMNS) {
-        *place = header.iter().position(|column| column == name).ok_or_else(|| {
-            let found = header.iter().collect::<Vec<_>>().join(", ");
-            Error::data(format!("line 1: column {name} is missing; found: {found}"))
-        })?;
+        *place = header
+            .iter()
+            .position(|column| column == name)
+            .ok_or_else(|| {
+                let found = header.iter().collect::<Vec<_>>().join(", ");
+                Error::data(format!("line 1: column {name} is missing; found: {found}"))
+            })?;
     }
     Ok(places)
 }
@@ -161,13 +194,22 @@ fn row(record: &csv::StringRecord, places: &[usize; 5]) -> Result<[f64; 5]> {
     for ((number, &place), name) in numbers.iter_mut().zip(places).zip(RIG_COLUMNS) {
         let field = record.get(place).unwrap_or("");
         let parsed = field.parse::<f64>();
-        *number = parsed.map_err(|_| Error::data(format!("line {line}, column {name}: {field:?} is not a number")))?;
+        *number = parsed.map_err(|_| {
+            Error::data(format!(
+                "line {line}, column {name}: {field:?} is not a number"
+            ))
+        })?;
         if !number.is_finite() {
-            return Err(Error::data(format!("line {line}, column {name}: {field} is not finite")));
+            return Err(Error::data(format!(
+                "line {line}, column {name}: {field} is not finite"
+            )));
         }
     }
     if numbers[4] <= 0.0 {
-        return Err(Error::data(format!("line {line}, column elapsed: {} is not above 0 ms", numbers[4])));
+        return Err(Error::data(format!(
+            "line {line}, column elapsed: {} is not above 0 ms",
+            numbers[4]
+        )));
     }
     Ok(numbers)
 }
@@ -197,15 +239,34 @@ mod tests {
                 "la_position,pend_position,cmd_volts,elapsed\n0,0,0,40",
                 "line 1: column pend_velocity is missing; found: la_position, pend_position, cmd_volts, elapsed",
             ),
-            ("0,0,-180,0.1,40\n0,nan,-180,0.1,40", "line 3, column pend_velocity: nan is not finite"),
-            ("0,0,-180,0.1,40\n0,0,-180,volts,40", "line 3, column cmd_volts: \"volts\" is not a number"),
-            ("0,0,,0.1,40", "line 2, column pend_position: \"\" is not a number"),
-            ("0,0,-180,0.1,0", "line 2, column elapsed: 0 is not above 0 ms"),
-            ("0,0,-180,0.1,40\n0,0,-180", "line 3: not a row of this table"),
+            (
+                "0,0,-180,0.1,40\n0,nan,-180,0.1,40",
+                "line 3, column pend_velocity: nan is not finite",
+            ),
+            (
+                "0,0,-180,0.1,40\n0,0,-180,volts,40",
+                "line 3, column cmd_volts: \"volts\" is not a number",
+            ),
+            (
+                "0,0,,0.1,40",
+                "line 2, column pend_position: \"\" is not a number",
+            ),
+            (
+                "0,0,-180,0.1,0",
+                "line 2, column elapsed: 0 is not above 0 ms",
+            ),
+            (
+                "0,0,-180,0.1,40\n0,0,-180",
+                "line 3: not a row of this table",
+            ),
         ];
         for (text, expected) in faults {
             let starts_a_header = text.is_empty() || text.starts_with("la_position");
-            let text = if starts_a_header { text.to_string() } else { format!("{HEADER}\n{text}") };
+            let text = if starts_a_header {
+                text.to_string()
+            } else {
+                format!("{HEADER}\n{text}")
+            };
             let error = RigRecording::parse(text.as_bytes()).expect_err(expected);
             assert_eq!(error.messages()[0], expected);
         }
@@ -213,17 +274,32 @@ mod tests {
 
     #[test]
     fn defect_22_columns_in_other_units_are_refused() {
-        let recording = crate::body::rig::simulated(crate::body::rig::RigParameters::default(), 1000, 0.1);
+        let recording =
+            crate::body::rig::simulated(crate::body::rig::RigParameters::default(), 1000, 0.1);
         let text = |scales: [f64; 4]| {
             let rows = (0..recording.len()).map(|row| {
-                let [velocity, position] = [recording.pend_velocity_deg_per_s[row] * scales[0], recording.pend_position_deg[row] * scales[1]];
-                let [volts, elapsed] = [recording.cmd_volts[row] * scales[2], recording.elapsed_ms[row] * scales[3]];
-                format!("\n{},{velocity},{position},{volts},{elapsed}", recording.la_position_in[row])
+                let [velocity, position] = [
+                    recording.pend_velocity_deg_per_s[row] * scales[0],
+                    recording.pend_position_deg[row] * scales[1],
+                ];
+                let [volts, elapsed] = [
+                    recording.cmd_volts[row] * scales[2],
+                    recording.elapsed_ms[row] * scales[3],
+                ];
+                format!(
+                    "\n{},{velocity},{position},{volts},{elapsed}",
+                    recording.la_position_in[row]
+                )
             });
             HEADER.to_owned() + &rows.collect::<String>()
         };
         let radians = std::f64::consts::PI / 180.0;
-        assert_eq!(RigRecording::parse(text([1.0; 4]).as_bytes()).expect("right units").len(), recording.len());
+        assert_eq!(
+            RigRecording::parse(text([1.0; 4]).as_bytes())
+                .expect("right units")
+                .len(),
+            recording.len()
+        );
         for (scales, named) in [
             ([1.0, 1.0, 1.0, 1e-3], "is it in seconds?"),
             ([1.0, 1.0, 1.0, 1e3], "is it in microseconds?"),
@@ -231,7 +307,9 @@ mod tests {
             ([1.0, radians, 1.0, 1.0], "is it in radians?"),
             ([radians, 1.0, 1.0, 1.0], "column pend_velocity"),
         ] {
-            let error = RigRecording::parse(text(scales).as_bytes()).expect_err(named).to_string();
+            let error = RigRecording::parse(text(scales).as_bytes())
+                .expect_err(named)
+                .to_string();
             assert!(error.contains(named), "{error}");
         }
     }

@@ -1,12 +1,14 @@
 //! The output folder of a run: `runs/<n>/`.
 //!
-//! [`FILES`] lists its files: `summary.json` is a [`RunSummary`], `trace.mcap` a [`recording`](crate::recording).
+//! [`FILES`] lists its files: `summary.json` is a [`RunSummary`], `trace.mcap` a
+//! [`recording`](crate::recording).
 //!
-//! A run writes to `runs/<n>.partial/`, which is renamed as the last step, so `runs/<n>/` is always complete. A run that fails
-//! before its first tick removes the folder; one that fails later still completes it with the data so far, and summary and receipt say
-//! how it ended. Only a crash leaves a `.partial` behind, in which each
-//! JSON file and snapshot is complete or absent. The first snapshot is taken before the first tick, so it can be resumed; the recording
-//! can be [recovered](crate::recording::recover_recording).
+//! A run writes to `runs/<n>.partial/`, which is renamed as the last step, so `runs/<n>/` is always
+//! complete. A run that fails before its first tick removes the folder; one that fails later still
+//! completes it with the data so far, and summary and receipt say how it ended. Only a crash leaves
+//! a `.partial` behind, in which each JSON file and snapshot is complete or absent. The first
+//! snapshot is taken before the first tick, so it can be resumed; the recording can be
+//! [recovered](crate::recording::recover_recording).
 
 mod repeat;
 mod run;
@@ -22,7 +24,10 @@ use tectum::{Error, Latency, LatencyHistogram, Result, file};
 use crate::body::Body;
 use crate::body::equations::PLANT_FILE;
 use crate::body::task::Measure;
-use crate::closed_loop::{ClosedLoop, DeviceSpan, End, EpisodeReturns, Outcome, Overrun, Sink, TaskSummary, TickRecord, TransfersPerTick};
+use crate::closed_loop::{
+    ClosedLoop, DeviceSpan, End, EpisodeReturns, Outcome, Overrun, Sink, TaskSummary, TickRecord,
+    TransfersPerTick,
+};
 use crate::real_time::GrantedRealTime;
 use crate::recording::Recorder;
 use crate::scenario::build::build_body;
@@ -47,21 +52,35 @@ pub const SNAPSHOT_FILE: &str = "snapshot.safetensors";
 /// The files of a folder and what they hold.
 pub const FILES: [(&str, &str); 6] = [
     (SCENARIO_FILE, "the scenario as it ran, overrides applied"),
-    (PLANT_FILE, "the equation file of the body, if it has one, as it ran; a run that is continued or repeated reads it"),
-    (RECEIPT_FILE, "on which device and by which code it was computed, with which faults"),
-    (SUMMARY_FILE, "results: task, latencies, deadline misses, fallbacks"),
+    (
+        PLANT_FILE,
+        "the equation file of the body, if it has one, as it ran; a run that is continued or repeated reads it",
+    ),
+    (
+        RECEIPT_FILE,
+        "on which device and by which code it was computed, with which faults",
+    ),
+    (
+        SUMMARY_FILE,
+        "results: task, latencies, deadline misses, fallbacks",
+    ),
     (TRACE_FILE, "every period"),
-    (SNAPSHOT_FILE, "the state after the last tick, or the last one that could be taken; a resumed run begins with it"),
+    (
+        SNAPSHOT_FILE,
+        "the state after the last tick, or the last one that could be taken; a resumed run begins with it",
+    ),
 ];
 
-/// The metadata record of the recording: `body` and `brain` are their names, `scenario` is the text of [`SCENARIO_FILE`].
+/// The metadata record of the recording: `body` and `brain` are their names, `scenario` is the text
+/// of [`SCENARIO_FILE`].
 pub const RUN_METADATA: &str = "tectum.run";
 
 /// Reads the scenario of a run folder, to resume or repeat the run.
 ///
 /// # Errors
-/// `Io` or `Data` naming the file; a body or a brain that is neither built in nor registered in this process (see
-/// [`register_body`](crate::body::register_body) and [`register_brain`](crate::brain::register_brain)).
+/// `Io` or `Data` naming the file; a body or a brain that is neither built in nor registered in
+/// this process (see [`register_body`](crate::body::register_body) and
+/// [`register_brain`](crate::brain::register_brain)).
 pub fn read_scenario(folder: &Path) -> Result<Scenario> {
     Scenario::read_record(&folder.join(SCENARIO_FILE))
 }
@@ -97,7 +116,8 @@ pub struct RunSummary {
     pub seconds: f64,
     /// Periods, from tick 0.
     pub ticks: u64,
-    /// The tick at which this process resumed, 0 for a run that was not resumed. Latencies, transfers and the receipt begin there.
+    /// The tick at which this process resumed, 0 for a run that was not resumed. Latencies,
+    /// transfers and the receipt begin there.
     pub resumed_at_tick: u64,
     /// Results of the task, under its own names.
     #[serde(flatten)]
@@ -114,7 +134,8 @@ pub struct RunSummary {
     pub recoveries: u64,
     /// Id of the device that answered at the end; `device` unless a fault moved the brain.
     pub device_at_end: String,
-    /// The devices that answered since this process began, in order: several if a fault moved the brain.
+    /// The devices that answered since this process began, in order: several if a fault moved the
+    /// brain.
     pub devices: Vec<DeviceUse>,
     /// Episodes begun.
     pub episodes: u64,
@@ -124,7 +145,8 @@ pub struct RunSummary {
     pub terminated_episodes: u64,
     /// The returns of the episodes that ended; none if none did.
     pub episode_return: Option<EpisodeReturns>,
-    /// Transfers of an answer, `{"up", "down"}`: whole numbers if every answer had the same, else means.
+    /// Transfers of an answer, `{"up", "down"}`: whole numbers if every answer had the same, else
+    /// means.
     pub transfers_per_tick: Value,
     /// Host time of an answer.
     pub tick_ms: Latency,
@@ -139,7 +161,8 @@ pub struct RunSummary {
     /// What the operating system granted for the loop's threads and memory, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub real_time: Option<GrantedRealTime>,
-    /// The tick from which the body got its safe action because a limit was passed or the switch was pressed.
+    /// The tick from which the body got its safe action because a limit was passed or the switch
+    /// was pressed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub emergency_stop_tick: Option<u64>,
     /// Sum of the rewards.
@@ -176,8 +199,15 @@ pub struct DeviceUse {
 }
 
 impl RunSummary {
-    /// Summarises a run. Of the scenario it has name and seed; body, brain and clock are those that ran.
-    pub fn new(scenario: &Scenario, outcome: &Outcome, real_time: Option<GrantedRealTime>, resumed_at_tick: u64, run_folder: &Path) -> Self {
+    /// Summarises a run. Of the scenario it has name and seed; body, brain and clock are those that
+    /// ran.
+    pub fn new(
+        scenario: &Scenario,
+        outcome: &Outcome,
+        real_time: Option<GrantedRealTime>,
+        resumed_at_tick: u64,
+        run_folder: &Path,
+    ) -> Self {
         let (end, error) = match &outcome.end {
             End::Completed => ("completed", None),
             End::Interrupted => ("interrupted", None),
@@ -196,7 +226,11 @@ impl RunSummary {
             device: device.id.clone(),
             software: device.software,
             seed: scenario.run.seed,
-            clock: if outcome.lateness.is_some() { ClockKind::Real } else { ClockKind::Sim },
+            clock: if outcome.lateness.is_some() {
+                ClockKind::Real
+            } else {
+                ClockKind::Sim
+            },
             seconds: outcome.seconds,
             ticks: outcome.metrics.ticks,
             resumed_at_tick,
@@ -206,7 +240,10 @@ impl RunSummary {
             overrun: outcome.overrun,
             fallbacks: outcome.metrics.fallbacks,
             recoveries: outcome.receipt.recovery_count,
-            device_at_end: outcome.device_at_end.clone().unwrap_or_else(|| device.id.clone()),
+            device_at_end: outcome
+                .device_at_end
+                .clone()
+                .unwrap_or_else(|| device.id.clone()),
             devices: outcome.devices.iter().map(of_span).collect(),
             episodes: outcome.metrics.episodes,
             ended_episodes: outcome.metrics.ended.ended,
@@ -242,27 +279,55 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// Takes the next free number in `runs`, writes the scenario and starts the recording: from the first snapshot on, a
-    /// killed run can be resumed from its files. The settings of the scenario are stated in the loop's receipt.
+    /// Takes the next free number in `runs`, writes the scenario and starts the recording: from the
+    /// first snapshot on, a killed run can be resumed from its files. The settings of the scenario
+    /// are stated in the loop's receipt.
     ///
     /// # Errors
     /// `Invalid` for a scenario of another body or brain than the loop's; `Io` naming the path.
     pub fn create(runs: &Path, scenario: &Scenario, closed_loop: &mut ClosedLoop) -> Result<Self> {
-        closed_loop.set_workload(scenario.workload()?).map_err(|error| error.at("run folder"))?;
+        closed_loop
+            .set_workload(scenario.workload()?)
+            .map_err(|error| error.at("run folder"))?;
         let text = scenario.to_toml()?;
         let created_parent = (!runs.exists()).then(|| runs.to_owned());
         std::fs::create_dir_all(runs).map_err(|source| Error::io(runs.display(), source))?;
         let (partial, complete) = create_next_folder(runs)?;
         file::sync_folder(runs)?;
-        let mut folder = Self { partial, complete, created_parent, recorder: None, trace: None, is_kept: false };
+        let mut folder = Self {
+            partial,
+            complete,
+            created_parent,
+            recorder: None,
+            trace: None,
+            is_kept: false,
+        };
         file::write(&folder.partial.join(SCENARIO_FILE), text.as_bytes())?;
-        scenario.body.text().map_or(Ok(()), |text| file::write(&folder.partial.join(PLANT_FILE), text.as_bytes()))?;
+        scenario.body.text().map_or(Ok(()), |text| {
+            file::write(&folder.partial.join(PLANT_FILE), text.as_bytes())
+        })?;
         let path = folder.partial.join(TRACE_FILE);
         let file = File::create_new(&path).map_err(|source| Error::io(path.display(), source))?;
-        folder.trace = Some(file.try_clone().map_err(|source| Error::io(path.display(), source))?);
-        let mut recorder = Recorder::new(BufWriter::new(file), closed_loop.body_spec(), closed_loop.measure())?;
-        let names = [("body", scenario.body.name.as_str()), ("brain", scenario.brain.name()), ("scenario", &text)];
-        recorder.add_metadata(RUN_METADATA, names.map(|(key, text)| (key.to_owned(), text.to_owned())).into())?;
+        folder.trace = Some(
+            file.try_clone()
+                .map_err(|source| Error::io(path.display(), source))?,
+        );
+        let mut recorder = Recorder::new(
+            BufWriter::new(file),
+            closed_loop.body_spec(),
+            closed_loop.measure(),
+        )?;
+        let names = [
+            ("body", scenario.body.name.as_str()),
+            ("brain", scenario.brain.name()),
+            ("scenario", &text),
+        ];
+        recorder.add_metadata(
+            RUN_METADATA,
+            names
+                .map(|(key, text)| (key.to_owned(), text.to_owned()))
+                .into(),
+        )?;
         folder.recorder = Some(recorder);
         Ok(folder)
     }
@@ -284,7 +349,9 @@ impl RunFolder {
     pub fn write(&mut self, outcome: &Outcome, summary: &RunSummary) -> Result<()> {
         if let Some(recorder) = self.recorder.take() {
             let file = recorder.finish()?;
-            file.into_inner().map_err(|error| Error::io(self.partial.join(TRACE_FILE).display(), error.into_error()))?;
+            file.into_inner().map_err(|error| {
+                Error::io(self.partial.join(TRACE_FILE).display(), error.into_error())
+            })?;
             self.sync_trace()?;
         }
         write_json(&self.partial.join(RECEIPT_FILE), &outcome.receipt)?;
@@ -312,7 +379,9 @@ impl Sink for RunFolder {
     fn tick(&mut self, record: &TickRecord<'_>) -> Result<()> {
         self.is_kept = true;
         match &mut self.recorder {
-            Some(recorder) => recorder.push(record).map_err(|error| error.at(self.partial.join(TRACE_FILE).display())),
+            Some(recorder) => recorder
+                .push(record)
+                .map_err(|error| error.at(self.partial.join(TRACE_FILE).display())),
             None => Ok(()),
         }
     }
@@ -341,15 +410,20 @@ impl Drop for RunFolder {
     }
 }
 
-/// Creates `<n>.partial` for the first n above all others. Creating a folder is atomic, and the owner of `<n>.partial` may take
-/// `<n>`, unless it was completed between the listing and the creation.
+/// Creates `<n>.partial` for the first n above all others. Creating a folder is atomic, and the
+/// owner of `<n>.partial` may take `<n>`, unless it was completed between the listing and the
+/// creation.
 fn create_next_folder(runs: &Path) -> Result<(PathBuf, PathBuf)> {
     let mut number = 1 + last_run_number(runs)?;
     loop {
-        let (partial, complete) = (runs.join(format!("{number}.partial")), runs.join(number.to_string()));
+        let (partial, complete) = (
+            runs.join(format!("{number}.partial")),
+            runs.join(number.to_string()),
+        );
         match std::fs::create_dir(&partial) {
             Ok(()) if !complete.exists() => return Ok((partial, complete)),
-            Ok(()) => std::fs::remove_dir(&partial).map_err(|source| Error::io(partial.display(), source))?,
+            Ok(()) => std::fs::remove_dir(&partial)
+                .map_err(|source| Error::io(partial.display(), source))?,
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(Error::io(partial.display(), error)),
         }
@@ -361,7 +435,10 @@ fn last_run_number(runs: &Path) -> Result<u64> {
     let entries = std::fs::read_dir(runs).map_err(|source| Error::io(runs.display(), source))?;
     let number = |entry: std::io::Result<std::fs::DirEntry>| {
         let name = entry.ok()?.file_name().into_string().ok()?;
-        name.strip_suffix(".partial").unwrap_or(&name).parse::<u64>().ok()
+        name.strip_suffix(".partial")
+            .unwrap_or(&name)
+            .parse::<u64>()
+            .ok()
     };
     Ok(entries.filter_map(number).max().unwrap_or(0))
 }
@@ -378,7 +455,9 @@ fn transfers_json(transfers: &TransfersPerTick) -> Value {
 }
 
 fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
-    let mut text = serde_json::to_vec_pretty(value).map_err(|source| Error::data(format!("{}: cannot be encoded", path.display())).with_source(source))?;
+    let mut text = serde_json::to_vec_pretty(value).map_err(|source| {
+        Error::data(format!("{}: cannot be encoded", path.display())).with_source(source)
+    })?;
     text.push(b'\n');
     file::write(path, &text)
 }

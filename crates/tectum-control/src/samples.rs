@@ -2,7 +2,8 @@
 
 use tectum::Sample;
 
-/// A recording of the simulated rig, which `examples/record_rig.rs` makes, and policies for CartPole-v1, which `models/policies.py` trains.
+/// A recording of the simulated rig, which `examples/record_rig.rs` makes, and policies for
+/// CartPole-v1, which `models/policies.py` trains.
 ///
 /// # Example
 /// ```
@@ -14,19 +15,31 @@ pub static SAMPLES: [Sample; 3] = [
     Sample {
         name: "sample-recording",
         about: "168 s of the simulated rig, swung up, balanced and disturbed, for train rig and train twin",
-        files: &[("sample-recording.csv", include_bytes!("../samples/sample-recording.csv"))],
+        files: &[(
+            "sample-recording.csv",
+            include_bytes!("../samples/sample-recording.csv"),
+        )],
     },
     Sample {
         name: "cart-pole-policy",
         about: "a policy trained by Stable-Baselines3 on CartPole-v1, with its contract, for run, inspect and check",
-        files: &[("cart_pole.onnx", include_bytes!("../models/cart_pole.onnx")), ("cart_pole.toml", include_bytes!("../models/cart_pole.toml"))],
+        files: &[
+            ("cart_pole.onnx", include_bytes!("../models/cart_pole.onnx")),
+            ("cart_pole.toml", include_bytes!("../models/cart_pole.toml")),
+        ],
     },
     Sample {
         name: "recurrent-policy",
         about: "a recurrent policy that balances CartPole-v1 without seeing velocities, with its contract",
         files: &[
-            ("cart_pole_recurrent.onnx", include_bytes!("../models/cart_pole_recurrent.onnx")),
-            ("cart_pole_recurrent.toml", include_bytes!("../models/cart_pole_recurrent.toml")),
+            (
+                "cart_pole_recurrent.onnx",
+                include_bytes!("../models/cart_pole_recurrent.onnx"),
+            ),
+            (
+                "cart_pole_recurrent.toml",
+                include_bytes!("../models/cart_pole_recurrent.toml"),
+            ),
         ],
     },
 ];

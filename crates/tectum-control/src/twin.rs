@@ -1,11 +1,14 @@
 //! The twin: a network that has learned how a body's observation changes under an action.
 //!
-//! Two kinds: a [`Twin`] of a simulated body, trained at start-up for a controller to roll out; and an [`Ensemble`] of the recorded rig, trained from
-//! its recording, saved in a file and inspected. The rest of this page is about the first; `docs/twin.md` is about the second.
+//! Two kinds: a [`Twin`] of a simulated body, trained at start-up for a controller to roll out; and
+//! an [`Ensemble`] of the recorded rig, trained from its recording, saved in a file and inspected.
+//! The rest of this page is about the first; `docs/twin.md` is about the second.
 //!
-//! Input: the linear channels divided by their scales, sine and cosine of the angles, the previous action where the body has a
-//! delay, and the action. Output: the change of each channel, minus its mean, divided by its deviation. The network is a dense
-//! tanh graph, trained with AdamW at start-up on simulated or recorded transitions, and then trained further by a [`Learner`] if requested.
+//! Input: the linear channels divided by their scales, sine and cosine of the angles, the previous
+//! action where the body has a delay, and the action. Output: the change of each channel, minus its
+//! mean, divided by its deviation. The network is a dense tanh graph, trained with AdamW at
+//! start-up on simulated or recorded transitions, and then trained further by a [`Learner`] if
+//! requested.
 
 mod ensemble;
 mod file;
@@ -59,14 +62,28 @@ impl TwinLayout {
     /// `Unsupported` for a body with more than one action channel.
     pub fn of(body: &BodySpec, previous_action: bool) -> Result<Self> {
         let [action] = body.action.as_slice() else {
-            return Err(Error::unsupported(format!("twin: body {} has {} action channels; one is supported", body.name, body.action.len())));
+            return Err(Error::unsupported(format!(
+                "twin: body {} has {} action channels; one is supported",
+                body.name,
+                body.action.len()
+            )));
         };
-        Ok(Self { channels: body.observation.clone(), previous_action, low: action.low, high: action.high, discrete: action.discrete })
+        Ok(Self {
+            channels: body.observation.clone(),
+            previous_action,
+            low: action.low,
+            high: action.high,
+            discrete: action.discrete,
+        })
     }
 
     /// Numbers that the network reads.
     pub fn features(&self) -> usize {
-        let angles = self.channels.iter().filter(|channel| channel.kind != ChannelKind::Linear).count();
+        let angles = self
+            .channels
+            .iter()
+            .filter(|channel| channel.kind != ChannelKind::Linear)
+            .count();
         self.channels.len() + angles + usize::from(self.previous_action) + 1
     }
 
@@ -89,7 +106,11 @@ impl TwinLayout {
 
     fn random_action(&self, random: &mut Uniform, amplitude: f64) -> f32 {
         if self.discrete {
-            return if random.between(0.0, 1.0) < 0.5 { self.low } else { self.high };
+            return if random.between(0.0, 1.0) < 0.5 {
+                self.low
+            } else {
+                self.high
+            };
         }
         (random.between(f64::from(self.low), f64::from(self.high)) * amplitude) as f32
     }
@@ -106,15 +127,18 @@ pub struct TwinRecipe {
     pub steps: usize,
     /// Transitions in a step. Default: 256.
     pub batch: usize,
-    /// Maximum learning rate: reached after 50 steps, then decaying as a cosine to a hundredth. Default: 8e-3.
+    /// Maximum learning rate: reached after 50 steps, then decaying as a cosine to a hundredth.
+    /// Default: 8e-3.
     pub learning_rate: f32,
     /// Decoupled weight decay. Default: 1e-4.
     pub weight_decay: f32,
-    /// Threshold, in deviations, above which the loss grows linearly with the error; the squared error without it. Default: none.
+    /// Threshold, in deviations, above which the loss grows linearly with the error; the squared
+    /// error without it. Default: none.
     pub huber: Option<f32>,
     /// Weight of the energy balance in the loss; no effect at 0. Default: 0.0.
     pub physics_weight: f32,
-    /// Steps without improvement on the held-out samples after which training stops and keeps the best weights; without it, training runs to the end. Default: none.
+    /// Steps without improvement on the held-out samples after which training stops and keeps the
+    /// best weights; without it, training runs to the end. Default: none.
     pub patience: Option<usize>,
 }
 
@@ -158,19 +182,31 @@ impl Twin {
         let channels = layout.channels.len();
         let network = Network::new(layout.features(), hidden, channels)?;
         let weights = vec![0.0; network.parameters().len()];
-        Ok(Self { layout: layout.clone(), network, weights, change_mean: vec![0.0; channels], change_deviation: vec![1.0; channels] })
+        Ok(Self {
+            layout: layout.clone(),
+            network,
+            weights,
+            change_mean: vec![0.0; channels],
+            change_deviation: vec![1.0; channels],
+        })
     }
 
-    /// The weights with which its network predicts the same under another mean and deviation of the changes.
+    /// The weights with which its network predicts the same under another mean and deviation of the
+    /// changes.
     fn rescaled_weights(&self, mean: &[f32], deviation: &[f32]) -> Vec<f32> {
         let mut weights = self.weights.clone();
-        let Some([weight, bias]) = self.network.parameters().entries().last_chunk() else { return weights };
+        let Some([weight, bias]) = self.network.parameters().entries().last_chunk() else {
+            return weights;
+        };
         let channels = self.layout.channels.len();
         for row in weights[weight.range()].chunks_exact_mut(channels) {
-            row.iter_mut().enumerate().for_each(|(c, w)| *w *= self.change_deviation[c] / deviation[c]);
+            row.iter_mut()
+                .enumerate()
+                .for_each(|(c, w)| *w *= self.change_deviation[c] / deviation[c]);
         }
         for (c, bias) in weights[bias.range()].iter_mut().enumerate() {
-            *bias = (*bias * self.change_deviation[c] + self.change_mean[c] - mean[c]) / deviation[c];
+            *bias =
+                (*bias * self.change_deviation[c] + self.change_mean[c] - mean[c]) / deviation[c];
         }
         weights
     }

@@ -1,4 +1,5 @@
-//! A tick of a policy allocates nothing: counted by the allocator of this program, which is a process of its own for that.
+//! A tick of a policy allocates nothing: counted by the allocator of this program, which is a
+//! process of its own for that.
 #![cfg(feature = "onnx")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -55,7 +56,9 @@ fn chunk_model(path: &str) {
         name: Some(name.to_owned()),
         dims: dims.to_vec(),
         data_type: Some(DataType::FLOAT),
-        float_data: (0..dims[0] * dims[1]).map(|place| (place % 13) as f32 / 1e3).collect(),
+        float_data: (0..dims[0] * dims[1])
+            .map(|place| (place % 13) as f32 / 1e3)
+            .collect(),
         ..TensorProto::default()
     };
     let graph = GraphProto {
@@ -67,7 +70,12 @@ fn chunk_model(path: &str) {
             node("MatMul", "d w2", "e", Vec::new()),
             node("Reshape", "e shape", "actions", Vec::new()),
         ],
-        initializer: vec![weights("w0", [4, 512]), weights("w1", [512, 256]), weights("w2", [256, 8]), int64s("shape", &[3], &[1, 8, 1])],
+        initializer: vec![
+            weights("w0", [4, 512]),
+            weights("w1", [512, 256]),
+            weights("w2", [256, 8]),
+            int64s("shape", &[3], &[1, 8, 1]),
+        ],
         input: vec![port("obs", DataType::FLOAT, &[1, 4])],
         output: vec![port("actions", DataType::FLOAT, &[1, 8, 1])],
         ..GraphProto::default()
@@ -75,19 +83,31 @@ fn chunk_model(path: &str) {
     std::fs::write(path, model(graph).write_buf().expect("a model")).expect("writable");
 }
 
-/// What 200 ticks on the loop's threads allocate after 100 others: on all threads, and on their own. Of five turns the minimum counts, because other threads
-/// of the process may be starting.
+/// What 200 ticks on the loop's threads allocate after 100 others: on all threads, and on their
+/// own. Of five turns the minimum counts, because other threads of the process may be starting.
 fn allocations(model: &str, clock: ClockKind) -> (u64, u64) {
     let settings = BodySettings::named("cart_pole");
     let plant = settings.plant().expect("built in");
-    let context = BrainContext { body: plant.spec(), settings: &settings, seed: 1, clock };
+    let context = BrainContext {
+        body: plant.spec(),
+        settings: &settings,
+        seed: 1,
+        clock,
+    };
     let recipe = PolicySpec::of(model).recipe(&context).expect("it fits");
-    let mut brain = recipe.build(&Device::open("cpu").expect("there"), &mut WorkProgress::ignore).expect("it compiles");
+    let mut brain = recipe
+        .build(
+            &Device::open("cpu").expect("there"),
+            &mut WorkProgress::ignore,
+        )
+        .expect("it compiles");
     let mut action = [0.0];
     let mut ticks = move |count: usize| {
         let before = (ALL.load(Ordering::Relaxed), OWN.get());
         for tick in 0..count {
-            brain.tick(&[0.01 * tick as f32, 0.02, -0.03, 0.04], &mut action).expect("a tick");
+            brain
+                .tick(&[0.01 * tick as f32, 0.02, -0.03, 0.04], &mut action)
+                .expect("a tick");
         }
         (ALL.load(Ordering::Relaxed) - before.0, OWN.get() - before.1)
     };
@@ -97,18 +117,34 @@ fn allocations(model: &str, clock: ClockKind) -> (u64, u64) {
             [(); 5].map(|()| ticks(200))
         })
         .expect("asks for nothing");
-    turns.into_iter().fold((u64::MAX, 0), |(all, own), turn| (all.min(turn.0), own.max(turn.1)))
+    turns.into_iter().fold((u64::MAX, 0), |(all, own), turn| {
+        (all.min(turn.0), own.max(turn.1))
+    })
 }
 
 #[test]
 fn a_tick_of_a_policy_allocates_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     for name in ["cart-pole-policy", "recurrent-policy"] {
-        let (sample, path) = (Sample::find(&SAMPLES, name).expect("built in"), folder.path().join(name));
+        let (sample, path) = (
+            Sample::find(&SAMPLES, name).expect("built in"),
+            folder.path().join(name),
+        );
         sample.write(&path).expect("writable");
-        assert_eq!(allocations(&path.join(sample.files[0].0).to_string_lossy(), ClockKind::Sim), (0, 0), "{name}");
+        assert_eq!(
+            allocations(
+                &path.join(sample.files[0].0).to_string_lossy(),
+                ClockKind::Sim
+            ),
+            (0, 0),
+            "{name}"
+        );
     }
-    let path = folder.path().join("chunks.onnx").to_string_lossy().into_owned();
+    let path = folder
+        .path()
+        .join("chunks.onnx")
+        .to_string_lossy()
+        .into_owned();
     chunk_model(&path);
     for keys in [
         "chunk = 8\nreplan_steps = 1",
@@ -116,7 +152,11 @@ fn a_tick_of_a_policy_allocates_nothing() {
         "chunk = 8\nreplan_steps = 2\ntemporal_ensemble_coeff = 0.01",
         "chunk = 8\nasynchronous = true\ninference_delay = 2",
     ] {
-        std::fs::write(path.replace(".onnx", ".toml"), format!("[action]\n{keys}\n")).expect("writable");
+        std::fs::write(
+            path.replace(".onnx", ".toml"),
+            format!("[action]\n{keys}\n"),
+        )
+        .expect("writable");
         assert_eq!(allocations(&path, ClockKind::Sim), (0, 0), "{keys}");
     }
     // In real time the network runs on another thread, which may allocate; the loop's does not.

@@ -11,14 +11,24 @@ use tectum_control::scenario::Scenario;
 use tectum_control::scenario::build::{brain_recipe, build_body, build_loop};
 
 fn scenario(name: &str, parameters: &str, brain: &str, seconds: u32) -> Scenario {
-    let text = format!("[body]\nname = \"{}\"\n{parameters}\n[brain]\nname = \"{brain}\"\n[loop]\nseconds = {seconds}\nclock = \"sim\"\nseed = 3\n", name);
+    let text = format!(
+        "[body]\nname = \"{}\"\n{parameters}\n[brain]\nname = \"{brain}\"\n[loop]\nseconds = {seconds}\nclock = \"sim\"\nseed = 3\n",
+        name
+    );
     Scenario::parse(&text, "equations.toml", "equations").expect("valid")
 }
 
 fn built(scenario: &Scenario) -> ClosedLoop {
     let body = build_body(scenario).expect("the body");
     let recipe = brain_recipe(scenario, body.spec()).expect("the brain");
-    build_loop(scenario, body, recipe, &Device::open("cpu").expect("the CPU"), &mut tectum::WorkProgress::ignore).expect("the loop")
+    build_loop(
+        scenario,
+        body,
+        recipe,
+        &Device::open("cpu").expect("the CPU"),
+        &mut tectum::WorkProgress::ignore,
+    )
+    .expect("the loop")
 }
 
 fn run(scenario: &Scenario) -> Outcome {
@@ -31,16 +41,26 @@ fn run(scenario: &Scenario) -> Outcome {
 fn plants_from_files_are_regulated_with_other_masses_and_lengths_too() {
     for (name, parameters) in [
         ("cart_pole.plant", ""),
-        ("cart_pole.plant", "parameters = { pole = 0.4, half_length = 0.8, cart = 2 }"),
+        (
+            "cart_pole.plant",
+            "parameters = { pole = 0.4, half_length = 0.8, cart = 2 }",
+        ),
         ("double_pendulum.plant", ""),
-        ("double_pendulum.plant", "parameters = { second_mass = 0.2, second_length = 0.4 }"),
+        (
+            "double_pendulum.plant",
+            "parameters = { second_mass = 0.2, second_length = 0.4 }",
+        ),
         ("quadrotor.plant", ""),
         ("quadrotor.plant", "parameters = { mass = 0.7, arm = 0.2 }"),
         ("cart_servo.plant", ""),
     ] {
         let outcome = run(&scenario(name, parameters, "lqr", 20));
         let success = outcome.metrics.success_fraction();
-        assert!(success > 0.85 && outcome.metrics.episodes == 1, "{name} {parameters}: {success}, {} episodes", outcome.metrics.episodes);
+        assert!(
+            success > 0.85 && outcome.metrics.episodes == 1,
+            "{name} {parameters}: {success}, {} episodes",
+            outcome.metrics.episodes
+        );
     }
 }
 
@@ -60,17 +80,43 @@ fn written(name: &str, text: &str) -> String {
 
 #[test]
 fn mpc_and_lqr_hold_a_plant_whose_input_is_not_zero_at_rest() {
-    let tank = written("tank.plant", &format!("{TANK}keep h - 1 [m] within 2 cm\nweigh h 1, pump 100\n"));
+    let tank = written(
+        "tank.plant",
+        &format!("{TANK}keep h - 1 [m] within 2 cm\nweigh h 1, pump 100\n"),
+    );
     let [lqr, mpc] = ["lqr", "mpc"].map(|brain| run(&scenario(&tank, "", brain, 600)));
     let fractions = [&lqr, &mpc].map(|outcome| outcome.metrics.success_fraction());
-    assert!(fractions.iter().all(|fraction| *fraction > 0.9), "{fractions:?}");
-    assert!((lqr.metrics.total_reward - mpc.metrics.total_reward).abs() < 1e-6 && mpc.metrics.fallbacks == 0);
-    assert_eq!(mpc.task.map(|task| (task.measure.unit.to_string(), task.measure.bound)), Some(("cm".to_owned(), 2.0)));
+    assert!(
+        fractions.iter().all(|fraction| *fraction > 0.9),
+        "{fractions:?}"
+    );
+    assert!(
+        (lqr.metrics.total_reward - mpc.metrics.total_reward).abs() < 1e-6
+            && mpc.metrics.fallbacks == 0
+    );
+    assert_eq!(
+        mpc.task
+            .map(|task| (task.measure.unit.to_string(), task.measure.bound)),
+        Some(("cm".to_owned(), 2.0))
+    );
     // A plant that leaks more than its controllers know stays below the level that they hold.
     let off = run(&scenario(&tank, "actual = { leak = 0.02 }", "lqr", 600));
-    assert!(off.metrics.success_fraction() < 0.1, "{}", off.metrics.success_fraction());
-    let limited = tank_error(&TANK.replace("pump: m/s in 0 .. 0.03 safe 0.01 equilibrium 0.01", "pump: m/s in 0 .. 0.03"), "mpc");
-    assert_eq!(limited, "mpc: pump is 0 m/s at the equilibrium; it needs room within 0 to 0.03");
+    assert!(
+        off.metrics.success_fraction() < 0.1,
+        "{}",
+        off.metrics.success_fraction()
+    );
+    let limited = tank_error(
+        &TANK.replace(
+            "pump: m/s in 0 .. 0.03 safe 0.01 equilibrium 0.01",
+            "pump: m/s in 0 .. 0.03",
+        ),
+        "mpc",
+    );
+    assert_eq!(
+        limited,
+        "mpc: pump is 0 m/s at the equilibrium; it needs room within 0 to 0.03"
+    );
 }
 
 /// The error of a brain on a tank with weights.
@@ -78,47 +124,120 @@ fn tank_error(text: &str, brain: &str) -> String {
     let tank = written("wrong_tank.plant", &format!("{text}weigh h 1, pump 100\n"));
     let scenario = scenario(&tank, "", brain, 10);
     let body = build_body(&scenario).expect("the body");
-    brain_recipe(&scenario, body.spec()).map(drop).expect_err("refused").to_string()
+    brain_recipe(&scenario, body.spec())
+        .map(drop)
+        .expect_err("refused")
+        .to_string()
 }
 
 #[test]
 fn rig_and_seeker_have_their_parameters_in_the_scenario() {
-    // A rig with a long pole, geared the other way and without delay is swung up and held by a controller that knows it.
+    // A rig with a long pole, geared the other way and without delay is swung up and held by a
+    // controller that knows it.
     let long = "parameters = { pole_length_m = 0.3, servo_gain = 4.5, delay_s = 0, travel_in = 8 }";
-    let [known, unknown] = [long, "disturbances = { pole_length = 3 }"].map(|body| run(&scenario("rig", body, "lqr", 60)).metrics.success_fraction());
+    let [known, unknown] = [long, "disturbances = { pole_length = 3 }"].map(|body| {
+        run(&scenario("rig", body, "lqr", 60))
+            .metrics
+            .success_fraction()
+    });
     assert!(known > 0.8 && unknown < 0.2, "{known} {unknown}");
-    let seeker = |body: &str| built(&scenario("seeker", body, "zero", 1)).body_spec().clone();
-    let (own, fast) = (seeker(""), seeker("parameters = { max_speed = 2, action_period_s = 0.05 }"));
-    assert_eq!((own.dt_s, own.action[0].high, fast.dt_s, fast.action[0].high), (0.1, 0.5, 0.05, 2.0));
-    // Written with the scenario, and refused out of range, for bodies without parameters, and for kernels that do not know them.
+    let seeker = |body: &str| {
+        built(&scenario("seeker", body, "zero", 1))
+            .body_spec()
+            .clone()
+    };
+    let (own, fast) = (
+        seeker(""),
+        seeker("parameters = { max_speed = 2, action_period_s = 0.05 }"),
+    );
+    assert_eq!(
+        (own.dt_s, own.action[0].high, fast.dt_s, fast.action[0].high),
+        (0.1, 0.5, 0.05, 2.0)
+    );
+    // Written with the scenario, and refused out of range, for bodies without parameters, and for
+    // kernels that do not know them.
     let changed = scenario("rig", long, "lqr", 1);
-    assert_eq!(Scenario::parse(&changed.to_toml().expect("plain"), "again", "equations").expect("reads back"), changed);
-    let refused =
-        |body: &str| Scenario::parse(&format!("[body]\n{body}\n[brain]\nname = \"zero\"\n"), "mine", "mine").map(drop).expect_err("refused").to_string();
-    assert_eq!(refused("name = \"rig\"\nparameters = { pole_length_m = 50 }"), "mine:3: pole_length_m is 50, needs a number from 0.02 to 5");
+    assert_eq!(
+        Scenario::parse(&changed.to_toml().expect("plain"), "again", "equations")
+            .expect("reads back"),
+        changed
+    );
+    let refused = |body: &str| {
+        Scenario::parse(
+            &format!("[body]\n{body}\n[brain]\nname = \"zero\"\n"),
+            "mine",
+            "mine",
+        )
+        .map(drop)
+        .expect_err("refused")
+        .to_string()
+    };
+    assert_eq!(
+        refused("name = \"rig\"\nparameters = { pole_length_m = 50 }"),
+        "mine:3: pole_length_m is 50, needs a number from 0.02 to 5"
+    );
     let other = refused("name = \"cart_pole\"\nparameters = { pole = 1 }");
     assert!(other.contains("body cart_pole has no parameters here; body \"cart_pole.plant\", the same equations, has"), "{other}");
-    let error = Batch::of(&changed.body, 4, &Device::open("cpu").expect("the CPU")).map(drop).expect_err("refused").to_string();
-    assert!(error.contains("many are stepped with its own parameters only"), "{error}");
+    let error = Batch::of(&changed.body, 4, &Device::open("cpu").expect("the CPU"))
+        .map(drop)
+        .expect_err("refused")
+        .to_string();
+    assert!(
+        error.contains("many are stepped with its own parameters only"),
+        "{error}"
+    );
 }
 
 #[test]
 fn an_equilibrium_that_is_none_is_reported() {
-    let root = TANK.replace("leak * h", "leak * sqrt(h * 1 [m])").replace("equilibrium 1\n", "\n");
+    let root = TANK
+        .replace("leak * h", "leak * sqrt(h * 1 [m])")
+        .replace("equilibrium 1\n", "\n");
     let error = tank_error(&root, "lqr");
-    assert!(error.contains("the slope of h at the equilibrium is not finite"), "{error}");
-    let moving = written("moving.plant", &format!("{}weigh h 1, pump 100\n", TANK.replace("equilibrium 1\n", "equilibrium 0.2\n")));
+    assert!(
+        error.contains("the slope of h at the equilibrium is not finite"),
+        "{error}"
+    );
+    let moving = written(
+        "moving.plant",
+        &format!(
+            "{}weigh h 1, pump 100\n",
+            TANK.replace("equilibrium 1\n", "equilibrium 0.2\n")
+        ),
+    );
     let outcome = run(&scenario(&moving, "", "lqr", 10));
-    let notes: Vec<&str> = outcome.receipt.fallbacks.iter().map(|fallback| fallback.reason.as_str()).collect();
-    assert!(notes.iter().any(|note| note.contains("is not at rest at its equilibrium: h changes by 7.96e-3 m in a period")), "{notes:?}");
+    let notes: Vec<&str> = outcome
+        .receipt
+        .fallbacks
+        .iter()
+        .map(|fallback| fallback.reason.as_str())
+        .collect();
+    assert!(
+        notes.iter().any(|note| note
+            .contains("is not at rest at its equilibrium: h changes by 7.96e-3 m in a period")),
+        "{notes:?}"
+    );
 }
 
 #[test]
 fn an_input_without_effect_on_an_unstable_plant_is_refused() {
-    let falling = TANK.replace("d/dt h = pump - leak * h", "d/dt h = leak * (h - 1 [m]) + 0 * pump").replace("equilibrium 0.01\n", "equilibrium 0\n");
+    let falling = TANK
+        .replace(
+            "d/dt h = pump - leak * h",
+            "d/dt h = leak * (h - 1 [m]) + 0 * pump",
+        )
+        .replace("equilibrium 0.01\n", "equilibrium 0\n");
     for brain in ["lqr", "mpc"] {
-        let error = tank_error(&falling.replace("pump: m/s in 0 .. 0.03", "pump: m/s in -0.03 .. 0.03"), brain);
-        assert!(error.contains("the Riccati iteration did not converge; no input controls number 0 of the state"), "{error}");
+        let error = tank_error(
+            &falling.replace("pump: m/s in 0 .. 0.03", "pump: m/s in -0.03 .. 0.03"),
+            brain,
+        );
+        assert!(
+            error.contains(
+                "the Riccati iteration did not converge; no input controls number 0 of the state"
+            ),
+            "{error}"
+        );
     }
 }
 
@@ -126,7 +245,16 @@ fn an_input_without_effect_on_an_unstable_plant_is_refused() {
 fn a_full_turn_is_no_distance_from_an_angle_that_wraps() {
     let arm = "body arm\nperiod 20 ms\nstate angle: rad start 6.2832\nstate speed: rad/s\ninput torque: [1/s^2] in -1 .. 1\nd/dt speed = torque\n\
         d/dt angle = speed\nobserve shown: deg = angle WRAPS\nkeep angle within 2 deg\n";
-    let fraction = |wraps: &str| run(&scenario(&written("arm.plant", &arm.replace("WRAPS", wraps)), "", "zero", 2)).metrics.success_fraction();
+    let fraction = |wraps: &str| {
+        run(&scenario(
+            &written("arm.plant", &arm.replace("WRAPS", wraps)),
+            "",
+            "zero",
+            2,
+        ))
+        .metrics
+        .success_fraction()
+    };
     assert_eq!((fraction("wraps"), fraction("")), (1.0, 0.0));
 }
 
@@ -137,35 +265,58 @@ fn a_file_without_weights_or_goal_says_so_and_measures_no_success() {
     assert!(outcome.task.is_none());
     let scenario = scenario(&tank, "", "lqr", 10);
     let body = build_body(&scenario).expect("the body");
-    let error = brain_recipe(&scenario, body.spec()).map(drop).expect_err("no weights").to_string();
+    let error = brain_recipe(&scenario, body.spec())
+        .map(drop)
+        .expect_err("no weights")
+        .to_string();
     assert!(error.contains("plain_tank.plant gives no weight to input pump: `weigh NAME WEIGHT, …` needs every input and a state"), "{error}");
 }
 
 #[test]
 fn a_state_that_is_not_finite_ends_the_run() {
-    let broken = written("broken.plant", &TANK.replace("leak * h", "leak * h / (h - 0.5 [m]) * 1 [m]"));
+    let broken = written(
+        "broken.plant",
+        &TANK.replace("leak * h", "leak * h / (h - 0.5 [m]) * 1 [m]"),
+    );
     let outcome = built(&scenario(&broken, "", "zero", 10)).simulate();
-    let End::Failed(error) = outcome.end else { panic!("{:?}", outcome.end) };
-    assert!(error.to_string().contains("number 0 of its state is"), "{error}");
+    let End::Failed(error) = outcome.end else {
+        panic!("{:?}", outcome.end)
+    };
+    assert!(
+        error.to_string().contains("number 0 of its state is"),
+        "{error}"
+    );
 }
 
 #[test]
 fn plants_from_files_are_planned_with_their_own_equations() {
     for (name, parameters, seconds) in [
         ("cart_pole.plant", "", 6),
-        ("cart_pole.plant", "parameters = { pole = 0.4, half_length = 0.8, cart = 2 }", 6),
+        (
+            "cart_pole.plant",
+            "parameters = { pole = 0.4, half_length = 0.8, cart = 2 }",
+            6,
+        ),
         ("double_pendulum.plant", "", 4),
         ("quadrotor.plant", "", 6),
     ] {
         let outcome = run(&scenario(name, parameters, "mppi", seconds));
         let success = outcome.metrics.success_fraction();
-        assert!(success > 0.7 && outcome.metrics.episodes == 1, "{name} {parameters}: {success}, {} episodes", outcome.metrics.episodes);
+        assert!(
+            success > 0.7 && outcome.metrics.episodes == 1,
+            "{name} {parameters}: {success}, {} episodes",
+            outcome.metrics.episodes
+        );
     }
 }
 
 #[test]
 fn a_plan_over_equations_agrees_between_devices_and_continues_from_a_snapshot() {
-    for name in ["cart_pole.plant", "double_pendulum.plant", "quadrotor.plant"] {
+    for name in [
+        "cart_pole.plant",
+        "double_pendulum.plant",
+        "quadrotor.plant",
+    ] {
         let scenario = scenario(name, "", "mppi", 1);
         let mut actions = Vec::new();
         for id in ["cpu", "vulkan:0"] {
@@ -174,7 +325,12 @@ fn a_plan_over_equations_agrees_between_devices_and_continues_from_a_snapshot() 
                 continue;
             };
             let mut body = build_body(&scenario).expect("the body");
-            let brain = || brain_recipe(&scenario, body.spec()).expect("a recipe").build(&device, &mut tectum::WorkProgress::ignore).expect("compiles");
+            let brain = || {
+                brain_recipe(&scenario, body.spec())
+                    .expect("a recipe")
+                    .build(&device, &mut tectum::WorkProgress::ignore)
+                    .expect("compiles")
+            };
             let (mut first, mut second) = (brain(), brain());
             let mut observation = vec![0.0; body.spec().observation.len()];
             let mut action = vec![0.0; body.spec().action.len()];
@@ -183,7 +339,9 @@ fn a_plan_over_equations_agrees_between_devices_and_continues_from_a_snapshot() 
                 first.tick(&observation, &mut action).expect("ticks");
                 body.step(&action);
             }
-            second.restore(&first.snapshot().expect("reads")).expect("fits");
+            second
+                .restore(&first.snapshot().expect("reads"))
+                .expect("fits");
             body.observe(&mut observation);
             first.tick(&observation, &mut action).expect("ticks");
             let mut again = action.clone();
@@ -192,7 +350,10 @@ fn a_plan_over_equations_agrees_between_devices_and_continues_from_a_snapshot() 
             actions.push(action);
         }
         let range = build_body(&scenario).expect("the body").spec().action[0].high;
-        for (first, other) in actions.iter().flat_map(|action| actions[0].iter().zip(action)) {
+        for (first, other) in actions
+            .iter()
+            .flat_map(|action| actions[0].iter().zip(action))
+        {
             assert!((first - other).abs() < 0.02 * range, "{name}: {actions:?}");
         }
     }
@@ -201,18 +362,26 @@ fn a_plan_over_equations_agrees_between_devices_and_continues_from_a_snapshot() 
 /// Actions of the whole range and beyond, some of them not finite.
 fn action(spec: &BodySpec, step: usize, instance: usize) -> Vec<f32> {
     let share = |channel: usize| ((step * 37 + instance * 101 + channel * 53) % 211) as f32 / 210.0;
-    let numbers = spec.action.iter().enumerate().map(|(channel, range)| match (step + instance) % 61 {
-        7 => f32::NAN,
-        8 => f32::INFINITY,
-        _ => range.low + (range.high - range.low) * (1.2 * share(channel) - 0.1),
-    });
+    let numbers =
+        spec.action
+            .iter()
+            .enumerate()
+            .map(|(channel, range)| match (step + instance) % 61 {
+                7 => f32::NAN,
+                8 => f32::INFINITY,
+                _ => range.low + (range.high - range.low) * (1.2 * share(channel) - 0.1),
+            });
     numbers.collect()
 }
 
 #[test]
 fn many_plants_step_as_one_by_one_on_every_device() {
     const COUNT: usize = 150;
-    for (name, parameters) in [("cart_pole.plant", "parameters = { pole = 0.3 }"), ("double_pendulum.plant", ""), ("quadrotor.plant", "")] {
+    for (name, parameters) in [
+        ("cart_pole.plant", "parameters = { pole = 0.3 }"),
+        ("double_pendulum.plant", ""),
+        ("quadrotor.plant", ""),
+    ] {
         let settings = scenario(name, parameters, "lqr", 1).body;
         for id in ["cpu", "vulkan:0"] {
             let Some(device) = Device::open_if_present(id).expect("absent or usable") else {
@@ -226,7 +395,9 @@ fn many_plants_step_as_one_by_one_on_every_device() {
             let (mut ended, mut had_ended) = (0, vec![false; COUNT]);
             for step in 0..60 {
                 let before = batch.states().expect("reads");
-                let actions: Vec<f32> = (0..COUNT).flat_map(|instance| action(&spec, step, instance)).collect();
+                let actions: Vec<f32> = (0..COUNT)
+                    .flat_map(|instance| action(&spec, step, instance))
+                    .collect();
                 batch.step(&actions).expect("steps");
                 let after = batch.states().expect("reads");
                 for instance in 0..COUNT {
@@ -234,7 +405,10 @@ fn many_plants_step_as_one_by_one_on_every_device() {
                     let mut expected = (0.0, false);
                     if !had_ended[instance] {
                         let mut state = body.state().expect("exact");
-                        state.iter_mut().zip(&before[instance]).for_each(|(number, given)| *number = f64::from(*given));
+                        state
+                            .iter_mut()
+                            .zip(&before[instance])
+                            .for_each(|(number, given)| *number = f64::from(*given));
                         body.set_state(&state).expect("fits");
                         let stepped = body.step(&action(&spec, step, instance));
                         expected = (stepped.reward, stepped.terminated);
@@ -253,15 +427,28 @@ fn many_plants_step_as_one_by_one_on_every_device() {
                     for (found, expected) in batch.observation(instance).iter().zip(&observation) {
                         let off = f64::from(found - expected).abs();
                         let turned = (off - std::f64::consts::TAU).abs();
-                        assert!(off.min(turned) < bound(f64::from(*expected)), "{name} on {id}, step {step}, instance {instance}: {found} {expected}");
+                        assert!(
+                            off.min(turned) < bound(f64::from(*expected)),
+                            "{name} on {id}, step {step}, instance {instance}: {found} {expected}"
+                        );
                     }
-                    assert!((f64::from(batch.reward(instance)) - expected.0).abs() < bound(expected.0), "{name} on {id}, step {step}, instance {instance}");
-                    assert_eq!(batch.is_terminated(instance), expected.1, "{name} on {id}, step {step}, instance {instance}");
+                    assert!(
+                        (f64::from(batch.reward(instance)) - expected.0).abs() < bound(expected.0),
+                        "{name} on {id}, step {step}, instance {instance}"
+                    );
+                    assert_eq!(
+                        batch.is_terminated(instance),
+                        expected.1,
+                        "{name} on {id}, step {step}, instance {instance}"
+                    );
                     had_ended[instance] = expected.1;
                     ended += usize::from(expected.1);
                 }
             }
-            assert!(name == "quadrotor.plant" || ended > 20, "{name}: {ended} episodes ended");
+            assert!(
+                name == "quadrotor.plant" || ended > 20,
+                "{name}: {ended} episodes ended"
+            );
         }
     }
 }
@@ -269,28 +456,46 @@ fn many_plants_step_as_one_by_one_on_every_device() {
 #[test]
 fn noise_of_many_plants_is_drawn_by_seed_and_step_with_its_deviation() {
     let settings = scenario("quadrotor.plant", "", "lqr", 1).body;
-    let mut batch = Batch::of(&settings, 4096, &Device::open("cpu").expect("the CPU")).expect("compiles");
-    let rest: Vec<f64> = settings.model().expect("the body").state().expect("exact").iter().enumerate().map(|(at, x)| if at < 6 { 0.0 } else { *x }).collect();
+    let mut batch =
+        Batch::of(&settings, 4096, &Device::open("cpu").expect("the CPU")).expect("compiles");
+    let rest: Vec<f64> = settings
+        .model()
+        .expect("the body")
+        .state()
+        .expect("exact")
+        .iter()
+        .enumerate()
+        .map(|(at, x)| if at < 6 { 0.0 } else { *x })
+        .collect();
     let hover = [2.4525f32; 2].repeat(4096);
     let mut gusts = |seed: u64| {
         batch.reset(seed).expect("resets");
         batch.set_states(&vec![rest.clone(); 4096]).expect("fits");
         batch.step(&hover).expect("steps");
         // vx after 20 ms is the gust over 0.5 kg.
-        batch.states().expect("reads").iter().map(|state| f64::from(state[3]) * 0.5 / 0.02).collect::<Vec<_>>()
+        batch
+            .states()
+            .expect("reads")
+            .iter()
+            .map(|state| f64::from(state[3]) * 0.5 / 0.02)
+            .collect::<Vec<_>>()
     };
     let first = gusts(1);
     assert_eq!(first, gusts(1));
     assert_ne!(first, gusts(2));
     let mean = first.iter().sum::<f64>() / 4096.0;
     let deviation = (first.iter().map(|gust| (gust - mean).powi(2)).sum::<f64>() / 4096.0).sqrt();
-    assert!(mean.abs() < 0.004 && (deviation - 0.05).abs() < 0.003, "{mean} ± {deviation}");
+    assert!(
+        mean.abs() < 0.004 && (deviation - 0.05).abs() < 0.003,
+        "{mean} ± {deviation}"
+    );
 }
 
 #[test]
 fn the_built_in_bodies_are_their_files() {
     for (name, hidden) in [("cart_pole", 1), ("pendulum", 0), ("acrobot", 0)] {
-        let mut from_file = build_body(&scenario(&format!("{name}.plant"), "", "zero", 1)).expect("the body");
+        let mut from_file =
+            build_body(&scenario(&format!("{name}.plant"), "", "zero", 1)).expect("the body");
         let mut built_in = body(name, None).expect("known");
         assert_eq!(from_file.spec().dt_s, built_in.spec().dt_s);
         for trial in 0..40 {
@@ -303,14 +508,33 @@ fn the_built_in_bodies_are_their_files() {
                 from_file.set_state(&state).expect("fits");
                 let action = [2.0 * ((tick * 37 + trial as usize * 11) % 23) as f32 / 11.0 - 2.0];
                 let (first, second) = (from_file.step(&action), built_in.step(&action));
-                let is_near = |first: f64, second: f64| (first - second).abs() <= 1e-12 * second.abs().max(1.0);
-                assert!(is_near(first.reward, second.reward), "{name}, trial {trial}, tick {tick}: {first:?} {second:?}");
-                assert_eq!(first.terminated, second.terminated, "{name}, trial {trial}, tick {tick}");
-                let [first, second] = [from_file.state().expect("exact"), built_in.state().expect("exact")];
+                let is_near = |first: f64, second: f64| {
+                    (first - second).abs() <= 1e-12 * second.abs().max(1.0)
+                };
+                assert!(
+                    is_near(first.reward, second.reward),
+                    "{name}, trial {trial}, tick {tick}: {first:?} {second:?}"
+                );
+                assert_eq!(
+                    first.terminated, second.terminated,
+                    "{name}, trial {trial}, tick {tick}"
+                );
+                let [first, second] = [
+                    from_file.state().expect("exact"),
+                    built_in.state().expect("exact"),
+                ];
                 for (first, second) in first.iter().zip(&second[..states]) {
-                    assert!(is_near(*first, *second), "{name}, trial {trial}, tick {tick}: {first} {second}");
+                    assert!(
+                        is_near(*first, *second),
+                        "{name}, trial {trial}, tick {tick}: {first} {second}"
+                    );
                 }
-                if built_in.state().expect("exact").get(states).is_some_and(|fallen| *fallen != 0.0) {
+                if built_in
+                    .state()
+                    .expect("exact")
+                    .get(states)
+                    .is_some_and(|fallen| *fallen != 0.0)
+                {
                     break;
                 }
             }
@@ -324,14 +548,23 @@ fn a_run_with_noise_continues_exactly_from_its_snapshot() {
     let whole = run(&scenario);
     let mut first = built(&scenario);
     first
-        .run(&mut SimClock::new(), &mut Discard, &mut |progress| if progress.tick == 77 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        .run(&mut SimClock::new(), &mut Discard, &mut |progress| {
+            if progress.tick == 77 {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        })
         .into_result()
         .expect("runs");
     let snapshot = first.snapshot().expect("exact state");
     let mut second = built(&scenario);
     assert_eq!(second.restore(&snapshot).expect("of the same run"), 77);
     let rest = second.simulate();
-    assert_eq!(whole.metrics.total_reward.to_bits(), rest.metrics.total_reward.to_bits());
+    assert_eq!(
+        whole.metrics.total_reward.to_bits(),
+        rest.metrics.total_reward.to_bits()
+    );
     // Another seed is another noise and another start.
     let mut other = scenario.clone();
     other.run.seed = 4;
@@ -340,15 +573,39 @@ fn a_run_with_noise_continues_exactly_from_its_snapshot() {
 
 #[test]
 fn mistakes_in_a_scenario_and_its_file_are_located() {
-    let parse =
-        |body: &str| Scenario::parse(&format!("[body]\n{body}\n[brain]\nname = \"lqr\"\n"), "mine", "mine.toml").map(drop).expect_err("refused").to_string();
+    let parse = |body: &str| {
+        Scenario::parse(
+            &format!("[body]\n{body}\n[brain]\nname = \"lqr\"\n"),
+            "mine",
+            "mine.toml",
+        )
+        .map(drop)
+        .expect_err("refused")
+        .to_string()
+    };
     let name = "cart_pole.plant";
     let refused = parse(&format!("name = \"{name}\"\nparameters = {{ mass = 3 }}"));
-    assert!(refused.starts_with("mine:3: unknown key \"mass\"; known: gravity, cart, pole, half_length"), "{refused}");
+    assert!(
+        refused
+            .starts_with("mine:3: unknown key \"mass\"; known: gravity, cart, pole, half_length"),
+        "{refused}"
+    );
     let refused = parse(&format!("name = \"{name}\"\nparameters = {{ pole = 300 }}"));
-    assert!(refused.starts_with("mine:3: pole is 300, needs a number from 0.001 to 10"), "{refused}");
-    let refused = parse(&format!("name = \"{name}\"\nparameters = {{ pole = \"heavy\" }}"));
-    assert!(refused.starts_with("mine:3") && refused.contains("pole is \"heavy\""), "{refused}");
+    assert!(
+        refused.starts_with("mine:3: pole is 300, needs a number from 0.001 to 10"),
+        "{refused}"
+    );
+    let refused = parse(&format!(
+        "name = \"{name}\"\nparameters = {{ pole = \"heavy\" }}"
+    ));
+    assert!(
+        refused.starts_with("mine:3") && refused.contains("pole is \"heavy\""),
+        "{refused}"
+    );
     let refused = parse("name = \"absent.plant\"");
-    assert!(refused.contains("absent.plant: not readable, and none of those that ship (acrobot.plant, "), "{refused}");
+    assert!(
+        refused
+            .contains("absent.plant: not readable, and none of those that ship (acrobot.plant, "),
+        "{refused}"
+    );
 }

@@ -2,8 +2,8 @@
 
 use tectum_control::body::body;
 
-/// Two correctly rounded sines may differ in the last place between libraries, which the four stages of the Acrobot's step multiply by its
-/// speeds; nothing else may.
+/// Two correctly rounded sines may differ in the last place between libraries, which the four
+/// stages of the Acrobot's step multiply by its speeds; nothing else may.
 const TOLERANCE: f64 = 1e-12;
 
 #[test]
@@ -22,15 +22,25 @@ fn steps_agree_with_the_published_equations() {
         }
         plant.set_state(&state).expect("finite");
         let step = plant.step(&[number(1) as f32]);
-        assert!((step.reward - number(2)).abs() <= TOLERANCE * number(2).abs(), "row {row}: reward {}", step.reward);
+        assert!(
+            (step.reward - number(2)).abs() <= TOLERANCE * number(2).abs(),
+            "row {row}: reward {}",
+            step.reward
+        );
         assert_eq!(step.terminated, &record[3] == "1", "row {row}");
         for (i, &given) in plant.state().expect("exact").iter().take(width).enumerate() {
             let expected = number(8 + i);
-            assert!((given - expected).abs() <= TOLERANCE * expected.abs().max(1.0), "row {row}, number {i}: {given} {expected}");
+            assert!(
+                (given - expected).abs() <= TOLERANCE * expected.abs().max(1.0),
+                "row {row}, number {i}: {given} {expected}"
+            );
         }
         rows += 1;
         terminations += usize::from(step.terminated);
     }
     assert_eq!(rows, 3000);
-    assert!(terminations > 100, "only {terminations} of the table's rows terminate");
+    assert!(
+        terminations > 100,
+        "only {terminations} of the table's rows terminate"
+    );
 }

@@ -14,7 +14,11 @@ fn run(plant: &mut dyn Body, lqr: &mut Lqr, ticks: usize) -> Run {
     let mut observation = vec![0.0; plant.spec().observation.len()];
     let mut action = [0.0];
     let mut task = task_of(plant);
-    let mut result = Run { upright_share: 0.0, last_fallen_s: 0.0, reward: 0.0 };
+    let mut result = Run {
+        upright_share: 0.0,
+        last_fallen_s: 0.0,
+        reward: 0.0,
+    };
     for tick in 0..ticks {
         plant.observe(&mut observation);
         lqr.tick(&observation, &mut action);
@@ -33,7 +37,9 @@ fn run(plant: &mut dyn Body, lqr: &mut Lqr, ticks: usize) -> Run {
 }
 
 fn task_of(plant: &dyn Body) -> Box<dyn Task> {
-    (Descriptor::of(&plant.spec().name).expect("a known body").task)()
+    (Descriptor::of(&plant.spec().name)
+        .expect("a known body")
+        .task)()
 }
 
 fn pair(name: &str, start: Start) -> (Box<dyn Body>, Lqr) {
@@ -48,8 +54,17 @@ fn swings_the_rig_up_and_holds_it() {
         let (mut plant, mut lqr) = pair("rig", Start::Hanging);
         plant.reset(seed);
         let result = run(plant.as_mut(), &mut lqr, 1500);
-        println!("rig seed {seed}: upright {:.3}, last fallen {:.2} s, gain {:?}", result.upright_share, result.last_fallen_s, lqr.gain());
-        assert!(result.upright_share > 0.8, "seed {seed}: {}", result.upright_share);
+        println!(
+            "rig seed {seed}: upright {:.3}, last fallen {:.2} s, gain {:?}",
+            result.upright_share,
+            result.last_fallen_s,
+            lqr.gain()
+        );
+        assert!(
+            result.upright_share > 0.8,
+            "seed {seed}: {}",
+            result.upright_share
+        );
     }
 }
 
@@ -59,8 +74,15 @@ fn swings_the_pendulum_up_and_holds_it() {
         let (mut plant, mut lqr) = pair("pendulum", Start::Hanging);
         plant.reset(seed);
         let result = run(plant.as_mut(), &mut lqr, 400);
-        println!("pendulum seed {seed}: upright {:.3}, last fallen {:.2} s", result.upright_share, result.last_fallen_s);
-        assert!(result.upright_share > 0.7, "seed {seed}: {}", result.upright_share);
+        println!(
+            "pendulum seed {seed}: upright {:.3}, last fallen {:.2} s",
+            result.upright_share, result.last_fallen_s
+        );
+        assert!(
+            result.upright_share > 0.7,
+            "seed {seed}: {}",
+            result.upright_share
+        );
     }
 }
 
@@ -69,7 +91,11 @@ fn keeps_the_cart_pole_up_for_a_whole_episode() {
     for seed in 0..50 {
         let (mut plant, mut lqr) = pair("cart_pole", Start::Random);
         plant.reset(seed);
-        assert_eq!(run(plant.as_mut(), &mut lqr, 500).reward, 500.0, "seed {seed}");
+        assert_eq!(
+            run(plant.as_mut(), &mut lqr, 500).reward,
+            500.0,
+            "seed {seed}"
+        );
     }
 }
 
@@ -84,7 +110,8 @@ fn a_planner_swings_up_and_holds_what_the_regulator_does() {
         for seed in 0..20 {
             let (mut plant, _) = pair(name, Start::Hanging);
             plant.reset(seed);
-            shares.push(run(plant.as_mut(), &mut planner(name, Start::Hanging), ticks).upright_share);
+            shares
+                .push(run(plant.as_mut(), &mut planner(name, Start::Hanging), ticks).upright_share);
         }
         println!("{name}: {shares:.3?}");
         assert!(shares.iter().all(|upright| *upright > share), "{name}");
@@ -92,7 +119,16 @@ fn a_planner_swings_up_and_holds_what_the_regulator_does() {
     for seed in 0..20 {
         let (mut plant, _) = pair("cart_pole", Start::Random);
         plant.reset(seed);
-        assert_eq!(run(plant.as_mut(), &mut planner("cart_pole", Start::Random), 500).reward, 500.0, "seed {seed}");
+        assert_eq!(
+            run(
+                plant.as_mut(),
+                &mut planner("cart_pole", Start::Random),
+                500
+            )
+            .reward,
+            500.0,
+            "seed {seed}"
+        );
     }
 }
 
@@ -115,15 +151,33 @@ fn a_planner_keeps_the_cart_off_its_stops_where_the_regulator_runs_into_them() {
     let (mut regulator, mut plan, mut hit) = (0, 0, [0, 0]);
     for place in 0..8 {
         for tilt in -6..=6 {
-            let start = [0.5 * f64::from(place) * 0.0254, 0.0, 0.04 * f64::from(tilt), 0.0, 0.0, 0.0];
-            let ends = [far_in(&mut pair("rig", Start::Hanging).1, &start), far_in(&mut planner("rig", Start::Hanging), &start)];
+            let start = [
+                0.5 * f64::from(place) * 0.0254,
+                0.0,
+                0.04 * f64::from(tilt),
+                0.0,
+                0.0,
+                0.0,
+            ];
+            let ends = [
+                far_in(&mut pair("rig", Start::Hanging).1, &start),
+                far_in(&mut planner("rig", Start::Hanging), &start),
+            ];
             regulator += usize::from(!ends[0].1);
             plan += usize::from(!ends[1].1);
-            hit.iter_mut().zip(ends).for_each(|(hit, (far, fallen))| *hit += usize::from(!fallen && far >= 4.0));
-            assert!(ends[0].1 || !ends[1].1, "the regulator holds {start:?}, the plan does not");
+            hit.iter_mut()
+                .zip(ends)
+                .for_each(|(hit, (far, fallen))| *hit += usize::from(!fallen && far >= 4.0));
+            assert!(
+                ends[0].1 || !ends[1].1,
+                "the regulator holds {start:?}, the plan does not"
+            );
         }
     }
-    println!("of 104 starts upright at rest the regulator holds {regulator}, {} of them by the stops; the plan {plan}, {} of them", hit[0], hit[1]);
+    println!(
+        "of 104 starts upright at rest the regulator holds {regulator}, {} of them by the stops; the plan {plan}, {} of them",
+        hit[0], hit[1]
+    );
     assert!(plan >= regulator && hit[0] > 0 && hit[1] == 0);
 }
 
@@ -134,10 +188,15 @@ fn a_restored_regulator_answers_exactly_as_before() {
     let (plant_state, lqr_state) = (plant.state().expect("exact"), lqr.state());
     run(plant.as_mut(), &mut lqr, 40);
     let (mut other_plant, mut other_lqr) = pair("rig", Start::Hanging);
-    other_plant.set_state(&plant_state).expect("a state of its own");
+    other_plant
+        .set_state(&plant_state)
+        .expect("a state of its own");
     other_lqr.set_state(&lqr_state).expect("a state of its own");
     run(other_plant.as_mut(), &mut other_lqr, 40);
-    assert_eq!(other_plant.state().expect("exact"), plant.state().expect("exact"));
+    assert_eq!(
+        other_plant.state().expect("exact"),
+        plant.state().expect("exact")
+    );
     assert_eq!(other_lqr.state(), lqr.state());
 }
 

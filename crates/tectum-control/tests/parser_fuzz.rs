@@ -1,5 +1,5 @@
-//! Every parser of external text or bytes, under mutated input: none panics, none uses memory beyond a bound, an error names
-//! its location, and accepted input round-trips.
+//! Every parser of external text or bytes, under mutated input: none panics, none uses memory
+//! beyond a bound, an error names its location, and accepted input round-trips.
 //!
 //! `TECTUM_FUZZ_INPUTS` is the number of inputs for each parser, 50,000 unless given.
 
@@ -73,8 +73,15 @@ const TARGETS: [Target; 11] = [
     },
     Target {
         name: "rig recording",
-        seeds: || vec![RIG.as_bytes().to_vec(), RIG.replace('\n', "\r\n").into_bytes()],
-        dictionary: &["\"", "\"\"", ",", "elapsed", "nan", "\r\n", "1e400", "\u{feff}", "é"],
+        seeds: || {
+            vec![
+                RIG.as_bytes().to_vec(),
+                RIG.replace('\n', "\r\n").into_bytes(),
+            ]
+        },
+        dictionary: &[
+            "\"", "\"\"", ",", "elapsed", "nan", "\r\n", "1e400", "\u{feff}", "é",
+        ],
         check: check_recording,
         found: Vec::new,
     },
@@ -113,41 +120,91 @@ const TARGETS: [Target; 11] = [
     },
     Target {
         name: "plant recording",
-        seeds: || vec![PLANT.as_bytes().to_vec(), PLANT.replace('\n', "\r\n").into_bytes()],
-        dictionary: &["\"", "\"\"", ",", "elapsed", "time", " [deg]", " [inch/s", "nan", "\r\n", "1e400", "\u{feff}", "é"],
+        seeds: || {
+            vec![
+                PLANT.as_bytes().to_vec(),
+                PLANT.replace('\n', "\r\n").into_bytes(),
+            ]
+        },
+        dictionary: &[
+            "\"", "\"\"", ",", "elapsed", "time", " [deg]", " [inch/s", "nan", "\r\n", "1e400",
+            "\u{feff}", "é",
+        ],
         check: check_plant_recording,
         found: Vec::new,
     },
     Target {
         name: "snapshot",
         seeds: || vec![snapshot().to_bytes(), Snapshot::default().to_bytes()],
-        dictionary: &["{\"a\":{\"dtype\":\"F32\",\"shape\":[", "data_offsets", "\"F64\"", "\"BF16\"", "[0,0]", "__metadata__", "}"],
+        dictionary: &[
+            "{\"a\":{\"dtype\":\"F32\",\"shape\":[",
+            "data_offsets",
+            "\"F64\"",
+            "\"BF16\"",
+            "[0,0]",
+            "__metadata__",
+            "}",
+        ],
         check: check_snapshot,
         found: Vec::new,
     },
     Target {
         name: "trace",
         seeds: || vec![trace()],
-        dictionary: &["{\"tick\":", "null", "/observation", "/action", "/tick", "true", "}"],
+        dictionary: &[
+            "{\"tick\":",
+            "null",
+            "/observation",
+            "/action",
+            "/tick",
+            "true",
+            "}",
+        ],
         check: check_trace,
         found: || {
             vec![
-                (one_channel_less(), "periods with fewer numbers than channels: the plots then read past them"),
-                (endless_record(), "a length that overflows in the mcap crate, which then panics"),
-                (endless_name(), "a name's length that the mcap crate takes 4 GiB for"),
+                (
+                    one_channel_less(),
+                    "periods with fewer numbers than channels: the plots then read past them",
+                ),
+                (
+                    endless_record(),
+                    "a length that overflows in the mcap crate, which then panics",
+                ),
+                (
+                    endless_name(),
+                    "a name's length that the mcap crate takes 4 GiB for",
+                ),
             ]
         },
     },
     Target {
         name: "calibration cache",
         seeds: || vec![cache().to_json().expect("plain numbers").into_bytes()],
-        dictionary: &["\"entries\":", "\"rates\":", "\"key\":", "null", "[[[[[[[[", "\\ud800", "1e-400"],
+        dictionary: &[
+            "\"entries\":",
+            "\"rates\":",
+            "\"key\":",
+            "null",
+            "[[[[[[[[",
+            "\\ud800",
+            "1e-400",
+        ],
         check: check_cache,
-        found: || vec![(CLOSE_CALL.as_bytes().to_vec(), "a number that read back as its neighbour")],
+        found: || {
+            vec![(
+                CLOSE_CALL.as_bytes().to_vec(),
+                "a number that read back as its neighbour",
+            )]
+        },
     },
     Target {
         name: "device id",
-        seeds: || ["auto", "cpu", "null", "vulkan:7", "metal:12", "dx12:3"].map(|id| id.as_bytes().to_vec()).into(),
+        seeds: || {
+            ["auto", "cpu", "null", "vulkan:7", "metal:12", "dx12:3"]
+                .map(|id| id.as_bytes().to_vec())
+                .into()
+        },
         dictionary: &[":", "0", "00", "+", "99999999999999999999", "vulkan:"],
         check: check_device,
         found: || {
@@ -161,9 +218,17 @@ const TARGETS: [Target; 11] = [
     Target {
         name: "injected fault",
         seeds: || {
-            ["device-lost@1", "nan@2.5", "slow@0.04", "sensor-lost@3", "sensor-stuck@1e1", "sensor-outlier@0", "stop@7"]
-                .map(|fault| fault.as_bytes().to_vec())
-                .into()
+            [
+                "device-lost@1",
+                "nan@2.5",
+                "slow@0.04",
+                "sensor-lost@3",
+                "sensor-stuck@1e1",
+                "sensor-outlier@0",
+                "stop@7",
+            ]
+            .map(|fault| fault.as_bytes().to_vec())
+            .into()
         },
         dictionary: &["@", "-0", "1e308", "0x1", "inf", "nan@", "_"],
         check: check_fault,
@@ -171,7 +236,11 @@ const TARGETS: [Target; 11] = [
     },
     Target {
         name: "genome",
-        seeds: || [FLAT_GENOME, GENOME].map(|text| text.as_bytes().to_vec()).into(),
+        seeds: || {
+            [FLAT_GENOME, GENOME]
+                .map(|text| text.as_bytes().to_vec())
+                .into()
+        },
         dictionary: &[
             "\"_____10c-",
             "-cx-",
@@ -202,7 +271,19 @@ const TARGETS: [Target; 11] = [
     Target {
         name: "gguf",
         seeds: gguf_seeds,
-        dictionary: &["GGUF", "general.alignment", "general.architecture", "llama.", "blk.0.", ".weight", "\u{1}", "\u{8}", "\u{9}", "\u{c}", " "],
+        dictionary: &[
+            "GGUF",
+            "general.alignment",
+            "general.architecture",
+            "llama.",
+            "blk.0.",
+            ".weight",
+            "\u{1}",
+            "\u{8}",
+            "\u{9}",
+            "\u{c}",
+            " ",
+        ],
         check: check_gguf,
         found: Vec::new,
     },
@@ -234,7 +315,8 @@ const GENOME: &str = r#"{"version": "2.1", "blueprint": {
 "neuron_morphologies": {"tiles": {"parameters": {"src_seed": [2, 2, 1], "src_pattern": [[1, 0], [1, 1], [1, 0]], "mapper_morphology": "projector"},
 "type": "composite", "class": "core"}}, "physiology": {"simulation_timestep": 0.1, "quantization_precision": "fp32"}}"#;
 
-const PLANT: &str = "position [inch],angle [deg],command,elapsed\n0,0,0.1,40\n0.5,179,-0.2,40\n0.5,178,0.2,41\n";
+const PLANT: &str =
+    "position [inch],angle [deg],command,elapsed\n0,0,0.1,40\n0.5,179,-0.2,40\n0.5,178,0.2,41\n";
 
 const RIG: &str = "la_position,pend_velocity,pend_position,cmd_volts,elapsed,note\n0,0,-180,0.1,40,a\n0.5,-3.25,179,-0.2,41.5,\"b,\"\n";
 
@@ -245,8 +327,18 @@ fn scenario_seeds() -> Vec<Vec<u8>> {
     let genome = "[body]\nname = \"pendulum\"\n[brain]\ngenome = \"g.json\"\nunits = \"legacy\"\nsilence = \"skips\"\nbursts_per_tick = 2\n\
                   sensors = [{ channel = \"speed\", area = \"eye___\", x = 1, y = 2, coding = \"fractional\", amount = 2.5 }]\n\
                   [[brain.motors]]\nchannel = 0\narea = \"arm___\"\ncoding = \"linear\"\nrest = -1.5\n";
-    let files = ["pendulum", "gym_pendulum", "learner", "cart_pole", "seeker"].map(|name| Scenario::open(name).expect("built in").to_toml().expect("plain"));
-    [long, genome].map(str::to_owned).into_iter().chain(files).map(String::into_bytes).collect()
+    let files = ["pendulum", "gym_pendulum", "learner", "cart_pole", "seeker"].map(|name| {
+        Scenario::open(name)
+            .expect("built in")
+            .to_toml()
+            .expect("plain")
+    });
+    [long, genome]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(files)
+        .map(String::into_bytes)
+        .collect()
 }
 
 fn snapshot() -> Snapshot {
@@ -259,7 +351,12 @@ fn snapshot() -> Snapshot {
 
 fn trace() -> Vec<u8> {
     let plant = body("pendulum", Some(Start::Hanging)).expect("known");
-    let mut recorder = Recorder::new(std::io::Cursor::new(Vec::new()), plant.spec(), Some((pendulum::DESCRIPTOR.task)().measure())).expect("memory");
+    let mut recorder = Recorder::new(
+        std::io::Cursor::new(Vec::new()),
+        plant.spec(),
+        Some((pendulum::DESCRIPTOR.task)().measure()),
+    )
+    .expect("memory");
     for tick in 0..3 {
         let record = TickRecord {
             tick,
@@ -271,7 +368,10 @@ fn trace() -> Vec<u8> {
             held: false,
             fallback: tick == 1,
             terminated: false,
-            timing: Some(Timing { latency_ns: 10, lateness_ns: 20 }),
+            timing: Some(Timing {
+                latency_ns: 10,
+                lateness_ns: 20,
+            }),
         };
         recorder.push(&record).expect("memory");
     }
@@ -282,7 +382,10 @@ fn trace() -> Vec<u8> {
 fn one_channel_less() -> Vec<u8> {
     let mut bytes = trace();
     let (name, other) = (b"\"speed\":0.5", b"\"angle\":0.5");
-    let place = bytes.windows(name.len()).position(|window| window == name).expect("recorded");
+    let place = bytes
+        .windows(name.len())
+        .position(|window| window == name)
+        .expect("recorded");
     bytes[place..place + name.len()].copy_from_slice(other);
     bytes
 }
@@ -301,17 +404,48 @@ fn endless_name() -> Vec<u8> {
     bytes
 }
 
-/// A tiny model of four types with arrays in its metadata, and one of f32 with codes next to its weights.
+/// A tiny model of four types with arrays in its metadata, and one of f32 with codes next to its
+/// weights.
 fn gguf_seeds() -> Vec<Vec<u8>> {
     let mut file = gguf_writer::llama();
     file.set("general.alignment", 4, &64u32.to_le_bytes());
     file.alignment = 64;
-    file.set("nested", 9, &[&9u32.to_le_bytes()[..], &1u64.to_le_bytes(), &7u32.to_le_bytes(), &2u64.to_le_bytes(), &[0, 1]].concat());
-    for (kind, block, bytes) in [(30, 1, 2), (2, 32, 18), (8, 32, 34), (12, 256, 144), (14, 256, 210)] {
+    file.set(
+        "nested",
+        9,
+        &[
+            &9u32.to_le_bytes()[..],
+            &1u64.to_le_bytes(),
+            &7u32.to_le_bytes(),
+            &2u64.to_le_bytes(),
+            &[0, 1],
+        ]
+        .concat(),
+    );
+    for (kind, block, bytes) in [
+        (30, 1, 2),
+        (2, 32, 18),
+        (8, 32, 34),
+        (12, 256, 144),
+        (14, 256, 210),
+    ] {
         let data = (0..2 * bytes).map(|at| (at * 29) as u8).collect();
-        file.tensors.push(gguf_writer::Entry { name: format!("codes.{kind}"), dimensions: vec![block, 2], kind, start: None, data });
+        file.tensors.push(gguf_writer::Entry {
+            name: format!("codes.{kind}"),
+            dimensions: vec![block, 2],
+            kind,
+            start: None,
+            data,
+        });
     }
-    vec![file.write(), std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../tectum-transformer/tests/data/tiny_llama.gguf")).expect("tracked")]
+    vec![
+        file.write(),
+        std::fs::read(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../tectum-transformer/tests/data/tiny_llama.gguf"
+        ))
+        .expect("tracked"),
+    ]
 }
 
 const CLOSE_CALL: &str = "{\"schema\":\"tectum.calibration/1\",\"entries\":[{\"key\":\"a\",\"rates\":{\"run_s\":0,\"launch_s\":7.1875000000000015e-9,\
@@ -331,24 +465,38 @@ fn cache() -> CalibrationCache {
         lane_flop_per_s: 3.3e10,
     };
     let mut cache = CalibrationCache::default();
-    cache.insert(&Calibration { device: Device::list().swap_remove(0), rates });
+    cache.insert(&Calibration {
+        device: Device::list().swap_remove(0),
+        rates,
+    });
     cache
 }
 
 /// Checks an error's text by its required beginning.
 fn placed(error: &tectum::Error, begins: &[&str]) -> Verdict {
     let text = error.to_string();
-    if begins.iter().any(|begin| text.starts_with(begin)) { Ok(false) } else { Err(format!("the error names no place: {text}")) }
+    if begins.iter().any(|begin| text.starts_with(begin)) {
+        Ok(false)
+    } else {
+        Err(format!("the error names no place: {text}"))
+    }
 }
 
 fn check_scenario(bytes: &[u8]) -> Verdict {
-    let Ok(text) = std::str::from_utf8(bytes) else { return Ok(false) };
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return Ok(false);
+    };
     let scenario = match Scenario::parse(text, "s.toml", "s") {
         // Old names are read with a warning, and written by their new ones.
-        Ok(scenario) => Scenario { warnings: Vec::new(), ..scenario },
+        Ok(scenario) => Scenario {
+            warnings: Vec::new(),
+            ..scenario
+        },
         Err(error) => return placed(&error, &["s.toml:"]),
     };
-    let written = scenario.to_toml().map_err(|error| format!("understood, but not written: {error}"))?;
+    let written = scenario
+        .to_toml()
+        .map_err(|error| format!("understood, but not written: {error}"))?;
     match Scenario::parse(&written, "again", "s") {
         Ok(again) if again == scenario => {}
         Ok(_) => return Err(format!("reads back as another: {written}")),
@@ -367,24 +515,61 @@ fn check_scenario(bytes: &[u8]) -> Verdict {
 fn check_recording(bytes: &[u8]) -> Verdict {
     let recording = match RigRecording::parse(bytes) {
         Ok(recording) => recording,
-        Err(error) => return placed(&error, &["line ", "the file is empty", "there are no rows after the header"]),
+        Err(error) => {
+            return placed(
+                &error,
+                &[
+                    "line ",
+                    "the file is empty",
+                    "there are no rows after the header",
+                ],
+            );
+        }
     };
-    let columns = [&recording.la_position_in, &recording.pend_velocity_deg_per_s, &recording.pend_position_deg, &recording.cmd_volts];
-    let is_whole = columns.iter().all(|column| column.len() == recording.len() && column.iter().all(|number| number.is_finite()));
-    let is_timed = recording.elapsed_ms.len() == recording.len() && recording.elapsed_ms.iter().all(|ms| *ms > 0.0 && ms.is_finite());
-    if is_whole && is_timed && recording.angle_is_valid.len() == recording.len() { Ok(true) } else { Err(format!("{recording:?}")) }
+    let columns = [
+        &recording.la_position_in,
+        &recording.pend_velocity_deg_per_s,
+        &recording.pend_position_deg,
+        &recording.cmd_volts,
+    ];
+    let is_whole = columns.iter().all(|column| {
+        column.len() == recording.len() && column.iter().all(|number| number.is_finite())
+    });
+    let is_timed = recording.elapsed_ms.len() == recording.len()
+        && recording
+            .elapsed_ms
+            .iter()
+            .all(|ms| *ms > 0.0 && ms.is_finite());
+    if is_whole && is_timed && recording.angle_is_valid.len() == recording.len() {
+        Ok(true)
+    } else {
+        Err(format!("{recording:?}"))
+    }
 }
 
 fn check_plant(bytes: &[u8]) -> Verdict {
-    let Ok(text) = std::str::from_utf8(bytes) else { return Ok(false) };
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return Ok(false);
+    };
     match System::parse(text, "b.plant") {
         Ok(system) => {
             let values = system.default_parameters();
-            let again = system.text_with(text, "b.plant", &values).and_then(|text| System::parse(&text, "b.plant")).map_err(|error| error.to_string())?;
-            if again.default_parameters().iter().map(|value| value.to_bits()).eq(values.iter().map(|value| value.to_bits())) {
+            let again = system
+                .text_with(text, "b.plant", &values)
+                .and_then(|text| System::parse(&text, "b.plant"))
+                .map_err(|error| error.to_string())?;
+            if again
+                .default_parameters()
+                .iter()
+                .map(|value| value.to_bits())
+                .eq(values.iter().map(|value| value.to_bits()))
+            {
                 Ok(true)
             } else {
-                Err(format!("parameters {values:?} read back as {:?}", again.default_parameters()))
+                Err(format!(
+                    "parameters {values:?} read back as {:?}",
+                    again.default_parameters()
+                ))
             }
         }
         Err(error) => placed(&error, &["b.plant: line "]),
@@ -392,11 +577,26 @@ fn check_plant(bytes: &[u8]) -> Verdict {
 }
 
 fn check_plant_recording(bytes: &[u8]) -> Verdict {
-    let system = LIBRARY.iter().find(|(name, _)| *name == "cart_servo.plant").map(|(name, text)| System::parse(text, name)).expect("it ships").expect("valid");
+    let system = LIBRARY
+        .iter()
+        .find(|(name, _)| *name == "cart_servo.plant")
+        .map(|(name, text)| System::parse(text, name))
+        .expect("it ships")
+        .expect("valid");
     match PlantRecording::parse(bytes, &system, &[]) {
         Ok(recording) => {
-            let numbers = recording.observations.iter().flatten().chain(&recording.inputs).flatten().chain(&recording.elapsed_s);
-            if numbers.into_iter().all(|number| number.is_finite()) { Ok(true) } else { Err("a number that is not finite".to_owned()) }
+            let numbers = recording
+                .observations
+                .iter()
+                .flatten()
+                .chain(&recording.inputs)
+                .flatten()
+                .chain(&recording.elapsed_s);
+            if numbers.into_iter().all(|number| number.is_finite()) {
+                Ok(true)
+            } else {
+                Err("a number that is not finite".to_owned())
+            }
         }
         Err(error) => placed(&error, &["line ", "there are no rows after the header"]),
     }
@@ -409,8 +609,14 @@ fn check_snapshot(bytes: &[u8]) -> Verdict {
     };
     // Compared as bytes: NaN is not equal to itself.
     let written = snapshot.to_bytes();
-    let again = Snapshot::parse(&written).map(|again| again.to_bytes()).map_err(|error| format!("does not read back: {error}"))?;
-    if again == written { Ok(true) } else { Err("reads back as another".to_owned()) }
+    let again = Snapshot::parse(&written)
+        .map(|again| again.to_bytes())
+        .map_err(|error| format!("does not read back: {error}"))?;
+    if again == written {
+        Ok(true)
+    } else {
+        Err("reads back as another".to_owned())
+    }
 }
 
 fn check_trace(bytes: &[u8]) -> Verdict {
@@ -418,17 +624,35 @@ fn check_trace(bytes: &[u8]) -> Verdict {
     if let Ok(made) = recover_recording(bytes) {
         let again = recover_recording(&made.bytes).map_err(|error| error.to_string())?;
         if again.lost_bytes != 0 || again.bytes != made.bytes || again.messages != made.messages {
-            return Err(format!("{} messages recovered, then {}", made.messages, again.messages));
+            return Err(format!(
+                "{} messages recovered, then {}",
+                made.messages, again.messages
+            ));
         }
     }
     let trace = match Trace::parse(bytes) {
         Ok(trace) => trace,
-        Err(error) => return placed(&error, &["not an MCAP recording", "not a whole MCAP recording: it breaks off at byte", "message ", "a /tick message"]),
+        Err(error) => {
+            return placed(
+                &error,
+                &[
+                    "not an MCAP recording",
+                    "not a whole MCAP recording: it breaks off at byte",
+                    "message ",
+                    "a /tick message",
+                ],
+            );
+        }
     };
     let is_even = |numbers: usize, names: usize| numbers == names;
     for tick in &trace.ticks {
-        if !is_even(tick.observation.len(), trace.observation_names.len()) || !is_even(tick.action.len(), trace.action_names.len()) {
-            return Err(format!("tick {} has another number of channels than the trace has names", tick.tick));
+        if !is_even(tick.observation.len(), trace.observation_names.len())
+            || !is_even(tick.action.len(), trace.action_names.len())
+        {
+            return Err(format!(
+                "tick {} has another number of channels than the trace has names",
+                tick.tick
+            ));
         }
     }
     Ok(true)
@@ -439,7 +663,9 @@ fn check_cache(bytes: &[u8]) -> Verdict {
         Ok(cache) => cache,
         Err(error) => return placed(&error, &["c.json: "]),
     };
-    let written = cache.to_json().map_err(|error| format!("understood, but not written: {error}"))?;
+    let written = cache
+        .to_json()
+        .map_err(|error| format!("understood, but not written: {error}"))?;
     match CalibrationCache::parse(written.as_bytes(), "again") {
         Ok(again) if again == cache => Ok(true),
         other => Err(format!("reads back as {other:?}")),
@@ -447,24 +673,36 @@ fn check_cache(bytes: &[u8]) -> Verdict {
 }
 
 fn check_device(bytes: &[u8]) -> Verdict {
-    let Ok(id) = std::str::from_utf8(bytes) else { return Ok(false) };
+    let Ok(id) = std::str::from_utf8(bytes) else {
+        return Ok(false);
+    };
     // Other tests open real adapters by their names.
     if id.contains(':') && Device::list().iter().any(|info| info.id == id) {
         return Ok(true);
     }
     match Device::open(id) {
         Ok(device) if device.info().id == id || id == "auto" => Ok(true),
-        Ok(device) => Err(format!("{id:?} opened {}, which has another name", device.info().id)),
+        Ok(device) => Err(format!(
+            "{id:?} opened {}, which has another name",
+            device.info().id
+        )),
         Err(error) => {
             let text = error.to_string();
-            let is_named = text.contains(&format!("{id:?}")) || text.contains(&format!("device {id}:"));
-            if is_named { Ok(false) } else { Err(format!("the error does not name the id: {text}")) }
+            let is_named =
+                text.contains(&format!("{id:?}")) || text.contains(&format!("device {id}:"));
+            if is_named {
+                Ok(false)
+            } else {
+                Err(format!("the error does not name the id: {text}"))
+            }
         }
     }
 }
 
 fn check_fault(bytes: &[u8]) -> Verdict {
-    let Ok(text) = std::str::from_utf8(bytes) else { return Ok(false) };
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return Ok(false);
+    };
     match text.parse::<Fault>() {
         Ok(fault) if fault.to_string().parse::<Fault>().ok() == Some(fault) => Ok(true),
         Ok(fault) => Err(format!("{fault} does not read back")),
@@ -473,16 +711,42 @@ fn check_fault(bytes: &[u8]) -> Verdict {
 }
 
 fn check_genome(bytes: &[u8]) -> Verdict {
-    let Ok(text) = std::str::from_utf8(bytes) else { return Ok(false) };
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return Ok(false);
+    };
     let genome = match Genome::parse(text, &GenomeOptions::default()) {
         Ok(genome) => genome,
         Err(error) => {
-            let sections = ["neuron_morphologies: ", "physiology: ", "brain_regions: ", "genome_title: "];
-            return placed(&error, &[&["not JSON: ", "not a genome: ", "version", "blueprint: ", "area "][..], &sections].concat());
+            let sections = [
+                "neuron_morphologies: ",
+                "physiology: ",
+                "brain_regions: ",
+                "genome_title: ",
+            ];
+            return placed(
+                &error,
+                &[
+                    &[
+                        "not JSON: ",
+                        "not a genome: ",
+                        "version",
+                        "blueprint: ",
+                        "area ",
+                    ][..],
+                    &sections,
+                ]
+                .concat(),
+            );
         }
     };
-    let starts = genome.areas().iter().map(|area| area.neurons.start).chain([genome.neurons()]);
-    let ends = [0].into_iter().chain(genome.areas().iter().map(|area| area.neurons.end));
+    let starts = genome
+        .areas()
+        .iter()
+        .map(|area| area.neurons.start)
+        .chain([genome.neurons()]);
+    let ends = [0]
+        .into_iter()
+        .chain(genome.areas().iter().map(|area| area.neurons.end));
     if !starts.eq(ends) {
         return Err("areas have gaps".to_owned());
     }
@@ -494,7 +758,10 @@ fn check_genome(bytes: &[u8]) -> Verdict {
     let mut fault = None;
     genome.synapses(1, &mut |synapse| {
         let mapping = &genome.mappings()[synapse.mapping as usize];
-        let (from, to) = (&genome.areas()[mapping.source], &genome.areas()[mapping.destination]);
+        let (from, to) = (
+            &genome.areas()[mapping.source],
+            &genome.areas()[mapping.destination],
+        );
         if !from.neurons.contains(&synapse.source) || !to.neurons.contains(&synapse.target) {
             fault = Some(format!("{synapse:?} is outside its areas"));
         }
@@ -505,7 +772,10 @@ fn check_genome(bytes: &[u8]) -> Verdict {
     };
     match counted.iter().zip(&estimate.mappings).position(is_off) {
         _ if fault.is_some() => Err(fault.unwrap_or_default()),
-        Some(index) => Err(format!("mapping {index} has {} synapses; estimated {:?}", counted[index], estimate.mappings[index])),
+        Some(index) => Err(format!(
+            "mapping {index} has {} synapses; estimated {:?}",
+            counted[index], estimate.mappings[index]
+        )),
         None => Ok(true),
     }
 }
@@ -513,7 +783,20 @@ fn check_genome(bytes: &[u8]) -> Verdict {
 fn check_gguf(bytes: &[u8]) -> Verdict {
     let header = match Header::parse(bytes) {
         Ok(header) => header,
-        Err(error) => return placed(&error, &["not a GGUF file", "version ", "the version: ", "the number of ", "the header has no end", "key ", "tensor "]),
+        Err(error) => {
+            return placed(
+                &error,
+                &[
+                    "not a GGUF file",
+                    "version ",
+                    "the version: ",
+                    "the number of ",
+                    "the header has no end",
+                    "key ",
+                    "tensor ",
+                ],
+            );
+        }
     };
     for (name, _) in header.keys() {
         match header.value(name, bytes) {
@@ -536,7 +819,10 @@ fn check_gguf(bytes: &[u8]) -> Verdict {
 fn judged(target: &Target, bytes: &[u8]) -> Verdict {
     let outcome = catch_unwind(AssertUnwindSafe(|| (target.check)(bytes)));
     outcome.unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        let text = panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         Err(format!("panicked: {}", text.unwrap_or_default()))
     })
 }
@@ -544,8 +830,15 @@ fn judged(target: &Target, bytes: &[u8]) -> Verdict {
 /// The maximum address space that the process has had, where the system reports it.
 fn peak_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmPeak:"))?;
-    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmPeak:"))?;
+    line.trim()
+        .strip_suffix(" kB")?
+        .trim()
+        .parse::<u64>()
+        .ok()
+        .map(|kib| kib << 10)
 }
 
 /// Set in the process that runs the inputs.
@@ -553,27 +846,44 @@ const ALONE: &str = "TECTUM_FUZZ_ALONE";
 
 #[test]
 fn no_input_panics_or_takes_memory_and_errors_name_their_place() {
-    // In a process of its own: the memory of tests that run at the same time is not that of the parsers.
+    // In a process of its own: the memory of tests that run at the same time is not that of the
+    // parsers.
     if std::env::var_os(ALONE).is_none() {
         let name = "parser_fuzz::no_input_panics_or_takes_memory_and_errors_name_their_place";
         let suite = std::env::current_exe().expect("this program");
-        let ended = std::process::Command::new(suite).args([name, "--exact", "--nocapture"]).env(ALONE, "1").status().expect("starts");
+        let ended = std::process::Command::new(suite)
+            .args([name, "--exact", "--nocapture"])
+            .env(ALONE, "1")
+            .status()
+            .expect("starts");
         assert!(ended.success(), "{ended}");
         return;
     }
-    let inputs = std::env::var("TECTUM_FUZZ_INPUTS").ok().and_then(|text| text.parse::<u64>().ok()).unwrap_or(50_000);
+    let inputs = std::env::var("TECTUM_FUZZ_INPUTS")
+        .ok()
+        .and_then(|text| text.parse::<u64>().ok())
+        .unwrap_or(50_000);
     // Drivers and the thread pool allocate memory at first use; that does not count for a parser.
     drop(Device::list());
     for (number, target) in TARGETS.iter().enumerate() {
         for (input, what) in (target.found)() {
             if let Err(verdict) = judged(target, &input) {
-                panic!("{}: {:?} ({what}): {verdict}", target.name, String::from_utf8_lossy(&input));
+                panic!(
+                    "{}: {:?} ({what}): {verdict}",
+                    target.name,
+                    String::from_utf8_lossy(&input)
+                );
             }
         }
         let seeds = (target.seeds)();
         for seed in &seeds {
-            let understood = judged(target, seed).unwrap_or_else(|verdict| panic!("{}: a seed: {verdict}", target.name));
-            assert!(understood || target.name == "device id", "{}: a seed is not understood", target.name);
+            let understood = judged(target, seed)
+                .unwrap_or_else(|verdict| panic!("{}: a seed: {verdict}", target.name));
+            assert!(
+                understood || target.name == "device id",
+                "{}: a seed is not understood",
+                target.name
+            );
         }
         let before = peak_bytes();
         let mut mutator = Mutator::new(seeds, target.dictionary, number as u64);
@@ -586,11 +896,25 @@ fn no_input_panics_or_takes_memory_and_errors_name_their_place() {
                     mutator.keep(&bytes);
                 }
                 Ok(false) => {}
-                Err(verdict) => panic!("{}: input {input}, {:?}: {verdict}", target.name, String::from_utf8_lossy(&bytes)),
+                Err(verdict) => panic!(
+                    "{}: input {input}, {:?}: {verdict}",
+                    target.name,
+                    String::from_utf8_lossy(&bytes)
+                ),
             }
         }
-        let growth = peak_bytes().zip(before).map(|(after, before)| after - before);
-        println!("fuzz {}: {inputs} inputs, {understood} understood, peak grew by {} KiB", target.name, growth.unwrap_or(0) >> 10);
-        assert!(growth.is_none_or(|growth| growth <= MAX_GROWTH_BYTES), "{}: the peak grew by {growth:?} bytes", target.name);
+        let growth = peak_bytes()
+            .zip(before)
+            .map(|(after, before)| after - before);
+        println!(
+            "fuzz {}: {inputs} inputs, {understood} understood, peak grew by {} KiB",
+            target.name,
+            growth.unwrap_or(0) >> 10
+        );
+        assert!(
+            growth.is_none_or(|growth| growth <= MAX_GROWTH_BYTES),
+            "{}: the peak grew by {growth:?} bytes",
+            target.name
+        );
     }
 }

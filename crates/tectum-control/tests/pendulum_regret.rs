@@ -6,8 +6,9 @@ use tectum_control::brain::Brain;
 use tectum_control::brain::mppi::{Model, Mppi, MppiParameters};
 use tectum_control::twin::TwinLayout;
 
-/// Mean return of the optimum over Gymnasium's starts of seeds 0 to 99, by a dynamic program on 720 × 641 states and 17 torques; its policy is what
-/// returns that. One on 1440 × 1281 states returns −132.66.
+/// Mean return of the optimum over Gymnasium's starts of seeds 0 to 99, by a dynamic program on 720
+/// × 641 states and 17 torques; its policy is what returns that. One on 1440 × 1281 states returns
+/// −132.66.
 const OPTIMUM: f64 = -132.83;
 /// Steps of an episode.
 const STEPS: usize = 200;
@@ -15,7 +16,9 @@ const STEPS: usize = 200;
 /// Gymnasium's starts of seeds 0 to 99; `tests/data/pendulum_starts.py` wrote them.
 fn starts() -> Vec<[f64; 2]> {
     let mut reader = csv::Reader::from_reader(&include_bytes!("data/pendulum_starts.csv")[..]);
-    let rows = reader.deserialize::<(u64, f64, f64)>().map(|row| row.expect("as it was written"));
+    let rows = reader
+        .deserialize::<(u64, f64, f64)>()
+        .map(|row| row.expect("as it was written"));
     rows.map(|(_, angle, speed)| [angle, speed]).collect()
 }
 
@@ -28,7 +31,10 @@ fn returns(parameters: &MppiParameters, count: usize) -> Vec<f64> {
     let starts = starts();
     let (mut seen, mut action) = ([0.0f32; 2], [0.0f32; 1]);
     for (seed, start) in starts.iter().take(count).enumerate() {
-        let model = Model::Plant { body: "pendulum".into(), layout: layout.clone() };
+        let model = Model::Plant {
+            body: "pendulum".into(),
+            layout: layout.clone(),
+        };
         let mut brain = Mppi::new(model, parameters, &device, seed as u64).expect("it compiles");
         plant.set_state(start).expect("two numbers");
         let mut total = 0.0;
@@ -47,8 +53,20 @@ fn mppi_on_the_plant_itself_comes_within_2_of_the_optimum() {
     let parameters = MppiParameters::for_plant("pendulum").expect("known");
     let returns = returns(&parameters, 100);
     let found = returns.iter().sum::<f64>() / returns.len() as f64;
-    eprintln!("pendulum: mean return {found:.2} over {} starts, regret {:.2}", returns.len(), OPTIMUM - found);
-    assert!(OPTIMUM - found <= 0.5, "mean return {found}, regret {}", OPTIMUM - found);
+    eprintln!(
+        "pendulum: mean return {found:.2} over {} starts, regret {:.2}",
+        returns.len(),
+        OPTIMUM - found
+    );
+    assert!(
+        OPTIMUM - found <= 0.5,
+        "mean return {found}, regret {}",
+        OPTIMUM - found
+    );
     // It cannot be better than the optimum by more than the grid error of the program.
-    assert!(OPTIMUM - found >= -0.6, "mean return {found}, regret {}", OPTIMUM - found);
+    assert!(
+        OPTIMUM - found >= -0.6,
+        "mean return {found}, regret {}",
+        OPTIMUM - found
+    );
 }

@@ -30,14 +30,25 @@ impl Files {
     }
 
     fn brain(&self, body: &dyn Body) -> PolicyBrain {
-        PolicyBrain::new(&PolicySpec::of(&self.model), body.spec(), &Device::open("cpu").expect("it is there")).expect("it fits")
+        PolicyBrain::new(
+            &PolicySpec::of(&self.model),
+            body.spec(),
+            &Device::open("cpu").expect("it is there"),
+        )
+        .expect("it fits")
     }
 
     /// What a contract is refused for.
     fn refusal(&self, contract: &str) -> String {
         let path = self.folder.path().join("broken.toml");
         std::fs::write(&path, contract).expect("writable");
-        let error = check(self.model.as_ref(), Some(&path), body("cart_pole", None).expect("built in").spec()).expect_err(contract).to_string();
+        let error = check(
+            self.model.as_ref(),
+            Some(&path),
+            body("cart_pole", None).expect("built in").spec(),
+        )
+        .expect_err(contract)
+        .to_string();
         let origin = path.display().to_string();
         assert!(error.starts_with(&origin), "{error}");
         error[origin.len()..].to_owned()
@@ -46,7 +57,10 @@ impl Files {
 
 /// The return of an episode, at most 500.
 fn episode(plant: &mut dyn Body, brain: &mut dyn Brain, seed: u64) -> f64 {
-    let (mut observation, mut action) = (vec![0.0; plant.spec().observation.len()], plant.spec().safe_action.clone());
+    let (mut observation, mut action) = (
+        vec![0.0; plant.spec().observation.len()],
+        plant.spec().safe_action.clone(),
+    );
     plant.reset(seed);
     brain.episode_ended();
     let mut sum = 0.0;
@@ -67,8 +81,13 @@ fn trained_policies_return_500_in_each_of_100_episodes() {
     for name in ["cart-pole-policy", "recurrent-policy"] {
         let mut plant = body("cart_pole", None).expect("built in");
         let mut brain = Files::of(name).brain(plant.as_ref());
-        let returns: Vec<f64> = (0..100).map(|seed| episode(plant.as_mut(), &mut brain, seed)).collect();
-        assert!(returns.iter().all(|sum| *sum == MAX_RETURN), "{name}: {returns:?}");
+        let returns: Vec<f64> = (0..100)
+            .map(|seed| episode(plant.as_mut(), &mut brain, seed))
+            .collect();
+        assert!(
+            returns.iter().all(|sum| *sum == MAX_RETURN),
+            "{name}: {returns:?}"
+        );
     }
 }
 
@@ -89,10 +108,16 @@ fn the_recurrent_policy_needs_its_state_and_a_snapshot_has_it() {
         differ += usize::from(action != forgetful);
         plant.step(&action);
         if tick == 100 {
-            saved = Some((brain.snapshot().expect("a state"), plant.state().expect("exact")));
+            saved = Some((
+                brain.snapshot().expect("a state"),
+                plant.state().expect("exact"),
+            ));
         }
     }
-    assert!(differ > 20, "{differ} of 200 actions differ without the state");
+    assert!(
+        differ > 20,
+        "{differ} of 200 actions differ without the state"
+    );
     let (snapshot, state) = saved.expect("saved");
     let end = plant.state().expect("exact");
     other.restore(&snapshot).expect("of the same policy");
@@ -102,7 +127,11 @@ fn the_recurrent_policy_needs_its_state_and_a_snapshot_has_it() {
         other.tick(&observation, &mut action).expect("a tick");
         plant.step(&action);
     }
-    assert_eq!(plant.state().expect("exact"), end, "the run after a snapshot is the same");
+    assert_eq!(
+        plant.state().expect("exact"),
+        end,
+        "the run after a snapshot is the same"
+    );
 }
 
 /// Each mistake has an error of its own, which names what does not fit.
@@ -118,26 +147,79 @@ fn contracts_that_do_not_fit_are_refused_each_with_its_reason() {
             format!("{}{action}", all.replace("velocity", "velocit")),
             ": observation 1: the body cart_pole has no channel \"velocit\", perhaps \"velocity\"; it has position, velocity, angle, speed",
         ),
-        (&mlp, format!("{two}{action}"), ": input observation [1, 4] has 4 numbers, its terms 2 = 2"),
-        (&mlp, format!("{all}history = 2\n{action}"), ": input observation [1, 4] has 4 numbers, its terms 8 = 8"),
-        (&mlp, format!("{all}{}", action.replace("force", "torque")), ": action: the body cart_pole has no channel \"torque\"; it has force"),
-        (&mlp, format!("{all}{}", action.replace("\"force\"", "\"force\", \"force\"")), ": action: channel force is named twice"),
-        (&mlp, format!("{all}{}", action.replace(", [10]", "")), ": action: 1 choices for output action_logits [1, 2] of 2 numbers"),
-        (&mlp, format!("{all}{}", action.replace("[10]", "[40]")), ": action: choice 2: 40 N is outside -10 to 10 of force"),
-        (&mlp, format!("{all}unit = \"kg\"\n{action}"), ": observation 1: position: m cannot be converted to kg"),
-        (&mlp, format!("{all}scale = [1, 2]\n{action}"), ": observation 1: scale has 2 numbers for 4"),
-        (&mlp, format!("period = 0.05\n{all}{action}"), ": period 0.05 s; the body cart_pole has one of 0.02 s"),
-        (&mlp, format!("output = \"actions\"\n{all}{action}"), ": output \"actions\" does not exist; there are action_logits"),
-        (&mlp, format!("input = \"obs\"\n{all}{action}"), ": input \"obs\" does not exist; there are observation"),
+        (
+            &mlp,
+            format!("{two}{action}"),
+            ": input observation [1, 4] has 4 numbers, its terms 2 = 2",
+        ),
+        (
+            &mlp,
+            format!("{all}history = 2\n{action}"),
+            ": input observation [1, 4] has 4 numbers, its terms 8 = 8",
+        ),
+        (
+            &mlp,
+            format!("{all}{}", action.replace("force", "torque")),
+            ": action: the body cart_pole has no channel \"torque\"; it has force",
+        ),
+        (
+            &mlp,
+            format!(
+                "{all}{}",
+                action.replace("\"force\"", "\"force\", \"force\"")
+            ),
+            ": action: channel force is named twice",
+        ),
+        (
+            &mlp,
+            format!("{all}{}", action.replace(", [10]", "")),
+            ": action: 1 choices for output action_logits [1, 2] of 2 numbers",
+        ),
+        (
+            &mlp,
+            format!("{all}{}", action.replace("[10]", "[40]")),
+            ": action: choice 2: 40 N is outside -10 to 10 of force",
+        ),
+        (
+            &mlp,
+            format!("{all}unit = \"kg\"\n{action}"),
+            ": observation 1: position: m cannot be converted to kg",
+        ),
+        (
+            &mlp,
+            format!("{all}scale = [1, 2]\n{action}"),
+            ": observation 1: scale has 2 numbers for 4",
+        ),
+        (
+            &mlp,
+            format!("period = 0.05\n{all}{action}"),
+            ": period 0.05 s; the body cart_pole has one of 0.02 s",
+        ),
+        (
+            &mlp,
+            format!("output = \"actions\"\n{all}{action}"),
+            ": output \"actions\" does not exist; there are action_logits",
+        ),
+        (
+            &mlp,
+            format!("input = \"obs\"\n{all}{action}"),
+            ": input \"obs\" does not exist; there are observation",
+        ),
         (
             &mlp,
             format!("{all}chanels = [\"position\"]\n{action}"),
             ":3: unknown key \"chanels\", perhaps \"channels\"; known: channels, source, value, clip, input, function, unit, offset, scale, history",
         ),
-        (&mlp, format!("{all}source = \"previous action\"\n{action}"), ": [observation[0]] needs one of the keys channels, source and value"),
+        (
+            &mlp,
+            format!("{all}source = \"previous action\"\n{action}"),
+            ": [observation[0]] needs one of the keys channels, source and value",
+        ),
         (
             &recurrent,
-            format!("input = \"obs\"\noutput = \"action_logits\"\n{two}{action}[state]\nh_in = \"h_out\"\n"),
+            format!(
+                "input = \"obs\"\noutput = \"action_logits\"\n{two}{action}[state]\nh_in = \"h_out\"\n"
+            ),
             ": input c_in [1, 1, 64] is filled by no term and is no state",
         ),
         (
@@ -145,21 +227,41 @@ fn contracts_that_do_not_fit_are_refused_each_with_its_reason() {
             format!("{two}{action}[state]\nh_in = \"h_out\"\nc_in = \"action_logits\"\n"),
             ": state: output action_logits [1, 2] float32 cannot become input c_in [1, 1, 64] float32: floats of one shape are needed",
         ),
-        (&mlp, format!("{all}{action}chunk = 4\n"), ": action: chunk 4: output action_logits [1, 2] chooses one action, it has no rows"),
-        (&mlp, format!("{all}{action}replan_steps = 2\n"), ": action: replan_steps needs the key chunk: two or more rows of the output"),
-        (&mlp, format!("{all}{action}asynchronous = true\n"), ": action: asynchronous needs the key chunk: two or more rows of the output"),
+        (
+            &mlp,
+            format!("{all}{action}chunk = 4\n"),
+            ": action: chunk 4: output action_logits [1, 2] chooses one action, it has no rows",
+        ),
+        (
+            &mlp,
+            format!("{all}{action}replan_steps = 2\n"),
+            ": action: replan_steps needs the key chunk: two or more rows of the output",
+        ),
+        (
+            &mlp,
+            format!("{all}{action}asynchronous = true\n"),
+            ": action: asynchronous needs the key chunk: two or more rows of the output",
+        ),
         (
             &mlp,
             format!("{all}{action}temporal_ensemble_coeff = 0.01\n"),
             ": action: temporal_ensemble_coeff needs the key chunk: two or more rows of the output",
         ),
-        (&mlp, format!("{all}{action}chunk = 4\nreplan_steps = 5\n"), ": action: replan_steps 5: a chunk has 4 rows"),
+        (
+            &mlp,
+            format!("{all}{action}chunk = 4\nreplan_steps = 5\n"),
+            ": action: replan_steps 5: a chunk has 4 rows",
+        ),
         (
             &mlp,
             format!("{all}{action}chunk = 4\nreplan_steps = 4\ntemporal_ensemble_coeff = 0.01\n"),
             ": action: temporal_ensemble_coeff has no effect: with replan_steps 4 of 4 rows, each tick has one prediction",
         ),
-        (&mlp, format!("{all}{action}chunk = 4\ninference_delay = 1\n"), ": action: inference_delay has no effect: the inferences are not asynchronous"),
+        (
+            &mlp,
+            format!("{all}{action}chunk = 4\ninference_delay = 1\n"),
+            ": action: inference_delay has no effect: the inferences are not asynchronous",
+        ),
         (
             &mlp,
             format!("{all}{action}chunk = 4\nasynchronous = true\ninference_delay = 4\n"),
@@ -189,7 +291,12 @@ fn contracts_that_do_not_fit_are_refused_each_with_its_reason() {
 fn what_is_assumed_without_a_contract_is_reported() {
     let files = Files::of("cart-pole-policy");
     std::fs::remove_file(files.model.replace(".onnx", ".toml")).expect("there");
-    let binding = check(files.model.as_ref(), None, body("cart_pole", None).expect("built in").spec()).expect("it fits");
+    let binding = check(
+        files.model.as_ref(),
+        None,
+        body("cart_pole", None).expect("built in").spec(),
+    )
+    .expect("it fits");
     assert_eq!(
         binding.notes,
         [
@@ -197,18 +304,35 @@ fn what_is_assumed_without_a_contract_is_reported() {
             "input observation is position, velocity, angle, speed in this order and in the body's units (assumed)"
         ]
     );
-    let error = check(files.model.as_ref(), None, body("pendulum", None).expect("built in").spec()).expect_err("of another size").to_string();
-    assert!(error.ends_with("for the 1 channels torque: the sizes differ"), "{error}");
+    let error = check(
+        files.model.as_ref(),
+        None,
+        body("pendulum", None).expect("built in").spec(),
+    )
+    .expect_err("of another size")
+    .to_string();
+    assert!(
+        error.ends_with("for the 1 channels torque: the sizes differ"),
+        "{error}"
+    );
 }
 
 /// Two joints in degrees and a speed.
 fn legs() -> BodySpec {
-    let joint = |name: &str| ObservationChannel::new(name, "deg", -180.0..=180.0).wrapping(std::f64::consts::PI / 180.0);
+    let joint = |name: &str| {
+        ObservationChannel::new(name, "deg", -180.0..=180.0).wrapping(std::f64::consts::PI / 180.0)
+    };
     BodySpec {
         name: "legs".to_owned(),
         dt_s: 0.02,
-        observation: vec![joint("joint_pos.a"), joint("joint_pos.b"), ObservationChannel::new("speed.x", "m/s", -10.0..=10.0)],
-        action: ["a", "b"].map(|name| ActionChannel::new(name, "deg", -180.0..=180.0)).to_vec(),
+        observation: vec![
+            joint("joint_pos.a"),
+            joint("joint_pos.b"),
+            ObservationChannel::new("speed.x", "m/s", -10.0..=10.0),
+        ],
+        action: ["a", "b"]
+            .map(|name| ActionChannel::new(name, "deg", -180.0..=180.0))
+            .to_vec(),
         safe_action: vec![0.0; 2],
     }
 }
@@ -225,11 +349,15 @@ fn made(folder: &tempfile::TempDir, proto: &ModelProto, contract: Option<&str>) 
 }
 
 fn assert_near(action: [f32; 2], wanted: [f64; 2]) {
-    let is_near = action.iter().zip(wanted).all(|(action, wanted)| (f64::from(*action) - wanted).abs() < 1e-4);
+    let is_near = action
+        .iter()
+        .zip(wanted)
+        .all(|(action, wanted)| (f64::from(*action) - wanted).abs() < 1e-4);
     assert!(is_near, "{action:?}, {wanted:?} expected");
 }
 
-/// The model gives its input back as four rows of two, so that every number of every term is an action once.
+/// The model gives its input back as four rows of two, so that every number of every term is an
+/// action once.
 #[test]
 fn terms_and_actions_are_converted_as_the_contract_states() {
     let graph = GraphProto {
@@ -276,24 +404,36 @@ fn terms_and_actions_are_converted_as_the_contract_states() {
     assert_near(tick(0.0, 0.0, 5.0), degrees(3.0, 0.0));
     assert_near(tick(0.0, 0.0, 6.0), degrees(0.0, 7.0));
     // The network runs again: the history moved at every tick, and the last row was (0, 7).
-    assert_near(tick(30.0, 0.0, 8.0), degrees(2.0 * -0.5, 2.0 * 30f64.to_radians()));
+    assert_near(
+        tick(30.0, 0.0, 8.0),
+        degrees(2.0 * -0.5, 2.0 * 30f64.to_radians()),
+    );
     assert_near(tick(0.0, 0.0, 0.0), degrees(0.5, 6.0));
     assert_near(tick(0.0, 0.0, 0.0), degrees(8.0, 0.0));
     assert_near(tick(0.0, 0.0, 0.0), degrees(7.0, 7.0));
-    // What is no number stays none through bounds and choices, so that the loop gives its safe action.
+    // What is no number stays none through bounds and choices, so that the loop gives its safe
+    // action.
     assert!(tick(f32::NAN, 0.0, 0.0)[0].is_nan());
     let cart_pole = body("cart_pole", None).expect("built in");
     let mut force = [0.0];
-    Files::of("cart-pole-policy").brain(cart_pole.as_ref()).tick(&[f32::NAN; 4], &mut force).expect("a tick");
+    Files::of("cart-pole-policy")
+        .brain(cart_pole.as_ref())
+        .tick(&[f32::NAN; 4], &mut force)
+        .expect("a tick");
     assert!(force[0].is_nan());
 }
 
-/// The model gives the joints' part of its input back; with the scales of the metadata that is where the joints are.
+/// The model gives the joints' part of its input back; with the scales of the metadata that is
+/// where the joints are.
 #[test]
 fn metadata_of_mjlab_is_a_contract() {
     let graph = GraphProto {
         node: vec![node("Slice", "obs start end axis", "actions", Vec::new())],
-        initializer: vec![int64s("start", &[1], &[0]), int64s("end", &[1], &[2]), int64s("axis", &[1], &[1])],
+        initializer: vec![
+            int64s("start", &[1], &[0]),
+            int64s("end", &[1], &[2]),
+            int64s("axis", &[1], &[1]),
+        ],
         input: vec![port("obs", DataType::FLOAT, &[1, 6])],
         output: vec![port("actions", DataType::FLOAT, &[1, 2])],
         ..GraphProto::default()
@@ -307,11 +447,24 @@ fn metadata_of_mjlab_is_a_contract() {
         ("observation_terms_history_length", "0.000,0.000,2.000"),
         ("action_scale", "0.500"),
     ];
-    let entry = |(key, value): (&str, &str)| StringStringEntryProto { key: Some(key.to_owned()), value: Some(value.to_owned()) };
-    let proto = ModelProto { metadata_props: pairs.map(entry).to_vec(), ..model(graph) };
+    let entry = |(key, value): (&str, &str)| StringStringEntryProto {
+        key: Some(key.to_owned()),
+        value: Some(value.to_owned()),
+    };
+    let proto = ModelProto {
+        metadata_props: pairs.map(entry).to_vec(),
+        ..model(graph)
+    };
     let folder = tempfile::tempdir().expect("a folder");
     let mut brain = made(&folder, &proto, None);
-    assert!(brain.notes().iter().any(|note| note == "actions are added to default_joint_pos"), "{:?}", brain.notes());
+    assert!(
+        brain
+            .notes()
+            .iter()
+            .any(|note| note == "actions are added to default_joint_pos"),
+        "{:?}",
+        brain.notes()
+    );
     let mut action = [0.0; 2];
     brain.tick(&[33.0, 44.0, 5.0], &mut action).expect("a tick");
     assert_near(action, [33.0, 44.0]);

@@ -23,6 +23,10 @@ fn a_snapshot_has_the_bytes_of_the_formats_own_library() {
         let views: Vec<(String, TensorView<'_>)> = read.tensors();
         let (_, header) = SafeTensors::read_metadata(&bytes).expect("a header");
         let metadata: Option<HashMap<String, String>> = header.metadata().clone();
-        assert_eq!(safetensors::serialize(views, metadata).expect("plain arrays"), bytes, "{name}");
+        assert_eq!(
+            safetensors::serialize(views, metadata).expect("plain arrays"),
+            bytes,
+            "{name}"
+        );
     }
 }

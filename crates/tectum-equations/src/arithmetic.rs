@@ -26,7 +26,12 @@ pub trait Arithmetic: Debug + Clone {
     /// Whether it does not hold.
     fn not(&mut self, a: &Self::Condition) -> Self::Condition;
     /// `a` if the condition holds, else `b`.
-    fn select(&mut self, condition: &Self::Condition, a: &Self::Value, b: &Self::Value) -> Self::Value;
+    fn select(
+        &mut self,
+        condition: &Self::Condition,
+        a: &Self::Value,
+        b: &Self::Value,
+    ) -> Self::Value;
 }
 
 /// f64.
@@ -101,7 +106,11 @@ impl Arithmetic for Floats {
 
 /// Powers with a whole exponent are products, so that `x^2` is `x*x`.
 fn power(base: f64, exponent: f64) -> f64 {
-    if exponent.fract() == 0.0 && exponent.abs() <= 64.0 { base.powi(exponent as i32) } else { base.powf(exponent) }
+    if exponent.fract() == 0.0 && exponent.abs() <= 64.0 {
+        base.powi(exponent as i32)
+    } else {
+        base.powf(exponent)
+    }
 }
 
 /// A float, and its derivatives by each of the variables that are differentiated by.
@@ -132,11 +141,15 @@ impl Duals {
 impl Dual {
     /// The chain rule, for a function with this value and derivative.
     fn chain(&self, value: f64, derivative: f64) -> Dual {
-        Dual { value, by: self.by.iter().map(|by| scaled(derivative, *by)).collect() }
+        Dual {
+            value,
+            by: self.by.iter().map(|by| scaled(derivative, *by)).collect(),
+        }
     }
 }
 
-/// A derivative that does not count, as of `sqrt(x)` at 0 by a variable that x does not depend on, is 0 and not NaN.
+/// A derivative that does not count, as of `sqrt(x)` at 0 by a variable that x does not depend on,
+/// is 0 and not NaN.
 fn scaled(factor: f64, by: f64) -> f64 {
     if by == 0.0 { 0.0 } else { factor * by }
 }
@@ -146,7 +159,10 @@ impl Arithmetic for Duals {
     type Condition = bool;
 
     fn constant(&mut self, value: f64) -> Dual {
-        Dual { value, by: vec![0.0; self.variables] }
+        Dual {
+            value,
+            by: vec![0.0; self.variables],
+        }
     }
 
     fn unary(&mut self, op: UnaryOp, a: &Dual) -> Dual {
@@ -196,7 +212,11 @@ impl Arithmetic for Duals {
                 }
             }
         };
-        let by = a.by.iter().zip(&b.by).map(|(a, b)| scaled(by_a, *a) + scaled(by_b, *b)).collect();
+        let by =
+            a.by.iter()
+                .zip(&b.by)
+                .map(|(a, b)| scaled(by_a, *a) + scaled(by_b, *b))
+                .collect();
         Dual { value, by }
     }
 

@@ -1,7 +1,9 @@
-//! Straight code: numbers computed one after another without branches, in f32, as WGSL for devices and over [`LANES`] instances at once for the CPU.
+//! Straight code: numbers computed one after another without branches, in f32, as WGSL for devices
+//! and over [`LANES`] instances at once for the CPU.
 //!
-//! A [`Recorder`] is one more kind of [`Arithmetic`]: what computes with floats, computes with its numbers, and so writes the code. Constants are
-//! folded in f64, equal expressions are one, and what no result needs is left out.
+//! A [`Recorder`] is one more kind of [`Arithmetic`]: what computes with floats, computes with its
+//! numbers, and so writes the code. Constants are folded in f64, equal expressions are one, and
+//! what no result needs is left out.
 //!
 //! ```
 //! use tectum_equations::code::{Lanes, Recorder};
@@ -88,7 +90,15 @@ enum Operation {
 impl Operation {
     fn operands(self) -> usize {
         match self {
-            Self::Negate | Self::Absolute | Self::Root | Self::Sin | Self::Cos | Self::SinCos | Self::Exp | Self::Log | Self::Tanh => 1,
+            Self::Negate
+            | Self::Absolute
+            | Self::Root
+            | Self::Sin
+            | Self::Cos
+            | Self::SinCos
+            | Self::Exp
+            | Self::Log
+            | Self::Tanh => 1,
             Self::Floor | Self::IsFinite | Self::Not => 1,
             Self::Select | Self::MultiplyAdd | Self::SubtractProduct => 3,
             _ => 2,
@@ -103,7 +113,9 @@ impl Operation {
             Self::Root => format!("sqrt({a})"),
             Self::Sin => format!("tectum_sin({a})"),
             Self::Cos => format!("tectum_cos({a})"),
-            Self::SinCos | Self::MultiplyAdd | Self::SubtractProduct => unreachable!("invariant: device code has them apart"),
+            Self::SinCos | Self::MultiplyAdd | Self::SubtractProduct => {
+                unreachable!("invariant: device code has them apart")
+            }
             Self::Exp => format!("tectum_exp({a})"),
             Self::Log => format!("tectum_log({a})"),
             Self::Tanh => format!("tectum_tanh({a})"),
@@ -134,7 +146,8 @@ enum Definition {
     Apply(Operation, [Value; 3]),
 }
 
-/// Records code by computing with it. Its numbers and truths belong to it: those of another recorder are other values here, or out of its range, which panics.
+/// Records code by computing with it. Its numbers and truths belong to it: those of another
+/// recorder are other values here, or out of its range, which panics.
 #[derive(Debug, Clone, Default)]
 pub struct Recorder {
     definitions: Vec<Definition>,
@@ -175,7 +188,8 @@ struct Then<Operand> {
     others: [Operand; 2],
 }
 
-/// atan(a)/a for a in [0, 1] as a polynomial of a², by our own fit: relative error at most 1.6·10⁻⁸, in f32 arithmetic 2 ulp.
+/// atan(a)/a for a in [0, 1] as a polynomial of a², by our own fit: relative error at most
+/// 1.6·10⁻⁸, in f32 arithmetic 2 ulp.
 const ARCTANGENT: [f64; 9] = [
     0.999999984765674,
     -0.3333307334380135,
@@ -301,19 +315,28 @@ impl Recorder {
     fn power(&mut self, base: &Number, exponent: f64) -> Number {
         if exponent.fract() == 0.0 && exponent.abs() <= 64.0 {
             let power = self.integer_power(base, exponent.abs() as u32);
-            return if exponent < 0.0 { self.binary(BinaryOp::Divide, &Number::Constant(1.0), &power) } else { power };
+            return if exponent < 0.0 {
+                self.binary(BinaryOp::Divide, &Number::Constant(1.0), &power)
+            } else {
+                power
+            };
         }
         if (2.0 * exponent).fract() == 0.0 && exponent.abs() <= 64.0 {
             let whole = self.power(base, exponent.trunc());
             let root = self.unary(UnaryOp::Sqrt, base);
-            return if exponent < 0.0 { self.binary(BinaryOp::Divide, &whole, &root) } else { self.multiply(&whole, &root) };
+            return if exponent < 0.0 {
+                self.binary(BinaryOp::Divide, &whole, &root)
+            } else {
+                self.multiply(&whole, &root)
+            };
         }
         let logarithm = self.unary(UnaryOp::Log, base);
         let scaled = self.scaled(&logarithm, exponent);
         self.unary(UnaryOp::Exp, &scaled)
     }
 
-    /// The angle of (x, y): the arctangent of the smaller magnitude over the greater, put into its octant.
+    /// The angle of (x, y): the arctangent of the smaller magnitude over the greater, put into its
+    /// octant.
     fn angle_of(&mut self, y: &Number, x: &Number) -> Number {
         let [width, height] = [x, y].map(|side| self.unary(UnaryOp::Abs, side));
         let least = self.binary(BinaryOp::Minimum, &width, &height);
@@ -359,7 +382,10 @@ impl Recorder {
             instructions: Vec::new(),
             results: Vec::new(),
             wgsl,
-            wgsl_results: results.iter().map(|value| names[value.0 as usize].clone()).collect(),
+            wgsl_results: results
+                .iter()
+                .map(|value| names[value.0 as usize].clone())
+                .collect(),
         };
         self.assign_slots(&needed, &results, &mut code);
         code
@@ -367,10 +393,15 @@ impl Recorder {
 
     fn needed(&self, results: &[Value]) -> Vec<bool> {
         let mut needed = vec![false; self.definitions.len()];
-        results.iter().for_each(|value| needed[value.0 as usize] = true);
+        results
+            .iter()
+            .for_each(|value| needed[value.0 as usize] = true);
         for place in (0..self.definitions.len()).rev() {
-            if let (true, Definition::Apply(_, operands)) = (needed[place], self.definitions[place]) {
-                operands.iter().for_each(|operand| needed[operand.0 as usize] = true);
+            if let (true, Definition::Apply(_, operands)) = (needed[place], self.definitions[place])
+            {
+                operands
+                    .iter()
+                    .for_each(|operand| needed[operand.0 as usize] = true);
             }
         }
         needed
@@ -385,7 +416,8 @@ impl Recorder {
                 Definition::Input(number) => format!("i{number}"),
                 Definition::Constant(bits) => literal(f32::from_bits(*bits)),
                 Definition::Apply(operation, operands) if *needed => {
-                    let expression = operation.wgsl(operands.map(|operand| names[operand.0 as usize].as_str()));
+                    let expression =
+                        operation.wgsl(operands.map(|operand| names[operand.0 as usize].as_str()));
                     let _ = writeln!(text, "    let v{next} = {expression};");
                     next += 1;
                     format!("v{}", next - 1)
@@ -426,7 +458,8 @@ impl Arithmetic for Recorder {
             UnaryOp::Sin => self.apply(Operation::Sin, [*a]),
             UnaryOp::Cos => self.apply(Operation::Cos, [*a]),
             UnaryOp::Tan => {
-                let [sine, cosine] = [Operation::Sin, Operation::Cos].map(|operation| self.apply(operation, [*a]));
+                let [sine, cosine] =
+                    [Operation::Sin, Operation::Cos].map(|operation| self.apply(operation, [*a]));
                 self.binary(BinaryOp::Divide, &sine, &cosine)
             }
             UnaryOp::Asin => {
@@ -445,7 +478,8 @@ impl Arithmetic for Recorder {
             UnaryOp::Abs => self.apply(Operation::Absolute, [*a]),
             UnaryOp::Sign => {
                 let zero = Number::Constant(0.0);
-                let [is_above, is_below] = [Comparison::Greater, Comparison::Less].map(|op| self.compare(op, a, &zero));
+                let [is_above, is_below] =
+                    [Comparison::Greater, Comparison::Less].map(|op| self.compare(op, a, &zero));
                 let below = self.select(&is_below, &Number::Constant(-1.0), &zero);
                 self.select(&is_above, &Number::Constant(1.0), &below)
             }
@@ -455,13 +489,17 @@ impl Arithmetic for Recorder {
     fn binary(&mut self, op: BinaryOp, a: &Number, b: &Number) -> Number {
         let is = |number: &Number, value: f64| matches!(number, Number::Constant(constant) if *constant == value);
         match (op, a, b) {
-            (_, Number::Constant(x), Number::Constant(y)) => Number::Constant(Floats.binary(op, x, y)),
+            (_, Number::Constant(x), Number::Constant(y)) => {
+                Number::Constant(Floats.binary(op, x, y))
+            }
             (BinaryOp::Add | BinaryOp::Subtract, _, _) if is(b, 0.0) => *a,
             (BinaryOp::Add, _, _) if is(a, 0.0) => *b,
             (BinaryOp::Multiply | BinaryOp::Divide, _, _) if is(b, 1.0) => *a,
             (BinaryOp::Multiply, _, _) if is(a, 1.0) => *b,
             // One rounding more than a division, at a fraction of its time.
-            (BinaryOp::Divide, _, Number::Constant(divisor)) => self.apply(Operation::Multiply, [*a, Number::Constant(1.0 / divisor)]),
+            (BinaryOp::Divide, _, Number::Constant(divisor)) => {
+                self.apply(Operation::Multiply, [*a, Number::Constant(1.0 / divisor)])
+            }
             (BinaryOp::Power, _, Number::Constant(exponent)) => self.power(a, *exponent),
             (BinaryOp::Add, ..) => self.apply(Operation::Add, [*a, *b]),
             (BinaryOp::Subtract, ..) => self.apply(Operation::Subtract, [*a, *b]),
@@ -496,7 +534,9 @@ impl Arithmetic for Recorder {
         match (a, b) {
             (Truth::Constant(false), _) | (_, Truth::Constant(false)) => Truth::Constant(false),
             (Truth::Constant(true), other) | (other, Truth::Constant(true)) => *other,
-            (Truth::Value(a), Truth::Value(b)) => Truth::Value(self.define_apply(Operation::And, &[*a, *b])),
+            (Truth::Value(a), Truth::Value(b)) => {
+                Truth::Value(self.define_apply(Operation::And, &[*a, *b]))
+            }
         }
     }
 
@@ -504,7 +544,9 @@ impl Arithmetic for Recorder {
         match (a, b) {
             (Truth::Constant(true), _) | (_, Truth::Constant(true)) => Truth::Constant(true),
             (Truth::Constant(false), other) | (other, Truth::Constant(false)) => *other,
-            (Truth::Value(a), Truth::Value(b)) => Truth::Value(self.define_apply(Operation::Or, &[*a, *b])),
+            (Truth::Value(a), Truth::Value(b)) => {
+                Truth::Value(self.define_apply(Operation::Or, &[*a, *b]))
+            }
         }
     }
 
@@ -523,14 +565,19 @@ impl Arithmetic for Recorder {
             Truth::Value(condition) => {
                 // Different constants may be one in f32.
                 let [a, b] = [a, b].map(|number| self.value(*number));
-                Number::Value(if a == b { a } else { self.define_apply(Operation::Select, &[*condition, a, b]) })
+                Number::Value(if a == b {
+                    a
+                } else {
+                    self.define_apply(Operation::Select, &[*condition, a, b])
+                })
             }
         }
     }
 }
 
 impl Code {
-    /// The lines that define `v0`, `v1`, … from inputs named `i0`, `i1`, …; they call functions of [`Prelude::Math`](tectum::Prelude::Math).
+    /// The lines that define `v0`, `v1`, … from inputs named `i0`, `i1`, …; they call functions of
+    /// [`Prelude::Math`](tectum::Prelude::Math).
     pub fn wgsl(&self) -> &str {
         &self.wgsl
     }
@@ -553,15 +600,24 @@ impl Code {
     /// Operations of an instance: one for each of arithmetic, twenty for each function.
     pub fn operations(&self) -> usize {
         let cost = |operation: Operation| match operation {
-            Operation::Sin | Operation::Cos | Operation::Exp | Operation::Log | Operation::Tanh => 20,
+            Operation::Sin | Operation::Cos | Operation::Exp | Operation::Log | Operation::Tanh => {
+                20
+            }
             Operation::SinCos => 30,
             Operation::Divide | Operation::Root => 4,
             _ => 1,
         };
-        self.instructions.iter().map(|instruction| cost(instruction.operation) + instruction.then.map_or(0, |then| cost(then.operation))).sum()
+        self.instructions
+            .iter()
+            .map(|instruction| {
+                cost(instruction.operation)
+                    + instruction.then.map_or(0, |then| cost(then.operation))
+            })
+            .sum()
     }
 
-    /// The slots of a block of instances: inputs first, 0 at the beginning, then constants and what is computed.
+    /// The slots of a block of instances: inputs first, 0 at the beginning, then constants and what
+    /// is computed.
     pub fn slots(&self) -> Vec<Lanes> {
         let mut slots = vec![Lanes::of(0.0); self.slot_count];
         for (slot, value) in slots[self.inputs..].iter_mut().zip(&self.constants) {

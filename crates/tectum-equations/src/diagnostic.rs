@@ -25,10 +25,24 @@ impl Source<'_> {
     /// An error at a position.
     pub fn error(&self, span: Span, message: impl std::fmt::Display) -> Error {
         let Span { line, column } = span;
-        let shown: String = self.text.lines().nth(line.saturating_sub(1) as usize).unwrap_or_default().chars().take(MAX_LINE_CHARS).collect();
+        let shown: String = self
+            .text
+            .lines()
+            .nth(line.saturating_sub(1) as usize)
+            .unwrap_or_default()
+            .chars()
+            .take(MAX_LINE_CHARS)
+            .collect();
         let gutter = line.to_string().len();
         // Tabs stay tabs before the caret, so that it is aligned with its target.
-        let indent: String = shown.chars().take(column.saturating_sub(1) as usize).map(|letter| if letter == '\t' { '\t' } else { ' ' }).collect();
-        Error::data(format!("{}: line {line}, column {column}: {message}\n{line} | {shown}\n{:gutter$} | {indent}^", self.origin, ""))
+        let indent: String = shown
+            .chars()
+            .take(column.saturating_sub(1) as usize)
+            .map(|letter| if letter == '\t' { '\t' } else { ' ' })
+            .collect();
+        Error::data(format!(
+            "{}: line {line}, column {column}: {message}\n{line} | {shown}\n{:gutter$} | {indent}^",
+            self.origin, ""
+        ))
     }
 }

@@ -1,4 +1,5 @@
-//! Expressions: one acyclic graph for a whole system, in base units, in which equal expressions are one node.
+//! Expressions: one acyclic graph for a whole system, in base units, in which equal expressions are
+//! one node.
 
 use std::collections::HashMap;
 
@@ -40,7 +41,9 @@ impl Node {
         let operands = match self {
             Node::Constant(_) | Node::Variable(_) => [None; 3],
             Node::Unary(_, a) | Node::Not(a) => [Some(a), None, None],
-            Node::Binary(_, a, b) | Node::Compare(_, a, b) | Node::And(a, b) | Node::Or(a, b) => [Some(a), Some(b), None],
+            Node::Binary(_, a, b) | Node::Compare(_, a, b) | Node::And(a, b) | Node::Or(a, b) => {
+                [Some(a), Some(b), None]
+            }
             Node::Select(a, b, c) => [Some(a), Some(b), Some(c)],
         };
         operands.into_iter().flatten()
@@ -68,7 +71,8 @@ pub struct Expressions {
     known: HashMap<Node, Id>,
 }
 
-/// The nodes that some results need, in an order in which each follows those that it reads. Their operands are places in this order.
+/// The nodes that some results need, in an order in which each follows those that it reads. Their
+/// operands are places in this order.
 #[derive(Debug, Clone, Default)]
 pub struct Tape {
     nodes: Vec<Node>,
@@ -78,7 +82,9 @@ pub struct Tape {
 impl Tape {
     /// Whether a result depends on a variable of some kind.
     pub fn reads(&self, is_of_kind: impl Fn(Variable) -> bool) -> bool {
-        self.nodes.iter().any(|node| matches!(node, Node::Variable(variable) if is_of_kind(*variable)))
+        self.nodes
+            .iter()
+            .any(|node| matches!(node, Node::Variable(variable) if is_of_kind(*variable)))
     }
 
     /// The variable that the first result is, if it is one.
@@ -90,25 +96,46 @@ impl Tape {
     }
 
     /// Computes the results, given the values of variables. A condition is a result too.
-    pub fn evaluate<A: Arithmetic>(&self, arithmetic: &mut A, variable: impl Fn(&mut A, Variable) -> A::Value) -> Vec<Outcome<A>> {
+    pub fn evaluate<A: Arithmetic>(
+        &self,
+        arithmetic: &mut A,
+        variable: impl Fn(&mut A, Variable) -> A::Value,
+    ) -> Vec<Outcome<A>> {
         let mut values: Vec<Outcome<A>> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
-            let number = |id: Id| values[id.0 as usize].as_number().expect("invariant: checked when parsed: a number");
-            let condition = |id: Id| values[id.0 as usize].as_condition().expect("invariant: checked when parsed: a condition");
+            let number = |id: Id| {
+                values[id.0 as usize]
+                    .as_number()
+                    .expect("invariant: checked when parsed: a number")
+            };
+            let condition = |id: Id| {
+                values[id.0 as usize]
+                    .as_condition()
+                    .expect("invariant: checked when parsed: a condition")
+            };
             let value = match *node {
                 Node::Constant(bits) => Outcome::Number(arithmetic.constant(f64::from_bits(bits))),
                 Node::Variable(which) => Outcome::Number(variable(arithmetic, which)),
                 Node::Unary(op, a) => Outcome::Number(arithmetic.unary(op, &number(a))),
-                Node::Binary(op, a, b) => Outcome::Number(arithmetic.binary(op, &number(a), &number(b))),
-                Node::Compare(op, a, b) => Outcome::Condition(arithmetic.compare(op, &number(a), &number(b))),
+                Node::Binary(op, a, b) => {
+                    Outcome::Number(arithmetic.binary(op, &number(a), &number(b)))
+                }
+                Node::Compare(op, a, b) => {
+                    Outcome::Condition(arithmetic.compare(op, &number(a), &number(b)))
+                }
                 Node::And(a, b) => Outcome::Condition(arithmetic.and(&condition(a), &condition(b))),
                 Node::Or(a, b) => Outcome::Condition(arithmetic.or(&condition(a), &condition(b))),
                 Node::Not(a) => Outcome::Condition(arithmetic.not(&condition(a))),
-                Node::Select(a, b, c) => Outcome::Number(arithmetic.select(&condition(a), &number(b), &number(c))),
+                Node::Select(a, b, c) => {
+                    Outcome::Number(arithmetic.select(&condition(a), &number(b), &number(c)))
+                }
             };
             values.push(value);
         }
-        self.results.iter().map(|id| values[id.0 as usize].clone()).collect()
+        self.results
+            .iter()
+            .map(|id| values[id.0 as usize].clone())
+            .collect()
     }
 }
 
@@ -160,11 +187,19 @@ impl Expressions {
             }
         }
         let (mut places, mut nodes) = (vec![Id(0); self.nodes.len()], Vec::new());
-        for (place, node) in self.nodes.iter().enumerate().filter(|(place, _)| is_needed[*place]) {
+        for (place, node) in self
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(place, _)| is_needed[*place])
+        {
             places[place] = Id(nodes.len() as u32);
             nodes.push(node.with_operands(|id| places[id.0 as usize]));
         }
-        Tape { nodes, results: results.iter().map(|id| places[id.0 as usize]).collect() }
+        Tape {
+            nodes,
+            results: results.iter().map(|id| places[id.0 as usize]).collect(),
+        }
     }
 }
 

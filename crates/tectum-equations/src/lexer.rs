@@ -24,7 +24,10 @@ pub struct Token {
 }
 
 /// Longer ones first.
-const SYMBOLS: [&str; 20] = ["..", "<=", ">=", "==", "+", "-", "*", "/", "^", "(", ")", "[", "]", ",", ":", "=", "<", ">", "{", "}"];
+const SYMBOLS: [&str; 20] = [
+    "..", "<=", ">=", "==", "+", "-", "*", "/", "^", "(", ")", "[", "]", ",", ":", "=", "<", ">",
+    "{", "}",
+];
 /// Maximum characters of a name: longer ones would fill messages.
 const MAX_NAME: usize = 64;
 
@@ -33,17 +36,27 @@ pub fn tokens(source: Source<'_>) -> Result<Vec<Token>> {
     let mut tokens: Vec<Token> = Vec::new();
     let mut depth = 0i32;
     for (index, line) in source.text.lines().enumerate() {
-        let mut rest = Rest { chars: line.chars().collect(), at: 0, line: index as u32 + 1 };
+        let mut rest = Rest {
+            chars: line.chars().collect(),
+            at: 0,
+            line: index as u32 + 1,
+        };
         loop {
             rest.skip(char::is_whitespace);
             let span = rest.span();
             let kind = match rest.peek(0) {
                 None | Some('#') => break,
-                Some(first) if first.is_ascii_digit() => Kind::Number(rest.number().map_err(|text| source.error(span, format!("{text} is no number")))?),
+                Some(first) if first.is_ascii_digit() => Kind::Number(
+                    rest.number()
+                        .map_err(|text| source.error(span, format!("{text} is no number")))?,
+                ),
                 Some(first) if first.is_ascii_alphabetic() || first == '_' => {
                     let name = rest.take(|letter| letter.is_ascii_alphanumeric() || letter == '_');
                     if name.len() > MAX_NAME {
-                        return Err(source.error(span, format!("a name of {} letters; at most {MAX_NAME}", name.len())));
+                        return Err(source.error(
+                            span,
+                            format!("a name of {} letters; at most {MAX_NAME}", name.len()),
+                        ));
                     }
                     Kind::Name(name)
                 }
@@ -59,24 +72,51 @@ pub fn tokens(source: Source<'_>) -> Result<Vec<Token>> {
                 Some(other) => match SYMBOLS.iter().find(|symbol| rest.starts_with(symbol)) {
                     Some(symbol) => {
                         rest.at += symbol.len();
-                        depth += i32::from(matches!(*symbol, "(" | "[")) - i32::from(matches!(*symbol, ")" | "]"));
+                        depth += i32::from(matches!(*symbol, "(" | "["))
+                            - i32::from(matches!(*symbol, ")" | "]"));
                         Kind::Symbol(symbol)
                     }
-                    None => return Err(source.error(span, format!("{other:?} has no meaning here"))),
+                    None => {
+                        return Err(source.error(span, format!("{other:?} has no meaning here")));
+                    }
                 },
             };
             tokens.push(Token { kind, span });
         }
-        if depth <= 0 && tokens.last().is_some_and(|token| token.kind != Kind::EndOfLine) {
-            tokens.push(Token { kind: Kind::EndOfLine, span: rest.span() });
+        if depth <= 0
+            && tokens
+                .last()
+                .is_some_and(|token| token.kind != Kind::EndOfLine)
+        {
+            tokens.push(Token {
+                kind: Kind::EndOfLine,
+                span: rest.span(),
+            });
         }
     }
     let lines = source.text.lines().count() as u32;
-    let end = Span { line: lines.max(1), column: source.text.lines().last().map_or(0, |line| line.chars().count()) as u32 + 1 };
-    if tokens.last().is_some_and(|token| token.kind != Kind::EndOfLine) {
-        tokens.push(Token { kind: Kind::EndOfLine, span: end });
+    let end = Span {
+        line: lines.max(1),
+        column: source
+            .text
+            .lines()
+            .last()
+            .map_or(0, |line| line.chars().count()) as u32
+            + 1,
+    };
+    if tokens
+        .last()
+        .is_some_and(|token| token.kind != Kind::EndOfLine)
+    {
+        tokens.push(Token {
+            kind: Kind::EndOfLine,
+            span: end,
+        });
     }
-    tokens.push(Token { kind: Kind::EndOfFile, span: end });
+    tokens.push(Token {
+        kind: Kind::EndOfFile,
+        span: end,
+    });
     Ok(tokens)
 }
 
@@ -89,7 +129,10 @@ struct Rest {
 
 impl Rest {
     fn span(&self) -> Span {
-        Span { line: self.line, column: self.at as u32 + 1 }
+        Span {
+            line: self.line,
+            column: self.at as u32 + 1,
+        }
     }
 
     fn peek(&self, ahead: usize) -> Option<char> {
@@ -97,7 +140,10 @@ impl Rest {
     }
 
     fn starts_with(&self, symbol: &str) -> bool {
-        symbol.chars().enumerate().all(|(ahead, letter)| self.peek(ahead) == Some(letter))
+        symbol
+            .chars()
+            .enumerate()
+            .all(|(ahead, letter)| self.peek(ahead) == Some(letter))
     }
 
     fn skip(&mut self, fits: impl Fn(char) -> bool) {
@@ -105,7 +151,10 @@ impl Rest {
     }
 
     fn take(&mut self, fits: impl Fn(char) -> bool) -> String {
-        let taken: String = self.chars[self.at..].iter().take_while(|letter| fits(**letter)).collect();
+        let taken: String = self.chars[self.at..]
+            .iter()
+            .take_while(|letter| fits(**letter))
+            .collect();
         self.at += taken.chars().count();
         taken
     }
@@ -118,12 +167,22 @@ impl Rest {
             text = format!("{text}.{}", self.take(|letter| letter.is_ascii_digit()));
         }
         let sign = usize::from(matches!(self.peek(1), Some('+' | '-')));
-        if matches!(self.peek(0), Some('e' | 'E')) && self.peek(1 + sign).is_some_and(|next| next.is_ascii_digit()) {
+        if matches!(self.peek(0), Some('e' | 'E'))
+            && self
+                .peek(1 + sign)
+                .is_some_and(|next| next.is_ascii_digit())
+        {
             self.at += 1;
             let sign: String = self.chars[self.at..][..sign].iter().collect();
             self.at += sign.len();
-            text = format!("{text}e{sign}{}", self.take(|letter| letter.is_ascii_digit()));
+            text = format!(
+                "{text}e{sign}{}",
+                self.take(|letter| letter.is_ascii_digit())
+            );
         }
-        text.parse::<f64>().ok().filter(|number| number.is_finite()).ok_or(text)
+        text.parse::<f64>()
+            .ok()
+            .filter(|number| number.is_finite())
+            .ok_or(text)
     }
 }

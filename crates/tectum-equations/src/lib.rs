@@ -1,4 +1,5 @@
-//! Plants as equation files: states, parameters with units, inputs with limits, `d/dt`, events, noise, and what a controller needs to know.
+//! Plants as equation files: states, parameters with units, inputs with limits, `d/dt`, events,
+//! noise, and what a controller needs to know.
 //!
 //! ```
 //! use tectum_equations::System;
@@ -24,8 +25,9 @@
 //! # Ok::<(), tectum::Error>(())
 //! ```
 //!
-//! Units are checked while the file is read, and then erased: inside, every number is in base units (m, kg, s, A, K, rad). Mistakes are reported
-//! with line, column and unit. `docs/equations.md` defines the language.
+//! Units are checked while the file is read, and then erased: inside, every number is in base units
+//! (m, kg, s, A, K, rad). Mistakes are reported with line, column and unit. `docs/equations.md`
+//! defines the language.
 //!
 //! | type | what for |
 //! |---|---|
@@ -48,7 +50,10 @@ mod unit;
 
 pub use arithmetic::Arithmetic;
 pub use operation::{BinaryOp, Comparison, UnaryOp};
-pub use system::{Goal, Input, Integrator, Linearization, Noise, Observation, Parameter, State, Step, System, Weights};
+pub use system::{
+    Goal, Input, Integrator, Linearization, Noise, Observation, Parameter, State, Step, System,
+    Weights,
+};
 pub use unit::{Dimension, Unit};
 
 use tectum::Sample;
@@ -80,7 +85,8 @@ impl System {
         parse::parse(text, origin)
     }
 
-    /// The text of this system's file with other values of its parameters, in base units; everything else stays as it is written.
+    /// The text of this system's file with other values of its parameters, in base units;
+    /// everything else stays as it is written.
     ///
     /// # Errors
     /// `Data` for a text that is not this system's file.

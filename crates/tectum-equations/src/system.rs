@@ -41,7 +41,8 @@ pub struct State {
     pub unit_text: String,
     /// Its unit.
     pub unit: Unit,
-    /// The range from which it is drawn to excite the system, in base units; none if the file has none.
+    /// The range from which it is drawn to excite the system, in base units; none if the file has
+    /// none.
     pub range: Option<[f64; 2]>,
     pub(crate) start: Start,
     pub(crate) equilibrium: Id,
@@ -103,7 +104,8 @@ pub struct Observation {
 pub enum Integrator {
     /// All states by their rates at the beginning of the step.
     Euler,
-    /// One state after another in the order of their `d/dt` lines; each rate sees the states before it as they are after the step.
+    /// One state after another in the order of their `d/dt` lines; each rate sees the states before
+    /// it as they are after the step.
     SemiImplicit,
     /// Runge and Kutta's method of fourth order.
     RungeKutta4,
@@ -242,7 +244,8 @@ impl System {
         &self.observations
     }
 
-    /// What a user should know of the file: names that are declared and never read, with their lines.
+    /// What a user should know of the file: names that are declared and never read, with their
+    /// lines.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -254,36 +257,70 @@ impl System {
 
     /// Weights of a regulator, 0 where the file has none.
     pub fn weights(&self) -> Weights<'_> {
-        Weights { states: &self.weights.0, inputs: &self.weights.1 }
+        Weights {
+            states: &self.weights.0,
+            inputs: &self.weights.1,
+        }
     }
 
     /// The values of parameters in the file, in base units.
     pub fn default_parameters(&self) -> Vec<f64> {
-        self.parameters.iter().map(|parameter| parameter.value).collect()
+        self.parameters
+            .iter()
+            .map(|parameter| parameter.value)
+            .collect()
     }
 
     /// Other values of some parameters, in their units.
     ///
     /// # Errors
     /// `Invalid` for a name that the file does not have, or a value out of its range.
-    pub fn with_parameters<'n>(&self, given: impl IntoIterator<Item = (&'n str, f64)>) -> Result<Vec<f64>> {
+    pub fn with_parameters<'n>(
+        &self,
+        given: impl IntoIterator<Item = (&'n str, f64)>,
+    ) -> Result<Vec<f64>> {
         let mut values = self.default_parameters();
         for (name, value) in given {
-            let names = || self.parameters.iter().map(|parameter| parameter.name.as_str()).collect::<Vec<_>>().join(", ");
-            let unknown = || Error::invalid(format!("body {}: it has no parameter {name:?}; known: {}", self.name, names()));
-            let place = self.parameters.iter().position(|parameter| parameter.name == name).ok_or_else(unknown)?;
-            let Parameter { unit_text, unit, range: [low, high], .. } = &self.parameters[place];
+            let names = || {
+                self.parameters
+                    .iter()
+                    .map(|parameter| parameter.name.as_str())
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            };
+            let unknown = || {
+                Error::invalid(format!(
+                    "body {}: it has no parameter {name:?}; known: {}",
+                    self.name,
+                    names()
+                ))
+            };
+            let place = self
+                .parameters
+                .iter()
+                .position(|parameter| parameter.name == name)
+                .ok_or_else(unknown)?;
+            let Parameter {
+                unit_text,
+                unit,
+                range: [low, high],
+                ..
+            } = &self.parameters[place];
             let base = value * unit.scale;
             if !(*low..=*high).contains(&base) {
                 let [low, high] = [low, high].map(|bound| bound / unit.scale);
-                return Err(Error::invalid(format!("body {}: parameter {name} is {value} {unit_text}; needs {low} to {high} {unit_text}", self.name)));
+                return Err(Error::invalid(format!(
+                    "body {}: parameter {name} is {value} {unit_text}; needs {low} to {high} {unit_text}",
+                    self.name
+                )));
             }
             values[place] = base;
         }
         Ok(values)
     }
 
-    /// The start of each state for numbers between 0 and 1, one for each state that starts at random.
+    /// The start of each state for numbers between 0 and 1, one for each state that starts at
+    /// random.
     ///
     /// # Panics
     /// If there is not one number for each parameter; so for the other methods below.
@@ -301,46 +338,77 @@ impl System {
     /// # Panics
     /// As [`System::step`].
     pub fn noise_scales(&self, parameters: &[f64]) -> Vec<f64> {
-        self.noises.iter().map(|noise| self.constant(noise.scale, parameters)).collect()
+        self.noises
+            .iter()
+            .map(|noise| self.constant(noise.scale, parameters))
+            .collect()
     }
 
     /// States and inputs (in base units) at which nothing changes, as the file declares.
     pub fn equilibrium(&self, parameters: &[f64]) -> (Vec<f64>, Vec<f64>) {
-        let states = self.states.iter().map(|state| self.constant(state.equilibrium, parameters)).collect();
-        (states, self.inputs.iter().map(|input| self.constant(input.equilibrium, parameters)).collect())
+        let states = self
+            .states
+            .iter()
+            .map(|state| self.constant(state.equilibrium, parameters))
+            .collect();
+        (
+            states,
+            self.inputs
+                .iter()
+                .map(|input| self.constant(input.equilibrium, parameters))
+                .collect(),
+        )
     }
 
     /// The disturbances of a period, given two uniform numbers in (0, 1] and [0, 1) for each.
-    pub fn disturbances(&self, parameters: &[f64], mut uniforms: impl FnMut() -> [f64; 2]) -> Vec<f64> {
+    pub fn disturbances(
+        &self,
+        parameters: &[f64],
+        mut uniforms: impl FnMut() -> [f64; 2],
+    ) -> Vec<f64> {
         let drawn = self.noises.iter().map(|noise| {
             let [first, second] = uniforms();
-            let unit = if noise.is_uniform { 2.0 * second - 1.0 } else { (-2.0 * first.ln()).sqrt() * (std::f64::consts::TAU * second).cos() };
+            let unit = if noise.is_uniform {
+                2.0 * second - 1.0
+            } else {
+                (-2.0 * first.ln()).sqrt() * (std::f64::consts::TAU * second).cos()
+            };
             self.constant(noise.scale, parameters) * unit
         });
         drawn.collect()
     }
 
-    /// Records [`System::disturbances`] over a recorder's numbers, two uniform ones in [0, 1) for each.
+    /// Records [`System::disturbances`] over a recorder's numbers, two uniform ones in [0, 1) for
+    /// each.
     ///
     /// # Panics
     /// If there are fewer.
-    pub fn record_disturbances(&self, recorder: &mut Recorder, parameters: &[f64], uniforms: &[Number]) -> Vec<Number> {
-        let drawn = self.noises.iter().zip(uniforms.chunks(2)).map(|(noise, pair)| {
-            let [first, second] = [pair[0], pair[1]];
-            let unit = if noise.is_uniform {
-                let width = recorder.scaled(&second, 2.0);
-                recorder.subtract(&width, &Number::Constant(1.0))
-            } else {
-                let above_zero = recorder.subtract(&Number::Constant(1.0), &first);
-                let logarithm = recorder.unary(UnaryOp::Log, &above_zero);
-                let square = recorder.scaled(&logarithm, -2.0);
-                let radius = recorder.unary(UnaryOp::Sqrt, &square);
-                let angle = recorder.scaled(&second, std::f64::consts::TAU);
-                let cosine = recorder.unary(UnaryOp::Cos, &angle);
-                recorder.multiply(&radius, &cosine)
-            };
-            recorder.scaled(&unit, self.constant(noise.scale, parameters))
-        });
+    pub fn record_disturbances(
+        &self,
+        recorder: &mut Recorder,
+        parameters: &[f64],
+        uniforms: &[Number],
+    ) -> Vec<Number> {
+        let drawn = self
+            .noises
+            .iter()
+            .zip(uniforms.chunks(2))
+            .map(|(noise, pair)| {
+                let [first, second] = [pair[0], pair[1]];
+                let unit = if noise.is_uniform {
+                    let width = recorder.scaled(&second, 2.0);
+                    recorder.subtract(&width, &Number::Constant(1.0))
+                } else {
+                    let above_zero = recorder.subtract(&Number::Constant(1.0), &first);
+                    let logarithm = recorder.unary(UnaryOp::Log, &above_zero);
+                    let square = recorder.scaled(&logarithm, -2.0);
+                    let radius = recorder.unary(UnaryOp::Sqrt, &square);
+                    let angle = recorder.scaled(&second, std::f64::consts::TAU);
+                    let cosine = recorder.unary(UnaryOp::Cos, &angle);
+                    recorder.multiply(&radius, &cosine)
+                };
+                recorder.scaled(&unit, self.constant(noise.scale, parameters))
+            });
         drawn.collect()
     }
 
@@ -348,12 +416,19 @@ impl System {
     ///
     /// # Panics
     /// If a slice does not have one number for each parameter, state, input or disturbance.
-    pub fn step(&self, parameters: &[f64], state: &mut [f64], inputs: &[f64], noise: &[f64]) -> Step {
+    pub fn step(
+        &self,
+        parameters: &[f64],
+        state: &mut [f64],
+        inputs: &[f64],
+        noise: &[f64],
+    ) -> Step {
         let (reward, terminated) = self.step_with(&mut Floats, parameters, state, [inputs, noise]);
         Step { reward, terminated }
     }
 
-    /// [`System::step`] in another arithmetic: over a [`Recorder`] it records the step. Returns the reward and whether the episode ends.
+    /// [`System::step`] in another arithmetic: over a [`Recorder`] it records the step. Returns the
+    /// reward and whether the episode ends.
     ///
     /// # Panics
     /// As [`System::step`].
@@ -365,46 +440,113 @@ impl System {
         [inputs, noise]: [&[A::Value]; 2],
     ) -> (A::Value, A::Condition) {
         self.check_lengths([parameters.len(), state.len(), inputs.len(), noise.len()]);
-        let parameters: Vec<A::Value> = parameters.iter().map(|value| arithmetic.constant(*value)).collect();
-        let held = Held { parameters: &parameters, inputs, noise };
+        let parameters: Vec<A::Value> = parameters
+            .iter()
+            .map(|value| arithmetic.constant(*value))
+            .collect();
+        let held = Held {
+            parameters: &parameters,
+            inputs,
+            noise,
+        };
         let mut now = state.to_vec();
         self.advance(arithmetic, &held, &mut now);
         let outcome = self.compute(arithmetic, &self.tapes.outcome, &held, &now);
         state.clone_from_slice(&now);
         let invariant = "invariant: a reward and a condition";
-        (outcome[0].as_number().expect(invariant), outcome[1].as_condition().expect(invariant))
+        (
+            outcome[0].as_number().expect(invariant),
+            outcome[1].as_condition().expect(invariant),
+        )
     }
 
     /// Records [`System::observe`] over a recorder's numbers.
     ///
     /// # Panics
     /// As [`System::observe`].
-    pub fn record_observations(&self, recorder: &mut Recorder, parameters: &[f64], state: &[Number]) -> Vec<Number> {
-        let parameters: Vec<Number> = parameters.iter().map(|value| Number::Constant(*value)).collect();
-        let held = Held { parameters: &parameters, inputs: &[], noise: &[] };
-        let numbers: Vec<Number> = self.compute(recorder, &self.tapes.observations, &held, state).iter().filter_map(Outcome::as_number).collect();
-        let shown = self.observations.iter().zip(numbers).map(|(observation, number)| {
-            let number = if observation.wraps { recorder.wrap_angle(&number) } else { number };
-            recorder.scaled(&number, 1.0 / observation.unit.scale)
-        });
+    pub fn record_observations(
+        &self,
+        recorder: &mut Recorder,
+        parameters: &[f64],
+        state: &[Number],
+    ) -> Vec<Number> {
+        let parameters: Vec<Number> = parameters
+            .iter()
+            .map(|value| Number::Constant(*value))
+            .collect();
+        let held = Held {
+            parameters: &parameters,
+            inputs: &[],
+            noise: &[],
+        };
+        let numbers: Vec<Number> = self
+            .compute(recorder, &self.tapes.observations, &held, state)
+            .iter()
+            .filter_map(Outcome::as_number)
+            .collect();
+        let shown = self
+            .observations
+            .iter()
+            .zip(numbers)
+            .map(|(observation, number)| {
+                let number = if observation.wraps {
+                    recorder.wrap_angle(&number)
+                } else {
+                    number
+                };
+                recorder.scaled(&number, 1.0 / observation.unit.scale)
+            });
         shown.collect()
     }
 
-    /// The derivatives of a step at a state and inputs, without disturbances: exact, of the equations and the integrator.
+    /// The derivatives of a step at a state and inputs, without disturbances: exact, of the
+    /// equations and the integrator.
     ///
     /// # Panics
     /// As [`System::step`].
     pub fn linearize(&self, parameters: &[f64], state: &[f64], inputs: &[f64]) -> Linearization {
-        self.check_lengths([parameters.len(), state.len(), inputs.len(), self.noises.len()]);
+        self.check_lengths([
+            parameters.len(),
+            state.len(),
+            inputs.len(),
+            self.noises.len(),
+        ]);
         let (s, u) = (state.len(), inputs.len());
         let mut duals = Duals { variables: s + u };
-        let [parameters, noise] =
-            [parameters, &vec![0.0; self.noises.len()]].map(|values| values.iter().map(|value| duals.constant(*value)).collect::<Vec<_>>());
-        let inputs: Vec<Dual> = inputs.iter().enumerate().map(|(number, value)| duals.variable(*value, s + number)).collect();
-        let mut now: Vec<Dual> = state.iter().enumerate().map(|(number, value)| duals.variable(*value, number)).collect();
-        self.advance(&mut duals, &Held { parameters: &parameters, inputs: &inputs, noise: &noise }, &mut now);
-        let part = |range: std::ops::Range<usize>| now.iter().flat_map(|dual| dual.by[range.clone()].to_vec()).collect();
-        Linearization { a: part(0..s), b: part(s..s + u) }
+        let [parameters, noise] = [parameters, &vec![0.0; self.noises.len()]].map(|values| {
+            values
+                .iter()
+                .map(|value| duals.constant(*value))
+                .collect::<Vec<_>>()
+        });
+        let inputs: Vec<Dual> = inputs
+            .iter()
+            .enumerate()
+            .map(|(number, value)| duals.variable(*value, s + number))
+            .collect();
+        let mut now: Vec<Dual> = state
+            .iter()
+            .enumerate()
+            .map(|(number, value)| duals.variable(*value, number))
+            .collect();
+        self.advance(
+            &mut duals,
+            &Held {
+                parameters: &parameters,
+                inputs: &inputs,
+                noise: &noise,
+            },
+            &mut now,
+        );
+        let part = |range: std::ops::Range<usize>| {
+            now.iter()
+                .flat_map(|dual| dual.by[range.clone()].to_vec())
+                .collect()
+        };
+        Linearization {
+            a: part(0..s),
+            b: part(s..s + u),
+        }
     }
 
     /// What a controller sees of a state, in the units of the observations.
@@ -413,10 +555,18 @@ impl System {
     /// If there is not one number for each parameter and state.
     pub fn observe(&self, parameters: &[f64], state: &[f64]) -> Vec<f64> {
         let numbers = self.numbers(&self.tapes.observations, parameters, state);
-        let shown = self.observations.iter().zip(numbers).map(|(observation, number)| {
-            let number = if observation.wraps { wrapped(number) } else { number };
-            number / observation.unit.scale
-        });
+        let shown = self
+            .observations
+            .iter()
+            .zip(numbers)
+            .map(|(observation, number)| {
+                let number = if observation.wraps {
+                    wrapped(number)
+                } else {
+                    number
+                };
+                number / observation.unit.scale
+            });
         shown.collect()
     }
 
@@ -425,7 +575,9 @@ impl System {
     /// # Panics
     /// As [`System::observe`].
     pub fn measure(&self, parameters: &[f64], state: &[f64]) -> Option<f64> {
-        self.numbers(&self.tapes.goal, parameters, state).first().copied()
+        self.numbers(&self.tapes.goal, parameters, state)
+            .first()
+            .copied()
     }
 
     /// The state that the goal measures, if it is a state alone.
@@ -436,9 +588,14 @@ impl System {
         }
     }
 
-    /// The state that is the rate of another, if its rate is a state alone: the speed of a position.
+    /// The state that is the rate of another, if its rate is a state alone: the speed of a
+    /// position.
     pub fn rate_state(&self, state: usize) -> Option<usize> {
-        let place = self.tapes.order.iter().position(|number| usize::from(*number) == state)?;
+        let place = self
+            .tapes
+            .order
+            .iter()
+            .position(|number| usize::from(*number) == state)?;
         match self.tapes.rate[place].as_variable()? {
             Variable::State(number) => Some(usize::from(number)),
             _ => None,
@@ -447,17 +604,23 @@ impl System {
 
     /// The state that each observation shows unchanged, if it does.
     pub fn observed_states(&self) -> Vec<Option<usize>> {
-        let state = |observation: &Observation| match self.expressions.as_variable(observation.value) {
-            Some(Variable::State(number)) => Some(usize::from(number)),
-            _ => None,
-        };
+        let state =
+            |observation: &Observation| match self.expressions.as_variable(observation.value) {
+                Some(Variable::State(number)) => Some(usize::from(number)),
+                _ => None,
+            };
         self.observations.iter().map(state).collect()
     }
 
     fn check_lengths(&self, given: [usize; 4]) {
         assert_eq!(
             given,
-            [self.parameters.len(), self.states.len(), self.inputs.len(), self.noises.len()],
+            [
+                self.parameters.len(),
+                self.states.len(),
+                self.inputs.len(),
+                self.noises.len()
+            ],
             "parameters, states, inputs and noises of {}",
             self.name
         );
@@ -465,15 +628,31 @@ impl System {
 
     /// The value of an expression over parameters.
     fn constant(&self, id: Id, parameters: &[f64]) -> f64 {
-        self.numbers(&self.expressions.tape([id]), parameters, &[]).first().copied().unwrap_or(0.0)
+        self.numbers(&self.expressions.tape([id]), parameters, &[])
+            .first()
+            .copied()
+            .unwrap_or(0.0)
     }
 
     fn numbers(&self, tape: &Tape, parameters: &[f64], state: &[f64]) -> Vec<f64> {
-        let held = Held { parameters, inputs: &[], noise: &[] };
-        self.compute(&mut Floats, tape, &held, state).iter().filter_map(Outcome::as_number).collect()
+        let held = Held {
+            parameters,
+            inputs: &[],
+            noise: &[],
+        };
+        self.compute(&mut Floats, tape, &held, state)
+            .iter()
+            .filter_map(Outcome::as_number)
+            .collect()
     }
 
-    fn compute<A: Arithmetic>(&self, arithmetic: &mut A, tape: &Tape, held: &Held<'_, A::Value>, state: &[A::Value]) -> Vec<Outcome<A>> {
+    fn compute<A: Arithmetic>(
+        &self,
+        arithmetic: &mut A,
+        tape: &Tape,
+        held: &Held<'_, A::Value>,
+        state: &[A::Value],
+    ) -> Vec<Outcome<A>> {
         tape.evaluate(arithmetic, |_, variable| match variable {
             Variable::Parameter(number) => held.parameters[usize::from(number)].clone(),
             Variable::State(number) => state[usize::from(number)].clone(),
@@ -483,7 +662,12 @@ impl System {
     }
 
     /// The steps of a period, each followed by the events.
-    fn advance<A: Arithmetic>(&self, arithmetic: &mut A, held: &Held<'_, A::Value>, state: &mut Vec<A::Value>) {
+    fn advance<A: Arithmetic>(
+        &self,
+        arithmetic: &mut A,
+        held: &Held<'_, A::Value>,
+        state: &mut Vec<A::Value>,
+    ) {
         let step_s = self.period_s / f64::from(self.substeps);
         for _ in 0..self.substeps {
             match self.integrator {
@@ -493,7 +677,9 @@ impl System {
                 }
                 Integrator::SemiImplicit => {
                     for (number, tape) in self.tapes.order.iter().zip(&self.tapes.rate) {
-                        let rate = self.compute(arithmetic, tape, held, state)[0].as_number().expect("invariant: rates are numbers");
+                        let rate = self.compute(arithmetic, tape, held, state)[0]
+                            .as_number()
+                            .expect("invariant: rates are numbers");
                         let number = usize::from(*number);
                         state[number] = add_scaled(arithmetic, &state[number], &rate, step_s);
                     }
@@ -504,8 +690,15 @@ impl System {
         }
     }
 
-    /// k1 … k4 at the beginning, twice in the middle, and at the end; s + h/6 (k1 + 2 k2 + 2 k3 + k4).
-    fn runge_kutta<A: Arithmetic>(&self, arithmetic: &mut A, held: &Held<'_, A::Value>, state: &mut Vec<A::Value>, step_s: f64) {
+    /// k1 … k4 at the beginning, twice in the middle, and at the end; s + h/6 (k1 + 2 k2 + 2 k3 +
+    /// k4).
+    fn runge_kutta<A: Arithmetic>(
+        &self,
+        arithmetic: &mut A,
+        held: &Held<'_, A::Value>,
+        state: &mut Vec<A::Value>,
+        step_s: f64,
+    ) {
         let k1 = self.rates(arithmetic, held, state);
         let at = self.moved(arithmetic, state, &k1, 0.5 * step_s);
         let k2 = self.rates(arithmetic, held, &at);
@@ -520,7 +713,12 @@ impl System {
     }
 
     /// The rate of each state, in the order of states.
-    fn rates<A: Arithmetic>(&self, arithmetic: &mut A, held: &Held<'_, A::Value>, state: &[A::Value]) -> Vec<A::Value> {
+    fn rates<A: Arithmetic>(
+        &self,
+        arithmetic: &mut A,
+        held: &Held<'_, A::Value>,
+        state: &[A::Value],
+    ) -> Vec<A::Value> {
         let found = self.compute(arithmetic, &self.tapes.rates, held, state);
         let mut rates = state.to_vec();
         for (number, rate) in self.tapes.order.iter().zip(found) {
@@ -529,15 +727,36 @@ impl System {
         rates
     }
 
-    fn moved<A: Arithmetic>(&self, arithmetic: &mut A, state: &[A::Value], rates: &[A::Value], step: f64) -> Vec<A::Value> {
-        state.iter().zip(rates).map(|(value, rate)| add_scaled(arithmetic, value, rate, step)).collect()
+    fn moved<A: Arithmetic>(
+        &self,
+        arithmetic: &mut A,
+        state: &[A::Value],
+        rates: &[A::Value],
+        step: f64,
+    ) -> Vec<A::Value> {
+        state
+            .iter()
+            .zip(rates)
+            .map(|(value, rate)| add_scaled(arithmetic, value, rate, step))
+            .collect()
     }
 
-    fn apply_events<A: Arithmetic>(&self, arithmetic: &mut A, held: &Held<'_, A::Value>, state: &mut [A::Value]) {
+    fn apply_events<A: Arithmetic>(
+        &self,
+        arithmetic: &mut A,
+        held: &Held<'_, A::Value>,
+        state: &mut [A::Value],
+    ) {
         for (event, tape) in self.events.iter().zip(&self.tapes.events) {
             let found = self.compute(arithmetic, tape, held, state);
-            let Some(condition) = found[0].as_condition() else { continue };
-            for ((number, _), value) in event.resets.iter().zip(found[1..].iter().filter_map(Outcome::as_number)) {
+            let Some(condition) = found[0].as_condition() else {
+                continue;
+            };
+            for ((number, _), value) in event
+                .resets
+                .iter()
+                .zip(found[1..].iter().filter_map(Outcome::as_number))
+            {
                 let number = usize::from(*number);
                 state[number] = arithmetic.select(&condition, &value, &state[number]);
             }
@@ -546,7 +765,12 @@ impl System {
 }
 
 /// value + step · rate.
-fn add_scaled<A: Arithmetic>(arithmetic: &mut A, value: &A::Value, rate: &A::Value, step: f64) -> A::Value {
+fn add_scaled<A: Arithmetic>(
+    arithmetic: &mut A,
+    value: &A::Value,
+    rate: &A::Value,
+    step: f64,
+) -> A::Value {
     let step = arithmetic.constant(step);
     let change = arithmetic.binary(BinaryOp::Multiply, &step, rate);
     arithmetic.binary(BinaryOp::Add, value, &change)

@@ -47,7 +47,15 @@ const NAMED: [Named; 21] = [
     ("rpm", [0, 0, -1, 0], 6.0 * DEGREE, false),
 ];
 
-const PREFIXES: [(&str, f64); 7] = [("k", 1e3), ("c", 1e-2), ("m", 1e-3), ("u", 1e-6), ("n", 1e-9), ("M", 1e6), ("G", 1e9)];
+const PREFIXES: [(&str, f64); 7] = [
+    ("k", 1e3),
+    ("c", 1e-2),
+    ("m", 1e-3),
+    ("u", 1e-6),
+    ("n", 1e-9),
+    ("M", 1e6),
+    ("G", 1e9),
+];
 
 impl Dimension {
     /// That of a plain number.
@@ -91,12 +99,17 @@ impl fmt::Display for Dimension {
         if *self == Self::NONE {
             return write!(f, "a plain number");
         }
-        let named = NAMED.iter().find(|(name, exponents, scale, _)| *scale == 1.0 && *name != "Hz" && dimension(*exponents) == *self);
+        let named = NAMED.iter().find(|(name, exponents, scale, _)| {
+            *scale == 1.0 && *name != "Hz" && dimension(*exponents) == *self
+        });
         if let Some((name, ..)) = named {
             return write!(f, "{name}");
         }
         let part = |sign: i8| {
-            let factors = BASE.iter().zip(self.0).filter(move |(_, halves)| halves.signum() == sign);
+            let factors = BASE
+                .iter()
+                .zip(self.0)
+                .filter(move |(_, halves)| halves.signum() == sign);
             factors.map(|(name, halves)| match halves.abs() {
                 2 => (*name).to_owned(),
                 whole if whole % 2 == 0 => format!("{name}^{}", whole / 2),
@@ -104,36 +117,65 @@ impl fmt::Display for Dimension {
             })
         };
         let (above, below) = (part(1).collect::<Vec<_>>(), part(-1).collect::<Vec<_>>());
-        let above = if above.is_empty() { "1".to_owned() } else { above.join("*") };
-        write!(f, "{above}{}", below.iter().map(|factor| format!("/{factor}")).collect::<String>())
+        let above = if above.is_empty() {
+            "1".to_owned()
+        } else {
+            above.join("*")
+        };
+        write!(
+            f,
+            "{above}{}",
+            below
+                .iter()
+                .map(|factor| format!("/{factor}"))
+                .collect::<String>()
+        )
     }
 }
 
 impl Unit {
     /// A plain number.
-    pub const NONE: Unit = Unit { dimension: Dimension::NONE, scale: 1.0 };
+    pub const NONE: Unit = Unit {
+        dimension: Dimension::NONE,
+        scale: 1.0,
+    };
 
     /// The unit with a name, such as `N`, `ms` or `deg`.
     pub fn named(name: &str) -> Option<Unit> {
         if let Some(place) = BASE.iter().position(|base| *base == name) {
             let mut exponents = [0; 7];
             exponents[place] = 2;
-            return Some(Unit { dimension: Dimension(exponents), scale: 1.0 });
+            return Some(Unit {
+                dimension: Dimension(exponents),
+                scale: 1.0,
+            });
         }
         let found = |name: &str| NAMED.iter().find(|(known, ..)| *known == name);
         if let Some((_, exponents, scale, _)) = found(name) {
-            return Some(Unit { dimension: dimension(*exponents), scale: *scale });
+            return Some(Unit {
+                dimension: dimension(*exponents),
+                scale: *scale,
+            });
         }
         PREFIXES.iter().find_map(|(prefix, factor)| {
-            let (_, exponents, scale, _) = found(name.strip_prefix(prefix)?).filter(|(.., takes_prefixes)| *takes_prefixes)?;
-            Some(Unit { dimension: dimension(*exponents), scale: scale * factor })
+            let (_, exponents, scale, _) =
+                found(name.strip_prefix(prefix)?).filter(|(.., takes_prefixes)| *takes_prefixes)?;
+            Some(Unit {
+                dimension: dimension(*exponents),
+                scale: scale * factor,
+            })
         })
     }
 
     /// The product, or with exponent −1 the quotient; `None` if an exponent leaves its range.
     pub fn times(self, other: Unit, exponent: i32) -> Option<Unit> {
-        let dimension = self.dimension.times(other.dimension.power(f64::from(exponent))?)?;
-        Some(Unit { dimension, scale: self.scale * other.scale.powi(exponent) })
+        let dimension = self
+            .dimension
+            .times(other.dimension.power(f64::from(exponent))?)?;
+        Some(Unit {
+            dimension,
+            scale: self.scale * other.scale.powi(exponent),
+        })
     }
 }
 
@@ -148,20 +190,50 @@ mod tests {
     #[test]
     fn names_and_prefixes_are_units() {
         let newton = Unit::named("N").expect("known");
-        assert_eq!((newton.dimension.to_string(), Unit::named("kg").map(|unit| unit.scale)), ("N".to_owned(), Some(1.0)));
-        assert_eq!(Unit::named("ms").map(|unit| (unit.scale, unit.dimension)), Some((1e-3, Dimension::TIME)));
+        assert_eq!(
+            (
+                newton.dimension.to_string(),
+                Unit::named("kg").map(|unit| unit.scale)
+            ),
+            ("N".to_owned(), Some(1.0))
+        );
+        assert_eq!(
+            Unit::named("ms").map(|unit| (unit.scale, unit.dimension)),
+            Some((1e-3, Dimension::TIME))
+        );
         assert_eq!(Unit::named("min").map(|unit| unit.scale), Some(60.0));
-        assert!((Unit::named("deg").expect("known").scale - 0.017_453_292_519_943_295).abs() < 1e-18);
-        assert_eq!((Unit::named("kdeg"), Unit::named("furlong"), Unit::named("")), (None, None, None));
+        assert!(
+            (Unit::named("deg").expect("known").scale - 0.017_453_292_519_943_295).abs() < 1e-18
+        );
+        assert_eq!(
+            (Unit::named("kdeg"), Unit::named("furlong"), Unit::named("")),
+            (None, None, None)
+        );
     }
 
     #[test]
     fn dimensions_multiply_and_have_roots() {
-        let speed = Unit::named("m").and_then(|metre| metre.times(Unit::named("s").expect("known"), -1)).expect("in range");
+        let speed = Unit::named("m")
+            .and_then(|metre| metre.times(Unit::named("s").expect("known"), -1))
+            .expect("in range");
         assert_eq!(speed.dimension.to_string(), "m/s");
-        assert_eq!(speed.dimension.power(2.0).map(|square| square.to_string()), Some("m^2/s^2".to_owned()));
-        assert_eq!(speed.dimension.power(0.5).map(|root| root.to_string()), Some("m^0.5/s^0.5".to_owned()));
-        assert_eq!((speed.dimension.power(0.25), speed.dimension.power(100.0)), (None, None));
-        assert_eq!(Dimension::NONE.over(Dimension::TIME).map(|rate| rate.to_string()), Some("1/s".to_owned()));
+        assert_eq!(
+            speed.dimension.power(2.0).map(|square| square.to_string()),
+            Some("m^2/s^2".to_owned())
+        );
+        assert_eq!(
+            speed.dimension.power(0.5).map(|root| root.to_string()),
+            Some("m^0.5/s^0.5".to_owned())
+        );
+        assert_eq!(
+            (speed.dimension.power(0.25), speed.dimension.power(100.0)),
+            (None, None)
+        );
+        assert_eq!(
+            Dimension::NONE
+                .over(Dimension::TIME)
+                .map(|rate| rate.to_string()),
+            Some("1/s".to_owned())
+        );
     }
 }

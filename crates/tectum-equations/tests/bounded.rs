@@ -25,13 +25,23 @@ pub enum Known {
 impl Bounded {
     /// A number that is given as f32.
     pub fn exact(value: f32) -> Self {
-        Self { value: f64::from(value), error: 0.0 }
+        Self {
+            value: f64::from(value),
+            error: 0.0,
+        }
     }
 
     fn rounded(value: f64, error: f64) -> Self {
         // Beyond the range of f32, and where f64 has no number, nothing is known.
         let is_known = value.abs() < 1e38 && error.is_finite();
-        Self { value, error: if is_known { error + UNIT * (value.abs() + error) + 1e-37 } else { f64::INFINITY } }
+        Self {
+            value,
+            error: if is_known {
+                error + UNIT * (value.abs() + error) + 1e-37
+            } else {
+                f64::INFINITY
+            },
+        }
     }
 
     fn function(value: f64, error: f64) -> Self {
@@ -55,23 +65,35 @@ impl Bounds {
         let radius = (x.value.hypot(y.value) - x.error - y.error).max(0.0);
         // The cut: below and above the negative axis the angles are a turn apart.
         let is_cut = x.value - x.error <= 0.0 && y.value.abs() <= y.error;
-        let error = if radius == 0.0 || is_cut { f64::INFINITY } else { x.error.hypot(y.error) / radius };
+        let error = if radius == 0.0 || is_cut {
+            f64::INFINITY
+        } else {
+            x.error.hypot(y.error) / radius
+        };
         Bounded::function(value, error + FUNCTION * 3.2)
     }
 
     fn other_side(self, a: Bounded) -> Bounded {
-        let [less, more] = [1.0 - a.value, 1.0 + a.value].map(|value| Bounded::rounded(value, a.error));
+        let [less, more] =
+            [1.0 - a.value, 1.0 + a.value].map(|value| Bounded::rounded(value, a.error));
         self.root(self.product(less, more))
     }
 
     fn product(self, a: Bounded, b: Bounded) -> Bounded {
-        Bounded::rounded(a.value * b.value, a.value.abs() * b.error + b.value.abs() * a.error + a.error * b.error)
+        Bounded::rounded(
+            a.value * b.value,
+            a.value.abs() * b.error + b.value.abs() * a.error + a.error * b.error,
+        )
     }
 
     fn quotient(self, a: Bounded, b: Bounded) -> Bounded {
         let value = a.value / b.value;
         let least = b.value.abs() - b.error;
-        let error = if least > 0.0 { (a.error + value.abs() * b.error) / least } else { f64::INFINITY };
+        let error = if least > 0.0 {
+            (a.error + value.abs() * b.error) / least
+        } else {
+            f64::INFINITY
+        };
         // The reciprocal of a constant is rounded once more, and devices divide within 2.5 ulp.
         Bounded::rounded(value, error + 5.0 * UNIT * (value.abs() + error))
     }
@@ -89,10 +111,16 @@ impl Arithmetic for Bounds {
         let Bounded { value: x, error } = *a;
         match op {
             UnaryOp::Negate => Bounded { value: -x, error },
-            UnaryOp::Abs => Bounded { value: x.abs(), error },
+            UnaryOp::Abs => Bounded {
+                value: x.abs(),
+                error,
+            },
             UnaryOp::Sin => Bounded::function(x.sin(), error),
             UnaryOp::Cos => Bounded::function(x.cos(), error),
-            UnaryOp::Tan => self.quotient(Bounded::function(x.sin(), error), Bounded::function(x.cos(), error)),
+            UnaryOp::Tan => self.quotient(
+                Bounded::function(x.sin(), error),
+                Bounded::function(x.cos(), error),
+            ),
             UnaryOp::Asin => self.angle(*a, self.other_side(*a)),
             UnaryOp::Acos => self.angle(self.other_side(*a), *a),
             UnaryOp::Atan => Bounded::function(x.atan(), error + FUNCTION),
@@ -101,8 +129,14 @@ impl Arithmetic for Bounds {
             UnaryOp::Log => Bounded::rounded(x.ln(), f64::INFINITY),
             UnaryOp::Sqrt => self.root(*a),
             UnaryOp::Tanh => Bounded::function(x.tanh(), error),
-            UnaryOp::Sign if x.abs() > error || error == 0.0 => Bounded { value: f64::from(i8::from(x > 0.0) - i8::from(x < 0.0)), error: 0.0 },
-            UnaryOp::Sign => Bounded { value: 0.0, error: 1.0 },
+            UnaryOp::Sign if x.abs() > error || error == 0.0 => Bounded {
+                value: f64::from(i8::from(x > 0.0) - i8::from(x < 0.0)),
+                error: 0.0,
+            },
+            UnaryOp::Sign => Bounded {
+                value: 0.0,
+                error: 1.0,
+            },
         }
     }
 
@@ -116,17 +150,27 @@ impl Arithmetic for Bounds {
             // Products by squaring, each rounded.
             BinaryOp::Power => {
                 let (value, highest) = (x.powf(y), (x.abs() + a.error).powf(y));
-                Bounded::rounded(value, highest * (1.0 + 2.0 * y.abs() * UNIT) - x.abs().powf(y))
+                Bounded::rounded(
+                    value,
+                    highest * (1.0 + 2.0 * y.abs() * UNIT) - x.abs().powf(y),
+                )
             }
             BinaryOp::Atan2 => self.angle(*a, *b),
-            BinaryOp::Minimum => Bounded { value: x.min(y), error: a.error.max(b.error) },
-            BinaryOp::Maximum => Bounded { value: x.max(y), error: a.error.max(b.error) },
+            BinaryOp::Minimum => Bounded {
+                value: x.min(y),
+                error: a.error.max(b.error),
+            },
+            BinaryOp::Maximum => Bounded {
+                value: x.max(y),
+                error: a.error.max(b.error),
+            },
         }
     }
 
     fn compare(&mut self, op: Comparison, a: &Bounded, b: &Bounded) -> Known {
         let apart = a.value - b.value;
-        // Not numbers, and numbers that rounding may exchange; equal ones that are exact stay equal.
+        // Not numbers, and numbers that rounding may exchange; equal ones that are exact stay
+        // equal.
         if apart.is_nan() || apart.abs() <= a.error + b.error && a.error + b.error > 0.0 {
             return Known::Unknown;
         }
@@ -167,7 +211,10 @@ impl Arithmetic for Bounds {
         match condition {
             Known::True => *a,
             Known::False => *b,
-            Known::Unknown => Bounded { value: a.value, error: (a.value - b.value).abs() + a.error.max(b.error) },
+            Known::Unknown => Bounded {
+                value: a.value,
+                error: (a.value - b.value).abs() + a.error.max(b.error),
+            },
         }
     }
 }

@@ -18,13 +18,27 @@ const NAMES: [&str; 3] = ["x", "u", "p"];
 
 fn tree(random: &mut Random, depth: usize) -> Tree {
     let part = |random: &mut Random| Box::new(tree(random, depth - 1));
-    match if depth == 0 { random.below(2) } else { random.below(7) } {
+    match if depth == 0 {
+        random.below(2)
+    } else {
+        random.below(7)
+    } {
         0 => Tree::Number((random.within(-3.0, 3.0) * 100.0).round() / 100.0),
         1 => Tree::Name(random.below(3)),
-        2 => Tree::Call(["sin", "cos", "tanh", "abs", "atan", "-", "sign"][random.below(7)], part(random)),
-        3 | 4 => Tree::Pair(["+", "-", "*", "/", "min", "max", "atan2"][random.below(7)], part(random), part(random)),
+        2 => Tree::Call(
+            ["sin", "cos", "tanh", "abs", "atan", "-", "sign"][random.below(7)],
+            part(random),
+        ),
+        3 | 4 => Tree::Pair(
+            ["+", "-", "*", "/", "min", "max", "atan2"][random.below(7)],
+            part(random),
+            part(random),
+        ),
         5 => Tree::Power(part(random), 1 + random.below(3) as i32),
-        _ => Tree::If(["<", "<=", ">", ">="][random.below(4)], [part(random), part(random), part(random), part(random)]),
+        _ => Tree::If(
+            ["<", "<=", ">", ">="][random.below(4)],
+            [part(random), part(random), part(random), part(random)],
+        ),
     }
 }
 
@@ -35,10 +49,18 @@ impl Tree {
             Tree::Name(which) => NAMES[*which].to_owned(),
             Tree::Call("-", a) => format!("(-{})", a.text()),
             Tree::Call(name, a) => format!("{name}({})", a.text()),
-            Tree::Pair(name @ ("+" | "-" | "*" | "/"), a, b) => format!("({} {name} {})", a.text(), b.text()),
+            Tree::Pair(name @ ("+" | "-" | "*" | "/"), a, b) => {
+                format!("({} {name} {})", a.text(), b.text())
+            }
             Tree::Pair(name, a, b) => format!("{name}({}, {})", a.text(), b.text()),
             Tree::Power(a, exponent) => format!("({})^{exponent}", a.text()),
-            Tree::If(op, [a, b, c, d]) => format!("(if {} {op} {} then {} else {})", a.text(), b.text(), c.text(), d.text()),
+            Tree::If(op, [a, b, c, d]) => format!(
+                "(if {} {op} {} then {} else {})",
+                a.text(),
+                b.text(),
+                c.text(),
+                d.text()
+            ),
         }
     }
 
@@ -80,13 +102,18 @@ impl Tree {
                     ">" => a > b,
                     _ => a >= b,
                 };
-                if holds { c.value(names) } else { d.value(names) }
+                if holds {
+                    c.value(names)
+                } else {
+                    d.value(names)
+                }
             }
         }
     }
 }
 
-/// A system of one state, one input and one parameter, with random expressions as its rate and reward.
+/// A system of one state, one input and one parameter, with random expressions as its rate and
+/// reward.
 fn random_trees(random: &mut Random) -> ([Tree; 2], String) {
     let trees = [tree(random, 5), tree(random, 5)];
     let [rate, reward] = [&trees[0], &trees[1]].map(Tree::text);
@@ -109,15 +136,20 @@ fn a_thousand_random_systems_compute_what_they_say() {
     let mut random = Random(5);
     for round in 0..1000 {
         let (trees, text) = random_trees(&mut random);
-        let system = System::parse(&text, "random").unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let system =
+            System::parse(&text, "random").unwrap_or_else(|error| panic!("{error}\n{text}"));
         for _ in 0..5 {
             let (x, u) = (random.within(-2.0, 2.0), random.within(-2.0, 2.0));
             let mut state = vec![x];
             let step = system.step(&[0.7], &mut state, &[u], &[]);
             let expected = x + 0.1 * trees[0].value([x, u, 0.7]);
             let reward = trees[1].value([expected, u, 0.7]);
-            let is_same = |a: f64, b: f64| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()) || a == b;
-            assert!(is_same(state[0], expected) && is_same(step.reward, reward), "round {round}: {state:?} {step:?}, expected {expected} {reward}\n{text}");
+            let is_same =
+                |a: f64, b: f64| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()) || a == b;
+            assert!(
+                is_same(state[0], expected) && is_same(step.reward, reward),
+                "round {round}: {state:?} {step:?}, expected {expected} {reward}\n{text}"
+            );
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use tectum::{Error, Result};
 
-/// Coefficients of a cycle, with the symbols of `docs/field.md`; every number is per cycle and dimensionless.
+/// Coefficients of a cycle, with the symbols of `docs/field.md`; every number is per cycle and
+/// dimensionless.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Coefficients {
     /// R: the retained fraction of the field, 0 to 1. Default: 0.999.
@@ -11,7 +12,8 @@ pub struct Coefficients {
     pub decay_depth: f32,
     /// B: diffusion along X, Y and Z at resting dynamics. Default: `[0.05; 3]`.
     pub diffusion: [f32; 3],
-    /// H: how far the diffusion channels change B; |H| is at most B. Σ(B + |H|) is at most ½. Default: `[0.05; 3]`.
+    /// H: how far the diffusion channels change B; |H| is at most B. Σ(B + |H|) is at most ½.
+    /// Default: `[0.05; 3]`.
     pub diffusion_depth: [f32; 3],
     /// k: the maximum that the mean of the neighbours adds, 0 to 1. Default: 0.1.
     pub coupling: f32,
@@ -90,17 +92,31 @@ impl Coefficients {
         ];
         for (name, value, low, high) in ranges {
             if !(low..=high).contains(&value) {
-                return Err(Error::invalid(format!("field: {name} is {value}; needs {low} to {high}")));
+                return Err(Error::invalid(format!(
+                    "field: {name} is {value}; needs {low} to {high}"
+                )));
             }
         }
-        for (axis, (base, depth)) in ["X", "Y", "Z"].into_iter().zip(self.diffusion.into_iter().zip(self.diffusion_depth)) {
+        for (axis, (base, depth)) in ["X", "Y", "Z"]
+            .into_iter()
+            .zip(self.diffusion.into_iter().zip(self.diffusion_depth))
+        {
             if !(base >= 0.0 && depth.abs() <= base) {
-                return Err(Error::invalid(format!("field: diffusion along {axis} is {base} and moves by {depth}; neither may make it negative")));
+                return Err(Error::invalid(format!(
+                    "field: diffusion along {axis} is {base} and moves by {depth}; neither may make it negative"
+                )));
             }
         }
-        let sum: f64 = self.diffusion.iter().chain(&self.diffusion_depth).map(|number| f64::from(number.abs())).sum();
+        let sum: f64 = self
+            .diffusion
+            .iter()
+            .chain(&self.diffusion_depth)
+            .map(|number| f64::from(number.abs()))
+            .sum();
         if sum > 0.5 + 1e-6 {
-            return Err(Error::invalid(format!("field: diffusion adds up to {sum} over the axes, its depth included; the step is stable to 0.5")));
+            return Err(Error::invalid(format!(
+                "field: diffusion adds up to {sum} over the axes, its depth included; the step is stable to 0.5"
+            )));
         }
         Ok(())
     }

@@ -27,7 +27,8 @@ pub fn hash(index: u32, key: [u32; 2]) -> u32 {
     hash_mix(start(index, key), key)
 }
 
-/// The hash from this initial value. In h ^ key after the first product, and in its shift, the key's part is the same for all elements.
+/// The hash from this initial value. In h ^ key after the first product, and in its shift, the
+/// key's part is the same for all elements.
 #[inline(always)]
 pub fn hash_mix(start: u32, key: [u32; 2]) -> u32 {
     let h = (start ^ (start >> 16)).wrapping_mul(0x85eb_ca6b);

@@ -61,28 +61,65 @@ kernel_arguments! {
 }
 
 pub static SIMILARITY: LazyLock<TypedKernel<Similarity>> = LazyLock::new(|| {
-    built_in(with_body(Similarity::define("field_similarity"), &[OCTANT, include_str!("../kernels/field_similarity.wgsl")]), similarity::native)
+    built_in(
+        with_body(
+            Similarity::define("field_similarity"),
+            &[OCTANT, include_str!("../kernels/field_similarity.wgsl")],
+        ),
+        similarity::native,
+    )
 });
 
 pub static RECALL: LazyLock<TypedKernel<Recall>> = LazyLock::new(|| {
     let builder = Recall::define("field_recall").prelude(Prelude::Tree);
-    built_in(with_body(builder, &[OCTANT, include_str!("../kernels/field_recall.wgsl")]), recall::native)
+    built_in(
+        with_body(
+            builder,
+            &[OCTANT, include_str!("../kernels/field_recall.wgsl")],
+        ),
+        recall::native,
+    )
 });
 
 pub static SENSE: LazyLock<TypedKernel<Sense>> = LazyLock::new(|| {
     let builder = Sense::define("field_sense").prelude(Prelude::Tree);
-    built_in(with_body(builder, &[include_str!("../kernels/field_sense.wgsl")]), sense::native)
+    built_in(
+        with_body(builder, &[include_str!("../kernels/field_sense.wgsl")]),
+        sense::native,
+    )
 });
 
-pub static PLACE: LazyLock<TypedKernel<Place>> =
-    LazyLock::new(|| built_in(with_body(Place::define("field_place"), &[include_str!("../kernels/field_place.wgsl")]), imprint_site::native));
+pub static PLACE: LazyLock<TypedKernel<Place>> = LazyLock::new(|| {
+    built_in(
+        with_body(
+            Place::define("field_place"),
+            &[include_str!("../kernels/field_place.wgsl")],
+        ),
+        imprint_site::native,
+    )
+});
 
 static EVOLVE: LazyLock<[TypedKernel<Evolve>; 2]> = LazyLock::new(|| {
-    let (single, bf16) = (Evolve::define_on::<f32>("field_evolve").prelude(Prelude::Tree), Evolve::define("field_evolve_bf16").prelude(Prelude::Tree));
+    let (single, bf16) = (
+        Evolve::define_on::<f32>("field_evolve").prelude(Prelude::Tree),
+        Evolve::define("field_evolve_bf16").prelude(Prelude::Tree),
+    );
     let body = include_str!("../kernels/field_evolve.wgsl");
     [
-        built_in(with_body(single, &[DRAW, include_str!("../kernels/field_f32.wgsl"), body]), evolve::native_f32),
-        built_in(with_body(bf16, &[DRAW, include_str!("../kernels/field_bf16.wgsl"), body]), evolve::native_bf16),
+        built_in(
+            with_body(
+                single,
+                &[DRAW, include_str!("../kernels/field_f32.wgsl"), body],
+            ),
+            evolve::native_f32,
+        ),
+        built_in(
+            with_body(
+                bf16,
+                &[DRAW, include_str!("../kernels/field_bf16.wgsl"), body],
+            ),
+            evolve::native_bf16,
+        ),
     ]
 });
 
@@ -91,21 +128,48 @@ pub fn evolve(storage: Storage) -> &'static TypedKernel<Evolve> {
     &EVOLVE[usize::from(storage == Storage::Bf16)]
 }
 
-pub static POOL: LazyLock<TypedKernel<Pool>> =
-    LazyLock::new(|| built_in(with_body(Pool::define("field_pool"), &[include_str!("../kernels/field_pool.wgsl")]), pool::native));
+pub static POOL: LazyLock<TypedKernel<Pool>> = LazyLock::new(|| {
+    built_in(
+        with_body(
+            Pool::define("field_pool"),
+            &[include_str!("../kernels/field_pool.wgsl")],
+        ),
+        pool::native,
+    )
+});
 
 pub static ACT: LazyLock<TypedKernel<Act>> = LazyLock::new(|| {
     let builder = Act::define("field_act").prelude(Prelude::Tree);
-    built_in(with_body(builder, &[DRAW, include_str!("../kernels/field_act.wgsl")]), act::native)
+    built_in(
+        with_body(builder, &[DRAW, include_str!("../kernels/field_act.wgsl")]),
+        act::native,
+    )
 });
 
-pub static NOISE: LazyLock<TypedKernel<Noise>> =
-    LazyLock::new(|| built_in(with_body(Noise::define("field_noise"), &[DRAW, include_str!("../kernels/field_noise.wgsl")]), noise::native));
+pub static NOISE: LazyLock<TypedKernel<Noise>> = LazyLock::new(|| {
+    built_in(
+        with_body(
+            Noise::define("field_noise"),
+            &[DRAW, include_str!("../kernels/field_noise.wgsl")],
+        ),
+        noise::native,
+    )
+});
 
 /// The kernels of the field brain.
 pub fn kernels() -> Vec<Arc<Kernel>> {
     let [single, bf16] = &*EVOLVE;
-    let all: [&Arc<Kernel>; 9] = [&SIMILARITY, &RECALL, &SENSE, &PLACE, single, bf16, &POOL, &ACT, &NOISE];
+    let all: [&Arc<Kernel>; 9] = [
+        &SIMILARITY,
+        &RECALL,
+        &SENSE,
+        &PLACE,
+        single,
+        bf16,
+        &POOL,
+        &ACT,
+        &NOISE,
+    ];
     all.map(Arc::clone).to_vec()
 }
 

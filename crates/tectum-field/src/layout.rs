@@ -16,10 +16,11 @@ pub const ATTRACTORS: usize = 20;
 pub const TOP: usize = 8;
 /// Equal parts of the field whose mean content is a pattern.
 pub const OCTANTS: usize = 8;
-/// Traits of a stored pattern: its length, 0 in a free place; its age in cycles, use and reward, or for an attractor
-/// strength, unused and sign.
+/// Traits of a stored pattern: its length, 0 in a free place; its age in cycles, use and reward, or
+/// for an attractor strength, unused and sign.
 pub const TRAIT_WORDS: usize = 4;
-/// Sums of a row: content, its size, its square, the first cell, the last, size of temporal, two unused.
+/// Sums of a row: content, its size, its square, the first cell, the last, size of temporal, two
+/// unused.
 pub const ROW_WORDS: usize = 8;
 
 macro_rules! words {
@@ -86,7 +87,8 @@ words! { CONTROL:
 }
 
 words! { MEMORY:
-    // State between cycles: the statistics of the field after a cycle, then the modulation of the next.
+    // State between cycles: the statistics of the field after a cycle, then the modulation of the
+    // next.
     MEMORY_MEAN = 0;
     MEMORY_SIZE = 1;
     MEMORY_VARIANCE = 2;
@@ -150,7 +152,11 @@ pub fn wgsl() -> String {
         ("TOP", TOP),
         ("OCTANTS", OCTANTS),
     ];
-    for (name, value) in [LIVE, CONTROL, MEMORY, REPORT].into_iter().flatten().chain(&sizes) {
+    for (name, value) in [LIVE, CONTROL, MEMORY, REPORT]
+        .into_iter()
+        .flatten()
+        .chain(&sizes)
+    {
         let _ = writeln!(text, "const {name} = {value}u;");
     }
     text

@@ -1,7 +1,8 @@
-//! The field brain: a 4-D field that senses, moves and changes its own rules. One cycle is one plan.
+//! The field brain: a 4-D field that senses, moves and changes its own rules. One cycle is one
+//! plan.
 //!
-//! A [`Shape`] and [`Options`] make a [`Simulation`]; [`Simulation::tick`] maps sensors to motors. `docs/field.md` describes the
-//! cycle, [`mod@reference`] computes it in float64.
+//! A [`Shape`] and [`Options`] make a [`Simulation`]; [`Simulation::tick`] maps sensors to motors.
+//! `docs/field.md` describes the cycle, [`mod@reference`] computes it in float64.
 //!
 //! ```
 //! use tectum::{Boundary, Device};

@@ -23,23 +23,40 @@ pub struct Options {
 }
 
 impl Options {
-    /// The options of a field with so many sensors and motors: a closed boundary, f32, no library, seed 1.
+    /// The options of a field with so many sensors and motors: a closed boundary, f32, no library,
+    /// seed 1.
     pub fn new(sensors: usize, motors: usize) -> Self {
-        Self { sensors, motors, boundary: Boundary::Closed, seed: 1, patterns: 0, storage: Storage::F32 }
+        Self {
+            sensors,
+            motors,
+            boundary: Boundary::Closed,
+            seed: 1,
+            patterns: 0,
+            storage: Storage::F32,
+        }
     }
 
     /// Checks the options.
     ///
     /// # Errors
-    /// `Invalid` for no sensors or motors, or more than the maximum; for more patterns than the maximum.
+    /// `Invalid` for no sensors or motors, or more than the maximum; for more patterns than the
+    /// maximum.
     pub fn check(&self) -> Result<()> {
-        for (name, number, most) in [("sensors", self.sensors, MAX_SENSORS), ("motors", self.motors, MAX_MOTORS)] {
+        for (name, number, most) in [
+            ("sensors", self.sensors, MAX_SENSORS),
+            ("motors", self.motors, MAX_MOTORS),
+        ] {
             if !(1..=most).contains(&number) {
-                return Err(Error::invalid(format!("field: {number} {name}; needs 1 to {most}")));
+                return Err(Error::invalid(format!(
+                    "field: {number} {name}; needs 1 to {most}"
+                )));
             }
         }
         if self.patterns > MAX_PATTERNS {
-            return Err(Error::invalid(format!("field: a library of {} patterns; needs 0 to {MAX_PATTERNS}", self.patterns)));
+            return Err(Error::invalid(format!(
+                "field: a library of {} patterns; needs 0 to {MAX_PATTERNS}",
+                self.patterns
+            )));
         }
         Ok(())
     }

@@ -4,7 +4,10 @@ use std::ops::Range;
 
 use tectum::{DType, PlanBuilder, Result, View};
 
-use super::kernels::{self, ACT, Act, Evolve, PLACE, POOL, Place, Pool, RECALL, Recall, SENSE, SIMILARITY, Sense, Similarity};
+use super::kernels::{
+    self, ACT, Act, Evolve, PLACE, POOL, Place, Pool, RECALL, Recall, SENSE, SIMILARITY, Sense,
+    Similarity,
+};
 use super::layout::*;
 use super::options::Options;
 use super::shape::{REGIONS, Shape};
@@ -38,13 +41,20 @@ impl GlobalState {
         Self {
             memory: plan.state("memory", DType::F32, MEMORY_WORDS),
             descriptor: plan.state("descriptor", DType::F32, source.descriptor_len()),
-            library: is_kept.then(|| [plan.state("library", DType::F32, library), plan.state("traits", DType::F32, traits)]),
+            library: is_kept.then(|| {
+                [
+                    plan.state("library", DType::F32, library),
+                    plan.state("traits", DType::F32, traits),
+                ]
+            }),
         }
     }
 
     /// The states in order.
     pub fn views(&self) -> impl Iterator<Item = View> {
-        [self.memory, self.descriptor].into_iter().chain(self.library.into_iter().flatten())
+        [self.memory, self.descriptor]
+            .into_iter()
+            .chain(self.library.into_iter().flatten())
     }
 }
 
@@ -53,7 +63,8 @@ pub struct Evolution {
     pub live: View,
     pub control: View,
     pub pull: View,
-    /// The planes before and after the step; with one more on either side unless they are all planes.
+    /// The planes before and after the step; with one more on either side unless they are all
+    /// planes.
     pub old: View,
     pub new: View,
     pub rows: View,
@@ -90,45 +101,181 @@ impl FieldConfig<'_> {
 
     /// Words of a number of planes along X.
     pub fn plane_words(&self, planes: usize) -> usize {
-        self.options.storage.words(planes * self.shape.elements() / self.shape.cells()[0])
+        self.options
+            .storage
+            .words(planes * self.shape.elements() / self.shape.cells()[0])
     }
 
-    /// Records recall, prediction, error, modulation and the place of the imprint; `pull` is written if there is a library.
-    pub fn sense(&self, plan: &mut PlanBuilder, live: View, global_state: &GlobalState, sites: View, pull: Option<View>, control: View) -> Result<()> {
-        let (content, channels, patterns) = (self.shape.content(), self.shape.channels(), self.options.patterns);
-        let &GlobalState { descriptor, memory, .. } = global_state;
+    /// Records recall, prediction, error, modulation and the place of the imprint; `pull` is
+    /// written if there is a library.
+    pub fn sense(
+        &self,
+        plan: &mut PlanBuilder,
+        live: View,
+        global_state: &GlobalState,
+        sites: View,
+        pull: Option<View>,
+        control: View,
+    ) -> Result<()> {
+        let (content, channels, patterns) = (
+            self.shape.content(),
+            self.shape.channels(),
+            self.options.patterns,
+        );
+        let &GlobalState {
+            descriptor, memory, ..
+        } = global_state;
         if let (Some([library, traits]), Some(pull)) = (global_state.library, pull) {
             let kept = patterns + ATTRACTORS;
             let products = plan.temp(DType::F32, kept);
-            plan.launch(&SIMILARITY, Similarity { descriptor, library, traits, products, kept, content }, kept.div_ceil(ROWS_PER_GROUP) as u32)?;
-            plan.launch(&RECALL, Recall { live, descriptor, products, library, traits, memory, pull, patterns, content, channels }, 1)?;
+            plan.launch(
+                &SIMILARITY,
+                Similarity {
+                    descriptor,
+                    library,
+                    traits,
+                    products,
+                    kept,
+                    content,
+                },
+                kept.div_ceil(ROWS_PER_GROUP) as u32,
+            )?;
+            plan.launch(
+                &RECALL,
+                Recall {
+                    live,
+                    descriptor,
+                    products,
+                    library,
+                    traits,
+                    memory,
+                    pull,
+                    patterns,
+                    content,
+                    channels,
+                },
+                1,
+            )?;
         }
         let (sensors, motors) = (self.options.sensors, self.options.motors);
-        plan.launch(&SENSE, Sense { live, descriptor, memory, control, sensors, motors, content, channels }, 1)?;
+        plan.launch(
+            &SENSE,
+            Sense {
+                live,
+                descriptor,
+                memory,
+                control,
+                sensors,
+                motors,
+                content,
+                channels,
+            },
+            1,
+        )?;
         let [sites_x, sites_y, sites_z] = self.shape.sites();
-        plan.launch(&PLACE, Place { sites, control, sites_x, sites_y, sites_z, content, block: self.shape.block() }, 1)
+        plan.launch(
+            &PLACE,
+            Place {
+                sites,
+                control,
+                sites_x,
+                sites_y,
+                sites_z,
+                content,
+                block: self.shape.block(),
+            },
+            1,
+        )
     }
 
     /// Records the step of the planes of a range along X, and the means of their sites.
-    pub fn evolve(&self, plan: &mut PlanBuilder, planes: &Range<usize>, views: &Evolution) -> Result<()> {
+    pub fn evolve(
+        &self,
+        plan: &mut PlanBuilder,
+        planes: &Range<usize>,
+        views: &Evolution,
+    ) -> Result<()> {
         let [nx, ny, nz] = self.shape.cells();
-        let (channels, block, content) = (self.shape.channels(), self.shape.block(), self.shape.content());
+        let (channels, block, content) = (
+            self.shape.channels(),
+            self.shape.block(),
+            self.shape.content(),
+        );
         let tables = plan.constant("waves", &self.waves.tables(self.shape));
         let rows = planes.len() * self.shape.cells()[1];
-        let pooled = plan.temp(DType::F32, rows * self.shape.sites()[2] * self.shape.content());
-        let &Evolution { live, control, pull, old: x, new: y, rows: row_sums, sites } = views;
+        let pooled = plan.temp(
+            DType::F32,
+            rows * self.shape.sites()[2] * self.shape.content(),
+        );
+        let &Evolution {
+            live,
+            control,
+            pull,
+            old: x,
+            new: y,
+            rows: row_sums,
+            sites,
+        } = views;
         let (boundary, first, planes) = (self.options.boundary as u32, planes.start, planes.len());
         #[rustfmt::skip]
         let arguments = Evolve { x, live, control, tables, pull, y, rows: row_sums, pooled, nx, ny, nz, channels, boundary, block, first, planes };
-        plan.launch(kernels::evolve(self.options.storage), arguments, rows as u32)?;
-        plan.launch(&POOL, Pool { pooled, sites, nx: planes, ny, nz, content, block }, tectum::kernel::groups_for(sites.len()))
+        plan.launch(
+            kernels::evolve(self.options.storage),
+            arguments,
+            rows as u32,
+        )?;
+        plan.launch(
+            &POOL,
+            Pool {
+                pooled,
+                sites,
+                nx: planes,
+                ny,
+                nz,
+                content,
+                block,
+            },
+            tectum::kernel::groups_for(sites.len()),
+        )
     }
 
     /// Records statistics, regions and motors.
     pub fn act(&self, plan: &mut PlanBuilder, views: &Action) -> Result<()> {
         let [nx, ny, nz] = self.shape.cells();
-        let (content, channels, block, motors) = (self.shape.content(), self.shape.channels(), self.shape.block(), self.options.motors);
-        let &Action { rows, live, control, sites: site_means, memory, descriptor, report } = views;
-        plan.launch(&ACT, Act { rows, live, control, site_means, memory, descriptor, report, nx, ny, nz, content, channels, block, motors }, 1)
+        let (content, channels, block, motors) = (
+            self.shape.content(),
+            self.shape.channels(),
+            self.shape.block(),
+            self.options.motors,
+        );
+        let &Action {
+            rows,
+            live,
+            control,
+            sites: site_means,
+            memory,
+            descriptor,
+            report,
+        } = views;
+        plan.launch(
+            &ACT,
+            Act {
+                rows,
+                live,
+                control,
+                site_means,
+                memory,
+                descriptor,
+                report,
+                nx,
+                ny,
+                nz,
+                content,
+                channels,
+                block,
+                motors,
+            },
+            1,
+        )
     }
 }

@@ -20,13 +20,21 @@ impl Shape {
     /// Checks a size.
     ///
     /// # Errors
-    /// `Invalid` unless every axis is from 4 to 64 and a multiple of 4 sites, and the channels are a multiple of 32 from 32 to 256.
+    /// `Invalid` unless every axis is from 4 to 64 and a multiple of 4 sites, and the channels are
+    /// a multiple of 32 from 32 to 256.
     pub fn new(cells: [usize; 3], channels: usize) -> Result<Self> {
-        if let Some(size) = cells.into_iter().find(|size| !size.is_multiple_of(4) || !(4..=64).contains(size)) {
-            return Err(Error::invalid(format!("field: an axis of {size} cells; needs a multiple of 4 from 4 to 64")));
+        if let Some(size) = cells
+            .into_iter()
+            .find(|size| !size.is_multiple_of(4) || !(4..=64).contains(size))
+        {
+            return Err(Error::invalid(format!(
+                "field: an axis of {size} cells; needs a multiple of 4 from 4 to 64"
+            )));
         }
         if !channels.is_multiple_of(32) || !(32..=256).contains(&channels) {
-            return Err(Error::invalid(format!("field: {channels} channels; needs a multiple of 32 from 32 to 256")));
+            return Err(Error::invalid(format!(
+                "field: {channels} channels; needs a multiple of 32 from 32 to 256"
+            )));
         }
         let shape = Self { cells, channels };
         let quarter = REGIONS_PER_AXIS * shape.block();

@@ -39,7 +39,12 @@ pub enum ImprintSiteKind {
 
 impl ImprintSiteKind {
     /// All kinds, in the order of their codes.
-    pub const ALL: [ImprintSiteKind; 4] = [Self::Existing, Self::Resonant, Self::Correlated, Self::Emptiest];
+    pub const ALL: [ImprintSiteKind; 4] = [
+        Self::Existing,
+        Self::Resonant,
+        Self::Correlated,
+        Self::Emptiest,
+    ];
 }
 
 /// The library's work in a cycle; patterns and attractors by their indices.
@@ -122,15 +127,21 @@ impl Placement {
 
 impl std::fmt::Debug for Simulation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Simulation({:?}, {:?}, cycle {})", self.shape, self.options, self.cycle)
+        write!(
+            f,
+            "Simulation({:?}, {:?}, cycle {})",
+            self.shape, self.options, self.cycle
+        )
     }
 }
 
 impl Simulation {
-    /// Makes the standard field for a number of sensors and motors: 32³ cells of 64 channels with [`Options::new`].
+    /// Makes the standard field for a number of sensors and motors: 32³ cells of 64 channels with
+    /// [`Options::new`].
     ///
     /// # Errors
-    /// `Invalid` for a number of sensors outside 1 to 256 or of motors outside 1 to 16; as [`Simulation::new`].
+    /// `Invalid` for a number of sensors outside 1 to 256 or of motors outside 1 to 16; as
+    /// [`Simulation::new`].
     ///
     /// # Example
     /// ```
@@ -141,7 +152,11 @@ impl Simulation {
     /// # Ok::<(), tectum::Error>(())
     /// ```
     pub fn standard(sensors: usize, motors: usize, device: &Device) -> Result<Self> {
-        Self::new(Shape::new([32; 3], 64)?, Options::new(sensors, motors), device)
+        Self::new(
+            Shape::new([32; 3], 64)?,
+            Options::new(sensors, motors),
+            device,
+        )
     }
 
     /// Puts a field on a device, in the initial state of its seed.
@@ -161,7 +176,8 @@ impl Simulation {
         route::open_by_trial("field", &mut |device| {
             let mut field = Self::new(shape, options, device)?;
             let sensors = vec![0.0; options.sensors];
-            let mut cycles = || (0..TRIAL_CYCLES).try_for_each(|_| field.tick(&sensors, 0.0).map(drop));
+            let mut cycles =
+                || (0..TRIAL_CYCLES).try_for_each(|_| field.tick(&sensors, 0.0).map(drop));
             cycles()?;
             let start = Instant::now();
             cycles()?;
@@ -169,15 +185,20 @@ impl Simulation {
         })
     }
 
-    /// Splits a field along X over devices, which may repeat; the first one senses and acts. Each cycle the devices exchange
-    /// adjacent planes. The elements equal those of a field on one device.
+    /// Splits a field along X over devices, which may repeat; the first one senses and acts. Each
+    /// cycle the devices exchange adjacent planes. The elements equal those of a field on one
+    /// device.
     ///
     /// # Errors
     /// As [`Simulation::new`]; `Invalid` without a device, and for more devices than sites along X.
     pub fn split(shape: Shape, options: Options, devices: &[Device]) -> Result<Self> {
         options.check()?;
         let waves = Waves::new(options.seed);
-        let source = FieldConfig { shape: &shape, options: &options, waves: &waves };
+        let source = FieldConfig {
+            shape: &shape,
+            options: &options,
+            waves: &waves,
+        };
         let placement = match devices {
             [] => return Err(Error::invalid("field: on no device")),
             [device] => Placement::Whole(Whole::new(&source, device)?),
@@ -185,8 +206,19 @@ impl Simulation {
         };
         let mut session = Session::of_shared_work(devices)?;
         session.uses_code(placement.code());
-        let (coefficients, seed, stats) = (Coefficients::default(), options.seed, RunStats::default());
-        let mut simulation = Self { shape, options, coefficients, seed, cycle: 0, waves, placement, stats, session };
+        let (coefficients, seed, stats) =
+            (Coefficients::default(), options.seed, RunStats::default());
+        let mut simulation = Self {
+            shape,
+            options,
+            coefficients,
+            seed,
+            cycle: 0,
+            waves,
+            placement,
+            stats,
+            session,
+        };
         let mut first = State::new(&shape, options.seed).with_patterns(&shape, options.patterns);
         first.field = options.storage.unpack(&options.storage.pack(&first.field));
         first.recompute_means(&shape);
@@ -233,20 +265,33 @@ impl Simulation {
     /// `Invalid` for a wrong number of sensors; device errors.
     ///
     /// # Cost
-    /// One upload, one submission, one download; no device memory is allocated and nothing is compiled. A split field has these for every
-    /// device's planes, and two more of each for the first device.
+    /// One upload, one submission, one download; no device memory is allocated and nothing is
+    /// compiled. A split field has these for every device's planes, and two more of each for the
+    /// first device.
     pub fn tick(&mut self, sensors: &[f32], reward: f32) -> Result<Report> {
         if sensors.len() != self.options.sensors {
-            return Err(Error::invalid(format!("field: {} sensors given, {} needed", sensors.len(), self.options.sensors)));
+            return Err(Error::invalid(format!(
+                "field: {} sensors given, {} needed",
+                sensors.len(),
+                self.options.sensors
+            )));
         }
-        let words = live_words(self.cycle, self.seed, &self.waves, &self.coefficients, sensors, reward);
+        let words = live_words(
+            self.cycle,
+            self.seed,
+            &self.waves,
+            &self.coefficients,
+            sensors,
+            reward,
+        );
         let cycle = self.cycle;
         let start = Instant::now();
         self.stats = match &mut self.placement {
             Placement::Whole(whole) => whole.tick(cycle, &words)?,
             Placement::Split(split) => split.tick(cycle, &words)?,
         };
-        self.session.record(&self.stats, start.elapsed().as_nanos() as u64);
+        self.session
+            .record(&self.stats, start.elapsed().as_nanos() as u64);
         self.cycle += 1;
         let told = match &self.placement {
             Placement::Whole(whole) => whole.report(cycle),
@@ -268,12 +313,15 @@ impl Simulation {
         }
     }
 
-    /// Runs one more cycle on the last sensors and returns the time of each launch; a split field runs no cycle and returns none.
+    /// Runs one more cycle on the last sensors and returns the time of each launch; a split field
+    /// runs no cycle and returns none.
     ///
     /// # Errors
     /// Device errors.
     pub fn trace(&mut self) -> Result<Vec<LaunchTime>> {
-        let Placement::Whole(whole) = &mut self.placement else { return Ok(Vec::new()) };
+        let Placement::Whole(whole) = &mut self.placement else {
+            return Ok(Vec::new());
+        };
         let times = whole.trace(self.cycle)?;
         self.cycle += 1;
         Ok(times)
@@ -300,8 +348,8 @@ impl Simulation {
         }
     }
 
-    /// Restores a state; bf16 storage rounds each element to the nearest. Noise continues from the state's seed, the waves keep this field's
-    /// directions.
+    /// Restores a state; bf16 storage rounds each element to the nearest. Noise continues from the
+    /// state's seed, the waves keep this field's directions.
     ///
     /// # Errors
     /// `Invalid`, and nothing changes, for an array of wrong length; device errors.
@@ -317,7 +365,14 @@ impl Simulation {
 }
 
 /// The words that the host writes before a cycle.
-pub(super) fn live_words(cycle: u64, seed: u64, waves: &Waves, coefficients: &Coefficients, sensors: &[f32], reward: f32) -> Vec<u32> {
+pub(super) fn live_words(
+    cycle: u64,
+    seed: u64,
+    waves: &Waves,
+    coefficients: &Coefficients,
+    sensors: &[f32],
+    reward: f32,
+) -> Vec<u32> {
     let mut words = vec![0u32; LIVE_WORDS];
     words[LIVE_KEY..][..2].copy_from_slice(&key(seed, cycle));
     let n = cycle as f64;
@@ -325,7 +380,14 @@ pub(super) fn live_words(cycle: u64, seed: u64, waves: &Waves, coefficients: &Co
     set(LIVE_AGE, (0.01 + 0.09 * (1.0 + n / 1000.0).log10()) as f32);
     set(LIVE_MOMENTUM, (0.9 - (n / 1000.0).min(0.2)) as f32);
     set(LIVE_WANDER, (0.1 * (0.01 * n).sin()) as f32);
-    set(LIVE_REWARD, if reward.is_nan() { 0.0 } else { reward.clamp(-1.0, 1.0) });
+    set(
+        LIVE_REWARD,
+        if reward.is_nan() {
+            0.0
+        } else {
+            reward.clamp(-1.0, 1.0)
+        },
+    );
     let c = coefficients;
     let singles = [
         (LIVE_RETENTION, c.retention),
@@ -353,7 +415,14 @@ pub(super) fn live_words(cycle: u64, seed: u64, waves: &Waves, coefficients: &Co
         set(LIVE_PHASES + at, number as f32);
     }
     for (at, sensor) in sensors.iter().enumerate() {
-        set(LIVE_SENSORS + at, if sensor.is_nan() { 0.0 } else { sensor.clamp(-1.0, 1.0) });
+        set(
+            LIVE_SENSORS + at,
+            if sensor.is_nan() {
+                0.0
+            } else {
+                sensor.clamp(-1.0, 1.0)
+            },
+        );
     }
     words
 }

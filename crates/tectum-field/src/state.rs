@@ -27,7 +27,8 @@ pub struct State {
     pub sites: Vec<f32>,
     /// Mean content of the regions, [64, content].
     pub descriptor: Vec<f32>,
-    /// The library's patterns, then its attractors, [patterns + 20, 8, content]; empty without a library.
+    /// The library's patterns, then its attractors, [patterns + 20, 8, content]; empty without a
+    /// library.
     pub library: Vec<f32>,
     /// The traits of each, [patterns + 20, 4].
     pub traits: Vec<f32>,
@@ -54,9 +55,20 @@ impl State {
         memory[MEMORY_ERROR] = INITIAL_ERROR;
         memory[MEMORY_TRUST..][..MAX_SENSORS].fill(INITIAL_CONFIDENCE);
         memory[MEMORY_TOP..][..TOP].fill(-1.0);
-        [MEMORY_NEAREST, MEMORY_STORED, MEMORY_ATTRACTOR].into_iter().for_each(|at| memory[at] = -1.0);
+        [MEMORY_NEAREST, MEMORY_STORED, MEMORY_ATTRACTOR]
+            .into_iter()
+            .for_each(|at| memory[at] = -1.0);
         let field = (0..shape.elements()).map(element).collect();
-        let mut state = Self { cycle: 0, seed, field, memory, sites: Vec::new(), descriptor: Vec::new(), library: Vec::new(), traits: Vec::new() };
+        let mut state = Self {
+            cycle: 0,
+            seed,
+            field,
+            memory,
+            sites: Vec::new(),
+            descriptor: Vec::new(),
+            library: Vec::new(),
+            traits: Vec::new(),
+        };
         state.recompute_means(shape);
         state
     }
@@ -74,9 +86,16 @@ impl State {
     /// # Panics
     /// If the field has another shape: an error in the calling code.
     pub fn recompute_means(&mut self, shape: &Shape) {
-        assert_eq!(self.field.len(), shape.elements(), "a field of another shape");
+        assert_eq!(
+            self.field.len(),
+            shape.elements(),
+            "a field of another shape"
+        );
         let content = shape.content();
-        let contents = self.field.chunks_exact(shape.channels()).flat_map(|cell| cell[..content].iter().map(|v| f64::from(*v)));
+        let contents = self
+            .field
+            .chunks_exact(shape.channels())
+            .flat_map(|cell| cell[..content].iter().map(|v| f64::from(*v)));
         let (mut sum, mut size, mut square) = (0.0, 0.0, 0.0);
         for v in contents {
             (sum, size, square) = (sum + v, size + v.abs(), square + v * v);
@@ -86,11 +105,18 @@ impl State {
         self.memory[MEMORY_SIZE] = (size / count) as f32;
         self.memory[MEMORY_VARIANCE] = (square / count - (sum / count).powi(2)) as f32;
         let field: Vec<f64> = self.field.iter().map(|v| f64::from(*v)).collect();
-        self.sites = means(shape, &field, shape.sites()).into_iter().map(|v| v as f32).collect();
-        self.descriptor = means(shape, &field, [4; 3]).into_iter().map(|v| v as f32).collect();
+        self.sites = means(shape, &field, shape.sites())
+            .into_iter()
+            .map(|v| v as f32)
+            .collect();
+        self.descriptor = means(shape, &field, [4; 3])
+            .into_iter()
+            .map(|v| v as f32)
+            .collect();
     }
 
-    /// Rejects arrays whose lengths differ from those of a field with this shape and library capacity.
+    /// Rejects arrays whose lengths differ from those of a field with this shape and library
+    /// capacity.
     pub(super) fn check(&self, shape: &Shape, patterns: usize) -> Result<()> {
         let [library, traits] = library_lengths(shape, patterns);
         let content = shape.content();
@@ -103,8 +129,14 @@ impl State {
             ("library", &self.library, library),
             ("traits", &self.traits, traits),
         ];
-        match arrays.into_iter().find(|(_, array, needed)| array.len() != *needed) {
-            Some((name, array, needed)) => Err(Error::invalid(format!("field: {} numbers of {name} given, {needed} needed", array.len()))),
+        match arrays
+            .into_iter()
+            .find(|(_, array, needed)| array.len() != *needed)
+        {
+            Some((name, array, needed)) => Err(Error::invalid(format!(
+                "field: {} numbers of {name} given, {needed} needed",
+                array.len()
+            ))),
             None => Ok(()),
         }
     }
@@ -115,8 +147,15 @@ impl State {
         let [x, y, z] = shape.cells().map(|size| size as u64);
         snapshot.insert("shape", Array::U64(vec![x, y, z, shape.channels() as u64]));
         snapshot.insert("cycle", Array::U64(vec![self.cycle, self.seed]));
-        let arrays = [("field", &self.field), ("memory", &self.memory), ("sites", &self.sites), ("descriptor", &self.descriptor)];
-        arrays.into_iter().for_each(|(name, data)| snapshot.insert(name, Array::F32(data.clone())));
+        let arrays = [
+            ("field", &self.field),
+            ("memory", &self.memory),
+            ("sites", &self.sites),
+            ("descriptor", &self.descriptor),
+        ];
+        arrays
+            .into_iter()
+            .for_each(|(name, data)| snapshot.insert(name, Array::F32(data.clone())));
         if !self.library.is_empty() {
             snapshot.insert("library", Array::F32(self.library.clone()));
             snapshot.insert("traits", Array::F32(self.traits.clone()));
@@ -132,19 +171,31 @@ impl State {
         let [x, y, z] = shape.cells().map(|size| size as u64);
         let told = snapshot.u64("shape", 4)?;
         if told != [x, y, z, shape.channels() as u64] {
-            return Err(Error::data(format!("snapshot: a field of {told:?}; this one is of {:?} cells and {} channels", shape.cells(), shape.channels())));
+            return Err(Error::data(format!(
+                "snapshot: a field of {told:?}; this one is of {:?} cells and {} channels",
+                shape.cells(),
+                shape.channels()
+            )));
         }
         let array = |name: &str, len: usize| {
             let data = snapshot.f32(name, len)?;
             match data.iter().position(|v| !v.is_finite()) {
-                Some(at) => Err(Error::data(format!("snapshot: array {name} is not finite at {at}"))),
+                Some(at) => Err(Error::data(format!(
+                    "snapshot: array {name} is not finite at {at}"
+                ))),
                 None => Ok(data.to_vec()),
             }
         };
         let counts = snapshot.u64("cycle", 2)?;
         let content = shape.content();
         let sites: usize = shape.sites().into_iter().product();
-        let optional = |name: &str, len: usize| if len == 0 { Ok(Vec::new()) } else { array(name, len) };
+        let optional = |name: &str, len: usize| {
+            if len == 0 {
+                Ok(Vec::new())
+            } else {
+                array(name, len)
+            }
+        };
         let [library, traits] = library_lengths(shape, patterns);
         Ok(Self {
             cycle: counts[0],
@@ -161,7 +212,11 @@ impl State {
 
 /// Lengths of a library's patterns and attractors, and of their traits; 0 without patterns.
 pub(super) fn library_lengths(shape: &Shape, patterns: usize) -> [usize; 2] {
-    let rows = if patterns == 0 { 0 } else { patterns + ATTRACTORS };
+    let rows = if patterns == 0 {
+        0
+    } else {
+        patterns + ATTRACTORS
+    };
     [rows * OCTANTS * shape.content(), rows * TRAIT_WORDS]
 }
 
@@ -171,8 +226,14 @@ pub(super) fn means(shape: &Shape, field: &[f64], parts: [usize; 3]) -> Vec<f64>
     let size: [usize; 3] = std::array::from_fn(|axis| cells[axis] / parts[axis]);
     let mut means = vec![0.0; parts.iter().product::<usize>() * content];
     for (cell, values) in field.chunks_exact(shape.channels()).enumerate() {
-        let place = [cell / (cells[1] * cells[2]), cell / cells[2] % cells[1], cell % cells[2]];
-        let part = (0..3).fold(0, |part, axis| part * parts[axis] + place[axis] / size[axis]);
+        let place = [
+            cell / (cells[1] * cells[2]),
+            cell / cells[2] % cells[1],
+            cell % cells[2],
+        ];
+        let part = (0..3).fold(0, |part, axis| {
+            part * parts[axis] + place[axis] / size[axis]
+        });
         for (mean, value) in means[part * content..][..content].iter_mut().zip(values) {
             *mean += value / size.iter().product::<usize>() as f64;
         }

@@ -12,8 +12,9 @@ pub enum Storage {
     /// As f32.
     #[default]
     F32,
-    /// As bf16, two in a word: half the memory and half the bytes of a cycle. Values are rounded up or down at random, in
-    /// proportion to the nearness, so that changes far below a unit in the last place survive on average.
+    /// As bf16, two in a word: half the memory and half the bytes of a cycle. Values are rounded up
+    /// or down at random, in proportion to the nearness, so that changes far below a unit in the
+    /// last place survive on average.
     Bf16,
 }
 
@@ -48,7 +49,10 @@ impl Storage {
         let nearest = |value: &f32| tectum::kernel::pack::to_bf16(value.to_bits());
         match self {
             Storage::F32 => elements.iter().map(|element| element.to_bits()).collect(),
-            Storage::Bf16 => elements.chunks_exact(2).map(|pair| nearest(&pair[0]) | nearest(&pair[1]) << 16).collect(),
+            Storage::Bf16 => elements
+                .chunks_exact(2)
+                .map(|pair| nearest(&pair[0]) | nearest(&pair[1]) << 16)
+                .collect(),
         }
     }
 
@@ -81,8 +85,8 @@ impl Storage {
     }
 }
 
-/// The bits of a value stochastically rounded to bf16; the lower half is 0. A sum that carries into the exponent rounds to the next power
-/// of two.
+/// The bits of a value stochastically rounded to bf16; the lower half is 0. A sum that carries into
+/// the exponent rounds to the next power of two.
 #[inline(always)]
 pub fn stochastic_round_bf16(value: f32, element: u32, key: [u32; 2]) -> u32 {
     let chance = hash(element, key).wrapping_mul(0x9e37_79b1) >> 16;
@@ -102,21 +106,40 @@ mod tests {
     fn what_is_kept_is_right_on_average_and_one_of_the_two_next_to_it() {
         // 1 + 1/512 is a quarter of the way from 1 to the next bf16, 1 + 1/128.
         let value = 1.0 + 1.0 / 512.0;
-        let kept: Vec<f32> = (0..40_000).map(|element| Storage::Bf16.round_to_storage(value, element, [3, 4])).collect();
-        assert!(kept.iter().all(|kept| *kept == 1.0 || *kept == 1.0 + 1.0 / 128.0));
+        let kept: Vec<f32> = (0..40_000)
+            .map(|element| Storage::Bf16.round_to_storage(value, element, [3, 4]))
+            .collect();
+        assert!(
+            kept.iter()
+                .all(|kept| *kept == 1.0 || *kept == 1.0 + 1.0 / 128.0)
+        );
         let up = kept.iter().filter(|kept| **kept > 1.0).count() as f64 / 40_000.0;
         // Four standard errors of a quarter.
-        assert!((up - 0.25).abs() < 4.0 * (0.25f64 * 0.75 / 40_000.0).sqrt(), "{up} of them up");
+        assert!(
+            (up - 0.25).abs() < 4.0 * (0.25f64 * 0.75 / 40_000.0).sqrt(),
+            "{up} of them up"
+        );
         assert_eq!(Storage::Bf16.round_to_storage(-0.5, 7, [1, 2]), -0.5);
         let below_two = f32::from_bits(0x3fff_ffff);
-        assert!((0..100).all(|element| [1.992_187_5, 2.0].contains(&Storage::Bf16.round_to_storage(below_two, element, [9, 9]))));
+        assert!((0..100).all(|element| {
+            [1.992_187_5, 2.0].contains(&Storage::Bf16.round_to_storage(below_two, element, [9, 9]))
+        }));
     }
 
     #[test]
     fn elements_come_back_as_they_were_packed() {
         let elements = [1.0, -2.5, 0.0, 0.007_812_5];
-        assert_eq!(Storage::Bf16.unpack(&Storage::Bf16.pack(&elements)), elements);
-        assert_eq!(Storage::F32.unpack(&Storage::F32.pack(&[1.000_000_1])), [1.000_000_1]);
-        assert_eq!(Storage::Bf16.unpack(&Storage::Bf16.pack(&[1.003, 1.005])), [1.0, 1.007_812_5]);
+        assert_eq!(
+            Storage::Bf16.unpack(&Storage::Bf16.pack(&elements)),
+            elements
+        );
+        assert_eq!(
+            Storage::F32.unpack(&Storage::F32.pack(&[1.000_000_1])),
+            [1.000_000_1]
+        );
+        assert_eq!(
+            Storage::Bf16.unpack(&Storage::Bf16.pack(&[1.003, 1.005])),
+            [1.0, 1.007_812_5]
+        );
     }
 }

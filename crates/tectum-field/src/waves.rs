@@ -27,13 +27,18 @@ impl Waves {
             let length = v.iter().map(|x| x * x).sum::<f64>().sqrt();
             v.map(|x| x / length)
         });
-        Self { direction, phase_rad: std::array::from_fn(|wave| std::f64::consts::PI * number(4 * wave + 3)) }
+        Self {
+            direction,
+            phase_rad: std::array::from_fn(|wave| std::f64::consts::PI * number(4 * wave + 3)),
+        }
     }
 
     /// Sine and cosine of each wave's phase in a cycle.
     pub fn phases(&self, cycle: u64) -> [[f64; 2]; WAVES] {
         self.phase_rad.map(|phase| {
-            let (sine, cosine) = (phase + PHASE_STEP_RAD * cycle as f64).rem_euclid(std::f64::consts::TAU).sin_cos();
+            let (sine, cosine) = (phase + PHASE_STEP_RAD * cycle as f64)
+                .rem_euclid(std::f64::consts::TAU)
+                .sin_cos();
             [sine, cosine]
         })
     }
@@ -55,7 +60,11 @@ impl Waves {
     /// The sum of the waves, of amplitude 1, at a cell.
     pub fn at(&self, cell: [usize; 3], phases: &[[f64; 2]; WAVES]) -> f64 {
         let one = |(direction, [sine, cosine]): (&[f64; 3], &[f64; 2])| {
-            let angle: f64 = direction.iter().zip(cell).map(|(component, place)| component * place as f64 / CELLS_PER_RAD).sum();
+            let angle: f64 = direction
+                .iter()
+                .zip(cell)
+                .map(|(component, place)| component * place as f64 / CELLS_PER_RAD)
+                .sum();
             sine * angle.cos() + cosine * angle.sin()
         };
         self.direction.iter().zip(phases).map(one).sum()

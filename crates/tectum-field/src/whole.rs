@@ -1,6 +1,9 @@
 //! A field on one device: a cycle is one plan; two plans alternate over the same buffers.
 
-use tectum::{CodeObject, DType, Device, Executable, LaunchTime, Plan, PlanBuilder, PlanWork, Result, RunStats, View};
+use tectum::{
+    CodeObject, DType, Device, Executable, LaunchTime, Plan, PlanBuilder, PlanWork, Result,
+    RunStats, View,
+};
 
 use super::layout::*;
 use super::record::{Action, Evolution, FieldConfig, GlobalState};
@@ -30,7 +33,10 @@ struct Views {
 impl Views {
     /// The slots that both plans share.
     fn states(&self) -> impl Iterator<Item = View> {
-        self.fields.into_iter().chain([self.sites, self.pull]).chain(self.mind.views())
+        self.fields
+            .into_iter()
+            .chain([self.sites, self.pull])
+            .chain(self.mind.views())
     }
 }
 
@@ -40,11 +46,19 @@ impl Whole {
         let work = there.work();
         let there = there.compile(device)?;
         let (back, back_views) = record(source, true)?;
-        let buffers = views.states().map(|view| there.state_buffer(view)).collect::<Result<Vec<_>>>()?;
+        let buffers = views
+            .states()
+            .map(|view| there.state_buffer(view))
+            .collect::<Result<Vec<_>>>()?;
         let shared: Vec<_> = back_views.states().zip(&buffers).collect();
         let back = back.compile_with(device, &shared)?;
         let code = Executable::code_of([&there, &back]);
-        Ok(Self { storage: source.options.storage, cycles: [(there, views), (back, back_views)], work, code })
+        Ok(Self {
+            storage: source.options.storage,
+            cycles: [(there, views), (back, back_views)],
+            work,
+            code,
+        })
     }
 
     /// Runs a cycle on the words that the host writes.
@@ -75,7 +89,12 @@ impl Whole {
     /// The state before a cycle.
     pub fn state(&self, cycle: u64, seed: u64) -> Result<State> {
         let (run, views) = &self.cycles[0];
-        let kept = |index: usize| views.mind.library.map_or(Ok(Vec::new()), |library| run.read_state(library[index]));
+        let kept = |index: usize| {
+            views
+                .mind
+                .library
+                .map_or(Ok(Vec::new()), |library| run.read_state(library[index]))
+        };
         Ok(State {
             cycle,
             seed,
@@ -90,7 +109,8 @@ impl Whole {
 
     pub fn set_state(&mut self, state: &State) -> Result<()> {
         let (run, views) = &mut self.cycles[0];
-        self.storage.write(run, views.fields[(state.cycle % 2) as usize], &state.field)?;
+        self.storage
+            .write(run, views.fields[(state.cycle % 2) as usize], &state.field)?;
         run.write_state(views.sites, &state.sites)?;
         write_global_state(run, &views.mind, state)
     }
@@ -115,18 +135,58 @@ fn record(source: &FieldConfig<'_>, is_back: bool) -> Result<(Plan, Views)> {
     let planes = 0..source.shape.cells()[0];
     let views = Views {
         live: plan.input("live", DType::U32, LIVE_WORDS),
-        fields: ["field", "other field"].map(|name| plan.state(name, source.options.storage.dtype(), source.plane_words(planes.len()))),
+        fields: ["field", "other field"].map(|name| {
+            plan.state(
+                name,
+                source.options.storage.dtype(),
+                source.plane_words(planes.len()),
+            )
+        }),
         sites: plan.state("sites", DType::F32, source.sites_len(planes.len())),
         pull: plan.state("pull", DType::F32, source.descriptor_len()),
         mind: GlobalState::states(&mut plan, source),
         report: plan.output("report", DType::F32, REPORT_WORDS),
     };
-    let Views { live, sites, pull, report, mind, fields: [first, second] } = views;
+    let Views {
+        live,
+        sites,
+        pull,
+        report,
+        mind,
+        fields: [first, second],
+    } = views;
     let control = plan.temp(DType::F32, CONTROL_WORDS);
     let rows = plan.temp(DType::F32, source.rows_len(planes.len()));
-    let (old, new) = if is_back { (second, first) } else { (first, second) };
+    let (old, new) = if is_back {
+        (second, first)
+    } else {
+        (first, second)
+    };
     source.sense(&mut plan, live, &mind, sites, Some(pull), control)?;
-    source.evolve(&mut plan, &planes, &Evolution { live, control, pull, old, new, rows, sites })?;
-    source.act(&mut plan, &Action { rows, live, control, sites, memory: mind.memory, descriptor: mind.descriptor, report })?;
+    source.evolve(
+        &mut plan,
+        &planes,
+        &Evolution {
+            live,
+            control,
+            pull,
+            old,
+            new,
+            rows,
+            sites,
+        },
+    )?;
+    source.act(
+        &mut plan,
+        &Action {
+            rows,
+            live,
+            control,
+            sites,
+            memory: mind.memory,
+            descriptor: mind.descriptor,
+            report,
+        },
+    )?;
     Ok((plan.finish()?, views))
 }

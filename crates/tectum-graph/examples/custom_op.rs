@@ -1,4 +1,5 @@
-//! A kernel of one's own as an operation of a graph: the squared ReLU max(x, 0)², with its gradient.
+//! A kernel of one's own as an operation of a graph: the squared ReLU max(x, 0)², with its
+//! gradient.
 //!
 //! ```sh
 //! cargo run -p tectum-graph --example custom_op -- cpu
@@ -37,7 +38,14 @@ impl CustomOp for SquaredRelu {
     }
 
     fn shape(&self, operands: &[Shape]) -> Result<Shape> {
-        if let [x] = operands { Ok(*x) } else { Err(tectum::Error::invalid(format!("{} operands; 1 is needed", operands.len()))) }
+        if let [x] = operands {
+            Ok(*x)
+        } else {
+            Err(tectum::Error::invalid(format!(
+                "{} operands; 1 is needed",
+                operands.len()
+            )))
+        }
     }
 
     fn evaluate(&self, operands: &[&Tensor]) -> Result<Tensor> {
@@ -45,13 +53,24 @@ impl CustomOp for SquaredRelu {
         Tensor::new(operands[0].shape(), squares.collect())
     }
 
-    fn record(&self, plan: &mut PlanBuilder, operands: &[(View, Shape)], (y, _): (View, Shape)) -> Result<()> {
+    fn record(
+        &self,
+        plan: &mut PlanBuilder,
+        operands: &[(View, Shape)],
+        (y, _): (View, Shape),
+    ) -> Result<()> {
         let (x, n) = (operands[0].0, y.len());
         plan.launch(&self.0, Arguments { x, y, n }, n.div_ceil(256) as u32)
     }
 
     /// 2 · max(x, 0) · g
-    fn gradient(&self, graph: &mut GraphBuilder, operands: &[Node], _: Node, g: Node) -> Result<Vec<Option<Node>>> {
+    fn gradient(
+        &self,
+        graph: &mut GraphBuilder,
+        operands: &[Node],
+        _: Node,
+        g: Node,
+    ) -> Result<Vec<Option<Node>>> {
         let positive = graph.relu(operands[0])?;
         let slope = graph.scale(positive, 2.0)?;
         Ok(vec![Some(graph.mul(slope, g)?)])

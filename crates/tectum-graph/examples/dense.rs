@@ -1,4 +1,5 @@
-//! A dense network learns the exclusive or of two inputs: `cargo run -p tectum-graph --example dense [-- DEVICE]`.
+//! A dense network learns the exclusive or of two inputs:
+//! `cargo run -p tectum-graph --example dense [-- DEVICE]`.
 
 use tectum::{Activation, Device, Result};
 use tectum_graph::{AdamW, GraphBuilder, Init, Trainer};
@@ -12,8 +13,19 @@ fn main() -> Result<()> {
     g.output("loss", loss)?;
     // On a GPU: `-- vulkan:0` or `-- cuda:0`.
     let device = Device::open(std::env::args().nth(1).as_deref().unwrap_or("cpu"))?;
-    let mut trainer = Trainer::new(&g.finish()?, loss, AdamW { learning_rate: 0.03.into(), ..AdamW::default() }, &device)?;
-    trainer.initialize(1, &[("*.weight", Init::XavierUniform), ("*.bias", Init::Zeros)])?;
+    let mut trainer = Trainer::new(
+        &g.finish()?,
+        loss,
+        AdamW {
+            learning_rate: 0.03.into(),
+            ..AdamW::default()
+        },
+        &device,
+    )?;
+    trainer.initialize(
+        1,
+        &[("*.weight", Init::XavierUniform), ("*.bias", Init::Zeros)],
+    )?;
     trainer.set_input("x", &[0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0])?;
     trainer.set_input("target", &[0.0, 1.0, 1.0, 0.0])?;
     let first = trainer.step()?;

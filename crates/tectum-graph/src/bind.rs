@@ -8,8 +8,8 @@ impl Graph {
     /// The same network with sizes for letters among its dimensions; the nodes keep their numbers.
     ///
     /// # Errors
-    /// `Invalid` if no dimension has the letter, a slice would then leave its axis, or a value would have no elements or more
-    /// than 2³² − 1.
+    /// `Invalid` if no dimension has the letter, a slice would then leave its axis, or a value
+    /// would have no elements or more than 2³² − 1.
     ///
     /// # Example
     /// ```
@@ -24,7 +24,10 @@ impl Graph {
     /// ```
     pub fn bind(&self, letters: &[(char, usize)]) -> Result<Graph> {
         for (letter, _) in letters {
-            let is_used = self.nodes.values().any(|definition| definition.shape.dims().contains(&Dim::Symbol(*letter)));
+            let is_used = self
+                .nodes
+                .values()
+                .any(|definition| definition.shape.dims().contains(&Dim::Symbol(*letter)));
             if !is_used {
                 return Err(Error::invalid(format!("bind: no dimension is {letter}")));
             }
@@ -32,20 +35,32 @@ impl Graph {
         let mut bound = self.clone();
         for (node, definition) in &mut bound.nodes {
             definition.shape = definition.shape.bind(letters);
-            definition.shape.check().map_err(|error| error.at(format_args!("bind: node {node}")))?;
+            definition
+                .shape
+                .check()
+                .map_err(|error| error.at(format_args!("bind: node {node}")))?;
         }
         for (node, definition) in &bound.nodes {
-            definition.operation.check_bound(&bound, definition.shape).map_err(|error| error.at(format_args!("bind: node {node}")))?;
+            definition
+                .operation
+                .check_bound(&bound, definition.shape)
+                .map_err(|error| error.at(format_args!("bind: node {node}")))?;
         }
         Ok(bound)
     }
 
     /// Refuses a graph with letters left.
     pub(super) fn check_bound(&self) -> Result<()> {
-        let unbound = self.nodes.iter().find(|(_, definition)| definition.shape.sizes().is_none());
+        let unbound = self
+            .nodes
+            .iter()
+            .find(|(_, definition)| definition.shape.sizes().is_none());
         match unbound {
             None => Ok(()),
-            Some((node, definition)) => Err(Error::invalid(format!("node {node} is {:?}: its letters are to be bound first", definition.shape))),
+            Some((node, definition)) => Err(Error::invalid(format!(
+                "node {node} is {:?}: its letters are to be bound first",
+                definition.shape
+            ))),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Building a graph; the method that adds an operation is in the file of the operation. Every invalid operation is reported there, with the
-//! shapes and the node number.
+//! Building a graph; the method that adds an operation is in the file of the operation. Every
+//! invalid operation is reported there, with the shapes and the node number.
 
 use tectum::internal::Identity;
 use tectum::operation::product::panel_format::PanelFormat;
@@ -36,10 +36,14 @@ pub struct GraphBuilder {
 }
 
 impl From<Graph> for GraphBuilder {
-    /// Continues a graph; its nodes and outputs are unchanged. New nodes belong only to this builder's graph.
+    /// Continues a graph; its nodes and outputs are unchanged. New nodes belong only to this
+    /// builder's graph.
     fn from(mut graph: Graph) -> Self {
         graph.makers.push(Identity::next());
-        Self { graph, custom: Vec::new() }
+        Self {
+            graph,
+            custom: Vec::new(),
+        }
     }
 }
 
@@ -57,7 +61,10 @@ impl GraphBuilder {
 
     /// Starts an empty graph, for a text that names operations of other crates.
     pub(super) fn with_custom(custom: &[AnyCustomOp]) -> Self {
-        Self { custom: custom.to_vec(), ..Self::default() }
+        Self {
+            custom: custom.to_vec(),
+            ..Self::default()
+        }
     }
 
     /// The shape of a value.
@@ -69,27 +76,52 @@ impl GraphBuilder {
     }
 
     /// How many operations it has.
-    #[expect(clippy::len_without_is_empty, reason = "a graph without operations is of no use")]
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "a graph without operations is of no use"
+    )]
     pub fn len(&self) -> usize {
         self.graph.nodes.len()
     }
 
-    /// Elements of all values together, which bounds the memory of [`Graph::evaluate`]; letters count as 1.
+    /// Elements of all values together, which bounds the memory of [`Graph::evaluate`]; letters
+    /// count as 1.
     pub fn elements(&self) -> usize {
-        let sizes = |shape: Shape| shape.dims().iter().fold(1usize, |product, dim| product.saturating_mul(if let Dim::Size(size) = dim { *size } else { 1 }));
-        self.graph.nodes.values().fold(0, |sum, definition| sum.saturating_add(sizes(definition.shape)))
+        let sizes = |shape: Shape| {
+            shape.dims().iter().fold(1usize, |product, dim| {
+                product.saturating_mul(if let Dim::Size(size) = dim { *size } else { 1 })
+            })
+        };
+        self.graph.nodes.values().fold(0, |sum, definition| {
+            sum.saturating_add(sizes(definition.shape))
+        })
     }
 
-    /// Terms of the sums of all operations together, estimated from the sizes of operands and results: √(a·b·y) for a product a·b = y, which is exact
-    /// for matrices. It bounds the time of [`Graph::evaluate`].
+    /// Terms of the sums of all operations together, estimated from the sizes of operands and
+    /// results: √(a·b·y) for a product a·b = y, which is exact for matrices. It bounds the time of
+    /// [`Graph::evaluate`].
     pub fn product_terms(&self) -> f64 {
         let len = |node: &Node| {
-            self.graph.nodes[node].shape.dims().iter().fold(1f64, |product, dim| product * if let Dim::Size(size) = dim { *size as f64 } else { 1.0 })
+            self.graph.nodes[node]
+                .shape
+                .dims()
+                .iter()
+                .fold(1f64, |product, dim| {
+                    product
+                        * if let Dim::Size(size) = dim {
+                            *size as f64
+                        } else {
+                            1.0
+                        }
+                })
         };
-        let terms = |(node, definition): (&Node, &Definition)| match definition.operation.operands()[..] {
-            [a, b, ..] if definition.operation.elementwise().is_none() => (len(&a) * len(&b) * len(node)).sqrt(),
-            _ => 0.0,
-        };
+        let terms =
+            |(node, definition): (&Node, &Definition)| match definition.operation.operands()[..] {
+                [a, b, ..] if definition.operation.elementwise().is_none() => {
+                    (len(&a) * len(&b) * len(node)).sqrt()
+                }
+                _ => 0.0,
+            };
         self.graph.nodes.iter().map(terms).sum()
     }
 
@@ -99,10 +131,20 @@ impl GraphBuilder {
     /// `x` [.., k], W [k, width], b [1, width]; gives [.., width].
     /// # Errors
     /// As [`GraphBuilder::parameter`].
-    pub fn dense(&mut self, name: &str, x: Node, width: usize, activation: Activation) -> Result<Node> {
+    pub fn dense(
+        &mut self,
+        name: &str,
+        x: Node,
+        width: usize,
+        activation: Activation,
+    ) -> Result<Node> {
         let inner = match self.shape("dense", x)?.last() {
             Dim::Size(inner) => inner,
-            Dim::Symbol(letter) => return Err(self.fault(format_args!("dense {name}: the last dimension is {letter}, a size is needed"))),
+            Dim::Symbol(letter) => {
+                return Err(self.fault(format_args!(
+                    "dense {name}: the last dimension is {letter}, a size is needed"
+                )));
+            }
         };
         let weight = self.parameter(&format!("{name}.weight"), [inner, width])?;
         let bias = self.parameter(&format!("{name}.bias"), [1, width])?;
@@ -120,7 +162,9 @@ impl GraphBuilder {
     pub fn mean(&mut self, x: Node) -> Result<Node> {
         let shape = self.shape("mean", x)?;
         let Some(count) = shape.elements() else {
-            return Err(self.fault(format_args!("mean: {shape:?} holds an unknown number of elements")));
+            return Err(self.fault(format_args!(
+                "mean: {shape:?} holds an unknown number of elements"
+            )));
         };
         let sum = self.sum(x)?;
         self.scale(sum, (1.0 / count as f64) as f32)
@@ -135,35 +179,50 @@ impl GraphBuilder {
     pub fn mse(&mut self, prediction: Node, target: Node) -> Result<Node> {
         let shapes = [self.shape("mse", prediction)?, self.shape("mse", target)?];
         if shapes[0] != shapes[1] {
-            return Err(self.fault(format_args!("mse: prediction {:?}, target {:?}: shapes differ", shapes[0], shapes[1])));
+            return Err(self.fault(format_args!(
+                "mse: prediction {:?}, target {:?}: shapes differ",
+                shapes[0], shapes[1]
+            )));
         }
         let difference = self.sub(prediction, target)?;
         let square = self.mul(difference, difference)?;
         self.mean(square)
     }
 
-    /// Adds the mean over all rows of logsumexp(logits) − logits\[index\]: the negative log-likelihood of the classes under softmax(logits).
+    /// Adds the mean over all rows of logsumexp(logits) − logits\[index\]: the negative
+    /// log-likelihood of the classes under softmax(logits).
     ///
     /// # Shapes
     /// `logits` [.., classes], `indices` [..] as [`GraphBuilder::indices`] adds them; gives [1, 1].
     /// # Numerics
-    /// Relative to the maximum of each row, so no exponential overflows and no logarithm is of 0. Logits of −∞ are possible where their class is
-    /// not the index. An index out of range counts as a logit of 0.
+    /// Relative to the maximum of each row, so no exponential overflows and no logarithm is of 0.
+    /// Logits of −∞ are possible where their class is not the index. An index out of range counts
+    /// as a logit of 0.
     /// # Errors
-    /// `Invalid` if the shapes do not fit, a dimension is a letter, `indices` is not row numbers, or a node is not of this graph.
+    /// `Invalid` if the shapes do not fit, a dimension is a letter, `indices` is not row numbers,
+    /// or a node is not of this graph.
     /// # Source
-    /// Goodfellow, Bengio and Courville, *Deep Learning*, MIT Press 2016, section 6.2.2.3; the mean as `cross_entropy` of PyTorch.
+    /// Goodfellow, Bengio and Courville, *Deep Learning*, MIT Press 2016, section 6.2.2.3; the mean
+    /// as `cross_entropy` of PyTorch.
     pub fn cross_entropy(&mut self, logits: Node, indices: Node) -> Result<Node> {
-        let (shape, rows) = (self.shape("cross_entropy", logits)?, self.index_shape("cross_entropy", indices)?);
-        let (Some((Dim::Size(classes), before)), Some(_)) = (shape.dims().split_last(), shape.sizes()) else {
-            return Err(self.fault(format_args!("cross_entropy: logits {shape:?}: sizes are needed")));
+        let (shape, rows) = (
+            self.shape("cross_entropy", logits)?,
+            self.index_shape("cross_entropy", indices)?,
+        );
+        let (Some((Dim::Size(classes), before)), Some(_)) =
+            (shape.dims().split_last(), shape.sizes())
+        else {
+            return Err(self.fault(format_args!(
+                "cross_entropy: logits {shape:?}: sizes are needed"
+            )));
         };
         if before != rows.dims() {
             return Err(self.fault(format_args!("cross_entropy: logits {shape:?}, indices {rows:?}: an index for each row of logits is needed")));
         }
         let normalizer = self.logsumexp(logits)?;
         let picked = self.one_hot(indices, *classes)?;
-        // The logit where the class is the index and 0 elsewhere, where a product would make NaN of an infinite logit.
+        // The logit where the class is the index and 0 elsewhere, where a product would make NaN of
+        // an infinite logit.
         let picked = self.activation_grad(Activation::Relu, picked, logits)?;
         let picked = self.sum_over_columns(picked)?;
         let difference = self.sub(normalizer, picked)?;
@@ -191,7 +250,11 @@ impl GraphBuilder {
     /// # Errors
     /// `Invalid` if the graph has no output.
     pub fn finish(self) -> Result<Graph> {
-        if self.graph.outputs.is_empty() { Err(Error::invalid("graph: no outputs")) } else { Ok(self.graph) }
+        if self.graph.outputs.is_empty() {
+            Err(Error::invalid("graph: no outputs"))
+        } else {
+            Ok(self.graph)
+        }
     }
 
     pub(super) fn known_custom(&self, name: &str) -> Option<AnyCustomOp> {
@@ -210,9 +273,19 @@ impl GraphBuilder {
     /// Adds an operation whose operands and shape are checked.
     pub(super) fn push(&mut self, operation: impl Into<Operation>, shape: Shape) -> Node {
         let operation = operation.into();
-        let node = Node { number: self.graph.next, step: 0, graph: self.graph.maker() };
-        self.graph.nodes.insert(node, Definition { operation, shape });
-        self.graph.next = self.graph.next.checked_add(1).expect("invariant: no memory holds as many nodes");
+        let node = Node {
+            number: self.graph.next,
+            step: 0,
+            graph: self.graph.maker(),
+        };
+        self.graph
+            .nodes
+            .insert(node, Definition { operation, shape });
+        self.graph.next = self
+            .graph
+            .next
+            .checked_add(1)
+            .expect("invariant: no memory holds as many nodes");
         node
     }
 
@@ -225,7 +298,11 @@ impl GraphBuilder {
     pub(super) fn shape_as(&self, op: &str, node: Node, needed: DType) -> Result<Shape> {
         match self.typed(op, node)? {
             (shape, dtype) if dtype == needed => Ok(shape),
-            (shape, dtype) => Err(self.fault(format_args!("{op}: operand {node} {shape:?} is {}, {} is needed", dtype.wgsl(), needed.wgsl()))),
+            (shape, dtype) => Err(self.fault(format_args!(
+                "{op}: operand {node} {shape:?} is {}, {} is needed",
+                dtype.wgsl(),
+                needed.wgsl()
+            ))),
         }
     }
 
@@ -236,18 +313,30 @@ impl GraphBuilder {
         if operation.state_format().is_some() {
             return Err(self.fault(format_args!("{op}: operand {node} {shape:?} is a state")));
         }
-        if self.graph.panel_format(node).is_some_and(|format| format != PanelFormat::F32) {
-            return Err(self.fault(format_args!("{op}: operand {node} {shape:?} is words of packed weights")));
+        if self
+            .graph
+            .panel_format(node)
+            .is_some_and(|format| format != PanelFormat::F32)
+        {
+            return Err(self.fault(format_args!(
+                "{op}: operand {node} {shape:?} is words of packed weights"
+            )));
         }
         Ok((shape, operation.dtype(&self.graph)))
     }
 
     pub(super) fn check_axis(&self, op: &str, shape: Shape, axis: usize) -> Result<()> {
-        if axis < shape.rank() { Ok(()) } else { Err(self.fault(format_args!("{op}: {shape:?} has no axis {axis}"))) }
+        if axis < shape.rank() {
+            Ok(())
+        } else {
+            Err(self.fault(format_args!("{op}: {shape:?} has no axis {axis}")))
+        }
     }
 
     pub(super) fn check_shape(&self, what: &str, shape: Shape) -> Result<()> {
-        shape.check().map_err(|error| self.fault(format_args!("{what}: {error}")))
+        shape
+            .check()
+            .map_err(|error| self.fault(format_args!("{what}: {error}")))
     }
 
     /// An error at the node that would have been the next.

@@ -2,14 +2,19 @@
 
 use tectum::internal::TwoPhaseRun;
 use tectum::route::{self, Target};
-use tectum::{CodeObject, Device, Element, Error, Executable, LaunchTime, Plan, PlanBuilder, Result, RunStats, View, Work};
+use tectum::{
+    CodeObject, Device, Element, Error, Executable, LaunchTime, Plan, PlanBuilder, Result,
+    RunStats, View, Work,
+};
 
 use super::inputs::{Inputs, unknown};
 use super::{Graph, Node, ParameterLayout};
 
-/// A graph on a device: inputs are plan inputs, outputs plan outputs, the parameters one state, and graph states plan states, zero at first.
+/// A graph on a device: inputs are plan inputs, outputs plan outputs, the parameters one state, and
+/// graph states plan states, zero at first.
 ///
-/// It runs on the thread that calls [`CompiledGraph::run`], or as the [`Work`] of a [`Stream`](tectum::Stream).
+/// It runs on the thread that calls [`CompiledGraph::run`], or as the [`Work`] of a
+/// [`Stream`](tectum::Stream).
 #[derive(Debug)]
 pub struct CompiledGraph {
     executable: Executable,
@@ -57,7 +62,11 @@ impl Graph {
 
     fn compile_by(&self, target: Target<'_>, record: Record) -> Result<CompiledGraph> {
         let (plan, ports) = self.plan(record)?;
-        Ok(CompiledGraph { executable: plan.compile(target)?, ports, ran: false })
+        Ok(CompiledGraph {
+            executable: plan.compile(target)?,
+            ports,
+            ran: false,
+        })
     }
 
     fn plan(&self, record: Record) -> Result<(Plan, Ports)> {
@@ -66,7 +75,12 @@ impl Graph {
         let layout = self.parameter_layout();
         let weights = plan.state("parameters", layout.dtype(), layout.len());
         let mut feeds = layout.feeds(self, weights)?;
-        let inputs = Inputs::new(self, self.outputs().map(|(_, node, _)| node), &mut plan, &mut feeds)?;
+        let inputs = Inputs::new(
+            self,
+            self.outputs().map(|(_, node, _)| node),
+            &mut plan,
+            &mut feeds,
+        )?;
         let mut states = Vec::new();
         for (name, node, _) in self.states() {
             let view = plan.state(name, self.dtype(node)?, self.view_len(node));
@@ -81,7 +95,16 @@ impl Graph {
             targets.push((node, view));
         }
         record(self, &mut plan, &feeds, &targets)?;
-        Ok((plan.finish()?, Ports { inputs, states, outputs, layout, weights }))
+        Ok((
+            plan.finish()?,
+            Ports {
+                inputs,
+                states,
+                outputs,
+                layout,
+                weights,
+            },
+        ))
     }
 }
 
@@ -101,7 +124,9 @@ impl CompiledGraph {
     /// # Errors
     /// As [`CompiledGraph::set_input`].
     pub fn set_indices(&mut self, name: &str, data: &[u32]) -> Result<()> {
-        self.ports.inputs.set_words(&mut self.executable, name, data)
+        self.ports
+            .inputs
+            .set_words(&mut self.executable, name, data)
     }
 
     /// Fills an input of integers for later runs.
@@ -109,13 +134,16 @@ impl CompiledGraph {
     /// # Errors
     /// As [`CompiledGraph::set_input`].
     pub fn set_integers(&mut self, name: &str, data: &[i32]) -> Result<()> {
-        self.ports.inputs.set_words(&mut self.executable, name, data)
+        self.ports
+            .inputs
+            .set_words(&mut self.executable, name, data)
     }
 
     /// Replaces a parameter on the device.
     ///
     /// # Errors
-    /// `Invalid` if there is no such parameter, it holds words, or `data` has the wrong length; errors of the device.
+    /// `Invalid` if there is no such parameter, it holds words, or `data` has the wrong length;
+    /// errors of the device.
     pub fn set_parameter(&mut self, name: &str, data: &[f32]) -> Result<()> {
         let view = self.ports.layout.entry(name)?.view(self.ports.weights);
         self.executable.write_state(view, data)
@@ -133,26 +161,34 @@ impl CompiledGraph {
     /// Replaces a state on the device.
     ///
     /// # Errors
-    /// `Invalid` if there is no such state, it holds words, or `data` has the wrong length; errors of the device.
+    /// `Invalid` if there is no such state, it holds words, or `data` has the wrong length; errors
+    /// of the device.
     pub fn set_state(&mut self, name: &str, data: &[f32]) -> Result<()> {
-        self.executable.write_state(named(&self.ports.states, "state", name)?, data)
+        self.executable
+            .write_state(named(&self.ports.states, "state", name)?, data)
     }
 
-    /// Replaces a state or parameter of another format than f32 on the device by words of that format.
+    /// Replaces a state or parameter of another format than f32 on the device by words of that
+    /// format.
     ///
     /// # Errors
-    /// `Invalid` if there is no such state or parameter, it holds floats, or `words` has the wrong length ([`Graph::state_words`], the shape of
-    /// a [`PackedParameter`](crate::PackedParameter)); errors of the device.
+    /// `Invalid` if there is no such state or parameter, it holds floats, or `words` has the wrong
+    /// length ([`Graph::state_words`], the shape of a [`PackedParameter`](crate::PackedParameter));
+    /// errors of the device.
     pub fn set_words(&mut self, name: &str, words: &[u32]) -> Result<()> {
         let state = self.ports.states.iter().find(|(state, _)| state == name);
-        let view = state.map_or_else(|| Ok(self.ports.layout.entry(name)?.view(self.ports.weights)), |(_, view)| Ok(*view));
+        let view = state.map_or_else(
+            || Ok(self.ports.layout.entry(name)?.view(self.ports.weights)),
+            |(_, view)| Ok(*view),
+        );
         self.executable.write_state(view?, words)
     }
 
     /// Computes the outputs once.
     ///
     /// # Errors
-    /// `Invalid` before every input that an output depends on has been set once; as [`Executable::run`].
+    /// `Invalid` before every input that an output depends on has been set once; as
+    /// [`Executable::run`].
     pub fn run(&mut self) -> Result<RunStats> {
         self.ports.inputs.check()?;
         let stats = self.executable.run()?;
@@ -179,10 +215,16 @@ impl CompiledGraph {
     fn output_of<T: Element>(&self, name: &str) -> Result<&[T]> {
         let view = named(&self.ports.outputs, "output", name)?;
         if !self.ran {
-            return Err(Error::invalid(format!("output {name}: the graph has not run yet")));
+            return Err(Error::invalid(format!(
+                "output {name}: the graph has not run yet"
+            )));
         }
         if view.dtype() != T::DTYPE {
-            return Err(Error::invalid(format!("output {name} is {}; {} was asked for", view.dtype().wgsl(), T::DTYPE.wgsl())));
+            return Err(Error::invalid(format!(
+                "output {name} is {}; {} was asked for",
+                view.dtype().wgsl(),
+                T::DTYPE.wgsl()
+            )));
         }
         Ok(self.executable.output(view))
     }
@@ -229,5 +271,7 @@ impl TwoPhaseRun for CompiledGraph {
 
 fn named(entries: &[(String, View)], kind: &str, name: &str) -> Result<View> {
     let entry = entries.iter().find(|(entry, _)| entry == name);
-    entry.map(|(_, view)| *view).ok_or_else(|| unknown(kind, name, entries.iter().map(|(entry, _)| entry.as_str())))
+    entry
+        .map(|(_, view)| *view)
+        .ok_or_else(|| unknown(kind, name, entries.iter().map(|(entry, _)| entry.as_str())))
 }

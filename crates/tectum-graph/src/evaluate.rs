@@ -9,15 +9,21 @@ impl Graph {
     /// Computes the outputs in float64.
     ///
     /// # Shapes
-    /// Each tensor fed has its node's shape; the outputs come in the order of [`Graph::outputs`]. States are fed with their values before
-    /// the run.
+    /// Each tensor fed has its node's shape; the outputs come in the order of [`Graph::outputs`].
+    /// States are fed with their values before the run.
     /// # Numerics
-    /// Plain float64, sums from the first element to the last. Constants and factors are the f32 values that devices use.
+    /// Plain float64, sums from the first element to the last. Constants and factors are the f32
+    /// values that devices use.
     /// # Errors
-    /// `Invalid` if an input or parameter is not fed, is fed twice or with the wrong shape, or another node is fed.
+    /// `Invalid` if an input or parameter is not fed, is fed twice or with the wrong shape, or
+    /// another node is fed.
     pub fn evaluate(&self, feeds: &[(Node, Tensor)]) -> Result<Vec<Tensor>> {
         let values = self.evaluate_nodes(feeds)?;
-        Ok(self.outputs.iter().map(|(_, node)| values[node].clone()).collect())
+        Ok(self
+            .outputs
+            .iter()
+            .map(|(_, node)| values[node].clone())
+            .collect())
     }
 
     /// The value of every node.
@@ -27,13 +33,21 @@ impl Graph {
         for (node, tensor) in feeds {
             let shape = self.check_feed(*node)?;
             if tensor.shape != shape || values.insert(*node, tensor.clone()).is_some() {
-                return Err(Error::invalid(format!("evaluate: node {node} of {shape:?} fed with {:?} or twice", tensor.shape)));
+                return Err(Error::invalid(format!(
+                    "evaluate: node {node} of {shape:?} fed with {:?} or twice",
+                    tensor.shape
+                )));
             }
         }
         for (&node, definition) in &self.nodes {
             if !values.contains_key(&node) {
                 let value = definition.operation.evaluate(definition.shape, &values);
-                values.insert(node, value.map_err(|error| Error::invalid(format!("evaluate: {error} (node {node})")))?);
+                values.insert(
+                    node,
+                    value.map_err(|error| {
+                        Error::invalid(format!("evaluate: {error} (node {node})"))
+                    })?,
+                );
             }
         }
         Ok(values)
@@ -42,6 +56,12 @@ impl Graph {
     /// The shape of a node that can be fed.
     pub(super) fn check_feed(&self, node: Node) -> Result<Shape> {
         let shape = self.shape(node).map_err(|error| error.at("feed"))?;
-        if self.nodes[&node].operation.is_fed() { Ok(shape) } else { Err(Error::invalid(format!("node {node} is fed but is no input or parameter"))) }
+        if self.nodes[&node].operation.is_fed() {
+            Ok(shape)
+        } else {
+            Err(Error::invalid(format!(
+                "node {node} is fed but is no input or parameter"
+            )))
+        }
     }
 }

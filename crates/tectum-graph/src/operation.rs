@@ -1,5 +1,6 @@
-//! The operations of a graph: one file each, with the builder method that adds it and its shape rule, its text form, its meaning in
-//! float64, its gradient and its launches. A new operation is a new file, and its name in the list below.
+//! The operations of a graph: one file each, with the builder method that adds it and its shape
+//! rule, its text form, its meaning in float64, its gradient and its launches. A new operation is a
+//! new file, and its name in the list below.
 
 pub(crate) mod activate;
 mod activation_grad;
@@ -106,7 +107,8 @@ pub(crate) trait Op {
     /// `Unsupported` if it has no derivative, `Invalid` if it is a product of passes.
     fn differentiate(&self, node: Node, g: Node, pass: &mut Adjoints) -> Result<()>;
 
-    /// Records the launches that compute its value in `y`; none for a value that is fed or constant.
+    /// Records the launches that compute its value in `y`; none for a value that is fed or
+    /// constant.
     fn lower(&self, lowering: &mut Lowering<'_>, shape: Shape, y: View) -> Result<()>;
 
     /// The element type of its value.
@@ -275,7 +277,11 @@ impl Operation {
     pub(crate) fn text(&self) -> String {
         match self {
             Operation::Fed(fed) => fed.text(),
-            _ => format!("{}({})", self.name(), self.arguments(nodes(&self.operands()))),
+            _ => format!(
+                "{}({})",
+                self.name(),
+                self.arguments(nodes(&self.operands()))
+            ),
         }
     }
 
@@ -297,11 +303,19 @@ impl Operation {
 
     /// The nodes it reads, one entry for each use.
     pub(crate) fn operands(&self) -> Vec<Node> {
-        self.clone().operands_mut().into_iter().map(|operand| *operand).collect()
+        self.clone()
+            .operands_mut()
+            .into_iter()
+            .map(|operand| *operand)
+            .collect()
     }
 }
 
 /// Operands in text.
 fn nodes(nodes: &[Node]) -> String {
-    nodes.iter().map(|node| format!("%{node}")).collect::<Vec<_>>().join(", ")
+    nodes
+        .iter()
+        .map(|node| format!("%{node}"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }

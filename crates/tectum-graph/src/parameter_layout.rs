@@ -8,11 +8,13 @@ use super::{Graph, Node, Shape, find};
 
 /// Offsets for all parameters of a graph, consecutive, each at a multiple of [`ALIGNED_ELEMENTS`].
 ///
-/// One flat state then holds all weights and another all gradients, so that one [`adamw`](tectum::PlanBuilder::adamw)
-/// updates everything. The gaps between the parameters are padding: graphs neither read nor write it.
+/// One flat state then holds all weights and another all gradients, so that one
+/// [`adamw`](tectum::PlanBuilder::adamw) updates everything. The gaps between the parameters are
+/// padding: graphs neither read nor write it.
 ///
-/// A flat state with weights in panels of words has elements of several types, each of 32 bits: it is a state of u32 words. [`LayoutEntry::view`] (device)
-/// and [`LayoutEntry::values`] (host) are the only places where its parts get their types.
+/// A flat state with weights in panels of words has elements of several types, each of 32 bits: it
+/// is a state of u32 words. [`LayoutEntry::view`] (device) and [`LayoutEntry::values`] (host) are
+/// the only places where its parts get their types.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParameterLayout {
     entries: Vec<LayoutEntry>,
@@ -63,7 +65,12 @@ impl Graph {
         let place = |(name, node, shape): (&str, Node, Shape)| {
             let offset = len;
             len += shape.len().next_multiple_of(ALIGNED_ELEMENTS);
-            LayoutEntry { name: name.to_owned(), shape: shape.matrix(), offset, dtype: self.nodes[&node].operation.dtype(self) }
+            LayoutEntry {
+                name: name.to_owned(),
+                shape: shape.matrix(),
+                offset,
+                dtype: self.nodes[&node].operation.dtype(self),
+            }
         };
         let entries = self.parameters().map(place).collect();
         ParameterLayout { entries, len }
@@ -78,7 +85,11 @@ impl ParameterLayout {
 
     /// Element type of the flat state: f32, or u32 words if some parameters are words.
     pub fn dtype(&self) -> DType {
-        if self.entries.iter().all(|entry| entry.dtype == DType::F32) { DType::F32 } else { DType::U32 }
+        if self.entries.iter().all(|entry| entry.dtype == DType::F32) {
+            DType::F32
+        } else {
+            DType::U32
+        }
     }
 
     /// Whether there are no parameters.
@@ -96,31 +107,50 @@ impl ParameterLayout {
     /// # Errors
     /// `Invalid`, listing the parameters, if none has this name.
     pub fn entry(&self, name: &str) -> Result<&LayoutEntry> {
-        find(self.entries.iter().map(|entry| (entry.name.as_str(), entry)), "parameter", name)
+        find(
+            self.entries
+                .iter()
+                .map(|entry| (entry.name.as_str(), entry)),
+            "parameter",
+            name,
+        )
     }
 
-    /// Each parameter of a graph with its part of the flat weights, as [`Graph::record`] takes feeds: of the graph of this layout, or of
-    /// another with the same parameters, for example for another batch size.
+    /// Each parameter of a graph with its part of the flat weights, as [`Graph::record`] takes
+    /// feeds: of the graph of this layout, or of another with the same parameters, for example for
+    /// another batch size.
     ///
     /// # Errors
-    /// `Invalid` if the length of the view differs from the layout, or `graph` lacks one of the parameters.
+    /// `Invalid` if the length of the view differs from the layout, or `graph` lacks one of the
+    /// parameters.
     pub fn feeds(&self, graph: &Graph, weights: View) -> Result<Vec<(Node, View)>> {
         self.check(weights)?;
         let feed = |entry: &LayoutEntry| {
-            let node = find(graph.parameters().map(|(name, node, _)| (name, node)), "parameter", &entry.name)?;
+            let node = find(
+                graph.parameters().map(|(name, node, _)| (name, node)),
+                "parameter",
+                &entry.name,
+            )?;
             Ok((node, entry.view(weights)))
         };
         self.entries.iter().map(feed).collect()
     }
 
-    /// Each gradient `grad.{parameter}` with its part of the flat gradients, as [`Graph::record`] takes outputs. If the flat
-    /// gradients are a state, their padding is zero and AdamW leaves the weights' padding alone.
+    /// Each gradient `grad.{parameter}` with its part of the flat gradients, as [`Graph::record`]
+    /// takes outputs. If the flat gradients are a state, their padding is zero and AdamW leaves the
+    /// weights' padding alone.
     ///
     /// # Errors
-    /// `Invalid` if the length of the view differs from the layout, or `gradients` lacks one of the outputs.
+    /// `Invalid` if the length of the view differs from the layout, or `gradients` lacks one of the
+    /// outputs.
     pub fn gradient_outputs(&self, gradients: &Graph, flat: View) -> Result<Vec<(Node, View)>> {
         self.check(flat)?;
-        let output = |entry: &LayoutEntry| Ok((gradients.output(&format!("grad.{}", entry.name))?, flat.part(entry.range())));
+        let output = |entry: &LayoutEntry| {
+            Ok((
+                gradients.output(&format!("grad.{}", entry.name))?,
+                flat.part(entry.range()),
+            ))
+        };
         self.entries.iter().map(output).collect()
     }
 
@@ -128,6 +158,10 @@ impl ParameterLayout {
         if flat.len() == self.len {
             return Ok(());
         }
-        Err(Error::invalid(format!("parameter layout of {} elements: a view of {} does not fit", self.len, flat.len())))
+        Err(Error::invalid(format!(
+            "parameter layout of {} elements: a view of {} does not fit",
+            self.len,
+            flat.len()
+        )))
     }
 }

@@ -26,10 +26,19 @@ pub enum Pass {
 }
 
 impl Pass {
-    /// All passes in the order in which they run.
-    /// Values that `unify` leaves unread are removed immediately, since only a value's last reader can absorb it.
-    pub const ALL: [Pass; 9] =
-        [Pass::Simplify, Pass::Fold, Pass::CommonSubexpressions, Pass::Prune, Pass::Fuse, Pass::MergeProducts, Pass::FuseSlices, Pass::FuseChains, Pass::Prune];
+    /// All passes in the order in which they run. Values that `unify` leaves unread are removed
+    /// immediately, since only a value's last reader can absorb it.
+    pub const ALL: [Pass; 9] = [
+        Pass::Simplify,
+        Pass::Fold,
+        Pass::CommonSubexpressions,
+        Pass::Prune,
+        Pass::Fuse,
+        Pass::MergeProducts,
+        Pass::FuseSlices,
+        Pass::FuseChains,
+        Pass::Prune,
+    ];
 
     /// Runs only this pass.
     #[must_use]
@@ -64,7 +73,8 @@ impl fmt::Display for Pass {
 }
 
 impl Graph {
-    /// The same network with fewer launches: runs all passes in order. Outputs, inputs and parameters keep their nodes.
+    /// The same network with fewer launches: runs all passes in order. Outputs, inputs and
+    /// parameters keep their nodes.
     #[must_use]
     pub fn optimize(&self) -> Graph {
         self.optimize_without(&[])
@@ -73,6 +83,9 @@ impl Graph {
     /// As [`Graph::optimize`], without some passes.
     #[must_use]
     pub fn optimize_without(&self, off: &[Pass]) -> Graph {
-        Pass::ALL.iter().filter(|pass| !off.contains(pass)).fold(self.clone(), |graph, pass| pass.run(&graph))
+        Pass::ALL
+            .iter()
+            .filter(|pass| !off.contains(pass))
+            .fold(self.clone(), |graph, pass| pass.run(&graph))
     }
 }

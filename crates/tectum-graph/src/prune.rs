@@ -5,12 +5,15 @@ use std::collections::BTreeSet;
 use super::{Graph, Node};
 
 impl Graph {
-    /// Removes every operation that no output needs. Inputs and parameters stay: they are the graph's interface.
+    /// Removes every operation that no output needs. Inputs and parameters stay: they are the
+    /// graph's interface.
     #[must_use]
     pub fn prune(&self) -> Graph {
         let live = self.ancestors(self.outputs.iter().map(|(_, node)| *node));
         let mut pruned = self.clone();
-        pruned.nodes.retain(|node, definition| live.contains(node) || definition.operation.is_fed());
+        pruned
+            .nodes
+            .retain(|node, definition| live.contains(node) || definition.operation.is_fed());
         pruned
     }
 

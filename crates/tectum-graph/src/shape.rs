@@ -13,7 +13,8 @@ pub const MAX_RANK: usize = 8;
 pub enum Dim {
     /// A number of elements.
     Size(usize),
-    /// A size that [`Graph::bind`](super::Graph::bind) gives: an upper-case letter, for example `B` for the batch or `T` for time.
+    /// A size that [`Graph::bind`](super::Graph::bind) gives: an upper-case letter, for example `B`
+    /// for the batch or `T` for time.
     Symbol(char),
 }
 
@@ -75,7 +76,12 @@ impl fmt::Debug for Shape {
 
 impl<const N: usize> PartialEq<[usize; N]> for Shape {
     fn eq(&self, sizes: &[usize; N]) -> bool {
-        self.dims().len() == N && self.dims().iter().zip(sizes).all(|(dim, size)| *dim == Dim::Size(*size))
+        self.dims().len() == N
+            && self
+                .dims()
+                .iter()
+                .zip(sizes)
+                .all(|(dim, size)| *dim == Dim::Size(*size))
     }
 }
 
@@ -85,8 +91,15 @@ impl Shape {
     /// # Panics
     /// If there are more than [`MAX_RANK`].
     pub fn of(dims: &[Dim]) -> Self {
-        assert!(dims.len() <= MAX_RANK, "a shape of {} dimensions; at most {MAX_RANK} are possible", dims.len());
-        let mut shape = Self { dims: [Dim::Size(1); MAX_RANK], rank: dims.len() };
+        assert!(
+            dims.len() <= MAX_RANK,
+            "a shape of {} dimensions; at most {MAX_RANK} are possible",
+            dims.len()
+        );
+        let mut shape = Self {
+            dims: [Dim::Size(1); MAX_RANK],
+            rank: dims.len(),
+        };
         shape.dims[..dims.len()].copy_from_slice(dims);
         shape
     }
@@ -117,10 +130,13 @@ impl Shape {
 
     /// The number of elements, if no dimension is a letter and it can be counted.
     pub fn elements(&self) -> Option<usize> {
-        self.sizes()?.into_iter().try_fold(1usize, usize::checked_mul)
+        self.sizes()?
+            .into_iter()
+            .try_fold(1usize, usize::checked_mul)
     }
 
-    /// As rows of the last dimension: all dimensions before it multiplied (saturated on overflow), and the last one.
+    /// As rows of the last dimension: all dimensions before it multiplied (saturated on overflow),
+    /// and the last one.
     ///
     /// # Panics
     /// If a dimension is a letter.
@@ -134,7 +150,8 @@ impl Shape {
 
     /// The sizes of a shape without letters.
     pub(super) fn fixed(&self) -> Vec<usize> {
-        self.sizes().expect("invariant: letters are bound before a value is computed")
+        self.sizes()
+            .expect("invariant: letters are bound before a value is computed")
     }
 
     /// Elements of a shape without letters.
@@ -144,34 +161,56 @@ impl Shape {
 
     /// The dimensions without leading ones.
     pub(super) fn trimmed(&self) -> &[Dim] {
-        let ones = self.dims().iter().take_while(|dim| **dim == Dim::Size(1)).count();
+        let ones = self
+            .dims()
+            .iter()
+            .take_while(|dim| **dim == Dim::Size(1))
+            .count();
         &self.dims()[ones..]
     }
 
-    /// Whether this shape broadcasts to `whole`: its dimensions without leading ones are the last dimensions of `whole`.
+    /// Whether this shape broadcasts to `whole`: its dimensions without leading ones are the last
+    /// dimensions of `whole`.
     pub(super) fn broadcasts_to(&self, whole: Shape) -> bool {
-        *self == whole || (whole.rank >= self.trimmed().len() && whole.dims().ends_with(self.trimmed()))
+        *self == whole
+            || (whole.rank >= self.trimmed().len() && whole.dims().ends_with(self.trimmed()))
     }
 
-    /// The run of elements of `whole` for which each element counts, where this shape is some of its dimensions followed by ones: aligned at the last axis and
-    /// without leading ones.
+    /// The run of elements of `whole` for which each element counts, where this shape is some of
+    /// its dimensions followed by ones: aligned at the last axis and without leading ones.
     pub(super) fn run_in(&self, whole: Shape) -> Option<usize> {
         let (kept, sizes) = (self.trimmed(), whole.sizes()?);
-        let ones = kept.iter().rev().take_while(|dim| **dim == Dim::Size(1)).count();
-        let (same, run) = (kept.len() - ones, sizes.get(sizes.len().checked_sub(ones)?..)?);
+        let ones = kept
+            .iter()
+            .rev()
+            .take_while(|dim| **dim == Dim::Size(1))
+            .count();
+        let (same, run) = (
+            kept.len() - ones,
+            sizes.get(sizes.len().checked_sub(ones)?..)?,
+        );
         let before = &whole.dims()[..whole.dims().len() - ones];
         (same > 0 && before.ends_with(&kept[..same])).then(|| run.iter().product())
     }
 
-    /// Whether this shape repeats to `whole`: aligned at the last axis and without leading ones, each of its dimensions is that of `whole` or 1.
+    /// Whether this shape repeats to `whole`: aligned at the last axis and without leading ones,
+    /// each of its dimensions is that of `whole` or 1.
     pub(super) fn repeats_to(&self, whole: Shape) -> bool {
         Shape::of(self.trimmed()).joint(whole) == Some(whole)
     }
 
     /// The shape that both repeat to, aligned at the last axis.
     pub(super) fn joint(&self, other: Shape) -> Option<Shape> {
-        let mut joint = if self.rank >= other.rank { *self } else { other };
-        let shorter = if self.rank >= other.rank { other } else { *self };
+        let mut joint = if self.rank >= other.rank {
+            *self
+        } else {
+            other
+        };
+        let shorter = if self.rank >= other.rank {
+            other
+        } else {
+            *self
+        };
         let first = joint.rank - shorter.rank;
         for (dim, other) in joint.dims[first..joint.rank].iter_mut().zip(shorter.dims()) {
             match (*dim, *other) {
@@ -186,13 +225,21 @@ impl Shape {
     /// The stride of each axis of `whole` in a value of this shape: 0 where it repeats.
     pub(super) fn strides_in(&self, whole: Shape) -> Vec<usize> {
         let kept = Shape::of(self.trimmed());
-        let strides = kept.fixed().into_iter().zip(kept.strides()).map(|(size, stride)| if size == 1 { 0 } else { stride });
-        std::iter::repeat_n(0, whole.rank - kept.rank).chain(strides).collect()
+        let strides = kept
+            .fixed()
+            .into_iter()
+            .zip(kept.strides())
+            .map(|(size, stride)| if size == 1 { 0 } else { stride });
+        std::iter::repeat_n(0, whole.rank - kept.rank)
+            .chain(strides)
+            .collect()
     }
 
     /// Whether it is a vector of the last dimension of `whole`, which is added to each of its rows.
     pub(super) fn is_row_of(&self, whole: Shape) -> bool {
-        self.broadcasts_to(whole) && (self.trimmed() == [whole.last()] || (whole.last() == Dim::Size(1) && self.trimmed().is_empty()))
+        self.broadcasts_to(whole)
+            && (self.trimmed() == [whole.last()]
+                || (whole.last() == Dim::Size(1) && self.trimmed().is_empty()))
     }
 
     /// With the dimension at `axis` replaced.
@@ -204,13 +251,19 @@ impl Shape {
     /// Elements before, at and after an axis.
     pub(super) fn around(&self, axis: usize) -> [usize; 3] {
         let sizes = self.fixed();
-        [sizes[..axis].iter().product(), sizes[axis], sizes[axis + 1..].iter().product()]
+        [
+            sizes[..axis].iter().product(),
+            sizes[axis],
+            sizes[axis + 1..].iter().product(),
+        ]
     }
 
     /// Stride of each axis, in elements.
     pub(super) fn strides(&self) -> Vec<usize> {
         let sizes = self.fixed();
-        (0..sizes.len()).map(|axis| sizes[axis + 1..].iter().product()).collect()
+        (0..sizes.len())
+            .map(|axis| sizes[axis + 1..].iter().product())
+            .collect()
     }
 
     /// The letters replaced by sizes.
@@ -225,7 +278,8 @@ impl Shape {
         self
     }
 
-    /// The letters and the product of the sizes: two shapes that agree in both have the same number of elements.
+    /// The letters and the product of the sizes: two shapes that agree in both have the same number
+    /// of elements.
     pub(super) fn content(&self) -> (Vec<char>, usize) {
         let (mut letters, mut product) = (Vec::new(), 1usize);
         for dim in self.dims() {
@@ -244,17 +298,25 @@ impl Shape {
             if let Dim::Symbol(letter) = dim
                 && !letter.is_ascii_uppercase()
             {
-                return Err(Error::invalid(format!("{self:?}: {letter:?} is no letter for a dimension; A to Z are")));
+                return Err(Error::invalid(format!(
+                    "{self:?}: {letter:?} is no letter for a dimension; A to Z are"
+                )));
             }
         }
-        let product = self.dims().iter().try_fold(1usize, |product, dim| match dim {
-            Dim::Size(size) => product.checked_mul(*size),
-            Dim::Symbol(_) => Some(product),
-        });
+        let product = self
+            .dims()
+            .iter()
+            .try_fold(1usize, |product, dim| match dim {
+                Dim::Size(size) => product.checked_mul(*size),
+                Dim::Symbol(_) => Some(product),
+            });
         match product {
             Some(0) => Err(Error::invalid(format!("{self:?} holds no elements"))),
             Some(1..=0xffff_ffff) => Ok(()),
-            _ => Err(Error::invalid(format!("{self:?} holds more than {} elements", u32::MAX))),
+            _ => Err(Error::invalid(format!(
+                "{self:?} holds more than {} elements",
+                u32::MAX
+            ))),
         }
     }
 }

@@ -24,7 +24,10 @@ impl Tensor {
     pub fn new(shape: impl Into<Shape>, data: Vec<f64>) -> Result<Self> {
         let shape = shape.into();
         if shape.elements() != Some(data.len()) {
-            return Err(Error::invalid(format!("tensor: {} elements given for {shape:?}", data.len())));
+            return Err(Error::invalid(format!(
+                "tensor: {} elements given for {shape:?}",
+                data.len()
+            )));
         }
         Ok(Self { shape, data })
     }
@@ -41,7 +44,10 @@ impl Tensor {
 
     /// Element by element, from the element's index.
     pub(super) fn from_fn(shape: Shape, f: impl FnMut(usize) -> f64) -> Self {
-        Self { shape, data: (0..shape.len()).map(f).collect() }
+        Self {
+            shape,
+            data: (0..shape.len()).map(f).collect(),
+        }
     }
 
     /// The row number at a place; none for a negative one.
@@ -56,9 +62,14 @@ impl Tensor {
         y
     }
 
-    /// The element that belongs to an index of `whole`, when a scalar, row or column repeats, or each element for a run.
+    /// The element that belongs to an index of `whole`, when a scalar, row or column repeats, or
+    /// each element for a run.
     pub(super) fn broadcast_element(&self, whole: Shape, place: usize) -> f64 {
-        let run = if self.shape.broadcasts_to(whole) { 1 } else { self.shape.run_in(whole).unwrap_or(whole.matrix()[1]) };
+        let run = if self.shape.broadcasts_to(whole) {
+            1
+        } else {
+            self.shape.run_in(whole).unwrap_or(whole.matrix()[1])
+        };
         self.data[place / run % self.shape.len()]
     }
 }

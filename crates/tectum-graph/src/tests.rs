@@ -1,4 +1,5 @@
-//! Tests of the graph: refusals, passes as text in → text out, derivatives, and equivalence on every device.
+//! Tests of the graph: refusals, passes as text in → text out, derivatives, and equivalence on
+//! every device.
 
 mod cached_networks;
 mod caches;

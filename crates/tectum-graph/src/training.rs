@@ -1,4 +1,5 @@
-//! Training: the loss of a graph and its gradients, AdamW, and everything around a step, as one plan on a device.
+//! Training: the loss of a graph and its gradients, AdamW, and everything around a step, as one
+//! plan on a device.
 
 mod adamw;
 mod batches;
@@ -19,11 +20,12 @@ pub use adamw::{AdamW, LearningRate};
 pub use batches::{Batches, rows};
 pub use init::Init;
 
-/// Names of the arrays of a checkpoint: parameters, and the means of gradients and of their squares.
+/// Names of the arrays of a checkpoint: parameters, and the means of gradients and of their
+/// squares.
 const STATES: [&str; 3] = ["parameters", "first_moment", "second_moment"];
 
-/// The training of a graph's parameters by AdamW: inputs are set, and each [`Trainer::step`] computes the loss and its gradients and changes the
-/// parameters, which stay on the device.
+/// The training of a graph's parameters by AdamW: inputs are set, and each [`Trainer::step`]
+/// computes the loss and its gradients and changes the parameters, which stay on the device.
 ///
 /// # Numerics
 /// In f32. The same parameters, inputs and device give the same bits.
@@ -66,17 +68,25 @@ pub struct Trainer {
 }
 
 impl Trainer {
-    /// Compiles the training of all parameters of a graph, for a device or [`Target::Auto`]; parameters are zero until [`Trainer::initialize`], [`Trainer::set_parameter`] or
+    /// Compiles the training of all parameters of a graph, for a device or [`Target::Auto`];
+    /// parameters are zero until [`Trainer::initialize`], [`Trainer::set_parameter`] or
     /// [`Trainer::load`].
     ///
     /// # Shapes
     /// `loss` [1, 1], for example from [`GraphBuilder::mse`](super::GraphBuilder::mse) or
     /// [`GraphBuilder::cross_entropy`](super::GraphBuilder::cross_entropy).
     /// # Errors
-    /// `Invalid` if the optimizer's numbers make no sense, the graph has letters or no parameters; as [`Graph::gradients`] and [`Graph::compile`].
+    /// `Invalid` if the optimizer's numbers make no sense, the graph has letters or no parameters;
+    /// as [`Graph::gradients`] and [`Graph::compile`].
     /// # Cost
-    /// Memory for four times the parameters (with gradients and two moments) and for the values that gradients need.
-    pub fn new<'d>(graph: &Graph, loss: Node, optimizer: AdamW, target: impl Into<Target<'d>>) -> Result<Self> {
+    /// Memory for four times the parameters (with gradients and two moments) and for the values
+    /// that gradients need.
+    pub fn new<'d>(
+        graph: &Graph,
+        loss: Node,
+        optimizer: AdamW,
+        target: impl Into<Target<'d>>,
+    ) -> Result<Self> {
         optimizer.check().map_err(|error| error.at("trainer"))?;
         graph.check_bound().map_err(|error| error.at("trainer"))?;
         let mut only = graph.clone();
@@ -103,23 +113,54 @@ impl Trainer {
         };
         plan.adamw(schedule, gradient, states, optimizer.beta1, optimizer.beta2)?;
         let executable = plan.finish()?.compile(target)?;
-        Ok(Self { graph: graph.clone(), optimizer, executable, inputs, layout, states, schedule, loss: value, steps: 0, last_run: RunStats::default() })
+        Ok(Self {
+            graph: graph.clone(),
+            optimizer,
+            executable,
+            inputs,
+            layout,
+            states,
+            schedule,
+            loss: value,
+            steps: 0,
+            last_run: RunStats::default(),
+        })
     }
 
-    /// Draws parameters: each by the first rule whose pattern matches its name, in which `*` matches any characters; others are unchanged.
+    /// Draws parameters: each by the first rule whose pattern matches its name, in which `*`
+    /// matches any characters; others are unchanged.
     ///
     /// # Numerics
-    /// The values depend on the seed, the rule, and the parameter's position and shape, not on the device.
+    /// The values depend on the seed, the rule, and the parameter's position and shape, not on the
+    /// device.
     /// # Errors
     /// `Invalid` if a rule matches no parameter; errors of the device.
     pub fn initialize(&mut self, seed: u64, rules: &[(&str, Init)]) -> Result<()> {
-        let parameters: Vec<(String, Node, Shape)> = self.graph.parameters().map(|(name, node, shape)| (name.to_owned(), node, shape)).collect();
-        if let Some((pattern, _)) = rules.iter().find(|(pattern, _)| !parameters.iter().any(|(name, ..)| init::matches(pattern, name))) {
-            return Err(Error::invalid(format!("initialize: {pattern} matches no parameter")));
+        let parameters: Vec<(String, Node, Shape)> = self
+            .graph
+            .parameters()
+            .map(|(name, node, shape)| (name.to_owned(), node, shape))
+            .collect();
+        if let Some((pattern, _)) = rules.iter().find(|(pattern, _)| {
+            !parameters
+                .iter()
+                .any(|(name, ..)| init::matches(pattern, name))
+        }) {
+            return Err(Error::invalid(format!(
+                "initialize: {pattern} matches no parameter"
+            )));
         }
         for (position, (name, node, shape)) in parameters.into_iter().enumerate() {
-            if let Some((_, init)) = rules.iter().find(|(pattern, _)| init::matches(pattern, &name)) {
-                let values = init.values(self.graph.fans(node, shape), shape.len(), seed, position as u32);
+            if let Some((_, init)) = rules
+                .iter()
+                .find(|(pattern, _)| init::matches(pattern, &name))
+            {
+                let values = init.values(
+                    self.graph.fans(node, shape),
+                    shape.len(),
+                    seed,
+                    position as u32,
+                );
                 self.set_parameter(&name, &values)?;
             }
         }
@@ -142,21 +183,26 @@ impl Trainer {
         self.inputs.set_words(&mut self.executable, name, data)
     }
 
-    /// Computes the loss of the inputs and its gradients, changes the parameters, and returns that loss.
+    /// Computes the loss of the inputs and its gradients, changes the parameters, and returns that
+    /// loss.
     ///
     /// # Errors
-    /// `Invalid` before every input that the loss depends on has been set once; as [`Executable::run`]. A loss that is not finite is returned; the parameters are then useless.
+    /// `Invalid` before every input that the loss depends on has been set once; as
+    /// [`Executable::run`]. A loss that is not finite is returned; the parameters are then useless.
     pub fn step(&mut self) -> Result<f32> {
         self.inputs.check()?;
-        self.executable.input::<f32>(self.schedule).copy_from_slice(&self.optimizer.schedule(self.steps));
+        self.executable
+            .input::<f32>(self.schedule)
+            .copy_from_slice(&self.optimizer.schedule(self.steps));
         self.last_run = self.executable.run()?;
         self.steps += 1;
         Ok(self.executable.try_output::<f32>(self.loss)?[0])
     }
 
-    /// Takes a step for each batch. `feed` sets the inputs of a batch; `show` receives the trainer and the batch's loss after each step and says whether
-    /// training continues. Returns whether `show` broke it off: parameters, moments and [`Trainer::steps`] are those of the last step either way, to be read,
-    /// saved, or continued from.
+    /// Takes a step for each batch. `feed` sets the inputs of a batch; `show` receives the trainer
+    /// and the batch's loss after each step and says whether training continues. Returns whether
+    /// `show` broke it off: parameters, moments and [`Trainer::steps`] are those of the last step
+    /// either way, to be read, saved, or continued from.
     ///
     /// # Errors
     /// As [`Trainer::step`]; errors of `feed` and `show`. The steps before an error are kept.
@@ -219,7 +265,8 @@ impl Trainer {
     /// # Errors
     /// `Invalid`, listing the parameters, if none has this name; errors of the device.
     pub fn parameter(&self, name: &str) -> Result<Vec<f32>> {
-        self.executable.read_state(self.layout.entry(name)?.view(self.states[0]))
+        self.executable
+            .read_state(self.layout.entry(name)?.view(self.states[0]))
     }
 
     /// Copies all parameters to the host, in the order in which they were added.
@@ -227,7 +274,11 @@ impl Trainer {
     /// # Errors
     /// Errors of the device.
     pub fn parameters(&self) -> Result<Vec<(String, Vec<f32>)>> {
-        self.layout.entries().iter().map(|entry| Ok((entry.name.clone(), self.parameter(&entry.name)?))).collect()
+        self.layout
+            .entries()
+            .iter()
+            .map(|entry| Ok((entry.name.clone(), self.parameter(&entry.name)?)))
+            .collect()
     }
 
     /// Replaces a parameter; its moments are unchanged.
@@ -235,11 +286,13 @@ impl Trainer {
     /// # Errors
     /// `Invalid` if none has this name or `data` has the wrong length; errors of the device.
     pub fn set_parameter(&mut self, name: &str, data: &[f32]) -> Result<()> {
-        self.executable.write_state(self.layout.entry(name)?.view(self.states[0]), data)
+        self.executable
+            .write_state(self.layout.entry(name)?.view(self.states[0]), data)
     }
 
-    /// Writes parameters, moments and the number of steps to a safetensors file, as arrays `parameters.{name}`, `first_moment.{name}`,
-    /// `second_moment.{name}`, each flat, and `steps`. The file replaces another one only when it is complete.
+    /// Writes parameters, moments and the number of steps to a safetensors file, as arrays
+    /// `parameters.{name}`, `first_moment.{name}`, `second_moment.{name}`, each flat, and `steps`.
+    /// The file replaces another one only when it is complete.
     ///
     /// # Errors
     /// `Io` naming the path; errors of the device.
@@ -247,17 +300,22 @@ impl Trainer {
         let mut snapshot = Snapshot::default();
         for (kind, state) in STATES.iter().zip(self.states) {
             for entry in self.layout.entries() {
-                snapshot.insert(format!("{kind}.{}", entry.name), Array::F32(self.executable.read_state(entry.view(state))?));
+                snapshot.insert(
+                    format!("{kind}.{}", entry.name),
+                    Array::F32(self.executable.read_state(entry.view(state))?),
+                );
             }
         }
         snapshot.insert("steps", Array::U64(vec![self.steps]));
         snapshot.save(path.as_ref())
     }
 
-    /// Continues from a checkpoint: with the same inputs, all further steps have the same bits as without the interruption.
+    /// Continues from a checkpoint: with the same inputs, all further steps have the same bits as
+    /// without the interruption.
     ///
     /// # Errors
-    /// `Io` or `Data` naming the path, and the array that is missing or of another length; nothing is changed then. Errors of the device.
+    /// `Io` or `Data` naming the path, and the array that is missing or of another length; nothing
+    /// is changed then. Errors of the device.
     pub fn load(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let snapshot = Snapshot::load(path)?;
@@ -265,7 +323,9 @@ impl Trainer {
         let mut flat = [(); 3].map(|()| vec![0.0f32; self.layout.len()]);
         for (kind, flat) in STATES.iter().zip(&mut flat) {
             for entry in self.layout.entries() {
-                let data = snapshot.f32(&format!("{kind}.{}", entry.name), entry.range().len()).map_err(within)?;
+                let data = snapshot
+                    .f32(&format!("{kind}.{}", entry.name), entry.range().len())
+                    .map_err(within)?;
                 flat[entry.range()].copy_from_slice(data);
             }
         }
@@ -281,12 +341,13 @@ impl Trainer {
 /// Records a gradient scaled down to a norm of at most `limit`: g · min(1, limit / (‖g‖ + 1e-6)).
 ///
 /// # Source
-/// Pascanu, Mikolov and Bengio, *On the difficulty of training recurrent neural networks*, ICML 2013, Algorithm 1; with the 1e-6 of PyTorch's
-/// `clip_grad_norm_`.
+/// Pascanu, Mikolov and Bengio, *On the difficulty of training recurrent neural networks*, ICML
+/// 2013, Algorithm 1; with the 1e-6 of PyTorch's `clip_grad_norm_`.
 fn clip(plan: &mut PlanBuilder, gradient: View, limit: f32) -> Result<View> {
     let [squares, clipped] = [(); 2].map(|()| plan.temp(DType::F32, gradient.len()));
     let [sum, norm, divisor, ratio, factor] = [(); 5].map(|()| plan.temp(DType::F32, 1));
-    let [limit, small, one] = [("limit", limit), ("small", 1e-6), ("one", 1.0)].map(|(name, value)| plan.constant(name, &[value]));
+    let [limit, small, one] = [("limit", limit), ("small", 1e-6), ("one", 1.0)]
+        .map(|(name, value)| plan.constant(name, &[value]));
     plan.unary("square", gradient, squares)?;
     plan.sum(squares, sum, 1, gradient.len())?;
     plan.unary("sqrt", sum, norm)?;
@@ -298,21 +359,41 @@ fn clip(plan: &mut PlanBuilder, gradient: View, limit: f32) -> Result<View> {
 }
 
 impl Graph {
-    /// Inputs and outputs of the layer that a parameter belongs to: its rows and columns, exchanged if products read its transpose; of filters the elements
-    /// that one element of the result sums, and those that one of the input reaches with stride 1.
+    /// Inputs and outputs of the layer that a parameter belongs to: its rows and columns, exchanged
+    /// if products read its transpose; of filters the elements that one element of the result sums,
+    /// and those that one of the input reaches with stride 1.
     fn fans(&self, parameter: Node, shape: Shape) -> [usize; 2] {
-        let reader = self.nodes.values().find_map(|definition| match definition.operation {
-            Operation::Convolution(convolution) if convolution.w == parameter => Some(convolution),
-            _ => None,
-        });
-        if let Some(Convolution { groups, window, transposed, .. }) = reader {
+        let reader = self
+            .nodes
+            .values()
+            .find_map(|definition| match definition.operation {
+                Operation::Convolution(convolution) if convolution.w == parameter => {
+                    Some(convolution)
+                }
+                _ => None,
+            });
+        if let Some(Convolution {
+            groups,
+            window,
+            transposed,
+            ..
+        }) = reader
+        {
             let sizes = shape.fixed();
             let fans = [sizes[1] * window.taps(), sizes[0] / groups * window.taps()];
-            return if transposed.is_some() { [fans[1], fans[0]] } else { fans };
+            return if transposed.is_some() {
+                [fans[1], fans[0]]
+            } else {
+                fans
+            };
         }
         let [rows, cols] = shape.matrix();
         let reads_transpose = |factor: Factor| factor.node == parameter && factor.transposed;
         let is_transposed = self.nodes.values().any(|definition| matches!(&definition.operation, Operation::MatMul(MatMul { b, .. }) if reads_transpose(*b)));
-        if is_transposed { [cols, rows] } else { [rows, cols] }
+        if is_transposed {
+            [cols, rows]
+        } else {
+            [rows, cols]
+        }
     }
 }

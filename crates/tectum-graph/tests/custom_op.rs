@@ -13,6 +13,10 @@ fn the_example_has_the_loss_and_gradient_computed_by_hand() {
             eprintln!("skipped: {id} is absent: an operation of a user");
             continue;
         };
-        assert_eq!(custom_op::loss_and_gradient(&device).expect("runs"), (25.0, vec![10.0, 20.0, 30.0]), "{id}");
+        assert_eq!(
+            custom_op::loss_and_gradient(&device).expect("runs"),
+            (25.0, vec![10.0, 20.0, 30.0]),
+            "{id}"
+        );
     }
 }

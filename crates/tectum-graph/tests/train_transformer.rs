@@ -1,4 +1,5 @@
-//! The transformer of the example `train_transformer` has the losses of PyTorch, from the same weights and batches.
+//! The transformer of the example `train_transformer` has the losses of PyTorch, from the same
+//! weights and batches.
 
 #[path = "../examples/train_transformer/model.rs"]
 mod model;
@@ -10,7 +11,10 @@ const TOLERANCE: f32 = 1e-4;
 
 #[test]
 fn losses_are_those_of_pytorch() {
-    let losses: Vec<f32> = include_str!("train_transformer.txt").lines().filter_map(|line| line.parse().ok()).collect();
+    let losses: Vec<f32> = include_str!("train_transformer.txt")
+        .lines()
+        .filter_map(|line| line.parse().ok())
+        .collect();
     assert_eq!(losses.len(), 50);
     for id in ["cpu", "vulkan:0", "cuda:0"] {
         let Some(device) = Device::open_if_present(id).expect("absent or usable") else {
@@ -21,7 +25,10 @@ fn losses_are_those_of_pytorch() {
         let mut greatest = 0.0f32;
         for (step, &wanted) in losses.iter().enumerate() {
             let loss = model.step().expect("runs");
-            assert!((loss - wanted).abs() <= TOLERANCE, "{id}, step {step}: {loss}, not {wanted}");
+            assert!(
+                (loss - wanted).abs() <= TOLERANCE,
+                "{id}, step {step}: {loss}, not {wanted}"
+            );
             greatest = greatest.max((loss - wanted).abs());
         }
         eprintln!("{id}: greatest difference {greatest:e}");

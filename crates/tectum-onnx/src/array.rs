@@ -29,7 +29,11 @@ impl Array {
     /// `Invalid` if `data` does not fill the shape.
     pub fn floats(dims: &[usize], data: Vec<f32>) -> Result<Self> {
         Self::checked(ElementType::F32, dims, data.len())?;
-        Ok(Self { element: ElementType::F32, dims: dims.to_vec(), data: Data::Single(data.into()) })
+        Ok(Self {
+            element: ElementType::F32,
+            dims: dims.to_vec(),
+            data: Data::Single(data.into()),
+        })
     }
 
     /// Makes a tensor of any type; each number is rounded to it.
@@ -42,8 +46,16 @@ impl Array {
     }
 
     fn checked(element: ElementType, dims: &[usize], len: usize) -> Result<()> {
-        let needed = dims.iter().try_fold(1usize, |product, dim| product.checked_mul(*dim));
-        if needed == Some(len) { Ok(()) } else { Err(Error::invalid(format!("{element} {dims:?} with {len} elements"))) }
+        let needed = dims
+            .iter()
+            .try_fold(1usize, |product, dim| product.checked_mul(*dim));
+        if needed == Some(len) {
+            Ok(())
+        } else {
+            Err(Error::invalid(format!(
+                "{element} {dims:?} with {len} elements"
+            )))
+        }
     }
 
     /// From data that fills the shape.
@@ -52,7 +64,11 @@ impl Array {
             ElementType::F32 => Data::Single(data.into_iter().map(|value| value as f32).collect()),
             _ => Data::Wide(data.into_iter().map(|value| element.round(value)).collect()),
         };
-        Self { element, dims: dims.to_vec(), data }
+        Self {
+            element,
+            dims: dims.to_vec(),
+            data,
+        }
     }
 
     /// Of one number, as often as `len`, which is what the shape holds.
@@ -61,12 +77,20 @@ impl Array {
             ElementType::F32 => Data::Single(std::iter::repeat_n(number as f32, len).collect()),
             _ => Data::Wide(std::iter::repeat_n(element.round(number), len).collect()),
         };
-        Self { element, dims: dims.to_vec(), data }
+        Self {
+            element,
+            dims: dims.to_vec(),
+            data,
+        }
     }
 
     /// A vector of 64-bit integers.
     pub(crate) fn int64s(values: &[i64]) -> Self {
-        Self::wide(ElementType::I64, &[values.len()], values.iter().map(|value| *value as f64).collect())
+        Self::wide(
+            ElementType::I64,
+            &[values.len()],
+            values.iter().map(|value| *value as f64).collect(),
+        )
     }
 
     /// A scalar.
@@ -115,40 +139,68 @@ impl Array {
 
     /// The numbers as integers, truncated.
     pub(crate) fn to_i64(&self) -> Vec<i64> {
-        self.to_f64().into_iter().map(|value| value as i64).collect()
+        self.to_f64()
+            .into_iter()
+            .map(|value| value as i64)
+            .collect()
     }
 
-    /// The integers of a device: none if one is beyond 32 bits. The bounds of 64-bit types, which mean "to the end", become those of 32.
+    /// The integers of a device: none if one is beyond 32 bits. The bounds of 64-bit types, which
+    /// mean "to the end", become those of 32.
     pub(crate) fn to_i32(&self) -> Option<Vec<i32>> {
         let word = |value: f64| match value {
             value if value >= i64::MAX as f64 => Some(i32::MAX),
             value if value <= i64::MIN as f64 => Some(i32::MIN),
-            value => (value >= f64::from(i32::MIN) && value <= f64::from(i32::MAX)).then_some(value as i32),
+            value => (value >= f64::from(i32::MIN) && value <= f64::from(i32::MAX))
+                .then_some(value as i32),
         };
         self.to_f64().into_iter().map(word).collect()
     }
 
     /// The same numbers in another shape of as many elements.
     pub(crate) fn reshaped(&self, dims: &[usize]) -> Self {
-        Self { dims: dims.to_vec(), ..self.clone() }
+        Self {
+            dims: dims.to_vec(),
+            ..self.clone()
+        }
     }
 
     /// The same numbers as another type.
     pub(crate) fn cast(&self, element: ElementType) -> Self {
-        if element == self.element { self.clone() } else { Self::wide(element, &self.dims, self.to_f64()) }
+        if element == self.element {
+            self.clone()
+        } else {
+            Self::wide(element, &self.dims, self.to_f64())
+        }
     }
 
     /// The places `indices` of the middle one of three axes of these sizes.
-    pub(crate) fn taken(&self, dims: &[usize], [outer, size, inner]: [usize; 3], indices: &[usize]) -> Self {
-        fn rows<T: Copy>(data: &[T], [outer, size, inner]: [usize; 3], indices: &[usize]) -> Arc<[T]> {
+    pub(crate) fn taken(
+        &self,
+        dims: &[usize],
+        [outer, size, inner]: [usize; 3],
+        indices: &[usize],
+    ) -> Self {
+        fn rows<T: Copy>(
+            data: &[T],
+            [outer, size, inner]: [usize; 3],
+            indices: &[usize],
+        ) -> Arc<[T]> {
             let row = |outer: usize, index: usize| &data[(outer * size + index) * inner..][..inner];
-            (0..outer).flat_map(|outer| indices.iter().flat_map(move |index| row(outer, *index))).copied().collect()
+            (0..outer)
+                .flat_map(|outer| indices.iter().flat_map(move |index| row(outer, *index)))
+                .copied()
+                .collect()
         }
         let data = match &self.data {
             Data::Single(data) => Data::Single(rows(data, [outer, size, inner], indices)),
             Data::Wide(data) => Data::Wide(rows(data, [outer, size, inner], indices)),
         };
-        Self { element: self.element, dims: dims.to_vec(), data }
+        Self {
+            element: self.element,
+            dims: dims.to_vec(),
+            data,
+        }
     }
 
     /// Tensors of one type one after another along an axis, `dims` all together.
@@ -156,11 +208,20 @@ impl Array {
         let outer: usize = dims[..axis].iter().product();
         let chunk = |part: &Self| part.dims[axis..].iter().product::<usize>();
         let mut data = Vec::with_capacity(dims.iter().product());
-        let sources: Vec<(Vec<f64>, usize)> = parts.iter().map(|part| (part.to_f64(), chunk(part))).collect();
+        let sources: Vec<(Vec<f64>, usize)> = parts
+            .iter()
+            .map(|part| (part.to_f64(), chunk(part)))
+            .collect();
         for row in 0..outer {
-            sources.iter().for_each(|(source, chunk)| data.extend_from_slice(&source[row * chunk..][..*chunk]));
+            sources.iter().for_each(|(source, chunk)| {
+                data.extend_from_slice(&source[row * chunk..][..*chunk])
+            });
         }
-        Self::wide(parts.first().map_or(ElementType::F32, |part| part.element), dims, data)
+        Self::wide(
+            parts.first().map_or(ElementType::F32, |part| part.element),
+            dims,
+            data,
+        )
     }
 
     /// The address of the numbers, which reports shared tensors.
@@ -178,10 +239,17 @@ impl Array {
     pub fn from_le_bytes(element: ElementType, dims: &[usize], bytes: &[u8]) -> Result<Self> {
         let len = bytes.len() / element.bytes();
         if !bytes.len().is_multiple_of(element.bytes()) {
-            return Err(Error::invalid(format!("{} bytes of {element}", bytes.len())));
+            return Err(Error::invalid(format!(
+                "{} bytes of {element}",
+                bytes.len()
+            )));
         }
         Self::checked(element, dims, len)?;
-        Ok(Self { element, dims: dims.to_vec(), data: decode(element, bytes) })
+        Ok(Self {
+            element,
+            dims: dims.to_vec(),
+            data: decode(element, bytes),
+        })
     }
 
     /// Reads a tensor on its own, as ONNX writes it in files `.pb`.
@@ -189,7 +257,9 @@ impl Array {
     /// # Errors
     /// `Data` for bytes that are no tensor, `Unsupported` for a type without meaning here.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        Self::read(&crate::reader::tensor(bytes)?, &mut |_| Err(Error::unsupported("a tensor with external data")))
+        Self::read(&crate::reader::tensor(bytes)?, &mut |_| {
+            Err(Error::unsupported("a tensor with external data"))
+        })
     }
 
     /// Reads a tensor of a file.
@@ -199,18 +269,34 @@ impl Array {
     pub(crate) fn read(proto: &TensorProto, external: &mut External<'_>) -> Result<Self> {
         let name = proto.name.as_deref().unwrap_or_default();
         let code = proto.data_type.unwrap_or(DataType(0));
-        let element = ElementType::of(code).ok_or_else(|| Error::unsupported(format!("tensor {name:?}: elements of type {code}")))?;
+        let element = ElementType::of(code).ok_or_else(|| {
+            Error::unsupported(format!("tensor {name:?}: elements of type {code}"))
+        })?;
         let fault = |message: String| Error::data(format!("tensor {name:?}: {message}"));
-        let dims = proto.dims.iter().map(|dim| usize::try_from(*dim).ok()).collect::<Option<Vec<_>>>();
+        let dims = proto
+            .dims
+            .iter()
+            .map(|dim| usize::try_from(*dim).ok())
+            .collect::<Option<Vec<_>>>();
         let dims = dims.ok_or_else(|| fault(format!("negative sizes {:?}", proto.dims)))?;
-        let product = dims.iter().try_fold(1usize, |product, dim| product.checked_mul((*dim).max(1)));
-        product.filter(|product| *product <= u32::MAX as usize).ok_or_else(|| fault(format!("{dims:?} are too many elements")))?;
+        let product = dims
+            .iter()
+            .try_fold(1usize, |product, dim| product.checked_mul((*dim).max(1)));
+        product
+            .filter(|product| *product <= u32::MAX as usize)
+            .ok_or_else(|| fault(format!("{dims:?} are too many elements")))?;
         let len: usize = dims.iter().product();
         let from_bytes = |bytes: &[u8]| match bytes.len() == len * element.bytes() {
             true => Ok(decode(element, bytes)),
-            false => Err(fault(format!("{} bytes for {dims:?} of {element}", bytes.len()))),
+            false => Err(fault(format!(
+                "{} bytes for {dims:?} of {element}",
+                bytes.len()
+            ))),
         };
-        let data = if proto.data_location.is_some_and(|location| location.0 == DataLocation::EXTERNAL.0) {
+        let data = if proto
+            .data_location
+            .is_some_and(|location| location.0 == DataLocation::EXTERNAL.0)
+        {
             external(proto).and_then(|bytes| from_bytes(&bytes))?
         } else if let Some(raw) = &proto.raw_data {
             from_bytes(&raw.borrow())?
@@ -219,8 +305,20 @@ impl Array {
         } else {
             typed_fields(element, proto)
         };
-        let array = Self { element, dims, data };
-        if array.len() == len { Ok(array) } else { Err(fault(format!("{} elements for {:?}", array.len(), array.dims))) }
+        let array = Self {
+            element,
+            dims,
+            data,
+        };
+        if array.len() == len {
+            Ok(array)
+        } else {
+            Err(fault(format!(
+                "{} elements for {:?}",
+                array.len(),
+                array.dims
+            )))
+        }
     }
 }
 
@@ -234,7 +332,14 @@ fn decode(element: ElementType, bytes: &[u8]) -> Data {
         Data::Wide(chunks.iter().map(|chunk| number(*chunk)).collect())
     }
     match element {
-        ElementType::F32 => Data::Single(bytes.as_chunks::<4>().0.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect()),
+        ElementType::F32 => Data::Single(
+            bytes
+                .as_chunks::<4>()
+                .0
+                .iter()
+                .map(|chunk| f32::from_le_bytes(*chunk))
+                .collect(),
+        ),
         ElementType::F64 => wide(bytes, f64::from_le_bytes),
         ElementType::F16 => wide(bytes, |chunk| half::f16::from_le_bytes(chunk).to_f64()),
         ElementType::Bf16 => wide(bytes, |chunk| half::bf16::from_le_bytes(chunk).to_f64()),
@@ -256,9 +361,23 @@ fn typed_fields(element: ElementType, proto: &TensorProto) -> Data {
     match element {
         ElementType::F32 => Data::Single(proto.float_data.iter().copied().collect()),
         ElementType::F64 => Data::Wide(proto.double_data.iter().copied().collect()),
-        ElementType::F16 => Data::Wide(words().map(|word| half::f16::from_bits(*word as u16).to_f64()).collect()),
-        ElementType::Bf16 => Data::Wide(words().map(|word| half::bf16::from_bits(*word as u16).to_f64()).collect()),
-        ElementType::I64 => Data::Wide(proto.int64_data.iter().map(|value| *value as f64).collect()),
-        _ => Data::Wide(words().map(|word| element.round(f64::from(*word))).collect()),
+        ElementType::F16 => Data::Wide(
+            words()
+                .map(|word| half::f16::from_bits(*word as u16).to_f64())
+                .collect(),
+        ),
+        ElementType::Bf16 => Data::Wide(
+            words()
+                .map(|word| half::bf16::from_bits(*word as u16).to_f64())
+                .collect(),
+        ),
+        ElementType::I64 => {
+            Data::Wide(proto.int64_data.iter().map(|value| *value as f64).collect())
+        }
+        _ => Data::Wide(
+            words()
+                .map(|word| element.round(f64::from(*word)))
+                .collect(),
+        ),
     }
 }

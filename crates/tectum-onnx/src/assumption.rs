@@ -27,7 +27,10 @@ impl fmt::Display for Assumption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Assumption::Dimension { name, size } => write!(f, "dimension {name:?} is {size}"),
-            Assumption::UnnamedDimension { input, axis, size } => write!(f, "axis {axis} of input {input:?}, which has no size, is {size}"),
+            Assumption::UnnamedDimension { input, axis, size } => write!(
+                f,
+                "axis {axis} of input {input:?}, which has no size, is {size}"
+            ),
         }
     }
 }

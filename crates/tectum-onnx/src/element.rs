@@ -54,12 +54,18 @@ impl ElementType {
     ];
 
     fn entry(self) -> (ElementType, DataType, &'static str, usize) {
-        Self::ALL.into_iter().find(|(element, ..)| *element == self).expect("invariant: the table has every type")
+        Self::ALL
+            .into_iter()
+            .find(|(element, ..)| *element == self)
+            .expect("invariant: the table has every type")
     }
 
     /// The type of a file's code; none for a type that has no meaning here, such as strings.
     pub(crate) fn of(code: DataType) -> Option<Self> {
-        Self::ALL.into_iter().find(|(_, known, ..)| known.0 == code.0).map(|(element, ..)| element)
+        Self::ALL
+            .into_iter()
+            .find(|(_, known, ..)| known.0 == code.0)
+            .map(|(element, ..)| element)
     }
 
     /// The name that NumPy gives it.
@@ -79,7 +85,11 @@ impl ElementType {
 
     /// Its type on devices.
     pub fn dtype(self) -> DType {
-        if self.is_float() { DType::F32 } else { DType::I32 }
+        if self.is_float() {
+            DType::F32
+        } else {
+            DType::I32
+        }
     }
 
     /// The minimum and the maximum of an integer type; none for floats.
@@ -98,7 +108,8 @@ impl ElementType {
         })
     }
 
-    /// A number as the nearest of this type: floats are rounded, integers wrap as NumPy's, a truth value is whether it is not zero.
+    /// A number as the nearest of this type: floats are rounded, integers wrap as NumPy's, a truth
+    /// value is whether it is not zero.
     pub(crate) fn round(self, value: f64) -> f64 {
         match self {
             Self::F32 => f64::from(value as f32),
@@ -110,7 +121,11 @@ impl ElementType {
                 let (low, high) = self.range().expect("invariant: floats are above");
                 let value = value.trunc();
                 // The maxima of 64 bits are not exact in f64 and stay where they are.
-                if value >= low as f64 && value <= high as f64 { value } else { ((value as i128 - low).rem_euclid(high - low + 1) + low) as f64 }
+                if value >= low as f64 && value <= high as f64 {
+                    value
+                } else {
+                    ((value as i128 - low).rem_euclid(high - low + 1) + low) as f64
+                }
             }
         }
     }

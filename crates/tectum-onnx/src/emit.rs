@@ -25,7 +25,8 @@ pub(crate) struct Value {
     pub convolution: Option<Rc<KnownConvolution>>,
 }
 
-/// A convolution with filters and bias that are known when the model is loaded: factors and offsets that follow become part of them.
+/// A convolution with filters and bias that are known when the model is loaded: factors and offsets
+/// that follow become part of them.
 #[derive(Debug, Clone)]
 pub(crate) struct KnownConvolution {
     pub x: Value,
@@ -55,7 +56,13 @@ pub(crate) enum Source {
 
 impl From<Array> for Value {
     fn from(array: Array) -> Self {
-        Self { element: array.element(), dims: array.dims().to_vec(), source: Source::Known(array), codes: None, convolution: None }
+        Self {
+            element: array.element(),
+            dims: array.dims().to_vec(),
+            source: Source::Known(array),
+            codes: None,
+            convolution: None,
+        }
     }
 }
 
@@ -85,7 +92,10 @@ impl Value {
 /// An axis of a tensor of `rank` dimensions, counted from either end.
 pub(crate) fn normal_axis(axis: i64, rank: usize) -> Result<usize> {
     let from_start = if axis < 0 { axis + rank as i64 } else { axis };
-    usize::try_from(from_start).ok().filter(|axis| *axis < rank).ok_or_else(|| Error::data(format!("axis {axis} of {rank} dimensions")))
+    usize::try_from(from_start)
+        .ok()
+        .filter(|axis| *axis < rank)
+        .ok_or_else(|| Error::data(format!("axis {axis} of {rank} dimensions")))
 }
 
 /// A node of the file that is being added.
@@ -100,7 +110,8 @@ pub(crate) struct Call<'a> {
 impl Call<'_> {
     /// An input that the operator needs.
     pub fn input(&self, index: usize) -> Result<&Value> {
-        self.optional(index).ok_or_else(|| Error::data(format!("input {index} is missing")))
+        self.optional(index)
+            .ok_or_else(|| Error::data(format!("input {index} is missing")))
     }
 
     /// An input that may be left out.
@@ -118,7 +129,11 @@ impl Call<'_> {
 
     /// An optional input that must be known.
     pub fn optional_known(&self, index: usize, what: &str) -> Result<Option<&Array>> {
-        if self.optional(index).is_some() { self.known(index, what).map(Some) } else { Ok(None) }
+        if self.optional(index).is_some() {
+            self.known(index, what).map(Some)
+        } else {
+            Ok(None)
+        }
     }
 
     /// Integers that are an input, or an attribute in files of earlier opsets.
@@ -140,7 +155,8 @@ pub(crate) struct Emit<'m> {
     pub model: &'m Model,
     pub builder: GraphBuilder,
     pub kind: EmitKind,
-    /// Nodes of known tensors, by the address of their numbers and their shape; the tensor is kept so that the address stays its own.
+    /// Nodes of known tensors, by the address of their numbers and their shape; the tensor is kept
+    /// so that the address stays its own.
     nodes: HashMap<(usize, Vec<usize>), (Array, Node)>,
     /// The names of initializers, by the address of their numbers.
     pub names: HashMap<usize, String>,
@@ -156,7 +172,8 @@ pub(crate) const MAX_MADE: usize = 1 << 28;
 /// How often the elements of a tensor in the file may be computed with while it is loaded.
 const MAX_REUSE: usize = 64;
 
-/// What an element costs that is computed while the file is loaded, compared with one that is filled or listed.
+/// What an element costs that is computed while the file is loaded, compared with one that is
+/// filled or listed.
 pub(crate) const FOLDING_COST: usize = 4;
 
 /// Tensors up to this length are always computed when they are known: they are shapes.
@@ -170,8 +187,14 @@ pub(crate) const MAX_FOLDED_TERMS: f64 = (1u64 << 30) as f64;
 /// # Errors
 /// `Unsupported` if they are too many.
 pub(crate) fn made(dims: &[usize]) -> Result<usize> {
-    let len = dims.iter().try_fold(1usize, |product, dim| product.checked_mul(*dim));
-    len.filter(|len| *len <= MAX_MADE).ok_or_else(|| Error::unsupported(format!("{dims:?} are too many elements to make; at most {MAX_MADE} are possible")))
+    let len = dims
+        .iter()
+        .try_fold(1usize, |product, dim| product.checked_mul(*dim));
+    len.filter(|len| *len <= MAX_MADE).ok_or_else(|| {
+        Error::unsupported(format!(
+            "{dims:?} are too many elements to make; at most {MAX_MADE} are possible"
+        ))
+    })
 }
 
 pub(crate) enum EmitKind {
@@ -183,7 +206,15 @@ pub(crate) enum EmitKind {
 
 impl<'m> Emit<'m> {
     pub fn new(model: &'m Model, kind: EmitKind, budget: Rc<Cell<usize>>) -> Self {
-        Self { model, builder: GraphBuilder::new(), kind, nodes: HashMap::new(), names: HashMap::new(), tensors: HashMap::new(), budget }
+        Self {
+            model,
+            builder: GraphBuilder::new(),
+            kind,
+            nodes: HashMap::new(),
+            names: HashMap::new(),
+            tensors: HashMap::new(),
+            budget,
+        }
     }
 
     /// Whether values are computed now, in float64.
@@ -224,7 +255,8 @@ impl<'m> Emit<'m> {
         let array = Array::read(proto, &mut |tensor| model.external(tensor))?;
         // Tensors that are read to fold are read once for each repetition.
         if matches!(self.kind, EmitKind::Device { .. }) {
-            self.budget.set(self.budget.get().saturating_add(MAX_REUSE * array.len()));
+            self.budget
+                .set(self.budget.get().saturating_add(MAX_REUSE * array.len()));
         }
         self.tensors.insert(address, array.clone());
         Ok(array)
@@ -263,14 +295,26 @@ impl<'m> Emit<'m> {
                 Ok(node)
             }
             EmitKind::Device { .. } if array.element().dtype() == DType::I32 => {
-                let words = array.to_i32().ok_or_else(|| Error::unsupported("an integer beyond 32 bits would reach the device"))?;
+                let words = array.to_i32().ok_or_else(|| {
+                    Error::unsupported("an integer beyond 32 bits would reach the device")
+                })?;
                 self.builder.integer_constant(&words, shape)
             }
-            EmitKind::Device { .. } if array.len() == 1 => self.builder.constant(&array.to_f32(), shape),
+            EmitKind::Device { .. } if array.len() == 1 => {
+                self.builder.constant(&array.to_f32(), shape)
+            }
             EmitKind::Device { weights } => {
-                let name = self.names.get(&array.address()).cloned().unwrap_or_else(|| format!("constant{}", weights.len()));
+                let name = self
+                    .names
+                    .get(&array.address())
+                    .cloned()
+                    .unwrap_or_else(|| format!("constant{}", weights.len()));
                 let is_taken = weights.iter().any(|(other, _)| *other == name);
-                let name = if is_taken { format!("{name}.{}", weights.len()) } else { name };
+                let name = if is_taken {
+                    format!("{name}.{}", weights.len())
+                } else {
+                    name
+                };
                 let node = self.builder.parameter(&name, shape)?;
                 weights.push((name, array.clone()));
                 Ok(node)
@@ -291,12 +335,20 @@ impl<'m> Emit<'m> {
     /// The sizes of a node.
     pub fn dims(&self, node: Node) -> Result<Vec<usize>> {
         let shape = self.builder.shape_of(node)?;
-        shape.sizes().ok_or_else(|| Error::invalid(format!("{shape:?} has letters")))
+        shape
+            .sizes()
+            .ok_or_else(|| Error::invalid(format!("{shape:?} has letters")))
     }
 
     /// A node as a value of its own shape.
     pub fn value(&self, node: Node, element: ElementType) -> Result<Value> {
-        Ok(Value { element, dims: self.dims(node)?, source: Source::Node(node), codes: None, convolution: None })
+        Ok(Value {
+            element,
+            dims: self.dims(node)?,
+            source: Source::Node(node),
+            codes: None,
+            convolution: None,
+        })
     }
 
     /// A node as a value of a shape with as many elements.
@@ -306,7 +358,8 @@ impl<'m> Emit<'m> {
     }
 }
 
-/// What operators with graphs within them ask of the import: values by operations, and the outputs of such a graph.
+/// What operators with graphs within them ask of the import: values by operations, and the outputs
+/// of such a graph.
 pub(crate) trait Unroll<'m> {
     /// Where operations are added.
     fn emit(&mut self) -> &mut Emit<'m>;
@@ -317,19 +370,26 @@ pub(crate) trait Unroll<'m> {
     /// `Unsupported` if there are too many.
     fn count_node(&mut self) -> Result<()>;
 
-    /// The outputs of a graph within a node, for these inputs; none if a fault in it has been recorded.
+    /// The outputs of a graph within a node, for these inputs; none if a fault in it has been
+    /// recorded.
     ///
     /// # Errors
     /// `Data` for another number of inputs, or an output that no node computes.
-    fn subgraph(&mut self, graph: &'m GraphProto, inputs: Vec<Value>) -> Result<Option<Vec<Value>>>;
+    fn subgraph(&mut self, graph: &'m GraphProto, inputs: Vec<Value>)
+    -> Result<Option<Vec<Value>>>;
 }
 
 /// The shape of these sizes.
 pub(crate) fn shape(dims: &[usize]) -> Result<Shape> {
     if dims.len() > MAX_RANK {
-        return Err(Error::unsupported(format!("a tensor of {} dimensions; at most {MAX_RANK} are possible", dims.len())));
+        return Err(Error::unsupported(format!(
+            "a tensor of {} dimensions; at most {MAX_RANK} are possible",
+            dims.len()
+        )));
     }
-    Ok(Shape::of(&dims.iter().map(|size| Dim::Size(*size)).collect::<Vec<_>>()))
+    Ok(Shape::of(
+        &dims.iter().map(|size| Dim::Size(*size)).collect::<Vec<_>>(),
+    ))
 }
 
 /// The shape that tensors repeat to, aligned at the last axis.
@@ -343,11 +403,21 @@ pub(crate) fn joint<'a>(all: impl IntoIterator<Item = &'a [usize]>) -> Result<Ve
         for (size, other) in joint[first..].iter_mut().zip(dims) {
             match (*size, *other) {
                 (1, other) => *size = other,
-                (size, other) if size != other && other != 1 => return Err(Error::data(format!("{dims:?} does not repeat to {joint:?}"))),
+                (size, other) if size != other && other != 1 => {
+                    return Err(Error::data(format!(
+                        "{dims:?} does not repeat to {joint:?}"
+                    )));
+                }
                 _ => (),
             }
         }
     }
-    let len = joint.iter().try_fold(1usize, |product, dim| product.checked_mul((*dim).max(1)));
-    if len.is_some_and(|len| len <= u32::MAX as usize) { Ok(joint) } else { Err(Error::unsupported(format!("a value of {joint:?}"))) }
+    let len = joint
+        .iter()
+        .try_fold(1usize, |product, dim| product.checked_mul((*dim).max(1)));
+    if len.is_some_and(|len| len <= u32::MAX as usize) {
+        Ok(joint)
+    } else {
+        Err(Error::unsupported(format!("a value of {joint:?}")))
+    }
 }

@@ -1,4 +1,5 @@
-//! From the nodes of a file to a graph: names, folding of what is known, and the collection of faults.
+//! From the nodes of a file to a graph: names, folding of what is known, and the collection of
+//! faults.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
@@ -12,11 +13,15 @@ use tectum_graph::GraphBuilder;
 use crate::array::Array;
 use crate::assumption::Assumption;
 use crate::attributes::Attributes;
-use crate::emit::{ALWAYS_FOLDED, Call, Emit, EmitKind, FOLDING_COST, MAX_FOLDED_TERMS, MAX_MADE, Source, Unroll, Value, shape};
+use crate::emit::{
+    ALWAYS_FOLDED, Call, Emit, EmitKind, FOLDING_COST, MAX_FOLDED_TERMS, MAX_MADE, Source, Unroll,
+    Value, shape,
+};
 use crate::model::{Model, OPSETS, Port, PortDim, normal, operator_name};
 use crate::operators;
 
-/// The values of a graph by name; those of the graph around it are visible. `None` represents a value that an operator with a fault would have given.
+/// The values of a graph by name; those of the graph around it are visible. `None` represents a
+/// value that an operator with a fault would have given.
 pub(crate) type Scope = HashMap<String, Option<Value>>;
 
 /// A file that becomes a graph.
@@ -46,23 +51,56 @@ pub(crate) struct Imported {
 }
 
 fn count_readers<'m>(graph: &'m GraphProto, readers: &mut HashMap<&'m str, usize>) {
-    let outputs = graph.output.iter().filter_map(|output| output.name.as_deref());
-    let inputs = graph.node.iter().flat_map(|node| &node.input).map(String::as_str);
-    inputs.chain(outputs).for_each(|name| *readers.entry(name).or_default() += 1);
+    let outputs = graph
+        .output
+        .iter()
+        .filter_map(|output| output.name.as_deref());
+    let inputs = graph
+        .node
+        .iter()
+        .flat_map(|node| &node.input)
+        .map(String::as_str);
+    inputs
+        .chain(outputs)
+        .for_each(|name| *readers.entry(name).or_default() += 1);
     for attribute in graph.node.iter().flat_map(|node| &node.attribute) {
-        attribute.g.iter().for_each(|graph| count_readers(graph, readers));
+        attribute
+            .g
+            .iter()
+            .for_each(|graph| count_readers(graph, readers));
     }
 }
 
 impl<'m> Import<'m> {
-    /// Reads the whole graph of a model. `bindings` gives sizes to names of dimensions, `constants` values to inputs that shapes depend on.
-    pub fn run(model: &'m Model, bindings: &[(&str, usize)], constants: &[(&str, Array)]) -> Result<Imported> {
-        let emit = Emit::new(model, EmitKind::Device { weights: Vec::new() }, Rc::new(Cell::new(MAX_MADE)));
-        let mut import = Self { emit, faults: Vec::new(), scopes: vec![Scope::new()], added: 0, readers: HashMap::new() };
+    /// Reads the whole graph of a model. `bindings` gives sizes to names of dimensions, `constants`
+    /// values to inputs that shapes depend on.
+    pub fn run(
+        model: &'m Model,
+        bindings: &[(&str, usize)],
+        constants: &[(&str, Array)],
+    ) -> Result<Imported> {
+        let emit = Emit::new(
+            model,
+            EmitKind::Device {
+                weights: Vec::new(),
+            },
+            Rc::new(Cell::new(MAX_MADE)),
+        );
+        let mut import = Self {
+            emit,
+            faults: Vec::new(),
+            scopes: vec![Scope::new()],
+            added: 0,
+            readers: HashMap::new(),
+        };
         count_readers(model.graph(), &mut import.readers);
         let opset = model.opset();
         if !OPSETS.contains(&opset) {
-            import.faults.push(Error::unsupported(format!("opset {opset}: {} to {} are read", OPSETS.start(), OPSETS.end())));
+            import.faults.push(Error::unsupported(format!(
+                "opset {opset}: {} to {} are read",
+                OPSETS.start(),
+                OPSETS.end()
+            )));
         }
         let mut assumptions = Vec::new();
         check_names(model, bindings, constants)?;
@@ -72,7 +110,9 @@ impl<'m> Import<'m> {
                 Ok(Some(value)) => inputs.push((port.clone(), value)),
                 Ok(None) => (),
                 Err(error) => {
-                    import.faults.push(error.at(format_args!("input {:?}", port.name)));
+                    import
+                        .faults
+                        .push(error.at(format_args!("input {:?}", port.name)));
                     import.define(&port.name, None);
                 }
             }
@@ -83,24 +123,46 @@ impl<'m> Import<'m> {
             match import.look_up(&port.name) {
                 Some(Some(value)) => outputs.push((port.name.clone(), value)),
                 Some(None) => (),
-                None => import.faults.push(Error::data(format!("output {:?}: no node computes it", port.name))),
+                None => import.faults.push(Error::data(format!(
+                    "output {:?}: no node computes it",
+                    port.name
+                ))),
             }
         }
         if !import.faults.is_empty() {
             return Err(joined(&import.faults));
         }
-        let EmitKind::Device { weights } = import.emit.kind else { unreachable!("invariant: an import emits for a device") };
-        Ok(Imported { builder: import.emit.builder, weights, inputs, outputs, assumptions })
+        let EmitKind::Device { weights } = import.emit.kind else {
+            unreachable!("invariant: an import emits for a device")
+        };
+        Ok(Imported {
+            builder: import.emit.builder,
+            weights,
+            inputs,
+            outputs,
+            assumptions,
+        })
     }
 
-    fn add_input(&mut self, port: &Port, bindings: &[(&str, usize)], constants: &[(&str, Array)], assumptions: &mut Vec<Assumption>) -> Result<Option<Value>> {
+    fn add_input(
+        &mut self,
+        port: &Port,
+        bindings: &[(&str, usize)],
+        constants: &[(&str, Array)],
+        assumptions: &mut Vec<Assumption>,
+    ) -> Result<Option<Value>> {
         if let Some((_, array)) = constants.iter().find(|(name, _)| *name == port.name) {
             let element = port.element.unwrap_or(array.element());
             self.define(&port.name, Some(array.cast(element).into()));
             return Ok(None);
         }
-        let element = port.element.ok_or_else(|| Error::unsupported("it is no tensor, or its elements have no meaning here"))?;
-        let stated = port.dims.as_ref().ok_or_else(|| Error::unsupported("its shape is not stated"))?;
+        let element = port.element.ok_or_else(|| {
+            Error::unsupported("it is no tensor, or its elements have no meaning here")
+        })?;
+        let stated = port
+            .dims
+            .as_ref()
+            .ok_or_else(|| Error::unsupported("its shape is not stated"))?;
         let mut dims = Vec::new();
         for (axis, dim) in stated.iter().enumerate() {
             let bound = match dim {
@@ -108,7 +170,10 @@ impl<'m> Import<'m> {
                 PortDim::Named(name) => match bindings.iter().find(|(bound, _)| bound == name) {
                     Some((_, size)) => *size,
                     None => {
-                        let assumption = Assumption::Dimension { name: name.clone(), size: 1 };
+                        let assumption = Assumption::Dimension {
+                            name: name.clone(),
+                            size: 1,
+                        };
                         if !assumptions.contains(&assumption) {
                             assumptions.push(assumption);
                         }
@@ -116,7 +181,11 @@ impl<'m> Import<'m> {
                     }
                 },
                 PortDim::Unknown => {
-                    assumptions.push(Assumption::UnnamedDimension { input: port.name.clone(), axis, size: 1 });
+                    assumptions.push(Assumption::UnnamedDimension {
+                        input: port.name.clone(),
+                        axis,
+                        size: 1,
+                    });
                     1
                 }
             };
@@ -160,7 +229,11 @@ impl<'m> Import<'m> {
         let operator = proto.op_type.as_deref().unwrap_or_default();
         let domain = normal(proto.domain.as_deref().unwrap_or_default());
         let opset = self.emit.model.opset_of(domain);
-        let place = Place { index, proto, opset };
+        let place = Place {
+            index,
+            proto,
+            opset,
+        };
         let outcome = match operators::find(domain, operator) {
             None => Err(Error::unsupported("the operator is not supported")),
             Some(add) => match self.inputs_of(proto) {
@@ -168,7 +241,12 @@ impl<'m> Import<'m> {
                 // An earlier fault is the cause.
                 Ok(None) => return self.poison(proto),
                 Ok(Some(inputs)) => {
-                    let call = Call { opset, inputs, attributes: Attributes::of(proto), outputs: proto.output.iter().map(|name| !name.is_empty()).collect() };
+                    let call = Call {
+                        opset,
+                        inputs,
+                        attributes: Attributes::of(proto),
+                        outputs: proto.output.iter().map(|name| !name.is_empty()).collect(),
+                    };
                     match self.call(add, &call) {
                         Ok(None) => return self.poison(proto),
                         Ok(Some(values)) => Ok(values),
@@ -179,14 +257,30 @@ impl<'m> Import<'m> {
         };
         match outcome {
             Ok(values) => {
-                for (index, name) in proto.output.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+                for (index, name) in proto
+                    .output
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, name)| !name.is_empty())
+                {
                     match values.get(index) {
                         Some(value) => {
-                            let convolution = value.convolution.clone().filter(|_| self.readers.get(name.as_str()) == Some(&1));
-                            self.define(name, Some(Value { convolution, ..value.clone() }));
+                            let convolution = value
+                                .convolution
+                                .clone()
+                                .filter(|_| self.readers.get(name.as_str()) == Some(&1));
+                            self.define(
+                                name,
+                                Some(Value {
+                                    convolution,
+                                    ..value.clone()
+                                }),
+                            );
                         }
                         None => {
-                            self.faults.push(Error::unsupported(format!("{place}: output {index} is not supported")));
+                            self.faults.push(Error::unsupported(format!(
+                                "{place}: output {index} is not supported"
+                            )));
                             self.define(name, None);
                         }
                     }
@@ -216,7 +310,11 @@ impl<'m> Import<'m> {
             match self.look_up(name) {
                 Some(Some(value)) => inputs.push(Some(value)),
                 Some(None) => return Ok(None),
-                None => return Err(Error::data(format!("input {name:?} is computed by no earlier node"))),
+                None => {
+                    return Err(Error::data(format!(
+                        "input {name:?} is computed by no earlier node"
+                    )));
+                }
             }
         }
         Ok(Some(inputs))
@@ -234,7 +332,11 @@ impl<'m> Import<'m> {
                 None => return Ok(None),
             },
             operators::Add::Plain(add) => {
-                let is_known = call.inputs.iter().flatten().all(|value| value.array().is_some());
+                let is_known = call
+                    .inputs
+                    .iter()
+                    .flatten()
+                    .all(|value| value.array().is_some());
                 match is_known && !call.inputs.is_empty() {
                     true => match self.fold(add, call)? {
                         Some(values) => values,
@@ -245,20 +347,36 @@ impl<'m> Import<'m> {
             }
         };
         for value in &values {
-            let product = value.dims.iter().try_fold(1usize, |product, dim| product.checked_mul((*dim).max(1)));
+            let product = value
+                .dims
+                .iter()
+                .try_fold(1usize, |product, dim| product.checked_mul((*dim).max(1)));
             if product.is_none_or(|product| product > u32::MAX as usize) {
                 return Err(Error::unsupported(format!("a value of {:?}", value.dims)));
             }
         }
         let unread = call.attributes.unread();
-        if unread.is_empty() { Ok(Some(values)) } else { Err(Error::unsupported(format!("attribute {} is not supported", unread.join(", ")))) }
+        if unread.is_empty() {
+            Ok(Some(values))
+        } else {
+            Err(Error::unsupported(format!(
+                "attribute {} is not supported",
+                unread.join(", ")
+            )))
+        }
     }
 
     /// Computes an operator of known tensors now; none if that would take too much memory or time.
     fn fold(&self, add: operators::AddPlain, call: &Call<'_>) -> Result<Option<Vec<Value>>> {
-        let mut emit = Emit::new(self.emit.model, EmitKind::Fold { feeds: Vec::new() }, Rc::clone(&self.emit.budget));
+        let mut emit = Emit::new(
+            self.emit.model,
+            EmitKind::Fold { feeds: Vec::new() },
+            Rc::clone(&self.emit.budget),
+        );
         let mut values = add(&mut emit, call)?;
-        let EmitKind::Fold { feeds } = emit.kind else { unreachable!("invariant: it was made to fold") };
+        let EmitKind::Fold { feeds } = emit.kind else {
+            unreachable!("invariant: it was made to fold")
+        };
         let mut builder = emit.builder;
         let mut computed = Vec::new();
         for (index, value) in values.iter().enumerate() {
@@ -272,15 +390,29 @@ impl<'m> Import<'m> {
         }
         let (elements, terms) = (builder.elements(), builder.product_terms());
         if elements > ALWAYS_FOLDED {
-            match self.emit.budget.get().checked_sub(elements.saturating_mul(FOLDING_COST)).filter(|_| terms <= MAX_FOLDED_TERMS) {
+            match self
+                .emit
+                .budget
+                .get()
+                .checked_sub(elements.saturating_mul(FOLDING_COST))
+                .filter(|_| terms <= MAX_FOLDED_TERMS)
+            {
                 Some(left) => self.emit.budget.set(left),
                 None => return Ok(None),
             }
         }
         let tensors = builder.finish()?.evaluate(&feeds)?;
         for (index, tensor) in computed.into_iter().zip(tensors) {
-            let Value { element, dims, codes, .. } = &values[index];
-            values[index] = Value { codes: codes.clone(), ..Array::wide(*element, dims, tensor.data().to_vec()).into() };
+            let Value {
+                element,
+                dims,
+                codes,
+                ..
+            } = &values[index];
+            values[index] = Value {
+                codes: codes.clone(),
+                ..Array::wide(*element, dims, tensor.data().to_vec()).into()
+            };
         }
         Ok(Some(values))
     }
@@ -292,7 +424,11 @@ impl<'m> Import<'m> {
     }
 
     pub fn look_up(&self, name: &str) -> Option<Option<Value>> {
-        self.scopes.iter().rev().find_map(|scope| scope.get(name)).cloned()
+        self.scopes
+            .iter()
+            .rev()
+            .find_map(|scope| scope.get(name))
+            .cloned()
     }
 }
 
@@ -304,14 +440,24 @@ impl<'m> Unroll<'m> for Import<'m> {
     fn count_node(&mut self) -> Result<()> {
         self.added += 1;
         if self.added > MAX_NODES || self.emit.builder.len() > MAX_OPERATIONS {
-            return Err(Error::unsupported(format!("unrolled, it has more than {MAX_NODES} nodes or {MAX_OPERATIONS} operations")));
+            return Err(Error::unsupported(format!(
+                "unrolled, it has more than {MAX_NODES} nodes or {MAX_OPERATIONS} operations"
+            )));
         }
         Ok(())
     }
 
-    fn subgraph(&mut self, graph: &'m GraphProto, inputs: Vec<Value>) -> Result<Option<Vec<Value>>> {
+    fn subgraph(
+        &mut self,
+        graph: &'m GraphProto,
+        inputs: Vec<Value>,
+    ) -> Result<Option<Vec<Value>>> {
         if inputs.len() != graph.input.len() {
-            return Err(Error::data(format!("its graph has {} inputs; {} are given", graph.input.len(), inputs.len())));
+            return Err(Error::data(format!(
+                "its graph has {} inputs; {} are given",
+                graph.input.len(),
+                inputs.len()
+            )));
         }
         let faults = self.faults.len();
         self.scopes.push(Scope::new());
@@ -319,13 +465,24 @@ impl<'m> Unroll<'m> for Import<'m> {
             self.define(port.name.as_deref().unwrap_or_default(), Some(value));
         }
         self.add_graph(graph);
-        let found: Vec<_> = graph.output.iter().map(|port| port.name.as_deref().unwrap_or_default()).map(|name| (name, self.look_up(name))).collect();
-        let missing = found.iter().find(|(_, value)| value.is_none()).map(|(name, _)| format!("output {name:?} of its graph is computed by no node"));
+        let found: Vec<_> = graph
+            .output
+            .iter()
+            .map(|port| port.name.as_deref().unwrap_or_default())
+            .map(|name| (name, self.look_up(name)))
+            .collect();
+        let missing = found
+            .iter()
+            .find(|(_, value)| value.is_none())
+            .map(|(name, _)| format!("output {name:?} of its graph is computed by no node"));
         self.scopes.pop();
         match missing {
             _ if self.faults.len() > faults => Ok(None),
             Some(missing) => Err(Error::data(missing)),
-            None => Ok(found.into_iter().map(|(_, value)| value.flatten()).collect()),
+            None => Ok(found
+                .into_iter()
+                .map(|(_, value)| value.flatten())
+                .collect()),
         }
     }
 }
@@ -333,13 +490,31 @@ impl<'m> Unroll<'m> for Import<'m> {
 /// All faults as one error: `Io` if one of them is, else `Unsupported` if one is, else `Data`.
 fn joined(faults: &[Error]) -> Error {
     let is_any = |kind: &ErrorKind| faults.iter().any(|fault| fault.kind() == *kind);
-    let kind = [ErrorKind::Io, ErrorKind::Unsupported].into_iter().find(is_any).unwrap_or(ErrorKind::Data);
-    let list = faults.iter().map(Error::to_string).collect::<Vec<_>>().join("\n  ");
-    Error::new(kind, if faults.len() == 1 { list } else { format!("{} faults:\n  {list}", faults.len()) })
+    let kind = [ErrorKind::Io, ErrorKind::Unsupported]
+        .into_iter()
+        .find(is_any)
+        .unwrap_or(ErrorKind::Data);
+    let list = faults
+        .iter()
+        .map(Error::to_string)
+        .collect::<Vec<_>>()
+        .join("\n  ");
+    Error::new(
+        kind,
+        if faults.len() == 1 {
+            list
+        } else {
+            format!("{} faults:\n  {list}", faults.len())
+        },
+    )
 }
 
 /// Refuses names that the model does not have.
-fn check_names(model: &Model, bindings: &[(&str, usize)], constants: &[(&str, Array)]) -> Result<()> {
+fn check_names(
+    model: &Model,
+    bindings: &[(&str, usize)],
+    constants: &[(&str, Array)],
+) -> Result<()> {
     let named: BTreeMap<&str, ()> = model
         .inputs()
         .iter()
@@ -350,10 +525,19 @@ fn check_names(model: &Model, bindings: &[(&str, usize)], constants: &[(&str, Ar
         })
         .collect();
     if let Some((name, _)) = bindings.iter().find(|(name, _)| !named.contains_key(name)) {
-        let known = if named.is_empty() { "none".to_owned() } else { named.into_keys().collect::<Vec<_>>().join(", ") };
-        return Err(Error::invalid(format!("no dimension of an input is named {name:?}; there are {known}")));
+        let known = if named.is_empty() {
+            "none".to_owned()
+        } else {
+            named.into_keys().collect::<Vec<_>>().join(", ")
+        };
+        return Err(Error::invalid(format!(
+            "no dimension of an input is named {name:?}; there are {known}"
+        )));
     }
-    if let Some((name, _)) = constants.iter().find(|(name, _)| model.inputs().iter().all(|port| port.name != *name)) {
+    if let Some((name, _)) = constants
+        .iter()
+        .find(|(name, _)| model.inputs().iter().all(|port| port.name != *name))
+    {
         return Err(Error::invalid(format!("no input is named {name:?}")));
     }
     Ok(())

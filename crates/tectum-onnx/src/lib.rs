@@ -7,11 +7,12 @@
 //! | [`CompiledNetwork`] | runs on a device |
 //! | [`Array`] | a tensor on the host, of any element type of ONNX |
 //!
-//! Shapes are resolved when a model is loaded: symbolic dimensions get sizes, arithmetic on shapes is folded, and every operator, attribute or type that is
-//! not supported is reported, all of them in one error that names node, operator and opset.
+//! Shapes are resolved when a model is loaded: symbolic dimensions get sizes, arithmetic on shapes
+//! is folded, and every operator, attribute or type that is not supported is reported, all of them
+//! in one error that names node, operator and opset.
 //!
-//! On devices, floats of any width are f32, and integers and truth values are i32; [`Array`] keeps the types of the file. An integer beyond 32 bits is refused
-//! where it would reach a device.
+//! On devices, floats of any width are f32, and integers and truth values are i32; [`Array`] keeps
+//! the types of the file. An integer beyond 32 bits is refused where it would reach a device.
 
 mod array;
 mod assumption;

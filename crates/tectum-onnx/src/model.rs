@@ -6,7 +6,9 @@ use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
 
-use rten_onnx::onnx::{Dimension, GraphProto, ModelProto, StringStringEntryProto, TensorProto, ValueInfoProto};
+use rten_onnx::onnx::{
+    Dimension, GraphProto, ModelProto, StringStringEntryProto, TensorProto, ValueInfoProto,
+};
 use tectum::{Error, Result};
 
 use crate::element::ElementType;
@@ -38,7 +40,10 @@ pub struct Model {
 
 impl fmt::Debug for Model {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Model").field("inputs", &self.inputs).field("outputs", &self.outputs).finish_non_exhaustive()
+        f.debug_struct("Model")
+            .field("inputs", &self.inputs)
+            .field("outputs", &self.outputs)
+            .finish_non_exhaustive()
     }
 }
 
@@ -78,14 +83,23 @@ impl fmt::Display for Port {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let element = self.element.map_or("unsupported type", ElementType::name);
         match &self.dims {
-            Some(dims) => write!(f, "{} [{}] {element}", self.name, dims.iter().map(PortDim::to_string).collect::<Vec<_>>().join(", ")),
+            Some(dims) => write!(
+                f,
+                "{} [{}] {element}",
+                self.name,
+                dims.iter()
+                    .map(PortDim::to_string)
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            ),
             None => write!(f, "{} [shape not stated] {element}", self.name),
         }
     }
 }
 
 impl Model {
-    /// Reads a file. Tensors with external data are read from the folder of the file when the model is loaded.
+    /// Reads a file. Tensors with external data are read from the folder of the file when the model
+    /// is loaded.
     ///
     /// # Errors
     /// `Io` for a file that cannot be read, `Data` for one that is no ONNX model.
@@ -103,11 +117,29 @@ impl Model {
     /// `Data` for bytes that are no ONNX model.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let proto = reader::model(bytes)?;
-        let graph = proto.graph.as_ref().expect("invariant: the reader refuses a model without graph");
-        let initialized = |port: &ValueInfoProto| graph.initializer.iter().any(|tensor| tensor.name == port.name);
-        let inputs = graph.input.iter().filter(|port| !initialized(port)).map(Port::of).collect();
+        let graph = proto
+            .graph
+            .as_ref()
+            .expect("invariant: the reader refuses a model without graph");
+        let initialized = |port: &ValueInfoProto| {
+            graph
+                .initializer
+                .iter()
+                .any(|tensor| tensor.name == port.name)
+        };
+        let inputs = graph
+            .input
+            .iter()
+            .filter(|port| !initialized(port))
+            .map(Port::of)
+            .collect();
         let outputs = graph.output.iter().map(Port::of).collect();
-        Ok(Self { inputs, outputs, folder: None, proto })
+        Ok(Self {
+            inputs,
+            outputs,
+            folder: None,
+            proto,
+        })
     }
 
     /// The inputs that are fed: those without an initial value.
@@ -128,7 +160,13 @@ impl Model {
     /// The program that wrote the file, with its version.
     pub fn producer(&self) -> String {
         let parts = [&self.proto.producer_name, &self.proto.producer_version];
-        parts.into_iter().flatten().filter(|part| !part.is_empty()).map(String::as_str).collect::<Vec<_>>().join(" ")
+        parts
+            .into_iter()
+            .flatten()
+            .filter(|part| !part.is_empty())
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     /// The version of the operators of the default domain.
@@ -138,15 +176,28 @@ impl Model {
 
     pub(crate) fn opset_of(&self, domain: &str) -> i64 {
         let same = |id: &Option<String>| normal(id.as_deref().unwrap_or_default()) == domain;
-        self.proto.opset_import.iter().find(|import| same(&import.domain)).and_then(|import| import.version).unwrap_or(1)
+        self.proto
+            .opset_import
+            .iter()
+            .find(|import| same(&import.domain))
+            .and_then(|import| import.version)
+            .unwrap_or(1)
     }
 
     /// How often each operator occurs, also within the branches of others.
     pub fn operators(&self) -> BTreeMap<String, usize> {
         fn count(graph: &GraphProto, operators: &mut BTreeMap<String, usize>) {
             for node in &graph.node {
-                *operators.entry(operator_name(node.domain.as_deref(), node.op_type.as_deref())).or_default() += 1;
-                node.attribute.iter().filter_map(|attribute| attribute.g.as_ref()).for_each(|graph| count(graph, operators));
+                *operators
+                    .entry(operator_name(
+                        node.domain.as_deref(),
+                        node.op_type.as_deref(),
+                    ))
+                    .or_default() += 1;
+                node.attribute
+                    .iter()
+                    .filter_map(|attribute| attribute.g.as_ref())
+                    .for_each(|graph| count(graph, operators));
             }
         }
         let mut operators = BTreeMap::new();
@@ -155,7 +206,10 @@ impl Model {
     }
 
     pub(crate) fn graph(&self) -> &GraphProto {
-        self.proto.graph.as_ref().expect("invariant: the reader refuses a model without graph")
+        self.proto
+            .graph
+            .as_ref()
+            .expect("invariant: the reader refuses a model without graph")
     }
 
     /// The bytes of a tensor that the file keeps in another file.
@@ -163,12 +217,26 @@ impl Model {
         let name = tensor.name.as_deref().unwrap_or_default();
         let fault = |message: String| Error::data(format!("tensor {name:?}: {message}"));
         let entries: BTreeMap<&str, &str> = pairs(&tensor.external_data).collect();
-        let number = |key: &str| entries.get(key).map(|text| text.parse::<u64>().map_err(|_| fault(format!("{key} {text:?} is no number")))).transpose();
+        let number = |key: &str| {
+            entries
+                .get(key)
+                .map(|text| {
+                    text.parse::<u64>()
+                        .map_err(|_| fault(format!("{key} {text:?} is no number")))
+                })
+                .transpose()
+        };
         let (offset, length) = (number("offset")?.unwrap_or(0), number("length")?);
-        let location = entries.get("location").ok_or_else(|| fault("external data without a location".to_owned()))?;
-        let is_inside = Path::new(location).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        let location = entries
+            .get("location")
+            .ok_or_else(|| fault("external data without a location".to_owned()))?;
+        let is_inside = Path::new(location)
+            .components()
+            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
         let Some(folder) = self.folder.as_ref().filter(|_| is_inside) else {
-            return Err(fault(format!("external data at {location:?}, which is not in the folder of the file")));
+            return Err(fault(format!(
+                "external data at {location:?}, which is not in the folder of the file"
+            )));
         };
         let path = folder.join(location);
         let io = |error| Error::io(format_args!("tensor {name:?}: {}", path.display()), error);
@@ -176,7 +244,10 @@ impl Model {
         let whole = file.metadata().map_err(io)?.len();
         let length = length.unwrap_or(whole.saturating_sub(offset));
         if offset.checked_add(length).is_none_or(|end| end > whole) {
-            return Err(fault(format!("{length} bytes from {offset} on of {}, which has {whole}", path.display())));
+            return Err(fault(format!(
+                "{length} bytes from {offset} on of {}, which has {whole}",
+                path.display()
+            )));
         }
         file.seek(SeekFrom::Start(offset)).map_err(io)?;
         let mut bytes = Vec::new();
@@ -186,7 +257,12 @@ impl Model {
 }
 
 fn pairs(entries: &[StringStringEntryProto]) -> impl Iterator<Item = (&str, &str)> {
-    entries.iter().filter_map(|entry| Some((entry.key.as_deref()?, entry.value.as_deref().unwrap_or_default())))
+    entries.iter().filter_map(|entry| {
+        Some((
+            entry.key.as_deref()?,
+            entry.value.as_deref().unwrap_or_default(),
+        ))
+    })
 }
 
 /// The default domain has two names.
@@ -205,7 +281,10 @@ pub(crate) fn operator_name(domain: Option<&str>, operator: Option<&str>) -> Str
 
 impl Port {
     pub(crate) fn of(info: &ValueInfoProto) -> Self {
-        let tensor = info.r#type.as_ref().and_then(|kind| kind.tensor_type.as_ref());
+        let tensor = info
+            .r#type
+            .as_ref()
+            .and_then(|kind| kind.tensor_type.as_ref());
         let dim = |dim: &Dimension| match (dim.dim_value, &dim.dim_param) {
             (Some(size), _) => usize::try_from(size).map_or(PortDim::Unknown, PortDim::Size),
             (None, Some(name)) if !name.is_empty() => PortDim::Named(name.clone()),
@@ -213,8 +292,12 @@ impl Port {
         };
         Self {
             name: info.name.clone().unwrap_or_default(),
-            element: tensor.and_then(|tensor| tensor.elem_type).and_then(ElementType::of),
-            dims: tensor.and_then(|tensor| tensor.shape.as_ref()).map(|shape| shape.dim.iter().map(dim).collect()),
+            element: tensor
+                .and_then(|tensor| tensor.elem_type)
+                .and_then(ElementType::of),
+            dims: tensor
+                .and_then(|tensor| tensor.shape.as_ref())
+                .map(|shape| shape.dim.iter().map(dim).collect()),
         }
     }
 }

@@ -35,22 +35,38 @@ pub struct NetworkPort {
 }
 
 impl Model {
-    /// Makes a graph of the file. `bindings` gives sizes to named dimensions; others are 1, as [`Network::assumptions`] reports.
+    /// Makes a graph of the file. `bindings` gives sizes to named dimensions; others are 1, as
+    /// [`Network::assumptions`] reports.
     ///
     /// # Errors
-    /// `Unsupported`, listing every operator, attribute and type that is not supported with its node; `Data` for a file whose shapes do not fit; `Invalid`
-    /// for a name that no dimension has.
+    /// `Unsupported`, listing every operator, attribute and type that is not supported with its
+    /// node; `Data` for a file whose shapes do not fit; `Invalid` for a name that no dimension has.
     pub fn load(&self, bindings: &[(&str, usize)]) -> Result<Network> {
         self.load_with(bindings, &[])
     }
 
-    /// As [`Model::load`], with values of inputs that shapes depend on, such as the target of a reshape: they are inputs no longer.
+    /// As [`Model::load`], with values of inputs that shapes depend on, such as the target of a
+    /// reshape: they are inputs no longer.
     ///
     /// # Errors
     /// As [`Model::load`].
-    pub fn load_with(&self, bindings: &[(&str, usize)], constants: &[(&str, Array)]) -> Result<Network> {
-        let Imported { mut builder, weights, inputs, outputs, assumptions } = Import::run(self, bindings, constants)?;
-        let port = |name: String, value: &Value| NetworkPort { name, element: value.element, dims: value.dims.clone() };
+    pub fn load_with(
+        &self,
+        bindings: &[(&str, usize)],
+        constants: &[(&str, Array)],
+    ) -> Result<Network> {
+        let Imported {
+            mut builder,
+            weights,
+            inputs,
+            outputs,
+            assumptions,
+        } = Import::run(self, bindings, constants)?;
+        let port = |name: String, value: &Value| NetworkPort {
+            name,
+            element: value.element,
+            dims: value.dims.clone(),
+        };
         let mut ports = Vec::new();
         for (name, value) in outputs {
             let known = match &value.source {
@@ -62,9 +78,22 @@ impl Model {
             };
             ports.push((port(name, &value), known));
         }
-        let graph = if ports.iter().any(|(_, known)| known.is_none()) { Some(builder.finish()?) } else { None };
-        let inputs = inputs.into_iter().map(|(stated, value)| port(stated.name, &value)).collect();
-        Ok(Network { graph, weights, inputs, outputs: ports, assumptions })
+        let graph = if ports.iter().any(|(_, known)| known.is_none()) {
+            Some(builder.finish()?)
+        } else {
+            None
+        };
+        let inputs = inputs
+            .into_iter()
+            .map(|(stated, value)| port(stated.name, &value))
+            .collect();
+        Ok(Network {
+            graph,
+            weights,
+            inputs,
+            outputs: ports,
+            assumptions,
+        })
     }
 }
 
@@ -123,33 +152,63 @@ impl Network {
     ///
     /// # Errors
     /// As [`Graph::compile`].
-    pub fn compile_as<'d>(&self, target: impl Into<Target<'d>>, format: PanelFormat) -> Result<CompiledNetwork> {
+    pub fn compile_as<'d>(
+        &self,
+        target: impl Into<Target<'d>>,
+        format: PanelFormat,
+    ) -> Result<CompiledNetwork> {
         let (inputs, outputs) = (self.inputs.clone(), self.outputs.clone());
-        let Some(graph) = &self.graph else { return Ok(CompiledNetwork { graph: None, inputs, outputs }) };
+        let Some(graph) = &self.graph else {
+            return Ok(CompiledNetwork {
+                graph: None,
+                inputs,
+                outputs,
+            });
+        };
         let optimized = graph.optimize();
         let device = &optimized.open_device(target)?;
         let packs = device.info().preferences().packed_weights;
-        let (ready, mut packed) = if packs || format != PanelFormat::F32 { optimized.pack_weights(|_| format) } else { (optimized, Vec::new()) };
-        let (ready, filters) = if packs { ready.pack_filters() } else { (ready, Vec::new()) };
+        let (ready, mut packed) = if packs || format != PanelFormat::F32 {
+            optimized.pack_weights(|_| format)
+        } else {
+            (optimized, Vec::new())
+        };
+        let (ready, filters) = if packs {
+            ready.pack_filters()
+        } else {
+            (ready, Vec::new())
+        };
         packed.extend(filters);
         let mut compiled = ready.compile(device)?;
-        let live: Vec<String> = ready.parameters().map(|(name, ..)| name.to_owned()).collect();
+        let live: Vec<String> = ready
+            .parameters()
+            .map(|(name, ..)| name.to_owned())
+            .collect();
         for (name, array) in self.weights.iter().filter(|(name, _)| live.contains(name)) {
             let values = array.to_f32();
-            let node = ready.parameters().find(|(other, ..)| other == name).map(|(_, node, _)| node);
+            let node = ready
+                .parameters()
+                .find(|(other, ..)| other == name)
+                .map(|(_, node, _)| node);
             match packed.iter().find(|parameter| Some(parameter.node) == node) {
                 Some(parameter) => {
                     let mut words = vec![0; parameter.words()];
                     parameter.pack(&values, &mut words);
                     match parameter.format {
-                        PanelFormat::F32 => compiled.set_parameter(name, bytemuck::cast_slice(&words))?,
+                        PanelFormat::F32 => {
+                            compiled.set_parameter(name, bytemuck::cast_slice(&words))?
+                        }
                         _ => compiled.set_words(name, &words)?,
                     }
                 }
                 None => compiled.set_parameter(name, &values)?,
             }
         }
-        Ok(CompiledNetwork { graph: Some(compiled), inputs, outputs })
+        Ok(CompiledNetwork {
+            graph: Some(compiled),
+            inputs,
+            outputs,
+        })
     }
 }
 
@@ -194,22 +253,38 @@ impl CompiledNetwork {
     /// `Invalid` if there is no such input, its shape differs, or an integer is beyond 32 bits.
     pub fn set(&mut self, name: &str, array: &Array) -> Result<()> {
         let port = self.inputs.iter().find(|port| port.name == name);
-        let port = port.ok_or_else(|| Error::invalid(format!("no input {name:?}; there are {}", list(&self.inputs))))?;
+        let port = port.ok_or_else(|| {
+            Error::invalid(format!(
+                "no input {name:?}; there are {}",
+                list(&self.inputs)
+            ))
+        })?;
         if port.dims != array.dims() {
-            return Err(Error::invalid(format!("input {name:?} is {:?}; {:?} was given", port.dims, array.dims())));
+            return Err(Error::invalid(format!(
+                "input {name:?} is {:?}; {:?} was given",
+                port.dims,
+                array.dims()
+            )));
         }
         let element = port.element;
         match element.dtype() {
             DType::F32 => self.set_floats(name, &array.cast(element).to_f32()),
             _ => {
                 let words = array.cast(element).to_i32();
-                self.set_integers(name, &words.ok_or_else(|| Error::invalid(format!("input {name:?} has an integer beyond 32 bits")))?)
+                self.set_integers(
+                    name,
+                    &words.ok_or_else(|| {
+                        Error::invalid(format!("input {name:?} has an integer beyond 32 bits"))
+                    })?,
+                )
             }
         }
     }
 
     fn graph(&mut self) -> Result<&mut CompiledGraph> {
-        self.graph.as_mut().ok_or_else(|| Error::invalid("all outputs of the network are known: nothing is fed"))
+        self.graph
+            .as_mut()
+            .ok_or_else(|| Error::invalid("all outputs of the network are known: nothing is fed"))
     }
 
     /// Computes the outputs once.
@@ -217,7 +292,9 @@ impl CompiledNetwork {
     /// # Errors
     /// As [`CompiledGraph::run`].
     pub fn run(&mut self) -> Result<RunStats> {
-        self.graph.as_mut().map_or_else(|| Ok(RunStats::default()), CompiledGraph::run)
+        self.graph
+            .as_mut()
+            .map_or_else(|| Ok(RunStats::default()), CompiledGraph::run)
     }
 
     /// An output of floats of the last run, row by row.
@@ -227,7 +304,9 @@ impl CompiledNetwork {
     pub fn floats(&self, name: &str) -> Result<&[f32]> {
         match &self.graph {
             Some(graph) => graph.output(name),
-            None => Err(Error::invalid(format!("output {name:?} is known without a run; `output` returns it"))),
+            None => Err(Error::invalid(format!(
+                "output {name:?} is known without a run; `output` returns it"
+            ))),
         }
     }
 
@@ -238,7 +317,9 @@ impl CompiledNetwork {
     pub fn integers(&self, name: &str) -> Result<&[i32]> {
         match &self.graph {
             Some(graph) => graph.output_integers(name),
-            None => Err(Error::invalid(format!("output {name:?} is known without a run; `output` returns it"))),
+            None => Err(Error::invalid(format!(
+                "output {name:?} is known without a run; `output` returns it"
+            ))),
         }
     }
 
@@ -249,7 +330,9 @@ impl CompiledNetwork {
 
     /// Every kernel or library routine that a run launches, without duplicates.
     pub fn code(&self) -> Vec<CodeObject> {
-        self.graph.as_ref().map_or_else(Vec::new, |graph| graph.code().to_vec())
+        self.graph
+            .as_ref()
+            .map_or_else(Vec::new, |graph| graph.code().to_vec())
     }
 
     /// The time of each launch of one more run.
@@ -257,7 +340,9 @@ impl CompiledNetwork {
     /// # Errors
     /// As [`CompiledNetwork::run`].
     pub fn trace(&mut self) -> Result<Vec<LaunchTime>> {
-        self.graph.as_mut().map_or_else(|| Ok(Vec::new()), CompiledGraph::trace)
+        self.graph
+            .as_mut()
+            .map_or_else(|| Ok(Vec::new()), CompiledGraph::trace)
     }
 
     /// An output of the last run in the type of the file.
@@ -267,12 +352,23 @@ impl CompiledNetwork {
     pub fn output(&self, name: &str) -> Result<Array> {
         let Some((port, known)) = self.outputs.iter().find(|(port, _)| port.name == name) else {
             let ports: Vec<NetworkPort> = self.outputs().cloned().collect();
-            return Err(Error::invalid(format!("no output {name:?}; there are {}", list(&ports))));
+            return Err(Error::invalid(format!(
+                "no output {name:?}; there are {}",
+                list(&ports)
+            )));
         };
         let data = match (known, &self.graph) {
             (Some(array), _) => return Ok(array.clone()),
-            (None, Some(graph)) if port.element.dtype() == DType::F32 => graph.output(name)?.iter().map(|value| f64::from(*value)).collect(),
-            (None, Some(graph)) => graph.output_integers(name)?.iter().map(|value| f64::from(*value)).collect(),
+            (None, Some(graph)) if port.element.dtype() == DType::F32 => graph
+                .output(name)?
+                .iter()
+                .map(|value| f64::from(*value))
+                .collect(),
+            (None, Some(graph)) => graph
+                .output_integers(name)?
+                .iter()
+                .map(|value| f64::from(*value))
+                .collect(),
             (None, None) => unreachable!("invariant: an output is known or computed"),
         };
         Ok(Array::wide(port.element, &port.dims, data))
@@ -280,5 +376,13 @@ impl CompiledNetwork {
 }
 
 fn list(ports: &[NetworkPort]) -> String {
-    if ports.is_empty() { "none".to_owned() } else { ports.iter().map(|port| port.name.as_str()).collect::<Vec<_>>().join(", ") }
+    if ports.is_empty() {
+        "none".to_owned()
+    } else {
+        ports
+            .iter()
+            .map(|port| port.name.as_str())
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
 }

@@ -1,4 +1,5 @@
-//! The operators of ONNX: one function each, in a file for each family, which adds what it computes to a graph.
+//! The operators of ONNX: one function each, in a file for each family, which adds what it computes
+//! to a graph.
 
 mod arithmetic;
 mod attention;
@@ -25,8 +26,10 @@ use crate::emit::{Call, Emit, Unroll, Value};
 /// Adds a node: its values in the order of the outputs.
 pub(crate) type AddPlain = fn(&mut Emit<'_>, &Call<'_>) -> Result<Vec<Value>>;
 
-/// Adds a node with graphs within it: its values, or none if a fault in such a graph has been recorded.
-pub(crate) type AddControl = for<'m> fn(&mut dyn Unroll<'m>, &Call<'m>) -> Result<Option<Vec<Value>>>;
+/// Adds a node with graphs within it: its values, or none if a fault in such a graph has been
+/// recorded.
+pub(crate) type AddControl =
+    for<'m> fn(&mut dyn Unroll<'m>, &Call<'m>) -> Result<Option<Vec<Value>>>;
 
 /// How a node is added.
 #[derive(Clone, Copy)]
@@ -66,13 +69,20 @@ pub(crate) fn find(domain: &str, operator: &str) -> Option<Add> {
     if let Some((_, add)) = control::FAMILY.iter().find(|(name, _)| *name == operator) {
         return Some(Add::Control(*add));
     }
-    let entry = FAMILIES.iter().flat_map(|family| family.iter()).find(|(name, _)| *name == operator);
+    let entry = FAMILIES
+        .iter()
+        .flat_map(|family| family.iter())
+        .find(|(name, _)| *name == operator);
     entry.map(|(_, add)| Add::Plain(*add))
 }
 
 /// The names of the operators that are supported.
 pub fn supported() -> Vec<&'static str> {
-    let mut names: Vec<&str> = FAMILIES.iter().flat_map(|family| family.iter()).map(|(name, _)| *name).collect();
+    let mut names: Vec<&str> = FAMILIES
+        .iter()
+        .flat_map(|family| family.iter())
+        .map(|(name, _)| *name)
+        .collect();
     names.extend(control::FAMILY.iter().map(|(name, _)| *name));
     names.sort_unstable();
     names

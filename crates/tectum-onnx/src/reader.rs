@@ -1,7 +1,9 @@
 //! Reads a file's bytes with bounded memory and depth, whatever they are.
 
 use rten_onnx::onnx::{ModelProto, TensorProto};
-use rten_onnx::protobuf::{DecodeMessage, ErrorKind, FieldTypes, OwnedValues, ProtobufError, ReadValue};
+use rten_onnx::protobuf::{
+    DecodeMessage, ErrorKind, FieldTypes, OwnedValues, ProtobufError, ReadValue,
+};
 use tectum::{Error, Result};
 
 /// Graphs within attributes within graphs; each level is several calls deep.
@@ -15,8 +17,13 @@ type ReadResult<T> = std::result::Result<T, ProtobufError>;
 /// `Data` for bytes that are no model.
 pub(crate) fn model(bytes: &[u8]) -> Result<ModelProto> {
     check_messages(Message::Model, bytes)?;
-    let model = ModelProto::decode(Slice::new(bytes)).map_err(|error| Error::data(format!("not an ONNX model: {error}")))?;
-    if model.graph.is_some() { Ok(model) } else { Err(Error::data("not an ONNX model: it has no graph")) }
+    let model = ModelProto::decode(Slice::new(bytes))
+        .map_err(|error| Error::data(format!("not an ONNX model: {error}")))?;
+    if model.graph.is_some() {
+        Ok(model)
+    } else {
+        Err(Error::data("not an ONNX model: it has no graph"))
+    }
 }
 
 /// Reads a tensor on its own, as the test data of ONNX has them.
@@ -25,7 +32,8 @@ pub(crate) fn model(bytes: &[u8]) -> Result<ModelProto> {
 /// `Data` for bytes that are no tensor.
 pub(crate) fn tensor(bytes: &[u8]) -> Result<TensorProto> {
     check_messages(Message::Tensor, bytes)?;
-    TensorProto::decode(Slice::new(bytes)).map_err(|error| Error::data(format!("not an ONNX tensor: {error}")))
+    TensorProto::decode(Slice::new(bytes))
+        .map_err(|error| Error::data(format!("not an ONNX tensor: {error}")))
 }
 
 /// Reads values from bytes. A length beyond the end is an error before anything is allocated.
@@ -40,7 +48,10 @@ impl<'a> Slice<'a> {
     }
 
     fn take(&mut self, len: usize) -> ReadResult<&'a [u8]> {
-        let part = self.bytes.get(self.position..).and_then(|rest| rest.get(..len));
+        let part = self
+            .bytes
+            .get(self.position..)
+            .and_then(|rest| rest.get(..len));
         let part = part.ok_or_else(|| ProtobufError::new(ErrorKind::Eof))?;
         self.position += len;
         Ok(part)
@@ -99,7 +110,8 @@ impl ReadValue for Slice<'_> {
     }
 
     fn read_string(&mut self, len: usize) -> ReadResult<<Self::Types as FieldTypes>::String> {
-        String::from_utf8(self.read_bytes(len)?).map_err(|_| ProtobufError::new(ErrorKind::InvalidUtf8))
+        String::from_utf8(self.read_bytes(len)?)
+            .map_err(|_| ProtobufError::new(ErrorKind::InvalidUtf8))
     }
 
     fn skip(&mut self, len: usize) -> ReadResult<()> {
@@ -152,16 +164,21 @@ impl Message {
     }
 }
 
-/// Refuses lengths beyond the end of a message, with which the parser would overflow, and messages nested deeper than a reader's stack should go: the parser
-/// itself has no limit.
+/// Refuses lengths beyond the end of a message, with which the parser would overflow, and messages
+/// nested deeper than a reader's stack should go: the parser itself has no limit.
 fn check_messages(first: Message, bytes: &[u8]) -> Result<()> {
     let mut waiting = vec![(first, bytes, 0usize)];
     while let Some((message, bytes, depth)) = waiting.pop() {
         if depth > MAX_DEPTH {
-            return Err(Error::data(format!("not an ONNX file: graphs or types are nested more than {MAX_DEPTH} deep")));
+            return Err(Error::data(format!(
+                "not an ONNX file: graphs or types are nested more than {MAX_DEPTH} deep"
+            )));
         }
         let mut fields = Slice::new(bytes);
-        while let Some((number, bytes)) = fields.field().map_err(|error| Error::data(format!("not an ONNX file: {error}")))? {
+        while let Some((number, bytes)) = fields
+            .field()
+            .map_err(|error| Error::data(format!("not an ONNX file: {error}")))?
+        {
             if let Some((inner, is_deeper)) = message.field(number) {
                 waiting.push((inner, bytes, depth + usize::from(is_deeper)));
             }

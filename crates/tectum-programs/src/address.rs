@@ -9,7 +9,8 @@ use super::{Phi, Register};
 pub struct BufferIndex(pub u32);
 
 impl BufferIndex {
-    /// The value by which registers name the buffer at run time: its index plus one, so that 0 names none.
+    /// The value by which registers name the buffer at run time: its index plus one, so that 0
+    /// names none.
     pub const fn handle(self) -> u64 {
         self.0 as u64 + 1
     }
@@ -18,7 +19,8 @@ impl BufferIndex {
 /// An address in a buffer. All offsets are bytes; an offset in a register is a `u64`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Address {
-    /// `[b0]`: the lane's own element, at its number in the launch times the size of the accessed type.
+    /// `[b0]`: the lane's own element, at its number in the launch times the size of the accessed
+    /// type.
     Own {
         /// Where.
         buffer: BufferIndex,
@@ -59,7 +61,9 @@ impl Address {
     /// The buffer, where the address names one.
     pub const fn buffer(self) -> Option<BufferIndex> {
         match self {
-            Address::Own { buffer } | Address::Constant { buffer, .. } | Address::Indexed { buffer, .. } => Some(buffer),
+            Address::Own { buffer }
+            | Address::Constant { buffer, .. }
+            | Address::Indexed { buffer, .. } => Some(buffer),
             Address::Handle { .. } | Address::Computed { .. } | Address::Phi(_) => None,
         }
     }
@@ -78,7 +82,8 @@ impl Address {
 /// An address in the shared memory of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum SharedAddress {
-    /// `[shared]`: the lane's own element, at its number in the block times the size of the accessed type.
+    /// `[shared]`: the lane's own element, at its number in the block times the size of the
+    /// accessed type.
     Own,
     /// `[shared + 16]`: a constant offset.
     Constant(u64),

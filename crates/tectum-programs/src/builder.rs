@@ -3,14 +3,16 @@
 use tectum::{Error, Result};
 
 use super::{
-    Address, BinaryOp, BranchTarget, BufferAccess, BufferDeclaration, BufferIndex, Condition, Guard, Instruction, Label, Predicate, Program, ProgramParts,
-    Register, TernaryOp, Type, UnaryOp,
+    Address, BinaryOp, BranchTarget, BufferAccess, BufferDeclaration, BufferIndex, Condition,
+    Guard, Instruction, Label, Predicate, Program, ProgramParts, Register, TernaryOp, Type,
+    UnaryOp,
 };
 
 /// Collects declarations and instructions, then makes a [`Program`].
 ///
-/// While building, a [`BranchTarget`] is the number of a label, given by [`ProgramBuilder::label`] before or after its position is known;
-/// [`ProgramBuilder::finish`] replaces them by instruction indices.
+/// While building, a [`BranchTarget`] is the number of a label, given by [`ProgramBuilder::label`]
+/// before or after its position is known; [`ProgramBuilder::finish`] replaces them by instruction
+/// indices.
 ///
 /// ```
 /// use tectum_programs::{Address, BinaryOp, BufferAccess, ProgramBuilder, Register, Type};
@@ -35,12 +37,28 @@ pub struct ProgramBuilder {
 impl ProgramBuilder {
     /// Starts an empty program.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { parts: ProgramParts { name: name.into(), ..ProgramParts::default() }, labels: Vec::new() }
+        Self {
+            parts: ProgramParts {
+                name: name.into(),
+                ..ProgramParts::default()
+            },
+            labels: Vec::new(),
+        }
     }
 
     /// Declares a buffer.
-    pub fn buffer(&mut self, name: impl Into<String>, ty: Type, access: BufferAccess) -> BufferIndex {
-        self.declare(BufferDeclaration { name: name.into(), ty, access, boundary: false })
+    pub fn buffer(
+        &mut self,
+        name: impl Into<String>,
+        ty: Type,
+        access: BufferAccess,
+    ) -> BufferIndex {
+        self.declare(BufferDeclaration {
+            name: name.into(),
+            ty,
+            access,
+            boundary: false,
+        })
     }
 
     /// Declares a buffer in full.
@@ -94,7 +112,11 @@ impl ProgramBuilder {
 
     /// Adds `mov_imm` of bits; those above the type's width are dropped.
     pub fn immediate(&mut self, ty: Type, dst: Register, bits: u64) -> &mut Self {
-        self.push(Instruction::MoveImmediate { ty, dst, bits: bits & ty.mask() })
+        self.push(Instruction::MoveImmediate {
+            ty,
+            dst,
+            bits: bits & ty.mask(),
+        })
     }
 
     /// Adds `mov_imm.f32`.
@@ -108,28 +130,72 @@ impl ProgramBuilder {
     }
 
     /// Adds an operation of two operands.
-    pub fn binary(&mut self, op: BinaryOp, ty: Type, dst: Register, a: Register, b: Register) -> &mut Self {
+    pub fn binary(
+        &mut self,
+        op: BinaryOp,
+        ty: Type,
+        dst: Register,
+        a: Register,
+        b: Register,
+    ) -> &mut Self {
         self.push(Instruction::Binary { op, ty, dst, a, b })
     }
 
     /// Adds `mad` or `fma` of the operands a, b, c.
-    pub fn ternary(&mut self, op: TernaryOp, ty: Type, dst: Register, [a, b, c]: [Register; 3]) -> &mut Self {
-        self.push(Instruction::Ternary { op, ty, dst, a, b, c })
+    pub fn ternary(
+        &mut self,
+        op: TernaryOp,
+        ty: Type,
+        dst: Register,
+        [a, b, c]: [Register; 3],
+    ) -> &mut Self {
+        self.push(Instruction::Ternary {
+            op,
+            ty,
+            dst,
+            a,
+            b,
+            c,
+        })
     }
 
     /// Adds a comparison.
-    pub fn compare(&mut self, condition: Condition, ty: Type, dst: Predicate, a: Register, b: Register) -> &mut Self {
-        self.push(Instruction::Compare { condition, ty, dst, a, b })
+    pub fn compare(
+        &mut self,
+        condition: Condition,
+        ty: Type,
+        dst: Predicate,
+        a: Register,
+        b: Register,
+    ) -> &mut Self {
+        self.push(Instruction::Compare {
+            condition,
+            ty,
+            dst,
+            a,
+            b,
+        })
     }
 
     /// Adds a branch that is always taken.
     pub fn branch(&mut self, target: BranchTarget) -> &mut Self {
-        self.push(Instruction::Branch { target, guard: None })
+        self.push(Instruction::Branch {
+            target,
+            guard: None,
+        })
     }
 
     /// Adds a branch that is taken if the predicate is `when`.
-    pub fn branch_if(&mut self, target: BranchTarget, predicate: Predicate, when: bool) -> &mut Self {
-        self.push(Instruction::Branch { target, guard: Some(Guard { predicate, when }) })
+    pub fn branch_if(
+        &mut self,
+        target: BranchTarget,
+        predicate: Predicate,
+        when: bool,
+    ) -> &mut Self {
+        self.push(Instruction::Branch {
+            target,
+            guard: Some(Guard { predicate, when }),
+        })
     }
 
     /// Adds `loop`.
@@ -159,12 +225,15 @@ impl ProgramBuilder {
     fn resolved(mut self) -> Result<ProgramParts> {
         let mut labels = Vec::with_capacity(self.labels.len());
         for (name, place) in self.labels {
-            let target = place.ok_or_else(|| Error::invalid(format!("program: label @{name} has no place")))?;
+            let target = place
+                .ok_or_else(|| Error::invalid(format!("program: label @{name} has no place")))?;
             labels.push(Label { name, target });
         }
         for instruction in &mut self.parts.instructions {
             if let Some(label) = instruction.target() {
-                let found = labels.get(label.index()).ok_or_else(|| Error::invalid(format!("program: label {} does not exist", label.0)))?;
+                let found = labels.get(label.index()).ok_or_else(|| {
+                    Error::invalid(format!("program: label {} does not exist", label.0))
+                })?;
                 *instruction = instruction.with_target(found.target);
             }
         }

@@ -1,7 +1,8 @@
 //! The cache of lowered programs.
 //!
-//! A key holds the whole program, including constants, and the parts of the launch that the code depends on; two
-//! different programs never share an entry. Devices cache the machine code of kernels themselves, by content hash of their text.
+//! A key holds the whole program, including constants, and the parts of the launch that the code
+//! depends on; two different programs never share an entry. Devices cache the machine code of
+//! kernels themselves, by content hash of their text.
 
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
@@ -44,13 +45,21 @@ impl LoweredCache {
 
     /// The process's cache.
     pub fn shared() -> &'static Arc<LoweredCache> {
-        static SHARED: LazyLock<Arc<LoweredCache>> = LazyLock::new(|| Arc::new(LoweredCache::new(MAX_LOWERED)));
+        static SHARED: LazyLock<Arc<LoweredCache>> =
+            LazyLock::new(|| Arc::new(LoweredCache::new(MAX_LOWERED)));
         &SHARED
     }
 
     /// As [`ProgramCache::lowered`](crate::ProgramCache::lowered).
-    pub fn lowered(&self, program: &Checked, launch: &LaunchConfig, bounds: Bounds) -> Result<Lowered> {
-        locked(&self.0).get_or_insert_with(CodeKey::of(program, launch, bounds), || program.lower_or_native(launch, bounds))
+    pub fn lowered(
+        &self,
+        program: &Checked,
+        launch: &LaunchConfig,
+        bounds: Bounds,
+    ) -> Result<Lowered> {
+        locked(&self.0).get_or_insert_with(CodeKey::of(program, launch, bounds), || {
+            program.lower_or_native(launch, bounds)
+        })
     }
 
     /// Hits and misses.
@@ -61,7 +70,11 @@ impl LoweredCache {
 
 impl CodeKey {
     pub fn of(program: &Checked, launch: &LaunchConfig, bounds: Bounds) -> Self {
-        Self { program: program.program().clone(), shape: Shape::of(program.program(), launch), bounds }
+        Self {
+            program: program.program().clone(),
+            shape: Shape::of(program.program(), launch),
+            bounds,
+        }
     }
 }
 
@@ -71,5 +84,9 @@ pub fn locked<T>(cache: &Mutex<T>) -> MutexGuard<'_, T> {
 
 pub fn counts<K: Eq + std::hash::Hash + Clone, V: Clone>(cache: &LruCache<K, V>) -> CacheCounts {
     let (uses, misses) = cache.uses_and_misses();
-    CacheCounts { hits: uses - misses, misses, entries: cache.len() }
+    CacheCounts {
+        hits: uses - misses,
+        misses,
+        entries: cache.len(),
+    }
 }

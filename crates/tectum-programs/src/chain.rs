@@ -7,8 +7,8 @@ use tectum::{Error, PlanBuilder, Result, View};
 
 use super::bounds::Bounds;
 use super::{
-    Address, BinaryOp, BufferAccess, BufferIndex, Checked, Condition, Instruction, LaunchConfig, Predicate, ProgramBuilder, ProgramView, Register, TernaryOp,
-    Type, UnaryOp,
+    Address, BinaryOp, BufferAccess, BufferIndex, Checked, Condition, Instruction, LaunchConfig,
+    Predicate, ProgramBuilder, ProgramView, Register, TernaryOp, Type, UnaryOp,
 };
 
 /// Maximum inputs: one binding is the output.
@@ -73,9 +73,15 @@ impl Chain {
     /// `Invalid` unless there are 1 to [`MAX_INPUTS`].
     pub fn new(inputs: usize) -> Result<Self> {
         if (1..=MAX_INPUTS).contains(&inputs) {
-            return Ok(Self { id: Identity::next(), inputs, steps: Vec::new() });
+            return Ok(Self {
+                id: Identity::next(),
+                inputs,
+                steps: Vec::new(),
+            });
         }
-        Err(Error::invalid(format!("chain: {inputs} inputs; 1 to {MAX_INPUTS} needed")))
+        Err(Error::invalid(format!(
+            "chain: {inputs} inputs; 1 to {MAX_INPUTS} needed"
+        )))
     }
 
     /// An input's elements.
@@ -83,7 +89,14 @@ impl Chain {
     /// # Errors
     /// `Invalid` if there is no such input.
     pub fn input(&self, index: usize) -> Result<Value> {
-        if index < self.inputs { Ok(self.value(ValueSource::Input(index))) } else { Err(Error::invalid(format!("chain: input {index} of {}", self.inputs))) }
+        if index < self.inputs {
+            Ok(self.value(ValueSource::Input(index)))
+        } else {
+            Err(Error::invalid(format!(
+                "chain: input {index} of {}",
+                self.inputs
+            )))
+        }
     }
 
     /// A constant.
@@ -91,10 +104,17 @@ impl Chain {
     /// # Errors
     /// `Invalid` unless finite: device code may not preserve other values.
     pub fn constant(&self, value: f32) -> Result<Value> {
-        if value.is_finite() { Ok(self.value(ValueSource::Constant(value))) } else { Err(Error::invalid(format!("chain: constant {value} is not finite"))) }
+        if value.is_finite() {
+            Ok(self.value(ValueSource::Constant(value)))
+        } else {
+            Err(Error::invalid(format!(
+                "chain: constant {value} is not finite"
+            )))
+        }
     }
 
-    /// Whether chains have an operation of the op table: the program language has those of most names only.
+    /// Whether chains have an operation of the op table: the program language has those of most
+    /// names only.
     pub fn has(name: &str) -> bool {
         operation(name).is_some()
     }
@@ -102,14 +122,18 @@ impl Chain {
     /// Adds an operation of the op table.
     ///
     /// # Errors
-    /// `Invalid` for a name that is not in the table or not in chains ([`Chain::has`]), a wrong number of operands, or a value of another chain.
+    /// `Invalid` for a name that is not in the table or not in chains ([`Chain::has`]), a wrong
+    /// number of operands, or a value of another chain.
     pub fn op(&mut self, name: &str, operands: &[Value]) -> Result<Value> {
         let Some(op) = operation(name) else {
             return Err(Error::invalid(format!("chain: no operation {name}")));
         };
         let needed = if op.arity == Arity::Unary { 1 } else { 2 };
         if operands.len() != needed {
-            return Err(Error::invalid(format!("chain: {name} of {} operands, {needed} needed", operands.len())));
+            return Err(Error::invalid(format!(
+                "chain: {name} of {} operands, {needed} needed",
+                operands.len()
+            )));
         }
         self.step(op.name, operands)
     }
@@ -124,14 +148,22 @@ impl Chain {
 
     fn step(&mut self, name: &'static str, operands: &[Value]) -> Result<Value> {
         if let Some(place) = operands.iter().position(|value| value.chain != self.id) {
-            return Err(Error::invalid(format!("chain: {name}: operand {place} is of another chain")));
+            return Err(Error::invalid(format!(
+                "chain: {name}: operand {place} is of another chain"
+            )));
         }
-        self.steps.push(Step { name, operands: operands.iter().map(|value| value.source).collect() });
+        self.steps.push(Step {
+            name,
+            operands: operands.iter().map(|value| value.source).collect(),
+        });
         Ok(self.value(ValueSource::Step(self.steps.len() - 1)))
     }
 
     fn value(&self, source: ValueSource) -> Value {
-        Value { source, chain: self.id }
+        Value {
+            source,
+            chain: self.id,
+        }
     }
 
     /// Number of inputs.
@@ -139,23 +171,41 @@ impl Chain {
         self.inputs
     }
 
-    /// The program that stores the last step: buffers `x0`, `x1` … and `y`, a lane for each element.
+    /// The program that stores the last step: buffers `x0`, `x1` … and `y`, a lane for each
+    /// element.
     ///
     /// # Errors
-    /// `Invalid` if there is no step, a step before the last is never used, or more values than registers are live at the same time.
+    /// `Invalid` if there is no step, a step before the last is never used, or more values than
+    /// registers are live at the same time.
     pub fn program(&self) -> Result<Checked> {
         let Some(last) = self.steps.len().checked_sub(1) else {
             return Err(Error::invalid("chain: no operation"));
         };
-        let last_use = |source: ValueSource| self.steps.iter().rposition(|step| step.operands.contains(&source));
-        if let Some(unused) = (0..last).find(|&index| last_use(ValueSource::Step(index)).is_none()) {
-            return Err(Error::invalid(format!("chain: step {unused}, {}, is never used", self.steps[unused].name)));
+        let last_use = |source: ValueSource| {
+            self.steps
+                .iter()
+                .rposition(|step| step.operands.contains(&source))
+        };
+        if let Some(unused) = (0..last).find(|&index| last_use(ValueSource::Step(index)).is_none())
+        {
+            return Err(Error::invalid(format!(
+                "chain: step {unused}, {}, is never used",
+                self.steps[unused].name
+            )));
         }
         let names: Vec<_> = self.steps.iter().map(|step| step.name).collect();
-        let mut builder = ProgramBuilder::new(format!("chain_{}", names.join("_").chars().take(200).collect::<String>()));
-        let buffers: Vec<BufferIndex> = (0..self.inputs).map(|index| builder.buffer(format!("x{index}"), Type::F32, BufferAccess::Read)).collect();
+        let mut builder = ProgramBuilder::new(format!(
+            "chain_{}",
+            names.join("_").chars().take(200).collect::<String>()
+        ));
+        let buffers: Vec<BufferIndex> = (0..self.inputs)
+            .map(|index| builder.buffer(format!("x{index}"), Type::F32, BufferAccess::Read))
+            .collect();
         let y = builder.buffer("y", Type::F32, BufferAccess::Write);
-        let mut registers = Registers { held: Vec::new(), free: (0..VALUES).rev().map(Register).collect() };
+        let mut registers = Registers {
+            held: Vec::new(),
+            free: (0..VALUES).rev().map(Register).collect(),
+        };
         for (index, step) in self.steps.iter().enumerate() {
             let mut operands = [SCRATCH; 3];
             for (register, &source) in operands.iter_mut().zip(&step.operands) {
@@ -163,7 +213,13 @@ impl Chain {
                     (Some(known), _) => known,
                     (None, ValueSource::Input(input)) => {
                         let register = registers.take(source)?;
-                        builder.load(Type::F32, register, Address::Own { buffer: buffers[input] });
+                        builder.load(
+                            Type::F32,
+                            register,
+                            Address::Own {
+                                buffer: buffers[input],
+                            },
+                        );
                         register
                     }
                     (None, ValueSource::Constant(value)) => {
@@ -171,25 +227,45 @@ impl Chain {
                         builder.immediate_f32(register, value);
                         register
                     }
-                    (None, ValueSource::Step(_)) => unreachable!("invariant: a step's value is held until its last use"),
+                    (None, ValueSource::Step(_)) => {
+                        unreachable!("invariant: a step's value is held until its last use")
+                    }
                 };
             }
-            // A constant keeps its register: an instruction that is its only writer runs once, not once per chunk.
-            registers.release(|source| !matches!(source, ValueSource::Constant(_)) && last_use(source) == Some(index));
+            // A constant keeps its register: an instruction that is its only writer runs once, not
+            // once per chunk.
+            registers.release(|source| {
+                !matches!(source, ValueSource::Constant(_)) && last_use(source) == Some(index)
+            });
             let result = registers.take(ValueSource::Step(index))?;
             emit(&mut builder, step.name, result, operands);
         }
-        builder.store(Type::F32, Address::Own { buffer: y }, registers.of(ValueSource::Step(last)).unwrap_or(SCRATCH));
+        builder.store(
+            Type::F32,
+            Address::Own { buffer: y },
+            registers.of(ValueSource::Step(last)).unwrap_or(SCRATCH),
+        );
         builder.finish()?.check()
     }
 }
 
 /// Operations of the table that are several instructions.
-const WRITTEN_OUT: [&str; 8] = ["square", "reciprocal", "relu6", "hard_sigmoid", "hard_swish", "tanh_grad", "sigmoid_grad", "relu_grad"];
+const WRITTEN_OUT: [&str; 8] = [
+    "square",
+    "reciprocal",
+    "relu6",
+    "hard_sigmoid",
+    "hard_swish",
+    "tanh_grad",
+    "sigmoid_grad",
+    "relu_grad",
+];
 
 /// An operation of the table that is an instruction or is written out.
 fn operation(name: &str) -> Option<&'static Op> {
-    let is_known = BinaryOp::from_name(name).is_some() || UnaryOp::from_name(name).is_some() || WRITTEN_OUT.contains(&name);
+    let is_known = BinaryOp::from_name(name).is_some()
+        || UnaryOp::from_name(name).is_some()
+        || WRITTEN_OUT.contains(&name);
     OPS.iter().find(|op| op.name == name && is_known)
 }
 
@@ -201,19 +277,30 @@ struct Registers {
 
 impl Registers {
     fn of(&self, source: ValueSource) -> Option<Register> {
-        self.held.iter().find(|(held, _)| *held == source).map(|(_, register)| *register)
+        self.held
+            .iter()
+            .find(|(held, _)| *held == source)
+            .map(|(_, register)| *register)
     }
 
     fn take(&mut self, source: ValueSource) -> Result<Register> {
-        let register = self.free.pop().ok_or_else(|| Error::invalid(format!("chain: more than {VALUES} values at once")))?;
+        let register = self
+            .free
+            .pop()
+            .ok_or_else(|| Error::invalid(format!("chain: more than {VALUES} values at once")))?;
         self.held.push((source, register));
         Ok(register)
     }
 
     fn release(&mut self, is_done: impl Fn(ValueSource) -> bool) {
-        let (done, held) = std::mem::take(&mut self.held).into_iter().partition(|(source, _)| is_done(*source));
+        let (done, held) = std::mem::take(&mut self.held)
+            .into_iter()
+            .partition(|(source, _)| is_done(*source));
         self.held = held;
-        self.free.extend(done.into_iter().map(|(_, register): (ValueSource, Register)| register));
+        self.free.extend(
+            done.into_iter()
+                .map(|(_, register): (ValueSource, Register)| register),
+        );
     }
 }
 
@@ -238,7 +325,13 @@ fn emit(builder: &mut ProgramBuilder, name: &str, result: Register, [a, b, c]: [
             builder.binary(BinaryOp::Add, TY, ramp, a, SCRATCH);
             emit(builder, "relu6", ramp, [ramp; 3]);
             builder.immediate_f32(SCRATCH, 1.0 / 6.0);
-            builder.binary(BinaryOp::Mul, TY, if name == "hard_swish" { ramp } else { result }, ramp, SCRATCH);
+            builder.binary(
+                BinaryOp::Mul,
+                TY,
+                if name == "hard_swish" { ramp } else { result },
+                ramp,
+                SCRATCH,
+            );
             if name == "hard_swish" {
                 builder.binary(BinaryOp::Mul, TY, result, a, ramp);
             }
@@ -260,12 +353,20 @@ fn emit(builder: &mut ProgramBuilder, name: &str, result: Register, [a, b, c]: [
         "relu_grad" => {
             builder.immediate_f32(SCRATCH, 0.0);
             builder.compare(Condition::Gt, TY, Predicate(0), a, SCRATCH);
-            builder.push(Instruction::Select { ty: TY, dst: result, predicate: Predicate(0), on_true: b, on_false: SCRATCH })
+            builder.push(Instruction::Select {
+                ty: TY,
+                dst: result,
+                predicate: Predicate(0),
+                on_true: b,
+                on_false: SCRATCH,
+            })
         }
         _ => match (BinaryOp::from_name(name), UnaryOp::from_name(name)) {
             (Some(op), _) => builder.binary(op, TY, result, a, b),
             (None, Some(op)) => builder.unary(op, TY, result, a),
-            (None, None) => unreachable!("invariant: every operation of a chain is an instruction or is written out above"),
+            (None, None) => unreachable!(
+                "invariant: every operation of a chain is an instruction or is written out above"
+            ),
         },
     };
 }
@@ -278,18 +379,39 @@ impl Chain {
     /// # Numerics
     /// Each operation as on its own.
     /// # Errors
-    /// `Invalid` if the number of inputs or the lengths do not fit or the chain is incomplete; as [`Checked::record`](crate::Checked::record).
+    /// `Invalid` if the number of inputs or the lengths do not fit or the chain is incomplete; as
+    /// [`Checked::record`](crate::Checked::record).
     /// # Cost
     /// Each input is read once and `y` written once.
     pub fn record(&self, plan: &mut PlanBuilder, inputs: &[View], y: View) -> Result<()> {
         let program = self.program()?;
         if inputs.len() != self.inputs() || inputs.iter().any(|x| x.len() != y.len()) {
             let lengths: Vec<_> = inputs.iter().map(View::len).collect();
-            return Err(Error::invalid(format!("chain: inputs of {lengths:?} elements, {} of y's {} needed", self.inputs(), y.len())));
+            return Err(Error::invalid(format!(
+                "chain: inputs of {lengths:?} elements, {} of y's {} needed",
+                self.inputs(),
+                y.len()
+            )));
         }
-        let lanes = u32::try_from(y.len()).map_err(|_| Error::invalid(format!("chain: {} elements, the maximum is {}", y.len(), u32::MAX)))?;
-        let views: Vec<ProgramView> = inputs.iter().copied().chain([y]).map(ProgramView::from).collect();
-        program.record(plan, &LaunchConfig::linear(lanes, WORKGROUP), &views, Bounds::Proven)?;
+        let lanes = u32::try_from(y.len()).map_err(|_| {
+            Error::invalid(format!(
+                "chain: {} elements, the maximum is {}",
+                y.len(),
+                u32::MAX
+            ))
+        })?;
+        let views: Vec<ProgramView> = inputs
+            .iter()
+            .copied()
+            .chain([y])
+            .map(ProgramView::from)
+            .collect();
+        program.record(
+            plan,
+            &LaunchConfig::linear(lanes, WORKGROUP),
+            &views,
+            Bounds::Proven,
+        )?;
         Ok(())
     }
 }
@@ -298,16 +420,33 @@ impl Chain {
 mod tests {
     use super::*;
 
-    /// Each operation of a chain is the program of its own instruction, or is expanded; these operations of the table have none.
+    /// Each operation of a chain is the program of its own instruction, or is expanded; these
+    /// operations of the table have none.
     #[test]
     fn every_operation_of_a_chain_becomes_a_program() {
-        let left_out: Vec<&str> = OPS.iter().map(|op| op.name).filter(|name| !Chain::has(name)).collect();
-        assert_eq!(left_out, ["pow", "fmod", "mod", "elu", "sign", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh"]);
+        let left_out: Vec<&str> = OPS
+            .iter()
+            .map(|op| op.name)
+            .filter(|name| !Chain::has(name))
+            .collect();
+        assert_eq!(
+            left_out,
+            [
+                "pow", "fmod", "mod", "elu", "sign", "asin", "acos", "atan", "sinh", "cosh",
+                "asinh", "acosh", "atanh"
+            ]
+        );
         for op in OPS.iter().filter(|op| Chain::has(op.name)) {
             let mut chain = Chain::new(2).expect("two inputs");
-            let values: Vec<Value> = (0..if op.arity == Arity::Unary { 1 } else { 2 }).map(|index| chain.input(index).expect("an input")).collect();
-            chain.op(op.name, &values).expect("an operation of the table");
-            let program = chain.program().unwrap_or_else(|error| panic!("{}: {error}", op.name));
+            let values: Vec<Value> = (0..if op.arity == Arity::Unary { 1 } else { 2 })
+                .map(|index| chain.input(index).expect("an input"))
+                .collect();
+            chain
+                .op(op.name, &values)
+                .expect("an operation of the table");
+            let program = chain
+                .program()
+                .unwrap_or_else(|error| panic!("{}: {error}", op.name));
             assert!(program.program().instructions().len() >= 3, "{}", op.name);
         }
     }
@@ -319,7 +458,18 @@ mod tests {
         let x = chain.input(0).expect("the input");
         chain.op("neg", &[x]).expect("a step");
         chain.op("abs", &[x]).expect("a step");
-        assert!(chain.program().expect_err("unused").to_string().contains("step 0, neg, is never used"));
-        assert!(chain.op("add", &[x]).is_err() && chain.op("nothing", &[x]).is_err() && chain.input(1).is_err() && chain.constant(f32::NAN).is_err());
+        assert!(
+            chain
+                .program()
+                .expect_err("unused")
+                .to_string()
+                .contains("step 0, neg, is never used")
+        );
+        assert!(
+            chain.op("add", &[x]).is_err()
+                && chain.op("nothing", &[x]).is_err()
+                && chain.input(1).is_err()
+                && chain.constant(f32::NAN).is_err()
+        );
     }
 }

@@ -1,7 +1,9 @@
-//! The reference interpreter: one lane after the other, one instruction after the other, written for obvious correctness.
+//! The reference interpreter: one lane after the other, one instruction after the other, written
+//! for obvious correctness.
 //!
-//! Blocks run in ascending order. The lanes of a block run in ascending order, each until it ends or reaches a barrier; when all
-//! remaining lanes are there, the next round begins. Every access is checked. Its cost is linear in the steps taken.
+//! Blocks run in ascending order. The lanes of a block run in ascending order, each until it ends
+//! or reaches a barrier; when all remaining lanes are there, the next round begins. Every access is
+//! checked. Its cost is linear in the steps taken.
 
 mod lane;
 mod memory;
@@ -42,7 +44,12 @@ impl Checked {
     /// assert_eq!(buffers[0][4..8], (-4i32).to_le_bytes());
     /// # Ok::<(), tectum::Error>(())
     /// ```
-    pub fn evaluate(&self, launch: &LaunchConfig, buffers: &mut [Vec<u8>], most_steps: u64) -> Result<Outcome> {
+    pub fn evaluate(
+        &self,
+        launch: &LaunchConfig,
+        buffers: &mut [Vec<u8>],
+        most_steps: u64,
+    ) -> Result<Outcome> {
         let sizes: Vec<u64> = buffers.iter().map(|bytes| bytes.len() as u64).collect();
         self.elements(launch, &sizes)?;
         let mut steps = most_steps;
@@ -60,10 +67,22 @@ impl Checked {
     }
 
     /// Runs one block, given its x and its number in the grid.
-    fn evaluate_block(&self, launch: &LaunchConfig, buffers: &mut [Vec<u8>], block: (u32, u64), steps: &mut u64) -> Result<Outcome> {
+    fn evaluate_block(
+        &self,
+        launch: &LaunchConfig,
+        buffers: &mut [Vec<u8>],
+        block: (u32, u64),
+        steps: &mut u64,
+    ) -> Result<Outcome> {
         let program = self.program();
-        let mut memory = Memory::new(program, buffers, program.shared_bytes().max(launch.shared_bytes));
-        let mut lanes: Vec<Lane> = (0..launch.block_lanes()).map(|lane| Lane::new(program, launch, block, lane)).collect();
+        let mut memory = Memory::new(
+            program,
+            buffers,
+            program.shared_bytes().max(launch.shared_bytes),
+        );
+        let mut lanes: Vec<Lane> = (0..launch.block_lanes())
+            .map(|lane| Lane::new(program, launch, block, lane))
+            .collect();
         loop {
             let mut waiting = None;
             for lane in lanes.iter_mut().filter(|lane| !lane.has_ended()) {
@@ -71,9 +90,14 @@ impl Checked {
                     StopReason::Ended => {}
                     StopReason::Fault(fault) => return Ok(Outcome::Fault(fault)),
                     StopReason::OutOfSteps => return Ok(Outcome::OutOfSteps),
-                    StopReason::Barrier(id) if waiting.is_none_or(|other| other == id) => waiting = Some(id),
+                    StopReason::Barrier(id) if waiting.is_none_or(|other| other == id) => {
+                        waiting = Some(id)
+                    }
                     StopReason::Barrier(id) => {
-                        return Err(Error::invalid(format!("{}: lanes of one block wait at barrier {id} and at another", program.name())));
+                        return Err(Error::invalid(format!(
+                            "{}: lanes of one block wait at barrier {id} and at another",
+                            program.name()
+                        )));
                     }
                 }
             }

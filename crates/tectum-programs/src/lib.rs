@@ -1,8 +1,9 @@
 //! Lane-level programs: one sequence of instructions that every lane of a launch runs.
 //!
-//! A program comes from text ([`Program::parse`]), from a [`ProgramBuilder`] or from bytes ([`Program::from_bytes`]); all
-//! three end in the same structural checks, so a [`Program`] is always well formed: its targets are instructions and have
-//! labels, its buffers are declared, its predicates exist. `docs/programs.md` defines the instructions.
+//! A program comes from text ([`Program::parse`]), from a [`ProgramBuilder`] or from bytes
+//! ([`Program::from_bytes`]); all three end in the same structural checks, so a [`Program`] is
+//! always well formed: its targets are instructions and have labels, its buffers are declared, its
+//! predicates exist. `docs/programs.md` defines the instructions.
 //!
 //! ```
 //! use tectum::Device;
@@ -72,7 +73,10 @@ pub(crate) use cache::LoweredCache;
 pub use bounds::Bounds;
 pub use chain::{Chain, MAX_INPUTS, Value};
 pub use check::{Bounded, Checked};
-pub use class::{BOUNDARY_BYTES, CLASSES, PAGE_BYTES, PAGES, PHASES, Phi, UNITY, boundary_offset, mirror, neighbors};
+pub use class::{
+    BOUNDARY_BYTES, CLASSES, PAGE_BYTES, PAGES, PHASES, Phi, UNITY, boundary_offset, mirror,
+    neighbors,
+};
 pub use diagnostic::Diagnostic;
 pub use evaluate::{Outcome, scalar};
 pub use fault::{Fault, FaultKind};
@@ -81,7 +85,10 @@ pub use launch_config::LaunchConfig;
 pub use library::{LIBRARY, library_text};
 pub use lower::{FAULT_WORDS, Lowered, Unsupported};
 pub use operation::{BinaryOp, Condition, ReduceOp, Scope, TernaryOp, UnaryOp};
-pub use recognize::{Fused, Map, Obligation, Recognition, Recognized, RecognizedLaunch, Refusal, Setting, Shape, Stage, fuse};
+pub use recognize::{
+    Fused, Map, Obligation, Recognition, Recognized, RecognizedLaunch, Refusal, Setting, Shape,
+    Stage, fuse,
+};
 pub use record::{ProgramLaunch, ProgramView};
 pub use register::{Predicate, Register};
 pub use run::{Contents, ProgramPlan, ProgramRun, Recognize};
@@ -127,7 +134,8 @@ impl BufferAccess {
 pub struct BufferDeclaration {
     /// The name, by which the text form addresses it.
     pub name: String,
-    /// Element type. Loads and stores that name the buffer are of this type; in a buffer of `u8` they are of any type.
+    /// Element type. Loads and stores that name the buffer are of this type; in a buffer of `u8`
+    /// they are of any type.
     pub ty: Type,
     /// What the program may do with it.
     pub access: BufferAccess,
@@ -205,7 +213,11 @@ impl Program {
 
     /// The buffer that `[Phi(c,p,b)]` addresses.
     pub fn boundary(&self) -> Option<BufferIndex> {
-        self.parts.buffers.iter().position(|buffer| buffer.boundary).map(|index| BufferIndex(index as u32))
+        self.parts
+            .buffers
+            .iter()
+            .position(|buffer| buffer.boundary)
+            .map(|index| BufferIndex(index as u32))
     }
 
     /// The instructions; branches hold indices into them.
@@ -215,7 +227,10 @@ impl Program {
 
     /// Whether an instruction may jump back.
     pub fn has_loops(&self) -> bool {
-        self.instructions().iter().enumerate().any(|(index, instruction)| instruction.turns(index))
+        self.instructions()
+            .iter()
+            .enumerate()
+            .any(|(index, instruction)| instruction.turns(index))
     }
 
     /// The labels, by ascending target.
@@ -225,8 +240,15 @@ impl Program {
 
     /// The first label of a position.
     pub fn label_of(&self, target: BranchTarget) -> Option<&str> {
-        let first = self.parts.labels.partition_point(|label| label.target < target);
-        self.parts.labels.get(first).filter(|label| label.target == target).map(|label| label.name.as_str())
+        let first = self
+            .parts
+            .labels
+            .partition_point(|label| label.target < target);
+        self.parts
+            .labels
+            .get(first)
+            .filter(|label| label.target == target)
+            .map(|label| label.name.as_str())
     }
 
     /// Minimum bytes of shared memory of a block.

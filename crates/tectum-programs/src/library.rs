@@ -22,7 +22,10 @@ pub const LIBRARY: &[(&str, &str)] = library!(
 /// # Ok::<(), tectum::Error>(())
 /// ```
 pub fn library_text(name: &str) -> Option<&'static str> {
-    LIBRARY.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+    LIBRARY
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, text)| *text)
 }
 
 #[cfg(test)]
@@ -31,9 +34,24 @@ mod tests {
 
     #[test]
     fn the_library_is_the_files_of_its_folder() {
-        let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/programs")).expect("there");
-        let mut files: Vec<String> = folder.map(|entry| entry.expect("readable").file_name().into_string().expect("plain")).collect();
+        let folder =
+            std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/programs")).expect("there");
+        let mut files: Vec<String> = folder
+            .map(|entry| {
+                entry
+                    .expect("readable")
+                    .file_name()
+                    .into_string()
+                    .expect("plain")
+            })
+            .collect();
         files.sort();
-        assert_eq!(files, LIBRARY.iter().map(|(name, _)| format!("{name}.atlas")).collect::<Vec<_>>());
+        assert_eq!(
+            files,
+            LIBRARY
+                .iter()
+                .map(|(name, _)| format!("{name}.atlas"))
+                .collect::<Vec<_>>()
+        );
     }
 }

@@ -4,14 +4,16 @@
 //! Checked ──lower──▶ Lowered: Kernel of generated WGSL ──naga──▶ SPIR-V, MSL, HLSL; naga-ptx ──▶ PTX
 //! ```
 //!
-//! The WGSL has one function `run(block, local)` that does what one lane does, one statement per instruction; the functions
-//! that these call are the used ones of `lower/program.wgsl` and of the math library, and loads and stores generated for
-//! the memories of the program. Registers are variables of 32 bits (`r5`) or of two words (`w5`): the check knows what type a
-//! register holds wherever it is read, so bits suffice. Nested jumps become `if` and `loop`; others become a loop over
-//! basic blocks.
+//! The WGSL has one function `run(block, local)` that does what one lane does, one statement per
+//! instruction; the functions that these call are the used ones of `lower/program.wgsl` and of the
+//! math library, and loads and stores generated for the memories of the program. Registers are
+//! variables of 32 bits (`r5`) or of two words (`w5`): the check knows what type a register holds
+//! wherever it is read, so bits suffice. Nested jumps become `if` and `loop`; others become a loop
+//! over basic blocks.
 //!
-//! A program without barriers and shared memory is a kernel whose workgroup size is independent of the launch's blocks, and
-//! which strides over the lanes of any launch. Others are generated for a block's lanes, one workgroup per block.
+//! A program without barriers and shared memory is a kernel whose workgroup size is independent of
+//! the launch's blocks, and which strides over the lanes of any launch. Others are generated for a
+//! block's lanes, one workgroup per block.
 
 mod dispatch;
 mod expression;
@@ -47,7 +49,9 @@ pub struct Unsupported {
 
 impl Unsupported {
     fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into() }
+        Self {
+            reason: reason.into(),
+        }
     }
 }
 
@@ -85,12 +89,12 @@ pub struct Lowered {
 }
 
 impl Checked {
-    /// Makes the kernel of a program. Of the launch, only the block's size and its shared memory matter, and only if
-    /// the program has barriers or shared memory.
+    /// Makes the kernel of a program. Of the launch, only the block's size and its shared memory
+    /// matter, and only if the program has barriers or shared memory.
     ///
     /// # Errors
-    /// Features that device code does not support: f64 arithmetic, more buffers than bindings, pools over 16 KiB, programs without
-    /// stores.
+    /// Features that device code does not support: f64 arithmetic, more buffers than bindings,
+    /// pools over 16 KiB, programs without stores.
     ///
     /// # Example
     /// ```
@@ -105,23 +109,42 @@ impl Checked {
         let shape = Shape::of(program, launch);
         refuse(program, bounds)?;
         let kernel = source::kernel(self, shape, bounds)?;
-        Ok(Lowered { kernel, shape, bounds, unsupported: None })
+        Ok(Lowered {
+            kernel,
+            shape,
+            bounds,
+            unsupported: None,
+        })
     }
 
-    /// As [`Checked::lower`]; a program that device code does not support becomes a kernel that runs only on the CPU, with the reason.
+    /// As [`Checked::lower`]; a program that device code does not support becomes a kernel that
+    /// runs only on the CPU, with the reason.
     ///
     /// # Errors
-    /// `Unsupported` if no kernel can run the program: it has more buffers than a kernel has bindings, or no stores.
-    pub fn lower_or_native(&self, launch: &LaunchConfig, bounds: Bounds) -> tectum::Result<Lowered> {
+    /// `Unsupported` if no kernel can run the program: it has more buffers than a kernel has
+    /// bindings, or no stores.
+    pub fn lower_or_native(
+        &self,
+        launch: &LaunchConfig,
+        bounds: Bounds,
+    ) -> tectum::Result<Lowered> {
         match self.lower(launch, bounds) {
             Ok(lowered) => Ok(lowered),
-            Err(unsupported) if self.program().buffers().len() > max_buffers(self.program(), bounds) || !needs_launch(self.program(), bounds) => {
+            Err(unsupported)
+                if self.program().buffers().len() > max_buffers(self.program(), bounds)
+                    || !needs_launch(self.program(), bounds) =>
+            {
                 Err(unsupported.error())
             }
             Err(unsupported) => {
                 let shape = Shape::of(self.program(), launch);
                 let kernel = source::native_kernel(self, shape, bounds, &unsupported)?;
-                Ok(Lowered { kernel, shape, bounds, unsupported: Some(unsupported) })
+                Ok(Lowered {
+                    kernel,
+                    shape,
+                    bounds,
+                    unsupported: Some(unsupported),
+                })
             }
         }
     }
@@ -129,12 +152,21 @@ impl Checked {
 
 impl Shape {
     pub(super) fn of(program: &Program, launch: &LaunchConfig) -> Shape {
-        let shares =
-            |instruction: &Instruction| matches!(instruction, Instruction::LoadShared { .. } | Instruction::StoreShared { .. } | Instruction::Barrier { .. });
+        let shares = |instruction: &Instruction| {
+            matches!(
+                instruction,
+                Instruction::LoadShared { .. }
+                    | Instruction::StoreShared { .. }
+                    | Instruction::Barrier { .. }
+            )
+        };
         if !program.instructions().iter().any(shares) {
             return Shape::Free;
         }
-        Shape::Blocks { lanes: launch.block_lanes().min(u64::from(u32::MAX)) as u32, shared_bytes: program.shared_bytes().max(launch.shared_bytes) }
+        Shape::Blocks {
+            lanes: launch.block_lanes().min(u64::from(u32::MAX)) as u32,
+            shared_bytes: program.shared_bytes().max(launch.shared_bytes),
+        }
     }
 }
 
@@ -144,11 +176,17 @@ fn refuse(program: &Program, bounds: Bounds) -> Result<(), Unsupported> {
     let most = max_buffers(program, bounds);
     let (instructions, pool) = (program.instructions().len(), program.pool_bytes());
     if buffers > most {
-        Err(Unsupported::new(format!("{buffers} buffers; a kernel has {MAX_BINDINGS} bindings, {most} of them for buffers here")))
+        Err(Unsupported::new(format!(
+            "{buffers} buffers; a kernel has {MAX_BINDINGS} bindings, {most} of them for buffers here"
+        )))
     } else if pool > MAX_POOL_BYTES {
-        Err(Unsupported::new(format!("a pool of {pool} bytes a lane; device code keeps at most {MAX_POOL_BYTES}")))
+        Err(Unsupported::new(format!(
+            "a pool of {pool} bytes a lane; device code keeps at most {MAX_POOL_BYTES}"
+        )))
     } else if instructions > MAX_INSTRUCTIONS {
-        Err(Unsupported::new(format!("{instructions} instructions; device code has at most {MAX_INSTRUCTIONS}")))
+        Err(Unsupported::new(format!(
+            "{instructions} instructions; device code has at most {MAX_INSTRUCTIONS}"
+        )))
     } else if !needs_launch(program, bounds) {
         Err(Unsupported::new("the program stores nowhere"))
     } else {
@@ -161,18 +199,24 @@ fn max_buffers(program: &Program, bounds: Bounds) -> usize {
     MAX_BINDINGS - usize::from(reports_faults(program, bounds))
 }
 
-/// Whether a launch reports its first fault: every kind if it is checked, otherwise loops that did not end.
+/// Whether a launch reports its first fault: every kind if it is checked, otherwise loops that did
+/// not end.
 pub(crate) fn reports_faults(program: &Program, bounds: Bounds) -> bool {
     bounds == Bounds::Checked || program.has_loops()
 }
 
 /// Whether a launch can have any effect: a store, or a fault.
 fn needs_launch(program: &Program, bounds: Bounds) -> bool {
-    reports_faults(program, bounds) || program.buffers().iter().any(|buffer| buffer.access.writes())
+    reports_faults(program, bounds)
+        || program
+            .buffers()
+            .iter()
+            .any(|buffer| buffer.access.writes())
 }
 
 impl Lowered {
-    /// The kernel. Its bindings are the buffers as words, then the words of the first fault if it is checked or has loops.
+    /// The kernel. Its bindings are the buffers as words, then the words of the first fault if it
+    /// is checked or has loops.
     pub fn kernel(&self) -> &Arc<Kernel> {
         &self.kernel
     }
@@ -205,9 +249,19 @@ impl Lowered {
     /// The kernel's parameters for a launch over buffers of these bytes.
     pub fn params(&self, launch: &LaunchConfig, sizes: &[u64]) -> Vec<u32> {
         let word = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-        let launched =
-            [word(launch.lanes()), word(launch.blocks()), word(launch.block_lanes()), launch.block[0], launch.grid[0], 0, launch.max_loop_iterations];
-        launched.into_iter().chain(sizes.iter().map(|bytes| word(*bytes))).collect()
+        let launched = [
+            word(launch.lanes()),
+            word(launch.blocks()),
+            word(launch.block_lanes()),
+            launch.block[0],
+            launch.grid[0],
+            0,
+            launch.max_loop_iterations,
+        ];
+        launched
+            .into_iter()
+            .chain(sizes.iter().map(|bytes| word(*bytes)))
+            .collect()
     }
 
     /// Whether a device supports the kernel.
@@ -220,12 +274,24 @@ impl Lowered {
         } else if let Some(unsupported) = &self.unsupported {
             return Err(unsupported.clone());
         }
-        let Shape::Blocks { lanes, shared_bytes } = self.shape else { return Ok(()) };
+        let Shape::Blocks {
+            lanes,
+            shared_bytes,
+        } = self.shape
+        else {
+            return Ok(());
+        };
         let limits = &device.limits;
         if lanes > limits.max_workgroup_size {
-            Err(Unsupported::new(format!("blocks of {lanes} lanes; {} takes {}", device.id, limits.max_workgroup_size)))
+            Err(Unsupported::new(format!(
+                "blocks of {lanes} lanes; {} takes {}",
+                device.id, limits.max_workgroup_size
+            )))
         } else if shared_bytes.saturating_add(4) > limits.workgroup_memory_bytes {
-            Err(Unsupported::new(format!("{shared_bytes} bytes of shared memory; {} has {}", device.id, limits.workgroup_memory_bytes)))
+            Err(Unsupported::new(format!(
+                "{shared_bytes} bytes of shared memory; {} has {}",
+                device.id, limits.workgroup_memory_bytes
+            )))
         } else {
             Ok(())
         }
@@ -239,9 +305,16 @@ pub fn read_fault(words: &[u32], program: &Program) -> Option<Fault> {
 
 /// Whether every launch stores each element of a buffer that it covers, whole words at a time.
 fn covers(program: &Program, buffer: usize) -> bool {
-    let straight = program.instructions().iter().take_while(|instruction| instruction.target().is_none() && instruction.falls_through());
+    let straight = program
+        .instructions()
+        .iter()
+        .take_while(|instruction| instruction.target().is_none() && instruction.falls_through());
     straight.into_iter().any(|instruction| match instruction {
-        Instruction::StoreGlobal { ty, address: Address::Own { buffer: stored }, .. } => stored.0 as usize == buffer && ty.bytes() >= 4,
+        Instruction::StoreGlobal {
+            ty,
+            address: Address::Own { buffer: stored },
+            ..
+        } => stored.0 as usize == buffer && ty.bytes() >= 4,
         _ => false,
     })
 }

@@ -93,7 +93,8 @@ family! {
 }
 
 impl UnaryOp {
-    /// Whether the operation is defined for a type: `not` for integers, `abs`, `neg` and `relu` for all, the rest for f32 and f64.
+    /// Whether the operation is defined for a type: `not` for integers, `abs`, `neg` and `relu` for
+    /// all, the rest for f32 and f64.
     pub const fn takes(self, ty: Type) -> bool {
         match self {
             UnaryOp::Not => ty.is_integer(),
@@ -132,10 +133,13 @@ family! {
 }
 
 impl BinaryOp {
-    /// Whether the operation is defined for a type: logic and shifts for integers, arithmetic for all.
+    /// Whether the operation is defined for a type: logic and shifts for integers, arithmetic for
+    /// all.
     pub const fn takes(self, ty: Type) -> bool {
         match self {
-            BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr => ty.is_integer(),
+            BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr => {
+                ty.is_integer()
+            }
             _ => true,
         }
     }
@@ -197,7 +201,10 @@ family! {
 impl Condition {
     /// Whether the bits are read as unsigned, for any type.
     pub const fn is_unsigned(self) -> bool {
-        matches!(self, Condition::Ltu | Condition::Leu | Condition::Gtu | Condition::Geu)
+        matches!(
+            self,
+            Condition::Ltu | Condition::Leu | Condition::Gtu | Condition::Geu
+        )
     }
 
     /// Whether the comparison is defined for a type: the unsigned ones for integers.

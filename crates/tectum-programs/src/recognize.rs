@@ -1,9 +1,10 @@
 //! Recognition: finds what a program computes as a whole.
 //!
-//! A launch over buffers of known sizes is executed symbolically: one lane represents all, one iteration of a loop all its
-//! iterations. The result is an expression for each stored element. From this, and never from the form of the instructions,
-//! a [`Shape`] is found, each with its [`Obligation`]s proven; if one cannot be proven, the shape is refused with a
-//! [`Refusal`] that says why, and the program runs unchanged.
+//! A launch over buffers of known sizes is executed symbolically: one lane represents all, one
+//! iteration of a loop all its iterations. The result is an expression for each stored element.
+//! From this, and never from the form of the instructions, a [`Shape`] is found, each with its
+//! [`Obligation`]s proven; if one cannot be proven, the shape is refused with a [`Refusal`] that
+//! says why, and the program runs unchanged.
 //!
 //! ```text
 //! Checked ──recognize──▶ Recognized ──record_recognized──▶ the core's kernels, or the program re-rolled, or the program
@@ -53,18 +54,24 @@ pub struct Setting<'a> {
     pub launch: &'a LaunchConfig,
     /// Bytes of each buffer.
     pub sizes: &'a [u64],
-    /// The bytes of buffers that are known in advance, such as those that hold sizes. The buffers must have these contents
-    /// whenever the program runs. Only integers of buffers declared `read` are used, if no shape is recognised without them.
+    /// The bytes of buffers that are known in advance, such as those that hold sizes. The buffers
+    /// must have these contents whenever the program runs. Only integers of buffers declared `read`
+    /// are used, if no shape is recognised without them.
     pub contents: &'a [(BufferIndex, &'a [u8])],
-    /// Whether sums of floats may be reordered, and products be rounded once with the sum. Without it, the
-    /// recognised form gives the same bits as the program.
+    /// Whether sums of floats may be reordered, and products be rounded once with the sum. Without
+    /// it, the recognised form gives the same bits as the program.
     pub reassociate: bool,
 }
 
 impl<'a> Setting<'a> {
     /// A launch over buffers of which only the sizes are known; sums of floats keep their order.
     pub fn new(launch: &'a LaunchConfig, sizes: &'a [u64]) -> Self {
-        Self { launch, sizes, contents: &[], reassociate: false }
+        Self {
+            launch,
+            sizes,
+            contents: &[],
+            reassociate: false,
+        }
     }
 }
 
@@ -102,8 +109,8 @@ impl Checked {
     /// Finds the shape of the program for a launch and sizes of its buffers.
     ///
     /// # Errors
-    /// What [`Checked::elements`] refuses; an access that leaves its buffer for any data: the launch, the loops and the sizes
-    /// contradict each other.
+    /// What [`Checked::elements`] refuses; an access that leaves its buffer for any data: the
+    /// launch, the loops and the sizes contradict each other.
     ///
     /// # Example
     /// ```
@@ -118,16 +125,29 @@ impl Checked {
     /// ```
     pub fn recognize(&self, setting: &Setting<'_>) -> Result<Recognized> {
         let elements = self.elements(setting.launch, setting.sizes)?;
-        let plain = Setting { contents: &[], ..*setting };
+        let plain = Setting {
+            contents: &[],
+            ..*setting
+        };
         let first = self.recognize_as(&plain, elements)?;
-        if matches!(first.shape, Shape::General) && !setting.contents.is_empty() { self.recognize_as(setting, elements) } else { Ok(first) }
+        if matches!(first.shape, Shape::General) && !setting.contents.is_empty() {
+            self.recognize_as(setting, elements)
+        } else {
+            Ok(first)
+        }
     }
 
     /// Finds the shape of the program, with the known contents.
     fn recognize_as(&self, setting: &Setting<'_>, elements: Option<u64>) -> Result<Recognized> {
         let mut recognized = Recognized::general(self, setting.launch, setting.sizes);
         if setting.launch.lanes() == 0 {
-            recognized.refuse(ANY, Refusal { instruction: None, reason: "the launch has no lanes".to_owned() });
+            recognized.refuse(
+                ANY,
+                Refusal {
+                    instruction: None,
+                    reason: "the launch has no lanes".to_owned(),
+                },
+            );
             return Ok(recognized);
         }
         let mut split = None;
@@ -136,12 +156,20 @@ impl Checked {
             match follower.run() {
                 Ok(()) => break Ok(follower),
                 Err(StopReason::Split(columns)) if split.is_none() => split = Some(columns),
-                Err(StopReason::Split(_)) => break Err(Refusal { instruction: None, reason: "the lanes are split in two ways".to_owned() }),
+                Err(StopReason::Split(_)) => {
+                    break Err(Refusal {
+                        instruction: None,
+                        reason: "the lanes are split in two ways".to_owned(),
+                    });
+                }
                 Err(StopReason::Refused(refusal)) => break Err(refusal),
                 Err(StopReason::Invalid(error)) => return Err(error),
             }
         };
-        let known = followed.as_ref().map(|follower| follower.used.iter().copied().collect()).unwrap_or_default();
+        let known = followed
+            .as_ref()
+            .map(|follower| follower.used.iter().copied().collect())
+            .unwrap_or_default();
         match followed.and_then(cover::results) {
             Ok(results) => recognized.find(results, setting, known),
             Err(refusal) => recognized.refuse(ANY, refusal),
@@ -153,13 +181,27 @@ impl Checked {
 impl Recognized {
     fn general(program: &Checked, launch: &LaunchConfig, sizes: &[u64]) -> Self {
         let (program, launch, sizes) = (program.clone(), *launch, sizes.to_vec());
-        Self { program, launch, sizes, shape: Shape::General, obligations: Vec::new(), refusals: Vec::new(), known: Vec::new() }
+        Self {
+            program,
+            launch,
+            sizes,
+            shape: Shape::General,
+            obligations: Vec::new(),
+            refusals: Vec::new(),
+            known: Vec::new(),
+        }
     }
 
     /// A program that runs unchanged, for any shape.
     pub(super) fn unasked(program: &Checked, launch: &LaunchConfig, sizes: &[u64]) -> Self {
         let mut recognized = Self::general(program, launch, sizes);
-        recognized.refuse(ANY, Refusal { instruction: None, reason: "recognition was not requested".to_owned() });
+        recognized.refuse(
+            ANY,
+            Refusal {
+                instruction: None,
+                reason: "recognition was not requested".to_owned(),
+            },
+        );
         recognized
     }
 
@@ -198,16 +240,28 @@ impl Recognized {
         &self.refusals
     }
 
-    /// The refusals as sentences, one each: the shape, the reason, and the line of the program that causes it.
+    /// The refusals as sentences, one each: the shape, the reason, and the line of the program that
+    /// causes it.
     pub fn reasons(&self) -> Vec<String> {
         let program = self.program.program();
         let place = |index: usize| {
             let instruction = program.instructions().get(index)?;
-            Some(format!(" (line {}: `{}`)", program.span(index)?.line, program.instruction_text(instruction)))
+            Some(format!(
+                " (line {}: `{}`)",
+                program.span(index)?.line,
+                program.instruction_text(instruction)
+            ))
         };
         let sentence = |(shape, refusal): &(&'static str, Refusal)| {
-            let place = refusal.instruction.map(|index| place(index).unwrap_or_else(|| format!(" (instruction {index})"))).unwrap_or_default();
-            let shape = if *shape == ANY { String::new() } else { format!("not {shape}: ") };
+            let place = refusal
+                .instruction
+                .map(|index| place(index).unwrap_or_else(|| format!(" (instruction {index})")))
+                .unwrap_or_default();
+            let shape = if *shape == ANY {
+                String::new()
+            } else {
+                format!("not {shape}: ")
+            };
             format!("{shape}{}{place}", refusal.reason)
         };
         self.refusals.iter().map(sentence).collect()
@@ -217,7 +271,8 @@ impl Recognized {
         self.refusals.push((shape, refusal));
     }
 
-    /// Tries the shapes. A chain with a single result is tried as a chain first: as a map it would run on one lane.
+    /// Tries the shapes. A chain with a single result is tried as a chain first: as a map it would
+    /// run on one lane.
     fn find(&mut self, results: cover::Results, setting: &Setting<'_>, known: Vec<BufferIndex>) {
         self.find_shape(results, setting);
         if !matches!(self.shape, Shape::General) {
@@ -230,7 +285,13 @@ impl Recognized {
         if results.elements() > 1 || map.is_err() {
             match map {
                 Ok(map) => return self.be_map(map, &results),
-                Err((instruction, reason)) => self.refuse("map", Refusal { instruction, reason }),
+                Err((instruction, reason)) => self.refuse(
+                    "map",
+                    Refusal {
+                        instruction,
+                        reason,
+                    },
+                ),
             }
             return self.find_chain(&mut results, setting);
         }
@@ -242,7 +303,11 @@ impl Recognized {
 
     fn be_map(&mut self, map: Map, results: &cover::Results) {
         self.prove_results(results);
-        self.prove("elements are uniform and independent", "every element is one expression of loads at its own number and at constant places".to_owned());
+        self.prove(
+            "elements are uniform and independent",
+            "every element is one expression of loads at its own number and at constant places"
+                .to_owned(),
+        );
         self.shape = Shape::Map(map);
     }
 
@@ -254,9 +319,15 @@ impl Recognized {
         let program = self.program.clone();
         let mut found = None;
         let ways: [(&'static str, &Way<'_>); 3] = [
-            ("matvec, gemm", &|| product::product(results, &fold, setting)),
-            ("reduction", &|| reduction::reduction(results, &fold, setting)),
-            ("tree", &|| tree::tree(results, &fold, setting, program.program())),
+            ("matvec, gemm", &|| {
+                product::product(results, &fold, setting)
+            }),
+            ("reduction", &|| {
+                reduction::reduction(results, &fold, setting)
+            }),
+            ("tree", &|| {
+                tree::tree(results, &fold, setting, program.program())
+            }),
         ];
         for (name, way) in ways {
             match way() {
@@ -270,7 +341,11 @@ impl Recognized {
         if let Some((shape, proofs)) = found {
             self.prove_results(results);
             if let Some(lanes) = fold.lanes {
-                let proof = format!("the first lane ends with {} over what the lanes 0 to {} stored in shared memory, each once", fold.op, lanes - 1);
+                let proof = format!(
+                    "the first lane ends with {} over what the lanes 0 to {} stored in shared memory, each once",
+                    fold.op,
+                    lanes - 1
+                );
                 self.prove("the block combines every lane's part once", proof);
                 self.prove(
                     "no two lanes race",
@@ -284,7 +359,9 @@ impl Recognized {
 
     fn map(&self, results: &cover::Results) -> std::result::Result<Map, (Option<usize>, String)> {
         let program = self.program.program();
-        let elements = element::elements(results, &self.sizes, |buffer| program.buffer(buffer).name.clone());
+        let elements = element::elements(results, &self.sizes, |buffer| {
+            program.buffer(buffer).name.clone()
+        });
         let elements = elements.map_err(|(instruction, reason)| (Some(instruction), reason))?;
         Map::of(elements, program.name(), program.buffers()).map_err(|reason| (None, reason))
     }
@@ -296,12 +373,31 @@ impl Recognized {
     /// Conditions of every shape.
     fn prove_results(&mut self, results: &cover::Results) {
         let program = self.program.program();
-        let names: Vec<&str> = results.outputs.iter().map(|output| program.buffer(output.buffer).name.as_str()).collect();
-        let order: Vec<String> = results.order.iter().map(|(var, extent)| format!("{var} < {extent}")).collect();
-        let counted = if order.is_empty() { "one element".to_owned() } else { order.join(", ") };
-        let proof = format!("{}: {} elements counted by {counted}, each stored once", names.join(", "), results.elements());
+        let names: Vec<&str> = results
+            .outputs
+            .iter()
+            .map(|output| program.buffer(output.buffer).name.as_str())
+            .collect();
+        let order: Vec<String> = results
+            .order
+            .iter()
+            .map(|(var, extent)| format!("{var} < {extent}"))
+            .collect();
+        let counted = if order.is_empty() {
+            "one element".to_owned()
+        } else {
+            order.join(", ")
+        };
+        let proof = format!(
+            "{}: {} elements counted by {counted}, each stored once",
+            names.join(", "),
+            results.elements()
+        );
         self.prove("stores cover their buffers", proof);
-        self.prove("no lane faults", "every offset was bounded by the sizes given, and no divisor is 0".to_owned());
+        self.prove(
+            "no lane faults",
+            "every offset was bounded by the sizes given, and no divisor is 0".to_owned(),
+        );
     }
 }
 

@@ -21,8 +21,12 @@ impl Register {
     pub const GLOBAL_LANE: Register = Register(255);
 
     /// The registers that hold a value when a lane starts, with their types.
-    pub const PRELOADED: [(Register, Type); 4] =
-        [(Register::LANE, Type::U32), (Register::BLOCK, Type::U32), (Register::BLOCK_SIZE, Type::U32), (Register::GLOBAL_LANE, Type::U64)];
+    pub const PRELOADED: [(Register, Type); 4] = [
+        (Register::LANE, Type::U32),
+        (Register::BLOCK, Type::U32),
+        (Register::BLOCK_SIZE, Type::U32),
+        (Register::GLOBAL_LANE, Type::U64),
+    ];
 }
 
 impl fmt::Display for Register {

@@ -6,5 +6,8 @@ use tectum::Sample;
 pub static SAMPLES: [Sample; 1] = [Sample {
     name: "sample-arrays",
     about: "two arrays of eight f32, a.npy and b.npy, for programs of two inputs",
-    files: &[("a.npy", include_bytes!("../samples/sample-arrays/a.npy")), ("b.npy", include_bytes!("../samples/sample-arrays/b.npy"))],
+    files: &[
+        ("a.npy", include_bytes!("../samples/sample-arrays/a.npy")),
+        ("b.npy", include_bytes!("../samples/sample-arrays/b.npy")),
+    ],
 }];

@@ -35,8 +35,20 @@ pub enum Type {
 
 impl Type {
     /// Every type.
-    pub const ALL: [Type; 12] =
-        [Type::I8, Type::I16, Type::I32, Type::I64, Type::U8, Type::U16, Type::U32, Type::U64, Type::F16, Type::Bf16, Type::F32, Type::F64];
+    pub const ALL: [Type; 12] = [
+        Type::I8,
+        Type::I16,
+        Type::I32,
+        Type::I64,
+        Type::U8,
+        Type::U16,
+        Type::U32,
+        Type::U64,
+        Type::F16,
+        Type::Bf16,
+        Type::F32,
+        Type::F64,
+    ];
 
     /// The name in the text form.
     pub const fn name(self) -> &'static str {

@@ -1,4 +1,5 @@
-//! The work of `bench/python/overhead.py` directly in Rust: runs each once, then prints the seconds of each line `NAME COUNT` that it reads.
+//! The work of `bench/python/overhead.py` directly in Rust: runs each once, then prints the seconds
+//! of each line `NAME COUNT` that it reads.
 
 use std::io::BufRead;
 use std::ops::ControlFlow;
@@ -36,19 +37,38 @@ fn brain(name: &str, body: &str, device: &Device) -> Result<Box<dyn Brain>> {
 fn main() -> Result<()> {
     let own = tempfile::tempdir().map_err(|source| Error::io("temporary folder", source))?;
     let folder = own.path();
-    Sample::find(&tectum_spiking::SAMPLES, "sample-genome")?.write(&folder.join("sample-genome.json"))?;
-    Sample::find(&tectum_transformer::SAMPLES, "sample-decoder")?.write(&folder.join("sample-decoder"))?;
+    Sample::find(&tectum_spiking::SAMPLES, "sample-genome")?
+        .write(&folder.join("sample-genome.json"))?;
+    Sample::find(&tectum_transformer::SAMPLES, "sample-decoder")?
+        .write(&folder.join("sample-decoder"))?;
     let device = Device::cpu().threads(1).open()?;
     let mut lqr = brain("lqr", "pendulum", &device)?;
     let mut mppi = brain("mppi", "pendulum", &device)?;
-    let genome = Genome::read(&folder.join("sample-genome.json"), &GenomeOptions::default())?;
+    let genome = Genome::read(
+        &folder.join("sample-genome.json"),
+        &GenomeOptions::default(),
+    )?;
     let stimulus = Stimulus::new(&genome, 0.1, 0)?;
-    let connected = connect(&genome, ConnectOptions::default(), &mut WorkProgress::ignore)?;
+    let connected = connect(
+        &genome,
+        ConnectOptions::default(),
+        &mut WorkProgress::ignore,
+    )?;
     let max_inputs = connected.network.neurons() as usize;
-    let options = SimulationOptions { constant_inputs: connected.constant_inputs, max_inputs, ..SimulationOptions::default() };
+    let options = SimulationOptions {
+        constant_inputs: connected.constant_inputs,
+        max_inputs,
+        ..SimulationOptions::default()
+    };
     let mut network = Simulation::new(Arc::new(connected.network), &device, &options)?;
     let (path, prompt) = (folder.join("sample-decoder"), "the small cat");
-    let mut decoder = Decoder::new(&Checkpoint::open(&path)?, &device, 256, tectum::CacheFormats::F32, None)?;
+    let mut decoder = Decoder::new(
+        &Checkpoint::open(&path)?,
+        &device,
+        256,
+        tectum::CacheFormats::F32,
+        None,
+    )?;
     let tokens = Tokens::read(&path, None)?;
     let mut seconds_of = |name: &str, count: usize| -> Result<f64> {
         let start = Instant::now();
@@ -58,10 +78,23 @@ fn main() -> Result<()> {
             "network" => drop(stimulus.run(&mut network, count as u32)?),
             "generate" => {
                 decoder.truncate(0);
-                let options = GenerateOptions { max_new_tokens: count, ..GenerateOptions::default() };
-                generate(&mut decoder, Some(&tokens), &tokens.encode(prompt)?, &options, |_| Ok(ControlFlow::Continue(())))?;
+                let options = GenerateOptions {
+                    max_new_tokens: count,
+                    ..GenerateOptions::default()
+                };
+                generate(
+                    &mut decoder,
+                    Some(&tokens),
+                    &tokens.encode(prompt)?,
+                    &options,
+                    |_| Ok(ControlFlow::Continue(())),
+                )?;
             }
-            _ => return Err(Error::invalid(format!("standard input: {name}: must be lqr, mppi, network or generate"))),
+            _ => {
+                return Err(Error::invalid(format!(
+                    "standard input: {name}: must be lqr, mppi, network or generate"
+                )));
+            }
         }
         Ok(start.elapsed().as_secs_f64())
     };
@@ -69,7 +102,11 @@ fn main() -> Result<()> {
         println!("{name} {:e} s", seconds_of(name, 1)?);
     }
     println!("ready");
-    for line in std::io::stdin().lock().lines().map_while(std::result::Result::ok) {
+    for line in std::io::stdin()
+        .lock()
+        .lines()
+        .map_while(std::result::Result::ok)
+    {
         let (name, count) = line.split_once(' ').unwrap_or((&line, "1"));
         println!("{:e}", seconds_of(name, count.parse().unwrap_or(1))?);
     }

@@ -5,10 +5,14 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// An array of floats in row-major order. One of float32 in that order is used in place; others are converted.
+/// An array of floats in row-major order. One of float32 in that order is used in place; others are
+/// converted.
 ///
 /// Raises TypeError for what has no numbers.
-pub fn floats<'py>(value: &Bound<'py, PyAny>, what: &str) -> PyResult<PyReadonlyArrayDyn<'py, f32>> {
+pub fn floats<'py>(
+    value: &Bound<'py, PyAny>,
+    what: &str,
+) -> PyResult<PyReadonlyArrayDyn<'py, f32>> {
     converted(value, what, "float32")
 }
 
@@ -19,7 +23,10 @@ pub fn numbers(value: &Bound<'_, PyAny>, what: &str, expected: usize) -> PyResul
     let array = floats(value, what)?;
     let numbers = array.as_slice()?;
     if numbers.len() != expected {
-        return Err(PyValueError::new_err(format!("{what} has {} numbers, needs {expected}", numbers.len())));
+        return Err(PyValueError::new_err(format!(
+            "{what} has {} numbers, needs {expected}",
+            numbers.len()
+        )));
     }
     Ok(numbers.to_vec())
 }
@@ -29,42 +36,76 @@ pub fn numbers(value: &Bound<'_, PyAny>, what: &str, expected: usize) -> PyResul
 /// Raises TypeError for floats, ValueError naming the first number that is out of range.
 pub fn integers<T: TryFrom<i64>>(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<T>> {
     if let Ok(range) = value.cast::<pyo3::types::PyRange>() {
-        return range.try_iter()?.map(|number| fitting(number?.extract()?, what)).collect();
+        return range
+            .try_iter()?
+            .map(|number| fitting(number?.extract()?, what))
+            .collect();
     }
-    let array = value.py().import("numpy")?.call_method1("atleast_1d", (value,))?;
+    let array = value
+        .py()
+        .import("numpy")?
+        .call_method1("atleast_1d", (value,))?;
     let kind: String = array.getattr("dtype")?.getattr("kind")?.extract()?;
     let is_empty = array.len()? == 0;
     if !is_empty && !matches!(kind.as_str(), "i" | "u" | "b") {
-        return Err(PyTypeError::new_err(format!("{what} has the type {}, needs whole numbers", array.getattr("dtype")?)));
+        return Err(PyTypeError::new_err(format!(
+            "{what} has the type {}, needs whole numbers",
+            array.getattr("dtype")?
+        )));
     }
-    converted::<i64>(&array, what, "int64")?.as_slice()?.iter().map(|number| fitting(*number, what)).collect()
+    converted::<i64>(&array, what, "int64")?
+        .as_slice()?
+        .iter()
+        .map(|number| fitting(*number, what))
+        .collect()
 }
 
 fn fitting<T: TryFrom<i64>>(number: i64, what: &str) -> PyResult<T> {
-    T::try_from(number).map_err(|_| PyValueError::new_err(format!("{what} has {number}, which is out of range")))
+    T::try_from(number)
+        .map_err(|_| PyValueError::new_err(format!("{what} has {number}, which is out of range")))
 }
 
-fn converted<'py, T: Element>(value: &Bound<'py, PyAny>, what: &str, dtype: &str) -> PyResult<PyReadonlyArrayDyn<'py, T>> {
+fn converted<'py, T: Element>(
+    value: &Bound<'py, PyAny>,
+    what: &str,
+    dtype: &str,
+) -> PyResult<PyReadonlyArrayDyn<'py, T>> {
     let numpy = value.py().import("numpy")?;
     // Tensors of other libraries are read in place where they are in the memory of the host.
     let shared = if value.cast::<PyUntypedArray>().is_err() && value.hasattr("__dlpack__")? {
-        Some(numpy.call_method1("from_dlpack", (value,)).map_err(|error| PyTypeError::new_err(format!("{what}: its memory cannot be read: {error}")))?)
+        Some(
+            numpy
+                .call_method1("from_dlpack", (value,))
+                .map_err(|error| {
+                    PyTypeError::new_err(format!("{what}: its memory cannot be read: {error}"))
+                })?,
+        )
     } else {
         None
     };
     let value = shared.as_ref().unwrap_or(value);
-    if let Some(array) = value.extract::<PyReadonlyArrayDyn<'py, T>>().ok().filter(|array| array.is_c_contiguous()) {
+    if let Some(array) = value
+        .extract::<PyReadonlyArrayDyn<'py, T>>()
+        .ok()
+        .filter(|array| array.is_c_contiguous())
+    {
         return Ok(array);
     }
     let made = numpy.call_method1("ascontiguousarray", (value, dtype));
-    let made = made.map_err(|error| PyTypeError::new_err(format!("{what}: {} is no array of numbers: {error}", value.get_type())))?;
+    let made = made.map_err(|error| {
+        PyTypeError::new_err(format!(
+            "{what}: {} is no array of numbers: {error}",
+            value.get_type()
+        ))
+    })?;
     made.extract::<PyReadonlyArrayDyn<'py, T>>()
 }
 
-/// The address from which functions of this package read an array of float32: that of the array itself, unless its type or layout needs a copy.
+/// The address from which functions of this package read an array of float32: that of the array
+/// itself, unless its type or layout needs a copy.
 ///
-/// Arrays of NumPy and of anything that exports DLPack, such as tensors of PyTorch and arrays of JAX, are read in place where they are in the memory of the
-/// host. Raises TypeError for others.
+/// Arrays of NumPy and of anything that exports DLPack, such as tensors of PyTorch and arrays of
+/// JAX, are read in place where they are in the memory of the host. Raises TypeError for others.
 ///
 /// >>> import numpy as np, tectum as tt
 /// >>> values = np.zeros(1000, np.float32)
@@ -76,8 +117,14 @@ pub fn array_address(array: &Bound<'_, PyAny>) -> PyResult<usize> {
 }
 
 /// Numbers as an array of a shape, which takes over their memory.
-pub fn shaped<'py, T: Element>(py: Python<'py>, numbers: Vec<T>, shape: &[usize]) -> PyResult<Bound<'py, PyAny>> {
-    PyArray1::from_vec(py, numbers).into_any().call_method1("reshape", (PyTuple::new(py, shape)?,))
+pub fn shaped<'py, T: Element>(
+    py: Python<'py>,
+    numbers: Vec<T>,
+    shape: &[usize],
+) -> PyResult<Bound<'py, PyAny>> {
+    PyArray1::from_vec(py, numbers)
+        .into_any()
+        .call_method1("reshape", (PyTuple::new(py, shape)?,))
 }
 
 /// A column of an array of numbers that callers may also give as one number for all.

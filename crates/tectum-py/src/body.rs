@@ -15,7 +15,8 @@ use crate::error::OrRaise;
 
 /// One number of an observation.
 ///
-/// `low` and `high` are the values expected, for plots and checks; `scale` is the typical magnitude, by default the larger bound.
+/// `low` and `high` are the values expected, for plots and checks; `scale` is the typical
+/// magnitude, by default the larger bound.
 ///
 /// >>> import tectum as tt
 /// >>> tt.ObservationChannel("x", "m", -2.4, 2.4)
@@ -31,7 +32,9 @@ fn check_range(name: &str, low: f32, high: f32) -> PyResult<()> {
     if low.is_finite() && high.is_finite() && low <= high {
         return Ok(());
     }
-    Err(PyValueError::new_err(format!("channel {name}: the range is {low} to {high}, needs two finite numbers, the lower one first")))
+    Err(PyValueError::new_err(format!(
+        "channel {name}: the range is {low} to {high}, needs two finite numbers, the lower one first"
+    )))
 }
 
 #[pymethods]
@@ -41,7 +44,9 @@ impl ObservationChannel {
     fn new(name: &str, unit: &str, low: f32, high: f32, scale: Option<f32>) -> PyResult<Self> {
         check_range(name, low, high)?;
         let channel = bodies::ObservationChannel::new(name, unit, low..=high);
-        Ok(Self { inner: scale.map_or(channel.clone(), |scale| channel.scaled(scale)) })
+        Ok(Self {
+            inner: scale.map_or(channel.clone(), |scale| channel.scaled(scale)),
+        })
     }
 
     /// The name, as in recordings.
@@ -70,11 +75,16 @@ impl ObservationChannel {
 
     fn __repr__(&self) -> String {
         let channel = &self.inner;
-        format!("ObservationChannel({:?}, {:?}, {:?}, {:?})", channel.name, channel.unit, channel.low, channel.high).replace('"', "'")
+        format!(
+            "ObservationChannel({:?}, {:?}, {:?}, {:?})",
+            channel.name, channel.unit, channel.low, channel.high
+        )
+        .replace('"', "'")
     }
 }
 
-/// One number of an action. Values outside [low, high] are clipped; with `discrete` the body applies `high` for values of at least 0, else `low`.
+/// One number of an action. Values outside [low, high] are clipped; with `discrete` the body
+/// applies `high` for values of at least 0, else `low`.
 #[pyclass(frozen, from_py_object, module = "tectum")]
 #[derive(Clone)]
 pub struct ActionChannel {
@@ -87,7 +97,12 @@ impl ActionChannel {
     #[pyo3(signature = (name, unit, low, high, *, discrete = false))]
     fn new(name: &str, unit: &str, low: f32, high: f32, discrete: bool) -> PyResult<Self> {
         check_range(name, low, high)?;
-        Ok(Self { inner: bodies::ActionChannel { discrete, ..bodies::ActionChannel::new(name, unit, low..=high) } })
+        Ok(Self {
+            inner: bodies::ActionChannel {
+                discrete,
+                ..bodies::ActionChannel::new(name, unit, low..=high)
+            },
+        })
     }
 
     /// The name, as in recordings.
@@ -122,11 +137,16 @@ impl ActionChannel {
 
     fn __repr__(&self) -> String {
         let channel = &self.inner;
-        format!("ActionChannel({:?}, {:?}, {:?}, {:?})", channel.name, channel.unit, channel.low, channel.high).replace('"', "'")
+        format!(
+            "ActionChannel({:?}, {:?}, {:?}, {:?})",
+            channel.name, channel.unit, channel.low, channel.high
+        )
+        .replace('"', "'")
     }
 }
 
-/// The constants of a body: name, time between two actions in seconds, channels, and the action that it receives when the brain gives none (zeros by default).
+/// The constants of a body: name, time between two actions in seconds, channels, and the action
+/// that it receives when the brain gives none (zeros by default).
 #[pyclass(frozen, from_py_object, module = "tectum")]
 #[derive(Clone)]
 pub struct BodySpec {
@@ -136,7 +156,9 @@ pub struct BodySpec {
 impl BodySpec {
     /// The constants of a body.
     pub fn of(spec: &bodies::BodySpec) -> Self {
-        Self { inner: spec.clone() }
+        Self {
+            inner: spec.clone(),
+        }
     }
 }
 
@@ -144,20 +166,45 @@ impl BodySpec {
 impl BodySpec {
     #[new]
     #[pyo3(signature = (name, dt, observation, action, safe_action = None))]
-    fn new(name: String, dt: f64, observation: Vec<ObservationChannel>, action: Vec<ActionChannel>, safe_action: Option<Vec<f32>>) -> PyResult<Self> {
+    fn new(
+        name: String,
+        dt: f64,
+        observation: Vec<ObservationChannel>,
+        action: Vec<ActionChannel>,
+        safe_action: Option<Vec<f32>>,
+    ) -> PyResult<Self> {
         if !(1e-6..=1e6).contains(&dt) {
-            return Err(PyValueError::new_err(format!("dt is {dt}, needs seconds from 0.000001 to 1000000")));
+            return Err(PyValueError::new_err(format!(
+                "dt is {dt}, needs seconds from 0.000001 to 1000000"
+            )));
         }
         let safe_action = safe_action.unwrap_or_else(|| vec![0.0; action.len()]);
         if safe_action.len() != action.len() {
-            return Err(PyValueError::new_err(format!("safe_action has {} numbers for {} action channels", safe_action.len(), action.len())));
+            return Err(PyValueError::new_err(format!(
+                "safe_action has {} numbers for {} action channels",
+                safe_action.len(),
+                action.len()
+            )));
         }
         if safe_action.iter().any(|number| !number.is_finite()) {
-            return Err(PyValueError::new_err(format!("safe_action is {safe_action:?}, needs finite numbers")));
+            return Err(PyValueError::new_err(format!(
+                "safe_action is {safe_action:?}, needs finite numbers"
+            )));
         }
-        let observation = observation.into_iter().map(|channel| channel.inner).collect();
+        let observation = observation
+            .into_iter()
+            .map(|channel| channel.inner)
+            .collect();
         let action = action.into_iter().map(|channel| channel.inner).collect();
-        Ok(Self { inner: bodies::BodySpec { name, dt_s: dt, observation, action, safe_action } })
+        Ok(Self {
+            inner: bodies::BodySpec {
+                name,
+                dt_s: dt,
+                observation,
+                action,
+                safe_action,
+            },
+        })
     }
 
     /// The name, as in scenarios.
@@ -175,13 +222,25 @@ impl BodySpec {
     /// The numbers of an observation, in order.
     #[getter]
     fn observation(&self) -> Vec<ObservationChannel> {
-        self.inner.observation.iter().map(|channel| ObservationChannel { inner: channel.clone() }).collect()
+        self.inner
+            .observation
+            .iter()
+            .map(|channel| ObservationChannel {
+                inner: channel.clone(),
+            })
+            .collect()
     }
 
     /// The numbers of an action, in order.
     #[getter]
     fn action(&self) -> Vec<ActionChannel> {
-        self.inner.action.iter().map(|channel| ActionChannel { inner: channel.clone() }).collect()
+        self.inner
+            .action
+            .iter()
+            .map(|channel| ActionChannel {
+                inner: channel.clone(),
+            })
+            .collect()
     }
 
     /// The action applied when the brain gives none.
@@ -192,7 +251,13 @@ impl BodySpec {
 
     fn __repr__(&self) -> String {
         let spec = &self.inner;
-        format!("BodySpec('{}', dt={}, {} observation channels, {} action channels)", spec.name, spec.dt_s, spec.observation.len(), spec.action.len())
+        format!(
+            "BodySpec('{}', dt={}, {} observation channels, {} action channels)",
+            spec.name,
+            spec.dt_s,
+            spec.observation.len(),
+            spec.action.len()
+        )
     }
 }
 
@@ -203,7 +268,8 @@ pub fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A built-in body, for one loop or to be stepped by hand.
 ///
-/// `reset(seed)` returns an observation, `step(action)` returns `(observation, reward, terminated, truncated)`. `tectum.body(name)` makes one.
+/// `reset(seed)` returns an observation, `step(action)` returns
+/// `(observation, reward, terminated, truncated)`. `tectum.body(name)` makes one.
 #[pyclass(frozen, module = "tectum")]
 pub struct NativeBody {
     /// The name or file that it was made by.
@@ -221,13 +287,19 @@ impl NativeBody {
 
     fn with<T>(&self, work: impl FnOnce(&mut dyn bodies::Body) -> PyResult<T>) -> PyResult<T> {
         let mut inner = locked(&self.inner);
-        let body = inner.as_deref_mut().ok_or_else(|| PyValueError::new_err(format!("body {}: a loop owns it", self.spec.name)))?;
+        let body = inner.as_deref_mut().ok_or_else(|| {
+            PyValueError::new_err(format!("body {}: a loop owns it", self.spec.name))
+        })?;
         work(body)
     }
 
     /// Raises ValueError if a loop owns the body.
     pub fn check_free(&self) -> PyResult<()> {
-        if locked(&self.inner).is_some() { Ok(()) } else { Err(self.owned()) }
+        if locked(&self.inner).is_some() {
+            Ok(())
+        } else {
+            Err(self.owned())
+        }
     }
 
     /// Gives the body to a loop.
@@ -254,7 +326,8 @@ impl NativeBody {
         BodySpec::of(&self.spec)
     }
 
-    /// Puts the body at its start and returns the observation; the same seed gives the same start on every machine.
+    /// Puts the body at its start and returns the observation; the same seed gives the same start
+    /// on every machine.
     #[pyo3(signature = (seed = 0))]
     fn reset<'py>(&self, py: Python<'py>, seed: u64) -> PyResult<Bound<'py, PyArray1<f32>>> {
         self.with(|body| {
@@ -271,15 +344,25 @@ impl NativeBody {
     /// Applies an action for one period. Returns `(observation, reward, terminated, truncated)`.
     ///
     /// Raises ValueError if the action does not have one number for each channel.
-    fn step<'py>(&self, py: Python<'py>, action: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyArray1<f32>>, f64, bool, bool)> {
+    fn step<'py>(
+        &self,
+        py: Python<'py>,
+        action: &Bound<'py, PyAny>,
+    ) -> PyResult<(Bound<'py, PyArray1<f32>>, f64, bool, bool)> {
         let action = numbers(action, "action", self.spec.action.len())?;
         self.with(|body| {
             let step = body.step(&action);
-            Ok((observation(py, body), step.reward, step.terminated, step.truncated))
+            Ok((
+                observation(py, body),
+                step.reward,
+                step.terminated,
+                step.truncated,
+            ))
         })
     }
 
-    /// The exact state, float64: everything that the next step depends on. Raises UnsupportedError for a body that has none.
+    /// The exact state, float64: everything that the next step depends on. Raises UnsupportedError
+    /// for a body that has none.
     #[getter]
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         self.with(|body| Ok(PyArray1::from_vec(py, body.state().or_raise()?)))
@@ -301,13 +384,18 @@ fn named_body(name: &str, start: Option<bodies::Start>) -> tectum::Result<Box<dy
         return bodies::body(name, start);
     }
     let table = |name: &str| toml::Table::from_iter([("name".to_owned(), toml::Value::from(name))]);
-    let text = toml::Table::from_iter([("body".to_owned(), table(name).into()), ("brain".to_owned(), table("zero").into())]).to_string();
+    let text = toml::Table::from_iter([
+        ("body".to_owned(), table(name).into()),
+        ("brain".to_owned(), table("zero").into()),
+    ])
+    .to_string();
     let mut scenario = Scenario::parse(&text, name, name)?;
     scenario.body.start = start;
     build_body(&scenario)
 }
 
-/// Makes a body: a built-in one, or that of an equation file (`FILE.plant`). `start` is "hanging" or "random"; without it the body's own.
+/// Makes a body: a built-in one, or that of an equation file (`FILE.plant`). `start` is "hanging"
+/// or "random"; without it the body's own.
 ///
 /// Raises ValueError for an unknown name, listing the known ones.
 ///
@@ -321,7 +409,11 @@ fn named_body(name: &str, start: Option<bodies::Start>) -> tectum::Result<Box<dy
 pub fn body(name: &str, start: Option<&str>) -> PyResult<NativeBody> {
     let start = start.map(bodies::Start::from_name).transpose().or_raise()?;
     let body = named_body(name, start).or_raise()?;
-    Ok(NativeBody { source: name.to_owned(), spec: body.spec().clone(), inner: Mutex::new(Some(body)) })
+    Ok(NativeBody {
+        source: name.to_owned(),
+        spec: body.spec().clone(),
+        inner: Mutex::new(Some(body)),
+    })
 }
 
 /// The exception that a callback raised, for the loop that called it.
@@ -340,21 +432,35 @@ impl PythonBody {
         let spec = spec_of(object)?;
         for method in ["reset", "step"] {
             if !object.hasattr(method)? {
-                return Err(PyTypeError::new_err(format!("body {}: it has no method `{method}`", spec.name)));
+                return Err(PyTypeError::new_err(format!(
+                    "body {}: it has no method `{method}`",
+                    spec.name
+                )));
             }
         }
         let observation = vec![0.0; spec.observation.len()];
-        Ok(Self { object: object.clone().unbind(), spec, observation, raised: raised.clone() })
+        Ok(Self {
+            object: object.clone().unbind(),
+            spec,
+            observation,
+            raised: raised.clone(),
+        })
     }
 
     fn call(&mut self, work: impl FnOnce(&mut Self, Python<'_>) -> PyResult<Step>) -> Step {
         if locked(&self.raised).is_some() {
-            return Step { refused: true, ..Step::default() };
+            return Step {
+                refused: true,
+                ..Step::default()
+            };
         }
         Python::attach(|py| {
             work(self, py).unwrap_or_else(|error| {
                 locked(&self.raised).get_or_insert(error);
-                Step { refused: true, ..Step::default() }
+                Step {
+                    refused: true,
+                    ..Step::default()
+                }
             })
         })
     }
@@ -419,6 +525,15 @@ pub fn spec_of(object: &Bound<'_, PyAny>) -> PyResult<bodies::BodySpec> {
     if let Ok(name) = object.extract::<String>() {
         return Ok(named_body(&name, None).or_raise()?.spec().clone());
     }
-    let spec = object.getattr("spec").and_then(|spec| Ok(spec.extract::<BodySpec>()?));
-    Ok(spec.map_err(|error| PyTypeError::new_err(format!("body: {} has no `spec` that is a BodySpec: {error}", object.get_type())))?.inner)
+    let spec = object
+        .getattr("spec")
+        .and_then(|spec| Ok(spec.extract::<BodySpec>()?));
+    Ok(spec
+        .map_err(|error| {
+            PyTypeError::new_err(format!(
+                "body: {} has no `spec` that is a BodySpec: {error}",
+                object.get_type()
+            ))
+        })?
+        .inner)
 }

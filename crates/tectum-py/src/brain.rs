@@ -22,7 +22,8 @@ use crate::receipt::{Receipt, Runs};
 /// An action, and the state that was given.
 type Prediction<'py> = (Bound<'py, PyArray1<f32>>, Option<Py<PyAny>>);
 
-/// A built-in brain or a trained policy, for one loop or to be called by hand: `tick(observation)` returns an action.
+/// A built-in brain or a trained policy, for one loop or to be called by hand: `tick(observation)`
+/// returns an action.
 #[pyclass(frozen, module = "tectum")]
 pub struct NativeBrain {
     name: &'static str,
@@ -35,8 +36,16 @@ pub struct NativeBrain {
 
 impl NativeBrain {
     pub fn new(brain: Box<dyn brains::Brain>, spec: bodies::BodySpec) -> Result<Self> {
-        let device = brain.device().cloned().map_or_else(|| Device::open("cpu"), Ok)?;
-        Ok(Self { name: brain.name(), spec, runs: Runs::new(&device, &brain.code()), inner: Exclusive::new(Some(brain)) })
+        let device = brain
+            .device()
+            .cloned()
+            .map_or_else(|| Device::open("cpu"), Ok)?;
+        Ok(Self {
+            name: brain.name(),
+            spec,
+            runs: Runs::new(&device, &brain.code()),
+            inner: Exclusive::new(Some(brain)),
+        })
     }
 
     fn missing(&self) -> Error {
@@ -44,7 +53,11 @@ impl NativeBrain {
     }
 
     /// Gives the brain to a loop on a body with as many channels as the one that it was made for.
-    pub fn take(&self, py: Python<'_>, body: &bodies::BodySpec) -> PyResult<Box<dyn brains::Brain>> {
+    pub fn take(
+        &self,
+        py: Python<'_>,
+        body: &bodies::BodySpec,
+    ) -> PyResult<Box<dyn brains::Brain>> {
         let sizes = |spec: &bodies::BodySpec| (spec.observation.len(), spec.action.len());
         let (own, given) = (sizes(&self.spec), sizes(body));
         if own != given {
@@ -54,7 +67,11 @@ impl NativeBrain {
                 own.0, own.1, given.0, given.1
             )));
         }
-        self.inner.lock(py)?.take().ok_or_else(|| self.missing()).or_raise()
+        self.inner
+            .lock(py)?
+            .take()
+            .ok_or_else(|| self.missing())
+            .or_raise()
     }
 }
 
@@ -74,10 +91,16 @@ impl NativeBrain {
         Ok(brain.device().map(|device| device.info().id.clone()))
     }
 
-    /// Reads one observation and returns one action, float32 of shape (channels,), in the body's units and order.
+    /// Reads one observation and returns one action, float32 of shape (channels,), in the body's
+    /// units and order.
     ///
-    /// Raises ValueError if the observation does not have one number for each channel, and what the device reports.
-    fn tick<'py>(&self, py: Python<'py>, observation: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<f32>>> {
+    /// Raises ValueError if the observation does not have one number for each channel, and what the
+    /// device reports.
+    fn tick<'py>(
+        &self,
+        py: Python<'py>,
+        observation: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let observation = numbers(observation, "observation", self.spec.observation.len())?;
         let mut action = self.spec.safe_action.clone();
         detached(py, || {
@@ -91,7 +114,8 @@ impl NativeBrain {
         Ok(PyArray1::from_vec(py, action))
     }
 
-    /// The form of Stable-Baselines3's `predict`: an action, and `state` as it was given, since the brain keeps its own.
+    /// The form of Stable-Baselines3's `predict`: an action, and `state` as it was given, since the
+    /// brain keeps its own.
     #[pyo3(signature = (observation, state = None, episode_start = None, deterministic = true))]
     fn predict<'py>(
         &self,
@@ -110,11 +134,17 @@ impl NativeBrain {
 
     /// Begins another episode: recurrent state is cleared.
     fn reset(&self, py: Python<'_>) -> PyResult<()> {
-        self.inner.lock(py)?.as_deref_mut().ok_or_else(|| self.missing()).or_raise()?.episode_ended();
+        self.inner
+            .lock(py)?
+            .as_deref_mut()
+            .ok_or_else(|| self.missing())
+            .or_raise()?
+            .episode_ended();
         Ok(())
     }
 
-    /// On which device and by which code the calls of `tick` were computed. A loop has its own receipt.
+    /// On which device and by which code the calls of `tick` were computed. A loop has its own
+    /// receipt.
     #[getter]
     fn receipt(&self) -> Receipt {
         self.runs.receipt()
@@ -127,17 +157,29 @@ impl NativeBrain {
 
 /// A trained policy from an ONNX file, with its contract, for a body.
 ///
-/// `body` is a body, its `BodySpec`, or the name of a built-in one; `contract` a `policy.toml` other than the one next to the file. Names, units, order and
-/// sizes of the contract are checked against the body's channels.
+/// `body` is a body, its `BodySpec`, or the name of a built-in one; `contract` a `policy.toml`
+/// other than the one next to the file. Names, units, order and sizes of the contract are checked
+/// against the body's channels.
 ///
-/// Raises FileNotFoundError, DataError for a file or contract that is malformed, UnsupportedError listing operators that are not supported, ValueError naming
-/// the channel that does not fit.
+/// Raises FileNotFoundError, DataError for a file or contract that is malformed, UnsupportedError
+/// listing operators that are not supported, ValueError naming the channel that does not fit.
 #[pyfunction]
 #[pyo3(name = "Policy", signature = (model, body, *, contract = None, device = DeviceArgument::Id("cpu".to_owned())))]
-pub fn policy(py: Python<'_>, model: PathBuf, body: &Bound<'_, PyAny>, contract: Option<String>, device: DeviceArgument<'_>) -> PyResult<NativeBrain> {
+pub fn policy(
+    py: Python<'_>,
+    model: PathBuf,
+    body: &Bound<'_, PyAny>,
+    contract: Option<String>,
+    device: DeviceArgument<'_>,
+) -> PyResult<NativeBrain> {
     let (spec, device) = (spec_of(body)?, device.open(py)?);
-    let settings = brains::policy::spec::PolicySpec { contract, ..brains::policy::spec::PolicySpec::of(model.to_string_lossy()) };
-    let made = detached(py, || brains::policy::PolicyBrain::new(&settings, &spec, device.as_ref()))?;
+    let settings = brains::policy::spec::PolicySpec {
+        contract,
+        ..brains::policy::spec::PolicySpec::of(model.to_string_lossy())
+    };
+    let made = detached(py, || {
+        brains::policy::PolicyBrain::new(&settings, &spec, device.as_ref())
+    })?;
     NativeBrain::new(Box::new(made), spec).or_raise()
 }
 
@@ -151,13 +193,20 @@ pub struct PythonBrain {
 impl PythonBrain {
     pub fn new(object: &Bound<'_, PyAny>, raised: &Raised) -> PyResult<Self> {
         if !object.hasattr("tick")? {
-            return Err(PyTypeError::new_err(format!("brain: {} has no method `tick`", object.get_type())));
+            return Err(PyTypeError::new_err(format!(
+                "brain: {} has no method `tick`",
+                object.get_type()
+            )));
         }
         let name = match object.getattr_opt("name")? {
             Some(name) => name.extract()?,
             None => object.get_type().name()?.to_string(),
         };
-        Ok(Self { object: object.clone().unbind(), name: interned(name), raised: raised.clone() })
+        Ok(Self {
+            object: object.clone().unbind(),
+            name: interned(name),
+            raised: raised.clone(),
+        })
     }
 }
 
@@ -168,7 +217,10 @@ impl brains::Brain for PythonBrain {
 
     fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
         let answer = Python::attach(|py| {
-            let answer = self.object.bind(py).call_method1("tick", (PyArray1::from_slice(py, observation),))?;
+            let answer = self
+                .object
+                .bind(py)
+                .call_method1("tick", (PyArray1::from_slice(py, observation),))?;
             numbers(&answer, "action", action.len())
         });
         match answer {
@@ -192,7 +244,11 @@ impl brains::Brain for PythonBrain {
     fn episode_ended(&mut self) {
         let called = Python::attach(|py| {
             let object = self.object.bind(py);
-            if object.hasattr("episode_ended")? { object.call_method0("episode_ended").map(drop) } else { Ok(()) }
+            if object.hasattr("episode_ended")? {
+                object.call_method0("episode_ended").map(drop)
+            } else {
+                Ok(())
+            }
         });
         if let Err(error) = called {
             locked(&self.raised).get_or_insert(error);

@@ -10,7 +10,9 @@ use tectum::{Device, Result, WorkProgress};
 use tectum_control::body as bodies;
 use tectum_control::brain as brains;
 use tectum_control::clock::ClockKind;
-use tectum_control::closed_loop::{ClosedLoop, End, LoopSettings, Outcome, Progress, Sink, TickRecord};
+use tectum_control::closed_loop::{
+    ClosedLoop, End, LoopSettings, Outcome, Progress, Sink, TickRecord,
+};
 
 use crate::body::{BodySpec, NativeBody, PythonBody, Raised, locked, spec_of};
 use crate::brain::{NativeBrain, PythonBrain};
@@ -23,13 +25,19 @@ pub fn clock_kind(name: &str) -> PyResult<ClockKind> {
     match name {
         "real" => Ok(ClockKind::Real),
         "sim" => Ok(ClockKind::Sim),
-        _ => Err(PyValueError::new_err(format!("clock is {name:?}, needs \"real\" or \"sim\""))),
+        _ => Err(PyValueError::new_err(format!(
+            "clock is {name:?}, needs \"real\" or \"sim\""
+        ))),
     }
 }
 
 /// The progress of a loop.
 pub fn running(done: &Progress) -> WorkProgress<'static> {
-    WorkProgress { stage: "running", done: done.tick, total: done.ticks }
+    WorkProgress {
+        stage: "running",
+        done: done.tick,
+        total: done.ticks,
+    }
 }
 
 /// Every period of a run, as arrays.
@@ -52,7 +60,11 @@ impl Sink for Periods {
         self.held.push(record.held);
         self.fallback.push(record.fallback);
         self.ended.push(record.terminated);
-        self.latency_s.push(record.timing.map_or(f64::NAN, |timing| timing.latency_ns as f64 * 1e-9));
+        self.latency_s.push(
+            record
+                .timing
+                .map_or(f64::NAN, |timing| timing.latency_ns as f64 * 1e-9),
+        );
         Ok(())
     }
 }
@@ -91,12 +103,29 @@ pub struct Run {
 }
 
 impl Run {
-    pub fn new(py: Python<'_>, periods: Periods, outcome: Outcome, spec: &bodies::BodySpec, folder: Option<PathBuf>) -> PyResult<Self> {
+    pub fn new(
+        py: Python<'_>,
+        periods: Periods,
+        outcome: Outcome,
+        spec: &bodies::BodySpec,
+        folder: Option<PathBuf>,
+    ) -> PyResult<Self> {
         let rows = periods.rewards.len();
-        let table =
-            |numbers: Vec<f32>, columns: usize| -> PyResult<Py<PyArray2<f32>>> { Ok(PyArray1::from_vec(py, numbers).reshape([rows, columns])?.unbind()) };
-        let end = if matches!(outcome.end, End::Interrupted) { "interrupted" } else { "completed" };
-        let task = outcome.task.as_ref().map(|task| crate::json::to_python(py, task).map(Bound::unbind)).transpose()?;
+        let table = |numbers: Vec<f32>, columns: usize| -> PyResult<Py<PyArray2<f32>>> {
+            Ok(PyArray1::from_vec(py, numbers)
+                .reshape([rows, columns])?
+                .unbind())
+        };
+        let end = if matches!(outcome.end, End::Interrupted) {
+            "interrupted"
+        } else {
+            "completed"
+        };
+        let task = outcome
+            .task
+            .as_ref()
+            .map(|task| crate::json::to_python(py, task).map(Bound::unbind))
+            .transpose()?;
         Ok(Self {
             observations: table(periods.observations, spec.observation.len())?,
             actions: table(periods.actions, spec.action.len())?,
@@ -128,12 +157,17 @@ impl Run {
     #[getter]
     fn t<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let rows = self.rewards.bind(py).len();
-        Ok(PyArray1::from_vec(py, (0..rows).map(|row| row as f64 * self.dt).collect()))
+        Ok(PyArray1::from_vec(
+            py,
+            (0..rows).map(|row| row as f64 * self.dt).collect(),
+        ))
     }
 
     /// Draws each channel over time by matplotlib, and returns the figure.
     fn plot<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        this.py().import("tectum.plots")?.call_method1("plot_run", (this,))
+        this.py()
+            .import("tectum.plots")?
+            .call_method1("plot_run", (this,))
     }
 
     fn __len__(&self, py: Python<'_>) -> usize {
@@ -142,32 +176,53 @@ impl Run {
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
         let rows = [
-            ("periods", format!("{} of {} s, {}", self.__len__(py), self.dt, self.end)),
+            (
+                "periods",
+                format!("{} of {} s, {}", self.__len__(py), self.dt, self.end),
+            ),
             ("return", self.total_reward(py)?.to_string()),
             ("deadline misses", self.deadline_misses.to_string()),
             ("device", self.receipt.get().device().to_owned()),
             ("trace", self.receipt.get().trace().unwrap_or_default()),
         ];
-        Ok(crate::html::table(&format!("run of body {}", self.spec.get().inner.name), &rows))
+        Ok(crate::html::table(
+            &format!("run of body {}", self.spec.get().inner.name),
+            &rows,
+        ))
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
         let rows = self.rewards.bind(py).len();
-        format!("<tectum run: {rows} periods of {} s, {}, {} deadline misses>", self.dt, self.end, self.deadline_misses)
+        format!(
+            "<tectum run: {rows} periods of {} s, {}, {} deadline misses>",
+            self.dt, self.end, self.deadline_misses
+        )
     }
 }
 
 /// A body and a brain, run together on time.
 ///
-/// `body` is a built-in one (`tectum.body`) or an object with `spec`, `reset(seed)` and `step(action)`; `brain` a built-in one (`tectum.brain`,
-/// `tectum.Policy`) or an object with `tick(observation)`. With `clock="real"` periods begin on time and an answer that is late is counted, with
-/// `clock="sim"` time is simulated and nothing is late. With `progress`, tqdm shows the periods.
+/// `body` is a built-in one (`tectum.body`) or an object with `spec`, `reset(seed)` and
+/// `step(action)`; `brain` a built-in one (`tectum.brain`, `tectum.Policy`) or an object with
+/// `tick(observation)`. With `clock="real"` periods begin on time and an answer that is late is
+/// counted, with `clock="sim"` time is simulated and nothing is late. With `progress`, tqdm shows
+/// the periods.
 #[pyfunction]
 #[pyo3(signature = (body, brain, *, seconds = 60.0, clock = "real", seed = 1, progress = false))]
-pub fn run_loop(py: Python<'_>, body: &Bound<'_, PyAny>, brain: &Bound<'_, PyAny>, seconds: f64, clock: &str, seed: u64, progress: bool) -> PyResult<Run> {
+pub fn run_loop(
+    py: Python<'_>,
+    body: &Bound<'_, PyAny>,
+    brain: &Bound<'_, PyAny>,
+    seconds: f64,
+    clock: &str,
+    seed: u64,
+    progress: bool,
+) -> PyResult<Run> {
     let clock = clock_kind(clock)?;
     if !(seconds > 0.0 && seconds <= 1e6) {
-        return Err(PyValueError::new_err(format!("seconds is {seconds}, needs a number above 0, at most 1000000")));
+        return Err(PyValueError::new_err(format!(
+            "seconds is {seconds}, needs a number above 0, at most 1000000"
+        )));
     }
     let (work, raised) = (LongWork::new(py, progress)?, Raised::default());
     let spec = spec_of(body)?;
@@ -182,14 +237,24 @@ pub fn run_loop(py: Python<'_>, body: &Bound<'_, PyAny>, brain: &Bound<'_, PyAny
         Ok(native) => native.get().take()?,
         Err(_) => Box::new(PythonBody::new(body, &raised)?),
     };
-    let settings = LoopSettings { seconds, seed, clock, snapshot_every: 0, ..LoopSettings::default() };
+    let settings = LoopSettings {
+        seconds,
+        seed,
+        clock,
+        snapshot_every: 0,
+        ..LoopSettings::default()
+    };
     let (periods, outcome, spec) = work.run(py, |interrupt| {
         body.reset(seed);
         if let Some(error) = locked(&raised).take() {
             return Err(error);
         }
         let spec = body.spec().clone();
-        let device = brain.device().cloned().map_or_else(|| Device::open("cpu"), Ok).or_raise()?;
+        let device = brain
+            .device()
+            .cloned()
+            .map_or_else(|| Device::open("cpu"), Ok)
+            .or_raise()?;
         let mut closed_loop = ClosedLoop::new(body, brain, &settings, &device).or_raise()?;
         let mut periods = Periods::default();
         let outcome = closed_loop.run(clock.start().as_mut(), &mut periods, &mut |done| {

@@ -8,10 +8,12 @@ use crate::interrupt::detached;
 
 /// A device that results are computed on.
 ///
-/// `Device("cpu")`, `Device("cuda:0")`, `Device("vulkan:0")`, `Device("metal:0")`, `Device("dx12:0")`; `devices()` lists those of this machine.
-/// `threads` sets the number of threads of the CPU; without it there are as many as cores.
+/// `Device("cpu")`, `Device("cuda:0")`, `Device("vulkan:0")`, `Device("metal:0")`,
+/// `Device("dx12:0")`; `devices()` lists those of this machine. `threads` sets the number of
+/// threads of the CPU; without it there are as many as cores.
 ///
-/// Raises ValueError for an id that is none of these, UnsupportedError for a device that this machine or build does not have.
+/// Raises ValueError for an id that is none of these, UnsupportedError for a device that this
+/// machine or build does not have.
 ///
 /// >>> import tectum as tt
 /// >>> tt.Device("cpu", threads=1)
@@ -30,11 +32,15 @@ impl Device {
             return Err(no_work());
         }
         let open = || match threads {
-            Some(_) if id != "cpu" => Err(tectum::Error::invalid(format!("threads: {id} has none; only cpu has"))),
+            Some(_) if id != "cpu" => Err(tectum::Error::invalid(format!(
+                "threads: {id} has none; only cpu has"
+            ))),
             Some(threads) => tectum::Device::cpu().threads(threads).open(),
             None => tectum::Device::open(id),
         };
-        Ok(Self { inner: detached(py, open)? })
+        Ok(Self {
+            inner: detached(py, open)?,
+        })
     }
 
     /// The id, such as "cpu" or "cuda:0".
@@ -78,12 +84,17 @@ fn info<'py>(py: Python<'py>, info: &DeviceInfo) -> PyResult<Bound<'py, PyAny>> 
 /// True
 #[pyfunction]
 pub fn devices(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyAny>>> {
-    detached(py, || Ok(tectum::Device::list()))?.iter().map(|device| info(py, device)).collect()
+    detached(py, || Ok(tectum::Device::list()))?
+        .iter()
+        .map(|device| info(py, device))
+        .collect()
 }
 
 /// The refusal of "auto" where no work is known.
 fn no_work() -> PyErr {
-    PyValueError::new_err("device \"auto\" is chosen for the work that is computed: give it where that is made, such as graph.compile(device=\"auto\")")
+    PyValueError::new_err(
+        "device \"auto\" is chosen for the work that is computed: give it where that is made, such as graph.compile(device=\"auto\")",
+    )
 }
 
 /// What callers give where a device is wanted: a `Device`, its id, or "auto".

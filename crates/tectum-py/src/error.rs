@@ -4,16 +4,42 @@ use std::io::ErrorKind as IoKind;
 
 use pyo3::create_exception;
 use pyo3::exceptions::{
-    PyFileExistsError, PyFileNotFoundError, PyMemoryError, PyNotImplementedError, PyOSError, PyPermissionError, PyRuntimeError, PyValueError,
+    PyFileExistsError, PyFileNotFoundError, PyMemoryError, PyNotImplementedError, PyOSError,
+    PyPermissionError, PyRuntimeError, PyValueError,
 };
 use pyo3::prelude::*;
 use tectum::{Error, ErrorKind};
 
-create_exception!(tectum, DataError, PyValueError, "A file is malformed or does not hold what its format requires.");
-create_exception!(tectum, UnsupportedError, PyNotImplementedError, "The device, kernel or feature does not exist in this build or on this machine.");
-create_exception!(tectum, DeviceLost, PyRuntimeError, "The device stopped answering or reported a fault; its state is lost.");
-create_exception!(tectum, MismatchError, PyRuntimeError, "A check ran and its result is wrong.");
-create_exception!(tectum, Cancelled, PyRuntimeError, "Work that has no result before its end was stopped.");
+create_exception!(
+    tectum,
+    DataError,
+    PyValueError,
+    "A file is malformed or does not hold what its format requires."
+);
+create_exception!(
+    tectum,
+    UnsupportedError,
+    PyNotImplementedError,
+    "The device, kernel or feature does not exist in this build or on this machine."
+);
+create_exception!(
+    tectum,
+    DeviceLost,
+    PyRuntimeError,
+    "The device stopped answering or reported a fault; its state is lost."
+);
+create_exception!(
+    tectum,
+    MismatchError,
+    PyRuntimeError,
+    "A check ran and its result is wrong."
+);
+create_exception!(
+    tectum,
+    Cancelled,
+    PyRuntimeError,
+    "Work that has no result before its end was stopped."
+);
 
 /// The exception of an error, with the same text.
 pub fn exception(error: Error) -> PyErr {
@@ -26,7 +52,11 @@ pub fn exception(error: Error) -> PyErr {
         ErrorKind::DeviceLost => DeviceLost::new_err(text),
         ErrorKind::Mismatch => MismatchError::new_err(text),
         ErrorKind::Cancelled => Cancelled::new_err(text),
-        ErrorKind::Io => match error.cause().and_then(|cause| cause.downcast_ref::<std::io::Error>()).map(std::io::Error::kind) {
+        ErrorKind::Io => match error
+            .cause()
+            .and_then(|cause| cause.downcast_ref::<std::io::Error>())
+            .map(std::io::Error::kind)
+        {
             Some(IoKind::NotFound) => PyFileNotFoundError::new_err(text),
             Some(IoKind::PermissionDenied) => PyPermissionError::new_err(text),
             Some(IoKind::AlreadyExists) => PyFileExistsError::new_err(text),

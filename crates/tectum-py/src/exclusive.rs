@@ -9,7 +9,8 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
-/// What a call gets that comes from inside another one: a function of Python that the value called, a handler of signals or of log records.
+/// What a call gets that comes from inside another one: a function of Python that the value called,
+/// a handler of signals or of log records.
 const BUSY: &str = "the object is busy with a call: what that call runs, such as a callback or a handler of signals, cannot use the object";
 
 /// A value behind a lock that refuses the thread that holds it, instead of waiting for ever.
@@ -27,7 +28,8 @@ pub struct Held<'a, T> {
 
 thread_local!(static IS_CALLED_BACK: Cell<bool> = const { Cell::new(false) });
 
-/// Runs what a launch calls back on a thread of a device: it does not wait for an object, which may be the one that launched it.
+/// Runs what a launch calls back on a thread of a device: it does not wait for an object, which may
+/// be the one that launched it.
 pub fn called_back<R>(work: impl FnOnce() -> R) -> R {
     let before = IS_CALLED_BACK.replace(true);
     let result = work();
@@ -44,7 +46,10 @@ fn this_thread() -> u64 {
 
 impl<T> Exclusive<T> {
     pub fn new(value: T) -> Self {
-        Self { value: Mutex::new(value), owner: AtomicU64::new(0) }
+        Self {
+            value: Mutex::new(value),
+            owner: AtomicU64::new(0),
+        }
     }
 
     /// The value, for a thread with the interpreter's lock, which it gives up while it waits.
@@ -62,7 +67,11 @@ impl<T> Exclusive<T> {
                 Err(TryLockError::WouldBlock) => Err(PyRuntimeError::new_err(BUSY)),
             };
         }
-        Ok(self.held(self.value.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)))
+        Ok(self.held(
+            self.value
+                .lock_py_attached(py)
+                .unwrap_or_else(PoisonError::into_inner),
+        ))
     }
 
     /// The value, for a thread without the interpreter's lock.
@@ -77,12 +86,19 @@ impl<T> Exclusive<T> {
     }
 
     fn check(&self) -> Result<(), &'static str> {
-        if self.owner.load(Ordering::Relaxed) == this_thread() { Err(BUSY) } else { Ok(()) }
+        if self.owner.load(Ordering::Relaxed) == this_thread() {
+            Err(BUSY)
+        } else {
+            Ok(())
+        }
     }
 
     fn held<'a>(&'a self, value: MutexGuard<'a, T>) -> Held<'a, T> {
         self.owner.store(this_thread(), Ordering::Relaxed);
-        Held { value, owner: &self.owner }
+        Held {
+            value,
+            owner: &self.owner,
+        }
     }
 }
 

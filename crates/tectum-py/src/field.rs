@@ -10,7 +10,9 @@ use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
 use tectum::Boundary;
 use tectum::snapshot::Snapshot;
-use tectum_field::{Coefficients, ImprintSiteKind, Options, Report, Shape, Simulation, State, Storage};
+use tectum_field::{
+    Coefficients, ImprintSiteKind, Options, Report, Shape, Simulation, State, Storage,
+};
 
 use crate::array::{numbers, shaped};
 use crate::body::locked;
@@ -82,14 +84,18 @@ impl FieldReport {
 #[pymethods]
 impl FieldReport {
     fn __repr__(&self) -> String {
-        format!("<tectum field report: novelty {:.3}, error {:.3}, confidence {:.3}>", self.novelty, self.error, self.confidence)
+        format!(
+            "<tectum field report: novelty {:.3}, error {:.3}, confidence {:.3}>",
+            self.novelty, self.error, self.confidence
+        )
     }
 }
 
 /// A 4-D neural field that senses, moves and changes its own rules (docs/field.md).
 ///
-/// `shape` is cells along X, Y and Z, then channels: axes are multiples of 4 from 4 to 64, channels a multiple of 32 from 32 to 256. `boundary` is "closed",
-/// "periodic" or "zero"; `storage` "f32" or "bf16" (half the memory); `patterns` the capacity of the library of patterns, 0 for none.
+/// `shape` is cells along X, Y and Z, then channels: axes are multiples of 4 from 4 to 64, channels
+/// a multiple of 32 from 32 to 256. `boundary` is "closed", "periodic" or "zero"; `storage` "f32"
+/// or "bf16" (half the memory); `patterns` the capacity of the library of patterns, 0 for none.
 ///
 /// Raises ValueError naming the size that is not possible.
 ///
@@ -106,7 +112,9 @@ pub struct Field {
 
 impl Field {
     fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Simulation> {
-        self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+        self.inner
+            .lock_py_attached(py)
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -171,28 +179,55 @@ impl Field {
             "closed" => Boundary::Closed,
             "periodic" => Boundary::Periodic,
             "zero" => Boundary::Zero,
-            other => return Err(PyValueError::new_err(format!("boundary is {other:?}, needs \"closed\", \"periodic\" or \"zero\""))),
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "boundary is {other:?}, needs \"closed\", \"periodic\" or \"zero\""
+                )));
+            }
         };
         let storage = match storage {
             "f32" => Storage::F32,
             "bf16" => Storage::Bf16,
-            other => return Err(PyValueError::new_err(format!("storage is {other:?}, needs \"f32\" or \"bf16\""))),
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "storage is {other:?}, needs \"f32\" or \"bf16\""
+                )));
+            }
         };
-        let (device, options) = (device.open(py)?, Options { sensors, motors, boundary, seed, patterns, storage });
+        let (device, options) = (
+            device.open(py)?,
+            Options {
+                sensors,
+                motors,
+                boundary,
+                seed,
+                patterns,
+                storage,
+            },
+        );
         let (x, y, z, channels) = shape;
         let field = detached(py, || {
             let shape = Shape::new([x, y, z], channels)?;
-            let device = device.map_or_else(|| Ok(Simulation::choose_device(shape, options)?.0), Ok)?;
+            let device =
+                device.map_or_else(|| Ok(Simulation::choose_device(shape, options)?.0), Ok)?;
             Simulation::new(shape, options, &device)
         })?;
-        Ok(Self { inner: Mutex::new(field), sensors })
+        Ok(Self {
+            inner: Mutex::new(field),
+            sensors,
+        })
     }
 
     /// Runs a cycle. `sensors` is of shape (sensors,), clamped to -1 to 1; `reward` too.
     ///
     /// Raises ValueError for another number of sensors, and what the device reports.
     #[pyo3(signature = (sensors, reward = 0.0))]
-    fn tick(&self, py: Python<'_>, sensors: &Bound<'_, PyAny>, reward: f32) -> PyResult<FieldReport> {
+    fn tick(
+        &self,
+        py: Python<'_>,
+        sensors: &Bound<'_, PyAny>,
+        reward: f32,
+    ) -> PyResult<FieldReport> {
         let sensors = numbers(sensors, "sensors", self.sensors)?;
         let report = detached(py, || locked(&self.inner).tick(&sensors, reward))?;
         Ok(FieldReport::new(py, report))
@@ -238,7 +273,12 @@ impl Field {
                 (_, Some(place)) => *place = value.extract()?,
                 ("diffusion", None) => coefficients.diffusion = value.extract()?,
                 ("diffusion_depth", None) => coefficients.diffusion_depth = value.extract()?,
-                _ => return Err(PyValueError::new_err(format!("no coefficient {name:?}; there are {}, diffusion, diffusion_depth", COEFFICIENTS.join(", ")))),
+                _ => {
+                    return Err(PyValueError::new_err(format!(
+                        "no coefficient {name:?}; there are {}, diffusion, diffusion_depth",
+                        COEFFICIENTS.join(", ")
+                    )));
+                }
             }
         }
         field.set_coefficients(coefficients).or_raise()
@@ -258,7 +298,9 @@ impl Field {
     fn restore(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         detached(py, || {
             let mut field = locked(&self.inner);
-            let state = Snapshot::load(&path).and_then(|snapshot| State::from_snapshot(field.shape(), field.options().patterns, &snapshot));
+            let state = Snapshot::load(&path).and_then(|snapshot| {
+                State::from_snapshot(field.shape(), field.options().patterns, &snapshot)
+            });
             field.set_state(&state.map_err(|error| error.at(path.display()))?)
         })
     }
@@ -272,6 +314,9 @@ impl Field {
     fn __repr__(&self, py: Python<'_>) -> String {
         let field = self.lock(py);
         let ([x, y, z], channels) = (field.shape().cells(), field.shape().channels());
-        format!("<tectum field: {x} x {y} x {z} cells of {channels} channels, {} cycles>", field.cycle())
+        format!(
+            "<tectum field: {x} x {y} x {z} cells of {channels} channels, {} cycles>",
+            field.cycle()
+        )
     }
 }

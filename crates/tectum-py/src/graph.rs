@@ -11,7 +11,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tectum::{Activation, Window};
 use tectum_graph::{
-    AdamW, Dim, Graph as Network, GraphBuilder, Heads, LearningRate, MAX_RANK, PoolKind, Shape, Trainer as Training, activation_name, activation_named,
+    AdamW, Dim, Graph as Network, GraphBuilder, Heads, LearningRate, MAX_RANK, PoolKind, Shape,
+    Trainer as Training, activation_name, activation_named,
 };
 
 use crate::array::floats;
@@ -38,10 +39,15 @@ enum DimArgument {
 fn shape_of(value: &Bound<'_, PyAny>) -> PyResult<Shape> {
     let dims = match value.extract::<DimArgument>() {
         Ok(only) => vec![only],
-        Err(_) => value.extract::<Vec<DimArgument>>().map_err(|_| PyTypeError::new_err("shape: sizes or upper-case letters are needed, such as (32, 2)"))?,
+        Err(_) => value.extract::<Vec<DimArgument>>().map_err(|_| {
+            PyTypeError::new_err("shape: sizes or upper-case letters are needed, such as (32, 2)")
+        })?,
     };
     if dims.len() > MAX_RANK {
-        return Err(PyValueError::new_err(format!("a shape of {} dimensions; at most {MAX_RANK} are possible", dims.len())));
+        return Err(PyValueError::new_err(format!(
+            "a shape of {} dimensions; at most {MAX_RANK} are possible",
+            dims.len()
+        )));
     }
     let dim = |dim: DimArgument| match dim {
         DimArgument::Size(size) => Dim::Size(size),
@@ -51,7 +57,10 @@ fn shape_of(value: &Bound<'_, PyAny>) -> PyResult<Shape> {
 }
 
 /// A shape for Python: sizes, and letters as text.
-fn shape_to_python<'py>(py: Python<'py>, shape: Shape) -> PyResult<Bound<'py, pyo3::types::PyTuple>> {
+fn shape_to_python<'py>(
+    py: Python<'py>,
+    shape: Shape,
+) -> PyResult<Bound<'py, pyo3::types::PyTuple>> {
     let dims = shape.dims().iter().map(|dim| match dim {
         Dim::Size(size) => Ok(size.into_pyobject(py)?.into_any()),
         Dim::Symbol(letter) => Ok(letter.into_pyobject(py)?.into_any()),
@@ -73,7 +82,12 @@ impl Axes {
         match self {
             Axes::All(size) => sizes[3 - space..].fill(*size),
             Axes::Each(each) if each.len() == space => sizes[3 - space..].copy_from_slice(each),
-            Axes::Each(each) => return Err(PyValueError::new_err(format!("{what} has {} sizes for {space} axes of space", each.len()))),
+            Axes::Each(each) => {
+                return Err(PyValueError::new_err(format!(
+                    "{what} has {} sizes for {space} axes of space",
+                    each.len()
+                )));
+            }
         }
         Ok(sizes)
     }
@@ -81,7 +95,8 @@ impl Axes {
 
 /// A dense network as operations on tensors of float32, checked as they are added (docs/graphs.md).
 ///
-/// Dimensions are sizes, or upper-case letters that `compile` and `trainer` give sizes. A node supports `+`, `-`, `*`, `/`, `@` with nodes and numbers.
+/// Dimensions are sizes, or upper-case letters that `compile` and `trainer` give sizes. A node
+/// supports `+`, `-`, `*`, `/`, `@` with nodes and numbers.
 ///
 /// Raises ValueError naming the operation and the shapes that do not fit.
 ///
@@ -106,7 +121,10 @@ pub struct Graph {
 
 impl Graph {
     /// A new node of an operation.
-    fn add(&self, operation: impl FnOnce(&mut GraphBuilder) -> tectum::Result<tectum_graph::Node>) -> PyResult<Node> {
+    fn add(
+        &self,
+        operation: impl FnOnce(&mut GraphBuilder) -> tectum::Result<tectum_graph::Node>,
+    ) -> PyResult<Node> {
         Node::add(&self.builder, operation)
     }
 
@@ -114,18 +132,32 @@ impl Graph {
     fn bound(&self, dims: Option<&Bound<'_, PyDict>>) -> PyResult<Network> {
         let mut sizes = Vec::new();
         for (name, size) in dims.into_iter().flatten() {
-            let letter = name.extract::<char>().map_err(|_| PyValueError::new_err(format!("{name} is no dimension: an upper-case letter is needed")))?;
+            let letter = name.extract::<char>().map_err(|_| {
+                PyValueError::new_err(format!(
+                    "{name} is no dimension: an upper-case letter is needed"
+                ))
+            })?;
             sizes.push((letter, size.extract::<usize>()?));
         }
         let graph = locked(&self.builder).graph().clone();
-        if sizes.is_empty() { Ok(graph) } else { graph.bind(&sizes).or_raise() }
+        if sizes.is_empty() {
+            Ok(graph)
+        } else {
+            graph.bind(&sizes).or_raise()
+        }
     }
 
     /// Axes of space of the filters of a convolution, and their sizes.
     fn space_of(&self, filters: &Node) -> PyResult<(usize, [usize; 3])> {
-        let sizes = locked(&self.builder).shape_of(filters.node).or_raise()?.sizes().unwrap_or_default();
+        let sizes = locked(&self.builder)
+            .shape_of(filters.node)
+            .or_raise()?
+            .sizes()
+            .unwrap_or_default();
         if !(3..=5).contains(&sizes.len()) {
-            return Err(PyValueError::new_err(format!("convolution: the filters have the shape {sizes:?}, needs 3 to 5 sizes")));
+            return Err(PyValueError::new_err(format!(
+                "convolution: the filters have the shape {sizes:?}, needs 3 to 5 sizes"
+            )));
         }
         let (space, mut kernel) = (sizes.len() - 2, [1; 3]);
         kernel[3 - space..].copy_from_slice(&sizes[2..]);
@@ -145,8 +177,21 @@ impl Rate {
     fn schedule(self) -> PyResult<LearningRate> {
         match self {
             Rate::Constant(rate) => Ok(LearningRate::Constant(rate)),
-            Rate::Cosine(name, peak, warm_up, total, floor) if name == "cosine" => Ok(LearningRate::Cosine { peak, warm_up, total, floor }),
-            Rate::Step(name, initial, factor, every) if name == "step" => Ok(LearningRate::StepDecay { initial, factor, every }),
+            Rate::Cosine(name, peak, warm_up, total, floor) if name == "cosine" => {
+                Ok(LearningRate::Cosine {
+                    peak,
+                    warm_up,
+                    total,
+                    floor,
+                })
+            }
+            Rate::Step(name, initial, factor, every) if name == "step" => {
+                Ok(LearningRate::StepDecay {
+                    initial,
+                    factor,
+                    every,
+                })
+            }
             Rate::Cosine(name, ..) | Rate::Step(name, ..) => Err(PyValueError::new_err(format!(
                 "learning_rate is {name:?}, needs a number, (\"cosine\", peak, warm_up, total, floor) or (\"step\", initial, factor, every)"
             ))),
@@ -161,11 +206,14 @@ impl Graph {
         Self::default()
     }
 
-    /// Reads the text form, which has every operation; `str(graph)` writes it. Raises ValueError naming the line.
+    /// Reads the text form, which has every operation; `str(graph)` writes it. Raises ValueError
+    /// naming the line.
     #[staticmethod]
     fn parse(text: &str) -> PyResult<Self> {
         let graph = Network::parse(text).or_raise()?;
-        Ok(Self { builder: Arc::new(Mutex::new(GraphBuilder::from(graph))) })
+        Ok(Self {
+            builder: Arc::new(Mutex::new(GraphBuilder::from(graph))),
+        })
     }
 
     /// Adds an input of floats.
@@ -189,22 +237,34 @@ impl Graph {
     /// Adds an array of fixed values.
     fn constant(&self, values: &Bound<'_, PyAny>) -> PyResult<Node> {
         let array = floats(values, "constant")?;
-        let dims: Vec<Dim> = numpy::PyUntypedArrayMethods::shape(&*array).iter().map(|size| Dim::Size(*size)).collect();
+        let dims: Vec<Dim> = numpy::PyUntypedArrayMethods::shape(&*array)
+            .iter()
+            .map(|size| Dim::Size(*size))
+            .collect();
         if dims.len() > MAX_RANK {
-            return Err(PyValueError::new_err(format!("constant: {} dimensions; at most {MAX_RANK} are possible", dims.len())));
+            return Err(PyValueError::new_err(format!(
+                "constant: {} dimensions; at most {MAX_RANK} are possible",
+                dims.len()
+            )));
         }
         let values = array.as_slice()?;
         self.add(|graph| graph.constant(values, Shape::of(&dims)))
     }
 
-    /// Adds a layer, activation(x @ weight + bias), with parameters `{name}.weight` [k, width] and `{name}.bias` [1, width].
+    /// Adds a layer, activation(x @ weight + bias), with parameters `{name}.weight` [k, width] and
+    /// `{name}.bias` [1, width].
     #[pyo3(signature = (name, x, width, activation = "none"))]
     fn dense(&self, name: &str, x: &Node, width: usize, activation: &str) -> PyResult<Node> {
         let none = (activation == "none").then_some(Activation::None);
-        let activation = none.or_else(|| activation_named(activation)).ok_or_else(|| {
-            let known: Vec<&str> = Activation::ALL.into_iter().map(activation_name).collect();
-            PyValueError::new_err(format!("activation is {activation:?}, needs none{}", known.join(", ")))
-        })?;
+        let activation = none
+            .or_else(|| activation_named(activation))
+            .ok_or_else(|| {
+                let known: Vec<&str> = Activation::ALL.into_iter().map(activation_name).collect();
+                PyValueError::new_err(format!(
+                    "activation is {activation:?}, needs none{}",
+                    known.join(", ")
+                ))
+            })?;
         self.add(|graph| graph.dense(name, x.node, width, activation))
     }
 
@@ -231,7 +291,8 @@ impl Graph {
         self.add(|graph| graph.rms_norm(x.node, gain.node, epsilon))
     }
 
-    /// softmax(q k^T / sqrt(width) + mask) v by heads. `q` is [B, T, heads * width], `k` and `v` [B, S, kv_heads * width].
+    /// softmax(q k^T / sqrt(width) + mask) v by heads. `q` is [B, T, heads * width], `k` and `v`
+    /// [B, S, kv_heads * width].
     #[pyo3(signature = (q, k, v, *, heads, width, kv_heads = None, mask = None, causal = false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn attention(
@@ -245,37 +306,81 @@ impl Graph {
         mask: Option<&Node>,
         causal: bool,
     ) -> PyResult<Node> {
-        let heads = Heads { kv: kv_heads.unwrap_or(heads), causal, ..Heads::new(heads, width) };
-        self.add(|graph| graph.attention([q.node, k.node, v.node], mask.map(|mask| mask.node), heads))
+        let heads = Heads {
+            kv: kv_heads.unwrap_or(heads),
+            causal,
+            ..Heads::new(heads, width)
+        };
+        self.add(|graph| {
+            graph.attention([q.node, k.node, v.node], mask.map(|mask| mask.node), heads)
+        })
     }
 
-    /// A convolution over one to three axes of space: `x` [N, C, ..], `w` [K, C / groups, ..], `bias` [K]. `stride`, `padding` and `dilation` are one size, or
-    /// one for each axis of space.
+    /// A convolution over one to three axes of space: `x` [N, C, ..], `w` [K, C / groups, ..],
+    /// `bias` [K]. `stride`, `padding` and `dilation` are one size, or one for each axis of space.
     #[pyo3(signature = (x, w, bias = None, *, groups = 1, stride = Axes::All(1), padding = Axes::All(0), dilation = Axes::All(1)))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
-    fn convolution(&self, x: &Node, w: &Node, bias: Option<&Node>, groups: usize, stride: Axes, padding: Axes, dilation: Axes) -> PyResult<Node> {
+    fn convolution(
+        &self,
+        x: &Node,
+        w: &Node,
+        bias: Option<&Node>,
+        groups: usize,
+        stride: Axes,
+        padding: Axes,
+        dilation: Axes,
+    ) -> PyResult<Node> {
         let (space, kernel) = self.space_of(w)?;
         let (pad, window) = (padding.spread("padding", space, 0)?, Window::new(kernel));
-        let window =
-            Window { stride: stride.spread("stride", space, 1)?, dilation: dilation.spread("dilation", space, 1)?, pad_before: pad, pad_after: pad, ..window };
-        self.add(|graph| graph.convolution(x.node, w.node, bias.map(|bias| bias.node), groups, window))
+        let window = Window {
+            stride: stride.spread("stride", space, 1)?,
+            dilation: dilation.spread("dilation", space, 1)?,
+            pad_before: pad,
+            pad_after: pad,
+            ..window
+        };
+        self.add(|graph| {
+            graph.convolution(x.node, w.node, bias.map(|bias| bias.node), groups, window)
+        })
     }
 
-    /// The maximum ("max") or mean ("mean", of the elements inside) of windows of space of `x` [N, C, ..].
+    /// The maximum ("max") or mean ("mean", of the elements inside) of windows of space of `x` [N,
+    /// C, ..].
     #[pyo3(signature = (x, kind, kernel, *, stride = None, padding = Axes::All(0)))]
-    fn pool(&self, x: &Node, kind: &str, kernel: Axes, stride: Option<Axes>, padding: Axes) -> PyResult<Node> {
+    fn pool(
+        &self,
+        x: &Node,
+        kind: &str,
+        kernel: Axes,
+        stride: Option<Axes>,
+        padding: Axes,
+    ) -> PyResult<Node> {
         let kind = match kind {
             "max" => PoolKind::Max,
             "mean" => PoolKind::MeanInside,
-            other => return Err(PyValueError::new_err(format!("kind is {other:?}, needs \"max\" or \"mean\""))),
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "kind is {other:?}, needs \"max\" or \"mean\""
+                )));
+            }
         };
         let rank = locked(&self.builder).shape_of(x.node).or_raise()?.rank();
         if !(3..=5).contains(&rank) {
-            return Err(PyValueError::new_err(format!("pool: x has {rank} dimensions, needs 3 to 5")));
+            return Err(PyValueError::new_err(format!(
+                "pool: x has {rank} dimensions, needs 3 to 5"
+            )));
         }
         let (space, pad) = (rank - 2, padding.spread("padding", rank - 2, 0)?);
-        let stride = stride.as_ref().unwrap_or(&kernel).spread("stride", space, 1)?;
-        let window = Window { stride, pad_before: pad, pad_after: pad, ..Window::new(kernel.spread("kernel", space, 1)?) };
+        let stride = stride
+            .as_ref()
+            .unwrap_or(&kernel)
+            .spread("stride", space, 1)?;
+        let window = Window {
+            stride,
+            pad_before: pad,
+            pad_after: pad,
+            ..Window::new(kernel.spread("kernel", space, 1)?)
+        };
         self.add(|graph| graph.pool(x.node, kind, window))
     }
 
@@ -296,7 +401,12 @@ impl Graph {
 
     /// Compiles the graph for a device; keywords give letters their sizes, such as `B=32`.
     #[pyo3(signature = (*, device = DeviceArgument::Id("cpu".to_owned()), **dims))]
-    fn compile(&self, py: Python<'_>, device: DeviceArgument<'_>, dims: Option<&Bound<'_, PyDict>>) -> PyResult<CompiledGraph> {
+    fn compile(
+        &self,
+        py: Python<'_>,
+        device: DeviceArgument<'_>,
+        dims: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<CompiledGraph> {
         let (graph, device) = (self.bound(dims)?, device.open(py)?);
         if graph.outputs().next().is_none() {
             return Err(PyValueError::new_err("graph: no outputs"));
@@ -306,8 +416,9 @@ impl Graph {
 
     /// Compiles training of all parameters by AdamW for a loss of one element.
     ///
-    /// `learning_rate` is a number, or ("cosine", peak, warm_up, total, floor), or ("step", initial, factor, every). `clip_norm` is the maximum norm of all
-    /// gradients together. Keywords give letters their sizes.
+    /// `learning_rate` is a number, or ("cosine", peak, warm_up, total, floor), or ("step",
+    /// initial, factor, every). `clip_norm` is the maximum norm of all gradients together. Keywords
+    /// give letters their sizes.
     #[pyo3(signature = (loss, *, learning_rate = Rate::Constant(1e-3), beta1 = 0.9, beta2 = 0.999, weight_decay = 0.01, clip_norm = None, device = DeviceArgument::Id("cpu".to_owned()), **dims))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn trainer(
@@ -322,24 +433,46 @@ impl Graph {
         device: DeviceArgument<'_>,
         dims: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Trainer> {
-        let optimizer = AdamW { learning_rate: learning_rate.schedule()?, beta1, beta2, weight_decay, clip_norm };
+        let optimizer = AdamW {
+            learning_rate: learning_rate.schedule()?,
+            beta1,
+            beta2,
+            weight_decay,
+            clip_norm,
+        };
         let (graph, device, loss) = (self.bound(dims)?, device.open(py)?, loss.node);
-        let inner = detached(py, || Training::new(&graph, loss, optimizer, device.as_ref()))?;
+        let inner = detached(py, || {
+            Training::new(&graph, loss, optimizer, device.as_ref())
+        })?;
         Trainer::new(graph, inner).or_raise()
     }
 
     /// Name and shape of each input.
     #[getter]
-    fn inputs<'py>(&self, py: Python<'py>) -> PyResult<Vec<(String, Bound<'py, pyo3::types::PyTuple>)>> {
+    fn inputs<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<Vec<(String, Bound<'py, pyo3::types::PyTuple>)>> {
         let builder = locked(&self.builder);
-        builder.graph().inputs().map(|(name, _, shape)| Ok((name.to_owned(), shape_to_python(py, shape)?))).collect()
+        builder
+            .graph()
+            .inputs()
+            .map(|(name, _, shape)| Ok((name.to_owned(), shape_to_python(py, shape)?)))
+            .collect()
     }
 
     /// Name and shape of each parameter.
     #[getter]
-    fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Vec<(String, Bound<'py, pyo3::types::PyTuple>)>> {
+    fn parameters<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<Vec<(String, Bound<'py, pyo3::types::PyTuple>)>> {
         let builder = locked(&self.builder);
-        builder.graph().parameters().map(|(name, _, shape)| Ok((name.to_owned(), shape_to_python(py, shape)?))).collect()
+        builder
+            .graph()
+            .parameters()
+            .map(|(name, _, shape)| Ok((name.to_owned(), shape_to_python(py, shape)?)))
+            .collect()
     }
 
     fn __str__(&self) -> String {
@@ -348,6 +481,10 @@ impl Graph {
 
     fn __repr__(&self) -> String {
         let builder = locked(&self.builder);
-        format!("<tectum graph: {} operations, {} parameters>", builder.len(), builder.graph().parameters().count())
+        format!(
+            "<tectum graph: {} operations, {} parameters>",
+            builder.len(),
+            builder.graph().parameters().count()
+        )
     }
 }

@@ -21,7 +21,8 @@ const FAST: Duration = Duration::from_millis(1);
 /// Fast calls between two looks at the clock.
 const CALLS: u32 = 16;
 
-/// Whether this process is a fork: it has neither the threads of devices nor what their drivers hold.
+/// Whether this process is a fork: it has neither the threads of devices nor what their drivers
+/// hold.
 static IS_FORK: AtomicBool = AtomicBool::new(false);
 
 /// Marks this process as a fork of one that imported the package.
@@ -44,7 +45,10 @@ fn check_fork() -> PyResult<()> {
 /// Runs short work without the interpreter's lock.
 ///
 /// Raises RuntimeError in a fork, and the exception of the error.
-pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> tectum::Result<T> + Send) -> PyResult<T> {
+pub fn detached<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> tectum::Result<T> + Send,
+) -> PyResult<T> {
     check_fork()?;
     py.detach(work).or_raise()
 }
@@ -57,7 +61,8 @@ pub struct Interrupt<'w> {
     calls: u32,
     raised: Option<PyErr>,
     bar: Option<Bar>,
-    /// Of work on other threads: the thread that called looks at the signals, and shows the progress.
+    /// Of work on other threads: the thread that called looks at the signals, and shows the
+    /// progress.
     caller: Option<&'w Caller>,
 }
 
@@ -81,7 +86,12 @@ struct Bar {
 
 impl Bar {
     fn new(py: Python<'_>) -> PyResult<Self> {
-        Ok(Self { tqdm: py.import("tqdm.auto")?.getattr("tqdm")?.unbind(), stage: String::new(), shown: None, done: 0 })
+        Ok(Self {
+            tqdm: py.import("tqdm.auto")?.getattr("tqdm")?.unbind(),
+            stage: String::new(),
+            shown: None,
+            done: 0,
+        })
     }
 
     fn show(&mut self, py: Python<'_>, progress: WorkProgress<'_>) -> PyResult<()> {
@@ -112,11 +122,18 @@ impl Interrupt<'_> {
     /// As `poll`, and shows the progress of the work.
     pub fn watch(&mut self, progress: WorkProgress<'_>) -> ControlFlow<()> {
         if let Some(caller) = self.caller.filter(|caller| caller.is_shown) {
-            *locked(&caller.progress) = Some((progress.stage.to_owned(), progress.done, progress.total));
+            *locked(&caller.progress) =
+                Some((progress.stage.to_owned(), progress.done, progress.total));
         }
         let is_last = progress.done >= progress.total;
-        if self.bar.as_ref().is_some_and(|bar| is_last || bar.stage != progress.stage || self.last.elapsed() >= INTERVAL) {
-            let shown = Python::attach(|py| self.bar.as_mut().map_or(Ok(()), |bar| bar.show(py, progress)));
+        if self.bar.as_ref().is_some_and(|bar| {
+            is_last || bar.stage != progress.stage || self.last.elapsed() >= INTERVAL
+        }) {
+            let shown = Python::attach(|py| {
+                self.bar
+                    .as_mut()
+                    .map_or(Ok(()), |bar| bar.show(py, progress))
+            });
             if let Err(error) = shown {
                 self.raise(error);
             }
@@ -124,14 +141,21 @@ impl Interrupt<'_> {
         self.poll()
     }
 
-    /// Looks at the signals if the last look was long enough ago. To be called from time to time without the interpreter's lock.
+    /// Looks at the signals if the last look was long enough ago. To be called from time to time
+    /// without the interpreter's lock.
     pub fn poll(&mut self) -> ControlFlow<()> {
         if self.raised.is_none() && self.caller.is_none() && self.is_due() {
             self.last = self.seen;
             self.raised = Python::attach(|py| py.check_signals()).err();
         }
-        let is_stopped = self.caller.is_some_and(|caller| caller.is_stopped.load(Ordering::Relaxed));
-        if self.raised.is_some() || is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let is_stopped = self
+            .caller
+            .is_some_and(|caller| caller.is_stopped.load(Ordering::Relaxed));
+        if self.raised.is_some() || is_stopped {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     }
 
     fn is_due(&mut self) -> bool {
@@ -140,7 +164,11 @@ impl Interrupt<'_> {
             return false;
         }
         let before = std::mem::replace(&mut self.seen, Instant::now());
-        self.calls = if self.seen - before < FAST { CALLS - 1 } else { 0 };
+        self.calls = if self.seen - before < FAST {
+            CALLS - 1
+        } else {
+            0
+        };
         self.seen - self.last >= INTERVAL
     }
 
@@ -150,7 +178,8 @@ impl Interrupt<'_> {
     }
 }
 
-/// Long work that may begin: this process is no fork, and tqdm exists if it is to show the progress.
+/// Long work that may begin: this process is no fork, and tqdm exists if it is to show the
+/// progress.
 pub struct LongWork {
     bar: Option<Bar>,
 }
@@ -159,30 +188,59 @@ impl LongWork {
     /// Raises RuntimeError in a fork, ModuleNotFoundError with `progress` but without tqdm.
     pub fn new(py: Python<'_>, progress: bool) -> PyResult<Self> {
         check_fork()?;
-        Ok(Self { bar: if progress { Some(Bar::new(py)?) } else { None } })
+        Ok(Self {
+            bar: if progress { Some(Bar::new(py)?) } else { None },
+        })
     }
 
-    /// Runs the work on this thread without the interpreter's lock. If a signal or a callback stopped it, the exception of these is raised instead of what
-    /// the work returned.
-    pub fn run<T: Send>(self, py: Python<'_>, work: impl FnOnce(&mut Interrupt<'_>) -> PyResult<T> + Send) -> PyResult<T> {
+    /// Runs the work on this thread without the interpreter's lock. If a signal or a callback
+    /// stopped it, the exception of these is raised instead of what the work returned.
+    pub fn run<T: Send>(
+        self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Interrupt<'_>) -> PyResult<T> + Send,
+    ) -> PyResult<T> {
         let now = Instant::now();
-        let mut interrupt = Interrupt { last: now, seen: now, calls: 0, raised: None, bar: self.bar, caller: None };
+        let mut interrupt = Interrupt {
+            last: now,
+            seen: now,
+            calls: 0,
+            raised: None,
+            bar: self.bar,
+            caller: None,
+        };
         let result = py.detach(|| work(&mut interrupt));
         interrupt.bar.iter_mut().for_each(|bar| bar.close(py));
         interrupt.raised.map_or(result, Err)
     }
 
-    /// As `run`, for work that moves to threads where Python does not see signals: this one waits for it, looks at the signals and shows the progress.
-    pub fn run_elsewhere<T: Send>(self, py: Python<'_>, work: impl FnOnce(&mut Interrupt<'_>) -> PyResult<T> + Send) -> PyResult<T> {
+    /// As `run`, for work that moves to threads where Python does not see signals: this one waits
+    /// for it, looks at the signals and shows the progress.
+    pub fn run_elsewhere<T: Send>(
+        self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Interrupt<'_>) -> PyResult<T> + Send,
+    ) -> PyResult<T> {
         let (mut raised, mut bar) = (None, self.bar);
-        let caller = Caller { is_stopped: AtomicBool::new(false), is_shown: bar.is_some(), progress: Mutex::default() };
+        let caller = Caller {
+            is_stopped: AtomicBool::new(false),
+            is_shown: bar.is_some(),
+            progress: Mutex::default(),
+        };
         let result = py.detach(|| {
             std::thread::scope(|scope| {
                 let (ended, end) = channel::<()>();
                 let caller = &caller;
                 let worker = scope.spawn(move || {
                     let now = Instant::now();
-                    let mut interrupt = Interrupt { last: now, seen: now, calls: 0, raised: None, bar: None, caller: Some(caller) };
+                    let mut interrupt = Interrupt {
+                        last: now,
+                        seen: now,
+                        calls: 0,
+                        raised: None,
+                        bar: None,
+                        caller: Some(caller),
+                    };
                     let result = work(&mut interrupt);
                     drop(ended);
                     interrupt.raised.map_or(result, Err)
@@ -191,7 +249,9 @@ impl LongWork {
                     look(caller, &mut bar, &mut raised);
                 }
                 look(caller, &mut bar, &mut raised);
-                worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                worker
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             })
         });
         bar.iter_mut().for_each(|bar| bar.close(py));
@@ -207,7 +267,14 @@ fn look(caller: &Caller, bar: &mut Option<Bar>, raised: &mut Option<PyErr>) {
     let progress = locked(&caller.progress).take();
     let looked = Python::attach(|py| {
         if let (Some(bar), Some((stage, done, total))) = (bar, progress) {
-            bar.show(py, WorkProgress { stage: &stage, done, total })?;
+            bar.show(
+                py,
+                WorkProgress {
+                    stage: &stage,
+                    done,
+                    total,
+                },
+            )?;
         }
         py.check_signals()
     });
@@ -218,6 +285,10 @@ fn look(caller: &Caller, bar: &mut Option<Bar>, raised: &mut Option<PyErr>) {
 }
 
 /// Runs long work on this thread, as `LongWork`.
-pub fn interruptible<T: Send>(py: Python<'_>, progress: bool, work: impl FnOnce(&mut Interrupt<'_>) -> PyResult<T> + Send) -> PyResult<T> {
+pub fn interruptible<T: Send>(
+    py: Python<'_>,
+    progress: bool,
+    work: impl FnOnce(&mut Interrupt<'_>) -> PyResult<T> + Send,
+) -> PyResult<T> {
     LongWork::new(py, progress)?.run(py, work)
 }

@@ -1,4 +1,5 @@
-//! The extension module of the Python package `tectum`: the crates of this workspace with the types of Python and NumPy.
+//! The extension module of the Python package `tectum`: the crates of this workspace with the types
+//! of Python and NumPy.
 
 // The types of wgpu are nested deeply.
 #![recursion_limit = "256"]
@@ -73,7 +74,9 @@ mod _tectum {
     #[pymodule_export]
     use crate::scenario::{brain, run};
     #[pymodule_export]
-    use crate::spiking::{Area, Genome, Neurons, PotentialMonitor, SpikeCounts, SpikeMonitor, SpikingNetwork};
+    use crate::spiking::{
+        Area, Genome, Neurons, PotentialMonitor, SpikeCounts, SpikeMonitor, SpikingNetwork,
+    };
     #[pymodule_export]
     use crate::transformer::{Decoder, Encoder, Generation, TextStream};
 }

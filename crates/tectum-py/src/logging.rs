@@ -8,9 +8,15 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 /// Levels of Python's module `logging`.
-const LEVELS: [(Level, u8); 4] = [(Level::ERROR, 40), (Level::WARN, 30), (Level::INFO, 20), (Level::DEBUG, 10)];
+const LEVELS: [(Level, u8); 4] = [
+    (Level::ERROR, 40),
+    (Level::WARN, 30),
+    (Level::INFO, 20),
+    (Level::DEBUG, 10),
+];
 
-/// Sends events to the loggers below `tectum`, which decide what is shown. Events are rare: none is sent from a tick.
+/// Sends events to the loggers below `tectum`, which decide what is shown. Events are rare: none is
+/// sent from a tick.
 struct PythonLogging;
 
 /// The text of an event: its message, then `name=value` for each field.
@@ -39,17 +45,29 @@ impl Visit for Text {
 
 impl Subscriber for PythonLogging {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && metadata.target().starts_with("tectum") && *metadata.level() <= Level::DEBUG
+        metadata.is_event()
+            && metadata.target().starts_with("tectum")
+            && *metadata.level() <= Level::DEBUG
     }
 
     fn event(&self, event: &Event<'_>) {
         let mut text = Text::default();
         event.record(&mut text);
         let metadata = event.metadata();
-        let level = LEVELS.iter().find(|(level, _)| level == metadata.level()).map_or(10, |(_, number)| *number);
+        let level = LEVELS
+            .iter()
+            .find(|(level, _)| level == metadata.level())
+            .map_or(10, |(_, number)| *number);
         let sent = Python::try_attach(|py| {
-            let logger = py.import("logging")?.call_method1("getLogger", (metadata.target().replace("::", "."),))?;
-            logger.call_method1("log", (level, "%s%s", text.message.as_str(), text.fields.as_str())).map(drop)
+            let logger = py
+                .import("logging")?
+                .call_method1("getLogger", (metadata.target().replace("::", "."),))?;
+            logger
+                .call_method1(
+                    "log",
+                    (level, "%s%s", text.message.as_str(), text.fields.as_str()),
+                )
+                .map(drop)
         });
         // A handler that raises must not end the work that logged.
         if let Some(Err(error)) = sent {

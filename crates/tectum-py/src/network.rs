@@ -19,10 +19,12 @@ use crate::receipt::{Receipt, Runs};
 
 /// A network from an ONNX file, compiled for a device.
 ///
-/// `dims` gives sizes to named dimensions; others are 1. `weights` is "f32", "f16" or "int8": products then read weights of fewer bits.
-/// Calling it computes the outputs: `network(obs=array)` returns a dict of arrays by output name.
+/// `dims` gives sizes to named dimensions; others are 1. `weights` is "f32", "f16" or "int8":
+/// products then read weights of fewer bits. Calling it computes the outputs: `network(obs=array)`
+/// returns a dict of arrays by output name.
 ///
-/// Raises FileNotFoundError, DataError for a malformed file, UnsupportedError listing every operator that is not supported.
+/// Raises FileNotFoundError, DataError for a malformed file, UnsupportedError listing every
+/// operator that is not supported.
 #[pyclass(frozen, module = "tectum")]
 pub struct Network {
     inputs: Vec<NetworkPort>,
@@ -36,16 +38,29 @@ pub struct Network {
 impl Network {
     #[new]
     #[pyo3(signature = (model, *, device = DeviceArgument::Id("cpu".to_owned()), dims = HashMap::new(), weights = "f32"))]
-    fn new(py: Python<'_>, model: std::path::PathBuf, device: DeviceArgument<'_>, dims: HashMap<String, usize>, weights: &str) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        model: std::path::PathBuf,
+        device: DeviceArgument<'_>,
+        dims: HashMap<String, usize>,
+        weights: &str,
+    ) -> PyResult<Self> {
         let format = match weights {
             "f32" => PanelFormat::F32,
             "f16" => PanelFormat::F16,
             "int8" => PanelFormat::Int8,
-            other => return Err(PyValueError::new_err(format!("weights is {other:?}, needs \"f32\", \"f16\" or \"int8\""))),
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "weights is {other:?}, needs \"f32\", \"f16\" or \"int8\""
+                )));
+            }
         };
         let device = device.open(py)?;
         detached(py, || {
-            let bindings: Vec<(&str, usize)> = dims.iter().map(|(name, size)| (name.as_str(), *size)).collect();
+            let bindings: Vec<(&str, usize)> = dims
+                .iter()
+                .map(|(name, size)| (name.as_str(), *size))
+                .collect();
             let network = Model::open(&model).and_then(|model| model.load(&bindings))?;
             let compiled = network.compile_as(device.as_ref(), format)?;
             let cpu = tectum::Device::open("cpu")?;
@@ -53,7 +68,11 @@ impl Network {
                 runs: Runs::new(compiled.device().unwrap_or(&cpu), &compiled.code()),
                 inputs: network.inputs().to_vec(),
                 outputs: network.outputs().cloned().collect(),
-                assumptions: network.assumptions().iter().map(ToString::to_string).collect(),
+                assumptions: network
+                    .assumptions()
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect(),
                 inner: Mutex::new(compiled),
             })
         })
@@ -62,13 +81,19 @@ impl Network {
     /// Name and shape of each input.
     #[getter]
     fn inputs(&self) -> Vec<(String, Vec<usize>)> {
-        self.inputs.iter().map(|port| (port.name.clone(), port.dims.clone())).collect()
+        self.inputs
+            .iter()
+            .map(|port| (port.name.clone(), port.dims.clone()))
+            .collect()
     }
 
     /// Name and shape of each output.
     #[getter]
     fn outputs(&self) -> Vec<(String, Vec<usize>)> {
-        self.outputs.iter().map(|port| (port.name.clone(), port.dims.clone())).collect()
+        self.outputs
+            .iter()
+            .map(|port| (port.name.clone(), port.dims.clone()))
+            .collect()
     }
 
     /// What the file does not state, and the values that loading assumed.
@@ -79,36 +104,70 @@ impl Network {
 
     /// Computes the outputs of the given inputs, all of them by name.
     #[pyo3(signature = (**inputs))]
-    fn __call__<'py>(&self, py: Python<'py>, inputs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyDict>> {
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
         let inputs = inputs.map_or_else(|| PyDict::new(py), Clone::clone);
         self.run(py, &inputs)
     }
 
     /// As calling the network, with a dict of the inputs: for names that are not those of Python.
-    fn run<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
-        // Waits without the interpreter's lock, which the thread that computes takes again before it gives up this one.
-        let mut guard = self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyDict>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        // Waits without the interpreter's lock, which the thread that computes takes again before
+        // it gives up this one.
+        let mut guard = self
+            .inner
+            .lock_py_attached(py)
+            .unwrap_or_else(PoisonError::into_inner);
         let network = &mut *guard;
         let numpy = py.import("numpy")?;
         for name in inputs.keys() {
             let name: String = name.extract()?;
             if !self.inputs.iter().any(|port| port.name == name) {
                 let known: Vec<&str> = self.inputs.iter().map(|port| port.name.as_str()).collect();
-                return Err(PyKeyError::new_err(format!("no input {name:?}; there are {}", known.join(", "))));
+                return Err(PyKeyError::new_err(format!(
+                    "no input {name:?}; there are {}",
+                    known.join(", ")
+                )));
             }
         }
         for port in &self.inputs {
-            let value = inputs.get_item(&port.name)?.ok_or_else(|| PyKeyError::new_err(format!("input {:?} is missing", port.name)))?;
-            let dtype = if port.element.dtype() == DType::F32 { "float32" } else { "int32" };
+            let value = inputs
+                .get_item(&port.name)?
+                .ok_or_else(|| PyKeyError::new_err(format!("input {:?} is missing", port.name)))?;
+            let dtype = if port.element.dtype() == DType::F32 {
+                "float32"
+            } else {
+                "int32"
+            };
             let value = numpy.call_method1("ascontiguousarray", (value, dtype))?;
             let shape: Vec<usize> = value.getattr("shape")?.extract()?;
             if shape != port.dims {
-                return Err(PyValueError::new_err(format!("input {:?} has the shape {shape:?}, needs {:?}", port.name, port.dims)));
+                return Err(PyValueError::new_err(format!(
+                    "input {:?} has the shape {shape:?}, needs {:?}",
+                    port.name, port.dims
+                )));
             }
             if port.element.dtype() == DType::F32 {
-                network.set_floats(&port.name, value.extract::<PyReadonlyArrayDyn<'_, f32>>()?.as_slice()?).or_raise()?;
+                network
+                    .set_floats(
+                        &port.name,
+                        value.extract::<PyReadonlyArrayDyn<'_, f32>>()?.as_slice()?,
+                    )
+                    .or_raise()?;
             } else {
-                network.set_integers(&port.name, value.extract::<PyReadonlyArrayDyn<'_, i32>>()?.as_slice()?).or_raise()?;
+                network
+                    .set_integers(
+                        &port.name,
+                        value.extract::<PyReadonlyArrayDyn<'_, i32>>()?.as_slice()?,
+                    )
+                    .or_raise()?;
             }
         }
         detached(py, || self.runs.timed(|| network.run()))?;
@@ -117,9 +176,27 @@ impl Network {
             let array = network.output(&port.name).or_raise()?;
             let shape = PyTuple::new(py, &port.dims)?;
             let flat = match port.element {
-                ElementType::Bool => PyArray1::from_vec(py, array.to_f64().into_iter().map(|value| value != 0.0).collect()).into_any(),
-                element if element.dtype() == DType::F32 => PyArray1::from_vec(py, array.to_f32()).into_any(),
-                _ => PyArray1::from_vec(py, array.to_f64().into_iter().map(|value| value as i64).collect()).into_any(),
+                ElementType::Bool => PyArray1::from_vec(
+                    py,
+                    array
+                        .to_f64()
+                        .into_iter()
+                        .map(|value| value != 0.0)
+                        .collect(),
+                )
+                .into_any(),
+                element if element.dtype() == DType::F32 => {
+                    PyArray1::from_vec(py, array.to_f32()).into_any()
+                }
+                _ => PyArray1::from_vec(
+                    py,
+                    array
+                        .to_f64()
+                        .into_iter()
+                        .map(|value| value as i64)
+                        .collect(),
+                )
+                .into_any(),
             };
             outputs.set_item(&port.name, flat.call_method1("reshape", (shape,))?)?;
         }
@@ -133,13 +210,33 @@ impl Network {
     }
 
     fn _repr_html_(&self) -> String {
-        let ports = |ports: &[NetworkPort]| ports.iter().map(|port| format!("{} {:?}", port.name, port.dims)).collect::<Vec<_>>().join(", ");
-        let rows = [("inputs", ports(&self.inputs)), ("outputs", ports(&self.outputs)), ("assumed", self.assumptions.join("; "))];
+        let ports = |ports: &[NetworkPort]| {
+            ports
+                .iter()
+                .map(|port| format!("{} {:?}", port.name, port.dims))
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        let rows = [
+            ("inputs", ports(&self.inputs)),
+            ("outputs", ports(&self.outputs)),
+            ("assumed", self.assumptions.join("; ")),
+        ];
         crate::html::table("ONNX network", &rows)
     }
 
     fn __repr__(&self) -> String {
-        let ports = |ports: &[NetworkPort]| ports.iter().map(|port| format!("{} {:?}", port.name, port.dims)).collect::<Vec<_>>().join(", ");
-        format!("<tectum network: {} -> {}>", ports(&self.inputs), ports(&self.outputs))
+        let ports = |ports: &[NetworkPort]| {
+            ports
+                .iter()
+                .map(|port| format!("{} {:?}", port.name, port.dims))
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        format!(
+            "<tectum network: {} -> {}>",
+            ports(&self.inputs),
+            ports(&self.outputs)
+        )
     }
 }

@@ -8,7 +8,10 @@ use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tectum::kernel::{NativeCall, groups_for};
-use tectum::{DType, Element, Executable as Compiled, Kernel as Definition, KernelBuilder, PlanBuilder, Prelude, SharedState, View as Slot};
+use tectum::{
+    DType, Element, Executable as Compiled, Kernel as Definition, KernelBuilder, PlanBuilder,
+    Prelude, SharedState, View as Slot,
+};
 
 use crate::body::locked;
 use crate::device::DeviceArgument;
@@ -19,16 +22,30 @@ use crate::interrupt::detached;
 use crate::receipt::{Receipt, Runs};
 
 /// NumPy's names of the element types.
-const DTYPES: [(DType, &str); 4] = [(DType::F32, "float32"), (DType::F64, "float64"), (DType::I32, "int32"), (DType::U32, "uint32")];
+const DTYPES: [(DType, &str); 4] = [
+    (DType::F32, "float32"),
+    (DType::F64, "float64"),
+    (DType::I32, "int32"),
+    (DType::U32, "uint32"),
+];
 
 fn dtype_of(name: &str) -> PyResult<DType> {
     let short = |dtype: DType| dtype.wgsl();
-    let known = DTYPES.iter().find(|(dtype, known)| *known == name || short(*dtype) == name);
-    known.map(|(dtype, _)| *dtype).ok_or_else(|| PyValueError::new_err(format!("dtype is {name:?}, needs float32, float64, int32 or uint32")))
+    let known = DTYPES
+        .iter()
+        .find(|(dtype, known)| *known == name || short(*dtype) == name);
+    known.map(|(dtype, _)| *dtype).ok_or_else(|| {
+        PyValueError::new_err(format!(
+            "dtype is {name:?}, needs float32, float64, int32 or uint32"
+        ))
+    })
 }
 
 fn dtype_name(dtype: DType) -> &'static str {
-    DTYPES.iter().find(|(known, _)| *known == dtype).map_or("float32", |(_, name)| name)
+    DTYPES
+        .iter()
+        .find(|(known, _)| *known == dtype)
+        .map_or("float32", |(_, name)| name)
 }
 
 /// The form of a kernel on the CPU: a function of Python.
@@ -40,20 +57,26 @@ struct Twin {
     turn: Exclusive<()>,
 }
 
-/// The source of a function, which the hash of a kernel's code covers; its bytecode if there is no source.
+/// The source of a function, which the hash of a kernel's code covers; its bytecode if there is no
+/// source.
 fn source_of(py: Python<'_>, function: &Py<PyAny>) -> PyResult<String> {
     if let Ok(source) = py.import("inspect")?.call_method1("getsource", (function,)) {
         return source.extract();
     }
     match function.bind(py).getattr("__code__") {
-        Ok(code) => Ok(format!("{} {}", code.getattr("co_code")?.repr()?, code.getattr("co_consts")?.repr()?)),
+        Ok(code) => Ok(format!(
+            "{} {}",
+            code.getattr("co_code")?.repr()?,
+            code.getattr("co_consts")?.repr()?
+        )),
         Err(_) => Ok(function.bind(py).get_type().repr()?.to_string()),
     }
 }
 
 /// Calls a function of Python with a launch's arrays and parameters, and takes over what it wrote.
 fn call_twin(call: &NativeCall<'_>) {
-    let (twin, bindings, params) = call.data::<(Arc<Twin>, Vec<(String, DType, bool)>, Vec<(String, DType)>)>();
+    let (twin, bindings, params) =
+        call.data::<(Arc<Twin>, Vec<(String, DType, bool)>, Vec<(String, DType)>)>();
     let called = |py: Python<'_>| -> PyResult<()> {
         let arguments = PyDict::new(py);
         let mut written = Vec::new();
@@ -78,7 +101,9 @@ fn call_twin(call: &NativeCall<'_>) {
             }
         }
         twin.function.bind(py).call((), Some(&arguments))?;
-        written.into_iter().try_for_each(|(array, region)| region.take(&array))
+        written
+            .into_iter()
+            .try_for_each(|(array, region)| region.take(&array))
     };
     if let Err(error) = called_back(|| Python::attach(called)) {
         locked(&twin.raised).get_or_insert(error);
@@ -94,7 +119,11 @@ enum Written<'a> {
 }
 
 /// An array with the contents of a region, which takes the array's contents after the call.
-fn taken<'py, 'a>(py: Python<'py>, region: Written<'a>, written: &mut Vec<(Bound<'py, PyAny>, Written<'a>)>) -> Bound<'py, PyAny> {
+fn taken<'py, 'a>(
+    py: Python<'py>,
+    region: Written<'a>,
+    written: &mut Vec<(Bound<'py, PyAny>, Written<'a>)>,
+) -> Bound<'py, PyAny> {
     let array = match &region {
         Written::F32(region) => PyArray1::from_slice(py, region).into_any(),
         Written::F64(region) => PyArray1::from_slice(py, region).into_any(),
@@ -107,7 +136,11 @@ fn taken<'py, 'a>(py: Python<'py>, region: Written<'a>, written: &mut Vec<(Bound
 
 fn take_elements<T: Copy>(region: &mut [T], elements: &[T]) -> PyResult<()> {
     if elements.len() != region.len() {
-        return Err(PyValueError::new_err(format!("a twin left an array of {} elements in place of {}", elements.len(), region.len())));
+        return Err(PyValueError::new_err(format!(
+            "a twin left an array of {} elements in place of {}",
+            elements.len(),
+            region.len()
+        )));
     }
     region.copy_from_slice(elements);
     Ok(())
@@ -116,20 +149,35 @@ fn take_elements<T: Copy>(region: &mut [T], elements: &[T]) -> PyResult<()> {
 impl Written<'_> {
     fn take(self, array: &Bound<'_, PyAny>) -> PyResult<()> {
         match self {
-            Written::F32(region) => take_elements(region, array.extract::<PyReadonlyArray1<'_, f32>>()?.as_slice()?)?,
-            Written::F64(region) => take_elements(region, array.extract::<PyReadonlyArray1<'_, f64>>()?.as_slice()?)?,
-            Written::I32(region) => take_elements(region, array.extract::<PyReadonlyArray1<'_, i32>>()?.as_slice()?)?,
-            Written::U32(region) => take_elements(region, array.extract::<PyReadonlyArray1<'_, u32>>()?.as_slice()?)?,
+            Written::F32(region) => take_elements(
+                region,
+                array.extract::<PyReadonlyArray1<'_, f32>>()?.as_slice()?,
+            )?,
+            Written::F64(region) => take_elements(
+                region,
+                array.extract::<PyReadonlyArray1<'_, f64>>()?.as_slice()?,
+            )?,
+            Written::I32(region) => take_elements(
+                region,
+                array.extract::<PyReadonlyArray1<'_, i32>>()?.as_slice()?,
+            )?,
+            Written::U32(region) => take_elements(
+                region,
+                array.extract::<PyReadonlyArray1<'_, u32>>()?.as_slice()?,
+            )?,
         }
         Ok(())
     }
 }
 
-/// A kernel of one's own: device code in WGSL, with a function of Python as its form on the CPU (docs/kernels.md).
+/// A kernel of one's own: device code in WGSL, with a function of Python as its form on the CPU
+/// (docs/kernels.md).
 ///
-/// `bindings` lists name, access ("read", "write", "read_write" or "atomic") and type of each array, `params` name and type of each number of a launch. The
-/// WGSL has an entry point `main` with workgroups of 256 invocations, and reads parameters as `params.NAME`. `twin` is called with an array for each binding,
-/// whose contents it changes in place where the kernel writes, and the numbers, all as keywords. `preludes` are names such as "math" or "random".
+/// `bindings` lists name, access ("read", "write", "read_write" or "atomic") and type of each
+/// array, `params` name and type of each number of a launch. The WGSL has an entry point `main`
+/// with workgroups of 256 invocations, and reads parameters as `params.NAME`. `twin` is called with
+/// an array for each binding, whose contents it changes in place where the kernel writes, and the
+/// numbers, all as keywords. `preludes` are names such as "math" or "random".
 ///
 /// Raises ValueError for WGSL that is not valid, naming line and column.
 ///
@@ -137,10 +185,10 @@ impl Written<'_> {
 /// >>> def twin(x, y, count, factor):
 /// ...     y[:count] = factor * x[:count]
 /// >>> scale = tt.Kernel("scale", '''
-/// ... @compute @workgroup_size(256)
-/// ... fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
-/// ...     for (var i = id.x; i < params.count; i += groups.x * 256u) { y[i] = params.factor * x[i]; }
-/// ... }''', [("x", "read", "float32"), ("y", "write", "float32")], [("count", "uint32"), ("factor", "float32")], twin)
+/// ... @compute @workgroup_size(256) ... fn main(@builtin(global_invocation_id) id: vec3<u32>,
+/// @builtin(num_workgroups) groups: vec3<u32>) { ... for (var i = id.x; i < params.count; i +=
+/// groups.x * 256u) { y[i] = params.factor * x[i]; } ... }''', [("x", "read", "float32"), ("y",
+/// "write", "float32")], [("count", "uint32"), ("factor", "float32")], twin)
 /// >>> plan = tt.Plan("example")
 /// >>> x, y = plan.input("x", 4), plan.output("y", 4)
 /// >>> plan.launch(scale, [x, y], count=4, factor=2.0)
@@ -175,13 +223,22 @@ impl Kernel {
                 "write" => builder.write(known, dtype),
                 "read_write" => builder.read_write(known, dtype),
                 "atomic" => builder.atomic(known, dtype),
-                other => return Err(PyValueError::new_err(format!("binding {binding}: access {other:?}, needs read, write, read_write or atomic"))),
+                other => {
+                    return Err(PyValueError::new_err(format!(
+                        "binding {binding}: access {other:?}, needs read, write, read_write or atomic"
+                    )));
+                }
             };
             declared.push((binding, dtype, access != "read"));
         }
-        let params = params.into_iter().map(|(name, dtype)| Ok((name, dtype_of(&dtype)?))).collect::<PyResult<Vec<_>>>()?;
+        let params = params
+            .into_iter()
+            .map(|(name, dtype)| Ok((name, dtype_of(&dtype)?)))
+            .collect::<PyResult<Vec<_>>>()?;
         if let Some((name, _)) = params.iter().find(|(_, dtype)| *dtype == DType::F64) {
-            return Err(PyValueError::new_err(format!("parameter {name}: float64 is not possible")));
+            return Err(PyValueError::new_err(format!(
+                "parameter {name}: float64 is not possible"
+            )));
         }
         for (name, dtype) in &params {
             builder = builder.param(interned(name.clone()), *dtype);
@@ -198,10 +255,23 @@ impl Kernel {
             });
         }
         let source = source_of(py, &twin)?;
-        let twin = Arc::new(Twin { function: twin, raised: Mutex::default(), turn: Exclusive::new(()) });
+        let twin = Arc::new(Twin {
+            function: twin,
+            raised: Mutex::default(),
+            turn: Exclusive::new(()),
+        });
         let data = (twin.clone(), declared, params.clone());
-        let inner = builder.body(wgsl).revision(interned(source)).data(Arc::new(data)).native(call_twin).or_raise()?;
-        Ok(Self { inner, params, twin })
+        let inner = builder
+            .body(wgsl)
+            .revision(interned(source))
+            .data(Arc::new(data))
+            .native(call_twin)
+            .or_raise()?;
+        Ok(Self {
+            inner,
+            params,
+            twin,
+        })
     }
 
     /// The name.
@@ -241,11 +311,16 @@ impl View {
     }
 
     fn __repr__(&self) -> String {
-        format!("<tectum view: {} of {}>", self.inner.len(), dtype_name(self.inner.dtype()))
+        format!(
+            "<tectum view: {} of {}>",
+            self.inner.len(),
+            dtype_name(self.inner.dtype())
+        )
     }
 }
 
-/// Launches over views of memory, recorded once and run many times: one upload, one submission, one download.
+/// Launches over views of memory, recorded once and run many times: one upload, one submission, one
+/// download.
 ///
 /// >>> import tectum as tt
 /// >>> plan = tt.Plan("example")
@@ -270,7 +345,9 @@ struct Recorded {
 
 impl Recorded {
     fn builder(&mut self) -> tectum::Result<&mut PlanBuilder> {
-        self.builder.as_mut().ok_or_else(|| tectum::Error::invalid("the plan is compiled already; record another"))
+        self.builder
+            .as_mut()
+            .ok_or_else(|| tectum::Error::invalid("the plan is compiled already; record another"))
     }
 }
 
@@ -286,7 +363,15 @@ impl Plan {
     #[pyo3(signature = (name = "plan"))]
     fn new(name: &str) -> Self {
         let builder = Some(PlanBuilder::new(name));
-        Self { inner: Mutex::new(Recorded { builder, inputs: Vec::new(), outputs: Vec::new(), states: Vec::new(), twins: Vec::new() }) }
+        Self {
+            inner: Mutex::new(Recorded {
+                builder,
+                inputs: Vec::new(),
+                outputs: Vec::new(),
+                states: Vec::new(),
+                twins: Vec::new(),
+            }),
+        }
     }
 
     /// Adds an input, part of the one upload.
@@ -320,40 +405,76 @@ impl Plan {
     #[pyo3(signature = (length, dtype = "float32"))]
     fn temporary(&self, length: usize, dtype: &str) -> PyResult<View> {
         let dtype = dtype_of(dtype)?;
-        Ok(View { inner: self.record(|plan| Ok(plan.temp(dtype, length)))? })
+        Ok(View {
+            inner: self.record(|plan| Ok(plan.temp(dtype, length)))?,
+        })
     }
 
     /// Adds a constant array of float32.
     fn constant(&self, name: &str, values: &Bound<'_, PyAny>) -> PyResult<View> {
         let values = crate::array::floats(values, name)?;
         let values = values.as_slice()?;
-        Ok(View { inner: self.record(|plan| Ok(plan.constant(name, values)))? })
+        Ok(View {
+            inner: self.record(|plan| Ok(plan.constant(name, values)))?,
+        })
     }
 
-    /// Records a launch: a view for each binding, and each parameter as a keyword. Without `groups` there are as many workgroups of 256 invocations as the
-    /// longest view has elements.
+    /// Records a launch: a view for each binding, and each parameter as a keyword. Without `groups`
+    /// there are as many workgroups of 256 invocations as the longest view has elements.
     ///
-    /// Raises KeyError for a parameter that is missing or unknown, ValueError for a view that does not fit.
+    /// Raises KeyError for a parameter that is missing or unknown, ValueError for a view that does
+    /// not fit.
     #[pyo3(signature = (kernel, views, *, groups = None, **params))]
-    fn launch(&self, kernel: &Kernel, views: Vec<View>, groups: Option<u32>, params: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        let given: HashMap<String, Bound<'_, PyAny>> = params.map_or_else(|| Ok(HashMap::new()), |params| params.extract())?;
-        if let Some(unknown) = given.keys().find(|name| !kernel.params.iter().any(|(known, _)| known == *name)) {
-            let known: Vec<&str> = kernel.params.iter().map(|(name, _)| name.as_str()).collect();
-            return Err(PyKeyError::new_err(format!("kernel {}: no parameter {unknown}; there are {}", kernel.inner.name(), known.join(", "))));
+    fn launch(
+        &self,
+        kernel: &Kernel,
+        views: Vec<View>,
+        groups: Option<u32>,
+        params: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let given: HashMap<String, Bound<'_, PyAny>> =
+            params.map_or_else(|| Ok(HashMap::new()), |params| params.extract())?;
+        if let Some(unknown) = given
+            .keys()
+            .find(|name| !kernel.params.iter().any(|(known, _)| known == *name))
+        {
+            let known: Vec<&str> = kernel
+                .params
+                .iter()
+                .map(|(name, _)| name.as_str())
+                .collect();
+            return Err(PyKeyError::new_err(format!(
+                "kernel {}: no parameter {unknown}; there are {}",
+                kernel.inner.name(),
+                known.join(", ")
+            )));
         }
         let word = |(name, dtype): &(String, DType)| -> PyResult<u32> {
-            let value = given.get(name).ok_or_else(|| PyKeyError::new_err(format!("kernel {}: parameter {name} is missing", kernel.inner.name())))?;
+            let value = given.get(name).ok_or_else(|| {
+                PyKeyError::new_err(format!(
+                    "kernel {}: parameter {name} is missing",
+                    kernel.inner.name()
+                ))
+            })?;
             match dtype {
                 DType::F32 => Ok(value.extract::<f32>()?.to_bits()),
                 DType::I32 => Ok(value.extract::<i32>()? as u32),
                 _ => value.extract(),
             }
         };
-        let words = kernel.params.iter().map(word).collect::<PyResult<Vec<u32>>>()?;
+        let words = kernel
+            .params
+            .iter()
+            .map(word)
+            .collect::<PyResult<Vec<u32>>>()?;
         let views: Vec<Slot> = views.into_iter().map(|view| view.inner).collect();
-        let groups = groups.unwrap_or_else(|| groups_for(views.iter().map(Slot::len).max().unwrap_or(1)));
+        let groups =
+            groups.unwrap_or_else(|| groups_for(views.iter().map(Slot::len).max().unwrap_or(1)));
         let mut recorded = locked(&self.inner);
-        recorded.builder().and_then(|plan| plan.launch_dynamic(&kernel.inner, &views, &words, groups)).or_raise()?;
+        recorded
+            .builder()
+            .and_then(|plan| plan.launch_dynamic(&kernel.inner, &views, &words, groups))
+            .or_raise()?;
         recorded.twins.push(kernel.twin.clone());
         Ok(())
     }
@@ -381,16 +502,30 @@ impl Plan {
         let device = device.open(py)?;
         let (builder, ports, twins) = {
             let mut recorded = locked(&self.inner);
-            let ports = Ports { inputs: recorded.inputs.clone(), outputs: recorded.outputs.clone(), states: recorded.states.clone() };
+            let ports = Ports {
+                inputs: recorded.inputs.clone(),
+                outputs: recorded.outputs.clone(),
+                states: recorded.states.clone(),
+            };
             (recorded.builder.take(), ports, recorded.twins.clone())
         };
-        let builder = builder.ok_or_else(|| PyValueError::new_err("the plan is compiled already; record another"))?;
+        let builder = builder
+            .ok_or_else(|| PyValueError::new_err("the plan is compiled already; record another"))?;
         let run = detached(py, || builder.finish()?.compile(device.as_ref()))?;
         // On other devices no twin is called. All runs wait for their twins in one order.
-        let mut twins = if run.device().info().id == "cpu" { twins } else { Vec::new() };
+        let mut twins = if run.device().info().id == "cpu" {
+            twins
+        } else {
+            Vec::new()
+        };
         twins.sort_by_key(|twin| Arc::as_ptr(twin).addr());
         twins.dedup_by_key(|twin| Arc::as_ptr(twin).addr());
-        Ok(Executable { runs: Runs::new(run.device(), run.code()), inner: Exclusive::new(run), ports, twins })
+        Ok(Executable {
+            runs: Runs::new(run.device(), run.code()),
+            inner: Exclusive::new(run),
+            ports,
+            twins,
+        })
     }
 }
 
@@ -402,12 +537,22 @@ struct Ports {
 }
 
 fn port<'p>(ports: &'p [(String, Slot)], kind: &str, name: &str) -> PyResult<&'p Slot> {
-    let known = || ports.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
-    let found = ports.iter().find(|(known, _)| known == name).map(|(_, view)| view);
+    let known = || {
+        ports
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let found = ports
+        .iter()
+        .find(|(known, _)| known == name)
+        .map(|(_, view)| view);
     found.ok_or_else(|| PyKeyError::new_err(format!("no {kind} {name:?}; there are {}", known())))
 }
 
-/// A plan compiled for a device: `run` takes the inputs as keywords and returns a dict of the outputs.
+/// A plan compiled for a device: `run` takes the inputs as keywords and returns a dict of the
+/// outputs.
 #[pyclass(frozen, module = "tectum")]
 pub struct Executable {
     inner: Exclusive<Compiled>,
@@ -416,11 +561,13 @@ pub struct Executable {
     runs: Runs,
 }
 
-/// The memory of a state on a CUDA device. Libraries with the CUDA array interface use it in place and keep it alive: `torch.as_tensor(state, device="cuda:0")`
-/// (with the number of the device), `cupy.asarray(state)`. JAX does not keep it alive, so copy there: `jax.numpy.array(cupy.asarray(state))`.
+/// The memory of a state on a CUDA device. Libraries with the CUDA array interface use it in place
+/// and keep it alive: `torch.as_tensor(state, device="cuda:0")` (with the number of the device),
+/// `cupy.asarray(state)`. JAX does not keep it alive, so copy there:
+/// `jax.numpy.array(cupy.asarray(state))`.
 ///
-/// A run is complete when it returns. What others do with it must be complete before the next run and before the state is dropped, for example after
-/// `torch.cuda.synchronize()`.
+/// A run is complete when it returns. What others do with it must be complete before the next run
+/// and before the state is dropped, for example after `torch.cuda.synchronize()`.
 #[pyclass(frozen, module = "tectum")]
 pub struct CudaState {
     address: u64,
@@ -444,7 +591,12 @@ impl CudaState {
     fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let interface = PyDict::new(py);
         interface.set_item("shape", (self.inner.len(),))?;
-        interface.set_item("typestr", py.import("numpy")?.call_method1("dtype", (self.dtype(),))?.getattr("str")?)?;
+        interface.set_item(
+            "typestr",
+            py.import("numpy")?
+                .call_method1("dtype", (self.dtype(),))?
+                .getattr("str")?,
+        )?;
         interface.set_item("data", (self.address, false))?;
         interface.set_item("version", 3)?;
         interface.set_item("strides", py.None())?;
@@ -453,17 +605,36 @@ impl CudaState {
     }
 
     fn __repr__(&self) -> String {
-        format!("<tectum state on a CUDA device: {} of {}>", self.inner.len(), self.dtype())
+        format!(
+            "<tectum state on a CUDA device: {} of {}>",
+            self.inner.len(),
+            self.dtype()
+        )
     }
 }
 
 /// Copies an array of an element type into a region of the same length.
-fn fill<T: Element + numpy::Element>(value: &Bound<'_, PyAny>, name: &str, dtype: &str, region: &mut [T]) -> PyResult<()> {
-    let array = value.py().import("numpy")?.call_method1("ascontiguousarray", (value, dtype))?.call_method1("reshape", (-1,))?;
-    let array = array.extract::<PyReadonlyArray1<'_, T>>().map_err(|_| PyTypeError::new_err(format!("{name}: an array of {dtype} is needed")))?;
+fn fill<T: Element + numpy::Element>(
+    value: &Bound<'_, PyAny>,
+    name: &str,
+    dtype: &str,
+    region: &mut [T],
+) -> PyResult<()> {
+    let array = value
+        .py()
+        .import("numpy")?
+        .call_method1("ascontiguousarray", (value, dtype))?
+        .call_method1("reshape", (-1,))?;
+    let array = array
+        .extract::<PyReadonlyArray1<'_, T>>()
+        .map_err(|_| PyTypeError::new_err(format!("{name}: an array of {dtype} is needed")))?;
     let values = array.as_slice()?;
     if values.len() != region.len() {
-        return Err(PyValueError::new_err(format!("{name} has {} elements, needs {}", values.len(), region.len())));
+        return Err(PyValueError::new_err(format!(
+            "{name} has {} elements, needs {}",
+            values.len(),
+            region.len()
+        )));
     }
     region.copy_from_slice(values);
     Ok(())
@@ -473,9 +644,14 @@ fn fill<T: Element + numpy::Element>(value: &Bound<'_, PyAny>, name: &str, dtype
 impl Executable {
     /// Runs once. Inputs that are not given keep their values.
     ///
-    /// Raises KeyError for an unknown input, ValueError for another number of elements, what the device reports, and what a twin raised.
+    /// Raises KeyError for an unknown input, ValueError for another number of elements, what the
+    /// device reports, and what a twin raised.
     #[pyo3(signature = (**inputs))]
-    fn run<'py>(&self, py: Python<'py>, inputs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyDict>> {
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
         let mut guard = self.inner.lock(py)?;
         let run = &mut *guard;
         for (name, value) in inputs.into_iter().flatten() {
@@ -489,15 +665,27 @@ impl Executable {
             }
         }
         {
-            let _turns = self.twins.iter().map(|twin| twin.turn.lock(py)).collect::<PyResult<Vec<_>>>()?;
+            let _turns = self
+                .twins
+                .iter()
+                .map(|twin| twin.turn.lock(py))
+                .collect::<PyResult<Vec<_>>>()?;
             let has_raised = || self.twins.iter().any(|twin| locked(&twin.raised).is_some());
             let ended = detached(py, || {
                 self.runs.timed(|| {
                     let stats = run.run()?;
-                    if has_raised() { Err(tectum::Error::invalid("a twin raised")) } else { Ok(stats) }
+                    if has_raised() {
+                        Err(tectum::Error::invalid("a twin raised"))
+                    } else {
+                        Ok(stats)
+                    }
                 })
             });
-            if let Some(error) = self.twins.iter().find_map(|twin| locked(&twin.raised).take()) {
+            if let Some(error) = self
+                .twins
+                .iter()
+                .find_map(|twin| locked(&twin.raised).take())
+            {
                 return Err(error);
             }
             ended?;
@@ -517,23 +705,42 @@ impl Executable {
 
     /// Copies a state from the device.
     fn read_state<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        let (view, guard) = (*port(&self.ports.states, "state", name)?, self.inner.lock(py)?);
+        let (view, guard) = (
+            *port(&self.ports.states, "state", name)?,
+            self.inner.lock(py)?,
+        );
         Ok(match view.dtype() {
-            DType::F32 => PyArray1::from_vec(py, guard.read_state::<f32>(view).or_raise()?).into_any(),
-            DType::F64 => PyArray1::from_vec(py, guard.read_state::<f64>(view).or_raise()?).into_any(),
-            DType::I32 => PyArray1::from_vec(py, guard.read_state::<i32>(view).or_raise()?).into_any(),
-            DType::U32 => PyArray1::from_vec(py, guard.read_state::<u32>(view).or_raise()?).into_any(),
+            DType::F32 => {
+                PyArray1::from_vec(py, guard.read_state::<f32>(view).or_raise()?).into_any()
+            }
+            DType::F64 => {
+                PyArray1::from_vec(py, guard.read_state::<f64>(view).or_raise()?).into_any()
+            }
+            DType::I32 => {
+                PyArray1::from_vec(py, guard.read_state::<i32>(view).or_raise()?).into_any()
+            }
+            DType::U32 => {
+                PyArray1::from_vec(py, guard.read_state::<u32>(view).or_raise()?).into_any()
+            }
         })
     }
 
     /// Replaces a state on the device.
     fn write_state(&self, py: Python<'_>, name: &str, values: &Bound<'_, PyAny>) -> PyResult<()> {
-        fn write<T: Element + numpy::Element>(run: &mut Compiled, view: Slot, name: &str, values: &Bound<'_, PyAny>) -> PyResult<()> {
+        fn write<T: Element + numpy::Element>(
+            run: &mut Compiled,
+            view: Slot,
+            name: &str,
+            values: &Bound<'_, PyAny>,
+        ) -> PyResult<()> {
             let mut numbers = vec![T::zeroed(); view.len()];
             fill(values, name, dtype_name(view.dtype()), &mut numbers)?;
             run.write_state(view, &numbers).or_raise()
         }
-        let (view, mut guard) = (*port(&self.ports.states, "state", name)?, self.inner.lock(py)?);
+        let (view, mut guard) = (
+            *port(&self.ports.states, "state", name)?,
+            self.inner.lock(py)?,
+        );
         match view.dtype() {
             DType::F32 => write::<f32>(&mut guard, view, name, values),
             DType::F64 => write::<f64>(&mut guard, view, name, values),
@@ -544,11 +751,19 @@ impl Executable {
 
     /// The memory of a state on a CUDA device, for other libraries on that device.
     ///
-    /// Raises KeyError for an unknown state, UnsupportedError on devices of other kinds, where `read_state` and `write_state` copy.
+    /// Raises KeyError for an unknown state, UnsupportedError on devices of other kinds, where
+    /// `read_state` and `write_state` copy.
     fn cuda_state(&self, py: Python<'_>, name: &str) -> PyResult<CudaState> {
-        let (view, guard) = (*port(&self.ports.states, "state", name)?, self.inner.lock(py)?);
+        let (view, guard) = (
+            *port(&self.ports.states, "state", name)?,
+            self.inner.lock(py)?,
+        );
         let id = &guard.device().info().id;
-        let unsupported = || UnsupportedError::new_err(format!("state {name:?} is on {id}; only states on a CUDA device have an address for others"));
+        let unsupported = || {
+            UnsupportedError::new_err(format!(
+                "state {name:?} is on {id}; only states on a CUDA device have an address for others"
+            ))
+        };
         let inner = guard.state_buffer(view).or_raise()?;
         let address = inner.cuda_address().ok_or_else(unsupported)?;
         Ok(CudaState { address, inner })
@@ -561,7 +776,17 @@ impl Executable {
     }
 
     fn __repr__(&self) -> String {
-        let names = |ports: &[(String, Slot)]| ports.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
-        format!("<tectum executable: {} -> {}>", names(&self.ports.inputs), names(&self.ports.outputs))
+        let names = |ports: &[(String, Slot)]| {
+            ports
+                .iter()
+                .map(|(name, _)| name.as_str())
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        format!(
+            "<tectum executable: {} -> {}>",
+            names(&self.ports.inputs),
+            names(&self.ports.outputs)
+        )
     }
 }

@@ -7,7 +7,10 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use tectum_programs::{ArrayLaunch, BufferAccess, BufferDeclaration, BufferIndex, Checked, LaunchRequest, ProgramCache, Recognize, Type};
+use tectum_programs::{
+    ArrayLaunch, BufferAccess, BufferDeclaration, BufferIndex, Checked, LaunchRequest,
+    ProgramCache, Recognize, Type,
+};
 
 use crate::body::locked;
 use crate::device::DeviceArgument;
@@ -60,12 +63,25 @@ pub struct Program {
 #[pyfunction]
 pub fn program(py: Python<'_>, text: &str) -> PyResult<Program> {
     let is_path = !text.contains('\n') && text.ends_with(".atlas");
-    let (text, path) = if is_path { (std::fs::read_to_string(text)?, Some(PathBuf::from(text))) } else { (text.to_owned(), None) };
+    let (text, path) = if is_path {
+        (std::fs::read_to_string(text)?, Some(PathBuf::from(text)))
+    } else {
+        (text.to_owned(), None)
+    };
     let inner = detached(py, || {
         let checked = tectum_programs::Program::parse(&text).and_then(|program| program.check());
-        checked.map_err(|error| if let Some(path) = path { error.at(path.display()) } else { error })
+        checked.map_err(|error| {
+            if let Some(path) = path {
+                error.at(path.display())
+            } else {
+                error
+            }
+        })
     })?;
-    Ok(Program { inner, last: Mutex::default() })
+    Ok(Program {
+        inner,
+        last: Mutex::default(),
+    })
 }
 
 /// An argument of a run: an array, or the shape of an output.
@@ -80,34 +96,66 @@ impl<'py> Argument<'py> {
         let (reads, name) = (buffer.access.reads(), &buffer.name);
         let Some(value) = value else {
             return if buffer.access.writes() {
-                Ok(Self { array: None, shape: None })
+                Ok(Self {
+                    array: None,
+                    shape: None,
+                })
             } else {
-                Err(PyKeyError::new_err(format!("buffer {name} is read and has no contents: give an array")))
+                Err(PyKeyError::new_err(format!(
+                    "buffer {name} is read and has no contents: give an array"
+                )))
             };
         };
-        let size = value.extract::<u64>().map(|size| vec![size]).or_else(|_| value.extract::<Bound<'_, PyTuple>>()?.extract::<Vec<u64>>());
+        let size = value
+            .extract::<u64>()
+            .map(|size| vec![size])
+            .or_else(|_| value.extract::<Bound<'_, PyTuple>>()?.extract::<Vec<u64>>());
         if let (true, Ok(shape)) = (buffer.access.writes(), size) {
-            return Ok(Self { array: None, shape: Some(shape) });
+            return Ok(Self {
+                array: None,
+                shape: Some(shape),
+            });
         }
         if !reads {
-            return Err(PyValueError::new_err(format!("buffer {name} is only written: give its number of elements, or its shape as a tuple")));
+            return Err(PyValueError::new_err(format!(
+                "buffer {name} is only written: give its number of elements, or its shape as a tuple"
+            )));
         }
-        let array = value.py().import("numpy")?.call_method1("ascontiguousarray", (value,))?;
+        let array = value
+            .py()
+            .import("numpy")?
+            .call_method1("ascontiguousarray", (value,))?;
         let found: String = array.getattr("dtype")?.getattr("name")?.extract()?;
-        let array = if buffer.ty == Type::U8 && found != "uint8" { array.call_method1("view", ("uint8",))? } else { array };
+        let array = if buffer.ty == Type::U8 && found != "uint8" {
+            array.call_method1("view", ("uint8",))?
+        } else {
+            array
+        };
         if found != dtype(buffer.ty) && buffer.ty != Type::U8 {
-            return Err(PyValueError::new_err(format!("buffer {name}: the array has the type {found}, {} needs {}", buffer.ty, dtype(buffer.ty))));
+            return Err(PyValueError::new_err(format!(
+                "buffer {name}: the array has the type {found}, {} needs {}",
+                buffer.ty,
+                dtype(buffer.ty)
+            )));
         }
         // In the order of bytes of this machine.
-        let array = array.py().import("numpy")?.call_method1("ascontiguousarray", (&array, dtype(buffer.ty)))?;
+        let array = array
+            .py()
+            .import("numpy")?
+            .call_method1("ascontiguousarray", (&array, dtype(buffer.ty)))?;
         let shape: Vec<u64> = array.getattr("shape")?.extract()?;
-        Ok(Self { array: Some(array), shape: Some(shape) })
+        Ok(Self {
+            array: Some(array),
+            shape: Some(shape),
+        })
     }
 }
 
 /// The bytes of an array in row-major order.
 fn copy_bytes(array: &Bound<'_, PyAny>, to: &mut [u8]) -> PyResult<()> {
-    let flat = array.call_method1("reshape", (-1,))?.call_method1("view", ("uint8",))?;
+    let flat = array
+        .call_method1("reshape", (-1,))?
+        .call_method1("view", ("uint8",))?;
     to.copy_from_slice(flat.extract::<PyReadonlyArray1<'_, u8>>()?.as_slice()?);
     Ok(())
 }
@@ -124,16 +172,21 @@ impl Program {
     #[getter]
     fn buffers(&self) -> Vec<(String, &'static str, &'static str)> {
         let buffers = self.inner.program().buffers().iter();
-        buffers.map(|buffer| (buffer.name.clone(), buffer.ty.name(), buffer.access.name())).collect()
+        buffers
+            .map(|buffer| (buffer.name.clone(), buffer.ty.name(), buffer.access.name()))
+            .collect()
     }
 
-    /// Runs the program over arrays, one keyword for each buffer, and returns the buffers that it writes as a dict of arrays.
+    /// Runs the program over arrays, one keyword for each buffer, and returns the buffers that it
+    /// writes as a dict of arrays.
     ///
-    /// A buffer that is only written gets its number of elements, or its shape as a tuple; without it, as many elements as the arrays that lanes access by
-    /// their own number. `grid` and `block` are sizes in x, y and z; without them there is a lane for each element. With `reassociate`, sums of floats may
-    /// change their order. A launch that was compiled before is used again.
+    /// A buffer that is only written gets its number of elements, or its shape as a tuple; without
+    /// it, as many elements as the arrays that lanes access by their own number. `grid` and `block`
+    /// are sizes in x, y and z; without them there is a lane for each element. With `reassociate`,
+    /// sums of floats may change their order. A launch that was compiled before is used again.
     ///
-    /// Raises KeyError for a buffer without contents, ValueError for an array of another type or a lane's fault with its line.
+    /// Raises KeyError for a buffer without contents, ValueError for an array of another type or a
+    /// lane's fault with its line.
     #[pyo3(signature = (*, device = DeviceArgument::Id("cpu".to_owned()), grid = None, block = None, shared_bytes = None, max_loop_iterations = None, reassociate = false, **arrays))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn run<'py>(
@@ -154,21 +207,52 @@ impl Program {
             let name: String = name.extract()?;
             if !buffers.iter().any(|buffer| buffer.name == name) {
                 let known: Vec<&str> = buffers.iter().map(|buffer| buffer.name.as_str()).collect();
-                return Err(PyKeyError::new_err(format!("no buffer {name:?}; there are {}", known.join(", "))));
+                return Err(PyKeyError::new_err(format!(
+                    "no buffer {name:?}; there are {}",
+                    known.join(", ")
+                )));
             }
         }
-        let given = buffers.iter().map(|buffer| Argument::of(buffer, arrays.get_item(&buffer.name)?)).collect::<PyResult<Vec<_>>>()?;
-        let request = LaunchRequest { grid: grid.map(Into::into), block: block.map(Into::into), shared_bytes, max_loop_iterations };
-        let shapes: Vec<Option<Vec<u64>>> = given.iter().map(|argument| argument.shape.clone()).collect();
-        let ArrayLaunch { launch, shapes, .. } = program.launch_over(&shapes, &request).or_raise()?;
-        let bytes = |(buffer, shape): (&BufferDeclaration, &Vec<u64>)| {
-            let bytes = shape.iter().try_fold(buffer.ty.bytes(), |bytes, size| bytes.checked_mul(*size)).filter(|bytes| *bytes <= u64::from(u32::MAX));
-            bytes.ok_or_else(|| PyValueError::new_err(format!("buffer {}: {shape:?} of {}; a buffer has at most {} bytes", buffer.name, buffer.ty, u32::MAX)))
+        let given = buffers
+            .iter()
+            .map(|buffer| Argument::of(buffer, arrays.get_item(&buffer.name)?))
+            .collect::<PyResult<Vec<_>>>()?;
+        let request = LaunchRequest {
+            grid: grid.map(Into::into),
+            block: block.map(Into::into),
+            shared_bytes,
+            max_loop_iterations,
         };
-        let sizes = buffers.iter().zip(&shapes).map(bytes).collect::<PyResult<Vec<u64>>>()?;
+        let shapes: Vec<Option<Vec<u64>>> = given
+            .iter()
+            .map(|argument| argument.shape.clone())
+            .collect();
+        let ArrayLaunch { launch, shapes, .. } =
+            program.launch_over(&shapes, &request).or_raise()?;
+        let bytes = |(buffer, shape): (&BufferDeclaration, &Vec<u64>)| {
+            let bytes = shape
+                .iter()
+                .try_fold(buffer.ty.bytes(), |bytes, size| bytes.checked_mul(*size))
+                .filter(|bytes| *bytes <= u64::from(u32::MAX));
+            bytes.ok_or_else(|| {
+                PyValueError::new_err(format!(
+                    "buffer {}: {shape:?} of {}; a buffer has at most {} bytes",
+                    buffer.name,
+                    buffer.ty,
+                    u32::MAX
+                ))
+            })
+        };
+        let sizes = buffers
+            .iter()
+            .zip(&shapes)
+            .map(bytes)
+            .collect::<PyResult<Vec<u64>>>()?;
         let mut integers = Vec::new();
         for (index, (buffer, argument)) in buffers.iter().zip(&given).enumerate() {
-            if let (BufferAccess::Read, true, Some(array)) = (buffer.access, buffer.ty.is_integer(), &argument.array) {
+            if let (BufferAccess::Read, true, Some(array)) =
+                (buffer.access, buffer.ty.is_integer(), &argument.array)
+            {
                 let mut contents = vec![0; sizes[index] as usize];
                 copy_bytes(array, &mut contents)?;
                 integers.push((BufferIndex(index as u32), contents));
@@ -176,11 +260,24 @@ impl Program {
         }
         let device = device.open(py)?;
         let run = detached(py, || {
-            let contents: Vec<(BufferIndex, &[u8])> = integers.iter().map(|(index, bytes)| (*index, bytes.as_slice())).collect();
-            let how = if reassociate { Recognize::Reassociated } else { Recognize::Exact };
-            ProgramCache::shared().run_as(&self.inner.bound(&launch, &sizes)?, device.as_ref(), how, &contents)
+            let contents: Vec<(BufferIndex, &[u8])> = integers
+                .iter()
+                .map(|(index, bytes)| (*index, bytes.as_slice()))
+                .collect();
+            let how = if reassociate {
+                Recognize::Reassociated
+            } else {
+                Recognize::Exact
+            };
+            ProgramCache::shared().run_as(
+                &self.inner.bound(&launch, &sizes)?,
+                device.as_ref(),
+                how,
+                &contents,
+            )
         })?;
-        let mut run = pyo3::sync::MutexExt::lock_py_attached(&*run, py).unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut run = pyo3::sync::MutexExt::lock_py_attached(&*run, py)
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         for (index, argument) in given.iter().enumerate() {
             let input = run.input(BufferIndex(index as u32));
             match &argument.array {
@@ -194,17 +291,27 @@ impl Program {
             let run = &mut *run;
             detached(py, || {
                 let runs = Runs::new(run.executable().device(), run.executable().code());
-                run.fallback().into_iter().for_each(|fallback| runs.record_fallback(fallback));
+                run.fallback()
+                    .into_iter()
+                    .for_each(|fallback| runs.record_fallback(fallback));
                 runs.timed(|| run.run())?;
                 *locked(&self.last) = Some(runs);
                 Ok(())
             })?;
         }
         let outputs = PyDict::new(py);
-        for (index, (buffer, shape)) in buffers.iter().zip(&shapes).enumerate().filter(|(_, (buffer, _))| buffer.access.writes()) {
+        for (index, (buffer, shape)) in buffers
+            .iter()
+            .zip(&shapes)
+            .enumerate()
+            .filter(|(_, (buffer, _))| buffer.access.writes())
+        {
             let bytes = PyArray1::from_slice(py, run.output(BufferIndex(index as u32)));
             let typed = bytes.call_method1("view", (dtype(buffer.ty),))?;
-            outputs.set_item(&buffer.name, typed.call_method1("reshape", (PyTuple::new(py, shape)?,))?)?;
+            outputs.set_item(
+                &buffer.name,
+                typed.call_method1("reshape", (PyTuple::new(py, shape)?,))?,
+            )?;
         }
         Ok(outputs)
     }
@@ -217,7 +324,12 @@ impl Program {
 
     fn __repr__(&self) -> String {
         let program = self.inner.program();
-        format!("<tectum program '{}': {} instructions, {} buffers>", program.name(), program.instructions().len(), program.buffers().len())
+        format!(
+            "<tectum program '{}': {} instructions, {} buffers>",
+            program.name(),
+            program.instructions().len(),
+            program.buffers().len()
+        )
     }
 
     fn __str__(&self) -> String {

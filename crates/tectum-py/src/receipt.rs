@@ -68,7 +68,8 @@ impl Receipt {
         self.inner.runs
     }
 
-    /// The hash of every period of a loop, without measured times; None for other work. The same seed gives the same hash.
+    /// The hash of every period of a loop, without measured times; None for other work. The same
+    /// seed gives the same hash.
     #[getter]
     pub fn trace(&self) -> Option<String> {
         self.inner.trace.as_ref().map(ToString::to_string)
@@ -81,9 +82,25 @@ impl Receipt {
 
     fn _repr_html_(&self) -> String {
         let receipt = &self.inner;
-        let code: Vec<String> = receipt.code.iter().map(|object| format!("{} {}", object.kernel, &object.hash.to_string()[..12])).collect();
+        let code: Vec<String> = receipt
+            .code
+            .iter()
+            .map(|object| format!("{} {}", object.kernel, &object.hash.to_string()[..12]))
+            .collect();
         let rows = [
-            ("device", format!("{} ({}){}", receipt.device.id, receipt.device.name, if receipt.device.software { ", software" } else { "" })),
+            (
+                "device",
+                format!(
+                    "{} ({}){}",
+                    receipt.device.id,
+                    receipt.device.name,
+                    if receipt.device.software {
+                        ", software"
+                    } else {
+                        ""
+                    }
+                ),
+            ),
             ("runs", receipt.runs.to_string()),
             ("trace", self.trace().unwrap_or_default()),
             ("code", code.join(", ")),
@@ -92,6 +109,9 @@ impl Receipt {
     }
 
     fn __repr__(&self) -> String {
-        format!("<tectum receipt: {} runs on {}>", self.inner.runs, self.inner.device.id)
+        format!(
+            "<tectum receipt: {} runs on {}>",
+            self.inner.runs, self.inner.device.id
+        )
     }
 }

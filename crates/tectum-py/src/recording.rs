@@ -15,7 +15,8 @@ use crate::receipt::Receipt;
 
 /// A recording of a run: one row for each period, as in `Run`.
 ///
-/// `Recording(path)` reads a `trace.mcap`, or that of a run folder. A number that was not recorded, or was not finite, is NaN.
+/// `Recording(path)` reads a `trace.mcap`, or that of a run folder. A number that was not recorded,
+/// or was not finite, is NaN.
 ///
 /// Raises FileNotFoundError, DataError naming the message that is malformed.
 ///
@@ -57,19 +58,36 @@ pub struct Recording {
 impl Recording {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let path = if path.is_dir() { path.join(run_folder::TRACE_FILE) } else { path };
+        let path = if path.is_dir() {
+            path.join(run_folder::TRACE_FILE)
+        } else {
+            path
+        };
         let trace = detached(py, || Trace::read(&path))?;
         if trace.ticks.is_empty() {
-            return Err(DataError::new_err(format!("{}: it has no period of a run; a recording of spikes has none", path.display())));
+            return Err(DataError::new_err(format!(
+                "{}: it has no period of a run; a recording of spikes has none",
+                path.display()
+            )));
         }
         let ticks = &trace.ticks;
-        let table = |numbers: fn(&TraceTick) -> &Vec<f64>, columns: usize| -> PyResult<Py<PyArray2<f32>>> {
-            // Written with as many digits as float32 needs.
-            let numbers = ticks.iter().flat_map(numbers).map(|number| *number as f32).collect();
-            Ok(PyArray1::from_vec(py, numbers).reshape([ticks.len(), columns])?.unbind())
+        let table =
+            |numbers: fn(&TraceTick) -> &Vec<f64>, columns: usize| -> PyResult<Py<PyArray2<f32>>> {
+                // Written with as many digits as float32 needs.
+                let numbers = ticks
+                    .iter()
+                    .flat_map(numbers)
+                    .map(|number| *number as f32)
+                    .collect();
+                Ok(PyArray1::from_vec(py, numbers)
+                    .reshape([ticks.len(), columns])?
+                    .unbind())
+            };
+        let floats = |number: fn(&TraceTick) -> f64| {
+            PyArray1::from_iter(py, ticks.iter().map(number)).unbind()
         };
-        let floats = |number: fn(&TraceTick) -> f64| PyArray1::from_iter(py, ticks.iter().map(number)).unbind();
-        let flags = |flag: fn(&TraceTick) -> bool| PyArray1::from_iter(py, ticks.iter().map(flag)).unbind();
+        let flags =
+            |flag: fn(&TraceTick) -> bool| PyArray1::from_iter(py, ticks.iter().map(flag)).unbind();
         Ok(Self {
             t: floats(|tick| tick.time_ns as f64 * 1e-9),
             observations: table(|tick| &tick.observation, trace.observation_names.len())?,
@@ -79,7 +97,10 @@ impl Recording {
             held: flags(|tick| tick.held),
             fallback: flags(|tick| tick.fallback),
             ended: flags(|tick| tick.terminated),
-            latency: floats(|tick| tick.latency_ms.map_or(f64::NAN, |milliseconds| milliseconds * 1e-3)),
+            latency: floats(|tick| {
+                tick.latency_ms
+                    .map_or(f64::NAN, |milliseconds| milliseconds * 1e-3)
+            }),
             observation_names: trace.observation_names,
             action_names: trace.action_names,
             measure_name: trace.measure_name,
@@ -88,7 +109,9 @@ impl Recording {
 
     /// Draws each channel over time by matplotlib, and returns the figure.
     fn plot<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        this.py().import("tectum.plots")?.call_method1("plot_recording", (this,))
+        this.py()
+            .import("tectum.plots")?
+            .call_method1("plot_recording", (this,))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
@@ -96,7 +119,12 @@ impl Recording {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(format!("<tectum recording: {} periods, {} -> {}>", self.__len__(py)?, self.observation_names.join(", "), self.action_names.join(", ")))
+        Ok(format!(
+            "<tectum recording: {} periods, {} -> {}>",
+            self.__len__(py)?,
+            self.observation_names.join(", "),
+            self.action_names.join(", ")
+        ))
     }
 }
 
@@ -124,14 +152,21 @@ impl Repetition {
     }
 
     fn __repr__(&self) -> String {
-        format!("<tectum repetition: {} periods on {}, {}>", self.periods, self.device, if self.same() { "the same" } else { "different" })
+        format!(
+            "<tectum repetition: {} periods on {}, {}>",
+            self.periods,
+            self.device,
+            if self.same() { "the same" } else { "different" }
+        )
     }
 }
 
-/// Replays the run of a folder: computes its scenario again under a simulated clock, and compares every period.
+/// Replays the run of a folder: computes its scenario again under a simulated clock, and compares
+/// every period.
 ///
-/// Without `device`, on the device of the run's receipt. With `progress`, tqdm shows it. Raises ValueError for a run that cannot be repeated (faults, late answers, or a
-/// continuation of an earlier run), FileNotFoundError or DataError naming the file, KeyboardInterrupt on Ctrl-C.
+/// Without `device`, on the device of the run's receipt. With `progress`, tqdm shows it. Raises
+/// ValueError for a run that cannot be repeated (faults, late answers, or a continuation of an
+/// earlier run), FileNotFoundError or DataError naming the file, KeyboardInterrupt on Ctrl-C.
 ///
 /// >>> import tempfile, tectum as tt
 /// >>> folder = tempfile.TemporaryDirectory()
@@ -140,9 +175,24 @@ impl Repetition {
 /// True
 #[pyfunction]
 #[pyo3(signature = (folder, *, device = None, progress = false))]
-pub fn repeat(py: Python<'_>, folder: PathBuf, device: Option<DeviceArgument<'_>>, progress: bool) -> PyResult<Repetition> {
+pub fn repeat(
+    py: Python<'_>,
+    folder: PathBuf,
+    device: Option<DeviceArgument<'_>>,
+    progress: bool,
+) -> PyResult<Repetition> {
     let device = device.map(|device| device.open_named(py)).transpose()?;
-    let made =
-        interruptible(py, progress, |interrupt| run_folder::repeat(&folder, device.as_ref(), &mut |done: WorkProgress<'_>| interrupt.watch(done)).or_raise())?;
-    Ok(Repetition { device: made.device, periods: made.ticks, expected: made.expected, found: made.found, receipt: Py::new(py, Receipt::new(made.receipt))? })
+    let made = interruptible(py, progress, |interrupt| {
+        run_folder::repeat(&folder, device.as_ref(), &mut |done: WorkProgress<'_>| {
+            interrupt.watch(done)
+        })
+        .or_raise()
+    })?;
+    Ok(Repetition {
+        device: made.device,
+        periods: made.ticks,
+        expected: made.expected,
+        found: made.found,
+        receipt: Py::new(py, Receipt::new(made.receipt))?,
+    })
 }

@@ -15,7 +15,8 @@ use tectum::WorkProgress;
 use tectum::snapshot::Snapshot;
 use tectum_spiking::genome::Genome as Blueprint;
 use tectum_spiking::{
-    IdleUpdate, Network, NetworkOptions, PlasticityRule, Simulation, SimulationOptions, SpikeCounts as Counts, Stimulus, Synapse, SynapseList, seed_of,
+    IdleUpdate, Network, NetworkOptions, PlasticityRule, Simulation, SimulationOptions,
+    SpikeCounts as Counts, Stimulus, Synapse, SynapseList, seed_of,
 };
 
 use crate::array::{broadcast, integers};
@@ -32,8 +33,8 @@ pub use neurons::Neurons;
 
 /// The counts of a spiking network so far.
 ///
-/// `bursts`, `spikes` and `events` (synapses that carried a spike) are numbers; `spike_hash` is the same text for the same (burst, neuron) pairs on every
-/// device, with any number of threads.
+/// `bursts`, `spikes` and `events` (synapses that carried a spike) are numbers; `spike_hash` is the
+/// same text for the same (burst, neuron) pairs on every device, with any number of threads.
 #[pyclass(frozen, get_all, module = "tectum")]
 pub struct SpikeCounts {
     /// Bursts so far; the first is number 1.
@@ -48,14 +49,22 @@ pub struct SpikeCounts {
 
 impl From<Counts> for SpikeCounts {
     fn from(counts: Counts) -> Self {
-        Self { bursts: counts.bursts, spikes: counts.spikes, events: counts.events, spike_hash: format!("{:016x}", counts.spike_hash) }
+        Self {
+            bursts: counts.bursts,
+            spikes: counts.spikes,
+            events: counts.events,
+            spike_hash: format!("{:016x}", counts.spike_hash),
+        }
     }
 }
 
 #[pymethods]
 impl SpikeCounts {
     fn __repr__(&self) -> String {
-        format!("SpikeCounts(bursts={}, spikes={}, events={}, spike_hash='{}')", self.bursts, self.spikes, self.events, self.spike_hash)
+        format!(
+            "SpikeCounts(bursts={}, spikes={}, events={}, spike_hash='{}')",
+            self.bursts, self.spikes, self.events, self.spike_hash
+        )
     }
 }
 
@@ -68,15 +77,22 @@ pub struct Running {
 }
 
 impl Running {
-    /// Runs until the watch ends it: burst by burst if each needs input or is observed, otherwise together.
-    fn run(&mut self, bursts: u32, interrupt: &mut crate::interrupt::Interrupt) -> tectum::Result<Counts> {
+    /// Runs until the watch ends it: burst by burst if each needs input or is observed, otherwise
+    /// together.
+    fn run(
+        &mut self,
+        bursts: u32,
+        interrupt: &mut crate::interrupt::Interrupt,
+    ) -> tectum::Result<Counts> {
         // A monitor that no one reads any more costs nothing.
         self.spikes.retain(|sink| Arc::strong_count(sink) > 1);
         self.potentials.retain(|sink| Arc::strong_count(sink) > 1);
         let is_observed = !(self.spikes.is_empty() && self.potentials.is_empty());
         if self.stimulus.is_none() && !is_observed {
             let before = self.simulation.counts().bursts;
-            return self.simulation.run_watched(bursts, |counts| interrupt.watch(progress(counts.bursts - before, bursts)));
+            return self.simulation.run_watched(bursts, |counts| {
+                interrupt.watch(progress(counts.bursts - before, bursts))
+            });
         }
         for done in 1..=bursts {
             let burst = self.simulation.counts().bursts + 1;
@@ -86,11 +102,15 @@ impl Running {
             self.simulation.run(1)?;
             if !self.spikes.is_empty() {
                 let fired = self.simulation.fired()?;
-                self.spikes.iter().for_each(|sink| locked(sink).add(burst, &fired));
+                self.spikes
+                    .iter()
+                    .for_each(|sink| locked(sink).add(burst, &fired));
             }
             if !self.potentials.is_empty() {
                 let potentials = self.simulation.potentials()?;
-                self.potentials.iter().for_each(|sink| locked(sink).add(burst, &potentials));
+                self.potentials
+                    .iter()
+                    .for_each(|sink| locked(sink).add(burst, &potentials));
             }
             if interrupt.watch(progress(done, bursts)).is_break() {
                 break;
@@ -101,15 +121,21 @@ impl Running {
 }
 
 fn progress(done: u32, total: u32) -> WorkProgress<'static> {
-    WorkProgress { stage: "bursts", done: done.into(), total: total.into() }
+    WorkProgress {
+        stage: "bursts",
+        done: done.into(),
+        total: total.into(),
+    }
 }
 
 /// A spiking network on a device.
 ///
-/// `SpikingNetwork(neurons, source, target, weight)` connects neurons: synapse k adds `weight[k]` (0 to 255) times the psp of neuron `source[k]` to neuron
-/// `target[k]` one burst after a firing, or subtracts it where `inhibitory[k]`. `rule[k]` is the index in `rules` of its learning rule (window, gain, loss),
-/// or -1 for a weight that does not change. `Genome.network` makes one from a genome. The rule of neurons is in docs/spiking.md; potentials are in units of
-/// psp times weight, and the same network has the same spikes on every device.
+/// `SpikingNetwork(neurons, source, target, weight)` connects neurons: synapse k adds `weight[k]`
+/// (0 to 255) times the psp of neuron `source[k]` to neuron `target[k]` one burst after a firing,
+/// or subtracts it where `inhibitory[k]`. `rule[k]` is the index in `rules` of its learning rule
+/// (window, gain, loss), or -1 for a weight that does not change. `Genome.network` makes one from a
+/// genome. The rule of neurons is in docs/spiking.md; potentials are in units of psp times weight,
+/// and the same network has the same spikes on every device.
 ///
 /// `silence` is "catch_up" (neurons without arrivals leak and recover) or "freeze" (they do not).
 ///
@@ -137,8 +163,14 @@ pub struct SpikingNetwork {
 
 impl SpikingNetwork {
     /// A network on a device; without one, on that with the minimum time of a trial.
-    pub fn new(network: Network, device: Option<&tectum::Device>, options: &SimulationOptions, stimulus: Option<&Stimulus>) -> tectum::Result<Self> {
-        let (neurons, synapses, network) = (network.neurons(), network.synapses(), Arc::new(network));
+    pub fn new(
+        network: Network,
+        device: Option<&tectum::Device>,
+        options: &SimulationOptions,
+        stimulus: Option<&Stimulus>,
+    ) -> tectum::Result<Self> {
+        let (neurons, synapses, network) =
+            (network.neurons(), network.synapses(), Arc::new(network));
         let mut advance = |simulation: &mut Simulation, bursts: u32| match stimulus {
             Some(stimulus) => stimulus.run(simulation, bursts).map(drop),
             None => simulation.run(bursts).map(drop),
@@ -146,12 +178,28 @@ impl SpikingNetwork {
         let mut chosen = || Simulation::choose_device(&network, 1, options, &mut advance);
         let device = device.map_or_else(|| Ok(chosen()?.0), |device| Ok(device.clone()))?;
         let simulation = Simulation::new(network, &device, options)?;
-        let running = Running { simulation, stimulus: None, spikes: Vec::new(), potentials: Vec::new() };
-        Ok(Self { inner: Exclusive::new(running), genome: None, neurons, synapses, notes: Vec::new() })
+        let running = Running {
+            simulation,
+            stimulus: None,
+            spikes: Vec::new(),
+            potentials: Vec::new(),
+        };
+        Ok(Self {
+            inner: Exclusive::new(running),
+            genome: None,
+            neurons,
+            synapses,
+            notes: Vec::new(),
+        })
     }
 
     /// The network of a genome.
-    pub fn of_genome(mut self, genome: Arc<Blueprint>, stimulus: Stimulus, notes: Vec<String>) -> Self {
+    pub fn of_genome(
+        mut self,
+        genome: Arc<Blueprint>,
+        stimulus: Stimulus,
+        notes: Vec<String>,
+    ) -> Self {
         let running = self.inner.get_mut();
         running.stimulus = (!stimulus.is_none()).then_some(stimulus);
         (self.genome, self.notes) = (Some(genome), notes);
@@ -161,22 +209,35 @@ impl SpikingNetwork {
     /// Neurons by number, by an array of numbers, or by the name of an area.
     fn select(&self, neurons: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
         if let Ok(name) = neurons.extract::<String>() {
-            let genome = self.genome.as_ref().ok_or_else(|| PyValueError::new_err(format!("area {name:?}: a network from arrays has no areas")))?;
-            let area = genome.area(&name).ok_or_else(|| unknown_area(genome, &name))?;
+            let genome = self.genome.as_ref().ok_or_else(|| {
+                PyValueError::new_err(format!("area {name:?}: a network from arrays has no areas"))
+            })?;
+            let area = genome
+                .area(&name)
+                .ok_or_else(|| unknown_area(genome, &name))?;
             return Ok(genome.areas()[area].neurons.clone().collect());
         }
         // A range is checked by its ends, before its numbers are made.
-        if let (Ok(range), true) = (neurons.cast::<PyRange>(), neurons.len().is_ok_and(|length| length > 0)) {
+        if let (Ok(range), true) = (
+            neurons.cast::<PyRange>(),
+            neurons.len().is_ok_and(|length| length > 0),
+        ) {
             for end in [range.get_item(0)?, range.get_item(-1)?] {
                 let number: i64 = end.extract()?;
                 if !(0..i64::from(self.neurons)).contains(&number) {
-                    return Err(PyValueError::new_err(format!("neuron {number}: the network has {}", self.neurons)));
+                    return Err(PyValueError::new_err(format!(
+                        "neuron {number}: the network has {}",
+                        self.neurons
+                    )));
                 }
             }
         }
         let selected: Vec<u32> = integers(neurons, "neurons")?;
         match selected.iter().find(|neuron| **neuron >= self.neurons) {
-            Some(unknown) => Err(PyValueError::new_err(format!("neuron {unknown}: the network has {}", self.neurons))),
+            Some(unknown) => Err(PyValueError::new_err(format!(
+                "neuron {unknown}: the network has {}",
+                self.neurons
+            ))),
             None => Ok(selected),
         }
     }
@@ -187,13 +248,25 @@ fn idle_update(name: &str) -> PyResult<IdleUpdate> {
     match name {
         "catch_up" => Ok(IdleUpdate::CatchUp),
         "freeze" => Ok(IdleUpdate::Freeze),
-        other => Err(PyValueError::new_err(format!("silence is {other:?}, needs \"catch_up\" or \"freeze\""))),
+        other => Err(PyValueError::new_err(format!(
+            "silence is {other:?}, needs \"catch_up\" or \"freeze\""
+        ))),
     }
 }
 
 /// The refusal of an area's name.
 pub fn unknown_area(genome: &Blueprint, name: &str) -> PyErr {
-    let known: Vec<String> = genome.areas().iter().map(|area| if area.name.is_empty() { area.id.to_string() } else { area.name.clone() }).collect();
+    let known: Vec<String> = genome
+        .areas()
+        .iter()
+        .map(|area| {
+            if area.name.is_empty() {
+                area.id.to_string()
+            } else {
+                area.name.clone()
+            }
+        })
+        .collect();
     PyValueError::new_err(format!("no area {name:?}; there are {}", known.join(", ")))
 }
 
@@ -218,34 +291,76 @@ impl SpikingNetwork {
         constant_inputs: Option<Vec<(u32, f32)>>,
     ) -> PyResult<Self> {
         let sources: Vec<u32> = integers(source, "source")?;
-        let columns = |value: Option<&Bound<'_, PyAny>>, what: &str, otherwise: i64| -> PyResult<Vec<i64>> {
-            let column: Vec<i64> = value.map_or_else(|| Ok(vec![otherwise]), |value| integers(value, what))?;
-            match column.len() {
-                1 => Ok(vec![column[0]; sources.len()]),
-                length if length == sources.len() => Ok(column),
-                length => Err(PyValueError::new_err(format!("{what} has {length} numbers for {} synapses", sources.len()))),
-            }
+        let columns =
+            |value: Option<&Bound<'_, PyAny>>, what: &str, otherwise: i64| -> PyResult<Vec<i64>> {
+                let column: Vec<i64> =
+                    value.map_or_else(|| Ok(vec![otherwise]), |value| integers(value, what))?;
+                match column.len() {
+                    1 => Ok(vec![column[0]; sources.len()]),
+                    length if length == sources.len() => Ok(column),
+                    length => Err(PyValueError::new_err(format!(
+                        "{what} has {length} numbers for {} synapses",
+                        sources.len()
+                    ))),
+                }
+            };
+        let [targets, weights] = [(target, "target"), (weight, "weight")]
+            .map(|(value, what)| columns(Some(value), what, 0));
+        let (targets, weights, inhibitory, rule) = (
+            targets?,
+            weights?,
+            columns(inhibitory, "inhibitory", 0)?,
+            columns(rule, "rule", -1)?,
+        );
+        let out_of_range = |index: usize, what: &str, value: i64, range: &str| {
+            PyValueError::new_err(format!("synapse {index}: {what} {value}, needs {range}"))
         };
-        let [targets, weights] = [(target, "target"), (weight, "weight")].map(|(value, what)| columns(Some(value), what, 0));
-        let (targets, weights, inhibitory, rule) = (targets?, weights?, columns(inhibitory, "inhibitory", 0)?, columns(rule, "rule", -1)?);
-        let out_of_range = |index: usize, what: &str, value: i64, range: &str| PyValueError::new_err(format!("synapse {index}: {what} {value}, needs {range}"));
         let mut list = Vec::with_capacity(sources.len());
         for (index, source) in sources.into_iter().enumerate() {
-            let number = |value: i64, what: &str| u8::try_from(value).map_err(|_| out_of_range(index, what, value, "0 to 255"));
-            let target = u32::try_from(targets[index]).map_err(|_| out_of_range(index, "target", targets[index], "the number of a neuron"))?;
-            let plasticity = if rule[index] == -1 { None } else { Some(number(rule[index], "rule")?) };
-            list.push((source, Synapse { target, weight: number(weights[index], "weight")?, inhibitory: inhibitory[index] != 0, plasticity }));
+            let number = |value: i64, what: &str| {
+                u8::try_from(value).map_err(|_| out_of_range(index, what, value, "0 to 255"))
+            };
+            let target = u32::try_from(targets[index]).map_err(|_| {
+                out_of_range(index, "target", targets[index], "the number of a neuron")
+            })?;
+            let plasticity = if rule[index] == -1 {
+                None
+            } else {
+                Some(number(rule[index], "rule")?)
+            };
+            list.push((
+                source,
+                Synapse {
+                    target,
+                    weight: number(weights[index], "weight")?,
+                    inhibitory: inhibitory[index] != 0,
+                    plasticity,
+                },
+            ));
         }
         let idle_update = idle_update(silence)?;
-        let plasticity = rules.into_iter().map(|(window, gain, loss)| PlasticityRule { window, gain, loss }).collect();
+        let plasticity = rules
+            .into_iter()
+            .map(|(window, gain, loss)| PlasticityRule { window, gain, loss })
+            .collect();
         let (device, neurons) = (device.open(py)?, neurons.inner());
         detached(py, || {
             let synapses = SynapseList::new(neurons.len(), &list)?;
-            let options = NetworkOptions { seed: seed_of(seed), idle_update, max_injected, plasticity, ..NetworkOptions::default() };
+            let options = NetworkOptions {
+                seed: seed_of(seed),
+                idle_update,
+                max_injected,
+                plasticity,
+                ..NetworkOptions::default()
+            };
             let network = Network::new(&neurons, Box::new(synapses), options)?;
             let max_inputs = network.neurons() as usize;
             let constant_inputs = constant_inputs.unwrap_or_default();
-            let options = SimulationOptions { constant_inputs, max_inputs, ..SimulationOptions::default() };
+            let options = SimulationOptions {
+                constant_inputs,
+                max_inputs,
+                ..SimulationOptions::default()
+            };
             Self::new(network, device.as_ref(), &options, None)
         })
     }
@@ -268,22 +383,35 @@ impl SpikingNetwork {
         self.notes.clone()
     }
 
-    /// Adds to the next burst: `amount` (one number, or one for each neuron) arrives at neurons given by number, as an array, a range, or an area's name.
+    /// Adds to the next burst: `amount` (one number, or one for each neuron) arrives at neurons
+    /// given by number, as an array, a range, or an area's name.
     ///
-    /// Raises ValueError, and adds nothing, for an unknown neuron, one that is injected twice, or an amount above `max_injected`.
-    fn inject(&self, py: Python<'_>, neurons: &Bound<'_, PyAny>, amount: &Bound<'_, PyAny>) -> PyResult<()> {
+    /// Raises ValueError, and adds nothing, for an unknown neuron, one that is injected twice, or
+    /// an amount above `max_injected`.
+    fn inject(
+        &self,
+        py: Python<'_>,
+        neurons: &Bound<'_, PyAny>,
+        amount: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         let neurons = self.select(neurons)?;
         let amounts = broadcast(amount, "amount", neurons.len())?;
         let inputs: Vec<(u32, f32)> = neurons.into_iter().zip(amounts).collect();
         self.inner.lock(py)?.simulation.inject(&inputs).or_raise()
     }
 
-    /// Runs bursts and returns the counts of all bursts so far. Ctrl-C ends it after a burst; the network continues from there. With `progress`, tqdm shows it.
+    /// Runs bursts and returns the counts of all bursts so far. Ctrl-C ends it after a burst; the
+    /// network continues from there. With `progress`, tqdm shows it.
     ///
     /// Raises what the device reports; the state is then unknown until `restore`.
     #[pyo3(signature = (bursts, *, progress = false))]
     fn run(&self, py: Python<'_>, bursts: u32, progress: bool) -> PyResult<SpikeCounts> {
-        let counts = interruptible(py, progress, |interrupt| self.inner.lock_detached().and_then(|mut running| running.run(bursts, interrupt)).or_raise())?;
+        let counts = interruptible(py, progress, |interrupt| {
+            self.inner
+                .lock_detached()
+                .and_then(|mut running| running.run(bursts, interrupt))
+                .or_raise()
+        })?;
         Ok(counts.into())
     }
 
@@ -296,27 +424,44 @@ impl SpikingNetwork {
     /// The neurons that fired in the last burst, ascending: uint32 of shape (firings,).
     #[getter]
     fn fired<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        Ok(PyArray1::from_vec(py, self.inner.lock(py)?.simulation.fired().or_raise()?))
+        Ok(PyArray1::from_vec(
+            py,
+            self.inner.lock(py)?.simulation.fired().or_raise()?,
+        ))
     }
 
     /// The potential of every neuron: float64 of shape (neurons,), in units of psp times weight.
     #[getter]
     fn potentials<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        Ok(PyArray1::from_vec(py, self.inner.lock(py)?.simulation.potentials().or_raise()?))
+        Ok(PyArray1::from_vec(
+            py,
+            self.inner.lock(py)?.simulation.potentials().or_raise()?,
+        ))
     }
 
-    /// Records the firings of further bursts: of all neurons, or of those given by number, as an array, a range or an area's name.
+    /// Records the firings of further bursts: of all neurons, or of those given by number, as an
+    /// array, a range or an area's name.
     #[pyo3(signature = (neurons = None))]
-    fn monitor(&self, py: Python<'_>, neurons: Option<&Bound<'_, PyAny>>) -> PyResult<SpikeMonitor> {
+    fn monitor(
+        &self,
+        py: Python<'_>,
+        neurons: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<SpikeMonitor> {
         let selected = neurons.map(|neurons| self.select(neurons)).transpose()?;
         let (monitor, sink) = SpikeMonitor::new(self.neurons, selected);
         self.inner.lock(py)?.spikes.push(sink);
         Ok(monitor)
     }
 
-    /// Records the potentials of neurons at the end of further bursts, every burst or every `every`-th.
+    /// Records the potentials of neurons at the end of further bursts, every burst or every
+    /// `every`-th.
     #[pyo3(signature = (neurons, *, every = 1))]
-    fn potential_monitor(&self, py: Python<'_>, neurons: &Bound<'_, PyAny>, every: u32) -> PyResult<PotentialMonitor> {
+    fn potential_monitor(
+        &self,
+        py: Python<'_>,
+        neurons: &Bound<'_, PyAny>,
+        every: u32,
+    ) -> PyResult<PotentialMonitor> {
         if every == 0 {
             return Err(PyValueError::new_err("every is 0, needs 1 or more bursts"));
         }
@@ -325,34 +470,69 @@ impl SpikingNetwork {
         Ok(monitor)
     }
 
-    /// The synapses that learn, as a dict of arrays: `source`, `target`, `weight`, `inhibitory`, `rule`.
+    /// The synapses that learn, as a dict of arrays: `source`, `target`, `weight`, `inhibitory`,
+    /// `rule`.
     fn plastic_synapses<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let synapses = self.inner.lock(py)?.simulation.plastic_synapses().or_raise()?;
+        let synapses = self
+            .inner
+            .lock(py)?
+            .simulation
+            .plastic_synapses()
+            .or_raise()?;
         let columns = PyDict::new(py);
-        columns.set_item("source", PyArray1::from_iter(py, synapses.iter().map(|synapse| synapse.source)))?;
-        columns.set_item("target", PyArray1::from_iter(py, synapses.iter().map(|synapse| synapse.target)))?;
-        columns.set_item("weight", PyArray1::from_iter(py, synapses.iter().map(|synapse| synapse.weight)))?;
-        columns.set_item("inhibitory", PyArray1::from_iter(py, synapses.iter().map(|synapse| synapse.inhibitory)))?;
-        columns.set_item("rule", PyArray1::from_iter(py, synapses.iter().map(|synapse| synapse.rule)))?;
+        columns.set_item(
+            "source",
+            PyArray1::from_iter(py, synapses.iter().map(|synapse| synapse.source)),
+        )?;
+        columns.set_item(
+            "target",
+            PyArray1::from_iter(py, synapses.iter().map(|synapse| synapse.target)),
+        )?;
+        columns.set_item(
+            "weight",
+            PyArray1::from_iter(py, synapses.iter().map(|synapse| synapse.weight)),
+        )?;
+        columns.set_item(
+            "inhibitory",
+            PyArray1::from_iter(py, synapses.iter().map(|synapse| synapse.inhibitory)),
+        )?;
+        columns.set_item(
+            "rule",
+            PyArray1::from_iter(py, synapses.iter().map(|synapse| synapse.rule)),
+        )?;
         Ok(columns)
     }
 
     /// Writes the state to a safetensors file, which any device can restore.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        detached(py, || self.inner.lock_detached()?.simulation.snapshot()?.save(&path))
+        detached(py, || {
+            self.inner
+                .lock_detached()?
+                .simulation
+                .snapshot()?
+                .save(&path)
+        })
     }
 
     /// Continues from a state of the same network; monitors keep what they recorded.
     ///
     /// Raises DataError naming what does not fit; nothing changes then.
     fn restore(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        detached(py, || self.inner.lock_detached()?.simulation.restore(&Snapshot::load(&path)?).map_err(|error| error.at(path.display())))
+        detached(py, || {
+            self.inner
+                .lock_detached()?
+                .simulation
+                .restore(&Snapshot::load(&path)?)
+                .map_err(|error| error.at(path.display()))
+        })
     }
 
     /// On which device and by which code the bursts were computed.
     #[getter]
     fn receipt(&self, py: Python<'_>) -> PyResult<Receipt> {
-        Ok(Receipt::new(self.inner.lock(py)?.simulation.session().receipt()))
+        Ok(Receipt::new(
+            self.inner.lock(py)?.simulation.session().receipt(),
+        ))
     }
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
@@ -369,6 +549,9 @@ impl SpikingNetwork {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let bursts = self.inner.lock(py)?.simulation.counts().bursts;
-        Ok(format!("<tectum spiking network: {} neurons, {} synapses, {bursts} bursts>", self.neurons, self.synapses))
+        Ok(format!(
+            "<tectum spiking network: {} neurons, {} synapses, {bursts} bursts>",
+            self.neurons, self.synapses
+        ))
     }
 }

@@ -10,7 +10,9 @@ use pyo3::prelude::*;
 use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{CacheFormats, Error, WorkProgress};
 use tectum_transformer as transformers;
-use tectum_transformer::{Checkpoint, FinishReason, GenerateOptions, Routing, SamplingParams, Tokens, generate_each};
+use tectum_transformer::{
+    Checkpoint, FinishReason, GenerateOptions, Routing, SamplingParams, Tokens, generate_each,
+};
 
 use crate::array::shaped;
 use crate::body::locked;
@@ -22,13 +24,18 @@ use crate::receipt::Receipt;
 
 /// The format of the weights by its name.
 fn weight_format(name: Option<&str>) -> PyResult<Option<PanelFormat>> {
-    name.map(|name| name.parse().map_err(|error: Error| PyValueError::new_err(format!("weights: {error}")))).transpose()
+    name.map(|name| {
+        name.parse()
+            .map_err(|error: Error| PyValueError::new_err(format!("weights: {error}")))
+    })
+    .transpose()
 }
 
 /// An encoder of the BERT family: `embed` computes one vector for each text.
 ///
-/// `path` is a folder with config.json, tokenizer.json and model.safetensors. `weights` is "f32", "f16", "bf16" or "int8"; without it, on the CPU, the format
-/// of the file if that is f16 or bf16, else f32. `device` may be "auto", the one with the minimum predicted time.
+/// `path` is a folder with config.json, tokenizer.json and model.safetensors. `weights` is "f32",
+/// "f16", "bf16" or "int8"; without it, on the CPU, the format of the file if that is f16 or bf16,
+/// else f32. `device` may be "auto", the one with the minimum predicted time.
 ///
 /// Raises FileNotFoundError, DataError naming tensor and file, UnsupportedError for another family.
 ///
@@ -48,17 +55,39 @@ pub struct Encoder {
 impl Encoder {
     #[new]
     #[pyo3(signature = (path, *, device = DeviceArgument::Id("cpu".to_owned()), weights = None, progress = false))]
-    fn new(py: Python<'_>, path: PathBuf, device: DeviceArgument<'_>, weights: Option<&str>, progress: bool) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        device: DeviceArgument<'_>,
+        weights: Option<&str>,
+        progress: bool,
+    ) -> PyResult<Self> {
         let (weights, device) = (weight_format(weights)?, device.open(py)?);
         interruptible(py, progress, |interrupt| {
             let encoder = transformers::Encoder::read(&path).or_raise()?;
-            let device = device.map_or_else(|| Ok(encoder.open_device("auto", Routing::default())?.0), Ok).or_raise()?;
-            let inner = transformers::Embedder::load(encoder, &device, weights, &mut |done: WorkProgress<'_>| interrupt.watch(done)).or_raise()?;
-            Ok(Self { width: inner.config().hidden_size, max_tokens: inner.max_tokens(), inner: Exclusive::new(inner) })
+            let device = device
+                .map_or_else(
+                    || Ok(encoder.open_device("auto", Routing::default())?.0),
+                    Ok,
+                )
+                .or_raise()?;
+            let inner = transformers::Embedder::load(
+                encoder,
+                &device,
+                weights,
+                &mut |done: WorkProgress<'_>| interrupt.watch(done),
+            )
+            .or_raise()?;
+            Ok(Self {
+                width: inner.config().hidden_size,
+                max_tokens: inner.max_tokens(),
+                inner: Exclusive::new(inner),
+            })
         })
     }
 
-    /// The vectors of texts: float32 of shape (texts, width). Texts of more than `max_tokens` are cut.
+    /// The vectors of texts: float32 of shape (texts, width). Texts of more than `max_tokens` are
+    /// cut.
     fn embed<'py>(&self, py: Python<'py>, texts: Vec<String>) -> PyResult<Bound<'py, PyAny>> {
         let made = detached(py, || {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -93,7 +122,10 @@ impl Encoder {
     }
 
     fn __repr__(&self) -> String {
-        format!("<tectum encoder: vectors of {} numbers, texts of up to {} tokens>", self.width, self.max_tokens)
+        format!(
+            "<tectum encoder: vectors of {} numbers, texts of up to {} tokens>",
+            self.width, self.max_tokens
+        )
     }
 }
 
@@ -104,7 +136,8 @@ pub struct Generation {
     text: Option<String>,
     /// The tokens, without one that ended the text.
     tokens: Vec<u32>,
-    /// "length", "context" (no room is left), "token" (one that ends texts), "stop" (a stop sequence) or "cancelled".
+    /// "length", "context" (no room is left), "token" (one that ends texts), "stop" (a stop
+    /// sequence) or "cancelled".
     finish_reason: &'static str,
     /// Tokens of the prompt.
     prompt_tokens: usize,
@@ -123,19 +156,40 @@ impl From<transformers::Generation> for Generation {
             FinishReason::Text(_) => "stop",
             FinishReason::Cancelled => "cancelled",
         };
-        let transformers::Generation { text, tokens, prompt, prefill_s, decode_s, .. } = made;
-        Self { text, tokens, finish_reason, prompt_tokens: prompt, prefill_s, decode_s }
+        let transformers::Generation {
+            text,
+            tokens,
+            prompt,
+            prefill_s,
+            decode_s,
+            ..
+        } = made;
+        Self {
+            text,
+            tokens,
+            finish_reason,
+            prompt_tokens: prompt,
+            prefill_s,
+            decode_s,
+        }
     }
 }
 
 #[pymethods]
 impl Generation {
     fn __str__(&self) -> String {
-        self.text.clone().unwrap_or_else(|| format!("{:?}", self.tokens))
+        self.text
+            .clone()
+            .unwrap_or_else(|| format!("{:?}", self.tokens))
     }
 
     fn __repr__(&self) -> String {
-        format!("<tectum generation: {} tokens, {}, {:?}>", self.tokens.len(), self.finish_reason, self.text.as_deref().unwrap_or_default())
+        format!(
+            "<tectum generation: {} tokens, {}, {:?}>",
+            self.tokens.len(),
+            self.finish_reason,
+            self.text.as_deref().unwrap_or_default()
+        )
     }
 }
 
@@ -150,7 +204,10 @@ struct Loaded {
 impl Loaded {
     /// Makes room for a number of texts; the contexts are empty then unless `continues`.
     fn prepare(&mut self, texts: usize, continues: bool) -> tectum::Result<()> {
-        let decoder = self.decoder.as_mut().ok_or_else(|| Error::invalid("decoder: an earlier error lost it; open it again"))?;
+        let decoder = self
+            .decoder
+            .as_mut()
+            .ok_or_else(|| Error::invalid("decoder: an earlier error lost it; open it again"))?;
         if decoder.texts() == texts {
             if !continues {
                 decoder.truncate(0);
@@ -158,7 +215,10 @@ impl Loaded {
             return Ok(());
         }
         if continues && !decoder.is_empty() {
-            return Err(Error::invalid(format!("continue_context: {texts} prompts for a context of {} texts", decoder.texts())));
+            return Err(Error::invalid(format!(
+                "continue_context: {texts} prompts for a context of {} texts",
+                decoder.texts()
+            )));
         }
         self.decoder = match self.decoder.take() {
             Some(decoder) => Some(decoder.with_texts(texts)?),
@@ -167,17 +227,36 @@ impl Loaded {
         Ok(())
     }
 
-    fn generate(&mut self, work: &Prompts, show: impl FnMut(usize, &str) -> tectum::Result<ControlFlow<()>>) -> tectum::Result<Vec<transformers::Generation>> {
+    fn generate(
+        &mut self,
+        work: &Prompts,
+        show: impl FnMut(usize, &str) -> tectum::Result<ControlFlow<()>>,
+    ) -> tectum::Result<Vec<transformers::Generation>> {
         self.prepare(work.prompts.len(), work.continues)?;
-        let options = GenerateOptions { end: if work.ignore_end { Vec::new() } else { self.end.clone() }, ..work.options.clone() };
-        let prompts = work.prompts.iter().map(|prompt| match (prompt, &self.tokens) {
-            (Prompt::Tokens(tokens), _) => Ok(tokens.clone()),
-            (Prompt::Text(text), Some(tokens)) => tokens.encode(text),
-            (Prompt::Text(_), None) => Err(Error::invalid("the model has no tokenizer.json: give the prompt as token numbers")),
-        });
+        let options = GenerateOptions {
+            end: if work.ignore_end {
+                Vec::new()
+            } else {
+                self.end.clone()
+            },
+            ..work.options.clone()
+        };
+        let prompts = work
+            .prompts
+            .iter()
+            .map(|prompt| match (prompt, &self.tokens) {
+                (Prompt::Tokens(tokens), _) => Ok(tokens.clone()),
+                (Prompt::Text(text), Some(tokens)) => tokens.encode(text),
+                (Prompt::Text(_), None) => Err(Error::invalid(
+                    "the model has no tokenizer.json: give the prompt as token numbers",
+                )),
+            });
         let prompts = prompts.collect::<tectum::Result<Vec<_>>>()?;
         let parts: Vec<&[u32]> = prompts.iter().map(Vec::as_slice).collect();
-        let decoder = self.decoder.as_mut().ok_or_else(|| Error::invalid("decoder: an earlier error lost it; open it again"))?;
+        let decoder = self
+            .decoder
+            .as_mut()
+            .ok_or_else(|| Error::invalid("decoder: an earlier error lost it; open it again"))?;
         generate_each(decoder, self.tokens.as_ref(), &parts, &options, show)
     }
 }
@@ -199,8 +278,9 @@ struct Prompts {
 
 /// A decoder of the GPT-2, Llama or Qwen family: `generate` continues texts.
 ///
-/// `path` is a Hugging Face folder, or a GGUF file with tokenizer.json next to it. `context` is the maximum of prompt and new tokens together. `cache` is the
-/// format of keys and values: "f32", "f16", "q8", "k8v4" or "q4"; `weights` "f32", "f16", "bf16" or "int8". `device` may be "auto".
+/// `path` is a Hugging Face folder, or a GGUF file with tokenizer.json next to it. `context` is the
+/// maximum of prompt and new tokens together. `cache` is the format of keys and values: "f32",
+/// "f16", "q8", "k8v4" or "q4"; `weights` "f32", "f16", "bf16" or "int8". `device` may be "auto".
 ///
 /// Raises FileNotFoundError, DataError naming tensor and file, UnsupportedError for another family.
 ///
@@ -220,41 +300,83 @@ pub struct Decoder {
 
 /// The tokenizer of a folder, or of the folder of a file; none if there is no such file.
 fn tokenizer(path: &Path) -> tectum::Result<Option<Tokens>> {
-    let folder = if path.is_file() { path.parent().unwrap_or(Path::new(".")) } else { path };
-    if folder.join("tokenizer.json").exists() { Tokens::read(folder, None).map(Some) } else { Ok(None) }
+    let folder = if path.is_file() {
+        path.parent().unwrap_or(Path::new("."))
+    } else {
+        path
+    };
+    if folder.join("tokenizer.json").exists() {
+        Tokens::read(folder, None).map(Some)
+    } else {
+        Ok(None)
+    }
 }
 
 #[pymethods]
 impl Decoder {
     #[new]
     #[pyo3(signature = (path, *, context = 2048, device = DeviceArgument::Id("cpu".to_owned()), weights = None, cache = "f32", progress = false))]
-    fn new(py: Python<'_>, path: PathBuf, context: usize, device: DeviceArgument<'_>, weights: Option<&str>, cache: &str, progress: bool) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        context: usize,
+        device: DeviceArgument<'_>,
+        weights: Option<&str>,
+        cache: &str,
+        progress: bool,
+    ) -> PyResult<Self> {
         let (weights, device) = (weight_format(weights)?, device.open(py)?);
-        let cache: CacheFormats = cache.parse().map_err(|error: Error| PyValueError::new_err(format!("cache: {error}")))?;
+        let cache: CacheFormats = cache
+            .parse()
+            .map_err(|error: Error| PyValueError::new_err(format!("cache: {error}")))?;
         interruptible(py, progress, |interrupt| {
             let model = Checkpoint::open(&path).or_raise()?;
-            let device = device.map_or_else(|| Ok(model.open_device("auto", Routing::default())?.0), Ok).or_raise()?;
-            let decoder =
-                transformers::Decoder::load(&model, &device, context, cache, weights, &mut |done: WorkProgress<'_>| interrupt.watch(done)).or_raise()?;
+            let device = device
+                .map_or_else(|| Ok(model.open_device("auto", Routing::default())?.0), Ok)
+                .or_raise()?;
+            let decoder = transformers::Decoder::load(
+                &model,
+                &device,
+                context,
+                cache,
+                weights,
+                &mut |done: WorkProgress<'_>| interrupt.watch(done),
+            )
+            .or_raise()?;
             let tokens = tokenizer(&path).or_raise()?;
             let known = decoder.sizes().vocab_size;
             if let Some(tokens) = tokens.as_ref().filter(|tokens| tokens.len() > known) {
-                return Err(Error::data(format!("{}: the tokenizer has {} tokens, the model {known}", path.display(), tokens.len()))).or_raise();
+                return Err(Error::data(format!(
+                    "{}: the tokenizer has {} tokens, the model {known}",
+                    path.display(),
+                    tokens.len()
+                )))
+                .or_raise();
             }
             let (parameters, context) = (decoder.parameters(), decoder.capacity());
-            let loaded = Loaded { decoder: Some(decoder), tokens, end: model.end_tokens().or_raise()? };
-            Ok(Self { inner: Arc::new(Exclusive::new(loaded)), parameters, context })
+            let loaded = Loaded {
+                decoder: Some(decoder),
+                tokens,
+                end: model.end_tokens().or_raise()?,
+            };
+            Ok(Self {
+                inner: Arc::new(Exclusive::new(loaded)),
+                parameters,
+                context,
+            })
         })
     }
 
     /// Continues a prompt, or a list of prompts side by side, each in its own context.
     ///
-    /// A prompt is a text or a list of token numbers. With `temperature` 0 the token with the highest score is taken; else one is drawn from the `top_k`
-    /// highest scores (0 for all) and from the smallest set of probability `top_p`, by `seed`; each text after the first uses the next seed. Generation
-    /// ends at a token that ends texts unless `ignore_end`, and at a text of `stop`. With `continue_context` the prompt follows what was generated before.
+    /// A prompt is a text or a list of token numbers. With `temperature` 0 the token with the
+    /// highest score is taken; else one is drawn from the `top_k` highest scores (0 for all) and
+    /// from the smallest set of probability `top_p`, by `seed`; each text after the first uses the
+    /// next seed. Generation ends at a token that ends texts unless `ignore_end`, and at a text of
+    /// `stop`. With `continue_context` the prompt follows what was generated before.
     ///
-    /// Returns a `Generation`, or a list of them for a list of prompts. Raises ValueError for a prompt that does not fit or a setting out of range; Ctrl-C
-    /// ends after the present token.
+    /// Returns a `Generation`, or a list of them for a list of prompts. Raises ValueError for a
+    /// prompt that does not fit or a setting out of range; Ctrl-C ends after the present token.
     #[pyo3(signature = (prompt, *, max_new_tokens = 64, temperature = 0.0, top_k = 0, top_p = 1.0, repetition_penalty = 1.0, seed = 0, stop = Vec::new(), ignore_end = false, continue_context = false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn generate<'py>(
@@ -271,23 +393,48 @@ impl Decoder {
         ignore_end: bool,
         continue_context: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let sampling = SamplingParams { temperature, top_k, top_p, repetition_penalty, seed };
-        let options = GenerateOptions { max_new_tokens, sampling, stop_sequences: stop, end: Vec::new() };
+        let sampling = SamplingParams {
+            temperature,
+            top_k,
+            top_p,
+            repetition_penalty,
+            seed,
+        };
+        let options = GenerateOptions {
+            max_new_tokens,
+            sampling,
+            stop_sequences: stop,
+            end: Vec::new(),
+        };
         let (prompts, is_list) = prompts(prompt)?;
-        let work = Prompts { prompts, options, ignore_end, continues: continue_context };
+        let work = Prompts {
+            prompts,
+            options,
+            ignore_end,
+            continues: continue_context,
+        };
         let made = interruptible(py, false, |interrupt| {
-            self.inner.lock_detached().and_then(|mut loaded| loaded.generate(&work, |_, _| Ok(interrupt.poll()))).or_raise()
+            self.inner
+                .lock_detached()
+                .and_then(|mut loaded| loaded.generate(&work, |_, _| Ok(interrupt.poll())))
+                .or_raise()
         })?;
         let mut made: Vec<Generation> = made.into_iter().map(Generation::from).collect();
         match (is_list, made.pop()) {
             (false, Some(only)) => Ok(Bound::new(py, only)?.into_any()),
-            (_, last) => Ok(made.into_iter().chain(last).collect::<Vec<_>>().into_pyobject(py)?),
+            (_, last) => Ok(made
+                .into_iter()
+                .chain(last)
+                .collect::<Vec<_>>()
+                .into_pyobject(py)?),
         }
     }
 
-    /// Continues one prompt and yields pieces of text as they become final; settings are those of `generate`.
+    /// Continues one prompt and yields pieces of text as they become final; settings are those of
+    /// `generate`.
     ///
-    /// Generation runs ahead in a thread of its own and ends when the iterator is dropped; other calls wait for it.
+    /// Generation runs ahead in a thread of its own and ends when the iterator is dropped; other
+    /// calls wait for it.
     #[pyo3(signature = (prompt, *, max_new_tokens = 64, temperature = 0.0, top_k = 0, top_p = 1.0, repetition_penalty = 1.0, seed = 0, stop = Vec::new(), ignore_end = false, continue_context = false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn stream(
@@ -303,20 +450,49 @@ impl Decoder {
         ignore_end: bool,
         continue_context: bool,
     ) -> PyResult<TextStream> {
-        let sampling = SamplingParams { temperature, top_k, top_p, repetition_penalty, seed };
-        let options = GenerateOptions { max_new_tokens, sampling, stop_sequences: stop, end: Vec::new() };
-        let work = Prompts { prompts: vec![prompt], options, ignore_end, continues: continue_context };
+        let sampling = SamplingParams {
+            temperature,
+            top_k,
+            top_p,
+            repetition_penalty,
+            seed,
+        };
+        let options = GenerateOptions {
+            max_new_tokens,
+            sampling,
+            stop_sequences: stop,
+            end: Vec::new(),
+        };
+        let work = Prompts {
+            prompts: vec![prompt],
+            options,
+            ignore_end,
+            continues: continue_context,
+        };
         let (sender, pieces) = channel();
         let loaded = self.inner.clone();
         let run = move || {
-            let show = |_: usize, piece: &str| Ok(if sender.send(Ok(piece.to_owned())).is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) });
-            if let Err(error) = loaded.lock_detached().and_then(|mut loaded| loaded.generate(&work, show)) {
+            let show = |_: usize, piece: &str| {
+                Ok(if sender.send(Ok(piece.to_owned())).is_ok() {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                })
+            };
+            if let Err(error) = loaded
+                .lock_detached()
+                .and_then(|mut loaded| loaded.generate(&work, show))
+            {
                 // Without a receiver no one wants to know.
                 let _ = sender.send(Err(error));
             }
         };
-        std::thread::Builder::new().name("tectum-stream".to_owned()).spawn(run)?;
-        Ok(TextStream { pieces: Mutex::new(pieces) })
+        std::thread::Builder::new()
+            .name("tectum-stream".to_owned())
+            .spawn(run)?;
+        Ok(TextStream {
+            pieces: Mutex::new(pieces),
+        })
     }
 
     /// Token numbers of a text. Raises ValueError for a model without a tokenizer.
@@ -351,12 +527,17 @@ impl Decoder {
     #[getter]
     fn receipt(&self, py: Python<'_>) -> PyResult<Receipt> {
         let loaded = self.inner.lock(py)?;
-        let decoder = loaded.decoder.as_ref().ok_or_else(|| PyValueError::new_err("decoder: an earlier error lost it; open it again"))?;
+        let decoder = loaded.decoder.as_ref().ok_or_else(|| {
+            PyValueError::new_err("decoder: an earlier error lost it; open it again")
+        })?;
         Ok(Receipt::new(decoder.session().receipt()))
     }
 
     fn __repr__(&self) -> String {
-        format!("<tectum decoder: {} parameters, contexts of {} tokens>", self.parameters, self.context)
+        format!(
+            "<tectum decoder: {} parameters, contexts of {} tokens>",
+            self.parameters, self.context
+        )
     }
 }
 
@@ -368,7 +549,9 @@ fn prompts(prompt: &Bound<'_, PyAny>) -> PyResult<(Vec<Prompt>, bool)> {
     match prompt.extract::<Vec<Prompt>>() {
         Ok(all) if !all.is_empty() => Ok((all, true)),
         Ok(_) => Err(PyValueError::new_err("no prompt is given")),
-        Err(_) => Err(PyTypeError::new_err("prompt: a text, a list of token numbers, or a list of these is needed")),
+        Err(_) => Err(PyTypeError::new_err(
+            "prompt: a text, a list of token numbers, or a list of these is needed",
+        )),
     }
 }
 

@@ -13,7 +13,11 @@ const MODULES: &str = "import gymnasium, numpy, pytest, sys; assert sys.version_
 /// The environment of the checkout if it has one, else the machine's Python.
 fn interpreter(root: &Path) -> PathBuf {
     let own = root.join(".venv/bin/python3");
-    if own.is_file() { own } else { PathBuf::from("python3") }
+    if own.is_file() {
+        own
+    } else {
+        PathBuf::from("python3")
+    }
 }
 
 /// Seconds of the body's time that each scenario runs.
@@ -27,8 +31,19 @@ fn traces() -> String {
         scenario.set_seconds(SECONDS)?;
         let body = build_body(&scenario)?;
         let recipe = brain_recipe(&scenario, body.spec())?;
-        let mut closed_loop = build_loop(&scenario, body, recipe, &tectum::Device::open("cpu")?, &mut tectum::WorkProgress::ignore)?;
-        let trace = closed_loop.simulate().into_result()?.receipt.trace.map(|trace| trace.to_string());
+        let mut closed_loop = build_loop(
+            &scenario,
+            body,
+            recipe,
+            &tectum::Device::open("cpu")?,
+            &mut tectum::WorkProgress::ignore,
+        )?;
+        let trace = closed_loop
+            .simulate()
+            .into_result()?
+            .receipt
+            .trace
+            .map(|trace| trace.to_string());
         Ok((name.to_owned(), trace.unwrap_or_default()))
     };
     let traces: tectum::Result<BTreeMap<String, String>> = embedded().map(run).collect();
@@ -39,21 +54,35 @@ fn traces() -> String {
 fn the_tests_of_the_package_pass() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = interpreter(&here.join("../.."));
-    let has_modules = Command::new(&python).args(["-c", MODULES]).output().is_ok_and(|output| output.status.success());
+    let has_modules = Command::new(&python)
+        .args(["-c", MODULES])
+        .output()
+        .is_ok_and(|output| output.status.success());
     if !has_modules {
-        println!("skipped: python 3.11 with NumPy, pytest and gymnasium: the tests of the package tectum");
+        println!(
+            "skipped: python 3.11 with NumPy, pytest and gymnasium: the tests of the package tectum"
+        );
         return;
     }
     // The library is next to the test program.
     let program = std::env::current_exe().expect("a path");
-    let library = program.with_file_name(format!("{}_tectum{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX));
+    let library = program.with_file_name(format!(
+        "{}_tectum{}",
+        std::env::consts::DLL_PREFIX,
+        std::env::consts::DLL_SUFFIX
+    ));
     let site = tempfile::tempdir().expect("a folder");
     let package = site.path().join("tectum");
     std::fs::create_dir(&package).expect("a folder");
-    for entry in std::fs::read_dir(here.join("python/tectum")).expect("the package").flatten().filter(|entry| entry.path().is_file()) {
+    for entry in std::fs::read_dir(here.join("python/tectum"))
+        .expect("the package")
+        .flatten()
+        .filter(|entry| entry.path().is_file())
+    {
         std::fs::copy(entry.path(), package.join(entry.file_name())).expect("a copy");
     }
-    std::fs::copy(&library, package.join("_tectum.abi3.so")).unwrap_or_else(|error| panic!("{}: {error}", library.display()));
+    std::fs::copy(&library, package.join("_tectum.abi3.so"))
+        .unwrap_or_else(|error| panic!("{}: {error}", library.display()));
     let tests = Command::new(&python)
         .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"])
         .current_dir(here)

@@ -7,14 +7,19 @@ use tectum::{CodeObject, Device, Result, RunStats};
 use tectum_bench::bench::{Case, Roofline, Suite, Workload};
 
 use super::{
-    ConnectOptions, ConnectedNetwork, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Simulation, SimulationOptions, Stimulus, Synapse,
-    SynapseRows, connect,
+    ConnectOptions, ConnectedNetwork, Network, NetworkOptions, NeuronOptions, Neurons,
+    PlasticityRule, Simulation, SimulationOptions, Stimulus, Synapse, SynapseRows, connect,
 };
 use crate::genome::{Genome, GenomeOptions};
 
 /// Neurons and synapses of each.
-const SIZES: [(u32, u32, &str); 5] =
-    [(10_000, 50, "n10k_s50"), (100_000, 100, "n100k_s100"), (500_000, 100, "n500k_s100"), (1_000_000, 100, "n1m_s100"), (1_000_000, 1000, "n1m_s1k")];
+const SIZES: [(u32, u32, &str); 5] = [
+    (10_000, 50, "n10k_s50"),
+    (100_000, 100, "n100k_s100"),
+    (500_000, 100, "n500k_s100"),
+    (1_000_000, 100, "n1m_s100"),
+    (1_000_000, 1000, "n1m_s1k"),
+];
 /// One neuron in this many fires in each burst.
 const SPARSITY: u32 = 100;
 /// Genomes that are measured if present, read in place.
@@ -27,22 +32,40 @@ const PATTERNS: usize = 16;
 
 /// The suite.
 pub fn suite() -> Suite {
-    Suite { name: "spiking", about: "bursts of spiking networks at 1 % firing", cases }
+    Suite {
+        name: "spiking",
+        about: "bursts of spiking networks at 1 % firing",
+        cases,
+    }
 }
 
 fn cases(device: &Device) -> Vec<Case> {
-    let most = if device.info().software { 100_000 } else { u32::MAX };
+    let most = if device.info().software {
+        100_000
+    } else {
+        u32::MAX
+    };
     let sizes = SIZES.into_iter().filter(|(neurons, ..)| *neurons <= most);
     sizes
         .flat_map(|(neurons, degree, shape)| {
             let events = f64::from(neurons / SPARSITY) * f64::from(degree);
-            // A burst reads four bytes of each synapse, and reads and writes the sums and the potentials.
+            // A burst reads four bytes of each synapse, and reads and writes the sums and the
+            // potentials.
             let burst = Case {
                 key: format!("spiking.burst.{shape}"),
                 roofline: Roofline::Copy,
                 threads: None,
                 amount: 4.0 * events + 16.0 * f64::from(neurons),
-                prepare: Box::new(move |device| Ok(Box::new(Burst::new(RandomRows { neurons, degree, plasticity: None }, device)?))),
+                prepare: Box::new(move |device| {
+                    Ok(Box::new(Burst::new(
+                        RandomRows {
+                            neurons,
+                            degree,
+                            plasticity: None,
+                        },
+                        device,
+                    )?))
+                }),
                 alternatives: Vec::new(),
             };
             let scatter = Case {
@@ -63,14 +86,24 @@ fn cases(device: &Device) -> Vec<Case> {
 /// Bursts of a network in which every synapse is plastic.
 fn plastic() -> Case {
     let (neurons, degree, shape) = SIZES[1];
-    // The row of a firing neuron is visited twice; each visit reads and writes eight bytes of each synapse.
+    // The row of a firing neuron is visited twice; each visit reads and writes eight bytes of each
+    // synapse.
     let visits = 2.0 * f64::from(neurons / SPARSITY) * f64::from(degree);
     Case {
         key: format!("spiking.plastic.{shape}"),
         roofline: Roofline::Copy,
         threads: None,
         amount: 16.0 * visits + 16.0 * f64::from(neurons),
-        prepare: Box::new(move |device| Ok(Box::new(Burst::new(RandomRows { neurons, degree, plasticity: Some(0) }, device)?))),
+        prepare: Box::new(move |device| {
+            Ok(Box::new(Burst::new(
+                RandomRows {
+                    neurons,
+                    degree,
+                    plasticity: Some(0),
+                },
+                device,
+            )?))
+        }),
         alternatives: Vec::new(),
     }
 }
@@ -101,10 +134,25 @@ struct GenomeWorkload {
 
 impl GenomeWorkload {
     fn new(genome: &Genome, device: &Device) -> Result<Self> {
-        let ConnectedNetwork { network, constant_inputs, .. } = connect(genome, ConnectOptions::default(), &mut tectum::WorkProgress::ignore)?;
+        let ConnectedNetwork {
+            network,
+            constant_inputs,
+            ..
+        } = connect(
+            genome,
+            ConnectOptions::default(),
+            &mut tectum::WorkProgress::ignore,
+        )?;
         let stimulus = Stimulus::new(genome, 0.01, 0)?;
-        let options = SimulationOptions { constant_inputs, max_inputs: stimulus.max_inputs(), ..SimulationOptions::default() };
-        Ok(Self { simulation: Simulation::new(Arc::new(network), device, &options)?, stimulus })
+        let options = SimulationOptions {
+            constant_inputs,
+            max_inputs: stimulus.max_inputs(),
+            ..SimulationOptions::default()
+        };
+        Ok(Self {
+            simulation: Simulation::new(Arc::new(network), device, &options)?,
+            stimulus,
+        })
     }
 }
 
@@ -131,7 +179,14 @@ impl SynapseRows for RandomRows {
         for index in 0..self.degree {
             let bits = hash_mix(u64::from(source) << 32 | u64::from(index));
             let target = (((bits & 0xffff_ffff) * u64::from(self.neurons)) >> 32) as u32;
-            visit(Synapse { plasticity: self.plasticity, ..Synapse::fixed(target, 1 + ((bits >> 40) & 3) as u8, (bits >> 48).is_multiple_of(5)) });
+            visit(Synapse {
+                plasticity: self.plasticity,
+                ..Synapse::fixed(
+                    target,
+                    1 + ((bits >> 40) & 3) as u8,
+                    (bits >> 48).is_multiple_of(5),
+                )
+            });
         }
     }
 }
@@ -139,7 +194,12 @@ impl SynapseRows for RandomRows {
 /// The neurons that fire in a pattern's burst.
 fn firing(neurons: u32, pattern: usize) -> Vec<u32> {
     let groups = 0..neurons / SPARSITY;
-    groups.map(|group| group * SPARSITY + (hash_mix(u64::from(group) << 8 | pattern as u64) % u64::from(SPARSITY)) as u32).collect()
+    groups
+        .map(|group| {
+            group * SPARSITY
+                + (hash_mix(u64::from(group) << 8 | pattern as u64) % u64::from(SPARSITY)) as u32
+        })
+        .collect()
 }
 
 /// A bijection of 64 bits: `SplitMix64`'s (S. Vigna).
@@ -163,24 +223,56 @@ impl Burst {
         let neurons = rows.neurons;
         let mut all = Neurons::default();
         // A threshold that random arrivals rarely reach and injections always reach.
-        all.add(neurons, &NeuronOptions { threshold: THRESHOLD, uniform_psp: true, ..NeuronOptions::default() })?;
+        all.add(
+            neurons,
+            &NeuronOptions {
+                threshold: THRESHOLD,
+                uniform_psp: true,
+                ..NeuronOptions::default()
+            },
+        )?;
         // Weights do not shrink, so that they stay above 0 and every visit sends.
-        let plasticity = rows.plasticity.map(|_| PlasticityRule { window: 3, gain: 1, loss: 0 }).into_iter().collect();
-        let options = NetworkOptions { max_injected: 2.0 * THRESHOLD, plasticity, ..NetworkOptions::default() };
+        let plasticity = rows
+            .plasticity
+            .map(|_| PlasticityRule {
+                window: 3,
+                gain: 1,
+                loss: 0,
+            })
+            .into_iter()
+            .collect();
+        let options = NetworkOptions {
+            max_injected: 2.0 * THRESHOLD,
+            plasticity,
+            ..NetworkOptions::default()
+        };
         let network = Network::new(&all, Box::new(rows), options)?;
-        let options = SimulationOptions { max_inputs: (neurons / SPARSITY) as usize, ..SimulationOptions::default() };
+        let options = SimulationOptions {
+            max_inputs: (neurons / SPARSITY) as usize,
+            ..SimulationOptions::default()
+        };
         let mut simulation = Simulation::new(Arc::new(network), device, &options)?;
-        let pattern = |pattern| firing(neurons, pattern).into_iter().map(|neuron| (neuron, 1.5 * THRESHOLD)).collect();
+        let pattern = |pattern| {
+            firing(neurons, pattern)
+                .into_iter()
+                .map(|neuron| (neuron, 1.5 * THRESHOLD))
+                .collect()
+        };
         let patterns: Vec<Vec<(u32, f32)>> = (0..PATTERNS).map(pattern).collect();
         simulation.inject(&patterns[0])?;
         simulation.run(1)?;
-        Ok(Self { simulation, patterns, next: 1 })
+        Ok(Self {
+            simulation,
+            patterns,
+            next: 1,
+        })
     }
 }
 
 impl Workload for Burst {
     fn run(&mut self) -> Result<RunStats> {
-        self.simulation.inject(&self.patterns[self.next % PATTERNS])?;
+        self.simulation
+            .inject(&self.patterns[self.next % PATTERNS])?;
         self.next += 1;
         self.simulation.run(1)?;
         Ok(self.simulation.stats())
@@ -191,7 +283,8 @@ impl Workload for Burst {
     }
 }
 
-/// The baseline of a burst: a plain loop over rows of 32-bit targets and float weights, on one thread.
+/// The baseline of a burst: a plain loop over rows of 32-bit targets and float weights, on one
+/// thread.
 struct Scatter {
     starts: Vec<u64>,
     targets: Vec<u32>,
@@ -203,31 +296,49 @@ struct Scatter {
 
 impl Scatter {
     fn new(neurons: u32, degree: u32) -> Self {
-        let rows = RandomRows { neurons, degree, plasticity: None };
+        let rows = RandomRows {
+            neurons,
+            degree,
+            plasticity: None,
+        };
         let (mut starts, mut targets, mut weights) = (vec![0], Vec::new(), Vec::new());
         for source in 0..neurons {
             rows.visit(source, &mut |synapse| {
                 targets.push(synapse.target);
-                weights.push(if synapse.inhibitory { -1.0 } else { 1.0 } * f32::from(synapse.weight));
+                weights
+                    .push(if synapse.inhibitory { -1.0 } else { 1.0 } * f32::from(synapse.weight));
             });
             starts.push(targets.len() as u64);
         }
-        let patterns = (0..PATTERNS).map(|pattern| firing(neurons, pattern)).collect();
-        Self { starts, targets, weights, sums: vec![0.0; neurons as usize], patterns, next: 0 }
+        let patterns = (0..PATTERNS)
+            .map(|pattern| firing(neurons, pattern))
+            .collect();
+        Self {
+            starts,
+            targets,
+            weights,
+            sums: vec![0.0; neurons as usize],
+            patterns,
+            next: 0,
+        }
     }
 }
 
 impl Workload for Scatter {
     fn run(&mut self) -> Result<RunStats> {
         for &neuron in &self.patterns[self.next % PATTERNS] {
-            let row = self.starts[neuron as usize] as usize..self.starts[neuron as usize + 1] as usize;
+            let row =
+                self.starts[neuron as usize] as usize..self.starts[neuron as usize + 1] as usize;
             for (&target, &weight) in self.targets[row.clone()].iter().zip(&self.weights[row]) {
                 self.sums[target as usize] += weight;
             }
         }
         self.next += 1;
         std::hint::black_box(&mut self.sums);
-        Ok(RunStats { launches: 1, ..RunStats::default() })
+        Ok(RunStats {
+            launches: 1,
+            ..RunStats::default()
+        })
     }
 
     fn code(&self) -> &[CodeObject] {

@@ -1,4 +1,5 @@
-//! Conformance of the kernels of spiking networks: random networks, burst by burst, compared exactly with the naive engine.
+//! Conformance of the kernels of spiking networks: random networks, burst by burst, compared
+//! exactly with the naive engine.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,10 +10,12 @@ use tectum_bench::conformance::{Case, CaseContext, Seed, Suite};
 
 use super::reference::{PlasticRow, ReferenceNetwork};
 use super::{
-    IdleUpdate, Memory, MemoryReport, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Simulation, SimulationOptions, Synapse, SynapseList,
+    IdleUpdate, Memory, MemoryReport, Network, NetworkOptions, NeuronOptions, Neurons,
+    PlasticityRule, Simulation, SimulationOptions, Synapse, SynapseList,
 };
 
-/// Neurons of the largest group of a network that fits one workgroup, and of one that needs several.
+/// Neurons of the largest group of a network that fits one workgroup, and of one that needs
+/// several.
 const SMALL: u64 = 60;
 const LARGE: u64 = 400;
 
@@ -21,36 +24,76 @@ const SEVERAL_PARTS: u64 = 4000;
 /// Neurons of the smallest part.
 const PART_NEURONS: u32 = 2048;
 
-/// The suites of networks that do not learn, that learn and remember, that are split into shards, and whose shards have several parts.
+/// The suites of networks that do not learn, that learn and remember, that are split into shards,
+/// and whose shards have several parts.
 pub fn suites() -> Vec<Suite> {
     vec![
         Suite::new("spiking", |seed: &mut Seed| {
-            let networks = std::iter::once(one_neuron()).chain(networks(seed, random_network, [12, 3]));
-            networks.map(|network| case(seed, network, 1, RunSchedule::new(12, 1))).collect()
+            let networks =
+                std::iter::once(one_neuron()).chain(networks(seed, random_network, [12, 3]));
+            networks
+                .map(|network| case(seed, network, 1, RunSchedule::new(12, 1)))
+                .collect()
         }),
         Suite::new("spiking_batches", |seed: &mut Seed| {
-            let networks = networks(seed, random_network, [2, 1]).chain(networks(seed, learning_network, [2, 1]));
-            networks.map(|network| case(seed, network, 1, RunSchedule::new(36, 18))).collect()
+            let networks = networks(seed, random_network, [2, 1]).chain(networks(
+                seed,
+                learning_network,
+                [2, 1],
+            ));
+            networks
+                .map(|network| case(seed, network, 1, RunSchedule::new(36, 18)))
+                .collect()
         }),
         Suite::new("spiking_learning", |seed: &mut Seed| {
-            networks(seed, learning_network, [12, 3]).map(|network| case(seed, network, 1, RunSchedule::new(16, 1))).collect()
+            networks(seed, learning_network, [12, 3])
+                .map(|network| case(seed, network, 1, RunSchedule::new(16, 1)))
+                .collect()
         }),
         Suite::new("spiking_shards", |seed: &mut Seed| {
-            let networks = [one_neuron(), busy(97), busy(1000)].into_iter().chain(networks(seed, learning_network, [4, 1]));
-            networks.enumerate().map(|(index, network)| case(seed, network, 2 + index % 2, RunSchedule::new(8, 1))).collect()
+            let networks = [one_neuron(), busy(97), busy(1000)]
+                .into_iter()
+                .chain(networks(seed, learning_network, [4, 1]));
+            networks
+                .enumerate()
+                .map(|(index, network)| case(seed, network, 2 + index % 2, RunSchedule::new(8, 1)))
+                .collect()
         }),
         Suite::new("spiking_parts", |seed: &mut Seed| {
-            let networks: Vec<_> = [random_network, learning_network].map(|make| large_network(seed, make)).into();
-            let layouts = [LaunchLayout::Joined, LaunchLayout::Apart].into_iter().flat_map(|layout| networks.iter().map(move |network| (layout, network)));
-            layouts.map(|(layout, network)| case(seed, network.clone(), 1, RunSchedule { layout, ..RunSchedule::new(8, 1) })).collect()
+            let networks: Vec<_> = [random_network, learning_network]
+                .map(|make| large_network(seed, make))
+                .into();
+            let layouts = [LaunchLayout::Joined, LaunchLayout::Apart]
+                .into_iter()
+                .flat_map(|layout| networks.iter().map(move |network| (layout, network)));
+            layouts
+                .map(|(layout, network)| {
+                    case(
+                        seed,
+                        network.clone(),
+                        1,
+                        RunSchedule {
+                            layout,
+                            ..RunSchedule::new(8, 1)
+                        },
+                    )
+                })
+                .collect()
         }),
     ]
 }
 
 /// Numbers of small and of large networks.
-fn networks(seed: &mut Seed, make: fn(u64, u64) -> RandomNetwork, [small, large]: [usize; 2]) -> std::vec::IntoIter<RandomNetwork> {
+fn networks(
+    seed: &mut Seed,
+    make: fn(u64, u64) -> RandomNetwork,
+    [small, large]: [usize; 2],
+) -> std::vec::IntoIter<RandomNetwork> {
     let sizes = std::iter::repeat_n(SMALL, small).chain(std::iter::repeat_n(LARGE, large));
-    sizes.map(|size| make(u64::from(seed.word()), size)).collect::<Vec<_>>().into_iter()
+    sizes
+        .map(|size| make(u64::from(seed.word()), size))
+        .collect::<Vec<_>>()
+        .into_iter()
 }
 
 /// A network of several parts.
@@ -66,18 +109,35 @@ fn large_network(seed: &mut Seed, make: fn(u64, u64) -> RandomNetwork) -> Random
 /// The smallest network: a neuron with a synapse to itself.
 fn one_neuron() -> RandomNetwork {
     RandomNetwork {
-        groups: vec![(1, NeuronOptions { leak: 0.25, threshold: 2.0, ..NeuronOptions::default() })],
+        groups: vec![(
+            1,
+            NeuronOptions {
+                leak: 0.25,
+                threshold: 2.0,
+                ..NeuronOptions::default()
+            },
+        )],
         synapses: vec![(0, Synapse::fixed(0, 1, false))],
         options: NetworkOptions::default(),
         constant_inputs: vec![(0, 1.0)],
     }
 }
 
-/// A network of which about half fires in each burst, so that shards exchange bits instead of a list.
+/// A network of which about half fires in each burst, so that shards exchange bits instead of a
+/// list.
 fn busy(neurons: u32) -> RandomNetwork {
     RandomNetwork {
-        groups: vec![(neurons, NeuronOptions { excitability: 0.5, uniform_psp: true, ..NeuronOptions::default() })],
-        synapses: (0..neurons).map(|source| (source, Synapse::fixed((source + 13) % neurons, 1, false))).collect(),
+        groups: vec![(
+            neurons,
+            NeuronOptions {
+                excitability: 0.5,
+                uniform_psp: true,
+                ..NeuronOptions::default()
+            },
+        )],
+        synapses: (0..neurons)
+            .map(|source| (source, Synapse::fixed((source + 13) % neurons, 1, false)))
+            .collect(),
         options: NetworkOptions::default(),
         constant_inputs: (0..neurons).map(|neuron| (neuron, 1.0)).collect(),
     }
@@ -85,21 +145,40 @@ fn busy(neurons: u32) -> RandomNetwork {
 
 fn case(seed: &mut Seed, network: RandomNetwork, shards: usize, pace: RunSchedule) -> Case {
     let inputs_seed = u64::from(seed.word());
-    let neurons: usize = network.groups.iter().map(|(count, _)| *count as usize).sum();
+    let neurons: usize = network
+        .groups
+        .iter()
+        .map(|(count, _)| *count as usize)
+        .sum();
     let layout = match pace.layout {
         LaunchLayout::Preferred => "",
         LaunchLayout::Joined => ", parts in one launch",
         LaunchLayout::Apart => ", a launch for each part",
     };
-    let shape = format!("{neurons} neurons, {} synapses, {shards} shards, {} bursts by {}{layout}", network.synapses.len(), pace.bursts, pace.at_once);
-    Case::of_run(shape, neurons + 2 * network.synapses.len(), move |trial: &mut CaseContext<'_>| {
-        let devices = vec![trial.device.clone(); shards];
-        compare(inputs_seed, &network, &devices, pace, |simulation, start| {
-            trial.uses(simulation.code());
-            trial.record(&simulation.stats(), start);
-        })?;
-        Ok(0.0)
-    })
+    let shape = format!(
+        "{neurons} neurons, {} synapses, {shards} shards, {} bursts by {}{layout}",
+        network.synapses.len(),
+        pace.bursts,
+        pace.at_once
+    );
+    Case::of_run(
+        shape,
+        neurons + 2 * network.synapses.len(),
+        move |trial: &mut CaseContext<'_>| {
+            let devices = vec![trial.device.clone(); shards];
+            compare(
+                inputs_seed,
+                &network,
+                &devices,
+                pace,
+                |simulation, start| {
+                    trial.uses(simulation.code());
+                    trial.record(&simulation.stats(), start);
+                },
+            )?;
+            Ok(0.0)
+        },
+    )
 }
 
 /// A network with random options, in the form that both engines take.
@@ -118,7 +197,11 @@ impl RandomNetwork {
             neurons.add(*count, options)?;
         }
         let rows = SynapseList::new(neurons.len(), &self.synapses)?;
-        Ok(Arc::new(Network::new(&neurons, Box::new(rows), self.options.clone())?))
+        Ok(Arc::new(Network::new(
+            &neurons,
+            Box::new(rows),
+            self.options.clone(),
+        )?))
     }
 }
 
@@ -147,13 +230,29 @@ pub fn random_network(seed: u64, largest_group: u64) -> RandomNetwork {
     let neurons: u64 = groups.iter().map(|(count, _)| u64::from(*count)).sum();
     let mut synapses = Vec::new();
     for _ in 0..random.below(neurons * 8) {
-        let synapse = Synapse::fixed(random.below(neurons) as u32, random.pick(&[1, 1, 2, 9, 255]), random.below(4) == 0);
+        let synapse = Synapse::fixed(
+            random.below(neurons) as u32,
+            random.pick(&[1, 1, 2, 9, 255]),
+            random.below(4) == 0,
+        );
         synapses.push((random.below(neurons) as u32, synapse));
     }
     let idle_update = random.pick(&[IdleUpdate::CatchUp, IdleUpdate::CatchUp, IdleUpdate::Freeze]);
-    let constant_inputs = (0..random.below(4).min(neurons)).map(|neuron| (neuron as u32, 1.0 + neuron as f32)).collect();
-    let options = NetworkOptions { idle_update, seed: random.word() as u32, max_injected: 100.0, ..NetworkOptions::default() };
-    RandomNetwork { groups, synapses, options, constant_inputs }
+    let constant_inputs = (0..random.below(4).min(neurons))
+        .map(|neuron| (neuron as u32, 1.0 + neuron as f32))
+        .collect();
+    let options = NetworkOptions {
+        idle_update,
+        seed: random.word() as u32,
+        max_injected: 100.0,
+        ..NetworkOptions::default()
+    };
+    RandomNetwork {
+        groups,
+        synapses,
+        options,
+        constant_inputs,
+    }
 }
 
 /// The same, with half of the synapses plastic and one or two memories.
@@ -184,10 +283,23 @@ pub fn learning_network(seed: u64, largest_group: u64) -> RandomNetwork {
     for _ in 0..random.below(3) {
         let count = 1 + random.below(12) as u32;
         let neurons = first..first + count;
-        case.groups.push((count, NeuronOptions { threshold: 0.0, uniform_psp: random.below(2) == 0, ..NeuronOptions::default() }));
+        case.groups.push((
+            count,
+            NeuronOptions {
+                threshold: 0.0,
+                uniform_psp: random.below(2) == 0,
+                ..NeuronOptions::default()
+            },
+        ));
         let split = random.below(own) as u32;
         // Its upstream may be the previous memory.
-        let upstream: Vec<_> = [0..split.min(9), split.max(9)..(split.max(9) + 5).min(neurons.start)].into_iter().filter(|range| !range.is_empty()).collect();
+        let upstream: Vec<_> = [
+            0..split.min(9),
+            split.max(9)..(split.max(9) + 5).min(neurons.start),
+        ]
+        .into_iter()
+        .filter(|range| !range.is_empty())
+        .collect();
         for source in neurons.clone() {
             for _ in 0..random.below(6) {
                 let synapse = Synapse {
@@ -195,7 +307,10 @@ pub fn learning_network(seed: u64, largest_group: u64) -> RandomNetwork {
                     ..Synapse::fixed(random.below(own) as u32, random.pick(&[0, 1, 30]), false)
                 };
                 case.synapses.push((source, synapse));
-                let back = Synapse { plasticity: Some(random.below(rules) as u8), ..Synapse::fixed(source, 0, false) };
+                let back = Synapse {
+                    plasticity: Some(random.below(rules) as u8),
+                    ..Synapse::fixed(source, 0, false)
+                };
                 case.synapses.push((random.below(own) as u32, back));
             }
         }
@@ -222,7 +337,11 @@ pub fn inputs(random: &mut Random, neurons: u64) -> Vec<(u32, f32)> {
             inputs.push((neuron, random.pick(&[1.0, 30.0, 0.4, -2.0])));
         }
     }
-    if random.below(3) == 0 { inputs } else { Vec::new() }
+    if random.below(3) == 0 {
+        inputs
+    } else {
+        Vec::new()
+    }
 }
 
 /// How the targets of a device are laid out.
@@ -246,7 +365,11 @@ pub struct RunSchedule {
 
 impl RunSchedule {
     pub fn new(bursts: u32, at_once: u32) -> Self {
-        Self { bursts, at_once, layout: LaunchLayout::Preferred }
+        Self {
+            bursts,
+            at_once,
+            layout: LaunchLayout::Preferred,
+        }
     }
 
     fn options(self, neurons: usize, device: &Device) -> SimulationOptions {
@@ -255,21 +378,46 @@ impl RunSchedule {
             LaunchLayout::Preferred => (None, None),
             LaunchLayout::Joined => (Some((neurons as u32).div_ceil(PART_NEURONS)), None),
             // Bindings that hold one part.
-            LaunchLayout::Apart => (Some((neurons as u32).div_ceil(PART_NEURONS)), Some(LayoutPreferences { max_binding_bytes: 4, ..preferred })),
+            LaunchLayout::Apart => (
+                Some((neurons as u32).div_ceil(PART_NEURONS)),
+                Some(LayoutPreferences {
+                    max_binding_bytes: 4,
+                    ..preferred
+                }),
+            ),
         };
-        SimulationOptions { parts, layout, ..SimulationOptions::default() }
+        SimulationOptions {
+            parts,
+            layout,
+            ..SimulationOptions::default()
+        }
     }
 }
 
-/// Runs a network on some devices and on the naive engine: the same firings, potentials and weights after every call, the same counts at the
-/// end. `ran` is called after each call, with the time at which it began. Returns the naive engine in its final state.
+/// Runs a network on some devices and on the naive engine: the same firings, potentials and weights
+/// after every call, the same counts at the end. `ran` is called after each call, with the time at
+/// which it began. Returns the naive engine in its final state.
 ///
 /// # Errors
 /// `Mismatch` naming the quantity that differs and the burst; device errors.
-pub fn compare(seed: u64, case: &RandomNetwork, devices: &[Device], pace: RunSchedule, mut ran: impl FnMut(&Simulation, Instant)) -> Result<ReferenceNetwork> {
+pub fn compare(
+    seed: u64,
+    case: &RandomNetwork,
+    devices: &[Device],
+    pace: RunSchedule,
+    mut ran: impl FnMut(&Simulation, Instant),
+) -> Result<ReferenceNetwork> {
     let network = case.network()?;
-    let mut naive = ReferenceNetwork::new(&case.groups, &case.synapses, &case.options, network.fraction_bits());
-    let options = SimulationOptions { constant_inputs: case.constant_inputs.clone(), ..pace.options(naive.len(), &devices[0]) };
+    let mut naive = ReferenceNetwork::new(
+        &case.groups,
+        &case.synapses,
+        &case.options,
+        network.fraction_bits(),
+    );
+    let options = SimulationOptions {
+        constant_inputs: case.constant_inputs.clone(),
+        ..pace.options(naive.len(), &devices[0])
+    };
     let mut simulation = Simulation::sharded(network, devices, &options)?;
     let random = &mut Random(seed ^ 0xabcd);
     for call in 1..=pace.bursts / pace.at_once {
@@ -282,34 +430,75 @@ pub fn compare(seed: u64, case: &RandomNetwork, devices: &[Device], pace: RunSch
         for _ in 1..pace.at_once {
             fired = naive.burst(case.constant_inputs.iter());
         }
-        let fault = |what: &str| format!("seed {seed}, burst {}: {what} of {} neurons with {:?}", call * pace.at_once, naive.len(), case.options);
+        let fault = |what: &str| {
+            format!(
+                "seed {seed}, burst {}: {what} of {} neurons with {:?}",
+                call * pace.at_once,
+                naive.len(),
+                case.options
+            )
+        };
         same(&simulation.fired()?, &fired, || fault("firings"))?;
-        same(&simulation.potentials()?, &naive.potentials(), || fault("potentials"))?;
-        same(&plastic(&simulation)?, &naive.plastic(), || fault("weights"))?;
+        same(&simulation.potentials()?, &naive.potentials(), || {
+            fault("potentials")
+        })?;
+        same(&plastic(&simulation)?, &naive.plastic(), || {
+            fault("weights")
+        })?;
     }
-    same(&[simulation.counts()], &[naive.counts()], || format!("seed {seed}: counts"))?;
+    same(&[simulation.counts()], &[naive.counts()], || {
+        format!("seed {seed}: counts")
+    })?;
     let memories = simulation.memories()?;
     let sum = |count: fn(&MemoryReport) -> u32| memories.iter().map(count).sum::<u32>();
-    same(&[sum(|memory| memory.formed), sum(|memory| memory.lost)], &[naive.formed, naive.lost], || format!("seed {seed}: patterns formed and lost"))?;
+    same(
+        &[sum(|memory| memory.formed), sum(|memory| memory.lost)],
+        &[naive.formed, naive.lost],
+        || format!("seed {seed}: patterns formed and lost"),
+    )?;
     Ok(naive)
 }
 
 /// The plastic synapses of a simulation as the naive engine lists them.
 pub fn plastic(simulation: &Simulation) -> Result<Vec<PlasticRow>> {
     let synapses = simulation.plastic_synapses()?.into_iter();
-    let mut plastic: Vec<_> = synapses.map(|synapse| (synapse.rule, synapse.source, synapse.target, synapse.inhibitory, i64::from(synapse.weight))).collect();
+    let mut plastic: Vec<_> = synapses
+        .map(|synapse| {
+            (
+                synapse.rule,
+                synapse.source,
+                synapse.target,
+                synapse.inhibitory,
+                i64::from(synapse.weight),
+            )
+        })
+        .collect();
     plastic.sort_unstable();
     Ok(plastic)
 }
 
 /// # Errors
 /// `Mismatch` with the first element that differs.
-fn same<T: PartialEq + std::fmt::Debug>(found: &[T], expected: &[T], what: impl Fn() -> String) -> Result<()> {
+fn same<T: PartialEq + std::fmt::Debug>(
+    found: &[T],
+    expected: &[T],
+    what: impl Fn() -> String,
+) -> Result<()> {
     if found == expected {
         return Ok(());
     }
-    let at = found.iter().zip(expected).take_while(|(found, expected)| found == expected).count();
-    let fault =
-        format!("{}: element {at} is {:?}, expected {:?} ({} elements, expected {})", what(), found.get(at), expected.get(at), found.len(), expected.len());
+    let at = found
+        .iter()
+        .zip(expected)
+        .take_while(|(found, expected)| found == expected)
+        .count();
+    let fault = format!(
+        "{}: element {at} is {:?}, expected {:?} ({} elements, expected {})",
+        what(),
+        found.get(at),
+        expected.get(at),
+        found.len(),
+        expected.len()
+    );
     Err(Error::new(ErrorKind::Mismatch, fault))
 }

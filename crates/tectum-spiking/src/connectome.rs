@@ -1,11 +1,13 @@
-//! Synapses packed for a run: four bytes each, in rows by source, once for each part of the targets.
+//! Synapses packed for a run: four bytes each, in rows by source, once for each part of the
+//! targets.
 //!
 //! ```text
 //! word = target within its part (23 bits) · inhibitory (1) · weight (8)
 //! ```
 //!
-//! A part holds all synapses whose targets are in its range of neurons. Threads of the CPU take one part each, so no two threads write the same
-//! sum. A launch covers as many parts as its bindings can hold.
+//! A part holds all synapses whose targets are in its range of neurons. Threads of the CPU take one
+//! part each, so no two threads write the same sum. A launch covers as many parts as its bindings
+//! can hold.
 
 use std::ops::Range;
 
@@ -27,7 +29,8 @@ const SLICES_MAX: u32 = 64;
 pub const PART_NEURONS: u32 = 1 << (32 - TARGET_SHIFT);
 /// Parts begin at multiples of so many synapses.
 const PART_ALIGNMENT: usize = 64;
-/// Approximate number of words that are packed at a time, so that a large network is not in host memory twice.
+/// Approximate number of words that are packed at a time, so that a large network is not in host
+/// memory twice.
 const BLOCK_WORDS: usize = 1 << 20;
 
 /// The rows of the synapses whose targets are in a range of neurons.
@@ -51,13 +54,23 @@ impl SynapsePartition {
     }
 
     fn longest(&self) -> u32 {
-        self.starts.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0)
+        self.starts
+            .windows(2)
+            .map(|ends| ends[1] - ends[0])
+            .max()
+            .unwrap_or(0)
     }
 
-    /// Maximum loop iterations of one invocation when this many workgroups of 64 walk the rows of all sources in slices.
+    /// Maximum loop iterations of one invocation when this many workgroups of 64 walk the rows of
+    /// all sources in slices.
     pub fn loop_turns(&self, workgroups: u32, slices: u32) -> u64 {
-        let (sources, slices) = (self.starts.len().saturating_sub(1) as u64, u64::from(slices));
-        (sources * slices).div_ceil(u64::from(workgroups)) * (2 + u64::from(self.longest()).div_ceil(64 * slices)) + 1
+        let (sources, slices) = (
+            self.starts.len().saturating_sub(1) as u64,
+            u64::from(slices),
+        );
+        (sources * slices).div_ceil(u64::from(workgroups))
+            * (2 + u64::from(self.longest()).div_ceil(64 * slices))
+            + 1
     }
 }
 
@@ -67,27 +80,53 @@ pub fn row_of(starts: &[u32], source: u32) -> Range<usize> {
     starts[source as usize] as usize..starts[source as usize + 1] as usize
 }
 
-/// The number of synapses in a part whose rows begin at `starts`, padded so that the next part begins at an offset that views allow.
+/// The number of synapses in a part whose rows begin at `starts`, padded so that the next part
+/// begins at an offset that views allow.
 pub fn padded_len(starts: &[u32]) -> usize {
     (starts.last().copied().unwrap_or(0) as usize).next_multiple_of(PART_ALIGNMENT)
 }
 
-/// The number of slices that a device cuts each row of some parts into, so that the longest row is shared by several workgroups.
+/// The number of slices that a device cuts each row of some parts into, so that the longest row is
+/// shared by several workgroups.
 pub fn slices(parts: &[SynapsePartition]) -> u32 {
-    parts.iter().map(SynapsePartition::longest).max().unwrap_or(0).div_ceil(SLICE).clamp(1, SLICES_MAX)
+    parts
+        .iter()
+        .map(SynapsePartition::longest)
+        .max()
+        .unwrap_or(0)
+        .div_ceil(SLICE)
+        .clamp(1, SLICES_MAX)
 }
 
-/// Counts the synapses of `sources` neurons by target range: either those of one plasticity rule, or the fixed ones.
+/// Counts the synapses of `sources` neurons by target range: either those of one plasticity rule,
+/// or the fixed ones.
 ///
 /// # Errors
-/// `Invalid` for a range longer than [`PART_NEURONS`]; `Unsupported` for a range with 2³² synapses or more.
-pub fn partition(sources: u32, rows: &dyn SynapseRows, plasticity: Option<u8>, ranges: &[Range<u32>]) -> Result<Vec<SynapsePartition>> {
-    ranges.iter().map(|range| part(sources, rows, plasticity, range.clone())).collect()
+/// `Invalid` for a range longer than [`PART_NEURONS`]; `Unsupported` for a range with 2³² synapses
+/// or more.
+pub fn partition(
+    sources: u32,
+    rows: &dyn SynapseRows,
+    plasticity: Option<u8>,
+    ranges: &[Range<u32>],
+) -> Result<Vec<SynapsePartition>> {
+    ranges
+        .iter()
+        .map(|range| part(sources, rows, plasticity, range.clone()))
+        .collect()
 }
 
-fn part(sources: u32, rows: &dyn SynapseRows, plasticity: Option<u8>, targets: Range<u32>) -> Result<SynapsePartition> {
+fn part(
+    sources: u32,
+    rows: &dyn SynapseRows,
+    plasticity: Option<u8>,
+    targets: Range<u32>,
+) -> Result<SynapsePartition> {
     if targets.len() > PART_NEURONS as usize {
-        return Err(Error::invalid(format!("a part of {} neurons; at most {PART_NEURONS} are possible", targets.len())));
+        return Err(Error::invalid(format!(
+            "a part of {} neurons; at most {PART_NEURONS} are possible",
+            targets.len()
+        )));
     }
     let mut starts = Vec::with_capacity(sources as usize + 1);
     let mut end = 0u64;
@@ -100,24 +139,37 @@ fn part(sources: u32, rows: &dyn SynapseRows, plasticity: Option<u8>, targets: R
             ))
         })?);
         if source < sources {
-            rows.visit(source, &mut |synapse| end += u64::from(synapse.plasticity == plasticity && targets.contains(&synapse.target)));
+            rows.visit(source, &mut |synapse| {
+                end +=
+                    u64::from(synapse.plasticity == plasticity && targets.contains(&synapse.target))
+            });
         }
     }
     Ok(SynapsePartition { targets, starts })
 }
 
-/// Packs the synapses of a part, row after row, and passes them on in blocks: the index of a block's first synapse, a multiple of 64, and its words.
+/// Packs the synapses of a part, row after row, and passes them on in blocks: the index of a
+/// block's first synapse, a multiple of 64, and its words.
 ///
 /// # Errors
 /// Errors of `write`.
-pub fn pack(rows: &dyn SynapseRows, plasticity: Option<u8>, part: &SynapsePartition, mut write: impl FnMut(usize, &[u32]) -> Result<()>) -> Result<()> {
+pub fn pack(
+    rows: &dyn SynapseRows,
+    plasticity: Option<u8>,
+    part: &SynapsePartition,
+    mut write: impl FnMut(usize, &[u32]) -> Result<()>,
+) -> Result<()> {
     let (mut first, mut words) = (0, Vec::new());
     for source in 0..part.starts.len().saturating_sub(1) as u32 {
         let begin = words.len();
         rows.visit(source, &mut |synapse| {
             if synapse.plasticity == plasticity && part.targets.contains(&synapse.target) {
                 let sign = if synapse.inhibitory { INHIBITORY } else { 0 };
-                words.push((synapse.target - part.targets.start) << TARGET_SHIFT | sign | u32::from(synapse.weight));
+                words.push(
+                    (synapse.target - part.targets.start) << TARGET_SHIFT
+                        | sign
+                        | u32::from(synapse.weight),
+                );
             }
         });
         // By target: neighbours share a cache line.
@@ -129,18 +181,32 @@ pub fn pack(rows: &dyn SynapseRows, plasticity: Option<u8>, part: &SynapsePartit
             words.drain(..whole);
         }
     }
-    if words.is_empty() { Ok(()) } else { write(first, &words) }
+    if words.is_empty() {
+        Ok(())
+    } else {
+        write(first, &words)
+    }
 }
 
 /// Splits neurons into ranges of about equal length, each beginning at a multiple of 64.
 pub fn split(neurons: u32, parts: u32) -> Vec<Range<u32>> {
-    let length = neurons.div_ceil(parts.max(1)).next_multiple_of(64).min(PART_NEURONS);
-    (0..neurons).step_by(length as usize).map(|first| first..(first + length).min(neurons)).collect()
+    let length = neurons
+        .div_ceil(parts.max(1))
+        .next_multiple_of(64)
+        .min(PART_NEURONS);
+    (0..neurons)
+        .step_by(length as usize)
+        .map(|first| first..(first + length).min(neurons))
+        .collect()
 }
 
 /// The amount that a synapse adds to its target for each unit.
 #[inline(always)]
 pub fn weight_of(word: u32) -> i32 {
     let weight = (word & WEIGHT) as i32;
-    if word & INHIBITORY == 0 { weight } else { -weight }
+    if word & INHIBITORY == 0 {
+        weight
+    } else {
+        -weight
+    }
 }

@@ -29,9 +29,11 @@ pub struct NetworkExplanation {
     pub fraction_bits: u32,
     /// Why there are no more.
     pub scale: ScaleLimit,
-    /// Neurons for which arrivals with a sum of 0 differ from no arrival; if there are any, arrivals are marked next to the sums.
+    /// Neurons for which arrivals with a sum of 0 differ from no arrival; if there are any,
+    /// arrivals are marked next to the sums.
     pub zero_sums: Vec<(Range<u32>, ZeroSumReason)>,
-    /// Neurons with more state than their potential; if there are any, each neuron has four planes of state instead of one.
+    /// Neurons with more state than their potential; if there are any, each neuron has four planes
+    /// of state instead of one.
     pub extra_state: Vec<(Range<u32>, ExtraState)>,
     /// Bytes of the synapses in host memory, from which they are packed for another device.
     pub host_synapse_bytes: u64,
@@ -52,7 +54,11 @@ pub enum ExtraState {
 impl Network {
     /// Why the network runs as it does.
     pub fn explain(&self) -> NetworkExplanation {
-        let runs = || self.runs.iter().map(|(range, profile)| (range.clone(), &self.profiles[*profile as usize]));
+        let runs = || {
+            self.runs
+                .iter()
+                .map(|(range, profile)| (range.clone(), &self.profiles[*profile as usize]))
+        };
         let idle_update = self.options.idle_update;
         NetworkExplanation {
             neurons: self.neurons(),
@@ -63,8 +69,12 @@ impl Network {
             memories: self.options.memories.clone(),
             fraction_bits: self.fraction_bits,
             scale: self.scale,
-            zero_sums: runs().filter_map(|(range, profile)| Some((range, profile.zero_sums(idle_update)?))).collect(),
-            extra_state: runs().filter_map(|(range, profile)| Some((range, extra_state(profile, idle_update)?))).collect(),
+            zero_sums: runs()
+                .filter_map(|(range, profile)| Some((range, profile.zero_sums(idle_update)?)))
+                .collect(),
+            extra_state: runs()
+                .filter_map(|(range, profile)| Some((range, extra_state(profile, idle_update)?)))
+                .collect(),
             host_synapse_bytes: self.rows.bytes(),
         }
     }

@@ -1,4 +1,5 @@
-//! A genome as a network: the areas' neurons, the mappings' synapses, the memories, and the power area's constant input.
+//! A genome as a network: the areas' neurons, the mappings' synapses, the memories, and the power
+//! area's constant input.
 
 use std::ops::Range;
 
@@ -6,7 +7,9 @@ use tectum::{Error, Result, Watch, WorkProgress};
 
 use super::limitations::limitations;
 use super::mapping_rules::{feeds_memory, memory_areas, rule};
-use super::{Memory, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Synapse, SynapseList};
+use super::{
+    Memory, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Synapse, SynapseList,
+};
 use crate::genome::{Area, AreaProperties, CoreArea, Genome, Mapping};
 
 /// The input of the power area's neurons in every burst.
@@ -19,7 +22,8 @@ const MAX_PAIRS: u64 = 1 << 26;
 pub struct ConnectOptions {
     /// The seed of synapses that exist with a probability. Default: 0.
     pub seed: u64,
-    /// Whether plastic mappings learn; if not, their weights keep their initial values, and no synapses grow. Default: yes.
+    /// Whether plastic mappings learn; if not, their weights keep their initial values, and no
+    /// synapses grow. Default: yes.
     pub learns: bool,
     /// Maximum stored patterns of each memory area. Default: 1024.
     pub memory_neurons: u32,
@@ -29,7 +33,12 @@ pub struct ConnectOptions {
 
 impl Default for ConnectOptions {
     fn default() -> Self {
-        Self { seed: 0, learns: true, memory_neurons: 1024, network: NetworkOptions::default() }
+        Self {
+            seed: 0,
+            learns: true,
+            memory_neurons: 1024,
+            network: NetworkOptions::default(),
+        }
     }
 }
 
@@ -49,60 +58,127 @@ pub struct ConnectedNetwork {
 /// Connects a genome.
 ///
 /// # Errors
-/// As [`Network::new`], naming the area or the mapping; `Unsupported` for a mapping that may grow more than 2²⁶ synapses; `Cancelled` if the watch, which
-/// sees each mapping before its synapses are made, breaks it off.
-pub fn connect(genome: &Genome, options: ConnectOptions, watch: &mut Watch<'_>) -> Result<ConnectedNetwork> {
-    let ConnectOptions { seed, learns, memory_neurons, mut network } = options;
+/// As [`Network::new`], naming the area or the mapping; `Unsupported` for a mapping that may grow
+/// more than 2²⁶ synapses; `Cancelled` if the watch, which sees each mapping before its synapses
+/// are made, breaks it off.
+pub fn connect(
+    genome: &Genome,
+    options: ConnectOptions,
+    watch: &mut Watch<'_>,
+) -> Result<ConnectedNetwork> {
+    let ConnectOptions {
+        seed,
+        learns,
+        memory_neurons,
+        mut network,
+    } = options;
     let mut neurons = Neurons::default();
     for area in genome.areas() {
         add(&mut neurons, area).map_err(|error| error.at(format_args!("area {}", area.id)))?;
     }
     let memory_areas = memory_areas(genome);
     // The neurons that represent an area in learning: its memory's neurons, or its own.
-    let mut active: Vec<Range<u32>> = genome.areas().iter().map(|area| area.neurons.clone()).collect();
+    let mut active: Vec<Range<u32>> = genome
+        .areas()
+        .iter()
+        .map(|area| area.neurons.clone())
+        .collect();
     for &area in &memory_areas {
-        active[area] = neurons.add(memory_neurons, &neuron_options(&genome.areas()[area].properties, 0.0))?;
+        active[area] = neurons.add(
+            memory_neurons,
+            &neuron_options(&genome.areas()[area].properties, 0.0),
+        )?;
     }
-    network.memories.extend(memory_areas.iter().filter_map(|&area| memory(genome, area, &active)));
+    network.memories.extend(
+        memory_areas
+            .iter()
+            .filter_map(|&area| memory(genome, area, &active)),
+    );
 
     let mut synapses = Vec::new();
     let total = genome.mappings().len() as u64;
-    let mut connected = |done: u64| WorkProgress { stage: "connecting mappings", done, total }.report(watch);
+    let mut connected = |done: u64| {
+        WorkProgress {
+            stage: "connecting mappings",
+            done,
+            total,
+        }
+        .report(watch)
+    };
     for (index, mapping) in genome.mappings().iter().enumerate() {
         connected(index as u64)?;
-        let place = || format!("mapping {} to {}", genome.areas()[mapping.source].id, genome.areas()[mapping.destination].id);
+        let place = || {
+            format!(
+                "mapping {} to {}",
+                genome.areas()[mapping.source].id,
+                genome.areas()[mapping.destination].id
+            )
+        };
         let rule = if learns { rule(genome, mapping) } else { None };
         let plasticity = rule.map(|rule| rule_index(&mut network.plasticity, rule));
         let (weight, inhibitory) = (mapping.weight(), mapping.is_inhibitory());
         if mapping.grows() {
-            let Some(plasticity) = plasticity else { continue };
+            let Some(plasticity) = plasticity else {
+                continue;
+            };
             let ends = [mapping.source, mapping.destination].map(|area| active[area].clone());
-            let is_first = |other: &Mapping| !other.grows() || area_pair(other) != area_pair(mapping);
+            let is_first =
+                |other: &Mapping| !other.grows() || area_pair(other) != area_pair(mapping);
             if !genome.mappings()[..index].iter().all(is_first) {
                 continue;
             }
             let pairs = 2 * ends[0].len() as u64 * ends[1].len() as u64;
             if pairs > MAX_PAIRS {
-                return Err(Error::unsupported(format!("{}: synapses may grow between {pairs} pairs of neurons; at most {MAX_PAIRS} are possible", place())));
+                return Err(Error::unsupported(format!(
+                    "{}: synapses may grow between {pairs} pairs of neurons; at most {MAX_PAIRS} are possible",
+                    place()
+                )));
             }
             grow(&ends, plasticity, inhibitory, &mut synapses);
             continue;
         }
-        genome.mapping_synapses(index, genome.areas()[mapping.source].neurons.clone(), seed, &mut |synapse| {
-            synapses.push((synapse.source, Synapse { target: synapse.target, weight, inhibitory, plasticity }));
-        });
+        genome.mapping_synapses(
+            index,
+            genome.areas()[mapping.source].neurons.clone(),
+            seed,
+            &mut |synapse| {
+                synapses.push((
+                    synapse.source,
+                    Synapse {
+                        target: synapse.target,
+                        weight,
+                        inhibitory,
+                        plasticity,
+                    },
+                ));
+            },
+        );
         // Every neuron of a memory sends as the area's first neuron does.
         if memory_areas.contains(&mapping.source) {
             let first = genome.areas()[mapping.source].neurons.start;
             let mut row = Vec::new();
-            genome.mapping_synapses(index, first..first + 1, seed, &mut |synapse| row.push(Synapse { target: synapse.target, weight, inhibitory, plasticity }));
-            synapses.extend(active[mapping.source].clone().flat_map(|source| row.iter().map(move |synapse| (source, *synapse))));
+            genome.mapping_synapses(index, first..first + 1, seed, &mut |synapse| {
+                row.push(Synapse {
+                    target: synapse.target,
+                    weight,
+                    inhibitory,
+                    plasticity,
+                })
+            });
+            synapses.extend(
+                active[mapping.source]
+                    .clone()
+                    .flat_map(|source| row.iter().map(move |synapse| (source, *synapse))),
+            );
         }
     }
     connected(total)?;
     let rows = SynapseList::new(neurons.len(), &synapses)?;
     drop(synapses);
-    let power = genome.core(CoreArea::Power).map(|area| genome.areas()[area].neurons.clone()).unwrap_or_default();
+    let power = genome
+        .core(CoreArea::Power)
+        .map(|area| genome.areas()[area].neurons.clone())
+        .unwrap_or_default();
     let network = Network::new(&neurons, Box::new(rows), network)?;
     tracing::info!(
         genome = genome.title(),
@@ -112,18 +188,30 @@ pub fn connect(genome: &Genome, options: ConnectOptions, watch: &mut Watch<'_>) 
         binary_places = network.fraction_bits(),
         "network built"
     );
-    Ok(ConnectedNetwork { network, constant_inputs: power.map(|neuron| (neuron, POWER)).collect(), memories: memory_areas, notes: limitations(genome, learns) })
+    Ok(ConnectedNetwork {
+        network,
+        constant_inputs: power.map(|neuron| (neuron, POWER)).collect(),
+        memories: memory_areas,
+        notes: limitations(genome, learns),
+    })
 }
 
 /// The areas of a mapping, in either direction.
 fn area_pair(mapping: &Mapping) -> (usize, usize) {
-    (mapping.source.min(mapping.destination), mapping.source.max(mapping.destination))
+    (
+        mapping.source.min(mapping.destination),
+        mapping.source.max(mapping.destination),
+    )
 }
 
 fn memory(genome: &Genome, area: usize, active: &[Range<u32>]) -> Option<Memory> {
     let properties = genome.areas()[area].properties.memory?;
-    let mut upstream: Vec<Range<u32>> =
-        genome.mappings().iter().filter(|mapping| mapping.destination == area && feeds_memory(mapping)).map(|mapping| active[mapping.source].clone()).collect();
+    let mut upstream: Vec<Range<u32>> = genome
+        .mappings()
+        .iter()
+        .filter(|mapping| mapping.destination == area && feeds_memory(mapping))
+        .map(|mapping| active[mapping.source].clone())
+        .collect();
     upstream.sort_unstable_by_key(|range| range.start);
     upstream.dedup();
     upstream.retain(|range| !range.is_empty());
@@ -138,7 +226,10 @@ fn memory(genome: &Genome, area: usize, active: &[Range<u32>]) -> Option<Memory>
 }
 
 fn rule_index(rules: &mut Vec<PlasticityRule>, rule: PlasticityRule) -> u8 {
-    let known = rules.iter().position(|other| *other == rule).unwrap_or(rules.len());
+    let known = rules
+        .iter()
+        .position(|other| *other == rule)
+        .unwrap_or(rules.len());
     if known == rules.len() {
         rules.push(rule);
     }
@@ -148,9 +239,19 @@ fn rule_index(rules: &mut Vec<PlasticityRule>, rule: PlasticityRule) -> u8 {
 
 /// Synapses between all pairs of two areas, in both directions, with initial weight 0.
 fn grow(ends: &[Range<u32>; 2], rule: u8, inhibitory: bool, synapses: &mut Vec<(u32, Synapse)>) {
-    let synapse = |target: u32| Synapse { target, weight: 0, inhibitory, plasticity: Some(rule) };
+    let synapse = |target: u32| Synapse {
+        target,
+        weight: 0,
+        inhibitory,
+        plasticity: Some(rule),
+    };
     for source in ends[0].clone() {
-        synapses.extend(ends[1].clone().filter(|target| *target != source).map(|target| (source, synapse(target))));
+        synapses.extend(
+            ends[1]
+                .clone()
+                .filter(|target| *target != source)
+                .map(|target| (source, synapse(target))),
+        );
     }
     if ends[0] != ends[1] {
         for source in ends[1].clone() {
@@ -162,14 +263,20 @@ fn grow(ends: &[Range<u32>; 2], rule: u8, inhibitory: bool, synapses: &mut Vec<(
 /// Adds an area's neurons in order: x, y, z, then place in the voxel.
 fn add(neurons: &mut Neurons, area: &Area) -> Result<()> {
     if area.properties.threshold_increment == [0.0; 3] {
-        neurons.add(area.neurons.len() as u32, &neuron_options(&area.properties, area.properties.threshold))?;
+        neurons.add(
+            area.neurons.len() as u32,
+            &neuron_options(&area.properties, area.properties.threshold),
+        )?;
         return Ok(());
     }
     let [columns, rows, layers] = area.size;
     for x in 0..columns {
         for y in 0..rows {
             for z in 0..layers {
-                neurons.add(area.per_voxel, &neuron_options(&area.properties, area.threshold_at([x, y, z])))?;
+                neurons.add(
+                    area.per_voxel,
+                    &neuron_options(&area.properties, area.threshold_at([x, y, z])),
+                )?;
             }
         }
     }

@@ -63,7 +63,8 @@ use self::warnings::{Warnings, quoted};
 pub struct GenomeOptions {
     /// Which units its numbers are in.
     pub units: UnitPolicy,
-    /// Whether a morphology without a known definition is an error rather than a warning and no synapses.
+    /// Whether a morphology without a known definition is an error rather than a warning and no
+    /// synapses.
     pub strict: bool,
 }
 
@@ -108,13 +109,20 @@ impl Genome {
     /// Reads a genome from a file.
     ///
     /// # Errors
-    /// `Io` for a file that cannot be read or exceeds 64 MiB, else as [`Genome::parse`]; each names the path.
+    /// `Io` for a file that cannot be read or exceeds 64 MiB, else as [`Genome::parse`]; each names
+    /// the path.
     pub fn read(path: &Path, options: &GenomeOptions) -> Result<Self> {
-        let size = std::fs::metadata(path).map_err(|source| Error::io(path.display(), source))?.len();
+        let size = std::fs::metadata(path)
+            .map_err(|source| Error::io(path.display(), source))?
+            .len();
         if size > MAX_BYTES {
-            return Err(Error::data(format!("{}: {size} bytes; a genome has at most {MAX_BYTES}", path.display())));
+            return Err(Error::data(format!(
+                "{}: {size} bytes; a genome has at most {MAX_BYTES}",
+                path.display()
+            )));
         }
-        let text = std::fs::read_to_string(path).map_err(|source| Error::io(path.display(), source))?;
+        let text =
+            std::fs::read_to_string(path).map_err(|source| Error::io(path.display(), source))?;
         Self::parse(&text, options).map_err(|error| error.at(path.display()))
     }
 
@@ -124,32 +132,52 @@ impl Genome {
     /// Those of the file, converted as `options.units` says; see [`Genome::units`].
     ///
     /// # Errors
-    /// `Data`, naming area and key: text that is not JSON, a value of the wrong type or out of range, an unknown destination or
-    /// morphology, more than 2³¹ neurons, two spellings of one thing that differ. `Unsupported`, if strict, for a function without
-    /// a known definition.
+    /// `Data`, naming area and key: text that is not JSON, a value of the wrong type or out of
+    /// range, an unknown destination or morphology, more than 2³¹ neurons, two spellings of one
+    /// thing that differ. `Unsupported`, if strict, for a function without a known definition.
     ///
     /// # Cost
     /// Memory proportional to the text, independent of the sizes that it names.
     ///
     /// # Source
-    /// FEAGI (Nadji-Tehrani and Eslami, IEEE TNNLS 31(12), 2020); `docs/genomes.md` lists where we depart from it.
+    /// FEAGI (Nadji-Tehrani and Eslami, IEEE TNNLS 31(12), 2020); `docs/genomes.md` lists where we
+    /// depart from it.
     pub fn parse(text: &str, options: &GenomeOptions) -> Result<Self> {
         let document = document::parse(text)?;
-        let sections = document.as_object().ok_or_else(|| Error::data("not a genome: an object needed"))?;
+        let sections = document
+            .as_object()
+            .ok_or_else(|| Error::data("not a genome: an object needed"))?;
         let mut warnings = Warnings::default();
-        for key in sections.keys().filter(|key| !SECTIONS.contains(&key.as_str())) {
+        for key in sections
+            .keys()
+            .filter(|key| !SECTIONS.contains(&key.as_str()))
+        {
             warnings.add(format!("section {} is unknown", quoted(key)));
         }
         let version = version(sections)?;
-        let blueprint = sections.get("blueprint").ok_or_else(|| Error::data("not a genome: blueprint is missing"))?;
-        let blueprint = blueprint.as_object().ok_or_else(|| Error::data("blueprint: an object needed"))?;
+        let blueprint = sections
+            .get("blueprint")
+            .ok_or_else(|| Error::data("not a genome: blueprint is missing"))?;
+        let blueprint = blueprint
+            .as_object()
+            .ok_or_else(|| Error::data("blueprint: an object needed"))?;
         let mut records = record::records(blueprint, &mut warnings)?;
         area::sort(&mut records);
         let mut units = UnitReport::new(options.units, &records)?;
         let areas = area::areas(&records, &mut units, &mut warnings)?;
-        let indices = areas.iter().enumerate().map(|(index, area)| (area.id, index)).collect::<BTreeMap<_, _>>();
+        let indices = areas
+            .iter()
+            .enumerate()
+            .map(|(index, area)| (area.id, index))
+            .collect::<BTreeMap<_, _>>();
         let morphologies = Morphologies::read(sections.get("neuron_morphologies"))?;
-        let mappings = mapping::Reader { areas: &areas, indices: &indices, morphologies, strict: options.strict }.mappings(&records, &mut warnings)?;
+        let mappings = mapping::Reader {
+            areas: &areas,
+            indices: &indices,
+            morphologies,
+            strict: options.strict,
+        }
+        .mappings(&records, &mut warnings)?;
         Ok(Self {
             title: title(sections)?,
             version,
@@ -177,7 +205,8 @@ impl Genome {
         &self.physiology
     }
 
-    /// The areas: core areas first, by their number, then the others in the order of the file. Neuron ids follow this order.
+    /// The areas: core areas first, by their number, then the others in the order of the file.
+    /// Neuron ids follow this order.
     pub fn areas(&self) -> &[Area] {
         &self.areas
     }
@@ -209,9 +238,16 @@ impl Genome {
 
     /// The index of the area of an id, in any spelling, or else of a unique area name.
     pub fn area(&self, name: &str) -> Option<usize> {
-        let by_id = name.parse::<AreaId>().ok().and_then(|id| self.areas.iter().position(|area| area.id == id));
+        let by_id = name
+            .parse::<AreaId>()
+            .ok()
+            .and_then(|id| self.areas.iter().position(|area| area.id == id));
         by_id.or_else(|| {
-            let mut named = self.areas.iter().enumerate().filter(|(_, area)| area.name == name);
+            let mut named = self
+                .areas
+                .iter()
+                .enumerate()
+                .filter(|(_, area)| area.name == name);
             let (index, _) = named.next()?;
             named.next().is_none().then_some(index)
         })
@@ -219,7 +255,9 @@ impl Genome {
 
     /// The index of a core area, if the genome has it.
     pub fn core(&self, core: CoreArea) -> Option<usize> {
-        self.areas.iter().position(|area| area.role == AreaRole::Core(core))
+        self.areas
+            .iter()
+            .position(|area| area.role == AreaRole::Core(core))
     }
 
     /// The index of the area of a neuron.
@@ -227,8 +265,13 @@ impl Genome {
     /// # Panics
     /// If there is no such neuron.
     pub fn area_of(&self, neuron: u32) -> usize {
-        assert!(neuron < self.neurons(), "neuron {neuron} of {}", self.neurons());
-        self.areas.partition_point(|area| area.neurons.end <= neuron)
+        assert!(
+            neuron < self.neurons(),
+            "neuron {neuron} of {}",
+            self.neurons()
+        );
+        self.areas
+            .partition_point(|area| area.neurons.end <= neuron)
     }
 }
 
@@ -236,12 +279,20 @@ fn version(sections: &Map<String, Value>) -> Result<String> {
     let version = match sections.get("version") {
         Some(Value::String(version)) => version.clone(),
         Some(Value::Number(version)) => version.to_string(),
-        Some(other) => return Err(Error::data(format!("version: {} given; a text needed", record::kind(other)))),
+        Some(other) => {
+            return Err(Error::data(format!(
+                "version: {} given; a text needed",
+                record::kind(other)
+            )));
+        }
         None => return Err(Error::data("not a genome: version is missing")),
     };
     match version.as_str() {
         "2" | "2.0" | "2.1" => Ok(version),
-        _ => Err(Error::unsupported(format!("version {} of the format; 2.0 and 2.1 are read", quoted(&version)))),
+        _ => Err(Error::unsupported(format!(
+            "version {} of the format; 2.0 and 2.1 are read",
+            quoted(&version)
+        ))),
     }
 }
 
@@ -249,6 +300,9 @@ fn title(sections: &Map<String, Value>) -> Result<String> {
     match sections.get("genome_title") {
         None | Some(Value::Null) => Ok(String::new()),
         Some(Value::String(title)) => Ok(title.clone()),
-        Some(other) => Err(Error::data(format!("genome_title: {} given; a text needed", record::kind(other)))),
+        Some(other) => Err(Error::data(format!(
+            "genome_title: {} given; a text needed",
+            record::kind(other)
+        ))),
     }
 }

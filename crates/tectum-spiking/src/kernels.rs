@@ -1,5 +1,5 @@
-//! The kernels of a burst with their native twins. A launch covers several parts: on the CPU each part is one thread's, on other devices it has
-//! its share of the workgroups.
+//! The kernels of a burst with their native twins. A launch covers several parts: on the CPU each
+//! part is one thread's, on other devices it has its share of the workgroups.
 
 mod learning;
 
@@ -14,7 +14,10 @@ use tectum::{Kernel, NativeCall, TypedKernel, kernel_arguments};
 use super::connectome::{self, TARGET_SHIFT, weight_of};
 use super::rule::{self, ALWAYS, IdleUpdate, NeuronState, POTENTIAL_MAX, PROFILE_WORDS, Profile};
 use crate::kernel::built_in;
-pub use learning::{Archive, Close, Forget, Learn, LearningKernels, MEMORY_STATE_WORDS, MEMORY_WORDS, Memorize, MemoryRow, set_bits};
+pub use learning::{
+    Archive, Close, Forget, Learn, LearningKernels, MEMORY_STATE_WORDS, MEMORY_WORDS, Memorize,
+    MemoryRow, set_bits,
+};
 
 /// Device code for an entry of the list of firings, prepended to the kernels that walk it.
 const FIRING: &str = include_str!("../kernels/spiking_firing.wgsl");
@@ -66,25 +69,67 @@ pub struct Kernels {
 
 impl Kernels {
     pub fn new() -> Self {
-        let propagate = [FIRING, PART, include_str!("../kernels/spiking_propagate.wgsl")].concat();
+        let propagate = [
+            FIRING,
+            PART,
+            include_str!("../kernels/spiking_propagate.wgsl"),
+        ]
+        .concat();
         Self {
-            unpack: built_in(Unpack::define("spiking_unpack").body(include_str!("../kernels/spiking_unpack.wgsl")), native_unpack),
-            inject: built_in(Inject::define("spiking_inject").body(include_str!("../kernels/spiking_inject.wgsl")), native_inject),
-            propagate: built_in(Propagate::define("spiking_propagate").body(propagate), native_propagate),
-            dynamics: built_in(UpdateNeurons::define("spiking_dynamics").body(include_str!("../kernels/spiking_dynamics.wgsl")), native_dynamics),
+            unpack: built_in(
+                Unpack::define("spiking_unpack")
+                    .body(include_str!("../kernels/spiking_unpack.wgsl")),
+                native_unpack,
+            ),
+            inject: built_in(
+                Inject::define("spiking_inject")
+                    .body(include_str!("../kernels/spiking_inject.wgsl")),
+                native_inject,
+            ),
+            propagate: built_in(
+                Propagate::define("spiking_propagate").body(propagate),
+                native_propagate,
+            ),
+            dynamics: built_in(
+                UpdateNeurons::define("spiking_dynamics")
+                    .body(include_str!("../kernels/spiking_dynamics.wgsl")),
+                native_dynamics,
+            ),
         }
     }
 }
 
 /// The kernels that every network runs.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    let Kernels { unpack, inject, propagate, dynamics } = Kernels::new();
-    let LearningKernels { archive, learn, close, memory, forget } = LearningKernels::new();
-    let all: [&Arc<Kernel>; 9] = [&unpack, &inject, &propagate, &dynamics, &archive, &learn, &close, &memory, &forget];
+    let Kernels {
+        unpack,
+        inject,
+        propagate,
+        dynamics,
+    } = Kernels::new();
+    let LearningKernels {
+        archive,
+        learn,
+        close,
+        memory,
+        forget,
+    } = LearningKernels::new();
+    let all: [&Arc<Kernel>; 9] = [
+        &unpack, &inject, &propagate, &dynamics, &archive, &learn, &close, &memory, &forget,
+    ];
     all.map(Arc::clone).to_vec()
 }
 
-fn native_unpack(_: &NativeCall<'_>, Unpack { clock, exchanged, fired, list_at, words }: Unpack<Slices<'_>>) {
+fn native_unpack(
+    _: &NativeCall<'_>,
+    Unpack {
+        clock,
+        exchanged,
+        fired,
+        list_at,
+        words,
+    }: Unpack<Slices<'_>>,
+) {
     if clock[1] == 0 {
         return;
     }
@@ -97,7 +142,19 @@ fn native_unpack(_: &NativeCall<'_>, Unpack { clock, exchanged, fired, list_at, 
 }
 
 fn native_inject(_: &NativeCall<'_>, arguments: Inject<Slices<'_>>) {
-    let Inject { inputs, steady: constant_inputs, sums, fired, len, chunk, tracked, is_first, steady_count, bits_at, bit_words } = arguments;
+    let Inject {
+        inputs,
+        steady: constant_inputs,
+        sums,
+        fired,
+        len,
+        chunk,
+        tracked,
+        is_first,
+        steady_count,
+        bits_at,
+        bit_words,
+    } = arguments;
     fired[0] = 0;
     fired[bits_at..][..bit_words].fill(0);
     let mut add = |[neuron, amount]: [u32; 2]| {
@@ -111,12 +168,28 @@ fn native_inject(_: &NativeCall<'_>, arguments: Inject<Slices<'_>>) {
     let (inputs, _) = inputs[1..].as_chunks::<2>();
     inputs[..count].iter().for_each(|pair| add(*pair));
     let (constant_inputs, _) = constant_inputs.as_chunks::<2>();
-    constant_inputs[..steady_count].iter().for_each(|pair| add(*pair));
+    constant_inputs[..steady_count]
+        .iter()
+        .for_each(|pair| add(*pair));
 }
 
 /// Each thread walks, for its part of the targets, the rows of all neurons that fired.
 fn native_propagate(call: &NativeCall<'_>, arguments: Propagate<Slices<'_>>) {
-    let Propagate { fired, starts, mut words, senders, sums, totals, parts, neurons, len, chunk, fraction_bits, list_at, .. } = arguments;
+    let Propagate {
+        fired,
+        starts,
+        mut words,
+        senders,
+        sums,
+        totals,
+        parts,
+        neurons,
+        len,
+        chunk,
+        fraction_bits,
+        list_at,
+        ..
+    } = arguments;
     let (list, _) = fired[list_at..].as_chunks::<2>();
     let list = &list[..fired[0] as usize];
     let walk = |((starts, words), sums): ((&[u32], &[u32]), &mut [i32])| {
@@ -124,10 +197,24 @@ fn native_propagate(call: &NativeCall<'_>, arguments: Propagate<Slices<'_>>) {
         propagate(starts, words, list, senders, fraction_bits, sums, bits)
     };
     // A synapse costs about as much as eight streamed elements.
-    let work = list.len().saturating_mul(words.len() / neurons + 1).saturating_mul(8);
-    let rows = starts.chunks_exact(neurons + 1).take(parts).map(|starts| (starts, words.split_off(..connectome::padded_len(starts)).unwrap_or_default()));
+    let work = list
+        .len()
+        .saturating_mul(words.len() / neurons + 1)
+        .saturating_mul(8);
+    let rows = starts.chunks_exact(neurons + 1).take(parts).map(|starts| {
+        (
+            starts,
+            words
+                .split_off(..connectome::padded_len(starts))
+                .unwrap_or_default(),
+        )
+    });
     let shared = rows.zip(sums.chunks_mut(chunk));
-    let events: u64 = if call.threads_for(work) > 1 { shared.collect::<Vec<_>>().into_par_iter().map(walk).sum() } else { shared.map(walk).sum() };
+    let events: u64 = if call.threads_for(work) > 1 {
+        shared.collect::<Vec<_>>().into_par_iter().map(walk).sum()
+    } else {
+        shared.map(walk).sum()
+    };
     count_events(totals, events);
 }
 
@@ -137,8 +224,17 @@ fn count_events(totals: &mut [u32], events: u64) {
     (totals[0], totals[1]) = (count as u32, (count >> 32) as u32);
 }
 
-/// Propagates a list of firings to one part, which marks arrivals if it has `bits`; returns the number of synapses.
-fn propagate(starts: &[u32], words: &[u32], list: &[[u32; 2]], senders: &[u32], fraction_bits: u32, sums: &mut [i32], bits: &mut [i32]) -> u64 {
+/// Propagates a list of firings to one part, which marks arrivals if it has `bits`; returns the
+/// number of synapses.
+fn propagate(
+    starts: &[u32],
+    words: &[u32],
+    list: &[[u32; 2]],
+    senders: &[u32],
+    fraction_bits: u32,
+    sums: &mut [i32],
+    bits: &mut [i32],
+) -> u64 {
     let mut events = 0;
     for (index, &[neuron, psp]) in list.iter().enumerate() {
         if let Some(&[later, _]) = list.get(index + 2 * AHEAD) {
@@ -150,7 +246,11 @@ fn propagate(starts: &[u32], words: &[u32], list: &[[u32; 2]], senders: &[u32], 
             prefetch_read(&words[range.start..range.end.min(range.start + 256)]);
         }
         let sender = senders[neuron as usize];
-        let unit = if psp == FIXED_PSP { sender } else { rule::unit(psp, fraction_bits, sender) } as i32;
+        let unit = if psp == FIXED_PSP {
+            sender
+        } else {
+            rule::unit(psp, fraction_bits, sender)
+        } as i32;
         let row = &words[connectome::row_of(starts, neuron)];
         events += row.len() as u64;
         if bits.is_empty() {
@@ -193,10 +293,44 @@ struct Burst {
 }
 
 fn native_dynamics(call: &NativeCall<'_>, arguments: UpdateNeurons<Slices<'_>>) {
-    let UpdateNeurons { clock, runs, profiles, sums, state, fired, first, base, count, len, chunk, run_count, offset, planes, skips, .. } = arguments;
-    let UpdateNeurons { seed, fraction_bits, list_at, bits_at, .. } = arguments;
-    let idle_update = if skips != 0 { IdleUpdate::Freeze } else { IdleUpdate::CatchUp };
-    let burst = Burst { number: clock[0].wrapping_add(offset), len, planes, seed, fraction_bits, idle_update };
+    let UpdateNeurons {
+        clock,
+        runs,
+        profiles,
+        sums,
+        state,
+        fired,
+        first,
+        base,
+        count,
+        len,
+        chunk,
+        run_count,
+        offset,
+        planes,
+        skips,
+        ..
+    } = arguments;
+    let UpdateNeurons {
+        seed,
+        fraction_bits,
+        list_at,
+        bits_at,
+        ..
+    } = arguments;
+    let idle_update = if skips != 0 {
+        IdleUpdate::Freeze
+    } else {
+        IdleUpdate::CatchUp
+    };
+    let burst = Burst {
+        number: clock[0].wrapping_add(offset),
+        len,
+        planes,
+        seed,
+        fraction_bits,
+        idle_update,
+    };
     let (runs, _) = runs.as_chunks::<2>();
     let (runs, (profiles, _)) = (&runs[..run_count], profiles.as_chunks::<PROFILE_WORDS>());
     let (head, rest) = fired.split_at_mut(list_at);
@@ -205,17 +339,33 @@ fn native_dynamics(call: &NativeCall<'_>, arguments: UpdateNeurons<Slices<'_>>) 
     let (list, _) = list.as_chunks_mut::<2>();
     let (list, bits) = (&mut list[head[0] as usize..], &mut bits[base / 32..]);
 
-    let shared = sums.chunks_mut(chunk).zip(state.chunks_mut(planes * len)).zip(list.chunks_mut(len)).zip(bits.chunks_mut(len / 32)).enumerate();
+    let shared = sums
+        .chunks_mut(chunk)
+        .zip(state.chunks_mut(planes * len))
+        .zip(list.chunks_mut(len))
+        .zip(bits.chunks_mut(len / 32))
+        .enumerate();
     let places: Vec<PartState<'_>> = shared
         .map(|(part, (((sums, state), list), bits))| {
             let (sums, arrivals) = sums.split_at_mut(len);
-            PartState { first: first + (part * len) as u32, sums, arrivals, state, list, bits, firings: 0, marks: [0; 2] }
+            PartState {
+                first: first + (part * len) as u32,
+                sums,
+                arrivals,
+                state,
+                list,
+                bits,
+                firings: 0,
+                marks: [0; 2],
+            }
         })
         .collect();
     let work = |mut place: PartState<'_>| {
         let end = (place.first + len as u32).min(first + count as u32);
         let mut begin = place.first;
-        for &[run_end, profile] in &runs[runs.partition_point(|[run_end, _]| *run_end <= place.first)..] {
+        for &[run_end, profile] in
+            &runs[runs.partition_point(|[run_end, _]| *run_end <= place.first)..]
+        {
             let range = (begin - place.first) as usize..(run_end.min(end) - place.first) as usize;
             place.run(&Profile::of(&profiles[profile as usize]), range, burst);
             begin = run_end;
@@ -226,8 +376,11 @@ fn native_dynamics(call: &NativeCall<'_>, arguments: UpdateNeurons<Slices<'_>>) 
         place.arrivals.fill(0);
         (place.firings, place.marks)
     };
-    let found: Vec<(usize, [u32; 2])> =
-        if call.threads_for(2 * count) > 1 { places.into_par_iter().map(work).collect() } else { places.into_iter().map(work).collect() };
+    let found: Vec<(usize, [u32; 2])> = if call.threads_for(2 * count) > 1 {
+        places.into_par_iter().map(work).collect()
+    } else {
+        places.into_iter().map(work).collect()
+    };
 
     let mut total = 0;
     for (part, (firings, marks)) in found.into_iter().enumerate() {
@@ -245,8 +398,12 @@ impl PartState<'_> {
     /// Neurons of one profile.
     fn run(&mut self, profile: &Profile, range: Range<usize>, burst: Burst) {
         let tracked = !self.arrivals.is_empty();
-        let is_plain =
-            burst.planes == 1 && !tracked && profile.leak == 0 && profile.chance == ALWAYS && profile.accumulates && profile.threshold > profile.rest;
+        let is_plain = burst.planes == 1
+            && !tracked
+            && profile.leak == 0
+            && profile.chance == ALWAYS
+            && profile.accumulates
+            && profile.threshold > profile.rest;
         if is_plain {
             return self.run_plain(profile, range, burst);
         }
@@ -266,7 +423,11 @@ impl PartState<'_> {
                         }
                     }
                 }
-            } else if self.sums[block.clone()].iter().fold(0, |any, sum| any | sum) != 0 {
+            } else if self.sums[block.clone()]
+                .iter()
+                .fold(0, |any, sum| any | sum)
+                != 0
+            {
                 for i in block {
                     if self.sums[i] != 0 {
                         self.touch(profile, i, burst);
@@ -277,8 +438,8 @@ impl PartState<'_> {
         }
     }
 
-    /// Neurons that only add, fire and reset: those without arrivals do not change, since none of them waits in its
-    /// window. One block at a time, so that the common case has no branch.
+    /// Neurons that only add, fire and reset: those without arrivals do not change, since none of
+    /// them waits in its window. One block at a time, so that the common case has no branch.
     fn run_plain(&mut self, profile: &Profile, range: Range<usize>, burst: Burst) {
         let (threshold, limit, rest) = (profile.threshold, profile.limit, profile.rest);
         let mut begin = range.start;
@@ -288,8 +449,13 @@ impl PartState<'_> {
             let mut potentials = [0; BLOCK];
             let fires = simd(
                 #[inline(always)]
-                || match (sums.first_chunk_mut::<BLOCK>(), state.first_chunk_mut::<BLOCK>()) {
-                    (Some(sums), Some(state)) => plain_block(threshold, limit, rest, sums, state, &mut potentials),
+                || match (
+                    sums.first_chunk_mut::<BLOCK>(),
+                    state.first_chunk_mut::<BLOCK>(),
+                ) {
+                    (Some(sums), Some(state)) => {
+                        plain_block(threshold, limit, rest, sums, state, &mut potentials)
+                    }
                     _ => plain_block(threshold, limit, rest, sums, state, &mut potentials),
                 },
             );
@@ -308,13 +474,24 @@ impl PartState<'_> {
         let plane = |number: usize| number * burst.len + i;
         let whole = burst.planes == 4;
         let aux = |number: usize| if whole { self.state[plane(number)] } else { 0 };
-        let mut state = NeuronState { potential: self.state[i] as i32, last: aux(1), ready: aux(2), consecutive: aux(3) };
+        let mut state = NeuronState {
+            potential: self.state[i] as i32,
+            last: aux(1),
+            ready: aux(2),
+            consecutive: aux(3),
+        };
         let arrived = std::mem::take(&mut self.sums[i]);
         let neuron = self.first + i as u32;
-        let fired = profile.update(burst.idle_update, &mut state, arrived, burst.number, || rule::draw(burst.seed, neuron, burst.number));
+        let fired = profile.update(burst.idle_update, &mut state, arrived, burst.number, || {
+            rule::draw(burst.seed, neuron, burst.number)
+        });
         self.state[i] = state.potential as u32;
         if whole {
-            (self.state[plane(1)], self.state[plane(2)], self.state[plane(3)]) = (state.last, state.ready, state.consecutive);
+            (
+                self.state[plane(1)],
+                self.state[plane(2)],
+                self.state[plane(3)],
+            ) = (state.last, state.ready, state.consecutive);
         }
         if let Some(potential) = fired {
             self.fire(profile, i, potential, burst);
@@ -323,18 +500,32 @@ impl PartState<'_> {
 
     fn fire(&mut self, profile: &Profile, i: usize, potential: i32, burst: Burst) {
         let neuron = self.first + i as u32;
-        let psp = if profile.potential_driven { rule::potential_psp(potential, burst.fraction_bits) } else { FIXED_PSP };
+        let psp = if profile.potential_driven {
+            rule::potential_psp(potential, burst.fraction_bits)
+        } else {
+            FIXED_PSP
+        };
         self.list[self.firings] = [neuron, psp];
         self.firings += 1;
         self.bits[i / 32] |= 1 << (i % 32);
         let marks = rule::spike_hash_words(neuron, burst.number);
-        self.marks = [self.marks[0].wrapping_add(marks[0]), self.marks[1].wrapping_add(marks[1])];
+        self.marks = [
+            self.marks[0].wrapping_add(marks[0]),
+            self.marks[1].wrapping_add(marks[1]),
+        ];
     }
 }
 
 /// Adds the sums of some neurons and leaves the result in `potentials`; returns whether any fires.
 #[inline(always)]
-fn plain_block(threshold: i32, limit: i32, rest: i32, sums: &mut [i32], state: &mut [u32], potentials: &mut [i32; BLOCK]) -> bool {
+fn plain_block(
+    threshold: i32,
+    limit: i32,
+    rest: i32,
+    sums: &mut [i32],
+    state: &mut [u32],
+    potentials: &mut [i32; BLOCK],
+) -> bool {
     if sums.iter().fold(0, |any, sum| any | sum) == 0 {
         potentials.fill(i32::MIN);
         return false;

@@ -1,8 +1,10 @@
-//! How plastic synapses learn, in integers, the same on every device. `docs/spiking.md` describes it.
+//! How plastic synapses learn, in integers, the same on every device. `docs/spiking.md` describes
+//! it.
 //!
-//! A weight is needed when its source fires, so it is brought up to date then. It is updated again when the source's last firing
-//! leaves the window: from then on only the target's firings count, and one number of the target is the count of their bursts.
-//! Between such visits a weight only shrinks, so the cost of a burst is that of the rows of the neurons that fired.
+//! A weight is needed when its source fires, so it is brought up to date then. It is updated again
+//! when the source's last firing leaves the window: from then on only the target's firings count,
+//! and one number of the target is the count of their bursts. Between such visits a weight only
+//! shrinks, so the cost of a burst is that of the rows of the neurons that fired.
 
 use serde::Serialize;
 use tectum::{Error, Result};
@@ -11,14 +13,17 @@ use tectum::{Error, Result};
 pub const WINDOW_MAX: u32 = 256;
 /// Maximum weight.
 const WEIGHT_MAX: u32 = 255;
-/// The burst of a firing that never happened: so far before the first, modulo 2³², that no window reaches it.
+/// The burst of a firing that never happened: so far before the first, modulo 2³², that no window
+/// reaches it.
 pub const NEVER: u32 = u32::MAX - 4 * WINDOW_MAX;
 /// In [`History::before`]: earlier firings of the neuron do not count.
 pub const NO_SPIKE_BEFORE: u32 = u32::MAX;
 
-/// How synapses learn from the firings of their two ends: by coincidence within a window, symmetric in the order of the firings.
+/// How synapses learn from the firings of their two ends: by coincidence within a window, symmetric
+/// in the order of the firings.
 ///
-/// A source that fires just before its target has the same effect as one that fires just after it; `docs/spiking.md` has a worked table.
+/// A source that fires just before its target has the same effect as one that fires just after it;
+/// `docs/spiking.md` has a worked table.
 ///
 /// # Source
 /// FEAGI's burst engine, which calls it STDP.
@@ -32,7 +37,8 @@ pub struct PlasticityRule {
     pub loss: u8,
 }
 
-/// The history of a neuron's firings that a rule needs, up to some burst. Differences of bursts are modulo 2³².
+/// The history of a neuron's firings that a rule needs, up to some burst. Differences of bursts are
+/// modulo 2³².
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct History {
     /// The burst of its last firing; [`NEVER`] before the first.
@@ -41,7 +47,8 @@ pub struct History {
     pub run: u32,
     /// Bursts up to that one with one of its firings in their window, modulo 2³².
     pub active: u32,
-    /// The burst of the previous firing; [`NEVER`] if there is none, [`NO_SPIKE_BEFORE`] if earlier ones do not count.
+    /// The burst of the previous firing; [`NEVER`] if there is none, [`NO_SPIKE_BEFORE`] if earlier
+    /// ones do not count.
     pub before: u32,
 }
 
@@ -52,7 +59,8 @@ pub struct Visit {
     pub rule: PlasticityRule,
     /// The burst of the firing.
     pub burst: u32,
-    /// Bursts since the previous firing that cost weight whatever the target did; none if only its firings count.
+    /// Bursts since the previous firing that cost weight whatever the target did; none if only its
+    /// firings count.
     pub lost: Option<u32>,
     /// Whether the source fired in all bursts of the window.
     pub may_gain: bool,
@@ -64,7 +72,9 @@ impl PlasticityRule {
     pub fn check(&self) -> Result<()> {
         match self.window {
             1..=WINDOW_MAX => Ok(()),
-            window => Err(Error::invalid(format!("a plasticity window of {window} bursts; 1 to {WINDOW_MAX} are possible"))),
+            window => Err(Error::invalid(format!(
+                "a plasticity window of {window} bursts; 1 to {WINDOW_MAX} are possible"
+            ))),
         }
     }
 
@@ -77,33 +87,56 @@ impl PlasticityRule {
     /// The effect of the source's firing in a burst, from its history up to that burst.
     #[inline(always)]
     pub fn visit(self, source: &History, burst: u32) -> Visit {
-        // Either the source's window covers the bursts since its previous firing, or only the target's firings count.
+        // Either the source's window covers the bursts since its previous firing, or only the
+        // target's firings count.
         let gap = burst.wrapping_sub(source.before);
-        Visit { rule: self, burst, lost: (gap < self.window).then(|| gap.saturating_sub(1)), may_gain: source.run >= self.window }
+        Visit {
+            rule: self,
+            burst,
+            lost: (gap < self.window).then(|| gap.saturating_sub(1)),
+            may_gain: source.run >= self.window,
+        }
     }
 
-    /// A weight when the window of its source's last firing closes: at the end of the burst `window − 1` after it.
+    /// A weight when the window of its source's last firing closes: at the end of the burst
+    /// `window − 1` after it.
     #[inline(always)]
     pub fn weight_at_window_close(&self, weight: u32) -> u32 {
         self.less(weight, self.window - 1)
     }
 
-    /// A weight at the end of a burst, from both histories up to that burst, regardless of its last update.
-    pub fn now(&self, source: &History, target: &History, weight: u32, seen: u32, burst: u32) -> u32 {
+    /// A weight at the end of a burst, from both histories up to that burst, regardless of its last
+    /// update.
+    pub fn now(
+        &self,
+        source: &History,
+        target: &History,
+        weight: u32,
+        seen: u32,
+        burst: u32,
+    ) -> u32 {
         match burst.wrapping_sub(source.last) {
             0 => self.visit(source, burst).weight(target, weight, seen),
             gap if gap < self.window && source.before != NO_SPIKE_BEFORE => self.less(weight, gap),
-            _ => self.less(weight, target.active_until(burst, self.window).wrapping_sub(seen)),
+            _ => self.less(
+                weight,
+                target.active_until(burst, self.window).wrapping_sub(seen),
+            ),
         }
     }
 }
 
 impl Visit {
-    /// A synapse's weight at the end of the burst, from the target's history up to that burst. `seen` is the target's number of
-    /// active bursts at the time when the source's window last closed.
+    /// A synapse's weight at the end of the burst, from the target's history up to that burst.
+    /// `seen` is the target's number of active bursts at the time when the source's window last
+    /// closed.
     #[inline(always)]
     pub fn weight(&self, target: &History, weight: u32, seen: u32) -> u32 {
-        let lost = self.lost.unwrap_or_else(|| target.active_until(self.burst - 1, self.rule.window).wrapping_sub(seen));
+        let lost = self.lost.unwrap_or_else(|| {
+            target
+                .active_until(self.burst - 1, self.rule.window)
+                .wrapping_sub(seen)
+        });
         let weight = self.rule.less(weight, lost);
         if self.may_gain && target.last == self.burst && target.run >= self.rule.window {
             (weight + u32::from(self.rule.gain)).min(WEIGHT_MAX)
@@ -117,28 +150,52 @@ impl History {
     /// The history of a neuron that has not fired yet.
     pub fn none(window: u32) -> Self {
         // The bursts since a firing that never happened make it 0.
-        Self { last: NEVER, run: 0, active: 1u32.wrapping_sub(window), before: NEVER }
+        Self {
+            last: NEVER,
+            run: 0,
+            active: 1u32.wrapping_sub(window),
+            before: NEVER,
+        }
     }
 
     /// Records a firing.
     #[inline(always)]
     pub fn fire(&mut self, burst: u32, window: u32) {
         let gap = burst.wrapping_sub(self.last);
-        let before = if self.before == NO_SPIKE_BEFORE { NEVER } else { self.last };
-        *self = Self { last: burst, run: if gap == 1 { self.run + 1 } else { 1 }, active: self.active.wrapping_add(gap.min(window)), before };
+        let before = if self.before == NO_SPIKE_BEFORE {
+            NEVER
+        } else {
+            self.last
+        };
+        *self = Self {
+            last: burst,
+            run: if gap == 1 { self.run + 1 } else { 1 },
+            active: self.active.wrapping_add(gap.min(window)),
+            before,
+        };
     }
 
-    /// Bursts up to `burst` with a firing in their window; `burst` is not before the last firing, or is the one just before it.
+    /// Bursts up to `burst` with a firing in their window; `burst` is not before the last firing,
+    /// or is the one just before it.
     #[inline(always)]
     pub fn active_until(&self, burst: u32, window: u32) -> u32 {
         let gap = burst.wrapping_sub(self.last);
-        self.active.wrapping_add(if gap == u32::MAX { gap } else { gap.min(window - 1) })
+        self.active.wrapping_add(if gap == u32::MAX {
+            gap
+        } else {
+            gap.min(window - 1)
+        })
     }
 
     /// Reads it from its words in memory.
     #[inline(always)]
     pub fn of([last, run, active, before]: [u32; 4]) -> Self {
-        Self { last, run, active, before }
+        Self {
+            last,
+            run,
+            active,
+            before,
+        }
     }
 
     /// Its words in memory.

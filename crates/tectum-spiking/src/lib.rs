@@ -1,7 +1,8 @@
-//! Spiking networks by one integer rule: the same spikes on every device, for any thread count and any number of shards.
+//! Spiking networks by one integer rule: the same spikes on every device, for any thread count and
+//! any number of shards.
 //!
-//! [`Neurons`] with their [`NeuronOptions`] and synapses, as [`SynapseRows`], make a [`Network`]; a [`Simulation`] runs it.
-//! `docs/spiking.md` describes the rule.
+//! [`Neurons`] with their [`NeuronOptions`] and synapses, as [`SynapseRows`], make a [`Network`]; a
+//! [`Simulation`] runs it. `docs/spiking.md` describes the rule.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -81,7 +82,10 @@ pub use neurons::{NeuronOptions, Neurons};
 pub use rule::{IdleUpdate, ZeroSumReason, seed_of};
 #[cfg(feature = "genome")]
 pub use samples::SAMPLES;
-pub use simulation::{FireLedger, MemoryUse, PlasticSynapse, ShardLayout, Simulation, SimulationOptions, SpikeCounts, layout};
+pub use simulation::{
+    FireLedger, MemoryUse, PlasticSynapse, ShardLayout, Simulation, SimulationOptions, SpikeCounts,
+    layout,
+};
 #[cfg(feature = "genome")]
 pub use stimulus::Stimulus;
 pub use synapses::{Synapse, SynapseList, SynapseRows};

@@ -23,27 +23,79 @@ pub enum UnsupportedFeature {
 /// Settings of a mapping that the network does not implement.
 pub fn unsupported_features(mapping: &Mapping) -> Vec<UnsupportedFeature> {
     let asked = [
-        matches!(mapping.morphology, Morphology::Plastic(PlasticMorphology::Replay)).then_some(UnsupportedFeature::Replay),
+        matches!(
+            mapping.morphology,
+            Morphology::Plastic(PlasticMorphology::Replay)
+        )
+        .then_some(UnsupportedFeature::Replay),
         (mapping.delay_bursts != 1).then_some(UnsupportedFeature::Delay(mapping.delay_bursts)),
     ];
     asked.into_iter().flatten().collect()
 }
 
-/// A sentence for each kind of setting that has no effect in the network, or another one, with the mappings that have it. If the synapses do not learn, nothing
-/// is said about learning.
+/// A sentence for each kind of setting that has no effect in the network, or another one, with the
+/// mappings that have it. If the synapses do not learn, nothing is said about learning.
 pub fn limitations(genome: &Genome, learns: bool) -> Vec<String> {
-    let about = |setting: &dyn Fn(&Mapping) -> Option<String>, one: &str, several: &str, effect: &str| {
-        let found: Vec<String> = genome.mappings().iter().filter_map(|mapping| Some(format!("{}{}", ends(genome, mapping), setting(mapping)?))).collect();
-        let count = if found.len() == 1 { format!("1 mapping {one}") } else { format!("{} mappings {several}", found.len()) };
-        let more = if found.len() > MAX_NAMES { format!(" and {} more", found.len() - MAX_NAMES) } else { String::new() };
-        (!found.is_empty()).then(|| format!("{count} {effect}: {}{more}", found[..found.len().min(MAX_NAMES)].join(", ")))
+    let about = |setting: &dyn Fn(&Mapping) -> Option<String>,
+                 one: &str,
+                 several: &str,
+                 effect: &str| {
+        let found: Vec<String> = genome
+            .mappings()
+            .iter()
+            .filter_map(|mapping| Some(format!("{}{}", ends(genome, mapping), setting(mapping)?)))
+            .collect();
+        let count = if found.len() == 1 {
+            format!("1 mapping {one}")
+        } else {
+            format!("{} mappings {several}", found.len())
+        };
+        let more = if found.len() > MAX_NAMES {
+            format!(" and {} more", found.len() - MAX_NAMES)
+        } else {
+            String::new()
+        };
+        (!found.is_empty()).then(|| {
+            format!(
+                "{count} {effect}: {}{more}",
+                found[..found.len().min(MAX_NAMES)].join(", ")
+            )
+        })
     };
     let memories = memory_areas(genome);
     let sentences = [
-        about(&replays, "replays", "replay", "what an area remembers, which is not supported"),
-        about(&delayed, "has a delay", "have a delay", "other than 1 burst, which has no effect (a spike arrives in the next burst)"),
-        if learns { about(&rounded, "has a gain or loss", "have a gain or loss", "that is no whole number from 0 to 255, and becomes one") } else { None },
-        if learns { about(&|mapping| fixed(genome, mapping), "is plastic", "are plastic", "without a gain or loss, so that nothing is learnt") } else { None },
+        about(
+            &replays,
+            "replays",
+            "replay",
+            "what an area remembers, which is not supported",
+        ),
+        about(
+            &delayed,
+            "has a delay",
+            "have a delay",
+            "other than 1 burst, which has no effect (a spike arrives in the next burst)",
+        ),
+        if learns {
+            about(
+                &rounded,
+                "has a gain or loss",
+                "have a gain or loss",
+                "that is no whole number from 0 to 255, and becomes one",
+            )
+        } else {
+            None
+        },
+        if learns {
+            about(
+                &|mapping| fixed(genome, mapping),
+                "is plastic",
+                "are plastic",
+                "without a gain or loss, so that nothing is learnt",
+            )
+        } else {
+            None
+        },
         match learns {
             true => about(
                 &|mapping| never_gains(genome, &memories, mapping),
@@ -58,25 +110,37 @@ pub fn limitations(genome: &Genome, learns: bool) -> Vec<String> {
 }
 
 fn ends(genome: &Genome, mapping: &Mapping) -> String {
-    format!("{} to {}", genome.areas()[mapping.source].id, genome.areas()[mapping.destination].id)
+    format!(
+        "{} to {}",
+        genome.areas()[mapping.source].id,
+        genome.areas()[mapping.destination].id
+    )
 }
 
 fn replays(mapping: &Mapping) -> Option<String> {
-    unsupported_features(mapping).contains(&UnsupportedFeature::Replay).then(String::new)
+    unsupported_features(mapping)
+        .contains(&UnsupportedFeature::Replay)
+        .then(String::new)
 }
 
 fn delayed(mapping: &Mapping) -> Option<String> {
-    unsupported_features(mapping).into_iter().find_map(|feature| match feature {
-        UnsupportedFeature::Delay(bursts) => Some(format!(" ({bursts} bursts)")),
-        UnsupportedFeature::Replay => None,
-    })
+    unsupported_features(mapping)
+        .into_iter()
+        .find_map(|feature| match feature {
+            UnsupportedFeature::Delay(bursts) => Some(format!(" ({bursts} bursts)")),
+            UnsupportedFeature::Replay => None,
+        })
 }
 
 /// Steps of the weight that the file states and the rule cannot have.
 fn rounded(mapping: &Mapping) -> Option<String> {
     let steps = ["gain", "loss"].into_iter().zip(mapping.plasticity.steps());
-    let changed = steps.map(|(name, step)| (name, step, step.round().clamp(0.0, 255.0))).filter(|(_, step, taken)| (step - taken).abs() > ROUNDING);
-    let changed: Vec<String> = changed.map(|(name, step, taken)| format!("{name} {step} becomes {taken:.0}")).collect();
+    let changed = steps
+        .map(|(name, step)| (name, step, step.round().clamp(0.0, 255.0)))
+        .filter(|(_, step, taken)| (step - taken).abs() > ROUNDING);
+    let changed: Vec<String> = changed
+        .map(|(name, step, taken)| format!("{name} {step} becomes {taken:.0}"))
+        .collect();
     (learns(mapping) && !changed.is_empty()).then(|| format!(" ({})", changed.join(", ")))
 }
 
@@ -89,7 +153,8 @@ fn learns(mapping: &Mapping) -> bool {
     mapping.plastic && matches!(mapping.morphology, Morphology::Voxels(_)) || mapping.grows()
 }
 
-/// Why no weight can increase: an area whose neurons cannot fire in as many bursts in a row as the window has.
+/// Why no weight can increase: an area whose neurons cannot fire in as many bursts in a row as the
+/// window has.
 fn never_gains(genome: &Genome, memories: &[usize], mapping: &Mapping) -> Option<String> {
     let rule = rule(genome, mapping).filter(|rule| rule.gain > 0)?;
     let limited = |area: usize| {
@@ -100,7 +165,8 @@ fn never_gains(genome: &Genome, memories: &[usize], mapping: &Mapping) -> Option
             (refractory, _) => (1, format!("has a refractory period of {refractory}")),
         };
         // The neurons of a memory have neither.
-        (limit < rule.window && !memories.contains(&area)).then(|| format!("{} {reason}", genome.areas()[area].id))
+        (limit < rule.window && !memories.contains(&area))
+            .then(|| format!("{} {reason}", genome.areas()[area].id))
     };
     let reason = limited(mapping.source).or_else(|| limited(mapping.destination))?;
     Some(format!(" (window {}; {reason})", rule.window))
@@ -122,9 +188,15 @@ mod tests {
         }
         let [mut source, target] = areas;
         source["cortical_mapping_dst"] = json!({"target": [rule]});
-        let text = json!({"version": "2.1", "blueprint": {"source": source, "target": target}}).to_string();
-        let genome = Genome::parse(&text, &GenomeOptions::default()).unwrap_or_else(|error| panic!("{error}: {text}"));
-        assert_eq!(limitations(&genome, false).len(), usize::from(genome.mappings()[0].delay_bursts != 1), "{text}");
+        let text = json!({"version": "2.1", "blueprint": {"source": source, "target": target}})
+            .to_string();
+        let genome = Genome::parse(&text, &GenomeOptions::default())
+            .unwrap_or_else(|error| panic!("{error}: {text}"));
+        assert_eq!(
+            limitations(&genome, false).len(),
+            usize::from(genome.mappings()[0].delay_bursts != 1),
+            "{text}"
+        );
         limitations(&genome, true)
     }
 
@@ -135,7 +207,13 @@ mod tests {
 
     #[test]
     fn a_delay_other_than_one_burst_is_reported() {
-        let delay = |bursts: u8| said(json!({}), json!({}), json!(["projector", 1, 1, false, 0, 0, 0, 0, bursts]));
+        let delay = |bursts: u8| {
+            said(
+                json!({}),
+                json!({}),
+                json!(["projector", 1, 1, false, 0, 0, 0, 0, bursts]),
+            )
+        };
         assert_eq!(delay(1), [""; 0]);
         for bursts in [0, 3] {
             let expected = format!(
@@ -151,9 +229,20 @@ mod tests {
         let rounded = "1 mapping has a gain or loss that is no whole number from 0 to 255, and becomes one: source to target";
         let fixed = "1 mapping is plastic without a gain or loss, so that nothing is learnt: source to target".to_owned();
         assert_eq!(of([0.1, 30.0, 10.0, 1.0]), [""; 0]);
-        assert_eq!(of([1000.0, 1.0, 1.0, 1.0]), [format!("{rounded} (gain 1000 becomes 255, loss 1000 becomes 255)")]);
-        assert_eq!(of([-1.0, 1.0, 0.0, 1.0]), [format!("{rounded} (gain -1 becomes 0)"), fixed.clone()]);
-        assert_eq!(of([0.4, 1.0, 10.0, 1.0]), [format!("{rounded} (gain 0.4 becomes 0)")]);
+        assert_eq!(
+            of([1000.0, 1.0, 1.0, 1.0]),
+            [format!(
+                "{rounded} (gain 1000 becomes 255, loss 1000 becomes 255)"
+            )]
+        );
+        assert_eq!(
+            of([-1.0, 1.0, 0.0, 1.0]),
+            [format!("{rounded} (gain -1 becomes 0)"), fixed.clone()]
+        );
+        assert_eq!(
+            of([0.4, 1.0, 10.0, 1.0]),
+            [format!("{rounded} (gain 0.4 becomes 0)")]
+        );
         assert_eq!(of([0.0, 1.0, 1.0, 1.0]), [fixed]);
     }
 
@@ -167,15 +256,51 @@ mod tests {
             (&plain, &plain, 2.0, None),
             (&refractory, &refractory, 1.0, None),
             (&limited, &limited, 2.0, None),
-            (&refractory, &plain, 2.0, Some("window 2; source has a refractory period of 1")),
-            (&plain, &refractory, 2.0, Some("window 2; target has a refractory period of 1")),
-            (&plain, &limited, 3.0, Some("window 3; target fires at most 2 in a row")),
+            (
+                &refractory,
+                &plain,
+                2.0,
+                Some("window 2; source has a refractory period of 1"),
+            ),
+            (
+                &plain,
+                &refractory,
+                2.0,
+                Some("window 2; target has a refractory period of 1"),
+            ),
+            (
+                &plain,
+                &limited,
+                3.0,
+                Some("window 3; target fires at most 2 in a row"),
+            ),
             // The window of the physiology is 3.
-            (&plain, &refractory, 0.0, Some("window 3; target has a refractory period of 1")),
+            (
+                &plain,
+                &refractory,
+                0.0,
+                Some("window 3; target has a refractory period of 1"),
+            ),
         ] {
             let expected: Vec<String> = why.iter().map(|why| format!("{never} ({why})")).collect();
-            assert_eq!(said(source.clone(), target.clone(), rule_of([1.0, 1.0, 1.0, window])), expected, "{source} {target} {window}");
-            assert_eq!(said(source.clone(), target.clone(), rule_of([1.0, 0.0, 1.0, window])), [""; 0], "without a gain");
+            assert_eq!(
+                said(
+                    source.clone(),
+                    target.clone(),
+                    rule_of([1.0, 1.0, 1.0, window])
+                ),
+                expected,
+                "{source} {target} {window}"
+            );
+            assert_eq!(
+                said(
+                    source.clone(),
+                    target.clone(),
+                    rule_of([1.0, 0.0, 1.0, window])
+                ),
+                [""; 0],
+                "without a gain"
+            );
         }
     }
 }

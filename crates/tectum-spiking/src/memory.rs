@@ -1,4 +1,5 @@
-//! Memories: neurons that fire when the pattern of firings that formed them occurs again. `docs/spiking.md` describes the rule.
+//! Memories: neurons that fire when the pattern of firings that formed them occurs again.
+//! `docs/spiking.md` describes the rule.
 
 use std::ops::Range;
 
@@ -43,19 +44,33 @@ pub struct MemoryReport {
 impl Memory {
     /// Feeds everything that determines its behaviour to the hasher.
     pub(super) fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
-        let own = [self.neurons.start, self.neurons.end, self.depth, self.initial_lifespan, self.lifespan_growth, self.longterm_threshold];
-        own.into_iter().chain(self.upstream.iter().flat_map(|range| [range.start, range.end]))
+        let own = [
+            self.neurons.start,
+            self.neurons.end,
+            self.depth,
+            self.initial_lifespan,
+            self.lifespan_growth,
+            self.longterm_threshold,
+        ];
+        own.into_iter().chain(
+            self.upstream
+                .iter()
+                .flat_map(|range| [range.start, range.end]),
+        )
     }
 }
 
 /// # Errors
-/// `Invalid`, naming the memory, for numbers out of range, unknown neurons or neurons of two memories, and upstream neurons
-/// that do not ascend.
+/// `Invalid`, naming the memory, for numbers out of range, unknown neurons or neurons of two
+/// memories, and upstream neurons that do not ascend.
 pub(super) fn check(memories: &[Memory], neurons: u32) -> Result<()> {
     for (index, memory) in memories.iter().enumerate() {
         let fault = |what: String| Err(Error::invalid(format!("memory {index}: {what}")));
         if !(1..=WINDOW_MAX).contains(&memory.depth) {
-            return fault(format!("a depth of {} bursts; 1 to {WINDOW_MAX} are possible", memory.depth));
+            return fault(format!(
+                "a depth of {} bursts; 1 to {WINDOW_MAX} are possible",
+                memory.depth
+            ));
         }
         if memory.initial_lifespan == 0 {
             return fault("an initial lifespan of 0 bursts; at least 1 is needed".to_owned());
@@ -66,13 +81,20 @@ pub(super) fn check(memories: &[Memory], neurons: u32) -> Result<()> {
         let mut end = 0;
         for range in &memory.upstream {
             if range.start < end || range.is_empty() || range.end > neurons {
-                return fault(format!("upstream neurons {range:?} of {neurons}, after {end}"));
+                return fault(format!(
+                    "upstream neurons {range:?} of {neurons}, after {end}"
+                ));
             }
             end = range.end;
         }
-        let overlaps = |other: &Memory| other.neurons.start < memory.neurons.end && memory.neurons.start < other.neurons.end;
+        let overlaps = |other: &Memory| {
+            other.neurons.start < memory.neurons.end && memory.neurons.start < other.neurons.end
+        };
         if let Some(other) = memories[..index].iter().position(overlaps) {
-            return fault(format!("neurons {:?} are also of memory {other}", memory.neurons));
+            return fault(format!(
+                "neurons {:?} are also of memory {other}",
+                memory.neurons
+            ));
         }
     }
     Ok(())

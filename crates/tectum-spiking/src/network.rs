@@ -1,4 +1,5 @@
-//! A network in integers: neurons with their profiles, synapses by source, and the scale at which no sum overflows.
+//! A network in integers: neurons with their profiles, synapses by source, and the scale at which
+//! no sum overflows.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -22,7 +23,8 @@ pub struct Network {
     pub(super) profiles: Vec<Profile>,
     /// The profile of each neuron, by ranges of neurons.
     pub(super) runs: Vec<(Range<u32>, u32)>,
-    /// For each neuron the unit that its firing sends, or, where that depends on the firing, the number of synapses that share it.
+    /// For each neuron the unit that its firing sends, or, where that depends on the firing, the
+    /// number of synapses that share it.
     pub(super) senders: Vec<u32>,
     pub(super) rows: Box<dyn SynapseRows>,
     /// Whether a sum of 0 must be distinguished from no arrival.
@@ -38,39 +40,74 @@ pub struct Network {
 
 impl std::fmt::Debug for Network {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Network({} neurons, {} synapses, {} binary places)", self.neurons(), self.synapses, self.fraction_bits)
+        write!(
+            f,
+            "Network({} neurons, {} synapses, {} binary places)",
+            self.neurons(),
+            self.synapses,
+            self.fraction_bits
+        )
     }
 }
 
 impl Network {
-    /// Connects neurons and chooses the scale: the maximum number of fraction bits, up to 16, with every possible sum within 2³⁰.
+    /// Connects neurons and chooses the scale: the maximum number of fraction bits, up to 16, with
+    /// every possible sum within 2³⁰.
     ///
     /// # Errors
-    /// `Invalid`, naming the synapse or the neuron, for an unknown target, options out of their range, or if even integers could overflow.
-    pub fn new(neurons: &Neurons, rows: Box<dyn SynapseRows>, options: NetworkOptions) -> Result<Self> {
+    /// `Invalid`, naming the synapse or the neuron, for an unknown target, options out of their
+    /// range, or if even integers could overflow.
+    pub fn new(
+        neurons: &Neurons,
+        rows: Box<dyn SynapseRows>,
+        options: NetworkOptions,
+    ) -> Result<Self> {
         let count = neurons.len() as usize;
         if count == 0 {
             return Err(Error::invalid("a network without neurons"));
         }
         if let Some(sources) = rows.sources().filter(|sources| *sources != neurons.len()) {
-            return Err(Error::invalid(format!("synapses of {sources} neurons for a network of {count}")));
+            return Err(Error::invalid(format!(
+                "synapses of {sources} neurons for a network of {count}"
+            )));
         }
         if options.plasticity.len() > RULES_MAX {
-            return Err(Error::invalid(format!("{} rules of plasticity; at most {RULES_MAX} are possible", options.plasticity.len())));
+            return Err(Error::invalid(format!(
+                "{} rules of plasticity; at most {RULES_MAX} are possible",
+                options.plasticity.len()
+            )));
         }
         if !(0.0..=f32::MAX).contains(&options.max_injected) {
-            return Err(Error::invalid(format!("a maximum injection of {}; needs a finite number from 0", options.max_injected)));
+            return Err(Error::invalid(format!(
+                "a maximum injection of {}; needs a finite number from 0",
+                options.max_injected
+            )));
         }
-        options.plasticity.iter().enumerate().try_for_each(|(index, rule)| rule.check().map_err(|error| error.at(format_args!("plasticity rule {index}"))))?;
+        options
+            .plasticity
+            .iter()
+            .enumerate()
+            .try_for_each(|(index, rule)| {
+                rule.check()
+                    .map_err(|error| error.at(format_args!("plasticity rule {index}")))
+            })?;
         memory::check(&options.memories, neurons.len())?;
         let survey = ConnectivityStats::new(neurons, &*rows, &options)?;
         let (fraction_bits, scale) = survey.scale(neurons, options.max_injected)?;
         let (profiles, runs) = profiles(neurons, &options.memories, fraction_bits);
         let senders = survey.senders(neurons, &options.memories, fraction_bits);
         Ok(Self {
-            zero_sums_matter: profiles.iter().any(|profile| profile.zero_sums(options.idle_update).is_some()),
+            zero_sums_matter: profiles
+                .iter()
+                .any(|profile| profile.zero_sums(options.idle_update).is_some()),
             scale,
-            fingerprint: fingerprint(survey.hasher, &options, &profiles, &runs, (&senders, fraction_bits)),
+            fingerprint: fingerprint(
+                survey.hasher,
+                &options,
+                &profiles,
+                &runs,
+                (&senders, fraction_bits),
+            ),
             synapses: survey.synapses,
             plastic: survey.plastic,
             senders,
@@ -113,16 +150,23 @@ impl Network {
     /// `Invalid` beyond the maximum injection.
     pub(super) fn injected(&self, neuron: u32, amount: f32) -> Result<i32> {
         if neuron >= self.neurons() {
-            return Err(Error::invalid(format!("injection into neuron {neuron} of {}", self.neurons())));
+            return Err(Error::invalid(format!(
+                "injection into neuron {neuron} of {}",
+                self.neurons()
+            )));
         }
         if amount.is_nan() || amount.abs() > self.options.max_injected {
-            return Err(Error::invalid(format!("injection of {amount} into neuron {neuron}; the maximum is {} either way", self.options.max_injected)));
+            return Err(Error::invalid(format!(
+                "injection of {amount} into neuron {neuron}; the maximum is {} either way",
+                self.options.max_injected
+            )));
         }
         Ok(fixed(amount, self.fraction_bits))
     }
 }
 
-/// The options of each range of neurons; a memory's neurons fire only for their patterns, and send their own psp.
+/// The options of each range of neurons; a memory's neurons fire only for their patterns, and send
+/// their own psp.
 fn kinds(groups: &[(u32, NeuronOptions)], memories: &[Memory]) -> Vec<(Range<u32>, NeuronOptions)> {
     let mut kinds = Vec::new();
     let mut first = 0;
@@ -130,14 +174,25 @@ fn kinds(groups: &[(u32, NeuronOptions)], memories: &[Memory]) -> Vec<(Range<u32
         let range = first..first + count;
         first = range.end;
         let mut begin = range.start;
-        let mut inside: Vec<&Range<u32>> =
-            memories.iter().map(|memory| &memory.neurons).filter(|neurons| neurons.start < range.end && range.start < neurons.end).collect();
+        let mut inside: Vec<&Range<u32>> = memories
+            .iter()
+            .map(|memory| &memory.neurons)
+            .filter(|neurons| neurons.start < range.end && range.start < neurons.end)
+            .collect();
         inside.sort_unstable_by_key(|neurons| neurons.start);
         for neurons in inside {
             let neurons = neurons.start.max(range.start)..neurons.end.min(range.end);
             kinds.push((begin..neurons.start, options.clone()));
             begin = neurons.end;
-            kinds.push((neurons, NeuronOptions { threshold: f32::MAX, threshold_limit: None, potential_driven_psp: false, ..options.clone() }));
+            kinds.push((
+                neurons,
+                NeuronOptions {
+                    threshold: f32::MAX,
+                    threshold_limit: None,
+                    potential_driven_psp: false,
+                    ..options.clone()
+                },
+            ));
         }
         kinds.push((begin..range.end, options.clone()));
     }
@@ -146,7 +201,11 @@ fn kinds(groups: &[(u32, NeuronOptions)], memories: &[Memory]) -> Vec<(Range<u32
 }
 
 /// The distinct profiles, and the profile of each range of neurons.
-fn profiles(neurons: &Neurons, memories: &[Memory], fraction_bits: u32) -> (Vec<Profile>, Vec<(Range<u32>, u32)>) {
+fn profiles(
+    neurons: &Neurons,
+    memories: &[Memory],
+    fraction_bits: u32,
+) -> (Vec<Profile>, Vec<(Range<u32>, u32)>) {
     let mut known: HashMap<Profile, u32> = HashMap::new();
     let (mut profiles, mut runs) = (Vec::new(), Vec::<(Range<u32>, u32)>::new());
     for (range, neuron) in kinds(&neurons.groups, memories) {
@@ -163,7 +222,8 @@ fn profiles(neurons: &Neurons, memories: &[Memory], fraction_bits: u32) -> (Vec<
     (profiles, runs)
 }
 
-/// The content hash of everything that determines a network's behaviour; its synapses are already in the hasher.
+/// The content hash of everything that determines a network's behaviour; its synapses are already
+/// in the hasher.
 fn fingerprint(
     mut hasher: ContentHasher,
     options: &NetworkOptions,
@@ -172,12 +232,31 @@ fn fingerprint(
     (senders, fraction_bits): (&[u32], u32),
 ) -> ContentHash {
     let skips = options.idle_update == IdleUpdate::Freeze;
-    let counts = [senders.len(), runs.len(), options.plasticity.len(), options.memories.len()].map(|count| count as u32);
-    let runs = runs.iter().flat_map(|(range, profile)| [range.end].into_iter().chain(profiles[*profile as usize].words()));
-    let rules = options.plasticity.iter().flat_map(|rule| [rule.window, rule.gain.into(), rule.loss.into()]);
+    let counts = [
+        senders.len(),
+        runs.len(),
+        options.plasticity.len(),
+        options.memories.len(),
+    ]
+    .map(|count| count as u32);
+    let runs = runs.iter().flat_map(|(range, profile)| {
+        [range.end]
+            .into_iter()
+            .chain(profiles[*profile as usize].words())
+    });
+    let rules = options
+        .plasticity
+        .iter()
+        .flat_map(|rule| [rule.window, rule.gain.into(), rule.loss.into()]);
     let memories = options.memories.iter().flat_map(Memory::numbers);
-    let first = counts.into_iter().chain([options.seed, u32::from(skips), fraction_bits]);
-    let words = first.chain(runs).chain(rules).chain(memories).chain(senders.iter().copied());
+    let first = counts
+        .into_iter()
+        .chain([options.seed, u32::from(skips), fraction_bits]);
+    let words = first
+        .chain(runs)
+        .chain(rules)
+        .chain(memories)
+        .chain(senders.iter().copied());
     words.for_each(|word| hasher.update(&word.to_le_bytes()));
     hasher.finish()
 }
@@ -189,8 +268,15 @@ fn fixed(value: f32, fraction_bits: u32) -> i32 {
 }
 
 fn profile(options: &NeuronOptions, fraction_bits: u32) -> Profile {
-    let beyond = |value: f32| f64::from(value) * f64::from(1u32 << fraction_bits) > f64::from(POTENTIAL_MAX);
-    let bound = |value: f32| if beyond(value) { NEVER } else { fixed(value, fraction_bits) };
+    let beyond =
+        |value: f32| f64::from(value) * f64::from(1u32 << fraction_bits) > f64::from(POTENTIAL_MAX);
+    let bound = |value: f32| {
+        if beyond(value) {
+            NEVER
+        } else {
+            fixed(value, fraction_bits)
+        }
+    };
     let limit = match options.consecutive_fire_limit {
         u16::MAX => 0,
         limit => u32::from(limit),
@@ -200,10 +286,18 @@ fn profile(options: &NeuronOptions, fraction_bits: u32) -> Profile {
         limit: options.threshold_limit.map_or(NEVER, bound),
         rest: fixed(options.resting_potential, fraction_bits),
         leak: (f64::from(options.leak) * f64::from(LEAK_ONE)).round() as u32,
-        chance: if options.excitability >= 0.999 { ALWAYS } else { (f64::from(options.excitability) * 4_294_967_296.0) as u32 },
+        chance: if options.excitability >= 0.999 {
+            ALWAYS
+        } else {
+            (f64::from(options.excitability) * 4_294_967_296.0) as u32
+        },
         refractory: u32::from(options.refractory),
         consecutive_limit: limit,
-        snooze: if limit == 0 { 0 } else { u32::from(options.snooze) },
+        snooze: if limit == 0 {
+            0
+        } else {
+            u32::from(options.snooze)
+        },
         accumulates: options.charge_accumulation,
         potential_driven: options.potential_driven_psp,
     }

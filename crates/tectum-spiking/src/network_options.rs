@@ -11,7 +11,8 @@ pub struct NetworkOptions {
     pub idle_update: IdleUpdate,
     /// Added to each neuron's number for its draws. Default: 0.
     pub seed: u32,
-    /// Maximum magnitude of the injection into a neuron in one burst; the scale leaves room for it. Default: 1024.0.
+    /// Maximum magnitude of the injection into a neuron in one burst; the scale leaves room for it.
+    /// Default: 1024.0.
     pub max_injected: f32,
     /// Learning rules of plastic synapses, at most 16. Default: none.
     pub plasticity: Vec<PlasticityRule>,
@@ -21,6 +22,12 @@ pub struct NetworkOptions {
 
 impl Default for NetworkOptions {
     fn default() -> Self {
-        Self { idle_update: IdleUpdate::CatchUp, seed: 0, max_injected: 1024.0, plasticity: Vec::new(), memories: Vec::new() }
+        Self {
+            idle_update: IdleUpdate::CatchUp,
+            seed: 0,
+            max_injected: 1024.0,
+            plasticity: Vec::new(),
+            memories: Vec::new(),
+        }
     }
 }

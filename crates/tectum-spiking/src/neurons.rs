@@ -12,13 +12,15 @@ use tectum::{Error, Result};
 pub struct NeuronOptions {
     /// The minimum potential at which it fires. Default: 1.0.
     pub threshold: f32,
-    /// The maximum potential at which it fires; none for no limit. A neuron whose limit is below its threshold never fires. Default: none.
+    /// The maximum potential at which it fires; none for no limit. A neuron whose limit is below
+    /// its threshold never fires. Default: none.
     pub threshold_limit: Option<f32>,
     /// The initial potential, to which it also resets and leaks. Default: 0.0.
     pub resting_potential: f32,
     /// The fraction of the potential that is lost in a burst without firing, 0 to 1. Default: 0.0.
     pub leak: f32,
-    /// The probability that a candidate in its window fires, 0 to 1; at 0.999 or more it always does. Default: 1.0.
+    /// The probability that a candidate in its window fires, 0 to 1; at 0.999 or more it always
+    /// does. Default: 1.0.
     pub excitability: f32,
     /// Bursts after a firing in which arrivals are lost. Default: 0.
     pub refractory: u16,
@@ -30,7 +32,8 @@ pub struct NeuronOptions {
     pub charge_accumulation: bool,
     /// The psp that a firing sends through weight 1. Default: 1.
     pub psp: u8,
-    /// Whether every synapse carries the whole psp, or the psp is divided by their number. Default: no.
+    /// Whether every synapse carries the whole psp, or the psp is divided by their number. Default:
+    /// no.
     pub uniform_psp: bool,
     /// Whether the firing potential, rounded and clamped to 0 to 255, is sent instead. Default: no.
     pub potential_driven_psp: bool,
@@ -70,7 +73,12 @@ impl Neurons {
     pub fn add(&mut self, count: u32, options: &NeuronOptions) -> Result<Range<u32>> {
         check(options)?;
         let end = self.count.checked_add(count).filter(|&end| end < 1 << 31);
-        let end = end.ok_or_else(|| Error::invalid(format!("{} and {count} neurons; at most 2^31 are possible", self.count)))?;
+        let end = end.ok_or_else(|| {
+            Error::invalid(format!(
+                "{} and {count} neurons; at most 2^31 are possible",
+                self.count
+            ))
+        })?;
         match self.groups.last_mut() {
             Some((last, same)) if same == options => *last += count,
             _ => self.groups.push((count, options.clone())),
@@ -85,7 +93,9 @@ impl Neurons {
 
     /// The options of each.
     pub(super) fn each(&self) -> impl Iterator<Item = &NeuronOptions> {
-        self.groups.iter().flat_map(|(count, options)| std::iter::repeat_n(options, *count as usize))
+        self.groups
+            .iter()
+            .flat_map(|(count, options)| std::iter::repeat_n(options, *count as usize))
     }
 
     /// Whether there are none.
@@ -101,9 +111,14 @@ fn check(options: &NeuronOptions) -> Result<()> {
     };
     part("leak", options.leak)?;
     part("excitability", options.excitability)?;
-    for (name, value) in [("threshold", options.threshold), ("resting_potential", options.resting_potential)] {
+    for (name, value) in [
+        ("threshold", options.threshold),
+        ("resting_potential", options.resting_potential),
+    ] {
         if !value.is_finite() {
-            return Err(Error::invalid(format!("{name} {value}; a finite number is needed")));
+            return Err(Error::invalid(format!(
+                "{name} {value}; a finite number is needed"
+            )));
         }
     }
     match options.threshold_limit {

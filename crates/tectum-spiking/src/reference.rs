@@ -1,9 +1,11 @@
-//! A scalar engine written only from `docs/spiking.md`: 64-bit numbers, every neuron and every burst in sequence. Every device is compared
-//! with it. It calls no code of the engine.
+//! A scalar engine written only from `docs/spiking.md`: 64-bit numbers, every neuron and every
+//! burst in sequence. Every device is compared with it. It calls no code of the engine.
 
 use std::collections::BTreeSet;
 
-use super::{IdleUpdate, Memory, NetworkOptions, NeuronOptions, PlasticityRule, SpikeCounts, Synapse};
+use super::{
+    IdleUpdate, Memory, NetworkOptions, NeuronOptions, PlasticityRule, SpikeCounts, Synapse,
+};
 
 #[derive(Clone)]
 struct Cell {
@@ -53,20 +55,44 @@ pub type PlasticRow = (u8, u32, u32, bool, i64);
 const MAX: i64 = (1 << 30) - 1;
 
 impl ReferenceNetwork {
-    pub fn new(groups: &[(u32, NeuronOptions)], synapses: &[(u32, Synapse)], options: &NetworkOptions, bits: u32) -> Self {
+    pub fn new(
+        groups: &[(u32, NeuronOptions)],
+        synapses: &[(u32, Synapse)],
+        options: &NetworkOptions,
+        bits: u32,
+    ) -> Self {
         let mut cells = Vec::new();
         for (count, options) in groups {
             for _ in 0..*count {
                 let potential = fixed(options.resting_potential, bits);
-                cells.push(Cell { options: options.clone(), potential, touched: false, arrived: 0, countdown: 0, consecutive: 0 });
+                cells.push(Cell {
+                    options: options.clone(),
+                    potential,
+                    touched: false,
+                    arrived: 0,
+                    countdown: 0,
+                    consecutive: 0,
+                });
             }
         }
         let (synapses, idle_update, seed) = (synapses.to_vec(), options.idle_update, options.seed);
-        let memories = options.memories.iter().map(|memory| (memory.clone(), memory.neurons.clone().map(|_| None).collect())).collect();
+        let memories = options
+            .memories
+            .iter()
+            .map(|memory| {
+                (
+                    memory.clone(),
+                    memory.neurons.clone().map(|_| None).collect(),
+                )
+            })
+            .collect();
         Self {
             counts_from: vec![1; cells.len()],
             cells,
-            weights: synapses.iter().map(|(_, synapse)| i64::from(synapse.weight)).collect(),
+            weights: synapses
+                .iter()
+                .map(|(_, synapse)| i64::from(synapse.weight))
+                .collect(),
             synapses,
             idle_update,
             seed,
@@ -97,8 +123,17 @@ impl ReferenceNetwork {
     /// The plastic synapses by rule, source and target; equal ones in any order.
     pub fn plastic(&self) -> Vec<PlasticRow> {
         let all = self.synapses.iter().zip(&self.weights);
-        let mut plastic: Vec<_> =
-            all.filter_map(|((source, synapse), weight)| Some((synapse.plasticity?, *source, synapse.target, synapse.inhibitory, *weight))).collect();
+        let mut plastic: Vec<_> = all
+            .filter_map(|((source, synapse), weight)| {
+                Some((
+                    synapse.plasticity?,
+                    *source,
+                    synapse.target,
+                    synapse.inhibitory,
+                    *weight,
+                ))
+            })
+            .collect();
         plastic.sort_unstable();
         plastic
     }
@@ -111,11 +146,22 @@ impl ReferenceNetwork {
             for age in 0..(memory.depth as usize).min(burst - 1) {
                 let before = &self.past[burst - 2 - age];
                 pattern.extend(
-                    memory.upstream.iter().cloned().flatten().filter(|neuron| before.contains(&(*neuron as usize))).map(|neuron| (age, neuron as usize)),
+                    memory
+                        .upstream
+                        .iter()
+                        .cloned()
+                        .flatten()
+                        .filter(|neuron| before.contains(&(*neuron as usize)))
+                        .map(|neuron| (age, neuron as usize)),
                 );
             }
             for slot in kept.iter_mut() {
-                if let Some(StoredPattern { lifespan, is_longterm, .. }) = slot {
+                if let Some(StoredPattern {
+                    lifespan,
+                    is_longterm,
+                    ..
+                }) = slot
+                {
                     if !*is_longterm && *lifespan >= u64::from(memory.longterm_threshold) {
                         *is_longterm = true;
                     } else if !*is_longterm {
@@ -130,13 +176,25 @@ impl ReferenceNetwork {
                 continue;
             }
             let first = memory.neurons.start as usize;
-            if let Some(known) = kept.iter().position(|slot| slot.as_ref().is_some_and(|kept| kept.pattern == pattern)) {
-                if let Some(StoredPattern { lifespan, is_longterm: false, .. }) = &mut kept[known] {
+            if let Some(known) = kept
+                .iter()
+                .position(|slot| slot.as_ref().is_some_and(|kept| kept.pattern == pattern))
+            {
+                if let Some(StoredPattern {
+                    lifespan,
+                    is_longterm: false,
+                    ..
+                }) = &mut kept[known]
+                {
                     *lifespan += u64::from(memory.lifespan_growth);
                 }
                 fired.push(first + known);
             } else if let Some(free) = kept.iter().position(Option::is_none) {
-                kept[free] = Some(StoredPattern { pattern, lifespan: u64::from(memory.initial_lifespan), is_longterm: false });
+                kept[free] = Some(StoredPattern {
+                    pattern,
+                    lifespan: u64::from(memory.initial_lifespan),
+                    is_longterm: false,
+                });
                 self.formed += 1;
                 fired.push(first + free);
                 self.counts_from[first + free] = burst;
@@ -157,15 +215,26 @@ impl ReferenceNetwork {
 
     fn learn(&mut self, burst: usize) {
         for ((source, synapse), weight) in self.synapses.iter().zip(&mut self.weights) {
-            let Some(rule) = synapse.plasticity.map(|rule| self.rules[rule as usize]) else { continue };
-            let has_fired = |neuron: usize, burst: usize| burst >= self.counts_from[neuron] && self.past[burst - 1].contains(&neuron);
+            let Some(rule) = synapse.plasticity.map(|rule| self.rules[rule as usize]) else {
+                continue;
+            };
+            let has_fired = |neuron: usize, burst: usize| {
+                burst >= self.counts_from[neuron] && self.past[burst - 1].contains(&neuron)
+            };
             let ends = [*source as usize, synapse.target as usize];
             let window = rule.window as usize;
             let bursts = burst.saturating_sub(window - 1).max(1)..=burst;
             let is_whole = burst >= window;
-            if is_whole && bursts.clone().all(|burst| ends.iter().all(|end| has_fired(*end, burst))) {
+            if is_whole
+                && bursts
+                    .clone()
+                    .all(|burst| ends.iter().all(|end| has_fired(*end, burst)))
+            {
                 *weight = (*weight + i64::from(rule.gain)).min(255);
-            } else if bursts.clone().any(|burst| ends.iter().any(|end| has_fired(*end, burst))) {
+            } else if bursts
+                .clone()
+                .any(|burst| ends.iter().any(|end| has_fired(*end, burst)))
+            {
                 *weight = (*weight - i64::from(rule.loss)).max(0);
             }
         }
@@ -176,11 +245,20 @@ impl ReferenceNetwork {
         let burst = self.counts.bursts;
         for (source, potential) in std::mem::take(&mut self.fired) {
             let is_there = |synapse: &Synapse| synapse.plasticity.is_none() || synapse.weight > 0;
-            let share = self.synapses.iter().filter(|(from, synapse)| *from as usize == source && is_there(synapse)).count() as i64;
+            let share = self
+                .synapses
+                .iter()
+                .filter(|(from, synapse)| *from as usize == source && is_there(synapse))
+                .count() as i64;
             let options = self.cells[source].options.clone();
-            let remembers = self.memories.iter().any(|(memory, _)| memory.neurons.contains(&(source as u32)));
+            let remembers = self
+                .memories
+                .iter()
+                .any(|(memory, _)| memory.neurons.contains(&(source as u32)));
             let psp = if options.potential_driven_psp && !remembers {
-                (potential as f64 / f64::from(1u32 << self.bits)).round().clamp(0.0, 255.0) as i64
+                (potential as f64 / f64::from(1u32 << self.bits))
+                    .round()
+                    .clamp(0.0, 255.0) as i64
             } else {
                 i64::from(options.psp)
             };
@@ -206,7 +284,10 @@ impl ReferenceNetwork {
             let random = draw(self.seed, index as u32, burst);
             let (bits, idle_update) = (self.bits, self.idle_update);
             let cell = &mut self.cells[index];
-            let is_memory = self.memories.iter().any(|(memory, _)| memory.neurons.contains(&(index as u32)));
+            let is_memory = self
+                .memories
+                .iter()
+                .any(|(memory, _)| memory.neurons.contains(&(index as u32)));
             let potential = cell.burst(bits, idle_update, random, is_memory);
             if remembered.contains(&index) {
                 self.fired.push((index, 0));
@@ -221,20 +302,38 @@ impl ReferenceNetwork {
         let fired: Vec<u32> = self.fired.iter().map(|(index, _)| *index as u32).collect();
         for &neuron in &fired {
             let [first, second] = spike_marks(neuron, burst);
-            let (low, high) = (self.counts.spike_hash as u32, (self.counts.spike_hash >> 32) as u32);
-            self.counts.spike_hash = u64::from(low.wrapping_add(first)) | u64::from(high.wrapping_add(second)) << 32;
+            let (low, high) = (
+                self.counts.spike_hash as u32,
+                (self.counts.spike_hash >> 32) as u32,
+            );
+            self.counts.spike_hash =
+                u64::from(low.wrapping_add(first)) | u64::from(high.wrapping_add(second)) << 32;
         }
-        self.past.push(fired.iter().map(|neuron| *neuron as usize).collect());
+        self.past
+            .push(fired.iter().map(|neuron| *neuron as usize).collect());
         self.learn(burst as usize);
         fired
     }
 }
 
 impl Cell {
-    fn burst(&mut self, bits: u32, idle_update: IdleUpdate, random: u32, is_memory: bool) -> Option<i64> {
+    fn burst(
+        &mut self,
+        bits: u32,
+        idle_update: IdleUpdate,
+        random: u32,
+        is_memory: bool,
+    ) -> Option<i64> {
         let options = self.options.clone();
-        let (touched, arrived) = (std::mem::take(&mut self.touched), std::mem::take(&mut self.arrived));
-        let limit = if options.consecutive_fire_limit == 65_535 { 0 } else { u64::from(options.consecutive_fire_limit) };
+        let (touched, arrived) = (
+            std::mem::take(&mut self.touched),
+            std::mem::take(&mut self.arrived),
+        );
+        let limit = if options.consecutive_fire_limit == 65_535 {
+            0
+        } else {
+            u64::from(options.consecutive_fire_limit)
+        };
         let rest = fixed(options.resting_potential, bits);
         if !touched && idle_update == IdleUpdate::Freeze {
             return None;
@@ -257,16 +356,28 @@ impl Cell {
         }
         let potential = (self.potential + arrived).clamp(-MAX, MAX);
         self.potential = potential;
-        let inside = !is_memory && potential >= fixed(options.threshold, bits) && options.threshold_limit.is_none_or(|limit| potential <= fixed(limit, bits));
+        let inside = !is_memory
+            && potential >= fixed(options.threshold, bits)
+            && options
+                .threshold_limit
+                .is_none_or(|limit| potential <= fixed(limit, bits));
         if inside && limit > 0 && self.consecutive >= limit {
             self.consecutive = 0;
             return None;
         }
-        let chance = if options.excitability >= 0.999 { 1.0 } else { f64::from(options.excitability) };
+        let chance = if options.excitability >= 0.999 {
+            1.0
+        } else {
+            f64::from(options.excitability)
+        };
         if inside && f64::from(random) < (chance * 4_294_967_296.0).floor() {
             self.potential = rest;
             self.consecutive = (self.consecutive + 1).min(65_535);
-            let snooze = if limit > 0 && self.consecutive >= limit { u64::from(options.snooze) } else { 0 };
+            let snooze = if limit > 0 && self.consecutive >= limit {
+                u64::from(options.snooze)
+            } else {
+                0
+            };
             self.countdown = u64::from(options.refractory) + snooze;
             return Some(potential);
         }
@@ -287,7 +398,8 @@ impl Cell {
 
 /// The draw of a neuron and a burst, modulo 2³².
 fn draw(seed: u32, neuron: u32, burst: u32) -> u32 {
-    let mixed = word((u64::from(neuron) + u64::from(seed)) % (1 << 32) * 2_654_435_761) + word(u64::from(burst) * 1_597_334_677);
+    let mixed = word((u64::from(neuron) + u64::from(seed)) % (1 << 32) * 2_654_435_761)
+        + word(u64::from(burst) * 1_597_334_677);
     let state = word(word(mixed) * 747_796_405 + 2_891_336_453);
     let scrambled = word(((state >> ((state >> 28) + 4)) ^ state) * 277_803_737);
     ((scrambled >> 22) ^ scrambled) as u32
@@ -297,7 +409,11 @@ fn draw(seed: u32, neuron: u32, burst: u32) -> u32 {
 fn spike_marks(neuron: u32, burst: u32) -> [u32; 2] {
     let (neuron, burst) = (u64::from(neuron), u64::from(burst));
     let first = scramble(neuron ^ scramble(burst ^ 0x9e37_79b9));
-    [first, scramble(first ^ word(neuron * 0x85eb_ca6b) ^ 0x27d4_eb2f)].map(|mark| mark as u32)
+    [
+        first,
+        scramble(first ^ word(neuron * 0x85eb_ca6b) ^ 0x27d4_eb2f),
+    ]
+    .map(|mark| mark as u32)
 }
 
 fn scramble(x: u64) -> u64 {

@@ -1,7 +1,9 @@
-//! The rule: what a neuron does in a burst, in integers, the same on every device. `docs/spiking.md` describes it.
+//! The rule: what a neuron does in a burst, in integers, the same on every device.
+//! `docs/spiking.md` describes it.
 //!
-//! A potential is a fixed-point number of `fraction_bits` fraction bits, in an `i32` clamped to ±[`POTENTIAL_MAX`]. All
-//! additions of one burst's arrivals are exact, so their order does not matter.
+//! A potential is a fixed-point number of `fraction_bits` fraction bits, in an `i32` clamped to
+//! ±[`POTENTIAL_MAX`]. All additions of one burst's arrivals are exact, so their order does not
+//! matter.
 
 use serde::Serialize;
 
@@ -37,7 +39,8 @@ pub enum ZeroSumReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IdleUpdate {
-    /// It leaks, its refractory period advances, and its series of firings ends. Applied when the neuron is next updated.
+    /// It leaks, its refractory period advances, and its series of firings ends. Applied when the
+    /// neuron is next updated.
     #[default]
     CatchUp,
     /// None: only bursts with arrivals count, as in FEAGI's CPU engine.
@@ -53,7 +56,8 @@ pub struct Profile {
     pub limit: i32,
     /// The initial potential, to which a neuron also resets after firing and leaks.
     pub rest: i32,
-    /// The fraction of (potential − rest) that is lost in a burst without firing, in units of 2⁻¹⁶; at most [`LEAK_ONE`].
+    /// The fraction of (potential − rest) that is lost in a burst without firing, in units of 2⁻¹⁶;
+    /// at most [`LEAK_ONE`].
     pub leak: u32,
     /// A candidate fires if the draw of 32 bits is below this; [`ALWAYS`] draws nothing.
     pub chance: u32,
@@ -103,13 +107,37 @@ impl Profile {
 
     /// The inverse of [`Profile::words`].
     pub fn of(words: &[u32; PROFILE_WORDS]) -> Self {
-        let &[threshold, limit, rest, leak, chance, refractory, consecutive_limit, snooze, accumulates, potential_driven, ..] = words;
+        let &[
+            threshold,
+            limit,
+            rest,
+            leak,
+            chance,
+            refractory,
+            consecutive_limit,
+            snooze,
+            accumulates,
+            potential_driven,
+            ..,
+        ] = words;
         let [threshold, limit, rest] = [threshold, limit, rest].map(|word| word as i32);
         let [accumulates, potential_driven] = [accumulates, potential_driven].map(|word| word != 0);
-        Self { threshold, limit, rest, leak, chance, refractory, consecutive_limit, snooze, accumulates, potential_driven }
+        Self {
+            threshold,
+            limit,
+            rest,
+            leak,
+            chance,
+            refractory,
+            consecutive_limit,
+            snooze,
+            accumulates,
+            potential_driven,
+        }
     }
 
-    /// Whether, and why, a neuron may wait in its window for another arrival, or advances only at arrivals.
+    /// Whether, and why, a neuron may wait in its window for another arrival, or advances only at
+    /// arrivals.
     pub fn zero_sums(&self, idle_update: IdleUpdate) -> Option<ZeroSumReason> {
         if self.chance != ALWAYS {
             Some(ZeroSumReason::Draws)
@@ -120,15 +148,24 @@ impl Profile {
         } else if self.limit != NEVER && self.leak != 0 {
             Some(ZeroSumReason::LeaksIntoWindow)
         } else {
-            (idle_update == IdleUpdate::Freeze && (self.leak != 0 || self.refractory != 0)).then_some(ZeroSumReason::Frozen)
+            (idle_update == IdleUpdate::Freeze && (self.leak != 0 || self.refractory != 0))
+                .then_some(ZeroSumReason::Frozen)
         }
     }
 
-    /// Updates a neuron in a burst with arrivals, even if their sum is 0; returns the potential with which it fires, if it does.
+    /// Updates a neuron in a burst with arrivals, even if their sum is 0; returns the potential
+    /// with which it fires, if it does.
     ///
     /// `draw` is called at most once.
     #[inline(always)]
-    pub fn update(&self, idle_update: IdleUpdate, state: &mut NeuronState, arrived: i32, burst: u32, draw: impl FnOnce() -> u32) -> Option<i32> {
+    pub fn update(
+        &self,
+        idle_update: IdleUpdate,
+        state: &mut NeuronState,
+        arrived: i32,
+        burst: u32,
+        draw: impl FnOnce() -> u32,
+    ) -> Option<i32> {
         let limited = self.consecutive_limit != 0;
         match idle_update {
             IdleUpdate::CatchUp => {
@@ -137,14 +174,16 @@ impl Profile {
                     return None;
                 }
                 if limited {
-                    let woke = state.consecutive >= self.consecutive_limit && self.refractory + self.snooze > 0;
+                    let woke = state.consecutive >= self.consecutive_limit
+                        && self.refractory + self.snooze > 0;
                     // In an earlier burst it could have fired and did not.
                     if woke || burst > (last + 1).max(state.ready) {
                         state.consecutive = 0;
                     }
                 }
                 if self.leak != 0 {
-                    state.potential = self.leaked(state.potential, (burst - last).saturating_sub(1));
+                    state.potential =
+                        self.leaked(state.potential, (burst - last).saturating_sub(1));
                 }
             }
             IdleUpdate::Freeze => {
@@ -159,10 +198,20 @@ impl Profile {
             }
         }
 
-        let before = if self.accumulates { state.potential } else { self.rest };
+        let before = if self.accumulates {
+            state.potential
+        } else {
+            self.rest
+        };
         let potential = (before + arrived).clamp(-POTENTIAL_MAX, POTENTIAL_MAX);
         let inside = potential >= self.threshold && potential <= self.limit;
-        let kept = |potential: i32| if self.accumulates { potential } else { self.rest };
+        let kept = |potential: i32| {
+            if self.accumulates {
+                potential
+            } else {
+                self.rest
+            }
+        };
         if inside && limited && state.consecutive >= self.consecutive_limit {
             (state.potential, state.consecutive) = (kept(potential), 0);
             return None;
@@ -172,7 +221,11 @@ impl Profile {
             state.consecutive = (state.consecutive + 1).min(u32::from(u16::MAX));
             let snoozes = limited && state.consecutive >= self.consecutive_limit;
             let pause = self.refractory + if snoozes { self.snooze } else { 0 };
-            state.ready = if idle_update == IdleUpdate::CatchUp { burst + 1 + pause } else { pause };
+            state.ready = if idle_update == IdleUpdate::CatchUp {
+                burst + 1 + pause
+            } else {
+                pause
+            };
             return Some(potential);
         }
         if limited {
@@ -182,27 +235,55 @@ impl Profile {
         None
     }
 
-    /// The name of a state variable whose value no run of this many bursts can reach, if there is one.
-    pub fn unreachable(&self, idle_update: IdleUpdate, state: &NeuronState, bursts: u32) -> Option<&'static str> {
-        let &NeuronState { potential, last, ready, consecutive } = state;
+    /// The name of a state variable whose value no run of this many bursts can reach, if there is
+    /// one.
+    pub fn unreachable(
+        &self,
+        idle_update: IdleUpdate,
+        state: &NeuronState,
+        bursts: u32,
+    ) -> Option<&'static str> {
+        let &NeuronState {
+            potential,
+            last,
+            ready,
+            consecutive,
+        } = state;
         let limited = self.consecutive_limit != 0;
         // A neuron fires whenever it enters its window, and no leak moves it there.
-        let never_waits = self.chance == ALWAYS && !limited && (self.leak == 0 || self.rest < self.threshold && self.limit >= POTENTIAL_MAX);
+        let never_waits = self.chance == ALWAYS
+            && !limited
+            && (self.leak == 0 || self.rest < self.threshold && self.limit >= POTENTIAL_MAX);
         let waits = potential >= self.threshold && potential <= self.limit;
-        let is_kept = self.accumulates && potential.unsigned_abs() <= POTENTIAL_MAX.unsigned_abs() && !(never_waits && waits);
-        let pause = self.refractory.saturating_add(if limited { self.snooze } else { 0 });
-        let longest = if idle_update == IdleUpdate::CatchUp { pause.saturating_add(bursts).saturating_add(1) } else { pause };
-        let most = if limited { self.consecutive_limit } else { u32::from(u16::MAX) };
+        let is_kept = self.accumulates
+            && potential.unsigned_abs() <= POTENTIAL_MAX.unsigned_abs()
+            && !(never_waits && waits);
+        let pause = self
+            .refractory
+            .saturating_add(if limited { self.snooze } else { 0 });
+        let longest = if idle_update == IdleUpdate::CatchUp {
+            pause.saturating_add(bursts).saturating_add(1)
+        } else {
+            pause
+        };
+        let most = if limited {
+            self.consecutive_limit
+        } else {
+            u32::from(u16::MAX)
+        };
         let faults = [
             ("potential", potential != self.rest && !is_kept),
             ("last", last > bursts),
             ("ready", ready > longest),
             ("consecutive", consecutive > most.min(bursts)),
         ];
-        faults.into_iter().find_map(|(name, is_fault)| is_fault.then_some(name))
+        faults
+            .into_iter()
+            .find_map(|(name, is_fault)| is_fault.then_some(name))
     }
 
-    /// A potential after a number of bursts of leak; it stops where a burst removes less than one unit.
+    /// A potential after a number of bursts of leak; it stops where a burst removes less than one
+    /// unit.
     #[inline(always)]
     pub fn leaked(&self, potential: i32, bursts: u32) -> i32 {
         let above = potential - self.rest;
@@ -214,7 +295,12 @@ impl Profile {
             }
             size -= taken;
         }
-        self.rest + if above < 0 { -(size as i32) } else { size as i32 }
+        self.rest
+            + if above < 0 {
+                -(size as i32)
+            } else {
+                size as i32
+            }
     }
 }
 
@@ -224,25 +310,34 @@ fn leak_of(size: u32, leak: u32) -> u32 {
     (size >> 16) * leak + (((size & 0xffff) * leak) >> 16)
 }
 
-/// 32 random bits for a neuron and a burst: FEAGI's counter hash of both, with the seed added to the neuron's number.
+/// 32 random bits for a neuron and a burst: FEAGI's counter hash of both, with the seed added to
+/// the neuron's number.
 #[inline(always)]
 pub fn draw(seed: u32, neuron: u32, burst: u32) -> u32 {
-    let mixed = neuron.wrapping_add(seed).wrapping_mul(2_654_435_761).wrapping_add(burst.wrapping_mul(1_597_334_677));
+    let mixed = neuron
+        .wrapping_add(seed)
+        .wrapping_mul(2_654_435_761)
+        .wrapping_add(burst.wrapping_mul(1_597_334_677));
     let state = mixed.wrapping_mul(747_796_405).wrapping_add(2_891_336_453);
     let word = ((state >> ((state >> 28) + 4)) ^ state).wrapping_mul(277_803_737);
     (word >> 22) ^ word
 }
 
-/// The seed of draws from a 64-bit seed; every bit has an effect, and below 2³² it is the same number.
+/// The seed of draws from a 64-bit seed; every bit has an effect, and below 2³² it is the same
+/// number.
 pub fn seed_of(seed: u64) -> u32 {
     seed as u32 ^ hash_mix((seed >> 32) as u32)
 }
 
-/// Two words that a run sums over its spikes; the sums are its spike hash, independent of the order.
+/// Two words that a run sums over its spikes; the sums are its spike hash, independent of the
+/// order.
 #[inline(always)]
 pub fn spike_hash_words(neuron: u32, burst: u32) -> [u32; 2] {
     let first = hash_mix(neuron ^ hash_mix(burst ^ 0x9e37_79b9));
-    [first, hash_mix(first ^ neuron.wrapping_mul(0x85eb_ca6b) ^ 0x27d4_eb2f)]
+    [
+        first,
+        hash_mix(first ^ neuron.wrapping_mul(0x85eb_ca6b) ^ 0x27d4_eb2f),
+    ]
 }
 
 /// A bijection of 32 bits: the finaliser of `MurmurHash3` (A. Appleby).
@@ -253,8 +348,8 @@ fn hash_mix(mut x: u32) -> u32 {
     x ^ (x >> 16)
 }
 
-/// The amount that a firing sends through each unit of weight: psp · 2^`fraction_bits` divided by the number of synapses that share it,
-/// rounded to the nearest.
+/// The amount that a firing sends through each unit of weight: psp · 2^`fraction_bits` divided by
+/// the number of synapses that share it, rounded to the nearest.
 #[inline(always)]
 pub fn unit(psp: u32, fraction_bits: u32, share: u32) -> u32 {
     ((psp << fraction_bits) + share / 2) / share

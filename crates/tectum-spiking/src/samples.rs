@@ -2,8 +2,8 @@
 
 use tectum::Sample;
 
-/// Sample genomes. The one there is has an input area of 64 neurons onto 64 with leak, refractory period and probabilistic firing, each of which inhibits
-/// its neighbour.
+/// Sample genomes. The one there is has an input area of 64 neurons onto 64 with leak, refractory
+/// period and probabilistic firing, each of which inhibits its neighbour.
 ///
 /// # Example
 /// ```
@@ -15,5 +15,8 @@ use tectum::Sample;
 pub static SAMPLES: [Sample; 1] = [Sample {
     name: "sample-genome",
     about: "an input area of 64 neurons onto 64 that inhibit each other, for run and inspect",
-    files: &[("sample-genome.json", include_bytes!("../samples/sample-genome.json"))],
+    files: &[(
+        "sample-genome.json",
+        include_bytes!("../samples/sample-genome.json"),
+    )],
 }];

@@ -36,7 +36,8 @@ use tectum::snapshot::{Array, Snapshot};
 const MAX_REFRACTORY: u32 = 2 * (1 << 16);
 /// Names of a neuron's state variables in a snapshot.
 const PLANES: [&str; 4] = ["potential", "last", "ready", "consecutive"];
-/// Timed bursts of a trial; the same number of untimed bursts precedes them, to compile device code and let activity spread.
+/// Timed bursts of a trial; the same number of untimed bursts precedes them, to compile device code
+/// and let activity spread.
 const TRIAL_BURSTS: u32 = 64;
 /// Bursts of the plan that runs a batch of them.
 const BATCH: u32 = 16;
@@ -48,25 +49,38 @@ pub struct SimulationOptions {
     pub constant_inputs: Vec<(u32, f32)>,
     /// Maximum injections into one burst. Default: 4096.
     pub max_inputs: usize,
-    /// Parts that the targets of a device are split into; if none, chosen by its size. Default: none.
+    /// Parts that the targets of a device are split into; if none, chosen by its size. Default:
+    /// none.
     pub parts: Option<u32>,
     /// How work is laid out; if none, as each device prefers. Results are the same. Default: none.
     pub layout: Option<LayoutPreferences>,
-    /// Neurons whose firings come back with every run, for [`Simulation::has_fired`]. Default: none.
+    /// Neurons whose firings come back with every run, for [`Simulation::has_fired`]. Default:
+    /// none.
     pub recorded_neurons: Vec<Range<u32>>,
-    /// Minimum number of bursts whose firings stay on the device, for [`Simulation::ledger`]. Default: 0.
+    /// Minimum number of bursts whose firings stay on the device, for [`Simulation::ledger`].
+    /// Default: 0.
     pub ledger: u32,
-    /// Whether the arrivals of the last burst can be read, with [`Simulation::candidates`]. Default: no.
+    /// Whether the arrivals of the last burst can be read, with [`Simulation::candidates`].
+    /// Default: no.
     pub candidates: bool,
 }
 
 impl Default for SimulationOptions {
     fn default() -> Self {
-        Self { constant_inputs: Vec::new(), max_inputs: 4096, parts: None, layout: None, recorded_neurons: Vec::new(), ledger: 0, candidates: false }
+        Self {
+            constant_inputs: Vec::new(),
+            max_inputs: 4096,
+            parts: None,
+            layout: None,
+            recorded_neurons: Vec::new(),
+            ledger: 0,
+            candidates: false,
+        }
     }
 }
 
-/// The firings of the last bursts, ascending: each burst's number with the neurons that fired in it.
+/// The firings of the last bursts, ascending: each burst's number with the neurons that fired in
+/// it.
 pub type FireLedger = Vec<(u32, RoaringBitmap)>;
 
 /// Counts of a run so far.
@@ -78,7 +92,8 @@ pub struct SpikeCounts {
     pub spikes: u64,
     /// Synapses that carried a spike.
     pub events: u64,
-    /// The same for the same (burst, neuron) pairs in any order on any device: a checksum to compare results by, not an identity.
+    /// The same for the same (burst, neuron) pairs in any order on any device: a checksum to
+    /// compare results by, not an identity.
     pub spike_hash: u64,
 }
 
@@ -101,7 +116,13 @@ pub struct Simulation {
 
 impl std::fmt::Debug for Simulation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Simulation({:?} on {} devices, {:?})", self.network, self.shards.len(), self.counts)
+        write!(
+            f,
+            "Simulation({:?} on {} devices, {:?})",
+            self.network,
+            self.shards.len(),
+            self.counts
+        )
     }
 }
 
@@ -110,12 +131,16 @@ impl Simulation {
     ///
     /// # Errors
     /// `Invalid` for an injection that the network rejects; errors of compiling a plan.
-    pub fn new(network: Arc<Network>, device: &Device, options: &SimulationOptions) -> Result<Self> {
+    pub fn new(
+        network: Arc<Network>,
+        device: &Device,
+        options: &SimulationOptions,
+    ) -> Result<Self> {
         Self::sharded(network, std::slice::from_ref(device), options)
     }
 
-    /// Opens the device with the minimum time of a trial of a network in `shards` parts, in which `advance` runs a number of bursts. No plan predicts it: the
-    /// work depends on what fires.
+    /// Opens the device with the minimum time of a trial of a network in `shards` parts, in which
+    /// `advance` runs a number of bursts. No plan predicts it: the work depends on what fires.
     ///
     /// # Errors
     /// As [`route::open_by_trial`].
@@ -126,7 +151,8 @@ impl Simulation {
         advance: &mut dyn FnMut(&mut Self, u32) -> Result<()>,
     ) -> Result<(Device, Choice)> {
         route::open_by_trial("network", &mut |device| {
-            let mut simulation = Self::sharded(network.clone(), &vec![device.clone(); shards], options)?;
+            let mut simulation =
+                Self::sharded(network.clone(), &vec![device.clone(); shards], options)?;
             advance(&mut simulation, TRIAL_BURSTS)?;
             let start = Instant::now();
             advance(&mut simulation, TRIAL_BURSTS)?;
@@ -134,16 +160,23 @@ impl Simulation {
         })
     }
 
-    /// Splits a network by target over devices, which may repeat; each burst they exchange the firings.
+    /// Splits a network by target over devices, which may repeat; each burst they exchange the
+    /// firings.
     ///
     /// # Errors
     /// As [`Simulation::new`]; `Invalid` without a device.
-    pub fn sharded(network: Arc<Network>, devices: &[Device], options: &SimulationOptions) -> Result<Self> {
+    pub fn sharded(
+        network: Arc<Network>,
+        devices: &[Device],
+        options: &SimulationOptions,
+    ) -> Result<Self> {
         if devices.is_empty() {
             return Err(Error::invalid("a simulation on no device"));
         }
         let ranges = connectome::split(network.neurons(), devices.len() as u32);
-        let shards = ranges.into_iter().zip(devices).map(|(range, device)| Shard::new(&network, range, device, options, devices.len() == 1));
+        let shards = ranges.into_iter().zip(devices).map(|(range, device)| {
+            Shard::new(&network, range, device, options, devices.len() == 1)
+        });
         let shards = shards.collect::<Result<Vec<_>>>()?;
         let code = Executable::code_of(shards.iter().flat_map(Shard::executables));
         let mut session = Session::of_shared_work(devices)?;
@@ -176,17 +209,32 @@ impl Simulation {
     /// Adds injections to the next burst.
     ///
     /// # Errors
-    /// `Invalid`, and nothing is added, for an unknown neuron or one that is injected twice, an amount beyond the network's maximum, or
-    /// more injections than the simulation allows.
+    /// `Invalid`, and nothing is added, for an unknown neuron or one that is injected twice, an
+    /// amount beyond the network's maximum, or more injections than the simulation allows.
     pub fn inject(&mut self, inputs: &[(u32, f32)]) -> Result<()> {
         if self.inputs.len() + inputs.len() > self.max_inputs {
-            return Err(Error::invalid(format!("{} injections into one burst; at most {}", self.inputs.len() + inputs.len(), self.max_inputs)));
+            return Err(Error::invalid(format!(
+                "{} injections into one burst; at most {}",
+                self.inputs.len() + inputs.len(),
+                self.max_inputs
+            )));
         }
-        let added = inputs.iter().map(|&(neuron, amount)| Ok((neuron, self.network.injected(neuron, amount)?))).collect::<Result<Vec<_>>>()?;
-        let mut all: Vec<u32> = self.inputs.iter().chain(&added).map(|(neuron, _)| *neuron).collect();
+        let added = inputs
+            .iter()
+            .map(|&(neuron, amount)| Ok((neuron, self.network.injected(neuron, amount)?)))
+            .collect::<Result<Vec<_>>>()?;
+        let mut all: Vec<u32> = self
+            .inputs
+            .iter()
+            .chain(&added)
+            .map(|(neuron, _)| *neuron)
+            .collect();
         all.sort_unstable();
         if let Some(twice) = all.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(Error::invalid(format!("neuron {} is injected twice in one burst", twice[0])));
+            return Err(Error::invalid(format!(
+                "neuron {} is injected twice in one burst",
+                twice[0]
+            )));
         }
         self.inputs.extend(added);
         Ok(())
@@ -200,20 +248,34 @@ impl Simulation {
     /// Runs a number of bursts.
     ///
     /// # Errors
-    /// `Unsupported`, and nothing changes, beyond the largest burst number. Device errors: the state is then unknown until one is restored,
-    /// and injections are dropped.
+    /// `Unsupported`, and nothing changes, beyond the largest burst number. Device errors: the
+    /// state is then unknown until one is restored, and injections are dropped.
     pub fn run(&mut self, bursts: u32) -> Result<SpikeCounts> {
         self.run_watched(bursts, |_| ControlFlow::Continue(()))
     }
 
-    /// Runs a number of bursts, or until `watch` breaks the run off: it receives the counts after every plan that ran, which is one burst or sixteen. The
-    /// returned counts say how many bursts there were, and the run continues from them.
+    /// Runs a number of bursts, or until `watch` breaks the run off: it receives the counts after
+    /// every plan that ran, which is one burst or sixteen. The returned counts say how many bursts
+    /// there were, and the run continues from them.
     ///
     /// # Errors
     /// As [`Simulation::run`].
-    pub fn run_watched(&mut self, bursts: u32, mut watch: impl FnMut(SpikeCounts) -> ControlFlow<()>) -> Result<SpikeCounts> {
-        if self.counts.bursts.checked_add(bursts).is_none_or(|last| last > u32::MAX - MAX_REFRACTORY) {
-            return Err(Error::unsupported(format!("{bursts} bursts after burst {}: their numbers end at {}", self.counts.bursts, u32::MAX - MAX_REFRACTORY)));
+    pub fn run_watched(
+        &mut self,
+        bursts: u32,
+        mut watch: impl FnMut(SpikeCounts) -> ControlFlow<()>,
+    ) -> Result<SpikeCounts> {
+        if self
+            .counts
+            .bursts
+            .checked_add(bursts)
+            .is_none_or(|last| last > u32::MAX - MAX_REFRACTORY)
+        {
+            return Err(Error::unsupported(format!(
+                "{bursts} bursts after burst {}: their numbers end at {}",
+                self.counts.bursts,
+                u32::MAX - MAX_REFRACTORY
+            )));
         }
         self.stats = RunStats::default();
         let mut left = bursts;
@@ -234,7 +296,8 @@ impl Simulation {
     fn submit(&mut self, bursts: u32) -> Result<()> {
         let burst = self.counts.bursts + 1;
         for shard in &mut self.shards {
-            self.stats.add(&shard.submit(burst, bursts, &self.inputs, &mut self.session)?);
+            self.stats
+                .add(&shard.submit(burst, bursts, &self.inputs, &mut self.session)?);
         }
         self.inputs.clear();
         self.counts.bursts += bursts;
@@ -242,11 +305,19 @@ impl Simulation {
             let ([spikes, first, second], events) = shard.take_counts(bursts);
             self.counts.spikes += u64::from(spikes);
             self.counts.events += events;
-            let [low, high] = [self.counts.spike_hash as u32, (self.counts.spike_hash >> 32) as u32];
-            self.counts.spike_hash = u64::from(low.wrapping_add(first)) | u64::from(high.wrapping_add(second)) << 32;
+            let [low, high] = [
+                self.counts.spike_hash as u32,
+                (self.counts.spike_hash >> 32) as u32,
+            ];
+            self.counts.spike_hash =
+                u64::from(low.wrapping_add(first)) | u64::from(high.wrapping_add(second)) << 32;
         }
         if self.shards.len() > 1 {
-            let can_pack_bits = !self.network.profiles.iter().any(|profile| profile.potential_driven);
+            let can_pack_bits = !self
+                .network
+                .profiles
+                .iter()
+                .any(|profile| profile.potential_driven);
             let mut list = Vec::new();
             for shard in &self.shards {
                 shard.read_spikes(can_pack_bits, &mut list)?;
@@ -262,10 +333,15 @@ impl Simulation {
         let can_pack_bits = self.shards.len() > 1 && list.iter().all(|[_, psp]| *psp == FIXED_PSP);
         if can_pack_bits && words < 2 * list.len() {
             let mut bits = vec![0u32; words];
-            list.iter().for_each(|[neuron, _]| bits[*neuron as usize / 32] |= 1 << (neuron % 32));
-            self.shards.iter_mut().try_for_each(|shard| shard.write_spike_bits(&bits))?;
+            list.iter()
+                .for_each(|[neuron, _]| bits[*neuron as usize / 32] |= 1 << (neuron % 32));
+            self.shards
+                .iter_mut()
+                .try_for_each(|shard| shard.write_spike_bits(&bits))?;
         } else {
-            self.shards.iter_mut().try_for_each(|shard| shard.write_spike_list(&list))?;
+            self.shards
+                .iter_mut()
+                .try_for_each(|shard| shard.write_spike_list(&list))?;
         }
         self.exchanged = list;
         Ok(())
@@ -284,22 +360,33 @@ impl Simulation {
         self.stats
     }
 
-    /// The work by device since the simulation was made, for a receipt: a run is a plan of a burst or of a batch of them, on one device.
+    /// The work by device since the simulation was made, for a receipt: a run is a plan of a burst
+    /// or of a batch of them, on one device.
     pub fn session(&self) -> &Session {
         &self.session
     }
 
-    /// Whether a neuron fired in the last burst that ran here; false before the first and after a restore.
+    /// Whether a neuron fired in the last burst that ran here; false before the first and after a
+    /// restore.
     ///
     /// # Cost
     /// No transfer: the firings of watched neurons came with the run.
     ///
     /// # Panics
-    /// If the neuron is not in [`SimulationOptions::recorded_neurons`]: an error in the calling code.
+    /// If the neuron is not in [`SimulationOptions::recorded_neurons`]: an error in the calling
+    /// code.
     pub fn has_fired(&self, neuron: u32) -> bool {
-        assert!(self.watched.iter().any(|watched| watched.contains(&neuron)), "neuron {neuron} is not watched");
-        let shard = self.shards.iter().find(|shard| shard.targets.contains(&neuron));
-        shard.and_then(|shard| shard.has_fired(neuron)).unwrap_or_else(|| panic!("neuron {neuron} is not watched"))
+        assert!(
+            self.watched.iter().any(|watched| watched.contains(&neuron)),
+            "neuron {neuron} is not watched"
+        );
+        let shard = self
+            .shards
+            .iter()
+            .find(|shard| shard.targets.contains(&neuron));
+        shard
+            .and_then(|shard| shard.has_fired(neuron))
+            .unwrap_or_else(|| panic!("neuron {neuron} is not watched"))
     }
 
     /// The code objects that runs launch, on every device, in single bursts and in batches.
@@ -307,13 +394,15 @@ impl Simulation {
         &self.code
     }
 
-    /// The state, for any device and number of shards: for each neuron `potential`, `last`, `ready`, `consecutive`; `fired` pairs of
-    /// neuron and psp; `counts`; for a network with plasticity or memories also `ledger`, `histories`, `weights`, `seen` and `kept`.
+    /// The state, for any device and number of shards: for each neuron `potential`, `last`,
+    /// `ready`, `consecutive`; `fired` pairs of neuron and psp; `counts`; for a network with
+    /// plasticity or memories also `ledger`, `histories`, `weights`, `seen` and `kept`.
     ///
     /// # Errors
     /// Device errors.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        let mut planes = vec![Vec::with_capacity(self.network.neurons() as usize); self.shards[0].shape.planes];
+        let mut planes =
+            vec![Vec::with_capacity(self.network.neurons() as usize); self.shards[0].shape.planes];
         for shard in &self.shards {
             let state = shard.single.read_state::<u32>(shard.views.state)?;
             for (number, plane) in planes.iter_mut().enumerate() {
@@ -328,11 +417,27 @@ impl Simulation {
         let mut fired = self.list()?;
         fired.sort_unstable();
         snapshot.insert("fired", Array::U32(fired.into_iter().flatten().collect()));
-        let SpikeCounts { bursts, spikes, events, spike_hash } = self.counts;
-        snapshot.insert("counts", Array::U64(vec![u64::from(bursts), spikes, events, spike_hash]));
-        snapshot.insert("network", Array::U64(self.network.fingerprint.words().to_vec()));
+        let SpikeCounts {
+            bursts,
+            spikes,
+            events,
+            spike_hash,
+        } = self.counts;
+        snapshot.insert(
+            "counts",
+            Array::U64(vec![u64::from(bursts), spikes, events, spike_hash]),
+        );
+        snapshot.insert(
+            "network",
+            Array::U64(self.network.fingerprint.words().to_vec()),
+        );
         if self.network.history_depth() > 0 {
-            learning::save(&self.network, &self.learning_states(), bursts, &mut snapshot)?;
+            learning::save(
+                &self.network,
+                &self.learning_states(),
+                bursts,
+                &mut snapshot,
+            )?;
         }
         Ok(snapshot)
     }
@@ -340,46 +445,85 @@ impl Simulation {
     /// Restores a state; injections for the next burst are dropped.
     ///
     /// # Errors
-    /// `Data`, and nothing is changed, for a snapshot of another network or an invalid array; device errors.
+    /// `Data`, and nothing is changed, for a snapshot of another network or an invalid array;
+    /// device errors.
     pub fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
         let neurons = self.network.neurons() as usize;
         if snapshot.u64("network", 4)? != self.network.fingerprint.words() {
-            return Err(Error::data("the snapshot is of another network, or of the same with other options"));
+            return Err(Error::data(
+                "the snapshot is of another network, or of the same with other options",
+            ));
         }
         let names = &PLANES[..self.shards[0].shape.planes];
-        let planes = names.iter().map(|name| snapshot.u32(name, neurons)).collect::<Result<Vec<_>>>()?;
-        let (fired, rest) = snapshot.u32("fired", snapshot.len_of("fired").unwrap_or(0))?.as_chunks::<2>();
+        let planes = names
+            .iter()
+            .map(|name| snapshot.u32(name, neurons))
+            .collect::<Result<Vec<_>>>()?;
+        let (fired, rest) = snapshot
+            .u32("fired", snapshot.len_of("fired").unwrap_or(0))?
+            .as_chunks::<2>();
         let ascends = fired.windows(2).all(|pair| pair[0][0] < pair[1][0]);
-        if !rest.is_empty() || !ascends || fired.last().is_some_and(|[neuron, _]| *neuron as usize >= neurons) {
-            return Err(Error::data("the snapshot's array fired is no list of ascending neurons"));
+        if !rest.is_empty()
+            || !ascends
+            || fired
+                .last()
+                .is_some_and(|[neuron, _]| *neuron as usize >= neurons)
+        {
+            return Err(Error::data(
+                "the snapshot's array fired is no list of ascending neurons",
+            ));
         }
         let counts = snapshot.u64("counts", 4)?;
-        let bursts = u32::try_from(counts[0]).map_err(|_| Error::data(format!("the snapshot is of burst {}", counts[0])))?;
+        let bursts = u32::try_from(counts[0])
+            .map_err(|_| Error::data(format!("the snapshot is of burst {}", counts[0])))?;
         self.check_states(&planes, bursts)?;
-        let saved = if self.network.history_depth() > 0 { Some(SavedLearning::read(&self.network, snapshot, bursts)?) } else { None };
+        let saved = if self.network.history_depth() > 0 {
+            Some(SavedLearning::read(&self.network, snapshot, bursts)?)
+        } else {
+            None
+        };
         for index in 0..self.shards.len() {
             let learned = match &saved {
-                Some(saved) => Some(saved.of_shard(&self.network, &self.learning_states(), index, bursts)?),
+                Some(saved) => {
+                    Some(saved.of_shard(&self.network, &self.learning_states(), index, bursts)?)
+                }
                 None => None,
             };
             let shard = &mut self.shards[index];
-            let slots = shard.views.learned.iter().flat_map(|views| [views.synapses, views.histories, views.ledger, views.memory_state]);
+            let slots = shard.views.learned.iter().flat_map(|views| {
+                [
+                    views.synapses,
+                    views.histories,
+                    views.ledger,
+                    views.memory_state,
+                ]
+            });
             for (slot, words) in slots.zip(learned.into_iter().flatten()) {
                 shard.single.write_state(slot, &words)?;
             }
             let mut state = vec![0u32; shard.views.state.len()];
             for (number, plane) in planes.iter().enumerate() {
-                for (i, value) in plane[shard.targets.start as usize..shard.targets.end as usize].iter().enumerate() {
+                for (i, value) in plane[shard.targets.start as usize..shard.targets.end as usize]
+                    .iter()
+                    .enumerate()
+                {
                     state[shard.shape.potential_at(i) + number * shard.shape.len] = *value;
                 }
             }
             shard.single.write_state(shard.views.state, &state)?;
-            shard.single.write_state(shard.views.sums, &vec![0i32; shard.views.sums.len()])?;
+            shard
+                .single
+                .write_state(shard.views.sums, &vec![0i32; shard.views.sums.len()])?;
             shard.watched.fill(0);
         }
         self.broadcast_spikes(fired.to_vec())?;
         self.inputs.clear();
-        self.counts = SpikeCounts { bursts, spikes: counts[1], events: counts[2], spike_hash: counts[3] };
+        self.counts = SpikeCounts {
+            bursts,
+            spikes: counts[1],
+            events: counts[2],
+            spike_hash: counts[3],
+        };
         self.ledger_from = bursts.saturating_sub(self.network.history_depth()).max(1);
         Ok(())
     }
@@ -389,14 +533,30 @@ impl Simulation {
         for (range, profile) in &self.network.runs {
             let profile = &self.network.profiles[*profile as usize];
             for neuron in range.clone() {
-                let of = |plane: usize| planes.get(plane).map_or(0, |values| values[neuron as usize]);
-                let state = NeuronState { potential: of(0) as i32, last: of(1), ready: of(2), consecutive: of(3) };
-                if let Some(name) = profile.unreachable(self.network.options.idle_update, &state, bursts) {
+                let of = |plane: usize| {
+                    planes
+                        .get(plane)
+                        .map_or(0, |values| values[neuron as usize])
+                };
+                let state = NeuronState {
+                    potential: of(0) as i32,
+                    last: of(1),
+                    ready: of(2),
+                    consecutive: of(3),
+                };
+                if let Some(name) =
+                    profile.unreachable(self.network.options.idle_update, &state, bursts)
+                {
                     let value = match PLANES.iter().position(|plane| *plane == name) {
-                        Some(0) | None => f64::from(state.potential) / f64::from(1u32 << self.network.fraction_bits),
+                        Some(0) | None => {
+                            f64::from(state.potential)
+                                / f64::from(1u32 << self.network.fraction_bits)
+                        }
                         Some(plane) => f64::from(of(plane)),
                     };
-                    return Err(Error::data(format!("the snapshot's neuron {neuron} has {name} {value}, which no run of {bursts} bursts reaches")));
+                    return Err(Error::data(format!(
+                        "the snapshot's neuron {neuron} has {name} {value}, which no run of {bursts} bursts reaches"
+                    )));
                 }
             }
         }
@@ -413,27 +573,34 @@ impl Simulation {
         Ok(fired)
     }
 
-    /// The firings of the last bursts: at least [`SimulationOptions::ledger`] of them, or as many as are known. Empty if the
-    /// network has no ledger.
+    /// The firings of the last bursts: at least [`SimulationOptions::ledger`] of them, or as many
+    /// as are known. Empty if the network has no ledger.
     ///
     /// # Errors
     /// Device errors.
     pub fn ledger(&self) -> Result<FireLedger> {
         let burst = self.counts.bursts;
         let held = self.learning_states();
-        let [first, ..] = &held[..] else { return Ok(Vec::new()) };
+        let [first, ..] = &held[..] else {
+            return Ok(Vec::new());
+        };
         if burst == 0 {
             return Ok(Vec::new());
         }
-        let bursts = self.ledger_from.max(burst.saturating_sub(first.learned.bursts()))..burst;
+        let bursts = self
+            .ledger_from
+            .max(burst.saturating_sub(first.learned.bursts()))..burst;
         let words = first.ledger(bursts.clone())?;
         let row = |words: &[u32]| RoaringBitmap::from_lsb0_bytes(0, bytemuck::cast_slice(words));
-        let mut ledger: FireLedger = bursts.zip(words.chunks(self.network.ledger_words()).map(row)).collect();
+        let mut ledger: FireLedger = bursts
+            .zip(words.chunks(self.network.ledger_words()).map(row))
+            .collect();
         ledger.push((burst, self.fired()?.into_iter().collect()));
         Ok(ledger)
     }
 
-    /// The fire candidates of the last burst that ran: the neurons with arrivals, and the sum of each, in units of psp · weight.
+    /// The fire candidates of the last burst that ran: the neurons with arrivals, and the sum of
+    /// each, in units of psp · weight.
     ///
     /// # Errors
     /// `Invalid` if [`SimulationOptions::candidates`] is not set; device errors.
@@ -441,18 +608,26 @@ impl Simulation {
         let scale = f64::from(1u32 << self.network.fraction_bits);
         let mut all = Vec::new();
         for shard in &self.shards {
-            let view = shard.views.candidates.ok_or_else(|| Error::invalid("a simulation without candidates"))?;
+            let view = shard
+                .views
+                .candidates
+                .ok_or_else(|| Error::invalid("a simulation without candidates"))?;
             let words = shard.single.read_state::<i32>(view)?;
             for (chunk, range) in words.chunks(shard.shape.chunk()).zip(&shard.shape.ranges) {
                 let (sums, bits) = chunk.split_at(shard.shape.len);
                 let is_touched = |i: &usize| bits[i / 32] >> (i % 32) & 1 != 0;
-                all.extend((0..range.len()).filter(is_touched).map(|i| (range.start + i as u32, f64::from(sums[i]) / scale)));
+                all.extend(
+                    (0..range.len())
+                        .filter(is_touched)
+                        .map(|i| (range.start + i as u32, f64::from(sums[i]) / scale)),
+                );
             }
         }
         Ok(all)
     }
 
-    /// The plastic synapses by rule, source and target, with their weights at the end of the last burst.
+    /// The plastic synapses by rule, source and target, with their weights at the end of the last
+    /// burst.
     ///
     /// # Errors
     /// Device errors.
@@ -460,7 +635,12 @@ impl Simulation {
         if self.network.plastic_synapses() == 0 {
             return Ok(Vec::new());
         }
-        learning::plastic_synapses(&self.network, &self.learning_states(), &self.fired()?, self.counts.bursts)
+        learning::plastic_synapses(
+            &self.network,
+            &self.learning_states(),
+            &self.fired()?,
+            self.counts.bursts,
+        )
     }
 
     /// The state of each of the network's memories.
@@ -468,7 +648,11 @@ impl Simulation {
     /// # Errors
     /// Device errors.
     pub fn memories(&self) -> Result<Vec<MemoryReport>> {
-        self.learning_states().first().map_or(Ok(Vec::new()), |shard| learning::memories(&self.network, shard))
+        self.learning_states()
+            .first()
+            .map_or(Ok(Vec::new()), |shard| {
+                learning::memories(&self.network, shard)
+            })
     }
 
     /// The learning state of the shards; empty for a network that uses no past firings.
@@ -484,7 +668,12 @@ impl Simulation {
         let scale = f64::from(1u32 << self.network.fraction_bits);
         let mut all = Vec::with_capacity(self.network.neurons() as usize);
         for shard in &self.shards {
-            all.extend(shard.potentials(&self.network, self.counts.bursts)?.into_iter().map(|potential| f64::from(potential) / scale));
+            all.extend(
+                shard
+                    .potentials(&self.network, self.counts.bursts)?
+                    .into_iter()
+                    .map(|potential| f64::from(potential) / scale),
+            );
         }
         Ok(all)
     }

@@ -12,7 +12,8 @@ const AMOUNT: f32 = 1.0;
 /// Neurons whose draws are made in one block.
 const BLOCK: usize = 32;
 
-/// Input neurons, each stimulated in a fraction of all bursts: the same ones for a seed and a burst, wherever a run begins.
+/// Input neurons, each stimulated in a fraction of all bursts: the same ones for a seed and a
+/// burst, wherever a run begins.
 #[derive(Debug, Clone)]
 pub struct Stimulus {
     neurons: Vec<u32>,
@@ -28,12 +29,26 @@ impl Stimulus {
     /// `Invalid` for a fraction out of range.
     pub fn new(genome: &Genome, part: f64, seed: u64) -> Result<Self> {
         if !(0.0..=1.0).contains(&part) {
-            return Err(Error::invalid(format!("a stimulus of {part}; 0 to 1 is needed")));
+            return Err(Error::invalid(format!(
+                "a stimulus of {part}; 0 to 1 is needed"
+            )));
         }
-        let inputs = genome.areas().iter().filter(|area| area.role == AreaRole::Input);
-        let neurons = if part == 0.0 { Vec::new() } else { inputs.flat_map(|area| area.neurons.clone()).collect() };
+        let inputs = genome
+            .areas()
+            .iter()
+            .filter(|area| area.role == AreaRole::Input);
+        let neurons = if part == 0.0 {
+            Vec::new()
+        } else {
+            inputs.flat_map(|area| area.neurons.clone()).collect()
+        };
         // A different seed from that of the neurons' draws.
-        Ok(Self { neurons, seed: !seed_of(seed), chance: (part * f64::from(u32::MAX)) as u32, amount: AMOUNT })
+        Ok(Self {
+            neurons,
+            seed: !seed_of(seed),
+            chance: (part * f64::from(u32::MAX)) as u32,
+            amount: AMOUNT,
+        })
     }
 
     /// Sets the input of a stimulated neuron, in units of potential; 1 without it.
@@ -41,7 +56,13 @@ impl Stimulus {
     /// # Errors
     /// `Invalid` for an amount that is not finite.
     pub fn with_amount(self, amount: f32) -> Result<Self> {
-        if amount.is_finite() { Ok(Self { amount, ..self }) } else { Err(Error::invalid(format!("an amplitude of {amount}; a finite number is needed"))) }
+        if amount.is_finite() {
+            Ok(Self { amount, ..self })
+        } else {
+            Err(Error::invalid(format!(
+                "an amplitude of {amount}; a finite number is needed"
+            )))
+        }
     }
 
     /// Whether it never stimulates any neuron.
@@ -86,7 +107,13 @@ impl Stimulus {
                 },
             );
             if any {
-                reached.extend(neurons.iter().zip(are_reached).filter(|(_, is_reached)| *is_reached).map(|(neuron, _)| (*neuron, self.amount)));
+                reached.extend(
+                    neurons
+                        .iter()
+                        .zip(are_reached)
+                        .filter(|(_, is_reached)| *is_reached)
+                        .map(|(neuron, _)| (*neuron, self.amount)),
+                );
             }
         }
         reached

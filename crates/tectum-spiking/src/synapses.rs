@@ -11,14 +11,20 @@ pub struct Synapse {
     pub weight: u8,
     /// Whether it subtracts instead.
     pub inhibitory: bool,
-    /// Index in [`NetworkOptions::plasticity`](crate::NetworkOptions::plasticity) of its learning rule; none for a fixed weight.
+    /// Index in [`NetworkOptions::plasticity`](crate::NetworkOptions::plasticity) of its learning
+    /// rule; none for a fixed weight.
     pub plasticity: Option<u8>,
 }
 
 impl Synapse {
     /// A synapse with a fixed weight.
     pub fn fixed(target: u32, weight: u8, inhibitory: bool) -> Self {
-        Self { target, weight, inhibitory, plasticity: None }
+        Self {
+            target,
+            weight,
+            inhibitory,
+            plasticity: None,
+        }
     }
 
     /// Whether it exists from the beginning, and not only after learning.
@@ -32,7 +38,8 @@ pub trait SynapseRows: Send + Sync {
     /// Visits a source's synapses, the same ones in the same order each time.
     fn visit(&self, source: u32, visit: &mut dyn FnMut(Synapse));
 
-    /// The number of sources, if it is fixed: a network of another number of neurons is then refused.
+    /// The number of sources, if it is fixed: a network of another number of neurons is then
+    /// refused.
     fn sources(&self) -> Option<u32> {
         None
     }
@@ -59,7 +66,11 @@ impl SynapseList {
         let mut starts = vec![0u64; neurons as usize + 1];
         for (index, (source, _)) in list.iter().enumerate() {
             let count = starts.get_mut(*source as usize + 1);
-            *count.ok_or_else(|| Error::invalid(format!("synapse {index}: source {source} of {neurons} neurons")))? += 1;
+            *count.ok_or_else(|| {
+                Error::invalid(format!(
+                    "synapse {index}: source {source} of {neurons} neurons"
+                ))
+            })? += 1;
         }
         for index in 0..neurons as usize {
             starts[index + 1] += starts[index];
@@ -76,7 +87,8 @@ impl SynapseList {
 
 impl SynapseRows for SynapseList {
     fn visit(&self, source: u32, visit: &mut dyn FnMut(Synapse)) {
-        let range = self.starts[source as usize] as usize..self.starts[source as usize + 1] as usize;
+        let range =
+            self.starts[source as usize] as usize..self.starts[source as usize + 1] as usize;
         self.synapses[range].iter().copied().for_each(visit);
     }
 

@@ -1,4 +1,5 @@
-//! The encoder of BERT: Devlin et al., *BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding*,
+//! The encoder of BERT: Devlin et al., *BERT: Pre-training of Deep Bidirectional Transformers for
+//! Language Understanding*,
 //! <https://arxiv.org/abs/1810.04805>. Reference implementation:
 //! <https://github.com/huggingface/transformers/blob/main/src/transformers/models/bert/modeling_bert.py>; pooling as in
 //! <https://github.com/UKPLab/sentence-transformers> (Reimers and Gurevych, <https://arxiv.org/abs/1908.10084>).
@@ -11,8 +12,9 @@ use super::config::{Config, Head};
 /// The graph of an encoder and the names of its inputs.
 #[derive(Debug, Clone)]
 pub struct Bert {
-    /// Inputs `ids` [B, T] (row numbers), `mask` [B, T] (0, or −∞ for padding) and `pool` [B, 1, T] (the weight of each token in the
-    /// text's vector); output `embedding` [B, D]. Parameters have the names and shapes of the tensors of the file.
+    /// Inputs `ids` [B, T] (row numbers), `mask` [B, T] (0, or −∞ for padding) and `pool` [B, 1, T]
+    /// (the weight of each token in the text's vector); output `embedding` [B, D]. Parameters have
+    /// the names and shapes of the tensors of the file.
     pub graph: Graph,
 }
 
@@ -22,7 +24,10 @@ impl Bert {
     /// # Errors
     /// `Unsupported` for an unknown activation; `Invalid` for inconsistent sizes.
     pub(super) fn build(config: &Config, head: Head) -> Result<Bert> {
-        let mut encoder = Encoder { g: GraphBuilder::new(), config };
+        let mut encoder = Encoder {
+            g: GraphBuilder::new(),
+            config,
+        };
         let embedding = encoder.embedding(head)?;
         let mut g = encoder.g;
         g.output("embedding", embedding)?;
@@ -62,12 +67,17 @@ impl Encoder<'_> {
             return Ok(pooled);
         }
         // x / |x| is the root-mean-square norm over √D.
-        let gain = self.g.constant(&vec![(1.0 / (width as f64).sqrt()) as f32; width], [width])?;
+        let gain = self
+            .g
+            .constant(&vec![(1.0 / (width as f64).sqrt()) as f32; width], [width])?;
         self.g.rms_norm(pooled, gain, 1e-24)
     }
 
     fn table(&mut self, kind: &str, rows: usize) -> Result<Node> {
-        self.g.parameter(&format!("embeddings.{kind}_embeddings.weight"), [rows, self.config.hidden_size])
+        self.g.parameter(
+            &format!("embeddings.{kind}_embeddings.weight"),
+            [rows, self.config.hidden_size],
+        )
     }
 
     fn layer(&mut self, name: &str, x: Node, mask: Node) -> Result<Node> {
@@ -76,22 +86,42 @@ impl Encoder<'_> {
         let parts = ["query", "key", "value"].map(|part| format!("{name}.attention.self.{part}"));
         let (mut weights, mut operands) = (Vec::new(), Vec::new());
         for part in &parts {
-            weights.push(self.g.parameter(&format!("{part}.weight"), [width, width])?);
+            weights.push(
+                self.g
+                    .parameter(&format!("{part}.weight"), [width, width])?,
+            );
         }
         for (part, weight) in parts.iter().zip(weights) {
             let bias = self.g.parameter(&format!("{part}.bias"), [width])?;
             let product = self.g.matmul(x, weight.transpose())?;
             operands.push(self.g.add(product, bias)?);
         }
-        let heads = Heads::new(self.config.num_attention_heads, width / self.config.num_attention_heads);
-        let attended = self.g.attention([operands[0], operands[1], operands[2]], Some(mask), heads)?;
-        let output = self.dense(&format!("{name}.attention.output.dense"), attended, [width, width])?;
+        let heads = Heads::new(
+            self.config.num_attention_heads,
+            width / self.config.num_attention_heads,
+        );
+        let attended =
+            self.g
+                .attention([operands[0], operands[1], operands[2]], Some(mask), heads)?;
+        let output = self.dense(
+            &format!("{name}.attention.output.dense"),
+            attended,
+            [width, width],
+        )?;
         let sum = self.g.add(output, x)?;
         let x = self.norm(&format!("{name}.attention.output.LayerNorm"), sum)?;
 
-        let middle = self.dense(&format!("{name}.intermediate.dense"), x, [self.config.intermediate_size, width])?;
+        let middle = self.dense(
+            &format!("{name}.intermediate.dense"),
+            x,
+            [self.config.intermediate_size, width],
+        )?;
         let middle = self.g.activate(middle, self.config.activation()?)?;
-        let output = self.dense(&format!("{name}.output.dense"), middle, [width, self.config.intermediate_size])?;
+        let output = self.dense(
+            &format!("{name}.output.dense"),
+            middle,
+            [width, self.config.intermediate_size],
+        )?;
         let sum = self.g.add(output, x)?;
         self.norm(&format!("{name}.output.LayerNorm"), sum)
     }

@@ -14,8 +14,8 @@ use super::families;
 use super::gguf::GgufModel;
 use super::gguf_file;
 
-/// A decoder's folder or file, read once: its sizes, graph and settings, and where the weights are. No weight is read until it is put on a device
-/// ([`Decoder::new`](super::Decoder::new)).
+/// A decoder's folder or file, read once: its sizes, graph and settings, and where the weights are.
+/// No weight is read until it is put on a device ([`Decoder::new`](super::Decoder::new)).
 #[derive(Debug)]
 pub struct Checkpoint {
     pub(super) sizes: DecoderSizes,
@@ -25,13 +25,15 @@ pub struct Checkpoint {
 
 #[derive(Debug)]
 enum Tensors {
-    /// Safetensors, the part of parameter names that their tensor names lack, and the configuration.
+    /// Safetensors, the part of parameter names that their tensor names lack, and the
+    /// configuration.
     Folder(SafetensorsWeights, &'static str, ConfigFile),
     #[cfg(feature = "gguf")]
     File(Box<GgufModel>),
 }
 
-/// The files of a model: the GGUF file, or every `.json` and `.safetensors` of a folder, in name order.
+/// The files of a model: the GGUF file, or every `.json` and `.safetensors` of a folder, in name
+/// order.
 ///
 /// # Errors
 /// `Io` for a folder that cannot be listed; as [`gguf_file`].
@@ -40,9 +42,19 @@ pub fn input_files(path: &Path) -> Result<Vec<PathBuf>> {
         return Ok(vec![file]);
     }
     let failed = |source| Error::io(path.display(), source);
-    let entries = std::fs::read_dir(path).map_err(failed)?.collect::<std::io::Result<Vec<_>>>().map_err(failed)?;
-    let is_read = |file: &PathBuf| file.extension().is_some_and(|ending| ending == "json" || ending == "safetensors");
-    let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).filter(is_read).collect();
+    let entries = std::fs::read_dir(path)
+        .map_err(failed)?
+        .collect::<std::io::Result<Vec<_>>>()
+        .map_err(failed)?;
+    let is_read = |file: &PathBuf| {
+        file.extension()
+            .is_some_and(|ending| ending == "json" || ending == "safetensors")
+    };
+    let mut files: Vec<PathBuf> = entries
+        .into_iter()
+        .map(|entry| entry.path())
+        .filter(is_read)
+        .collect();
     files.sort();
     Ok(files)
 }
@@ -64,8 +76,8 @@ impl Checkpoint {
         &self.sizes
     }
 
-    /// The tokens that end a text: from a folder's `generation_config.json`, otherwise its `config.json`, or from a GGUF file's metadata; none if they
-    /// are not defined.
+    /// The tokens that end a text: from a folder's `generation_config.json`, otherwise its
+    /// `config.json`, or from a GGUF file's metadata; none if they are not defined.
     ///
     /// # Errors
     /// `Io`; `Data` for a file that cannot be read.
@@ -80,7 +92,10 @@ impl Checkpoint {
     /// The name of the tensor that holds a parameter.
     pub(super) fn tensor(&self, parameter: &str) -> String {
         match &self.tensors {
-            Tensors::Folder(_, lacking, _) => parameter.strip_prefix(lacking).unwrap_or(parameter).to_owned(),
+            Tensors::Folder(_, lacking, _) => parameter
+                .strip_prefix(lacking)
+                .unwrap_or(parameter)
+                .to_owned(),
             #[cfg(feature = "gguf")]
             Tensors::File(model) => model.tensor(parameter),
         }
@@ -117,33 +132,72 @@ impl Checkpoint {
     pub(super) fn open_file(file: &Path) -> Result<Checkpoint> {
         let model = GgufModel::open(file, check)?;
         log(file, &model.sizes);
-        Ok(Checkpoint { sizes: model.sizes.clone(), graph: model.graph.clone(), tensors: Tensors::File(Box::new(model)) })
+        Ok(Checkpoint {
+            sizes: model.sizes.clone(),
+            graph: model.graph.clone(),
+            tensors: Tensors::File(Box::new(model)),
+        })
     }
 
     pub(super) fn open_folder(folder: &Path, config: ConfigFile) -> Result<Checkpoint> {
         let place = config.path.display();
-        let Some(family) = config.family()?.and_then(|name| families::named(&name)) else { return Err(config.refused_family()?) };
+        let Some(family) = config.family()?.and_then(|name| families::named(&name)) else {
+            return Err(config.refused_family()?);
+        };
         let model = (family.read)(&config)?;
         check(model.sizes()).map_err(|error| error.at(&place))?;
-        let (sizes, graph, prefix, first) = (model.sizes().clone(), model.build()?, family.prefix, family.first_tensor);
+        let (sizes, graph, prefix, first) = (
+            model.sizes().clone(),
+            model.build()?,
+            family.prefix,
+            family.first_tensor,
+        );
         let weights = SafetensorsWeights::open(folder)?;
         // Files with only the inner model lack the prefix of every name.
-        let is_inner = weights.entries().all(|(name, _)| name != format!("{prefix}{first}")) && weights.entries().any(|(name, _)| name == first);
+        let is_inner = weights
+            .entries()
+            .all(|(name, _)| name != format!("{prefix}{first}"))
+            && weights.entries().any(|(name, _)| name == first);
         let tensors = Tensors::Folder(weights, if is_inner { prefix } else { "" }, config);
         log(folder, &sizes);
-        Ok(Checkpoint { sizes, graph, tensors })
+        Ok(Checkpoint {
+            sizes,
+            graph,
+            tensors,
+        })
     }
 }
 
 fn log(path: &Path, sizes: &DecoderSizes) {
-    let DecoderSizes { layers, width, heads, context, .. } = sizes;
+    let DecoderSizes {
+        layers,
+        width,
+        heads,
+        context,
+        ..
+    } = sizes;
     tracing::info!(path = %path.display(), family = sizes.family, layers, width, heads, context, tokens = sizes.vocab_size, "decoder opened");
 }
 
 /// Rejects sizes that no model has.
 fn check(sizes: &DecoderSizes) -> Result<()> {
-    let counts = [sizes.vocab_size, sizes.width, sizes.layers, sizes.heads, sizes.kv_heads, sizes.head_width, sizes.ffn_width, sizes.context];
+    let counts = [
+        sizes.vocab_size,
+        sizes.width,
+        sizes.layers,
+        sizes.heads,
+        sizes.kv_heads,
+        sizes.head_width,
+        sizes.ffn_width,
+        sizes.context,
+    ];
     // A layer has about ten nodes; tensors are counted in u32.
     let fits = counts.iter().all(|count| (1..=1 << 24).contains(count)) && sizes.layers <= 1000;
-    if fits && sizes.heads.is_multiple_of(sizes.kv_heads) { Ok(()) } else { Err(Error::invalid(format!("sizes that no model has: {sizes:?}"))) }
+    if fits && sizes.heads.is_multiple_of(sizes.kv_heads) {
+        Ok(())
+    } else {
+        Err(Error::invalid(format!(
+            "sizes that no model has: {sizes:?}"
+        )))
+    }
 }

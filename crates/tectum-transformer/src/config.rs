@@ -1,4 +1,5 @@
-//! The configuration in a model's folder: `config.json`, and how sentence encoders pool one vector from a text.
+//! The configuration in a model's folder: `config.json`, and how sentence encoders pool one vector
+//! from a text.
 
 use std::path::{Path, PathBuf};
 
@@ -45,20 +46,40 @@ pub(super) enum ModelPath {
 
 impl ConfigFile {
     /// # Errors
-    /// `Io`, naming the path, for a folder that does not exist or a file that cannot be read; `Data` for what is not the folder of a model.
+    /// `Io`, naming the path, for a folder that does not exist or a file that cannot be read;
+    /// `Data` for what is not the folder of a model.
     pub fn read(folder: &Path, allowed: ModelPath) -> Result<ConfigFile> {
         let (place, path) = (folder.display(), folder.join(CONFIG));
         let has_gguf = allowed == ModelPath::FolderOrGguf;
         if !folder.exists() {
-            let known = if has_gguf { "a model is a folder or a GGUF file" } else { "an encoder is a folder" };
-            return Err(Error::new(ErrorKind::Io, format!("{place}: there is no such file or folder; {known} on this machine; none is downloaded")));
-        } else if let Some(model) = folder.parent().filter(|model| !folder.is_dir() && model.join(CONFIG).exists()) {
-            return Err(Error::data(format!("{place}: a file of a model; name its folder, {}", shown(model))));
+            let known = if has_gguf {
+                "a model is a folder or a GGUF file"
+            } else {
+                "an encoder is a folder"
+            };
+            return Err(Error::new(
+                ErrorKind::Io,
+                format!(
+                    "{place}: there is no such file or folder; {known} on this machine; none is downloaded"
+                ),
+            ));
+        } else if let Some(model) = folder
+            .parent()
+            .filter(|model| !folder.is_dir() && model.join(CONFIG).exists())
+        {
+            return Err(Error::data(format!(
+                "{place}: a file of a model; name its folder, {}",
+                shown(model)
+            )));
         } else if !folder.is_dir() {
             let needed = if has_gguf { ", or a file .gguf," } else { "" };
-            return Err(Error::data(format!("{place}: not a model: a folder with {CONFIG}{needed} is needed")));
+            return Err(Error::data(format!(
+                "{place}: not a model: a folder with {CONFIG}{needed} is needed"
+            )));
         } else if !path.exists() {
-            return Err(Error::data(format!("{place}: not the folder of a model: it has no {CONFIG}")));
+            return Err(Error::data(format!(
+                "{place}: not the folder of a model: it has no {CONFIG}"
+            )));
         }
         let text = std::fs::read(&path).map_err(|source| Error::io(path.display(), source))?;
         Ok(ConfigFile { path, text })
@@ -76,12 +97,21 @@ impl ConfigFile {
     /// `Io`; `Data` for a file that cannot be read.
     pub fn end_tokens(&self) -> Result<Vec<u32>> {
         let generation = self.path.with_file_name("generation_config.json");
-        let preferred = if generation.exists() { read_json::<EndConfig>(&generation)?.eos_token_id } else { None };
-        Ok(match preferred.map_or_else(|| Ok(self.parse::<EndConfig>()?.eos_token_id), |tokens| Ok::<_, Error>(Some(tokens)))? {
-            Some(EndTokens::One(token)) => vec![token],
-            Some(EndTokens::Several(tokens)) => tokens,
-            None => Vec::new(),
-        })
+        let preferred = if generation.exists() {
+            read_json::<EndConfig>(&generation)?.eos_token_id
+        } else {
+            None
+        };
+        Ok(
+            match preferred.map_or_else(
+                || Ok(self.parse::<EndConfig>()?.eos_token_id),
+                |tokens| Ok::<_, Error>(Some(tokens)),
+            )? {
+                Some(EndTokens::One(token)) => vec![token],
+                Some(EndTokens::Several(tokens)) => tokens,
+                None => Vec::new(),
+            },
+        )
     }
 
     /// The `model_type`; none if it is missing.
@@ -95,22 +125,36 @@ impl ConfigFile {
 
     /// Why the `model_type` is refused, and which ones are known.
     pub fn refused_family(&self) -> Result<Error> {
-        let known = format!("encoders: {ENCODER:?}; decoders: \"{}\"", DECODERS.join("\", \""));
+        let known = format!(
+            "encoders: {ENCODER:?}; decoders: \"{}\"",
+            DECODERS.join("\", \"")
+        );
         let reason = match self.family()? {
             None => format!("model_type is missing; known: {known}"),
-            Some(family) if family == ENCODER => format!("model_type {family:?} is that of an encoder, which `tectum embed` runs; {known}"),
+            Some(family) if family == ENCODER => format!(
+                "model_type {family:?} is that of an encoder, which `tectum embed` runs; {known}"
+            ),
             Some(family) if DECODERS.contains(&family.as_str()) => {
-                format!("model_type {family:?} is that of a decoder, which `tectum generate` runs; {known}")
+                format!(
+                    "model_type {family:?} is that of a decoder, which `tectum generate` runs; {known}"
+                )
             }
             Some(family) => format!("model_type {family:?} is not supported; {known}"),
         };
-        Ok(Error::unsupported(format!("{}: {reason}", self.path.display())))
+        Ok(Error::unsupported(format!(
+            "{}: {reason}",
+            self.path.display()
+        )))
     }
 }
 
 /// A folder, of which the path may be empty.
 fn shown(folder: &Path) -> String {
-    if folder.as_os_str().is_empty() { ".".to_owned() } else { folder.display().to_string() }
+    if folder.as_os_str().is_empty() {
+        ".".to_owned()
+    } else {
+        folder.display().to_string()
+    }
 }
 
 /// `config.json` of an encoder of the BERT family.
@@ -186,8 +230,8 @@ impl Config {
     /// Reads and checks a folder's `config.json`.
     ///
     /// # Errors
-    /// `Io`; `Data` for a file that cannot be read; `Unsupported` for another family, activation or kind of positions; `Invalid` for
-    /// sizes that no model has.
+    /// `Io`; `Data` for a file that cannot be read; `Unsupported` for another family, activation or
+    /// kind of positions; `Invalid` for sizes that no model has.
     pub fn read(folder: &Path) -> Result<Config> {
         Config::of(&ConfigFile::read(folder, ModelPath::Folder)?)
     }
@@ -198,15 +242,43 @@ impl Config {
             return Err(file.refused_family()?);
         }
         let config: Config = file.parse()?;
-        config.activation().map_err(|error| error.at(path.display()))?;
-        let positions = config.position_embedding_type.as_deref().unwrap_or("absolute");
+        config
+            .activation()
+            .map_err(|error| error.at(path.display()))?;
+        let positions = config
+            .position_embedding_type
+            .as_deref()
+            .unwrap_or("absolute");
         if positions != "absolute" {
-            return Err(Error::unsupported(format!("{}: position_embedding_type {positions:?}; \"absolute\" is supported", path.display())));
+            return Err(Error::unsupported(format!(
+                "{}: position_embedding_type {positions:?}; \"absolute\" is supported",
+                path.display()
+            )));
         }
-        let rows = [config.vocab_size, config.max_position_embeddings, config.type_vocab_size];
-        let sizes = [&rows[..], &[config.hidden_size, config.num_attention_heads, config.intermediate_size]].concat();
-        if sizes.contains(&0) || !config.hidden_size.is_multiple_of(config.num_attention_heads) || config.num_hidden_layers > 1000 {
-            return Err(Error::invalid(format!("{}: sizes that no model has: {config:?}", path.display())));
+        let rows = [
+            config.vocab_size,
+            config.max_position_embeddings,
+            config.type_vocab_size,
+        ];
+        let sizes = [
+            &rows[..],
+            &[
+                config.hidden_size,
+                config.num_attention_heads,
+                config.intermediate_size,
+            ],
+        ]
+        .concat();
+        if sizes.contains(&0)
+            || !config
+                .hidden_size
+                .is_multiple_of(config.num_attention_heads)
+            || config.num_hidden_layers > 1000
+        {
+            return Err(Error::invalid(format!(
+                "{}: sizes that no model has: {config:?}",
+                path.display()
+            )));
         }
         Ok(config)
     }
@@ -224,14 +296,20 @@ pub(super) fn activation(key: &str, name: &str) -> Result<tectum::Activation> {
         "gelu_new" | "gelu_pytorch_tanh" | "gelu_fast" => Ok(tectum::Activation::Gelu),
         "relu" => Ok(tectum::Activation::Relu),
         "silu" | "swish" => Ok(tectum::Activation::Silu),
-        other => Err(Error::unsupported(format!("{key} {other:?}; gelu, gelu_new, relu and silu are supported"))),
+        other => Err(Error::unsupported(format!(
+            "{key} {other:?}; gelu, gelu_new, relu and silu are supported"
+        ))),
     }
 }
 
 impl Head {
     /// Reads what sentence encoders keep next to their weights; mean and normalisation by default.
     pub fn read(folder: &Path) -> Result<Head> {
-        let mut head = Head { pooling: Pooling::Mean, normalized: true, max_tokens: None };
+        let mut head = Head {
+            pooling: Pooling::Mean,
+            normalized: true,
+            max_tokens: None,
+        };
         let modules = folder.join("modules.json");
         if modules.exists() {
             let list: Vec<Module> = read_json(&modules)?;
@@ -239,10 +317,18 @@ impl Head {
             if let Some(module) = list.iter().find(|module| module.kind.ends_with("Pooling")) {
                 let path = folder.join(&module.path).join("config.json");
                 let config: PoolingConfig = read_json(&path)?;
-                head.pooling = match (config.pooling_mode_mean_tokens, config.pooling_mode_cls_token) {
+                head.pooling = match (
+                    config.pooling_mode_mean_tokens,
+                    config.pooling_mode_cls_token,
+                ) {
                     (true, false) => Pooling::Mean,
                     (false, true) => Pooling::First,
-                    _ => return Err(Error::unsupported(format!("{}: the mean of all tokens or the first alone is supported", path.display()))),
+                    _ => {
+                        return Err(Error::unsupported(format!(
+                            "{}: the mean of all tokens or the first alone is supported",
+                            path.display()
+                        )));
+                    }
                 };
             }
         }
@@ -262,5 +348,6 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
 }
 
 fn parse_json<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T> {
-    serde_json::from_slice(text).map_err(|source| Error::data(path.display().to_string()).with_source(source))
+    serde_json::from_slice(text)
+        .map_err(|source| Error::data(path.display().to_string()).with_source(source))
 }

@@ -1,4 +1,5 @@
-//! Common parts of all decoders' graphs: the inputs, the caches, and the path from a token's vector to scores.
+//! Common parts of all decoders' graphs: the inputs, the caches, and the path from a token's vector
+//! to scores.
 
 use tectum::Result;
 use tectum_graph::{Dim, Factor, Graph, GraphBuilder, Heads, Node};
@@ -38,15 +39,20 @@ impl DecoderSizes {
 
     /// How attention divides its operands.
     pub(super) fn attention_heads(&self) -> Heads {
-        Heads { kv: self.kv_heads, causal: true, ..Heads::new(self.heads, self.head_width) }
+        Heads {
+            kv: self.kv_heads,
+            causal: true,
+            ..Heads::new(self.heads, self.head_width)
+        }
     }
 }
 
 /// A decoder's graph under construction.
 ///
-/// Inputs: `ids` and `positions` [B, T], `spans` [B, 2] (cached tokens, new tokens), `rows` [R] (the indices of those of the B · T tokens that
-/// get scores); states `keys.N` and `values.N` [B, S, columns] of each layer N; output `logits` [R, V]. Parameters have the names and shapes
-/// of the tensors of the file.
+/// Inputs: `ids` and `positions` [B, T], `spans` [B, 2] (cached tokens, new tokens), `rows` [R]
+/// (the indices of those of the B · T tokens that get scores); states `keys.N` and `values.N` [B,
+/// S, columns] of each layer N; output `logits` [R, V]. Parameters have the names and shapes of the
+/// tensors of the file.
 pub(super) struct DecoderGraph<'a> {
     pub g: GraphBuilder,
     pub sizes: &'a DecoderSizes,
@@ -61,15 +67,33 @@ impl<'a> DecoderGraph<'a> {
         let mut g = GraphBuilder::new();
         let (texts, time) = (Dim::from('B'), [Dim::from('B'), Dim::from('T')]);
         let (ids, positions) = (g.indices("ids", time)?, g.indices("positions", time)?);
-        let (spans, rows) = (g.indices("spans", [texts, 2.into()])?, g.indices("rows", [Dim::from('R')])?);
-        Ok(DecoderGraph { g, sizes, ids, positions, spans, rows })
+        let (spans, rows) = (
+            g.indices("spans", [texts, 2.into()])?,
+            g.indices("rows", [Dim::from('R')])?,
+        );
+        Ok(DecoderGraph {
+            g,
+            sizes,
+            ids,
+            positions,
+            spans,
+            rows,
+        })
     }
 
     /// Attention of a layer to the contents of its caches; operands [B, T, heads · width].
     pub fn attend(&mut self, layer: usize, operands: [Node; 3]) -> Result<Node> {
-        let shape = [Dim::from('B'), Dim::from('S'), Dim::from(self.sizes.cached_columns())];
-        let caches = [self.g.state(&format!("keys.{layer}"), shape)?, self.g.state(&format!("values.{layer}"), shape)?];
-        self.g.attention_cached(operands, caches, self.spans, self.sizes.attention_heads())
+        let shape = [
+            Dim::from('B'),
+            Dim::from('S'),
+            Dim::from(self.sizes.cached_columns()),
+        ];
+        let caches = [
+            self.g.state(&format!("keys.{layer}"), shape)?,
+            self.g.state(&format!("values.{layer}"), shape)?,
+        ];
+        self.g
+            .attention_cached(operands, caches, self.spans, self.sizes.attention_heads())
     }
 
     /// Selects the rows that get scores: [B, T, D] to [R, D].

@@ -20,21 +20,38 @@ pub(super) struct DeviceWeights {
 impl DeviceWeights {
     /// No weights yet.
     pub fn new(prepared: PreparedGraph, device: &Device) -> DeviceWeights {
-        DeviceWeights { prepared, device: device.clone(), weights: None, flat: Vec::new(), compiled: 0 }
+        DeviceWeights {
+            prepared,
+            device: device.clone(),
+            weights: None,
+            flat: Vec::new(),
+            compiled: 0,
+        }
     }
 
-    /// Reads all parameters of the graph that was prepared: `read` writes one with a name and a shape. The watch sees the bytes that are ready.
+    /// Reads all parameters of the graph that was prepared: `read` writes one with a name and a
+    /// shape. The watch sees the bytes that are ready.
     ///
     /// # Errors
     /// Errors of `read`; `Cancelled` if the watch breaks it off.
-    pub fn read(&mut self, graph: &Graph, watch: &mut Watch<'_>, read: impl Fn(&str, &[usize], &mut [f32]) -> Result<()>) -> Result<()> {
+    pub fn read(
+        &mut self,
+        graph: &Graph,
+        watch: &mut Watch<'_>,
+        read: impl Fn(&str, &[usize], &mut [f32]) -> Result<()>,
+    ) -> Result<()> {
         let PreparedGraph { layout, packed, .. } = &self.prepared;
         let mut flat = vec![0; layout.len()];
         let mut whole = Vec::new();
         let total = layout.entries().last().map_or(0, |entry| entry.range().end);
         for (entry, (name, node, shape)) in layout.entries().iter().zip(graph.parameters()) {
-            let sizes = shape.sizes().expect("invariant: parameters have no letters");
-            match packed.iter().find(|packed: &&PackedParameter| packed.node == node) {
+            let sizes = shape
+                .sizes()
+                .expect("invariant: parameters have no letters");
+            match packed
+                .iter()
+                .find(|packed: &&PackedParameter| packed.node == node)
+            {
                 None => read(name, &sizes, entry.values(&mut flat))?,
                 Some(packed) => {
                     whole.resize(sizes.iter().product(), 0.0);
@@ -43,7 +60,12 @@ impl DeviceWeights {
                 }
             }
             let [done, total] = [entry.range().end, total].map(|words| 4 * words as u64);
-            WorkProgress { stage: "loading weights", done, total }.report(watch)?;
+            WorkProgress {
+                stage: "loading weights",
+                done,
+                total,
+            }
+            .report(watch)?;
         }
         self.flat = flat;
         Ok(())
@@ -51,7 +73,10 @@ impl DeviceWeights {
 
     /// The same model sharing the weights on the device; there are none before the first plan.
     pub fn share(&self) -> DeviceWeights {
-        DeviceWeights { weights: self.weights.clone(), ..DeviceWeights::new(self.prepared.clone(), &self.device) }
+        DeviceWeights {
+            weights: self.weights.clone(),
+            ..DeviceWeights::new(self.prepared.clone(), &self.device)
+        }
     }
 
     /// Its device.
@@ -64,14 +89,23 @@ impl DeviceWeights {
         self.compiled
     }
 
-    /// Compiles a plan whose `weights` state is the model's, with other states in existing memory; the first plan
-    /// puts the weights on the device. Also returns the bytes of its temporary values.
-    pub fn compile(&mut self, plan: PlanBuilder, weights: View, others: &[(View, &SharedState)]) -> Result<(Executable, usize)> {
+    /// Compiles a plan whose `weights` state is the model's, with other states in existing memory;
+    /// the first plan puts the weights on the device. Also returns the bytes of its temporary
+    /// values.
+    pub fn compile(
+        &mut self,
+        plan: PlanBuilder,
+        weights: View,
+        others: &[(View, &SharedState)],
+    ) -> Result<(Executable, usize)> {
         let plan = plan.finish()?;
         let (bytes, _) = plan.temp_bytes();
         self.compiled += 1;
         if let Some(shared) = &self.weights {
-            return Ok((plan.compile_with(&self.device, &[&[(weights, shared)], others].concat())?, bytes));
+            return Ok((
+                plan.compile_with(&self.device, &[&[(weights, shared)], others].concat())?,
+                bytes,
+            ));
         }
         let mut run = plan.compile_with(&self.device, others)?;
         run.write_state(weights, &self.flat)?;

@@ -4,7 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tectum::operation::product::panel_format::PanelFormat;
-use tectum::{CodeObject, Device, Error, Executable, LayoutPreferences, Result, RunStats, Session, View, Watch, WorkProgress};
+use tectum::{
+    CodeObject, Device, Error, Executable, LayoutPreferences, Result, RunStats, Session, View,
+    Watch, WorkProgress,
+};
 use tectum_graph::Graph;
 
 use super::config::{Head, Pooling};
@@ -15,8 +18,8 @@ use super::{Config, Tokens};
 
 /// Maximum texts of a run; fewer run in powers of two, so that few plans cover all counts.
 const MAX_BATCH: usize = 8;
-/// Maximum bytes of temporary values of cached plans, or the bytes of the weights if those are more; the least recently used plan is dropped
-/// first.
+/// Maximum bytes of temporary values of cached plans, or the bytes of the weights if those are
+/// more; the least recently used plan is dropped first.
 const PLAN_BYTES: usize = 256 << 20;
 
 /// An encoder with its weights on a device.
@@ -38,7 +41,8 @@ pub struct Embedder {
 pub struct Embedding {
     /// Its token numbers.
     pub tokens: Vec<u32>,
-    /// Tokens of the text that were cut off at the model's maximum, which the vector does not represent.
+    /// Tokens of the text that were cut off at the model's maximum, which the vector does not
+    /// represent.
     pub cut_tokens: usize,
     /// \[D\], of length 1 where the model normalises.
     pub vector: Vec<f32>,
@@ -66,12 +70,16 @@ impl Embedder {
         Embedder::new(Encoder::read(folder)?, device, None)
     }
 
-    /// Puts the weights of an encoder on a device, with this format of the products' weights. The default on the CPU is the file's format
-    /// if that is f16 or bf16, otherwise f32.
+    /// Puts the weights of an encoder on a device, with this format of the products' weights. The
+    /// default on the CPU is the file's format if that is f16 or bf16, otherwise f32.
     ///
     /// # Errors
     /// `Data`, naming tensor and file, for weights that do not fit the configuration.
-    pub fn new(encoder: Encoder, device: &Device, weights: Option<PanelFormat>) -> Result<Embedder> {
+    pub fn new(
+        encoder: Encoder,
+        device: &Device,
+        weights: Option<PanelFormat>,
+    ) -> Result<Embedder> {
         Embedder::load(encoder, device, weights, &mut WorkProgress::ignore)
     }
 
@@ -79,11 +87,17 @@ impl Embedder {
     ///
     /// # Errors
     /// As [`Embedder::new`]; `Cancelled` if the watch breaks it off.
-    pub fn load(encoder: Encoder, device: &Device, weights: Option<PanelFormat>, watch: &mut Watch<'_>) -> Result<Embedder> {
+    pub fn load(
+        encoder: Encoder,
+        device: &Device,
+        weights: Option<PanelFormat>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Embedder> {
         Embedder::with_layout(encoder, device, device.info().preferences(), weights, watch)
     }
 
-    /// As [`Embedder::load`], with weights in another layout than the device prefers: the vectors are the same, only the speed differs.
+    /// As [`Embedder::load`], with weights in another layout than the device prefers: the vectors
+    /// are the same, only the speed differs.
     pub(super) fn with_layout(
         encoder: Encoder,
         device: &Device,
@@ -91,13 +105,36 @@ impl Embedder {
         weights: Option<PanelFormat>,
         watch: &mut Watch<'_>,
     ) -> Result<Embedder> {
-        let (mut resident, session) = (DeviceWeights::new(encoder.prepare(preferences, weights), device), Session::new(device));
-        resident.read(&encoder.graph, watch, |name, shape, to| encoder.weights.read(name, shape, to))?;
-        let Encoder { config, head, tokens, max_tokens, graph, .. } = encoder;
-        Ok(Embedder { config, head, tokens: Arc::new(tokens), max_tokens, graph, resident, plans: Vec::new(), session, run_ns: 0 })
+        let (mut resident, session) = (
+            DeviceWeights::new(encoder.prepare(preferences, weights), device),
+            Session::new(device),
+        );
+        resident.read(&encoder.graph, watch, |name, shape, to| {
+            encoder.weights.read(name, shape, to)
+        })?;
+        let Encoder {
+            config,
+            head,
+            tokens,
+            max_tokens,
+            graph,
+            ..
+        } = encoder;
+        Ok(Embedder {
+            config,
+            head,
+            tokens: Arc::new(tokens),
+            max_tokens,
+            graph,
+            resident,
+            plans: Vec::new(),
+            session,
+            run_ns: 0,
+        })
     }
 
-    /// A second encoder for another thread or task: it shares the weights and the tokenizer and has separate plans.
+    /// A second encoder for another thread or task: it shares the weights and the tokenizer and has
+    /// separate plans.
     ///
     /// # Errors
     /// Device errors.
@@ -107,8 +144,19 @@ impl Embedder {
             self.encoding(1, bucket(1).min(self.max_tokens))?;
         }
         let (resident, session) = (self.resident.share(), Session::new(self.resident.device()));
-        let (config, tokens, graph) = (self.config.clone(), self.tokens.clone(), self.graph.clone());
-        Ok(Embedder { config, head: self.head, tokens, max_tokens: self.max_tokens, graph, resident, plans: Vec::new(), session, run_ns: 0 })
+        let (config, tokens, graph) =
+            (self.config.clone(), self.tokens.clone(), self.graph.clone());
+        Ok(Embedder {
+            config,
+            head: self.head,
+            tokens,
+            max_tokens: self.max_tokens,
+            graph,
+            resident,
+            plans: Vec::new(),
+            session,
+            run_ns: 0,
+        })
     }
 
     /// The model's configuration.
@@ -128,7 +176,10 @@ impl Embedder {
 
     /// The number of all parameters.
     pub fn parameters(&self) -> usize {
-        self.graph.parameters().filter_map(|(_, _, shape)| shape.elements()).sum()
+        self.graph
+            .parameters()
+            .filter_map(|(_, _, shape)| shape.elements())
+            .sum()
     }
 
     /// The graph over letters B and T.
@@ -158,15 +209,23 @@ impl Embedder {
 
     /// The vectors of texts, in their order. Texts of more than [`Embedder::max_tokens`] are cut.
     ///
-    /// Texts of similar length run together, padded to the next multiple of 8 up to 64 tokens, of 16 up to 128, then of 32; no token attends to padding.
+    /// Texts of similar length run together, padded to the next multiple of 8 up to 64 tokens, of
+    /// 16 up to 128, then of 32; no token attends to padding.
     ///
     /// # Errors
     /// Device errors.
     pub fn embed(&mut self, texts: &[&str]) -> Result<Vec<Embedding>> {
-        let encoded: Result<Vec<(Vec<u32>, usize)>> = texts.iter().map(|text| self.tokens.encode_counted(text)).collect();
+        let encoded: Result<Vec<(Vec<u32>, usize)>> = texts
+            .iter()
+            .map(|text| self.tokens.encode_counted(text))
+            .collect();
         let (tokens, cut): (Vec<_>, Vec<_>) = encoded?.into_iter().unzip();
         let embeddings = self.embed_tokens(tokens)?;
-        Ok(embeddings.into_iter().zip(cut).map(|(made, cut_tokens)| Embedding { cut_tokens, ..made }).collect())
+        Ok(embeddings
+            .into_iter()
+            .zip(cut)
+            .map(|(made, cut_tokens)| Embedding { cut_tokens, ..made })
+            .collect())
     }
 
     /// The vectors of tokenized texts.
@@ -175,12 +234,17 @@ impl Embedder {
     /// `Invalid` for a text of no or too many tokens, or an unknown token; device errors.
     pub fn embed_tokens(&mut self, tokens: Vec<Vec<u32>>) -> Result<Vec<Embedding>> {
         for (index, tokens) in tokens.iter().enumerate() {
-            let strange = tokens.iter().find(|token| **token as usize >= self.config.vocab_size);
+            let strange = tokens
+                .iter()
+                .find(|token| **token as usize >= self.config.vocab_size);
             if tokens.is_empty() || tokens.len() > self.max_tokens || strange.is_some() {
                 let (text, most, rows) = (index + 1, self.max_tokens, self.config.vocab_size);
                 return Err(Error::invalid(match strange {
                     Some(token) => format!("text {text}: token {token}; the model has {rows}"),
-                    None => format!("text {text}: {} tokens; 1 to {most} are needed", tokens.len()),
+                    None => format!(
+                        "text {text}: {} tokens; 1 to {most} are needed",
+                        tokens.len()
+                    ),
                 }));
             }
         }
@@ -190,7 +254,10 @@ impl Embedder {
         let mut rest = order.as_slice();
         while let Some(&first) = rest.first() {
             let time = bucket(tokens[first].len()).min(self.max_tokens);
-            let alike = rest.iter().take_while(|&&index| bucket(tokens[index].len()).min(self.max_tokens) == time).count();
+            let alike = rest
+                .iter()
+                .take_while(|&&index| bucket(tokens[index].len()).min(self.max_tokens) == time)
+                .count();
             let batch = 1 << alike.min(MAX_BATCH).ilog2();
             let (now, later) = rest.split_at(batch);
             let texts: Vec<&[u32]> = now.iter().map(|&index| tokens[index].as_slice()).collect();
@@ -200,7 +267,15 @@ impl Embedder {
             }
             rest = later;
         }
-        Ok(tokens.into_iter().zip(vectors).map(|(tokens, vector)| Embedding { tokens, cut_tokens: 0, vector }).collect())
+        Ok(tokens
+            .into_iter()
+            .zip(vectors)
+            .map(|(tokens, vector)| Embedding {
+                tokens,
+                cut_tokens: 0,
+                vector,
+            })
+            .collect())
     }
 
     /// One run: the vectors, concatenated.
@@ -217,9 +292,14 @@ impl Embedder {
         Ok(vectors)
     }
 
-    /// The plan for numbers of texts and tokens, compiled if there is none; it is then the last of `plans`.
+    /// The plan for numbers of texts and tokens, compiled if there is none; it is then the last of
+    /// `plans`.
     fn encoding(&mut self, batch: usize, time: usize) -> Result<&mut EncoderPlan> {
-        match self.plans.iter().position(|plan| (plan.batch, plan.time) == (batch, time)) {
+        match self
+            .plans
+            .iter()
+            .position(|plan| (plan.batch, plan.time) == (batch, time))
+        {
             Some(index) => {
                 let plan = self.plans.remove(index);
                 self.plans.push(plan);
@@ -239,9 +319,31 @@ impl Embedder {
     }
 
     fn compile(&mut self, batch: usize, time: usize) -> Result<EncoderPlan> {
-        let RecordedRun { plan, weights, ids, mask, pool, embedding, .. } = RecordedRun::record(&self.resident.prepared, batch, time, self.config.hidden_size)?;
+        let RecordedRun {
+            plan,
+            weights,
+            ids,
+            mask,
+            pool,
+            embedding,
+            ..
+        } = RecordedRun::record(
+            &self.resident.prepared,
+            batch,
+            time,
+            self.config.hidden_size,
+        )?;
         let (run, bytes) = self.resident.compile(plan, weights, &[])?;
-        Ok(EncoderPlan { batch, time, bytes, run, ids, mask, pool, embedding })
+        Ok(EncoderPlan {
+            batch,
+            time,
+            bytes,
+            run,
+            ids,
+            mask,
+            pool,
+            embedding,
+        })
     }
 
     /// Runs the last plan again on its current inputs, for benchmarks.
@@ -257,7 +359,9 @@ impl Embedder {
 
     /// The code objects of the last plan; none if nothing has run.
     pub fn code(&self) -> Vec<CodeObject> {
-        self.plans.last().map_or_else(Vec::new, |plan| plan.run.code().to_vec())
+        self.plans
+            .last()
+            .map_or_else(Vec::new, |plan| plan.run.code().to_vec())
     }
 
     /// The time of each launch of the last plan.
@@ -278,15 +382,21 @@ impl EncoderPlan {
         let time = self.time;
         let ids = self.run.input::<u32>(self.ids);
         ids.fill(0);
-        ids.chunks_exact_mut(time).zip(texts).for_each(|(ids, text)| ids[..text.len()].copy_from_slice(text));
+        ids.chunks_exact_mut(time)
+            .zip(texts)
+            .for_each(|(ids, text)| ids[..text.len()].copy_from_slice(text));
         let mask = self.run.input::<f32>(self.mask);
         mask.fill(f32::NEG_INFINITY);
-        mask.chunks_exact_mut(time).zip(texts).for_each(|(mask, text)| mask[..text.len()].fill(0.0));
+        mask.chunks_exact_mut(time)
+            .zip(texts)
+            .for_each(|(mask, text)| mask[..text.len()].fill(0.0));
         let pool = self.run.input::<f32>(self.pool);
         pool.fill(0.0);
-        pool.chunks_exact_mut(time).zip(texts).for_each(|(pool, text)| match pooling {
-            Pooling::Mean => pool[..text.len()].fill(1.0 / text.len() as f32),
-            Pooling::First => pool[0] = 1.0,
-        });
+        pool.chunks_exact_mut(time)
+            .zip(texts)
+            .for_each(|(pool, text)| match pooling {
+                Pooling::Mean => pool[..text.len()].fill(1.0 / text.len() as f32),
+                Pooling::First => pool[0] = 1.0,
+            });
     }
 }

@@ -21,6 +21,9 @@ pub(super) fn names() -> String {
 mod tests {
     #[test]
     fn every_family_is_among_the_model_types_that_errors_name() {
-        assert_eq!(super::FAMILIES.map(|family| family.name), crate::config::DECODERS);
+        assert_eq!(
+            super::FAMILIES.map(|family| family.name),
+            crate::config::DECODERS
+        );
     }
 }

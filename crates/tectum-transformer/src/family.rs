@@ -7,7 +7,10 @@ use super::config::ConfigFile;
 use super::decoder_graph::DecoderSizes;
 
 /// A family, next to its graph; `families.rs` lists all.
-#[cfg_attr(not(feature = "gguf"), allow(dead_code, reason = "only GGUF files are read by their names"))]
+#[cfg_attr(
+    not(feature = "gguf"),
+    allow(dead_code, reason = "only GGUF files are read by their names")
+)]
 #[derive(Debug)]
 pub(super) struct Family {
     /// Its name in `config.json` and in GGUF files.
@@ -70,12 +73,19 @@ impl Family {
     /// The name in a GGUF file of the tensor that holds a parameter.
     pub fn gguf_tensor(&self, parameter: &str) -> String {
         let inner = parameter.strip_prefix(self.prefix).unwrap_or(parameter);
-        let (layer, rest) = match inner.strip_prefix(self.layers).and_then(|rest| rest.split_once('.')) {
+        let (layer, rest) = match inner
+            .strip_prefix(self.layers)
+            .and_then(|rest| rest.split_once('.'))
+        {
             Some((layer, rest)) => (format!("blk.{layer}."), rest),
             None => (String::new(), inner),
         };
         let (stem, kind) = rest.rsplit_once('.').unwrap_or((rest, ""));
-        let name = self.gguf_names.iter().find(|(ours, _)| *ours == stem).map_or(stem, |(_, theirs)| theirs);
+        let name = self
+            .gguf_names
+            .iter()
+            .find(|(ours, _)| *ours == stem)
+            .map_or(stem, |(_, theirs)| theirs);
         format!("{layer}{name}.{kind}")
     }
 }

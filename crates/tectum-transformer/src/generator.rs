@@ -53,7 +53,8 @@ pub struct Generation {
     pub text: Option<String>,
     /// Why it ended.
     pub end: FinishReason,
-    /// Seconds that the prompt took, with those of texts of the same batch, to the scores of the first token.
+    /// Seconds that the prompt took, with those of texts of the same batch, to the scores of the
+    /// first token.
     pub prefill_s: f64,
     /// Tokens that were run one at a time, each for the scores of the next.
     pub decoded: usize,
@@ -61,14 +62,17 @@ pub struct Generation {
     pub decode_s: f64,
 }
 
-/// Feeds a prompt to a decoder and samples tokens until there are enough, the context is full, a stop token or text occurs, or `show` breaks it off; what
-/// was generated until then is returned. `show` receives the text as it becomes final, without a tokenizer each token's number and a space.
+/// Feeds a prompt to a decoder and samples tokens until there are enough, the context is full, a
+/// stop token or text occurs, or `show` breaks it off; what was generated until then is returned.
+/// `show` receives the text as it becomes final, without a tokenizer each token's number and a
+/// space.
 ///
-/// The context continues: a decoder may receive the next part of a conversation. The last sampled token is not fed.
+/// The context continues: a decoder may receive the next part of a conversation. The last sampled
+/// token is not fed.
 ///
 /// # Errors
-/// `Invalid` for texts to stop at without a tokenizer, an empty text to stop at, or as [`Decoder::feed`] and [`Sampler::new`]; as
-/// [`Sampler::sample`]; errors of `show`.
+/// `Invalid` for texts to stop at without a tokenizer, an empty text to stop at, or as
+/// [`Decoder::feed`] and [`Sampler::new`]; as [`Sampler::sample`]; errors of `show`.
 pub fn generate(
     decoder: &mut Decoder,
     tokens: Option<&Tokens>,
@@ -80,9 +84,9 @@ pub fn generate(
     made.pop().ok_or_else(|| Error::invalid("no prompt"))
 }
 
-/// As [`generate`], with a prompt for each text of the decoder: their tokens run as a batch until each has ended. `show` also receives the text's index,
-/// and breaks off that text alone.
-/// Text `i` draws from seed + `i`.
+/// As [`generate`], with a prompt for each text of the decoder: their tokens run as a batch until
+/// each has ended. `show` also receives the text's index, and breaks off that text alone. Text `i`
+/// draws from seed + `i`.
 ///
 /// # Errors
 /// As [`generate`] and [`Decoder::feed_each`]; `Invalid` for a prompt of no tokens.
@@ -97,10 +101,15 @@ pub fn generate_each(
         return Err(Error::invalid("a text to stop at is empty"));
     }
     if tokens.is_none() && !options.stop_sequences.is_empty() {
-        return Err(Error::invalid("a text to stop at needs the model's tokenizer.json, which is missing"));
+        return Err(Error::invalid(
+            "a text to stop at needs the model's tokenizer.json, which is missing",
+        ));
     }
     if let Some(text) = prompts.iter().position(|prompt| prompt.is_empty()) {
-        return Err(Error::invalid(format!("{}the prompt has no tokens", place(text, prompts.len()))));
+        return Err(Error::invalid(format!(
+            "{}the prompt has no tokens",
+            place(text, prompts.len())
+        )));
     }
     let known = decoder.sizes().vocab_size;
     let mut texts = Vec::with_capacity(prompts.len());
@@ -110,13 +119,29 @@ pub fn generate_each(
     let start = Instant::now();
     let mut scores = decoder.feed_each(prompts)?;
     let prefill_s = start.elapsed().as_secs_f64();
-    texts.iter_mut().for_each(|text| text.made.prefill_s = prefill_s);
+    texts
+        .iter_mut()
+        .for_each(|text| text.made.prefill_s = prefill_s);
     let mut next = vec![[0u32; 1]; texts.len()];
     loop {
-        for (index, (text, next)) in texts.iter_mut().zip(&mut next).enumerate().filter(|(_, (text, _))| !text.is_done) {
-            text.choose(&scores[index * known..][..known], options, next, &mut |shown| show(index, shown))?;
+        for (index, (text, next)) in texts
+            .iter_mut()
+            .zip(&mut next)
+            .enumerate()
+            .filter(|(_, (text, _))| !text.is_done)
+        {
+            text.choose(
+                &scores[index * known..][..known],
+                options,
+                next,
+                &mut |shown| show(index, shown),
+            )?;
         }
-        for (index, text) in texts.iter_mut().enumerate().filter(|(_, text)| !text.is_done) {
+        for (index, text) in texts
+            .iter_mut()
+            .enumerate()
+            .filter(|(_, text)| !text.is_done)
+        {
             if decoder.len_of(index) == decoder.capacity() {
                 (text.is_done, text.made.end) = (true, FinishReason::Context);
             }
@@ -124,16 +149,28 @@ pub fn generate_each(
         if texts.iter().all(|text| text.is_done) {
             break;
         }
-        let now: Vec<&[u32]> = texts.iter().zip(&next).map(|(text, next)| if text.is_done { &[][..] } else { next }).collect();
+        let now: Vec<&[u32]> = texts
+            .iter()
+            .zip(&next)
+            .map(|(text, next)| if text.is_done { &[][..] } else { next })
+            .collect();
         let start = Instant::now();
         scores = decoder.feed_each(&now)?;
         let seconds = start.elapsed().as_secs_f64();
-        for made in texts.iter_mut().filter(|text| !text.is_done).map(|text| &mut text.made) {
+        for made in texts
+            .iter_mut()
+            .filter(|text| !text.is_done)
+            .map(|text| &mut text.made)
+        {
             made.decode_s += seconds;
             made.decoded += 1;
         }
     }
-    texts.into_iter().enumerate().map(|(index, text)| text.finish(&mut |shown| show(index, shown))).collect()
+    texts
+        .into_iter()
+        .enumerate()
+        .map(|(index, text)| text.finish(&mut |shown| show(index, shown)))
+        .collect()
 }
 
 /// A text in generation.
@@ -145,9 +182,21 @@ struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    fn new(tokens: Option<&'a Tokens>, prompt: &[u32], options: &'a GenerateOptions, index: usize, known: usize) -> Result<Text<'a>> {
+    fn new(
+        tokens: Option<&'a Tokens>,
+        prompt: &[u32],
+        options: &'a GenerateOptions,
+        index: usize,
+        known: usize,
+    ) -> Result<Text<'a>> {
         let seed = options.sampling.seed.wrapping_add(index as u64);
-        let mut sampler = Sampler::new(SamplingParams { seed, ..options.sampling }, known)?;
+        let mut sampler = Sampler::new(
+            SamplingParams {
+                seed,
+                ..options.sampling
+            },
+            known,
+        )?;
         sampler.accept(prompt);
         let made = Generation {
             prompt: prompt.len(),
@@ -160,13 +209,28 @@ impl<'a> Text<'a> {
             decode_s: 0.0,
         };
         let stream = tokens.map(|tokens| TextStream::new(tokens, &options.stop_sequences));
-        Ok(Text { made, sampler, stream, is_done: options.max_new_tokens == 0 })
+        Ok(Text {
+            made,
+            sampler,
+            stream,
+            is_done: options.max_new_tokens == 0,
+        })
     }
 
-    /// Samples the next token from its scores and takes it; `next` must run if the text is not done.
-    fn choose(&mut self, scores: &[f32], options: &GenerateOptions, next: &mut [u32; 1], show: &mut impl Show) -> Result<()> {
+    /// Samples the next token from its scores and takes it; `next` must run if the text is not
+    /// done.
+    fn choose(
+        &mut self,
+        scores: &[f32],
+        options: &GenerateOptions,
+        next: &mut [u32; 1],
+        show: &mut impl Show,
+    ) -> Result<()> {
         *next = [self.sampler.sample(scores)?];
-        if let Some(end) = self.made.take(next[0], options, self.stream.as_mut(), show)? {
+        if let Some(end) = self
+            .made
+            .take(next[0], options, self.stream.as_mut(), show)?
+        {
             (self.is_done, self.made.end) = (true, end);
         }
         self.is_done |= self.made.tokens.len() >= options.max_new_tokens;
@@ -175,7 +239,13 @@ impl<'a> Text<'a> {
 
     /// Shows the text that was held back.
     fn finish(mut self, show: &mut impl Show) -> Result<Generation> {
-        if let (Some(stream), false) = (&mut self.stream, matches!(self.made.end, FinishReason::Text(_) | FinishReason::Cancelled)) {
+        if let (Some(stream), false) = (
+            &mut self.stream,
+            matches!(
+                self.made.end,
+                FinishReason::Text(_) | FinishReason::Cancelled
+            ),
+        ) {
             let rest = stream.finish()?;
             // Nothing is left to break off.
             let _ = self.made.add(&rest, show)?;
@@ -186,7 +256,13 @@ impl<'a> Text<'a> {
 
 impl Generation {
     /// Takes a sampled token; returns the reason if it is the last.
-    fn take(&mut self, token: u32, options: &GenerateOptions, stream: Option<&mut TextStream<'_>>, show: &mut impl Show) -> Result<Option<FinishReason>> {
+    fn take(
+        &mut self,
+        token: u32,
+        options: &GenerateOptions,
+        stream: Option<&mut TextStream<'_>>,
+        show: &mut impl Show,
+    ) -> Result<Option<FinishReason>> {
         if options.end.contains(&token) {
             return Ok(Some(FinishReason::Token(token)));
         }
@@ -195,7 +271,10 @@ impl Generation {
             None => (show(&format!("{token} "))?, None),
             Some(stream) => {
                 let (text, stop) = stream.push(token)?;
-                (self.add(&text, show)?, stop.map(|stop| FinishReason::Text(stop.to_owned())))
+                (
+                    self.add(&text, show)?,
+                    stop.map(|stop| FinishReason::Text(stop.to_owned())),
+                )
             }
         };
         Ok(stop.or_else(|| shown.is_break().then_some(FinishReason::Cancelled)))

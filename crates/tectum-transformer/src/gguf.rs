@@ -1,4 +1,5 @@
-//! Models in GGUF files, the format of llama.cpp and related tools: one file with metadata and weights of few bits.
+//! Models in GGUF files, the format of llama.cpp and related tools: one file with metadata and
+//! weights of few bits.
 //!
 //! Versions 2 and 3, little-endian. Weights are widened to f32 when they are read.
 

@@ -7,12 +7,16 @@ use tectum::{Error, Result};
 /// The file name extension.
 const EXTENSION: &str = "gguf";
 
-/// The GGUF file of a path: the path itself if it has the extension, or the only GGUF file of a folder without safetensors.
+/// The GGUF file of a path: the path itself if it has the extension, or the only GGUF file of a
+/// folder without safetensors.
 ///
 /// # Errors
 /// `Io` for a folder that cannot be read, `Invalid` if there are several.
 pub fn gguf_file(path: &Path) -> Result<Option<PathBuf>> {
-    let is_gguf = |path: &Path| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(EXTENSION));
+    let is_gguf = |path: &Path| {
+        path.extension()
+            .is_some_and(|extension| extension.eq_ignore_ascii_case(EXTENSION))
+    };
     if !path.is_dir() {
         return Ok(is_gguf(path).then(|| path.to_owned()));
     }
@@ -30,8 +34,17 @@ pub fn gguf_file(path: &Path) -> Result<Option<PathBuf>> {
     }
     if files.len() > 1 {
         files.sort();
-        let names: Vec<_> = files.iter().filter_map(|file| file.file_name()).map(|name| name.to_string_lossy()).collect();
-        return Err(Error::invalid(format!("{}: {} GGUF files are in this folder; name one of them: {}", path.display(), files.len(), names.join(", "))));
+        let names: Vec<_> = files
+            .iter()
+            .filter_map(|file| file.file_name())
+            .map(|name| name.to_string_lossy())
+            .collect();
+        return Err(Error::invalid(format!(
+            "{}: {} GGUF files are in this folder; name one of them: {}",
+            path.display(),
+            files.len(),
+            names.join(", ")
+        )));
     }
     Ok(files.pop())
 }

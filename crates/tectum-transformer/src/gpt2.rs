@@ -55,11 +55,21 @@ pub(super) const GPT2: Family = Family {
     layers: "h.",
     read: |config| Ok(Box::new(Gpt2::read(config)?)),
     read_gguf: |keys, sizes| {
-        let DecoderSizes { width, heads, head_width, .. } = sizes;
+        let DecoderSizes {
+            width,
+            heads,
+            head_width,
+            ..
+        } = sizes;
         if heads.checked_mul(head_width) != Some(width) {
-            return Err(Error::invalid(format!("gpt2.embedding_length {width} in {heads} heads")));
+            return Err(Error::invalid(format!(
+                "gpt2.embedding_length {width} in {heads} heads"
+            )));
         }
-        Ok(Box::new(Gpt2 { epsilon: keys.needed_number("attention.layer_norm_epsilon")?, sizes }))
+        Ok(Box::new(Gpt2 {
+            epsilon: keys.needed_number("attention.layer_norm_epsilon")?,
+            sizes,
+        }))
     },
     gguf_activation: "gelu_new",
     gguf_names: &[
@@ -75,7 +85,13 @@ pub(super) const GPT2: Family = Family {
         ("mlp.c_proj", "ffn_down"),
     ],
     // Only Hugging Face stores the weights as [in, out].
-    gguf_order: |_, parameter| if parameter.contains(".c_") && parameter.ends_with(".weight") { TensorOrder::Transposed } else { TensorOrder::Same },
+    gguf_order: |_, parameter| {
+        if parameter.contains(".c_") && parameter.ends_with(".weight") {
+            TensorOrder::Transposed
+        } else {
+            TensorOrder::Same
+        }
+    },
 };
 
 impl DecoderModel for Gpt2 {
@@ -86,8 +102,12 @@ impl DecoderModel for Gpt2 {
     fn build(&self) -> Result<Graph> {
         let mut d = DecoderGraph::new(&self.sizes)?;
         let width = self.sizes.width;
-        let words = d.g.parameter(&format!("{PREFIX}wte.weight"), [self.sizes.vocab_size, width])?;
-        let positions = d.g.parameter(&format!("{PREFIX}wpe.weight"), [self.sizes.context, width])?;
+        let words = d.g.parameter(
+            &format!("{PREFIX}wte.weight"),
+            [self.sizes.vocab_size, width],
+        )?;
+        let positions =
+            d.g.parameter(&format!("{PREFIX}wpe.weight"), [self.sizes.context, width])?;
         let word = d.g.gather(words, d.ids)?;
         let position = d.g.gather(positions, d.positions)?;
         let mut x = d.g.add(word, position)?;
@@ -96,7 +116,11 @@ impl DecoderModel for Gpt2 {
         }
         let last = d.select_rows(x)?;
         let last = self.norm(&mut d, &format!("{PREFIX}ln_f"), last)?;
-        let table = if self.sizes.tied_embeddings { words } else { d.g.parameter("lm_head.weight", [self.sizes.vocab_size, width])? };
+        let table = if self.sizes.tied_embeddings {
+            words
+        } else {
+            d.g.parameter("lm_head.weight", [self.sizes.vocab_size, width])?
+        };
         d.finish(last, table)
     }
 }
@@ -105,23 +129,30 @@ impl Gpt2 {
     /// Parses and checks a `config.json`.
     ///
     /// # Errors
-    /// `Data` for content that is not a configuration; `Unsupported`, naming the key of an unsupported setting.
+    /// `Data` for content that is not a configuration; `Unsupported`, naming the key of an
+    /// unsupported setting.
     fn read(file: &ConfigFile) -> Result<Gpt2> {
         let (path, config) = (&file.path, file.parse::<Config>()?);
-        let unsupported = |what: String| Err(Error::unsupported(format!("{}: {what}", path.display())));
+        let unsupported =
+            |what: String| Err(Error::unsupported(format!("{}: {what}", path.display())));
         if !config.scale_attn_weights {
             return unsupported("scale_attn_weights false; true is supported".to_owned());
         }
         if config.scale_attn_by_inverse_layer_idx {
-            return unsupported("scale_attn_by_inverse_layer_idx true; false is supported".to_owned());
+            return unsupported(
+                "scale_attn_by_inverse_layer_idx true; false is supported".to_owned(),
+            );
         }
         if config.add_cross_attention {
             return unsupported("add_cross_attention true; false is supported".to_owned());
         }
         if config.quantization_config.is_some() {
-            return unsupported("quantization_config; weights of F32, F16 and BF16 are supported".to_owned());
+            return unsupported(
+                "quantization_config; weights of F32, F16 and BF16 are supported".to_owned(),
+            );
         }
-        activation("activation_function", &config.activation_function).map_err(|error| error.at(path.display()))?;
+        activation("activation_function", &config.activation_function)
+            .map_err(|error| error.at(path.display()))?;
         let sizes = DecoderSizes {
             family: "gpt2".to_owned(),
             vocab_size: config.vocab_size,
@@ -136,15 +167,28 @@ impl Gpt2 {
             tied_embeddings: config.tie_word_embeddings,
         };
         if sizes.heads * sizes.head_width != sizes.width {
-            return Err(Error::invalid(format!("{}: n_embd {} in {} heads", path.display(), sizes.width, sizes.heads)));
+            return Err(Error::invalid(format!(
+                "{}: n_embd {} in {} heads",
+                path.display(),
+                sizes.width,
+                sizes.heads
+            )));
         }
-        Ok(Gpt2 { sizes, epsilon: config.layer_norm_epsilon })
+        Ok(Gpt2 {
+            sizes,
+            epsilon: config.layer_norm_epsilon,
+        })
     }
 
     fn layer(&self, d: &mut DecoderGraph<'_>, layer: usize, x: Node) -> Result<Node> {
         let (name, width) = (format!("{PREFIX}h.{layer}"), self.sizes.width);
         let normed = self.norm(d, &format!("{name}.ln_1"), x)?;
-        let product = self.dense(d, &format!("{name}.attn.c_attn"), normed, [width, 3 * width])?;
+        let product = self.dense(
+            d,
+            &format!("{name}.attn.c_attn"),
+            normed,
+            [width, 3 * width],
+        )?;
         let mut operands = [product; 3];
         for (index, operand) in operands.iter_mut().enumerate() {
             *operand = d.g.slice(product, 2, index * width, width)?;
@@ -154,21 +198,41 @@ impl Gpt2 {
         let x = d.g.add(output, x)?;
 
         let normed = self.norm(d, &format!("{name}.ln_2"), x)?;
-        let middle = self.dense(d, &format!("{name}.mlp.c_fc"), normed, [width, self.sizes.ffn_width])?;
-        let middle = d.g.activate(middle, activation("activation_function", &self.sizes.activation)?)?;
-        let output = self.dense(d, &format!("{name}.mlp.c_proj"), middle, [self.sizes.ffn_width, width])?;
+        let middle = self.dense(
+            d,
+            &format!("{name}.mlp.c_fc"),
+            normed,
+            [width, self.sizes.ffn_width],
+        )?;
+        let middle = d.g.activate(
+            middle,
+            activation("activation_function", &self.sizes.activation)?,
+        )?;
+        let output = self.dense(
+            d,
+            &format!("{name}.mlp.c_proj"),
+            middle,
+            [self.sizes.ffn_width, width],
+        )?;
         d.g.add(output, x)
     }
 
     /// x·W + b for W [in, out], as the family stores it.
-    fn dense(&self, d: &mut DecoderGraph<'_>, name: &str, x: Node, [inner, out]: [usize; 2]) -> Result<Node> {
+    fn dense(
+        &self,
+        d: &mut DecoderGraph<'_>,
+        name: &str,
+        x: Node,
+        [inner, out]: [usize; 2],
+    ) -> Result<Node> {
         let weight = d.g.parameter(&format!("{name}.weight"), [inner, out])?;
         let bias = d.g.parameter(&format!("{name}.bias"), [out])?;
         d.affine(x, weight, bias)
     }
 
     fn norm(&self, d: &mut DecoderGraph<'_>, name: &str, x: Node) -> Result<Node> {
-        let gain = d.g.parameter(&format!("{name}.weight"), [self.sizes.width])?;
+        let gain =
+            d.g.parameter(&format!("{name}.weight"), [self.sizes.width])?;
         let bias = d.g.parameter(&format!("{name}.bias"), [self.sizes.width])?;
         d.g.layer_norm(x, gain, bias, self.epsilon)
     }

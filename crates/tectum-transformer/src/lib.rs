@@ -1,5 +1,5 @@
-//! Transformers: encoders and decoders from Hugging Face model folders, decoders also from GGUF files;
-//! `docs/models.md` is the guide.
+//! Transformers: encoders and decoders from Hugging Face model folders, decoders also from GGUF
+//! files; `docs/models.md` is the guide.
 //!
 //! ```no_run
 //! use std::{ops::ControlFlow, path::Path};
@@ -24,8 +24,9 @@
 //! | [`Gguf`], [`SafetensorsWeights`] | what is in a file |
 //! | [`measure_formats`], [`cache_errors`] | what fewer bits cost |
 //!
-//! Each model's source file builds a [`Graph`](tectum_graph::Graph) over letters such as B (batch) and T (tokens); parameters have the names of
-//! the tensors in the model's file. Loading, tokens and runs are the same for all models.
+//! Each model's source file builds a [`Graph`](tectum_graph::Graph) over letters such as B (batch)
+//! and T (tokens); parameters have the names of the tensors in the model's file. Loading, tokens
+//! and runs are the same for all models.
 
 #[cfg(any(test, feature = "bench"))]
 mod bench;

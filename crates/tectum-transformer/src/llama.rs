@@ -1,7 +1,7 @@
-//! The decoders of Llama and of Qwen, which differ only in biases of the queries, keys and values (Qwen2) and their norms by head
-//! (Qwen3): Touvron et al., *LLaMA: Open and Efficient Foundation Language Models*, <https://arxiv.org/abs/2302.13971>; *Qwen2
-//! Technical Report*, <https://arxiv.org/abs/2407.10671>; *Qwen3 Technical Report*, <https://arxiv.org/abs/2505.09388>. Reference
-//! implementations:
+//! The decoders of Llama and of Qwen, which differ only in biases of the queries, keys and values
+//! (Qwen2) and their norms by head (Qwen3): Touvron et al., *LLaMA: Open and Efficient Foundation
+//! Language Models*, <https://arxiv.org/abs/2302.13971>; *Qwen2 Technical Report*, <https://arxiv.org/abs/2407.10671>;
+//! *Qwen3 Technical Report*, <https://arxiv.org/abs/2505.09388>. Reference implementations:
 //! <https://github.com/huggingface/transformers/blob/main/src/transformers/models/llama/modeling_llama.py>, and `qwen2/modeling_qwen2.py`,
 //! `qwen3/modeling_qwen3.py` next to it.
 
@@ -15,8 +15,8 @@ use super::family::{DecoderModel, Family, TensorOrder};
 
 const PREFIX: &str = "model.";
 
-/// The family of Llama. llama.cpp rotates adjacent columns of its queries and keys, and orders them so in its files; Hugging Face rotates columns of two
-/// halves.
+/// The family of Llama. llama.cpp rotates adjacent columns of its queries and keys, and orders them
+/// so in its files; Hugging Face rotates columns of two halves.
 pub(super) const LLAMA: Family = Family {
     name: "llama",
     gguf_order: |sizes, parameter| match parameter {
@@ -65,7 +65,10 @@ pub(super) const QWEN2: Family = Family {
 };
 
 /// The family of Qwen3.
-pub(super) const QWEN3: Family = Family { name: "qwen3", ..QWEN2 };
+pub(super) const QWEN3: Family = Family {
+    name: "qwen3",
+    ..QWEN2
+};
 
 /// The default base of the rotations, as in the reference implementations.
 const ROPE_THETA: f32 = 10_000.0;
@@ -141,14 +144,21 @@ impl DecoderModel for Llama {
     fn build(&self) -> Result<Graph> {
         let mut d = DecoderGraph::new(&self.sizes)?;
         let width = self.sizes.width;
-        let words = d.g.parameter(&format!("{PREFIX}embed_tokens.weight"), [self.sizes.vocab_size, width])?;
+        let words = d.g.parameter(
+            &format!("{PREFIX}embed_tokens.weight"),
+            [self.sizes.vocab_size, width],
+        )?;
         let mut x = d.g.gather(words, d.ids)?;
         for layer in 0..self.sizes.layers {
             x = self.layer(&mut d, layer, x)?;
         }
         let last = d.select_rows(x)?;
         let last = self.norm(&mut d, &format!("{PREFIX}norm"), last, width)?;
-        let table = if self.sizes.tied_embeddings { words } else { d.g.parameter("lm_head.weight", [self.sizes.vocab_size, width])? };
+        let table = if self.sizes.tied_embeddings {
+            words
+        } else {
+            d.g.parameter("lm_head.weight", [self.sizes.vocab_size, width])?
+        };
         d.finish(last, table)
     }
 }
@@ -157,13 +167,15 @@ impl Llama {
     /// Parses and checks a `config.json`.
     ///
     /// # Errors
-    /// `Data` for content that is not a configuration; `Unsupported`, naming the key of an unsupported setting; `Invalid` for inconsistent
-    /// sizes.
+    /// `Data` for content that is not a configuration; `Unsupported`, naming the key of an
+    /// unsupported setting; `Invalid` for inconsistent sizes.
     fn read(file: &ConfigFile) -> Result<Llama> {
         let (path, config) = (&file.path, file.parse::<Config>()?);
         let family = file.family()?.unwrap_or_default();
         config.check().map_err(|error| error.at(path.display()))?;
-        let rope_theta = config.rope_theta().map_err(|error| error.at(path.display()))?;
+        let rope_theta = config
+            .rope_theta()
+            .map_err(|error| error.at(path.display()))?;
         let heads = config.num_attention_heads;
         let sizes = DecoderSizes {
             vocab_size: config.vocab_size,
@@ -171,7 +183,10 @@ impl Llama {
             layers: config.num_hidden_layers,
             heads,
             kv_heads: config.num_key_value_heads.unwrap_or(heads),
-            head_width: config.head_dim.or(config.hidden_size.checked_div(heads)).unwrap_or(0),
+            head_width: config
+                .head_dim
+                .or(config.hidden_size.checked_div(heads))
+                .unwrap_or(0),
             ffn_width: config.intermediate_size,
             activation: config.hidden_act.clone(),
             context: config.max_position_embeddings,
@@ -190,40 +205,60 @@ impl Llama {
     }
 
     fn layer(&self, d: &mut DecoderGraph<'_>, layer: usize, x: Node) -> Result<Node> {
-        let (name, width, middle) = (format!("{PREFIX}layers.{layer}"), self.sizes.width, self.sizes.ffn_width);
+        let (name, width, middle) = (
+            format!("{PREFIX}layers.{layer}"),
+            self.sizes.width,
+            self.sizes.ffn_width,
+        );
         let normed = self.norm(d, &format!("{name}.input_layernorm"), x, width)?;
         let operands = self.operands(d, &format!("{name}.self_attn"), normed)?;
         let attended = d.attend(layer, operands)?;
         let attended_width = self.sizes.heads * self.sizes.head_width;
-        let mut output = self.product(d, &format!("{name}.self_attn.o_proj"), attended, [width, attended_width])?;
+        let mut output = self.product(
+            d,
+            &format!("{name}.self_attn.o_proj"),
+            attended,
+            [width, attended_width],
+        )?;
         if self.has_output_bias {
-            let bias = d.g.parameter(&format!("{name}.self_attn.o_proj.bias"), [width])?;
+            let bias =
+                d.g.parameter(&format!("{name}.self_attn.o_proj.bias"), [width])?;
             output = d.g.add(output, bias)?;
         }
         let x = d.g.add(output, x)?;
 
         let normed = self.norm(d, &format!("{name}.post_attention_layernorm"), x, width)?;
         let gate = self.product(d, &format!("{name}.mlp.gate_proj"), normed, [middle, width])?;
-        let gate = d.g.activate(gate, activation("hidden_act", &self.sizes.activation)?)?;
+        let gate =
+            d.g.activate(gate, activation("hidden_act", &self.sizes.activation)?)?;
         let up = self.product(d, &format!("{name}.mlp.up_proj"), normed, [middle, width])?;
         let gated = d.g.mul(gate, up)?;
         let output = self.product(d, &format!("{name}.mlp.down_proj"), gated, [width, middle])?;
         d.g.add(output, x)
     }
 
-    /// Queries and keys, normalised by head if the family does so and rotated by their positions, and values.
+    /// Queries and keys, normalised by head if the family does so and rotated by their positions,
+    /// and values.
     fn operands(&self, d: &mut DecoderGraph<'_>, name: &str, x: Node) -> Result<[Node; 3]> {
         let (width, head_width) = (self.sizes.width, self.sizes.head_width);
-        let parts = [("q", self.sizes.heads), ("k", self.sizes.kv_heads), ("v", self.sizes.kv_heads)];
+        let parts = [
+            ("q", self.sizes.heads),
+            ("k", self.sizes.kv_heads),
+            ("v", self.sizes.kv_heads),
+        ];
         // Weights, then biases, adjacent: the three products become one without copies.
         let (mut weights, mut operands) = (Vec::new(), [x; 3]);
         for (part, heads) in parts {
-            weights.push(d.g.parameter(&format!("{name}.{part}_proj.weight"), [heads * head_width, width])?);
+            weights.push(d.g.parameter(
+                &format!("{name}.{part}_proj.weight"),
+                [heads * head_width, width],
+            )?);
         }
         for (index, ((part, heads), weight)) in parts.into_iter().zip(weights).enumerate() {
             operands[index] = match self.has_biases {
                 true => {
-                    let bias = d.g.parameter(&format!("{name}.{part}_proj.bias"), [heads * head_width])?;
+                    let bias =
+                        d.g.parameter(&format!("{name}.{part}_proj.bias"), [heads * head_width])?;
                     d.affine(x, weight.transpose(), bias)?
                 }
                 false => d.g.matmul(x, weight.transpose())?,
@@ -231,9 +266,15 @@ impl Llama {
         }
         for ((part, heads), operand) in parts.into_iter().zip(&mut operands).take(2) {
             if self.has_head_norms {
-                let by_head = d.g.reshape(*operand, [Dim::from('B'), 'T'.into(), heads.into(), head_width.into()])?;
+                let by_head = d.g.reshape(
+                    *operand,
+                    [Dim::from('B'), 'T'.into(), heads.into(), head_width.into()],
+                )?;
                 let normed = self.norm(d, &format!("{name}.{part}_norm"), by_head, head_width)?;
-                *operand = d.g.reshape(normed, [Dim::from('B'), 'T'.into(), Dim::from(heads * head_width)])?;
+                *operand = d.g.reshape(
+                    normed,
+                    [Dim::from('B'), 'T'.into(), Dim::from(heads * head_width)],
+                )?;
             }
             *operand = d.g.rotary(*operand, d.positions, heads, self.rope_theta)?;
         }
@@ -241,7 +282,13 @@ impl Llama {
     }
 
     /// x·Wᵀ for W [out, in], as PyTorch stores it.
-    fn product(&self, d: &mut DecoderGraph<'_>, name: &str, x: Node, [out, inner]: [usize; 2]) -> Result<Node> {
+    fn product(
+        &self,
+        d: &mut DecoderGraph<'_>,
+        name: &str,
+        x: Node,
+        [out, inner]: [usize; 2],
+    ) -> Result<Node> {
         let weight = d.g.parameter(&format!("{name}.weight"), [out, inner])?;
         d.g.matmul(x, weight.transpose())
     }
@@ -258,33 +305,63 @@ impl Config {
         activation("hidden_act", &self.hidden_act)?;
         let refused = [
             (self.mlp_bias, "mlp_bias true; false is supported"),
-            (self.use_sliding_window, "use_sliding_window true; false is supported"),
-            (self.quantization_config.is_some(), "quantization_config; weights of F32, F16 and BF16 are supported"),
+            (
+                self.use_sliding_window,
+                "use_sliding_window true; false is supported",
+            ),
+            (
+                self.quantization_config.is_some(),
+                "quantization_config; weights of F32, F16 and BF16 are supported",
+            ),
         ];
         if let Some((_, what)) = refused.into_iter().find(|(is_set, _)| *is_set) {
             return Err(Error::unsupported(what));
         }
-        match self.layer_types.iter().flatten().find(|kind| *kind != "full_attention") {
-            Some(kind) => Err(Error::unsupported(format!("layer_types {kind:?}; \"full_attention\" is supported"))),
+        match self
+            .layer_types
+            .iter()
+            .flatten()
+            .find(|kind| *kind != "full_attention")
+        {
+            Some(kind) => Err(Error::unsupported(format!(
+                "layer_types {kind:?}; \"full_attention\" is supported"
+            ))),
             None => Ok(()),
         }
     }
 
     /// The base of the rotations, from this or an older version of the configuration.
     fn rope_theta(&self) -> Result<f32> {
-        for (key, rope) in [("rope_scaling", &self.rope_scaling), ("rope_parameters", &self.rope_parameters)] {
+        for (key, rope) in [
+            ("rope_scaling", &self.rope_scaling),
+            ("rope_parameters", &self.rope_parameters),
+        ] {
             let Some(rope) = rope else { continue };
-            let kind = rope.rope_type.as_deref().or(rope.older_type.as_deref()).unwrap_or("default");
+            let kind = rope
+                .rope_type
+                .as_deref()
+                .or(rope.older_type.as_deref())
+                .unwrap_or("default");
             if kind != "default" {
-                return Err(Error::unsupported(format!("{key} of type {kind:?}; \"default\" is supported")));
+                return Err(Error::unsupported(format!(
+                    "{key} of type {kind:?}; \"default\" is supported"
+                )));
             }
-            if rope.partial_rotary_factor.is_some_and(|factor| factor != 1.0) {
-                return Err(Error::unsupported(format!("{key}: partial_rotary_factor {:?}; 1 is supported", rope.partial_rotary_factor)));
+            if rope
+                .partial_rotary_factor
+                .is_some_and(|factor| factor != 1.0)
+            {
+                return Err(Error::unsupported(format!(
+                    "{key}: partial_rotary_factor {:?}; 1 is supported",
+                    rope.partial_rotary_factor
+                )));
             }
         }
         let inner = self.rope_parameters.as_ref().map(|rope| rope.rope_theta);
         match (inner, self.rope_theta) {
-            (Some(None), None) => Err(Error::unsupported("rope_parameters without rope_theta: parameters by kind of layer are not supported")),
+            (Some(None), None) => Err(Error::unsupported(
+                "rope_parameters without rope_theta: parameters by kind of layer are not supported",
+            )),
             (Some(Some(theta)), _) | (_, Some(theta)) => Ok(theta),
             (None, None) => Ok(ROPE_THETA),
         }

@@ -47,7 +47,8 @@ pub enum Accuracy {
     },
     /// Of a decoder.
     Scores {
-        /// The mean Kullback-Leibler divergence of the next token's distribution from that of f32, in nats.
+        /// The mean Kullback-Leibler divergence of the next token's distribution from that of f32,
+        /// in nats.
         mean_divergence: f64,
         /// The fraction of positions whose most likely token is the same.
         top1_agreement: f64,
@@ -73,17 +74,39 @@ fn token(index: usize, known: usize) -> u32 {
     ((index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32 % known.max(1) as u32
 }
 
-fn encoder(path: &Path, device: &Device, format: PanelFormat, exact: &mut Vec<Vec<f32>>) -> Result<FormatMeasure> {
+fn encoder(
+    path: &Path,
+    device: &Device,
+    format: PanelFormat,
+    exact: &mut Vec<Vec<f32>>,
+) -> Result<FormatMeasure> {
     let mut embedder = Embedder::new(Encoder::read(path)?, device, Some(format))?;
-    let (tokens, known) = (TOKENS.min(embedder.max_tokens()), embedder.config().vocab_size);
-    let text = |text: usize, len: usize| (0..len).map(|place| token(text * TOKENS + place, known)).collect::<Vec<u32>>();
+    let (tokens, known) = (
+        TOKENS.min(embedder.max_tokens()),
+        embedder.config().vocab_size,
+    );
+    let text = |text: usize, len: usize| {
+        (0..len)
+            .map(|place| token(text * TOKENS + place, known))
+            .collect::<Vec<u32>>()
+    };
     // Short and long texts.
-    let texts = (0..TEXTS).map(|index| text(index, (tokens * (index + 1) / TEXTS).max(1))).collect();
-    let vectors: Vec<Vec<f32>> = embedder.embed_tokens(texts)?.into_iter().map(|made| made.vector).collect();
+    let texts = (0..TEXTS)
+        .map(|index| text(index, (tokens * (index + 1) / TEXTS).max(1)))
+        .collect();
+    let vectors: Vec<Vec<f32>> = embedder
+        .embed_tokens(texts)?
+        .into_iter()
+        .map(|made| made.vector)
+        .collect();
     if exact.is_empty() {
         exact.clone_from(&vectors);
     }
-    let min_cosine = exact.iter().zip(&vectors).map(|(exact, made)| cosine(exact, made)).fold(f64::INFINITY, f64::min);
+    let min_cosine = exact
+        .iter()
+        .zip(&vectors)
+        .map(|(exact, made)| cosine(exact, made))
+        .fold(f64::INFINITY, f64::min);
     embedder.embed_tokens(vec![text(0, tokens)])?;
     let seconds = median(|| embedder.run_again())?;
     Ok(FormatMeasure {
@@ -97,7 +120,12 @@ fn encoder(path: &Path, device: &Device, format: PanelFormat, exact: &mut Vec<Ve
     })
 }
 
-fn decoder(model: &Checkpoint, device: &Device, format: PanelFormat, exact: &mut Vec<f32>) -> Result<FormatMeasure> {
+fn decoder(
+    model: &Checkpoint,
+    device: &Device,
+    format: PanelFormat,
+    exact: &mut Vec<f32>,
+) -> Result<FormatMeasure> {
     let mut decoder = Decoder::new(model, device, TOKENS + 1, CacheFormats::F32, Some(format))?;
     let known = decoder.sizes().vocab_size;
     let tokens = TOKENS.min(decoder.capacity() - 1).max(1);
@@ -142,7 +170,12 @@ fn median(mut run: impl FnMut() -> Result<RunStats>) -> Result<f64> {
 
 /// The cosine of the angle between two vectors of the same length; NaN if one is zero.
 pub fn cosine(a: &[f32], b: &[f32]) -> f64 {
-    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
+    let dot = |a: &[f32], b: &[f32]| {
+        a.iter()
+            .zip(b)
+            .map(|(a, b)| f64::from(*a) * f64::from(*b))
+            .sum::<f64>()
+    };
     dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
 }
 
@@ -152,22 +185,41 @@ fn compare_scores(exact: &[f32], scores: &[f32], known: usize) -> Accuracy {
     let (mut count, mut divergence, mut same) = (0.0, 0.0, 0.0);
     for (exact, scores) in rows {
         let (p, q) = (log_softmax(exact), log_softmax(scores));
-        divergence += p.iter().zip(&q).map(|(p, q)| p.exp() * (p - q)).sum::<f64>();
+        divergence += p
+            .iter()
+            .zip(&q)
+            .map(|(p, q)| p.exp() * (p - q))
+            .sum::<f64>();
         same += f64::from(u8::from(argmax(exact) == argmax(scores)));
         count += 1.0;
     }
-    Accuracy::Scores { mean_divergence: divergence / count, top1_agreement: same / count }
+    Accuracy::Scores {
+        mean_divergence: divergence / count,
+        top1_agreement: same / count,
+    }
 }
 
 /// Log-probabilities of scores.
 fn log_softmax(scores: &[f32]) -> Vec<f64> {
-    let greatest = scores.iter().fold(f64::NEG_INFINITY, |greatest, score| greatest.max(f64::from(*score)));
-    let sum: f64 = scores.iter().map(|score| (f64::from(*score) - greatest).exp()).sum();
-    scores.iter().map(|score| f64::from(*score) - greatest - sum.ln()).collect()
+    let greatest = scores.iter().fold(f64::NEG_INFINITY, |greatest, score| {
+        greatest.max(f64::from(*score))
+    });
+    let sum: f64 = scores
+        .iter()
+        .map(|score| (f64::from(*score) - greatest).exp())
+        .sum();
+    scores
+        .iter()
+        .map(|score| f64::from(*score) - greatest - sum.ln())
+        .collect()
 }
 
 fn argmax(scores: &[f32]) -> Option<usize> {
-    scores.iter().enumerate().max_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(index, _)| index)
+    scores
+        .iter()
+        .enumerate()
+        .max_by(|(_, a), (_, b)| a.total_cmp(b))
+        .map(|(index, _)| index)
 }
 
 #[cfg(test)]
@@ -175,27 +227,50 @@ mod tests {
     use super::*;
 
     fn sample(name: &str) -> std::path::PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("models").join(name)
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("models")
+            .join(name)
     }
 
-    /// The samples in every format: f32 is exact compared with itself, and each other format is as accurate as its bits allow.
+    /// The samples in every format: f32 is exact compared with itself, and each other format is as
+    /// accurate as its bits allow.
     #[test]
     fn every_format_is_compared_with_f32() {
         let device = Device::open("cpu").expect("cpu");
         let encoder = measure_formats(&sample("sample-encoder"), &device).expect("measures");
         let decoder = measure_formats(&sample("sample-decoder"), &device).expect("measures");
         for (made, bound) in encoder.iter().zip([1e-12, 1e-5, 1e-3, 1e-2]) {
-            let Accuracy::Vectors { min_cosine } = made.accuracy else { panic!("an encoder gives vectors") };
+            let Accuracy::Vectors { min_cosine } = made.accuracy else {
+                panic!("an encoder gives vectors")
+            };
             assert!(1.0 - min_cosine <= bound, "{}: {min_cosine}", made.weights);
-            assert!(made.tokens_per_s > 0.0 && made.decoded_per_s.is_none() && made.receipt.runs > 0);
+            assert!(
+                made.tokens_per_s > 0.0 && made.decoded_per_s.is_none() && made.receipt.runs > 0
+            );
         }
         for (made, bound) in decoder.iter().zip([0.0, 1e-6, 5e-3, 0.1]) {
-            let Accuracy::Scores { mean_divergence, top1_agreement } = made.accuracy else { panic!("a decoder gives scores") };
-            assert!((0.0..=bound).contains(&mean_divergence.max(0.0)) && top1_agreement > 0.8, "{}: {mean_divergence}, {top1_agreement}", made.weights);
+            let Accuracy::Scores {
+                mean_divergence,
+                top1_agreement,
+            } = made.accuracy
+            else {
+                panic!("a decoder gives scores")
+            };
+            assert!(
+                (0.0..=bound).contains(&mean_divergence.max(0.0)) && top1_agreement > 0.8,
+                "{}: {mean_divergence}, {top1_agreement}",
+                made.weights
+            );
             assert!(made.decoded_per_s.is_some_and(|rate| rate > 0.0));
         }
-        assert_eq!(decoder.iter().map(|made| made.weights).collect::<Vec<_>>(), ["f32", "f16", "bf16", "int8"]);
+        assert_eq!(
+            decoder.iter().map(|made| made.weights).collect::<Vec<_>>(),
+            ["f32", "f16", "bf16", "int8"]
+        );
         // The products' weights take half; tables and norms are unchanged.
-        assert!(decoder[0].weight_bytes > decoder[1].weight_bytes && decoder[1].weight_bytes == decoder[2].weight_bytes);
+        assert!(
+            decoder[0].weight_bytes > decoder[1].weight_bytes
+                && decoder[1].weight_bytes == decoder[2].weight_bytes
+        );
     }
 }

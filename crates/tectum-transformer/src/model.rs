@@ -26,7 +26,8 @@ pub enum Model {
 }
 
 impl Model {
-    /// Opens a Hugging Face folder or a GGUF file. A folder of no known family of decoders is read as an encoder.
+    /// Opens a Hugging Face folder or a GGUF file. A folder of no known family of decoders is read
+    /// as an encoder.
     ///
     /// # Errors
     /// As [`Checkpoint::open`] and [`Encoder::read`].
@@ -36,7 +37,9 @@ impl Model {
         }
         let config = ConfigFile::read(path, ModelPath::FolderOrGguf)?;
         match config.family()?.and_then(|name| families::named(&name)) {
-            Some(_) => Ok(Model::Decoder(Box::new(Checkpoint::open_folder(path, config)?))),
+            Some(_) => Ok(Model::Decoder(Box::new(Checkpoint::open_folder(
+                path, config,
+            )?))),
             None => Ok(Model::Encoder(Box::new(Encoder::of_folder(path, &config)?))),
         }
     }

@@ -10,9 +10,11 @@ pub struct SamplingParams {
     pub temperature: f32,
     /// Number of highest scores to draw from; 0 for all. Default: 0.
     pub top_k: usize,
-    /// Draws from the smallest set of highest scores whose probabilities sum to it; 1 for all. Default: 1.0.
+    /// Draws from the smallest set of highest scores whose probabilities sum to it; 1 for all.
+    /// Default: 1.0.
     pub top_p: f32,
-    /// Positive scores of tokens in the context are divided by it, other scores multiplied by it; 1 for no penalty. Default: 1.0.
+    /// Positive scores of tokens in the context are divided by it, other scores multiplied by it; 1
+    /// for no penalty. Default: 1.0.
     pub repetition_penalty: f32,
     /// The same seed and scores give the same tokens. Default: 0.
     pub seed: u64,
@@ -20,17 +22,25 @@ pub struct SamplingParams {
 
 impl Default for SamplingParams {
     fn default() -> Self {
-        SamplingParams { temperature: 0.0, top_k: 0, top_p: 1.0, repetition_penalty: 1.0, seed: 0 }
+        SamplingParams {
+            temperature: 0.0,
+            top_k: 0,
+            top_p: 1.0,
+            repetition_penalty: 1.0,
+            seed: 0,
+        }
     }
 }
 
 /// Samples the tokens of one context in sequence.
 ///
 /// # Numerics
-/// The order is penalty, temperature, `top_k`, `top_p`, draw; probabilities are float64. Among equal scores the token with
-/// the lower number counts as higher. The n-th draw is 53 bits of Philox at counter n under the seed.
+/// The order is penalty, temperature, `top_k`, `top_p`, draw; probabilities are float64. Among
+/// equal scores the token with the lower number counts as higher. The n-th draw is 53 bits of
+/// Philox at counter n under the seed.
 /// # Source
-/// Penalty: Keskar et al., *CTRL*, <https://arxiv.org/abs/1909.05858>, section 4.1; top-k: Fan et al.,
+/// Penalty: Keskar et al., *CTRL*, <https://arxiv.org/abs/1909.05858>, section 4.1; top-k: Fan et
+/// al.,
 /// <https://arxiv.org/abs/1805.04833>; top-p: Holtzman et al., <https://arxiv.org/abs/1904.09751>; in the order of Hugging Face
 /// transformers' `generate`.
 #[derive(Debug)]
@@ -49,20 +59,38 @@ impl Sampler {
     /// Creates a sampler with an empty context and `tokens` tokens.
     ///
     /// # Errors
-    /// `Invalid` for a temperature below 0, `top_p` outside of (0, 1], a penalty that is not positive, or a NaN.
+    /// `Invalid` for a temperature below 0, `top_p` outside of (0, 1], a penalty that is not
+    /// positive, or a NaN.
     pub fn new(sampling: SamplingParams, tokens: usize) -> Result<Sampler> {
-        let SamplingParams { temperature, top_p, repetition_penalty, .. } = sampling;
+        let SamplingParams {
+            temperature,
+            top_p,
+            repetition_penalty,
+            ..
+        } = sampling;
         if !temperature.is_finite() || temperature < 0.0 {
-            return Err(Error::invalid(format!("temperature {temperature}; 0 or more is needed")));
+            return Err(Error::invalid(format!(
+                "temperature {temperature}; 0 or more is needed"
+            )));
         }
         if top_p.is_nan() || top_p <= 0.0 || top_p > 1.0 {
-            return Err(Error::invalid(format!("top-p {top_p}; more than 0 and at most 1 is needed")));
+            return Err(Error::invalid(format!(
+                "top-p {top_p}; more than 0 and at most 1 is needed"
+            )));
         }
         if !repetition_penalty.is_finite() || repetition_penalty <= 0.0 {
-            return Err(Error::invalid(format!("repetition penalty {repetition_penalty}; more than 0 is needed")));
+            return Err(Error::invalid(format!(
+                "repetition penalty {repetition_penalty}; more than 0 is needed"
+            )));
         }
         let order = (0..tokens as u32).collect();
-        Ok(Sampler { sampling, draws: 0, seen: vec![false; tokens], scores: vec![0.0; tokens], order })
+        Ok(Sampler {
+            sampling,
+            draws: 0,
+            seen: vec![false; tokens],
+            scores: vec![0.0; tokens],
+            order,
+        })
     }
 
     /// Takes note of tokens that the context has.
@@ -77,26 +105,53 @@ impl Sampler {
     /// Samples a token and adds it to the context. Allocates nothing.
     ///
     /// # Errors
-    /// `Invalid` if the numbers of scores and tokens differ; `Mismatch` for a score of NaN or +∞, or if all are −∞: the
-    /// model or its weights are faulty.
+    /// `Invalid` if the numbers of scores and tokens differ; `Mismatch` for a score of NaN or +∞,
+    /// or if all are −∞: the model or its weights are faulty.
     pub fn sample(&mut self, logits: &[f32]) -> Result<u32> {
         if logits.len() != self.scores.len() {
-            return Err(Error::invalid(format!("{} scores for {} tokens", logits.len(), self.scores.len())));
+            return Err(Error::invalid(format!(
+                "{} scores for {} tokens",
+                logits.len(),
+                self.scores.len()
+            )));
         }
-        self.scores.iter_mut().zip(logits).for_each(|(score, &logit)| *score = f64::from(logit));
-        if let Some(token) = self.scores.iter().position(|score| score.is_nan() || *score == f64::INFINITY) {
-            return Err(fault(format!("token {token} has the score {}", self.scores[token])));
+        self.scores
+            .iter_mut()
+            .zip(logits)
+            .for_each(|(score, &logit)| *score = f64::from(logit));
+        if let Some(token) = self
+            .scores
+            .iter()
+            .position(|score| score.is_nan() || *score == f64::INFINITY)
+        {
+            return Err(fault(format!(
+                "token {token} has the score {}",
+                self.scores[token]
+            )));
         }
         if self.scores.iter().all(|score| *score == f64::NEG_INFINITY) {
             return Err(fault("no token has a score above −∞".to_owned()));
         }
         let penalty = f64::from(self.sampling.repetition_penalty);
         if penalty != 1.0 {
-            for (score, _) in self.scores.iter_mut().zip(&self.seen).filter(|(_, seen)| **seen) {
-                *score = if *score < 0.0 { *score * penalty } else { *score / penalty };
+            for (score, _) in self
+                .scores
+                .iter_mut()
+                .zip(&self.seen)
+                .filter(|(_, seen)| **seen)
+            {
+                *score = if *score < 0.0 {
+                    *score * penalty
+                } else {
+                    *score / penalty
+                };
             }
         }
-        let token = if self.sampling.temperature == 0.0 { self.greatest() } else { self.draw() };
+        let token = if self.sampling.temperature == 0.0 {
+            self.greatest()
+        } else {
+            self.draw()
+        };
         self.accept(&[token]);
         Ok(token)
     }
@@ -112,9 +167,19 @@ impl Sampler {
     }
 
     fn draw(&mut self) -> u32 {
-        let SamplingParams { temperature, top_k, top_p, seed, .. } = self.sampling;
+        let SamplingParams {
+            temperature,
+            top_k,
+            top_p,
+            seed,
+            ..
+        } = self.sampling;
         let (scores, order) = (&self.scores, &mut self.order);
-        let by_score = |a: &u32, b: &u32| scores[*b as usize].total_cmp(&scores[*a as usize]).then(a.cmp(b));
+        let by_score = |a: &u32, b: &u32| {
+            scores[*b as usize]
+                .total_cmp(&scores[*a as usize])
+                .then(a.cmp(b))
+        };
         let mut count = order.len();
         if top_k > 0 && top_k < count {
             order.select_nth_unstable_by(top_k - 1, by_score);
@@ -160,19 +225,39 @@ mod tests {
     #[test]
     fn defect_19_scores_for_another_number_of_tokens_are_refused() {
         let mut none = Sampler::new(SamplingParams::default(), 0).expect("well formed");
-        assert_eq!(none.sample(&[]).expect_err("nothing to choose").kind(), ErrorKind::Mismatch);
+        assert_eq!(
+            none.sample(&[]).expect_err("nothing to choose").kind(),
+            ErrorKind::Mismatch
+        );
         let mut two = Sampler::new(SamplingParams::default(), 2).expect("well formed");
-        assert_eq!(two.sample(&[1.0]).expect_err("one score is missing").kind(), ErrorKind::Invalid);
+        assert_eq!(
+            two.sample(&[1.0]).expect_err("one score is missing").kind(),
+            ErrorKind::Invalid
+        );
         assert_eq!(two.sample(&[1.0, 2.0]).expect("fits"), 1);
     }
 
     /// Divided by a penalty near 0, a score exceeds f32; two such scores must keep their order.
     #[test]
     fn defect_19_a_penalty_near_zero_keeps_the_order_of_scores() {
-        for (temperature, repetition_penalty) in [(0.0, 1e-38), (1.0, 1e-38), (0.5, f32::MIN_POSITIVE)] {
-            let mut sampler = Sampler::new(SamplingParams { temperature, repetition_penalty, ..SamplingParams::default() }, 4).expect("well formed");
+        for (temperature, repetition_penalty) in
+            [(0.0, 1e-38), (1.0, 1e-38), (0.5, f32::MIN_POSITIVE)]
+        {
+            let mut sampler = Sampler::new(
+                SamplingParams {
+                    temperature,
+                    repetition_penalty,
+                    ..SamplingParams::default()
+                },
+                4,
+            )
+            .expect("well formed");
             sampler.accept(&[0, 1, 2]);
-            assert_eq!(sampler.sample(&[1.0, -5.0, 3.0, 2.0]).expect("chooses"), 2, "temperature {temperature}");
+            assert_eq!(
+                sampler.sample(&[1.0, -5.0, 3.0, 2.0]).expect("chooses"),
+                2,
+                "temperature {temperature}"
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Sample models: small ones with random weights, which every build has, to try loading and runs with.
+//! Sample models: small ones with random weights, which every build has, to try loading and runs
+//! with.
 
 use tectum::{Result, Sample};
 
@@ -8,26 +9,50 @@ pub static SAMPLES: [Sample; 3] = [
         name: "sample-encoder",
         about: "a BERT encoder of two layers with random weights, for embed",
         files: &[
-            ("config.json", include_bytes!("../models/sample-encoder/config.json")),
-            ("tokenizer.json", include_bytes!("../models/sample-encoder/tokenizer.json")),
-            ("model.safetensors", include_bytes!("../models/sample-encoder/model.safetensors")),
+            (
+                "config.json",
+                include_bytes!("../models/sample-encoder/config.json"),
+            ),
+            (
+                "tokenizer.json",
+                include_bytes!("../models/sample-encoder/tokenizer.json"),
+            ),
+            (
+                "model.safetensors",
+                include_bytes!("../models/sample-encoder/model.safetensors"),
+            ),
         ],
     },
     Sample {
         name: "sample-decoder",
         about: "a Llama decoder of two layers with random weights, for generate",
         files: &[
-            ("config.json", include_bytes!("../models/sample-decoder/config.json")),
-            ("tokenizer.json", include_bytes!("../models/sample-decoder/tokenizer.json")),
-            ("model.safetensors", include_bytes!("../models/sample-decoder/model.safetensors")),
+            (
+                "config.json",
+                include_bytes!("../models/sample-decoder/config.json"),
+            ),
+            (
+                "tokenizer.json",
+                include_bytes!("../models/sample-decoder/tokenizer.json"),
+            ),
+            (
+                "model.safetensors",
+                include_bytes!("../models/sample-decoder/model.safetensors"),
+            ),
         ],
     },
     Sample {
         name: "sample-gguf",
         about: "the decoder as a GGUF file with weights of 4 bits, for generate and inspect",
         files: &[
-            ("model.gguf", include_bytes!("../models/sample-gguf/model.gguf")),
-            ("tokenizer.json", include_bytes!("../models/sample-decoder/tokenizer.json")),
+            (
+                "model.gguf",
+                include_bytes!("../models/sample-gguf/model.gguf"),
+            ),
+            (
+                "tokenizer.json",
+                include_bytes!("../models/sample-decoder/tokenizer.json"),
+            ),
         ],
     },
 ];

@@ -7,14 +7,15 @@ use super::Tokens;
 /// Replacement for bytes of an incomplete character.
 const INCOMPLETE: char = '\u{fffd}';
 
-/// Converts tokens to text piece by piece: a piece is returned once its characters are complete and no stop text can begin in it.
+/// Converts tokens to text piece by piece: a piece is returned once its characters are complete and
+/// no stop text can begin in it.
 #[derive(Debug)]
 pub(super) struct TextStream<'a> {
     tokens: &'a Tokens,
     stops: &'a [String],
     ids: Vec<u32>,
-    /// Tokens before `read` are completely decoded; those from `context` to `read` are decoded again only because a token's text may
-    /// depend on the preceding tokens.
+    /// Tokens before `read` are completely decoded; those from `context` to `read` are decoded
+    /// again only because a token's text may depend on the preceding tokens.
     context: usize,
     read: usize,
     /// Complete characters that may be the beginning of a stop text.
@@ -23,7 +24,14 @@ pub(super) struct TextStream<'a> {
 
 impl<'a> TextStream<'a> {
     pub fn new(tokens: &'a Tokens, stops: &'a [String]) -> Self {
-        TextStream { tokens, stops, ids: Vec::new(), context: 0, read: 0, held: String::new() }
+        TextStream {
+            tokens,
+            stops,
+            ids: Vec::new(),
+            context: 0,
+            read: 0,
+            held: String::new(),
+        }
     }
 
     /// Takes one token; returns the text that is now final, and the stop text if it has occurred.
@@ -32,10 +40,14 @@ impl<'a> TextStream<'a> {
         let known = self.tokens.decode(&self.ids[self.context..self.read])?;
         let text = self.tokens.decode(&self.ids[self.context..])?;
         if text.len() > known.len() && !text.ends_with(INCOMPLETE) {
-            self.held.push_str(text.get(known.len()..).unwrap_or_default());
+            self.held
+                .push_str(text.get(known.len()..).unwrap_or_default());
             (self.context, self.read) = (self.read, self.ids.len());
         }
-        let found = self.stops.iter().filter_map(|stop| Some((self.held.find(stop.as_str())?, stop)));
+        let found = self
+            .stops
+            .iter()
+            .filter_map(|stop| Some((self.held.find(stop.as_str())?, stop)));
         if let Some((at, stop)) = found.min_by_key(|(at, _)| *at) {
             self.held.truncate(at);
             return Ok((std::mem::take(&mut self.held), Some(stop)));
@@ -55,7 +67,11 @@ impl<'a> TextStream<'a> {
 
     /// Bytes at the end of the held text with which a stop text may begin.
     fn partial_stop_len(&self) -> usize {
-        let begins = |stop: &String| (1..stop.len()).rev().find(|&len| stop.is_char_boundary(len) && self.held.ends_with(&stop[..len]));
+        let begins = |stop: &String| {
+            (1..stop.len())
+                .rev()
+                .find(|&len| stop.is_char_boundary(len) && self.held.ends_with(&stop[..len]))
+        };
         self.stops.iter().filter_map(begins).max().unwrap_or(0)
     }
 }

@@ -9,22 +9,27 @@ use tectum::{Error, Result};
 
 use tokenizer::Tokenizer;
 
-/// A model's tokenizer, without the padding and the truncation that its file may define: the model decides about
-/// both.
+/// A model's tokenizer, without the padding and the truncation that its file may define: the model
+/// decides about both.
 #[derive(Debug)]
 pub struct Tokens {
     tokenizer: Tokenizer,
 }
 
 impl Tokens {
-    /// Reads `tokenizer.json` of a folder; texts are truncated to `max_tokens`, including special tokens, if that is given.
+    /// Reads `tokenizer.json` of a folder; texts are truncated to `max_tokens`, including special
+    /// tokens, if that is given.
     ///
     /// # Errors
-    /// `Io` if it does not exist, `Data` if it is invalid, `Unsupported` in a build without the feature `tokenizers`.
+    /// `Io` if it does not exist, `Data` if it is invalid, `Unsupported` in a build without the
+    /// feature `tokenizers`.
     pub fn read(folder: &Path, max_tokens: Option<usize>) -> Result<Tokens> {
         let path = folder.join("tokenizer.json");
         let text = std::fs::read(&path).map_err(|source| Error::io(path.display(), source))?;
-        Ok(Tokens { tokenizer: Tokenizer::parse(&text, max_tokens).map_err(|error| error.at(path.display()))? })
+        Ok(Tokens {
+            tokenizer: Tokenizer::parse(&text, max_tokens)
+                .map_err(|error| error.at(path.display()))?,
+        })
     }
 
     /// Token numbers of a text, with the model's special tokens.
@@ -35,7 +40,8 @@ impl Tokens {
         self.encode_counted(text).map(|(tokens, _)| tokens)
     }
 
-    /// Token numbers of a text as [`Tokens::encode`] gives them, and the number of its tokens that were cut off at the maximum.
+    /// Token numbers of a text as [`Tokens::encode`] gives them, and the number of its tokens that
+    /// were cut off at the maximum.
     ///
     /// # Errors
     /// As [`Tokens::encode`].

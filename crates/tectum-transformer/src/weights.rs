@@ -42,37 +42,51 @@ struct Index {
 }
 
 impl SafetensorsWeights {
-    /// Opens `model.safetensors` of a folder, or the files that `model.safetensors.index.json` lists.
+    /// Opens `model.safetensors` of a folder, or the files that `model.safetensors.index.json`
+    /// lists.
     ///
     /// # Errors
-    /// `Io` for a file that cannot be opened; `Data`, naming file and tensor, for an invalid header, a truncated file, an
-    /// index that does not match the files.
+    /// `Io` for a file that cannot be opened; `Data`, naming file and tensor, for an invalid
+    /// header, a truncated file, an index that does not match the files.
     pub fn open(folder: &Path) -> Result<SafetensorsWeights> {
         let index = folder.join(INDEX);
         if !folder.join(SINGLE).exists() && !index.exists() {
             return Err(without_safetensors(folder));
         }
-        let mut weights = SafetensorsWeights { files: Vec::new(), entries: BTreeMap::new() };
+        let mut weights = SafetensorsWeights {
+            files: Vec::new(),
+            entries: BTreeMap::new(),
+        };
         if folder.join(SINGLE).exists() {
             weights.add(&folder.join(SINGLE))?;
             return Ok(weights);
         }
         let text = std::fs::read(&index).map_err(|source| Error::io(index.display(), source))?;
-        let list: Index = serde_json::from_slice(&text).map_err(|source| Error::data(index.display().to_string()).with_source(source))?;
+        let list: Index = serde_json::from_slice(&text)
+            .map_err(|source| Error::data(index.display().to_string()).with_source(source))?;
         let mut names: Vec<&String> = list.weight_map.values().collect();
         names.sort_unstable();
         names.dedup();
         for name in names {
             // The index may only refer to files in the same folder.
             if Path::new(name).components().count() != 1 || name.starts_with('.') {
-                return Err(Error::data(format!("{}: {name} is not a file in the same folder", index.display())));
+                return Err(Error::data(format!(
+                    "{}: {name} is not a file in the same folder",
+                    index.display()
+                )));
             }
             weights.add(&folder.join(name))?;
         }
         for (tensor, file) in &list.weight_map {
-            let found = weights.entries.get(tensor).map(|entry| weights.files[entry.file].0.as_path());
+            let found = weights
+                .entries
+                .get(tensor)
+                .map(|entry| weights.files[entry.file].0.as_path());
             if found != Some(folder.join(file).as_path()) {
-                return Err(Error::data(format!("{}: {file} does not hold tensor {tensor}", index.display())));
+                return Err(Error::data(format!(
+                    "{}: {file} does not hold tensor {tensor}",
+                    index.display()
+                )));
             }
         }
         Ok(weights)
@@ -83,7 +97,10 @@ impl SafetensorsWeights {
     /// # Errors
     /// As [`SafetensorsWeights::open`].
     pub fn open_file(path: &Path) -> Result<SafetensorsWeights> {
-        let mut weights = SafetensorsWeights { files: Vec::new(), entries: BTreeMap::new() };
+        let mut weights = SafetensorsWeights {
+            files: Vec::new(),
+            entries: BTreeMap::new(),
+        };
         weights.add(path)?;
         Ok(weights)
     }
@@ -93,10 +110,17 @@ impl SafetensorsWeights {
     /// # Errors
     /// `Data` for an invalid header.
     pub fn metadata(&self, key: &str) -> Result<Option<String>> {
-        let Some((path, map)) = self.files.first() else { return Ok(None) };
-        let refused = |source| Error::data(format!("{}: not a safetensors file", path.display())).with_source(source);
+        let Some((path, map)) = self.files.first() else {
+            return Ok(None);
+        };
+        let refused = |source| {
+            Error::data(format!("{}: not a safetensors file", path.display())).with_source(source)
+        };
         let (_, header) = SafeTensors::read_metadata(map).map_err(refused)?;
-        Ok(header.metadata().as_ref().and_then(|texts| texts.get(key).cloned()))
+        Ok(header
+            .metadata()
+            .as_ref()
+            .and_then(|texts| texts.get(key).cloned()))
     }
 
     /// The hash of the first file's content.
@@ -106,7 +130,9 @@ impl SafetensorsWeights {
 
     fn add(&mut self, path: &Path) -> Result<()> {
         let map = map(path)?;
-        let refused = |source| Error::data(format!("{}: not a safetensors file", path.display())).with_source(source);
+        let refused = |source| {
+            Error::data(format!("{}: not a safetensors file", path.display())).with_source(source)
+        };
         let (header, metadata) = SafeTensors::read_metadata(&map).map_err(refused)?;
         let data = 8 + header;
         for (name, info) in metadata.tensors() {
@@ -120,7 +146,10 @@ impl SafetensorsWeights {
                 start: data + start,
             };
             if data + end > map.len() || self.entries.insert(name.clone(), entry).is_some() {
-                return Err(Error::data(format!("{}: tensor {name} is cut short or occurs twice", path.display())));
+                return Err(Error::data(format!(
+                    "{}: tensor {name} is cut short or occurs twice",
+                    path.display()
+                )));
             }
         }
         self.files.push((path.to_owned(), map));
@@ -129,7 +158,9 @@ impl SafetensorsWeights {
 
     /// The tensors by name.
     pub fn entries(&self) -> impl Iterator<Item = (&str, &TensorEntry)> {
-        self.entries.iter().map(|(name, entry)| (name.as_str(), entry))
+        self.entries
+            .iter()
+            .map(|(name, entry)| (name.as_str(), entry))
     }
 
     /// The format that stores a tensor's values exactly; f32 if there is no such tensor.
@@ -147,20 +178,40 @@ impl SafetensorsWeights {
     /// `Data`, naming tensor and file, for an unknown name or a different shape or type.
     pub fn read(&self, name: &str, shape: &[usize], to: &mut [f32]) -> Result<()> {
         let Some(entry) = self.entries.get(name) else {
-            let files: Vec<String> = self.files.iter().map(|(path, _)| path.display().to_string()).collect();
-            return Err(Error::data(format!("{}: no tensor {name}, which has shape {shape:?}", files.join(", "))));
+            let files: Vec<String> = self
+                .files
+                .iter()
+                .map(|(path, _)| path.display().to_string())
+                .collect();
+            return Err(Error::data(format!(
+                "{}: no tensor {name}, which has shape {shape:?}",
+                files.join(", ")
+            )));
         };
         let (path, map) = &self.files[entry.file];
         let place = || format!("{}: tensor {name}", path.display());
         if entry.shape != shape || to.len() != shape.iter().product::<usize>() {
-            return Err(Error::data(format!("{} is {:?}, {shape:?} is needed", place(), entry.shape)));
+            return Err(Error::data(format!(
+                "{} is {:?}, {shape:?} is needed",
+                place(),
+                entry.shape
+            )));
         }
         let data = &map[entry.start..][..entry.bytes];
         match entry.kind {
-            Dtype::F32 => to.iter_mut().zip(data.as_chunks().0).for_each(|(to, bytes)| *to = f32::from_le_bytes(*bytes)),
+            Dtype::F32 => to
+                .iter_mut()
+                .zip(data.as_chunks().0)
+                .for_each(|(to, bytes)| *to = f32::from_le_bytes(*bytes)),
             Dtype::F16 => half(data, to, f16_bits),
             Dtype::BF16 => half(data, to, bf16_bits),
-            _ => return Err(Error::data(format!("{} holds {}; F32, F16 and BF16 are read", place(), entry.dtype))),
+            _ => {
+                return Err(Error::data(format!(
+                    "{} holds {}; F32, F16 and BF16 are read",
+                    place(),
+                    entry.dtype
+                )));
+            }
         }
         Ok(())
     }
@@ -168,7 +219,10 @@ impl SafetensorsWeights {
 
 /// Says which weights a folder has instead.
 fn without_safetensors(folder: &Path) -> Error {
-    let format_of = |name: &str| match Path::new(name).extension().and_then(|ending| ending.to_str()) {
+    let format_of = |name: &str| match Path::new(name)
+        .extension()
+        .and_then(|ending| ending.to_str())
+    {
         Some("bin" | "pt" | "pth" | "ckpt") => Some("PyTorch"),
         Some("h5") => Some("TensorFlow"),
         Some("msgpack") => Some("Flax"),
@@ -176,23 +230,42 @@ fn without_safetensors(folder: &Path) -> Error {
         Some("safetensors") => Some("safetensors under another name"),
         _ => None,
     };
-    let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let mut others: Vec<String> = names.filter_map(|name| format_of(&name).map(|format| format!("{name} ({format})"))).collect();
+    let names = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut others: Vec<String> = names
+        .filter_map(|name| format_of(&name).map(|format| format!("{name} ({format})")))
+        .collect();
     others.sort();
-    let found = if others.is_empty() { String::new() } else { format!("; found: {}", others.join(", ")) };
+    let found = if others.is_empty() {
+        String::new()
+    } else {
+        format!("; found: {}", others.join(", "))
+    };
     let needed = "weights in safetensors are needed; transformers converts other ones: save_pretrained(FOLDER)";
-    Error::new(ErrorKind::Io, format!("{}: there is no {SINGLE}{found}; {needed}", folder.display()))
+    Error::new(
+        ErrorKind::Io,
+        format!(
+            "{}: there is no {SINGLE}{found}; {needed}",
+            folder.display()
+        ),
+    )
 }
 
 /// Memory-maps a model's file.
 pub(super) fn map(path: &Path) -> Result<Mmap> {
     let file = File::open(path).map_err(|source| Error::io(path.display(), source))?;
-    // SAFETY: the map is only read. If another process writes to the file, numbers change; they are only copied and interpreted as floats. Texts of
-    // GGUF files are copied before they are checked, and a safetensors header is read once, when the file is opened. Truncating the file ends
-    // the process.
+    // SAFETY: the map is only read. If another process writes to the file, numbers change; they are
+    // only copied and interpreted as floats. Texts of GGUF files are copied before they are
+    // checked, and a safetensors header is read once, when the file is opened. Truncating the file
+    // ends the process.
     unsafe { Mmap::map(&file) }.map_err(|source| Error::io(path.display(), source))
 }
 
 fn half(data: &[u8], to: &mut [f32], widen: fn(u32) -> u32) {
-    to.iter_mut().zip(data.as_chunks().0).for_each(|(to, bytes)| *to = f32::from_bits(widen(u32::from(u16::from_le_bytes(*bytes)))));
+    to.iter_mut()
+        .zip(data.as_chunks().0)
+        .for_each(|(to, bytes)| *to = f32::from_bits(widen(u32::from(u16::from_le_bytes(*bytes)))));
 }

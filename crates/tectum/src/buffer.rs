@@ -25,7 +25,13 @@ pub struct Buffer<T: Element> {
 
 impl<T: Element> std::fmt::Debug for Buffer<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Buffer<{:?}>[{}] on {:?}", T::DTYPE, self.len(), self.device())
+        write!(
+            f,
+            "Buffer<{:?}>[{}] on {:?}",
+            T::DTYPE,
+            self.len(),
+            self.device()
+        )
     }
 }
 
@@ -36,8 +42,15 @@ impl Device {
     /// `OutOfMemory` with the numbers, after the pool was trimmed and the allocation retried.
     pub fn buffer<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         // Beyond the maximum size no pool has a bucket.
-        let block = self.pool().acquire_zeroed(len.saturating_mul(size_of::<T>()), Role::Device)?;
-        Ok(Buffer::of(SharedState { device: self.clone(), block, len, dtype: T::DTYPE }))
+        let block = self
+            .pool()
+            .acquire_zeroed(len.saturating_mul(size_of::<T>()), Role::Device)?;
+        Ok(Buffer::of(SharedState {
+            device: self.clone(),
+            block,
+            len,
+            dtype: T::DTYPE,
+        }))
     }
 
     /// Allocates a buffer and copies `data` into it.
@@ -46,7 +59,12 @@ impl Device {
     /// As [`Device::buffer`].
     pub fn buffer_from<T: Element>(&self, data: &[T]) -> Result<Buffer<T>> {
         let block = self.pool().acquire(size_of_val(data), Role::Device)?;
-        let buffer = Buffer::of(SharedState { device: self.clone(), block, len: data.len(), dtype: T::DTYPE });
+        let buffer = Buffer::of(SharedState {
+            device: self.clone(),
+            block,
+            len: data.len(),
+            dtype: T::DTYPE,
+        });
         buffer.write(data)?;
         Ok(buffer)
     }
@@ -58,14 +76,24 @@ impl SharedState {
     /// # Errors
     /// `Invalid` if its elements have another type.
     pub fn typed<T: Element>(&self) -> Result<Buffer<T>> {
-        if self.dtype == T::DTYPE { Ok(Buffer::of(self.clone())) } else { Err(Error::invalid(format!("{self:?} is no buffer of {}", T::DTYPE.wgsl()))) }
+        if self.dtype == T::DTYPE {
+            Ok(Buffer::of(self.clone()))
+        } else {
+            Err(Error::invalid(format!(
+                "{self:?} is no buffer of {}",
+                T::DTYPE.wgsl()
+            )))
+        }
     }
 }
 
 impl<T: Element> Buffer<T> {
     /// A state of this type as a buffer.
     pub(crate) fn of(state: SharedState) -> Self {
-        Self { state, element: PhantomData }
+        Self {
+            state,
+            element: PhantomData,
+        }
     }
 
     /// Its memory, to be bound to a state of executables.
@@ -94,12 +122,20 @@ impl<T: Element> Buffer<T> {
     /// `Invalid` if `data` has another length; whatever the device reports.
     pub fn write(&self, data: &[T]) -> Result<()> {
         if data.len() != self.len() {
-            return Err(Error::invalid(format!("buffer of {} elements written with {}", self.len(), data.len())));
+            return Err(Error::invalid(format!(
+                "buffer of {} elements written with {}",
+                self.len(),
+                data.len()
+            )));
         }
         if data.is_empty() {
             return Ok(());
         }
-        self.state.device.backend().write(self.state.block.allocation(), 0, bytemuck::cast_slice(data))
+        self.state.device.backend().write(
+            self.state.block.allocation(),
+            0,
+            bytemuck::cast_slice(data),
+        )
     }
 
     /// Copies the contents to the host, after the device's earlier work.
@@ -109,7 +145,11 @@ impl<T: Element> Buffer<T> {
     pub fn read(&self) -> Result<Vec<T>> {
         let mut data = vec![T::zeroed(); self.len()];
         if !self.is_empty() {
-            self.state.device.backend().read(self.state.block.allocation(), 0, bytemuck::cast_slice_mut(&mut data))?;
+            self.state.device.backend().read(
+                self.state.block.allocation(),
+                0,
+                bytemuck::cast_slice_mut(&mut data),
+            )?;
         }
         Ok(data)
     }
@@ -129,7 +169,11 @@ impl<T: Element> Buffer<T> {
     /// ```
     pub fn copy_to(&self, to: &Buffer<T>) -> Result<CopyPath> {
         if to.len() != self.len() {
-            return Err(Error::invalid(format!("buffer of {} elements copied to one of {}", self.len(), to.len())));
+            return Err(Error::invalid(format!(
+                "buffer of {} elements copied to one of {}",
+                self.len(),
+                to.len()
+            )));
         }
         self.state.copy_to(&to.state)
     }
@@ -142,9 +186,19 @@ mod tests {
 
     #[test]
     fn defect_19_a_buffer_of_the_greatest_length_is_an_error() {
-        for device in [Device::open("cpu").expect("always there"), Device::null_with_capacity(1 << 20)] {
+        for device in [
+            Device::open("cpu").expect("always there"),
+            Device::null_with_capacity(1 << 20),
+        ] {
             for len in [usize::MAX, usize::MAX / 4, 1 << 62, isize::MAX as usize] {
-                assert_eq!(device.buffer::<f32>(len).expect_err("no memory has it").kind(), ErrorKind::OutOfMemory, "{len}");
+                assert_eq!(
+                    device
+                        .buffer::<f32>(len)
+                        .expect_err("no memory has it")
+                        .kind(),
+                    ErrorKind::OutOfMemory,
+                    "{len}"
+                );
             }
             assert_eq!(device.buffer::<f32>(3).expect("fits").len(), 3);
         }

@@ -1,6 +1,8 @@
-//! Identity of contents: BLAKE3, 256 bits. The one hash function of the workspace for device code, stored entries and snapshots.
+//! Identity of contents: BLAKE3, 256 bits. The one hash function of the workspace for device code,
+//! stored entries and snapshots.
 //!
-//! Where a content is available, caches compare the content itself ([`CodeText`]); its hash names it in receipts and files.
+//! Where a content is available, caches compare the content itself ([`CodeText`]); its hash names
+//! it in receipts and files.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -33,7 +35,12 @@ impl ContentHash {
 
     /// The hash's bytes as four little-endian words.
     pub fn words(&self) -> [u64; 4] {
-        let word = |index: usize| self.0[8 * index..][..8].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        let word = |index: usize| {
+            self.0[8 * index..][..8]
+                .iter()
+                .rev()
+                .fold(0, |word, byte| word << 8 | u64::from(*byte))
+        };
         std::array::from_fn(word)
     }
 }
@@ -56,10 +63,12 @@ impl Serialize for ContentHash {
     }
 }
 
-/// Bytes that [`ContentHasher`] gathers before it hashes them: BLAKE3 is fastest on many kilobytes at once.
+/// Bytes that [`ContentHasher`] gathers before it hashes them: BLAKE3 is fastest on many kilobytes
+/// at once.
 const GATHERED_BYTES: usize = 64 << 10;
 
-/// Hashes a content that comes in parts. The boundaries of parts are not part of the content: write lengths where they matter.
+/// Hashes a content that comes in parts. The boundaries of parts are not part of the content: write
+/// lengths where they matter.
 #[derive(Debug, Clone, Default)]
 pub struct ContentHasher {
     hasher: blake3::Hasher,
@@ -86,7 +95,8 @@ impl ContentHasher {
     }
 }
 
-/// A text of code with its hash. Two are equal if their texts are equal; a map looks them up by the hash.
+/// A text of code with its hash. Two are equal if their texts are equal; a map looks them up by the
+/// hash.
 #[derive(Clone)]
 pub(crate) struct CodeText {
     text: Arc<str>,
@@ -96,7 +106,10 @@ pub(crate) struct CodeText {
 impl CodeText {
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
-        Self { hash: ContentHash::of(text.as_bytes()), text }
+        Self {
+            hash: ContentHash::of(text.as_bytes()),
+            text,
+        }
     }
 
     pub fn as_str(&self) -> &str {
@@ -128,11 +141,24 @@ mod tests {
 
     #[test]
     fn parts_hash_as_the_whole() {
-        let content: Vec<u8> = (0..200_000u32).map(|index| ((index * 7) >> 3) as u8).collect();
-        for length in [1, 13, 1000, GATHERED_BYTES, GATHERED_BYTES + 1, content.len()] {
+        let content: Vec<u8> = (0..200_000u32)
+            .map(|index| ((index * 7) >> 3) as u8)
+            .collect();
+        for length in [
+            1,
+            13,
+            1000,
+            GATHERED_BYTES,
+            GATHERED_BYTES + 1,
+            content.len(),
+        ] {
             let mut hasher = ContentHasher::default();
             content.chunks(length).for_each(|part| hasher.update(part));
-            assert_eq!(hasher.finish(), ContentHash::of(&content), "parts of {length}");
+            assert_eq!(
+                hasher.finish(),
+                ContentHash::of(&content),
+                "parts of {length}"
+            );
         }
     }
 

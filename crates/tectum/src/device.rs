@@ -1,12 +1,13 @@
-//! Devices: the CPU, NVIDIA GPUs, every GPU that wgpu reaches, and a null device that executes nothing.
+//! Devices: the CPU, NVIDIA GPUs, every GPU that wgpu reaches, and a null device that executes
+//! nothing.
 //!
-//! A device allocates memory, copies to and from it, and compiles a [`LaunchList`] into something that runs. It never sees
-//! a tensor operation, a graph or a model.
+//! A device allocates memory, copies to and from it, and compiles a [`LaunchList`] into something
+//! that runs. It never sees a tensor operation, a graph or a model.
 //!
-//! A [`Pool`] keeps freed allocations in size buckets and reuses them; the least recently used are dropped first when its
-//! caps are exceeded. When a device runs out, the pool is trimmed and the allocation tried once more before the error, which
-//! carries the numbers. Backend and pool are one module: a backend compiles lists over the pool's blocks, and a pool
-//! allocates from a backend.
+//! A [`Pool`] keeps freed allocations in size buckets and reuses them; the least recently used are
+//! dropped first when its caps are exceeded. When a device runs out, the pool is trimmed and the
+//! allocation tried once more before the error, which carries the numbers. Backend and pool are one
+//! module: a backend compiles lists over the pool's blocks, and a pool allocates from a backend.
 
 mod buffer_lock;
 mod cpu;
@@ -21,7 +22,8 @@ mod thread_pool;
 #[cfg(feature = "wgpu")]
 mod wgpu_device;
 
-/// The primitives of [`buffer_lock`] and [`pool_reservation`]; `tests/models.rs` replaces them with the types of a model checker.
+/// The primitives of [`buffer_lock`] and [`pool_reservation`]; `tests/models.rs` replaces them with
+/// the types of a model checker.
 mod sync {
     pub(super) use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic, mpsc};
 }
@@ -119,9 +121,14 @@ pub(crate) trait Backend: Send + Sync {
     fn read(&self, from: &Allocation, offset: usize, data: &mut [u8]) -> Result<()>;
     /// Prepares a list for running over the given memory, one allocation for each of its buffers.
     fn compile(&self, list: &LaunchList, memory: Vec<Arc<Block>>) -> Result<Box<dyn Compiled>>;
-    /// Copies the first bytes of one of its allocations to any device's, after earlier work, without the host; none where
-    /// that is not possible.
-    fn copy(&self, _from: &Allocation, _to: &Allocation, _bytes: usize) -> Result<Option<CopyPath>> {
+    /// Copies the first bytes of one of its allocations to any device's, after earlier work,
+    /// without the host; none where that is not possible.
+    fn copy(
+        &self,
+        _from: &Allocation,
+        _to: &Allocation,
+        _bytes: usize,
+    ) -> Result<Option<CopyPath>> {
         Ok(None)
     }
     /// The sensors of its driver, if there are any.
@@ -140,17 +147,19 @@ pub(crate) trait Compiled: Send {
     fn routine(&self, _launch: usize) -> Option<&str> {
         None
     }
-    /// Begins to execute the list once; a device that cannot run in the background executes it in `finish`. A run that is begun is
-    /// finished before anything else is done here.
+    /// Begins to execute the list once; a device that cannot run in the background executes it in
+    /// `finish`. A run that is begun is finished before anything else is done here.
     fn begin(&mut self) -> Result<()>;
-    /// Marks the end of the begun run in the device's work, so that `finish` waits for no more than that.
+    /// Marks the end of the begun run in the device's work, so that `finish` waits for no more than
+    /// that.
     fn record_end(&mut self) -> Result<()> {
         Ok(())
     }
     /// Waits for the run and its downloads.
     fn finish(&mut self) -> Result<RunStats>;
-    /// Executes the launches once, one at a time, and returns each one's time by the device's clock in nanoseconds; none where
-    /// the device has no clock. The uploaded data are those of the last run.
+    /// Executes the launches once, one at a time, and returns each one's time by the device's clock
+    /// in nanoseconds; none where the device has no clock. The uploaded data are those of the last
+    /// run.
     fn trace(&mut self) -> Result<Vec<Option<u64>>>;
 }
 
@@ -167,7 +176,11 @@ pub struct PoolCaps {
 
 impl Default for PoolCaps {
     fn default() -> Self {
-        Self { pooled_bytes: 1 << 30, pooled_count: 4096, live_bytes: u64::MAX }
+        Self {
+            pooled_bytes: 1 << 30,
+            pooled_count: 4096,
+            live_bytes: u64::MAX,
+        }
     }
 }
 
@@ -206,7 +219,8 @@ struct PoolState {
     free: Vec<Pooled>,
     caps: PoolCaps,
     stats: PoolStats,
-    /// Bytes of allocations under way: they count towards the cap, so that several threads do not exceed it together, and are not live yet.
+    /// Bytes of allocations under way: they count towards the cap, so that several threads do not
+    /// exceed it together, and are not live yet.
     reserved_bytes: u64,
 }
 
@@ -229,7 +243,9 @@ pub(crate) struct Block {
 
 impl Block {
     pub(crate) fn allocation(&self) -> &Allocation {
-        self.allocation.as_ref().expect("invariant: taken only in drop")
+        self.allocation
+            .as_ref()
+            .expect("invariant: taken only in drop")
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -239,8 +255,14 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        let (Some(allocation), Some(pool)) = (self.allocation.take(), self.pool.upgrade()) else { return };
-        let evicted = pool.lock().recycle(Pooled { allocation, bytes: self.bytes, role: self.role });
+        let (Some(allocation), Some(pool)) = (self.allocation.take(), self.pool.upgrade()) else {
+            return;
+        };
+        let evicted = pool.lock().recycle(Pooled {
+            allocation,
+            bytes: self.bytes,
+            role: self.role,
+        });
         drop(evicted);
     }
 }
@@ -253,7 +275,10 @@ impl PoolInner {
 
 impl PoolState {
     fn take(&mut self, bytes: usize, role: Role) -> Option<Allocation> {
-        let index = self.free.iter().rposition(|kept| kept.bytes == bytes && kept.role == role)?;
+        let index = self
+            .free
+            .iter()
+            .rposition(|kept| kept.bytes == bytes && kept.role == role)?;
         let kept = self.free.remove(index);
         self.stats.pooled_bytes -= bytes as u64;
         self.stats.pooled_count -= 1;
@@ -267,7 +292,11 @@ impl PoolState {
         stats.live_bytes += bytes as u64;
         stats.live_count += 1;
         stats.peak_bytes = stats.peak_bytes.max(stats.live_bytes);
-        if is_pooled { stats.hits += 1 } else { stats.misses += 1 }
+        if is_pooled {
+            stats.hits += 1
+        } else {
+            stats.misses += 1
+        }
     }
 
     fn recycle(&mut self, freed: Pooled) -> Vec<Pooled> {
@@ -281,7 +310,9 @@ impl PoolState {
 
     fn evict(&mut self) -> Vec<Pooled> {
         let mut evicted = Vec::new();
-        while self.stats.pooled_bytes > self.caps.pooled_bytes || self.free.len() > self.caps.pooled_count {
+        while self.stats.pooled_bytes > self.caps.pooled_bytes
+            || self.free.len() > self.caps.pooled_count
+        {
             let oldest = self.free.remove(0);
             self.stats.pooled_bytes -= oldest.bytes as u64;
             self.stats.pooled_count -= 1;
@@ -301,7 +332,10 @@ impl PoolState {
 
 impl Pool {
     pub(crate) fn new(backend: Arc<dyn Backend>) -> Self {
-        Self(Arc::new(PoolInner { backend, state: Mutex::default() }))
+        Self(Arc::new(PoolInner {
+            backend,
+            state: Mutex::default(),
+        }))
     }
 
     /// The contents and counters of the pool.
@@ -326,13 +360,25 @@ impl Pool {
 
     /// Uninitialised memory with arbitrary previous contents: for a caller that writes all of it.
     pub(crate) fn acquire(&self, bytes: usize, role: Role) -> Result<Arc<Block>> {
-        let bucket = bucket(bytes).ok_or_else(|| self.out_of_memory(bytes, &self.stats(), "an address reaches", isize::MAX as u64))?;
+        let bucket = bucket(bytes).ok_or_else(|| {
+            self.out_of_memory(
+                bytes,
+                &self.stats(),
+                "an address reaches",
+                isize::MAX as u64,
+            )
+        })?;
         let pooled = {
             let mut state = self.0.lock();
             let under_way = state.reserved_bytes.checked_add(bucket as u64);
             let after = under_way.and_then(|bytes| bytes.checked_add(state.stats.live_bytes));
             if after.is_none_or(|after| after > state.caps.live_bytes) {
-                return Err(self.out_of_memory(bucket, &state.stats, "the pool's cap on live bytes", state.caps.live_bytes));
+                return Err(self.out_of_memory(
+                    bucket,
+                    &state.stats,
+                    "the pool's cap on live bytes",
+                    state.caps.live_bytes,
+                ));
             }
             state.reserved_bytes += bucket as u64;
             state.take(bucket, role)
@@ -346,7 +392,12 @@ impl Pool {
             }
         };
         self.0.lock().count_live(bucket, is_pooled);
-        Ok(Arc::new(Block { allocation: Some(allocation), bytes: bucket, role, pool: Arc::downgrade(&self.0) }))
+        Ok(Arc::new(Block {
+            allocation: Some(allocation),
+            bytes: bucket,
+            role,
+            pool: Arc::downgrade(&self.0),
+        }))
     }
 
     /// Zeroed memory: no data of its former owner remain.
@@ -354,7 +405,11 @@ impl Pool {
         let block = self.acquire(bytes, role)?;
         let zeros = vec![0; bytes.min(HOST_COPY_BYTES)];
         for offset in (0..bytes).step_by(HOST_COPY_BYTES) {
-            self.0.backend.write(block.allocation(), offset, &zeros[..(bytes - offset).min(HOST_COPY_BYTES)])?;
+            self.0.backend.write(
+                block.allocation(),
+                offset,
+                &zeros[..(bytes - offset).min(HOST_COPY_BYTES)],
+            )?;
         }
         Ok(block)
     }
@@ -366,7 +421,8 @@ impl Pool {
                 self.trim();
                 backend.allocate(bytes, role).map_err(|error| {
                     let capacity = backend.info().memory_bytes.unwrap_or(0);
-                    self.out_of_memory(bytes, &self.stats(), "the device's memory", capacity).with_source(error)
+                    self.out_of_memory(bytes, &self.stats(), "the device's memory", capacity)
+                        .with_source(error)
                 })
             }
             other => other,
@@ -402,23 +458,33 @@ pub struct CpuBuilder {
 }
 
 impl CpuBuilder {
-    /// Sets how many threads share a launch, including the one that waits for it, 1 to 1024. Without it they are those of the process
-    /// ([`ThreadPool::start_global`]). Results have the same bits with any number.
+    /// Sets how many threads share a launch, including the one that waits for it, 1 to 1024.
+    /// Without it they are those of the process ([`ThreadPool::start_global`]). Results have the
+    /// same bits with any number.
     ///
-    /// An executable that runs on a thread of a [`ThreadPool`] shares its launches among the threads of that pool instead, or none of them with 1.
+    /// An executable that runs on a thread of a [`ThreadPool`] shares its launches among the
+    /// threads of that pool instead, or none of them with 1.
     #[must_use]
     pub fn threads(self, threads: usize) -> Self {
-        Self { threads: Some(threads) }
+        Self {
+            threads: Some(threads),
+        }
     }
 
-    /// Opens the device. The same settings return the same device object as long as one is alive; devices of different settings share no buffers.
+    /// Opens the device. The same settings return the same device object as long as one is alive;
+    /// devices of different settings share no buffers.
     ///
     /// # Errors
-    /// `Invalid` for an impossible number of threads, here or in the environment variable `TECTUM_THREADS`.
+    /// `Invalid` for an impossible number of threads, here or in the environment variable
+    /// `TECTUM_THREADS`.
     pub fn open(self) -> Result<Device> {
-        let Some(threads) = self.threads else { return Device::open("cpu") };
+        let Some(threads) = self.threads else {
+            return Device::open("cpu");
+        };
         let threads = thread_pool::check_threads("cpu", threads)?;
-        Device::open_once(&format!("cpu with {threads} threads"), || Ok(Arc::new(cpu::CpuDevice::new(Some(threads)))))
+        Device::open_once(&format!("cpu with {threads} threads"), || {
+            Ok(Arc::new(cpu::CpuDevice::new(Some(threads))))
+        })
     }
 }
 
@@ -435,28 +501,44 @@ impl std::fmt::Debug for Device {
 impl Device {
     /// Lists every device of this machine; probes adapters but opens none.
     pub fn list() -> Vec<DeviceInfo> {
-        // Opening the CPU reports a mistake in the number of threads; the devices are there all the same.
+        // Opening the CPU reports a mistake in the number of threads; the devices are there all the
+        // same.
         let _ = ThreadPool::start_global(None);
-        [vec![cpu::info(), null::info()], cuda_devices().0, wgpu_devices().0].concat()
+        [
+            vec![cpu::info(), null::info()],
+            cuda_devices().0,
+            wgpu_devices().0,
+        ]
+        .concat()
     }
 
-    /// Lists what [`Device::list`] cannot: devices without a usable driver or below the requirements of kernels, with the reason.
+    /// Lists what [`Device::list`] cannot: devices without a usable driver or below the
+    /// requirements of kernels, with the reason.
     pub fn absent() -> Vec<AbsentDevice> {
         let left_out = LEFT_OUT.iter().map(|(api, feature)| AbsentDevice {
             device: (*api).to_owned(),
-            reason: format!("this build leaves it out: the feature \"{feature}\" of the crate tectum is off"),
+            reason: format!(
+                "this build leaves it out: the feature \"{feature}\" of the crate tectum is off"
+            ),
         });
-        cuda_devices().1.into_iter().chain(wgpu_devices().1).chain(left_out).collect()
+        cuda_devices()
+            .1
+            .into_iter()
+            .chain(wgpu_devices().1)
+            .chain(left_out)
+            .collect()
     }
 
-    /// Opens the device of an id: `auto`, `cpu`, `null`, `cuda:N`, `vulkan:N`, `metal:N` or `dx12:N`.
+    /// Opens the device of an id: `auto`, `cpu`, `null`, `cuda:N`, `vulkan:N`, `metal:N` or
+    /// `dx12:N`.
     ///
-    /// `auto` takes the CPU: without a plan there is nothing to route; [`crate::route::open`] picks a device for one. The same
-    /// id returns the same device object as long as one is alive.
+    /// `auto` takes the CPU: without a plan there is nothing to route; [`crate::route::open`] picks
+    /// a device for one. The same id returns the same device object as long as one is alive.
     ///
     /// # Errors
-    /// `Invalid` for an id of another form, or an impossible number in the environment variable `TECTUM_THREADS`; `Unsupported`, with the reason if one is
-    /// known and the ids that exist, for a device that this machine lacks.
+    /// `Invalid` for an id of another form, or an impossible number in the environment variable
+    /// `TECTUM_THREADS`; `Unsupported`, with the reason if one is known and the ids that exist, for
+    /// a device that this machine lacks.
     pub fn open(id: &str) -> Result<Device> {
         let id = if id == "auto" { "cpu" } else { id };
         Device::open_once(id, || open_backend(id))
@@ -466,14 +548,24 @@ impl Device {
     fn open_once(name: &str, backend: impl FnOnce() -> Result<Arc<dyn Backend>>) -> Result<Device> {
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|(_, device)| device.strong_count() > 0);
-        if let Some(device) = open.iter().find(|(known, _)| known == name).and_then(|(_, device)| device.upgrade()) {
+        if let Some(device) = open
+            .iter()
+            .find(|(known, _)| known == name)
+            .and_then(|(_, device)| device.upgrade())
+        {
             return Ok(Device(device));
         }
         let device = Device::with_backend(backend()?);
         open.push((name.to_owned(), Arc::downgrade(&device.0)));
         drop(open);
         // Without the lock: the receiver of the record may open devices.
-        crate::log!(info, device = name, name = device.info().name, software = device.info().software, "device opened");
+        crate::log!(
+            info,
+            device = name,
+            name = device.info().name,
+            software = device.info().software,
+            "device opened"
+        );
         Ok(device)
     }
 
@@ -492,7 +584,8 @@ impl Device {
     /// Opens the device of an id as [`Device::open`] does; none if this machine lacks it.
     ///
     /// # Errors
-    /// As [`Device::open`], except `Unsupported`: a device that is present and cannot be opened is an error.
+    /// As [`Device::open`], except `Unsupported`: a device that is present and cannot be opened is
+    /// an error.
     pub fn open_if_present(id: &str) -> Result<Option<Device>> {
         match Device::open(id) {
             Ok(device) => Ok(Some(device)),
@@ -501,13 +594,17 @@ impl Device {
         }
     }
 
-    /// Makes a null device that holds at most `bytes`, for tests of plans and of memory running out.
+    /// Makes a null device that holds at most `bytes`, for tests of plans and of memory running
+    /// out.
     pub fn null_with_capacity(bytes: u64) -> Device {
         Device::with_backend(Arc::new(null::NullDevice::new(bytes)))
     }
 
     fn with_backend(backend: Arc<dyn Backend>) -> Device {
-        Device(Arc::new(DeviceInner { pool: Pool::new(backend.clone()), backend }))
+        Device(Arc::new(DeviceInner {
+            pool: Pool::new(backend.clone()),
+            backend,
+        }))
     }
 
     /// The device's properties.
@@ -548,12 +645,18 @@ fn open_backend(id: &str) -> Result<Arc<dyn Backend>> {
         _ => return Err(unknown_device(id)),
     };
     // One device has one id: `vulkan:00` and `vulkan:+0` are not other names of `vulkan:0`.
-    let number = number.parse::<usize>().ok().filter(|parsed| parsed.to_string() == number).ok_or_else(|| unknown_device(id))?;
+    let number = number
+        .parse::<usize>()
+        .ok()
+        .filter(|parsed| parsed.to_string() == number)
+        .ok_or_else(|| unknown_device(id))?;
     let device: Option<Arc<dyn Backend>> = match (api, number) {
         #[cfg(feature = "cuda")]
         (Api::Cuda, number) => cuda::open(number)?.map(|device| Arc::new(device) as _),
         #[cfg(feature = "wgpu")]
-        (Api::Vulkan | Api::Metal | Api::Dx12, number) => wgpu_device::open(api, number)?.map(|device| Arc::new(device) as _),
+        (Api::Vulkan | Api::Metal | Api::Dx12, number) => {
+            wgpu_device::open(api, number)?.map(|device| Arc::new(device) as _)
+        }
         _ => None,
     };
     device.ok_or_else(|| missing_device(id))
@@ -564,7 +667,12 @@ const LEFT_OUT: &[(&str, &str)] = match (cfg!(feature = "cuda"), cfg!(feature = 
     (true, true) => &[],
     (false, true) => &[("cuda", "cuda")],
     (true, false) => &[("vulkan", "wgpu"), ("metal", "wgpu"), ("dx12", "wgpu")],
-    (false, false) => &[("cuda", "cuda"), ("vulkan", "wgpu"), ("metal", "wgpu"), ("dx12", "wgpu")],
+    (false, false) => &[
+        ("cuda", "cuda"),
+        ("vulkan", "wgpu"),
+        ("metal", "wgpu"),
+        ("dx12", "wgpu"),
+    ],
 };
 
 /// NVIDIA GPUs that kernels run on, and those that kernels do not run on.
@@ -584,8 +692,16 @@ fn wgpu_devices() -> (Vec<DeviceInfo>, Option<AbsentDevice>) {
 }
 
 fn missing_device(id: &str) -> Error {
-    let covers = |absent: &AbsentDevice| absent.device == id || id.strip_prefix(&absent.device).is_some_and(|rest| rest.starts_with(':'));
-    let reason = Device::absent().into_iter().find(covers).map_or_else(|| "no such device here".to_owned(), |absent| absent.reason);
+    let covers = |absent: &AbsentDevice| {
+        absent.device == id
+            || id
+                .strip_prefix(&absent.device)
+                .is_some_and(|rest| rest.starts_with(':'))
+    };
+    let reason = Device::absent()
+        .into_iter()
+        .find(covers)
+        .map_or_else(|| "no such device here".to_owned(), |absent| absent.reason);
     Error::unsupported(format!("device {id}: {reason}; present: {}", present()))
 }
 
@@ -593,23 +709,38 @@ fn missing_device(id: &str) -> Error {
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 fn format_uuid(bytes: &[u8; 16]) -> String {
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    format!(
+        "{}-{}-{}-{}-{}",
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..]
+    )
 }
 
 fn unknown_device(id: &str) -> Error {
-    Error::invalid(format!("device {id:?}: expected auto, cpu, null, cuda:N, vulkan:N, metal:N or dx12:N; tectum devices lists those present"))
+    Error::invalid(format!(
+        "device {id:?}: expected auto, cpu, null, cuda:N, vulkan:N, metal:N or dx12:N; tectum devices lists those present"
+    ))
 }
 
 fn present() -> String {
-    Device::list().iter().map(|info| info.id.as_str()).collect::<Vec<_>>().join(", ")
+    Device::list()
+        .iter()
+        .map(|info| info.id.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
-/// The bucket of a size: at least 256 bytes, then four steps to each doubling, so that at most a fifth is unused; none beyond the
-/// maximum pointer offset.
+/// The bucket of a size: at least 256 bytes, then four steps to each doubling, so that at most a
+/// fifth is unused; none beyond the maximum pointer offset.
 fn bucket(bytes: usize) -> Option<usize> {
     if bytes <= 1024 {
         return Some(bytes.max(1).next_multiple_of(256));
     }
     let step = 1 << (usize::BITS - 1 - bytes.leading_zeros() - 2);
-    bytes.checked_next_multiple_of(step).filter(|bucket| isize::try_from(*bucket).is_ok())
+    bytes
+        .checked_next_multiple_of(step)
+        .filter(|bucket| isize::try_from(*bucket).is_ok())
 }

@@ -3,7 +3,8 @@
 use bytemuck::Pod;
 use serde::Serialize;
 
-/// The type of one element in a buffer. All except [`DType::F64`] belong to the portable profile of device code and are 32 bits wide.
+/// The type of one element in a buffer. All except [`DType::F64`] belong to the portable profile of
+/// device code and are 32 bits wide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DType {

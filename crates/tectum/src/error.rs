@@ -1,4 +1,5 @@
-//! The one public error: an opaque value with a [`ErrorKind`], a message that names the place, and its cause.
+//! The one public error: an opaque value with a [`ErrorKind`], a message that names the place, and
+//! its cause.
 
 use std::fmt;
 
@@ -25,7 +26,8 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// The process exit code of this kind (1 is a failed check, 2 the caller's mistake, 130 that of a shell for Ctrl-C).
+    /// The process exit code of this kind (1 is a failed check, 2 the caller's mistake, 130 that of
+    /// a shell for Ctrl-C).
     pub fn exit_code(self) -> u8 {
         match self {
             ErrorKind::Mismatch => 1,
@@ -42,7 +44,8 @@ impl ErrorKind {
 
 /// A failure with its kind, the given and the required value, and the place.
 ///
-/// Its `Debug` form, which `unwrap` and a `main` that returns it print, is the kind before the text.
+/// Its `Debug` form, which `unwrap` and a `main` that returns it print, is the kind before the
+/// text.
 pub struct Error {
     kind: ErrorKind,
     message: String,
@@ -55,7 +58,11 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// Makes an error of a kind with a one-line message.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), source: None }
+        Self {
+            kind,
+            message: message.into(),
+            source: None,
+        }
     }
 
     /// The caller's mistake.
@@ -85,7 +92,11 @@ impl Error {
 
     /// An operating-system error on `what` (usually a path).
     pub fn io(what: impl fmt::Display, source: std::io::Error) -> Self {
-        Self { kind: ErrorKind::Io, message: what.to_string(), source: Some(Box::new(source)) }
+        Self {
+            kind: ErrorKind::Io,
+            message: what.to_string(),
+            source: Some(Box::new(source)),
+        }
     }
 
     /// Attaches a cause.
@@ -107,12 +118,14 @@ impl Error {
         self.kind
     }
 
-    /// The cause, for example a [`std::io::Error`] to downcast to. It is part of the text, so [`std::error::Error::source`] is `None`.
+    /// The cause, for example a [`std::io::Error`] to downcast to. It is part of the text, so
+    /// [`std::error::Error::source`] is `None`.
     pub fn cause(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.source.as_deref().map(|source| source as _)
     }
 
-    /// The message, then those of the causes; the text is these with `: ` between them. Common errors of the operating system are in plain words.
+    /// The message, then those of the causes; the text is these with `: ` between them. Common
+    /// errors of the operating system are in plain words.
     pub fn messages(&self) -> Vec<String> {
         let mut messages = vec![self.message.clone()];
         let mut cause = self.cause();
@@ -122,7 +135,11 @@ impl Error {
                     messages.extend(error.messages());
                     break;
                 }
-                None => messages.push(error.downcast_ref::<std::io::Error>().map_or_else(|| error.to_string(), io_text)),
+                None => messages.push(
+                    error
+                        .downcast_ref::<std::io::Error>()
+                        .map_or_else(|| error.to_string(), io_text),
+                ),
             }
             cause = error.source();
         }
@@ -146,7 +163,10 @@ impl std::error::Error for Error {}
 
 /// What the operating system reported; an error with a text of its own keeps it.
 fn io_text(error: &std::io::Error) -> String {
-    use std::io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, IsADirectory, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem, StorageFull};
+    use std::io::ErrorKind::{
+        AlreadyExists, DirectoryNotEmpty, IsADirectory, NotADirectory, NotFound, PermissionDenied,
+        ReadOnlyFilesystem, StorageFull,
+    };
     let plain = match error.kind() {
         NotFound => "there is no such file or folder",
         PermissionDenied => "permission denied",
@@ -158,7 +178,11 @@ fn io_text(error: &std::io::Error) -> String {
         StorageFull => "no space is left on the disk",
         _ => return error.to_string(),
     };
-    if error.get_ref().is_some() { error.to_string() } else { plain.to_owned() }
+    if error.get_ref().is_some() {
+        error.to_string()
+    } else {
+        plain.to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -170,14 +194,33 @@ mod tests {
         let io = || Error::io("a.toml", std::io::Error::from(std::io::ErrorKind::NotFound));
         assert_eq!(io().to_string(), "a.toml: there is no such file or folder");
         let outer = Error::data("scenario").with_source(io()).at("run");
-        assert_eq!(outer.messages(), ["run: scenario", "a.toml", "there is no such file or folder"]);
-        assert_eq!(outer.to_string(), "run: scenario: a.toml: there is no such file or folder");
-        assert_eq!(format!("{outer:?}"), "Data: run: scenario: a.toml: there is no such file or folder");
-        assert!(io().cause().and_then(|cause| cause.downcast_ref::<std::io::Error>()).is_some());
+        assert_eq!(
+            outer.messages(),
+            ["run: scenario", "a.toml", "there is no such file or folder"]
+        );
+        assert_eq!(
+            outer.to_string(),
+            "run: scenario: a.toml: there is no such file or folder"
+        );
+        assert_eq!(
+            format!("{outer:?}"),
+            "Data: run: scenario: a.toml: there is no such file or folder"
+        );
+        assert!(
+            io().cause()
+                .and_then(|cause| cause.downcast_ref::<std::io::Error>())
+                .is_some()
+        );
         // An error with a text of its own keeps it, and so does one that has no plain words.
-        let own = Error::io("a.mcap", std::io::Error::new(std::io::ErrorKind::NotFound, "no chunk"));
+        let own = Error::io(
+            "a.mcap",
+            std::io::Error::new(std::io::ErrorKind::NotFound, "no chunk"),
+        );
         assert_eq!(own.to_string(), "a.mcap: no chunk");
         let memory = std::io::Error::from_raw_os_error(12);
-        assert_eq!(Error::io("lock", std::io::Error::from_raw_os_error(12)).to_string(), format!("lock: {memory}"));
+        assert_eq!(
+            Error::io("lock", std::io::Error::from_raw_os_error(12)).to_string(),
+            format!("lock: {memory}")
+        );
     }
 }

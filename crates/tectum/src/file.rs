@@ -1,11 +1,12 @@
-//! Atomic file writes: after a kill or a power loss, a reader finds the old file or the new one, never a part.
+//! Atomic file writes: after a kill or a power loss, a reader finds the old file or the new one,
+//! never a part.
 //!
 //! ```text
 //! NAME.UNIQUE.partial in the same folder → write → sync the file → rename → sync the folder
 //! ```
 //!
-//! The partial name is unique, so any number of threads and processes may write the same path. An error removes the partial file; a
-//! killed process leaves it behind.
+//! The partial name is unique, so any number of threads and processes may write the same path. An
+//! error removes the partial file; a killed process leaves it behind.
 
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
@@ -29,16 +30,25 @@ impl PartialFile {
     /// Creates the partial file of a path in the path's folder.
     ///
     /// # Errors
-    /// `Io` naming the path: a folder that does not exist or cannot be written; a path that is a folder.
+    /// `Io` naming the path: a folder that does not exist or cannot be written; a path that is a
+    /// folder.
     pub fn create(path: &Path) -> Result<Self> {
         Self::with_suffix(path, ".partial".into())
     }
 
     fn with_suffix(path: &Path, suffix: OsString) -> Result<Self> {
         let failed = |source| Error::io(path.display(), source);
-        let name = path.file_name().filter(|_| !path.is_dir()).ok_or_else(|| failed(io::ErrorKind::IsADirectory.into()))?;
+        let name = path
+            .file_name()
+            .filter(|_| !path.is_dir())
+            .ok_or_else(|| failed(io::ErrorKind::IsADirectory.into()))?;
         let (file, partial) = create_unique(folder_of(path), name, &suffix).map_err(failed)?;
-        let partial = Self { file, partial, path: path.to_owned(), is_renamed: false };
+        let partial = Self {
+            file,
+            partial,
+            path: path.to_owned(),
+            is_renamed: false,
+        };
         reached(Step::Created(&partial.partial)).map_err(failed)?;
         Ok(partial)
     }
@@ -51,7 +61,8 @@ impl PartialFile {
     /// # Cost
     /// Waits for the disk twice.
     pub fn commit(self) -> Result<()> {
-        self.persist(|from, to| std::fs::rename(from, to)).map_err(|(path, source)| Error::io(path.display(), source))
+        self.persist(|from, to| std::fs::rename(from, to))
+            .map_err(|(path, source)| Error::io(path.display(), source))
     }
 
     /// Renames the file to its final name unless it exists: then returns false and changes nothing.
@@ -66,11 +77,19 @@ impl PartialFile {
         }
     }
 
-    fn persist(mut self, rename: impl FnOnce(&Path, &Path) -> io::Result<()>) -> std::result::Result<(), (PathBuf, io::Error)> {
-        let synced = self.file.sync_all().and_then(|()| reached(Step::Synced(&self.partial)));
+    fn persist(
+        mut self,
+        rename: impl FnOnce(&Path, &Path) -> io::Result<()>,
+    ) -> std::result::Result<(), (PathBuf, io::Error)> {
+        let synced = self
+            .file
+            .sync_all()
+            .and_then(|()| reached(Step::Synced(&self.partial)));
         let renamed = synced.and_then(|()| rename(&self.partial, &self.path));
         self.is_renamed = renamed.is_ok();
-        let done = renamed.and_then(|()| reached(Step::Renamed(&self.partial, &self.path))).and_then(|()| sync_names(folder_of(&self.path)));
+        let done = renamed
+            .and_then(|()| reached(Step::Renamed(&self.partial, &self.path)))
+            .and_then(|()| sync_names(folder_of(&self.path)));
         done.map_err(|source| (std::mem::take(&mut self.path), source))
     }
 }
@@ -114,14 +133,22 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
 /// # Errors
 /// As [`write()`].
 pub fn write_new(path: &Path, bytes: &[u8]) -> Result<bool> {
-    if path.exists() { Ok(false) } else { filled(path, bytes)?.commit_new() }
+    if path.exists() {
+        Ok(false)
+    } else {
+        filled(path, bytes)?.commit_new()
+    }
 }
 
-/// Lets `make` write the partial file, which has the same extension, by its path, and renames it to its final name.
+/// Lets `make` write the partial file, which has the same extension, by its path, and renames it to
+/// its final name.
 ///
 /// # Errors
 /// What `make` reports, with the path before it; as [`write()`].
-pub fn write_with(path: &Path, make: impl FnOnce(&Path) -> std::result::Result<(), String>) -> Result<()> {
+pub fn write_with(
+    path: &Path,
+    make: impl FnOnce(&Path) -> std::result::Result<(), String>,
+) -> Result<()> {
     let mut suffix = OsString::from(".partial");
     if let Some(extension) = path.extension() {
         suffix.push(".");
@@ -138,7 +165,9 @@ pub fn write_with(path: &Path, make: impl FnOnce(&Path) -> std::result::Result<(
 /// # Errors
 /// `Io` naming the new path.
 pub fn rename_folder(from: &Path, to: &Path) -> Result<()> {
-    let renamed = std::fs::rename(from, to).and_then(|()| reached(Step::Renamed(from, to))).and_then(|()| sync_names(folder_of(to)));
+    let renamed = std::fs::rename(from, to)
+        .and_then(|()| reached(Step::Renamed(from, to)))
+        .and_then(|()| sync_names(folder_of(to)));
     renamed.map_err(|source| Error::io(to.display(), source))
 }
 
@@ -152,16 +181,23 @@ pub fn sync_folder(folder: &Path) -> Result<()> {
 
 fn filled(path: &Path, bytes: &[u8]) -> Result<PartialFile> {
     let mut partial = PartialFile::create(path)?;
-    partial.write_all(bytes).map_err(|source| Error::io(path.display(), source))?;
+    partial
+        .write_all(bytes)
+        .map_err(|source| Error::io(path.display(), source))?;
     Ok(partial)
 }
 
-/// Creates a file `NAME.UNIQUE` with a suffix, which no other thread or process has: of a name that exists, the next is tried.
+/// Creates a file `NAME.UNIQUE` with a suffix, which no other thread or process has: of a name that
+/// exists, the next is tried.
 fn create_unique(folder: &Path, name: &OsStr, suffix: &OsStr) -> io::Result<(File, PathBuf)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     loop {
         let mut unique = name.to_owned();
-        unique.push(format!(".{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
+        unique.push(format!(
+            ".{}-{}",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        ));
         unique.push(suffix);
         let partial = folder.join(unique);
         match File::create_new(&partial) {
@@ -176,13 +212,17 @@ fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     match std::fs::hard_link(from, to) {
         Ok(()) => std::fs::remove_file(from),
         // File systems without links.
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !to.exists() => std::fs::rename(from, to),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !to.exists() => {
+            std::fs::rename(from, to)
+        }
         Err(error) => Err(error),
     }
 }
 
 fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    path.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 /// Only Unix can sync a folder; elsewhere the file system's journal orders renames.
@@ -218,9 +258,13 @@ thread_local! {
     static WATCH: RefCell<Option<Watch>> = const { RefCell::new(None) };
 }
 
-/// Runs something while `watch` sees every step of this thread and may make it fail: for tests of crashes and full disks.
+/// Runs something while `watch` sees every step of this thread and may make it fail: for tests of
+/// crashes and full disks.
 #[doc(hidden)]
-pub fn watched<T>(watch: impl FnMut(Step<'_>) -> io::Result<()> + 'static, run: impl FnOnce() -> T) -> T {
+pub fn watched<T>(
+    watch: impl FnMut(Step<'_>) -> io::Result<()> + 'static,
+    run: impl FnOnce() -> T,
+) -> T {
     WATCH.set(Some(Box::new(watch)));
     let result = run();
     WATCH.set(None);

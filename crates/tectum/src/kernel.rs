@@ -1,8 +1,10 @@
-//! A kernel: device code written once in WGSL, with its bindings, its parameters and its native twin.
+//! A kernel: device code written once in WGSL, with its bindings, its parameters and its native
+//! twin.
 //!
-//! A kernel's file is a *body*: a header comment and one entry point. Its arguments are declared once, by
-//! [`kernel_arguments!`](crate::kernel_arguments): the declarations in WGSL, the arguments of the native twin and those of a launch come from it. A device
-//! never sees a tensor operation; it sees a kernel and the regions bound to it.
+//! A kernel's file is a *body*: a header comment and one entry point. Its arguments are declared
+//! once, by [`kernel_arguments!`](crate::kernel_arguments): the declarations in WGSL, the arguments
+//! of the native twin and those of a launch come from it. A device never sees a tensor operation;
+//! it sees a kernel and the regions bound to it.
 
 pub mod arguments;
 pub mod lanes;
@@ -45,11 +47,12 @@ pub const MAX_PARAMS: usize = 64;
 /// The named preludes that a body may include.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prelude {
-    /// Our exp, exp2, log, log2, tanh, erf, sigmoid, silu, gelu in both forms, sin, cos and NaN-aware min, max, relu on the
-    /// type `real` (`kernel/wgsl/math.wgsl`): f64 in a kernel that binds f64, else f32.
+    /// Our exp, exp2, log, log2, tanh, erf, sigmoid, silu, gelu in both forms, sin, cos and
+    /// NaN-aware min, max, relu on the type `real` (`kernel/wgsl/math.wgsl`): f64 in a kernel that
+    /// binds f64, else f32.
     Math,
-    /// Our sign, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, pow, fmod and mod on `real` (`kernel/wgsl/functions.wgsl`); includes
-    /// [`Prelude::Math`].
+    /// Our sign, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, pow, fmod and mod on
+    /// `real` (`kernel/wgsl/functions.wgsl`); includes [`Prelude::Math`].
     Functions,
     /// Philox4x32-10 and the exact conversions to uniforms and normals (`kernel/wgsl/random.wgsl`).
     Random,
@@ -57,7 +60,8 @@ pub enum Prelude {
     Tree,
     /// Total order of floats as integer keys (`kernel/wgsl/order.wgsl`).
     Order,
-    /// The activation that a product ends with (`kernel/wgsl/activation.wgsl`); includes [`Prelude::Math`].
+    /// The activation that a product ends with (`kernel/wgsl/activation.wgsl`); includes
+    /// [`Prelude::Math`].
     Activation,
     /// Half-width floats as bits (`kernel/wgsl/pack.wgsl`).
     Pack,
@@ -70,10 +74,22 @@ impl Prelude {
     #[doc(hidden)]
     pub fn wgsl(self, double: bool) -> [&'static str; 2] {
         match self {
-            Prelude::Math if double => [include_str!("kernel/wgsl/math_f64.wgsl"), include_str!("kernel/wgsl/math.wgsl")],
-            Prelude::Math => [include_str!("kernel/wgsl/math_f32.wgsl"), include_str!("kernel/wgsl/math.wgsl")],
-            Prelude::Functions if double => [include_str!("kernel/wgsl/functions_f64.wgsl"), include_str!("kernel/wgsl/functions.wgsl")],
-            Prelude::Functions => [include_str!("kernel/wgsl/functions_f32.wgsl"), include_str!("kernel/wgsl/functions.wgsl")],
+            Prelude::Math if double => [
+                include_str!("kernel/wgsl/math_f64.wgsl"),
+                include_str!("kernel/wgsl/math.wgsl"),
+            ],
+            Prelude::Math => [
+                include_str!("kernel/wgsl/math_f32.wgsl"),
+                include_str!("kernel/wgsl/math.wgsl"),
+            ],
+            Prelude::Functions if double => [
+                include_str!("kernel/wgsl/functions_f64.wgsl"),
+                include_str!("kernel/wgsl/functions.wgsl"),
+            ],
+            Prelude::Functions => [
+                include_str!("kernel/wgsl/functions_f32.wgsl"),
+                include_str!("kernel/wgsl/functions.wgsl"),
+            ],
             Prelude::Random => [include_str!("kernel/wgsl/random.wgsl"), ""],
             Prelude::Tree => [include_str!("kernel/wgsl/tree.wgsl"), ""],
             Prelude::Order => [include_str!("kernel/wgsl/order.wgsl"), ""],
@@ -136,8 +152,9 @@ type FlopsFn = Arc<dyn Fn(&[u32]) -> f64 + Send + Sync>;
 /// Maximum loop iterations of an invocation, with these parameter words and workgroups.
 type LoopsFn = Arc<dyn Fn(&[u32], u32) -> u64 + Send + Sync>;
 
-/// A product that a library of a device may compute instead of a kernel: `y[m, n] = a[m, k]·b[k, n]`, plus a row `bias` and a matrix `residual` if the
-/// kernel has bindings of these names. Bindings 0 to 2 are a, b and y; `y` and `residual` are row-major.
+/// A product that a library of a device may compute instead of a kernel:
+/// `y[m, n] = a[m, k]·b[k, n]`, plus a row `bias` and a matrix `residual` if the kernel has
+/// bindings of these names. Bindings 0 to 2 are a, b and y; `y` and `residual` are row-major.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MatrixProduct {
     /// m, n and k.
@@ -148,15 +165,22 @@ pub(crate) struct MatrixProduct {
     pub b_strides: [usize; 2],
 }
 
-/// Loop iterations of one invocation, for [`KernelBuilder::loops`]: `groups` workgroups or invocations stride over `items`, with `each` iterations
-/// of inner loops for each.
+/// Loop iterations of one invocation, for [`KernelBuilder::loops`]: `groups` workgroups or
+/// invocations stride over `items`, with `each` iterations of inner loops for each.
 pub fn loops_over(items: u64, groups: u32, each: u64) -> u64 {
-    items.div_ceil(u64::from(groups.max(1))).saturating_mul(each.saturating_add(1)).saturating_add(1)
+    items
+        .div_ceil(u64::from(groups.max(1)))
+        .saturating_mul(each.saturating_add(1))
+        .saturating_add(1)
 }
 
 /// Loop iterations of one workgroup per row with `passes` passes over its columns.
 pub(crate) fn loops_over_rows([rows, cols]: [usize; 2], groups: u32, passes: u64) -> u64 {
-    loops_over(rows as u64, groups, passes * ((cols as u64).div_ceil(u64::from(WORKGROUP)) + 1) + 20)
+    loops_over(
+        rows as u64,
+        groups,
+        passes * ((cols as u64).div_ceil(u64::from(WORKGROUP)) + 1) + 20,
+    )
 }
 
 /// Device code with everything needed to launch it anywhere.
@@ -173,7 +197,10 @@ pub struct Kernel {
     body_start: usize,
     native: NativeFn,
     data: Option<Arc<KernelData>>,
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only libraries of CUDA compute products"))]
+    #[cfg_attr(
+        not(feature = "cuda"),
+        allow(dead_code, reason = "only libraries of CUDA compute products")
+    )]
     product: Option<MatrixProductFn>,
     flops: Option<FlopsFn>,
     /// The binding of which a launch reads only so many words.
@@ -185,12 +212,16 @@ pub struct Kernel {
 
 impl std::fmt::Debug for Kernel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Kernel").field("name", &self.name).field("hash", &self.hash()).finish()
+        f.debug_struct("Kernel")
+            .field("name", &self.name)
+            .field("hash", &self.hash())
+            .finish()
     }
 }
 
 impl Kernel {
-    /// Starts the definition of a kernel whose arguments are known at run time only; [`kernel_arguments!`](crate::kernel_arguments) declares those of others.
+    /// Starts the definition of a kernel whose arguments are known at run time only;
+    /// [`kernel_arguments!`](crate::kernel_arguments) declares those of others.
     ///
     /// # Example
     /// ```
@@ -245,14 +276,21 @@ impl Kernel {
         &self.wgsl
     }
 
-    /// Identifies the native code, named in receipts of runs on the CPU: a hash of the kernel's definition, of the revision of this crate and of that of
-    /// the crate that defines the kernel. Where no revision was given, the hash of the running program is used.
+    /// Identifies the native code, named in receipts of runs on the CPU: a hash of the kernel's
+    /// definition, of the revision of this crate and of that of the crate that defines the kernel.
+    /// Where no revision was given, the hash of the running program is used.
     pub fn native_hash(&self) -> ContentHash {
         *self.native_hash.get_or_init(|| {
             let mut hasher = ContentHasher::default();
             let program = self.revision.is_none().then(|| program_hash().to_string());
             let own = self.revision.or(program.as_deref()).unwrap_or_default();
-            for part in ["native", REVISION, own, &self.name, &self.wgsl.hash().to_string()] {
+            for part in [
+                "native",
+                REVISION,
+                own,
+                &self.name,
+                &self.wgsl.hash().to_string(),
+            ] {
                 hasher.update(&(part.len() as u64).to_le_bytes());
                 hasher.update(part.as_bytes());
             }
@@ -267,12 +305,17 @@ impl Kernel {
 
     /// The views of the kernel's bindings among those of the declared ones.
     pub(crate) fn bound_views(&self, declared: Vec<Option<View>>) -> Result<Vec<View>> {
-        let is_given = declared.iter().enumerate().fold(0, |bits, (index, view)| bits | (u32::from(view.is_some()) << index));
+        let is_given = declared.iter().enumerate().fold(0, |bits, (index, view)| {
+            bits | (u32::from(view.is_some()) << index)
+        });
         if is_given == self.present {
             return Ok(declared.into_iter().flatten().collect());
         }
         let names: Vec<_> = self.bindings.iter().map(|binding| binding.name).collect();
-        Err(Error::invalid(format!("the views of optional bindings are not those of the kernel, which has {}", names.join(", "))))
+        Err(Error::invalid(format!(
+            "the views of optional bindings are not those of the kernel, which has {}",
+            names.join(", ")
+        )))
     }
 
     /// Whether a declared binding is one of the kernel's.
@@ -285,7 +328,8 @@ impl Kernel {
         self.data.as_deref()
     }
 
-    /// The matrix product that a launch with these parameter words computes, if a library may compute it.
+    /// The matrix product that a launch with these parameter words computes, if a library may
+    /// compute it.
     #[cfg(feature = "cuda")]
     pub(crate) fn matrix_product(&self, params: &[u32]) -> Option<MatrixProduct> {
         self.product.as_ref().and_then(|product| product(params))
@@ -296,7 +340,8 @@ impl Kernel {
         self.flops.as_ref().map(|flops| flops(params))
     }
 
-    /// Words of 32 bits that a launch with these parameter words reads of a binding, if the definition says that it may be fewer than it binds.
+    /// Words of 32 bits that a launch with these parameter words reads of a binding, if the
+    /// definition says that it may be fewer than it binds.
     pub fn read_words(&self, binding: &str, params: &[u32]) -> Option<f64> {
         let (name, words) = self.read_words.as_ref()?;
         (*name == binding).then(|| words(params))
@@ -314,13 +359,21 @@ impl Kernel {
                 naga::Statement::Loop { .. } => true,
                 naga::Statement::Block(block) => in_block(block),
                 naga::Statement::If { accept, reject, .. } => in_block(accept) || in_block(reject),
-                naga::Statement::Switch { cases, .. } => cases.iter().any(|case| in_block(&case.body)),
+                naga::Statement::Switch { cases, .. } => {
+                    cases.iter().any(|case| in_block(&case.body))
+                }
                 _ => false,
             })
         }
         let (module, _) = self.module()?;
-        let functions = module.functions.iter().map(|(_, function)| function).chain(module.entry_points.iter().map(|entry| &entry.function));
-        Ok(functions.into_iter().any(|function| in_block(&function.body)))
+        let functions = module
+            .functions
+            .iter()
+            .map(|(_, function)| function)
+            .chain(module.entry_points.iter().map(|entry| &entry.function));
+        Ok(functions
+            .into_iter()
+            .any(|function| in_block(&function.body)))
     }
 
     /// Whether device code is compiled without checks of its indices.
@@ -343,38 +396,78 @@ impl Kernel {
     /// # Errors
     /// `Invalid`, naming the kernel, line and column, for a module that is not valid WGSL.
     pub fn module(&self) -> Result<(naga::Module, naga::valid::ModuleInfo)> {
-        let fault = |error: &(dyn std::error::Error + 'static), location: Option<naga::SourceLocation>| {
-            let causes = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect::<Vec<_>>();
-            let place = location.map_or_else(String::new, |location| self.place(location.offset as usize));
-            Error::invalid(format!("kernel {}{place}: {}", self.name, causes.join(": ")))
+        let fault = |error: &(dyn std::error::Error + 'static),
+                     location: Option<naga::SourceLocation>| {
+            let causes = std::iter::successors(Some(error), |error| error.source())
+                .map(ToString::to_string)
+                .collect::<Vec<_>>();
+            let place =
+                location.map_or_else(String::new, |location| self.place(location.offset as usize));
+            Error::invalid(format!(
+                "kernel {}{place}: {}",
+                self.name,
+                causes.join(": ")
+            ))
         };
-        let module = naga::front::wgsl::parse_str(self.wgsl()).map_err(|error| fault(&error, error.location(self.wgsl())))?;
+        let module = naga::front::wgsl::parse_str(self.wgsl())
+            .map_err(|error| fault(&error, error.location(self.wgsl())))?;
         let capabilities = if self.uses(DType::F64) {
             naga::valid::Capabilities::FLOAT64 | naga::valid::Capabilities::SHADER_INT64
         } else {
             naga::valid::Capabilities::empty()
         };
-        let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), capabilities);
-        let info = validator.validate(&module).map_err(|error| fault(error.as_inner(), error.location(self.wgsl())))?;
+        let mut validator =
+            naga::valid::Validator::new(naga::valid::ValidationFlags::all(), capabilities);
+        let info = validator
+            .validate(&module)
+            .map_err(|error| fault(error.as_inner(), error.location(self.wgsl())))?;
         Ok((module, info))
     }
 
     /// Refuses a module that no GPU would compile, or one without an entry point.
     fn check(&self) -> Result<()> {
         let (module, _) = self.module()?;
-        if module.entry_points.iter().any(|entry| entry.name == "main" && entry.stage == naga::ShaderStage::Compute) {
+        if module
+            .entry_points
+            .iter()
+            .any(|entry| entry.name == "main" && entry.stage == naga::ShaderStage::Compute)
+        {
             return Ok(());
         }
-        Err(Error::invalid(format!("kernel {}: its body has no entry point `@compute @workgroup_size(…) fn main`", self.name)))
+        Err(Error::invalid(format!(
+            "kernel {}: its body has no entry point `@compute @workgroup_size(…) fn main`",
+            self.name
+        )))
     }
 
     /// Line and column of a byte of the module, counted in the body if it is there; with the line.
     fn place(&self, offset: usize) -> String {
-        let (start, of) = if offset < self.body_start { (0, "module") } else { (self.body_start, "body") };
+        let (start, of) = if offset < self.body_start {
+            (0, "module")
+        } else {
+            (self.body_start, "body")
+        };
         let (before, after) = self.wgsl()[start..].split_at(offset - start);
-        let (line, column) = (before.matches('\n').count() + 1, before.chars().rev().take_while(|other| *other != '\n').count() + 1);
-        let text = before.lines().last().filter(|_| column > 1).unwrap_or_default().to_owned() + after.lines().next().unwrap_or_default();
-        format!(", line {line}, column {column} of its {of}, `{}`", text.trim())
+        let (line, column) = (
+            before.matches('\n').count() + 1,
+            before
+                .chars()
+                .rev()
+                .take_while(|other| *other != '\n')
+                .count()
+                + 1,
+        );
+        let text = before
+            .lines()
+            .last()
+            .filter(|_| column > 1)
+            .unwrap_or_default()
+            .to_owned()
+            + after.lines().next().unwrap_or_default();
+        format!(
+            ", line {line}, column {column} of its {of}, `{}`",
+            text.trim()
+        )
     }
 }
 
@@ -398,7 +491,10 @@ pub struct KernelBuilder<A = (), T = u32> {
 
 impl<A, T> std::fmt::Debug for KernelBuilder<A, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("KernelBuilder").field("name", &self.name).field("declaration", &self.declaration).finish_non_exhaustive()
+        f.debug_struct("KernelBuilder")
+            .field("name", &self.name)
+            .field("declaration", &self.declaration)
+            .finish_non_exhaustive()
     }
 }
 
@@ -436,21 +532,26 @@ impl KernelBuilder {
     /// Adds a word to the uniform `params`.
     #[must_use]
     pub fn param(mut self, name: &'static str, dtype: DType) -> Self {
-        self.declaration.params.push(Param { name: name.into(), dtype });
+        self.declaration.params.push(Param {
+            name: name.into(),
+            dtype,
+        });
         self
     }
 
-    /// Sets how many operations a launch with these parameter words takes, for routing; a multiply-add counts two. Without it a launch counts one for every
-    /// word that it binds.
+    /// Sets how many operations a launch with these parameter words takes, for routing; a
+    /// multiply-add counts two. Without it a launch counts one for every word that it binds.
     #[must_use]
     pub fn flops(mut self, flops: fn(&[u32]) -> f64) -> Self {
         self.flops = Some(Arc::new(flops));
         self
     }
 
-    /// Sets the maximum iterations of all loops of one invocation together, for these parameter words and workgroups, for devices that end longer loops
-    /// ([`DeviceLimits::max_loop_iterations`](crate::device::DeviceLimits::max_loop_iterations)): a launch that may exceed the limit is rejected there, and
-    /// without it any launch of a kernel with loops. An iteration that only detects the loop's end counts too.
+    /// Sets the maximum iterations of all loops of one invocation together, for these parameter
+    /// words and workgroups, for devices that end longer loops
+    /// ([`DeviceLimits::max_loop_iterations`](crate::device::DeviceLimits::max_loop_iterations)): a
+    /// launch that may exceed the limit is rejected there, and without it any launch of a kernel
+    /// with loops. An iteration that only detects the loop's end counts too.
     #[must_use]
     pub fn loops(mut self, loops: fn(&[u32], u32) -> u64) -> Self {
         self.loops = Some(Arc::new(loops));
@@ -460,8 +561,9 @@ impl KernelBuilder {
     /// Finishes the definition with the CPU form.
     ///
     /// # Errors
-    /// `Invalid` for more than eight bindings or 64 parameters, none of either, or no written binding; for WGSL that is not valid, on every device, naming
-    /// line and column of the body; for a body without an entry point `main`.
+    /// `Invalid` for more than eight bindings or 64 parameters, none of either, or no written
+    /// binding; for WGSL that is not valid, on every device, naming line and column of the body;
+    /// for a body without an entry point `main`.
     /// # Cost
     /// Parses and validates the WGSL, which takes about a millisecond: define a kernel once.
     pub fn native(self, native: fn(&NativeCall<'_>)) -> Result<Arc<Kernel>> {
@@ -484,48 +586,71 @@ impl<A: KernelArguments, T: Element> KernelBuilder<A, T> {
     /// If no optional binding has this name: a mistake in the definition.
     #[must_use]
     pub fn with(mut self, binding: &str) -> Self {
-        let optional = |(index, declared): (usize, &Binding)| (declared.name == binding && self.declaration.is_optional[index]).then_some(index);
-        let index = self.declaration.bindings.iter().enumerate().find_map(optional);
-        self.present |= 1 << index.unwrap_or_else(|| panic!("kernel {}: no optional binding {binding}", self.name));
+        let optional = |(index, declared): (usize, &Binding)| {
+            (declared.name == binding && self.declaration.is_optional[index]).then_some(index)
+        };
+        let index = self
+            .declaration
+            .bindings
+            .iter()
+            .enumerate()
+            .find_map(optional);
+        self.present |= 1
+            << index
+                .unwrap_or_else(|| panic!("kernel {}: no optional binding {binding}", self.name));
         self
     }
 
-    /// Sets how many operations a launch with these parameters takes, for routing; a multiply-add counts two. Without it a launch counts one for every word
-    /// that it binds.
+    /// Sets how many operations a launch with these parameters takes, for routing; a multiply-add
+    /// counts two. Without it a launch counts one for every word that it binds.
     #[must_use]
     pub fn flops(mut self, flops: fn(A::Parameters) -> f64) -> Self {
         self.flops = Some(Arc::new(move |mut words| flops(A::parameters(&mut words))));
         self
     }
 
-    /// Sets how many words of 32 bits a launch with these parameters reads of a binding, for routing: a table is bound whole, and only some of its rows are
-    /// read. Without it a launch reads all words that it binds.
+    /// Sets how many words of 32 bits a launch with these parameters reads of a binding, for
+    /// routing: a table is bound whole, and only some of its rows are read. Without it a launch
+    /// reads all words that it binds.
     #[must_use]
     pub fn read_words(mut self, binding: &'static str, words: fn(A::Parameters) -> f64) -> Self {
-        self.read_words = Some((binding, Arc::new(move |mut params| words(A::parameters(&mut params)))));
+        self.read_words = Some((
+            binding,
+            Arc::new(move |mut params| words(A::parameters(&mut params))),
+        ));
         self
     }
 
-    /// Sets the maximum iterations of all loops of one invocation together, for these parameters and workgroups, for devices that end longer loops
-    /// ([`DeviceLimits::max_loop_iterations`](crate::device::DeviceLimits::max_loop_iterations)): a launch that may exceed the limit is rejected there, and
-    /// without it any launch of a kernel with loops. An iteration that only detects the loop's end counts too.
+    /// Sets the maximum iterations of all loops of one invocation together, for these parameters
+    /// and workgroups, for devices that end longer loops
+    /// ([`DeviceLimits::max_loop_iterations`](crate::device::DeviceLimits::max_loop_iterations)): a
+    /// launch that may exceed the limit is rejected there, and without it any launch of a kernel
+    /// with loops. An iteration that only detects the loop's end counts too.
     #[must_use]
     pub fn loops(mut self, loops: fn(A::Parameters, u32) -> u64) -> Self {
-        self.loops = Some(Arc::new(move |mut words, groups| loops(A::parameters(&mut words), groups)));
+        self.loops = Some(Arc::new(move |mut words, groups| {
+            loops(A::parameters(&mut words), groups)
+        }));
         self
     }
 
     /// Sets the product that a library may compute instead of a launch with these parameters.
-    pub(crate) fn matrix_product(mut self, product: fn(A::Parameters) -> Option<MatrixProduct>) -> Self {
-        self.product = Some(Arc::new(move |mut words| product(A::parameters(&mut words))));
+    pub(crate) fn matrix_product(
+        mut self,
+        product: fn(A::Parameters) -> Option<MatrixProduct>,
+    ) -> Self {
+        self.product = Some(Arc::new(move |mut words| {
+            product(A::parameters(&mut words))
+        }));
         self
     }
 
     /// Finishes the definition with the CPU form, a function or a closure that captures nothing.
     ///
     /// # Errors
-    /// `Invalid` for more than eight bindings or 64 parameters, or no written binding; for WGSL that is not valid, on every device, naming line and column of
-    /// the body; for a body without an entry point `main`.
+    /// `Invalid` for more than eight bindings or 64 parameters, or no written binding; for WGSL
+    /// that is not valid, on every device, naming line and column of the body; for a body without
+    /// an entry point `main`.
     /// # Cost
     /// Parses and validates the WGSL, which takes about a millisecond: define a kernel once.
     pub fn native<N>(self, native: N) -> Result<TypedKernel<A>>
@@ -533,8 +658,13 @@ impl<A: KernelArguments, T: Element> KernelBuilder<A, T> {
         N: for<'a> Fn(&NativeCall<'a>, A::Slices<'a, T>) + Send + Sync + 'static,
     {
         const { assert!(size_of::<N>() == 0, "a native twin captures nothing") };
-        let kernel = self.finish(Arc::new(move |call| native(call, A::slices::<T>(&mut NativeArguments::new(call)))))?;
-        Ok(TypedKernel { kernel, arguments: PhantomData })
+        let kernel = self.finish(Arc::new(move |call| {
+            native(call, A::slices::<T>(&mut NativeArguments::new(call)))
+        }))?;
+        Ok(TypedKernel {
+            kernel,
+            arguments: PhantomData,
+        })
     }
 }
 
@@ -561,7 +691,10 @@ impl<A, T> KernelBuilder<A, T> {
     /// Puts a prelude before the body.
     #[must_use]
     pub fn prelude(mut self, prelude: Prelude) -> Self {
-        if matches!(prelude, Prelude::Activation | Prelude::Functions | Prelude::Tree) {
+        if matches!(
+            prelude,
+            Prelude::Activation | Prelude::Functions | Prelude::Tree
+        ) {
             self = self.prelude(Prelude::Math);
         }
         if !self.preludes.contains(&prelude) {
@@ -577,7 +710,8 @@ impl<A, T> KernelBuilder<A, T> {
         self
     }
 
-    /// Sets the revision of the sources that the CPU form is compiled from, for [`Kernel::native_hash`]: with `source_revision` in the build script,
+    /// Sets the revision of the sources that the CPU form is compiled from, for
+    /// [`Kernel::native_hash`]: with `source_revision` in the build script,
     /// `env!("TECTUM_REVISION")`.
     #[must_use]
     pub fn revision(mut self, revision: &'static str) -> Self {
@@ -585,15 +719,17 @@ impl<A, T> KernelBuilder<A, T> {
         self
     }
 
-    /// Sets the data for the CPU form of a generated kernel, which reads it with [`NativeCall::data`].
+    /// Sets the data for the CPU form of a generated kernel, which reads it with
+    /// [`NativeCall::data`].
     #[must_use]
     pub fn data(mut self, data: Arc<KernelData>) -> Self {
         self.data = Some(data);
         self
     }
 
-    /// Leaves out the check of the WGSL at the definition: tests of the crate that defines the kernel make it, and the start of a program does not pay for it.
-    /// Devices check the WGSL before they compile it, as that of any kernel.
+    /// Leaves out the check of the WGSL at the definition: tests of the crate that defines the
+    /// kernel make it, and the start of a program does not pay for it. Devices check the WGSL
+    /// before they compile it, as that of any kernel.
     #[doc(hidden)]
     #[must_use]
     pub fn parsed_by_tests(mut self) -> Self {
@@ -601,12 +737,14 @@ impl<A, T> KernelBuilder<A, T> {
         self
     }
 
-    /// Compiles the device code without checks of its indices. With the checks no access leaves its binding: an index beyond the last element is
-    /// clamped to it, or the access does nothing, depending on the device's API.
+    /// Compiles the device code without checks of its indices. With the checks no access leaves its
+    /// binding: an index beyond the last element is clamped to it, or the access does nothing,
+    /// depending on the device's API.
     ///
     /// # Safety
-    /// In every launch that is recorded, with these parameters and views, each index of the body is within its array, and each loop terminates. Code that has
-    /// the [`TypedKernel`] can record any launch: only code that upholds this may have it.
+    /// In every launch that is recorded, with these parameters and views, each index of the body is
+    /// within its array, and each loop terminates. Code that has the [`TypedKernel`] can record any
+    /// launch: only code that upholds this may have it.
     #[must_use]
     pub unsafe fn trusted(mut self) -> Self {
         self.is_trusted = true;
@@ -614,22 +752,57 @@ impl<A, T> KernelBuilder<A, T> {
     }
 
     fn finish(self, native: NativeFn) -> Result<Arc<Kernel>> {
-        let Self { name, revision, preludes, declaration, present, body, data, product, flops, read_words, loops, is_trusted, is_parsed_by_tests, .. } = self;
-        let Declaration { bindings, is_optional, params } = declaration;
+        let Self {
+            name,
+            revision,
+            preludes,
+            declaration,
+            present,
+            body,
+            data,
+            product,
+            flops,
+            read_words,
+            loops,
+            is_trusted,
+            is_parsed_by_tests,
+            ..
+        } = self;
+        let Declaration {
+            bindings,
+            is_optional,
+            params,
+        } = declaration;
         let is_required = |index: usize| index >= u32::BITS as usize || !is_optional[index];
         let is_present = |index: usize| is_required(index) || present & (1 << index) != 0;
-        let bindings: Vec<Binding> = bindings.into_iter().enumerate().filter_map(|(index, binding)| is_present(index).then_some(binding)).collect();
+        let bindings: Vec<Binding> = bindings
+            .into_iter()
+            .enumerate()
+            .filter_map(|(index, binding)| is_present(index).then_some(binding))
+            .collect();
         let written = bindings.iter().filter(|b| b.access.writes()).count();
-        if bindings.len() > MAX_BINDINGS || written == 0 || params.is_empty() || params.len() > MAX_PARAMS {
+        if bindings.len() > MAX_BINDINGS
+            || written == 0
+            || params.is_empty()
+            || params.len() > MAX_PARAMS
+        {
             return Err(Error::invalid(format!(
                 "kernel {name}: {} bindings ({written} written) and {} params; needs at most {MAX_BINDINGS} bindings, one of them written, and 1 to {MAX_PARAMS} params",
                 bindings.len(),
                 params.len(),
             )));
         }
-        let present = (0..is_optional.len()).filter(|&index| is_present(index)).fold(0, |bits, index| bits | 1 << index);
+        let present = (0..is_optional.len())
+            .filter(|&index| is_present(index))
+            .fold(0, |bits, index| bits | 1 << index);
         let workgroup = workgroup_size(&body).unwrap_or(WORKGROUP);
-        let wgsl = CodeText::new(assemble(&name, (&bindings, &params), &preludes, &body, is_trusted));
+        let wgsl = CodeText::new(assemble(
+            &name,
+            (&bindings, &params),
+            &preludes,
+            &body,
+            is_trusted,
+        ));
         let (native_hash, body_start) = (OnceLock::new(), wgsl.as_str().len() - body.len());
         let kernel = Kernel {
             name,
@@ -657,7 +830,13 @@ impl<A, T> KernelBuilder<A, T> {
 }
 
 /// The whole module.
-fn assemble(name: &str, (bindings, params): (&[Binding], &[Param]), preludes: &[Prelude], body: &str, is_trusted: bool) -> String {
+fn assemble(
+    name: &str,
+    (bindings, params): (&[Binding], &[Param]),
+    preludes: &[Prelude],
+    body: &str,
+    is_trusted: bool,
+) -> String {
     // Caches identify a kernel by its text, which therefore states how it is compiled.
     let checks = if is_trusted { "" } else { ", indices checked" };
     let mut text = format!("// kernel {name}{checks}\nstruct Params {{\n");
@@ -666,14 +845,30 @@ fn assemble(name: &str, (bindings, params): (&[Binding], &[Param]), preludes: &[
     }
     text.push_str("}\n@group(0) @binding(0) var<uniform> params: Params;\n");
     for (index, binding) in bindings.iter().enumerate() {
-        let access = if binding.access.writes() { "read_write" } else { "read" };
+        let access = if binding.access.writes() {
+            "read_write"
+        } else {
+            "read"
+        };
         let element = binding.dtype.wgsl();
-        let element = if binding.atomic { format!("atomic<{element}>") } else { element.to_owned() };
-        let _ = writeln!(text, "@group(0) @binding({}) var<storage, {access}> {}: array<{element}>;", index + 1, binding.name);
+        let element = if binding.atomic {
+            format!("atomic<{element}>")
+        } else {
+            element.to_owned()
+        };
+        let _ = writeln!(
+            text,
+            "@group(0) @binding({}) var<storage, {access}> {}: array<{element}>;",
+            index + 1,
+            binding.name
+        );
     }
     let double = bindings.iter().any(|binding| binding.dtype == DType::F64);
     for prelude in preludes {
-        prelude.wgsl(double).into_iter().for_each(|part| text.push_str(part));
+        prelude
+            .wgsl(double)
+            .into_iter()
+            .for_each(|part| text.push_str(part));
     }
     text.push_str(body);
     text
@@ -683,21 +878,27 @@ fn assemble(name: &str, (bindings, params): (&[Binding], &[Param]), preludes: &[
 fn workgroup_size(body: &str) -> Option<u32> {
     let (_, rest) = body.split_once("@workgroup_size(")?;
     let (sizes, _) = rest.split_once(')')?;
-    sizes.split(',').try_fold(1u32, |product, size| product.checked_mul(size.trim().trim_end_matches('u').parse().ok()?))
+    sizes.split(',').try_fold(1u32, |product, size| {
+        product.checked_mul(size.trim().trim_end_matches('u').parse().ok()?)
+    })
 }
 
 /// The hash of the running program; of empty content if it cannot be read.
 fn program_hash() -> ContentHash {
     static HASH: LazyLock<ContentHash> = LazyLock::new(|| {
-        let program = std::env::current_exe().and_then(std::fs::read).unwrap_or_default();
+        let program = std::env::current_exe()
+            .and_then(std::fs::read)
+            .unwrap_or_default();
         ContentHash::of(&program)
     });
     *HASH
 }
 
-/// Workgroups for `items` one-per-invocation items, capped so that the kernel strides over the rest.
+/// Workgroups for `items` one-per-invocation items, capped so that the kernel strides over the
+/// rest.
 ///
-/// A body without a loop over its stride computes one item an invocation: its recorder refuses more than [`MAX_GROUPS`] times [`WORKGROUP`] items.
+/// A body without a loop over its stride computes one item an invocation: its recorder refuses more
+/// than [`MAX_GROUPS`] times [`WORKGROUP`] items.
 pub fn groups_for(items: usize) -> u32 {
     let groups = items.div_ceil(WORKGROUP as usize).max(1);
     groups.min(MAX_GROUPS as usize) as u32
@@ -710,9 +911,20 @@ mod tests {
     #[test]
     fn a_definition_of_too_many_bindings_or_none_is_refused() {
         for count in [0, 9, 32, 33, 40] {
-            let builder = (0..count).fold(Kernel::define("many"), |builder, _| builder.write("y", DType::F32)).param("n", DType::U32);
-            let error = builder.body("").native(|_| {}).expect_err("a mistake").to_string();
-            assert!(error.contains(&format!("kernel many: {count} bindings ({count} written)")), "{error}");
+            let builder = (0..count)
+                .fold(Kernel::define("many"), |builder, _| {
+                    builder.write("y", DType::F32)
+                })
+                .param("n", DType::U32);
+            let error = builder
+                .body("")
+                .native(|_| {})
+                .expect_err("a mistake")
+                .to_string();
+            assert!(
+                error.contains(&format!("kernel many: {count} bindings ({count} written)")),
+                "{error}"
+            );
         }
     }
 
@@ -720,34 +932,72 @@ mod tests {
     #[test]
     fn invalid_wgsl_is_refused_with_its_line() {
         let cases = [
-            ("@compute @workgroup_size(64)\nfn main() {\n    y[0] = ;\n}", ", line 3, column 12 of its body, `y[0] = ;`: expected expression, found \";\""),
-            ("fn main() { y[0] = z; }", ", line 1, column 20 of its body, `fn main() { y[0] = z; }`: no definition in scope for identifier: `z`"),
-            ("\n  /* é */ @compute @workgroup_size(64) fn main() { y[0] = q; }", ", line 2, column 59 of its body, `/* é */ @compute"),
-            ("@compute @workgroup_size(64)\nfn main() {\n    let a = y[0] + vec2<f32>(1.0, 2.0)[7];\n}", ", line 3, column 20 of its body"),
+            (
+                "@compute @workgroup_size(64)\nfn main() {\n    y[0] = ;\n}",
+                ", line 3, column 12 of its body, `y[0] = ;`: expected expression, found \";\"",
+            ),
+            (
+                "fn main() { y[0] = z; }",
+                ", line 1, column 20 of its body, `fn main() { y[0] = z; }`: no definition in scope for identifier: `z`",
+            ),
+            (
+                "\n  /* é */ @compute @workgroup_size(64) fn main() { y[0] = q; }",
+                ", line 2, column 59 of its body, `/* é */ @compute",
+            ),
+            (
+                "@compute @workgroup_size(64)\nfn main() {\n    let a = y[0] + vec2<f32>(1.0, 2.0)[7];\n}",
+                ", line 3, column 20 of its body",
+            ),
             (
                 "@compute @workgroup_size(64)\nfn main() { if (params.n == 1u) { workgroupBarrier(); } y[0] = f(); }\nfn f() -> f32 { }",
                 ", line 3, column 1 of its body, `fn f() -> f32 { }`: ",
             ),
-            ("@compute @workgroup_size(64) fn other() { y[0] = 1.0; }", ": its body has no entry point `@compute @workgroup_size(…) fn main`"),
+            (
+                "@compute @workgroup_size(64) fn other() { y[0] = 1.0; }",
+                ": its body has no entry point `@compute @workgroup_size(…) fn main`",
+            ),
             ("", ": its body has no entry point"),
         ];
-        let define = |body: &str| Kernel::define("wrong").write("y", DType::F32).param("n", DType::U32).body(body);
+        let define = |body: &str| {
+            Kernel::define("wrong")
+                .write("y", DType::F32)
+                .param("n", DType::U32)
+                .body(body)
+        };
         for (body, message) in cases {
             let error = define(body).native(|_| {}).expect_err(body);
             assert_eq!(error.kind(), crate::ErrorKind::Invalid);
-            assert!(error.to_string().starts_with(&format!("kernel wrong{message}")), "{error}");
-            assert!(define(body).parsed_by_tests().native(|_| {}).is_ok(), "the definition itself is well formed");
+            assert!(
+                error
+                    .to_string()
+                    .starts_with(&format!("kernel wrong{message}")),
+                "{error}"
+            );
+            assert!(
+                define(body).parsed_by_tests().native(|_| {}).is_ok(),
+                "the definition itself is well formed"
+            );
         }
         // A name that WGSL reserves is a mistake outside the body.
-        let error = Kernel::define("wrong").write("loop", DType::F32).param("n", DType::U32).body("@compute @workgroup_size(64) fn main() {}").native(|_| {});
+        let error = Kernel::define("wrong")
+            .write("loop", DType::F32)
+            .param("n", DType::U32)
+            .body("@compute @workgroup_size(64) fn main() {}")
+            .native(|_| {});
         let error = error.expect_err("reserved").to_string();
-        assert!(error.starts_with("kernel wrong, line 6, column 48 of its module, `@group(0)"), "{error}");
+        assert!(
+            error.starts_with("kernel wrong, line 6, column 48 of its module, `@group(0)"),
+            "{error}"
+        );
     }
 
     #[test]
     fn native_code_is_identified_by_definition_and_revision() {
         let defined = |name: &str, revision: Option<&'static str>, body: &str| {
-            let builder = Kernel::define(name).write("y", DType::F32).param("n", DType::U32).body(body);
+            let builder = Kernel::define(name)
+                .write("y", DType::F32)
+                .param("n", DType::U32)
+                .body(body);
             let builder = revision.into_iter().fold(builder, KernelBuilder::revision);
             builder.native(|_| {}).expect("well formed").native_hash()
         };
@@ -759,9 +1009,25 @@ mod tests {
             defined("a", Some("1"), "@compute @workgroup_size(64) fn main() {}"),
             defined("a", None, body),
         ];
-        assert_eq!(hashes.iter().collect::<std::collections::BTreeSet<_>>().len(), hashes.len(), "each part matters");
-        assert_eq!((defined("a", Some("1"), body), defined("a", None, body)), (hashes[0], hashes[4]));
-        let own = crate::operation::kernels().into_iter().next().expect("a kernel");
-        assert!(own.revision == Some(REVISION) && REVISION.len() == 64, "built-in kernels name their sources");
+        assert_eq!(
+            hashes
+                .iter()
+                .collect::<std::collections::BTreeSet<_>>()
+                .len(),
+            hashes.len(),
+            "each part matters"
+        );
+        assert_eq!(
+            (defined("a", Some("1"), body), defined("a", None, body)),
+            (hashes[0], hashes[4])
+        );
+        let own = crate::operation::kernels()
+            .into_iter()
+            .next()
+            .expect("a kernel");
+        assert!(
+            own.revision == Some(REVISION) && REVISION.len() == 64,
+            "built-in kernels name their sources"
+        );
     }
 }

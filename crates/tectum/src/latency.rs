@@ -22,10 +22,12 @@ const STORED_BITS: u32 = 11;
 /// The greatest latency that is distinguished.
 const MAX_NS: u64 = 1_000_000_000_000;
 
-/// Latencies from one nanosecond to 1,000 s, stored to three significant digits; recording allocates nothing.
+/// Latencies from one nanosecond to 1,000 s, stored to three significant digits; recording
+/// allocates nothing.
 ///
 /// # Source
-/// HdrHistogram, <https://hdrhistogram.github.io/HdrHistogram/>: slots of one nanosecond up to 2,048 ns, then 1,024 for each doubling.
+/// HdrHistogram, <https://hdrhistogram.github.io/HdrHistogram/>: slots of one nanosecond up to
+/// 2,048 ns, then 1,024 for each doubling.
 #[derive(Debug, Clone)]
 pub struct LatencyHistogram {
     slots: Vec<u64>,
@@ -35,7 +37,11 @@ pub struct LatencyHistogram {
 
 impl Default for LatencyHistogram {
     fn default() -> Self {
-        Self { slots: vec![0; slot_of(MAX_NS) + 1], total: 0, max_ns: 0 }
+        Self {
+            slots: vec![0; slot_of(MAX_NS) + 1],
+            total: 0,
+            max_ns: 0,
+        }
     }
 }
 
@@ -62,14 +68,24 @@ impl LatencyHistogram {
             };
             ms(self.slots.iter().position(reaches).unwrap_or_default())
         };
-        Latency { p50: quantile(0.5), p99: quantile(0.99), max: ms(slot_of(self.max_ns)) }
+        Latency {
+            p50: quantile(0.5),
+            p99: quantile(0.99),
+            max: ms(slot_of(self.max_ns)),
+        }
     }
 
     /// The count of each bin of a tenth of a decade from 1 ns up.
     pub fn counts(&self) -> [u64; LATENCY_BINS] {
         let mut counts = [0; LATENCY_BINS];
-        for (slot, count) in self.slots.iter().enumerate().filter(|(_, count)| **count > 0) {
-            let bin = ((end_of(slot) as f64).log10() * BINS_PER_DECADE).clamp(0.0, (LATENCY_BINS - 1) as f64);
+        for (slot, count) in self
+            .slots
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count > 0)
+        {
+            let bin = ((end_of(slot) as f64).log10() * BINS_PER_DECADE)
+                .clamp(0.0, (LATENCY_BINS - 1) as f64);
             counts[bin as usize] += count;
         }
         counts
@@ -83,7 +99,10 @@ impl LatencyHistogram {
     /// `[where it begins in milliseconds, count]` for each bin that is not empty, in order.
     pub fn bins(&self) -> Vec<(f64, u64)> {
         let counts = self.counts().into_iter().enumerate();
-        counts.filter(|(_, count)| *count > 0).map(|(bin, count)| (Self::bin_ms(bin), count)).collect()
+        counts
+            .filter(|(_, count)| *count > 0)
+            .map(|(bin, count)| (Self::bin_ms(bin), count))
+            .collect()
     }
 }
 
@@ -105,9 +124,18 @@ mod tests {
 
     #[test]
     fn a_latency_is_stored_to_three_digits_and_slots_follow_each_other() {
-        for ns in (0..5_000).chain((3..12).flat_map(|power| [-1, 0, 1, 777].map(|step| (10i64.pow(power) + step) as u64))).chain([MAX_NS]) {
+        for ns in (0..5_000)
+            .chain(
+                (3..12)
+                    .flat_map(|power| [-1, 0, 1, 777].map(|step| (10i64.pow(power) + step) as u64)),
+            )
+            .chain([MAX_NS])
+        {
             let (slot, end) = (slot_of(ns), end_of(slot_of(ns)));
-            assert!(end >= ns && (end - ns) as f64 <= 1e-3 * ns as f64, "{ns}: {end}");
+            assert!(
+                end >= ns && (end - ns) as f64 <= 1e-3 * ns as f64,
+                "{ns}: {end}"
+            );
             assert_eq!((slot_of(end), slot_of(end + 1)), (slot, slot + 1), "{ns}");
         }
     }
@@ -115,15 +143,27 @@ mod tests {
     #[test]
     fn a_latency_falls_in_the_bin_that_begins_below_it() {
         let mut histogram = LatencyHistogram::default();
-        assert_eq!((histogram.percentiles(), histogram.bins().len()), (Latency::default(), 0));
+        assert_eq!(
+            (histogram.percentiles(), histogram.bins().len()),
+            (Latency::default(), 0)
+        );
         for ns in [0, 101, 1_050_000, 1_060_000, u64::MAX] {
             histogram.record(ns);
         }
         let counts = histogram.counts();
-        assert_eq!((counts[0], counts[20], counts[60], counts[119]), (1, 1, 2, 1));
+        assert_eq!(
+            (counts[0], counts[20], counts[60], counts[119]),
+            (1, 1, 2, 1)
+        );
         assert!((LatencyHistogram::bin_ms(60) - 1.0).abs() < 1e-12);
-        assert_eq!(histogram.bins().iter().map(|(_, count)| count).sum::<u64>(), 5);
+        assert_eq!(
+            histogram.bins().iter().map(|(_, count)| count).sum::<u64>(),
+            5
+        );
         let Latency { p50, max, .. } = histogram.percentiles();
-        assert!((p50 - 1.05).abs() < 2e-3 && (max - 1e6).abs() < 1e3, "{p50} {max}");
+        assert!(
+            (p50 - 1.05).abs() < 2e-3 && (max - 1e6).abs() < 1e3,
+            "{p50} {max}"
+        );
     }
 }

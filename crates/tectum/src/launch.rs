@@ -1,7 +1,8 @@
 //! The flat list that a device executes, and what an execution reports.
 //!
-//! A device does not know tensors: it receives buffers by number, launches that bind ranges of them, one upload block
-//! that the host fills before a run and the buffers that the host reads after it.
+//! A device does not know tensors: it receives buffers by number, launches that bind ranges of
+//! them, one upload block that the host fills before a run and the buffers that the host reads
+//! after it.
 
 use std::sync::Arc;
 
@@ -10,7 +11,8 @@ use serde::Serialize;
 use crate::content_hash::ContentHash;
 use crate::kernel::Kernel;
 
-/// Alignment of every bound range, in bytes: the largest that a Vulkan, Metal or DX12 device may require.
+/// Alignment of every bound range, in bytes: the largest that a Vulkan, Metal or DX12 device may
+/// require.
 pub const BINDING_ALIGNMENT: usize = 256;
 
 /// Rounds up to [`BINDING_ALIGNMENT`].
@@ -46,7 +48,10 @@ pub struct Launch {
 #[derive(Debug, Clone)]
 pub struct LaunchList {
     /// The plan's name.
-    #[cfg_attr(not(any(feature = "cuda", feature = "wgpu")), allow(dead_code, reason = "labels of drivers and their errors"))]
+    #[cfg_attr(
+        not(any(feature = "cuda", feature = "wgpu")),
+        allow(dead_code, reason = "labels of drivers and their errors")
+    )]
     pub name: String,
     /// Bytes of each buffer.
     pub buffer_bytes: Vec<usize>,
@@ -62,8 +67,8 @@ pub struct LaunchList {
 
 /// What one run did, filled by the device. Copies of data inside a device are not transfers.
 ///
-/// A transfer is one contiguous block passed across the boundary between host and device, by copy or by mapping. The CPU
-/// device has no such boundary and reports none.
+/// A transfer is one contiguous block passed across the boundary between host and device, by copy
+/// or by mapping. The CPU device has no such boundary and reports none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct RunStats {
     /// Bytes passed to the device.
@@ -78,9 +83,11 @@ pub struct RunStats {
     pub launches: u32,
     /// Submissions to a device queue.
     pub submissions: u32,
-    /// Time of the launches by the device's clock, where it has one; on the CPU the wall time of the run.
+    /// Time of the launches by the device's clock, where it has one; on the CPU the wall time of
+    /// the run.
     pub device_ns: Option<u64>,
-    /// Time of the transfers to the device by its clock; where memory is unified, of the host's copy into it. None without one.
+    /// Time of the transfers to the device by its clock; where memory is unified, of the host's
+    /// copy into it. None without one.
     pub up_ns: Option<u64>,
     /// Time of the transfers back by the device's clock, including the gathering of the data.
     pub down_ns: Option<u64>,
@@ -95,7 +102,8 @@ pub struct CodeObject {
     pub kernel: String,
     /// The executed code.
     pub form: CodeForm,
-    /// For native code [`Kernel::native_hash`](crate::Kernel::native_hash), for device code the content hash of its WGSL module, for a routine of its name.
+    /// For native code [`Kernel::native_hash`](crate::Kernel::native_hash), for device code the
+    /// content hash of its WGSL module, for a routine of its name.
     pub hash: ContentHash,
 }
 
@@ -129,7 +137,11 @@ impl RunStats {
         self.transfers_down += other.transfers_down;
         self.launches += other.launches;
         self.submissions += other.submissions;
-        for (total, ns) in [(&mut self.device_ns, other.device_ns), (&mut self.up_ns, other.up_ns), (&mut self.down_ns, other.down_ns)] {
+        for (total, ns) in [
+            (&mut self.device_ns, other.device_ns),
+            (&mut self.up_ns, other.up_ns),
+            (&mut self.down_ns, other.down_ns),
+        ] {
             *total = total.map_or(ns, |sum| Some(sum + ns.unwrap_or(0)));
         }
         self.fallbacks += other.fallbacks;

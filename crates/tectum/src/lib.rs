@@ -1,7 +1,9 @@
-//! Tectum runs neural workloads in real time from one source on GPUs and CPUs, and proves where each result was computed.
+//! Tectum runs neural workloads in real time from one source on GPUs and CPUs, and proves where
+//! each result was computed.
 //!
-//! Device code is written once, in WGSL, as a [`Kernel`] with a native twin. Launches of kernels over buffers are recorded
-//! in a [`PlanBuilder`], compiled for a [`Device`] and run: one upload, one submission, one download.
+//! Device code is written once, in WGSL, as a [`Kernel`] with a native twin. Launches of kernels
+//! over buffers are recorded in a [`PlanBuilder`], compiled for a [`Device`] and run: one upload,
+//! one submission, one download.
 //!
 //! ```
 //! use tectum::{DType, Device, PlanBuilder};
@@ -30,7 +32,10 @@
 
 // All of wgpu's types determine whether threads may share a type that holds a device.
 #![recursion_limit = "256"]
-#![cfg_attr(not(feature = "tracing"), allow(unused_variables, reason = "only messages for the log read them"))]
+#![cfg_attr(
+    not(feature = "tracing"),
+    allow(unused_variables, reason = "only messages for the log read them")
+)]
 
 /// Sends a message to the log, with the feature `tracing`.
 macro_rules! log {
@@ -59,7 +64,10 @@ pub mod route;
 mod sample;
 mod shared_state;
 pub mod snapshot;
-#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "translations for CUDA are all that is stored"))]
+#[cfg_attr(
+    not(feature = "cuda"),
+    allow(dead_code, reason = "translations for CUDA are all that is stored")
+)]
 mod store;
 mod stream;
 mod view;
@@ -68,7 +76,8 @@ mod work_progress;
 pub use buffer::Buffer;
 pub use content_hash::{ContentHash, ContentHasher};
 pub use device::{
-    AbsentDevice, Api, CopyPath, CpuBuilder, Device, DeviceInfo, DeviceKind, DeviceLimits, LayoutPreferences, Pool, PoolCaps, PoolStats, Readings, ThreadPool,
+    AbsentDevice, Api, CopyPath, CpuBuilder, Device, DeviceInfo, DeviceKind, DeviceLimits,
+    LayoutPreferences, Pool, PoolCaps, PoolStats, Readings, ThreadPool,
 };
 pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};
@@ -89,7 +98,10 @@ pub use operation::product::gemm::{Activation, GemmEpilogue, Matrix};
 pub use operation::product::gemm_batched::Matrices;
 pub use operation::stencil::{Boundary, Points};
 pub use plan::{ALIGNED_ELEMENTS, Executable, LaunchWork, Plan, PlanBuilder, PlanWork};
-pub use receipt::{Fallback, InjectedFault, InputFile, MAX_LISTED_RECOVERIES, RECEIPT_SCHEMA, Receipt, Recovery, Session};
+pub use receipt::{
+    Fallback, InjectedFault, InputFile, MAX_LISTED_RECOVERIES, RECEIPT_SCHEMA, Receipt, Recovery,
+    Session,
+};
 pub use sample::Sample;
 pub use shared_state::SharedState;
 pub use stream::{Event, Stream, Submission, SubmissionFuture, Work};

@@ -16,7 +16,12 @@ pub struct LruCache<K, V> {
 impl<K: Eq + Hash + Clone, V: Clone> LruCache<K, V> {
     /// An empty cache.
     pub fn new(cap: usize) -> Self {
-        Self { values: HashMap::new(), uses: 0, misses: 0, cap }
+        Self {
+            values: HashMap::new(),
+            uses: 0,
+            misses: 0,
+            cap,
+        }
     }
 
     /// The value of a key, made if it is not there.
@@ -47,7 +52,11 @@ impl<K: Eq + Hash + Clone, V: Clone> LruCache<K, V> {
     /// Adds a value, in place of one with the same key.
     pub fn insert(&mut self, key: K, value: V) {
         if self.values.len() >= self.cap && !self.values.contains_key(&key) {
-            let oldest = self.values.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone());
+            let oldest = self
+                .values
+                .iter()
+                .min_by_key(|(_, (_, used))| *used)
+                .map(|(key, _)| key.clone());
             oldest.and_then(|key| self.values.remove(&key));
         }
         self.values.insert(key, (value, self.uses));
@@ -87,7 +96,16 @@ mod tests {
         }
         assert_eq!(made, [1, 2, 3, 2]);
         assert_eq!((cache.uses_and_misses(), cache.len()), ((6, 4), 2));
-        assert!(cache.get_or_insert_with(4, || Err(Error::invalid("no"))).is_err());
-        assert_eq!(cache.get_or_insert_with(4, || Ok(40)).expect("a failure is not kept"), 40);
+        assert!(
+            cache
+                .get_or_insert_with(4, || Err(Error::invalid("no")))
+                .is_err()
+        );
+        assert_eq!(
+            cache
+                .get_or_insert_with(4, || Ok(40))
+                .expect("a failure is not kept"),
+            40
+        );
     }
 }

@@ -47,7 +47,8 @@ impl Measurement {
 }
 
 impl Device {
-    /// Measures copy bandwidth, transfer rates, launch latency and the rate of a matrix product; takes about a second.
+    /// Measures copy bandwidth, transfer rates, launch latency and the rate of a matrix product;
+    /// takes about a second.
     ///
     /// # Errors
     /// Whatever the device reports.
@@ -78,27 +79,54 @@ pub struct Reference {
 impl Reference {
     /// The large copy.
     pub fn copy(device: &Device) -> Result<Self> {
-        Ok(Self { executable: copy_plan(device)?, amount: 2.0 * 4.0 * COPY_LEN as f64 })
+        Ok(Self {
+            executable: copy_plan(device)?,
+            amount: 2.0 * 4.0 * COPY_LEN as f64,
+        })
     }
 
     /// The large matrix product.
     pub fn gemm(device: &Device) -> Result<Self> {
         let side = gemm_side(device);
-        Ok(Self { executable: gemm_plan(device, side, side)?, amount: 2.0 * (side as f64).powi(3) })
+        Ok(Self {
+            executable: gemm_plan(device, side, side)?,
+            amount: 2.0 * (side as f64).powi(3),
+        })
     }
 
-    /// The large product of int8 matrices: of codes with packed weights, which is the fastest here and is what int8 models run.
+    /// The large product of int8 matrices: of codes with packed weights, which is the fastest here
+    /// and is what int8 models run.
     pub fn gemm_i8(device: &Device) -> Result<Self> {
         let side = gemm_side(device);
         let mut plan = PlanBuilder::new("measure.gemm_i8");
-        let (a, scales) = (plan.state("a", DType::U32, side * side / 4), plan.state("scales", DType::F32, side));
+        let (a, scales) = (
+            plan.state("a", DType::U32, side * side / 4),
+            plan.state("scales", DType::F32, side),
+        );
         let b = plan.state("b", DType::U32, PanelFormat::Int8.words(side, side));
         let y = plan.state("y", DType::F32, side * side);
-        let kernel = gemm_panels::int8_kernel(Epilogue { bias: false, residual: false });
+        let kernel = gemm_panels::int8_kernel(Epilogue {
+            bias: false,
+            residual: false,
+        });
         let (m, n, words, activation) = (side, side, side / 4, Activation::None as u32);
-        let arguments = GemmPanelsInt8 { a, b, scales, y, bias: None, residual: None, m, n, words, activation };
+        let arguments = GemmPanelsInt8 {
+            a,
+            b,
+            scales,
+            y,
+            bias: None,
+            residual: None,
+            m,
+            n,
+            words,
+            activation,
+        };
         plan.launch(kernel, arguments, side.div_ceil(TILE).pow(2) as u32)?;
-        Ok(Self { executable: plan.finish()?.compile(device)?, amount: 2.0 * (side as f64).powi(3) })
+        Ok(Self {
+            executable: plan.finish()?.compile(device)?,
+            amount: 2.0 * (side as f64).powi(3),
+        })
     }
 }
 
@@ -119,7 +147,10 @@ pub(crate) fn best_seconds(executable: &mut Executable, repeats: usize) -> Resul
 
 pub(crate) fn copy_plan(device: &Device) -> Result<Executable> {
     let mut plan = PlanBuilder::new("measure.copy");
-    let (x, y) = (plan.state("x", DType::F32, COPY_LEN), plan.state("y", DType::F32, COPY_LEN));
+    let (x, y) = (
+        plan.state("x", DType::F32, COPY_LEN),
+        plan.state("y", DType::F32, COPY_LEN),
+    );
     plan.copy(x, y)?;
     plan.finish()?.compile(device)
 }
@@ -129,7 +160,12 @@ pub(crate) fn gemm_plan(device: &Device, side: usize, inner: usize) -> Result<Ex
     let mut plan = PlanBuilder::new("measure.gemm");
     let [a, b] = ["a", "b"].map(|name| plan.state(name, DType::F32, side * inner));
     let y = plan.state("y", DType::F32, side * side);
-    plan.gemm(Matrix::new(a, side, inner), Matrix::new(b, inner, side), y, GemmEpilogue::default())?;
+    plan.gemm(
+        Matrix::new(a, side, inner),
+        Matrix::new(b, inner, side),
+        y,
+        GemmEpilogue::default(),
+    )?;
     plan.finish()?.compile(device)
 }
 
@@ -147,7 +183,10 @@ pub(crate) fn smallest_plan(device: &Device, launches: usize) -> Result<Executab
 pub(crate) fn transfer_rates(device: &Device) -> Result<(Option<f64>, Option<f64>)> {
     let base_s = best_seconds(&mut smallest_plan(device, 1)?, 50)?;
     let mut plan = PlanBuilder::new("measure.upload");
-    let (x, y) = (plan.input("x", DType::F32, TRANSFER_LEN), plan.state("y", DType::F32, 64));
+    let (x, y) = (
+        plan.input("x", DType::F32, TRANSFER_LEN),
+        plan.state("y", DType::F32, 64),
+    );
     plan.copy(x.part(0..64), y)?;
     let mut upload = plan.finish()?.compile(device)?;
     if upload.run()?.transfers_up == 0 {
@@ -158,5 +197,8 @@ pub(crate) fn transfer_rates(device: &Device) -> Result<(Option<f64>, Option<f64
     plan.fill(y.part(0..64), 0)?;
     let mut download = plan.finish()?.compile(device)?;
     let rate = |seconds: f64| 4.0 * TRANSFER_LEN as f64 / (seconds - base_s).max(1e-9);
-    Ok((Some(rate(best_seconds(&mut upload, 8)?)), Some(rate(best_seconds(&mut download, 8)?))))
+    Ok((
+        Some(rate(best_seconds(&mut upload, 8)?)),
+        Some(rate(best_seconds(&mut download, 8)?)),
+    ))
 }

@@ -1,7 +1,8 @@
-//! Receipts: the proof of where a session's results were computed, by which code, with which traffic.
+//! Receipts: the proof of where a session's results were computed, by which code, with which
+//! traffic.
 //!
-//! A [`Session`] collects the [`RunStats`] of its runs in constant memory and closes into a [`Receipt`]. The JSON form is
-//! described by `receipt.schema.json`.
+//! A [`Session`] collects the [`RunStats`] of its runs in constant memory and closes into a
+//! [`Receipt`]. The JSON form is described by `receipt.schema.json`.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -48,7 +49,12 @@ impl InputFile {
         let (mut hasher, mut piece) = (ContentHasher::default(), vec![0; PIECE_BYTES]);
         loop {
             match file.read(&mut piece) {
-                Ok(0) => return Ok(Self { path: path.display().to_string(), hash: hasher.finish() }),
+                Ok(0) => {
+                    return Ok(Self {
+                        path: path.display().to_string(),
+                        hash: hasher.finish(),
+                    });
+                }
                 Ok(count) => hasher.update(&piece[..count]),
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(failed(error)),
@@ -126,9 +132,11 @@ pub struct Receipt {
     pub latency_ms: Latency,
     /// The device's memory pool at the end; its peak covers the device's whole life.
     pub pool: PoolStats,
-    /// Energy of the whole device during a session of at least a second, in joules, if its driver measures it.
+    /// Energy of the whole device during a session of at least a second, in joules, if its driver
+    /// measures it.
     pub energy_j: Option<f64>,
-    /// Mean utilisation over at least a second of the session, its end if it is long, if the device's driver measures it.
+    /// Mean utilisation over at least a second of the session, its end if it is long, if the
+    /// device's driver measures it.
     pub utilisation: Option<f64>,
     /// Every fallback with its reason.
     pub fallbacks: Vec<Fallback>,
@@ -140,10 +148,11 @@ pub struct Receipt {
     pub recoveries: Vec<Recovery>,
     /// The time of each launch of one more run, if the session was traced.
     pub launches: Option<Vec<LaunchTime>>,
-    /// The hash of every period of a loop, including observation, action and reward: a repetition on the same device gives the same hash. None for
-    /// sessions without a loop.
+    /// The hash of every period of a loop, including observation, action and reward: a repetition
+    /// on the same device gives the same hash. None for sessions without a loop.
     pub trace: Option<ContentHash>,
-    /// What was run, as its program names it: of a closed loop the names and settings of body and brain. None for sessions that name nothing.
+    /// What was run, as its program names it: of a closed loop the names and settings of body and
+    /// brain. None for sessions that name nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workload: Option<Value>,
 }
@@ -201,10 +210,20 @@ impl Session {
     /// # Errors
     /// `Invalid` without a device.
     pub fn of_shared_work(devices: &[Device]) -> Result<Self> {
-        let (first, others) = devices.split_first().ok_or_else(|| Error::invalid("a session needs at least one device"))?;
+        let (first, others) = devices
+            .split_first()
+            .ok_or_else(|| Error::invalid("a session needs at least one device"))?;
         let mut session = Self::new(first);
-        for info in others.iter().map(Device::info).filter(|info| info.id != first.info().id) {
-            if session.other_devices.iter().all(|known| known.id != info.id) {
+        for info in others
+            .iter()
+            .map(Device::info)
+            .filter(|info| info.id != first.info().id)
+        {
+            if session
+                .other_devices
+                .iter()
+                .all(|known| known.id != info.id)
+            {
                 session.other_devices.push(info.clone());
             }
         }
@@ -224,13 +243,18 @@ impl Session {
         let start = Instant::now();
         let stats = executable.run()?;
         self.record(&stats, start.elapsed().as_nanos() as u64);
-        if executable.code().iter().any(|code| !self.code.contains(code)) {
+        if executable
+            .code()
+            .iter()
+            .any(|code| !self.code.contains(code))
+        {
             self.uses(executable);
         }
         Ok(stats)
     }
 
-    /// Records the code that runs of this executable launch, for runs that are not made by [`Session::run`].
+    /// Records the code that runs of this executable launch, for runs that are not made by
+    /// [`Session::run`].
     pub fn uses(&mut self, executable: &Executable) {
         self.uses_code(executable.code());
     }
@@ -276,11 +300,19 @@ impl Session {
 
     /// Counts a fallback; returns whether it is the first of its kind.
     fn add_fallback(&mut self, what: &str, reason: &str) -> bool {
-        if let Some(fallback) = self.fallbacks.iter_mut().find(|fallback| fallback.what == what && fallback.reason == reason) {
+        if let Some(fallback) = self
+            .fallbacks
+            .iter_mut()
+            .find(|fallback| fallback.what == what && fallback.reason == reason)
+        {
             fallback.count += 1;
             return false;
         }
-        self.fallbacks.push(Fallback { what: what.to_owned(), reason: reason.to_owned(), count: 1 });
+        self.fallbacks.push(Fallback {
+            what: what.to_owned(),
+            reason: reason.to_owned(),
+            count: 1,
+        });
         true
     }
 
@@ -291,8 +323,22 @@ impl Session {
 
     /// Records a recovery after a failure.
     pub fn recovered(&mut self, recovery: Recovery) {
-        let Recovery { tick, resumed_at_tick, ticks_lost, .. } = recovery;
-        crate::log!(warn, tick, resumed_at_tick, ticks_lost, from = recovery.from, to = recovery.to, reason = recovery.reason, "recovery");
+        let Recovery {
+            tick,
+            resumed_at_tick,
+            ticks_lost,
+            ..
+        } = recovery;
+        crate::log!(
+            warn,
+            tick,
+            resumed_at_tick,
+            ticks_lost,
+            from = recovery.from,
+            to = recovery.to,
+            reason = recovery.reason,
+            "recovery"
+        );
         self.recovery_count += 1;
         if self.recoveries.len() < MAX_LISTED_RECOVERIES {
             self.recoveries.push(recovery);
@@ -351,7 +397,11 @@ impl Session {
     }
 
     fn utilisation(&self) -> Option<f64> {
-        let sensors = self.device.backend().sensors().filter(|_| self.began.0.elapsed() >= MIN_METERED_DURATION)?;
+        let sensors = self
+            .device
+            .backend()
+            .sensors()
+            .filter(|_| self.began.0.elapsed() >= MIN_METERED_DURATION)?;
         sensors.mean_utilisation(self.began.1)
     }
 }

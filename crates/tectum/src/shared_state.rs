@@ -6,8 +6,10 @@ use crate::device::{Block, CopyPath, Device, HOST_COPY_BYTES, Role};
 use crate::dtype::DType;
 use crate::error::Result;
 
-/// Memory for a state of several executables, freed when its last handle is dropped. The element type is a value, so that states of different types
-/// are in one list: [`Plan::compile_with`](crate::Plan::compile_with). [`Executable::state_buffer`](crate::Executable::state_buffer) and
+/// Memory for a state of several executables, freed when its last handle is dropped. The element
+/// type is a value, so that states of different types are in one list:
+/// [`Plan::compile_with`](crate::Plan::compile_with).
+/// [`Executable::state_buffer`](crate::Executable::state_buffer) and
 /// [`Buffer::as_state`](crate::Buffer::as_state) return it.
 ///
 /// # Example
@@ -32,7 +34,13 @@ pub struct SharedState {
 
 impl std::fmt::Debug for SharedState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "SharedState({} × {} on {:?})", self.len, self.dtype.wgsl(), self.device)
+        write!(
+            f,
+            "SharedState({} × {} on {:?})",
+            self.len,
+            self.dtype.wgsl(),
+            self.device
+        )
     }
 }
 
@@ -52,9 +60,11 @@ impl SharedState {
         self.dtype
     }
 
-    /// The address in CUDA's primary context of the device, for other libraries on the same device; none on devices of other kinds.
+    /// The address in CUDA's primary context of the device, for other libraries on the same device;
+    /// none on devices of other kinds.
     ///
-    /// The memory exists as long as a handle to it. A run is complete when it returns; what others write must be complete before the next run.
+    /// The memory exists as long as a handle to it. A run is complete when it returns; what others
+    /// write must be complete before the next run.
     pub fn cuda_address(&self) -> Option<u64> {
         self.block.allocation().cuda_address()
     }
@@ -65,7 +75,10 @@ impl SharedState {
     /// `OutOfMemory` as [`Device::buffer`]; whatever the device reports.
     pub fn duplicate(&self) -> Result<SharedState> {
         let block = self.device.pool().acquire(self.bytes(), Role::Device)?;
-        let copy = SharedState { block, ..self.clone() };
+        let copy = SharedState {
+            block,
+            ..self.clone()
+        };
         self.copy_to(&copy)?;
         Ok(copy)
     }
@@ -75,7 +88,8 @@ impl SharedState {
         if self.len == 0 || Arc::ptr_eq(&self.block, &to.block) {
             return Ok(CopyPath::Device);
         }
-        let (source, target, bytes) = (self.block.allocation(), to.block.allocation(), self.bytes());
+        let (source, target, bytes) =
+            (self.block.allocation(), to.block.allocation(), self.bytes());
         if let Some(path) = self.device.backend().copy(source, target, bytes)? {
             return Ok(path);
         }

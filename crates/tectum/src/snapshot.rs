@@ -40,7 +40,12 @@ impl Snapshot {
 
     /// Inserts another snapshot's arrays under `prefix.`.
     pub fn insert_all(&mut self, prefix: &str, other: Snapshot) {
-        self.arrays.extend(other.arrays.into_iter().map(|(name, array)| (format!("{prefix}.{name}"), array)));
+        self.arrays.extend(
+            other
+                .arrays
+                .into_iter()
+                .map(|(name, array)| (format!("{prefix}.{name}"), array)),
+        );
     }
 
     /// The arrays under `prefix.`, with the prefix removed.
@@ -50,7 +55,9 @@ impl Snapshot {
             let rest = name.strip_prefix(prefix)?.strip_prefix('.')?;
             Some((rest.to_owned(), array.clone()))
         });
-        Snapshot { arrays: named.collect() }
+        Snapshot {
+            arrays: named.collect(),
+        }
     }
 
     /// The names in order.
@@ -114,12 +121,19 @@ impl Snapshot {
             Array::F64(data) => data.iter().any(|number| number.is_nan()),
             Array::U32(_) | Array::U64(_) => false,
         };
-        self.arrays.iter().find(|(_, array)| holds_nan(array)).map(|(name, _)| name.as_str())
+        self.arrays
+            .iter()
+            .find(|(_, array)| holds_nan(array))
+            .map(|(name, _)| name.as_str())
     }
 
     /// The snapshot as a safetensors file; [`Snapshot::parse`] reads it back.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let arrays = self.arrays.iter().map(|(name, array)| (name.as_str(), array.elements())).collect();
+        let arrays = self
+            .arrays
+            .iter()
+            .map(|(name, array)| (name.as_str(), array.elements()))
+            .collect();
         safetensors::encode(&arrays, (CHECKSUM, self.checksum().to_string()))
     }
 
@@ -128,13 +142,23 @@ impl Snapshot {
     /// # Errors
     /// `Data`, naming the invalid array if there is one.
     pub fn parse(bytes: &[u8]) -> Result<Snapshot, Error> {
-        let Contents { arrays, metadata } = safetensors::decode(bytes).map_err(|e| Error::data("not a snapshot").with_source(e))?;
-        let arrays = arrays.into_iter().map(|(name, array)| (name, Array::of(&array)));
-        let snapshot = Snapshot { arrays: arrays.collect() };
-        let told = metadata.get(CHECKSUM).and_then(|checksum| checksum.as_str());
+        let Contents { arrays, metadata } =
+            safetensors::decode(bytes).map_err(|e| Error::data("not a snapshot").with_source(e))?;
+        let arrays = arrays
+            .into_iter()
+            .map(|(name, array)| (name, Array::of(&array)));
+        let snapshot = Snapshot {
+            arrays: arrays.collect(),
+        };
+        let told = metadata
+            .get(CHECKSUM)
+            .and_then(|checksum| checksum.as_str());
         let told = told.ok_or_else(|| Error::data("header: there is no checksum"))?;
         if told != snapshot.checksum().to_string() {
-            return Err(Error::data(format!("header: checksum {told}, but that of the arrays is {}: the file is damaged", snapshot.checksum())));
+            return Err(Error::data(format!(
+                "header: checksum {told}, but that of the arrays is {}: the file is damaged",
+                snapshot.checksum()
+            )));
         }
         Ok(snapshot)
     }
@@ -185,7 +209,11 @@ impl Array {
             Array::U32(data) => ("U32", bytemuck::cast_slice(data)),
             Array::U64(data) => ("U64", bytemuck::cast_slice(data)),
         };
-        Elements { dtype, len: self.len(), bytes }
+        Elements {
+            dtype,
+            len: self.len(),
+            bytes,
+        }
     }
 
     /// The array of whole elements of a type of snapshots.
@@ -204,7 +232,9 @@ fn mismatch_error(name: &str, dtype: &str, len: usize, found: Option<&Array>) ->
         None => "it is missing".to_owned(),
         Some(array) => format!("it holds {} elements", array.len()),
     };
-    Error::data(format!("snapshot: array {name} of {len} {dtype} needed; {found}"))
+    Error::data(format!(
+        "snapshot: array {name} of {len} {dtype} needed; {found}"
+    ))
 }
 
 #[cfg(test)]
@@ -220,8 +250,14 @@ mod tests {
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 4;
-            assert!(Snapshot::parse(&damaged).is_err() || at < bytes.len() - 12, "a change of byte {at} is not detected");
-            assert!(Snapshot::parse(&bytes[..at]).is_err(), "{at} bytes are not the whole file");
+            assert!(
+                Snapshot::parse(&damaged).is_err() || at < bytes.len() - 12,
+                "a change of byte {at} is not detected"
+            );
+            assert!(
+                Snapshot::parse(&bytes[..at]).is_err(),
+                "{at} bytes are not the whole file"
+            );
         }
     }
 
@@ -233,12 +269,22 @@ mod tests {
         snapshot.insert("tick", Array::U64(vec![u64::MAX]));
         let mut whole = Snapshot::default();
         whole.insert_all("brain", snapshot.clone());
-        let path = std::env::temp_dir().join(format!("tectum-snapshot-{}.safetensors", std::process::id()));
+        let path = std::env::temp_dir().join(format!(
+            "tectum-snapshot-{}.safetensors",
+            std::process::id()
+        ));
         whole.save(&path).expect("writable");
         let read = Snapshot::load(&path).expect("readable");
         std::fs::remove_file(&path).expect("there");
         assert_eq!(read.part("brain"), snapshot);
-        let error = read.part("brain").f32("mean", 4).expect_err("another length").to_string();
-        assert!(error.contains("mean") && error.contains('4') && error.contains('3'), "{error}");
+        let error = read
+            .part("brain")
+            .f32("mean", 4)
+            .expect_err("another length")
+            .to_string();
+        assert!(
+            error.contains("mean") && error.contains('4') && error.contains('3'),
+            "{error}"
+        );
     }
 }

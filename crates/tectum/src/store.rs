@@ -1,8 +1,9 @@
 //! A persistent cache of expensive results, in files of the user's cache folder.
 //!
-//! An entry is found by its whole key, which is stored in the file next to the value and a checksum: a file that is damaged, of
-//! another key or of another format counts as missing and is rewritten. Files appear whole or not at all. A store that cannot
-//! be read or written only costs time.
+//! An entry is found by its whole key, which is stored in the file next to the value and a
+//! checksum: a file that is damaged, of another key or of another format counts as missing and is
+//! rewritten. Files appear whole or not at all. A store that cannot be read or written only costs
+//! time.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -21,9 +22,21 @@ const MAX_BYTES: u64 = 64 << 20;
 
 /// The folder where this user's caches are, `tectum` in the system's, if it names one.
 pub(crate) fn cache_folder() -> Option<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || Some(variable("HOME")?.join(if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" }));
-    let folder = variable("XDG_CACHE_HOME").or_else(|| variable("LOCALAPPDATA")).or_else(home)?;
+    let variable = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let home = || {
+        Some(variable("HOME")?.join(if cfg!(target_os = "macos") {
+            "Library/Caches"
+        } else {
+            ".cache"
+        }))
+    };
+    let folder = variable("XDG_CACHE_HOME")
+        .or_else(|| variable("LOCALAPPDATA"))
+        .or_else(home)?;
     Some(folder.join("tectum"))
 }
 
@@ -35,7 +48,8 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// The user's store of device code. The crate's own tests have none: they must not depend on what a user has.
+    /// The user's store of device code. The crate's own tests have none: they must not depend on
+    /// what a user has.
     pub fn shared() -> Option<&'static Store> {
         static SHARED: LazyLock<Option<Store>> = LazyLock::new(|| {
             let folder = cache_folder().filter(|_| !cfg!(test))?;
@@ -45,7 +59,11 @@ impl Store {
     }
 
     pub fn new(folder: PathBuf, max_files: usize, max_bytes: u64) -> Self {
-        Self { folder, max_files, max_bytes }
+        Self {
+            folder,
+            max_files,
+            max_bytes,
+        }
     }
 
     /// The value of a key.
@@ -54,7 +72,10 @@ impl Store {
         let file = std::fs::read(&path).ok()?;
         let value = decode(&file, key)?.to_vec();
         // The modification time is the last use.
-        let _ = std::fs::File::options().append(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
+        let _ = std::fs::File::options()
+            .append(true)
+            .open(&path)
+            .and_then(|file| file.set_modified(SystemTime::now()));
         Some(value)
     }
 
@@ -68,18 +89,35 @@ impl Store {
     }
 
     fn path(&self, key: &str) -> PathBuf {
-        self.folder.join(format!("{}{ENDING}", ContentHash::of(key.as_bytes())))
+        self.folder
+            .join(format!("{}{ENDING}", ContentHash::of(key.as_bytes())))
     }
 
     /// Removes the least recently used entries until the rest is within bounds; `newest` stays.
     fn trim(&self, newest: &Path) {
-        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let entries = std::fs::read_dir(&self.folder)
+            .into_iter()
+            .flatten()
+            .flatten();
         let mut files: Vec<(SystemTime, u64, PathBuf)> = entries
-            .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.ends_with(ENDING) || name.ends_with(".partial")))
-            .filter_map(|entry| entry.metadata().ok().and_then(|facts| Some((facts.modified().ok()?, facts.len(), entry.path()))))
+            .filter(|entry| {
+                entry
+                    .file_name()
+                    .to_str()
+                    .is_some_and(|name| name.ends_with(ENDING) || name.ends_with(".partial"))
+            })
+            .filter_map(|entry| {
+                entry
+                    .metadata()
+                    .ok()
+                    .and_then(|facts| Some((facts.modified().ok()?, facts.len(), entry.path())))
+            })
             .collect();
         files.sort();
-        let (mut count, mut bytes) = (files.len(), files.iter().map(|(_, bytes, _)| bytes).sum::<u64>());
+        let (mut count, mut bytes) = (
+            files.len(),
+            files.iter().map(|(_, bytes, _)| bytes).sum::<u64>(),
+        );
         for (_, size, path) in files.iter().filter(|(_, _, path)| path != newest) {
             if count <= self.max_files && bytes <= self.max_bytes {
                 return;
@@ -92,14 +130,22 @@ impl Store {
 
 fn encode(key: &str, value: &[u8]) -> Vec<u8> {
     let length = (key.len() as u64).to_le_bytes();
-    [&MAGIC[..], ContentHash::of(value).bytes(), &length, key.as_bytes(), value].concat()
+    [
+        &MAGIC[..],
+        ContentHash::of(value).bytes(),
+        &length,
+        key.as_bytes(),
+        value,
+    ]
+    .concat()
 }
 
 fn decode<'f>(file: &'f [u8], key: &str) -> Option<&'f [u8]> {
     let rest = file.strip_prefix(MAGIC)?;
     let (checksum, rest) = rest.split_first_chunk()?;
     let (length, rest) = rest.split_first_chunk()?;
-    let (stored, value) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+    let (stored, value) =
+        rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
     (stored == key.as_bytes() && ContentHash::of(value).bytes() == checksum).then_some(value)
 }
 
@@ -112,13 +158,19 @@ mod tests {
 
     impl Folder {
         fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("tectum-store-{name}-{}", std::process::id()));
+            let path =
+                std::env::temp_dir().join(format!("tectum-store-{name}-{}", std::process::id()));
             let _ = std::fs::remove_dir_all(&path);
             Self(path)
         }
 
         fn files(&self) -> Vec<PathBuf> {
-            let mut files: Vec<PathBuf> = std::fs::read_dir(&self.0).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+            let mut files: Vec<PathBuf> = std::fs::read_dir(&self.0)
+                .into_iter()
+                .flatten()
+                .flatten()
+                .map(|entry| entry.path())
+                .collect();
             files.sort();
             files
         }
@@ -137,7 +189,10 @@ mod tests {
         assert_eq!(store.get("a"), None);
         store.put("a", b"first");
         store.put("b", b"");
-        assert_eq!((store.get("a"), store.get("b"), store.get("ab")), (Some(b"first".to_vec()), Some(Vec::new()), None));
+        assert_eq!(
+            (store.get("a"), store.get("b"), store.get("ab")),
+            (Some(b"first".to_vec()), Some(Vec::new()), None)
+        );
         // A file of another key under this one's name: as if two hashes were equal.
         std::fs::copy(store.path("a"), store.path("c")).expect("writable");
         assert_eq!(store.get("c"), None);
@@ -162,7 +217,10 @@ mod tests {
             assert_eq!(store.get("key"), None, "byte {index}");
         }
         store.put("key", b"some value");
-        assert_eq!((store.get("key"), folder.files().len()), (Some(b"some value".to_vec()), 1));
+        assert_eq!(
+            (store.get("key"), folder.files().len()),
+            (Some(b"some value".to_vec()), 1)
+        );
     }
 
     #[test]
@@ -172,8 +230,12 @@ mod tests {
         std::fs::create_dir_all(&folder.0).expect("writable");
         std::fs::write(folder.0.join("notes.txt"), [0; 1000]).expect("writable");
         let age = |key: &str, seconds: u64| {
-            let file = std::fs::File::options().append(true).open(store.path(key)).expect("there");
-            file.set_modified(SystemTime::now() - std::time::Duration::from_secs(seconds)).expect("ours");
+            let file = std::fs::File::options()
+                .append(true)
+                .open(store.path(key))
+                .expect("there");
+            file.set_modified(SystemTime::now() - std::time::Duration::from_secs(seconds))
+                .expect("ours");
         };
         for (key, seconds) in [("a", 30), ("b", 20), ("c", 10)] {
             store.put(key, b"small");
@@ -181,11 +243,17 @@ mod tests {
         }
         assert!(store.get("a").is_some(), "a use makes it the newest");
         store.put("d", b"small");
-        assert_eq!(["a", "b", "c", "d"].map(|key| store.get(key).is_some()), [true, false, true, true]);
+        assert_eq!(
+            ["a", "b", "c", "d"].map(|key| store.get(key).is_some()),
+            [true, false, true, true]
+        );
         age("c", 10);
         store.put("e", &[0; 370]);
         // 400 bytes: the new one alone, whatever else is newer than the oldest.
-        assert_eq!(["a", "c", "d", "e"].map(|key| store.path(key).exists()), [false, false, false, true]);
+        assert_eq!(
+            ["a", "c", "d", "e"].map(|key| store.path(key).exists()),
+            [false, false, false, true]
+        );
         assert!(folder.0.join("notes.txt").exists());
     }
 

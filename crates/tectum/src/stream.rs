@@ -1,13 +1,16 @@
 //! Streams: work that is executed in order, concurrently with the thread that submits it.
 //!
-//! A [`Stream`] is a queue with its own thread. Submitted work moves into it and is returned by [`Submission::wait`]: no other
-//! code can access its inputs and outputs in the meantime, and nothing is borrowed. Streams are ordered among each other only by
-//! [`Event`]s, which work on one device and between devices.
+//! A [`Stream`] is a queue with its own thread. Submitted work moves into it and is returned by
+//! [`Submission::wait`]: no other code can access its inputs and outputs in the meantime, and
+//! nothing is borrowed. Streams are ordered among each other only by [`Event`]s, which work on one
+//! device and between devices.
 //!
-//! On the CPU the thread executes the kernels. On a GPU it submits a run and, while that runs, the next one, so that the device
-//! does not wait for the host between them; then it waits for the first.
+//! On the CPU the thread executes the kernels. On a GPU it submits a run and, while that runs, the
+//! next one, so that the device does not wait for the host between them; then it waits for the
+//! first.
 //!
-//! A submission is also awaited, from any executor: the stream's thread wakes the task when the run has ended.
+//! A submission is also awaited, from any executor: the stream's thread wakes the task when the run
+//! has ended.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -25,7 +28,8 @@ use crate::plan::Executable;
 /// Runs that are submitted to the device before the first of them is waited for.
 const MAX_IN_FLIGHT: usize = 2;
 
-/// What a stream can execute: an [`Executable`], a `CompiledGraph` of `tectum-graph`, or a `ProgramRun` of `tectum-programs`.
+/// What a stream can execute: an [`Executable`], a `CompiledGraph` of `tectum-graph`, or a
+/// `ProgramRun` of `tectum-programs`.
 pub trait Work: TwoPhaseRun + Send + 'static {}
 
 impl Work for Executable {}
@@ -72,13 +76,16 @@ pub struct Stream {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Submitted work. It is executed whether or not it is waited for, by [`Submission::wait`] or by `.await`.
+/// Submitted work. It is executed whether or not it is waited for, by [`Submission::wait`] or by
+/// `.await`.
 pub struct Submission<W>(Arc<Outcome<W>>);
 
-/// A [`Submission`] that is awaited. Dropping it changes nothing for the run, which ends in its turn.
+/// A [`Submission`] that is awaited. Dropping it changes nothing for the run, which ends in its
+/// turn.
 pub struct SubmissionFuture<W>(Arc<Outcome<W>>);
 
-/// A point in a stream: it is signaled when everything submitted to the stream before it has ended, with or without an error.
+/// A point in a stream: it is signaled when everything submitted to the stream before it has ended,
+/// with or without an error.
 #[derive(Clone)]
 pub struct Event(Arc<(Mutex<bool>, Condvar)>);
 
@@ -89,15 +96,33 @@ impl Stream {
     /// `Unsupported` if the system cannot start a thread.
     pub fn new() -> Result<Stream> {
         let (queue, tasks) = mpsc::channel();
-        let thread = std::thread::Builder::new().name("tectum stream".to_owned()).spawn(move || execute(&tasks));
-        let thread = thread.map_err(|source| Error::unsupported("a stream's thread cannot be started").with_source(source))?;
-        Ok(Stream { queue: Some(queue), thread: Some(thread) })
+        let thread = std::thread::Builder::new()
+            .name("tectum stream".to_owned())
+            .spawn(move || execute(&tasks));
+        let thread = thread.map_err(|source| {
+            Error::unsupported("a stream's thread cannot be started").with_source(source)
+        })?;
+        Ok(Stream {
+            queue: Some(queue),
+            thread: Some(thread),
+        })
     }
 
-    /// Adds a run of some work to the end of the queue; returns immediately. The inputs keep their contents.
+    /// Adds a run of some work to the end of the queue; returns immediately. The inputs keep their
+    /// contents.
     pub fn submit<W: Work>(&self, work: W) -> Submission<W> {
-        let outcome = Arc::new(Outcome { state: Mutex::new(State { ended: None, waker: None }), changed: Condvar::new() });
-        self.put(Task::Run(Box::new(Queued { work, begun: Ok(Ok(())), outcome: outcome.clone() })));
+        let outcome = Arc::new(Outcome {
+            state: Mutex::new(State {
+                ended: None,
+                waker: None,
+            }),
+            changed: Condvar::new(),
+        });
+        self.put(Task::Run(Box::new(Queued {
+            work,
+            begun: Ok(Ok(())),
+            outcome: outcome.clone(),
+        })));
         Submission(outcome)
     }
 
@@ -108,16 +133,23 @@ impl Stream {
         event
     }
 
-    /// Makes everything submitted from now on wait for an event of this stream or of any other. Returns immediately.
+    /// Makes everything submitted from now on wait for an event of this stream or of any other.
+    /// Returns immediately.
     ///
-    /// An event has its place in a queue before anything can wait for it, so streams never wait for each other in a circle.
+    /// An event has its place in a queue before anything can wait for it, so streams never wait for
+    /// each other in a circle.
     pub fn wait_for(&self, event: &Event) {
         self.put(Task::Wait(event.clone()));
     }
 
     fn put(&self, task: Task) {
-        let queue = self.queue.as_ref().expect("invariant: a stream has its queue until it is dropped");
-        queue.send(task).expect("invariant: a stream's thread takes tasks until its queue is gone");
+        let queue = self
+            .queue
+            .as_ref()
+            .expect("invariant: a stream has its queue until it is dropped");
+        queue
+            .send(task)
+            .expect("invariant: a stream's thread takes tasks until its queue is gone");
     }
 }
 
@@ -125,7 +157,9 @@ impl Drop for Stream {
     fn drop(&mut self) {
         self.queue = None;
         if let Some(thread) = self.thread.take() {
-            thread.join().expect("invariant: panics of the work are caught");
+            thread
+                .join()
+                .expect("invariant: panics of the work are caught");
         }
     }
 }
@@ -136,8 +170,8 @@ impl<W> Submission<W> {
         locked(&self.0.state).ended.is_some()
     }
 
-    /// Waits for the run; returns the work with its outputs, and the run's statistics or its error, including a lost
-    /// device. After an error the stream continues with the next work.
+    /// Waits for the run; returns the work with its outputs, and the run's statistics or its error,
+    /// including a lost device. After an error the stream continues with the next work.
     ///
     /// # Panics
     /// With the panic of the run, if it had one.
@@ -149,7 +183,13 @@ impl<W> Submission<W> {
                     drop(state);
                     return ended.unwrap_or_else(|panic| resume_unwind(panic));
                 }
-                None => state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                None => {
+                    state = self
+                        .0
+                        .changed
+                        .wait(state)
+                        .unwrap_or_else(PoisonError::into_inner)
+                }
             }
         }
     }
@@ -262,7 +302,11 @@ impl<W: Work> QueuedRun for Queued<W> {
     }
 
     fn end(self: Box<Self>) {
-        let Self { mut work, begun, outcome } = *self;
+        let Self {
+            mut work,
+            begun,
+            outcome,
+        } = *self;
         let ended = begun.and_then(|begun| {
             catch_unwind(AssertUnwindSafe(move || {
                 let stats = begun.and_then(|()| work.finish());
@@ -283,7 +327,11 @@ impl<W: Work> QueuedRun for Queued<W> {
 fn execute(tasks: &mpsc::Receiver<Task>) {
     let mut begun: VecDeque<Box<dyn QueuedRun>> = VecDeque::new();
     loop {
-        let task = if begun.is_empty() { tasks.recv().map_err(|_| TryRecvError::Disconnected) } else { tasks.try_recv() };
+        let task = if begun.is_empty() {
+            tasks.recv().map_err(|_| TryRecvError::Disconnected)
+        } else {
+            tasks.try_recv()
+        };
         match task {
             Ok(Task::Run(mut run)) => {
                 run.begin();
@@ -324,7 +372,11 @@ impl fmt::Debug for Stream {
 
 impl<W> fmt::Debug for Submission<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Submission({})", if self.is_done() { "done" } else { "not done" })
+        write!(
+            f,
+            "Submission({})",
+            if self.is_done() { "done" } else { "not done" }
+        )
     }
 }
 
@@ -336,7 +388,15 @@ impl<W> fmt::Debug for SubmissionFuture<W> {
 
 impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Event({})", if self.is_signaled() { "signaled" } else { "not signaled" })
+        write!(
+            f,
+            "Event({})",
+            if self.is_signaled() {
+                "signaled"
+            } else {
+                "not signaled"
+            }
+        )
     }
 }
 

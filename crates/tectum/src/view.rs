@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
-/// The plan of a view, the graph of a node, the chain of a value: unique per builder and stored in what it creates.
+/// The plan of a view, the graph of a node, the chain of a value: unique per builder and stored in
+/// what it creates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity(u64);
 
@@ -21,7 +22,8 @@ impl Identity {
 /// Maximum bytes of a slot: the maximum pointer offset.
 pub(crate) const MAX_SLOT_BYTES: usize = isize::MAX as usize;
 
-/// A range of a slot of one plan: what launches bind. It always lies within its slot. Launches of other plans reject it.
+/// A range of a slot of one plan: what launches bind. It always lies within its slot. Launches of
+/// other plans reject it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
     pub(crate) plan: Identity,
@@ -47,21 +49,35 @@ impl View {
         self.dtype
     }
 
-    /// A part of this view, in elements. Binding it needs a start at a multiple of 64 elements of the slot.
+    /// A part of this view, in elements. Binding it needs a start at a multiple of 64 elements of
+    /// the slot.
     ///
     /// # Panics
     /// If the range is not within the view.
     #[must_use]
     pub fn part(&self, range: Range<usize>) -> View {
-        assert!(range.start <= range.end && range.end <= self.len, "part {range:?} of a view of {}", self.len);
-        View { offset: self.offset.saturating_add(range.start), len: range.len(), ..*self }
+        assert!(
+            range.start <= range.end && range.end <= self.len,
+            "part {range:?} of a view of {}",
+            self.len
+        );
+        View {
+            offset: self.offset.saturating_add(range.start),
+            len: range.len(),
+            ..*self
+        }
     }
 
     /// This view joined with one that begins where it ends; none if the other begins elsewhere.
     #[must_use]
     pub fn joined(&self, next: View) -> Option<View> {
-        let follows = self.shares_slot(&next) && self.dtype == next.dtype && self.offset.checked_add(self.len) == Some(next.offset);
-        follows.then(|| View { len: self.len + next.len, ..*self })
+        let follows = self.shares_slot(&next)
+            && self.dtype == next.dtype
+            && self.offset.checked_add(self.len) == Some(next.offset);
+        follows.then(|| View {
+            len: self.len + next.len,
+            ..*self
+        })
     }
 
     /// The same words viewed as another type: one f64 is two words.
@@ -72,11 +88,23 @@ impl View {
     pub fn reinterpret(&self, dtype: DType) -> View {
         let scaled = |count: usize| {
             let bytes = count as u128 * self.dtype.bytes() as u128;
-            assert!(bytes.is_multiple_of(dtype.bytes() as u128), "{} elements of {} seen as {}", count, self.dtype.wgsl(), dtype.wgsl());
-            // A count that overflows belongs to a slot that no memory can hold: every use of it is rejected.
+            assert!(
+                bytes.is_multiple_of(dtype.bytes() as u128),
+                "{} elements of {} seen as {}",
+                count,
+                self.dtype.wgsl(),
+                dtype.wgsl()
+            );
+            // A count that overflows belongs to a slot that no memory can hold: every use of it is
+            // rejected.
             usize::try_from(bytes / dtype.bytes() as u128).unwrap_or(usize::MAX)
         };
-        View { offset: scaled(self.offset), len: scaled(self.len), dtype, ..*self }
+        View {
+            offset: scaled(self.offset),
+            len: scaled(self.len),
+            dtype,
+            ..*self
+        }
     }
 
     /// The bytes of the slot that it covers.
@@ -85,7 +113,8 @@ impl View {
         self.offset.saturating_mul(self.dtype.bytes())..end.saturating_mul(self.dtype.bytes())
     }
 
-    /// Whether its length is the product of these sizes. False if the product exceeds the address range.
+    /// Whether its length is the product of these sizes. False if the product exceeds the address
+    /// range.
     pub(crate) fn fills(&self, sizes: &[usize]) -> bool {
         elements(sizes) == Some(self.len)
     }
@@ -105,12 +134,20 @@ impl View {
 
     /// Rejects two results of one operation that overlap.
     pub(crate) fn check_no_overlap(&self, other: View, op: &str) -> Result<()> {
-        if self.overlaps(&other) { Err(Error::invalid(format!("{op}: two results overlap"))) } else { Ok(()) }
+        if self.overlaps(&other) {
+            Err(Error::invalid(format!("{op}: two results overlap")))
+        } else {
+            Ok(())
+        }
     }
 
     /// Rejects a view of another plan.
     pub(crate) fn of(&self, plan: Identity) -> Result<()> {
-        if self.plan == plan { Ok(()) } else { Err(Error::invalid("a view of another plan".to_owned())) }
+        if self.plan == plan {
+            Ok(())
+        } else {
+            Err(Error::invalid("a view of another plan".to_owned()))
+        }
     }
 }
 
@@ -119,5 +156,8 @@ pub fn elements(sizes: &[usize]) -> Option<usize> {
     if sizes.contains(&0) {
         return Some(0);
     }
-    sizes.iter().try_fold(1usize, |product, &size| product.checked_mul(size)).filter(|product| *product <= MAX_SLOT_BYTES)
+    sizes
+        .iter()
+        .try_fold(1usize, |product, &size| product.checked_mul(size))
+        .filter(|product| *product <= MAX_SLOT_BYTES)
 }

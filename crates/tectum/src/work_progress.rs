@@ -46,7 +46,10 @@ impl WorkProgress<'_> {
     pub fn report(self, watch: &mut Watch<'_>) -> Result<()> {
         match watch(self) {
             ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(Error::cancelled(format!("{}: broken off after {} of {}", self.stage, self.done, self.total))),
+            ControlFlow::Break(()) => Err(Error::cancelled(format!(
+                "{}: broken off after {} of {}",
+                self.stage, self.done, self.total
+            ))),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Files have either their old or their new contents: for other threads, after a failure, a kill or a power loss.
+//! Files have either their old or their new contents: for other threads, after a failure, a kill or
+//! a power loss.
 
 use std::path::Path;
 use std::process::Command;
@@ -63,12 +64,16 @@ fn a_crash_at_any_step_leaves_the_old_file_or_the_new_one() {
         &place.0,
         || new.save(&path),
         move |step, folder| {
-            let found = CalibrationCache::load(&folder.join("cache.json")).unwrap_or_else(|error| panic!("step {step}: {error}"));
+            let found = CalibrationCache::load(&folder.join("cache.json"))
+                .unwrap_or_else(|error| panic!("step {step}: {error}"));
             assert!(expected.contains(&found), "step {step}");
         },
     );
     saved.expect("writable");
-    assert!(steps >= 5, "created, written, synced, renamed, folder synced");
+    assert!(
+        steps >= 5,
+        "created, written, synced, renamed, folder synced"
+    );
     assert!(CalibrationCache::load(&path).expect("whole") == new);
 }
 
@@ -80,7 +85,10 @@ fn a_new_file_replaces_none() {
     assert!(file::write_new(&path, b"first").expect("writable"));
     assert!(!file::write_new(&path, b"second").expect("writable"));
     let partial = file::PartialFile::create(&path).expect("writable");
-    assert!(!partial.commit_new().expect("writable"), "not in a race either");
+    assert!(
+        !partial.commit_new().expect("writable"),
+        "not in a race either"
+    );
     assert_eq!(std::fs::read(&path).expect("there"), b"first");
     assert_eq!(place.names(), ["record.json"]);
 }
@@ -94,13 +102,20 @@ fn a_failure_at_any_step_leaves_no_partial_file() {
         || file::write(&path, b"new"),
         |step| {
             let found = std::fs::read(&path).expect("there");
-            assert!(found == b"old" || found == b"new" && step > 3, "step {step}: {found:?}");
+            assert!(
+                found == b"old" || found == b"new" && step > 3,
+                "step {step}: {found:?}"
+            );
             assert_eq!(place.names(), ["file.bin"], "step {step}");
         },
     );
     assert_eq!(std::fs::read(&path).expect("there"), b"new");
-    let missing = file::write(&place.0.join("nowhere/file.bin"), b"new").expect_err("no such folder");
-    assert!(missing.to_string().contains("nowhere/file.bin") || cfg!(windows), "{missing}");
+    let missing =
+        file::write(&place.0.join("nowhere/file.bin"), b"new").expect_err("no such folder");
+    assert!(
+        missing.to_string().contains("nowhere/file.bin") || cfg!(windows),
+        "{missing}"
+    );
     file::write(&place.0, b"new").expect_err("a folder");
     assert_eq!(place.names(), ["file.bin"]);
 }
@@ -124,7 +139,11 @@ const CHILD: &str = "TECTUM_TEST_WRITE_FOR_EVER";
 fn a_process_killed_while_it_writes_leaves_a_whole_file() {
     if let Some(path) = std::env::var_os(CHILD) {
         for round in 0u8.. {
-            file::write(Path::new(&path), &vec![round; 100_000 + 1000 * usize::from(round)]).expect("writable");
+            file::write(
+                Path::new(&path),
+                &vec![round; 100_000 + 1000 * usize::from(round)],
+            )
+            .expect("writable");
             if round == u8::MAX {
                 return;
             }
@@ -135,7 +154,12 @@ fn a_process_killed_while_it_writes_leaves_a_whole_file() {
     for kill in 0..20 {
         let test = "files::a_process_killed_while_it_writes_leaves_a_whole_file";
         let mut child = Command::new(std::env::current_exe().expect("this program"));
-        let mut child = child.args([test, "--exact", "--test-threads=1"]).env(CHILD, &path).stdout(std::process::Stdio::null()).spawn().expect("starts");
+        let mut child = child
+            .args([test, "--exact", "--test-threads=1"])
+            .env(CHILD, &path)
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .expect("starts");
         while !path.exists() {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -144,6 +168,10 @@ fn a_process_killed_while_it_writes_leaves_a_whole_file() {
         child.wait().expect("it ends");
         let bytes = std::fs::read(&path).expect("there");
         let round = bytes[0];
-        assert!(bytes.len() == 100_000 + 1000 * usize::from(round) && bytes.iter().all(|byte| *byte == round), "kill {kill}");
+        assert!(
+            bytes.len() == 100_000 + 1000 * usize::from(round)
+                && bytes.iter().all(|byte| *byte == round),
+            "kill {kill}"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Buffer locks and pool reservations under every possible thread schedule: the device's sources, with the
-//! types of a model checker. A data race, a deadlock or an unseen value fails the model.
+//! Buffer locks and pool reservations under every possible thread schedule: the device's sources,
+//! with the types of a model checker. A data race, a deadlock or an unseen value fails the model.
 
 #[path = "../src/device/buffer_lock.rs"]
 mod buffer_lock;
@@ -32,7 +32,10 @@ unsafe impl Sync for Buffer {}
 
 impl Buffer {
     fn new() -> Self {
-        Self { lock: BufferLock::new(), value: UnsafeCell::new(0) }
+        Self {
+            lock: BufferLock::new(),
+            value: UnsafeCell::new(0),
+        }
     }
 }
 
@@ -40,9 +43,14 @@ fn buffers() -> Arc<[Buffer; 2]> {
     Arc::new([Buffer::new(), Buffer::new()])
 }
 
-/// Runs `work` as an executable would that lists its buffers in this order, with the address of each.
+/// Runs `work` as an executable would that lists its buffers in this order, with the address of
+/// each.
 fn run(buffers: &[Buffer; 2], listed: &[(usize, bool)], work: impl FnOnce(&[Buffer; 2])) {
-    let turns = BufferLocks::new(listed.iter().map(|&(buffer, writes)| (buffer, 100 + buffer, writes)));
+    let turns = BufferLocks::new(
+        listed
+            .iter()
+            .map(|&(buffer, writes)| (buffer, 100 + buffer, writes)),
+    );
     turns.with_locks(&|buffer| &buffers[buffer].lock, || work(buffers));
 }
 
@@ -65,10 +73,18 @@ fn runs_that_list_their_buffers_in_other_orders_wait_for_each_other_and_end() {
     loom::model(|| {
         let shared = buffers();
         let other = shared.clone();
-        let first = thread::spawn(move || run(&other, &[(0, true), (1, true)], |all| all.iter().for_each(add)));
-        run(&shared, &[(1, true), (0, true)], |all| all.iter().for_each(add));
+        let first = thread::spawn(move || {
+            run(&other, &[(0, true), (1, true)], |all| {
+                all.iter().for_each(add)
+            })
+        });
+        run(&shared, &[(1, true), (0, true)], |all| {
+            all.iter().for_each(add)
+        });
         first.join().expect("a run");
-        run(&shared, &[(0, false), (1, false)], |all| assert_eq!([get(&all[0]), get(&all[1])], [2, 2]));
+        run(&shared, &[(0, false), (1, false)], |all| {
+            assert_eq!([get(&all[0]), get(&all[1])], [2, 2])
+        });
     });
 }
 
@@ -79,12 +95,20 @@ fn a_reader_sees_all_of_another_run_or_nothing_of_it() {
         let threads = [true, false].map(|writes| {
             let shared = shared.clone();
             thread::spawn(move || match writes {
-                true => run(&shared, &[(1, true), (0, true)], |all| all.iter().for_each(add)),
-                false => run(&shared, &[(0, false), (1, false)], |all| assert_eq!(get(&all[0]), get(&all[1]))),
+                true => run(&shared, &[(1, true), (0, true)], |all| {
+                    all.iter().for_each(add)
+                }),
+                false => run(&shared, &[(0, false), (1, false)], |all| {
+                    assert_eq!(get(&all[0]), get(&all[1]))
+                }),
             })
         });
-        run(&shared, &[(0, false), (1, false)], |all| assert_eq!(get(&all[0]), get(&all[1])));
-        threads.into_iter().for_each(|thread| thread.join().expect("a run"));
+        run(&shared, &[(0, false), (1, false)], |all| {
+            assert_eq!(get(&all[0]), get(&all[1]))
+        });
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().expect("a run"));
     });
 }
 
@@ -94,7 +118,8 @@ fn a_buffer_that_is_listed_twice_has_one_turn_that_writes() {
     loom::model(|| {
         let shared = buffers();
         let other = shared.clone();
-        let first = thread::spawn(move || run(&other, &[(0, false), (0, true)], |all| add(&all[0])));
+        let first =
+            thread::spawn(move || run(&other, &[(0, false), (0, true)], |all| add(&all[0])));
         run(&shared, &[(0, true), (0, false)], |all| add(&all[0]));
         first.join().expect("a run");
         run(&shared, &[(0, false)], |all| assert_eq!(get(&all[0]), 2));
@@ -109,14 +134,20 @@ fn a_pool_shares_one_run_at_a_time_and_the_next_sees_what_it_did() {
             let (reservation, shared) = (reservation.clone(), shared.clone());
             thread::spawn(move || {
                 // Code that runs while the pool is occupied needs no other lock.
-                reservation.try_reserve().map(|_occupied| add(&shared[0])).is_some()
+                reservation
+                    .try_reserve()
+                    .map(|_occupied| add(&shared[0]))
+                    .is_some()
             })
         });
         let shares = threads.map(|thread| thread.join().expect("a run"));
         assert!(shares.contains(&true), "the first of two shares");
         let last = reservation.try_reserve();
         assert!(last.is_some(), "free again");
-        assert_eq!(get(&shared[0]), shares.into_iter().map(u32::from).sum::<u32>());
+        assert_eq!(
+            get(&shared[0]),
+            shares.into_iter().map(u32::from).sum::<u32>()
+        );
     });
 }
 
@@ -148,7 +179,10 @@ fn a_panic_of_submitted_work_arrives_when_it_ends() {
                 std::panic::resume_unwind(Box::new("within"));
             })
         }));
-        assert_eq!(panic.expect_err("a panic").downcast_ref::<&str>(), Some(&"within"));
+        assert_eq!(
+            panic.expect_err("a panic").downcast_ref::<&str>(),
+            Some(&"within")
+        );
         assert_eq!(get(&borrowed), 1);
     });
 }

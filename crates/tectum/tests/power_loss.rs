@@ -1,4 +1,5 @@
-//! Contents of atomically written files after a power loss or a kill, at every step of writing them.
+//! Contents of atomically written files after a power loss or a kill, at every step of writing
+//! them.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -20,7 +21,16 @@ impl Place {
     }
 
     pub fn names(&self) -> Vec<String> {
-        std::fs::read_dir(&self.0).expect("there").map(|entry| entry.expect("there").file_name().into_string().expect("text")).collect()
+        std::fs::read_dir(&self.0)
+            .expect("there")
+            .map(|entry| {
+                entry
+                    .expect("there")
+                    .file_name()
+                    .into_string()
+                    .expect("text")
+            })
+            .collect()
     }
 }
 
@@ -30,7 +40,8 @@ impl Drop for Place {
     }
 }
 
-/// The files of a folder that are guaranteed to be on disk: synced bytes, under names whose folder was synced. Drops all others.
+/// The files of a folder that are guaranteed to be on disk: synced bytes, under names whose folder
+/// was synced. Drops all others.
 struct Disk {
     /// By name; none if the bytes were never synced.
     files: BTreeMap<PathBuf, Option<Vec<u8>>>,
@@ -43,7 +54,11 @@ struct Disk {
 impl Disk {
     /// Everything in a folder is on the disk.
     fn of(folder: &Path) -> Self {
-        let mut disk = Self { files: BTreeMap::new(), synced: BTreeMap::new(), renames: Vec::new() };
+        let mut disk = Self {
+            files: BTreeMap::new(),
+            synced: BTreeMap::new(),
+            renames: Vec::new(),
+        };
         disk.add(folder);
         disk
     }
@@ -60,10 +75,15 @@ impl Disk {
     fn step(&mut self, step: Step<'_>) {
         match step {
             Step::Created(_) | Step::Written(_) => {}
-            Step::Synced(partial) => drop(self.synced.insert(partial.to_owned(), std::fs::read(partial).expect("it was written"))),
+            Step::Synced(partial) => drop(self.synced.insert(
+                partial.to_owned(),
+                std::fs::read(partial).expect("it was written"),
+            )),
             Step::Renamed(from, to) => self.renames.push((from.to_owned(), to.to_owned())),
             Step::FolderSynced(folder) => {
-                let (done, left) = std::mem::take(&mut self.renames).into_iter().partition(|(_, to)| to.parent() == Some(folder));
+                let (done, left) = std::mem::take(&mut self.renames)
+                    .into_iter()
+                    .partition(|(_, to)| to.parent() == Some(folder));
                 self.renames = left;
                 self.files = self.renamed(&done);
             }
@@ -74,7 +94,11 @@ impl Disk {
     fn renamed(&self, renames: &[(PathBuf, PathBuf)]) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
         let mut files = self.files.clone();
         for (from, to) in renames {
-            let inside: Vec<PathBuf> = files.keys().filter(|path| path.starts_with(from)).cloned().collect();
+            let inside: Vec<PathBuf> = files
+                .keys()
+                .filter(|path| path.starts_with(from))
+                .cloned()
+                .collect();
             for path in &inside {
                 let bytes = files.remove(path).expect("listed");
                 files.insert(to.join(path.strip_prefix(from).expect("inside")), bytes);
@@ -97,9 +121,14 @@ fn copied(files: &BTreeMap<PathBuf, Option<Vec<u8>>>, root: &Path, to: &Path) {
     }
 }
 
-/// Runs a function that writes files in `folder`, on this thread. After each step, `check` receives the step's number and a folder: once
-/// in the state after a kill, and after a power loss, with and without the pending renames. Returns the number of steps.
-pub fn each_step<T>(folder: &Path, write: impl FnOnce() -> T, check: impl Fn(usize, &Path) + 'static) -> (T, usize) {
+/// Runs a function that writes files in `folder`, on this thread. After each step, `check` receives
+/// the step's number and a folder: once in the state after a kill, and after a power loss, with and
+/// without the pending renames. Returns the number of steps.
+pub fn each_step<T>(
+    folder: &Path,
+    write: impl FnOnce() -> T,
+    check: impl Fn(usize, &Path) + 'static,
+) -> (T, usize) {
     let (root, lost) = (folder.to_owned(), folder.with_extension("lost"));
     let mut disk = Disk::of(folder);
     let steps = Rc::new(Cell::new(0));
@@ -119,14 +148,18 @@ pub fn each_step<T>(folder: &Path, write: impl FnOnce() -> T, check: impl Fn(usi
     (result, steps.get())
 }
 
-/// Runs a function repeatedly, on this thread; each time the next step fails, until none does; calls `check` after each
-/// failure.
+/// Runs a function repeatedly, on this thread; each time the next step fails, until none does;
+/// calls `check` after each failure.
 pub fn each_failure<T, E>(write: impl Fn() -> Result<T, E>, check: impl Fn(usize)) -> T {
     for failing in 1.. {
         let mut left = failing;
         let fail = move |_: Step<'_>| -> io::Result<()> {
             left -= 1;
-            if left == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+            if left == 0 {
+                Err(io::ErrorKind::StorageFull.into())
+            } else {
+                Ok(())
+            }
         };
         match watched(fail, &write) {
             Ok(value) => return value,

@@ -21,10 +21,13 @@ const RIGHT: f64 = 110.0;
 const TOP: f64 = 44.0;
 const STEP: f64 = 16.0;
 
-/// A picture of bars from 0, with a line at a mark. A bar that is much longer than the others is cut at four times the
-/// mark; its number is next to it.
+/// A picture of bars from 0, with a line at a mark. A bar that is much longer than the others is
+/// cut at four times the mark; its number is next to it.
 pub fn bars(title: &str, bars: &[Bar], mark: f64, unit: &str) -> String {
-    let longest = bars.iter().map(|bar| bar.ends.map_or(bar.value, |(_, high)| high)).fold(mark, f64::max);
+    let longest = bars
+        .iter()
+        .map(|bar| bar.ends.map_or(bar.value, |(_, high)| high))
+        .fold(mark, f64::max);
     let most = longest.min(4.0 * mark) * 1.02;
     let height = TOP + STEP * bars.len() as f64 + 12.0;
     let x = |value: f64| LEFT + (value.min(most) / most) * (WIDTH - LEFT - RIGHT);
@@ -35,21 +38,59 @@ pub fn bars(title: &str, bars: &[Bar], mark: f64, unit: &str) -> String {
     );
     for (index, bar) in bars.iter().enumerate() {
         let y = TOP + STEP * index as f64;
-        let color = if bar.value < mark && bar.ends.is_some() { "#be5028" } else { "#1f5aa0" };
-        let _ = writeln!(svg, "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>", LEFT - 6.0, y + 10.0, escaped(&bar.name));
-        let _ = writeln!(svg, "<rect x=\"{LEFT:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"11\" fill=\"{color}\"/>", x(bar.value) - LEFT);
+        let color = if bar.value < mark && bar.ends.is_some() {
+            "#be5028"
+        } else {
+            "#1f5aa0"
+        };
+        let _ = writeln!(
+            svg,
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            LEFT - 6.0,
+            y + 10.0,
+            escaped(&bar.name)
+        );
+        let _ = writeln!(
+            svg,
+            "<rect x=\"{LEFT:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"11\" fill=\"{color}\"/>",
+            x(bar.value) - LEFT
+        );
         if let Some((low, high)) = bar.ends {
-            let _ = writeln!(svg, "<path d=\"M{:.1} {:.1}H{:.1}\" stroke=\"black\"/>", x(low), y + 5.5, x(high));
+            let _ = writeln!(
+                svg,
+                "<path d=\"M{:.1} {:.1}H{:.1}\" stroke=\"black\"/>",
+                x(low),
+                y + 5.5,
+                x(high)
+            );
         }
         let end = x(bar.ends.map_or(bar.value, |(_, high)| high));
-        let _ = writeln!(svg, "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>", end + 6.0, y + 10.0, escaped(&bar.text));
+        let _ = writeln!(
+            svg,
+            "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            end + 6.0,
+            y + 10.0,
+            escaped(&bar.text)
+        );
     }
     let at = x(mark);
-    let _ = writeln!(svg, "<path d=\"M{at:.1} {:.1}V{:.1}\" stroke=\"#606060\" stroke-dasharray=\"4 3\"/>", TOP - 6.0, height - 8.0);
-    let _ = writeln!(svg, "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{mark}{}</text>", TOP - 10.0, escaped(unit));
+    let _ = writeln!(
+        svg,
+        "<path d=\"M{at:.1} {:.1}V{:.1}\" stroke=\"#606060\" stroke-dasharray=\"4 3\"/>",
+        TOP - 6.0,
+        height - 8.0
+    );
+    let _ = writeln!(
+        svg,
+        "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{mark}{}</text>",
+        TOP - 10.0,
+        escaped(unit)
+    );
     svg + "</svg>\n"
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }

@@ -37,31 +37,62 @@ pub fn text(suites: &[Suite], records: &[(String, Record)]) -> String {
     let mut text = String::from(HEAD);
     text += "| suite | machine and device | rows | comparisons | peer faster | records |\n|---|---|---:|---:|---:|---|\n";
     for suite in suites {
-        suite.machines.iter().for_each(|machine| text += &line(suite.name, machine));
+        suite
+            .machines
+            .iter()
+            .for_each(|machine| text += &line(suite.name, machine));
     }
     text + &worst(suites) + "\n## Records from GPUs\n\n" + &never_on_a_gpu(records)
 }
 
 fn line(suite: &str, machine: &Machine) -> String {
     let ratios: Vec<f64> = machine.rows().flat_map(Row::ratios).collect();
-    let records: Vec<String> = machine.records.iter().map(|shown| format!("[{0}](../bench/records/{0}.json)", shown.name)).collect();
+    let records: Vec<String> = machine
+        .records
+        .iter()
+        .map(|shown| format!("[{0}](../bench/records/{0}.json)", shown.name))
+        .collect();
     let slower = ratios.iter().filter(|ratio| **ratio < 1.0).count();
     let rows = machine.rows().count();
-    format!("| [{suite}](performance/{suite}.md) | {} | {rows} | {} | {slower} | {} |\n", machine.name, ratios.len(), records.join(", "))
+    format!(
+        "| [{suite}](performance/{suite}.md) | {} | {rows} | {} | {slower} | {} |\n",
+        machine.name,
+        ratios.len(),
+        records.join(", ")
+    )
 }
 
 /// The comparisons with the lowest ratios.
 fn worst(suites: &[Suite]) -> String {
-    let rows = suites.iter().flat_map(|suite| suite.machines.iter().flat_map(move |machine| machine.rows().map(move |row| (suite.name, row))));
+    let rows = suites.iter().flat_map(|suite| {
+        suite
+            .machines
+            .iter()
+            .flat_map(move |machine| machine.rows().map(move |row| (suite.name, row)))
+    });
     let mut slower: Vec<(f64, String)> = rows
         .flat_map(|(suite, row)| {
-            row.faster_peers().map(move |(ratio, peer)| (ratio, format!("| `{}` | {peer} | [{suite}](performance/{suite}.md) |\n", row.key)))
+            row.faster_peers().map(move |(ratio, peer)| {
+                (
+                    ratio,
+                    format!(
+                        "| `{}` | {peer} | [{suite}](performance/{suite}.md) |\n",
+                        row.key
+                    ),
+                )
+            })
         })
         .collect();
     slower.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut text = format!("\n## Where a peer is faster\n\n{} comparisons in all.", slower.len());
+    let mut text = format!(
+        "\n## Where a peer is faster\n\n{} comparisons in all.",
+        slower.len()
+    );
     if slower.len() > WORST {
-        let _ = write!(text, " The {WORST} with the lowest ratios are here, the others are first on their pages.");
+        let _ = write!(
+            text,
+            " The {WORST} with the lowest ratios are here, the others are first on their pages."
+        );
     }
     text += "\n\n| row | peer: its time over ours | page |\n|---|---|---|\n";
     slower.iter().take(WORST).for_each(|(_, line)| text += line);
@@ -73,11 +104,16 @@ fn never_on_a_gpu(records: &[(String, Record)]) -> String {
     let mut measured: BTreeMap<&str, bool> = BTreeMap::new();
     for (_, record) in records {
         for row in &record.rows {
-            // Software devices use smaller operands; what counts is whether the operation ran on a GPU.
+            // Software devices use smaller operands; what counts is whether the operation ran on a
+            // GPU.
             *measured.entry(row.operation()).or_default() |= record.device.is_gpu();
         }
     }
-    let never: Vec<&str> = measured.iter().filter(|(_, on_gpu)| !**on_gpu).map(|(name, _)| *name).collect();
+    let never: Vec<&str> = measured
+        .iter()
+        .filter(|(_, on_gpu)| !**on_gpu)
+        .map(|(name, _)| *name)
+        .collect();
     match (never.len(), measured.len()) {
         (0, _) => "Every operation with a row has a record from a GPU.\n".to_owned(),
         (never, all) if never == all => "**No figure on these pages comes from a GPU.** None of the operations has been measured on one.\n".to_owned(),

@@ -1,4 +1,5 @@
-//! The page of one suite with its pictures: by machine and record, first the rows in which a peer is faster.
+//! The page of one suite with its pictures: by machine and record, first the rows in which a peer
+//! is faster.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -25,9 +26,16 @@ pub fn files(suite: &Suite) -> Vec<(PathBuf, String)> {
     }
     if !suite.older.is_empty() {
         let links: Vec<String> = suite.older.iter().map(|name| link(name)).collect();
-        let _ = write!(text, "\n## Older records\n\nNewer records of the same machine have all rows of these: {}.\n", links.join(", "));
+        let _ = write!(
+            text,
+            "\n## Older records\n\nNewer records of the same machine have all rows of these: {}.\n",
+            links.join(", ")
+        );
     }
-    files.push((PathBuf::from(format!("docs/performance/{}.md", suite.name)), text));
+    files.push((
+        PathBuf::from(format!("docs/performance/{}.md", suite.name)),
+        text,
+    ));
     files
 }
 
@@ -53,26 +61,61 @@ fn about(shown: &Shown) -> String {
     if let Some(load) = machine.load {
         let _ = writeln!(text, "Load of the machine in the minute before: {load:.1}.");
     }
-    record.note.iter().for_each(|note| text += &format!("{note}\n"));
-    // With fewer than six rounds an interval is their whole range, which contains the median unless all are on one side of it.
-    if let Some(rounds) = shown.rows.iter().map(|row| row.rounds_s.len()).min().filter(|rounds| *rounds < 6) {
-        let _ = writeln!(text, "Intervals of {rounds} rounds contain the true median with {:.2} % confidence.", 100.0 * (1.0 - 0.5f64.powi(rounds as i32 - 1)));
+    record
+        .note
+        .iter()
+        .for_each(|note| text += &format!("{note}\n"));
+    // With fewer than six rounds an interval is their whole range, which contains the median unless
+    // all are on one side of it.
+    if let Some(rounds) = shown
+        .rows
+        .iter()
+        .map(|row| row.rounds_s.len())
+        .min()
+        .filter(|rounds| *rounds < 6)
+    {
+        let _ = writeln!(
+            text,
+            "Intervals of {rounds} rounds contain the true median with {:.2} % confidence.",
+            100.0 * (1.0 - 0.5f64.powi(rounds as i32 - 1))
+        );
     }
     text + &peers(record, &shown.rows)
 }
 
 /// The peers of these rows with their versions, and those that were skipped with the reason.
 fn peers(record: &Record, rows: &[&Row]) -> String {
-    let of_rows = |peer: &str| rows.iter().any(|row| row.peer_names().any(|name| name == peer));
+    let of_rows = |peer: &str| {
+        rows.iter()
+            .any(|row| row.peer_names().any(|name| name == peer))
+    };
     let mut text = String::new();
-    for peer in record.peers.iter().filter(|peer| peer.skipped.is_some() || of_rows(&peer.name)) {
-        let versions: Vec<String> = peer.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+    for peer in record
+        .peers
+        .iter()
+        .filter(|peer| peer.skipped.is_some() || of_rows(&peer.name))
+    {
+        let versions: Vec<String> = peer
+            .versions
+            .iter()
+            .map(|(name, version)| format!("{name} {version}"))
+            .collect();
         let _ = match &peer.skipped {
             Some(reason) => writeln!(text, "- Peer {}: skipped: {reason}.", peer.name),
-            None => writeln!(text, "- Peer {}: {}, {} threads.", peer.name, versions.join(", "), peer.threads.unwrap_or(0)),
+            None => writeln!(
+                text,
+                "- Peer {}: {}, {} threads.",
+                peer.name,
+                versions.join(", "),
+                peer.threads.unwrap_or(0)
+            ),
         };
     }
-    if record.peers.is_empty() { "\nNo peer was measured in the same run.\n".to_owned() } else { format!("\n{text}") }
+    if record.peers.is_empty() {
+        "\nNo peer was measured in the same run.\n".to_owned()
+    } else {
+        format!("\n{text}")
+    }
 }
 
 /// Both pictures of a record, in the text and as files.
@@ -85,32 +128,68 @@ fn pictures(suite: &str, shown: &Shown, text: &mut String, files: &mut Vec<(Path
         }
         let file = format!("{}-{suite}-{kind}.svg", shown.name);
         let _ = write!(text, "\n![{title}]({file})\n");
-        files.push((PathBuf::from(format!("docs/performance/{file}")), bars(title, &bars_of, mark, unit)));
+        files.push((
+            PathBuf::from(format!("docs/performance/{file}")),
+            bars(title, &bars_of, mark, unit),
+        ));
     };
-    picture("roofline", "Percent of the roofline measured in the same run", rooflines, 100.0, "%");
-    picture("peers", "Time of a peer over ours, in the same rounds", peers, 1.0, "");
+    picture(
+        "roofline",
+        "Percent of the roofline measured in the same run",
+        rooflines,
+        100.0,
+        "%",
+    );
+    picture(
+        "peers",
+        "Time of a peer over ours, in the same rounds",
+        peers,
+        1.0,
+        "",
+    );
 }
 
 /// The rows in which a peer is faster, the worst first, then the others in the order of the record.
 fn tables(rows: &[&Row]) -> String {
-    let (mut slower, others): (Vec<&Row>, Vec<&Row>) = rows.iter().copied().partition(|row| row.is_slower());
+    let (mut slower, others): (Vec<&Row>, Vec<&Row>) =
+        rows.iter().copied().partition(|row| row.is_slower());
     slower.sort_by(|a, b| a.lowest_ratio().total_cmp(&b.lowest_ratio()));
     let mut text = String::new();
     if !slower.is_empty() {
-        let _ = write!(text, "\n{} of {} rows lose to a peer, the worst first; the faster peers are in bold:\n{}", slower.len(), rows.len(), table(&slower));
+        let _ = write!(
+            text,
+            "\n{} of {} rows lose to a peer, the worst first; the faster peers are in bold:\n{}",
+            slower.len(),
+            rows.len(),
+            table(&slower)
+        );
     }
     match (slower.is_empty(), others.is_empty()) {
         (_, true) => {}
-        (true, false) => text += &format!("\n{} rows, none of which loses to a peer:\n{}", others.len(), table(&others)),
-        (false, false) => text += &format!("\nThe other {} rows:\n{}", others.len(), table(&others)),
+        (true, false) => {
+            text += &format!(
+                "\n{} rows, none of which loses to a peer:\n{}",
+                others.len(),
+                table(&others)
+            )
+        }
+        (false, false) => {
+            text += &format!("\nThe other {} rows:\n{}", others.len(), table(&others))
+        }
     }
     text
 }
 
 fn table(rows: &[&Row]) -> String {
-    let mut text = String::from("\n| row | median | spread | rate | of roofline | peers: time over ours |\n|---|---:|---:|---:|---:|---|\n");
+    let mut text = String::from(
+        "\n| row | median | spread | rate | of roofline | peers: time over ours |\n|---|---:|---:|---:|---:|---|\n",
+    );
     for row in rows {
-        let rate = if row.roofline.starts_with("gemm") { format!("{:.1} GFLOP/s", row.rate / 1e9) } else { format!("{:.1} GB/s", row.rate / 1e9) };
+        let rate = if row.roofline.starts_with("gemm") {
+            format!("{:.1} GFLOP/s", row.rate / 1e9)
+        } else {
+            format!("{:.1} GB/s", row.rate / 1e9)
+        };
         let _ = writeln!(
             text,
             "| `{}` | {} | {:.0} % | {rate} | {:.0} % | {} |",
@@ -125,5 +204,9 @@ fn table(rows: &[&Row]) -> String {
 }
 
 fn seconds(value: f64) -> String {
-    if value >= 1e-3 { format!("{:.2} ms", value * 1e3) } else { format!("{:.1} µs", value * 1e6) }
+    if value >= 1e-3 {
+        format!("{:.2} ms", value * 1e3)
+    } else {
+        format!("{:.1} µs", value * 1e6)
+    }
 }

@@ -83,12 +83,24 @@ pub fn all(root: &Path) -> Result<Vec<(String, Record)>, String> {
     let folder = root.join("bench/records");
     let entries = std::fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut records = Vec::new();
-    for path in entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.extension().is_some_and(|ending| ending == "json")) {
-        let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    for path in entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
+    {
+        let text =
+            std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         let record = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
-        records.push((path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), record));
+        records.push((
+            path.file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned(),
+            record,
+        ));
     }
-    records.sort_by(|(a, first): &(String, Record), (b, second)| (&second.date, b).cmp(&(&first.date, a)));
+    records.sort_by(|(a, first): &(String, Record), (b, second)| {
+        (&second.date, b).cmp(&(&first.date, a))
+    });
     Ok(records)
 }
 
@@ -96,7 +108,10 @@ impl Record {
     /// What two records share if they were measured on the same device of the same machine.
     pub fn machine_and_device(&self) -> String {
         let (machine, device) = (&self.machine, &self.device);
-        format!("{} (`{}`) on {}, {} threads, {}, {}", device.name, device.id, machine.cpu, machine.threads, machine.simd, machine.system)
+        format!(
+            "{} (`{}`) on {}, {} threads, {}, {}",
+            device.name, device.id, machine.cpu, machine.threads, machine.simd, machine.system
+        )
     }
 }
 
@@ -108,25 +123,41 @@ impl Device {
 }
 
 fn ratio_text(peer: &str, ratio: &Ratio) -> String {
-    format!("{peer} {:.2} [{:.2}, {:.2}]", ratio.median, ratio.low, ratio.high)
+    format!(
+        "{peer} {:.2} [{:.2}, {:.2}]",
+        ratio.median, ratio.low, ratio.high
+    )
 }
 
 impl Row {
     /// The first two parts of the key: the operation, for any size.
     pub fn operation(&self) -> &str {
-        self.key.match_indices('.').nth(1).map_or(self.key.as_str(), |(end, _)| &self.key[..end])
+        self.key
+            .match_indices('.')
+            .nth(1)
+            .map_or(self.key.as_str(), |(end, _)| &self.key[..end])
     }
 
     pub fn roofline_bar(&self) -> Bar {
         let percent = self.percent_of_roofline;
-        Bar { name: self.key.clone(), value: percent, ends: None, text: format!("{percent:.0}") }
+        Bar {
+            name: self.key.clone(),
+            value: percent,
+            ends: None,
+            text: format!("{percent:.0}"),
+        }
     }
 
     pub fn peer_bars(&self) -> impl Iterator<Item = Bar> {
         self.peers.iter().filter_map(|theirs| {
             let ratio = theirs.ratio.as_ref()?;
             let text = format!("{} {:.2}", theirs.peer, ratio.median);
-            Some(Bar { name: self.key.clone(), value: ratio.median, ends: Some((ratio.low, ratio.high)), text })
+            Some(Bar {
+                name: self.key.clone(),
+                value: ratio.median,
+                ends: Some((ratio.low, ratio.high)),
+                text,
+            })
         })
     }
 
@@ -136,7 +167,9 @@ impl Row {
 
     /// The median ratio of each peer that was timed.
     pub fn ratios(&self) -> impl Iterator<Item = f64> {
-        self.peers.iter().filter_map(|theirs| Some(theirs.ratio.as_ref()?.median))
+        self.peers
+            .iter()
+            .filter_map(|theirs| Some(theirs.ratio.as_ref()?.median))
     }
 
     /// The lowest of them; infinite without any.
@@ -151,8 +184,13 @@ impl Row {
 
     /// The peers that are faster, each with its ratio.
     pub fn faster_peers(&self) -> impl Iterator<Item = (f64, String)> {
-        let timed = self.peers.iter().filter_map(|theirs| Some((theirs, theirs.ratio.as_ref()?)));
-        timed.filter(|(_, ratio)| ratio.median < 1.0).map(|(theirs, ratio)| (ratio.median, ratio_text(&theirs.peer, ratio)))
+        let timed = self
+            .peers
+            .iter()
+            .filter_map(|theirs| Some((theirs, theirs.ratio.as_ref()?)));
+        timed
+            .filter(|(_, ratio)| ratio.median < 1.0)
+            .map(|(theirs, ratio)| (ratio.median, ratio_text(&theirs.peer, ratio)))
     }
 
     /// Every peer with its ratio, in bold where it is faster.
@@ -160,7 +198,11 @@ impl Row {
         let one = |theirs: &PeerRow| match &theirs.ratio {
             Some(ratio) if ratio.median < 1.0 => format!("**{}**", ratio_text(&theirs.peer, ratio)),
             Some(ratio) => ratio_text(&theirs.peer, ratio),
-            None => format!("{} skipped: {}", theirs.peer, theirs.skipped.as_deref().unwrap_or("not timed")),
+            None => format!(
+                "{} skipped: {}",
+                theirs.peer,
+                theirs.skipped.as_deref().unwrap_or("not timed")
+            ),
         };
         self.peers.iter().map(one).collect::<Vec<_>>().join("; ")
     }

@@ -1,6 +1,8 @@
-//! candle's times of the encoder's rows of `tectum bench infer`, in f32: its own BERT, over the same weights.
+//! candle's times of the encoder's rows of `tectum bench infer`, in f32: its own BERT, over the
+//! same weights.
 //!
-//! Speaks the protocol of `crates/tectum-bench/src/bench/peer.rs` itself; the one argument is the model's folder.
+//! Speaks the protocol of `crates/tectum-bench/src/bench/peer.rs` itself; the one argument is the
+//! model's folder.
 
 use std::error::Error;
 use std::io::{BufRead, Write};

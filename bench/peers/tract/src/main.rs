@@ -1,6 +1,7 @@
 //! tract's times of the rows of `tectum bench policy`, in f32 on one thread.
 //!
-//! Speaks the protocol of `crates/tectum-bench/src/bench/peer.rs` itself; the one argument is the folder of the files.
+//! Speaks the protocol of `crates/tectum-bench/src/bench/peer.rs` itself; the one argument is the
+//! folder of the files.
 
 use std::error::Error;
 use std::io::{BufRead, Write};

@@ -1,5 +1,6 @@
-//! A policy at a fixed rate by ONNX Runtime: `ort-loop LIBRARY MODEL SECONDS RATE_HZ default|no_spin|one_thread`. Prints one line of JSON, as the other
-//! sides of `policy_loop.py` do.
+//! A policy at a fixed rate by ONNX Runtime:
+//! `ort-loop LIBRARY MODEL SECONDS RATE_HZ default|no_spin|one_thread`. Prints one line of JSON, as
+//! the other sides of `policy_loop.py` do.
 
 use std::fmt::Display;
 use std::time::{Duration, Instant};

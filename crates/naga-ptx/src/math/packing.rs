@@ -6,7 +6,11 @@ use crate::scalar::Scalar;
 use crate::writer::{Operand, Writer};
 
 impl Writer {
-    pub(super) fn packing(&mut self, fun: MathFunction, x: &[Vec<Operand>]) -> Option<Vec<Operand>> {
+    pub(super) fn packing(
+        &mut self,
+        fun: MathFunction,
+        x: &[Vec<Operand>],
+    ) -> Option<Vec<Operand>> {
         let word = x[0][0];
         Some(match fun {
             MathFunction::Pack4x8snorm => vec![self.pack_normal(&x[0], 8, -1.0, 127.0)],
@@ -34,7 +38,13 @@ impl Writer {
         })
     }
 
-    fn clamped(&mut self, scalar: Scalar, x: &[Operand], low: Operand, high: Operand) -> Vec<Operand> {
+    fn clamped(
+        &mut self,
+        scalar: Scalar,
+        x: &[Operand],
+        low: Operand,
+        high: Operand,
+    ) -> Vec<Operand> {
         x.iter()
             .map(|&value| {
                 let above = self.max(scalar, value, low);
@@ -46,10 +56,17 @@ impl Writer {
     /// The low bits of each value, the first in the lowest place.
     fn pack_fields(&mut self, x: &[Operand], bits: u32) -> Operand {
         let first = self.and(Scalar::U32, x[0], Operand::u32((1 << bits) - 1));
-        x.iter().enumerate().skip(1).fold(first, |word, (i, &value)| {
-            let at = Operand::u32(bits * i as u32);
-            self.op("bfi.b32", Scalar::U32, &[value.bits(), word, at, Operand::u32(bits)])
-        })
+        x.iter()
+            .enumerate()
+            .skip(1)
+            .fold(first, |word, (i, &value)| {
+                let at = Operand::u32(bits * i as u32);
+                self.op(
+                    "bfi.b32",
+                    Scalar::U32,
+                    &[value.bits(), word, at, Operand::u32(bits)],
+                )
+            })
     }
 
     /// floor(0.5 + scale · clamp(x, low, 1))
@@ -69,9 +86,15 @@ impl Writer {
     }
 
     fn pack_halves(&mut self, x: &[Operand]) -> Operand {
-        let halves: Vec<Operand> = x.iter().map(|&value| self.op("cvt.rn.f16.f32", Scalar::F16, &[value])).collect();
+        let halves: Vec<Operand> = x
+            .iter()
+            .map(|&value| self.op("cvt.rn.f16.f32", Scalar::F16, &[value]))
+            .collect();
         let to = self.register(Scalar::U32);
-        self.line(format_args!("mov.b32 {to}, {{{}, {}}}", halves[0], halves[1]));
+        self.line(format_args!(
+            "mov.b32 {to}, {{{}, {}}}",
+            halves[0], halves[1]
+        ));
         to
     }
 
@@ -79,23 +102,48 @@ impl Writer {
         let word = self.in_register(word);
         let (low, high) = (self.register(Scalar::F16), self.register(Scalar::F16));
         self.line(format_args!("mov.b32 {{{low}, {high}}}, {word}"));
-        [low, high].into_iter().map(|half| self.op("cvt.f32.f16", Scalar::F32, &[half])).collect()
+        [low, high]
+            .into_iter()
+            .map(|half| self.op("cvt.f32.f16", Scalar::F32, &[half]))
+            .collect()
     }
 
     fn unpack_fields(&mut self, word: Operand, scalar: Scalar, bits: u32) -> Vec<Operand> {
         let kind = format!("bfe.{}", scalar.suffix());
-        (0..32 / bits).map(|i| self.op(&kind, scalar, &[word.bitcast(scalar), Operand::u32(i * bits), Operand::u32(bits)])).collect()
+        (0..32 / bits)
+            .map(|i| {
+                self.op(
+                    &kind,
+                    scalar,
+                    &[
+                        word.bitcast(scalar),
+                        Operand::u32(i * bits),
+                        Operand::u32(bits),
+                    ],
+                )
+            })
+            .collect()
     }
 
     /// max(field / scale, −1)
-    fn unpack_normal(&mut self, word: Operand, scalar: Scalar, bits: u32, scale: f64) -> Vec<Operand> {
+    fn unpack_normal(
+        &mut self,
+        word: Operand,
+        scalar: Scalar,
+        bits: u32,
+        scale: f64,
+    ) -> Vec<Operand> {
         let fields = self.unpack_fields(word, scalar, bits);
         fields
             .into_iter()
             .map(|field| {
                 let value = self.convert(scalar, Scalar::F32, field);
                 let value = self.div(Scalar::F32, value, Operand::float(Scalar::F32, scale));
-                if scalar.is_signed() { self.max(Scalar::F32, value, Operand::float(Scalar::F32, -1.0)) } else { value }
+                if scalar.is_signed() {
+                    self.max(Scalar::F32, value, Operand::float(Scalar::F32, -1.0))
+                } else {
+                    value
+                }
             })
             .collect()
     }

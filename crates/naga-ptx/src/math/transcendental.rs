@@ -1,7 +1,8 @@
 //! Exponentials, logarithms and trigonometry.
 //!
-//! f32 takes the hardware's `ex2`; its `lg2`, `sin` and `cos` may err by more than WGSL allows. The rest, and all of f64, is
-//! range reduction, then the Taylor or the inverse hyperbolic series: f64 to about 10⁻¹⁵ relative.
+//! f32 takes the hardware's `ex2`; its `lg2`, `sin` and `cos` may err by more than WGSL allows. The
+//! rest, and all of f64, is range reduction, then the Taylor or the inverse hyperbolic series: f64
+//! to about 10⁻¹⁵ relative.
 
 use std::f64::consts::{FRAC_2_PI, FRAC_PI_2, FRAC_PI_4, LN_2, LOG2_E, PI, SQRT_2};
 
@@ -12,9 +13,18 @@ use crate::cast::zero;
 use crate::scalar::Scalar;
 use crate::writer::{Operand, Writer};
 
-/// π/2 in three parts of f32 and of f64: quotients up to about 10⁵ and 10⁸ are reduced exactly enough.
-const HALF_PI_F32: [f64; 3] = [1.570_796_370_506_286_6, -4.371_138_828_673_793e-8, -1.715_124_510_005_881_9e-15];
-const HALF_PI_F64: [f64; 3] = [FRAC_PI_2, 6.123_233_995_736_766e-17, -1.497_384_904_859_169_8e-33];
+/// π/2 in three parts of f32 and of f64: quotients up to about 10⁵ and 10⁸ are reduced exactly
+/// enough.
+const HALF_PI_F32: [f64; 3] = [
+    1.570_796_370_506_286_6,
+    -4.371_138_828_673_793e-8,
+    -1.715_124_510_005_881_9e-15,
+];
+const HALF_PI_F64: [f64; 3] = [
+    FRAC_PI_2,
+    6.123_233_995_736_766e-17,
+    -1.497_384_904_859_169_8e-33,
+];
 /// ln 2 in two parts of f32 and of f64; the products of the first with any exponent are exact.
 const LN_2_F32: [f64; 2] = [0.693_359_375, -2.121_944_400_546_905_8e-4];
 const LN_2_F64: [f64; 2] = [0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10];
@@ -23,7 +33,12 @@ const LARGE: f64 = 268_435_456.0;
 
 impl Writer {
     /// A function of f32 or f64; none for functions that are not transcendental.
-    pub(super) fn transcendental(&mut self, fun: MathFunction, scalar: Scalar, x: &[Operand]) -> Option<Operand> {
+    pub(super) fn transcendental(
+        &mut self,
+        fun: MathFunction,
+        scalar: Scalar,
+        x: &[Operand],
+    ) -> Option<Operand> {
         Some(match fun {
             MathFunction::Sin => self.sine(scalar, x[0], 0),
             MathFunction::Cos => self.sine(scalar, x[0], 1),
@@ -54,12 +69,17 @@ impl Writer {
 
     /// c₀ + c₁x + c₂x² …
     fn polynomial(&mut self, scalar: Scalar, x: Operand, coefficients: &[f64]) -> Operand {
-        let (last, rest) = coefficients.split_last().expect("invariant: a polynomial has coefficients");
+        let (last, rest) = coefficients
+            .split_last()
+            .expect("invariant: a polynomial has coefficients");
         let highest = Operand::float(scalar, *last);
-        rest.iter().rev().fold(highest, |sum, &c| self.fma(scalar, sum, x, Operand::float(scalar, c)))
+        rest.iter().rev().fold(highest, |sum, &c| {
+            self.fma(scalar, sum, x, Operand::float(scalar, c))
+        })
     }
 
-    /// 1 / √x, both correctly rounded: the hardware's `rsqrt` may err by more than the two ulp that WGSL allows.
+    /// 1 / √x, both correctly rounded: the hardware's `rsqrt` may err by more than the two ulp that
+    /// WGSL allows.
     fn inverse_sqrt(&mut self, scalar: Scalar, x: Operand) -> Operand {
         let root = self.sqrt(scalar, x);
         self.div(scalar, Operand::float(scalar, 1.0), root)
@@ -106,7 +126,11 @@ impl Writer {
     }
 
     fn log(&mut self, scalar: Scalar, x: Operand) -> Operand {
-        let [high, low] = if scalar == Scalar::F32 { LN_2_F32 } else { LN_2_F64 };
+        let [high, low] = if scalar == Scalar::F32 {
+            LN_2_F32
+        } else {
+            LN_2_F64
+        };
         self.log_scaled(scalar, x, [high, low, 1.0])
     }
 
@@ -117,18 +141,28 @@ impl Writer {
     /// high · e + (low · e + factor · ln m) for x = m · 2ᵉ with m in [√½, √2).
     fn log_scaled(&mut self, scalar: Scalar, x: Operand, [high, low, factor]: [f64; 3]) -> Operand {
         let parts = self.frexp(scalar, x);
-        let small = self.compare(Comparison::Lt, scalar, parts[0], Operand::float(scalar, 0.5 * SQRT_2));
+        let small = self.compare(
+            Comparison::Lt,
+            scalar,
+            parts[0],
+            Operand::float(scalar, 0.5 * SQRT_2),
+        );
         let doubled = self.add(scalar, parts[0], parts[0]);
         let mantissa = self.select(scalar, small, doubled, parts[0]);
         let lowered = self.sub(Scalar::I32, parts[1], Operand::i32(1));
         let exponent = self.select(Scalar::I32, small, lowered, parts[1]);
         let exponent = self.convert(Scalar::I32, scalar, exponent);
         // ln m = 2 artanh s with s = (m − 1) / (m + 1), |s| ≤ 0.172
-        let (below, above) = (self.sub(scalar, mantissa, Operand::float(scalar, 1.0)), self.add(scalar, mantissa, Operand::float(scalar, 1.0)));
+        let (below, above) = (
+            self.sub(scalar, mantissa, Operand::float(scalar, 1.0)),
+            self.add(scalar, mantissa, Operand::float(scalar, 1.0)),
+        );
         let s = self.div(scalar, below, above);
         let square = self.mul(scalar, s, s);
         let terms = if scalar == Scalar::F32 { 6 } else { 11 };
-        let series: Vec<f64> = (0..terms).map(|n| 2.0 * factor / f64::from(2 * n + 1)).collect();
+        let series: Vec<f64> = (0..terms)
+            .map(|n| 2.0 * factor / f64::from(2 * n + 1))
+            .collect();
         let log = self.polynomial(scalar, square, &series);
         let fine = self.mul(scalar, exponent, Operand::float(scalar, low));
         let log = self.fma(scalar, s, log, fine);
@@ -139,17 +173,35 @@ impl Writer {
     /// −∞ of 0, ∞ of ∞, NaN of negative numbers and of NaN.
     fn log_limits(&mut self, scalar: Scalar, x: Operand, log: Operand) -> Operand {
         let is_zero = self.compare(Comparison::Eq, scalar, x, zero(scalar));
-        let value = self.select(scalar, is_zero, Operand::float(scalar, f64::NEG_INFINITY), log);
-        let finite = self.compare(Comparison::Lt, scalar, x, Operand::float(scalar, f64::INFINITY));
+        let value = self.select(
+            scalar,
+            is_zero,
+            Operand::float(scalar, f64::NEG_INFINITY),
+            log,
+        );
+        let finite = self.compare(
+            Comparison::Lt,
+            scalar,
+            x,
+            Operand::float(scalar, f64::INFINITY),
+        );
         let value = self.select(scalar, finite, value, x);
         let negative = self.compare(Comparison::Lt, scalar, x, zero(scalar));
         self.select(scalar, negative, Operand::float(scalar, f64::NAN), value)
     }
 
     fn pow(&mut self, scalar: Scalar, x: Operand, y: Operand) -> Operand {
-        let log = if scalar == Scalar::F32 { self.log2(scalar, x) } else { self.log(scalar, x) };
+        let log = if scalar == Scalar::F32 {
+            self.log2(scalar, x)
+        } else {
+            self.log(scalar, x)
+        };
         let power = self.mul(scalar, y, log);
-        if scalar == Scalar::F32 { self.exp2(scalar, power) } else { self.exp(scalar, power) }
+        if scalar == Scalar::F32 {
+            self.exp2(scalar, power)
+        } else {
+            self.exp(scalar, power)
+        }
     }
 
     /// sin(x + quarter · π/2)
@@ -157,9 +209,19 @@ impl Writer {
         let scaled = self.mul(scalar, x, Operand::float(scalar, FRAC_2_PI));
         let k = self.round(scalar, "rni", scaled);
         let minus = self.neg(scalar, k);
-        let parts = if scalar == Scalar::F32 { HALF_PI_F32 } else { HALF_PI_F64 };
-        let rest = parts.iter().fold(x, |rest, &part| self.fma(scalar, minus, Operand::float(scalar, part), rest));
-        let quadrant = self.op(format_args!("cvt.rni.s32.{}", scalar.suffix()), Scalar::I32, &[k]);
+        let parts = if scalar == Scalar::F32 {
+            HALF_PI_F32
+        } else {
+            HALF_PI_F64
+        };
+        let rest = parts.iter().fold(x, |rest, &part| {
+            self.fma(scalar, minus, Operand::float(scalar, part), rest)
+        });
+        let quadrant = self.op(
+            format_args!("cvt.rni.s32.{}", scalar.suffix()),
+            Scalar::I32,
+            &[k],
+        );
         let quadrant = self.add(Scalar::I32, quadrant, Operand::i32(quarter));
         let (sine, cosine) = self.sine_and_cosine_near_zero(scalar, rest);
         let odd = self.and(Scalar::U32, quadrant, Operand::u32(1));
@@ -176,24 +238,35 @@ impl Writer {
         let terms = if scalar == Scalar::F32 { 5 } else { 8 };
         let sign = |n: u32| if n.is_multiple_of(2) { 1.0 } else { -1.0 };
         let square = self.mul(scalar, x, x);
-        let sine: Vec<f64> = (1..=terms).map(|n| sign(n) / factorial(2 * n + 1)).collect();
+        let sine: Vec<f64> = (1..=terms)
+            .map(|n| sign(n) / factorial(2 * n + 1))
+            .collect();
         let sine = self.polynomial(scalar, square, &sine);
         let cube = self.mul(scalar, square, x);
         let sine = self.fma(scalar, sine, cube, x);
-        let cosine: Vec<f64> = (0..=terms + 1).map(|n| sign(n) / factorial(2 * n)).collect();
+        let cosine: Vec<f64> = (0..=terms + 1)
+            .map(|n| sign(n) / factorial(2 * n))
+            .collect();
         (sine, self.polynomial(scalar, square, &cosine))
     }
 
     /// The arc tangent of t in [0, 1].
     fn arc_tangent_unit(&mut self, scalar: Scalar, t: Operand) -> Operand {
         let one = Operand::float(scalar, 1.0);
-        let steep = self.compare(Comparison::Gt, scalar, t, Operand::float(scalar, SQRT_2 - 1.0));
+        let steep = self.compare(
+            Comparison::Gt,
+            scalar,
+            t,
+            Operand::float(scalar, SQRT_2 - 1.0),
+        );
         let (below, above) = (self.sub(scalar, t, one), self.add(scalar, t, one));
         let turned = self.div(scalar, below, above);
         let u = self.select(scalar, steep, turned, t);
         let square = self.mul(scalar, u, u);
         let terms = if scalar == Scalar::F32 { 10 } else { 20 };
-        let series: Vec<f64> = (1..=terms).map(|n| if n % 2 == 1 { -1.0 } else { 1.0 } / f64::from(2 * n + 1)).collect();
+        let series: Vec<f64> = (1..=terms)
+            .map(|n| if n % 2 == 1 { -1.0 } else { 1.0 } / f64::from(2 * n + 1))
+            .collect();
         let rest = self.polynomial(scalar, square, &series);
         let cube = self.mul(scalar, square, u);
         let angle = self.fma(scalar, rest, cube, u);
@@ -203,7 +276,12 @@ impl Writer {
 
     fn atan(&mut self, scalar: Scalar, x: Operand) -> Operand {
         let magnitude = self.abs(scalar, x);
-        let large = self.compare(Comparison::Gt, scalar, magnitude, Operand::float(scalar, 1.0));
+        let large = self.compare(
+            Comparison::Gt,
+            scalar,
+            magnitude,
+            Operand::float(scalar, 1.0),
+        );
         let inverse = self.div(scalar, Operand::float(scalar, 1.0), magnitude);
         let t = self.select(scalar, large, inverse, magnitude);
         let angle = self.arc_tangent_unit(scalar, t);
@@ -214,7 +292,10 @@ impl Writer {
 
     fn atan2(&mut self, scalar: Scalar, y: Operand, x: Operand) -> Operand {
         let (width, height) = (self.abs(scalar, x), self.abs(scalar, y));
-        let (short, long) = (self.min(scalar, width, height), self.max(scalar, width, height));
+        let (short, long) = (
+            self.min(scalar, width, height),
+            self.max(scalar, width, height),
+        );
         let none = self.compare(Comparison::Eq, scalar, long, zero(scalar));
         let divisor = self.select(scalar, none, Operand::float(scalar, 1.0), long);
         let t = self.div(scalar, short, divisor);
@@ -285,13 +366,25 @@ impl Writer {
     }
 
     /// x + x³ · (c₀ + c₁x² …) for |x| < near, else the value.
-    fn odd_near_zero(&mut self, scalar: Scalar, x: Operand, near: f64, series: &[f64], value: Operand) -> Operand {
+    fn odd_near_zero(
+        &mut self,
+        scalar: Scalar,
+        x: Operand,
+        near: f64,
+        series: &[f64],
+        value: Operand,
+    ) -> Operand {
         let square = self.mul(scalar, x, x);
         let rest = self.polynomial(scalar, square, series);
         let cube = self.mul(scalar, square, x);
         let close = self.fma(scalar, rest, cube, x);
         let magnitude = self.abs(scalar, x);
-        let small = self.compare(Comparison::Lt, scalar, magnitude, Operand::float(scalar, near));
+        let small = self.compare(
+            Comparison::Lt,
+            scalar,
+            magnitude,
+            Operand::float(scalar, near),
+        );
         self.select(scalar, small, close, value)
     }
 

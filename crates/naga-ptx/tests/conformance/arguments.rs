@@ -19,7 +19,12 @@ impl Arguments {
     pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, String> {
         let mut arguments = Arguments::default();
         while let Some(word) = words.next() {
-            let mut value = || words.next().map(Some).ok_or(format!("{word} needs a value"));
+            let mut value = || {
+                words
+                    .next()
+                    .map(Some)
+                    .ok_or(format!("{word} needs a value"))
+            };
             match word.as_str() {
                 "--filter" => arguments.filter = value()?,
                 "--only" => arguments.only = value()?,
@@ -36,6 +41,8 @@ impl Arguments {
     }
 
     pub fn selects(&self, name: &str) -> bool {
-        self.filter.as_deref().is_none_or(|filter| name.contains(filter))
+        self.filter
+            .as_deref()
+            .is_none_or(|filter| name.contains(filter))
     }
 }

@@ -1,7 +1,8 @@
 //! A case of the conformance table: a shader, its buffers and the expected contents afterwards.
 //!
-//! A case does not depend on a runner. Its expected contents are computed on the host from the language's rules, and each expected
-//! element says how far a PTX target and how far a wgpu target may be from it.
+//! A case does not depend on a runner. Its expected contents are computed on the host from the
+//! language's rules, and each expected element says how far a PTX target and how far a wgpu target
+//! may be from it.
 
 use half::f16;
 
@@ -68,8 +69,8 @@ pub enum Target {
     Wgpu,
 }
 
-/// An expected number and the greatest distance from it, by class of target. Distance 0 requires the nearest
-/// representable number itself.
+/// An expected number and the greatest distance from it, by class of target. Distance 0 requires
+/// the nearest representable number itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Near {
     pub value: f64,
@@ -94,7 +95,8 @@ pub struct Output {
     pub wanted: Wanted,
 }
 
-/// The expected contents of the buffers, which may depend on the number of invocations in a subgroup.
+/// The expected contents of the buffers, which may depend on the number of invocations in a
+/// subgroup.
 pub enum Expected {
     Fixed(Vec<Output>),
     BySubgroupSize(fn(usize) -> Vec<Output>),
@@ -105,8 +107,8 @@ pub enum Expected {
 pub enum Scope {
     /// WGSL determines the result.
     Everywhere,
-    /// WGSL leaves the result open and the PTX contract determines it, such as infinities, NaN and subnormals; or naga has
-    /// no other valid output for it.
+    /// WGSL leaves the result open and the PTX contract determines it, such as infinities, NaN and
+    /// subnormals; or naga has no other valid output for it.
     Ptx,
     /// Only [`naga_ptx::IndexPolicy::Clamp`] determines the result.
     PtxClamped,
@@ -136,7 +138,11 @@ pub struct Difference {
 
 impl std::fmt::Display for Difference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "buffer {} element {}: got {}, wanted {}", self.buffer, self.index, self.got, self.wanted)
+        write!(
+            f,
+            "buffer {} element {}: got {}, wanted {}",
+            self.buffer, self.index, self.got, self.wanted
+        )
     }
 }
 
@@ -199,7 +205,11 @@ impl Case {
     }
 
     /// Adds a storage buffer of zeroed words and its expected contents for each subgroup size.
-    pub fn output_by_subgroup_size(mut self, words: usize, expected: fn(usize) -> Vec<Output>) -> Case {
+    pub fn output_by_subgroup_size(
+        mut self,
+        words: usize,
+        expected: fn(usize) -> Vec<Output>,
+    ) -> Case {
         self = self.buffer(BufferKind::ReadWrite, vec![0; words * 4]);
         self.expected = Expected::BySubgroupSize(expected);
         self
@@ -213,7 +223,11 @@ impl Case {
     fn want(mut self, element: Element, wanted: Wanted) -> Case {
         let buffer = self.buffers.len() - 1;
         if let Expected::Fixed(outputs) = &mut self.expected {
-            outputs.push(Output { buffer, element, wanted });
+            outputs.push(Output {
+                buffer,
+                element,
+                wanted,
+            });
         }
         self
     }
@@ -278,9 +292,21 @@ impl Element {
 
     fn show(self, bytes: &[u8]) -> String {
         match self {
-            Element::F16 => format!("{:?} (0x{:04x})", self.number(bytes), u16::from_ne_bytes(array(bytes))),
-            Element::F32 => format!("{:?} (0x{:08x})", self.number(bytes) as f32, u32::from_ne_bytes(array(bytes))),
-            Element::F64 => format!("{:?} (0x{:016x})", self.number(bytes), u64::from_ne_bytes(array(bytes))),
+            Element::F16 => format!(
+                "{:?} (0x{:04x})",
+                self.number(bytes),
+                u16::from_ne_bytes(array(bytes))
+            ),
+            Element::F32 => format!(
+                "{:?} (0x{:08x})",
+                self.number(bytes) as f32,
+                u32::from_ne_bytes(array(bytes))
+            ),
+            Element::F64 => format!(
+                "{:?} (0x{:016x})",
+                self.number(bytes),
+                u64::from_ne_bytes(array(bytes))
+            ),
             Element::U32 => format!("{0} (0x{0:x})", u32::from_ne_bytes(array(bytes))),
             Element::I32 => format!("{0} (0x{0:x})", i32::from_ne_bytes(array(bytes))),
             Element::U64 => format!("{0} (0x{0:x})", u64::from_ne_bytes(array(bytes))),
@@ -302,11 +328,17 @@ impl Element {
 pub fn to_f16(value: f64) -> f16 {
     let unit = Element::F16.ulp(value);
     // Exact except for an overflow, whose boundary is the same.
-    f16::from_f64(if value.is_finite() { (value / unit).round_ties_even() * unit } else { value })
+    f16::from_f64(if value.is_finite() {
+        (value / unit).round_ties_even() * unit
+    } else {
+        value
+    })
 }
 
 fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
-    bytes.try_into().expect("invariant: elements are cut to their size")
+    bytes
+        .try_into()
+        .expect("invariant: elements are cut to their size")
 }
 
 impl Output {
@@ -318,12 +350,25 @@ impl Output {
             Wanted::Near(values) => values.len(),
         };
         for index in 0..count {
-            let got = got.get(index * size..(index + 1) * size).unwrap_or_default();
+            let got = got
+                .get(index * size..(index + 1) * size)
+                .unwrap_or_default();
             if got.is_empty() {
                 let (got, wanted) = ("nothing".to_owned(), format!("{count} elements"));
-                return Err(Difference { buffer: self.buffer, index, got, wanted });
+                return Err(Difference {
+                    buffer: self.buffer,
+                    index,
+                    got,
+                    wanted,
+                });
             }
-            self.compare_element(target, index, got).map_err(|wanted| Difference { buffer: self.buffer, index, got: self.element.show(got), wanted })?;
+            self.compare_element(target, index, got)
+                .map_err(|wanted| Difference {
+                    buffer: self.buffer,
+                    index,
+                    got: self.element.show(got),
+                    wanted,
+                })?;
         }
         Ok(())
     }
@@ -332,7 +377,9 @@ impl Output {
     fn compare_element(&self, target: Target, index: usize, got: &[u8]) -> Result<(), String> {
         let size = self.element.bytes();
         match &self.wanted {
-            Wanted::Bits(bytes) => self.compare_bits(target, got, &bytes[index * size..(index + 1) * size]),
+            Wanted::Bits(bytes) => {
+                self.compare_bits(target, got, &bytes[index * size..(index + 1) * size])
+            }
             Wanted::Near(values) => {
                 let Near { value, ptx, wgpu } = values[index];
                 let distance = if target == Target::Ptx { ptx } else { wgpu };
@@ -342,7 +389,10 @@ impl Output {
                 let number = self.element.number(got);
                 match (number - value).abs() <= distance {
                     true => Ok(()),
-                    false => Err(format!("{value:?} ± {distance:.3e} (off by {:.3e})", (number - value).abs())),
+                    false => Err(format!(
+                        "{value:?} ± {distance:.3e} (off by {:.3e})",
+                        (number - value).abs()
+                    )),
                 }
             }
         }
@@ -355,6 +405,10 @@ impl Output {
             equal |= got.is_nan() && wanted.is_nan();
             equal |= target == Target::Wgpu && got == 0.0 && wanted == 0.0;
         }
-        if equal { Ok(()) } else { Err(self.element.show(wanted)) }
+        if equal {
+            Ok(())
+        } else {
+            Err(self.element.show(wanted))
+        }
     }
 }

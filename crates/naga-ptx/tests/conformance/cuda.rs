@@ -16,7 +16,8 @@ const GUARD: u8 = 0xa5;
 
 /// Runs the cases on every GPU, or reports why there is none.
 pub fn run(cases: &[&Case]) -> Result<Vec<Run>, String> {
-    // SAFETY: opens the driver's library and closes it again; its initialisation has no other requirement.
+    // SAFETY: opens the driver's library and closes it again; its initialisation has no other
+    // requirement.
     if !unsafe { sys::is_culib_present() } {
         return Err("no NVIDIA driver".to_owned());
     }
@@ -33,10 +34,21 @@ fn run_device(number: i32, cases: &[&Case]) -> Result<Run, String> {
     let name = result::device::get_name(device).map_err(|error| error.to_string())?;
     let mut version = 0;
     // SAFETY: the driver was initialised, and writes one integer.
-    unsafe { sys::cuDriverGetVersion(&mut version) }.result().map_err(|error| error.to_string())?;
-    let outcomes = cases.iter().map(|case| (case.name.clone(), outcome(device, case))).collect();
+    unsafe { sys::cuDriverGetVersion(&mut version) }
+        .result()
+        .map_err(|error| error.to_string())?;
+    let outcomes = cases
+        .iter()
+        .map(|case| (case.name.clone(), outcome(device, case)))
+        .collect();
     let driver = format!("CUDA {}.{}", version / 1000, version % 1000 / 10);
-    Ok(Run { runner: "cuda", device: format!("cuda:{number} {name}"), driver, outcomes, note: None })
+    Ok(Run {
+        runner: "cuda",
+        device: format!("cuda:{number} {name}"),
+        driver,
+        outcomes,
+        note: None,
+    })
 }
 
 fn outcome(device: sys::CUdevice, case: &Case) -> Outcome {
@@ -50,7 +62,8 @@ fn outcome(device: sys::CUdevice, case: &Case) -> Outcome {
 
 fn check_variant(device: sys::CUdevice, case: &Case, variant: Variant) -> Result<(), String> {
     let kernel = variant.translate(case)?;
-    // SAFETY: the device came from the driver; the context is released below, and recreated if a fault corrupted it.
+    // SAFETY: the device came from the driver; the context is released below, and recreated if a
+    // fault corrupted it.
     unsafe {
         let context = result::primary_ctx::retain(device).map_err(|error| error.to_string())?;
         result::ctx::set_current(context).map_err(|error| error.to_string())?;
@@ -59,33 +72,43 @@ fn check_variant(device: sys::CUdevice, case: &Case, variant: Variant) -> Result
     // SAFETY: the context was retained above and none of its objects is used any more.
     unsafe {
         if contents.is_err() {
-            sys::cuDevicePrimaryCtxReset_v2(device).result().map_err(|error| error.to_string())?;
+            sys::cuDevicePrimaryCtxReset_v2(device)
+                .result()
+                .map_err(|error| error.to_string())?;
         }
         result::primary_ctx::release(device).map_err(|error| error.to_string())?;
     }
     let contents = contents?;
     for (buffer, bytes) in case.buffers.iter().zip(&contents) {
-        if bytes[buffer.bytes.len()..].iter().any(|&byte| byte != GUARD) {
+        if bytes[buffer.bytes.len()..]
+            .iter()
+            .any(|&byte| byte != GUARD)
+        {
             return Err("a write behind a buffer".to_owned());
         }
     }
     let outputs = case.outputs(SUBGROUP_SIZE);
     outputs.iter().try_for_each(|output| {
         let bytes = &contents[output.buffer][..case.buffers[output.buffer].bytes.len()];
-        output.compare(Target::Ptx, bytes).map_err(|difference| difference.to_string())
+        output
+            .compare(Target::Ptx, bytes)
+            .map_err(|difference| difference.to_string())
     })
 }
 
 /// The contents of every buffer and of the guard after it, after the launch.
 fn execute(case: &Case, kernel: &naga_ptx::Kernel) -> Result<Vec<Vec<u8>>, String> {
     let text = CString::new(kernel.ptx.as_str()).map_err(|error| error.to_string())?;
-    // SAFETY: a context is current; the text ends in NUL; buffers outlive the launch, which is waited for; the parameters
-    // are the addresses and sizes that the kernel's interface requires.
+    // SAFETY: a context is current; the text ends in NUL; buffers outlive the launch, which is
+    // waited for; the parameters are the addresses and sizes that the kernel's interface requires.
     unsafe {
-        let module = result::module::load_data(text.as_ptr().cast()).map_err(|error| format!("loading: {error}"))?;
+        let module = result::module::load_data(text.as_ptr().cast())
+            .map_err(|error| format!("loading: {error}"))?;
         let contents = launch(case, kernel, module);
         match contents {
-            Ok(contents) => result::module::unload(module).map(|()| contents).map_err(|error| error.to_string()),
+            Ok(contents) => result::module::unload(module)
+                .map(|()| contents)
+                .map_err(|error| error.to_string()),
             // A fault corrupts the context, including the module.
             Err(error) => Err(error.to_string()),
         }
@@ -94,15 +117,25 @@ fn execute(case: &Case, kernel: &naga_ptx::Kernel) -> Result<Vec<Vec<u8>>, Strin
 
 /// # Safety
 /// A context is current and `module` was loaded in it from `kernel`'s text.
-unsafe fn launch(case: &Case, kernel: &naga_ptx::Kernel, module: sys::CUmodule) -> Result<Vec<Vec<u8>>, result::DriverError> {
-    let entry = CString::new(kernel.entry.as_str()).expect("invariant: a name in the text, which holds no NUL");
-    // SAFETY: the caller guarantees context and module; memory is allocated, filled, read after the launch was waited
-    // for, and freed once.
+unsafe fn launch(
+    case: &Case,
+    kernel: &naga_ptx::Kernel,
+    module: sys::CUmodule,
+) -> Result<Vec<Vec<u8>>, result::DriverError> {
+    let entry = CString::new(kernel.entry.as_str())
+        .expect("invariant: a name in the text, which holds no NUL");
+    // SAFETY: the caller guarantees context and module; memory is allocated, filled, read after the
+    // launch was waited for, and freed once.
     unsafe {
         let function = result::module::get_function(module, entry)?;
         if kernel.dynamic_shared_bytes > 0 {
-            let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            result::function::set_function_attribute(function, attribute, kernel.dynamic_shared_bytes as i32)?;
+            let attribute =
+                sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            result::function::set_function_attribute(
+                function,
+                attribute,
+                kernel.dynamic_shared_bytes as i32,
+            )?;
         }
         let mut addresses = Vec::new();
         for buffer in &case.buffers {
@@ -115,11 +148,25 @@ unsafe fn launch(case: &Case, kernel: &naga_ptx::Kernel, module: sys::CUmodule) 
             let at = binding.binding as usize;
             [addresses[at], case.buffers[at].bytes.len() as u64]
         };
-        let mut parameters = kernel.bindings.iter().flat_map(of_binding).collect::<Vec<u64>>();
-        let mut pointers = parameters.iter_mut().map(|value| std::ptr::from_mut(value).cast::<c_void>()).collect::<Vec<_>>();
+        let mut parameters = kernel
+            .bindings
+            .iter()
+            .flat_map(of_binding)
+            .collect::<Vec<u64>>();
+        let mut pointers = parameters
+            .iter_mut()
+            .map(|value| std::ptr::from_mut(value).cast::<c_void>())
+            .collect::<Vec<_>>();
         let ([gx, gy, gz], [bx, by, bz]) = (case.groups, kernel.workgroup_size);
         let shared = kernel.dynamic_shared_bytes;
-        result::launch_kernel(function, (gx, gy, gz), (bx, by, bz), shared, std::ptr::null_mut(), &mut pointers)?;
+        result::launch_kernel(
+            function,
+            (gx, gy, gz),
+            (bx, by, bz),
+            shared,
+            std::ptr::null_mut(),
+            &mut pointers,
+        )?;
         result::ctx::synchronize()?;
         let mut contents = Vec::new();
         for (buffer, &address) in case.buffers.iter().zip(&addresses) {

@@ -1,5 +1,5 @@
-//! Runs the table's PTX in the interpreter: every variant of translation, several orders of threads, exact and perturbed
-//! approximations, with conflicting accesses reported.
+//! Runs the table's PTX in the interpreter: every variant of translation, several orders of
+//! threads, exact and perturbed approximations, with conflicting accesses reported.
 
 use ptx_interpreter::{Approximation, Launch, Memory, Program, Schedule};
 use rayon::prelude::*;
@@ -23,13 +23,29 @@ const EXECUTIONS: &[(usize, Schedule, Approximation)] = &[
 
 /// Runs the cases.
 pub fn run(cases: &[&Case]) -> Result<Vec<Run>, String> {
-    let outcomes = cases.par_iter().map(|case| (case.name.clone(), outcome(case))).collect();
-    let (device, driver) = ("interpreter".to_owned(), format!("ptx-interpreter {}", env!("CARGO_PKG_VERSION")));
-    Ok(vec![Run { runner: "interpreter", device, driver, outcomes, note: None }])
+    let outcomes = cases
+        .par_iter()
+        .map(|case| (case.name.clone(), outcome(case)))
+        .collect();
+    let (device, driver) = (
+        "interpreter".to_owned(),
+        format!("ptx-interpreter {}", env!("CARGO_PKG_VERSION")),
+    );
+    Ok(vec![Run {
+        runner: "interpreter",
+        device,
+        driver,
+        outcomes,
+        note: None,
+    }])
 }
 
 fn outcome(case: &Case) -> Outcome {
-    for (index, &variant) in VARIANTS.iter().enumerate().filter(|(_, variant)| variant.determines(case)) {
+    for (index, &variant) in VARIANTS
+        .iter()
+        .enumerate()
+        .filter(|(_, variant)| variant.determines(case))
+    {
         if let Err(why) = check_variant(case, index, variant) {
             return Outcome::Failed(format!("{}: {why}", variant.name));
         }
@@ -42,7 +58,11 @@ fn check_variant(case: &Case, index: usize, variant: Variant) -> Result<(), Stri
     let program = Program::parse(&kernel.ptx).map_err(|error| format!("parsing: {error}"))?;
     for &(_, schedule, approximation) in EXECUTIONS.iter().filter(|(of, ..)| *of == index) {
         let mut memory = Memory::new();
-        let addresses = case.buffers.iter().map(|buffer| memory.allocate(&buffer.bytes)).collect::<Vec<_>>();
+        let addresses = case
+            .buffers
+            .iter()
+            .map(|buffer| memory.allocate(&buffer.bytes))
+            .collect::<Vec<_>>();
         let parameters = kernel.bindings.iter().flat_map(|binding| {
             let at = binding.binding as usize;
             [addresses[at], case.buffers[at].bytes.len() as u64]
@@ -59,11 +79,17 @@ fn check_variant(case: &Case, index: usize, variant: Variant) -> Result<(), Stri
             approximation,
         };
         let how = format!("{schedule:?}, {approximation:?}");
-        program.run(&mut memory, &launch).map_err(|error| format!("{how}: {error}"))?;
+        program
+            .run(&mut memory, &launch)
+            .map_err(|error| format!("{how}: {error}"))?;
         for output in case.outputs(SUBGROUP_SIZE).iter() {
             let bytes = case.buffers[output.buffer].bytes.len();
-            let contents = memory.read(addresses[output.buffer], bytes).map_err(|error| format!("{how}: {error}"))?;
-            output.compare(Target::Ptx, &contents).map_err(|difference| format!("{how}: {difference}"))?;
+            let contents = memory
+                .read(addresses[output.buffer], bytes)
+                .map_err(|error| format!("{how}: {error}"))?;
+            output
+                .compare(Target::Ptx, &contents)
+                .map_err(|difference| format!("{how}: {difference}"))?;
         }
     }
     Ok(())

@@ -7,8 +7,16 @@ use crate::module;
 
 /// The ways in which cases are translated.
 pub const VARIANTS: [Variant; 2] = [
-    Variant { name: "clamped", index: IndexPolicy::Clamp, read_only_cache: false },
-    Variant { name: "trusted", index: IndexPolicy::Trust, read_only_cache: true },
+    Variant {
+        name: "clamped",
+        index: IndexPolicy::Clamp,
+        read_only_cache: false,
+    },
+    Variant {
+        name: "trusted",
+        index: IndexPolicy::Trust,
+        read_only_cache: true,
+    },
 ];
 
 /// A set of translation options.
@@ -28,9 +36,19 @@ impl Variant {
     /// Translates a case and checks the data next to the text.
     pub fn translate(self, case: &Case) -> Result<Kernel, String> {
         let (module, info) = module::validated(&case.source)?;
-        let constants = case.constants.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
-        let options = Options { index: self.index, read_only_cache: self.read_only_cache, constants, ..Options::default() };
-        let kernel = naga_ptx::translate(&module, &info, "main", &options).map_err(|error| error.with_source(&case.source))?;
+        let constants = case
+            .constants
+            .iter()
+            .map(|&(name, value)| (name.to_owned(), value))
+            .collect();
+        let options = Options {
+            index: self.index,
+            read_only_cache: self.read_only_cache,
+            constants,
+            ..Options::default()
+        };
+        let kernel = naga_ptx::translate(&module, &info, "main", &options)
+            .map_err(|error| error.with_source(&case.source))?;
         check(case, &kernel)?;
         Ok(kernel)
     }
@@ -41,14 +59,20 @@ fn check(case: &Case, kernel: &Kernel) -> Result<(), String> {
         return Err("the text has to end in a newline and to hold no NUL".to_owned());
     }
     for binding in &kernel.bindings {
-        let buffer = case.buffers.get(binding.binding as usize).ok_or(format!("no buffer for {binding:?}"))?;
+        let buffer = case
+            .buffers
+            .get(binding.binding as usize)
+            .ok_or(format!("no buffer for {binding:?}"))?;
         let kind = match buffer.kind {
             BufferKind::Uniform => BindingKind::Uniform,
             BufferKind::Read => BindingKind::StorageRead,
             BufferKind::ReadWrite => BindingKind::StorageReadWrite,
         };
         if binding.kind != kind || binding.min_bytes as usize > buffer.bytes.len() {
-            return Err(format!("{binding:?} for a buffer of {} bytes, {kind:?}", buffer.bytes.len()));
+            return Err(format!(
+                "{binding:?} for a buffer of {} bytes, {kind:?}",
+                buffer.bytes.len()
+            ));
         }
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! One table of WGSL cases for every way to run them: the PTX in an interpreter, the assembler, a GPU through its
-//! driver, and the same WGSL through wgpu.
+//! One table of WGSL cases for every way to run them: the PTX in an interpreter, the assembler, a
+//! GPU through its driver, and the same WGSL through wgpu.
 //!
 //! ```text
 //! conformance [--filter TEXT] [--only refusals|interpreter|ptxas|vulkan|cuda] [--json FILE] [--list] [--dump CASE]
@@ -31,7 +31,12 @@ use report::{Report, Run};
 
 type Runner = fn(&[&Case]) -> Result<Vec<Run>, String>;
 
-const RUNNERS: &[(&str, Runner)] = &[("interpreter", interpreter::run), ("ptxas", ptxas::run), ("vulkan", vulkan::run), ("cuda", cuda::run)];
+const RUNNERS: &[(&str, Runner)] = &[
+    ("interpreter", interpreter::run),
+    ("ptxas", ptxas::run),
+    ("vulkan", vulkan::run),
+    ("cuda", cuda::run),
+];
 
 fn main() -> ExitCode {
     let arguments = match Arguments::parse(std::env::args().skip(1)) {
@@ -42,7 +47,10 @@ fn main() -> ExitCode {
         }
     };
     let table = table::cases();
-    let cases = table.iter().filter(|case| arguments.selects(&case.name)).collect::<Vec<_>>();
+    let cases = table
+        .iter()
+        .filter(|case| arguments.selects(&case.name))
+        .collect::<Vec<_>>();
     if arguments.list {
         cases.iter().for_each(|case| println!("{}", case.name));
         return ExitCode::SUCCESS;
@@ -57,7 +65,11 @@ fn main() -> ExitCode {
         eprintln!("{path}: {error}");
         return ExitCode::FAILURE;
     }
-    if report.conclude() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if report.conclude() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 /// Prints a case's source and its PTX, in every variant.

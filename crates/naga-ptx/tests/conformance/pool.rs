@@ -5,10 +5,53 @@ use half::f16;
 use crate::case::to_f16;
 use crate::lanes::Float;
 
-pub const I32: &[i32] =
-    &[0, 1, -1, 2, -2, 3, 7, -7, 10, 31, 32, 100, -100, 255, 65535, 65536, -65537, 0x5555_5555, -0x1234_5678, i32::MAX, i32::MIN, i32::MAX - 1, i32::MIN + 1];
-pub const U32: &[u32] =
-    &[0, 1, 2, 3, 7, 10, 31, 32, 33, 255, 65535, 65536, 0x1234_5678, 0x5555_5555, 0x7fff_ffff, 0x8000_0000, 0x8000_0001, 0xdead_beef, 0xffff_fffe, 0xffff_ffff];
+pub const I32: &[i32] = &[
+    0,
+    1,
+    -1,
+    2,
+    -2,
+    3,
+    7,
+    -7,
+    10,
+    31,
+    32,
+    100,
+    -100,
+    255,
+    65535,
+    65536,
+    -65537,
+    0x5555_5555,
+    -0x1234_5678,
+    i32::MAX,
+    i32::MIN,
+    i32::MAX - 1,
+    i32::MIN + 1,
+];
+pub const U32: &[u32] = &[
+    0,
+    1,
+    2,
+    3,
+    7,
+    10,
+    31,
+    32,
+    33,
+    255,
+    65535,
+    65536,
+    0x1234_5678,
+    0x5555_5555,
+    0x7fff_ffff,
+    0x8000_0000,
+    0x8000_0001,
+    0xdead_beef,
+    0xffff_fffe,
+    0xffff_ffff,
+];
 pub const I64: &[i64] = &[
     0,
     1,
@@ -164,10 +207,14 @@ pub fn rows<T: Float>(values: &[f64]) -> Vec<Vec<T>> {
 
 /// All pairs, as rows of two operands.
 pub fn rows2<T: Float>(xs: &[f64], ys: &[f64]) -> Vec<Vec<T>> {
-    xs.iter().flat_map(|&x| ys.iter().map(move |&y| vec![T::of(x), T::of(y)])).collect()
+    xs.iter()
+        .flat_map(|&x| ys.iter().map(move |&y| vec![T::of(x), T::of(y)]))
+        .collect()
 }
 
 /// Evenly spaced numbers, including both ends.
 pub fn span(from: f64, to: f64, count: usize) -> Vec<f64> {
-    (0..count).map(|i| from + (to - from) * i as f64 / (count - 1) as f64).collect()
+    (0..count)
+        .map(|i| from + (to - from) * i as f64 / (count - 1) as f64)
+        .collect()
 }

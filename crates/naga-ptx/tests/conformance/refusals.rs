@@ -1,4 +1,5 @@
-//! Sources that the translator must refuse, with the error kind and the construct that its position points to.
+//! Sources that the translator must refuse, with the error kind and the construct that its position
+//! points to.
 
 use naga_ptx::{ErrorKind, Options};
 
@@ -12,12 +13,25 @@ struct Refusal {
     entry: &'static str,
     constants: &'static [(&'static str, f64)],
     kind: ErrorKind,
-    /// Parts of the source, one of which must contain or touch the position; none if no position is required.
+    /// Parts of the source, one of which must contain or touch the position; none if no position is
+    /// required.
     at: &'static [&'static str],
 }
 
-const fn refusal(name: &'static str, kind: ErrorKind, at: &'static [&'static str], source: &'static str) -> Refusal {
-    Refusal { name, source, entry: "main", constants: &[], kind, at }
+const fn refusal(
+    name: &'static str,
+    kind: ErrorKind,
+    at: &'static [&'static str],
+    source: &'static str,
+) -> Refusal {
+    Refusal {
+        name,
+        source,
+        entry: "main",
+        constants: &[],
+        kind,
+        at,
+    }
 }
 
 use ErrorKind::{EntryPoint, Override, Uniformity, Unsupported};
@@ -40,20 +54,30 @@ const REFUSALS: &[Refusal] = &[
     refusal(
         "sampler",
         Unsupported,
-        &["var t: texture_2d<f32>", "var s: sampler", "textureSampleLevel(t, s, vec2<f32>(0.5), 0.0)"],
+        &[
+            "var t: texture_2d<f32>",
+            "var s: sampler",
+            "textureSampleLevel(t, s, vec2<f32>(0.5), 0.0)",
+        ],
         "@group(0) @binding(0) var t: texture_2d<f32>;\n@group(0) @binding(1) var s: sampler;\n@group(0) @binding(2) var<storage, read_write> out: array<f32>;\n\
          @compute @workgroup_size(1) fn main() { out[0] = textureSampleLevel(t, s, vec2<f32>(0.5), 0.0).x; }",
     ),
     refusal(
         "storage texture",
         Unsupported,
-        &["var t: texture_storage_2d<r32float, write>", "textureStore(t, vec2<u32>(0u), vec4<f32>(1.0))"],
+        &[
+            "var t: texture_storage_2d<r32float, write>",
+            "textureStore(t, vec2<u32>(0u), vec4<f32>(1.0))",
+        ],
         "@group(0) @binding(0) var t: texture_storage_2d<r32float, write>;\n@compute @workgroup_size(1) fn main() { textureStore(t, vec2<u32>(0u), vec4<f32>(1.0)); }",
     ),
     refusal(
         "texture atomic",
         Unsupported,
-        &["var t: texture_storage_2d<r32uint, atomic>", "textureAtomicAdd(t, vec2<u32>(0u), 1u)"],
+        &[
+            "var t: texture_storage_2d<r32uint, atomic>",
+            "textureAtomicAdd(t, vec2<u32>(0u), 1u)",
+        ],
         "@group(0) @binding(0) var t: texture_storage_2d<r32uint, atomic>;\n@compute @workgroup_size(1) fn main() { textureAtomicAdd(t, vec2<u32>(0u), 1u); }",
     ),
     refusal(
@@ -180,9 +204,27 @@ const REFUSALS: &[Refusal] = &[
             "override N: u32 = 3u;\n@group(0) @binding(0) var<storage, read_write> out: array<u32>;\n@compute @workgroup_size(1) fn main() { out[0] = N; }",
         )
     },
-    Refusal { entry: "other", ..refusal("unknown entry point", EntryPoint, &[], "@compute @workgroup_size(1) fn main() { }") },
-    refusal("fragment entry point", EntryPoint, &[], "@fragment fn main() -> @location(0) vec4<f32> { return vec4<f32>(dpdx(1.0)); }"),
-    refusal("vertex entry point", EntryPoint, &[], "@vertex fn main() -> @builtin(position) vec4<f32> { return vec4<f32>(1.0); }"),
+    Refusal {
+        entry: "other",
+        ..refusal(
+            "unknown entry point",
+            EntryPoint,
+            &[],
+            "@compute @workgroup_size(1) fn main() { }",
+        )
+    },
+    refusal(
+        "fragment entry point",
+        EntryPoint,
+        &[],
+        "@fragment fn main() -> @location(0) vec4<f32> { return vec4<f32>(dpdx(1.0)); }",
+    ),
+    refusal(
+        "vertex entry point",
+        EntryPoint,
+        &[],
+        "@vertex fn main() -> @builtin(position) vec4<f32> { return vec4<f32>(1.0); }",
+    ),
 ];
 
 /// Tries every source.
@@ -195,23 +237,42 @@ pub fn run() -> Run {
         (format!("refusal/{}", refusal.name), outcome)
     });
     let outcomes = outcomes.collect();
-    Run { runner: "refusals", device: "refusals".to_owned(), driver: String::new(), outcomes, note: None }
+    Run {
+        runner: "refusals",
+        device: "refusals".to_owned(),
+        driver: String::new(),
+        outcomes,
+        note: None,
+    }
 }
 
 impl Refusal {
     fn check(&self) -> Result<(), String> {
         let (module, info) = module::validated_but_for_uniformity(self.source)?;
-        let constants = self.constants.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
-        let options = Options { constants, ..Options::default() };
+        let constants = self
+            .constants
+            .iter()
+            .map(|&(name, value)| (name.to_owned(), value))
+            .collect();
+        let options = Options {
+            constants,
+            ..Options::default()
+        };
         let error = match naga_ptx::translate(&module, &info, self.entry, &options) {
             Ok(_) => return Err("translated".to_owned()),
             Err(error) => error,
         };
         if error.kind() != self.kind {
-            return Err(format!("wanted {:?}, got {:?}: {error}", self.kind, error.kind()));
+            return Err(format!(
+                "wanted {:?}, got {:?}: {error}",
+                self.kind,
+                error.kind()
+            ));
         }
         let touches = |part: &&str, range: &std::ops::Range<usize>| {
-            self.source.match_indices(*part).any(|(start, _)| range.start < start + part.len() && start < range.end)
+            self.source
+                .match_indices(*part)
+                .any(|(start, _)| range.start < start + part.len() && start < range.end)
         };
         match error.span().to_range() {
             _ if self.at.is_empty() => Ok(()),

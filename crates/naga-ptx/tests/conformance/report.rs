@@ -34,7 +34,10 @@ pub struct Report {
 
 impl Run {
     fn count(&self, is: impl Fn(&Outcome) -> bool) -> usize {
-        self.outcomes.iter().filter(|(_, outcome)| is(outcome)).count()
+        self.outcomes
+            .iter()
+            .filter(|(_, outcome)| is(outcome))
+            .count()
     }
 
     pub fn passed(&self) -> usize {
@@ -62,16 +65,26 @@ impl Run {
         }
         let mut reasons: Vec<(&str, usize)> = Vec::new();
         for (_, outcome) in &self.outcomes {
-            let Outcome::Skipped(reason) = outcome else { continue };
+            let Outcome::Skipped(reason) = outcome else {
+                continue;
+            };
             match reasons.iter_mut().find(|(known, _)| known == reason) {
                 Some((_, count)) => *count += 1,
                 None => reasons.push((reason, 1)),
             }
         }
-        reasons.iter().for_each(|(reason, count)| println!("{}: {count} cases not run: {reason}", self.device));
-        self.note.iter().for_each(|note| println!("{}: {note}", self.device));
-        let [passed, failed, known, skipped] = [self.passed(), self.failed(), self.known(), self.skipped()];
-        println!("{}: {passed} passed, {failed} failed, {known} known faults, {skipped} skipped", self.device);
+        reasons.iter().for_each(|(reason, count)| {
+            println!("{}: {count} cases not run: {reason}", self.device)
+        });
+        self.note
+            .iter()
+            .for_each(|note| println!("{}: {note}", self.device));
+        let [passed, failed, known, skipped] =
+            [self.passed(), self.failed(), self.known(), self.skipped()];
+        println!(
+            "{}: {passed} passed, {failed} failed, {known} known faults, {skipped} skipped",
+            self.device
+        );
     }
 
     fn json(&self) -> Value {
@@ -91,16 +104,26 @@ impl Run {
 
 impl Report {
     pub fn json(&self) -> Value {
-        let absent = self.absent.iter().map(|(runner, why)| json!({ "runner": runner, "why": why })).collect::<Vec<_>>();
+        let absent = self
+            .absent
+            .iter()
+            .map(|(runner, why)| json!({ "runner": runner, "why": why }))
+            .collect::<Vec<_>>();
         json!({ "runs": self.runs.iter().map(Run::json).collect::<Vec<_>>(), "absent": absent })
     }
 
     /// Prints the last line as libtest does and says whether all is well.
     pub fn conclude(&self) -> bool {
         let sum = |count: fn(&Run) -> usize| self.runs.iter().map(count).sum::<usize>();
-        let [passed, failed, ignored] = [sum(Run::passed), sum(Run::failed), sum(Run::skipped) + sum(Run::known)];
+        let [passed, failed, ignored] = [
+            sum(Run::passed),
+            sum(Run::failed),
+            sum(Run::skipped) + sum(Run::known),
+        ];
         let verdict = if failed == 0 { "ok" } else { "FAILED" };
-        println!("\ntest result: {verdict}. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; 0 filtered out");
+        println!(
+            "\ntest result: {verdict}. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; 0 filtered out"
+        );
         failed == 0
     }
 }

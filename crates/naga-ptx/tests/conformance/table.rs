@@ -53,8 +53,14 @@ pub fn cases() -> Vec<Case> {
         subgroup::cases,
         bounds::cases,
     ];
-    let cases = families.into_iter().flat_map(|family| family()).collect::<Vec<_>>();
-    let mut names = cases.iter().map(|case| case.name.as_str()).collect::<Vec<_>>();
+    let cases = families
+        .into_iter()
+        .flat_map(|family| family())
+        .collect::<Vec<_>>();
+    let mut names = cases
+        .iter()
+        .map(|case| case.name.as_str())
+        .collect::<Vec<_>>();
     names.sort_unstable();
     if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         panic!("two cases are named {}", pair[0]);

@@ -1,5 +1,5 @@
-//! Runs the table through wgpu on every adapter, software ones too: compares the expected values with an
-//! implementation that shares no code with PTX.
+//! Runs the table through wgpu on every adapter, software ones too: compares the expected values
+//! with an implementation that shares no code with PTX.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -17,7 +17,11 @@ pub fn run(cases: &[&Case]) -> Result<Vec<Run>, String> {
     if adapters.is_empty() {
         return Err("no Vulkan, Metal or DX12 adapter".to_owned());
     }
-    Ok(adapters.iter().enumerate().map(|(number, adapter)| run_adapter(number, adapter, cases)).collect())
+    Ok(adapters
+        .iter()
+        .enumerate()
+        .map(|(number, adapter)| run_adapter(number, adapter, cases))
+        .collect())
 }
 
 fn run_adapter(number: usize, adapter: &wgpu::Adapter, cases: &[&Case]) -> Run {
@@ -41,11 +45,21 @@ fn run_adapter(number: usize, adapter: &wgpu::Adapter, cases: &[&Case]) -> Run {
         };
         outcomes.push((case.name.clone(), outcome));
     }
-    Run { runner: "vulkan", device, driver, outcomes, note: None }
+    Run {
+        runner: "vulkan",
+        device,
+        driver,
+        outcomes,
+        note: None,
+    }
 }
 
 fn panic_message(panic: &(dyn Any + Send)) -> &str {
-    panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("unknown")
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("unknown")
 }
 
 struct Gpu {
@@ -60,13 +74,37 @@ struct Gpu {
 const FEATURES: &[(wgpu::Features, Features, &str)] = &[
     (wgpu::Features::SHADER_F16, Features::F16, "f16"),
     (wgpu::Features::SHADER_F64, Features::F64, "f64"),
-    (wgpu::Features::SHADER_INT64, Features::INT64, "64-bit integers"),
-    (wgpu::Features::SHADER_I16, Features::INT16, "16-bit integers"),
+    (
+        wgpu::Features::SHADER_INT64,
+        Features::INT64,
+        "64-bit integers",
+    ),
+    (
+        wgpu::Features::SHADER_I16,
+        Features::INT16,
+        "16-bit integers",
+    ),
     (wgpu::Features::SUBGROUP, Features::SUBGROUP, "subgroups"),
-    (wgpu::Features::SUBGROUP_BARRIER, Features::SUBGROUP_BARRIER, "subgroup barriers"),
-    (wgpu::Features::SHADER_INT64_ATOMIC_MIN_MAX, Features::INT64_ATOMIC_MIN_MAX, "64-bit atomic min and max"),
-    (wgpu::Features::SHADER_INT64_ATOMIC_ALL_OPS, Features::INT64_ATOMIC, "64-bit atomics"),
-    (wgpu::Features::SHADER_FLOAT32_ATOMIC, Features::F32_ATOMIC, "f32 atomics"),
+    (
+        wgpu::Features::SUBGROUP_BARRIER,
+        Features::SUBGROUP_BARRIER,
+        "subgroup barriers",
+    ),
+    (
+        wgpu::Features::SHADER_INT64_ATOMIC_MIN_MAX,
+        Features::INT64_ATOMIC_MIN_MAX,
+        "64-bit atomic min and max",
+    ),
+    (
+        wgpu::Features::SHADER_INT64_ATOMIC_ALL_OPS,
+        Features::INT64_ATOMIC,
+        "64-bit atomics",
+    ),
+    (
+        wgpu::Features::SHADER_FLOAT32_ATOMIC,
+        Features::F32_ATOMIC,
+        "f32 atomics",
+    ),
 ];
 
 /// Minimum bytes of workgroup memory of a large case.
@@ -77,7 +115,10 @@ impl Gpu {
         let (info, limits) = (adapter.get_info(), adapter.limits());
         let mut wanted = wgpu::Features::empty();
         let mut features = Features::NONE;
-        for &(feature, of_case, _) in FEATURES.iter().filter(|(feature, ..)| adapter.features().contains(*feature)) {
+        for &(feature, of_case, _) in FEATURES
+            .iter()
+            .filter(|(feature, ..)| adapter.features().contains(*feature))
+        {
             wanted |= feature;
             features = features.and(of_case);
         }
@@ -91,7 +132,13 @@ impl Gpu {
         });
         let (device, queue) = pollster::block_on(request).map_err(|error| error.to_string())?;
         let subgroup = (info.subgroup_min_size, info.subgroup_max_size);
-        Ok(Gpu { device, queue, features, subgroup, shared_bytes: limits.max_compute_workgroup_storage_size })
+        Ok(Gpu {
+            device,
+            queue,
+            features,
+            subgroup,
+            shared_bytes: limits.max_compute_workgroup_storage_size,
+        })
     }
 
     fn outcome(&self, case: &Case) -> Outcome {
@@ -114,10 +161,13 @@ impl Gpu {
         if case.features.contains(Features::SUBGROUP) && self.subgroup.0 != self.subgroup.1 {
             return Some("the size of subgroups varies".to_owned());
         }
-        if case.features.contains(Features::LARGE_SHARED) && self.shared_bytes < LARGE_SHARED_BYTES {
+        if case.features.contains(Features::LARGE_SHARED) && self.shared_bytes < LARGE_SHARED_BYTES
+        {
             return Some(format!("workgroup memory of {} bytes", self.shared_bytes));
         }
-        let lacking = FEATURES.iter().find(|(_, of_case, _)| case.features.contains(*of_case) && !self.features.contains(*of_case));
+        let lacking = FEATURES.iter().find(|(_, of_case, _)| {
+            case.features.contains(*of_case) && !self.features.contains(*of_case)
+        });
         lacking.map(|(.., name)| format!("without {name}"))
     }
 
@@ -141,13 +191,20 @@ impl Gpu {
             };
             let usage = usage | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
             let size = buffer.bytes.len().next_multiple_of(4) as u64;
-            let made = self.device.create_buffer(&wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false });
+            let made = self.device.create_buffer(&wgpu::BufferDescriptor {
+                label: None,
+                size,
+                usage,
+                mapped_at_creation: false,
+            });
             self.queue.write_buffer(&made, 0, &buffer.bytes);
             made
         });
         let buffers = buffers.collect::<Vec<_>>();
         let (pipeline, group) = self.pipeline(case, &buffers);
-        let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let mut encoder = self
+            .device
+            .create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             pass.set_pipeline(&pipeline);
@@ -158,54 +215,109 @@ impl Gpu {
         let usage = wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::MAP_READ;
         let readback = buffers.iter().map(|buffer| {
             let size = buffer.size();
-            let target = self.device.create_buffer(&wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false });
+            let target = self.device.create_buffer(&wgpu::BufferDescriptor {
+                label: None,
+                size,
+                usage,
+                mapped_at_creation: false,
+            });
             encoder.copy_buffer_to_buffer(buffer, 0, &target, 0, Some(size));
             target
         });
         let readback = readback.collect::<Vec<_>>();
         self.queue.submit([encoder.finish()]);
-        readback.iter().for_each(|buffer| buffer.map_async(wgpu::MapMode::Read, .., |_| ()));
-        self.device.poll(wgpu::PollType::wait_indefinitely()).map_err(|error| error.to_string())?;
-        let read = |buffer: &wgpu::Buffer| buffer.get_mapped_range(..).map(|view| view.to_vec()).map_err(|error| error.to_string());
+        readback
+            .iter()
+            .for_each(|buffer| buffer.map_async(wgpu::MapMode::Read, .., |_| ()));
+        self.device
+            .poll(wgpu::PollType::wait_indefinitely())
+            .map_err(|error| error.to_string())?;
+        let read = |buffer: &wgpu::Buffer| {
+            buffer
+                .get_mapped_range(..)
+                .map(|view| view.to_vec())
+                .map_err(|error| error.to_string())
+        };
         readback.iter().map(read).collect()
     }
 
-    fn pipeline(&self, case: &Case, buffers: &[wgpu::Buffer]) -> (wgpu::ComputePipeline, wgpu::BindGroup) {
-        let layouts = case.buffers.iter().enumerate().map(|(binding, buffer)| wgpu::BindGroupLayoutEntry {
-            binding: binding as u32,
-            visibility: wgpu::ShaderStages::COMPUTE,
-            ty: wgpu::BindingType::Buffer {
-                ty: match buffer.kind {
-                    BufferKind::Uniform => wgpu::BufferBindingType::Uniform,
-                    kind => wgpu::BufferBindingType::Storage { read_only: kind == BufferKind::Read },
-                },
-                has_dynamic_offset: false,
-                min_binding_size: None,
-            },
-            count: None,
-        });
+    fn pipeline(
+        &self,
+        case: &Case,
+        buffers: &[wgpu::Buffer],
+    ) -> (wgpu::ComputePipeline, wgpu::BindGroup) {
+        let layouts =
+            case.buffers
+                .iter()
+                .enumerate()
+                .map(|(binding, buffer)| wgpu::BindGroupLayoutEntry {
+                    binding: binding as u32,
+                    visibility: wgpu::ShaderStages::COMPUTE,
+                    ty: wgpu::BindingType::Buffer {
+                        ty: match buffer.kind {
+                            BufferKind::Uniform => wgpu::BufferBindingType::Uniform,
+                            kind => wgpu::BufferBindingType::Storage {
+                                read_only: kind == BufferKind::Read,
+                            },
+                        },
+                        has_dynamic_offset: false,
+                        min_binding_size: None,
+                    },
+                    count: None,
+                });
         let entries = layouts.collect::<Vec<_>>();
-        let layout = self.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });
-        let pipeline_layout =
-            self.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor { label: None, bind_group_layouts: &[Some(&layout)], immediate_size: 0 });
+        let layout = self
+            .device
+            .create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+                label: None,
+                entries: &entries,
+            });
+        let pipeline_layout = self
+            .device
+            .create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+                label: None,
+                bind_group_layouts: &[Some(&layout)],
+                immediate_size: 0,
+            });
         let source = wgpu::ShaderSource::Wgsl(case.source.as_str().into());
-        let module = self.device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(&case.name), source });
-        let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-            label: Some(&case.name),
-            layout: Some(&pipeline_layout),
-            module: &module,
-            entry_point: Some("main"),
-            compilation_options: wgpu::PipelineCompilationOptions { constants: &case.constants, ..Default::default() },
-            cache: None,
-        });
-        let entries =
-            buffers.iter().enumerate().map(|(binding, buffer)| wgpu::BindGroupEntry { binding: binding as u32, resource: buffer.as_entire_binding() });
+        let module = self
+            .device
+            .create_shader_module(wgpu::ShaderModuleDescriptor {
+                label: Some(&case.name),
+                source,
+            });
+        let pipeline = self
+            .device
+            .create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+                label: Some(&case.name),
+                layout: Some(&pipeline_layout),
+                module: &module,
+                entry_point: Some("main"),
+                compilation_options: wgpu::PipelineCompilationOptions {
+                    constants: &case.constants,
+                    ..Default::default()
+                },
+                cache: None,
+            });
+        let entries = buffers
+            .iter()
+            .enumerate()
+            .map(|(binding, buffer)| wgpu::BindGroupEntry {
+                binding: binding as u32,
+                resource: buffer.as_entire_binding(),
+            });
         let entries = entries.collect::<Vec<_>>();
-        let group = self.device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout: &layout, entries: &entries });
+        let group = self.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: None,
+            layout: &layout,
+            entries: &entries,
+        });
         (pipeline, group)
     }
 }
 
 fn compare(case: &Case, subgroup_size: usize, contents: &[Vec<u8>]) -> Result<(), Difference> {
-    case.outputs(subgroup_size).iter().try_for_each(|output| output.compare(Target::Wgpu, &contents[output.buffer]))
+    case.outputs(subgroup_size)
+        .iter()
+        .try_for_each(|output| output.compare(Target::Wgpu, &contents[output.buffer]))
 }

@@ -1,7 +1,9 @@
-//! Measuring: rounds of roofline, row and peers in turn, so that the machine's noise affects all of them.
+//! Measuring: rounds of roofline, row and peers in turn, so that the machine's noise affects all of
+//! them.
 //!
-//! A row is measured in several passes over the whole suite, with operands and peers rebuilt in each: the effect of a process's
-//! memory layout or a busy neighbour on a row for some seconds shows as spread, not as a wrong median.
+//! A row is measured in several passes over the whole suite, with operands and peers rebuilt in
+//! each: the effect of a process's memory layout or a busy neighbour on a row for some seconds
+//! shows as spread, not as a wrong median.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +14,9 @@ use tectum::{Device, Error, Result, Session, Watch, WorkProgress};
 
 use super::interval::median;
 use super::peer::{self, Peer};
-use super::record::{BenchRecord, DeviceBrief, PeerBrief, PeerRow, RECORD_SCHEMA, Row, best_roofline};
+use super::record::{
+    BenchRecord, DeviceBrief, PeerBrief, PeerRow, RECORD_SCHEMA, Row, best_roofline,
+};
 use super::{Alternative, Case, Machine, OnThreads, Roofline, Suite, Workload, machine};
 
 /// What to measure and how long.
@@ -51,16 +55,22 @@ const ROOFLINE_SECONDS: f64 = 0.01;
 const ROOFLINE_RUNS: usize = 3;
 /// A run longer than this is timed once a round.
 const SLOW_SECONDS: f64 = 0.1;
-/// A pause at every change of process: OpenBLAS's idle threads spin for 2²⁶ cycles, OpenMP's for less, and would take a core
-/// from the next run.
+/// A pause at every change of process: OpenBLAS's idle threads spin for 2²⁶ cycles, OpenMP's for
+/// less, and would take a core from the next run.
 const SETTLE_TIME: Duration = Duration::from_millis(50);
 
 /// Measures suites on a device.
 ///
 /// # Errors
-/// `Invalid` if no key passes the filters, a peer is unknown or there are no rounds; what the device reports. A peer that
-/// fails is skipped with its reason. `Cancelled` if the watch, which sees each row before it is measured, breaks it off.
-pub fn run(device: &Device, suites: &[Suite], options: &Options, watch: &mut Watch<'_>) -> Result<BenchRecord> {
+/// `Invalid` if no key passes the filters, a peer is unknown or there are no rounds; what the
+/// device reports. A peer that fails is skipped with its reason. `Cancelled` if the watch, which
+/// sees each row before it is measured, breaks it off.
+pub fn run(
+    device: &Device,
+    suites: &[Suite],
+    options: &Options,
+    watch: &mut Watch<'_>,
+) -> Result<BenchRecord> {
     if options.rounds == 0 {
         return Err(Error::invalid("bench: rounds is 0, needs at least 1"));
     }
@@ -68,15 +78,27 @@ pub fn run(device: &Device, suites: &[Suite], options: &Options, watch: &mut Wat
     let cases = chosen(device, suites, &options.filters)?;
     let keys: Vec<&str> = cases.iter().map(|case| case.key.as_str()).collect();
     let (mut peers, mut briefs) = start_peers(device, options, machine.threads, &keys)?;
-    let mut bench = Bench { device, session: Session::new(device), references: References::default() };
+    let mut bench = Bench {
+        device,
+        session: Session::new(device),
+        references: References::default(),
+    };
     let mut rows: Vec<Row> = cases.iter().map(|case| new_row(case, &peers)).collect();
     let mut measured = device.measure()?;
     let passes = PASSES.min(options.rounds);
     for pass in 0..passes {
         let rounds = options.rounds / passes + usize::from(pass < options.rounds % passes);
         for (index, (case, row)) in cases.iter().zip(&mut rows).enumerate() {
-            let (done, total) = ((pass * cases.len() + index) as u64, (passes * cases.len()) as u64);
-            WorkProgress { stage: &case.key, done, total }.report(watch)?;
+            let (done, total) = (
+                (pass * cases.len() + index) as u64,
+                (passes * cases.len()) as u64,
+            );
+            WorkProgress {
+                stage: &case.key,
+                done,
+                total,
+            }
+            .report(watch)?;
             bench.pass(case, row, &mut peers, rounds)?;
         }
         measured = measured.better(device.measure()?);
@@ -85,7 +107,8 @@ pub fn run(device: &Device, suites: &[Suite], options: &Options, watch: &mut Wat
         let best = best_roofline(&rows, &rows[place], &measured);
         rows[place].summarize(best);
     }
-    let is_whole_core = options.filters.is_empty() && suites.iter().any(|suite| suite.name == "core");
+    let is_whole_core =
+        options.filters.is_empty() && suites.iter().any(|suite| suite.name == "core");
     briefs.extend(peers.iter().map(|peer| peer.brief.clone()));
     briefs.sort_by(|a, b| a.name.cmp(&b.name));
     let receipt = serde_json::to_value(bench.session.receipt());
@@ -99,32 +122,65 @@ pub fn run(device: &Device, suites: &[Suite], options: &Options, watch: &mut Wat
         device: DeviceBrief::of(device),
         peers: briefs,
         measured,
-        kernels_missed: if is_whole_core { missed(&rows) } else { Vec::new() },
+        kernels_missed: if is_whole_core {
+            missed(&rows)
+        } else {
+            Vec::new()
+        },
         rows,
-        receipt: receipt.map_err(|source| Error::data("receipt: cannot be encoded").with_source(source))?,
+        receipt: receipt
+            .map_err(|source| Error::data("receipt: cannot be encoded").with_source(source))?,
         runs: Vec::new(),
     })
 }
 
 fn chosen(device: &Device, suites: &[Suite], filters: &[String]) -> Result<Vec<Case>> {
-    let mut cases: Vec<Case> = suites.iter().flat_map(|suite| (suite.cases)(device)).collect();
-    cases.retain(|case| filters.is_empty() || filters.iter().any(|filter| case.key.contains(filter.as_str())));
+    let mut cases: Vec<Case> = suites
+        .iter()
+        .flat_map(|suite| (suite.cases)(device))
+        .collect();
+    cases.retain(|case| {
+        filters.is_empty()
+            || filters
+                .iter()
+                .any(|filter| case.key.contains(filter.as_str()))
+    });
     if cases.is_empty() {
-        return Err(Error::invalid(format!("bench: no row's key contains {}", filters.join(" or "))));
+        return Err(Error::invalid(format!(
+            "bench: no row's key contains {}",
+            filters.join(" or ")
+        )));
     }
     Ok(cases)
 }
 
 /// The peers that run, and those that do not with the reason.
-fn start_peers(device: &Device, options: &Options, threads: u32, keys: &[&str]) -> Result<(Vec<Peer>, Vec<PeerBrief>)> {
-    let absent = |name: &str, reason: String| PeerBrief { name: name.to_owned(), skipped: Some(reason), versions: [].into(), threads: None };
+fn start_peers(
+    device: &Device,
+    options: &Options,
+    threads: u32,
+    keys: &[&str],
+) -> Result<(Vec<Peer>, Vec<PeerBrief>)> {
+    let absent = |name: &str, reason: String| PeerBrief {
+        name: name.to_owned(),
+        skipped: Some(reason),
+        versions: [].into(),
+        threads: None,
+    };
     let Some(folder) = options.peer_folder.as_deref() else {
         let names = match &options.peers {
             PeerChoice::All => vec!["all".to_owned()],
             PeerChoice::Named(names) => names.clone(),
         };
-        let reason = "bench/peers was not found here or in a parent folder; name it with --peer-dir";
-        return Ok((Vec::new(), names.iter().map(|name| absent(name, reason.to_owned())).collect()));
+        let reason =
+            "bench/peers was not found here or in a parent folder; name it with --peer-dir";
+        return Ok((
+            Vec::new(),
+            names
+                .iter()
+                .map(|name| absent(name, reason.to_owned()))
+                .collect(),
+        ));
     };
     let api = device.info().id.split(':').next().unwrap_or_default();
     let (mut peers, mut skipped) = (Vec::new(), Vec::new());
@@ -139,18 +195,33 @@ fn start_peers(device: &Device, options: &Options, threads: u32, keys: &[&str]) 
 
 fn selected_peers(folder: &Path, choice: &PeerChoice) -> Result<Vec<String>> {
     let known = peer::names(folder);
-    let PeerChoice::Named(names) = choice else { return Ok(known) };
+    let PeerChoice::Named(names) = choice else {
+        return Ok(known);
+    };
     match names.iter().find(|name| !known.contains(name)) {
-        Some(name) => Err(Error::invalid(format!("peer \"{name}\" is unknown; known: {}", known.join(", ")))),
+        Some(name) => Err(Error::invalid(format!(
+            "peer \"{name}\" is unknown; known: {}",
+            known.join(", ")
+        ))),
         None => Ok(names.clone()),
     }
 }
 
 fn new_row(case: &Case, peers: &[Peer]) -> Row {
-    let new =
-        |name: &str, call: &str| PeerRow { peer: name.to_owned(), call: call.to_owned(), rounds_s: Vec::new(), median_s: None, ratio: None, skipped: None };
+    let new = |name: &str, call: &str| PeerRow {
+        peer: name.to_owned(),
+        call: call.to_owned(),
+        rounds_s: Vec::new(),
+        median_s: None,
+        ratio: None,
+        skipped: None,
+    };
     let own = |other: &Alternative| new(&other.name, "tectum");
-    let call = |peer: &Peer| peer.calls.get(&case.key).map(|call| new(&peer.brief.name, call));
+    let call = |peer: &Peer| {
+        peer.calls
+            .get(&case.key)
+            .map(|call| new(&peer.brief.name, call))
+    };
     Row {
         key: case.key.clone(),
         kernels: Vec::new(),
@@ -164,13 +235,26 @@ fn new_row(case: &Case, peers: &[Peer]) -> Row {
         percent_of_roofline: 0.0,
         rounds_s: Vec::new(),
         roofline_rounds: Vec::new(),
-        peers: case.alternatives.iter().map(own).chain(peers.iter().filter_map(call)).collect(),
+        peers: case
+            .alternatives
+            .iter()
+            .map(own)
+            .chain(peers.iter().filter_map(call))
+            .collect(),
     }
 }
 
 fn missed(rows: &[Row]) -> Vec<String> {
-    let covered: BTreeSet<&str> = rows.iter().flat_map(|row| &row.kernels).map(String::as_str).collect();
-    tectum::operation::kernels().iter().map(|kernel| kernel.name().to_owned()).filter(|name| !covered.contains(name.as_str())).collect()
+    let covered: BTreeSet<&str> = rows
+        .iter()
+        .flat_map(|row| &row.kernels)
+        .map(String::as_str)
+        .collect();
+    tectum::operation::kernels()
+        .iter()
+        .map(|kernel| kernel.name().to_owned())
+        .filter(|name| !covered.contains(name.as_str()))
+        .collect()
 }
 
 /// The rooflines that rows need, each on its threads.
@@ -187,8 +271,17 @@ struct RunningRoofline {
 
 impl References {
     /// The work of a roofline and its bytes or operations.
-    fn of(&mut self, device: &Device, kind: Roofline, threads: Option<usize>) -> Result<(&mut dyn Workload, f64)> {
-        let place = match self.0.iter().position(|known| (known.kind, known.threads) == (kind, threads)) {
+    fn of(
+        &mut self,
+        device: &Device,
+        kind: Roofline,
+        threads: Option<usize>,
+    ) -> Result<(&mut dyn Workload, f64)> {
+        let place = match self
+            .0
+            .iter()
+            .position(|known| (known.kind, known.threads) == (kind, threads))
+        {
             Some(place) => place,
             None => {
                 let mut amount = 0.0;
@@ -205,7 +298,12 @@ impl References {
                     Some(threads) => Box::new(OnThreads::new(threads, make)?),
                     None => Box::new(make()?),
                 };
-                self.0.push(RunningRoofline { kind, threads, work, amount });
+                self.0.push(RunningRoofline {
+                    kind,
+                    threads,
+                    work,
+                    amount,
+                });
                 self.0.len() - 1
             }
         };
@@ -224,7 +322,13 @@ struct Bench<'d> {
 type PeerSlot = (usize, usize);
 
 impl Bench<'_> {
-    fn pass(&mut self, case: &Case, row: &mut Row, peers: &mut [Peer], rounds: usize) -> Result<()> {
+    fn pass(
+        &mut self,
+        case: &Case,
+        row: &mut Row,
+        peers: &mut [Peer],
+        rounds: usize,
+    ) -> Result<()> {
         let mut work = (case.prepare)(self.device)?;
         self.session.uses_code(work.code());
         if row.kernels.is_empty() {
@@ -254,12 +358,22 @@ impl Bench<'_> {
     }
 
     /// The roofline, then the row.
-    fn time_device(&mut self, case: &Case, row: &mut Row, work: &mut dyn Workload, has_peers: bool) -> Result<()> {
+    fn time_device(
+        &mut self,
+        case: &Case,
+        row: &mut Row,
+        work: &mut dyn Workload,
+        has_peers: bool,
+    ) -> Result<()> {
         if has_peers {
             std::thread::sleep(SETTLE_TIME);
         }
-        let (reference, amount) = self.references.of(self.device, case.roofline, case.threads)?;
-        let reference_s = batch(ROOFLINE_SECONDS, ROOFLINE_RUNS, || reference.run().map(|_| ()))?;
+        let (reference, amount) = self
+            .references
+            .of(self.device, case.roofline, case.threads)?;
+        let reference_s = batch(ROOFLINE_SECONDS, ROOFLINE_RUNS, || {
+            reference.run().map(|_| ())
+        })?;
         row.roofline_rounds.push(amount / median(&reference_s));
         let times_s = self.times(work)?;
         row.repeats += times_s.len();
@@ -272,7 +386,8 @@ impl Bench<'_> {
         batch(ROW_SECONDS, ROW_RUNS, || {
             let start = Instant::now();
             let stats = work.run()?;
-            self.session.record(&stats, start.elapsed().as_nanos() as u64);
+            self.session
+                .record(&stats, start.elapsed().as_nanos() as u64);
             Ok(())
         })
     }
@@ -281,8 +396,18 @@ impl Bench<'_> {
 /// The places of the peers that are ready for a row.
 fn prepared(row: &mut Row, peers: &mut [Peer]) -> Vec<PeerSlot> {
     let mut places = Vec::new();
-    for (slot, time_peer) in row.peers.iter_mut().enumerate().filter(|(_, time_peer)| time_peer.skipped.is_none()) {
-        let Some(index) = peers.iter().position(|peer| peer.brief.name == time_peer.peer) else { continue };
+    for (slot, time_peer) in row
+        .peers
+        .iter_mut()
+        .enumerate()
+        .filter(|(_, time_peer)| time_peer.skipped.is_none())
+    {
+        let Some(index) = peers
+            .iter()
+            .position(|peer| peer.brief.name == time_peer.peer)
+        else {
+            continue;
+        };
         match peers[index].prepare(&row.key) {
             Ok(call) => {
                 time_peer.call = call.unwrap_or_else(|| std::mem::take(&mut time_peer.call));
@@ -305,8 +430,13 @@ fn time_peer(row: &mut Row, peers: &mut [Peer], (index, slot): PeerSlot) -> bool
     theirs.skipped.is_none()
 }
 
-/// Times of runs after one that is not timed: enough runs and time, but only one run where it is slow.
-pub(super) fn batch(seconds: f64, least: usize, mut run: impl FnMut() -> Result<()>) -> Result<Vec<f64>> {
+/// Times of runs after one that is not timed: enough runs and time, but only one run where it is
+/// slow.
+pub(super) fn batch(
+    seconds: f64,
+    least: usize,
+    mut run: impl FnMut() -> Result<()>,
+) -> Result<Vec<f64>> {
     run()?;
     let begin = Instant::now();
     let mut times = Vec::new();

@@ -7,9 +7,10 @@ pub const CONFIDENCE: f64 = 0.95;
 
 /// A median with the order statistics that enclose it.
 ///
-/// With `n` independent values the interval `[x₍ₖ₎, x₍ₙ₊₁₋ₖ₎]` holds the true median with probability
-/// `1 − 2·P(B < k)`, `B` binomial of `n` and ½; `k` is the greatest for which that is at least [`CONFIDENCE`]. Fewer than
-/// six values cannot reach it; the interval is then their whole range.
+/// With `n` independent values the interval `[x₍ₖ₎, x₍ₙ₊₁₋ₖ₎]` holds the true median with
+/// probability `1 − 2·P(B < k)`, `B` binomial of `n` and ½; `k` is the greatest for which that is
+/// at least [`CONFIDENCE`]. Fewer than six values cannot reach it; the interval is then their whole
+/// range.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The middle value.
@@ -26,12 +27,20 @@ impl Interval {
         let sorted = sorted(values);
         let last = sorted.len().checked_sub(1)?;
         let cut = cut(sorted.len());
-        Some(Self { median: middle(&sorted), low: sorted[cut], high: sorted[last - cut] })
+        Some(Self {
+            median: middle(&sorted),
+            low: sorted[cut],
+            high: sorted[last - cut],
+        })
     }
 
     /// A value plus and minus a share of it.
     pub fn around(median: f64, share: f64) -> Self {
-        Self { median, low: median * (1.0 - share), high: median * (1.0 + share) }
+        Self {
+            median,
+            low: median * (1.0 - share),
+            high: median * (1.0 + share),
+        }
     }
 
     /// Half the width over the median.
@@ -42,7 +51,11 @@ impl Interval {
     /// The interval of a quotient of two.
     #[must_use]
     pub fn over(&self, other: &Self) -> Self {
-        Self { median: self.median / other.median, low: self.low / other.high, high: self.high / other.low }
+        Self {
+            median: self.median / other.median,
+            low: self.low / other.high,
+            high: self.high / other.low,
+        }
     }
 }
 

@@ -18,7 +18,8 @@ pub struct Machine {
     pub memory_bytes: Option<u64>,
     /// Operating system and architecture.
     pub system: String,
-    /// Load average of the last minute relative to the number of cores; none where the system does not report it.
+    /// Load average of the last minute relative to the number of cores; none where the system does
+    /// not report it.
     pub load: Option<f64>,
 }
 
@@ -41,7 +42,10 @@ impl Machine {
 
 #[cfg(target_arch = "x86_64")]
 fn simd() -> &'static str {
-    match (is_x86_feature_detected!("avx512f"), is_x86_feature_detected!("avx2")) {
+    match (
+        is_x86_feature_detected!("avx512f"),
+        is_x86_feature_detected!("avx2"),
+    ) {
         (true, _) => "avx512",
         (false, true) => "avx2",
         _ => "sse2",
@@ -60,7 +64,9 @@ fn simd() -> &'static str {
 
 /// Today in UTC, `YYYY-MM-DD`.
 pub(super) fn today() -> String {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let seconds = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs());
     let (year, month, day) = civil(seconds / 86_400);
     format!("{year:04}-{month:02}-{day:02}")
 }
@@ -72,10 +78,15 @@ pub(super) fn today() -> String {
 pub(super) fn civil(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let month = if shifted_month < 10 {
+        shifted_month + 3
+    } else {
+        shifted_month - 9
+    };
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }

@@ -1,9 +1,15 @@
-//! The rows of the suite of programs: launches of lane-level programs, and what a repeated dispatch costs.
+//! The rows of the suite of programs: launches of lane-level programs, and what a repeated dispatch
+//! costs.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tectum::{Api, CodeObject, DType, Device, Error, ErrorKind, PlanBuilder, Result, RunStats, View};
-use tectum_programs::{BufferIndex, Checked, LaunchConfig, Program, ProgramCache, ProgramRun, ProgramView, library_text};
+use tectum::{
+    Api, CodeObject, DType, Device, Error, ErrorKind, PlanBuilder, Result, RunStats, View,
+};
+use tectum_programs::{
+    BufferIndex, Checked, LaunchConfig, Program, ProgramCache, ProgramRun, ProgramView,
+    library_text,
+};
 
 use super::{Case, OnThreads, Roofline, Work, Workload, fill_all, plan_of};
 
@@ -54,11 +60,27 @@ pub(super) fn cases(device: &Device) -> Vec<Case> {
     let scale = if device.info().software { 16 } else { 1 };
     let (long, middle) = ((16 << 20) / scale, (1 << 20) / scale);
     let mut cases = vec![
-        Case::of("programs", elementwise("chain6", format!("n{long}"), CHAIN6, long, 3)),
-        Case::of("programs", elementwise("vector_add", "n65536".to_owned(), vector_add(), 65_536, 3)),
+        Case::of(
+            "programs",
+            elementwise("chain6", format!("n{long}"), CHAIN6, long, 3),
+        ),
+        Case::of(
+            "programs",
+            elementwise("vector_add", "n65536".to_owned(), vector_add(), 65_536, 3),
+        ),
     ];
-    let single = elementwise("sigmoid_tanh", format!("n{middle}"), SIGMOID_TANH, middle, 2);
-    cases.push(if device.info().api == Api::Cpu { on_one_thread(single) } else { Case::of("programs", single) });
+    let single = elementwise(
+        "sigmoid_tanh",
+        format!("n{middle}"),
+        SIGMOID_TANH,
+        middle,
+        2,
+    );
+    cases.push(if device.info().api == Api::Cpu {
+        on_one_thread(single)
+    } else {
+        Case::of("programs", single)
+    });
     cases.push(Case {
         key: format!("programs.dispatch.n{FEW}"),
         roofline: Roofline::Copy,
@@ -80,15 +102,32 @@ fn program(text: &str) -> Result<Checked> {
 }
 
 /// A program over this many buffers of n elements.
-fn elementwise(name: &'static str, shape: String, text: &'static str, n: usize, buffers: usize) -> Work {
+fn elementwise(
+    name: &'static str,
+    shape: String,
+    text: &'static str,
+    n: usize,
+    buffers: usize,
+) -> Work {
     let record = move |plan: &mut PlanBuilder, views: &[View]| {
         let views: Vec<ProgramView> = views.iter().map(|view| ProgramView::from(*view)).collect();
         let sizes: Vec<u64> = views.iter().map(|view| view.bytes).collect();
         let bounded = program(text)?.bound(&LaunchConfig::linear(n as u32, BLOCK), &sizes)?;
-        bounded.checked().record(plan, bounded.launch(), &views, bounded.bounds()).map(|_| ())
+        bounded
+            .checked()
+            .record(plan, bounded.launch(), &views, bounded.bounds())
+            .map(|_| ())
     };
     let amount = (4 * buffers * n) as f64;
-    Work { name, shape, roofline: Roofline::Copy, amount, operands: vec![(DType::F32, n); buffers], below: 2, record: Box::new(record) }
+    Work {
+        name,
+        shape,
+        roofline: Roofline::Copy,
+        amount,
+        operands: vec![(DType::F32, n); buffers],
+        below: 2,
+        record: Box::new(record),
+    }
 }
 
 /// A row that the CPU runs on one thread.
@@ -111,8 +150,8 @@ fn on_one_thread(work: Work) -> Case {
     }
 }
 
-/// The steps of a caller that has a program, a launch and a few numbers: check, bound, find the launch that was recognised and
-/// compiled, run it.
+/// The steps of a caller that has a program, a launch and a few numbers: check, bound, find the
+/// launch that was recognised and compiled, run it.
 struct Dispatch {
     device: Device,
     program: Program,
@@ -123,14 +162,27 @@ struct Dispatch {
 impl Dispatch {
     fn new(device: &Device) -> Result<Self> {
         let program = Program::parse(vector_add())?;
-        let mut dispatch = Self { device: device.clone(), program, cache: ProgramCache::new(8, 8), code: Vec::new() };
+        let mut dispatch = Self {
+            device: device.clone(),
+            program,
+            cache: ProgramCache::new(8, 8),
+            code: Vec::new(),
+        };
         let run = dispatch.compiled()?;
-        dispatch.code = run.lock().unwrap_or_else(PoisonError::into_inner).executable().code().to_vec();
+        dispatch.code = run
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .executable()
+            .code()
+            .to_vec();
         Ok(dispatch)
     }
 
     fn compiled(&self) -> Result<Arc<Mutex<ProgramRun>>> {
-        let bounded = self.program.check()?.bound(&LaunchConfig::linear(FEW as u32, BLOCK), &[4 * FEW as u64; 3])?;
+        let bounded = self.program.check()?.bound(
+            &LaunchConfig::linear(FEW as u32, BLOCK),
+            &[4 * FEW as u64; 3],
+        )?;
         self.cache.run(&bounded, &self.device)
     }
 }
@@ -140,11 +192,16 @@ impl Workload for Dispatch {
         let run = self.compiled()?;
         let mut run = run.lock().unwrap_or_else(PoisonError::into_inner);
         for buffer in [BufferIndex(0), BufferIndex(1)] {
-            run.input(buffer).copy_from_slice(bytemuck::cast_slice(&[1.0f32; FEW]));
+            run.input(buffer)
+                .copy_from_slice(bytemuck::cast_slice(&[1.0f32; FEW]));
         }
         let stats = run.run()?;
         let is_sum = run.output(BufferIndex(2)) == bytemuck::cast_slice::<f32, u8>(&[2.0; FEW]);
-        if is_sum || self.device.info().api == Api::Null { Ok(stats) } else { Err(Error::new(ErrorKind::Mismatch, "bench: 1 + 1 is not 2")) }
+        if is_sum || self.device.info().api == Api::Null {
+            Ok(stats)
+        } else {
+            Err(Error::new(ErrorKind::Mismatch, "bench: 1 + 1 is not 2"))
+        }
     }
 
     fn code(&self) -> &[CodeObject] {

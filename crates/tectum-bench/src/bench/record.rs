@@ -1,4 +1,5 @@
-//! The record of a benchmark: what was measured, where, at which commit, compared with which peers. One JSON form, written and read here.
+//! The record of a benchmark: what was measured, where, at which commit, compared with which peers.
+//! One JSON form, written and read here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -145,27 +146,50 @@ impl Row {
 
     /// Every derived figure with its name.
     fn derived(&self) -> Vec<(String, f64)> {
-        let own = [("median_s", self.median_s), ("spread", self.spread), ("rate", self.rate), ("percent_of_roofline", self.percent_of_roofline)];
+        let own = [
+            ("median_s", self.median_s),
+            ("spread", self.spread),
+            ("rate", self.rate),
+            ("percent_of_roofline", self.percent_of_roofline),
+        ];
         let own = own.map(|(name, value)| (name.to_owned(), value));
         let of_peer = |peer: &PeerRow| {
-            let ratio = peer.ratio.unwrap_or(Interval { median: f64::NAN, low: f64::NAN, high: f64::NAN });
-            let values =
-                [("median_s", peer.median_s.unwrap_or(f64::NAN)), ("ratio", ratio.median), ("ratio's low end", ratio.low), ("ratio's high end", ratio.high)];
+            let ratio = peer.ratio.unwrap_or(Interval {
+                median: f64::NAN,
+                low: f64::NAN,
+                high: f64::NAN,
+            });
+            let values = [
+                ("median_s", peer.median_s.unwrap_or(f64::NAN)),
+                ("ratio", ratio.median),
+                ("ratio's low end", ratio.low),
+                ("ratio's high end", ratio.high),
+            ];
             values.map(|(name, value)| (format!("{} of {}", name, peer.peer), value))
         };
-        own.into_iter().chain(self.peers.iter().flat_map(of_peer)).collect()
+        own.into_iter()
+            .chain(self.peers.iter().flat_map(of_peer))
+            .collect()
     }
 
-    /// The rate as a share of the roofline measured in the same round; from the summary where a record has no rounds.
+    /// The rate as a share of the roofline measured in the same round; from the summary where a
+    /// record has no rounds.
     pub fn roofline_ratio(&self) -> Interval {
-        let rounds = self.rounds_s.iter().zip(&self.roofline_rounds).map(|(seconds, roofline)| self.amount / seconds / roofline);
+        let rounds = self
+            .rounds_s
+            .iter()
+            .zip(&self.roofline_rounds)
+            .map(|(seconds, roofline)| self.amount / seconds / roofline);
         let summary = || Interval::around(self.percent_of_roofline / 100.0, self.spread);
         Interval::of(&rounds.collect::<Vec<_>>()).unwrap_or_else(summary)
     }
 
     /// A peer's time over ours, round by round.
     pub fn peer_ratio(&self, name: &str) -> Option<Interval> {
-        self.peers.iter().find(|peer| peer.peer == name)?.time_ratio(&self.rounds_s)
+        self.peers
+            .iter()
+            .find(|peer| peer.peer == name)?
+            .time_ratio(&self.rounds_s)
     }
 }
 
@@ -176,14 +200,32 @@ fn is_near(a: f64, b: f64) -> bool {
 
 impl PeerRow {
     fn time_ratio(&self, ours_s: &[f64]) -> Option<Interval> {
-        let rounds = self.rounds_s.iter().zip(ours_s).map(|(peer, ours)| peer / ours);
-        if self.skipped.is_some() { None } else { Interval::of(&rounds.collect::<Vec<_>>()) }
+        let rounds = self
+            .rounds_s
+            .iter()
+            .zip(ours_s)
+            .map(|(peer, ours)| peer / ours);
+        if self.skipped.is_some() {
+            None
+        } else {
+            Interval::of(&rounds.collect::<Vec<_>>())
+        }
     }
 }
 
 impl std::fmt::Display for DeviceBrief {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} ({}{})", self.id, self.name, if self.kind == "software" { ", software" } else { "" })
+        write!(
+            f,
+            "{} ({}{})",
+            self.id,
+            self.name,
+            if self.kind == "software" {
+                ", software"
+            } else {
+                ""
+            }
+        )
     }
 }
 
@@ -191,7 +233,12 @@ impl DeviceBrief {
     pub(super) fn of(device: &Device) -> Self {
         let info = device.info();
         let kind = format!("{:?}", info.kind).to_lowercase();
-        Self { id: info.id.clone(), name: info.name.clone(), driver: info.driver.clone(), kind }
+        Self {
+            id: info.id.clone(),
+            name: info.name.clone(),
+            driver: info.driver.clone(),
+            kind,
+        }
     }
 }
 
@@ -201,35 +248,58 @@ impl BenchRecord {
     /// # Errors
     /// `Io` for a file that cannot be read, `Data` for one that is not a record of this version.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|error| Error::io(path.display(), error))?;
-        let no_record = |source| Error::data(format!("{}: not a record of {RECORD_SCHEMA}", path.display())).with_source(source);
+        let text =
+            std::fs::read_to_string(path).map_err(|error| Error::io(path.display(), error))?;
+        let no_record = |source| {
+            Error::data(format!(
+                "{}: not a record of {RECORD_SCHEMA}",
+                path.display()
+            ))
+            .with_source(source)
+        };
         let record: Self = serde_json::from_str(&text).map_err(no_record)?;
         if record.schema == RECORD_SCHEMA {
             return Ok(record);
         }
-        Err(Error::data(format!("{}: the record is of {}, needs {RECORD_SCHEMA}", path.display(), record.schema)))
+        Err(Error::data(format!(
+            "{}: the record is of {}, needs {RECORD_SCHEMA}",
+            path.display(),
+            record.schema
+        )))
     }
 
-    /// The first derived figure that does not follow from the raw rounds within 1e-9, with both values; none if all do. Rows of
-    /// old records without rounds are not checked.
+    /// The first derived figure that does not follow from the raw rounds within 1e-9, with both
+    /// values; none if all do. Rows of old records without rounds are not checked.
     pub fn discrepancy(&self) -> Option<String> {
-        self.rows.iter().filter(|row| !row.rounds_s.is_empty()).find_map(|row| {
-            let mut again = row.clone();
-            again.summarize(best_roofline(&self.rows, row, &self.measured));
-            let differing = row.derived().into_iter().zip(again.derived()).find(|((_, kept), (_, made))| !is_near(*kept, *made));
-            differing.map(|((what, kept), (_, made))| format!("{}: {what} is {kept}, its rounds give {made}", row.key))
-        })
+        self.rows
+            .iter()
+            .filter(|row| !row.rounds_s.is_empty())
+            .find_map(|row| {
+                let mut again = row.clone();
+                again.summarize(best_roofline(&self.rows, row, &self.measured));
+                let differing = row
+                    .derived()
+                    .into_iter()
+                    .zip(again.derived())
+                    .find(|((_, kept), (_, made))| !is_near(*kept, *made));
+                differing.map(|((what, kept), (_, made))| {
+                    format!("{}: {what} is {kept}, its rounds give {made}", row.key)
+                })
+            })
     }
 
-    /// Writes the record into a folder as `DATE-DEVICE.json`, or `DATE-DEVICE-2.json` and so on where that exists.
+    /// Writes the record into a folder as `DATE-DEVICE.json`, or `DATE-DEVICE-2.json` and so on
+    /// where that exists.
     ///
     /// # Errors
     /// `Io` if the folder cannot be made or written.
     pub fn write(&self, folder: &Path) -> Result<PathBuf> {
         std::fs::create_dir_all(folder).map_err(|error| Error::io(folder.display(), error))?;
         let stem = format!("{}-{}", self.date, self.device.id.replace(':', "-"));
-        let names = std::iter::once(format!("{stem}.json")).chain((2..).map(|number| format!("{stem}-{number}.json")));
-        let mut text = serde_json::to_string_pretty(self).map_err(|source| Error::data("record: cannot be encoded").with_source(source))?;
+        let names = std::iter::once(format!("{stem}.json"))
+            .chain((2..).map(|number| format!("{stem}-{number}.json")));
+        let mut text = serde_json::to_string_pretty(self)
+            .map_err(|source| Error::data("record: cannot be encoded").with_source(source))?;
         text.push('\n');
         for path in names.map(|name| folder.join(name)) {
             if file::write_new(&path, text.as_bytes())? {
@@ -246,8 +316,13 @@ pub(super) fn best_roofline(rows: &[Row], row: &Row, measured: &Measurement) -> 
         (Roofline::Copy, None) => measured.copy_bytes_per_s,
         (Roofline::Gemm, None) => measured.gemm_flop_per_s,
         _ => {
-            let alike = rows.iter().filter(|other| (other.roofline, other.threads) == (row.roofline, row.threads));
-            alike.flat_map(|other| &other.roofline_rounds).copied().fold(0.0, f64::max)
+            let alike = rows
+                .iter()
+                .filter(|other| (other.roofline, other.threads) == (row.roofline, row.threads));
+            alike
+                .flat_map(|other| &other.roofline_rounds)
+                .copied()
+                .fold(0.0, f64::max)
         }
     }
 }

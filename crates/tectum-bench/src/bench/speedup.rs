@@ -27,7 +27,8 @@ pub struct Speedup {
     pub key: String,
     /// Its median time, in seconds.
     pub median_s: f64,
-    /// The baseline's row: the same, or that of the maximum number of threads where the baseline has a row for each number.
+    /// The baseline's row: the same, or that of the maximum number of threads where the baseline
+    /// has a row for each number.
     pub baseline_key: String,
     /// Its median time, in seconds.
     pub baseline_median_s: f64,
@@ -38,15 +39,26 @@ pub struct Speedup {
 /// Compares the times of two records, row by row.
 ///
 /// # Numerics
-/// The rounds of the two were not interleaved, so the interval of a ratio is the quotient of both medians' intervals.
+/// The rounds of the two were not interleaved, so the interval of a ratio is the quotient of both
+/// medians' intervals.
 ///
 /// # Errors
 /// `Invalid` if the records have no row in common.
 pub fn speedups(record: &BenchRecord, baseline: &BenchRecord) -> Result<Speedups> {
-    let (both, alone): (Vec<_>, Vec<_>) = record.rows.iter().map(|row| (row, counterpart(row, baseline))).partition(|(_, other)| other.is_some());
-    let rows: Vec<Speedup> = both.into_iter().filter_map(|(row, other)| Some(speedup(row, other?))).collect();
+    let (both, alone): (Vec<_>, Vec<_>) = record
+        .rows
+        .iter()
+        .map(|row| (row, counterpart(row, baseline)))
+        .partition(|(_, other)| other.is_some());
+    let rows: Vec<Speedup> = both
+        .into_iter()
+        .filter_map(|(row, other)| Some(speedup(row, other?)))
+        .collect();
     if rows.is_empty() {
-        return Err(Error::invalid(format!("speedup: the records of {} and {} have no row in common", record.device.id, baseline.device.id)));
+        return Err(Error::invalid(format!(
+            "speedup: the records of {} and {} have no row in common",
+            record.device.id, baseline.device.id
+        )));
     }
     Ok(Speedups {
         device: record.device.clone(),
@@ -61,13 +73,24 @@ pub fn speedups(record: &BenchRecord, baseline: &BenchRecord) -> Result<Speedups
 fn counterpart<'r>(row: &Row, baseline: &'r BenchRecord) -> Option<&'r Row> {
     let threads = |other: &Row| -> Option<usize> {
         let tail = other.key.strip_prefix(&row.key)?;
-        if tail.is_empty() { Some(usize::MAX) } else { tail.strip_prefix(".t")?.parse().ok() }
+        if tail.is_empty() {
+            Some(usize::MAX)
+        } else {
+            tail.strip_prefix(".t")?.parse().ok()
+        }
     };
-    baseline.rows.iter().filter_map(|other| Some((threads(other)?, other))).max_by_key(|(threads, _)| *threads).map(|(_, other)| other)
+    baseline
+        .rows
+        .iter()
+        .filter_map(|other| Some((threads(other)?, other)))
+        .max_by_key(|(threads, _)| *threads)
+        .map(|(_, other)| other)
 }
 
 fn speedup(row: &Row, baseline: &Row) -> Speedup {
-    let time = |row: &Row| Interval::of(&row.rounds_s).unwrap_or_else(|| Interval::around(row.median_s, row.spread));
+    let time = |row: &Row| {
+        Interval::of(&row.rounds_s).unwrap_or_else(|| Interval::around(row.median_s, row.spread))
+    };
     Speedup {
         key: row.key.clone(),
         median_s: row.median_s,

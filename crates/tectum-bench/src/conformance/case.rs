@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use tectum::kernel::random;
-use tectum::{CodeObject, ContentHash, DType, Device, Error, ErrorKind, PlanBuilder, Result, RunStats, Session, View};
+use tectum::{
+    CodeObject, ContentHash, DType, Device, Error, ErrorKind, PlanBuilder, Result, RunStats,
+    Session, View,
+};
 
 /// What outputs hold before a run: a NaN that no operation produces, an impossible index.
 const POISON: u32 = 0x7fed_cba9;
@@ -12,7 +15,8 @@ const POISON: u32 = 0x7fed_cba9;
 const POISON_DOUBLE: u64 = (POISON as u64) << 32 | POISON as u64;
 /// Elements of poison before and after each output.
 const GUARD: usize = 64;
-/// Devices may flush numbers below the smallest normal one, and our functions do: this error is allowed everywhere.
+/// Devices may flush numbers below the smallest normal one, and our functions do: this error is
+/// allowed everywhere.
 const FLUSH: f64 = f32::MIN_POSITIVE as f64 * 16.0;
 /// The same for f64.
 const FLUSH_DOUBLE: f64 = f64::MIN_POSITIVE * 16.0;
@@ -79,7 +83,9 @@ pub enum Output {
 impl Output {
     fn len(&self) -> usize {
         match self {
-            Output::Near(expected) | Output::NearInPlace(_, expected) | Output::NearDouble(expected) => expected.len(),
+            Output::Near(expected)
+            | Output::NearInPlace(_, expected)
+            | Output::NearDouble(expected) => expected.len(),
             Output::Exact(data) => data.len(),
             Output::ExactInPlace(_, words) => words.len(),
             Output::ExactPrefix(_, len) => *len,
@@ -102,7 +108,11 @@ impl Output {
             Output::Near(expected) | Output::NearInPlace(_, expected) => {
                 let mut worst = 0.0f64;
                 for (index, (expected, &got)) in expected.iter().zip(got).enumerate() {
-                    worst = worst.max(expected.share(got).map_err(|fault| format!("element {index}: {fault}"))?);
+                    worst = worst.max(
+                        expected
+                            .share(got)
+                            .map_err(|fault| format!("element {index}: {fault}"))?,
+                    );
                 }
                 Ok(worst)
             }
@@ -110,14 +120,23 @@ impl Output {
                 let got: &[f64] = bytemuck::cast_slice(got);
                 let mut worst = 0.0f64;
                 for (index, (expected, &got)) in expected.iter().zip(got).enumerate() {
-                    worst = worst.max(expected.share_double(got).map_err(|fault| format!("element {index}: {fault}"))?);
+                    worst = worst.max(
+                        expected
+                            .share_double(got)
+                            .map_err(|fault| format!("element {index}: {fault}"))?,
+                    );
                 }
                 Ok(worst)
             }
             Output::Exact(data) => exact(data.words(), got),
             Output::ExactInPlace(_, words) => exact(words, got),
             Output::ExactPrefix(words, len) => {
-                let poisoned: Vec<u32> = words.iter().copied().chain(std::iter::repeat(POISON)).take(*len).collect();
+                let poisoned: Vec<u32> = words
+                    .iter()
+                    .copied()
+                    .chain(std::iter::repeat(POISON))
+                    .take(*len)
+                    .collect();
                 exact(&poisoned, got)
             }
         }
@@ -132,29 +151,48 @@ impl Expected {
 
     fn share(&self, got: u32) -> std::result::Result<f64, String> {
         let float = f32::from_bits(got);
-        let fault = || Err(format!("got {float:?} (0x{got:08x}), expected {:?} ± {:e}", self.value, self.bound));
+        let fault = || {
+            Err(format!(
+                "got {float:?} (0x{got:08x}), expected {:?} ± {:e}",
+                self.value, self.bound
+            ))
+        };
         if got == POISON {
             return Err(format!("was never written, expected {:?}", self.value));
         }
         // A reference beyond f32's range is that infinity; one at its edge may round either way.
         let rounded = self.value as f32;
         if rounded.is_nan() || rounded.is_infinite() {
-            let edge = self.value.is_finite() && self.value.abs() < f64::from(f32::MAX) * (1.0 + 1e-5) && float.abs() == f32::MAX;
-            let same = (rounded.is_nan() && (got & 0x7fff_ffff) > 0x7f80_0000) || rounded.to_bits() == got;
+            let edge = self.value.is_finite()
+                && self.value.abs() < f64::from(f32::MAX) * (1.0 + 1e-5)
+                && float.abs() == f32::MAX;
+            let same =
+                (rounded.is_nan() && (got & 0x7fff_ffff) > 0x7f80_0000) || rounded.to_bits() == got;
             return if same || edge { Ok(0.0) } else { fault() };
         }
         let error = (f64::from(float) - self.value).abs();
         if error <= FLUSH {
             return Ok(0.0);
         }
-        if error <= self.bound { Ok(error / self.bound) } else { fault() }
+        if error <= self.bound {
+            Ok(error / self.bound)
+        } else {
+            fault()
+        }
     }
 }
 
 impl Expected {
     /// As `share`, for an f64.
     fn share_double(&self, got: f64) -> std::result::Result<f64, String> {
-        let fault = || Err(format!("got {got:?} (0x{:016x}), expected {:?} ± {:e}", got.to_bits(), self.value, self.bound));
+        let fault = || {
+            Err(format!(
+                "got {got:?} (0x{:016x}), expected {:?} ± {:e}",
+                got.to_bits(),
+                self.value,
+                self.bound
+            ))
+        };
         if got.to_bits() == POISON_DOUBLE {
             return Err(format!("was never written, expected {:?}", self.value));
         }
@@ -166,14 +204,21 @@ impl Expected {
         if error <= FLUSH_DOUBLE {
             return Ok(0.0);
         }
-        if error <= self.bound { Ok(error / self.bound) } else { fault() }
+        if error <= self.bound {
+            Ok(error / self.bound)
+        } else {
+            fault()
+        }
     }
 }
 
 fn exact(expected: &[u32], got: &[u32]) -> std::result::Result<f64, String> {
     match expected.iter().zip(got).position(|(a, b)| a != b) {
         None => Ok(0.0),
-        Some(index) => Err(format!("element {index}: got 0x{:08x}, expected 0x{:08x}", got[index], expected[index])),
+        Some(index) => Err(format!(
+            "element {index}: got 0x{:08x}, expected 0x{:08x}",
+            got[index], expected[index]
+        )),
     }
 }
 
@@ -191,12 +236,14 @@ impl CaseContext<'_> {
     /// Records the code of something that runs by itself, such as a simulation.
     pub fn uses(&mut self, code: &[CodeObject]) {
         self.session.uses_code(code);
-        self.launched.extend(code.iter().map(|code| code.kernel.clone()));
+        self.launched
+            .extend(code.iter().map(|code| code.kernel.clone()));
     }
 
     /// Counts a run that began at the given time.
     pub fn record(&mut self, stats: &RunStats, start: Instant) {
-        self.session.record(stats, start.elapsed().as_nanos() as u64);
+        self.session
+            .record(stats, start.elapsed().as_nanos() as u64);
     }
 }
 
@@ -206,7 +253,11 @@ type RunCase = dyn Fn(&mut CaseContext<'_>) -> Result<f64>;
 /// What a case does.
 enum Work {
     /// Runs an operation once and compares its outputs.
-    Operation { inputs: Vec<Data>, outputs: Vec<Output>, record: Box<Record> },
+    Operation {
+        inputs: Vec<Data>,
+        outputs: Vec<Output>,
+        record: Box<Record>,
+    },
     /// Runs and compares by itself.
     Run { elements: usize, run: Box<RunCase> },
 }
@@ -219,27 +270,52 @@ pub struct Case {
 }
 
 impl Case {
-    /// A case of an operation: host data, one plan input each; expected outputs; and a function that records the operation, given views of both. For an
-    /// empty shape it records what the operation launches then, often nothing: a launch of no groups is refused.
+    /// A case of an operation: host data, one plan input each; expected outputs; and a function
+    /// that records the operation, given views of both. For an empty shape it records what the
+    /// operation launches then, often nothing: a launch of no groups is refused.
     pub fn new(
         shape: impl Into<String>,
         inputs: Vec<Data>,
         outputs: Vec<Output>,
         record: impl Fn(&mut PlanBuilder, &[View], &[View]) -> Result<()> + 'static,
     ) -> Self {
-        Self { shape: shape.into(), work: Work::Operation { inputs, outputs, record: Box::new(record) } }
+        Self {
+            shape: shape.into(),
+            work: Work::Operation {
+                inputs,
+                outputs,
+                record: Box::new(record),
+            },
+        }
     }
 
-    /// A case of something with a state of this many elements. The function runs it, returns the greatest error as a share of its bound, and
-    /// reports an error beyond the bound as a `Mismatch`.
-    pub fn of_run(shape: impl Into<String>, elements: usize, run: impl Fn(&mut CaseContext<'_>) -> Result<f64> + 'static) -> Self {
-        Self { shape: shape.into(), work: Work::Run { elements, run: Box::new(run) } }
+    /// A case of something with a state of this many elements. The function runs it, returns the
+    /// greatest error as a share of its bound, and reports an error beyond the bound as a
+    /// `Mismatch`.
+    pub fn of_run(
+        shape: impl Into<String>,
+        elements: usize,
+        run: impl Fn(&mut CaseContext<'_>) -> Result<f64> + 'static,
+    ) -> Self {
+        Self {
+            shape: shape.into(),
+            work: Work::Run {
+                elements,
+                run: Box::new(run),
+            },
+        }
     }
 
     /// Elements of inputs and outputs together, or of the state.
     pub fn elements(&self) -> usize {
         match &self.work {
-            Work::Operation { inputs, outputs, .. } => inputs.iter().map(Data::len).chain(outputs.iter().map(Output::len)).sum(),
+            Work::Operation {
+                inputs, outputs, ..
+            } => inputs
+                .iter()
+                .map(Data::len)
+                .chain(outputs.iter().map(Output::len))
+                .sum(),
             Work::Run { elements, .. } => *elements,
         }
     }
@@ -250,22 +326,45 @@ impl Case {
     /// `Mismatch` naming case and element; what plan and device report.
     pub fn run(&self, trial: &mut CaseContext<'_>) -> Result<f64> {
         match &self.work {
-            Work::Operation { inputs, outputs, record } => self.run_operation(inputs, outputs, record, trial),
+            Work::Operation {
+                inputs,
+                outputs,
+                record,
+            } => self.run_operation(inputs, outputs, record, trial),
             Work::Run { run, .. } => run(trial),
         }
     }
 
-    fn run_operation(&self, given: &[Data], expected: &[Output], record: &Record, trial: &mut CaseContext<'_>) -> Result<f64> {
+    fn run_operation(
+        &self,
+        given: &[Data],
+        expected: &[Output],
+        record: &Record,
+        trial: &mut CaseContext<'_>,
+    ) -> Result<f64> {
         let mut plan = PlanBuilder::new("verify");
-        let inputs: Vec<View> = given.iter().map(|data| plan.input("in", data.dtype(), data.len())).collect();
-        let guarded: Vec<View> = expected.iter().map(|out| plan.state("out", out.dtype(), out.len() + 2 * GUARD)).collect();
-        let outputs: Vec<View> = guarded.iter().zip(expected).map(|(view, out)| view.part(GUARD..GUARD + out.len())).collect();
+        let inputs: Vec<View> = given
+            .iter()
+            .map(|data| plan.input("in", data.dtype(), data.len()))
+            .collect();
+        let guarded: Vec<View> = expected
+            .iter()
+            .map(|out| plan.state("out", out.dtype(), out.len() + 2 * GUARD))
+            .collect();
+        let outputs: Vec<View> = guarded
+            .iter()
+            .zip(expected)
+            .map(|(view, out)| view.part(GUARD..GUARD + out.len()))
+            .collect();
         record(&mut plan, &inputs, &outputs)?;
         let plan = plan.finish()?;
-        trial.launched.extend(plan.kernels().map(|kernel| kernel.name().to_owned()));
+        trial
+            .launched
+            .extend(plan.kernels().map(|kernel| kernel.name().to_owned()));
         let mut run = plan.compile(trial.device)?;
         for (view, data) in inputs.iter().zip(given) {
-            run.input::<u32>(view.reinterpret(DType::U32)).copy_from_slice(data.words());
+            run.input::<u32>(view.reinterpret(DType::U32))
+                .copy_from_slice(data.words());
         }
         for (view, output) in guarded.iter().zip(expected) {
             let mut words = vec![POISON; view.reinterpret(DType::U32).len()];
@@ -285,8 +384,11 @@ impl Case {
             let width = view.dtype().bytes() / 4;
             let (before, rest) = words.split_at(GUARD * width);
             let (got, after) = rest.split_at(output.len() * width);
-            let result =
-                if before.iter().chain(after).any(|&word| word != POISON) { Err("wrote outside of its range".to_owned()) } else { output.compare(got) };
+            let result = if before.iter().chain(after).any(|&word| word != POISON) {
+                Err("wrote outside of its range".to_owned())
+            } else {
+                output.compare(got)
+            };
             let share = result.map_err(|fault| {
                 let kernels: Vec<_> = plan.kernels().map(|kernel| kernel.name()).collect();
                 let place = format!("{} [{}] output {number}", kernels.join("+"), self.shape);
@@ -309,7 +411,11 @@ impl Seed {
     /// Starts the stream of an operation.
     pub fn new(seed: u64, name: &str) -> Self {
         let key = seed ^ ContentHash::of(name.as_bytes()).words()[0];
-        Self { key: [key as u32, (key >> 32) as u32], counter: 0, words: Vec::new() }
+        Self {
+            key: [key as u32, (key >> 32) as u32],
+            counter: 0,
+            words: Vec::new(),
+        }
     }
 
     /// 32 random bits.
@@ -333,7 +439,10 @@ impl Seed {
 
     /// `n` doubles between `low` and `high`, all 53 bits of them random.
     pub fn doubles(&mut self, n: usize, low: f64, high: f64) -> Vec<f64> {
-        let mut unit = || f64::from(self.word()) / 4_294_967_296.0 + f64::from(self.word()) / 18_446_744_073_709_551_616.0;
+        let mut unit = || {
+            f64::from(self.word()) / 4_294_967_296.0
+                + f64::from(self.word()) / 18_446_744_073_709_551_616.0
+        };
         (0..n).map(|_| low + (high - low) * unit()).collect()
     }
 
@@ -344,7 +453,17 @@ impl Seed {
 
     /// Sizes zero, one, odd and large, two of them random.
     pub fn sizes(&mut self, large: usize) -> Vec<usize> {
-        vec![0, 1, 3, 255, 1024, 4097, self.size(2, 5000), self.size(5000, large), large]
+        vec![
+            0,
+            1,
+            3,
+            255,
+            1024,
+            4097,
+            self.size(2, 5000),
+            self.size(5000, large),
+            large,
+        ]
     }
 }
 

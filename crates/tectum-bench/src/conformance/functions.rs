@@ -1,20 +1,26 @@
-//! The largest error of every elementary function over all exponents: the table of `tectum verify --functions`.
+//! The largest error of every elementary function over all exponents: the table of
+//! `tectum verify --functions`.
 //!
-//! Arguments are spread evenly over each exponent of both signs, with the neighbours of every special value, or are simply
-//! all of them. Each result is compared with a reference of twice the precision, in units in the last place of the exact value.
+//! Arguments are spread evenly over each exponent of both signs, with the neighbours of every
+//! special value, or are simply all of them. Each result is compared with a reference of twice the
+//! precision, in units in the last place of the exact value.
 
 use std::fmt::LowerExp;
 
 use rayon::prelude::*;
 use serde::Serialize;
 use tectum::operation::elementwise;
-use tectum::{DType, Device, DeviceKind, Element, Error, ErrorKind, Executable, PlanBuilder, Receipt, Result, Session, View, Watch, WorkProgress};
+use tectum::{
+    DType, Device, DeviceKind, Element, Error, ErrorKind, Executable, PlanBuilder, Receipt, Result,
+    Session, View, Watch, WorkProgress,
+};
 
 use super::double_double::{ScaledDoubleDouble, exact};
 
 /// Arguments of one run.
 const BATCH: u64 = 1 << 20;
-/// Bits whose neighbours within 4 are all tested, in both signs: ends, splits and edges of ranges of the f32 functions.
+/// Bits whose neighbours within 4 are all tested, in both signs: ends, splits and edges of ranges
+/// of the f32 functions.
 const EDGES_F32: [u32; 23] = [
     0,
     0x0080_0000,
@@ -48,64 +54,230 @@ pub struct Function {
     pub name: &'static str,
     /// The bound where + − · ÷ and the square root are correctly rounded: on the CPU.
     pub ulp: f64,
-    /// The bound elsewhere: includes what Vulkan allows for a division (2.5 ulp) or a square root, and for sums that a driver fuses.
-    /// Results below the smallest normal number may be 0 there, and arguments below it may count as 0.
+    /// The bound elsewhere: includes what Vulkan allows for a division (2.5 ulp) or a square root,
+    /// and for sums that a driver fuses. Results below the smallest normal number may be 0 there,
+    /// and arguments below it may count as 0.
     pub device_ulp: f64,
 }
 
 /// Every elementary function on f32.
 pub const FUNCTIONS: &[Function] = &[
-    Function { name: "sqrt", ulp: 0.5, device_ulp: 3.0 },
-    Function { name: "rsqrt", ulp: 1.5, device_ulp: 5.0 },
-    Function { name: "reciprocal", ulp: 0.5, device_ulp: 2.5 },
-    Function { name: "exp", ulp: 1.1, device_ulp: 2.0 },
-    Function { name: "exp2", ulp: 1.1, device_ulp: 2.0 },
-    Function { name: "log", ulp: 0.9, device_ulp: 2.0 },
-    Function { name: "log2", ulp: 1.6, device_ulp: 2.0 },
-    Function { name: "tanh", ulp: 2.0, device_ulp: 2.4 },
-    Function { name: "erf", ulp: 1.3, device_ulp: 2.0 },
-    Function { name: "sin", ulp: 1.1, device_ulp: 2.0 },
-    Function { name: "cos", ulp: 1.1, device_ulp: 2.0 },
-    Function { name: "sigmoid", ulp: 2.3, device_ulp: 2.0 },
-    Function { name: "silu", ulp: 1.6, device_ulp: 2.0 },
-    Function { name: "elu", ulp: 1.6, device_ulp: 2.0 },
-    Function { name: "gelu", ulp: 1.6, device_ulp: 2.0 },
-    Function { name: "gelu_erf", ulp: 1.8, device_ulp: 2.0 },
-    Function { name: "tan", ulp: 3.0, device_ulp: 7.0 },
-    Function { name: "asin", ulp: 3.0, device_ulp: 8.0 },
-    Function { name: "acos", ulp: 3.0, device_ulp: 8.0 },
-    Function { name: "atan", ulp: 3.0, device_ulp: 5.0 },
-    Function { name: "sinh", ulp: 3.0, device_ulp: 4.0 },
-    Function { name: "cosh", ulp: 3.0, device_ulp: 4.0 },
-    Function { name: "asinh", ulp: 3.0, device_ulp: 4.0 },
-    Function { name: "acosh", ulp: 4.0, device_ulp: 8.0 },
-    Function { name: "atanh", ulp: 3.0, device_ulp: 6.0 },
+    Function {
+        name: "sqrt",
+        ulp: 0.5,
+        device_ulp: 3.0,
+    },
+    Function {
+        name: "rsqrt",
+        ulp: 1.5,
+        device_ulp: 5.0,
+    },
+    Function {
+        name: "reciprocal",
+        ulp: 0.5,
+        device_ulp: 2.5,
+    },
+    Function {
+        name: "exp",
+        ulp: 1.1,
+        device_ulp: 2.0,
+    },
+    Function {
+        name: "exp2",
+        ulp: 1.1,
+        device_ulp: 2.0,
+    },
+    Function {
+        name: "log",
+        ulp: 0.9,
+        device_ulp: 2.0,
+    },
+    Function {
+        name: "log2",
+        ulp: 1.6,
+        device_ulp: 2.0,
+    },
+    Function {
+        name: "tanh",
+        ulp: 2.0,
+        device_ulp: 2.4,
+    },
+    Function {
+        name: "erf",
+        ulp: 1.3,
+        device_ulp: 2.0,
+    },
+    Function {
+        name: "sin",
+        ulp: 1.1,
+        device_ulp: 2.0,
+    },
+    Function {
+        name: "cos",
+        ulp: 1.1,
+        device_ulp: 2.0,
+    },
+    Function {
+        name: "sigmoid",
+        ulp: 2.3,
+        device_ulp: 2.0,
+    },
+    Function {
+        name: "silu",
+        ulp: 1.6,
+        device_ulp: 2.0,
+    },
+    Function {
+        name: "elu",
+        ulp: 1.6,
+        device_ulp: 2.0,
+    },
+    Function {
+        name: "gelu",
+        ulp: 1.6,
+        device_ulp: 2.0,
+    },
+    Function {
+        name: "gelu_erf",
+        ulp: 1.8,
+        device_ulp: 2.0,
+    },
+    Function {
+        name: "tan",
+        ulp: 3.0,
+        device_ulp: 7.0,
+    },
+    Function {
+        name: "asin",
+        ulp: 3.0,
+        device_ulp: 8.0,
+    },
+    Function {
+        name: "acos",
+        ulp: 3.0,
+        device_ulp: 8.0,
+    },
+    Function {
+        name: "atan",
+        ulp: 3.0,
+        device_ulp: 5.0,
+    },
+    Function {
+        name: "sinh",
+        ulp: 3.0,
+        device_ulp: 4.0,
+    },
+    Function {
+        name: "cosh",
+        ulp: 3.0,
+        device_ulp: 4.0,
+    },
+    Function {
+        name: "asinh",
+        ulp: 3.0,
+        device_ulp: 4.0,
+    },
+    Function {
+        name: "acosh",
+        ulp: 4.0,
+        device_ulp: 8.0,
+    },
+    Function {
+        name: "atanh",
+        ulp: 3.0,
+        device_ulp: 6.0,
+    },
 ];
 
 /// Every elementary function on f64, measured where the device has the type.
 pub const FUNCTIONS_F64: &[Function] = &[
-    Function { name: "sqrt", ulp: 0.5, device_ulp: 3.0 },
-    Function { name: "rsqrt", ulp: 1.5, device_ulp: 5.0 },
-    Function { name: "reciprocal", ulp: 0.5, device_ulp: 2.5 },
-    Function { name: "exp", ulp: 1.1, device_ulp: 2.0 },
-    Function { name: "exp2", ulp: 1.1, device_ulp: 2.0 },
-    Function { name: "log", ulp: 0.9, device_ulp: 2.0 },
-    Function { name: "log2", ulp: 1.6, device_ulp: 2.0 },
-    Function { name: "tanh", ulp: 1.8, device_ulp: 2.4 },
-    Function { name: "erf", ulp: 1.5, device_ulp: 2.0 },
-    Function { name: "sin", ulp: 1.1, device_ulp: 2.0 },
-    Function { name: "cos", ulp: 1.1, device_ulp: 2.0 },
-    Function { name: "sigmoid", ulp: 2.3, device_ulp: 2.0 },
-    Function { name: "silu", ulp: 1.6, device_ulp: 2.0 },
-    Function { name: "elu", ulp: 1.6, device_ulp: 2.0 },
-    Function { name: "gelu", ulp: 1.6, device_ulp: 2.0 },
-    Function { name: "gelu_erf", ulp: 1.8, device_ulp: 2.0 },
+    Function {
+        name: "sqrt",
+        ulp: 0.5,
+        device_ulp: 3.0,
+    },
+    Function {
+        name: "rsqrt",
+        ulp: 1.5,
+        device_ulp: 5.0,
+    },
+    Function {
+        name: "reciprocal",
+        ulp: 0.5,
+        device_ulp: 2.5,
+    },
+    Function {
+        name: "exp",
+        ulp: 1.1,
+        device_ulp: 2.0,
+    },
+    Function {
+        name: "exp2",
+        ulp: 1.1,
+        device_ulp: 2.0,
+    },
+    Function {
+        name: "log",
+        ulp: 0.9,
+        device_ulp: 2.0,
+    },
+    Function {
+        name: "log2",
+        ulp: 1.6,
+        device_ulp: 2.0,
+    },
+    Function {
+        name: "tanh",
+        ulp: 1.8,
+        device_ulp: 2.4,
+    },
+    Function {
+        name: "erf",
+        ulp: 1.5,
+        device_ulp: 2.0,
+    },
+    Function {
+        name: "sin",
+        ulp: 1.1,
+        device_ulp: 2.0,
+    },
+    Function {
+        name: "cos",
+        ulp: 1.1,
+        device_ulp: 2.0,
+    },
+    Function {
+        name: "sigmoid",
+        ulp: 2.3,
+        device_ulp: 2.0,
+    },
+    Function {
+        name: "silu",
+        ulp: 1.6,
+        device_ulp: 2.0,
+    },
+    Function {
+        name: "elu",
+        ulp: 1.6,
+        device_ulp: 2.0,
+    },
+    Function {
+        name: "gelu",
+        ulp: 1.6,
+        device_ulp: 2.0,
+    },
+    Function {
+        name: "gelu_erf",
+        ulp: 1.8,
+        device_ulp: 2.0,
+    },
 ];
 
 /// Which arguments are tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sweep {
-    /// 2ᵏ for each exponent and sign of f32, 2ᵏ⁻⁸ and at most 2⁸ for f64, and the neighbours of special values.
+    /// 2ᵏ for each exponent and sign of f32, 2ᵏ⁻⁸ and at most 2⁸ for f64, and the neighbours of
+    /// special values.
     Exponents(u32),
     /// All 2³² of f32; for f64 2¹⁰ for each exponent and sign.
     Exhaustive,
@@ -149,7 +321,9 @@ impl FunctionsReport {
     /// # Errors
     /// `Mismatch` if there is one.
     pub fn into_result(self) -> Result<FunctionsReport> {
-        let Some(row) = self.functions.iter().find(|row| !row.passed) else { return Ok(self) };
+        let Some(row) = self.functions.iter().find(|row| !row.passed) else {
+            return Ok(self);
+        };
         Err(Error::new(
             ErrorKind::Mismatch,
             format!(
@@ -170,26 +344,54 @@ impl FunctionsReport {
 /// Measures every function on a device.
 ///
 /// # Errors
-/// What the device reports; a result beyond its bound is not an error here but is in the report. `Cancelled` if the watch, which sees each function before it
-/// is measured, breaks it off.
+/// What the device reports; a result beyond its bound is not an error here but is in the report.
+/// `Cancelled` if the watch, which sees each function before it is measured, breaks it off.
 pub fn functions(device: &Device, sweep: Sweep, watch: &mut Watch<'_>) -> Result<FunctionsReport> {
     let has_f64 = device.info().dtypes.contains(&DType::F64);
     let total = (FUNCTIONS.len() + if has_f64 { FUNCTIONS_F64.len() } else { 0 }) as u64;
     let mut session = Session::new(device);
     let mut rows = Vec::new();
     for function in FUNCTIONS {
-        WorkProgress { stage: function.name, done: rows.len() as u64, total }.report(watch)?;
-        let op = elementwise::operation(function.name).ok_or_else(|| Error::invalid(format!("{}: no such operation", function.name)))?;
-        rows.push(measure::<f32>(device, function, sweep, |x| (op.reference)(f64::from(x), 0.0), &mut session)?);
+        WorkProgress {
+            stage: function.name,
+            done: rows.len() as u64,
+            total,
+        }
+        .report(watch)?;
+        let op = elementwise::operation(function.name)
+            .ok_or_else(|| Error::invalid(format!("{}: no such operation", function.name)))?;
+        rows.push(measure::<f32>(
+            device,
+            function,
+            sweep,
+            |x| (op.reference)(f64::from(x), 0.0),
+            &mut session,
+        )?);
     }
     if has_f64 {
         for function in FUNCTIONS_F64 {
-            WorkProgress { stage: function.name, done: rows.len() as u64, total }.report(watch)?;
-            let exact = |x: f64| exact(function.name, x).expect("invariant: the table holds elementary functions");
-            rows.push(measure::<f64>(device, function, sweep, exact, &mut session)?);
+            WorkProgress {
+                stage: function.name,
+                done: rows.len() as u64,
+                total,
+            }
+            .report(watch)?;
+            let exact = |x: f64| {
+                exact(function.name, x).expect("invariant: the table holds elementary functions")
+            };
+            rows.push(measure::<f64>(
+                device,
+                function,
+                sweep,
+                exact,
+                &mut session,
+            )?);
         }
     }
-    Ok(FunctionsReport { functions: rows, receipt: session.receipt() })
+    Ok(FunctionsReport {
+        functions: rows,
+        receipt: session.receipt(),
+    })
 }
 
 /// What the sweep needs from a float type.
@@ -225,7 +427,10 @@ fn measure<T: Float>(
 ) -> Result<FunctionReport> {
     let count = T::count(sweep);
     let mut plan = PlanBuilder::new("functions");
-    let (x, y) = (plan.input("x", T::DTYPE, BATCH as usize), plan.output("y", T::DTYPE, BATCH as usize));
+    let (x, y) = (
+        plan.input("x", T::DTYPE, BATCH as usize),
+        plan.output("y", T::DTYPE, BATCH as usize),
+    );
     plan.unary(function.name, x, y)?;
     let mut run = plan.finish()?.compile(device)?;
     session.uses(&run);
@@ -235,20 +440,35 @@ fn measure<T: Float>(
         let argument = |place: usize| T::argument(sweep, (start + place as u64).min(count - 1));
         step(&mut run, x, argument, session)?;
         let asked = (count - start).min(BATCH) as usize;
-        let found = run.output::<T>(y)[..asked].par_iter().enumerate().map(|(place, &got)| {
-            let argument = argument(place);
-            let exact_here = exact(argument);
-            let mut error = got.error(exact_here, !on_cpu);
-            if !on_cpu && argument.is_small() {
-                error = error.min(got.error(exact(T::zeroed()), true));
-            }
-            Found { error, argument, got, exact: exact_here }
-        });
+        let found = run.output::<T>(y)[..asked]
+            .par_iter()
+            .enumerate()
+            .map(|(place, &got)| {
+                let argument = argument(place);
+                let exact_here = exact(argument);
+                let mut error = got.error(exact_here, !on_cpu);
+                if !on_cpu && argument.is_small() {
+                    error = error.min(got.error(exact(T::zeroed()), true));
+                }
+                Found {
+                    error,
+                    argument,
+                    got,
+                    exact: exact_here,
+                }
+            });
         let greater = |a: Found<T>, b: Found<T>| if b.error > a.error { b } else { a };
-        worst = worst.into_iter().chain(found.reduce_with(greater)).reduce(greater);
+        worst = worst
+            .into_iter()
+            .chain(found.reduce_with(greater))
+            .reduce(greater);
     }
     let worst = worst.ok_or_else(|| Error::invalid("a sweep of no arguments"))?;
-    let stated_ulp = if on_cpu { function.ulp } else { function.device_ulp };
+    let stated_ulp = if on_cpu {
+        function.ulp
+    } else {
+        function.device_ulp
+    };
     Ok(FunctionReport {
         name: function.name,
         dtype: T::DTYPE,
@@ -262,8 +482,16 @@ fn measure<T: Float>(
     })
 }
 
-fn step<T: Float>(run: &mut Executable, x: View, argument: impl Fn(usize) -> T + Sync, session: &mut Session) -> Result<()> {
-    run.input::<T>(x).par_iter_mut().enumerate().for_each(|(place, x)| *x = argument(place));
+fn step<T: Float>(
+    run: &mut Executable,
+    x: View,
+    argument: impl Fn(usize) -> T + Sync,
+    session: &mut Session,
+) -> Result<()> {
+    run.input::<T>(x)
+        .par_iter_mut()
+        .enumerate()
+        .for_each(|(place, x)| *x = argument(place));
     let start = std::time::Instant::now();
     let stats = run.run()?;
     session.record(&stats, start.elapsed().as_nanos() as u64);
@@ -287,32 +515,52 @@ impl Float for f32 {
     }
 
     fn argument(sweep: Sweep, index: u64) -> f32 {
-        let Sweep::Exponents(k) = sweep else { return f32::from_bits(index as u32) };
+        let Sweep::Exponents(k) = sweep else {
+            return f32::from_bits(index as u32);
+        };
         let spread = 512 << k;
         if index < spread {
             let below = 23 - k.min(23);
-            return f32::from_bits((index << below) as u32 | (mixed(index) as u32 & ((1 << below) - 1)));
+            return f32::from_bits(
+                (index << below) as u32 | (mixed(index) as u32 & ((1 << below) - 1)),
+            );
         }
         let place = (index - spread) as u32;
-        let bits = EDGES_F32[(place / 18) as usize].wrapping_add(place % 9).wrapping_sub(4);
+        let bits = EDGES_F32[(place / 18) as usize]
+            .wrapping_add(place % 9)
+            .wrapping_sub(4);
         f32::from_bits(bits ^ if place % 18 < 9 { 0 } else { 1 << 31 })
     }
 
     fn error(self, exact: f64, flushes: bool) -> f64 {
         if self.is_nan() || exact.is_nan() {
-            return if self.is_nan() && exact.is_nan() { 0.0 } else { f64::INFINITY };
+            return if self.is_nan() && exact.is_nan() {
+                0.0
+            } else {
+                f64::INFINITY
+            };
         }
         let rounded = exact as f32;
-        let flushed = flushes && exact.abs() < f64::from(f32::MIN_POSITIVE) && self.abs() <= f32::MIN_POSITIVE;
+        let flushed = flushes
+            && exact.abs() < f64::from(f32::MIN_POSITIVE)
+            && self.abs() <= f32::MIN_POSITIVE;
         if flushed || (self == rounded && self.is_infinite()) {
             return 0.0;
         }
         // An infinity represents the number after the greatest.
-        let got = if self.is_infinite() { f64::from(self.signum()) * 2f64.powi(128) } else { f64::from(self) };
+        let got = if self.is_infinite() {
+            f64::from(self.signum()) * 2f64.powi(128)
+        } else {
+            f64::from(self)
+        };
         let exponent = ((exact.abs().to_bits() >> 52) as i32 - 1023).max(-126);
         let error = (got - exact).abs() / 2f64.powi(exponent - 23);
         // The reference is itself rounded: a correctly rounded result is within a half.
-        if self == rounded { error.min(0.5) } else { error }
+        if self == rounded {
+            error.min(0.5)
+        } else {
+            error
+        }
     }
 
     fn is_small(self) -> bool {
@@ -374,17 +622,28 @@ impl Float for f64 {
             let multiple = (mixed(multiple) >> 12 >> (multiple % 52)) | 1;
             return multiple as f64 * std::f64::consts::FRAC_PI_2;
         }
-        let bits = EDGES_F64[(place / 18) as usize].wrapping_add(place % 9).wrapping_sub(4);
+        let bits = EDGES_F64[(place / 18) as usize]
+            .wrapping_add(place % 9)
+            .wrapping_sub(4);
         f64::from_bits(bits ^ if place % 18 < 9 { 0 } else { 1 << 63 })
     }
 
     fn error(self, exact: ScaledDoubleDouble, flushes: bool) -> f64 {
         if self.is_nan() || exact.is_nan() {
-            return if self.is_nan() && exact.is_nan() { 0.0 } else { f64::INFINITY };
+            return if self.is_nan() && exact.is_nan() {
+                0.0
+            } else {
+                f64::INFINITY
+            };
         }
         let rounded = exact.value();
-        let flushed = flushes && rounded.abs() < f64::MIN_POSITIVE && self.abs() <= f64::MIN_POSITIVE;
-        if flushed || (self == rounded && (self.is_infinite() || self == 0.0)) { 0.0 } else { exact.error_ulp(self) }
+        let flushed =
+            flushes && rounded.abs() < f64::MIN_POSITIVE && self.abs() <= f64::MIN_POSITIVE;
+        if flushed || (self == rounded && (self.is_infinite() || self == 0.0)) {
+            0.0
+        } else {
+            exact.error_ulp(self)
+        }
     }
 
     fn is_small(self) -> bool {

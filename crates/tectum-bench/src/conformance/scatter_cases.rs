@@ -7,18 +7,42 @@ use super::{Case, Data, Expected, Output, Seed, Suite};
 /// Half a unit in the last place: the relative error of one rounding.
 const ROUNDING: f64 = 1.0 / 16_777_216.0;
 
-const UPDATES: [ScatterUpdate; 5] = [ScatterUpdate::Assign, ScatterUpdate::Add, ScatterUpdate::Mul, ScatterUpdate::Max, ScatterUpdate::Min];
+const UPDATES: [ScatterUpdate; 5] = [
+    ScatterUpdate::Assign,
+    ScatterUpdate::Add,
+    ScatterUpdate::Mul,
+    ScatterUpdate::Max,
+    ScatterUpdate::Min,
+];
 
 pub(super) fn suites() -> Vec<Suite> {
     vec![
         Suite::new("scatter", |seed: &mut Seed| {
-            shapes(seed).into_iter().flat_map(|shape| UPDATES.map(|how| (shape, how))).map(|(shape, how)| floats(seed, shape, how)).collect()
+            shapes(seed)
+                .into_iter()
+                .flat_map(|shape| UPDATES.map(|how| (shape, how)))
+                .map(|(shape, how)| floats(seed, shape, how))
+                .collect()
         }),
         Suite::new("scatter_i32", |seed: &mut Seed| {
-            shapes(seed).into_iter().flat_map(|shape| UPDATES.map(|how| (shape, how))).map(|(shape, how)| integers(seed, shape, how)).collect()
+            shapes(seed)
+                .into_iter()
+                .flat_map(|shape| UPDATES.map(|how| (shape, how)))
+                .map(|(shape, how)| integers(seed, shape, how))
+                .collect()
         }),
-        Suite::new("copy_strided_8", |seed: &mut Seed| strided_shapes().into_iter().map(|axes| strided_copy(seed, axes)).collect()),
-        Suite::new("store_strided", |seed: &mut Seed| strided_shapes().into_iter().map(|axes| strided_store(seed, axes)).collect()),
+        Suite::new("copy_strided_8", |seed: &mut Seed| {
+            strided_shapes()
+                .into_iter()
+                .map(|axes| strided_copy(seed, axes))
+                .collect()
+        }),
+        Suite::new("store_strided", |seed: &mut Seed| {
+            strided_shapes()
+                .into_iter()
+                .map(|axes| strided_store(seed, axes))
+                .collect()
+        }),
     ]
 }
 
@@ -42,7 +66,11 @@ fn shapes(seed: &mut Seed) -> Vec<[usize; 3]> {
 fn indices(seed: &mut Seed, [rows, _, count]: [usize; 3]) -> Vec<u32> {
     let mut index = || {
         let word = seed.word();
-        if word.is_multiple_of(11) { rows as u32 + (word >> (word % 32)) / 2 } else { word % rows as u32 }
+        if word.is_multiple_of(11) {
+            rows as u32 + (word >> (word % 32)) / 2
+        } else {
+            word % rows as u32
+        }
     };
     let mut indices: Vec<u32> = (0..count).map(|_| index()).collect();
     if let Some(last) = indices.get_mut(1) {
@@ -52,10 +80,20 @@ fn indices(seed: &mut Seed, [rows, _, count]: [usize; 3]) -> Vec<u32> {
 }
 
 /// Applies the updates in order.
-fn scattered<T: Copy>(y: &mut [T], indices: &[u32], updates: &[T], cols: usize, step: impl Fn(T, T) -> T) {
+fn scattered<T: Copy>(
+    y: &mut [T],
+    indices: &[u32],
+    updates: &[T],
+    cols: usize,
+    step: impl Fn(T, T) -> T,
+) {
     for (updates, &index) in updates.chunks(cols).zip(indices) {
-        let Some(row) = y.chunks_mut(cols).nth(index as usize) else { continue };
-        row.iter_mut().zip(updates).for_each(|(y, &update)| *y = step(*y, update));
+        let Some(row) = y.chunks_mut(cols).nth(index as usize) else {
+            continue;
+        };
+        row.iter_mut()
+            .zip(updates)
+            .for_each(|(y, &update)| *y = step(*y, update));
     }
 }
 
@@ -69,38 +107,64 @@ struct Near {
 
 fn floats(seed: &mut Seed, shape: [usize; 3], how: ScatterUpdate) -> Case {
     let [rows, cols, count] = shape;
-    let (low, high) = if how == ScatterUpdate::Mul { (0.9, 1.1) } else { (-2.0, 2.0) };
+    let (low, high) = if how == ScatterUpdate::Mul {
+        (0.9, 1.1)
+    } else {
+        (-2.0, 2.0)
+    };
     let before = seed.floats(rows * cols, low, high);
     let mut updates = seed.floats(count * cols, low, high);
     if how != ScatterUpdate::Mul {
         updates.iter_mut().step_by(97).for_each(|x| *x = f32::NAN);
     }
     let indices = indices(seed, shape);
-    let near = |x: &f32| Near { value: f64::from(*x), size: f64::from(*x).abs(), steps: 0.0 };
+    let near = |x: &f32| Near {
+        value: f64::from(*x),
+        size: f64::from(*x).abs(),
+        steps: 0.0,
+    };
     let mut expected: Vec<Near> = before.iter().map(near).collect();
-    scattered(&mut expected, &indices, &updates.iter().map(near).collect::<Vec<_>>(), cols, |a, b| {
-        let is_nan = a.value.is_nan() || b.value.is_nan();
-        let (value, size, steps) = match how {
-            ScatterUpdate::Assign => (b.value, 0.0, 0.0),
-            ScatterUpdate::Add => (a.value + b.value, a.size + b.size, a.steps + 1.0),
-            ScatterUpdate::Mul => (a.value * b.value, (a.value * b.value).abs(), a.steps + 1.0),
-            _ if is_nan => (f64::NAN, 0.0, 0.0),
-            ScatterUpdate::Max => (a.value.max(b.value), 0.0, 0.0),
-            ScatterUpdate::Min => (a.value.min(b.value), 0.0, 0.0),
-        };
-        Near { value, size, steps }
-    });
-    let expected = expected.into_iter().map(|Near { value, size, steps }| Expected { value, bound: steps * ROUNDING * size }).collect();
+    scattered(
+        &mut expected,
+        &indices,
+        &updates.iter().map(near).collect::<Vec<_>>(),
+        cols,
+        |a, b| {
+            let is_nan = a.value.is_nan() || b.value.is_nan();
+            let (value, size, steps) = match how {
+                ScatterUpdate::Assign => (b.value, 0.0, 0.0),
+                ScatterUpdate::Add => (a.value + b.value, a.size + b.size, a.steps + 1.0),
+                ScatterUpdate::Mul => (a.value * b.value, (a.value * b.value).abs(), a.steps + 1.0),
+                _ if is_nan => (f64::NAN, 0.0, 0.0),
+                ScatterUpdate::Max => (a.value.max(b.value), 0.0, 0.0),
+                ScatterUpdate::Min => (a.value.min(b.value), 0.0, 0.0),
+            };
+            Near { value, size, steps }
+        },
+    );
+    let expected = expected
+        .into_iter()
+        .map(|Near { value, size, steps }| Expected {
+            value,
+            bound: steps * ROUNDING * size,
+        })
+        .collect();
     let inputs = vec![Data::F32(before), Data::U32(indices), Data::F32(updates)];
-    Case::new(format!("{how:?} {shape:?}"), inputs, vec![Output::Near(expected)], move |plan, x, y| {
-        plan.copy(x[0], y[0])?;
-        plan.scatter(x[1], x[2], y[0], how)
-    })
+    Case::new(
+        format!("{how:?} {shape:?}"),
+        inputs,
+        vec![Output::Near(expected)],
+        move |plan, x, y| {
+            plan.copy(x[0], y[0])?;
+            plan.scatter(x[1], x[2], y[0], how)
+        },
+    )
 }
 
 fn integers(seed: &mut Seed, shape: [usize; 3], how: ScatterUpdate) -> Case {
     let [rows, cols, count] = shape;
-    let [before, updates] = [rows * cols, count * cols].map(|n| (0..n).map(|_| seed.word()).collect::<Vec<u32>>());
+    let [before, updates] =
+        [rows * cols, count * cols].map(|n| (0..n).map(|_| seed.word()).collect::<Vec<u32>>());
     let indices = indices(seed, shape);
     let mut expected = before.clone();
     scattered(&mut expected, &indices, &updates, cols, |a, b| {
@@ -114,14 +178,20 @@ fn integers(seed: &mut Seed, shape: [usize; 3], how: ScatterUpdate) -> Case {
         }
     });
     let inputs = [before, indices, updates].map(Data::U32).into();
-    Case::new(format!("{how:?} {shape:?}"), inputs, vec![Output::Exact(Data::U32(expected))], move |plan, x, y| {
-        let integers = |view: tectum::View| view.reinterpret(DType::I32);
-        plan.copy(x[0], y[0])?;
-        plan.scatter(integers(x[1]), integers(x[2]), integers(y[0]), how)
-    })
+    Case::new(
+        format!("{how:?} {shape:?}"),
+        inputs,
+        vec![Output::Exact(Data::U32(expected))],
+        move |plan, x, y| {
+            let integers = |view: tectum::View| view.reinterpret(DType::I32);
+            plan.copy(x[0], y[0])?;
+            plan.scatter(integers(x[1]), integers(x[2]), integers(y[0]), how)
+        },
+    )
 }
 
-/// Sizes of axes and the order in which a strided array has them, innermost last; gaps follow some of them.
+/// Sizes of axes and the order in which a strided array has them, innermost last; gaps follow some
+/// of them.
 fn strided_shapes() -> Vec<Vec<Strided>> {
     let arrays: [(&[usize], &[usize], usize); 12] = [
         (&[], &[], 0),
@@ -135,10 +205,17 @@ fn strided_shapes() -> Vec<Vec<Strided>> {
         (&[2, 3, 4, 5, 6], &[4, 3, 2, 1, 0], 1),
         (&[3, 2, 3, 2, 3, 2], &[0, 2, 4, 1, 3, 5], 0),
         (&[2, 3, 2, 3, 2, 3, 2, 3], &[7, 0, 6, 1, 5, 2, 4, 3], 2),
-        (&[2, 1, 2, 2, 1, 2, 1, 2, 2, 1, 2, 5], &[11, 0, 2, 4, 6, 8, 10, 1, 3, 5, 7, 9], 1),
+        (
+            &[2, 1, 2, 2, 1, 2, 1, 2, 2, 1, 2, 5],
+            &[11, 0, 2, 4, 6, 8, 10, 1, 3, 5, 7, 9],
+            1,
+        ),
     ];
     let axes = |(sizes, order, gap): (&[usize], &[usize], usize)| {
-        let mut axes: Vec<Strided> = sizes.iter().map(|&size| Strided { size, stride: 0 }).collect();
+        let mut axes: Vec<Strided> = sizes
+            .iter()
+            .map(|&size| Strided { size, stride: 0 })
+            .collect();
         let mut stride = 1;
         for &axis in order.iter().rev() {
             axes[axis].stride = stride;
@@ -154,7 +231,10 @@ fn strided_shapes() -> Vec<Vec<Strided>> {
 fn places(first: usize, axes: &[Strided]) -> (Vec<usize>, usize) {
     let mut places = vec![first];
     for axis in axes {
-        places = places.iter().flat_map(|place| (0..axis.size).map(move |index| place + index * axis.stride)).collect();
+        places = places
+            .iter()
+            .flat_map(|place| (0..axis.size).map(move |index| place + index * axis.stride))
+            .collect();
     }
     let end = places.iter().max().map_or(first, |last| last + 1);
     (places, end)
@@ -169,9 +249,12 @@ fn strided_copy(seed: &mut Seed, mut axes: Vec<Strided>) -> Case {
     let (places, end) = places(first, &axes);
     let x: Vec<u32> = (0..end).map(|_| seed.word()).collect();
     let expected = places.iter().map(|place| x[*place]).collect();
-    Case::new(format!("{axes:?} from {first}"), vec![Data::U32(x)], vec![Output::Exact(Data::U32(expected))], move |plan, x, y| {
-        plan.copy_strided(x[0], first, &axes, y[0])
-    })
+    Case::new(
+        format!("{axes:?} from {first}"),
+        vec![Data::U32(x)],
+        vec![Output::Exact(Data::U32(expected))],
+        move |plan, x, y| plan.copy_strided(x[0], first, &axes, y[0]),
+    )
 }
 
 fn strided_store(seed: &mut Seed, axes: Vec<Strided>) -> Case {
@@ -180,8 +263,14 @@ fn strided_store(seed: &mut Seed, axes: Vec<Strided>) -> Case {
     let x: Vec<u32> = places.iter().map(|_| seed.word()).collect();
     let before: Vec<u32> = (0..end + seed.size(0, 70)).map(|_| seed.word()).collect();
     let mut expected = before.clone();
-    places.iter().zip(&x).for_each(|(place, word)| expected[*place] = *word);
-    Case::new(format!("{axes:?} from {first}"), vec![Data::U32(x)], vec![Output::ExactInPlace(before, expected)], move |plan, x, y| {
-        plan.store_strided(x[0], first, &axes, y[0])
-    })
+    places
+        .iter()
+        .zip(&x)
+        .for_each(|(place, word)| expected[*place] = *word);
+    Case::new(
+        format!("{axes:?} from {first}"),
+        vec![Data::U32(x)],
+        vec![Output::ExactInPlace(before, expected)],
+        move |plan, x, y| plan.store_strided(x[0], first, &axes, y[0]),
+    )
 }

@@ -78,7 +78,14 @@ impl World {
             let place = self.below(12);
             self.buffers.swap_remove(place);
         }
-        self.buffers.push(Held { id: self.calls, buffer, memory, device, len, dtype });
+        self.buffers.push(Held {
+            id: self.calls,
+            buffer,
+            memory,
+            device,
+            len,
+            dtype,
+        });
     }
 
     /// One call on a buffer or a pool.
@@ -99,11 +106,20 @@ impl World {
 
     fn new_buffer(&mut self) -> Verdict {
         let (device, dtype) = (usize::from(self.chance(4)), self.dtype());
-        let len = if self.chance(8) { self.extreme() } else { self.size() };
+        let len = if self.chance(8) {
+            self.extreme()
+        } else {
+            self.size()
+        };
         let is_small = product(&[len, dtype.bytes()]) <= u128::from(LIVE_BYTES) / 8;
-        self.note(format!("buffer{} = buffer::<{dtype:?}>({len}) on {:?}", self.calls + 1, self.devices[device]));
+        self.note(format!(
+            "buffer{} = buffer::<{dtype:?}>({len}) on {:?}",
+            self.calls + 1,
+            self.devices[device]
+        ));
         let owner = self.devices[device].clone();
-        let result = caught(|| typed!(dtype, T => owner.buffer::<T>(len).map(T::wrap))).map_err(|panic| format!("panicked: {panic}"))?;
+        let result = caught(|| typed!(dtype, T => owner.buffer::<T>(len).map(T::wrap)))
+            .map_err(|panic| format!("panicked: {panic}"))?;
         if let Some(buffer) = judged(result, (!is_small).then_some(ErrorKind::OutOfMemory))? {
             self.hold(buffer, zeros(len * dtype.bytes() / 4), device);
         }
@@ -113,11 +129,21 @@ impl World {
     fn buffer_from(&mut self) -> Verdict {
         let (device, dtype, len) = (usize::from(self.chance(4)), self.dtype(), self.size());
         let data = self.data(dtype, len);
-        self.note(format!("buffer{} = buffer_from::<{dtype:?}>({data:x?}) on {:?}", self.calls + 1, self.devices[device]));
+        self.note(format!(
+            "buffer{} = buffer_from::<{dtype:?}>({data:x?}) on {:?}",
+            self.calls + 1,
+            self.devices[device]
+        ));
         let owner = self.devices[device].clone();
-        let result = caught(|| typed!(dtype, T => owner.buffer_from::<T>(&elements(&data)).map(T::wrap))).map_err(|panic| format!("panicked: {panic}"))?;
+        let result =
+            caught(|| typed!(dtype, T => owner.buffer_from::<T>(&elements(&data)).map(T::wrap)))
+                .map_err(|panic| format!("panicked: {panic}"))?;
         if let Some(buffer) = judged(result, None)? {
-            self.hold(buffer, Rc::new(RefCell::new(data.into_iter().map(Word::Exact).collect())), device);
+            self.hold(
+                buffer,
+                Rc::new(RefCell::new(data.into_iter().map(Word::Exact).collect())),
+                device,
+            );
         }
         self.check_pools()
     }
@@ -128,7 +154,8 @@ impl World {
         let data = self.data(dtype, given);
         self.note(format!("buffer{id}: write {data:x?}"));
         let held = &self.buffers[place];
-        let result = caught(|| each!(held, buffer => buffer.write(&elements(&data)))).map_err(|panic| format!("panicked: {panic}"))?;
+        let result = caught(|| each!(held, buffer => buffer.write(&elements(&data))))
+            .map_err(|panic| format!("panicked: {panic}"))?;
         if judged(result, (given != len).then_some(ErrorKind::Invalid))?.is_some() {
             *self.buffers[place].memory.borrow_mut() = data.into_iter().map(Word::Exact).collect();
         }
@@ -140,30 +167,61 @@ impl World {
         let held = &self.buffers[place];
         let read = || each!(held, buffer => buffer.read().map(|data| (buffer.len(), buffer.is_empty(), bytemuck::cast_slice::<_, u32>(&data).to_vec())));
         let result = caught(read).map_err(|panic| format!("panicked: {panic}"))?;
-        let Some((len, is_empty, found)) = judged(result, None)? else { return Ok(()) };
+        let Some((len, is_empty, found)) = judged(result, None)? else {
+            return Ok(());
+        };
         if (len, is_empty) != (held.len, held.len == 0) {
             return Err(format!("has {len} elements"));
         }
         // The null device stores nothing: its reads give zeros.
-        let known = if held.device == 0 { held.memory.borrow().clone() } else { vec![Word::Exact(0); found.len()] };
+        let known = if held.device == 0 {
+            held.memory.borrow().clone()
+        } else {
+            vec![Word::Exact(0); found.len()]
+        };
         compare(&known, &found)
     }
 
     fn copy_buffer(&mut self, from: usize) -> Verdict {
         let dtype = self.buffers[from].dtype;
-        let others: Vec<usize> = (0..self.buffers.len()).filter(|&place| self.buffers[place].dtype == dtype).collect();
-        let fitting: Vec<usize> = others.iter().copied().filter(|&place| self.buffers[place].len == self.buffers[from].len).collect();
-        let to = if self.chance(4) { others[self.below(others.len())] } else { fitting[self.below(fitting.len())] };
-        self.note(format!("buffer{}: copy_to buffer{}", self.buffers[from].id, self.buffers[to].id));
+        let others: Vec<usize> = (0..self.buffers.len())
+            .filter(|&place| self.buffers[place].dtype == dtype)
+            .collect();
+        let fitting: Vec<usize> = others
+            .iter()
+            .copied()
+            .filter(|&place| self.buffers[place].len == self.buffers[from].len)
+            .collect();
+        let to = if self.chance(4) {
+            others[self.below(others.len())]
+        } else {
+            fitting[self.below(fitting.len())]
+        };
+        self.note(format!(
+            "buffer{}: copy_to buffer{}",
+            self.buffers[from].id, self.buffers[to].id
+        ));
         let (source, target) = (&self.buffers[from], &self.buffers[to]);
         let copy = || typed!(dtype, T => T::unwrap(&source.buffer).zip(T::unwrap(&target.buffer)).map(|(source, target)| source.copy_to(target)));
-        let result = caught(copy).map_err(|panic| format!("panicked: {panic}"))?.ok_or("types")?;
-        let Some(path) = judged(result, (source.len != target.len).then_some(ErrorKind::Invalid))? else { return Ok(()) };
+        let result = caught(copy)
+            .map_err(|panic| format!("panicked: {panic}"))?
+            .ok_or("types")?;
+        let Some(path) = judged(
+            result,
+            (source.len != target.len).then_some(ErrorKind::Invalid),
+        )?
+        else {
+            return Ok(());
+        };
         if path == CopyPath::Peer {
             return Err("a peer copy between devices that are none".to_owned());
         }
         if !Rc::ptr_eq(&source.memory, &target.memory) {
-            let words = if source.device == 0 { source.memory.borrow().clone() } else { vec![Word::Exact(0); source.memory.borrow().len()] };
+            let words = if source.device == 0 {
+                source.memory.borrow().clone()
+            } else {
+                vec![Word::Exact(0); source.memory.borrow().len()]
+            };
             *target.memory.borrow_mut() = words;
         }
         Ok(())
@@ -176,10 +234,16 @@ impl World {
             self.buffers.swap_remove(place);
             return self.check_pools();
         }
-        self.note(format!("buffer{} = buffer{id}: clone, device, {{:?}}", self.calls + 1));
+        self.note(format!(
+            "buffer{} = buffer{id}: clone, device, {{:?}}",
+            self.calls + 1
+        ));
         let held = &self.buffers[place];
         let same = each!(held, buffer => std::ptr::eq(buffer.device().info(), self.devices[device].info()) && !format!("{buffer:?}").is_empty());
-        let (memory, buffer) = (held.memory.clone(), typed!(held.dtype, T => T::unwrap(&held.buffer).cloned().map(T::wrap)));
+        let (memory, buffer) = (
+            held.memory.clone(),
+            typed!(held.dtype, T => T::unwrap(&held.buffer).cloned().map(T::wrap)),
+        );
         if !same {
             return Err("names another device".to_owned());
         }
@@ -206,7 +270,9 @@ impl World {
                 self.note(format!("pool of null: set_caps {caps:?}"));
                 self.devices[1].pool().set_caps(caps);
                 let stats = self.devices[1].pool().stats();
-                if stats.pooled_bytes > caps.pooled_bytes || stats.pooled_count > caps.pooled_count as u64 {
+                if stats.pooled_bytes > caps.pooled_bytes
+                    || stats.pooled_count > caps.pooled_count as u64
+                {
                     return Err(format!("keeps {stats:?}"));
                 }
             }
@@ -218,14 +284,20 @@ impl World {
     fn check_pools(&self) -> Verdict {
         for device in &self.devices {
             let stats: PoolStats = device.pool().stats();
-            if stats.live_bytes > LIVE_BYTES || stats.peak_bytes < stats.live_bytes || (stats.pooled_count == 0) != (stats.pooled_bytes == 0) {
+            if stats.live_bytes > LIVE_BYTES
+                || stats.peak_bytes < stats.live_bytes
+                || (stats.pooled_count == 0) != (stats.pooled_bytes == 0)
+            {
                 return Err(format!("{device:?} holds {stats:?}"));
             }
         }
-        // Only this sequence has memory of the null device: every block belongs to a buffer, an executable, or both.
+        // Only this sequence has memory of the null device: every block belongs to a buffer, an
+        // executable, or both.
         let held = self.buffers.iter().filter(|held| held.device == 1).count();
         let stats = self.devices[1].pool().stats();
-        let is_alone = self.runs.iter().all(|run| run.device == 0) && self.queued.is_empty() && self.graphs.is_empty();
+        let is_alone = self.runs.iter().all(|run| run.device == 0)
+            && self.queued.is_empty()
+            && self.graphs.is_empty();
         if is_alone && stats.live_count > held as u64 {
             return Err(format!("{held} buffers are held, {stats:?}"));
         }

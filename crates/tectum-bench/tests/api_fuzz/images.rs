@@ -1,5 +1,5 @@
-//! Nodes of convolutional networks and of tables: convolutions, pooling, running sums, scatters, top-k, integers. A matrix [rows, cols] is an image of as
-//! many channels with one axis of space.
+//! Nodes of convolutional networks and of tables: convolutions, pooling, running sums, scatters,
+//! top-k, integers. A matrix [rows, cols] is an image of as many channels with one axis of space.
 
 use tectum::{DType, ErrorKind, ScatterUpdate, Window};
 use tectum_graph::{Comparison, GraphBuilder, IntegerOp, PoolKind};
@@ -20,26 +20,49 @@ struct Along {
 impl Along {
     fn window(self) -> Window {
         let last = |size: usize, unused: usize| [unused, unused, size];
-        let Self { kernel, stride, dilation, before, after } = self;
-        Window { kernel: last(kernel, 1), stride: last(stride, 1), dilation: last(dilation, 1), pad_before: last(before, 0), pad_after: last(after, 0) }
+        let Self {
+            kernel,
+            stride,
+            dilation,
+            before,
+            after,
+        } = self;
+        Window {
+            kernel: last(kernel, 1),
+            stride: last(stride, 1),
+            dilation: last(dilation, 1),
+            pad_before: last(before, 0),
+            pad_after: last(after, 0),
+        }
     }
 
     /// The size of the output for an input of a size at most 1,000.
     fn out(self, size: usize) -> Option<usize> {
-        let is_small = [self.kernel, self.stride, self.dilation].iter().all(|size| (1..1000).contains(size)) && self.before.max(self.after) < 1000;
+        let is_small = [self.kernel, self.stride, self.dilation]
+            .iter()
+            .all(|size| (1..1000).contains(size))
+            && self.before.max(self.after) < 1000;
         let extent = is_small.then(|| (self.kernel - 1) * self.dilation + 1)?;
         Some((size + self.before + self.after).checked_sub(extent)? / self.stride + 1)
     }
 
     fn transposed_out(self, size: usize, adds: usize) -> Option<usize> {
-        let is_small = [self.kernel, self.stride, self.dilation].iter().all(|size| (1..1000).contains(size)) && self.before.max(self.after).max(adds) < 1000;
-        let whole = is_small.then(|| (size - 1) * self.stride + (self.kernel - 1) * self.dilation + 1 + adds)?;
-        whole.checked_sub(self.before + self.after).filter(|out| *out > 0)
+        let is_small = [self.kernel, self.stride, self.dilation]
+            .iter()
+            .all(|size| (1..1000).contains(size))
+            && self.before.max(self.after).max(adds) < 1000;
+        let whole = is_small
+            .then(|| (size - 1) * self.stride + (self.kernel - 1) * self.dilation + 1 + adds)?;
+        whole
+            .checked_sub(self.before + self.after)
+            .filter(|out| *out > 0)
     }
 
     /// What an element of the window at a place of the grid reads, of an axis of a size.
     fn read(self, grid: usize, tap: usize, size: usize) -> Option<usize> {
-        (grid * self.stride + tap * self.dilation).checked_sub(self.before).filter(|at| *at < size)
+        (grid * self.stride + tap * self.dilation)
+            .checked_sub(self.before)
+            .filter(|at| *at < size)
     }
 }
 
@@ -67,9 +90,16 @@ impl World {
 
     /// A window; occasionally one number at a limit, or padding along an axis that is not used.
     fn along(&mut self) -> (Along, Window, bool) {
-        let mut along =
-            Along { kernel: 1 + self.below(3), stride: 1 + self.below(3), dilation: 1 + self.below(2), before: self.below(3), after: self.below(3) };
-        let extreme = self.random.pick(&[0, 1 << 30, 1 << 32, 1 << 62, usize::MAX]);
+        let mut along = Along {
+            kernel: 1 + self.below(3),
+            stride: 1 + self.below(3),
+            dilation: 1 + self.below(2),
+            before: self.below(3),
+            after: self.below(3),
+        };
+        let extreme = self
+            .random
+            .pick(&[0, 1 << 30, 1 << 32, 1 << 62, usize::MAX]);
         match self.random.below(40) {
             0 => along.kernel = extreme,
             1 => along.stride = if extreme == 1 << 30 { 0 } else { extreme },
@@ -97,36 +127,56 @@ impl World {
 
     /// Groups of the rows, channels of the result of each, and whether they fit: occasionally not.
     fn groups(&mut self, rows: usize) -> (usize, usize, bool) {
-        let fitting: Vec<usize> = (1..=rows).filter(|groups| rows.is_multiple_of(*groups)).collect();
+        let fitting: Vec<usize> = (1..=rows)
+            .filter(|groups| rows.is_multiple_of(*groups))
+            .collect();
         let groups = match self.random.below(20) {
             0 => self.random.pick(&[0, 7, 1 << 62, usize::MAX]),
             _ => fitting[self.below(fitting.len())],
         };
-        (groups, 1 + self.below(3), groups > 0 && rows.is_multiple_of(groups))
+        (
+            groups,
+            1 + self.below(3),
+            groups > 0 && rows.is_multiple_of(groups),
+        )
     }
 
     fn convolution_node(&mut self, x: &Value) -> Added {
         let (node, [rows, cols]) = (x.node, x.shape);
-        let ((along, window, is_right), (groups, per_out, is_whole)) = (self.along(), self.groups(rows));
+        let ((along, window, is_right), (groups, per_out, is_whole)) =
+            (self.along(), self.groups(rows));
         let kernel = along.kernel.clamp(1, 4);
-        let (per_in, filters) = if is_whole { (rows / groups, groups * per_out) } else { (1, per_out) };
+        let (per_in, filters) = if is_whole {
+            (rows / groups, groups * per_out)
+        } else {
+            (1, per_out)
+        };
         let long = usize::from(self.chance(25));
         let (w, bias) = (self.small(filters * per_in * kernel), self.small(filters));
-        let out = along.out(cols).filter(|_| is_right && is_whole && long == 0 && kernel == along.kernel);
+        let out = along
+            .out(cols)
+            .filter(|_| is_right && is_whole && long == 0 && kernel == along.kernel);
         let element = |at: usize, out: usize| {
             let (filter, grid) = (at / out, at % out);
             let taps = (0..per_in).flat_map(|inside| (0..kernel).map(move |tap| (inside, tap)));
             let term = |(inside, tap): (usize, usize)| {
                 let read = along.read(grid, tap, cols)?;
-                Some(w[(filter * per_in + inside) * kernel + tap] * x.data[(filter / per_out * per_in + inside) * cols + read])
+                Some(
+                    w[(filter * per_in + inside) * kernel + tap]
+                        * x.data[(filter / per_out * per_in + inside) * cols + read],
+                )
             };
             taps.filter_map(term).sum::<f64>() + bias[filter]
         };
-        let data: Vec<f64> = out.map_or(vec![], |out| (0..filters * out).map(|at| element(at, out)).collect());
+        let data: Vec<f64> = out.map_or(vec![], |out| {
+            (0..filters * out).map(|at| element(at, out)).collect()
+        });
         let terms = (per_in * kernel) as f64;
         // Weights are at most 2.
         let error = 2.0 * terms * x.error + (terms + 2.0) * UNIT * (2.0 * terms * x.size + 2.0);
-        let text = format!("convolution {node} {groups} groups, {filters} filters {w:?} {window:?}, bias {long} too long");
+        let text = format!(
+            "convolution {node} {groups} groups, {filters} filters {w:?} {window:?}, bias {long} too long"
+        );
         let add = move |g: &mut GraphBuilder| {
             let image = g.reshape(node, [1, rows, cols])?;
             let w = g.constant(&floats(&w), [filters, per_in, kernel])?;
@@ -135,12 +185,20 @@ impl World {
             let sizes = g.shape_of(y)?.sizes().unwrap_or_default();
             g.reshape(y, [sizes[1], sizes[2]])
         };
-        (text, refused(out.is_some()), Box::new(add), [filters, out.unwrap_or(0)], data, error)
+        (
+            text,
+            refused(out.is_some()),
+            Box::new(add),
+            [filters, out.unwrap_or(0)],
+            data,
+            error,
+        )
     }
 
     fn transposed_node(&mut self, x: &Value) -> Added {
         let (node, [rows, cols]) = (x.node, x.shape);
-        let ((along, window, is_right), (groups, per_out, is_whole)) = (self.along(), self.groups(rows));
+        let ((along, window, is_right), (groups, per_out, is_whole)) =
+            (self.along(), self.groups(rows));
         let kernel = along.kernel.clamp(1, 4);
         let mut adds = [0, 0, self.below(3)];
         let is_unused = match self.random.below(40) {
@@ -156,20 +214,30 @@ impl World {
         };
         let channels = if is_whole { groups * per_out } else { per_out };
         let w = self.small(rows * per_out * kernel);
-        let out = along.transposed_out(cols, adds[2]).filter(|_| is_right && is_whole && is_unused && kernel == along.kernel);
+        let out = along
+            .transposed_out(cols, adds[2])
+            .filter(|_| is_right && is_whole && is_unused && kernel == along.kernel);
         let mut data = vec![0.0; out.map_or(0, |out| channels * out)];
-        for (channel, from) in (0..rows).flat_map(|channel| (0..cols).map(move |from| (channel, from))).filter(|_| out.is_some()) {
+        for (channel, from) in (0..rows)
+            .flat_map(|channel| (0..cols).map(move |from| (channel, from)))
+            .filter(|_| out.is_some())
+        {
             let out = out.unwrap_or(1);
-            for (inside, tap) in (0..per_out).flat_map(|inside| (0..kernel).map(move |tap| (inside, tap))) {
+            for (inside, tap) in
+                (0..per_out).flat_map(|inside| (0..kernel).map(move |tap| (inside, tap)))
+            {
                 if let Some(to) = along.read(from, tap, out) {
                     let row = channel / (rows / groups) * per_out + inside;
-                    data[row * out + to] += w[(channel * per_out + inside) * kernel + tap] * x.data[channel * cols + from];
+                    data[row * out + to] += w[(channel * per_out + inside) * kernel + tap]
+                        * x.data[channel * cols + from];
                 }
             }
         }
         let terms = (rows * kernel) as f64;
         let error = 2.0 * terms * x.error + (terms + 2.0) * UNIT * 2.0 * terms * x.size;
-        let text = format!("convolution_transposed {node} {groups} groups, {per_out} each {w:?} {window:?} {adds:?}");
+        let text = format!(
+            "convolution_transposed {node} {groups} groups, {per_out} each {w:?} {window:?} {adds:?}"
+        );
         let add = move |g: &mut GraphBuilder| {
             let image = g.reshape(node, [1, rows, cols])?;
             let w = g.constant(&floats(&w), [rows, per_out, kernel])?;
@@ -177,39 +245,75 @@ impl World {
             let sizes = g.shape_of(y)?.sizes().unwrap_or_default();
             g.reshape(y, [sizes[1], sizes[2]])
         };
-        (text, refused(out.is_some()), Box::new(add), [channels, out.unwrap_or(0)], data, error)
+        (
+            text,
+            refused(out.is_some()),
+            Box::new(add),
+            [channels, out.unwrap_or(0)],
+            data,
+            error,
+        )
     }
 
     /// Of maxima where a window reads an element; places only where values are exact and differ.
     fn pool_node(&mut self, x: &Value) -> Added {
         let (node, [rows, cols]) = (x.node, x.shape);
         let (along, window, is_right) = self.along();
-        let after = if self.chance(20) { along.after.saturating_add(1) } else { self.below(along.after.saturating_add(1).min(1000)) };
-        let kinds = [PoolKind::Max, PoolKind::MaxPlace, PoolKind::MeanInside, PoolKind::MeanPadded { after: [0, 0, after] }];
+        let after = if self.chance(20) {
+            along.after.saturating_add(1)
+        } else {
+            self.below(along.after.saturating_add(1).min(1000))
+        };
+        let kinds = [
+            PoolKind::Max,
+            PoolKind::MaxPlace,
+            PoolKind::MeanInside,
+            PoolKind::MeanPadded {
+                after: [0, 0, after],
+            },
+        ];
         let kind = self.random.pick(&kinds);
         let is_counted = !matches!(kind, PoolKind::MeanPadded { .. }) || after <= along.after;
         let out = along.out(cols).filter(|_| is_right && is_counted);
-        let read = |at: usize, out: usize| (0..along.kernel).filter_map(move |tap| along.read(at % out, tap, cols)).map(move |read| at / out * cols + read);
+        let read = |at: usize, out: usize| {
+            (0..along.kernel)
+                .filter_map(move |tap| along.read(at % out, tap, cols))
+                .map(move |read| at / out * cols + read)
+        };
         let is_full = out.is_some_and(|out| (0..out).all(|at| read(at, out).next().is_some()));
         // A maximum of nothing is −∞, and the places of nearly equal elements are those of any.
         let is_zeroed = kind == PoolKind::MaxPlace || (kind == PoolKind::Max && !is_full);
         let element = |at: usize, out: usize| match kind {
             _ if is_zeroed => 0.0,
-            PoolKind::Max | PoolKind::MaxPlace => read(at, out).map(|at| x.data[at]).fold(f64::NEG_INFINITY, f64::max),
-            PoolKind::MeanInside => read(at, out).map(|at| x.data[at]).sum::<f64>() / read(at, out).count().max(1) as f64,
+            PoolKind::Max | PoolKind::MaxPlace => read(at, out)
+                .map(|at| x.data[at])
+                .fold(f64::NEG_INFINITY, f64::max),
+            PoolKind::MeanInside => {
+                read(at, out).map(|at| x.data[at]).sum::<f64>()
+                    / read(at, out).count().max(1) as f64
+            }
             PoolKind::MeanPadded { .. } => {
-                let inside = |tap: &usize| at % out * along.stride + tap * along.dilation < along.before + cols + after;
-                read(at, out).map(|at| x.data[at]).sum::<f64>() / (0..along.kernel).filter(inside).count().max(1) as f64
+                let inside = |tap: &usize| {
+                    at % out * along.stride + tap * along.dilation < along.before + cols + after
+                };
+                read(at, out).map(|at| x.data[at]).sum::<f64>()
+                    / (0..along.kernel).filter(inside).count().max(1) as f64
             }
         };
-        let data = out.map_or(vec![], |out| (0..rows * out).map(|at| element(at, out)).collect());
+        let data = out.map_or(vec![], |out| {
+            (0..rows * out).map(|at| element(at, out)).collect()
+        });
         let error = x.error + 8.0 * UNIT * x.size;
         let add = move |g: &mut GraphBuilder| {
             let image = g.reshape(node, [1, rows, cols])?;
             let y = g.pool(image, kind, window)?;
             let sizes = g.shape_of(y)?.sizes().unwrap_or_default();
             let flat = g.reshape(y, [sizes[1], sizes[2]])?;
-            let made = if kind == PoolKind::MaxPlace { g.convert(flat, DType::F32)? } else { flat };
+            let made = if kind == PoolKind::MaxPlace {
+                g.convert(flat, DType::F32)?
+            } else {
+                flat
+            };
             if !is_zeroed {
                 return Ok(made);
             }
@@ -217,7 +321,14 @@ impl World {
             let never = g.compare(Comparison::NotEqual, zero, zero)?;
             g.select(never, made, zero)
         };
-        (format!("pool {node} {kind:?} {window:?}"), refused(out.is_some()), Box::new(add), [rows, out.unwrap_or(0)], data, error)
+        (
+            format!("pool {node} {kind:?} {window:?}"),
+            refused(out.is_some()),
+            Box::new(add),
+            [rows, out.unwrap_or(0)],
+            data,
+            error,
+        )
     }
 
     fn cumsum_node(&mut self, x: &Value) -> Added {
@@ -229,26 +340,53 @@ impl World {
             (false, true) => col..cols,
             (true, true) => col + 1..cols,
         };
-        let sum = |place: usize| x.data[place / cols * cols..][..cols][terms(place % cols)].iter().sum();
+        let sum = |place: usize| {
+            x.data[place / cols * cols..][..cols][terms(place % cols)]
+                .iter()
+                .sum()
+        };
         let data = (0..rows * cols).map(sum).collect();
         let error = cols as f64 * (x.error + UNIT * cols as f64 * x.size);
         let add = move |g: &mut GraphBuilder| {
-            let x = if is_scalar { g.constant(&[1.0], [])? } else { node };
+            let x = if is_scalar {
+                g.constant(&[1.0], [])?
+            } else {
+                node
+            };
             g.cumsum(x, exclusive, reverse)
         };
-        (format!("cumsum {node} exclusive {exclusive} reverse {reverse}"), refused(!is_scalar), Box::new(add), [rows, cols], data, error)
+        (
+            format!("cumsum {node} exclusive {exclusive} reverse {reverse}"),
+            refused(!is_scalar),
+            Box::new(add),
+            [rows, cols],
+            data,
+            error,
+        )
     }
 
     /// A table with some rows updated; a row beyond it is ignored.
     fn scatter_node(&mut self, place: usize, x: &Value) -> Result<Option<Added>, String> {
         let (table, [rows, cols]) = (x.node, x.shape);
         let count = 1 + self.below(4);
-        let Some((indices, chosen)) = self.indices_of(place, [1, count], rows + 1)? else { return Ok(None) };
-        let how = self.random.pick(&[ScatterUpdate::Assign, ScatterUpdate::Add, ScatterUpdate::Mul, ScatterUpdate::Max, ScatterUpdate::Min]);
+        let Some((indices, chosen)) = self.indices_of(place, [1, count], rows + 1)? else {
+            return Ok(None);
+        };
+        let how = self.random.pick(&[
+            ScatterUpdate::Assign,
+            ScatterUpdate::Add,
+            ScatterUpdate::Mul,
+            ScatterUpdate::Max,
+            ScatterUpdate::Min,
+        ]);
         let updates = self.small(count * cols);
         let (more, is_swapped) = (usize::from(self.chance(15)), self.chance(20));
         let (mut data, mut error, mut size) = (x.data.clone(), x.error, x.size);
-        for (update, row) in updates.chunks(cols).zip(&chosen).filter(|(_, row)| **row < rows as f64) {
+        for (update, row) in updates
+            .chunks(cols)
+            .zip(&chosen)
+            .filter(|(_, row)| **row < rows as f64)
+        {
             for (y, b) in data[*row as usize * cols..][..cols].iter_mut().zip(update) {
                 *y = match how {
                     ScatterUpdate::Assign => *b,
@@ -264,38 +402,91 @@ impl World {
         }
         let fits = more == 0 && !is_swapped;
         let add = move |g: &mut GraphBuilder| {
-            let updates = g.constant(&[floats(&updates), vec![0.0; more * cols]].concat(), [count + more, cols])?;
-            if is_swapped { g.scatter(how, table, updates, indices) } else { g.scatter(how, table, indices, updates) }
+            let updates = g.constant(
+                &[floats(&updates), vec![0.0; more * cols]].concat(),
+                [count + more, cols],
+            )?;
+            if is_swapped {
+                g.scatter(how, table, updates, indices)
+            } else {
+                g.scatter(how, table, indices, updates)
+            }
         };
-        let text = format!("scatter {how:?} {table} {indices}, {more} too many, swapped {is_swapped}");
-        Ok(Some((text, refused(fits), Box::new(add), [rows, cols], data, error)))
+        let text =
+            format!("scatter {how:?} {table} {indices}, {more} too many, swapped {is_swapped}");
+        Ok(Some((
+            text,
+            refused(fits),
+            Box::new(add),
+            [rows, cols],
+            data,
+            error,
+        )))
     }
 
-    /// The greatest element of each row by its place, and the places of others, which count nothing.
+    /// The greatest element of each row by its place, and the places of others, which count
+    /// nothing.
     fn top_k_node(&mut self, x: &Value) -> Added {
         let (node, [rows, cols]) = (x.node, x.shape);
-        let k = if self.chance(5) { self.random.pick(&[0, cols + 1, 513, usize::MAX]) } else { 1 + self.below(cols) };
-        let data = x.data.chunks(cols).map(|row| row.iter().copied().fold(f64::NEG_INFINITY, f64::max)).collect();
+        let k = if self.chance(5) {
+            self.random.pick(&[0, cols + 1, 513, usize::MAX])
+        } else {
+            1 + self.below(cols)
+        };
+        let data = x
+            .data
+            .chunks(cols)
+            .map(|row| row.iter().copied().fold(f64::NEG_INFINITY, f64::max))
+            .collect();
         let add = move |g: &mut GraphBuilder| {
             let columns = g.top_k(node, k)?;
             let first = g.slice(columns, 1, 0, 1)?;
-            let starts = g.integer_constant(&(0..rows).map(|row| (row * cols) as i32).collect::<Vec<_>>(), [rows, 1])?;
+            let starts = g.integer_constant(
+                &(0..rows).map(|row| (row * cols) as i32).collect::<Vec<_>>(),
+                [rows, 1],
+            )?;
             let places = g.integer(IntegerOp::Add, first, Some(starts))?;
-            let (places, flat) = (g.reshape(places, [rows])?, g.reshape(node, [rows * cols, 1])?);
+            let (places, flat) = (
+                g.reshape(places, [rows])?,
+                g.reshape(node, [rows * cols, 1])?,
+            );
             g.gather(flat, places)
         };
-        (format!("top_k {node} {k}"), refused((1..=cols).contains(&k)), Box::new(add), [rows, 1], data, 2.0 * x.error)
+        (
+            format!("top_k {node} {k}"),
+            refused((1..=cols).contains(&k)),
+            Box::new(add),
+            [rows, 1],
+            data,
+            2.0 * x.error,
+        )
     }
 
     /// A function of integers, as floats added to a value.
     fn integer_node(&mut self, x: &Value) -> Added {
         let (node, shape) = (x.node, x.shape);
         let len = shape[0] * shape[1];
-        let [a, b] = [(); 2].map(|()| (0..len).map(|_| self.below(13) as i32 - 6).collect::<Vec<i32>>());
-        let ops =
-            [IntegerOp::Add, IntegerOp::Sub, IntegerOp::Mul, IntegerOp::Div, IntegerOp::Rem, IntegerOp::Min, IntegerOp::Max, IntegerOp::And, IntegerOp::Neg];
+        let [a, b] = [(); 2].map(|()| {
+            (0..len)
+                .map(|_| self.below(13) as i32 - 6)
+                .collect::<Vec<i32>>()
+        });
+        let ops = [
+            IntegerOp::Add,
+            IntegerOp::Sub,
+            IntegerOp::Mul,
+            IntegerOp::Div,
+            IntegerOp::Rem,
+            IntegerOp::Min,
+            IntegerOp::Max,
+            IntegerOp::And,
+            IntegerOp::Neg,
+        ];
         let op = self.random.pick(&ops);
-        let (wants_second, has_second) = (op != IntegerOp::Neg, (op != IntegerOp::Neg) != self.chance(12));
+        let (wants_second, has_second) = (
+            op != IntegerOp::Neg,
+            (op != IntegerOp::Neg) != self.chance(12),
+        );
         let how = self.random.below(20);
         let made = |(a, b): (&i32, &i32)| match op {
             IntegerOp::Add => a + b,
@@ -308,10 +499,19 @@ impl World {
             IntegerOp::And => a & b,
             _ => -a,
         };
-        let data = x.data.iter().zip(a.iter().zip(&b)).map(|(x, pair)| x + f64::from(made(pair))).collect();
-        let text = format!("integer {op:?} {a:?} {b:?} added to {node}, second {has_second}, case {how}");
+        let data = x
+            .data
+            .iter()
+            .zip(a.iter().zip(&b))
+            .map(|(x, pair)| x + f64::from(made(pair)))
+            .collect();
+        let text =
+            format!("integer {op:?} {a:?} {b:?} added to {node}, second {has_second}, case {how}");
         let add = move |g: &mut GraphBuilder| {
-            let (a, b) = (g.integer_constant(&a, shape)?, g.integer_constant(&b, shape)?);
+            let (a, b) = (
+                g.integer_constant(&a, shape)?,
+                g.integer_constant(&b, shape)?,
+            );
             let b = match how {
                 0 => node,
                 1 if shape[1] > 1 => g.integer_constant(&vec![1; shape[1] + 1], [shape[1] + 1])?,
@@ -323,6 +523,13 @@ impl World {
             g.add(made, node)
         };
         let is_second_right = !has_second || (how > 0 && !(how == 1 && shape[1] > 1));
-        (text, refused(wants_second == has_second && is_second_right && how != 2), Box::new(add), shape, data, x.error + UNIT * (x.size + 40.0))
+        (
+            text,
+            refused(wants_second == has_second && is_second_right && how != 2),
+            Box::new(add),
+            shape,
+            data,
+            x.error + UNIT * (x.size + 40.0),
+        )
     }
 }

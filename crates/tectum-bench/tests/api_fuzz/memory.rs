@@ -6,7 +6,8 @@ use std::rc::Rc;
 
 use tectum::{DType, View};
 
-/// Numbers below the smallest normal one may be flushed: this much is tolerated everywhere, as in the conformance cases.
+/// Numbers below the smallest normal one may be flushed: this much is tolerated everywhere, as in
+/// the conformance cases.
 const FLUSH: f64 = f32::MIN_POSITIVE as f64 * 16.0;
 
 /// Known state of one word.
@@ -45,19 +46,33 @@ impl Seen {
     /// The words of its slot that it covers; saturated for slots that fit no memory.
     pub fn words(&self) -> Range<usize> {
         let width = self.dtype.bytes() / 4;
-        self.offset.saturating_mul(width)..self.offset.saturating_add(self.len).saturating_mul(width)
+        self.offset.saturating_mul(width)
+            ..self.offset.saturating_add(self.len).saturating_mul(width)
     }
 
     /// As the 32-bit words that moves bind.
     pub fn as_words(&self) -> Seen {
         let words = self.words();
-        Seen { offset: words.start, len: words.end - words.start, dtype: DType::U32, ..*self }
+        Seen {
+            offset: words.start,
+            len: words.end - words.start,
+            dtype: DType::U32,
+            ..*self
+        }
     }
 }
 
 impl std::fmt::Display for Seen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "plan{}.slot{}[{}+{}]:{}", self.plan, self.slot, self.offset, self.len, self.dtype.wgsl())
+        write!(
+            f,
+            "plan{}.slot{}[{}+{}]:{}",
+            self.plan,
+            self.slot,
+            self.offset,
+            self.len,
+            self.dtype.wgsl()
+        )
     }
 }
 
@@ -89,13 +104,22 @@ impl Space<'_> {
 
     /// The elements as bits of integers.
     pub fn integers(&self, of: &Seen) -> Vec<Option<u32>> {
-        let bits = |word: Word| if let Word::Exact(bits) = word { Some(bits) } else { None };
+        let bits = |word: Word| {
+            if let Word::Exact(bits) = word {
+                Some(bits)
+            } else {
+                None
+            }
+        };
         self.words(of).into_iter().map(bits).collect()
     }
 
     /// Stores results with their bounds, as f32 or f64.
     pub fn put_numbers(&self, to: &Seen, results: impl IntoIterator<Item = Option<(f64, f64)>>) {
-        let words: Vec<Word> = results.into_iter().flat_map(|result| words_of(to.dtype, result)).collect();
+        let words: Vec<Word> = results
+            .into_iter()
+            .flat_map(|result| words_of(to.dtype, result))
+            .collect();
         self.put(to, &words);
     }
 }
@@ -117,21 +141,41 @@ fn numbers(dtype: DType, words: &[Word]) -> Vec<Option<f64>> {
         DType::F32 => words
             .iter()
             .map(|word| match *word {
-                Word::Exact(bits) => normal(f64::from(f32::from_bits(bits)), f32::from_bits(bits).is_subnormal()),
+                Word::Exact(bits) => normal(
+                    f64::from(f32::from_bits(bits)),
+                    f32::from_bits(bits).is_subnormal(),
+                ),
                 Word::Near(value, 0.0) => Some(value),
                 _ => None,
             })
             .collect(),
-        DType::U32 | DType::I32 => words.iter().map(|word| if let Word::Exact(bits) = word { Some(f64::from(*bits)) } else { None }).collect(),
+        DType::U32 | DType::I32 => words
+            .iter()
+            .map(|word| {
+                if let Word::Exact(bits) = word {
+                    Some(f64::from(*bits))
+                } else {
+                    None
+                }
+            })
+            .collect(),
     }
 }
 
 fn words_of(dtype: DType, result: Option<(f64, f64)>) -> Vec<Word> {
     match (dtype, result) {
-        (DType::F64, Some((value, bound))) => vec![Word::Wide(value, bound, false), Word::Wide(value, bound, true)],
+        (DType::F64, Some((value, bound))) => vec![
+            Word::Wide(value, bound, false),
+            Word::Wide(value, bound, true),
+        ],
         (DType::F64, None) => vec![Word::Unknown; 2],
         // An exact number has its bits, except for the sign of zero.
-        (_, Some((value, 0.0))) if value.is_finite() && value != 0.0 && f64::from(value as f32) == value && (value as f32).is_normal() => {
+        (_, Some((value, 0.0)))
+            if value.is_finite()
+                && value != 0.0
+                && f64::from(value as f32) == value
+                && (value as f32).is_normal() =>
+        {
             vec![Word::Exact((value as f32).to_bits())]
         }
         (_, Some((value, bound))) => vec![Word::Near(value, bound)],
@@ -142,32 +186,56 @@ fn words_of(dtype: DType, result: Option<(f64, f64)>) -> Vec<Word> {
 /// Compares the actual words with the known ones.
 pub fn compare(known: &[Word], found: &[u32]) -> Result<(), String> {
     if known.len() != found.len() {
-        return Err(format!("{} words found, {} expected", found.len(), known.len()));
+        return Err(format!(
+            "{} words found, {} expected",
+            found.len(),
+            known.len()
+        ));
     }
     for (place, (word, &bits)) in known.iter().zip(found).enumerate() {
         let is_right = match *word {
             Word::Unknown => true,
             Word::Exact(expected) => bits == expected,
-            Word::Near(value, bound) => is_near(f64::from(f32::from_bits(bits)), value, bound, f64::from(value as f32)),
-            Word::Wide(value, bound, true) if place > 0 && known[place - 1] == Word::Wide(value, bound, false) => {
-                is_near(f64::from_bits(u64::from(bits) << 32 | u64::from(found[place - 1])), value, bound, value)
+            Word::Near(value, bound) => is_near(
+                f64::from(f32::from_bits(bits)),
+                value,
+                bound,
+                f64::from(value as f32),
+            ),
+            Word::Wide(value, bound, true)
+                if place > 0 && known[place - 1] == Word::Wide(value, bound, false) =>
+            {
+                is_near(
+                    f64::from_bits(u64::from(bits) << 32 | u64::from(found[place - 1])),
+                    value,
+                    bound,
+                    value,
+                )
             }
             Word::Wide(..) => true,
         };
         if !is_right {
-            return Err(format!("word {place} of {}: found 0x{bits:08x} ({:e}), expected {word:x?}", known.len(), f32::from_bits(bits)));
+            return Err(format!(
+                "word {place} of {}: found 0x{bits:08x} ({:e}), expected {word:x?}",
+                known.len(),
+                f32::from_bits(bits)
+            ));
         }
     }
     Ok(())
 }
 
-/// A reference beyond the type's range is the infinity that it rounds to; one at the very edge may round either way.
+/// A reference beyond the type's range is the infinity that it rounds to; one at the very edge may
+/// round either way.
 fn is_near(found: f64, value: f64, bound: f64, rounded: f64) -> bool {
     if value.is_nan() {
         return found.is_nan();
     }
     if rounded.is_infinite() {
-        return found == rounded || (value.is_finite() && found.abs() >= f64::from(f32::MAX) && found.signum() == value.signum());
+        return found == rounded
+            || (value.is_finite()
+                && found.abs() >= f64::from(f32::MAX)
+                && found.signum() == value.signum());
     }
     (found - value).abs() <= bound.max(FLUSH)
 }

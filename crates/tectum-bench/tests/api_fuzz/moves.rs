@@ -1,5 +1,5 @@
-//! Operations that move or convert words: fill, copy, casts, transposes, slices, concatenation, gather, scatter, scan, compaction, one-hot
-//! rows, sums of segments.
+//! Operations that move or convert words: fill, copy, casts, transposes, slices, concatenation,
+//! gather, scatter, scan, compaction, one-hot rows, sums of segments.
 
 use std::rc::Rc;
 
@@ -7,7 +7,9 @@ use tectum::kernel::pack::{Half, bf16_bits, f16_bits, to_bf16, to_f16};
 use tectum::{DType, ScatterUpdate, Strided};
 
 use super::memory::{Seen, Space, Word};
-use super::operation::{Bound, Operation, all, changes, overlaps, product, reads, sum, unless, writes};
+use super::operation::{
+    Bound, Operation, all, changes, overlaps, product, reads, sum, unless, writes,
+};
 use super::world::World;
 
 pub fn draw(world: &mut World, plan: usize) -> Operation {
@@ -53,7 +55,11 @@ fn filled(y: Seen, bits: u32) -> Operation {
     Operation {
         text: format!("fill {y} {bits:#x}"),
         refused: None,
-        launches: if y.len == 0 { vec![] } else { vec![vec![writes_words(y)]] },
+        launches: if y.len == 0 {
+            vec![]
+        } else {
+            vec![vec![writes_words(y)]]
+        },
         given: vec![y],
         record: Box::new(move |plan| plan.fill(y.view, bits)),
         step: Rc::new(move |space| space.put(&y, &vec![Word::Exact(bits); y.words().len()])),
@@ -62,15 +68,27 @@ fn filled(y: Seen, bits: u32) -> Operation {
 
 fn copy(world: &mut World, plan: usize) -> Operation {
     let (dtype, len) = (world.dtype(), world.size());
-    let (x, y) = (world.source(plan, dtype, len), world.target(plan, dtype, len));
-    copied(format!("copy {x} {y}"), x, y, Box::new(move |plan| plan.copy(x.view, y.view)))
+    let (x, y) = (
+        world.source(plan, dtype, len),
+        world.target(plan, dtype, len),
+    );
+    copied(
+        format!("copy {x} {y}"),
+        x,
+        y,
+        Box::new(move |plan| plan.copy(x.view, y.view)),
+    )
 }
 
 fn copied(text: String, x: Seen, y: Seen, record: super::operation::Record) -> Operation {
     Operation {
         text,
         refused: unless(x.dtype.bytes() == y.dtype.bytes() && x.len == y.len),
-        launches: if y.len == 0 { vec![] } else { vec![vec![reads_words(x), writes_words(y)]] },
+        launches: if y.len == 0 {
+            vec![]
+        } else {
+            vec![vec![reads_words(x), writes_words(y)]]
+        },
         given: vec![x, y],
         record,
         step: Rc::new(move |space| space.put(&y, &space.words(&x))),
@@ -80,19 +98,33 @@ fn copied(text: String, x: Seen, y: Seen, record: super::operation::Record) -> O
 fn cast(world: &mut World, plan: usize) -> Operation {
     let (from, to, len) = (world.dtype(), world.dtype(), world.size());
     let (x, y) = (world.source(plan, from, len), world.target(plan, to, len));
-    let (text, record) = (format!("cast {x} {y}"), Box::new(move |plan: &mut tectum::PlanBuilder| plan.cast(x.view, y.view)));
+    let (text, record) = (
+        format!("cast {x} {y}"),
+        Box::new(move |plan: &mut tectum::PlanBuilder| plan.cast(x.view, y.view)),
+    );
     if x.dtype == y.dtype {
         return copied(text, x, y, record);
     }
-    let is_known = matches!((x.dtype, y.dtype), (DType::F32, DType::U32 | DType::I32) | (DType::U32 | DType::I32, DType::F32));
+    let is_known = matches!(
+        (x.dtype, y.dtype),
+        (DType::F32, DType::U32 | DType::I32) | (DType::U32 | DType::I32, DType::F32)
+    );
     let step = move |space: &Space<'_>| {
-        let words = space.words(&x).into_iter().map(|word| converted(word, x.dtype, y.dtype)).collect::<Vec<_>>();
+        let words = space
+            .words(&x)
+            .into_iter()
+            .map(|word| converted(word, x.dtype, y.dtype))
+            .collect::<Vec<_>>();
         space.put(&y, &words);
     };
     Operation {
         text,
         refused: unless(x.len == y.len && is_known),
-        launches: if y.len == 0 { vec![] } else { vec![vec![reads(x, x.dtype), writes(y, y.dtype)]] },
+        launches: if y.len == 0 {
+            vec![]
+        } else {
+            vec![vec![reads(x, x.dtype), writes(y, y.dtype)]]
+        },
         given: vec![x, y],
         record,
         step: Rc::new(step),
@@ -110,7 +142,9 @@ fn converted(word: Word, from: DType, to: DType) -> Word {
         _ => return Word::Unknown,
     };
     match to {
-        DType::I32 => Word::Exact((value.clamp(-2_147_483_648.0, 2_147_483_520.0) as i32).cast_unsigned()),
+        DType::I32 => {
+            Word::Exact((value.clamp(-2_147_483_648.0, 2_147_483_520.0) as i32).cast_unsigned())
+        }
         _ => Word::Exact(value.clamp(0.0, 4_294_967_040.0) as u32),
     }
 }
@@ -120,17 +154,34 @@ fn half(world: &mut World, plan: usize) -> Operation {
     let len = world.size();
     let is_to = world.random.one_in(2);
     let (floats, words) = if is_to {
-        (world.source(plan, DType::F32, len), world.target(plan, DType::U32, len.div_ceil(2)))
+        (
+            world.source(plan, DType::F32, len),
+            world.target(plan, DType::U32, len.div_ceil(2)),
+        )
     } else {
         let words = world.source(plan, DType::U32, len.div_ceil(2));
         (world.target(plan, DType::F32, len), words)
     };
-    let refused = unless(words.len == floats.len.div_ceil(2) && floats.dtype == DType::F32 && words.dtype == DType::U32);
+    let refused = unless(
+        words.len == floats.len.div_ceil(2)
+            && floats.dtype == DType::F32
+            && words.dtype == DType::U32,
+    );
     let narrow = move |word: Word| match word {
-        Word::Exact(bits) if !f32::from_bits(bits).is_nan() => Some(if half == Half::F16 { to_f16(bits) } else { to_bf16(bits) }),
+        Word::Exact(bits) if !f32::from_bits(bits).is_nan() => Some(if half == Half::F16 {
+            to_f16(bits)
+        } else {
+            to_bf16(bits)
+        }),
         _ => None,
     };
-    let widen = move |bits: u32| if half == Half::F16 { f16_bits(bits & 0xffff) } else { bf16_bits(bits & 0xffff) };
+    let widen = move |bits: u32| {
+        if half == Half::F16 {
+            f16_bits(bits & 0xffff)
+        } else {
+            bf16_bits(bits & 0xffff)
+        }
+    };
     let step: super::operation::Step = if is_to {
         Rc::new(move |space| {
             let halves: Vec<Option<u32>> = space.words(&floats).into_iter().map(narrow).collect();
@@ -147,17 +198,34 @@ fn half(world: &mut World, plan: usize) -> Operation {
             let value = |place: usize| {
                 let bits = widen(pairs[place / 2]? >> (16 * (place % 2)));
                 let value = f32::from_bits(bits);
-                // The bits of a NaN depend on the device, and halves below the smallest normal one are numbers.
+                // The bits of a NaN depend on the device, and halves below the smallest normal one
+                // are numbers.
                 (!value.is_nan() && !value.is_subnormal()).then_some(Word::Exact(bits))
             };
-            space.put(&floats, &(0..floats.len).map(|place| value(place).unwrap_or(Word::Unknown)).collect::<Vec<_>>());
+            space.put(
+                &floats,
+                &(0..floats.len)
+                    .map(|place| value(place).unwrap_or(Word::Unknown))
+                    .collect::<Vec<_>>(),
+            );
         })
     };
-    let launch = if is_to { vec![reads_words(floats), writes(words, DType::U32)] } else { vec![reads(words, DType::U32), writes_words(floats)] };
+    let launch = if is_to {
+        vec![reads_words(floats), writes(words, DType::U32)]
+    } else {
+        vec![reads(words, DType::U32), writes_words(floats)]
+    };
     Operation {
-        text: format!("cast {} {half:?} {floats} {words}", if is_to { "to" } else { "from" }),
+        text: format!(
+            "cast {} {half:?} {floats} {words}",
+            if is_to { "to" } else { "from" }
+        ),
         refused,
-        launches: if floats.len == 0 { vec![] } else { vec![launch] },
+        launches: if floats.len == 0 {
+            vec![]
+        } else {
+            vec![launch]
+        },
         given: vec![floats, words],
         record: Box::new(move |plan| match is_to {
             true => plan.cast_to_half(half, floats.view, words.view),
@@ -168,8 +236,16 @@ fn half(world: &mut World, plan: usize) -> Operation {
 }
 
 /// Writes elements of `width` words to positions of `y`.
-fn put_elements(space: &Space<'_>, x: &[Word], y: &Seen, width: usize, places: impl Iterator<Item = usize>) {
-    let words: Vec<Word> = places.flat_map(|place| x[place * width..][..width].to_vec()).collect();
+fn put_elements(
+    space: &Space<'_>,
+    x: &[Word],
+    y: &Seen,
+    width: usize,
+    places: impl Iterator<Item = usize>,
+) {
+    let words: Vec<Word> = places
+        .flat_map(|place| x[place * width..][..width].to_vec())
+        .collect();
     space.put(y, &words);
 }
 
@@ -177,7 +253,10 @@ fn transpose(world: &mut World, plan: usize) -> Operation {
     let dtype = world.dtype();
     let batch = 1 + world.below(3);
     let (mut sizes, len) = world.sizes([batch, 0, 0]);
-    let (x, y) = (world.source(plan, dtype, len), world.target(plan, dtype, len));
+    let (x, y) = (
+        world.source(plan, dtype, len),
+        world.target(plan, dtype, len),
+    );
     world.distort(&mut sizes);
     let total = product(&sizes);
     let fits = x.len as u128 == total && y.len as u128 == total;
@@ -185,12 +264,18 @@ fn transpose(world: &mut World, plan: usize) -> Operation {
     Operation {
         text: format!("transpose {x} {y} {sizes:?}"),
         refused: unless(fits && (total == 0 || x.dtype.bytes() == y.dtype.bytes())),
-        launches: if total == 0 { vec![] } else { vec![vec![reads_words(x), writes_words(y)]] },
+        launches: if total == 0 {
+            vec![]
+        } else {
+            vec![vec![reads_words(x), writes_words(y)]]
+        },
         given: vec![x, y],
         record: Box::new(move |plan| plan.transpose(x.view, y.view, sizes)),
         step: Rc::new(move |space| {
             let [_, rows, cols] = sizes;
-            let place = |at: usize| at / (rows * cols) * rows * cols + at % rows * cols + at % (rows * cols) / rows;
+            let place = |at: usize| {
+                at / (rows * cols) * rows * cols + at % rows * cols + at % (rows * cols) / rows
+            };
             put_elements(space, &space.words(&x), &y, width, (0..y.len).map(place));
         }),
     }
@@ -199,12 +284,24 @@ fn transpose(world: &mut World, plan: usize) -> Operation {
 fn strided(world: &mut World, plan: usize) -> Operation {
     let dtype = world.dtype();
     let count = world.random.below(7) as usize;
-    let mut axes: Vec<Strided> =
-        (0..count).map(|_| Strided { size: 1 + world.random.below(if count > 4 { 3 } else { 5 }) as usize, stride: world.random.below(7) as usize }).collect();
+    let mut axes: Vec<Strided> = (0..count)
+        .map(|_| Strided {
+            size: 1 + world.random.below(if count > 4 { 3 } else { 5 }) as usize,
+            stride: world.random.below(7) as usize,
+        })
+        .collect();
     let mut first = world.random.below(4) as usize;
     let len = axes.iter().map(|axis| axis.size).product();
-    let needed = first + axes.iter().map(|axis| (axis.size - 1) * axis.stride).sum::<usize>() + 1;
-    let (x, y) = (world.source(plan, dtype, needed), world.target(plan, dtype, len));
+    let needed = first
+        + axes
+            .iter()
+            .map(|axis| (axis.size - 1) * axis.stride)
+            .sum::<usize>()
+        + 1;
+    let (x, y) = (
+        world.source(plan, dtype, needed),
+        world.target(plan, dtype, len),
+    );
     if world.random.one_in(12) {
         let extreme = world.extreme();
         match axes.last_mut() {
@@ -214,19 +311,35 @@ fn strided(world: &mut World, plan: usize) -> Operation {
         }
     }
     let total = product(&axes.iter().map(|axis| axis.size).collect::<Vec<_>>());
-    let reach = |axis: &Strided| (axis.size.saturating_sub(1) as u128).saturating_mul(axis.stride as u128);
-    let last = axes.iter().fold(first as u128, |last, axis| last.saturating_add(reach(axis)));
+    let reach =
+        |axis: &Strided| (axis.size.saturating_sub(1) as u128).saturating_mul(axis.stride as u128);
+    let last = axes
+        .iter()
+        .fold(first as u128, |last, axis| last.saturating_add(reach(axis)));
     let width = x.dtype.bytes() / 4;
-    let fits = y.len as u128 == total && (total == 0 || last < x.len as u128) && x.dtype.bytes() == y.dtype.bytes();
+    let fits = y.len as u128 == total
+        && (total == 0 || last < x.len as u128)
+        && x.dtype.bytes() == y.dtype.bytes();
     let given = axes.clone();
     Operation {
         text: format!("copy_strided {x} {first} {axes:?} {y}"),
         refused: unless(fits),
-        launches: if total == 0 { vec![] } else { vec![vec![reads_words(x), writes_words(y)]] },
+        launches: if total == 0 {
+            vec![]
+        } else {
+            vec![vec![reads_words(x), writes_words(y)]]
+        },
         given: vec![x, y],
         record: Box::new(move |plan| plan.copy_strided(x.view, first, &given, y.view)),
         step: Rc::new(move |space| {
-            let place = |at: usize| axes.iter().rev().fold((at, first), |(rest, place), axis| (rest / axis.size, place + rest % axis.size * axis.stride)).1;
+            let place = |at: usize| {
+                axes.iter()
+                    .rev()
+                    .fold((at, first), |(rest, place), axis| {
+                        (rest / axis.size, place + rest % axis.size * axis.stride)
+                    })
+                    .1
+            };
             put_elements(space, &space.words(&x), &y, width, (0..y.len).map(place));
         }),
     }
@@ -239,17 +352,29 @@ fn store_strided(world: &mut World, plan: usize) -> Operation {
     let mut axes: Vec<Strided> = Vec::new();
     let mut reach = 1;
     for _ in 0..count {
-        let axis = Strided { size: 1 + world.random.below(3) as usize, stride: reach + world.random.below(3) as usize };
+        let axis = Strided {
+            size: 1 + world.random.below(3) as usize,
+            stride: reach + world.random.below(3) as usize,
+        };
         reach = axis.size * axis.stride;
         axes.insert(world.below(axes.len() + 1), axis);
     }
     if world.chance(6) {
-        axes.iter_mut().for_each(|axis| axis.stride = world.below(5));
+        axes.iter_mut()
+            .for_each(|axis| axis.stride = world.below(5));
     }
     let mut first = world.random.below(4) as usize;
     let len = axes.iter().map(|axis| axis.size).product();
-    let needed = first + axes.iter().map(|axis| (axis.size - 1) * axis.stride).sum::<usize>() + 1;
-    let (x, y) = (world.source(plan, dtype, len), world.changed(plan, dtype, needed));
+    let needed = first
+        + axes
+            .iter()
+            .map(|axis| (axis.size - 1) * axis.stride)
+            .sum::<usize>()
+        + 1;
+    let (x, y) = (
+        world.source(plan, dtype, len),
+        world.changed(plan, dtype, needed),
+    );
     if world.chance(12) {
         let extreme = world.extreme();
         match axes.last_mut() {
@@ -259,25 +384,42 @@ fn store_strided(world: &mut World, plan: usize) -> Operation {
         }
     }
     let total = product(&axes.iter().map(|axis| axis.size).collect::<Vec<_>>());
-    let reach = |axis: &Strided| (axis.size.saturating_sub(1) as u128).saturating_mul(axis.stride as u128);
-    let last = axes.iter().fold(first as u128, |last, axis| last.saturating_add(reach(axis)));
+    let reach =
+        |axis: &Strided| (axis.size.saturating_sub(1) as u128).saturating_mul(axis.stride as u128);
+    let last = axes
+        .iter()
+        .fold(first as u128, |last, axis| last.saturating_add(reach(axis)));
     // By stride, each axis steps over those before it.
     let mut sorted: Vec<Strided> = axes.iter().copied().filter(|axis| axis.size > 1).collect();
     sorted.sort_by_key(|axis| axis.stride);
-    let is_distinct = (0..sorted.len()).all(|count| sorted[count].stride as u128 > sorted[..count].iter().map(reach).sum::<u128>());
+    let is_distinct = (0..sorted.len()).all(|count| {
+        sorted[count].stride as u128 > sorted[..count].iter().map(reach).sum::<u128>()
+    });
     let width = x.dtype.bytes() / 4;
-    let fits = x.len as u128 == total && (total == 0 || (last < y.len as u128 && is_distinct)) && x.dtype.bytes() == y.dtype.bytes();
+    let fits = x.len as u128 == total
+        && (total == 0 || (last < y.len as u128 && is_distinct))
+        && x.dtype.bytes() == y.dtype.bytes();
     let given = axes.clone();
     Operation {
         text: format!("store_strided {x} {first} {axes:?} {y}"),
         refused: unless(fits),
-        launches: if total == 0 { vec![] } else { vec![vec![reads_words(x), changes(y.as_words(), DType::U32)]] },
+        launches: if total == 0 {
+            vec![]
+        } else {
+            vec![vec![reads_words(x), changes(y.as_words(), DType::U32)]]
+        },
         given: vec![x, y],
         record: Box::new(move |plan| plan.store_strided(x.view, first, &given, y.view)),
         step: Rc::new(move |space| {
             let (stored, mut words) = (space.words(&x), space.words(&y));
             for at in 0..x.len {
-                let place = axes.iter().rev().fold((at, first), |(rest, place), axis| (rest / axis.size, place + rest % axis.size * axis.stride)).1;
+                let place = axes
+                    .iter()
+                    .rev()
+                    .fold((at, first), |(rest, place), axis| {
+                        (rest / axis.size, place + rest % axis.size * axis.stride)
+                    })
+                    .1;
                 words[place * width..][..width].copy_from_slice(&stored[at * width..][..width]);
             }
             space.put(&y, &words);
@@ -287,26 +429,68 @@ fn store_strided(world: &mut World, plan: usize) -> Operation {
 
 /// Scatters of integers; those of floats have their conformance cases.
 fn scatter_rows(world: &mut World, plan: usize) -> Operation {
-    let dtype = world.random.pick(&[DType::I32, DType::I32, DType::I32, DType::U32, DType::F64]);
-    let how = world.random.pick(&[ScatterUpdate::Assign, ScatterUpdate::Add, ScatterUpdate::Mul, ScatterUpdate::Max, ScatterUpdate::Min]);
-    let (rows, cols, count) = (world.random.below(7) as usize, 1 + world.random.below(9) as usize, world.random.below(12) as usize);
-    let (indices, x) = (world.indices(plan, count, rows as u32), world.source(plan, dtype, count * cols));
+    let dtype = world
+        .random
+        .pick(&[DType::I32, DType::I32, DType::I32, DType::U32, DType::F64]);
+    let how = world.random.pick(&[
+        ScatterUpdate::Assign,
+        ScatterUpdate::Add,
+        ScatterUpdate::Mul,
+        ScatterUpdate::Max,
+        ScatterUpdate::Min,
+    ]);
+    let (rows, cols, count) = (
+        world.random.below(7) as usize,
+        1 + world.random.below(9) as usize,
+        world.random.below(12) as usize,
+    );
+    let (indices, x) = (
+        world.indices(plan, count, rows as u32),
+        world.source(plan, dtype, count * cols),
+    );
     let y = world.changed(plan, dtype, rows * cols);
     let cols = x.len.checked_div(indices.len).unwrap_or(0);
-    let has_kernel = matches!((y.dtype, how), (DType::F32 | DType::I32, _) | (DType::U32, ScatterUpdate::Assign));
-    let types_fit = matches!(indices.dtype, DType::I32 | DType::U32) && has_kernel && x.dtype == y.dtype;
-    let fits = product(&[indices.len, cols]) == x.len as u128 && (x.len == 0 || y.len.is_multiple_of(cols.max(1)));
-    let needs = if how == ScatterUpdate::Assign { DType::U32 } else { y.dtype };
-    let bound = |seen: Seen| if how == ScatterUpdate::Assign { seen.as_words() } else { seen };
-    let launch = vec![reads(bound(x), needs), reads(indices.as_words(), DType::U32), changes(bound(y), needs)];
+    let has_kernel = matches!(
+        (y.dtype, how),
+        (DType::F32 | DType::I32, _) | (DType::U32, ScatterUpdate::Assign)
+    );
+    let types_fit =
+        matches!(indices.dtype, DType::I32 | DType::U32) && has_kernel && x.dtype == y.dtype;
+    let fits = product(&[indices.len, cols]) == x.len as u128
+        && (x.len == 0 || y.len.is_multiple_of(cols.max(1)));
+    let needs = if how == ScatterUpdate::Assign {
+        DType::U32
+    } else {
+        y.dtype
+    };
+    let bound = |seen: Seen| {
+        if how == ScatterUpdate::Assign {
+            seen.as_words()
+        } else {
+            seen
+        }
+    };
+    let launch = vec![
+        reads(bound(x), needs),
+        reads(indices.as_words(), DType::U32),
+        changes(bound(y), needs),
+    ];
     Operation {
         text: format!("scatter {how:?} {indices} {x} {y}"),
         refused: unless(types_fit && fits),
-        launches: if x.len == 0 || y.len == 0 { vec![] } else { vec![launch] },
+        launches: if x.len == 0 || y.len == 0 {
+            vec![]
+        } else {
+            vec![launch]
+        },
         given: vec![indices, x, y],
         record: Box::new(move |plan| plan.scatter(indices.view, x.view, y.view, how)),
         step: Rc::new(move |space| {
-            let (chosen, updates, mut words) = (space.integers(&indices), space.integers(&x), space.integers(&y));
+            let (chosen, updates, mut words) = (
+                space.integers(&indices),
+                space.integers(&x),
+                space.integers(&y),
+            );
             if chosen.contains(&None) || y.dtype == DType::F32 {
                 words.fill(None);
             }
@@ -326,9 +510,19 @@ fn scatter_rows(world: &mut World, plan: usize) -> Operation {
                         ScatterUpdate::Min => a.min(b),
                     }
                 });
-                *word = if how == ScatterUpdate::Assign && !chosen.contains(&None) { update } else { combined.map(|word| word as u32) };
+                *word = if how == ScatterUpdate::Assign && !chosen.contains(&None) {
+                    update
+                } else {
+                    combined.map(|word| word as u32)
+                };
             }
-            space.put(&y, &words.into_iter().map(|word| word.map_or(Word::Unknown, Word::Exact)).collect::<Vec<_>>());
+            space.put(
+                &y,
+                &words
+                    .into_iter()
+                    .map(|word| word.map_or(Word::Unknown, Word::Exact))
+                    .collect::<Vec<_>>(),
+            );
         }),
     }
 }
@@ -349,9 +543,16 @@ fn concat(world: &mut World, plan: usize) -> Operation {
         (_, 0) => vec![a],
         _ => vec![a, b],
     };
-    let same = joined.iter().all(|seen| seen.dtype.bytes() == y.dtype.bytes());
+    let same = joined
+        .iter()
+        .all(|seen| seen.dtype.bytes() == y.dtype.bytes());
     let fits = y.len as u128 == a.len as u128 + b.len as u128 && whole(a) && whole(b);
-    let launch: Vec<Bound> = [a, b].into_iter().filter(|seen| seen.len > 0).map(reads_words).chain([writes_words(y)]).collect();
+    let launch: Vec<Bound> = [a, b]
+        .into_iter()
+        .filter(|seen| seen.len > 0)
+        .map(reads_words)
+        .chain([writes_words(y)])
+        .collect();
     Operation {
         text: format!("concat {a} {b} {y} {rows}"),
         refused: unless(fits && same),
@@ -360,7 +561,13 @@ fn concat(world: &mut World, plan: usize) -> Operation {
         record: Box::new(move |plan| plan.concat(a.view, b.view, y.view, rows)),
         step: Rc::new(move |space| {
             let parts = [a, b].map(|seen| (space.words(&seen), seen.words().len() / rows));
-            let words: Vec<Word> = (0..rows).flat_map(|row| parts.iter().flat_map(move |(words, cols)| words[row * cols..][..*cols].to_vec())).collect();
+            let words: Vec<Word> = (0..rows)
+                .flat_map(|row| {
+                    parts
+                        .iter()
+                        .flat_map(move |(words, cols)| words[row * cols..][..*cols].to_vec())
+                })
+                .collect();
             space.put(&y, &words);
         }),
     }
@@ -368,12 +575,22 @@ fn concat(world: &mut World, plan: usize) -> Operation {
 
 /// Sizes and views of a gather or scatter: the table, indices, rows and faults.
 fn table(world: &mut World, plan: usize, dtype: DType, is_scatter: bool) -> ([Seen; 4], usize) {
-    let (rows, cols, count) = (world.random.below(7) as usize, 1 + world.random.below(9) as usize, world.random.below(12) as usize);
+    let (rows, cols, count) = (
+        world.random.below(7) as usize,
+        1 + world.random.below(9) as usize,
+        world.random.below(12) as usize,
+    );
     let indices = world.indices(plan, count, rows as u32);
     let faults = world.target(plan, DType::U32, 1);
     let (table, picked) = match is_scatter {
-        false => (world.source(plan, dtype, rows * cols), world.target(plan, dtype, count * cols)),
-        true => (world.changed(plan, dtype, rows * cols), world.source(plan, dtype, count * cols)),
+        false => (
+            world.source(plan, dtype, rows * cols),
+            world.target(plan, dtype, count * cols),
+        ),
+        true => (
+            world.changed(plan, dtype, rows * cols),
+            world.source(plan, dtype, count * cols),
+        ),
     };
     let mut sizes = [cols];
     world.distort(&mut sizes);
@@ -383,7 +600,9 @@ fn table(world: &mut World, plan: usize, dtype: DType, is_scatter: bool) -> ([Se
 /// Whether the lengths of a gather or scatter fit, and the rows of its table.
 fn rows_fit([table, indices, picked, faults]: [Seen; 4], cols: usize) -> (bool, usize) {
     let rows = table.len.checked_div(cols).unwrap_or(0);
-    let fits = product(&[rows, cols]) == table.len as u128 && product(&[indices.len, cols]) == picked.len as u128 && faults.len == 1;
+    let fits = product(&[rows, cols]) == table.len as u128
+        && product(&[indices.len, cols]) == picked.len as u128
+        && faults.len == 1;
     (fits, rows)
 }
 
@@ -396,7 +615,12 @@ fn gather(world: &mut World, plan: usize) -> Operation {
     match (y.len, rows) {
         (0, _) => {}
         (_, 0) => launches.push(vec![writes_words(y)]),
-        _ => launches.push(vec![reads_words(table), reads(indices, DType::U32), writes_words(y), changes(faults, DType::U32)]),
+        _ => launches.push(vec![
+            reads_words(table),
+            reads(indices, DType::U32),
+            writes_words(y),
+            changes(faults, DType::U32),
+        ]),
     }
     let width = table.dtype.bytes() / 4;
     Operation {
@@ -404,12 +628,16 @@ fn gather(world: &mut World, plan: usize) -> Operation {
         refused: unless(fits && table.dtype.bytes() == y.dtype.bytes() && !overlaps(faults, y)),
         launches,
         given: views.to_vec(),
-        record: Box::new(move |plan| plan.gather(table.view, indices.view, y.view, faults.view, cols)),
+        record: Box::new(move |plan| {
+            plan.gather(table.view, indices.view, y.view, faults.view, cols)
+        }),
         step: Rc::new(move |space| {
             let (rows_of, words) = (chosen_rows(space, &indices, rows), space.words(&table));
             let row = |index: &Option<u32>| match index {
                 None => vec![Word::Unknown; cols * width],
-                Some(index) if (*index as usize) < rows => words[*index as usize * cols * width..][..cols * width].to_vec(),
+                Some(index) if (*index as usize) < rows => {
+                    words[*index as usize * cols * width..][..cols * width].to_vec()
+                }
                 Some(_) => vec![Word::Exact(0); cols * width],
             };
             put_faults(space, &faults, if y.len > 0 { &rows_of } else { &[] }, rows);
@@ -419,19 +647,28 @@ fn gather(world: &mut World, plan: usize) -> Operation {
     }
 }
 
-/// The rows that the indices choose. For a table without rows the indices are not read: each is a fault, for any value, even if the view is foreign.
+/// The rows that the indices choose. For a table without rows the indices are not read: each is a
+/// fault, for any value, even if the view is foreign.
 fn chosen_rows(space: &Space<'_>, indices: &Seen, rows: usize) -> Vec<Option<u32>> {
-    if rows == 0 { vec![Some(0); indices.len] } else { space.integers(indices) }
+    if rows == 0 {
+        vec![Some(0); indices.len]
+    } else {
+        space.integers(indices)
+    }
 }
 
 fn put_faults(space: &Space<'_>, faults: &Seen, indices: &[Option<u32>], rows: usize) {
-    let count = indices.iter().try_fold(0u32, |count, index| index.map(|index| count + u32::from(index as usize >= rows)));
+    let count = indices.iter().try_fold(0u32, |count, index| {
+        index.map(|index| count + u32::from(index as usize >= rows))
+    });
     let word = count.map_or(Word::Unknown, Word::Exact);
     space.put(faults, &vec![word; faults.words().len()]);
 }
 
 fn scatter(world: &mut World, plan: usize) -> Operation {
-    let dtype = world.random.pick(&[DType::U32, DType::I32, DType::U32, DType::I32, DType::F64]);
+    let dtype = world
+        .random
+        .pick(&[DType::U32, DType::I32, DType::U32, DType::I32, DType::F64]);
     let (views, cols) = table(world, plan, dtype, true);
     let [y, indices, x, faults] = views;
     let (fits, rows) = rows_fit(views, cols);
@@ -439,14 +676,21 @@ fn scatter(world: &mut World, plan: usize) -> Operation {
     match (x.len, rows) {
         (0, _) => {}
         (_, 0) => launches.push(vec![writes_words(faults)]),
-        _ => launches.push(vec![reads_words(x), reads(indices, DType::U32), changes(y.as_words(), DType::U32), changes(faults, DType::U32)]),
+        _ => launches.push(vec![
+            reads_words(x),
+            reads(indices, DType::U32),
+            changes(y.as_words(), DType::U32),
+            changes(faults, DType::U32),
+        ]),
     }
     Operation {
         text: format!("scatter_add {x} {indices} {y} {faults} {cols}"),
         refused: unless(fits && x.dtype == y.dtype && matches!(x.dtype, DType::U32 | DType::I32)),
         launches,
         given: views.to_vec(),
-        record: Box::new(move |plan| plan.scatter_add(x.view, indices.view, y.view, faults.view, cols)),
+        record: Box::new(move |plan| {
+            plan.scatter_add(x.view, indices.view, y.view, faults.view, cols)
+        }),
         step: Rc::new(move |space| {
             let (rows_of, added) = (chosen_rows(space, &indices, rows), space.integers(&x));
             put_faults(space, &faults, if x.len > 0 { &rows_of } else { &[] }, rows);
@@ -455,52 +699,96 @@ fn scatter(world: &mut World, plan: usize) -> Operation {
                 sums.fill(None);
             }
             for (place, &term) in added.iter().enumerate() {
-                if let Some(row) = rows_of[place / cols].map(|row| row as usize).filter(|row| *row < rows) {
+                if let Some(row) = rows_of[place / cols]
+                    .map(|row| row as usize)
+                    .filter(|row| *row < rows)
+                {
                     let sum = &mut sums[row * cols + place % cols];
                     *sum = sum.zip(term).map(|(sum, term)| sum.wrapping_add(term));
                 }
             }
-            space.put(&y, &sums.into_iter().map(|sum| sum.map_or(Word::Unknown, Word::Exact)).collect::<Vec<_>>());
+            space.put(
+                &y,
+                &sums
+                    .into_iter()
+                    .map(|sum| sum.map_or(Word::Unknown, Word::Exact))
+                    .collect::<Vec<_>>(),
+            );
         }),
     }
 }
 
 fn one_hot(world: &mut World, plan: usize) -> Operation {
-    let (count, cols) = (world.random.below(12) as usize, 1 + world.random.below(9) as usize);
-    let (indices, y) = (world.indices(plan, count, cols as u32), world.target(plan, DType::F32, count * cols));
+    let (count, cols) = (
+        world.random.below(12) as usize,
+        1 + world.random.below(9) as usize,
+    );
+    let (indices, y) = (
+        world.indices(plan, count, cols as u32),
+        world.target(plan, DType::F32, count * cols),
+    );
     let mut sizes = [cols];
     world.distort(&mut sizes);
     let [cols] = sizes;
     Operation {
         text: format!("one_hot {indices} {y} {cols}"),
         refused: unless(product(&[indices.len, cols]) == y.len as u128),
-        launches: if y.len == 0 { vec![] } else { vec![vec![reads(indices, DType::U32), writes(y, DType::F32)]] },
+        launches: if y.len == 0 {
+            vec![]
+        } else {
+            vec![vec![reads(indices, DType::U32), writes(y, DType::F32)]]
+        },
         given: vec![indices, y],
         record: Box::new(move |plan| plan.one_hot(indices.view, y.view, cols)),
         step: Rc::new(move |space| {
-            let number =
-                |index: Option<u32>, col: usize| index.map_or(Word::Unknown, |index| Word::Exact(f32::from(u8::from(index as usize == col)).to_bits()));
-            let words: Vec<Word> = space.integers(&indices).into_iter().flat_map(|index| (0..cols).map(move |col| number(index, col))).collect();
+            let number = |index: Option<u32>, col: usize| {
+                index.map_or(Word::Unknown, |index| {
+                    Word::Exact(f32::from(u8::from(index as usize == col)).to_bits())
+                })
+            };
+            let words: Vec<Word> = space
+                .integers(&indices)
+                .into_iter()
+                .flat_map(|index| (0..cols).map(move |col| number(index, col)))
+                .collect();
             space.put(&y, &words);
         }),
     }
 }
 
 fn segment_sum(world: &mut World, plan: usize) -> Operation {
-    let (rows, cols, count) = (world.random.below(7) as usize, 1 + world.random.below(9) as usize, world.random.below(12) as usize);
-    let (x, segments) = (world.source(plan, DType::F32, count * cols), world.indices(plan, count, rows as u32));
+    let (rows, cols, count) = (
+        world.random.below(7) as usize,
+        1 + world.random.below(9) as usize,
+        world.random.below(12) as usize,
+    );
+    let (x, segments) = (
+        world.source(plan, DType::F32, count * cols),
+        world.indices(plan, count, rows as u32),
+    );
     let y = world.target(plan, DType::F32, rows * cols);
     let mut sizes = [cols];
     world.distort(&mut sizes);
     let [cols] = sizes;
     let rows = y.len.checked_div(cols).unwrap_or(0);
-    let mut launches = if y.len == 0 { vec![] } else { vec![vec![writes_words(y)]] };
+    let mut launches = if y.len == 0 {
+        vec![]
+    } else {
+        vec![vec![writes_words(y)]]
+    };
     if x.len > 0 && y.len > 0 {
-        launches.push(vec![reads(x, DType::F32), reads(segments, DType::U32), changes(y, DType::F32)]);
+        launches.push(vec![
+            reads(x, DType::F32),
+            reads(segments, DType::U32),
+            changes(y, DType::F32),
+        ]);
     }
     Operation {
         text: format!("segment_sum {x} {segments} {y} {cols}"),
-        refused: unless(product(&[rows, cols]) == y.len as u128 && product(&[segments.len, cols]) == x.len as u128),
+        refused: unless(
+            product(&[rows, cols]) == y.len as u128
+                && product(&[segments.len, cols]) == x.len as u128,
+        ),
         launches,
         given: vec![x, segments, y],
         record: Box::new(move |plan| plan.segment_sum(x.view, segments.view, y.view, cols)),
@@ -508,7 +796,11 @@ fn segment_sum(world: &mut World, plan: usize) -> Operation {
             let (numbers, chosen) = (space.numbers(&x), space.integers(&segments));
             let sum_of = |place: usize| {
                 let chosen = all_of(&chosen)?;
-                let terms = chosen.iter().enumerate().filter(|(_, row)| **row as usize == place / cols).map(|(index, _)| numbers[index * cols + place % cols]);
+                let terms = chosen
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, row)| **row as usize == place / cols)
+                    .map(|(index, _)| numbers[index * cols + place % cols]);
                 all(&terms.collect::<Vec<_>>()).map(|terms| sum(&terms))
             };
             space.put_numbers(&y, (0..y.len).map(sum_of));
@@ -533,7 +825,8 @@ fn prefix(terms: &[Option<u32>]) -> (Vec<Word>, Word) {
     (words, sum.map_or(Word::Unknown, Word::Exact))
 }
 
-/// The launches of a scan into `y`; beyond 2048 elements blocks are scanned separately, and their sums added.
+/// The launches of a scan into `y`; beyond 2048 elements blocks are scanned separately, and their
+/// sums added.
 fn scan_launches(x: Seen, y: Option<Seen>, total: Seen) -> Vec<Vec<Bound>> {
     if x.len == 0 {
         return vec![vec![writes_words(total)]];
@@ -546,7 +839,11 @@ fn scan_launches(x: Seen, y: Option<Seen>, total: Seen) -> Vec<Vec<Bound>> {
 
 fn scan(world: &mut World, plan: usize) -> Operation {
     let len = world.long_size();
-    let (x, y, total) = (world.source(plan, DType::U32, len), world.target(plan, DType::U32, len), world.target(plan, DType::U32, 1));
+    let (x, y, total) = (
+        world.source(plan, DType::U32, len),
+        world.target(plan, DType::U32, len),
+        world.target(plan, DType::U32, 1),
+    );
     Operation {
         text: format!("exclusive_scan {x} {y} {total}"),
         refused: unless(x.len == y.len && total.len == 1),
@@ -563,7 +860,11 @@ fn scan(world: &mut World, plan: usize) -> Operation {
 
 fn compact(world: &mut World, plan: usize) -> Operation {
     let len = world.long_size();
-    let (flags, indices, count) = (world.source(plan, DType::U32, len), world.changed(plan, DType::U32, len), world.target(plan, DType::U32, 1));
+    let (flags, indices, count) = (
+        world.source(plan, DType::U32, len),
+        world.changed(plan, DType::U32, len),
+        world.target(plan, DType::U32, 1),
+    );
     let mut launches = scan_launches(flags, None, count);
     if flags.len > 0 {
         launches.push(vec![reads(flags, DType::U32), changes(indices, DType::U32)]);
@@ -582,10 +883,18 @@ fn compact(world: &mut World, plan: usize) -> Operation {
                 space.put(&indices, &words);
                 return space.put(&count, &vec![Word::Unknown; count.words().len()]);
             }
-            let set: Vec<usize> = (0..given.len()).filter(|&place| given[place] != Some(0)).collect();
-            words.iter_mut().zip(&set).for_each(|(word, &place)| *word = Word::Exact(place as u32));
+            let set: Vec<usize> = (0..given.len())
+                .filter(|&place| given[place] != Some(0))
+                .collect();
+            words
+                .iter_mut()
+                .zip(&set)
+                .for_each(|(word, &place)| *word = Word::Exact(place as u32));
             space.put(&indices, &words);
-            space.put(&count, &vec![Word::Exact(set.len() as u32); count.words().len()]);
+            space.put(
+                &count,
+                &vec![Word::Exact(set.len() as u32); count.words().len()],
+            );
         }),
     }
 }

@@ -1,4 +1,5 @@
-//! Streams, events and submissions: executables that run while the caller continues, and are returned.
+//! Streams, events and submissions: executables that run while the caller continues, and are
+//! returned.
 
 use std::rc::Rc;
 
@@ -18,20 +19,43 @@ impl World {
     pub fn submit(&mut self, place: usize) -> Verdict {
         if self.streams.is_empty() || self.chance(20) {
             self.note("Stream::new");
-            self.streams.push(Stream::new().map_err(|error| error.to_string())?);
+            self.streams
+                .push(Stream::new().map_err(|error| error.to_string())?);
             if self.streams.len() > 3 {
                 self.streams.swap_remove(0);
             }
         }
         let stream = self.below(self.streams.len());
-        self.note(format!("stream{stream}: submit plan{}", self.runs[place].model.id));
-        let Running { run, model, memories, downloads, device, .. } = self.runs.swap_remove(place);
+        self.note(format!(
+            "stream{stream}: submit plan{}",
+            self.runs[place].model.id
+        ));
+        let Running {
+            run,
+            model,
+            memories,
+            downloads,
+            device,
+            ..
+        } = self.runs.swap_remove(place);
         // Shared buffers would change while others use them.
         let is_shared = memories.iter().any(|memory| Rc::strong_count(memory) > 1);
         let submission = self.streams[stream].submit(run);
-        let rest = Box::new(move |run| Running { run, model, memories, downloads, device, ran: true, dirty: false });
+        let rest = Box::new(move |run| Running {
+            run,
+            model,
+            memories,
+            downloads,
+            device,
+            ran: true,
+            dirty: false,
+        });
         self.queued.push(Queued { submission, rest });
-        if is_shared || self.queued.len() > 3 { self.await_one(self.queued.len() - 1) } else { Ok(()) }
+        if is_shared || self.queued.len() > 3 {
+            self.await_one(self.queued.len() - 1)
+        } else {
+            Ok(())
+        }
     }
 
     /// One call on a stream, an event or a submission.
@@ -40,7 +64,8 @@ impl World {
         match self.random.below(6) {
             _ if streams == 0 => {
                 self.note("Stream::new");
-                self.streams.push(Stream::new().map_err(|error| error.to_string())?);
+                self.streams
+                    .push(Stream::new().map_err(|error| error.to_string())?);
             }
             0 => {
                 let stream = self.below(streams);
@@ -82,7 +107,8 @@ impl World {
         let Queued { submission, rest } = self.queued.swap_remove(place);
         let done = submission.is_done();
         self.note(format!("submission{place}: is_done {done}, wait"));
-        let (run, stats) = caught(|| submission.wait()).map_err(|panic| format!("panicked: {panic}"))?;
+        let (run, stats) =
+            caught(|| submission.wait()).map_err(|panic| format!("panicked: {panic}"))?;
         stats.map_err(|error| format!("a submitted run: {error}"))?;
         let mut run = rest(run);
         run.step(run.device == 0);
@@ -91,7 +117,11 @@ impl World {
         if self.runs.len() > 6 {
             self.runs.swap_remove(0);
         }
-        if is_checked { self.runs[self.runs.len() - 1].check_outputs() } else { Ok(()) }
+        if is_checked {
+            self.runs[self.runs.len() - 1].check_outputs()
+        } else {
+            Ok(())
+        }
     }
 
     /// Waits for all submissions.

@@ -1,4 +1,5 @@
-//! All live objects of a sequence of calls, how arguments are drawn from them, and the list of calls for a replay.
+//! All live objects of a sequence of calls, how arguments are drawn from them, and the list of
+//! calls for a replay.
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Display;
@@ -22,8 +23,21 @@ pub type Verdict = Result<(), Fault>;
 pub const LIVE_BYTES: u64 = 1 << 30;
 
 /// Sizes at limits: zero, alignment, 32 bits, bytes of an address, and products of them that wrap.
-const EXTREMES: [usize; 13] =
-    [0, 1, 63, 65, u32::MAX as usize, 1 << 32, (1 << 32) + 64, 1 << 60, 1 << 61, 1 << 62, (1 << 62) + 64, isize::MAX as usize, usize::MAX];
+const EXTREMES: [usize; 13] = [
+    0,
+    1,
+    63,
+    65,
+    u32::MAX as usize,
+    1 << 32,
+    (1 << 32) + 64,
+    1 << 60,
+    1 << 61,
+    1 << 62,
+    (1 << 62) + 64,
+    isize::MAX as usize,
+    usize::MAX,
+];
 
 pub struct World {
     pub random: Random,
@@ -87,7 +101,12 @@ impl World {
     }
 
     /// Makes a call that must panic, with a text that contains `part`.
-    pub fn must_panic<R>(&mut self, text: impl Display, part: &str, call: impl FnOnce() -> R) -> Verdict {
+    pub fn must_panic<R>(
+        &mut self,
+        text: impl Display,
+        part: &str,
+        call: impl FnOnce() -> R,
+    ) -> Verdict {
         self.note(text);
         match caught(call) {
             Ok(_) => Err(format!("accepted; a panic with {part:?} is documented")),
@@ -97,7 +116,12 @@ impl World {
     }
 
     /// Makes a call that must succeed, or fail with the given kind; returns the value of a success.
-    pub fn expect<R>(&mut self, text: impl Display, wanted: Option<ErrorKind>, call: impl FnOnce() -> tectum::Result<R>) -> Result<Option<R>, Fault> {
+    pub fn expect<R>(
+        &mut self,
+        text: impl Display,
+        wanted: Option<ErrorKind>,
+        call: impl FnOnce() -> tectum::Result<R>,
+    ) -> Result<Option<R>, Fault> {
         judged(self.call(text, call)?, wanted)
     }
 
@@ -110,7 +134,14 @@ impl World {
     }
 
     pub fn dtype(&mut self) -> DType {
-        self.random.pick(&[DType::F32, DType::F32, DType::F32, DType::U32, DType::I32, DType::F64])
+        self.random.pick(&[
+            DType::F32,
+            DType::F32,
+            DType::F32,
+            DType::U32,
+            DType::I32,
+            DType::F64,
+        ])
     }
 
     pub fn float(&mut self) -> DType {
@@ -133,7 +164,11 @@ impl World {
 
     /// A length that occasionally exceeds the segments of reductions and scans.
     pub fn long_size(&mut self) -> usize {
-        if self.chance(25) { 1 + self.below(10_000) } else { self.size() }
+        if self.chance(25) {
+            1 + self.below(10_000)
+        } else {
+            self.size()
+        }
     }
 
     /// A batch of matrices of the sizes that are not given, and the elements of all.
@@ -159,20 +194,41 @@ impl World {
 
     /// A view that a plan can read, or occasionally another.
     pub fn source(&mut self, plan: usize, dtype: DType, len: usize) -> Seen {
-        self.drawn(plan, dtype, len, &[Kind::Input, Kind::Input, Kind::State, Kind::Constant], |model, seen| model.is_readable(seen))
+        self.drawn(
+            plan,
+            dtype,
+            len,
+            &[Kind::Input, Kind::Input, Kind::State, Kind::Constant],
+            |model, seen| model.is_readable(seen),
+        )
     }
 
     /// A view that a plan can write, or occasionally another.
     pub fn target(&mut self, plan: usize, dtype: DType, len: usize) -> Seen {
-        self.drawn(plan, dtype, len, &[Kind::Output, Kind::Output, Kind::State, Kind::Temp], |model, seen| model.is_writable(seen))
+        self.drawn(
+            plan,
+            dtype,
+            len,
+            &[Kind::Output, Kind::Output, Kind::State, Kind::Temp],
+            |model, seen| model.is_writable(seen),
+        )
     }
 
     /// A view that a plan can change in place, or occasionally another.
     pub fn changed(&mut self, plan: usize, dtype: DType, len: usize) -> Seen {
-        self.drawn(plan, dtype, len, &[Kind::State], |model, seen| model.is_readable(seen) && model.is_writable(seen))
+        self.drawn(plan, dtype, len, &[Kind::State], |model, seen| {
+            model.is_readable(seen) && model.is_writable(seen)
+        })
     }
 
-    fn drawn(&mut self, plan: usize, dtype: DType, len: usize, kinds: &[Kind], fits: fn(&super::plans::PlanModel, &Seen) -> bool) -> Seen {
+    fn drawn(
+        &mut self,
+        plan: usize,
+        dtype: DType,
+        len: usize,
+        kinds: &[Kind],
+        fits: fn(&super::plans::PlanModel, &Seen) -> bool,
+    ) -> Seen {
         match self.random.below(40) {
             0 | 1 if !self.strangers.is_empty() => {
                 let place = self.below(self.strangers.len());
@@ -186,7 +242,12 @@ impl World {
             _ => {}
         }
         let model = &self.builders[plan].model;
-        let known: Vec<Seen> = model.views.iter().filter(|seen| seen.dtype == dtype && seen.len == len && fits(model, seen)).copied().collect();
+        let known: Vec<Seen> = model
+            .views
+            .iter()
+            .filter(|seen| seen.dtype == dtype && seen.len == len && fits(model, seen))
+            .copied()
+            .collect();
         if !known.is_empty() && (model.slots.len() > 24 || !self.chance(3)) {
             let place = self.below(known.len());
             return known[place];
@@ -198,7 +259,12 @@ impl World {
             let whole = self.fresh(plan, kind, dtype, first + len + after);
             let view = whole.view.part(first..first + len);
             self.note(format!("part {whole} {first}+{len}"));
-            let part = Seen { view, offset: first, len, ..whole };
+            let part = Seen {
+                view,
+                offset: first,
+                len,
+                ..whole
+            };
             self.builders[plan].model.views.push(part);
             return part;
         }
@@ -210,7 +276,9 @@ impl World {
         if self.chance(3) {
             return self.source(plan, DType::U32, count);
         }
-        let data: Vec<u32> = (0..count).map(|_| self.random.below(u64::from(rows) + 1) as u32).collect();
+        let data: Vec<u32> = (0..count)
+            .map(|_| self.random.below(u64::from(rows) + 1) as u32)
+            .collect();
         self.constant(plan, DType::U32, data)
     }
 
@@ -224,7 +292,8 @@ impl World {
         }
     }
 
-    /// Words for an input or buffer: small multiples of a quarter, for which sums and products are exact, occasionally any.
+    /// Words for an input or buffer: small multiples of a quarter, for which sums and products are
+    /// exact, occasionally any.
     pub fn data(&mut self, dtype: DType, len: usize) -> Vec<u32> {
         let how = self.random.below(8);
         let mut one = |_| self.number(dtype, how);
@@ -235,7 +304,15 @@ impl World {
         let small = self.random.below(65) as f64 / 4.0 - 8.0;
         let value = match how {
             0 => (self.random.bits() >> 40) as f64 / 83_886.0 - 100.0,
-            1 if self.random.one_in(8) => self.random.pick(&[f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 0.0, -0.0, 1e30, -1e-30]),
+            1 if self.random.one_in(8) => self.random.pick(&[
+                f64::INFINITY,
+                f64::NEG_INFINITY,
+                f64::NAN,
+                0.0,
+                -0.0,
+                1e30,
+                -1e-30,
+            ]),
             _ => small,
         };
         match dtype {
@@ -253,7 +330,10 @@ pub fn judged<R>(result: tectum::Result<R>, wanted: Option<ErrorKind>) -> Result
         (Ok(value), None) => Ok(Some(value)),
         (Ok(_), Some(kind)) => Err(format!("accepted; {kind:?} is documented")),
         (Err(error), Some(kind)) if error.kind() == kind => Ok(None),
-        (Err(error), wanted) => Err(format!("{:?}: {error}; {wanted:?} is documented", error.kind())),
+        (Err(error), wanted) => Err(format!(
+            "{:?}: {error}; {wanted:?} is documented",
+            error.kind()
+        )),
     }
 }
 
@@ -280,7 +360,9 @@ pub fn caught<R>(call: impl FnOnce() -> R) -> Result<R, String> {
     IS_QUIET.set(before);
     result.map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
-        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default();
+        let text = text
+            .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+            .unwrap_or_default();
         format!("{text} ({})", PANICKED_AT.take())
     })
 }

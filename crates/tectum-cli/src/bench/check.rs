@@ -10,7 +10,8 @@ use tectum_bench::bench::{Basis, BenchRecord, Comparison, Slowdown};
 use super::show::interval;
 use crate::table::{print, print_json};
 
-/// Compares two records row by row, by their ratios to peers or rooflines; silent unless a row became slower.
+/// Compares two records row by row, by their ratios to peers or rooflines; silent unless a row
+/// became slower.
 #[derive(Args)]
 pub struct CheckArgs {
     /// The record to compare with.
@@ -27,11 +28,17 @@ pub struct CheckArgs {
 /// # Errors
 /// Files that are not records; records that cannot be compared; `Mismatch` if a row became slower.
 pub fn check(args: &CheckArgs) -> Result<()> {
-    let comparison = bench::compare(&BenchRecord::read(&args.old)?, &BenchRecord::read(&args.new)?)?;
+    let comparison = bench::compare(
+        &BenchRecord::read(&args.old)?,
+        &BenchRecord::read(&args.new)?,
+    )?;
     if args.json {
         print_json(&comparison)?;
     } else {
-        comparison.slower.iter().try_for_each(|row| print(&line(row)))?;
+        comparison
+            .slower
+            .iter()
+            .try_for_each(|row| print(&line(row)))?;
     }
     verdict(&comparison)
 }
@@ -41,13 +48,26 @@ fn line(row: &Slowdown) -> String {
         Basis::Peer(name) => (name.as_str(), "its time over ours"),
         Basis::Roofline => ("the roofline", "share of it"),
     };
-    let (factor, old, new) = (interval(&row.factor), interval(&row.old), interval(&row.new));
-    format!("{}: {factor} times slower relative to {reference}: {unit} was {old}, is {new}\n", row.key)
+    let (factor, old, new) = (
+        interval(&row.factor),
+        interval(&row.old),
+        interval(&row.new),
+    );
+    format!(
+        "{}: {factor} times slower relative to {reference}: {unit} was {old}, is {new}\n",
+        row.key
+    )
 }
 
 fn verdict(comparison: &Comparison) -> Result<()> {
     match comparison.slower.len() {
         0 => Ok(()),
-        slower => Err(Error::new(ErrorKind::Mismatch, format!("check: {slower} of {} rows became slower", comparison.compared))),
+        slower => Err(Error::new(
+            ErrorKind::Mismatch,
+            format!(
+                "check: {slower} of {} rows became slower",
+                comparison.compared
+            ),
+        )),
     }
 }

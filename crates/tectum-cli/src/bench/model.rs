@@ -26,24 +26,55 @@ pub fn bench(path: &Path, device: &str, json: bool) -> Result<()> {
     drop(waiting);
     let info = device.info();
     if json {
-        return print_json(&Output { model: path.display().to_string(), device: &info.id, software: info.software, formats: &formats });
+        return print_json(&Output {
+            model: path.display().to_string(),
+            device: &info.id,
+            software: info.software,
+            formats: &formats,
+        });
     }
     let is_decoder = formats.iter().any(|made| made.decoded_per_s.is_some());
-    let of_kind = if is_decoder { ["one at a time", "divergence", "same first"] } else { ["least cosine", "", ""] };
+    let of_kind = if is_decoder {
+        ["one at a time", "divergence", "same first"]
+    } else {
+        ["least cosine", "", ""]
+    };
     let columns = if is_decoder { 3 } else { 1 };
-    let head: Vec<String> = ["weights", "bytes", "tokens", "at once"].into_iter().chain(of_kind).map(str::to_owned).take(4 + columns).collect();
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(formats.iter().map(row)).collect();
-    print(&format!("{}\non {info}; accuracy against f32, over tokens drawn evenly\n", table(&rows)))
+    let head: Vec<String> = ["weights", "bytes", "tokens", "at once"]
+        .into_iter()
+        .chain(of_kind)
+        .map(str::to_owned)
+        .take(4 + columns)
+        .collect();
+    let rows: Vec<Vec<String>> = std::iter::once(head)
+        .chain(formats.iter().map(row))
+        .collect();
+    print(&format!(
+        "{}\non {info}; accuracy against f32, over tokens drawn evenly\n",
+        table(&rows)
+    ))
 }
 
 fn row(made: &FormatMeasure) -> Vec<String> {
     let rate = |rate: f64| format!("{rate:.1} tokens/s");
-    let mut cells = vec![made.weights.to_owned(), bytes(made.weight_bytes as f64), made.tokens.to_string(), rate(made.tokens_per_s)];
+    let mut cells = vec![
+        made.weights.to_owned(),
+        bytes(made.weight_bytes as f64),
+        made.tokens.to_string(),
+        rate(made.tokens_per_s),
+    ];
     match made.accuracy {
         Accuracy::Vectors { min_cosine } => cells.push(format!("{min_cosine:.6}")),
-        Accuracy::Scores { mean_divergence, top1_agreement } => {
+        Accuracy::Scores {
+            mean_divergence,
+            top1_agreement,
+        } => {
             let decoded = made.decoded_per_s.map_or_else(String::new, rate);
-            cells.extend([decoded, format!("{mean_divergence:.2e} nat"), format!("{:.1} %", 100.0 * top1_agreement)]);
+            cells.extend([
+                decoded,
+                format!("{mean_divergence:.2e} nat"),
+                format!("{:.1} %", 100.0 * top1_agreement),
+            ]);
         }
     }
     cells

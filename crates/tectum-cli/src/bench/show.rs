@@ -8,13 +8,35 @@ use crate::table::{bytes, table};
 
 /// The rows, the rooflines and what each peer is.
 pub fn record(record: &BenchRecord) -> String {
-    let head = ["row", "median", "spread", "rate", "of roofline", "peer", "ratio [low, high]"].map(str::to_owned).to_vec();
+    let head = [
+        "row",
+        "median",
+        "spread",
+        "rate",
+        "of roofline",
+        "peer",
+        "ratio [low, high]",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     let mut text = table(&[vec![head], record.rows.iter().flat_map(rows).collect()].concat());
     let (measured, machine) = (&record.measured, &record.machine);
     let gemm = measured.gemm_flop_per_s / 1e9;
-    text += &format!("\nmeasured here: copy {}/s, matrix product {gemm:.1} GFLOP/s", bytes(measured.copy_bytes_per_s));
-    text += &format!(" on {}, {}, {}\n", record.device, counted(machine.threads, "thread"), machine.simd);
-    text += &record.rows.iter().filter_map(predecessor).collect::<String>();
+    text += &format!(
+        "\nmeasured here: copy {}/s, matrix product {gemm:.1} GFLOP/s",
+        bytes(measured.copy_bytes_per_s)
+    );
+    text += &format!(
+        " on {}, {}, {}\n",
+        record.device,
+        counted(machine.threads, "thread"),
+        machine.simd
+    );
+    text += &record
+        .rows
+        .iter()
+        .filter_map(predecessor)
+        .collect::<String>();
     text + &record.peers.iter().map(peer).collect::<String>()
 }
 
@@ -47,7 +69,11 @@ fn rows(row: &Row) -> Vec<Vec<String>> {
         rate,
         format!("{:.0} %", row.percent_of_roofline),
     ];
-    let mut lines: Vec<Vec<String>> = row.peers.iter().map(|peer| [vec![String::new(); ours.len()], ratio_cells(peer)].concat()).collect();
+    let mut lines: Vec<Vec<String>> = row
+        .peers
+        .iter()
+        .map(|peer| [vec![String::new(); ours.len()], ratio_cells(peer)].concat())
+        .collect();
     match lines.first_mut() {
         Some(first) => first[..ours.len()].clone_from_slice(&ours),
         None => lines.push(ours),
@@ -56,16 +82,32 @@ fn rows(row: &Row) -> Vec<Vec<String>> {
 }
 
 fn ratio_cells(peer: &PeerRow) -> Vec<String> {
-    let skipped = || format!("skipped: {}", peer.skipped.as_deref().unwrap_or("not timed"));
-    vec![peer.peer.clone(), peer.ratio.as_ref().map_or_else(skipped, interval)]
+    let skipped = || {
+        format!(
+            "skipped: {}",
+            peer.skipped.as_deref().unwrap_or("not timed")
+        )
+    };
+    vec![
+        peer.peer.clone(),
+        peer.ratio.as_ref().map_or_else(skipped, interval),
+    ]
 }
 
 fn peer(peer: &PeerBrief) -> String {
     let what = match &peer.skipped {
         Some(reason) => format!("skipped: {reason}"),
         None => {
-            let versions: Vec<String> = peer.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
-            format!("{}; {}", versions.join(", "), counted(peer.threads.unwrap_or(0), "thread"))
+            let versions: Vec<String> = peer
+                .versions
+                .iter()
+                .map(|(name, version)| format!("{name} {version}"))
+                .collect();
+            format!(
+                "{}; {}",
+                versions.join(", "),
+                counted(peer.threads.unwrap_or(0), "thread")
+            )
         }
     };
     format!("peer {}: {what}\n", peer.name)

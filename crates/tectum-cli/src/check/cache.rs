@@ -28,11 +28,21 @@ struct Row {
 /// Shows the error of each format of keys and values of an encoder for a text.
 ///
 /// # Errors
-/// A folder that is not an encoder's or is invalid, a text or a receipt's file that is not accessible; what the device reports.
-pub fn check_cache(model: &Path, text: &Path, device: &str, receipt: &ReceiptArgs, json: bool) -> Result<()> {
+/// A folder that is not an encoder's or is invalid, a text or a receipt's file that is not
+/// accessible; what the device reports.
+pub fn check_cache(
+    model: &Path,
+    text: &Path,
+    device: &str,
+    receipt: &ReceiptArgs,
+    json: bool,
+) -> Result<()> {
     let most = tectum_transformer::Config::read(model)?.max_position_embeddings;
     let mut session = Session::new(&Device::open(device)?);
-    [&[text.to_owned()][..], &input_files(model)?].concat().iter().try_for_each(|file| InputFile::of(file).map(|input| session.reads(input)))?;
+    [&[text.to_owned()][..], &input_files(model)?]
+        .concat()
+        .iter()
+        .try_for_each(|file| InputFile::of(file).map(|input| session.reads(input)))?;
     let words = std::fs::read_to_string(text).map_err(|error| Error::io(text.display(), error))?;
     let mut tokens = Tokens::read(model, None)?.encode(&words)?;
     tokens.truncate(TOKENS.min(most));
@@ -53,11 +63,29 @@ pub fn check_cache(model: &Path, text: &Path, device: &str, receipt: &ReceiptArg
     if json {
         return print_json(&rows);
     }
-    let head = ["cache", "attention error", "bytes per number", "with padding"].map(str::to_owned).to_vec();
+    let head = [
+        "cache",
+        "attention error",
+        "bytes per number",
+        "with padding",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     let shown = |row: &Row| -> Vec<String> {
-        let bytes = [row.block_bytes_per_value, row.bytes_per_value].map(|bytes| format!("{bytes:.4}"));
-        [row.cache.to_owned(), format!("{:.1e}", row.attention_error)].into_iter().chain(bytes).collect()
+        let bytes =
+            [row.block_bytes_per_value, row.bytes_per_value].map(|bytes| format!("{bytes:.4}"));
+        [row.cache.to_owned(), format!("{:.1e}", row.attention_error)]
+            .into_iter()
+            .chain(bytes)
+            .collect()
     };
-    let whole: Vec<Vec<String>> = std::iter::once(head).chain(rows.iter().map(shown)).collect();
-    print(&format!("{}, worst layer\n{}\n{}\n", counted(tokens.len(), "token"), table(&whole), line(&done)))
+    let whole: Vec<Vec<String>> = std::iter::once(head)
+        .chain(rows.iter().map(shown))
+        .collect();
+    print(&format!(
+        "{}, worst layer\n{}\n{}\n",
+        counted(tokens.len(), "token"),
+        table(&whole),
+        line(&done)
+    ))
 }

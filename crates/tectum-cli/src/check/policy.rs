@@ -1,4 +1,5 @@
-//! `tectum check POLICY.onnx --against CASE.npz`: a policy's outputs compared with arrays of a file.
+//! `tectum check POLICY.onnx --against CASE.npz`: a policy's outputs compared with arrays of a
+//! file.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -15,7 +16,8 @@ use crate::table::{print, print_json, table};
 /// What a policy is compared with.
 #[derive(Args)]
 pub struct PolicyArgs {
-    /// Arrays under the names of a policy's inputs and outputs; of an output that has none nothing is compared.
+    /// Arrays under the names of a policy's inputs and outputs; of an output that has none nothing
+    /// is compared.
     #[arg(long, value_name = "CASE.npz")]
     against: Option<PathBuf>,
     /// The error that is allowed relative to the expected number.
@@ -53,13 +55,27 @@ pub fn check_policy(path: &Path, args: &PolicyArgs, device: &str, json: bool) ->
     let model = Model::open(path)?;
     let Some(case) = &args.against else {
         model.load(&[]).map_err(|error| error.at(path.display()))?;
-        return print(&format!("{}: valid; --against CASE.npz compares its outputs\n", path.display()));
+        return print(&format!(
+            "{}: valid; --against CASE.npz compares its outputs\n",
+            path.display()
+        ));
     };
     let arrays = read_npz(case)?;
-    let find = |name: &str| arrays.iter().find(|(known, _)| known == name).map(|(_, array)| array);
+    let find = |name: &str| {
+        arrays
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, array)| array)
+    };
     let mut sizes: Vec<(&str, usize)> = Vec::new();
     for port in model.inputs() {
-        let array = find(&port.name).ok_or_else(|| Error::invalid(format!("{}: no array {:?} for this input", case.display(), port.name)))?;
+        let array = find(&port.name).ok_or_else(|| {
+            Error::invalid(format!(
+                "{}: no array {:?} for this input",
+                case.display(),
+                port.name
+            ))
+        })?;
         for (dim, size) in port.dims.iter().flatten().zip(array.dims()) {
             if let PortDim::Named(name) = dim
                 && sizes.iter().all(|(known, _)| known != name)
@@ -68,39 +84,80 @@ pub fn check_policy(path: &Path, args: &PolicyArgs, device: &str, json: bool) ->
             }
         }
     }
-    let network = model.load(&sizes).map_err(|error| error.at(path.display()))?;
-    let mut compiled = network.compile(&Device::open(if device == "auto" { "cpu" } else { device })?)?;
+    let network = model
+        .load(&sizes)
+        .map_err(|error| error.at(path.display()))?;
+    let mut compiled = network.compile(&Device::open(if device == "auto" {
+        "cpu"
+    } else {
+        device
+    })?)?;
     for port in network.inputs() {
         if let Some(array) = find(&port.name) {
-            compiled.set(&port.name, array).map_err(|error| error.at(case.display()))?;
+            compiled
+                .set(&port.name, array)
+                .map_err(|error| error.at(case.display()))?;
         }
     }
     compiled.run()?;
     let mut rows = Vec::new();
     for port in network.outputs() {
-        let Some(wanted) = find(&port.name) else { continue };
+        let Some(wanted) = find(&port.name) else {
+            continue;
+        };
         let found = compiled.output(&port.name)?;
         if found.dims() != wanted.dims() {
-            return Err(Error::invalid(format!("output {} is {:?}, {} has {:?}", port.name, found.dims(), case.display(), wanted.dims())));
+            return Err(Error::invalid(format!(
+                "output {} is {:?}, {} has {:?}",
+                port.name,
+                found.dims(),
+                case.display(),
+                wanted.dims()
+            )));
         }
         let (mut error, mut of_bound) = (0.0f64, 0.0f64);
         for (found, wanted) in found.to_f64().into_iter().zip(wanted.to_f64()) {
             let is_same = found == wanted || (found.is_nan() && wanted.is_nan());
             let difference = if is_same { 0.0 } else { (found - wanted).abs() };
-            let difference = if difference.is_nan() { f64::INFINITY } else { difference };
+            let difference = if difference.is_nan() {
+                f64::INFINITY
+            } else {
+                difference
+            };
             error = error.max(difference);
             of_bound = of_bound.max(difference / (args.absolute + args.relative * wanted.abs()));
         }
-        rows.push(Row { output: port.name.clone(), shape: port.dims.clone(), error, of_bound, passed: of_bound <= 1.0 });
+        rows.push(Row {
+            output: port.name.clone(),
+            shape: port.dims.clone(),
+            error,
+            of_bound,
+            passed: of_bound <= 1.0,
+        });
     }
     if rows.is_empty() {
-        let names = network.outputs().map(|port| port.name.as_str()).collect::<Vec<_>>().join(", ");
-        return Err(Error::invalid(format!("{}: no array of an output ({names})", case.display())));
+        let names = network
+            .outputs()
+            .map(|port| port.name.as_str())
+            .collect::<Vec<_>>()
+            .join(", ");
+        return Err(Error::invalid(format!(
+            "{}: no array of an output ({names})",
+            case.display()
+        )));
     }
     if json {
         print_json(&rows)?;
     } else {
-        let head = ["output", "shape", "greatest error", "of what is allowed", ""].map(str::to_owned).to_vec();
+        let head = [
+            "output",
+            "shape",
+            "greatest error",
+            "of what is allowed",
+            "",
+        ]
+        .map(str::to_owned)
+        .to_vec();
         let cells = |row: &Row| {
             vec![
                 row.output.clone(),
@@ -110,25 +167,44 @@ pub fn check_policy(path: &Path, args: &PolicyArgs, device: &str, json: bool) ->
                 if row.passed { "same" } else { "differs" }.to_owned(),
             ]
         };
-        print(&table(&std::iter::once(head).chain(rows.iter().map(cells)).collect::<Vec<_>>()))?;
+        print(&table(
+            &std::iter::once(head)
+                .chain(rows.iter().map(cells))
+                .collect::<Vec<_>>(),
+        ))?;
     }
     match rows.iter().find(|row| !row.passed) {
-        Some(row) => Err(Error::new(ErrorKind::Mismatch, format!("{}: output {} differs from {}", path.display(), row.output, case.display()))),
+        Some(row) => Err(Error::new(
+            ErrorKind::Mismatch,
+            format!(
+                "{}: output {} differs from {}",
+                path.display(),
+                row.output,
+                case.display()
+            ),
+        )),
         None => Ok(()),
     }
 }
 
 /// Arrays of NumPy's file of several arrays.
 fn read_npz(path: &Path) -> Result<Vec<(String, Array)>> {
-    let fault = |message: &dyn std::fmt::Display| Error::data(format!("{}: {message}", path.display()));
+    let fault =
+        |message: &dyn std::fmt::Display| Error::data(format!("{}: {message}", path.display()));
     let file = File::open(path).map_err(|source| Error::io(path.display(), source))?;
     let mut archive = zip::ZipArchive::new(file).map_err(|error| fault(&error))?;
     let mut arrays = Vec::new();
     for index in 0..archive.len() {
         let mut entry = archive.by_index(index).map_err(|error| fault(&error))?;
-        let name = entry.name().strip_suffix(".npy").unwrap_or(entry.name()).to_owned();
+        let name = entry
+            .name()
+            .strip_suffix(".npy")
+            .unwrap_or(entry.name())
+            .to_owned();
         let mut bytes = Vec::new();
-        entry.read_to_end(&mut bytes).map_err(|error| fault(&error))?;
+        entry
+            .read_to_end(&mut bytes)
+            .map_err(|error| fault(&error))?;
         let array = array(&bytes).map_err(|message| fault(&format!("{name}: {message}")))?;
         arrays.push((name, array));
     }
@@ -137,7 +213,12 @@ fn read_npz(path: &Path) -> Result<Vec<(String, Array)>> {
 
 fn array(bytes: &[u8]) -> std::result::Result<Array, String> {
     let (header, start) = npy::parse(bytes)?;
-    let dims = header.shape.iter().map(|size| usize::try_from(*size)).collect::<std::result::Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+    let dims = header
+        .shape
+        .iter()
+        .map(|size| usize::try_from(*size))
+        .collect::<std::result::Result<Vec<_>, _>>()
+        .map_err(|error| error.to_string())?;
     let element = match header.descr.trim_start_matches(['<', '|', '=']) {
         "f4" => ElementType::F32,
         "f8" => ElementType::F64,

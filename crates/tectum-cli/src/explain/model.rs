@@ -34,9 +34,15 @@ pub struct ModelArgs {
 impl ModelArgs {
     /// The option, if it was given.
     pub fn given(&self) -> Option<&'static str> {
-        let given =
-            [("--tokens", self.tokens.is_some()), ("--weights", self.weights.is_some()), ("--cache", self.cache.is_some()), ("--route", self.route.is_some())];
-        given.into_iter().find_map(|(option, is_given)| is_given.then_some(option))
+        let given = [
+            ("--tokens", self.tokens.is_some()),
+            ("--weights", self.weights.is_some()),
+            ("--cache", self.cache.is_some()),
+            ("--route", self.route.is_some()),
+        ];
+        given
+            .into_iter()
+            .find_map(|(option, is_given)| is_given.then_some(option))
     }
 }
 
@@ -56,30 +62,69 @@ struct Explanation<'a> {
 }
 
 /// Prints the explanation.
-pub fn explain_model(path: &Path, device: Option<&str>, args: &ModelArgs, json: bool) -> Result<()> {
+pub fn explain_model(
+    path: &Path,
+    device: Option<&str>,
+    args: &ModelArgs,
+    json: bool,
+) -> Result<()> {
     let model = Model::open(path)?;
-    let (device, choice) = model.open_device(device.unwrap_or("auto"), args.route.unwrap_or_default())?;
-    let run = model.explain(&device, args.tokens, args.weights, args.cache).map_err(|error| error.at(path.display()))?;
-    let kind = if matches!(model, Model::Decoder(_)) { "decoder" } else { "encoder" };
+    let (device, choice) =
+        model.open_device(device.unwrap_or("auto"), args.route.unwrap_or_default())?;
+    let run = model
+        .explain(&device, args.tokens, args.weights, args.cache)
+        .map_err(|error| error.at(path.display()))?;
+    let kind = if matches!(model, Model::Decoder(_)) {
+        "decoder"
+    } else {
+        "encoder"
+    };
     let found = route::calibrate_all(route::default_path().as_deref(), false);
-    let known: Vec<Calibration> = found.into_iter().filter_map(|(_, calibration)| calibration.ok()).collect();
+    let known: Vec<Calibration> = found
+        .into_iter()
+        .filter_map(|(_, calibration)| calibration.ok())
+        .collect();
     let route = match args.route.unwrap_or_default() {
         Routing::Measured => route::choose(&run.work, &known)?,
         Routing::Fixed => route::choose_fixed(&run.work, Device::list())?,
     };
     let cause = choice.map_or_else(|| "it was requested".to_owned(), |choice| choice.reason);
-    let explanation =
-        Explanation { kind, file: path.display().to_string(), device: device.info(), software: device.info().software, cause, run: &run, route: &route };
-    if json { print_json(&explanation) } else { print(&text(&explanation)) }
+    let explanation = Explanation {
+        kind,
+        file: path.display().to_string(),
+        device: device.info(),
+        software: device.info().software,
+        cause,
+        run: &run,
+        route: &route,
+    };
+    if json {
+        print_json(&explanation)
+    } else {
+        print(&text(&explanation))
+    }
 }
 
-fn id<S: serde::Serializer>(device: &DeviceInfo, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+fn id<S: serde::Serializer>(
+    device: &DeviceInfo,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
     serializer.serialize_str(&device.id)
 }
 
 fn text(explanation: &Explanation<'_>) -> String {
-    let Explanation { kind, file, device, cause, run, route, .. } = explanation;
-    let head = ["node", "operation", "shape", "place", "bytes", "MFLOP"].map(str::to_owned).to_vec();
+    let Explanation {
+        kind,
+        file,
+        device,
+        cause,
+        run,
+        route,
+        ..
+    } = explanation;
+    let head = ["node", "operation", "shape", "place", "bytes", "MFLOP"]
+        .map(str::to_owned)
+        .to_vec();
     let computed = run.nodes.iter().filter(|node| node.made != "fed");
     let rows = computed.map(|node| {
         let place = match node.kernels.as_slice() {
@@ -89,21 +134,52 @@ fn text(explanation: &Explanation<'_>) -> String {
         };
         let amount = |amount: f64, text: String| if amount > 0.0 { text } else { String::new() };
         let flops = amount(node.flops, format!("{:.3}", node.flops / 1e6));
-        vec![format!("%{}", node.node), node.operation.clone(), node.shape.clone(), place, amount(node.bytes, bytes(node.bytes)), flops]
+        vec![
+            format!("%{}", node.node),
+            node.operation.clone(),
+            node.shape.clone(),
+            place,
+            amount(node.bytes, bytes(node.bytes)),
+            flops,
+        ]
     });
     let mut text = format!("{}, {kind} of {file}\n\n", run.work.plan);
     text += &table(&[vec![head], rows.collect()].concat());
     let rows = [
         ("place", format!("{device}: {cause}")),
         ("launches", run.work.launches.len().to_string()),
-        ("weights", format!("{}, copied once", bytes(run.weight_bytes as f64))),
-        ("keys and values", if run.cache_bytes > 0 { format!("{}, kept there", bytes(run.cache_bytes as f64)) } else { "none".to_owned() }),
+        (
+            "weights",
+            format!("{}, copied once", bytes(run.weight_bytes as f64)),
+        ),
+        (
+            "keys and values",
+            if run.cache_bytes > 0 {
+                format!("{}, kept there", bytes(run.cache_bytes as f64))
+            } else {
+                "none".to_owned()
+            },
+        ),
         (
             "other values",
-            format!("{} at their peak, {} without using memory again", bytes(run.temporary_bytes as f64), bytes(run.temporary_bytes_unshared as f64)),
+            format!(
+                "{} at their peak, {} without using memory again",
+                bytes(run.temporary_bytes as f64),
+                bytes(run.temporary_bytes_unshared as f64)
+            ),
         ),
-        ("copies of a run", format!("{} up, {} down", bytes(run.work.bytes_up), bytes(run.work.bytes_down))),
+        (
+            "copies of a run",
+            format!(
+                "{} up, {} down",
+                bytes(run.work.bytes_up),
+                bytes(run.work.bytes_down)
+            ),
+        ),
     ];
-    text += &format!("\n{}", table(&rows.map(|(name, value)| vec![name.to_owned(), value])));
+    text += &format!(
+        "\n{}",
+        table(&rows.map(|(name, value)| vec![name.to_owned(), value]))
+    );
     text + &choice_text(route)
 }

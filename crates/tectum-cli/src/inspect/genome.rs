@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 use tectum::Result;
-use tectum_spiking::genome::{Area, Genome, GenomeEstimate, GenomeOptions, Mapping, Morphology, Physiology, Region, UnitReport};
+use tectum_spiking::genome::{
+    Area, Genome, GenomeEstimate, GenomeOptions, Mapping, Morphology, Physiology, Region,
+    UnitReport,
+};
 use tectum_spiking::{ConnectOptions, connect, limitations, rule};
 
 use super::InspectArgs;
@@ -43,13 +46,25 @@ const MAX_COUNTED: u64 = 100_000_000;
 
 /// Reads a genome and prints its contents.
 pub fn inspect_genome(args: &InspectArgs) -> Result<()> {
-    let genome = Genome::read(&args.file, &GenomeOptions { units: args.units, strict: args.strict })?;
+    let genome = Genome::read(
+        &args.file,
+        &GenomeOptions {
+            units: args.units,
+            strict: args.strict,
+        },
+    )?;
     let estimate = genome.estimate();
     let file = args.file.display().to_string();
-    let run = if estimate.synapses > MAX_COUNTED { None } else { Some(count_run(&genome)) };
+    let run = if estimate.synapses > MAX_COUNTED {
+        None
+    } else {
+        Some(count_run(&genome))
+    };
     let warnings = [genome.warnings(), &limitations(&genome, true)].concat();
     if !args.json {
-        return print(&(text(&file, &genome, &estimate, &warnings) + &run_text(&genome, run.as_ref())));
+        return print(
+            &(text(&file, &genome, &estimate, &warnings) + &run_text(&genome, run.as_ref())),
+        );
     }
     let run = run.and_then(Result::ok);
     print_json(&Inspection {
@@ -72,20 +87,48 @@ pub fn inspect_genome(args: &InspectArgs) -> Result<()> {
 fn count_run(genome: &Genome) -> Result<RunCounts> {
     let bar = Bar::new(Unit::Steps);
     let network = connect(genome, ConnectOptions::default(), &mut bar.watch())?.network;
-    let memory_neurons = network.memories().iter().map(|memory| memory.neurons.len() as u64).sum();
-    Ok(RunCounts { neurons: network.neurons(), memory_neurons, synapses: network.synapses() })
+    let memory_neurons = network
+        .memories()
+        .iter()
+        .map(|memory| memory.neurons.len() as u64)
+        .sum();
+    Ok(RunCounts {
+        neurons: network.neurons(),
+        memory_neurons,
+        synapses: network.synapses(),
+    })
 }
 
 fn run_text(genome: &Genome, run: Option<&Result<RunCounts>>) -> String {
-    let is_drawn = genome.mappings().iter().any(|mapping| mapping.attractivity < 100.0 && matches!(mapping.morphology, Morphology::Voxels(_)));
-    let seed = if is_drawn { " with seed 0; another seed draws other synapses" } else { "" };
+    let is_drawn = genome.mappings().iter().any(|mapping| {
+        mapping.attractivity < 100.0 && matches!(mapping.morphology, Morphology::Voxels(_))
+    });
+    let seed = if is_drawn {
+        " with seed 0; another seed draws other synapses"
+    } else {
+        ""
+    };
     match run {
-        Some(Ok(RunCounts { neurons, memory_neurons: 0, synapses })) => {
-            format!("a run has {} and {}{seed}\n", counted(neurons, "neuron"), counted(synapses, "synapse"))
+        Some(Ok(RunCounts {
+            neurons,
+            memory_neurons: 0,
+            synapses,
+        })) => {
+            format!(
+                "a run has {} and {}{seed}\n",
+                counted(neurons, "neuron"),
+                counted(synapses, "synapse")
+            )
         }
-        Some(Ok(RunCounts { neurons, memory_neurons, synapses })) => {
+        Some(Ok(RunCounts {
+            neurons,
+            memory_neurons,
+            synapses,
+        })) => {
             let (neurons, synapses) = (counted(neurons, "neuron"), counted(synapses, "synapse"));
-            format!("a run has {neurons}, {memory_neurons} of them for patterns of memories, and {synapses}{seed}\n")
+            format!(
+                "a run has {neurons}, {memory_neurons} of them for patterns of memories, and {synapses}{seed}\n"
+            )
         }
         Some(Err(error)) => format!("a run is refused: {}\n", error.messages().join(": ")),
         None => "a run's synapses are not counted: there may be too many\n".to_owned(),
@@ -93,9 +136,16 @@ fn run_text(genome: &Genome, run: Option<&Result<RunCounts>>) -> String {
 }
 
 fn text(file: &str, genome: &Genome, estimate: &GenomeEstimate, warnings: &[String]) -> String {
-    let title = if genome.title().is_empty() { "without a title" } else { genome.title() };
+    let title = if genome.title().is_empty() {
+        "without a title"
+    } else {
+        genome.title()
+    };
     let timestep_ms = short(genome.physiology().timestep_s * 1e3);
-    let mut text = format!("genome {title:?} ({file}), version {}, {timestep_ms} ms a burst\n\n", genome.version());
+    let mut text = format!(
+        "genome {title:?} ({file}), version {}, {timestep_ms} ms a burst\n\n",
+        genome.version()
+    );
     text += &table(&area_rows(genome));
     if !genome.mappings().is_empty() {
         text += &format!("\n{}", table(&mapping_rows(genome, estimate)));
@@ -104,7 +154,11 @@ fn text(file: &str, genome: &Genome, estimate: &GenomeEstimate, warnings: &[Stri
     for warning in warnings {
         text += &format!("warning: {warning}\n");
     }
-    let synapses = if estimate.exact { counted(estimate.synapses, "synapse") } else { format!("<= {} synapses", estimate.synapses) };
+    let synapses = if estimate.exact {
+        counted(estimate.synapses, "synapse")
+    } else {
+        format!("<= {} synapses", estimate.synapses)
+    };
     let memory = [estimate.neuron_bytes, estimate.synapse_bytes].map(|size| bytes(size as f64));
     text + &format!(
         "{}, {} ({}), {}, {synapses} ({}) at most\n",
@@ -139,7 +193,11 @@ fn area_rows(genome: &Genome) -> Vec<Vec<String>> {
         let [x, y, z] = area.size;
         let properties = &area.properties;
         let increments = properties.threshold_increment;
-        let ramp = if increments == [0.0; 3] { String::new() } else { format!(" + {increments:?}·xyz") };
+        let ramp = if increments == [0.0; 3] {
+            String::new()
+        } else {
+            format!(" + {increments:?}·xyz")
+        };
         vec![
             area.id.to_string(),
             area.name.clone(),
@@ -155,8 +213,16 @@ fn area_rows(genome: &Genome) -> Vec<Vec<String>> {
             limit(f64::from(properties.consecutive_fire_limit)),
             properties.snooze.to_string(),
             properties.postsynaptic_current.to_string(),
-            if properties.mp_charge_accumulation { "yes" } else { "no" }.to_owned(),
-            match (properties.mp_driven_psp, properties.psp_uniform_distribution) {
+            if properties.mp_charge_accumulation {
+                "yes"
+            } else {
+                "no"
+            }
+            .to_owned(),
+            match (
+                properties.mp_driven_psp,
+                properties.psp_uniform_distribution,
+            ) {
                 (true, true) => "potential, whole",
                 (true, false) => "potential, divided",
                 (false, true) => "whole",
@@ -165,48 +231,88 @@ fn area_rows(genome: &Genome) -> Vec<Vec<String>> {
             .to_owned(),
         ]
     });
-    std::iter::once(head.map(str::to_owned).to_vec()).chain(rows).collect()
+    std::iter::once(head.map(str::to_owned).to_vec())
+        .chain(rows)
+        .collect()
 }
 
 /// A limit; 0 means no limit.
 fn limit(limit: f64) -> String {
-    if limit == 0.0 { "-".to_owned() } else { limit.to_string() }
+    if limit == 0.0 {
+        "-".to_owned()
+    } else {
+        limit.to_string()
+    }
 }
 
 fn mapping_rows(genome: &Genome, estimate: &GenomeEstimate) -> Vec<Vec<String>> {
-    let head = ["from", "to", "morphology", "synapses", "multiplier", "attractivity", "plastic"].map(str::to_owned).to_vec();
+    let head = [
+        "from",
+        "to",
+        "morphology",
+        "synapses",
+        "multiplier",
+        "attractivity",
+        "plastic",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     let area = |index: usize| genome.areas()[index].id.to_string();
-    let rows = genome.mappings().iter().zip(&estimate.mappings).map(|(mapping, counted)| {
-        let synapses = match mapping.morphology {
-            Morphology::Voxels(_) => count(counted.synapses, counted.exact),
-            Morphology::Plastic(_) => "none fixed".to_owned(),
-            Morphology::Unknown => "none: unknown".to_owned(),
-        };
-        vec![
-            area(mapping.source),
-            area(mapping.destination),
-            mapping.morphology_name.clone(),
-            synapses,
-            mapping.multiplier.to_string(),
-            format!("{} %", mapping.attractivity),
-            rule(genome, mapping).map_or_else(|| "no".to_owned(), |rule| format!("+{} / -{}, window {}", rule.gain, rule.loss, rule.window)),
-        ]
-    });
+    let rows = genome
+        .mappings()
+        .iter()
+        .zip(&estimate.mappings)
+        .map(|(mapping, counted)| {
+            let synapses = match mapping.morphology {
+                Morphology::Voxels(_) => count(counted.synapses, counted.exact),
+                Morphology::Plastic(_) => "none fixed".to_owned(),
+                Morphology::Unknown => "none: unknown".to_owned(),
+            };
+            vec![
+                area(mapping.source),
+                area(mapping.destination),
+                mapping.morphology_name.clone(),
+                synapses,
+                mapping.multiplier.to_string(),
+                format!("{} %", mapping.attractivity),
+                rule(genome, mapping).map_or_else(
+                    || "no".to_owned(),
+                    |rule| format!("+{} / -{}, window {}", rule.gain, rule.loss, rule.window),
+                ),
+            ]
+        });
     std::iter::once(head).chain(rows).collect()
 }
 
 fn count(count: u64, exact: bool) -> String {
-    if exact { count.to_string() } else { format!("<= {count}") }
+    if exact {
+        count.to_string()
+    } else {
+        format!("<= {count}")
+    }
 }
 
 fn unit_text(units: &UnitReport) -> String {
     let mut text = String::new();
-    for ((name, legacy, report), newer) in units.quantities().into_iter().zip(["a fraction", "a fraction", "an integer, 0 to 255"]) {
-        let unit = if report.legacy { format!("legacy: {legacy}") } else { newer.to_owned() };
+    for ((name, legacy, report), newer) in
+        units
+            .quantities()
+            .into_iter()
+            .zip(["a fraction", "a fraction", "an integer, 0 to 255"])
+    {
+        let unit = if report.legacy {
+            format!("legacy: {legacy}")
+        } else {
+            newer.to_owned()
+        };
         text += &format!("{name}: {unit} ({})\n", report.evidence);
         for (given, taken, areas) in report.changes() {
             let names: Vec<String> = areas.iter().map(ToString::to_string).collect();
-            let list = if names.len() > 4 { format!("{} areas", names.len()) } else { names.join(", ") };
+            let list = if names.len() > 4 {
+                format!("{} areas", names.len())
+            } else {
+                names.join(", ")
+            };
             text += &format!("  {given} became {taken}: {list}\n");
         }
     }

@@ -61,26 +61,46 @@ pub struct DecoderInspection {
     bytes_by_dtype: BTreeMap<String, usize>,
 }
 
-/// Reads a model's folder and prints its contents. Every tensor that the model needs is read, so a model that is shown can run.
+/// Reads a model's folder and prints its contents. Every tensor that the model needs is read, so a
+/// model that is shown can run.
 pub fn inspect_model(args: &InspectArgs) -> Result<()> {
     let device = Device::open("null")?;
     if let Model::Decoder(model) = Model::open(&args.file)? {
         let weights = SafetensorsWeights::open(&args.file)?;
-        let held = weights.entries().map(|(name, entry)| (name, entry.dtype.as_str(), entry.bytes)).collect::<Vec<_>>();
+        let held = weights
+            .entries()
+            .map(|(name, entry)| (name, entry.dtype.as_str(), entry.bytes))
+            .collect::<Vec<_>>();
         let inspection = decoder(&args.file, &model, &device, &held)?;
-        return if args.json { print_json(&inspection) } else { print(&decoder_text(&inspection)) };
+        return if args.json {
+            print_json(&inspection)
+        } else {
+            print(&decoder_text(&inspection))
+        };
     }
     let inspection = encoder(args, &device)?;
-    if args.json { print_json(&inspection) } else { print(&text(&inspection)) }
+    if args.json {
+        print_json(&inspection)
+    } else {
+        print(&text(&inspection))
+    }
 }
 
-/// Tensors of a file by name, type and bytes: those that no parameter of a graph reads, and bytes by type.
-fn tensors(held: &[(&str, &str, usize)], is_used: impl Fn(&str) -> bool) -> (Vec<String>, BTreeMap<String, usize>) {
+/// Tensors of a file by name, type and bytes: those that no parameter of a graph reads, and bytes
+/// by type.
+fn tensors(
+    held: &[(&str, &str, usize)],
+    is_used: impl Fn(&str) -> bool,
+) -> (Vec<String>, BTreeMap<String, usize>) {
     let mut bytes_by_dtype = BTreeMap::new();
     for (_, dtype, bytes) in held {
         *bytes_by_dtype.entry((*dtype).to_owned()).or_insert(0) += bytes;
     }
-    let unused = held.iter().filter(|(name, ..)| !is_used(name)).map(|(name, ..)| (*name).to_owned()).collect();
+    let unused = held
+        .iter()
+        .filter(|(name, ..)| !is_used(name))
+        .map(|(name, ..)| (*name).to_owned())
+        .collect();
     (unused, bytes_by_dtype)
 }
 
@@ -88,8 +108,16 @@ fn encoder(args: &InspectArgs, device: &Device) -> Result<Inspection> {
     let embedder = Embedder::open(&args.file, device)?;
     let weights = SafetensorsWeights::open(&args.file)?;
     let (config, (pooling, normalized)) = (embedder.config(), embedder.pooling());
-    let is_used = |name: &str| embedder.graph().parameters().any(|(parameter, ..)| parameter == name);
-    let held = weights.entries().map(|(name, entry)| (name, entry.dtype.as_str(), entry.bytes)).collect::<Vec<_>>();
+    let is_used = |name: &str| {
+        embedder
+            .graph()
+            .parameters()
+            .any(|(parameter, ..)| parameter == name)
+    };
+    let held = weights
+        .entries()
+        .map(|(name, entry)| (name, entry.dtype.as_str(), entry.bytes))
+        .collect::<Vec<_>>();
     let (unused, bytes_by_dtype) = tensors(&held, is_used);
     Ok(Inspection {
         kind: "encoder",
@@ -103,7 +131,11 @@ fn encoder(args: &InspectArgs, device: &Device) -> Result<Inspection> {
         activation: config.hidden_act.clone(),
         tokens: config.vocab_size,
         max_tokens: embedder.max_tokens(),
-        pooling: if pooling == Pooling::Mean { "mean" } else { "first" },
+        pooling: if pooling == Pooling::Mean {
+            "mean"
+        } else {
+            "first"
+        },
         normalized,
         tensors: held.len(),
         unused,
@@ -112,10 +144,16 @@ fn encoder(args: &InspectArgs, device: &Device) -> Result<Inspection> {
 }
 
 /// Opens a decoder whose files hold these tensors, by name, type and bytes.
-pub fn decoder(path: &Path, model: &Checkpoint, device: &Device, held: &[(&str, &str, usize)]) -> Result<DecoderInspection> {
+pub fn decoder(
+    path: &Path,
+    model: &Checkpoint,
+    device: &Device,
+    held: &[(&str, &str, usize)],
+) -> Result<DecoderInspection> {
     let decoder = Decoder::new(model, device, usize::MAX, CacheFormats::F32, None)?;
     let sizes = decoder.sizes();
-    let (unused, bytes_by_dtype) = tensors(held, |name| decoder.tensors().any(|tensor| tensor == name));
+    let (unused, bytes_by_dtype) =
+        tensors(held, |name| decoder.tensors().any(|tensor| tensor == name));
     Ok(DecoderInspection {
         kind: "decoder",
         file: path.display().to_string(),
@@ -142,11 +180,36 @@ pub fn decoder(path: &Path, model: &Checkpoint, device: &Device, held: &[(&str, 
 
 /// The output for a decoder, as text.
 pub fn decoder_text(inspection: &DecoderInspection) -> String {
-    let DecoderInspection { family, file, parameters, layers, width, heads, kv_heads, head_width, ffn_width, activation, tokens, .. } = inspection;
+    let DecoderInspection {
+        family,
+        file,
+        parameters,
+        layers,
+        width,
+        heads,
+        kv_heads,
+        head_width,
+        ffn_width,
+        activation,
+        tokens,
+        ..
+    } = inspection;
     let ends: Vec<String> = inspection.end_tokens.iter().map(u32::to_string).collect();
-    let ends = if ends.is_empty() { "none ends a text".to_owned() } else { format!("{} ends a text", ends.join(" or ")) };
-    let tokenizer = if inspection.tokenizer { "" } else { "; no tokenizer.json: prompts are numbers of tokens" };
-    let tied = if inspection.tied_embeddings { " (its scores are read from the table of tokens)" } else { "" };
+    let ends = if ends.is_empty() {
+        "none ends a text".to_owned()
+    } else {
+        format!("{} ends a text", ends.join(" or "))
+    };
+    let tokenizer = if inspection.tokenizer {
+        ""
+    } else {
+        "; no tokenizer.json: prompts are numbers of tokens"
+    };
+    let tied = if inspection.tied_embeddings {
+        " (its scores are read from the table of tokens)"
+    } else {
+        ""
+    };
     let per_token = bytes(inspection.cache_bytes_per_token as f64);
     let shape = format!(
         "{layers} of width {width}, {} of {head_width}, {kv_heads} of keys and values, feed-forward {ffn_width} ({activation})",
@@ -156,34 +219,91 @@ pub fn decoder_text(inspection: &DecoderInspection) -> String {
         ("parameters", format!("{parameters}{tied}")),
         ("layers", shape),
         ("tokens", format!("{tokens}; {ends}{tokenizer}")),
-        ("context", format!("at most {} tokens, {per_token} of keys and values each", inspection.max_tokens)),
-        ("tensors", held(inspection.tensors, &inspection.bytes_by_dtype)),
+        (
+            "context",
+            format!(
+                "at most {} tokens, {per_token} of keys and values each",
+                inspection.max_tokens
+            ),
+        ),
+        (
+            "tensors",
+            held(inspection.tensors, &inspection.bytes_by_dtype),
+        ),
         ("unused", listed(&inspection.unused)),
     ];
-    let rows: Vec<Vec<String>> = rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();
-    format!("decoder of the {family} family ({file})\n\n{}", table(&rows))
+    let rows: Vec<Vec<String>> = rows
+        .into_iter()
+        .map(|(name, value)| vec![name.to_owned(), value])
+        .collect();
+    format!(
+        "decoder of the {family} family ({file})\n\n{}",
+        table(&rows)
+    )
 }
 
 fn held(tensors: usize, bytes_by_dtype: &BTreeMap<String, usize>) -> String {
-    let held: Vec<String> = bytes_by_dtype.iter().map(|(dtype, held)| format!("{dtype} {}", bytes(*held as f64))).collect();
+    let held: Vec<String> = bytes_by_dtype
+        .iter()
+        .map(|(dtype, held)| format!("{dtype} {}", bytes(*held as f64)))
+        .collect();
     format!("{tensors}: {}", held.join(", "))
 }
 
 fn listed(unused: &[String]) -> String {
-    if unused.is_empty() { "none".to_owned() } else { unused.join(", ") }
+    if unused.is_empty() {
+        "none".to_owned()
+    } else {
+        unused.join(", ")
+    }
 }
 
 fn text(inspection: &Inspection) -> String {
-    let Inspection { family, file, parameters, layers, width, heads, ffn_width, activation, tokens, max_tokens, .. } = inspection;
-    let normal = if inspection.normalized { ", then length 1" } else { "" };
+    let Inspection {
+        family,
+        file,
+        parameters,
+        layers,
+        width,
+        heads,
+        ffn_width,
+        activation,
+        tokens,
+        max_tokens,
+        ..
+    } = inspection;
+    let normal = if inspection.normalized {
+        ", then length 1"
+    } else {
+        ""
+    };
     let rows = [
         ("parameters", parameters.to_string()),
-        ("layers", format!("{layers} of width {width}, {} of {}, feed-forward {ffn_width} ({activation})", counted(heads, "head"), width / heads)),
-        ("tokens", format!("{tokens}; at most {max_tokens} of a text, longer ones are cut")),
+        (
+            "layers",
+            format!(
+                "{layers} of width {width}, {} of {}, feed-forward {ffn_width} ({activation})",
+                counted(heads, "head"),
+                width / heads
+            ),
+        ),
+        (
+            "tokens",
+            format!("{tokens}; at most {max_tokens} of a text, longer ones are cut"),
+        ),
         ("pooling", format!("{}{normal}", inspection.pooling)),
-        ("tensors", held(inspection.tensors, &inspection.bytes_by_dtype)),
+        (
+            "tensors",
+            held(inspection.tensors, &inspection.bytes_by_dtype),
+        ),
         ("unused", listed(&inspection.unused)),
     ];
-    let rows: Vec<Vec<String>> = rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();
-    format!("encoder of the {family} family ({file})\n\n{}", table(&rows))
+    let rows: Vec<Vec<String>> = rows
+        .into_iter()
+        .map(|(name, value)| vec![name.to_owned(), value])
+        .collect();
+    format!(
+        "encoder of the {family} family ({file})\n\n{}",
+        table(&rows)
+    )
 }

@@ -18,15 +18,23 @@ const HORIZONS: [usize; 3] = [1, 5, 10];
 /// # Errors
 /// A file that is not valid; a recording that is invalid or too short.
 pub fn inspect_plant(args: &InspectArgs) -> Result<()> {
-    let file = args.file.to_str().ok_or_else(|| Error::invalid(format!("{}: the name is not UTF-8", args.file.display())))?;
+    let file = args
+        .file
+        .to_str()
+        .ok_or_else(|| Error::invalid(format!("{}: the name is not UTF-8", args.file.display())))?;
     let settings = EquationSettings::open(file)?;
     let (system, values) = settings.system();
     system.warnings().iter().for_each(crate::messages::warning);
-    let columns = args.columns.iter().map(|column| Column::parse(column)).collect::<Result<Vec<_>>>()?;
+    let columns = args
+        .columns
+        .iter()
+        .map(|column| Column::parse(column))
+        .collect::<Result<Vec<_>>>()?;
     let found = match &args.data {
         Some(path) => {
             let recording = PlantRecording::read(path, system, &columns)?;
-            predictions(system, values, &recording, &HORIZONS).map_err(|error| error.at(path.display()))?
+            predictions(system, values, &recording, &HORIZONS)
+                .map_err(|error| error.at(path.display()))?
         }
         None => Vec::new(),
     };
@@ -48,50 +56,130 @@ pub fn inspect_plant(args: &InspectArgs) -> Result<()> {
 }
 
 fn about(args: &InspectArgs, system: &System, values: &[f64]) -> String {
-    let mut rows = vec![["", "name", "value", "range", "unit", "equilibrium", "weight"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        [
+            "",
+            "name",
+            "value",
+            "range",
+            "unit",
+            "equilibrium",
+            "weight",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+    ];
     let between = |[low, high]: [f64; 2]| format!("{} .. {}", short(low), short(high));
-    let ranged = |range: Option<[f64; 2]>| range.filter(|range| range.iter().all(|bound| bound.is_finite())).map(between).unwrap_or_default();
-    let mut add = |kind: &str, name: &str, value: String, range: Option<[f64; 2]>, unit: &str, control: Option<[f64; 2]>| {
-        let [equilibrium, weight] = control.map_or_else(Default::default, |numbers| numbers.map(short));
-        rows.push(vec![kind.to_owned(), name.to_owned(), value, ranged(range), unit.to_owned(), equilibrium, weight]);
+    let ranged = |range: Option<[f64; 2]>| {
+        range
+            .filter(|range| range.iter().all(|bound| bound.is_finite()))
+            .map(between)
+            .unwrap_or_default()
+    };
+    let mut add = |kind: &str,
+                   name: &str,
+                   value: String,
+                   range: Option<[f64; 2]>,
+                   unit: &str,
+                   control: Option<[f64; 2]>| {
+        let [equilibrium, weight] =
+            control.map_or_else(Default::default, |numbers| numbers.map(short));
+        rows.push(vec![
+            kind.to_owned(),
+            name.to_owned(),
+            value,
+            ranged(range),
+            unit.to_owned(),
+            equilibrium,
+            weight,
+        ]);
     };
     for parameter in system.parameters() {
         let scale = parameter.unit.scale;
-        add("parameter", &parameter.name, short(parameter.value / scale), Some(parameter.range.map(|bound| bound / scale)), &parameter.unit_text, None);
+        add(
+            "parameter",
+            &parameter.name,
+            short(parameter.value / scale),
+            Some(parameter.range.map(|bound| bound / scale)),
+            &parameter.unit_text,
+            None,
+        );
     }
     let (weights, (states, inputs)) = (system.weights(), system.equilibrium(values));
     let starts = [0.0, 1.0].map(|uniform| system.start(values, || uniform));
     for (place, state) in system.states().iter().enumerate() {
         let [low, high] = [0, 1].map(|end| starts[end][place] / state.unit.scale);
-        let start = if low == high { short(low) } else { between([low, high]) };
+        let start = if low == high {
+            short(low)
+        } else {
+            between([low, high])
+        };
         let control = [states[place] / state.unit.scale, weights.states[place]];
         add(
             "state",
             &state.name,
             format!("starts at {start}"),
-            state.range.map(|range| range.map(|bound| bound / state.unit.scale)),
+            state
+                .range
+                .map(|range| range.map(|bound| bound / state.unit.scale)),
             &state.unit_text,
             Some(control),
         );
     }
     for (place, input) in system.inputs().iter().enumerate() {
         let kind = if input.is_discrete { "two values" } else { "" };
-        add("input", &input.name, kind.to_owned(), Some(input.range), &input.unit_text, Some([inputs[place] / input.unit.scale, weights.inputs[place]]));
+        add(
+            "input",
+            &input.name,
+            kind.to_owned(),
+            Some(input.range),
+            &input.unit_text,
+            Some([inputs[place] / input.unit.scale, weights.inputs[place]]),
+        );
     }
     for (noise, scale) in system.noises().iter().zip(system.noise_scales(values)) {
-        let kind = if noise.is_uniform { "uniform ±" } else { "normal, deviation " };
-        add("noise", &noise.name, format!("{kind}{}", short(scale / noise.unit.scale)), None, &noise.unit_text, None);
+        let kind = if noise.is_uniform {
+            "uniform ±"
+        } else {
+            "normal, deviation "
+        };
+        add(
+            "noise",
+            &noise.name,
+            format!("{kind}{}", short(scale / noise.unit.scale)),
+            None,
+            &noise.unit_text,
+            None,
+        );
     }
     for observation in system.observations() {
         let kind = if observation.wraps { "wraps" } else { "" };
-        add("observation", &observation.name, kind.to_owned(), Some(observation.range), &observation.unit_text, None);
+        add(
+            "observation",
+            &observation.name,
+            kind.to_owned(),
+            Some(observation.range),
+            &observation.unit_text,
+            None,
+        );
     }
     let (name, period_ms) = (system.name(), short(system.period_s() * 1e3));
     let goal = match system.goal() {
-        Some(goal) => format!("success: {} within {} {}", goal.label, short(goal.bound / goal.unit.scale), goal.unit_text).trim_end().to_owned(),
+        Some(goal) => format!(
+            "success: {} within {} {}",
+            goal.label,
+            short(goal.bound / goal.unit.scale),
+            goal.unit_text
+        )
+        .trim_end()
+        .to_owned(),
         None => "no `keep`: a run measures no success".to_owned(),
     };
-    format!("{}: plant {name}, a step every {period_ms} ms\n\n{}\n{goal}\n", args.file.display(), table(&rows))
+    format!(
+        "{}: plant {name}, a step every {period_ms} ms\n\n{}\n{goal}\n",
+        args.file.display(),
+        table(&rows)
+    )
 }
 
 /// A number without noise in its last digits.
@@ -103,10 +191,26 @@ fn report(found: &[Prediction]) -> String {
     if found.is_empty() {
         return String::new();
     }
-    let mut rows = vec![["observation", "steps ahead", "rms", "if it stayed as it was", "unit"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        [
+            "observation",
+            "steps ahead",
+            "rms",
+            "if it stayed as it was",
+            "unit",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+    ];
     for prediction in found {
         let [own, stays] = prediction.rms.map(|rms| format!("{rms:.4}"));
-        rows.push(vec![prediction.name.clone(), prediction.steps.to_string(), own, stays, prediction.unit.clone()]);
+        rows.push(vec![
+            prediction.name.clone(),
+            prediction.steps.to_string(),
+            own,
+            stays,
+            prediction.unit.clone(),
+        ]);
     }
     format!("\nlast 15 % of the recording\n{}", table(&rows))
 }

@@ -28,7 +28,9 @@ pub fn dims(texts: &[String]) -> Result<Vec<(&str, usize)>> {
         .iter()
         .map(|text| match pair(text) {
             Some((end, size)) => Ok((&text[..end], size)),
-            None => Err(Error::invalid(format!("--dim {text}: NAME=SIZE with a size above 0 is needed"))),
+            None => Err(Error::invalid(format!(
+                "--dim {text}: NAME=SIZE with a size above 0 is needed"
+            ))),
         })
         .collect()
 }
@@ -36,17 +38,26 @@ pub fn dims(texts: &[String]) -> Result<Vec<(&str, usize)>> {
 /// Shows what a policy's file holds.
 ///
 /// # Errors
-/// A file that is not valid or has an operator that is not supported; a contract that does not fit the body.
+/// A file that is not valid or has an operator that is not supported; a contract that does not fit
+/// the body.
 pub fn inspect_policy(args: &InspectArgs) -> Result<()> {
     let path = &args.file;
     let model = Model::open(path)?;
-    let network = model.load(&dims(&args.dims)?).map_err(|error| error.at(path.display()))?;
+    let network = model
+        .load(&dims(&args.dims)?)
+        .map_err(|error| error.at(path.display()))?;
     for assumption in network.assumptions() {
-        messages::warning(format!("{assumption} (assumed; --dim sets named dimensions)"));
+        messages::warning(format!(
+            "{assumption} (assumed; --dim sets named dimensions)"
+        ));
     }
     let tick_us = tick_us(&network)?;
     let binding = match &args.body {
-        Some(name) => Some(policy::check(path, args.contract.as_deref(), body(name, None)?.spec())?),
+        Some(name) => Some(policy::check(
+            path,
+            args.contract.as_deref(),
+            body(name, None)?.spec(),
+        )?),
         None => None,
     };
     let operators = model.operators();
@@ -62,22 +73,59 @@ pub fn inspect_policy(args: &InspectArgs) -> Result<()> {
         }));
     }
     let mut rows = vec![["", "name", "shape", "type"].map(str::to_owned).to_vec()];
-    let ports = network.inputs().iter().map(|port| ("input", port)).chain(network.outputs().map(|port| ("output", port)));
-    rows.extend(ports.map(|(kind, port)| vec![kind.to_owned(), port.name.clone(), format!("{:?}", port.dims), port.element.name().to_owned()]));
-    let counts: Vec<String> = operators.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    let ports = network
+        .inputs()
+        .iter()
+        .map(|port| ("input", port))
+        .chain(network.outputs().map(|port| ("output", port)));
+    rows.extend(ports.map(|(kind, port)| {
+        vec![
+            kind.to_owned(),
+            port.name.clone(),
+            format!("{:?}", port.dims),
+            port.element.name().to_owned(),
+        ]
+    }));
+    let counts: Vec<String> = operators
+        .iter()
+        .map(|(name, count)| format!("{name} {count}"))
+        .collect();
     let parameters = network.parameters();
-    let by = if model.producer().is_empty() { String::new() } else { format!(" by {}", model.producer()) };
-    let mut text = format!("{}: policy{by}, opset {}\n\n{}", path.display(), model.opset(), table(&rows));
+    let by = if model.producer().is_empty() {
+        String::new()
+    } else {
+        format!(" by {}", model.producer())
+    };
+    let mut text = format!(
+        "{}: policy{by}, opset {}\n\n{}",
+        path.display(),
+        model.opset(),
+        table(&rows)
+    );
     text += &format!(
         "\n{parameters} parameters ({:.1} kB in f32), a run on the CPU takes {tick_us:.1} µs\noperators: {}\n",
         parameters as f64 * 4e-3,
         counts.join(", ")
     );
-    let short = |text: &str| if text.chars().count() > 100 { format!("{} …", text.chars().take(100).collect::<String>()) } else { text.to_owned() };
-    metadata.iter().for_each(|(key, value)| text += &format!("metadata {key}: {}\n", short(value)));
+    let short = |text: &str| {
+        if text.chars().count() > 100 {
+            format!("{} …", text.chars().take(100).collect::<String>())
+        } else {
+            text.to_owned()
+        }
+    };
+    metadata
+        .iter()
+        .for_each(|(key, value)| text += &format!("metadata {key}: {}\n", short(value)));
     if let Some(binding) = binding {
-        text += &format!("\non the body {}: the contract fits\n", args.body.as_deref().unwrap_or_default());
-        binding.notes.iter().for_each(|note| text += &format!("  {note}\n"));
+        text += &format!(
+            "\non the body {}: the contract fits\n",
+            args.body.as_deref().unwrap_or_default()
+        );
+        binding
+            .notes
+            .iter()
+            .for_each(|note| text += &format!("  {note}\n"));
     }
     print(&text)
 }
@@ -86,7 +134,14 @@ pub fn inspect_policy(args: &InspectArgs) -> Result<()> {
 fn tick_us(network: &Network) -> Result<f64> {
     let mut compiled = network.compile(&Device::open("cpu")?)?;
     for port in network.inputs() {
-        compiled.set(&port.name, &tectum_onnx::Array::new(port.element, &port.dims, vec![0.0; port.dims.iter().product()])?)?;
+        compiled.set(
+            &port.name,
+            &tectum_onnx::Array::new(
+                port.element,
+                &port.dims,
+                vec![0.0; port.dims.iter().product()],
+            )?,
+        )?;
     }
     let mut times = Vec::with_capacity(RUNS);
     let start = Instant::now();

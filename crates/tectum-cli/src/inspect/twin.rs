@@ -3,7 +3,9 @@
 use serde_json::json;
 use tectum::{Device, Result};
 use tectum_control::rig_csv::RigRecording;
-use tectum_control::twin::{CHANNEL_NAMES, Ensemble, ErrorStats, GAUSSIAN_COVERAGE, Inspection, inspect};
+use tectum_control::twin::{
+    CHANNEL_NAMES, Ensemble, ErrorStats, GAUSSIAN_COVERAGE, Inspection, inspect,
+};
 
 use super::InspectArgs;
 use crate::count::counted;
@@ -16,11 +18,23 @@ use crate::table::{print, table};
 pub fn inspect_twin(args: &InspectArgs) -> Result<()> {
     let ensemble = Ensemble::load(&args.file)?;
     let found = match &args.data {
-        Some(path) => Some(inspect(&ensemble, &RigRecording::read(path)?, &Device::open("cpu")?).map_err(|error| error.at(path.display()))?),
+        Some(path) => Some(
+            inspect(&ensemble, &RigRecording::read(path)?, &Device::open("cpu")?)
+                .map_err(|error| error.at(path.display()))?,
+        ),
         None => None,
     };
     if args.json {
-        let Ensemble { layout, origin, mean, deviation, noise, members, network, .. } = &ensemble;
+        let Ensemble {
+            layout,
+            origin,
+            mean,
+            deviation,
+            noise,
+            members,
+            network,
+            ..
+        } = &ensemble;
         let line = json!({
             "kind": "twin", "lags": layout.lags, "networks": members.len(), "hidden": network.hidden(), "origin": origin,
             "change_mean": mean, "change_deviation": deviation, "noise": noise, "inspection": found,
@@ -32,11 +46,27 @@ pub fn inspect_twin(args: &InspectArgs) -> Result<()> {
 
 fn about(args: &InspectArgs, ensemble: &Ensemble) -> String {
     let origin = &ensemble.origin;
-    let hidden = ensemble.network.hidden().iter().map(usize::to_string).collect::<Vec<_>>().join("-");
-    let mut rows = vec![["channel", "mean change", "deviation", "noise", "unit"].map(str::to_owned).to_vec()];
+    let hidden = ensemble
+        .network
+        .hidden()
+        .iter()
+        .map(usize::to_string)
+        .collect::<Vec<_>>()
+        .join("-");
+    let mut rows = vec![
+        ["channel", "mean change", "deviation", "noise", "unit"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
     for (channel, (name, unit)) in CHANNEL_NAMES.iter().enumerate() {
-        let numbers = [&ensemble.mean, &ensemble.deviation, &ensemble.noise].map(|numbers| format!("{:.4}", numbers[channel]));
-        rows.push(std::iter::once((*name).to_owned()).chain(numbers).chain([(*unit).to_owned()]).collect());
+        let numbers = [&ensemble.mean, &ensemble.deviation, &ensemble.noise]
+            .map(|numbers| format!("{:.4}", numbers[channel]));
+        rows.push(
+            std::iter::once((*name).to_owned())
+                .chain(numbers)
+                .chain([(*unit).to_owned()])
+                .collect(),
+        );
     }
     format!(
         "{}: {} of {hidden} tanh over {}, {} read\nfrom {}, {} with {}, {}, seed {}\n\n{}",
@@ -63,29 +93,91 @@ fn report(found: &Inspection) -> String {
         found.test_start
     );
     let errors = |first: String, rows: &[&ErrorStats]| {
-        let head = [first, "median".to_owned(), "p90".to_owned(), "rms".to_owned(), "unit".to_owned()].to_vec();
+        let head = [
+            first,
+            "median".to_owned(),
+            "p90".to_owned(),
+            "rms".to_owned(),
+            "unit".to_owned(),
+        ]
+        .to_vec();
         let row = |row: &&ErrorStats| {
             let numbers = [row.median, row.p90, row.rms].map(|size| format!("{size:.2}"));
-            std::iter::once(row.method.name().to_owned()).chain(numbers).chain([row.unit.to_owned()]).collect::<Vec<_>>()
+            std::iter::once(row.method.name().to_owned())
+                .chain(numbers)
+                .chain([row.unit.to_owned()])
+                .collect::<Vec<_>>()
         };
-        table(&std::iter::once(head).chain(rows.iter().map(row)).collect::<Vec<_>>())
+        table(
+            &std::iter::once(head)
+                .chain(rows.iter().map(row))
+                .collect::<Vec<_>>(),
+        )
     };
     for (channel, _) in CHANNEL_NAMES.iter().rev() {
-        let rows: Vec<&ErrorStats> = found.one_step.iter().filter(|row| row.channel == *channel).collect();
-        text += &format!("\n{}", errors(format!("{channel}, 1 step, {} rows clear of jumps and dead zone", found.usable), &rows));
+        let rows: Vec<&ErrorStats> = found
+            .one_step
+            .iter()
+            .filter(|row| row.channel == *channel)
+            .collect();
+        text += &format!(
+            "\n{}",
+            errors(
+                format!(
+                    "{channel}, 1 step, {} rows clear of jumps and dead zone",
+                    found.usable
+                ),
+                &rows
+            )
+        );
     }
     let rows: Vec<&ErrorStats> = found.angle_without_jump.iter().collect();
-    let head = format!("pend_position, 1 step, {} rows without a jump, {} of them predicted", found.without_jump, found.predictable_rows);
+    let head = format!(
+        "pend_position, 1 step, {} rows without a jump, {} of them predicted",
+        found.without_jump, found.predictable_rows
+    );
     text += &format!("\n{}", errors(head, &rows));
-    for horizon in found.horizons.iter().filter(|horizon| horizon.steps > 1 && horizon.rows > 0) {
+    for horizon in found
+        .horizons
+        .iter()
+        .filter(|horizon| horizon.steps > 1 && horizon.rows > 0)
+    {
         let rows: Vec<&ErrorStats> = horizon.errors.iter().collect();
-        text += &format!("\n{}", errors(format!("pend_position, {} steps, {} rows", horizon.steps, horizon.rows), &rows));
+        text += &format!(
+            "\n{}",
+            errors(
+                format!(
+                    "pend_position, {} steps, {} rows",
+                    horizon.steps, horizon.rows
+                ),
+                &rows
+            )
+        );
     }
-    let mut rows = vec![["within what the networks tell", "1 deviation", "2 deviations", "median deviation"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        [
+            "within what the networks tell",
+            "1 deviation",
+            "2 deviations",
+            "median deviation",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+    ];
     let percent = |part: f64| format!("{:.1} %", 100.0 * part);
     for (coverage, (_, unit)) in found.coverage.iter().zip(CHANNEL_NAMES) {
-        rows.push(vec![coverage.channel.to_owned(), percent(coverage.within[0]), percent(coverage.within[1]), format!("{:.2} {unit}", coverage.deviation)]);
+        rows.push(vec![
+            coverage.channel.to_owned(),
+            percent(coverage.within[0]),
+            percent(coverage.within[1]),
+            format!("{:.2} {unit}", coverage.deviation),
+        ]);
     }
-    rows.push(vec!["a Gaussian".to_owned(), percent(GAUSSIAN_COVERAGE[0]), percent(GAUSSIAN_COVERAGE[1]), String::new()]);
+    rows.push(vec![
+        "a Gaussian".to_owned(),
+        percent(GAUSSIAN_COVERAGE[0]),
+        percent(GAUSSIAN_COVERAGE[1]),
+        String::new(),
+    ]);
     text + &format!("\n{}", table(&rows))
 }

@@ -1,13 +1,19 @@
-//! A chart with two axes: a list of shapes, drawn as PNG or as SVG by plotters. Text is DejaVu Sans, which the crate `dejavu` carries, so that pictures look the
-//! same on a machine without fonts; a viewer of SVG uses its own sans serif.
+//! A chart with two axes: a list of shapes, drawn as PNG or as SVG by plotters. Text is DejaVu
+//! Sans, which the crate `dejavu` carries, so that pictures look the same on a machine without
+//! fonts; a viewer of SVG uses its own sans serif.
 
 use std::path::Path;
 use std::sync::Once;
 
 use plotters::coord::Shift;
-use plotters::prelude::{BitMapBackend, DrawingArea, DrawingBackend, IntoDrawingArea, IntoFont, PathElement, Rectangle, SVGBackend, Text};
+use plotters::prelude::{
+    BitMapBackend, DrawingArea, DrawingBackend, IntoDrawingArea, IntoFont, PathElement, Rectangle,
+    SVGBackend, Text,
+};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{BLACK, Color, FontStyle, FontTransform, RGBColor, TextStyle, WHITE, register_font};
+use plotters::style::{
+    BLACK, Color, FontStyle, FontTransform, RGBColor, TextStyle, WHITE, register_font,
+};
 use tectum::{Result, file};
 
 const FONT: &str = "sans-serif";
@@ -69,22 +75,37 @@ enum Scale {
 impl Axis {
     /// An ordinary axis.
     pub fn new(name: impl Into<String>, low: f64, high: f64) -> Self {
-        Self { name: name.into(), low, high: high.max(low + 1e-9), scale: Scale::Linear, labels: Vec::new() }
+        Self {
+            name: name.into(),
+            low,
+            high: high.max(low + 1e-9),
+            scale: Scale::Linear,
+            labels: Vec::new(),
+        }
     }
 
     /// An axis of degrees, whose ticks divide a turn.
     pub fn degrees(name: impl Into<String>, low: f64, high: f64) -> Self {
-        Self { scale: Scale::Degrees, ..Self::new(name, low, high) }
+        Self {
+            scale: Scale::Degrees,
+            ..Self::new(name, low, high)
+        }
     }
 
     /// An axis whose values are logarithms to base 10; its numbers are the powers.
     pub fn decades(name: impl Into<String>, low: f64, high: f64) -> Self {
-        Self { scale: Scale::Decades, ..Self::new(name, low, high) }
+        Self {
+            scale: Scale::Decades,
+            ..Self::new(name, low, high)
+        }
     }
 
     /// An axis from 0 with labels at their places instead of numbers.
     pub fn labels(name: impl Into<String>, high: f64, labels: Vec<(f64, String)>) -> Self {
-        Self { labels, ..Self::new(name, 0.0, high) }
+        Self {
+            labels,
+            ..Self::new(name, 0.0, high)
+        }
     }
 
     fn share(&self, value: f64) -> f64 {
@@ -99,7 +120,10 @@ impl Axis {
         let rough = (self.high - self.low) / TICKS;
         let scale = 10f64.powf(rough.log10().floor());
         let step = match self.scale {
-            Scale::Linear => STEPS.map(|factor| factor * scale).into_iter().find(|step| *step >= rough),
+            Scale::Linear => STEPS
+                .map(|factor| factor * scale)
+                .into_iter()
+                .find(|step| *step >= rough),
             Scale::Degrees => DEGREES.into_iter().find(|step| *step >= rough),
             Scale::Decades => return self.decade_ticks(),
         };
@@ -109,15 +133,32 @@ impl Axis {
         let first = (self.low / step - 1e-9).ceil() as i64;
         let last = (self.high / step + 1e-9).floor() as i64;
         let number = |value: f64| format!("{value:.decimals$}").replace('-', "−");
-        (first..=last).map(|place| place as f64 * step).map(|value| (value, number(value + 0.0))).collect()
+        (first..=last)
+            .map(|place| place as f64 * step)
+            .map(|value| (value, number(value + 0.0)))
+            .collect()
     }
 
     /// Powers of ten and, between a few of them, their doubles and fivefolds.
     fn decade_ticks(&self) -> Vec<(f64, String)> {
         let is_inside = |value: &f64| (self.low - 1e-9..=self.high + 1e-9).contains(value);
-        let factors: &[f64] = if self.high - self.low > MAX_FINE_DECADES { &[1.0] } else { &[1.0, 2.0, 5.0] };
-        let powers = (self.low.floor() as i32..=self.high.ceil() as i32).flat_map(|power| factors.iter().map(move |factor| (power, *factor)));
-        let ticks = powers.map(|(power, factor)| (f64::from(power) + factor.log10(), format!("{:.*}", (-power).max(0) as usize, factor * 10f64.powi(power))));
+        let factors: &[f64] = if self.high - self.low > MAX_FINE_DECADES {
+            &[1.0]
+        } else {
+            &[1.0, 2.0, 5.0]
+        };
+        let powers = (self.low.floor() as i32..=self.high.ceil() as i32)
+            .flat_map(|power| factors.iter().map(move |factor| (power, *factor)));
+        let ticks = powers.map(|(power, factor)| {
+            (
+                f64::from(power) + factor.log10(),
+                format!(
+                    "{:.*}",
+                    (-power).max(0) as usize,
+                    factor * 10f64.powi(power)
+                ),
+            )
+        });
         ticks.filter(|(value, _)| is_inside(value)).collect()
     }
 }
@@ -161,19 +202,48 @@ impl Chart {
 
     /// Begins a chart of a size in pixels.
     pub fn sized(size: (u32, u32), title: &str, x: Axis, y: Axis) -> Self {
-        let widest = y.ticks().iter().map(|(_, number)| width(number, NUMBER)).max().unwrap_or(0);
+        let widest = y
+            .ticks()
+            .iter()
+            .map(|(_, number)| width(number, NUMBER))
+            .max()
+            .unwrap_or(0);
         let (left, right) = (widest + NAME_ROOM, size.0 as i32 - RIGHT);
-        let mut chart = Self { size, edges: (left, right), x, y, shapes: Vec::new(), legend_left: left };
+        let mut chart = Self {
+            size,
+            edges: (left, right),
+            x,
+            y,
+            shapes: Vec::new(),
+            legend_left: left,
+        };
         // A title that is too long from there begins at the edge of the picture.
-        let title_left = if left + width(title, TITLE) > right { left.min(MARGIN) } else { left };
-        chart.text(&fitted(title, TITLE, right - title_left), (title_left, 28), HPos::Left, TITLE);
+        let title_left = if left + width(title, TITLE) > right {
+            left.min(MARGIN)
+        } else {
+            left
+        };
+        chart.text(
+            &fitted(title, TITLE, right - title_left),
+            (title_left, 28),
+            HPos::Left,
+            TITLE,
+        );
         chart
     }
 
     /// Begins a chart whose axes have a size in pixels, with room for texts on their right side.
     pub fn around(axes: (u32, u32), right: u32, title: &str, x: Axis, y: Axis) -> Self {
-        let widest = y.ticks().iter().map(|(_, number)| width(number, NUMBER)).max().unwrap_or(0) as u32;
-        let size = (widest + NAME_ROOM as u32 + axes.0 + right + RIGHT as u32, axes.1 + (TOP + BOTTOM) as u32);
+        let widest = y
+            .ticks()
+            .iter()
+            .map(|(_, number)| width(number, NUMBER))
+            .max()
+            .unwrap_or(0) as u32;
+        let size = (
+            widest + NAME_ROOM as u32 + axes.0 + right + RIGHT as u32,
+            axes.1 + (TOP + BOTTOM) as u32,
+        );
         let mut chart = Self::sized(size, title, x, y);
         chart.edges.1 -= right as i32;
         chart
@@ -182,7 +252,15 @@ impl Chart {
     /// Writes a text to the right of the axes; `line` lines below the height of a value.
     pub fn margin_text(&mut self, y: f64, line: f64, text: &str) {
         let (_, height) = self.pixel(self.x.low, y);
-        self.text(text, (self.edges.1 + 8, height + 5 + (line * NUMBER_LINE).round() as i32), HPos::Left, NUMBER);
+        self.text(
+            text,
+            (
+                self.edges.1 + 8,
+                height + 5 + (line * NUMBER_LINE).round() as i32,
+            ),
+            HPos::Left,
+            NUMBER,
+        );
     }
 
     /// Leaves room for a scale of colours, and draws it: from −`most` below to `most` above.
@@ -193,18 +271,34 @@ impl Chart {
         let y = |step: i32| bottom - (bottom - top) * step / steps;
         for step in 0..steps {
             let share = 2.0 * (f64::from(step) + 0.5) / f64::from(steps) - 1.0;
-            self.shapes.push(Shape::Fill([(left, y(step + 1)), (left + 14, y(step))], color(share)));
+            self.shapes.push(Shape::Fill(
+                [(left, y(step + 1)), (left + 14, y(step))],
+                color(share),
+            ));
         }
         for (share, step) in [(-1.0, 0), (0.0, steps / 2), (1.0, steps)] {
-            self.text(&scale_number(share * most + 0.0, most), (left + 20, y(step) + 5), HPos::Left, NUMBER);
+            self.text(
+                &scale_number(share * most + 0.0, most),
+                (left + 20, y(step) + 5),
+                HPos::Left,
+                NUMBER,
+            );
         }
-        self.text(name, (self.size.0 as i32 - RIGHT, bottom + 42), HPos::Right, LABEL);
+        self.text(
+            name,
+            (self.size.0 as i32 - RIGHT, bottom + 42),
+            HPos::Right,
+            LABEL,
+        );
     }
 
     /// Adds an entry to the legend below the title, to the right of those before it.
     pub fn legend(&mut self, name: &str, color: RGBColor) {
         let left = self.legend_left;
-        self.shapes.push(Shape::Fill([(left, LEGEND - 11), (left + 16, LEGEND + 1)], color));
+        self.shapes.push(Shape::Fill(
+            [(left, LEGEND - 11), (left + 16, LEGEND + 1)],
+            color,
+        ));
         self.text(name, (left + 22, LEGEND), HPos::Left, NUMBER);
         self.legend_left = left + 22 + width(name, NUMBER) + 20;
     }
@@ -223,8 +317,13 @@ impl Chart {
     /// Fills a bar from 0 to a value; a bar of few among many is still seen.
     pub fn bar(&mut self, (left, right): (f64, f64), value: f64, color: RGBColor) {
         let [(left, bottom), (right, top)] = [self.pixel(left, 0.0), self.pixel(right, value)];
-        let top = if value > 0.0 { top.min(bottom - MIN_BAR) } else { top };
-        self.shapes.push(Shape::Fill([(left, top), (right, bottom)], color));
+        let top = if value > 0.0 {
+            top.min(bottom - MIN_BAR)
+        } else {
+            top
+        };
+        self.shapes
+            .push(Shape::Fill([(left, top), (right, bottom)], color));
     }
 
     /// Fills a rectangle between two corners, of a pixel at least.
@@ -235,7 +334,9 @@ impl Chart {
 
     /// Draws a line through the points that are numbers.
     pub fn line(&mut self, points: &[(f64, f64)], color: RGBColor) {
-        let finite = points.iter().filter(|(x, y)| x.is_finite() && y.is_finite());
+        let finite = points
+            .iter()
+            .filter(|(x, y)| x.is_finite() && y.is_finite());
         let path = finite.map(|(x, y)| self.pixel(*x, *y)).collect::<Vec<_>>();
         self.shapes.push(Shape::Path(path, color, 2));
     }
@@ -257,23 +358,37 @@ impl Chart {
             }
             self.text(&number, (left - 9, y + 5), HPos::Right, NUMBER);
         }
-        for (from, to) in [((left, top), (left, bottom)), ((left, bottom), (right, bottom))] {
+        for (from, to) in [
+            ((left, top), (left, bottom)),
+            ((left, bottom), (right, bottom)),
+        ] {
             self.segment(from, to, BLACK);
         }
         let (x, y) = (self.x.name.clone(), self.y.name.clone());
         self.text(&x, ((left + right) / 2, bottom + 42), HPos::Center, LABEL);
-        let upright = Label { text: y, at: (20, (top + bottom) / 2), side: HPos::Center, height: LABEL, is_upright: true };
+        let upright = Label {
+            text: y,
+            at: (20, (top + bottom) / 2),
+            side: HPos::Center,
+            height: LABEL,
+            is_upright: true,
+        };
         self.shapes.push(Shape::Text(upright));
     }
 
-    /// Writes `NAME.png` and, unless it is too large, `NAME.svg` into a folder; returns their names.
+    /// Writes `NAME.png` and, unless it is too large, `NAME.svg` into a folder; returns their
+    /// names.
     ///
     /// # Errors
     /// `Data` or `Io`, naming the path, for a picture that cannot be written.
     pub fn save_both(&self, folder: &Path, name: &str) -> Result<Vec<String>> {
-        let endings = ["png", "svg"].into_iter().filter(|ending| *ending == "png" || self.shapes.len() <= MAX_SVG_SHAPES);
+        let endings = ["png", "svg"]
+            .into_iter()
+            .filter(|ending| *ending == "png" || self.shapes.len() <= MAX_SVG_SHAPES);
         let names: Vec<String> = endings.map(|ending| format!("{name}.{ending}")).collect();
-        names.iter().try_for_each(|name| self.save(&folder.join(name)))?;
+        names
+            .iter()
+            .try_for_each(|name| self.save(&folder.join(name)))?;
         Ok(names)
     }
 
@@ -284,9 +399,15 @@ impl Chart {
     pub fn save(&self, path: &Path) -> Result<()> {
         file::write_with(path, |path| {
             if path.extension().is_some_and(|ending| ending == "svg") {
-                self.draw(&SVGBackend::new(path, self.size).into_drawing_area(), SVG_RISE)
+                self.draw(
+                    &SVGBackend::new(path, self.size).into_drawing_area(),
+                    SVG_RISE,
+                )
             } else {
-                self.draw(&BitMapBackend::new(path, self.size).into_drawing_area(), PNG_RISE)
+                self.draw(
+                    &BitMapBackend::new(path, self.size).into_drawing_area(),
+                    PNG_RISE,
+                )
             }
         })
     }
@@ -295,22 +416,42 @@ impl Chart {
     ///
     /// # Errors
     /// What the backend reports.
-    pub fn draw_bitmap(&self, area: &DrawingArea<BitMapBackend<'_>, Shift>) -> std::result::Result<(), String> {
+    pub fn draw_bitmap(
+        &self,
+        area: &DrawingArea<BitMapBackend<'_>, Shift>,
+    ) -> std::result::Result<(), String> {
         self.draw(area, PNG_RISE)
     }
 
-    fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>, rise: f64) -> std::result::Result<(), String> {
+    fn draw<B: DrawingBackend>(
+        &self,
+        area: &DrawingArea<B, Shift>,
+        rise: f64,
+    ) -> std::result::Result<(), String> {
         let fault = |error: &dyn std::fmt::Display| error.to_string();
         area.fill(&WHITE).map_err(|error| fault(&error))?;
         for shape in &self.shapes {
             let drawn = match shape {
                 Shape::Fill(corners, color) => area.draw(&Rectangle::new(*corners, color.filled())),
-                Shape::Path(points, color, wide) => area.draw(&PathElement::new(points.clone(), color.stroke_width(*wide))),
+                Shape::Path(points, color, wide) => {
+                    area.draw(&PathElement::new(points.clone(), color.stroke_width(*wide)))
+                }
                 Shape::Text(label) => {
                     let up = (rise * label.height).round() as i32;
-                    let transform = if label.is_upright { FontTransform::Rotate270 } else { FontTransform::None };
-                    let at = if label.is_upright { (label.at.0 - up, label.at.1) } else { (label.at.0, label.at.1 - up) };
-                    let style = TextStyle::from((FONT, label.height).into_font().transform(transform)).color(&BLACK).pos(Pos::new(label.side, VPos::Top));
+                    let transform = if label.is_upright {
+                        FontTransform::Rotate270
+                    } else {
+                        FontTransform::None
+                    };
+                    let at = if label.is_upright {
+                        (label.at.0 - up, label.at.1)
+                    } else {
+                        (label.at.0, label.at.1 - up)
+                    };
+                    let style =
+                        TextStyle::from((FONT, label.height).into_font().transform(transform))
+                            .color(&BLACK)
+                            .pos(Pos::new(label.side, VPos::Top));
                     area.draw(&Text::new(label.text.as_str(), at, style))
                 }
             };
@@ -323,7 +464,10 @@ impl Chart {
         let (left, right) = self.edges;
         let height = self.size.1 as i32 - TOP - BOTTOM;
         let x = left + (self.x.share(x) * f64::from(right - left)).round() as i32;
-        (x, TOP + height - (self.y.share(y) * f64::from(height)).round() as i32)
+        (
+            x,
+            TOP + height - (self.y.share(y) * f64::from(height)).round() as i32,
+        )
     }
 
     fn segment(&mut self, from: (i32, i32), to: (i32, i32), color: RGBColor) {
@@ -331,14 +475,24 @@ impl Chart {
     }
 
     fn text(&mut self, text: &str, at: (i32, i32), side: HPos, height: f64) {
-        self.shapes.push(Shape::Text(Label { text: text.to_owned(), at, side, height, is_upright: false }));
+        self.shapes.push(Shape::Text(Label {
+            text: text.to_owned(),
+            at,
+            side,
+            height,
+            is_upright: false,
+        }));
     }
 }
 
 /// A number of a scale that goes up to `most`, with two digits that count.
 fn scale_number(value: f64, most: f64) -> String {
     let decimals = (1.0 - most.log10().floor()).max(0.0) as usize;
-    let text = if decimals > 5 && value != 0.0 { format!("{value:.1e}") } else { format!("{value:.*}", decimals.min(5)) };
+    let text = if decimals > 5 && value != 0.0 {
+        format!("{value:.1e}")
+    } else {
+        format!("{value:.*}", decimals.min(5))
+    };
     text.replace('-', "−")
 }
 
@@ -346,7 +500,10 @@ fn scale_number(value: f64, most: f64) -> String {
 fn fitted(text: &str, height: f64, room: i32) -> String {
     let (mut shown, mut end) = (text.to_owned(), text.len());
     while width(&shown, height) > room && end > 0 {
-        end = text[..end].char_indices().next_back().map_or(0, |(start, _)| start);
+        end = text[..end]
+            .char_indices()
+            .next_back()
+            .map_or(0, |(start, _)| start);
         shown = format!("{}…", text[..end].trim_end());
     }
     shown
@@ -359,7 +516,10 @@ fn width(text: &str, height: f64) -> i32 {
         // A font that cannot be read is reported where text is drawn.
         let _ = register_font(FONT, FontStyle::Normal, dejavu::sans::regular());
     });
-    (FONT, height).into_font().box_size(text).map_or(0, |(width, _)| width as i32)
+    (FONT, height)
+        .into_font()
+        .box_size(text)
+        .map_or(0, |(width, _)| width as i32)
 }
 
 #[cfg(test)]
@@ -370,26 +530,64 @@ mod tests {
     fn a_chart_is_a_png_of_its_size_and_an_svg_with_its_texts() {
         let folder = std::env::temp_dir().join(format!("tectum-chart-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("writable");
-        let mut chart = Chart::new("A title", Axis::new("time (s)", -1.0, 2.0), Axis::decades("latency (ms)", -1.0, 1.0));
+        let mut chart = Chart::new(
+            "A title",
+            Axis::new("time (s)", -1.0, 2.0),
+            Axis::decades("latency (ms)", -1.0, 1.0),
+        );
         chart.axes();
         chart.line(&[(0.0, 0.0), (2.0, 0.5), (f64::NAN, 0.0)], BLACK);
         chart.legend("volts", BLACK);
-        assert_eq!(chart.save_both(&folder, "chart").expect("writable"), ["chart.png", "chart.svg"]);
+        assert_eq!(
+            chart.save_both(&folder, "chart").expect("writable"),
+            ["chart.png", "chart.svg"]
+        );
         let read = |name: &str| std::fs::read(folder.join(name)).expect("there");
-        let (png, svg) = (read("chart.png"), String::from_utf8(read("chart.svg")).expect("text"));
+        let (png, svg) = (
+            read("chart.png"),
+            String::from_utf8(read("chart.svg")).expect("text"),
+        );
         std::fs::remove_dir_all(&folder).expect("ours");
-        assert_eq!((&png[..8], &png[16..24]), (&b"\x89PNG\r\n\x1a\n"[..], &[0, 0, 0x03, 0x20, 0, 0, 0x01, 0xA4][..]));
-        for text in ["A title", "time (s)", "latency (ms)", "volts", "0.1", "−1.0"] {
+        assert_eq!(
+            (&png[..8], &png[16..24]),
+            (
+                &b"\x89PNG\r\n\x1a\n"[..],
+                &[0, 0, 0x03, 0x20, 0, 0, 0x01, 0xA4][..]
+            )
+        );
+        for text in [
+            "A title",
+            "time (s)",
+            "latency (ms)",
+            "volts",
+            "0.1",
+            "−1.0",
+        ] {
             assert!(svg.contains(text), "{text}: {svg}");
         }
     }
 
     #[test]
     fn ticks_divide_a_turn_and_a_few_decades() {
-        let numbers = |axis: Axis| axis.ticks().into_iter().map(|(_, number)| number).collect::<Vec<_>>().join(" ");
-        assert_eq!(numbers(Axis::degrees("angle", -180.0, 180.0)), "−180 −135 −90 −45 0 45 90 135 180");
-        assert_eq!(numbers(Axis::degrees("angle", -15.0, 15.0)), "−15 −10 −5 0 5 10 15");
-        assert_eq!(numbers(Axis::decades("ms", -1.0, 1.0)), "0.1 0.2 0.5 1 2 5 10");
+        let numbers = |axis: Axis| {
+            axis.ticks()
+                .into_iter()
+                .map(|(_, number)| number)
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        assert_eq!(
+            numbers(Axis::degrees("angle", -180.0, 180.0)),
+            "−180 −135 −90 −45 0 45 90 135 180"
+        );
+        assert_eq!(
+            numbers(Axis::degrees("angle", -15.0, 15.0)),
+            "−15 −10 −5 0 5 10 15"
+        );
+        assert_eq!(
+            numbers(Axis::decades("ms", -1.0, 1.0)),
+            "0.1 0.2 0.5 1 2 5 10"
+        );
         assert_eq!(numbers(Axis::decades("ms", -2.0, 2.0)), "0.01 0.1 1 10 100");
         assert_eq!(numbers(Axis::new("time", 0.0, 60.0)), "0 10 20 30 40 50 60");
     }
@@ -399,17 +597,38 @@ mod tests {
         let room = 300;
         assert_eq!(fitted("short", TITLE, room), "short");
         let shown = fitted(&"a long title ".repeat(20), TITLE, room);
-        assert!(shown.ends_with('…') && width(&shown, TITLE) <= room && width(&shown, TITLE) > room - 40, "{shown}");
+        assert!(
+            shown.ends_with('…')
+                && width(&shown, TITLE) <= room
+                && width(&shown, TITLE) > room - 40,
+            "{shown}"
+        );
     }
 
     /// Titles are above the legend, whose entries do not overlap.
     #[test]
     fn entries_of_a_legend_follow_each_other_below_the_title() {
-        let mut chart = Chart::new("A title", Axis::new("x", 0.0, 1.0), Axis::new("y", 0.0, 1.0));
+        let mut chart = Chart::new(
+            "A title",
+            Axis::new("x", 0.0, 1.0),
+            Axis::new("y", 0.0, 1.0),
+        );
         chart.legend("the first of them", BLACK);
         chart.legend("the second", BLACK);
-        let labels: Vec<&Label> = chart.shapes.iter().filter_map(|shape| if let Shape::Text(label) = shape { Some(label) } else { None }).collect();
-        let [title, first, second] = labels[..] else { panic!("{} labels", labels.len()) };
+        let labels: Vec<&Label> = chart
+            .shapes
+            .iter()
+            .filter_map(|shape| {
+                if let Shape::Text(label) = shape {
+                    Some(label)
+                } else {
+                    None
+                }
+            })
+            .collect();
+        let [title, first, second] = labels[..] else {
+            panic!("{} labels", labels.len())
+        };
         assert!(title.at.1 + 10 < first.at.1 && first.at.1 == second.at.1 && first.at.1 < TOP);
         assert!(first.at.0 + width("the first of them", NUMBER) < second.at.0);
     }
@@ -417,16 +636,23 @@ mod tests {
     #[test]
     fn numbers_of_a_scale_have_digits_that_count() {
         assert_eq!(
-            [(0.5, 0.5), (-0.0031, 0.0031), (120.0, 120.0), (2e-9, 2e-9)].map(|(value, most)| scale_number(value, most)),
+            [(0.5, 0.5), (-0.0031, 0.0031), (120.0, 120.0), (2e-9, 2e-9)]
+                .map(|(value, most)| scale_number(value, most)),
             ["0.50", "−0.0031", "120", "2.0e−9"]
         );
     }
 
     #[test]
     fn a_bar_of_one_among_thousands_is_seen() {
-        let mut chart = Chart::new("A title", Axis::new("x", 0.0, 1.0), Axis::new("y", 0.0, 10_000.0));
+        let mut chart = Chart::new(
+            "A title",
+            Axis::new("x", 0.0, 1.0),
+            Axis::new("y", 0.0, 10_000.0),
+        );
         chart.bar((0.0, 0.5), 1.0, BLACK);
-        let Some(Shape::Fill([(_, top), (_, bottom)], _)) = chart.shapes.last() else { panic!("a bar") };
+        let Some(Shape::Fill([(_, top), (_, bottom)], _)) = chart.shapes.last() else {
+            panic!("a bar")
+        };
         assert_eq!(bottom - top, MIN_BAR);
     }
 

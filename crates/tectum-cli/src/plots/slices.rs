@@ -1,4 +1,5 @@
-//! Pictures of a field: slices through its middle, `field_xy`, `field_xz` and `field_yz`, and `field.gif`, an animation of the first of them.
+//! Pictures of a field: slices through its middle, `field_xy`, `field_xz` and `field_yz`, and
+//! `field.gif`, an animation of the first of them.
 
 use std::path::Path;
 
@@ -34,23 +35,41 @@ impl Means {
         if brain.len_of("field").is_none() {
             return Ok(None);
         }
-        let sizes: Vec<usize> = brain.u64("shape", 4)?.iter().map(|size| *size as usize).collect();
+        let sizes: Vec<usize> = brain
+            .u64("shape", 4)?
+            .iter()
+            .map(|size| *size as usize)
+            .collect();
         let shape = Shape::new([sizes[0], sizes[1], sizes[2]], sizes[3])?;
         let field = brain.f32("field", shape.elements())?;
-        let mean = |cell: &[f32]| cell[..shape.content()].iter().sum::<f32>() / shape.content() as f32;
-        Ok(Some(Self { cells: shape.cells(), means: field.chunks_exact(shape.channels()).map(mean).collect() }))
+        let mean =
+            |cell: &[f32]| cell[..shape.content()].iter().sum::<f32>() / shape.content() as f32;
+        Ok(Some(Self {
+            cells: shape.cells(),
+            means: field.chunks_exact(shape.channels()).map(mean).collect(),
+        }))
     }
 
     /// The slice through the middle.
     fn slice(&self, axes: [usize; 2]) -> Slice {
         let [across, up] = axes;
-        let places = (0..self.cells[across]).flat_map(move |x| (0..self.cells[up]).map(move |y| [x, y]));
+        let places =
+            (0..self.cells[across]).flat_map(move |x| (0..self.cells[up]).map(move |y| [x, y]));
         let mean = |at: [usize; 2]| {
             let mut place = self.cells.map(|size| size / 2);
             (place[across], place[up]) = (at[0], at[1]);
-            (at, f64::from(self.means[(place[0] * self.cells[1] + place[1]) * self.cells[2] + place[2]]))
+            (
+                at,
+                f64::from(
+                    self.means[(place[0] * self.cells[1] + place[1]) * self.cells[2] + place[2]],
+                ),
+            )
         };
-        Slice { axes, cells: self.cells, means: places.map(mean).collect() }
+        Slice {
+            axes,
+            cells: self.cells,
+            means: places.map(mean).collect(),
+        }
     }
 }
 
@@ -63,20 +82,30 @@ struct Slice {
 
 /// The maximum magnitude of slices, which their colours are scaled to.
 fn largest(slices: &[Slice]) -> f64 {
-    slices.iter().flat_map(|slice| &slice.means).map(|(_, mean)| mean.abs()).fold(1e-12, f64::max)
+    slices
+        .iter()
+        .flat_map(|slice| &slice.means)
+        .map(|(_, mean)| mean.abs())
+        .fold(1e-12, f64::max)
 }
 
-/// Draws the field at the end of a run, if its brain is one: the mean content of each cell, from blue through white to red, scaled to the maximum
-/// magnitude of any slice. Returns the names of the pictures.
+/// Draws the field at the end of a run, if its brain is one: the mean content of each cell, from
+/// blue through white to red, scaled to the maximum magnitude of any slice. Returns the names of
+/// the pictures.
 ///
 /// # Errors
 /// A snapshot that is at fault; a picture that cannot be written.
 pub fn draw(folder: &Path, snapshot: &Snapshot) -> Result<Vec<String>> {
-    let Some(field) = Means::of(snapshot)? else { return Ok(Vec::new()) };
+    let Some(field) = Means::of(snapshot)? else {
+        return Ok(Vec::new());
+    };
     let most = largest(&SLICES.map(|(_, axes)| field.slice(axes)));
     let mut names = Vec::new();
     for (name, axes) in SLICES {
-        names.extend(picture((620, 540), "Field at the end", &field.slice(axes), most).save_both(folder, &format!("field_{name}"))?);
+        names.extend(
+            picture((620, 540), "Field at the end", &field.slice(axes), most)
+                .save_both(folder, &format!("field_{name}"))?,
+        );
     }
     Ok(names)
 }
@@ -98,10 +127,19 @@ pub struct Film<'s, S> {
 impl<'s, S: Sink> Film<'s, S> {
     /// A film that forwards everything to a sink.
     pub fn new(sink: &'s mut S, snapshot_every: u64) -> Self {
-        Self { sink, ticks: 0, snapshot_every, every: 1, seen: 0, times: Vec::new(), frames: Vec::new() }
+        Self {
+            sink,
+            ticks: 0,
+            snapshot_every,
+            every: 1,
+            seen: 0,
+            times: Vec::new(),
+            frames: Vec::new(),
+        }
     }
 
-    /// Writes `field.gif`, if there was a field in more than one snapshot; colours are scaled to the maximum magnitude of any frame.
+    /// Writes `field.gif`, if there was a field in more than one snapshot; colours are scaled to
+    /// the maximum magnitude of any frame.
     ///
     /// # Errors
     /// A picture that cannot be written.
@@ -115,11 +153,21 @@ impl<'s, S: Sink> Film<'s, S> {
     fn draw(&self, path: &Path) -> std::result::Result<(), String> {
         let fault = |error: &dyn std::fmt::Display| error.to_string();
         let most = largest(&self.frames);
-        let area = BitMapBackend::gif(path, FRAME_SIZE, FRAME_MS).map_err(|error| fault(&error))?.into_drawing_area();
+        let area = BitMapBackend::gif(path, FRAME_SIZE, FRAME_MS)
+            .map_err(|error| fault(&error))?
+            .into_drawing_area();
         self.frames
             .iter()
             .zip(&self.times)
-            .try_for_each(|(frame, ticks)| picture(FRAME_SIZE, &format!("Field after {ticks} periods"), frame, most).draw_bitmap(&area))
+            .try_for_each(|(frame, ticks)| {
+                picture(
+                    FRAME_SIZE,
+                    &format!("Field after {ticks} periods"),
+                    frame,
+                    most,
+                )
+                .draw_bitmap(&area)
+            })
     }
 }
 
@@ -164,11 +212,20 @@ fn keep_every_second<T>(values: &mut Vec<T>) {
 
 /// A slice with its scale of colours; a size a little wider than high makes cells square.
 fn picture(size: (u32, u32), what: &str, slice: &Slice, most: f64) -> Chart {
-    let Slice { axes: [across, up], cells, means } = slice;
+    let Slice {
+        axes: [across, up],
+        cells,
+        means,
+    } = slice;
     let axis = |axis: usize| Axis::new(AXES[axis], 0.0, cells[axis] as f64);
     let third = 3 - across - up;
     let through = AXES[third].chars().next().unwrap_or_default();
-    let mut chart = Chart::sized(size, &format!("{what}, slice {through} = {}", cells[third] / 2), axis(*across), axis(*up));
+    let mut chart = Chart::sized(
+        size,
+        &format!("{what}, slice {through} = {}", cells[third] / 2),
+        axis(*across),
+        axis(*up),
+    );
     chart.scale("mean of a cell's channels", most, color);
     chart.axes();
     for ([x, y], mean) in means {
@@ -181,7 +238,11 @@ fn picture(size: (u32, u32), what: &str, slice: &Slice, most: f64) -> Chart {
 /// From blue at −1 through white to red at 1.
 fn color(share: f64) -> RGBColor {
     let pale = (255.0 * (1.0 - share.abs().min(1.0))).round() as u8;
-    if share < 0.0 { RGBColor(pale, pale, 255) } else { RGBColor(255, pale, pale) }
+    if share < 0.0 {
+        RGBColor(pale, pale, 255)
+    } else {
+        RGBColor(255, pale, pale)
+    }
 }
 
 #[cfg(test)]
@@ -194,6 +255,15 @@ mod tests {
             let RGBColor(red, green, blue) = color(share);
             [red, green, blue]
         });
-        assert_eq!(parts, [[0, 0, 255], [0, 0, 255], [128, 128, 255], [255, 255, 255], [255, 0, 0]]);
+        assert_eq!(
+            parts,
+            [
+                [0, 0, 255],
+                [0, 0, 255],
+                [128, 128, 255],
+                [255, 255, 255],
+                [255, 0, 0]
+            ]
+        );
     }
 }

@@ -16,7 +16,9 @@ use tectum::route::Choice;
 use tectum::snapshot::Snapshot;
 use tectum::{Receipt, Result};
 use tectum_spiking::genome::{AreaRole, Genome};
-use tectum_spiking::{ConnectedNetwork, MemoryReport, Simulation, SimulationOptions, SpikeCounts, Stimulus};
+use tectum_spiking::{
+    ConnectedNetwork, MemoryReport, Simulation, SimulationOptions, SpikeCounts, Stimulus,
+};
 
 use self::observe::{ObserveArgs, Observer};
 use super::RunArgs;
@@ -50,13 +52,21 @@ pub struct GenomeArgs {
     network: NetworkArgs,
     /// Of a genome: the probability that a neuron of an input area gets a stimulus in a burst, 0 to 1.
     ///
-    /// Draws are independent for each neuron and burst, and the same for a seed. All input areas have the same probability.
+    /// Draws are independent for each neuron and burst, and the same for a seed. All input areas
+    /// have the same probability.
     #[arg(long, value_name = "PART")]
     stimulus: Option<f64>,
-    /// Of a genome: what a stimulated neuron gets, in units of potential as thresholds are; 1 if not given.
-    #[arg(long, value_name = "AMOUNT", requires = "stimulus", allow_negative_numbers = true)]
+    /// Of a genome: what a stimulated neuron gets, in units of potential as thresholds are; 1 if
+    /// not given.
+    #[arg(
+        long,
+        value_name = "AMOUNT",
+        requires = "stimulus",
+        allow_negative_numbers = true
+    )]
     amplitude: Option<f32>,
-    /// Of a genome: the file for its state, during the run and at the end, to continue with --resume FILE.
+    /// Of a genome: the file for its state, during the run and at the end, to continue with
+    /// --resume FILE.
     #[arg(long, value_name = "FILE.safetensors", value_parser = FileEnding(&["safetensors"]))]
     snapshot: Option<PathBuf>,
     /// Of a genome: bursts between snapshots; every five seconds if not given.
@@ -75,7 +85,11 @@ impl GenomeArgs {
             ("--amplitude", self.amplitude.is_some()),
             ("--snapshot", self.snapshot.is_some()),
         ];
-        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name)).or(self.network.first_given_option()).or(self.observed())
+        given
+            .into_iter()
+            .find_map(|(name, is_given)| is_given.then_some(name))
+            .or(self.network.first_given_option())
+            .or(self.observed())
     }
 
     /// The first option that observes firings.
@@ -139,33 +153,82 @@ struct MemoryLine {
 /// An invalid genome, and what the device reports.
 pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
     let seed = args.seed.unwrap_or(0);
-    let read = [&[path.to_owned()][..], &args.resume.clone().map_or(Vec::new(), |file| vec![file])].concat();
+    let read = [
+        &[path.to_owned()][..],
+        &args.resume.clone().map_or(Vec::new(), |file| vec![file]),
+    ]
+    .concat();
     let inputs = args.receipt.inputs(args.json, || Ok(read))?;
-    let (genome, ConnectedNetwork { network, constant_inputs, memories, notes }) = args.genome.network.connect(path, seed)?;
+    let (
+        genome,
+        ConnectedNetwork {
+            network,
+            constant_inputs,
+            memories,
+            notes,
+        },
+    ) = args.genome.network.connect(path, seed)?;
     let network = Arc::new(network);
-    let stimulus = Stimulus::new(&genome, args.genome.stimulus.unwrap_or(0.0), seed).map_err(|error| error.at("--stimulus"))?;
-    let stimulus = args.genome.amplitude.map_or(Ok(stimulus.clone()), |amount| stimulus.with_amount(amount)).map_err(|error| error.at("--amplitude"))?;
-    let warnings: Vec<String> = notes.into_iter().chain(stimulus_warnings(&genome, &args.genome)).collect();
+    let stimulus = Stimulus::new(&genome, args.genome.stimulus.unwrap_or(0.0), seed)
+        .map_err(|error| error.at("--stimulus"))?;
+    let stimulus = args
+        .genome
+        .amplitude
+        .map_or(Ok(stimulus.clone()), |amount| stimulus.with_amount(amount))
+        .map_err(|error| error.at("--amplitude"))?;
+    let warnings: Vec<String> = notes
+        .into_iter()
+        .chain(stimulus_warnings(&genome, &args.genome))
+        .collect();
     warnings.iter().for_each(messages::warning);
-    let notes: Vec<String> = stimulus.is_none().then(|| without_input(&genome)).flatten().into_iter().chain(unit_notes(&genome)).collect();
-    let options = SimulationOptions { constant_inputs, max_inputs: stimulus.max_inputs(), ..SimulationOptions::default() };
-    let (devices, choice) = args.genome.network.devices(&args.device, &network, &options, &stimulus)?;
+    let notes: Vec<String> = stimulus
+        .is_none()
+        .then(|| without_input(&genome))
+        .flatten()
+        .into_iter()
+        .chain(unit_notes(&genome))
+        .collect();
+    let options = SimulationOptions {
+        constant_inputs,
+        max_inputs: stimulus.max_inputs(),
+        ..SimulationOptions::default()
+    };
+    let (devices, choice) =
+        args.genome
+            .network
+            .devices(&args.device, &network, &options, &stimulus)?;
     let mut simulation = Simulation::sharded(network.clone(), &devices, &options)?;
     if let Some(file) = &args.resume {
-        simulation.restore(&Snapshot::load(file)?).map_err(|error| error.at(file.display()))?;
+        simulation
+            .restore(&Snapshot::load(file)?)
+            .map_err(|error| error.at(file.display()))?;
     }
 
     let end = args.genome.bursts.unwrap_or(1000);
     let first = simulation.counts();
-    let mut observer = Observer::new(&genome, args, (&*network, memories.as_slice()), first.bursts..end.max(first.bursts))?;
+    let mut observer = Observer::new(
+        &genome,
+        args,
+        (&*network, memories.as_slice()),
+        first.bursts..end.max(first.bursts),
+    )?;
     let start = Instant::now();
-    let advanced = advance(&mut simulation, &stimulus, &mut observer, end, (&args.genome, &Interrupt::watch()?));
+    let advanced = advance(
+        &mut simulation,
+        &stimulus,
+        &mut observer,
+        end,
+        (&args.genome, &Interrupt::watch()?),
+    );
     let seconds = start.elapsed().as_secs_f64();
     // Observations before a failure are saved too.
     let observed = observer.finish();
     let counts = advanced?;
     observed?;
-    let receipt = Receipt { inputs, ..simulation.session().receipt() };
+    let receipt = Receipt {
+        inputs,
+        ..simulation.session().receipt()
+    };
     args.receipt.save(&receipt)?;
     let rate = |count: f64| receipt.device.executes().then(|| count / seconds);
     let report = Report {
@@ -184,19 +247,37 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
         seconds,
         bursts_per_s: rate(f64::from(counts.bursts - first.bursts)),
         events_per_s: rate((counts.events - first.events) as f64),
-        plastic: if receipt.device.executes() { plastic(&simulation)? } else { None },
-        memories: if receipt.device.executes() { simulation.memories()? } else { Vec::new() }
-            .into_iter()
-            .zip(&memories)
-            .map(|(memory, area)| MemoryLine { area: genome.areas()[*area].id.to_string(), memory })
-            .collect(),
+        plastic: if receipt.device.executes() {
+            plastic(&simulation)?
+        } else {
+            None
+        },
+        memories: if receipt.device.executes() {
+            simulation.memories()?
+        } else {
+            Vec::new()
+        }
+        .into_iter()
+        .zip(&memories)
+        .map(|(memory, area)| MemoryLine {
+            area: genome.areas()[*area].id.to_string(),
+            memory,
+        })
+        .collect(),
         notes: &[&warnings[..], &notes].concat(),
         route: choice,
         receipt,
-        end: if counts.bursts < end { "interrupted" } else { "completed" },
+        end: if counts.bursts < end {
+            "interrupted"
+        } else {
+            "completed"
+        },
     };
     table::report(&text(path, &report, &genome, &notes), args.json)?;
-    match (args.json, messages::is_quiet() && report.receipt.device.executes()) {
+    match (
+        args.json,
+        messages::is_quiet() && report.receipt.device.executes(),
+    ) {
         (true, _) => print_json(&report),
         (false, true) => print(&result(&report)),
         (false, false) => Ok(()),
@@ -205,33 +286,77 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
 
 /// The result of a run in two lines.
 fn result(report: &Report<'_>) -> String {
-    let Report { bursts, spikes, events, spike_hash, .. } = report;
+    let Report {
+        bursts,
+        spikes,
+        events,
+        spike_hash,
+        ..
+    } = report;
     format!("{bursts} bursts, {spikes} spikes, {events} synaptic events\nspike hash {spike_hash}\n")
 }
 
 /// Options of the stimulus that have no effect, or not the expected one.
 fn stimulus_warnings(genome: &Genome, args: &GenomeArgs) -> Vec<String> {
-    let has_input = genome.areas().iter().any(|area| area.role == AreaRole::Input);
+    let has_input = genome
+        .areas()
+        .iter()
+        .any(|area| area.role == AreaRole::Input);
     let is_asked = args.stimulus.is_some_and(|part| part > 0.0);
-    let nowhere = (is_asked && !has_input).then(|| "no input area: --stimulus has no effect; an input area has the group IPU".to_owned());
-    let amount = args.amplitude.filter(|amount| is_asked && has_input && *amount <= 0.0);
+    let nowhere = (is_asked && !has_input).then(|| {
+        "no input area: --stimulus has no effect; an input area has the group IPU".to_owned()
+    });
+    let amount = args
+        .amplitude
+        .filter(|amount| is_asked && has_input && *amount <= 0.0);
     let powerless = amount.map(|amount| format!("--amplitude {amount}: it raises no potential, so that the stimulus makes no neuron fire"));
     nowhere.into_iter().chain(powerless).collect()
 }
 
-/// What became of values in legacy units; the first changes of each quantity, or all with `--verbose`.
+/// What became of values in legacy units; the first changes of each quantity, or all with
+/// `--verbose`.
 fn unit_notes(genome: &Genome) -> Vec<String> {
-    let max_changes = if messages::is_verbose() { usize::MAX } else { MAX_CHANGES };
-    let has_more = genome.units().quantities().iter().any(|(.., report)| report.changes().len() > max_changes);
-    let more = has_more.then(|| "units: --verbose gives every change, as tectum inspect does".to_owned());
-    genome.units().notes(max_changes).into_iter().chain(more).collect()
+    let max_changes = if messages::is_verbose() {
+        usize::MAX
+    } else {
+        MAX_CHANGES
+    };
+    let has_more = genome
+        .units()
+        .quantities()
+        .iter()
+        .any(|(.., report)| report.changes().len() > max_changes);
+    let more =
+        has_more.then(|| "units: --verbose gives every change, as tectum inspect does".to_owned());
+    genome
+        .units()
+        .notes(max_changes)
+        .into_iter()
+        .chain(more)
+        .collect()
 }
 
 /// The note that nothing reaches the input areas, if there are any.
 fn without_input(genome: &Genome) -> Option<String> {
-    let areas = || genome.areas().iter().filter(|area| area.role == AreaRole::Input);
-    let (names, neurons) = (areas().map(|area| area.id.to_string()).collect::<Vec<_>>(), areas().map(|area| area.neurons.len()).sum::<usize>());
-    let shown = if names.len() > MAX_NAMES { format!("{} and {} more", names[..MAX_NAMES].join(", "), names.len() - MAX_NAMES) } else { names.join(", ") };
+    let areas = || {
+        genome
+            .areas()
+            .iter()
+            .filter(|area| area.role == AreaRole::Input)
+    };
+    let (names, neurons) = (
+        areas().map(|area| area.id.to_string()).collect::<Vec<_>>(),
+        areas().map(|area| area.neurons.len()).sum::<usize>(),
+    );
+    let shown = if names.len() > MAX_NAMES {
+        format!(
+            "{} and {} more",
+            names[..MAX_NAMES].join(", "),
+            names.len() - MAX_NAMES
+        )
+    } else {
+        names.join(", ")
+    };
     (!names.is_empty()).then(|| {
         format!(
             "no input: nothing reached the {neurons} neurons of the input areas ({shown}); --stimulus 0.1 stimulates a tenth of them at random in each burst"
@@ -240,10 +365,20 @@ fn without_input(genome: &Genome) -> Option<String> {
 }
 
 fn plastic(simulation: &Simulation) -> Result<Option<PlasticReport>> {
-    let weights: Vec<u8> = simulation.plastic_synapses()?.into_iter().map(|synapse| synapse.weight).collect();
+    let weights: Vec<u8> = simulation
+        .plastic_synapses()?
+        .into_iter()
+        .map(|synapse| synapse.weight)
+        .collect();
     let count = |weight: u8| weights.iter().filter(|other| **other == weight).count();
-    let mean = || weights.iter().map(|weight| f64::from(*weight)).sum::<f64>() / weights.len() as f64;
-    Ok((!weights.is_empty()).then(|| PlasticReport { synapses: weights.len(), mean_weight: mean(), silent: count(0), full: count(u8::MAX) }))
+    let mean =
+        || weights.iter().map(|weight| f64::from(*weight)).sum::<f64>() / weights.len() as f64;
+    Ok((!weights.is_empty()).then(|| PlasticReport {
+        synapses: weights.len(),
+        mean_weight: mean(),
+        silent: count(0),
+        full: count(u8::MAX),
+    }))
 }
 
 /// Runs up to a burst, or until the run is interrupted, with intermediate snapshots if requested.
@@ -254,14 +389,33 @@ fn advance(
     end: u32,
     (args, interrupt): (&GenomeArgs, &Interrupt),
 ) -> Result<SpikeCounts> {
-    let (bar, mut saved) = (if observer.is_live() { Bar::hidden() } else { Bar::new(Unit::Steps) }, Instant::now());
+    let (bar, mut saved) = (
+        if observer.is_live() {
+            Bar::hidden()
+        } else {
+            Bar::new(Unit::Steps)
+        },
+        Instant::now(),
+    );
     while simulation.counts().bursts < end && !interrupt.is_raised() {
         let done = simulation.counts().bursts;
-        let until = args.every.map_or(end, |every| (done / every + 1).saturating_mul(every).min(end));
-        let is_due = || args.snapshot.is_some() && args.every.is_none() && saved.elapsed() >= SNAPSHOT_PERIOD;
+        let until = args.every.map_or(end, |every| {
+            (done / every + 1).saturating_mul(every).min(end)
+        });
+        let is_due = || {
+            args.snapshot.is_some() && args.every.is_none() && saved.elapsed() >= SNAPSHOT_PERIOD
+        };
         let mut watch = |counts: SpikeCounts| {
-            bar.show(counts.bursts.into(), end.into(), format!("bursts, {} spikes", counts.spikes));
-            if is_due() { ControlFlow::Break(()) } else { interrupt.flow() }
+            bar.show(
+                counts.bursts.into(),
+                end.into(),
+                format!("bursts, {} spikes", counts.spikes),
+            );
+            if is_due() {
+                ControlFlow::Break(())
+            } else {
+                interrupt.flow()
+            }
         };
         if stimulus.is_none() {
             observer.run(simulation, until - done, &mut watch)?;
@@ -281,23 +435,58 @@ fn advance(
 }
 
 fn text(path: &Path, report: &Report<'_>, genome: &Genome, notes: &[String]) -> String {
-    let Report { neurons, synapses, shards, fraction_bits, seconds, .. } = report;
-    let [neurons, synapses, shards] = [counted(neurons, "neuron"), counted(synapses, "synapse"), counted(shards, "shard")];
+    let Report {
+        neurons,
+        synapses,
+        shards,
+        fraction_bits,
+        seconds,
+        ..
+    } = report;
+    let [neurons, synapses, shards] = [
+        counted(neurons, "neuron"),
+        counted(synapses, "synapse"),
+        counted(shards, "shard"),
+    ];
     let places = counted(fraction_bits, "binary place");
-    let mut text = format!("{}: {neurons}, {synapses} in {shards}, potentials of {places}\n", path.display());
+    let mut text = format!(
+        "{}: {neurons}, {synapses} in {shards}, potentials of {places}\n",
+        path.display()
+    );
     text += &format!("{}\n", line(&report.receipt));
     if let Some(choice) = &report.route {
         text += &format!("auto chose {}: {}\n", choice.device, choice.reason);
     }
     if let (Some(bursts_per_s), Some(events_per_s)) = (report.bursts_per_s, report.events_per_s) {
         let times = bursts_per_s * genome.physiology().timestep_s;
-        text += &format!("{} in {seconds:.3} s, {bursts_per_s:.0} a second ({times:.0} times real time); ", counted(report.ran, "burst"));
-        let events_per_s = if events_per_s > 0.0 { format!(", {events_per_s:.3e} a second") } else { String::new() };
-        let (spikes, events) = (counted(report.spikes, "spike"), counted(report.events, "synaptic event"));
-        text += &format!("{spikes}, {events}{events_per_s}\nspike hash {}\n", report.spike_hash);
+        text += &format!(
+            "{} in {seconds:.3} s, {bursts_per_s:.0} a second ({times:.0} times real time); ",
+            counted(report.ran, "burst")
+        );
+        let events_per_s = if events_per_s > 0.0 {
+            format!(", {events_per_s:.3e} a second")
+        } else {
+            String::new()
+        };
+        let (spikes, events) = (
+            counted(report.spikes, "spike"),
+            counted(report.events, "synaptic event"),
+        );
+        text += &format!(
+            "{spikes}, {events}{events_per_s}\nspike hash {}\n",
+            report.spike_hash
+        );
     }
-    if let Some(PlasticReport { synapses, mean_weight, silent, full }) = &report.plastic {
-        text += &format!("plastic synapses: {synapses}, weights {mean_weight:.1} on average; {silent} at 0, {full} at 255 (maximum)\n");
+    if let Some(PlasticReport {
+        synapses,
+        mean_weight,
+        silent,
+        full,
+    }) = &report.plastic
+    {
+        text += &format!(
+            "plastic synapses: {synapses}, weights {mean_weight:.1} on average; {silent} at 0, {full} at 255 (maximum)\n"
+        );
     }
     for MemoryLine { area, memory } in &report.memories {
         text += &format!(

@@ -1,4 +1,5 @@
-//! `tectum run FILE.atlas`: a program over arrays in files, from the command line to the files it fills.
+//! `tectum run FILE.atlas`: a program over arrays in files, from the command line to the files it
+//! fills.
 
 mod arrays;
 mod report;
@@ -7,9 +8,12 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
-use tectum::{Api, Device, Error, ErrorKind, Fallback, InputFile, Receipt, Result, RunStats, Session};
+use tectum::{
+    Api, Device, Error, ErrorKind, Fallback, InputFile, Receipt, Result, RunStats, Session,
+};
 use tectum_programs::{
-    ArrayLaunch, Bounded, BufferAccess, BufferIndex, Checked, LaunchConfig, LaunchRequest, Outcome, Program, ProgramPlan, ProgramRun, Recognize,
+    ArrayLaunch, Bounded, BufferAccess, BufferIndex, Checked, LaunchConfig, LaunchRequest, Outcome,
+    Program, ProgramPlan, ProgramRun, Recognize,
 };
 
 use self::arrays::Arrays;
@@ -22,7 +26,8 @@ use crate::table::{self, print_json};
 /// What only programs take.
 #[derive(Args)]
 pub struct ProgramArgs {
-    /// Of a program: the contents of a buffer, or, without a name, of the next one that the program reads.
+    /// Of a program: the contents of a buffer, or, without a name, of the next one that the program
+    /// reads.
     #[arg(long = "in", value_name = "[NAME=]FILE.npy")]
     inputs: Vec<String>,
     /// Of a program: where a buffer goes, or, without a name, the next one that the program writes.
@@ -42,8 +47,8 @@ pub struct ProgramArgs {
     grid: Option<[u32; 3]>,
     /// Of a program: lanes of a block.
     ///
-    /// Without it 256, or 64 to 256 that divide the number of elements if the program does not depend on blocks and --grid is not given; one if nothing
-    /// depends on the lane.
+    /// Without it 256, or 64 to 256 that divide the number of elements if the program does not
+    /// depend on blocks and --grid is not given; one if nothing depends on the lane.
     #[arg(long, value_name = "X[,Y,Z]", value_parser = extent)]
     block: Option<[u32; 3]>,
     /// Of a program: bytes of a block's shared memory, if more than the program declares.
@@ -76,7 +81,9 @@ impl ProgramArgs {
             ("--no-recognize", self.no_recognize),
             ("--reassociate", self.reassociate),
         ];
-        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+        given
+            .into_iter()
+            .find_map(|(name, is_given)| is_given.then_some(name))
     }
 
     /// Whether arrays or shapes were given.
@@ -86,7 +93,12 @@ impl ProgramArgs {
 
     /// What these options decide about the launch.
     pub fn request(&self) -> LaunchRequest {
-        LaunchRequest { grid: self.grid, block: self.block, shared_bytes: self.shared, max_loop_iterations: self.limit }
+        LaunchRequest {
+            grid: self.grid,
+            block: self.block,
+            shared_bytes: self.shared,
+            max_loop_iterations: self.limit,
+        }
     }
 
     /// What may be done with the program.
@@ -101,7 +113,8 @@ impl ProgramArgs {
 
 /// One to three sizes with commas between them; those left out are 1.
 fn extent(text: &str) -> std::result::Result<[u32; 3], String> {
-    let sizes: std::result::Result<Vec<u32>, _> = text.split(',').map(|size| size.trim().parse()).collect();
+    let sizes: std::result::Result<Vec<u32>, _> =
+        text.split(',').map(|size| size.trim().parse()).collect();
     match sizes.as_deref() {
         Ok([x]) => Ok([*x, 1, 1]),
         Ok([x, y]) => Ok([*x, *y, 1]),
@@ -125,15 +138,25 @@ impl Given {
     /// As [`Arrays::new`] and [`Program::launch_over`].
     pub fn new(program: &Program, args: &ProgramArgs) -> Result<Self> {
         let mut arrays = Arrays::new(program, args)?;
-        let ArrayLaunch { launch, shapes, elements } = program.launch_over(&arrays.shapes(program), &args.request())?;
+        let ArrayLaunch {
+            launch,
+            shapes,
+            elements,
+        } = program.launch_over(&arrays.shapes(program), &args.request())?;
         arrays.complete(program, shapes)?;
-        Ok(Self { arrays, launch, elements })
+        Ok(Self {
+            arrays,
+            launch,
+            elements,
+        })
     }
 
     /// An error of the run, with what a lane without an element may have to do with it.
     fn explained(&self, path: &str, error: &Error) -> Error {
         let lanes = self.launch.lanes();
-        let surplus = self.elements.filter(|elements| *elements < lanes && error.kind() == ErrorKind::Invalid);
+        let surplus = self
+            .elements
+            .filter(|elements| *elements < lanes && error.kind() == ErrorKind::Invalid);
         let note = surplus.map_or_else(String::new, |elements| {
             format!("\n{lanes} lanes ran for {elements} elements: those from {elements} on read zeros. --block with a divisor of {elements} leaves them out")
         });
@@ -144,19 +167,29 @@ impl Given {
 /// Runs a program once.
 ///
 /// # Errors
-/// Errors in the program, its launch and its files; a lane's fault; what the device reports. No file is written in that case.
+/// Errors in the program, its launch and its files; a lane's fault; what the device reports. No
+/// file is written in that case.
 pub fn run(path: &str, args: &RunArgs) -> Result<()> {
     let checked = open(Path::new(path))?;
     if args.device == "null" {
-        return Err(Error::invalid(format!("run {path}: null executes nothing; a program needs another device")));
+        return Err(Error::invalid(format!(
+            "run {path}: null executes nothing; a program needs another device"
+        )));
     }
     let given = Given::new(checked.program(), &args.program)?;
     let (arrays, launch) = (&given.arrays, given.launch);
     arrays.check_outputs()?;
-    let inputs = args.receipt.inputs(args.json, || Ok([&[PathBuf::from(path)][..], &arrays.files()].concat()))?;
+    let inputs = args.receipt.inputs(args.json, || {
+        Ok([&[PathBuf::from(path)][..], &arrays.files()].concat())
+    })?;
     let bounded = checked.bound(&launch, &arrays.sizes())?;
-    let plan = match bounded.plan_as(args.program.recognize(), &integers(checked.program(), arrays)) {
-        Err(error) if error.kind() == ErrorKind::Unsupported => return interpret(path, args, &bounded, (arrays, inputs), &error),
+    let plan = match bounded.plan_as(
+        args.program.recognize(),
+        &integers(checked.program(), arrays),
+    ) {
+        Err(error) if error.kind() == ErrorKind::Unsupported => {
+            return interpret(path, args, &bounded, (arrays, inputs), &error);
+        }
         other => other?,
     };
     let (device, mut run, fallback) = compile(&args.device, &plan)?;
@@ -176,43 +209,86 @@ pub fn run(path: &str, args: &RunArgs) -> Result<()> {
             session.uses(run.executable());
             session.record_fallback(&device.info().id, &error.to_string());
             messages::warning(format_args!("{} was not used: {error}", device.info().id));
-            execute(&mut run, arrays, &mut session).map_err(|error| given.explained(path, &error))?;
+            execute(&mut run, arrays, &mut session)
+                .map_err(|error| given.explained(path, &error))?;
         }
         other => other.map_err(|error| given.explained(path, &error))?,
     }
     let saved = arrays.save(checked.program(), |buffer| run.output(buffer))?;
-    let receipt = Receipt { inputs, ..session.receipt() };
-    say(args, &Report::new(path, &bounded, Some(&run), receipt, (saved, arrays.discarded(checked.program()))))
+    let receipt = Receipt {
+        inputs,
+        ..session.receipt()
+    };
+    say(
+        args,
+        &Report::new(
+            path,
+            &bounded,
+            Some(&run),
+            receipt,
+            (saved, arrays.discarded(checked.program())),
+        ),
+    )
 }
 
 fn say(args: &RunArgs, report: &Report) -> Result<()> {
     args.receipt.save(&report.receipt)?;
     table::report(&report.text(), args.json)?;
-    if args.json { print_json(report) } else { Ok(()) }
+    if args.json {
+        print_json(report)
+    } else {
+        Ok(())
+    }
 }
 
-/// Runs a program that cannot become a kernel, for example because of its many buffers, in the reference interpreter.
-fn interpret(path: &str, args: &RunArgs, bounded: &Bounded, (arrays, inputs): (&Arrays, Vec<InputFile>), why: &Error) -> Result<()> {
+/// Runs a program that cannot become a kernel, for example because of its many buffers, in the
+/// reference interpreter.
+fn interpret(
+    path: &str,
+    args: &RunArgs,
+    bounded: &Bounded,
+    (arrays, inputs): (&Arrays, Vec<InputFile>),
+    why: &Error,
+) -> Result<()> {
     // A device that does not exist is an error here too.
     let asked = Device::open(&args.device)?.info().id.clone();
     let mut session = Session::new(&Device::open("cpu")?);
     session.record_fallback(&asked, &format!("{why}; the reference interpreter ran it"));
     let (program, mut buffers) = (bounded.checked().program(), arrays.filled());
     let start = Instant::now();
-    if let Outcome::Fault(fault) = bounded.checked().evaluate(bounded.launch(), &mut buffers, u64::MAX)? {
+    if let Outcome::Fault(fault) =
+        bounded
+            .checked()
+            .evaluate(bounded.launch(), &mut buffers, u64::MAX)?
+    {
         return Err(fault.error(program));
     }
     session.record(&RunStats::default(), start.elapsed().as_nanos() as u64);
     let saved = arrays.save(program, |buffer| &buffers[buffer.0 as usize])?;
-    let receipt = Receipt { inputs, ..session.receipt() };
-    say(args, &Report::new(path, bounded, None, receipt, (saved, arrays.discarded(program))))
+    let receipt = Receipt {
+        inputs,
+        ..session.receipt()
+    };
+    say(
+        args,
+        &Report::new(
+            path,
+            bounded,
+            None,
+            receipt,
+            (saved, arrays.discarded(program)),
+        ),
+    )
 }
 
 /// The contents of integer buffers that the program only reads, such as counts and sizes.
 pub fn integers<'a>(program: &Program, arrays: &'a Arrays) -> Vec<(BufferIndex, &'a [u8])> {
     let held = program.buffers().iter().zip(arrays.contents()).enumerate();
-    let given = held.filter(|(_, (buffer, _))| buffer.access == BufferAccess::Read && buffer.ty.is_integer());
-    given.map(|(index, (_, contents))| (BufferIndex(index as u32), contents)).collect()
+    let given = held
+        .filter(|(_, (buffer, _))| buffer.access == BufferAccess::Read && buffer.ty.is_integer());
+    given
+        .map(|(index, (_, contents))| (BufferIndex(index as u32), contents))
+        .collect()
 }
 
 /// Reads and checks a program.
@@ -221,19 +297,33 @@ pub fn integers<'a>(program: &Program, arrays: &'a Arrays) -> Vec<(BufferIndex, 
 /// A file that cannot be read; a program that is malformed or that the check rejects.
 pub fn open(path: &Path) -> Result<Checked> {
     let text = program_text(path)?;
-    Program::parse(&text).and_then(|program| program.check()).map_err(|error| error.at(path.display()))
+    Program::parse(&text)
+        .and_then(|program| program.check())
+        .map_err(|error| error.at(path.display()))
 }
 
 /// Compiles for the device with an id, or for the CPU if that device cannot run the program.
 fn compile(id: &str, plan: &ProgramPlan) -> Result<(Device, ProgramRun, Option<Fallback>)> {
-    let (device, fallback) = if id == "auto" { plan.choose_device()? } else { (Device::open(id)?, None) };
+    let (device, fallback) = if id == "auto" {
+        plan.choose_device()?
+    } else {
+        (Device::open(id)?, None)
+    };
     let what = device.info().id.clone();
     match plan.compile(&device) {
         Ok(run) => Ok((device, run, fallback)),
         Err(error) if error.kind() == ErrorKind::Unsupported && what != "cpu" => {
             let cpu = Device::open("cpu")?;
             let run = plan.compile(&cpu)?;
-            Ok((cpu, run, Some(Fallback { what, reason: error.to_string(), count: 1 })))
+            Ok((
+                cpu,
+                run,
+                Some(Fallback {
+                    what,
+                    reason: error.to_string(),
+                    count: 1,
+                }),
+            ))
         }
         Err(error) => Err(error),
     }
@@ -241,7 +331,10 @@ fn compile(id: &str, plan: &ProgramPlan) -> Result<(Device, ProgramRun, Option<F
 
 fn execute(run: &mut ProgramRun, arrays: &Arrays, session: &mut Session) -> Result<()> {
     let known = run.recorded().recognized().known().to_vec();
-    let inputs = arrays.contents().enumerate().map(|(index, contents)| (BufferIndex(index as u32), contents));
+    let inputs = arrays
+        .contents()
+        .enumerate()
+        .map(|(index, contents)| (BufferIndex(index as u32), contents));
     for (buffer, contents) in inputs.filter(|(buffer, _)| !known.contains(buffer)) {
         run.input(buffer).copy_from_slice(contents);
     }

@@ -35,7 +35,10 @@ impl Drop for StopOnDrop<'_> {
 impl Display {
     /// Makes the line.
     pub fn new() -> Self {
-        Self { bar: Bar::new(Unit::Steps), measure: None }
+        Self {
+            bar: Bar::new(Unit::Steps),
+            measure: None,
+        }
     }
 
     /// Sets what the run is judged by.
@@ -48,7 +51,8 @@ impl Display {
         self.bar.watch()
     }
 
-    /// Runs the work, which reports its progress; a separate thread draws it, because a terminal may block and the loop must not.
+    /// Runs the work, which reports its progress; a separate thread draws it, because a terminal
+    /// may block and the loop must not.
     pub fn run_with_display<R>(&self, work: impl FnOnce(&(dyn Fn(&Progress) + Sync)) -> R) -> R {
         if self.bar.is_hidden() {
             return work(&|_| ());
@@ -75,8 +79,14 @@ impl Display {
     }
 
     fn draw(&self, progress: &Progress) {
-        let judged = self.measure.as_ref().map_or_else(String::new, |measure| judged(measure, progress));
-        let text = format!("{:.1} s  {judged}tick {:.2} ms  misses {}", progress.seconds, progress.latency_ms, progress.deadline_misses);
+        let judged = self
+            .measure
+            .as_ref()
+            .map_or_else(String::new, |measure| judged(measure, progress));
+        let text = format!(
+            "{:.1} s  {judged}tick {:.2} ms  misses {}",
+            progress.seconds, progress.latency_ms, progress.deadline_misses
+        );
         self.bar.show(progress.tick, progress.ticks, text);
     }
 }
@@ -89,6 +99,10 @@ fn judged(measure: &Measure, progress: &Progress) -> String {
     };
     match &measure.loss {
         Some(loss) => format!("{value}  {loss} {}  ", progress.terminated_episodes),
-        None => format!("{value}  {} {:5.1} %  ", measure.success, 100.0 * progress.success_fraction),
+        None => format!(
+            "{value}  {} {:5.1} %  ",
+            measure.success,
+            100.0 * progress.success_fraction
+        ),
     }
 }

@@ -12,19 +12,53 @@ use crate::table::table;
 /// The table, with one line for each fallback.
 pub fn text(summary: &RunSummary, outcome: &Outcome) -> String {
     let mut rows = vec![
-        row("scenario", format!("{}: {} on {}, seed {}", summary.scenario, summary.brain, summary.body, summary.seed)),
+        row(
+            "scenario",
+            format!(
+                "{}: {} on {}, seed {}",
+                summary.scenario, summary.brain, summary.body, summary.seed
+            ),
+        ),
         row("device", devices(summary, outcome)),
-        row("time", format!("{:.2} s, {}, {}", summary.seconds, counted(summary.ticks, "tick"), summary.end)),
+        row(
+            "time",
+            format!(
+                "{:.2} s, {}, {}",
+                summary.seconds,
+                counted(summary.ticks, "tick"),
+                summary.end
+            ),
+        ),
         row("deadline misses", misses(summary)),
-        row("tick latency", format!("{}; period {} ms", latency(&summary.tick_ms), (1e3 * summary.period_ms).round() / 1e3)),
+        row(
+            "tick latency",
+            format!(
+                "{}; period {} ms",
+                latency(&summary.tick_ms),
+                (1e3 * summary.period_ms).round() / 1e3
+            ),
+        ),
         row("wake-up delay", woken(summary)),
-        row("transfers per tick", format!("{} up, {} down", count(&summary.transfers_per_tick["up"]), count(&summary.transfers_per_tick["down"]))),
+        row(
+            "transfers per tick",
+            format!(
+                "{} up, {} down",
+                count(&summary.transfers_per_tick["up"]),
+                count(&summary.transfers_per_tick["down"])
+            ),
+        ),
         row("return", returns(summary)),
         row("run folder", summary.run_folder.clone()),
     ];
     if let [_, _, ..] = &summary.devices[..] {
-        let of_device = summary.devices.iter().map(|used| row(&format!("  of {}", used.device), latency(&used.tick_ms)));
-        let place = rows.iter().position(|row| row[0] == "tick latency").map_or(rows.len(), |place| place + 1);
+        let of_device = summary
+            .devices
+            .iter()
+            .map(|used| row(&format!("  of {}", used.device), latency(&used.tick_ms)));
+        let place = rows
+            .iter()
+            .position(|row| row[0] == "tick latency")
+            .map_or(rows.len(), |place| place + 1);
         rows.splice(place..place, of_device);
     }
     if let Some(task) = &summary.task {
@@ -32,21 +66,45 @@ pub fn text(summary: &RunSummary, outcome: &Outcome) -> String {
     }
     if let Some(learned) = summary.learning {
         let better = learned.rounds - learned.rejected;
-        let lost = if learned.lost > 0 { format!(", {} transitions lost", learned.lost) } else { String::new() };
-        rows.push(row("learning", format!("{} transitions, {} rounds, {better} of them better than before{lost}", learned.transitions, learned.rounds)));
+        let lost = if learned.lost > 0 {
+            format!(", {} transitions lost", learned.lost)
+        } else {
+            String::new()
+        };
+        rows.push(row(
+            "learning",
+            format!(
+                "{} transitions, {} rounds, {better} of them better than before{lost}",
+                learned.transitions, learned.rounds
+            ),
+        ));
     }
     rows.extend(summary.notes.iter().map(|note| row("note", note.clone())));
     for fallback in &outcome.receipt.fallbacks {
-        let times = if fallback.count > 1 { format!(" ({} times)", fallback.count) } else { String::new() };
+        let times = if fallback.count > 1 {
+            format!(" ({} times)", fallback.count)
+        } else {
+            String::new()
+        };
         // What a brain says of its body is no change of plan.
-        let label = if fallback.what == format!("brain {}", summary.brain) { "note" } else { "fallback" };
-        rows.push(row(label, format!("{}: {}{times}", fallback.what, fallback.reason)));
+        let label = if fallback.what == format!("brain {}", summary.brain) {
+            "note"
+        } else {
+            "fallback"
+        };
+        rows.push(row(
+            label,
+            format!("{}: {}{times}", fallback.what, fallback.reason),
+        ));
     }
     for recovery in &outcome.receipt.recoveries {
         rows.push(row("recovery", recovered(recovery)));
     }
     for launch in outcome.receipt.launches.iter().flatten() {
-        let time = launch.ns.map_or_else(|| "not timed by the device".to_owned(), |ns| format!("{:.1} us", ns as f64 / 1e3));
+        let time = launch.ns.map_or_else(
+            || "not timed by the device".to_owned(),
+            |ns| format!("{:.1} us", ns as f64 / 1e3),
+        );
         rows.push(row("launch", format!("{} {time}", launch.kernel)));
     }
     table(&rows)
@@ -54,12 +112,19 @@ pub fn text(summary: &RunSummary, outcome: &Outcome) -> String {
 
 /// The devices that answered, one after the other.
 fn devices(summary: &RunSummary, outcome: &Outcome) -> String {
-    let moved = summary.devices.iter().skip(1).map(|used| format!(" until tick {}, then {}", used.from_tick, used.device));
+    let moved = summary
+        .devices
+        .iter()
+        .skip(1)
+        .map(|used| format!(" until tick {}, then {}", used.from_tick, used.device));
     outcome.receipt.device.to_string() + &moved.collect::<String>()
 }
 
 fn latency(latency: &Latency) -> String {
-    format!("p50 {:.3} ms, p99 {:.3} ms, max {:.3} ms", latency.p50, latency.p99, latency.max)
+    format!(
+        "p50 {:.3} ms, p99 {:.3} ms, max {:.3} ms",
+        latency.p50, latency.p99, latency.max
+    )
 }
 
 /// How many periods got no answer in time, and what the body got for them.
@@ -69,17 +134,35 @@ fn misses(summary: &RunSummary) -> String {
         Overrun::Safe => "got the safe action",
     };
     let ticks = summary.ticks;
-    let simulated = if summary.lateness_ms.is_none() { ": time is simulated" } else { "" };
-    if summary.deadline_misses == 0 { format!("none of {ticks}{simulated}") } else { format!("{} of {ticks} late: {got}", summary.deadline_misses) }
+    let simulated = if summary.lateness_ms.is_none() {
+        ": time is simulated"
+    } else {
+        ""
+    };
+    if summary.deadline_misses == 0 {
+        format!("none of {ticks}{simulated}")
+    } else {
+        format!("{} of {ticks} late: {got}", summary.deadline_misses)
+    }
 }
 
 /// The whole return, and of several episodes how they ended and what each returned.
 fn returns(summary: &RunSummary) -> String {
-    let mut text = format!("{:.3} in {}", summary.total_reward, counted(summary.episodes, "episode"));
+    let mut text = format!(
+        "{:.3} in {}",
+        summary.total_reward,
+        counted(summary.episodes, "episode")
+    );
     if let Some(EpisodeReturns { min, mean, max }) = summary.episode_return {
         let (ended, terminated) = (summary.ended_episodes, summary.terminated_episodes);
-        let limited = if ended > terminated { format!(", {} at its time limit", ended - terminated) } else { String::new() };
-        text += &format!("; {terminated} ended by the body{limited}: {min:.3} to {max:.3} each, mean {mean:.3}");
+        let limited = if ended > terminated {
+            format!(", {} at its time limit", ended - terminated)
+        } else {
+            String::new()
+        };
+        text += &format!(
+            "; {terminated} ended by the body{limited}: {min:.3} to {max:.3} each, mean {mean:.3}"
+        );
     }
     text
 }
@@ -91,36 +174,69 @@ fn judged(task: &TaskSummary) -> Vec<Vec<String>> {
     if let Some(loss) = loss {
         return vec![row(loss, task.losses.to_string())];
     }
-    let lasting = if *hold_s == 1.0 { "a second".to_owned() } else { format!("{hold_s} s") };
-    let time = task.time_to_success_s.map_or_else(|| format!("never for {lasting}"), |seconds| format!("{seconds:.2} s"));
+    let lasting = if *hold_s == 1.0 {
+        "a second".to_owned()
+    } else {
+        format!("{hold_s} s")
+    };
+    let time = task.time_to_success_s.map_or_else(
+        || format!("never for {lasting}"),
+        |seconds| format!("{seconds:.2} s"),
+    );
     let fraction = format!("{:.1} %", 100.0 * task.success_fraction);
-    vec![row(&format!("time to {success}"), time), row(&format!("fraction {success}"), fraction)]
+    vec![
+        row(&format!("time to {success}"), time),
+        row(&format!("fraction {success}"), fraction),
+    ]
 }
 
 /// What a fault cost, in a sentence.
 fn recovered(recovery: &Recovery) -> String {
     let injected = if recovery.injected { " (injected)" } else { "" };
-    let without = format!("{} passed without the brain", counted(recovery.safe_ticks, "tick"));
+    let without = format!(
+        "{} passed without the brain",
+        counted(recovery.safe_ticks, "tick")
+    );
     let Some(tick) = recovery.resumed_at_tick else {
-        return format!("tick {}{injected}: the brain did not continue; {without}", recovery.tick);
+        return format!(
+            "tick {}{injected}: the brain did not continue; {without}",
+            recovery.tick
+        );
     };
-    let place = recovery.to.as_deref().map_or_else(String::new, |device| format!(" on {device}"));
+    let place = recovery
+        .to
+        .as_deref()
+        .map_or_else(String::new, |device| format!(" on {device}"));
     let lost = match recovery.ticks_lost {
         0 => "with its whole state".to_owned(),
-        lost => format!("with its state before tick {}: {} lost", recovery.snapshot_tick, counted(lost, "tick")),
+        lost => format!(
+            "with its state before tick {}: {} lost",
+            recovery.snapshot_tick,
+            counted(lost, "tick")
+        ),
     };
-    format!("tick {}{injected}: the brain continued at tick {tick}{place} {lost}; {without}", recovery.tick)
+    format!(
+        "tick {}{injected}: the brain continued at tick {tick}{place} {lost}; {without}",
+        recovery.tick
+    )
 }
 
 /// How late the loop woke up, and under which priority.
 fn woken(summary: &RunSummary) -> String {
     let late = match summary.lateness_ms {
-        Some(late) => format!("p50 {:.3} ms, p99 {:.3} ms, max {:.3} ms", late.p50, late.p99, late.max),
+        Some(late) => format!(
+            "p50 {:.3} ms, p99 {:.3} ms, max {:.3} ms",
+            late.p50, late.p99, late.max
+        ),
         None => "none: time is simulated".to_owned(),
     };
     let granted = summary.real_time.as_ref();
-    let priority = granted.and_then(|granted| granted.priority).map_or_else(String::new, |priority| format!("; SCHED_FIFO {priority}"));
-    let locked = granted.and_then(|granted| granted.locked_bytes).map_or_else(String::new, |bytes| format!("; {} MiB locked", bytes >> 20));
+    let priority = granted
+        .and_then(|granted| granted.priority)
+        .map_or_else(String::new, |priority| format!("; SCHED_FIFO {priority}"));
+    let locked = granted
+        .and_then(|granted| granted.locked_bytes)
+        .map_or_else(String::new, |bytes| format!("; {} MiB locked", bytes >> 20));
     format!("{late}{priority}{locked}")
 }
 

@@ -37,14 +37,24 @@ pub fn train_rig(args: &RigArgs) -> Result<()> {
     // Host arithmetic: a run without launches, like that of the reference interpreter.
     let (mut session, start) = (Session::new(&Device::open("cpu")?), Instant::now());
     let bar = Bar::new(Unit::Steps);
-    let found = identify(&recording, &mut bar.watch()).map_err(|error| error.at(args.data.display()))?;
+    let found =
+        identify(&recording, &mut bar.watch()).map_err(|error| error.at(args.data.display()))?;
     bar.clear();
     session.reads(input);
     session.record(&RunStats::default(), start.elapsed().as_nanos() as u64);
     let receipt = session.receipt();
     args.receipt.save(&receipt)?;
     if args.json {
-        let Identification { estimates, intervals, servo_r2, servo_rms_in_per_s, windows, dropped, pole_deg: [rms, median], .. } = &found;
+        let Identification {
+            estimates,
+            intervals,
+            servo_r2,
+            servo_rms_in_per_s,
+            windows,
+            dropped,
+            pole_deg: [rms, median],
+            ..
+        } = &found;
         let line = json!({
             "data": args.data, "rows": recording.len(), "jumps": recording.jumps, "estimates": estimates, "servo_intervals": intervals,
             "servo_r2": servo_r2, "servo_rms_in_per_s": servo_rms_in_per_s, "pole_windows": windows, "pole_windows_dropped": dropped,
@@ -56,18 +66,46 @@ pub fn train_rig(args: &RigArgs) -> Result<()> {
 }
 
 fn text(args: &RigArgs, recording: &RigRecording, found: &Identification) -> String {
-    let mut rows = vec![["constant", "value", "standard error", "unit"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        ["constant", "value", "standard error", "unit"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
     for estimate in &found.estimates {
-        let error = if estimate.error.is_finite() { format!("{:.4}", estimate.error) } else { "not shown by the recording, default kept".to_owned() };
-        rows.push(vec![estimate.name.to_owned(), format!("{:.4}", estimate.value), error, estimate.unit.to_owned()]);
+        let error = if estimate.error.is_finite() {
+            format!("{:.4}", estimate.error)
+        } else {
+            "not shown by the recording, default kept".to_owned()
+        };
+        rows.push(vec![
+            estimate.name.to_owned(),
+            format!("{:.4}", estimate.value),
+            error,
+            estimate.unit.to_owned(),
+        ]);
     }
-    let stuck = recording.pend_position_deg.iter().filter(|angle| **angle == DEAD_ZONE_DEG).count();
+    let stuck = recording
+        .pend_position_deg
+        .iter()
+        .filter(|angle| **angle == DEAD_ZONE_DEG)
+        .count();
     let (rows, shown) = (counted(recording.len(), "row"), table(&rows));
-    let mut text =
-        format!("{}: {rows}, {}, {} of the dead zone\n\n{shown}", args.data.display(), counted(recording.jumps, "sensor jump"), counted(stuck, "reading"));
-    text += &format!("\nservo: R2 {:.4}, {:.2} in/s rms over {} intervals clear of the stops\n", found.servo_r2, found.servo_rms_in_per_s, found.intervals);
+    let mut text = format!(
+        "{}: {rows}, {}, {} of the dead zone\n\n{shown}",
+        args.data.display(),
+        counted(recording.jumps, "sensor jump"),
+        counted(stuck, "reading")
+    );
+    text += &format!(
+        "\nservo: R2 {:.4}, {:.2} in/s rms over {} intervals clear of the stops\n",
+        found.servo_r2, found.servo_rms_in_per_s, found.intervals
+    );
     let [rms, median] = found.pole_deg;
-    let Identification { windows, dropped, .. } = found;
-    text += &format!("pole: {rms:.2} deg rms, median {median:.2}, over {windows} windows of 0.8 s without jumps, each with its own start; ");
+    let Identification {
+        windows, dropped, ..
+    } = found;
+    text += &format!(
+        "pole: {rms:.2} deg rms, median {median:.2}, over {windows} windows of 0.8 s without jumps, each with its own start; "
+    );
     text + &format!("{dropped} dropped, which no swinging pole explains\n")
 }

@@ -7,13 +7,15 @@ use tectum::kernel::arguments::Slices;
 use tectum::kernel::math::{cos_near, sin_near};
 use tectum::{Error, NativeCall, Result};
 
-use super::batch::lanes::{LANES, applied, flag, reset_terminated, runge_kutta, step_all, wrap_angle};
+use super::batch::lanes::{
+    LANES, applied, flag, reset_terminated, runge_kutta, step_all, wrap_angle,
+};
 use super::batch::{BatchKernel, StepBodies, StepKernel, with_body};
 use super::task::upright;
 use super::uniform::Uniform;
 use super::{
-    ActionChannel, Body, BodySpec, ControlModel, Descriptor, Equilibrium, ExactState, ObservationChannel, RandomizeState, Start, Step, applied_action,
-    check_state, wrapped_rad,
+    ActionChannel, Body, BodySpec, ControlModel, Descriptor, Equilibrium, ExactState,
+    ObservationChannel, RandomizeState, Start, Step, applied_action, check_state, wrapped_rad,
 };
 use crate::kernel::built_in;
 
@@ -25,7 +27,13 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         angles: &[0, 1],
         define: |name| {
             StepKernel::new(
-                built_in(with_body(StepBodies::define(format!("body_{name}")).with("starts"), &[include_str!("../../kernels/body_acrobot.wgsl")]), step_lanes),
+                built_in(
+                    with_body(
+                        StepBodies::define(format!("body_{name}")).with("starts"),
+                        &[include_str!("../../kernels/body_acrobot.wgsl")],
+                    ),
+                    step_lanes,
+                ),
                 |step| step,
             )
         },
@@ -34,7 +42,12 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         "its episode ends as soon as the tip is a link's length above the base, so there is no rest that a regulator could hold; \
          two links that are to be balanced are an equation file, as double_pendulum.plant",
     ),
-    ..Descriptor::new("acrobot", &[Start::Random], |start| Ok(Box::new(Acrobot::new(start)?)), || upright(tip_angle_rad))
+    ..Descriptor::new(
+        "acrobot",
+        &[Start::Random],
+        |start| Ok(Box::new(Acrobot::new(start)?)),
+        || upright(tip_angle_rad),
+    )
 };
 
 const GRAVITY: f64 = 9.8;
@@ -49,17 +62,20 @@ const TORQUE_NM: f32 = 1.0;
 
 /// The plant `Acrobot-v1`.
 ///
-/// With θ₁ from hanging and θ₂ between the links: d₁ = m c² + m(l² + c² + 2lc cos θ₂) + 2I, d₂ = m(c² + lc cos θ₂) + I,
-/// φ₂ = m c g cos(θ₁ + θ₂ − π/2), φ₁ = −m l c θ̇₂² sin θ₂ − 2m l c θ̇₂θ̇₁ sin θ₂ + (m c + m l) g cos(θ₁ − π/2) + φ₂,
-/// θ̈₂ = (τ + d₂/d₁ φ₁ − m l c θ̇₁² sin θ₂ − φ₂)/(m c² + I − d₂²/d₁), θ̈₁ = −(d₂ θ̈₂ + φ₁)/d₁; one Runge-Kutta step of
-/// order 4, then angles are wrapped and speeds are clamped to ±4π and ±9π.
+/// With θ₁ from hanging and θ₂ between the links: d₁ = m c² + m(l² + c² + 2lc cos θ₂) + 2I, d₂ =
+/// m(c² + lc cos θ₂) + I, φ₂ = m c g cos(θ₁ + θ₂ − π/2), φ₁ = −m l c θ̇₂² sin θ₂ − 2m l c θ̇₂θ̇₁
+/// sin θ₂ + (m c + m l) g cos(θ₁ − π/2) + φ₂, θ̈₂ = (τ + d₂/d₁ φ₁ − m l c θ̇₁² sin θ₂ − φ₂)/(m c² +
+/// I − d₂²/d₁), θ̈₁ = −(d₂ θ̈₂ + φ₁)/d₁; one Runge-Kutta step of order 4, then angles are wrapped
+/// and speeds are clamped to ±4π and ±9π.
 ///
-/// The reward is −1 a step, 0 for the one that brings the tip a link's length above the base, which terminates; Gymnasium truncates after 500.
-/// State: θ₁, θ₂ (rad), θ̇₁, θ̇₂ (rad/s). Torques between Gymnasium's −1, 0 and 1 N m are applied unchanged. The observation measures the first
+/// The reward is −1 a step, 0 for the one that brings the tip a link's length above the base, which
+/// terminates; Gymnasium truncates after 500. State: θ₁, θ₂ (rad), θ̇₁, θ̇₂ (rad/s). Torques
+/// between Gymnasium's −1, 0 and 1 N m are applied unchanged. The observation measures the first
 /// angle from upright.
 ///
 /// # Source
-/// Gymnasium 1.x, `classic_control/acrobot.py`, dynamics of Sutton's book. Starts have its distribution (±0.1 in each number), not its generator.
+/// Gymnasium 1.x, `classic_control/acrobot.py`, dynamics of Sutton's book. Starts have its
+/// distribution (±0.1 in each number), not its generator.
 pub struct Acrobot {
     spec: BodySpec,
     x: [f64; 4],
@@ -72,9 +88,14 @@ impl Acrobot {
     /// A start other than random, which is near hanging.
     pub fn new(start: Start) -> Result<Self> {
         if start != Start::Random {
-            return Err(Error::invalid("acrobot: start \"hanging\" is what its random start is near; known: random"));
+            return Err(Error::invalid(
+                "acrobot: start \"hanging\" is what its random start is near; known: random",
+            ));
         }
-        let mut acrobot = Self { spec: spec(), x: [0.0; 4] };
+        let mut acrobot = Self {
+            spec: spec(),
+            x: [0.0; 4],
+        };
         acrobot.reset(0);
         Ok(acrobot)
     }
@@ -83,17 +104,32 @@ impl Acrobot {
 /// The angle from upright of the line from the base to the tip.
 fn tip_angle_rad(state: &[f64]) -> f64 {
     let (first, second) = (state[0], state[1]);
-    let (across, up) = (first.sin() + (first + second).sin(), -first.cos() - (first + second).cos());
+    let (across, up) = (
+        first.sin() + (first + second).sin(),
+        -first.cos() - (first + second).cos(),
+    );
     wrapped_rad(across.atan2(up))
 }
 
 fn spec() -> BodySpec {
-    let angle = |name| ObservationChannel::new(name, "rad", -PI as f32..=PI as f32).wrapping(1.0).scaled(1.0);
-    let speed = |name, limit: f64| ObservationChannel::new(name, "rad/s", -limit as f32..=limit as f32).scaled(limit as f32 / 4.0);
+    let angle = |name| {
+        ObservationChannel::new(name, "rad", -PI as f32..=PI as f32)
+            .wrapping(1.0)
+            .scaled(1.0)
+    };
+    let speed = |name, limit: f64| {
+        ObservationChannel::new(name, "rad/s", -limit as f32..=limit as f32)
+            .scaled(limit as f32 / 4.0)
+    };
     BodySpec {
         name: DESCRIPTOR.name.into(),
         dt_s: DT_S,
-        observation: vec![angle("angle"), angle("elbow"), speed("speed", SPEED_LIMITS[0]), speed("elbow_speed", SPEED_LIMITS[1])],
+        observation: vec![
+            angle("angle"),
+            angle("elbow"),
+            speed("speed", SPEED_LIMITS[0]),
+            speed("elbow_speed", SPEED_LIMITS[1]),
+        ],
         action: vec![ActionChannel::new("torque", "N m", -TORQUE_NM..=TORQUE_NM)],
         safe_action: vec![0.0],
     }
@@ -102,14 +138,19 @@ fn spec() -> BodySpec {
 /// The rates of the four numbers of the state under a torque.
 fn rates([first, second, first_speed, second_speed]: [f64; 4], torque: f64) -> [f64; 4] {
     let (sin, cos) = second.sin_cos();
-    let d1 = LINK_KG * CENTRE_M.powi(2) + LINK_KG * (LINK_M.powi(2) + CENTRE_M.powi(2) + 2.0 * LINK_M * CENTRE_M * cos) + INERTIA + INERTIA;
+    let d1 = LINK_KG * CENTRE_M.powi(2)
+        + LINK_KG * (LINK_M.powi(2) + CENTRE_M.powi(2) + 2.0 * LINK_M * CENTRE_M * cos)
+        + INERTIA
+        + INERTIA;
     let d2 = LINK_KG * (CENTRE_M.powi(2) + LINK_M * CENTRE_M * cos) + INERTIA;
     let phi2 = LINK_KG * CENTRE_M * GRAVITY * (first + second - PI / 2.0).cos();
-    let phi1 = -LINK_KG * LINK_M * CENTRE_M * second_speed.powi(2) * sin - 2.0 * LINK_KG * LINK_M * CENTRE_M * second_speed * first_speed * sin
+    let phi1 = -LINK_KG * LINK_M * CENTRE_M * second_speed.powi(2) * sin
+        - 2.0 * LINK_KG * LINK_M * CENTRE_M * second_speed * first_speed * sin
         + (LINK_KG * CENTRE_M + LINK_KG * LINK_M) * GRAVITY * (first - PI / 2.0).cos()
         + phi2;
     let second_rate =
-        (torque + d2 / d1 * phi1 - LINK_KG * LINK_M * CENTRE_M * first_speed.powi(2) * sin - phi2) / (LINK_KG * CENTRE_M.powi(2) + INERTIA - d2.powi(2) / d1);
+        (torque + d2 / d1 * phi1 - LINK_KG * LINK_M * CENTRE_M * first_speed.powi(2) * sin - phi2)
+            / (LINK_KG * CENTRE_M.powi(2) + INERTIA - d2.powi(2) / d1);
     let first_rate = -(d2 * second_rate + phi1) / d1;
     [first_speed, second_speed, first_rate, second_rate]
 }
@@ -124,7 +165,8 @@ fn rk4_step(x: [f64; 4], torque: f64, dt: f64) -> [f64; 4] {
     std::array::from_fn(|i| x[i] + dt / 6.0 * (k1[i] + 2.0 * k2[i] + 2.0 * k3[i] + k4[i]))
 }
 
-/// An angle wrapped to [−π, π] by full turns, as in Gymnasium: an angle already in the range keeps its bits.
+/// An angle wrapped to [−π, π] by full turns, as in Gymnasium: an angle already in the range keeps
+/// its bits.
 fn wrapped_by_turns(mut angle: f64) -> f64 {
     while angle > PI {
         angle -= 2.0 * PI;
@@ -149,16 +191,31 @@ impl Body for Acrobot {
 
     fn observe(&self, observation: &mut [f32]) {
         let [first, second, first_speed, second_speed] = self.x;
-        observation.copy_from_slice(&[wrapped_rad(first + PI) as f32, wrapped_rad(second) as f32, first_speed as f32, second_speed as f32]);
+        observation.copy_from_slice(&[
+            wrapped_rad(first + PI) as f32,
+            wrapped_rad(second) as f32,
+            first_speed as f32,
+            second_speed as f32,
+        ]);
     }
 
     fn step(&mut self, action: &[f32]) -> Step {
         let (torque, refused) = applied_action(&self.spec, action);
         let [first, second, first_speed, second_speed] = rk4_step(self.x, torque, DT_S);
         let held = |speed: f64, limit: f64| speed.clamp(-limit, limit);
-        self.x = [wrapped_by_turns(first), wrapped_by_turns(second), held(first_speed, SPEED_LIMITS[0]), held(second_speed, SPEED_LIMITS[1])];
+        self.x = [
+            wrapped_by_turns(first),
+            wrapped_by_turns(second),
+            held(first_speed, SPEED_LIMITS[0]),
+            held(second_speed, SPEED_LIMITS[1]),
+        ];
         let terminated = -self.x[0].cos() - (self.x[1] + self.x[0]).cos() > 1.0;
-        Step { reward: if terminated { 0.0 } else { -1.0 }, terminated, truncated: false, refused }
+        Step {
+            reward: if terminated { 0.0 } else { -1.0 },
+            terminated,
+            truncated: false,
+            refused,
+        }
     }
 }
 
@@ -187,7 +244,12 @@ impl ControlModel for Acrobot {
     }
 
     fn equilibrium(&self) -> Equilibrium {
-        Equilibrium { state: vec![PI, 0.0, 0.0, 0.0], state_step: vec![1e-5; 4], action: vec![0.0], action_step: vec![TORQUE_NM] }
+        Equilibrium {
+            state: vec![PI, 0.0, 0.0, 0.0],
+            state_step: vec![1e-5; 4],
+            action: vec![0.0],
+            action_step: vec![TORQUE_NM],
+        }
     }
 }
 
@@ -197,8 +259,10 @@ fn rates_f32([first, second, first_speed, second_speed]: [f32; 4], torque: f32) 
     let (sine, cosine) = (sin_near(second), cos_near(second));
     let (d1, d2) = (3.5 + cosine, 1.25 + 0.5 * cosine);
     let phi2 = 4.9 * sin_near(first + second);
-    let phi1 = 14.7 * sin_near(first) + phi2 - (0.5 * second_speed + first_speed) * second_speed * sine;
-    let rate = (torque + d2 / d1 * phi1 - 0.5 * first_speed * first_speed * sine - phi2) / (1.25 - d2 * d2 / d1);
+    let phi1 =
+        14.7 * sin_near(first) + phi2 - (0.5 * second_speed + first_speed) * second_speed * sine;
+    let rate = (torque + d2 / d1 * phi1 - 0.5 * first_speed * first_speed * sine - phi2)
+        / (1.25 - d2 * d2 / d1);
     [first_speed, second_speed, -(d2 * rate + phi1) / d1, rate]
 }
 
@@ -214,7 +278,12 @@ fn step_lanes(call: &NativeCall<'_>, arguments: StepBodies<Slices<'_>>) {
             let had_ended = state[4];
             for lane in 0..LANES {
                 let torque = applied(actions[0][lane], 1.0);
-                let before = [state[0][lane], state[1][lane], state[2][lane], state[3][lane]];
+                let before = [
+                    state[0][lane],
+                    state[1][lane],
+                    state[2][lane],
+                    state[3][lane],
+                ];
                 let [first, second, first_speed, second_speed] = runge_kutta(
                     before,
                     0.2,
@@ -225,7 +294,9 @@ fn step_lanes(call: &NativeCall<'_>, arguments: StepBodies<Slices<'_>>) {
                 state[1][lane] = wrap_angle(second);
                 state[2][lane] = first_speed.clamp(-4.0 * PI_F32, 4.0 * PI_F32);
                 state[3][lane] = second_speed.clamp(-9.0 * PI_F32, 9.0 * PI_F32);
-                state[4][lane] = flag(-cos_near(state[0][lane]) - cos_near(state[1][lane] + state[0][lane]) > 1.0);
+                state[4][lane] = flag(
+                    -cos_near(state[0][lane]) - cos_near(state[1][lane] + state[0][lane]) > 1.0,
+                );
                 shown[4][lane] = state[4][lane] - 1.0;
             }
             reset_terminated(&had_ended, starts, first, state, shown);
@@ -249,7 +320,11 @@ mod tests {
         let (m, l, c) = (LINK_KG, LINK_M, CENTRE_M);
         let both = first_speed + second_speed;
         let kinetic = 0.5 * (m * c * c + INERTIA) * first_speed.powi(2)
-            + 0.5 * m * (l * l * first_speed.powi(2) + c * c * both.powi(2) + 2.0 * l * c * first_speed * both * second.cos())
+            + 0.5
+                * m
+                * (l * l * first_speed.powi(2)
+                    + c * c * both.powi(2)
+                    + 2.0 * l * c * first_speed * both * second.cos())
             + 0.5 * INERTIA * both.powi(2);
         kinetic - m * GRAVITY * (c * first.cos() + l * first.cos() + c * (first + second).cos())
     }
@@ -262,6 +337,10 @@ mod tests {
         for _ in 0..1000 {
             x = rk4_step(x, 0.0, 1e-3);
         }
-        assert!((energy(x) - before).abs() < 1e-9 * before.abs(), "{before} became {}", energy(x));
+        assert!(
+            (energy(x) - before).abs() < 1e-9 * before.abs(),
+            "{before} became {}",
+            energy(x)
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! Many instances of a body, stepped at once on a device.
 //!
-//! Each kernel `body_*` has one source for devices (`kernels/body_*.wgsl`) and one Rust function, which the CPU runs for sixteen instances
-//! in SIMD lanes; both in f32. They are tested against the body itself, in f64. For a body from an equation file, both are made from the file.
+//! Each kernel `body_*` has one source for devices (`kernels/body_*.wgsl`) and one Rust function,
+//! which the CPU runs for sixteen instances in SIMD lanes; both in f32. They are tested against the
+//! body itself, in f64. For a body from an equation file, both are made from the file.
 
 #[cfg(any(test, feature = "bench"))]
 pub(crate) mod conformance;
@@ -12,7 +13,8 @@ use std::sync::{Arc, LazyLock};
 use tectum::kernel::arguments::KernelArguments;
 use tectum::route::Target;
 use tectum::{
-    CodeObject, DType, Device, Error, Executable, Kernel, KernelBuilder, PlanBuilder, Prelude, Result, RunStats, TypedKernel, View, kernel_arguments,
+    CodeObject, DType, Device, Error, Executable, Kernel, KernelBuilder, PlanBuilder, Prelude,
+    Result, RunStats, TypedKernel, View, kernel_arguments,
 };
 
 use super::{BODIES, Body, BodySpec, Descriptor};
@@ -23,14 +25,16 @@ const NOISE_STREAM: u32 = 4;
 pub(crate) const OUTCOME: usize = 2;
 
 kernel_arguments! {
-    /// One step of many instances: actions, the starts of those whose episodes end, uniform numbers for noise, states, and observations with their outcomes.
+    /// One step of many instances: actions, the starts of those whose episodes end, uniform numbers
+    /// for noise, states, and observations with their outcomes.
     pub(crate) struct StepBodies { read actions: f32, optional starts: f32, optional noise: f32, read_write state: f32, write shown: f32; count: usize }
 }
 
 /// How many instances of a body are stepped: part of its [`Descriptor`].
 pub struct BatchKernel {
-    /// Numbers of an instance's state on the device: those of [`ExactState::state`](super::ExactState::state), then whether its episode ended if they
-    /// do not show it.
+    /// Numbers of an instance's state on the device: those of
+    /// [`ExactState::state`](super::ExactState::state), then whether its episode ended if they do
+    /// not show it.
     pub numbers: usize,
     /// Episodes end, after which an instance restarts from its start.
     pub has_starts: bool,
@@ -51,14 +55,17 @@ pub(crate) struct BatchShape {
     pub has_starts: bool,
     /// Uniform random numbers that a step needs.
     pub uniforms: usize,
-    /// Instances whose states are together on the device, one number of all of them after the other; 1 for states one after the other.
+    /// Instances whose states are together on the device, one number of all of them after the
+    /// other; 1 for states one after the other.
     pub block: usize,
 }
 
 impl BatchShape {
     /// Where a number of an instance is.
     fn place(&self, instance: usize, number: usize) -> usize {
-        instance / self.block * self.block * self.numbers + number * self.block + instance % self.block
+        instance / self.block * self.block * self.numbers
+            + number * self.block
+            + instance % self.block
     }
 }
 
@@ -73,47 +80,67 @@ pub(crate) struct StepKernel {
 
 impl StepKernel {
     /// A kernel whose arguments are made from those that all bodies have.
-    pub fn new<A: KernelArguments + Send>(kernel: TypedKernel<A>, arguments: impl Fn(StepBodies) -> A + Send + Sync + 'static) -> Self {
+    pub fn new<A: KernelArguments + Send>(
+        kernel: TypedKernel<A>,
+        arguments: impl Fn(StepBodies) -> A + Send + Sync + 'static,
+    ) -> Self {
         let all = Arc::clone(&kernel);
         let record = move |plan: &mut PlanBuilder, step: StepBodies| {
             let groups = tectum::kernel::groups_for(step.count);
             plan.launch(&kernel, arguments(step), groups)
         };
-        Self { kernel: all, record: Box::new(record) }
+        Self {
+            kernel: all,
+            record: Box::new(record),
+        }
     }
 }
 
 /// Adds the device code of a body's step: that of all bodies, then its own.
 pub(crate) fn with_body<A>(builder: KernelBuilder<A>, wgsl: &[&str]) -> KernelBuilder<A> {
-    builder.prelude(Prelude::Math).body([include_str!("../../kernels/body.wgsl"), &wgsl.concat()].concat())
+    builder
+        .prelude(Prelude::Math)
+        .body([include_str!("../../kernels/body.wgsl"), &wgsl.concat()].concat())
 }
 
 /// The bodies that have a kernel, and the kernels.
 static KERNELS: LazyLock<Vec<(&str, &BatchKernel, StepKernel)>> = LazyLock::new(|| {
-    let defined = |body: &'static Descriptor| body.batch.as_ref().map(|batch| (body.name, batch, (batch.define)(body.name)));
+    let defined = |body: &'static Descriptor| {
+        body.batch
+            .as_ref()
+            .map(|batch| (body.name, batch, (batch.define)(body.name)))
+    };
     BODIES.into_iter().filter_map(defined).collect()
 });
 
 /// The kernels of all bodies.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    KERNELS.iter().map(|(.., step)| step.kernel.clone()).collect()
+    KERNELS
+        .iter()
+        .map(|(.., step)| step.kernel.clone())
+        .collect()
 }
 
 pub(crate) fn kernel_of(name: &str) -> Result<(&'static BatchKernel, &'static StepKernel)> {
     let found = KERNELS.iter().find(|(known, ..)| *known == name);
-    let (_, batch, kernel) = found.ok_or_else(|| Error::unsupported(format!("body {name:?} has no kernel that steps many")))?;
+    let (_, batch, kernel) = found.ok_or_else(|| {
+        Error::unsupported(format!("body {name:?} has no kernel that steps many"))
+    })?;
     Ok((batch, kernel))
 }
 
 /// Many instances of a body on a device.
 ///
-/// A step advances each by one period. An instance whose episode ended is reset to its start by the next step, which returns that start and no reward
-/// (as Gymnasium's vector environments do). Angles are wrapped in the state too.
+/// A step advances each by one period. An instance whose episode ended is reset to its start by the
+/// next step, which returns that start and no reward (as Gymnasium's vector environments do).
+/// Angles are wrapped in the state too.
 ///
-/// Noise of an equation file is drawn by the seed of the batch and the number of the period: repeatable, but not that of the body one by one.
+/// Noise of an equation file is drawn by the seed of the batch and the number of the period:
+/// repeatable, but not that of the body one by one.
 ///
 /// # Numerics
-/// f32, of the body's own equations; the first step is within 10⁻⁵ of the body's result (relative to the channel's range), later ones drift chaotically.
+/// f32, of the body's own equations; the first step is within 10⁻⁵ of the body's result (relative
+/// to the channel's range), later ones drift chaotically.
 ///
 /// # Example
 /// ```
@@ -141,28 +168,77 @@ pub struct Batch {
 
 impl Batch {
     /// Records a step of `count` instances, all at their starts for seed 0.
-    pub(crate) fn record(body: Box<dyn Body>, count: usize, target: Target<'_>, shape: BatchShape, step: &StepKernel) -> Result<Self> {
+    pub(crate) fn record(
+        body: Box<dyn Body>,
+        count: usize,
+        target: Target<'_>,
+        shape: BatchShape,
+        step: &StepKernel,
+    ) -> Result<Self> {
         let spec = body.spec();
         // Devices index with 32 bits.
-        let widest = [64, shape.numbers, spec.action.len(), shape.uniforms, spec.observation.len() + OUTCOME].into_iter().fold(1, usize::max);
+        let widest = [
+            64,
+            shape.numbers,
+            spec.action.len(),
+            shape.uniforms,
+            spec.observation.len() + OUTCOME,
+        ]
+        .into_iter()
+        .fold(1, usize::max);
         let most = u32::MAX as usize / widest;
         if count == 0 || count > most {
-            return Err(Error::invalid(format!("{count} instances of {}; 1 to {most} are possible", spec.name)));
+            return Err(Error::invalid(format!(
+                "{count} instances of {}; 1 to {most} are possible",
+                spec.name
+            )));
         }
         let mut plan = PlanBuilder::new("bodies");
         let actions = plan.input("actions", DType::F32, count * spec.action.len());
-        let starts = shape.has_starts.then(|| plan.state("starts", DType::F32, count * shape.numbers));
-        let state = plan.state("state", DType::F32, count.next_multiple_of(shape.block) * shape.numbers);
-        let shown = plan.output("shown", DType::F32, count * (spec.observation.len() + OUTCOME));
+        let starts = shape
+            .has_starts
+            .then(|| plan.state("starts", DType::F32, count * shape.numbers));
+        let state = plan.state(
+            "state",
+            DType::F32,
+            count.next_multiple_of(shape.block) * shape.numbers,
+        );
+        let shown = plan.output(
+            "shown",
+            DType::F32,
+            count * (spec.observation.len() + OUTCOME),
+        );
         let key = (shape.uniforms > 0).then(|| plan.input("key", DType::U32, 4));
         let drawn = |key| {
             let noise = plan.temp(DType::F32, count * shape.uniforms);
             plan.uniform(key, noise).map(|()| noise)
         };
         let noise = key.map(drawn).transpose()?;
-        (step.record)(&mut plan, StepBodies { actions, starts, noise, state, shown, count })?;
+        (step.record)(
+            &mut plan,
+            StepBodies {
+                actions,
+                starts,
+                noise,
+                state,
+                shown,
+                count,
+            },
+        )?;
         let run = plan.finish()?.compile(target)?;
-        let mut batch = Self { body, run, actions, starts, key, state, shown, count, shape, seed: 0, period: 0 };
+        let mut batch = Self {
+            body,
+            run,
+            actions,
+            starts,
+            key,
+            state,
+            shown,
+            count,
+            shape,
+            seed: 0,
+            period: 0,
+        };
         batch.reset(0)?;
         Ok(batch)
     }
@@ -172,7 +248,8 @@ impl Batch {
         self.count
     }
 
-    /// Resets instance k to the body's start for `seed + k`, to which it also returns when an episode ends.
+    /// Resets instance k to the body's start for `seed + k`, to which it also returns when an
+    /// episode ends.
     ///
     /// # Errors
     /// What the device reports.
@@ -184,14 +261,20 @@ impl Batch {
             states.push(self.body.state()?);
         }
         if let Some(starts) = self.starts {
-            let rows = self.numbers(&states, BatchShape { block: 1, ..self.shape })?;
+            let rows = self.numbers(
+                &states,
+                BatchShape {
+                    block: 1,
+                    ..self.shape
+                },
+            )?;
             self.run.write_state(starts, &rows)?;
         }
         self.set_states(&states)
     }
 
-    /// Resets some instances, each to the body's start for its seed, to which it also returns when an episode ends; others are unchanged. Returns their
-    /// observations, one after another.
+    /// Resets some instances, each to the body's start for its seed, to which it also returns when
+    /// an episode ends; others are unchanged. Returns their observations, one after another.
     ///
     /// # Errors
     /// `Invalid` for an instance that does not exist; what the device reports.
@@ -210,22 +293,49 @@ impl Batch {
     /// # Ok::<(), tectum::Error>(())
     /// ```
     pub fn restart(&mut self, instances: &[(usize, u64)]) -> Result<Vec<f32>> {
-        if let Some((unknown, _)) = instances.iter().find(|(instance, _)| *instance >= self.count) {
-            return Err(Error::invalid(format!("instance {unknown} of {}", self.count)));
+        if let Some((unknown, _)) = instances
+            .iter()
+            .find(|(instance, _)| *instance >= self.count)
+        {
+            return Err(Error::invalid(format!(
+                "instance {unknown} of {}",
+                self.count
+            )));
         }
         let width = self.body.spec().observation.len();
-        let (mut states, mut observations) = (Vec::with_capacity(instances.len()), vec![0.0; instances.len() * width]);
-        for ((_, seed), observation) in instances.iter().zip(observations.chunks_mut(width.max(1))) {
+        let (mut states, mut observations) = (
+            Vec::with_capacity(instances.len()),
+            vec![0.0; instances.len() * width],
+        );
+        for ((_, seed), observation) in instances.iter().zip(observations.chunks_mut(width.max(1)))
+        {
             self.body.reset(*seed);
             self.body.observe(observation);
             states.push(self.body.state()?);
         }
-        for (view, shape) in self.starts.map(|starts| (starts, BatchShape { block: 1, ..self.shape })).into_iter().chain([(self.state, self.shape)]) {
+        for (view, shape) in self
+            .starts
+            .map(|starts| {
+                (
+                    starts,
+                    BatchShape {
+                        block: 1,
+                        ..self.shape
+                    },
+                )
+            })
+            .into_iter()
+            .chain([(self.state, self.shape)])
+        {
             let mut numbers = self.run.read_state::<f32>(view)?;
             for ((instance, _), state) in instances.iter().zip(&states) {
                 for number in 0..shape.numbers {
                     // A number after those of the body is whether its episode ended.
-                    numbers[shape.place(*instance, number)] = if number < shape.states { state[number] as f32 } else { 0.0 };
+                    numbers[shape.place(*instance, number)] = if number < shape.states {
+                        state[number] as f32
+                    } else {
+                        0.0
+                    };
                 }
             }
             self.run.write_state(view, &numbers)?;
@@ -236,7 +346,8 @@ impl Batch {
     /// Sets each instance's state, as from [`ExactState::state`](super::ExactState::state).
     ///
     /// # Errors
-    /// A wrong number of states or a wrong length; numbers that are not finite; what the device reports.
+    /// A wrong number of states or a wrong length; numbers that are not finite; what the device
+    /// reports.
     pub fn set_states(&mut self, states: &[Vec<f64>]) -> Result<()> {
         let numbers = self.numbers(states, self.shape)?;
         self.run.write_state(self.state, &numbers)
@@ -249,11 +360,16 @@ impl Batch {
     pub fn states(&self) -> Result<Vec<Vec<f32>>> {
         let numbers = self.run.read_state::<f32>(self.state)?;
         let shape = self.shape;
-        let state = |instance| (0..shape.states).map(|number| numbers[shape.place(instance, number)]).collect();
+        let state = |instance| {
+            (0..shape.states)
+                .map(|number| numbers[shape.place(instance, number)])
+                .collect()
+        };
         Ok((0..self.count).map(state).collect())
     }
 
-    /// Steps every instance by one period under its action, `[count, numbers of an action]`; values are treated as in [`Body::step`].
+    /// Steps every instance by one period under its action, `[count, numbers of an action]`; values
+    /// are treated as in [`Body::step`].
     ///
     /// # Errors
     /// A wrong number of actions; what the device reports.
@@ -261,11 +377,20 @@ impl Batch {
         let given = self.run.input::<f32>(self.actions);
         if actions.len() != given.len() {
             let (name, needed) = (&self.body.spec().name, given.len());
-            return Err(Error::invalid(format!("{} instances of {name} need {needed} numbers of actions, given {}", self.count, actions.len())));
+            return Err(Error::invalid(format!(
+                "{} instances of {name} need {needed} numbers of actions, given {}",
+                self.count,
+                actions.len()
+            )));
         }
         given.copy_from_slice(actions);
         if let Some(key) = self.key {
-            self.run.input::<u32>(key).copy_from_slice(&[self.seed as u32, (self.seed >> 32) as u32, NOISE_STREAM, self.period]);
+            self.run.input::<u32>(key).copy_from_slice(&[
+                self.seed as u32,
+                (self.seed >> 32) as u32,
+                NOISE_STREAM,
+                self.period,
+            ]);
             self.period = self.period.wrapping_add(1);
         }
         self.run.run()
@@ -319,7 +444,12 @@ impl Batch {
     /// States in a layout of the device. Each is set on the body, which rejects invalid states.
     fn numbers(&mut self, states: &[Vec<f64>], shape: BatchShape) -> Result<Vec<f32>> {
         if states.len() != self.count {
-            return Err(Error::invalid(format!("{} states for {} instances of {}", states.len(), self.count, self.body.spec().name)));
+            return Err(Error::invalid(format!(
+                "{} states for {} instances of {}",
+                states.len(),
+                self.count,
+                self.body.spec().name
+            )));
         }
         let mut numbers = vec![0.0; self.count.next_multiple_of(shape.block) * shape.numbers];
         for (instance, state) in states.iter().enumerate() {

@@ -10,8 +10,8 @@ use super::control::{Bound, ChannelCost, LqrWeights, MppiParameters, Regulator};
 use super::task::balance;
 use super::uniform::Uniform;
 use super::{
-    ActionChannel, Body, BodySpec, ControlModel, Descriptor, Equilibrium, ExactState, ObservationChannel, RandomizeState, Start, Step, applied_action,
-    check_state, wrapped_rad,
+    ActionChannel, Body, BodySpec, ControlModel, Descriptor, Equilibrium, ExactState,
+    ObservationChannel, RandomizeState, Start, Step, applied_action, check_state, wrapped_rad,
 };
 use crate::kernel::built_in;
 
@@ -24,7 +24,10 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         define: |name| {
             StepKernel::new(
                 built_in(
-                    with_body(StepBodies::define(format!("body_{name}")).with("starts"), &[include_str!("../../kernels/body_cart_pole.wgsl")]),
+                    with_body(
+                        StepBodies::define(format!("body_{name}")).with("starts"),
+                        &[include_str!("../../kernels/body_cart_pole.wgsl")],
+                    ),
                     step_lanes,
                 ),
                 |step| step,
@@ -49,12 +52,29 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         ..MppiParameters::default()
     }),
     regulator: Some(|| Regulator {
-        weights: LqrWeights { state: vec![1.0, 0.25, 100.0, 1.0, 0.0], action: vec![0.01] },
+        weights: LqrWeights {
+            state: vec![1.0, 0.25, 100.0, 1.0, 0.0],
+            action: vec![0.01],
+        },
         swing_up: None,
         horizon: 75,
-        bounds: vec![Bound { state: 0, max_abs: 0.95 * 2.4 }, Bound { state: 2, max_abs: 0.95 * 12f64.to_radians() }],
+        bounds: vec![
+            Bound {
+                state: 0,
+                max_abs: 0.95 * 2.4,
+            },
+            Bound {
+                state: 2,
+                max_abs: 0.95 * 12f64.to_radians(),
+            },
+        ],
     }),
-    ..Descriptor::new("cart_pole", &[Start::Random], |start| Ok(Box::new(CartPole::new(start)?)), || balance(|state| wrapped_rad(state[2])))
+    ..Descriptor::new(
+        "cart_pole",
+        &[Start::Random],
+        |start| Ok(Box::new(CartPole::new(start)?)),
+        || balance(|state| wrapped_rad(state[2])),
+    )
 };
 
 const GRAVITY: f64 = 9.8;
@@ -69,13 +89,16 @@ const ANGLE_LIMIT_RAD: f64 = 12.0 * 2.0 * std::f64::consts::PI / 360.0;
 
 /// The plant `CartPole-v1`.
 ///
-/// temp = (F + m_p l ω² sin θ)/M; ω̇ = (g sin θ − temp cos θ)/(l(4/3 − m_p cos² θ/M)); v̇ = temp − m_p l ω̇ cos θ/M; explicit Euler.
+/// temp = (F + m_p l ω² sin θ)/M; ω̇ = (g sin θ − temp cos θ)/(l(4/3 − m_p cos² θ/M)); v̇ = temp −
+/// m_p l ω̇ cos θ/M; explicit Euler.
 ///
-/// The reward is 1 for every step up to and with the terminating one, 0 after it. Terminates beyond 2.4 m or 12 degrees; Gymnasium
-/// truncates after 500 steps. State: x (m), v (m/s), θ (rad), ω (rad/s), fallen (0 or 1).
+/// The reward is 1 for every step up to and with the terminating one, 0 after it. Terminates beyond
+/// 2.4 m or 12 degrees; Gymnasium truncates after 500 steps. State: x (m), v (m/s), θ (rad), ω
+/// (rad/s), fallen (0 or 1).
 ///
 /// # Source
-/// Gymnasium 1.x, `classic_control/cartpole.py`. Starts have its distribution (±0.05 in each number), not its generator.
+/// Gymnasium 1.x, `classic_control/cartpole.py`. Starts have its distribution (±0.05 in each
+/// number), not its generator.
 pub struct CartPole {
     spec: BodySpec,
     x: [f64; 4],
@@ -89,9 +112,15 @@ impl CartPole {
     /// A start other than random: the plant terminates beyond 12 degrees, so it cannot hang.
     pub fn new(start: Start) -> Result<Self> {
         if start != Start::Random {
-            return Err(Error::invalid("cart_pole: start \"hanging\" is beyond its 12 degrees; known: random"));
+            return Err(Error::invalid(
+                "cart_pole: start \"hanging\" is beyond its 12 degrees; known: random",
+            ));
         }
-        let mut cart_pole = Self { spec: spec(), x: [0.0; 4], fallen: false };
+        let mut cart_pole = Self {
+            spec: spec(),
+            x: [0.0; 4],
+            fallen: false,
+        };
         cart_pole.reset(0);
         Ok(cart_pole)
     }
@@ -109,10 +138,15 @@ fn spec() -> BodySpec {
         observation: vec![
             channel("position", "m", POSITION_LIMIT_M as f32),
             channel("velocity", "m/s", 3.0).scaled(2.0),
-            channel("angle", "rad", ANGLE_LIMIT_RAD as f32).wrapping(1.0).scaled(1.0),
+            channel("angle", "rad", ANGLE_LIMIT_RAD as f32)
+                .wrapping(1.0)
+                .scaled(1.0),
             channel("speed", "rad/s", 3.0).scaled(2.0),
         ],
-        action: vec![ActionChannel { discrete: true, ..ActionChannel::new("force", "N", -FORCE_N..=FORCE_N) }],
+        action: vec![ActionChannel {
+            discrete: true,
+            ..ActionChannel::new("force", "N", -FORCE_N..=FORCE_N)
+        }],
         safe_action: vec![FORCE_N],
     }
 }
@@ -140,13 +174,24 @@ impl Body for CartPole {
         let [x, v, angle, speed] = self.x;
         let (sin, cos) = angle.sin_cos();
         let temp = (force_n + POLE_KG * HALF_LENGTH_M * speed.powi(2) * sin) / TOTAL_KG;
-        let speed_rate = (GRAVITY * sin - cos * temp) / (HALF_LENGTH_M * (4.0 / 3.0 - POLE_KG * cos.powi(2) / TOTAL_KG));
+        let speed_rate = (GRAVITY * sin - cos * temp)
+            / (HALF_LENGTH_M * (4.0 / 3.0 - POLE_KG * cos.powi(2) / TOTAL_KG));
         let v_rate = temp - POLE_KG * HALF_LENGTH_M * speed_rate * cos / TOTAL_KG;
-        self.x = [x + DT_S * v, v + DT_S * v_rate, angle + DT_S * speed, speed + DT_S * speed_rate];
+        self.x = [
+            x + DT_S * v,
+            v + DT_S * v_rate,
+            angle + DT_S * speed,
+            speed + DT_S * speed_rate,
+        ];
         let reward = if self.fallen { 0.0 } else { 1.0 };
         let terminated = self.is_outside();
         self.fallen |= terminated;
-        Step { reward, terminated, truncated: false, refused }
+        Step {
+            reward,
+            terminated,
+            truncated: false,
+            refused,
+        }
     }
 }
 
@@ -179,7 +224,12 @@ impl ControlModel for CartPole {
 
     fn equilibrium(&self) -> Equilibrium {
         let state_step = vec![1e-5, 1e-5, 1e-5, 1e-5, 0.0];
-        Equilibrium { state: vec![0.0; 5], state_step, action: vec![0.0], action_step: vec![FORCE_N] }
+        Equilibrium {
+            state: vec![0.0; 5],
+            state_step,
+            action: vec![0.0],
+            action_step: vec![FORCE_N],
+        }
     }
 }
 
@@ -194,16 +244,27 @@ fn step_lanes(call: &NativeCall<'_>, arguments: StepBodies<Slices<'_>>) {
         |actions, state, shown, first| {
             let had_ended = state[4];
             for lane in 0..LANES {
-                let (x, v, angle, speed) = (state[0][lane], state[1][lane], state[2][lane], state[3][lane]);
-                let force = if actions[0][lane] < 0.0 && actions[0][lane].is_finite() { -10.0 } else { 10.0 };
+                let (x, v, angle, speed) = (
+                    state[0][lane],
+                    state[1][lane],
+                    state[2][lane],
+                    state[3][lane],
+                );
+                let force = if actions[0][lane] < 0.0 && actions[0][lane].is_finite() {
+                    -10.0
+                } else {
+                    10.0
+                };
                 let (sine, cosine) = (sin_near(angle), cos_near(angle));
                 let push = (force + 0.05 * speed * speed * sine) / 1.1;
-                let turning = (9.8 * sine - cosine * push) / (0.5 * (4.0 / 3.0 - 0.1 * cosine * cosine / 1.1));
+                let turning = (9.8 * sine - cosine * push)
+                    / (0.5 * (4.0 / 3.0 - 0.1 * cosine * cosine / 1.1));
                 state[0][lane] = x + 0.02 * v;
                 state[1][lane] = v + 0.02 * (push - 0.05 * turning * cosine / 1.1);
                 state[2][lane] = angle + 0.02 * speed;
                 state[3][lane] = speed + 0.02 * turning;
-                state[4][lane] = flag((state[0][lane].abs() > 2.4) | (state[2][lane].abs() > 0.209_439_51));
+                state[4][lane] =
+                    flag((state[0][lane].abs() > 2.4) | (state[2][lane].abs() > 0.209_439_51));
                 shown[4][lane] = 1.0;
             }
             reset_terminated(&had_ended, starts, first, state, shown);

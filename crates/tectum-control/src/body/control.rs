@@ -1,12 +1,13 @@
-//! What controllers need to know about a body that its equations do not say: parameters found by trial, weights and bounds.
+//! What controllers need to know about a body that its equations do not say: parameters found by
+//! trial, weights and bounds.
 
 use tectum::{Error, KernelBuilder, Result, TypedKernel, kernel_arguments};
 
 use super::Descriptor;
 use super::swing_up::SwingUp;
 
-/// Quadratic cost of a regulator: Σ q_i s_i² + Σ r_j u_j². By Bryson's rule each weight is 1 divided by the square of the acceptable
-/// deviation.
+/// Quadratic cost of a regulator: Σ q_i s_i² + Σ r_j u_j². By Bryson's rule each weight is 1
+/// divided by the square of the acceptable deviation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LqrWeights {
     /// One for each number of [`ExactState::state`](super::ExactState::state).
@@ -42,7 +43,8 @@ pub struct Regulator {
     pub swing_up: Option<SwingUp>,
     /// Steps of the planner's horizon.
     pub horizon: usize,
-    /// Bounds of the planner: positions short of stops, feasible speeds, the range within which the episode continues.
+    /// Bounds of the planner: positions short of stops, feasible speeds, the range within which the
+    /// episode continues.
     pub bounds: Vec<Bound>,
 }
 
@@ -53,7 +55,13 @@ impl Regulator {
     /// `Invalid` for a body without weights.
     pub fn of(name: &str) -> Result<Self> {
         let regulator = Descriptor::of(name).ok().and_then(|body| body.regulator);
-        let missing = || Error::invalid(Descriptor::missing("lqr and mpc have no weights for", name, |body| body.regulator.is_some()));
+        let missing = || {
+            Error::invalid(Descriptor::missing(
+                "lqr and mpc have no weights for",
+                name,
+                |body| body.regulator.is_some(),
+            ))
+        };
         regulator.map(|settings| settings()).ok_or_else(missing)
     }
 }
@@ -65,7 +73,8 @@ pub struct ChannelCost {
     pub weight: f32,
     /// The cost of an angle is the square of its radians instead of 1 − cos.
     pub squared_angle: bool,
-    /// Weight of the square of the excess of the magnitude over the limit (divided by the channel's scale; an angle's own unit).
+    /// Weight of the square of the excess of the magnitude over the limit (divided by the channel's
+    /// scale; an angle's own unit).
     pub barrier_weight: f32,
     /// The limit, in the channel's unit.
     pub barrier_limit: f32,
@@ -74,12 +83,20 @@ pub struct ChannelCost {
 impl ChannelCost {
     /// A weight alone.
     pub fn weight(weight: f32) -> Self {
-        Self { weight, ..Self::default() }
+        Self {
+            weight,
+            ..Self::default()
+        }
     }
 
     /// A weight, and a barrier at a limit.
     pub fn with_barrier(weight: f32, barrier_weight: f32, barrier_limit: f32) -> Self {
-        Self { weight, barrier_weight, barrier_limit, squared_angle: false }
+        Self {
+            weight,
+            barrier_weight,
+            barrier_limit,
+            squared_angle: false,
+        }
     }
 }
 
@@ -96,7 +113,8 @@ pub struct MppiParameters {
     pub iterations: usize,
     /// Maximum deviation of the noise, in the action's unit. Default: 3.0.
     pub sigma: f32,
-    /// Minimum deviation: samples are graded geometrically between the two; `None` gives all samples the maximum. Default: 0.15.
+    /// Minimum deviation: samples are graded geometrically between the two; `None` gives all
+    /// samples the maximum. Default: 0.15.
     pub sigma_min: Option<f32>,
     /// Softmax temperature as a share of the costs' spread (mean − minimum). Default: 0.1.
     pub temperature: f32,
@@ -108,7 +126,8 @@ pub struct MppiParameters {
     pub rate_weight: f32,
     /// Weight of the square of the pole's energy error, ½·ratio·ω² + cos θ − 1. Default: 1.0.
     pub energy_weight: f32,
-    /// The energy error is charged only at the end, not in every step: for a swing-up that takes longer than the horizon. Default: no.
+    /// The energy error is charged only at the end, not in every step: for a swing-up that takes
+    /// longer than the horizon. Default: no.
     pub energy_at_end: bool,
     /// Ratio of that energy, with ω in the velocity channel's unit. Default: 0.0.
     pub energy_ratio: f32,
@@ -120,8 +139,9 @@ pub struct MppiParameters {
     pub terminal_multiplier: f32,
     /// Whether the twin reads the action before the last. Default: no.
     pub previous_action: bool,
-    /// Gains of a regulator to upright rest, for position and speed, to which each sample except the first switches at a random step; only with
-    /// the plant's own equations, not with a twin. Default: none.
+    /// Gains of a regulator to upright rest, for position and speed, to which each sample except
+    /// the first switches at a random step; only with the plant's own equations, not with a twin.
+    /// Default: none.
     pub feedback: Option<[f32; 2]>,
 }
 
@@ -154,7 +174,8 @@ impl Default for MppiParameters {
 pub const MAX_COST: f32 = 1e9;
 
 kernel_arguments! {
-    /// Costs of the rollouts of controls over a body's own equations; a sample is regulated from the share `handover` of the horizon on.
+    /// Costs of the rollouts of controls over a body's own equations; a sample is regulated from
+    /// the share `handover` of the horizon on.
     pub(crate) struct PlantRollout {
         read observation: f32, read handover: f32, read_write u: f32, write costs: f32;
         samples: usize, horizon: usize, terminal_multiplier: f32, energy_weight: f32, gain_position: f32, gain_speed: f32, low: f32, high: f32
@@ -163,12 +184,15 @@ kernel_arguments! {
 
 /// A body's own equations on a device, for MPPI to roll out.
 pub struct PlantModel {
-    /// WGSL of `Plant`, `plant_cost`, `plant_energy`, `plant_feedback` and `plant_step`; `mppi_plant.wgsl` calls them.
+    /// WGSL of `Plant`, `plant_cost`, `plant_energy`, `plant_feedback` and `plant_step`;
+    /// `mppi_plant.wgsl` calls them.
     pub wgsl: &'static str,
     /// Finishes the kernel with the whole rollout on the CPU.
     pub(crate) define: fn(KernelBuilder<PlantRollout>) -> TypedKernel<PlantRollout>,
-    /// Parameters over the equations, given those over a twin, found by trial against the optimum of a dynamic program.
+    /// Parameters over the equations, given those over a twin, found by trial against the optimum
+    /// of a dynamic program.
     pub parameters: fn(MppiParameters) -> MppiParameters,
-    /// The weights of the body's own reward, from which the feedback of [`MppiParameters::feedback`] is computed.
+    /// The weights of the body's own reward, from which the feedback of
+    /// [`MppiParameters::feedback`] is computed.
     pub reward_weights: fn() -> LqrWeights,
 }

@@ -21,20 +21,34 @@ pub struct Disturbances {
 
 impl Default for Disturbances {
     fn default() -> Self {
-        Self { pole_length: 1.0, delay_samples: 0, noise: 0.0, outlier_fraction: 0.0 }
+        Self {
+            pole_length: 1.0,
+            delay_samples: 0,
+            noise: 0.0,
+            outlier_fraction: 0.0,
+        }
     }
 }
 
 impl Disturbances {
     pub(super) fn check(&self) -> Result<()> {
         let fault = if !(self.pole_length.is_finite() && self.pole_length > 0.0) {
-            format!("pole_length is {}, needs a number above 0", self.pole_length)
+            format!(
+                "pole_length is {}, needs a number above 0",
+                self.pole_length
+            )
         } else if self.delay_samples > MAX_DELAY_SAMPLES {
-            format!("delay_samples is {}, needs 0 to {MAX_DELAY_SAMPLES}", self.delay_samples)
+            format!(
+                "delay_samples is {}, needs 0 to {MAX_DELAY_SAMPLES}",
+                self.delay_samples
+            )
         } else if !(self.noise.is_finite() && self.noise >= 0.0) {
             format!("noise is {}, needs a number, 0 or above", self.noise)
         } else if !(0.0..=1.0).contains(&self.outlier_fraction) {
-            format!("outlier_fraction is {}, needs a number from 0 to 1", self.outlier_fraction)
+            format!(
+                "outlier_fraction is {}, needs a number from 0 to 1",
+                self.outlier_fraction
+            )
         } else {
             return Ok(());
         };

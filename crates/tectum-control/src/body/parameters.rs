@@ -28,13 +28,28 @@ pub(super) struct BodyParameters<P> {
 
 impl<P: Default> BodyParameters<P> {
     /// Reads the table of a section, if there is one.
-    pub fn read(section: &mut Section<'_, '_>, about: &str, known: &[Parameter<P>]) -> Result<Self> {
+    pub fn read(
+        section: &mut Section<'_, '_>,
+        about: &str,
+        known: &[Parameter<P>],
+    ) -> Result<Self> {
         let mut given = section.section(Key::new("parameters", about))?;
         let (mut values, mut changed) = (P::default(), Table::new());
-        for Parameter { name, unit, about, range: [low, high], get, set } in known {
+        for Parameter {
+            name,
+            unit,
+            about,
+            range: [low, high],
+            get,
+            set,
+        } in known
+        {
             let key = Key::new(name, about).unit(unit).or(get(&values));
             let own = get(&values);
-            if let Some(value) = given.within(key, *low..=*high)?.filter(|value| *value != own) {
+            if let Some(value) = given
+                .within(key, *low..=*high)?
+                .filter(|value| *value != own)
+            {
                 set(&mut values, value);
                 changed.insert((*name).to_owned(), value.into());
             }

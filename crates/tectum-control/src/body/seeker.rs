@@ -1,4 +1,5 @@
-//! A light seeker: a disc that drives in a walled square among obstacles, with two eyes, three whiskers and a reward.
+//! A light seeker: a disc that drives in a walled square among obstacles, with two eyes, three
+//! whiskers and a reward.
 
 mod lanes;
 
@@ -11,7 +12,10 @@ use super::parameters::{BodyParameters, Parameter};
 use super::settings::{PlantSettings, read_settings};
 use super::task::zero_angle;
 use super::uniform::Uniform;
-use super::{ActionChannel, Body, BodySpec, Descriptor, ExactState, ObservationChannel, RandomizeState, Start, Step, check_state, wrapped_rad};
+use super::{
+    ActionChannel, Body, BodySpec, Descriptor, ExactState, ObservationChannel, RandomizeState,
+    Start, Step, check_state, wrapped_rad,
+};
 use crate::document::Section;
 use crate::kernel::built_in;
 
@@ -23,7 +27,13 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         angles: &[2],
         define: |name| {
             StepKernel::new(
-                built_in(with_body(StepBodies::define(format!("body_{name}")), &[include_str!("../../kernels/body_seeker.wgsl")]), lanes::step),
+                built_in(
+                    with_body(
+                        StepBodies::define(format!("body_{name}")),
+                        &[include_str!("../../kernels/body_seeker.wgsl")],
+                    ),
+                    lanes::step,
+                ),
                 |step| step,
             )
         },
@@ -67,11 +77,21 @@ pub struct SeekerParameters {
 
 impl Default for SeekerParameters {
     fn default() -> Self {
-        Self { dt_s: 0.1, side_m: 4.0, max_speed_m_per_s: 0.5, max_turn_rad_per_s: 2.0, radius_m: 0.1, obstacle_radius_m: 0.25, whisker_m: 0.6, found_m: 0.3 }
+        Self {
+            dt_s: 0.1,
+            side_m: 4.0,
+            max_speed_m_per_s: 0.5,
+            max_turn_rad_per_s: 2.0,
+            radius_m: 0.1,
+            obstacle_radius_m: 0.25,
+            whisker_m: 0.6,
+            found_m: 0.3,
+        }
     }
 }
 
-/// Its parameters in scenarios. In every room of these sizes there is a place for the disc and each light.
+/// Its parameters in scenarios. In every room of these sizes there is a place for the disc and each
+/// light.
 const PARAMETERS: [Parameter<SeekerParameters>; 8] = [
     Parameter {
         name: "action_period_s",
@@ -141,7 +161,11 @@ const PARAMETERS: [Parameter<SeekerParameters>; 8] = [
 
 impl PlantSettings for BodyParameters<SeekerParameters> {
     fn read(section: &mut Section<'_, '_>) -> Result<Self> {
-        Self::read(section, "Parameters of the rig or the seeker, which controllers know; its own if absent.", &PARAMETERS)
+        Self::read(
+            section,
+            "Parameters of the rig or the seeker, which controllers know; its own if absent.",
+            &PARAMETERS,
+        )
     }
 
     fn make(&self, start: Start) -> Result<Box<dyn Body>> {
@@ -155,20 +179,24 @@ impl PlantSettings for BodyParameters<SeekerParameters> {
 
 /// The light seeker.
 ///
-/// A disc of radius 0.1 m at (x, y) with heading θ in a square of 4 m with four round obstacles of 0.25 m. With the speed v and the turn
-/// rate τ of an action: θ' = wrap(θ + τ dt); (x', y') = (x, y) + v dt (cos θ', sin θ'), or (x, y) if the disc would touch a wall or an
-/// obstacle there: it bumps. One light is on at a time, at distance d and bearing b from the heading, positive to the left; when d' < 0.3 m the
-/// next of eight is lit, in turn.
+/// A disc of radius 0.1 m at (x, y) with heading θ in a square of 4 m with four round obstacles of
+/// 0.25 m. With the speed v and the turn rate τ of an action: θ' = wrap(θ + τ dt); (x', y') = (x,
+/// y) + v dt (cos θ', sin θ'), or (x, y) if the disc would touch a wall or an obstacle there: it
+/// bumps. One light is on at a time, at distance d and bearing b from the heading, positive to the
+/// left; when d' < 0.3 m the next of eight is lit, in turn.
 ///
-/// Observed: left and right eye max(0, cos(b ∓ π/4))/(1 + d²); three whiskers at 45° left, ahead and 45° right, 1 − (distance to the first wall
-/// or obstacle)/0.6 m, at least 0; 1 after a bump; the reward of the previous step, which a brain may use as such. Obstacles do not hide lights.
+/// Observed: left and right eye max(0, cos(b ∓ π/4))/(1 + d²); three whiskers at 45° left, ahead
+/// and 45° right, 1 − (distance to the first wall or obstacle)/0.6 m, at least 0; 1 after a bump;
+/// the reward of the previous step, which a brain may use as such. Obstacles do not hide lights.
 ///
-/// The reward is (d − d')/(0.5 m/s dt) with d' to the light that was on, less 0.5 after a bump, clamped to ±1. It never terminates.
-/// Its task is to face the light: to keep b at 0. State: x, y (m), θ (rad), lights found, bumped (0 or 1),
-/// reward, the lights' places (x, y of each), the obstacles'.
+/// The reward is (d − d')/(0.5 m/s dt) with d' to the light that was on, less 0.5 after a bump,
+/// clamped to ±1. It never terminates. Its task is to face the light: to keep b at 0. State: x, y
+/// (m), θ (rad), lights found, bumped (0 or 1), reward, the lights' places (x, y of each), the
+/// obstacles'.
 ///
 /// # Source
-/// Two eyes and two wheels as in V. Braitenberg, "Vehicles", MIT Press 1984; all numbers are this body's own.
+/// Two eyes and two wheels as in V. Braitenberg, "Vehicles", MIT Press 1984; all numbers are this
+/// body's own.
 pub struct Seeker {
     spec: BodySpec,
     parameters: SeekerParameters,
@@ -196,11 +224,23 @@ impl Seeker {
     /// As [`Seeker::new`].
     fn with(parameters: SeekerParameters, start: Start) -> Result<Self> {
         if start != Start::Random {
-            return Err(Error::invalid("seeker: it has no start \"hanging\"; known: random"));
+            return Err(Error::invalid(
+                "seeker: it has no start \"hanging\"; known: random",
+            ));
         }
         let lights = [[0.0; 2]; LIGHTS];
         let (spec, obstacles) = (spec(&parameters), [[0.0; 2]; OBSTACLES]);
-        let mut seeker = Self { spec, parameters, place: [0.0; 2], heading_rad: 0.0, found: 0, bumped: false, reward: 0.0, lights, obstacles };
+        let mut seeker = Self {
+            spec,
+            parameters,
+            place: [0.0; 2],
+            heading_rad: 0.0,
+            found: 0,
+            bumped: false,
+            reward: 0.0,
+            lights,
+            obstacles,
+        };
         seeker.reset(0);
         Ok(seeker)
     }
@@ -219,31 +259,53 @@ impl Seeker {
     }
 
     fn is_blocked(&self, place: [f64; 2]) -> bool {
-        let SeekerParameters { radius_m, obstacle_radius_m, side_m, .. } = self.parameters;
-        let is_outside = place.iter().any(|v| !(radius_m..=side_m - radius_m).contains(v));
-        is_outside || self.obstacles.iter().any(|obstacle| distance(place, *obstacle) < obstacle_radius_m + radius_m)
+        let SeekerParameters {
+            radius_m,
+            obstacle_radius_m,
+            side_m,
+            ..
+        } = self.parameters;
+        let is_outside = place
+            .iter()
+            .any(|v| !(radius_m..=side_m - radius_m).contains(v));
+        is_outside
+            || self
+                .obstacles
+                .iter()
+                .any(|obstacle| distance(place, *obstacle) < obstacle_radius_m + radius_m)
     }
 
     /// The distance to the first wall or obstacle in a direction, in metres.
     fn obstacle_distance_m(&self, direction_rad: f64) -> f64 {
-        let SeekerParameters { obstacle_radius_m, side_m, .. } = self.parameters;
+        let SeekerParameters {
+            obstacle_radius_m,
+            side_m,
+            ..
+        } = self.parameters;
         let (sin, cos) = direction_rad.sin_cos();
-        let to_wall = self.place.into_iter().zip([cos, sin]).map(|(v, step)| match step {
-            step if step > 1e-12 => (side_m - v) / step,
-            step if step < -1e-12 => -v / step,
-            _ => f64::INFINITY,
-        });
+        let to_wall = self
+            .place
+            .into_iter()
+            .zip([cos, sin])
+            .map(|(v, step)| match step {
+                step if step > 1e-12 => (side_m - v) / step,
+                step if step < -1e-12 => -v / step,
+                _ => f64::INFINITY,
+            });
         let to_obstacle = self.obstacles.iter().filter_map(|obstacle| {
             let [dx, dy] = [obstacle[0] - self.place[0], obstacle[1] - self.place[1]];
             let (along, across) = (dx * cos + dy * sin, dy * cos - dx * sin);
-            (along > 0.0 && across.abs() < obstacle_radius_m).then(|| along - (obstacle_radius_m.powi(2) - across.powi(2)).sqrt())
+            (along > 0.0 && across.abs() < obstacle_radius_m)
+                .then(|| along - (obstacle_radius_m.powi(2) - across.powi(2)).sqrt())
         });
         to_wall.chain(to_obstacle).fold(f64::INFINITY, f64::min)
     }
 
     /// Draws a position that is not blocked.
     fn draw_free_position(&self, uniform: &mut Uniform) -> [f64; 2] {
-        let SeekerParameters { found_m, side_m, .. } = self.parameters;
+        let SeekerParameters {
+            found_m, side_m, ..
+        } = self.parameters;
         loop {
             let place = [0, 1].map(|_| uniform.between(found_m, side_m - found_m));
             if !self.is_blocked(place) {
@@ -261,7 +323,11 @@ fn light_index(found: u64) -> usize {
 /// The bearing of the light that is on in a state.
 fn bearing_in(state: &[f64]) -> f64 {
     let light = 6 + 2 * light_index(state[3] as u64);
-    bearing_rad([state[0], state[1]], state[2], [state[light], state[light + 1]])
+    bearing_rad(
+        [state[0], state[1]],
+        state[2],
+        [state[light], state[light + 1]],
+    )
 }
 
 /// The bearing of a light from the heading, positive to the left.
@@ -274,14 +340,29 @@ fn distance(a: [f64; 2], b: [f64; 2]) -> f64 {
 }
 
 fn spec(parameters: &SeekerParameters) -> BodySpec {
-    let [speed, turn] = [parameters.max_speed_m_per_s, parameters.max_turn_rad_per_s].map(|limit| limit as f32);
+    let [speed, turn] =
+        [parameters.max_speed_m_per_s, parameters.max_turn_rad_per_s].map(|limit| limit as f32);
     let channel = |name, low| ObservationChannel::new(name, "", low..=1.0);
-    let names = ["light_left", "light_right", "whisker_left", "whisker_ahead", "whisker_right", "bump"];
+    let names = [
+        "light_left",
+        "light_right",
+        "whisker_left",
+        "whisker_ahead",
+        "whisker_right",
+        "bump",
+    ];
     BodySpec {
         name: DESCRIPTOR.name.into(),
         dt_s: parameters.dt_s,
-        observation: names.into_iter().map(|name| channel(name, 0.0)).chain([channel("reward", -1.0)]).collect(),
-        action: vec![ActionChannel::new("speed", "m/s", 0.0..=speed), ActionChannel::new("turn", "rad/s", -turn..=turn)],
+        observation: names
+            .into_iter()
+            .map(|name| channel(name, 0.0))
+            .chain([channel("reward", -1.0)])
+            .collect(),
+        action: vec![
+            ActionChannel::new("speed", "m/s", 0.0..=speed),
+            ActionChannel::new("turn", "rad/s", -turn..=turn),
+        ],
         safe_action: vec![0.0; 2],
     }
 }
@@ -295,7 +376,8 @@ impl Body for Seeker {
 
     fn reset(&mut self, seed: u64) {
         let mut uniform = Uniform::new(seed);
-        self.obstacles = [(); OBSTACLES].map(|()| [0, 1].map(|_| uniform.between(0.8, self.parameters.side_m - 0.8)));
+        self.obstacles = [(); OBSTACLES]
+            .map(|()| [0, 1].map(|_| uniform.between(0.8, self.parameters.side_m - 0.8)));
         self.lights = [(); LIGHTS].map(|()| self.draw_free_position(&mut uniform));
         self.place = self.draw_free_position(&mut uniform);
         self.heading_rad = uniform.within(PI);
@@ -304,22 +386,57 @@ impl Body for Seeker {
 
     fn observe(&self, observation: &mut [f32]) {
         let bearing_rad = bearing_rad(self.place, self.heading_rad, self.light());
-        let eye = |side: f64| ((bearing_rad - side * FRAC_PI_4).cos().max(0.0) / (1.0 + self.distance_m().powi(2))) as f32;
-        let whisker = |direction: f64| (1.0 - self.obstacle_distance_m(self.heading_rad + direction) / self.parameters.whisker_m).max(0.0) as f32;
+        let eye = |side: f64| {
+            ((bearing_rad - side * FRAC_PI_4).cos().max(0.0) / (1.0 + self.distance_m().powi(2)))
+                as f32
+        };
+        let whisker = |direction: f64| {
+            (1.0 - self.obstacle_distance_m(self.heading_rad + direction)
+                / self.parameters.whisker_m)
+                .max(0.0) as f32
+        };
         let [left, ahead, right] = WHISKERS_RAD.map(whisker);
-        observation.copy_from_slice(&[eye(1.0), eye(-1.0), left, ahead, right, f32::from(u8::from(self.bumped)), self.reward as f32]);
+        observation.copy_from_slice(&[
+            eye(1.0),
+            eye(-1.0),
+            left,
+            ahead,
+            right,
+            f32::from(u8::from(self.bumped)),
+            self.reward as f32,
+        ]);
     }
 
     fn step(&mut self, action: &[f32]) -> Step {
         assert_eq!(action.len(), 2, "seeker: an action has 2 numbers");
-        let applied: Vec<Option<f32>> = self.spec.action.iter().zip(action).map(|(channel, value)| channel.applied(*value)).collect();
+        let applied: Vec<Option<f32>> = self
+            .spec
+            .action
+            .iter()
+            .zip(action)
+            .map(|(channel, value)| channel.applied(*value))
+            .collect();
         let refused = applied.iter().any(Option::is_none);
-        let [speed, turn] = [0, 1].map(|i| f64::from(if refused { self.spec.safe_action[i] } else { applied[i].unwrap_or(0.0) }));
-        let SeekerParameters { dt_s, max_speed_m_per_s, found_m, .. } = self.parameters;
+        let [speed, turn] = [0, 1].map(|i| {
+            f64::from(if refused {
+                self.spec.safe_action[i]
+            } else {
+                applied[i].unwrap_or(0.0)
+            })
+        });
+        let SeekerParameters {
+            dt_s,
+            max_speed_m_per_s,
+            found_m,
+            ..
+        } = self.parameters;
         let before_m = self.distance_m();
         self.heading_rad = wrapped_rad(self.heading_rad + turn * dt_s);
         let (sin, cos) = self.heading_rad.sin_cos();
-        let ahead = [self.place[0] + speed * dt_s * cos, self.place[1] + speed * dt_s * sin];
+        let ahead = [
+            self.place[0] + speed * dt_s * cos,
+            self.place[1] + speed * dt_s * sin,
+        ];
         self.bumped = self.is_blocked(ahead);
         if !self.bumped {
             self.place = ahead;
@@ -327,22 +444,34 @@ impl Body for Seeker {
         let nearer = (before_m - self.distance_m()) / (max_speed_m_per_s * dt_s);
         self.reward = (nearer - if self.bumped { BUMP_PENALTY } else { 0.0 }).clamp(-1.0, 1.0);
         self.found += u64::from(self.distance_m() < found_m);
-        Step { reward: self.reward, refused, ..Step::default() }
+        Step {
+            reward: self.reward,
+            refused,
+            ..Step::default()
+        }
     }
 }
 
 impl ExactState for Seeker {
     fn append_state(&self, state: &mut Vec<f64>) {
         state.extend(self.place);
-        state.extend([self.heading_rad, self.found as f64, f64::from(u8::from(self.bumped)), self.reward]);
+        state.extend([
+            self.heading_rad,
+            self.found as f64,
+            f64::from(u8::from(self.bumped)),
+            self.reward,
+        ]);
         state.extend(self.lights.as_flattened());
         state.extend(self.obstacles.as_flattened());
     }
 
     fn set_state(&mut self, state: &[f64]) -> Result<()> {
-        let [x, y, heading, found, bumped, reward, places @ ..] = check_state::<NUMBERS>(DESCRIPTOR.name, state)?;
+        let [x, y, heading, found, bumped, reward, places @ ..] =
+            check_state::<NUMBERS>(DESCRIPTOR.name, state)?;
         if !(found >= 0.0 && found.fract() == 0.0) {
-            return Err(Error::invalid(format!("seeker: state number 3 is {found}; lights found are a whole number")));
+            return Err(Error::invalid(format!(
+                "seeker: state number 3 is {found}; lights found are a whole number"
+            )));
         }
         let place = |index: usize| [places[2 * index], places[2 * index + 1]];
         (self.place, self.heading_rad, self.found) = ([x, y], heading, found as u64);
@@ -386,17 +515,29 @@ mod tests {
         let mut seeker = made();
         // cos 45° over 1 + 1 in both eyes.
         let [left, right, ..] = observed(&seeker);
-        assert!((left - 0.353_553).abs() < 1e-5 && (right - left).abs() < 1e-6, "{left} {right}");
+        assert!(
+            (left - 0.353_553).abs() < 1e-5 && (right - left).abs() < 1e-6,
+            "{left} {right}"
+        );
         // Straight ahead at full speed: 0.05 m nearer, the maximum.
         assert!((seeker.step(&[0.5, 0.0]).reward - 1.0).abs() < 1e-9);
-        // Turned by 45° to the right, the light is ahead of the left eye and at 90° to the right one.
+        // Turned by 45° to the right, the light is ahead of the left eye and at 90° to the right
+        // one.
         seeker.heading_rad = -FRAC_PI_4;
         let [left, right, ..] = observed(&seeker);
-        assert!((f64::from(left) - 1.0 / (1.0 + 0.95f64.powi(2))).abs() < 1e-6 && right.abs() < 1e-6, "{left} {right}");
+        assert!(
+            (f64::from(left) - 1.0 / (1.0 + 0.95f64.powi(2))).abs() < 1e-6 && right.abs() < 1e-6,
+            "{left} {right}"
+        );
         // 0.3 m from the wall ahead: half of the whisker, and of the others 1 − 0.3·√2/0.6.
         (seeker.place, seeker.heading_rad) = ([3.7, 2.0], 0.0);
         let [_, _, left, ahead, right, ..] = observed(&seeker);
-        assert!((ahead - 0.5).abs() < 1e-6 && (left - 0.292_893).abs() < 1e-5 && (right - left).abs() < 1e-6, "{left} {ahead} {right}");
+        assert!(
+            (ahead - 0.5).abs() < 1e-6
+                && (left - 0.292_893).abs() < 1e-5
+                && (right - left).abs() < 1e-6,
+            "{left} {ahead} {right}"
+        );
         // An obstacle of radius 0.25 m at 0.5 m: 0.25 m are free.
         seeker.place = [1.0, 1.0];
         seeker.obstacles[0] = [1.5, 1.0];
@@ -410,11 +551,20 @@ mod tests {
         (seeker.place, seeker.heading_rad) = ([3.88, 2.0], 0.0);
         let before = seeker.place;
         let step = seeker.step(&[0.5, 0.0]);
-        assert_eq!((seeker.place, step.reward, observed(&seeker)[5]), (before, -0.5, 1.0));
+        assert_eq!(
+            (seeker.place, step.reward, observed(&seeker)[5]),
+            (before, -0.5, 1.0)
+        );
         seeker.place = [1.66, 2.0];
         assert_eq!(seeker.found(), 0);
         seeker.step(&[0.5, 0.0]);
         assert_eq!(seeker.found(), 1);
-        assert!(seeker.set_state(&[0.5; NUMBERS]).expect_err("half a light").to_string().contains("whole number"));
+        assert!(
+            seeker
+                .set_state(&[0.5; NUMBERS])
+                .expect_err("half a light")
+                .to_string()
+                .contains("whole number")
+        );
     }
 }

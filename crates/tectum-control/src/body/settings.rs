@@ -15,9 +15,11 @@ use super::{Body, Descriptor, NAMES, Start};
 use crate::document::{Key, Located, Section, TomlSource, read_defaults};
 use crate::registry::{AsTable, Custom, Described};
 
-/// The settings of a body in a scenario, and the body made from them; for [`Descriptor::with_settings`].
+/// The settings of a body in a scenario, and the body made from them; for
+/// [`Descriptor::with_settings`].
 pub trait PlantSettings: Send + Sync {
-    /// Reads the keys of `[body]` besides `name` and `start`. Every key that it asks for is known; the others are refused with file and line.
+    /// Reads the keys of `[body]` besides `name` and `start`. Every key that it asks for is known;
+    /// the others are refused with file and line.
     ///
     /// # Errors
     /// `Data` naming file and line, as [`Section`] reports it.
@@ -39,12 +41,18 @@ pub trait PlantSettings: Send + Sync {
         self.make(start)
     }
 
-    /// Makes the body with disturbances, if those depend on the settings; otherwise it is made as the descriptor says.
-    fn disturbed(&self, _disturbances: Disturbances, _start: Start) -> Option<Result<Box<dyn Body>>> {
+    /// Makes the body with disturbances, if those depend on the settings; otherwise it is made as
+    /// the descriptor says.
+    fn disturbed(
+        &self,
+        _disturbances: Disturbances,
+        _start: Start,
+    ) -> Option<Result<Box<dyn Body>>> {
         None
     }
 
-    /// Parameters of MPPI over a twin, if they depend on the settings; otherwise they are the descriptor's.
+    /// Parameters of MPPI over a twin, if they depend on the settings; otherwise they are the
+    /// descriptor's.
     fn mppi(&self) -> Option<Result<MppiParameters>> {
         None
     }
@@ -54,12 +62,14 @@ pub trait PlantSettings: Send + Sync {
         false
     }
 
-    /// The task, if it depends on the settings; otherwise it is the descriptor's, or none for a body of equations.
+    /// The task, if it depends on the settings; otherwise it is the descriptor's, or none for a
+    /// body of equations.
     fn task(&self) -> Option<Box<dyn Task>> {
         None
     }
 
-    /// Settings of the regulator, if they depend on the settings, or why there are none; otherwise they are the descriptor's.
+    /// Settings of the regulator, if they depend on the settings, or why there are none; otherwise
+    /// they are the descriptor's.
     fn regulator(&self) -> Option<Result<Regulator>> {
         None
     }
@@ -89,7 +99,9 @@ impl<S: PlantSettings + AsTable> CustomSettings for S {}
 pub type ReadSettings = fn(&mut Section<'_, '_>) -> Result<Custom<dyn CustomSettings>>;
 
 /// Reads settings of one type.
-pub(super) fn read_settings<S: PlantSettings + Serialize + Debug + 'static>(section: &mut Section<'_, '_>) -> Result<Custom<dyn CustomSettings>> {
+pub(super) fn read_settings<S: PlantSettings + Serialize + Debug + 'static>(
+    section: &mut Section<'_, '_>,
+) -> Result<Custom<dyn CustomSettings>> {
     Ok(Custom(Arc::new(S::read(section)?)))
 }
 
@@ -117,34 +129,85 @@ pub struct BodySettings {
 impl BodySettings {
     /// A built-in or registered body with default settings.
     pub fn named(name: &str) -> Self {
-        Self { name: name.to_owned(), start: None, disturbances: None, custom: None }
+        Self {
+            name: name.to_owned(),
+            start: None,
+            disturbances: None,
+            custom: None,
+        }
     }
 
     /// The body that a loop runs, known by its name and the settings that its user states.
     pub(crate) fn described(name: &str, settings: Table) -> Self {
-        let described = |table| Custom(Arc::new(Described { name: name.to_owned(), table }) as Arc<dyn CustomSettings>);
-        Self { custom: Some(settings).filter(|settings| !settings.is_empty()).map(described), ..Self::named(name) }
+        let described = |table| {
+            Custom(Arc::new(Described {
+                name: name.to_owned(),
+                table,
+            }) as Arc<dyn CustomSettings>)
+        };
+        Self {
+            custom: Some(settings)
+                .filter(|settings| !settings.is_empty())
+                .map(described),
+            ..Self::named(name)
+        }
     }
 
     /// Reads the section `[body]`, and makes the body as controllers know it.
-    pub(crate) fn read(mut section: Section<'_, '_>, source: TomlSource<'_>) -> Result<(Self, Box<dyn Body>)> {
-        let Located { value: name, place } = section.required(Key::new("name", "one of the bodies below, or a registered name"))?;
-        let unknown = || if source.is_record { NAMES.unregistered(name) } else { NAMES.unknown(name) };
+    pub(crate) fn read(
+        mut section: Section<'_, '_>,
+        source: TomlSource<'_>,
+    ) -> Result<(Self, Box<dyn Body>)> {
+        let Located { value: name, place } = section.required(Key::new(
+            "name",
+            "one of the bodies below, or a registered name",
+        ))?;
+        let unknown = || {
+            if source.is_record {
+                NAMES.unregistered(name)
+            } else {
+                NAMES.unknown(name)
+            }
+        };
         let descriptor = Descriptor::find(name).ok_or_else(|| source.error(&place, unknown()))?;
-        let start =
-            section.string(Key::new("start", "where it starts: `\"hanging\"`, or `\"random\"` as the body itself resets").or("the body's first start"))?;
+        let start = section.string(
+            Key::new(
+                "start",
+                "where it starts: `\"hanging\"`, or `\"random\"` as the body itself resets",
+            )
+            .or("the body's first start"),
+        )?;
         let place = start.as_ref().map_or(place, |start| start.place.clone());
         let located = |error: Error| source.error(&place, error);
-        let start = start.map(|start| Start::from_name(start.value)).transpose().map_err(located)?;
+        let start = start
+            .map(|start| Start::from_name(start.value))
+            .transpose()
+            .map_err(located)?;
         let file = format!("{name}.plant");
-        if section.has("parameters") && descriptor.settings.is_none() && LIBRARY.iter().any(|(shipped, _)| *shipped == file) {
-            return Err(located(Error::invalid(format!("body {name} has no parameters here; body \"{file}\", the same equations, has"))));
+        if section.has("parameters")
+            && descriptor.settings.is_none()
+            && LIBRARY.iter().any(|(shipped, _)| *shipped == file)
+        {
+            return Err(located(Error::invalid(format!(
+                "body {name} has no parameters here; body \"{file}\", the same equations, has"
+            ))));
         }
-        let custom = descriptor.settings.map(|read| read(&mut section)).transpose()?;
-        let mut settings = Self { name: name.to_owned(), start, disturbances: None, custom };
+        let custom = descriptor
+            .settings
+            .map(|read| read(&mut section))
+            .transpose()?;
+        let mut settings = Self {
+            name: name.to_owned(),
+            start,
+            disturbances: None,
+            custom,
+        };
         let body = settings.model().map_err(located)?;
         let is_disturbed = section.has("disturbances");
-        let disturbances = section.section(Key::new("disturbances", "How a rig differs from the model that its controllers have."))?;
+        let disturbances = section.section(Key::new(
+            "disturbances",
+            "How a rig differs from the model that its controllers have.",
+        ))?;
         section.finish()?;
         if is_disturbed {
             if settings.equations().is_some() {
@@ -161,7 +224,8 @@ impl BodySettings {
     /// Makes the body as controllers know it, at its start for seed 0: without disturbances.
     ///
     /// # Errors
-    /// A name that is neither built in nor registered; a start or settings that the body does not support.
+    /// A name that is neither built in nor registered; a start or settings that the body does not
+    /// support.
     pub fn model(&self) -> Result<Box<dyn Body>> {
         self.make(None, |settings, start| settings.make(start))
     }
@@ -172,7 +236,11 @@ impl BodySettings {
     /// A name that is neither built in nor registered.
     pub fn task(&self) -> Result<Option<Box<dyn Task>>> {
         let own = self.custom.as_ref().and_then(|settings| settings.task());
-        if own.is_some() || self.equations().is_some() { Ok(own) } else { Descriptor::of(&self.name).map(|body| Some((body.task)())) }
+        if own.is_some() || self.equations().is_some() {
+            Ok(own)
+        } else {
+            Descriptor::of(&self.name).map(|body| Some((body.task)()))
+        }
     }
 
     /// Settings of the regulator and of the planner.
@@ -180,7 +248,10 @@ impl BodySettings {
     /// # Errors
     /// `Invalid` for a body without weights.
     pub fn regulator(&self) -> Result<Regulator> {
-        let own = self.custom.as_ref().and_then(|settings| settings.regulator());
+        let own = self
+            .custom
+            .as_ref()
+            .and_then(|settings| settings.regulator());
         own.unwrap_or_else(|| Regulator::of(&self.name))
     }
 
@@ -195,13 +266,22 @@ impl BodySettings {
 
     /// Whether kernels that step many instances do not know its settings.
     pub(crate) fn changes_batches(&self) -> bool {
-        self.custom.as_ref().is_some_and(|settings| settings.changes_batches())
+        self.custom
+            .as_ref()
+            .is_some_and(|settings| settings.changes_batches())
     }
 
-    /// The file that the body comes from, if it comes from one, with the hash of the text that was read.
+    /// The file that the body comes from, if it comes from one, with the hash of the text that was
+    /// read.
     pub fn input_file(&self) -> Option<InputFile> {
-        let path = self.custom.as_ref().and_then(|settings| settings.input_file())?;
-        Some(InputFile { path: path.to_owned(), hash: ContentHash::of(self.text()?.as_bytes()) })
+        let path = self
+            .custom
+            .as_ref()
+            .and_then(|settings| settings.input_file())?;
+        Some(InputFile {
+            path: path.to_owned(),
+            hash: ContentHash::of(self.text()?.as_bytes()),
+        })
     }
 
     /// The text of the equation file that the body comes from, also of one that ships.
@@ -209,9 +289,12 @@ impl BodySettings {
         self.custom.as_ref().and_then(|settings| settings.text())
     }
 
-    /// The equations that the body steps by, with the values of their parameters in base units, if it comes from an equation file.
+    /// The equations that the body steps by, with the values of their parameters in base units, if
+    /// it comes from an equation file.
     pub fn equations(&self) -> Option<(&Arc<System>, &[f64])> {
-        self.custom.as_ref().and_then(|settings| settings.equations())
+        self.custom
+            .as_ref()
+            .and_then(|settings| settings.equations())
     }
 
     /// Makes the body with its disturbances, at its start for seed 0.
@@ -222,11 +305,19 @@ impl BodySettings {
         self.make(self.disturbances, |settings, start| settings.plant(start))
     }
 
-    fn make(&self, disturbances: Option<Disturbances>, own: fn(&dyn CustomSettings, Start) -> Result<Box<dyn Body>>) -> Result<Box<dyn Body>> {
-        let descriptor = Descriptor::find(&self.name).ok_or_else(|| NAMES.unregistered(&self.name))?;
+    fn make(
+        &self,
+        disturbances: Option<Disturbances>,
+        own: fn(&dyn CustomSettings, Start) -> Result<Box<dyn Body>>,
+    ) -> Result<Box<dyn Body>> {
+        let descriptor =
+            Descriptor::find(&self.name).ok_or_else(|| NAMES.unregistered(&self.name))?;
         let start = self.start.unwrap_or(descriptor.starts[0]);
         let body = match (disturbances, &self.custom) {
-            (Some(disturbances), custom) => match custom.as_ref().and_then(|settings| settings.disturbed(disturbances, start)) {
+            (Some(disturbances), custom) => match custom
+                .as_ref()
+                .and_then(|settings| settings.disturbed(disturbances, start))
+            {
                 Some(body) => body,
                 None => descriptor.require_disturbed()?(disturbances, start),
             },
@@ -236,7 +327,11 @@ impl BodySettings {
         // Controllers find what is known of a body by this name.
         match body.spec().name == self.name {
             true => Ok(body),
-            false => Err(Error::invalid(format!("body {:?}: its specification has the name {:?}", self.name, body.spec().name))),
+            false => Err(Error::invalid(format!(
+                "body {:?}: its specification has the name {:?}",
+                self.name,
+                body.spec().name
+            ))),
         }
     }
 
@@ -250,7 +345,9 @@ impl BodySettings {
 
 impl PlantSettings for Described {
     fn read(_: &mut Section<'_, '_>) -> Result<Self> {
-        Err(Error::unsupported("a description is not read from a scenario"))
+        Err(Error::unsupported(
+            "a description is not read from a scenario",
+        ))
     }
 
     fn make(&self, _: Start) -> Result<Box<dyn Body>> {
@@ -261,20 +358,42 @@ impl PlantSettings for Described {
 fn read_disturbances(mut section: Section<'_, '_>) -> Result<Disturbances> {
     let exact = Disturbances::default();
     let disturbances = Disturbances {
-        pole_length: section.within_or(Key::new("pole_length", "length of the pole").unit("× the identified one"), 0.1..=10.0, exact.pole_length)?,
+        pole_length: section.within_or(
+            Key::new("pole_length", "length of the pole").unit("× the identified one"),
+            0.1..=10.0,
+            exact.pole_length,
+        )?,
         delay_samples: section.whole_or(
-            Key::new("delay_samples", "delay of the readings beyond the identified one").unit("periods"),
+            Key::new(
+                "delay_samples",
+                "delay of the readings beyond the identified one",
+            )
+            .unit("periods"),
             0..=MAX_DELAY_SAMPLES as u64,
             exact.delay_samples as u64,
         )? as usize,
-        noise: section.within_or(Key::new("noise", "noise of the readings; 0: exact readings").unit("× the recording's"), 0.0..=100.0, exact.noise)?,
-        outlier_fraction: section.within_or(Key::new("outlier_fraction", "share of angles replaced by random ones"), 0.0..=1.0, exact.outlier_fraction)?,
+        noise: section.within_or(
+            Key::new("noise", "noise of the readings; 0: exact readings").unit("× the recording's"),
+            0.0..=100.0,
+            exact.noise,
+        )?,
+        outlier_fraction: section.within_or(
+            Key::new(
+                "outlier_fraction",
+                "share of angles replaced by random ones",
+            ),
+            0.0..=1.0,
+            exact.outlier_fraction,
+        )?,
     };
     section.finish()?;
     Ok(disturbances)
 }
 
-fn start_name<S: Serializer>(start: &Option<Start>, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+fn start_name<S: Serializer>(
+    start: &Option<Start>,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
     serializer.serialize_str(match start {
         Some(Start::Random) => "random",
         Some(Start::Hanging) | None => "hanging",

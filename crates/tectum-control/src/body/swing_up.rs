@@ -5,7 +5,8 @@ use super::wrapped_rad;
 /// Strength of a cart's swing-up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SwingUpSettings {
-    /// Swing up at full action until the energy deficit is below this share of m g l, then in proportion. Default: 0.05.
+    /// Swing up at full action until the energy deficit is below this share of m g l, then in
+    /// proportion. Default: 0.05.
     pub taper: f64,
     /// The target energy in excess of upright rest, in units of m g l. Default: 0.0.
     pub excess: f64,
@@ -15,18 +16,24 @@ pub struct SwingUpSettings {
 
 impl Default for SwingUpSettings {
     fn default() -> Self {
-        Self { taper: 0.05, excess: 0.0, travel_fraction: 0.75 }
+        Self {
+            taper: 0.05,
+            excess: 0.0,
+            travel_fraction: 0.75,
+        }
     }
 }
 
 /// A law that brings the pole to exactly the energy of upright rest.
 ///
-/// With the energy e = ½ (l/g) ω² + cos θ − 1, in units of m g l, 0 at upright rest and −2 at hanging:
-/// a torque changes it at the rate ω u, so u ∝ −e sign ω. A cart whose *velocity* is commanded changes it through the pole's speed relative
-/// to the hinge's motion, p = ω + v cos θ/l, at a rate of v sin θ (g cos θ − l ω²), so v ∝ −e sign(sin θ (g cos θ − l ω²)).
+/// With the energy e = ½ (l/g) ω² + cos θ − 1, in units of m g l, 0 at upright rest and −2 at
+/// hanging: a torque changes it at the rate ω u, so u ∝ −e sign ω. A cart whose *velocity* is
+/// commanded changes it through the pole's speed relative to the hinge's motion, p = ω + v cos θ/l,
+/// at a rate of v sin θ (g cos θ − l ω²), so v ∝ −e sign(sin θ (g cos θ − l ω²)).
 ///
 /// # Source
-/// Åström and Furuta, "Swinging up a pendulum by energy control", Automatica 36 (2000); the velocity form is derived here.
+/// Åström and Furuta, "Swinging up a pendulum by energy control", Automatica 36 (2000); the
+/// velocity form is derived here.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SwingUp {
     /// A motor at the hinge; state: angle, speed.
@@ -61,10 +68,18 @@ impl SwingUp {
     /// The pole's energy in units of m g l: 0 at upright rest, −2 hanging.
     pub fn energy(&self, state: &[f64]) -> f64 {
         match *self {
-            Self::Torque { length_over_gravity_s2 } => energy(length_over_gravity_s2, state[0], state[1]),
-            Self::CartVelocity { length_m, gravity, .. } => {
+            Self::Torque {
+                length_over_gravity_s2,
+            } => energy(length_over_gravity_s2, state[0], state[1]),
+            Self::CartVelocity {
+                length_m, gravity, ..
+            } => {
                 let [v, angle, speed] = [state[1], state[2], state[3]];
-                energy(length_m / gravity, angle, speed + v * angle.cos() / length_m)
+                energy(
+                    length_m / gravity,
+                    angle,
+                    speed + v * angle.cos() / length_m,
+                )
             }
         }
     }
@@ -72,12 +87,23 @@ impl SwingUp {
     /// The share of the full action to apply, in −1..1.
     pub fn action_fraction(&self, state: &[f64]) -> f64 {
         match *self {
-            Self::Torque { length_over_gravity_s2 } => {
+            Self::Torque {
+                length_over_gravity_s2,
+            } => {
                 let (angle, speed) = (state[0], state[1]);
-                let lack = energy_deficit(energy(length_over_gravity_s2, angle, speed), &SwingUpSettings::default());
+                let lack = energy_deficit(
+                    energy(length_over_gravity_s2, angle, speed),
+                    &SwingUpSettings::default(),
+                );
                 lack * 1f64.copysign(speed)
             }
-            Self::CartVelocity { length_m, gravity, travel_m, direction, pumping } => {
+            Self::CartVelocity {
+                length_m,
+                gravity,
+                travel_m,
+                direction,
+                pumping,
+            } => {
                 let [x, angle, speed] = [state[0], state[2], state[3]];
                 let lack = energy_deficit(self.energy(state), &pumping);
                 let feed = angle.sin() * (gravity * angle.cos() - length_m * speed * speed);

@@ -1,6 +1,7 @@
 //! Tasks: what a run on a body is judged by.
 //!
-//! A body moves and a task measures it: the same body may have several tasks, and a task may be run on several bodies.
+//! A body moves and a task measures it: the same body may have several tasks, and a task may be run
+//! on several bodies.
 
 use std::borrow::Cow;
 use std::f64::consts::PI;
@@ -12,7 +13,8 @@ pub const UPRIGHT_RAD: f64 = PI / 18.0;
 /// How long it must stay there to count as reached.
 const HOLD_S: f64 = 1.0;
 
-/// What a task measures, when it is a success, and the names under which traces and summaries report it.
+/// What a task measures, when it is a success, and the names under which traces and summaries
+/// report it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measure {
     /// The name of the measure, in traces.
@@ -27,8 +29,9 @@ pub struct Measure {
     pub bound: f64,
     /// How long a success must last to count as reached, seconds.
     pub hold_s: f64,
-    /// What an end of an episode by the body is called, in the plural, where it loses the task: `falls`. The run is then judged by their number and not by the
-    /// share of success, which is high up to each of them. `None` for a task that is to be reached and held.
+    /// What an end of an episode by the body is called, in the plural, where it loses the task:
+    /// `falls`. The run is then judged by their number and not by the share of success, which is
+    /// high up to each of them. `None` for a task that is to be reached and held.
     pub loss: Option<Cow<'static, str>>,
 }
 
@@ -61,24 +64,50 @@ struct ZeroAngle {
     state: Vec<f64>,
 }
 
-/// The task of keeping a pole upright, at an angle that `angle_rad` computes from a body's exact state.
+/// The task of keeping a pole upright, at an angle that `angle_rad` computes from a body's exact
+/// state.
 pub fn upright(angle_rad: fn(&[f64]) -> f64) -> Box<dyn Task> {
     zero_angle(angle_rad, "angle from upright", "upright")
 }
 
-/// The task of not dropping a pole that starts upright, at an angle that `angle_rad` computes from a body's exact state: it is judged by its falls.
+/// The task of not dropping a pole that starts upright, at an angle that `angle_rad` computes from
+/// a body's exact state: it is judged by its falls.
 pub fn balance(angle_rad: fn(&[f64]) -> f64) -> Box<dyn Task> {
-    Box::new(ZeroAngle { measure: Measure { loss: Some("falls".into()), ..angle_measure("angle from upright", "upright") }, angle_rad, state: Vec::new() })
+    Box::new(ZeroAngle {
+        measure: Measure {
+            loss: Some("falls".into()),
+            ..angle_measure("angle from upright", "upright")
+        },
+        angle_rad,
+        state: Vec::new(),
+    })
 }
 
-/// The task of keeping an angle at 0, which `angle_rad` computes from a body's exact state: what the angle is, and the success in one word.
-pub fn zero_angle(angle_rad: fn(&[f64]) -> f64, description: &'static str, success: &'static str) -> Box<dyn Task> {
-    Box::new(ZeroAngle { measure: angle_measure(description, success), angle_rad, state: Vec::new() })
+/// The task of keeping an angle at 0, which `angle_rad` computes from a body's exact state: what
+/// the angle is, and the success in one word.
+pub fn zero_angle(
+    angle_rad: fn(&[f64]) -> f64,
+    description: &'static str,
+    success: &'static str,
+) -> Box<dyn Task> {
+    Box::new(ZeroAngle {
+        measure: angle_measure(description, success),
+        angle_rad,
+        state: Vec::new(),
+    })
 }
 
 fn angle_measure(description: &'static str, success: &'static str) -> Measure {
     let (name, unit) = ("angle_rad".into(), "rad".into());
-    Measure { name, description: description.into(), unit, success: success.into(), bound: UPRIGHT_RAD, hold_s: HOLD_S, loss: None }
+    Measure {
+        name,
+        description: description.into(),
+        unit,
+        success: success.into(),
+        bound: UPRIGHT_RAD,
+        hold_s: HOLD_S,
+        loss: None,
+    }
 }
 
 /// The task of keeping a channel of the observation at a value.
@@ -90,11 +119,29 @@ struct Keep {
     observation: Vec<f32>,
 }
 
-/// The task of keeping a channel of the observation within `bound` of a target, both in the channel's unit; the body's own reward scores it.
+/// The task of keeping a channel of the observation within `bound` of a target, both in the
+/// channel's unit; the body's own reward scores it.
 pub fn keep(channel: usize, target: f64, bound: f64) -> Box<dyn Task> {
-    let (name, description, success) = ("error".into(), "observed value from its target".into(), "on_target".into());
-    let measure = Measure { name, description, unit: "".into(), success, bound, hold_s: HOLD_S, loss: None };
-    Box::new(Keep { measure, channel, target, observation: Vec::new() })
+    let (name, description, success) = (
+        "error".into(),
+        "observed value from its target".into(),
+        "on_target".into(),
+    );
+    let measure = Measure {
+        name,
+        description,
+        unit: "".into(),
+        success,
+        bound,
+        hold_s: HOLD_S,
+        loss: None,
+    };
+    Box::new(Keep {
+        measure,
+        channel,
+        target,
+        observation: Vec::new(),
+    })
 }
 
 impl Task for Keep {
@@ -105,7 +152,9 @@ impl Task for Keep {
     fn value(&mut self, body: &dyn Body) -> f64 {
         self.observation.resize(body.spec().observation.len(), 0.0);
         body.observe(&mut self.observation);
-        self.observation.get(self.channel).map_or(f64::NAN, |value| f64::from(*value) - self.target)
+        self.observation
+            .get(self.channel)
+            .map_or(f64::NAN, |value| f64::from(*value) - self.target)
     }
 }
 
@@ -115,7 +164,9 @@ impl Task for ZeroAngle {
     }
 
     fn value(&mut self, body: &dyn Body) -> f64 {
-        let Some(body) = body.exact_state() else { return f64::NAN };
+        let Some(body) = body.exact_state() else {
+            return f64::NAN;
+        };
         self.state.clear();
         body.append_state(&mut self.state);
         (self.angle_rad)(&self.state)

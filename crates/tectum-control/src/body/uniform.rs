@@ -3,8 +3,8 @@
 /// A SplitMix64 generator.
 ///
 /// # Source
-/// Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014. Gymnasium draws its starts from numpy's
-/// PCG64; only the distribution is the same here, not the numbers.
+/// Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014. Gymnasium
+/// draws its starts from numpy's PCG64; only the distribution is the same here, not the numbers.
 pub struct Uniform {
     state: u64,
 }

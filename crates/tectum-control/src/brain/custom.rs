@@ -36,13 +36,16 @@ pub struct CustomBrain {
     pub(super) settings: Custom<dyn CustomSettings>,
 }
 
-/// Makes a brain a word of scenarios: `[brain] name = "NAME"` is then read, written, built, resumed and repeated as the built-in brains are.
+/// Makes a brain a word of scenarios: `[brain] name = "NAME"` is then read, written, built, resumed
+/// and repeated as the built-in brains are.
 ///
-/// `S` are its settings: they read the keys of `[brain]`, are written as the same keys, and make the brain. A type without keys is a struct without fields.
-/// The registration lasts as long as the process, and may be made on any thread.
+/// `S` are its settings: they read the keys of `[brain]`, are written as the same keys, and make
+/// the brain. A type without keys is a struct without fields. The registration lasts as long as the
+/// process, and may be made on any thread.
 ///
 /// # Errors
-/// `Invalid` for a name that is built in, already registered, or not made of letters, digits and `_`.
+/// `Invalid` for a name that is built in, already registered, or not made of letters, digits and
+/// `_`.
 ///
 /// # Example
 /// ```
@@ -74,11 +77,19 @@ pub struct CustomBrain {
 /// assert_eq!(error.to_string(), "a.toml:5: action is 3, needs a number from -2 to 2");
 /// # Ok::<(), tectum::Error>(())
 /// ```
-pub fn register_brain<S: BrainSettings + Serialize + Debug + Send + Sync + 'static>(name: &'static str) -> Result<()> {
+pub fn register_brain<S: BrainSettings + Serialize + Debug + Send + Sync + 'static>(
+    name: &'static str,
+) -> Result<()> {
     fn custom<S: CustomSettings + 'static>(settings: S) -> Custom<dyn CustomSettings> {
         Custom(Arc::new(settings))
     }
-    NAMES.add(name, Entry { standard: || S::standard().map(custom), read: |section, body| S::read(section, body).map(custom) })
+    NAMES.add(
+        name,
+        Entry {
+            standard: || S::standard().map(custom),
+            read: |section, body| S::read(section, body).map(custom),
+        },
+    )
 }
 
 impl CustomBrain {
@@ -89,14 +100,29 @@ impl CustomBrain {
     }
 
     /// Reads the settings of a registered brain; none for an unknown one.
-    pub(super) fn read(name: &str, section: &mut Section<'_, '_>, body: &BodySpec) -> Result<Option<Self>> {
-        let Some((name, entry)) = NAMES.get(name) else { return Ok(None) };
-        Ok(Some(Self { name, settings: (entry.read)(section, body)? }))
+    pub(super) fn read(
+        name: &str,
+        section: &mut Section<'_, '_>,
+        body: &BodySpec,
+    ) -> Result<Option<Self>> {
+        let Some((name, entry)) = NAMES.get(name) else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            name,
+            settings: (entry.read)(section, body)?,
+        }))
     }
 
     /// A brain that is known by name and settings, and cannot be built from them.
     pub(super) fn described(name: &'static str, table: Table) -> Self {
-        Self { name, settings: Custom(Arc::new(Described { name: name.to_owned(), table })) }
+        Self {
+            name,
+            settings: Custom(Arc::new(Described {
+                name: name.to_owned(),
+                table,
+            })),
+        }
     }
 }
 
@@ -106,7 +132,9 @@ impl BrainSettings for Described {
     }
 
     fn read(_: &mut Section<'_, '_>, _: &BodySpec) -> Result<Self> {
-        Err(Error::unsupported("a description is not read from a scenario"))
+        Err(Error::unsupported(
+            "a description is not read from a scenario",
+        ))
     }
 
     fn recipe(&self, _: &BrainContext<'_>) -> Result<Recipe> {

@@ -1,5 +1,5 @@
-//! A genome's spiking network as a brain: channels of the observation written to input areas, channels of the action read from
-//! output areas.
+//! A genome's spiking network as a brain: channels of the observation written to input areas,
+//! channels of the action read from output areas.
 //!
 //! ```text
 //! observation → voxels along z, injected before the tick's first burst → bursts_per_tick bursts → firings of the last burst → action
@@ -23,7 +23,10 @@ use super::{Brain, DeviceRecipe, Rebuild};
 use crate::body::BodySpec;
 use tectum::snapshot::Snapshot;
 use tectum_spiking::genome::{Genome, GenomeOptions};
-use tectum_spiking::{ConnectOptions, ConnectedNetwork, Network, NetworkOptions, Simulation, SimulationOptions, connect, seed_of};
+use tectum_spiking::{
+    ConnectOptions, ConnectedNetwork, Network, NetworkOptions, Simulation, SimulationOptions,
+    connect, seed_of,
+};
 
 /// Changes of converted units that a note gives.
 const MAX_CHANGES: usize = 4;
@@ -31,7 +34,8 @@ const MAX_CHANGES: usize = 4;
 /// A genome that runs.
 ///
 /// # Numerics
-/// Spikes are the same on every device, and the codings are host arithmetic, so actions are the same too.
+/// Spikes are the same on every device, and the codings are host arithmetic, so actions are the
+/// same too.
 ///
 /// # Cost
 /// A tick is one run of the network: for one burst an upload, a submission, a download.
@@ -59,19 +63,48 @@ impl GenomeRecipe {
     /// Reads and connects the genome, and wires it to a body.
     ///
     /// # Errors
-    /// As [`Genome::read`] and [`Network::new`]; `Invalid`, naming the key, for wiring that does not fit genome or body.
+    /// As [`Genome::read`] and [`Network::new`]; `Invalid`, naming the key, for wiring that does
+    /// not fit genome or body.
     fn new(spec: &GenomeSpec, body: &BodySpec, seed: u64) -> Result<Self> {
         let input = InputFile::of(Path::new(&spec.genome))?;
-        let genome = Genome::read(Path::new(&spec.genome), &GenomeOptions { units: spec.units, strict: false })?;
+        let genome = Genome::read(
+            Path::new(&spec.genome),
+            &GenomeOptions {
+                units: spec.units,
+                strict: false,
+            },
+        )?;
         let wiring = Wiring::new(spec, &genome, body)?;
         let defaults = NetworkOptions::default();
         let max_injected = defaults.max_injected.max(wiring.max_injected());
-        let network = NetworkOptions { idle_update: spec.idle_update, seed: seed_of(seed), max_injected, ..defaults };
-        let options = ConnectOptions { seed, learns: spec.weights == WeightMode::Learn, network, ..ConnectOptions::default() };
-        let ConnectedNetwork { network, constant_inputs, mut notes, .. } =
-            connect(&genome, options, &mut WorkProgress::ignore).map_err(|error| error.at(&spec.genome))?;
+        let network = NetworkOptions {
+            idle_update: spec.idle_update,
+            seed: seed_of(seed),
+            max_injected,
+            ..defaults
+        };
+        let options = ConnectOptions {
+            seed,
+            learns: spec.weights == WeightMode::Learn,
+            network,
+            ..ConnectOptions::default()
+        };
+        let ConnectedNetwork {
+            network,
+            constant_inputs,
+            mut notes,
+            ..
+        } = connect(&genome, options, &mut WorkProgress::ignore)
+            .map_err(|error| error.at(&spec.genome))?;
         notes.extend(genome.units().notes(MAX_CHANGES));
-        Ok(Self { network: Arc::new(network), constant_inputs, wiring, bursts_per_tick: spec.bursts_per_tick, notes, input })
+        Ok(Self {
+            network: Arc::new(network),
+            constant_inputs,
+            wiring,
+            bursts_per_tick: spec.bursts_per_tick,
+            notes,
+            input,
+        })
     }
 
     fn on(self: &Arc<Self>, device: &Device) -> Result<GenomeBrain> {
@@ -88,7 +121,14 @@ impl GenomeRecipe {
         simulation.run(self.bursts_per_tick)?;
         simulation.restore(&first)?;
         let fired = vec![0; self.wiring.motor_names().len()];
-        Ok(GenomeBrain { recipe: self.clone(), simulation, device: device.clone(), injected: Vec::with_capacity(max_inputs), ticks: 0, fired })
+        Ok(GenomeBrain {
+            recipe: self.clone(),
+            simulation,
+            device: device.clone(),
+            injected: Vec::with_capacity(max_inputs),
+            ticks: 0,
+            fired,
+        })
     }
 }
 
@@ -107,8 +147,14 @@ impl Brain for GenomeBrain {
         self.recipe.wiring.sense(observation, &mut self.injected);
         self.simulation.inject(&self.injected)?;
         // Injections of a tick are only for its own bursts.
-        self.simulation.run(self.recipe.bursts_per_tick).inspect_err(|_| self.simulation.clear_inputs())?;
-        self.recipe.wiring.act(|neuron| self.simulation.has_fired(neuron), action, &mut self.fired);
+        self.simulation
+            .run(self.recipe.bursts_per_tick)
+            .inspect_err(|_| self.simulation.clear_inputs())?;
+        self.recipe.wiring.act(
+            |neuron| self.simulation.has_fired(neuron),
+            action,
+            &mut self.fired,
+        );
         self.ticks += 1;
         Ok(self.simulation.stats())
     }
@@ -143,7 +189,19 @@ impl Brain for GenomeBrain {
     }
 
     fn run_notes(&self) -> Vec<String> {
-        let silent = self.recipe.wiring.motor_names().zip(&self.fired).filter(|(_, fired)| **fired == 0 && self.ticks > 0);
-        silent.map(|(name, _)| format!("{name} never fired: at rest in {ticks} of {ticks} ticks", ticks = self.ticks)).collect()
+        let silent = self
+            .recipe
+            .wiring
+            .motor_names()
+            .zip(&self.fired)
+            .filter(|(_, fired)| **fired == 0 && self.ticks > 0);
+        silent
+            .map(|(name, _)| {
+                format!(
+                    "{name} never fired: at rest in {ticks} of {ticks} ticks",
+                    ticks = self.ticks
+                )
+            })
+            .collect()
     }
 }

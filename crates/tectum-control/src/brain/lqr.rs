@@ -1,4 +1,5 @@
-//! Balancing by a linear-quadratic regulator, or by MPC of the same problem under bounds, with energy swing-up outside its range.
+//! Balancing by a linear-quadratic regulator, or by MPC of the same problem under bounds, with
+//! energy swing-up outside its range.
 
 pub mod adaptive;
 mod hypothesis;
@@ -22,7 +23,8 @@ use crate::document::Section;
 /// Angle from upright within which balancing starts and beyond which it stops, radians.
 const CAPTURE_RAD: f64 = 0.4;
 const RELEASE_RAD: f64 = 0.7;
-/// Balancing starts when the regulator demands at most this many times the action's limit; with a plan, at its end.
+/// Balancing starts when the regulator demands at most this many times the action's limit; with a
+/// plan, at its end.
 const CAPTURE_ACTION: f64 = 1.5;
 
 /// The regulator in a scenario: it has no settings.
@@ -61,20 +63,27 @@ impl BrainSettings for MpcSpec {
     }
 
     fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
-        Ok(Recipe::Host(Box::new(Lqr::planned(context.model()?, context.settings.regulator()?)?)))
+        Ok(Recipe::Host(Box::new(Lqr::planned(
+            context.model()?,
+            context.settings.regulator()?,
+        )?)))
     }
 }
 
 fn regulated(context: &BrainContext<'_>) -> Result<Lqr> {
-    let Regulator { weights, swing_up, .. } = context.settings.regulator()?;
+    let Regulator {
+        weights, swing_up, ..
+    } = context.settings.regulator()?;
     Lqr::with_weights(context.model()?, &weights, swing_up)
 }
 
-/// The regulator u = u_eq − K (s − s_eq) around the equilibrium, or MPC instead of it, its observer, and the swing-up law.
+/// The regulator u = u_eq − K (s − s_eq) around the equilibrium, or MPC instead of it, its
+/// observer, and the swing-up law.
 ///
-/// K comes from the discrete Riccati equation of the model's linearisation, solved at construction. The observer is the
-/// model itself: each tick sets the observed numbers, keeps the others (servo velocity, delayed command), and predicts the next
-/// tick with the action given. [`Lqr::state`] is therefore the model's state and whether it balances.
+/// K comes from the discrete Riccati equation of the model's linearisation, solved at construction.
+/// The observer is the model itself: each tick sets the observed numbers, keeps the others (servo
+/// velocity, delayed command), and predicts the next tick with the action given. [`Lqr::state`] is
+/// therefore the model's state and whether it balances.
 ///
 /// # Numerics
 /// f64 throughout; deterministic.
@@ -98,13 +107,17 @@ impl Lqr {
     /// Makes the regulator of a known body; `model` is a separate instance, not the plant.
     ///
     /// # Errors
-    /// A body without default weights (see [`Lqr::with_weights`]); a Riccati equation that does not converge.
+    /// A body without default weights (see [`Lqr::with_weights`]); a Riccati equation that does not
+    /// converge.
     pub fn new(model: Box<dyn Body>) -> Result<Self> {
-        let Regulator { weights, swing_up, .. } = Regulator::of(&model.spec().name)?;
+        let Regulator {
+            weights, swing_up, ..
+        } = Regulator::of(&model.spec().name)?;
         Self::with_weights(model, &weights, swing_up)
     }
 
-    /// Makes a planner of a known body: the same problem over a horizon, under the bounds of action, travel and speed (see [`mpc`]).
+    /// Makes a planner of a known body: the same problem over a horizon, under the bounds of
+    /// action, travel and speed (see [`mpc`]).
     ///
     /// # Errors
     /// As [`Lqr::new`].
@@ -113,37 +126,73 @@ impl Lqr {
         Self::planned(model, regulator)
     }
 
-    fn planned(model: Box<dyn Body>, Regulator { weights, swing_up, horizon, bounds }: Regulator) -> Result<Self> {
+    fn planned(
+        model: Box<dyn Body>,
+        Regulator {
+            weights,
+            swing_up,
+            horizon,
+            bounds,
+        }: Regulator,
+    ) -> Result<Self> {
         if let (name, [_, _, ..]) = (&model.spec().name, &model.spec().action[..]) {
-            return Err(Error::invalid(format!("mpc: body {name} has {} actions, the planner drives 1; lqr drives any number", model.spec().action.len())));
+            return Err(Error::invalid(format!(
+                "mpc: body {name} has {} actions, the planner drives 1; lqr drives any number",
+                model.spec().action.len()
+            )));
         }
         let (regulator, linear) = Self::linearised(model, &weights, swing_up)?;
         let channel = &regulator.model.spec().action[0];
         let balanced = f64::from(regulator.equilibrium.action[0]);
         let action = [channel.low, channel.high].map(|limit| f64::from(limit) - balanced);
         if action[0] >= 0.0 || action[1] <= 0.0 {
-            let ActionChannel { name, low, high, unit, .. } = channel;
-            return Err(Error::invalid(format!("mpc: {name} is {balanced} {unit} at the equilibrium; it needs room within {low} to {high}")));
+            let ActionChannel {
+                name,
+                low,
+                high,
+                unit,
+                ..
+            } = channel;
+            return Err(Error::invalid(format!(
+                "mpc: {name} is {balanced} {unit} at the equilibrium; it needs room within {low} to {high}"
+            )));
         }
-        let limits = Limits { horizon, action, states: bounds };
-        Ok(Self { plan: Some(LinearMpc::new(&linear, &weights, &limits)?), ..regulator })
+        let limits = Limits {
+            horizon,
+            action,
+            states: bounds,
+        };
+        Ok(Self {
+            plan: Some(LinearMpc::new(&linear, &weights, &limits)?),
+            ..regulator
+        })
     }
 
     /// Makes the regulator of any body.
     ///
     /// # Errors
-    /// `Unsupported` for a body that cannot be a controller's model; weights of the wrong length; a swing-up law for more than one action; a Riccati
-    /// equation that does not converge.
-    pub fn with_weights(model: Box<dyn Body>, weights: &LqrWeights, swing_up: Option<SwingUp>) -> Result<Self> {
+    /// `Unsupported` for a body that cannot be a controller's model; weights of the wrong length; a
+    /// swing-up law for more than one action; a Riccati equation that does not converge.
+    pub fn with_weights(
+        model: Box<dyn Body>,
+        weights: &LqrWeights,
+        swing_up: Option<SwingUp>,
+    ) -> Result<Self> {
         Self::linearised(model, weights, swing_up).map(|(regulator, _)| regulator)
     }
 
-    fn linearised(model: Box<dyn Body>, weights: &LqrWeights, swing_up: Option<SwingUp>) -> Result<(Self, Linear)> {
+    fn linearised(
+        model: Box<dyn Body>,
+        weights: &LqrWeights,
+        swing_up: Option<SwingUp>,
+    ) -> Result<(Self, Linear)> {
         let mut model = control_model(model)?;
         let equilibrium = model.equilibrium();
         if swing_up.is_some() && equilibrium.action.len() != 1 {
             let (name, actions) = (&model.spec().name, equilibrium.action.len());
-            return Err(Error::invalid(format!("lqr: body {name} has {actions} actions, a swing-up law drives 1")));
+            return Err(Error::invalid(format!(
+                "lqr: body {name} has {actions} actions, a swing-up law drives 1"
+            )));
         }
         let linear = match model.linearized()? {
             Some(linear) => linear,
@@ -154,10 +203,24 @@ impl Lqr {
         let n = equilibrium.state.len();
         let (state, deviation) = (Vec::with_capacity(n), vec![0.0; n]);
         let notes = model.drift().into_iter().collect();
-        Ok((Self { model, state, deviation, equilibrium, gain, plan: None, swing_up, is_balancing: false, notes }, linear))
+        Ok((
+            Self {
+                model,
+                state,
+                deviation,
+                equilibrium,
+                gain,
+                plan: None,
+                swing_up,
+                is_balancing: false,
+                notes,
+            },
+            linear,
+        ))
     }
 
-    /// The gain K: for each number of an action, one for each number of [`ExactState::state`](crate::body::ExactState::state).
+    /// The gain K: for each number of an action, one for each number of
+    /// [`ExactState::state`](crate::body::ExactState::state).
     pub fn gain(&self) -> &[f64] {
         &self.gain
     }
@@ -167,7 +230,8 @@ impl Lqr {
         self.plan.is_some()
     }
 
-    /// Answers an observation. One that is not finite gets the safe action, and the observer continues by prediction.
+    /// Answers an observation. One that is not finite gets the safe action, and the observer
+    /// continues by prediction.
     pub fn tick(&mut self, observation: &[f32], action: &mut [f32]) {
         if observation.iter().all(|number| number.is_finite()) {
             self.model.assimilate(observation);
@@ -198,7 +262,9 @@ impl Lqr {
     /// # Errors
     /// As [`ExactState::set_state`](crate::body::ExactState::set_state).
     pub fn set_state(&mut self, state: &[f64]) -> Result<()> {
-        let (mode, model) = state.split_last().ok_or_else(|| Error::invalid("lqr: the state is empty"))?;
+        let (mode, model) = state
+            .split_last()
+            .ok_or_else(|| Error::invalid("lqr: the state is empty"))?;
         self.model.set_state(model)?;
         self.is_balancing = *mode != 0.0;
         Ok(())
@@ -207,24 +273,46 @@ impl Lqr {
     fn compute_action(&mut self, action: &mut [f32]) {
         self.state.clear();
         self.model.append_state(&mut self.state);
-        for (deviation, (now, balanced)) in self.deviation.iter_mut().zip(self.state.iter().zip(&self.equilibrium.state)) {
+        for (deviation, (now, balanced)) in self
+            .deviation
+            .iter_mut()
+            .zip(self.state.iter().zip(&self.equilibrium.state))
+        {
             *deviation = now - balanced;
         }
         if self.swing_up.is_none() && self.plan.is_none() {
             self.is_balancing = true;
             for (channel, number) in action.iter_mut().enumerate() {
                 let ActionChannel { low, high, .. } = self.model.spec().action[channel];
-                let regulated = -dot(&self.gain[channel * self.deviation.len()..][..self.deviation.len()], &self.deviation);
-                *number = (f64::from(self.equilibrium.action[channel]) + regulated).clamp(f64::from(low), f64::from(high)) as f32;
+                let regulated = -dot(
+                    &self.gain[channel * self.deviation.len()..][..self.deviation.len()],
+                    &self.deviation,
+                );
+                *number = (f64::from(self.equilibrium.action[channel]) + regulated)
+                    .clamp(f64::from(low), f64::from(high)) as f32;
             }
             return;
         }
-        let reach = if self.is_balancing { RELEASE_RAD } else { CAPTURE_RAD };
-        let is_near = self.swing_up.as_ref().is_none_or(|swing_up| swing_up.angle_rad(&self.state).abs() < reach);
-        let (balancing, asked) = if is_near { self.balance() } else { (0.0, f64::INFINITY) };
+        let reach = if self.is_balancing {
+            RELEASE_RAD
+        } else {
+            CAPTURE_RAD
+        };
+        let is_near = self
+            .swing_up
+            .as_ref()
+            .is_none_or(|swing_up| swing_up.angle_rad(&self.state).abs() < reach);
+        let (balancing, asked) = if is_near {
+            self.balance()
+        } else {
+            (0.0, f64::INFINITY)
+        };
         let channel = &self.model.spec().action[0];
         let (low, high) = (f64::from(channel.low), f64::from(channel.high));
-        self.is_balancing = is_near && (self.is_balancing || self.swing_up.is_none() || asked.abs() <= CAPTURE_ACTION * high);
+        self.is_balancing = is_near
+            && (self.is_balancing
+                || self.swing_up.is_none()
+                || asked.abs() <= CAPTURE_ACTION * high);
         let wanted = match &self.swing_up {
             Some(swing_up) if !self.is_balancing => high * swing_up.action_fraction(&self.state),
             _ => f64::from(self.equilibrium.action[0]) + balancing,
@@ -232,14 +320,18 @@ impl Lqr {
         action[0] = wanted.clamp(low, high) as f32;
     }
 
-    /// The balancing action, and the regulator's demand: now, or at the end of the plan; both as deviations from the equilibrium's.
+    /// The balancing action, and the regulator's demand: now, or at the end of the plan; both as
+    /// deviations from the equilibrium's.
     fn balance(&mut self) -> (f64, f64) {
         let regulated = |deviation: &[f64]| -dot(&self.gain, deviation);
         match &mut self.plan {
             None => (regulated(&self.deviation), regulated(&self.deviation)),
             Some(plan) => {
                 plan.plan(&self.deviation);
-                (plan.actions()[0], regulated(&plan.states()[plan.actions().len() * self.gain.len()..]))
+                (
+                    plan.actions()[0],
+                    regulated(&plan.states()[plan.actions().len() * self.gain.len()..]),
+                )
             }
         }
     }

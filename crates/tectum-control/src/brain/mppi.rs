@@ -1,17 +1,22 @@
-//! Model predictive path integral control over a learned twin or the plant's own equations, one plan per tick.
+//! Model predictive path integral control over a learned twin or the plant's own equations, one
+//! plan per tick.
 //!
-//! Every tick samples K action sequences around the last mean, rolls the model over T steps, weights the samples by
-//! the softmax of their negative costs, and applies the first action of the weighted mean. All of it runs on the device:
-//! one upload (observation and noise key), one submission, one download (action and three numbers about the costs).
+//! Every tick samples K action sequences around the last mean, rolls the model over T steps,
+//! weights the samples by the softmax of their negative costs, and applies the first action of the
+//! weighted mean. All of it runs on the device: one upload (observation and noise key), one
+//! submission, one download (action and three numbers about the costs).
 //!
-//! A twin may learn online from the body's transitions ([`OnlineLearning`]); with an untrained twin the actions are random until its first round.
+//! A twin may learn online from the body's transitions ([`OnlineLearning`]); with an untrained twin
+//! the actions are random until its first round.
 //!
 //! # Cost
-//! Eleven launches per tick, ten more for each further iteration; 2·K·T·(weights) operations in the rollout.
+//! Eleven launches per tick, ten more for each further iteration; 2·K·T·(weights) operations in the
+//! rollout.
 //!
 //! # Source
-//! Williams, Aldrich, Theodorou, *Model Predictive Path Integral Control*, JGCD 2017. We differ in the temperature, which
-//! is relative to the spread of the costs, and in the noise, whose deviation may be graded over the samples.
+//! Williams, Aldrich, Theodorou, *Model Predictive Path Integral Control*, JGCD 2017. We differ in
+//! the temperature, which is relative to the spread of the costs, and in the noise, whose deviation
+//! may be graded over the samples.
 
 #[cfg(any(test, feature = "bench"))]
 mod bench;
@@ -31,7 +36,10 @@ mod tests;
 use std::sync::Arc;
 
 use tectum::kernel::random;
-use tectum::{CodeObject, DType, Device, Error, Executable, InputFile, Kernel, LaunchTime, Plan, PlanBuilder, Result, RunStats, View};
+use tectum::{
+    CodeObject, DType, Device, Error, Executable, InputFile, Kernel, LaunchTime, Plan, PlanBuilder,
+    Result, RunStats, View,
+};
 
 use super::{Brain, Rebuild};
 use crate::body::ControlModel;
@@ -55,7 +63,8 @@ const HANDOVER_STREAM: u32 = 3;
 const WARM_UP_HOLD: u64 = 3;
 /// Samples per workgroup of the rollout: 16 invocations of four.
 const ROLLOUT_SAMPLES: usize = 64;
-/// The maximum samples of a controller that is rebuilt because its device failed: the CPU must meet its period.
+/// The maximum samples of a controller that is rebuilt because its device failed: the CPU must meet
+/// its period.
 const MAX_FALLBACK_SAMPLES: usize = 1024;
 /// Numbers that a tick downloads after the action: minimum cost, mean cost, maximum weight.
 const COSTS: usize = 3;
@@ -116,10 +125,19 @@ struct MppiConfig {
 
 impl MppiConfig {
     /// Checks the parts against each other, and records the tick.
-    fn new(model: Model, parameters: MppiParameters, online: Option<OnlineLearning>) -> Result<Self> {
+    fn new(
+        model: Model,
+        parameters: MppiParameters,
+        online: Option<OnlineLearning>,
+    ) -> Result<Self> {
         parameters.check(model.layout())?;
         let tick = Arc::new(TickPlan::record(&model, &parameters)?);
-        Ok(Self { model, parameters, online, tick })
+        Ok(Self {
+            model,
+            parameters,
+            online,
+            tick,
+        })
     }
 }
 
@@ -147,7 +165,8 @@ struct PlanViews {
 pub enum Model {
     /// A learned twin, with the costs that the parameters give its channels.
     Twin(Twin),
-    /// An ensemble of the recorded rig, with the costs that the parameters give the body's channels.
+    /// An ensemble of the recorded rig, with the costs that the parameters give the body's
+    /// channels.
     Recorded(Box<RecordedTwin>),
     /// The equations of the body itself, with its own reward.
     Plant {
@@ -164,10 +183,20 @@ impl Model {
     /// Rejects a twin whose parts are inconsistent: kernels index by its network's shape.
     fn check(&self) -> Result<()> {
         let fault = match self {
-            Model::Twin(Twin { layout, network, weights, change_mean, change_deviation }) => {
+            Model::Twin(Twin {
+                layout,
+                network,
+                weights,
+                change_mean,
+                change_deviation,
+            }) => {
                 let (channels, count) = (layout.channels.len(), network.parameters().len());
                 let fits = [
-                    ("features of the network", network.features(), layout.features()),
+                    (
+                        "features of the network",
+                        network.features(),
+                        layout.features(),
+                    ),
                     ("channels of the network", network.channels(), channels),
                     ("weights", weights.len(), count),
                     ("mean changes", change_mean.len(), channels),
@@ -176,22 +205,43 @@ impl Model {
                 fits.into_iter().find(|(_, is, wanted)| is != wanted)
             }
             Model::Recorded(twin) => {
-                let Ensemble { layout, network, members, mean, deviation, .. } = &twin.ensemble;
+                let Ensemble {
+                    layout,
+                    network,
+                    members,
+                    mean,
+                    deviation,
+                    ..
+                } = &twin.ensemble;
                 layout.check()?;
                 let count = network.parameters().len();
                 let fits = [
                     ("channels of the body", twin.layout.channels.len(), 4),
-                    ("features of the network", network.features(), layout.features()),
+                    (
+                        "features of the network",
+                        network.features(),
+                        layout.features(),
+                    ),
                     ("channels of the network", network.channels(), 3),
                     ("mean changes", mean.len(), 3),
                     ("deviations of changes", deviation.len(), 3),
                     ("networks", members.len().clamp(1, 1 << 10), members.len()),
                 ];
-                fits.into_iter().chain(members.iter().map(|member| ("weights", member.len(), count))).find(|(_, is, wanted)| is != wanted)
+                fits.into_iter()
+                    .chain(
+                        members
+                            .iter()
+                            .map(|member| ("weights", member.len(), count)),
+                    )
+                    .find(|(_, is, wanted)| is != wanted)
             }
             Model::Plant { .. } | Model::Equations(_) => None,
         };
-        fault.map_or(Ok(()), |(what, is, wanted)| Err(Error::invalid(format!("mppi: the twin has {is} {what}; {wanted} are needed"))))
+        fault.map_or(Ok(()), |(what, is, wanted)| {
+            Err(Error::invalid(format!(
+                "mppi: the twin has {is} {what}; {wanted} are needed"
+            )))
+        })
     }
 
     /// The channels and the action of a body that is known to this crate.
@@ -208,16 +258,25 @@ impl Model {
     fn channels(&self) -> usize {
         match self {
             Model::Equations(model) => model.states(),
-            Model::Twin(_) | Model::Recorded(_) | Model::Plant { .. } => self.layout().map_or(0, |layout| layout.channels.len()),
+            Model::Twin(_) | Model::Recorded(_) | Model::Plant { .. } => {
+                self.layout().map_or(0, |layout| layout.channels.len())
+            }
         }
     }
 
     fn actions(&self) -> Vec<ActionLimits> {
         match self {
             Model::Equations(model) => model.actions(),
-            Model::Twin(_) | Model::Recorded(_) | Model::Plant { .. } => {
-                self.layout().map(|layout| ActionLimits { low: layout.low, high: layout.high, discrete: layout.discrete, scale: 1.0 }).into_iter().collect()
-            }
+            Model::Twin(_) | Model::Recorded(_) | Model::Plant { .. } => self
+                .layout()
+                .map(|layout| ActionLimits {
+                    low: layout.low,
+                    high: layout.high,
+                    discrete: layout.discrete,
+                    scale: 1.0,
+                })
+                .into_iter()
+                .collect(),
         }
     }
 
@@ -225,7 +284,9 @@ impl Model {
     fn rest(&self) -> Vec<f32> {
         match self {
             Model::Equations(model) => model.rest(),
-            Model::Twin(_) | Model::Recorded(_) | Model::Plant { .. } => vec![0.0; self.actions().len()],
+            Model::Twin(_) | Model::Recorded(_) | Model::Plant { .. } => {
+                vec![0.0; self.actions().len()]
+            }
         }
     }
 
@@ -240,7 +301,10 @@ impl Model {
 
     fn model_input(&self) -> ModelInput {
         match self {
-            Model::Recorded(twin) => ModelInput::RecordedRows { lags: twin.ensemble.layout.lags, members: twin.ensemble.members.len() },
+            Model::Recorded(twin) => ModelInput::RecordedRows {
+                lags: twin.ensemble.layout.lags,
+                members: twin.ensemble.members.len(),
+            },
             Model::Twin(_) | Model::Plant { .. } | Model::Equations(_) => ModelInput::State,
         }
     }
@@ -248,10 +312,20 @@ impl Model {
     /// Weights and the table of the channels; a plant has neither.
     fn learned(&self, parameters: &MppiParameters) -> Option<[Vec<f32>; 2]> {
         match self {
-            Model::Twin(twin) => Some([twin.weights.clone(), channel_table(&twin.layout, [&twin.change_mean, &twin.change_deviation], parameters)]),
+            Model::Twin(twin) => Some([
+                twin.weights.clone(),
+                channel_table(
+                    &twin.layout,
+                    [&twin.change_mean, &twin.change_deviation],
+                    parameters,
+                ),
+            ]),
             Model::Recorded(twin) => {
                 let [mean, deviation] = twin.changes();
-                Some([twin.weights(), channel_table(&twin.layout, [&mean, &deviation], parameters)])
+                Some([
+                    twin.weights(),
+                    channel_table(&twin.layout, [&mean, &deviation], parameters),
+                ])
             }
             Model::Plant { .. } | Model::Equations(_) => None,
         }
@@ -262,25 +336,52 @@ impl Mppi {
     /// Compiles the tick for a device and uploads a twin's weights.
     ///
     /// # Errors
-    /// `Invalid` for parameters that do not fit the body (named), `Unsupported` for a body without equations here, or what the device
-    /// reports.
-    pub fn new(model: Model, parameters: &MppiParameters, device: &Device, seed: u64) -> Result<Self> {
-        Self::from_config(Arc::new(MppiConfig::new(model, parameters.clone(), None)?), device, seed)
+    /// `Invalid` for parameters that do not fit the body (named), `Unsupported` for a body without
+    /// equations here, or what the device reports.
+    pub fn new(
+        model: Model,
+        parameters: &MppiParameters,
+        device: &Device,
+        seed: u64,
+    ) -> Result<Self> {
+        Self::from_config(
+            Arc::new(MppiConfig::new(model, parameters.clone(), None)?),
+            device,
+            seed,
+        )
     }
 
-    /// The same with a twin that learns online. With a warm-up it starts untrained, and `twin` only gives the network's shape.
+    /// The same with a twin that learns online. With a warm-up it starts untrained, and `twin` only
+    /// gives the network's shape.
     ///
     /// # Errors
     /// As [`Mppi::new`] and [`Learner::new`](crate::twin::Learner::new).
-    pub fn online(twin: Twin, online: OnlineLearning, parameters: &MppiParameters, device: &Device, seed: u64) -> Result<Self> {
-        Self::from_config(Arc::new(MppiConfig::new(Model::Twin(twin), parameters.clone(), Some(online))?), device, seed)
+    pub fn online(
+        twin: Twin,
+        online: OnlineLearning,
+        parameters: &MppiParameters,
+        device: &Device,
+        seed: u64,
+    ) -> Result<Self> {
+        Self::from_config(
+            Arc::new(MppiConfig::new(
+                Model::Twin(twin),
+                parameters.clone(),
+                Some(online),
+            )?),
+            device,
+            seed,
+        )
     }
 
     fn from_config(origin: Arc<MppiConfig>, device: &Device, seed: u64) -> Result<Self> {
         let (model, parameters, slots) = (&origin.model, &origin.parameters, origin.tick.views);
         let mut run = origin.tick.plan.compile(device)?;
         if let (Some(learned), Some(views)) = (model.learned(parameters), slots.learned) {
-            views.into_iter().zip(&learned).try_for_each(|(view, numbers)| run.write_state(view, numbers))?;
+            views
+                .into_iter()
+                .zip(&learned)
+                .try_for_each(|(view, numbers)| run.write_state(view, numbers))?;
         }
         let rows = match model {
             Model::Recorded(twin) => Some(twin.rows()),
@@ -294,7 +395,9 @@ impl Mppi {
         run.run()?;
         run.write_state(slots.mean, &model.rest().repeat(parameters.horizon))?;
         let learning = match (model, &origin.online) {
-            (Model::Twin(twin), Some(online)) => Some(Learning::new(twin, online, parameters, seed)?),
+            (Model::Twin(twin), Some(online)) => {
+                Some(Learning::new(twin, online, parameters, seed)?)
+            }
             _ => None,
         };
         Ok(Self {
@@ -325,20 +428,33 @@ impl Mppi {
 
     /// A twin's data on the device, by name.
     fn learned(&self) -> impl Iterator<Item = (&'static str, View)> + use<> {
-        ["weights", "table"].into_iter().zip(self.slots.learned.into_iter().flatten())
+        ["weights", "table"]
+            .into_iter()
+            .zip(self.slots.learned.into_iter().flatten())
     }
 
-    /// Learns from the last tick, takes better weights if there are any; a random action while the twin is untrained.
+    /// Learns from the last tick, takes better weights if there are any; a random action while the
+    /// twin is untrained.
     fn learn(&mut self, observation: &[f32]) -> Result<Option<f32>> {
-        let Some(learning) = &mut self.learning else { return Ok(None) };
+        let Some(learning) = &mut self.learning else {
+            return Ok(None);
+        };
         if let (Some(learned), Some(views)) = (learning.advance(observation), self.slots.learned) {
-            views.into_iter().zip(learned).try_for_each(|(view, numbers)| self.run.write_state(view, numbers))?;
+            views
+                .into_iter()
+                .zip(learned)
+                .try_for_each(|(view, numbers)| self.run.write_state(view, numbers))?;
         }
         if learning.has_learned() {
             return Ok(None);
         }
         let key = [self.seed as u32, (self.seed >> 32) as u32];
-        let share = random::uniform(random::philox([(self.tick / WARM_UP_HOLD) as u32, 0, 0, WARM_UP_STREAM], key)[0]);
+        let share = random::uniform(
+            random::philox(
+                [(self.tick / WARM_UP_HOLD) as u32, 0, 0, WARM_UP_STREAM],
+                key,
+            )[0],
+        );
         let ActionLimits { low, high, .. } = self.actions[0];
         Ok(Some(low + (high - low) * share))
     }
@@ -354,17 +470,31 @@ impl Mppi {
                     observer.assimilate(observation);
                 }
                 let state = observer.state();
-                input[..channels].iter_mut().zip(state).for_each(|(input, number)| *input = number as f32);
+                input[..channels]
+                    .iter_mut()
+                    .zip(state)
+                    .for_each(|(input, number)| *input = number as f32);
             }
         }
         input[channels..][..actions].copy_from_slice(&self.last_action);
         if let Some(rows) = &self.rows {
             rows.write(observation, self.last_action[0], &mut input[channels + 1..]);
         }
-        let key = |stream| [self.seed as u32, (self.seed >> 32) as u32, stream, self.tick as u32];
-        self.run.input::<u32>(self.slots.key).copy_from_slice(&key(NOISE_STREAM));
+        let key = |stream| {
+            [
+                self.seed as u32,
+                (self.seed >> 32) as u32,
+                stream,
+                self.tick as u32,
+            ]
+        };
+        self.run
+            .input::<u32>(self.slots.key)
+            .copy_from_slice(&key(NOISE_STREAM));
         if let Some(handover) = self.slots.handover_key {
-            self.run.input::<u32>(handover).copy_from_slice(&key(HANDOVER_STREAM));
+            self.run
+                .input::<u32>(handover)
+                .copy_from_slice(&key(HANDOVER_STREAM));
         }
         let stats = self.run.run()?;
         let (first, costs) = self.run.output::<f32>(self.slots.result).split_at(actions);
@@ -384,18 +514,36 @@ impl Mppi {
 
 /// The shape of the networks of a recorded rig.
 fn recorded_network(lags: usize) -> Result<Network> {
-    Network::new(crate::twin::SequenceLayout { lags }.features(), &[33, 20], 3)
+    Network::new(
+        crate::twin::SequenceLayout { lags }.features(),
+        &[33, 20],
+        3,
+    )
 }
 
-/// The kernels of a tick that are not the runtime's, for a network's shape, including the one of a recorded rig's ensemble of three.
+/// The kernels of a tick that are not the runtime's, for a network's shape, including the one of a
+/// recorded rig's ensemble of three.
 ///
 /// # Errors
 /// As [`Mppi::new`] for a network that is too large.
 pub fn kernels(network: &Network) -> Result<Vec<Arc<Kernel>>> {
     let (rollout, ..) = rollout_kernel(network, ModelInput::State, 1)?;
-    let (of_rows, ..) = rollout_kernel(&recorded_network(2)?, ModelInput::RecordedRows { lags: 2, members: 3 }, 1)?;
+    let (of_rows, ..) = rollout_kernel(
+        &recorded_network(2)?,
+        ModelInput::RecordedRows {
+            lags: 2,
+            members: 3,
+        },
+        1,
+    )?;
     let plants = plant_kernels().iter().map(|(_, kernel)| Arc::clone(kernel));
-    let others: [&Arc<Kernel>; 5] = [&rollout, &of_rows, &kernels::CONTROLS, &kernels::SCALE_COSTS, &kernels::SHIFT];
+    let others: [&Arc<Kernel>; 5] = [
+        &rollout,
+        &of_rows,
+        &kernels::CONTROLS,
+        &kernels::SCALE_COSTS,
+        &kernels::SHIFT,
+    ];
     Ok(others.into_iter().cloned().chain(plants).collect())
 }
 
@@ -404,12 +552,23 @@ impl TickPlan {
     fn record(model: &Model, parameters: &MppiParameters) -> Result<Self> {
         model.check()?;
         let limits = model.actions();
-        let (samples, horizon, channels, actions) = (parameters.samples, parameters.horizon, model.channels(), limits.len());
+        let (samples, horizon, channels, actions) = (
+            parameters.samples,
+            parameters.horizon,
+            model.channels(),
+            limits.len(),
+        );
         let mut plan = PlanBuilder::new("mppi");
         let slots = PlanViews {
-            observation: plan.input("observation", DType::F32, channels + actions + model.model_input().older()),
+            observation: plan.input(
+                "observation",
+                DType::F32,
+                channels + actions + model.model_input().older(),
+            ),
             key: plan.input("key", DType::U32, 4),
-            handover_key: model.regulates(parameters).then(|| plan.input("handover_key", DType::U32, 4)),
+            handover_key: model
+                .regulates(parameters)
+                .then(|| plan.input("handover_key", DType::U32, 4)),
             mean: plan.state("mean", DType::F32, horizon * actions),
             learned: model.learned(parameters).map(|[weights, table]| {
                 let arrays = [("weights", weights.len()), ("table", table.len())];
@@ -420,7 +579,10 @@ impl TickPlan {
         let knots = samples * horizon.div_ceil(parameters.hold) * actions;
         let eps = plan.temp(DType::F32, knots * parameters.iterations);
         let u = plan.temp(DType::F32, (horizon + 1) * actions * samples);
-        let limits = limits.iter().flat_map(|limits| [limits.low, limits.high, limits.scale]).collect::<Vec<_>>();
+        let limits = limits
+            .iter()
+            .flat_map(|limits| [limits.low, limits.high, limits.scale])
+            .collect::<Vec<_>>();
         let limits = plan.constant("limits", &limits);
         let costs = plan.temp(DType::F32, samples);
         plan.normal(slots.key, eps)?;
@@ -431,43 +593,108 @@ impl TickPlan {
                 plan.uniform(key, shares)?;
                 Some(shares)
             }
-            (Model::Plant { .. } | Model::Equations(_), None) => Some(plan.constant("handover", &vec![1.0f32; samples])),
+            (Model::Plant { .. } | Model::Equations(_), None) => {
+                Some(plan.constant("handover", &vec![1.0f32; samples]))
+            }
         };
         let mut mean = slots.mean;
         for iteration in 0..parameters.iterations {
             let sigma = plan.constant("sigma", &parameters.deviations(iteration));
-            let (observation, eps) = (slots.observation, eps.part(iteration * knots..(iteration + 1) * knots));
-            let controls = Controls { observation, mean, eps, sigma, limits, u, samples, horizon, hold: parameters.hold, channels, actions };
-            plan.launch(&kernels::CONTROLS, controls, tectum::kernel::groups_for(u.len()))?;
+            let (observation, eps) = (
+                slots.observation,
+                eps.part(iteration * knots..(iteration + 1) * knots),
+            );
+            let controls = Controls {
+                observation,
+                mean,
+                eps,
+                sigma,
+                limits,
+                u,
+                samples,
+                horizon,
+                hold: parameters.hold,
+                channels,
+                actions,
+            };
+            plan.launch(
+                &kernels::CONTROLS,
+                controls,
+                tectum::kernel::groups_for(u.len()),
+            )?;
             roll_out(&mut plan, model, parameters, slots, handover, [u, costs])?;
             let is_last = iteration + 1 == parameters.iterations;
-            mean = update_mean(&mut plan, parameters, limits, [costs, u.part(actions * samples..u.len())], slots, is_last)?;
+            mean = update_mean(
+                &mut plan,
+                parameters,
+                limits,
+                [costs, u.part(actions * samples..u.len())],
+                slots,
+                is_last,
+            )?;
         }
-        Ok(Self { plan: plan.finish()?, views: slots })
+        Ok(Self {
+            plan: plan.finish()?,
+            views: slots,
+        })
     }
 }
 
 /// Controls to costs.
-fn roll_out(plan: &mut PlanBuilder, model: &Model, parameters: &MppiParameters, slots: PlanViews, handover: Option<View>, [u, costs]: [View; 2]) -> Result<()> {
+fn roll_out(
+    plan: &mut PlanBuilder,
+    model: &Model,
+    parameters: &MppiParameters,
+    slots: PlanViews,
+    handover: Option<View>,
+    [u, costs]: [View; 2],
+) -> Result<()> {
     let groups = parameters.samples.div_ceil(ROLLOUT_SAMPLES) as u32;
     let mut of_twin = |network: &Network, layout: &TwinLayout| {
-        let [weights, table] = slots.learned.expect("invariant: a twin's slots were made with the plan");
-        let (kernel, shape, numbers) = rollout_kernel(network, model.model_input(), parameters.horizon)?;
+        let [weights, table] = slots
+            .learned
+            .expect("invariant: a twin's slots were made with the plan");
+        let (kernel, shape, numbers) =
+            rollout_kernel(network, model.model_input(), parameters.horizon)?;
         let scratch = plan.temp(DType::F32, numbers * parameters.samples);
-        let views = RolloutViews { observation: slots.observation, u, table, weights, costs, scratch };
+        let views = RolloutViews {
+            observation: slots.observation,
+            u,
+            table,
+            weights,
+            costs,
+            scratch,
+        };
         plan.launch(&kernel, parameters.rollout(layout, shape, views), groups)
     };
     let handover = || handover.expect("invariant: a plant's hand-over was made with the plan");
     match model {
         Model::Twin(twin) => of_twin(&twin.network, &twin.layout),
         Model::Recorded(twin) => of_twin(&twin.ensemble.network, &twin.layout),
-        Model::Plant { body, layout } => plan.launch(plant_kernel(body)?, parameters.plant_rollout(layout, slots.observation, handover(), [u, costs]), groups),
-        Model::Equations(model) => model.roll_out(plan, parameters, [slots.observation, handover()], [u, costs]),
+        Model::Plant { body, layout } => plan.launch(
+            plant_kernel(body)?,
+            parameters.plant_rollout(layout, slots.observation, handover(), [u, costs]),
+            groups,
+        ),
+        Model::Equations(model) => model.roll_out(
+            plan,
+            parameters,
+            [slots.observation, handover()],
+            [u, costs],
+        ),
     }
 }
 
-/// Costs to weights, weights to the mean, which it returns; the mean to the action after the last iteration. `u` begins with the first step.
-fn update_mean(plan: &mut PlanBuilder, parameters: &MppiParameters, limits: View, [costs, u]: [View; 2], slots: PlanViews, is_last: bool) -> Result<View> {
+/// Costs to weights, weights to the mean, which it returns; the mean to the action after the last
+/// iteration. `u` begins with the first step.
+fn update_mean(
+    plan: &mut PlanBuilder,
+    parameters: &MppiParameters,
+    limits: View,
+    [costs, u]: [View; 2],
+    slots: PlanViews,
+    is_last: bool,
+) -> Result<View> {
     let (samples, actions) = (parameters.samples, limits.len() / 3);
     let rows = parameters.horizon * actions;
     let [negative, tempered, weights] = [(); 3].map(|()| plan.temp(DType::F32, samples));
@@ -475,15 +702,37 @@ fn update_mean(plan: &mut PlanBuilder, parameters: &MppiParameters, limits: View
     plan.sum(costs, total, 1, samples)?;
     plan.unary("neg", costs, negative)?;
     plan.max(negative, greatest, 1, samples)?;
-    let scaled = ScaleCosts { costs, total, greatest, y: tempered, samples, temperature: parameters.temperature };
-    plan.launch(&kernels::SCALE_COSTS, scaled, tectum::kernel::groups_for(samples))?;
+    let scaled = ScaleCosts {
+        costs,
+        total,
+        greatest,
+        y: tempered,
+        samples,
+        temperature: parameters.temperature,
+    };
+    plan.launch(
+        &kernels::SCALE_COSTS,
+        scaled,
+        tectum::kernel::groups_for(samples),
+    )?;
     plan.softmax(tempered, weights, 1, samples, 1.0)?;
     plan.max(weights, best_weight, 1, samples)?;
     let weighted = plan.temp(DType::F32, rows);
     plan.matvec(u, weights, weighted, tectum::GemmEpilogue::default())?;
     if is_last {
         let PlanViews { mean, result, .. } = slots;
-        let shift = Shift { weighted, total, greatest, best_weight, limits, mean, result, samples, rows, actions };
+        let shift = Shift {
+            weighted,
+            total,
+            greatest,
+            best_weight,
+            limits,
+            mean,
+            result,
+            samples,
+            rows,
+            actions,
+        };
         plan.launch(&kernels::SHIFT, shift, 1)?;
     }
     Ok(weighted)
@@ -503,13 +752,16 @@ impl Brain for Mppi {
             }
             None => self.plan(observation, action)?,
         };
-        for ((last, limits), number) in self.last_action.iter_mut().zip(&self.actions).zip(&*action) {
+        for ((last, limits), number) in self.last_action.iter_mut().zip(&self.actions).zip(&*action)
+        {
             *last = limits.applied(*number);
         }
         if let Some(learning) = &mut self.learning {
             learning.record_tick(observation, last, self.last_action[0]);
         }
-        self.rows.iter_mut().for_each(|rows| rows.push(observation, last));
+        self.rows
+            .iter_mut()
+            .for_each(|rows| rows.push(observation, last));
         self.tick += 1;
         Ok(stats)
     }
@@ -554,12 +806,18 @@ impl Brain for Mppi {
         let learned = match (&self.origin.model, &mut self.rows) {
             (Model::Recorded(twin), Some(rows)) => {
                 if snapshot.u64("twin", 4)? != twin.identity() {
-                    return Err(Error::data(format!("{}: the snapshot was taken with another twin", twin.path)));
+                    return Err(Error::data(format!(
+                        "{}: the snapshot was taken with another twin",
+                        twin.path
+                    )));
                 }
                 rows.load(snapshot)?;
                 Vec::new()
             }
-            _ => self.learned().map(|(name, view)| Ok((view, snapshot.f32(name, view.len())?))).collect::<Result<Vec<_>>>()?,
+            _ => self
+                .learned()
+                .map(|(name, view)| Ok((view, snapshot.f32(name, view.len())?)))
+                .collect::<Result<Vec<_>>>()?,
         };
         let last_action = snapshot.f32("last_action", self.actions.len())?.to_vec();
         let counters = snapshot.u64("counters", 2)?;
@@ -567,10 +825,16 @@ impl Brain for Mppi {
             observer.set_state(snapshot.f64("observer", observer.state().len())?)?;
         }
         self.run.write_state(self.slots.mean, mean)?;
-        learned.into_iter().try_for_each(|(view, numbers)| self.run.write_state(view, numbers))?;
+        learned
+            .into_iter()
+            .try_for_each(|(view, numbers)| self.run.write_state(view, numbers))?;
         (self.last_action, self.seed, self.tick) = (last_action, counters[0], counters[1]);
         if let (Some(learning), Some([weights, table])) = (&mut self.learning, self.slots.learned) {
-            learning.load(snapshot, self.run.read_state(weights)?, self.run.read_state(table)?)?;
+            learning.load(
+                snapshot,
+                self.run.read_state(weights)?,
+                self.run.read_state(table)?,
+            )?;
         }
         Ok(())
     }
@@ -586,10 +850,15 @@ impl Brain for Mppi {
             if samples <= MAX_FALLBACK_SAMPLES {
                 return Ok(Box::new(Mppi::from_config(origin, device, seed)?));
             }
-            let parameters = MppiParameters { samples: MAX_FALLBACK_SAMPLES, ..origin.parameters.clone() };
+            let parameters = MppiParameters {
+                samples: MAX_FALLBACK_SAMPLES,
+                ..origin.parameters.clone()
+            };
             let origin = MppiConfig::new(origin.model.clone(), parameters, origin.online.clone())?;
             let mut brain = Mppi::from_config(Arc::new(origin), device, seed)?;
-            brain.notes.push(format!("{MAX_FALLBACK_SAMPLES} of {samples} samples"));
+            brain
+                .notes
+                .push(format!("{MAX_FALLBACK_SAMPLES} of {samples} samples"));
             Ok(Box::new(brain))
         }))
     }
@@ -608,7 +877,15 @@ impl Brain for Mppi {
 
     fn inputs(&self) -> Vec<InputFile> {
         match &self.origin.model {
-            Model::Recorded(twin) => twin.ensemble.file_hash.map(|hash| InputFile { path: twin.path.clone(), hash }).into_iter().collect(),
+            Model::Recorded(twin) => twin
+                .ensemble
+                .file_hash
+                .map(|hash| InputFile {
+                    path: twin.path.clone(),
+                    hash,
+                })
+                .into_iter()
+                .collect(),
             Model::Twin(_) | Model::Plant { .. } | Model::Equations(_) => self.inputs.clone(),
         }
     }

@@ -1,13 +1,18 @@
-//! A trained policy as a brain: a network from an ONNX file, and the contract that states what its numbers mean.
+//! A trained policy as a brain: a network from an ONNX file, and the contract that states what its
+//! numbers mean.
 //!
-//! A tick fills the network's inputs from the observation as the contract states, runs it once on its device, and makes the action of its output. Recurrent
-//! states are kept from run to run and are zero at the start of an episode. A tick allocates nothing on the host.
+//! A tick fills the network's inputs from the observation as the contract states, runs it once on
+//! its device, and makes the action of its output. Recurrent states are kept from run to run and
+//! are zero at the start of an episode. A tick allocates nothing on the host.
 //!
 //! # Chunks
-//! An output of several rows predicts the actions of as many ticks, from that of its observation on. An inference starts when `replan_steps` of the last
-//! chunk's rows were used. An asynchronous one runs on a worker thread while ticks use the rest of the chunk before; when its answer is there, the rows of the
-//! ticks that passed are skipped. A tick without a row is late ([`Brain::unanswered_ticks`]): the loop holds the action before. Under a simulated clock the tick that
-//! starts an inference runs it, and its answer is used `inference_delay` ticks later, so that runs are repeatable.
+//! An output of several rows predicts the actions of as many ticks, from that of its observation
+//! on. An inference starts when `replan_steps` of the last chunk's rows were used. An asynchronous
+//! one runs on a worker thread while ticks use the rest of the chunk before; when its answer is
+//! there, the rows of the ticks that passed are skipped. A tick without a row is late
+//! ([`Brain::unanswered_ticks`]): the loop holds the action before. Under a simulated clock the
+//! tick that starts an inference runs it, and its answer is used `inference_delay` ticks later, so
+//! that runs are repeatable.
 
 pub mod binding;
 mod chunks;
@@ -52,7 +57,8 @@ pub struct PolicyBrain {
     asked: Vec<Vec<f32>>,
     /// Used actions at which the next inference starts.
     next_start: u64,
-    /// Ticks from the start of an inference to the use of its answer, where they do not depend on its speed.
+    /// Ticks from the start of an inference to the use of its answer, where they do not depend on
+    /// its speed.
     delay: u64,
     /// Ticks of the episode.
     step: u64,
@@ -102,7 +108,13 @@ impl PolicyRecipe {
         let contract = contract_of(&model, path, named.as_deref())?;
         let network = model.load(&[]).map_err(|error| error.at(path.display()))?;
         let binding = contract.bind(&network, body)?;
-        Ok(Self { spec: spec.clone(), network, binding, files, clock })
+        Ok(Self {
+            spec: spec.clone(),
+            network,
+            binding,
+            files,
+            clock,
+        })
     }
 
     fn on(self: &Arc<Self>, device: &Device) -> Result<PolicyBrain> {
@@ -111,10 +123,19 @@ impl PolicyRecipe {
         let inference = Inference::new(self, network)?;
         let action = &self.binding.action;
         let is_threaded = action.schedule.is_asynchronous && self.clock == ClockKind::Real;
-        let inputs: Vec<Vec<f32>> = self.binding.inputs.iter().map(|input| vec![0.0; input.len]).collect();
+        let inputs: Vec<Vec<f32>> = self
+            .binding
+            .inputs
+            .iter()
+            .map(|input| vec![0.0; input.len])
+            .collect();
         Ok(PolicyBrain {
             recipe: self.clone(),
-            runner: if is_threaded { Runner::Thread(Worker::new(inference)?) } else { Runner::Here(Box::new(inference)) },
+            runner: if is_threaded {
+                Runner::Thread(Worker::new(inference)?)
+            } else {
+                Runner::Here(Box::new(inference))
+            },
             device: device.clone(),
             code,
             asked: inputs.clone(),
@@ -123,7 +144,11 @@ impl PolicyRecipe {
             chunks: Chunks::new(&action.schedule, action.width),
             flight: None,
             next_start: 0,
-            delay: if is_threaded { 0 } else { action.schedule.delay },
+            delay: if is_threaded {
+                0
+            } else {
+                action.schedule.delay
+            },
             step: 0,
             counts: Counts::default(),
         })
@@ -137,20 +162,32 @@ impl DeviceRecipe for Arc<PolicyRecipe> {
 }
 
 impl PolicyBrain {
-    /// Builds a policy for a body on a device or [`Target::Auto`], at the start of an episode, for simulated time.
+    /// Builds a policy for a body on a device or [`Target::Auto`], at the start of an episode, for
+    /// simulated time.
     ///
     /// # Errors
-    /// `Io`, `Data` or `Unsupported` for a file that cannot be read; `Invalid` for a contract that fits neither the network nor the body; what the device
-    /// reports.
-    pub fn new<'d>(spec: &PolicySpec, body: &BodySpec, target: impl Into<Target<'d>>) -> Result<Self> {
+    /// `Io`, `Data` or `Unsupported` for a file that cannot be read; `Invalid` for a contract that
+    /// fits neither the network nor the body; what the device reports.
+    pub fn new<'d>(
+        spec: &PolicySpec,
+        body: &BodySpec,
+        target: impl Into<Target<'d>>,
+    ) -> Result<Self> {
         let recipe = Arc::new(PolicyRecipe::new(spec, body, ClockKind::Sim)?);
         let device = recipe.network.open_device(target)?;
         recipe.on(&device)
     }
 
-    /// Fills the inputs from an observation. Histories move at every tick, also where rows of a chunk are left.
+    /// Fills the inputs from an observation. Histories move at every tick, also where rows of a
+    /// chunk are left.
     fn observe(&mut self, observation: &[f32]) {
-        let Self { recipe, inputs, previous, step, .. } = self;
+        let Self {
+            recipe,
+            inputs,
+            previous,
+            step,
+            ..
+        } = self;
         for (input, values) in recipe.binding.inputs.iter().zip(inputs) {
             fill(input, values, observation, previous, *step);
         }
@@ -161,13 +198,20 @@ impl PolicyBrain {
         for (asked, values) in self.asked.iter_mut().zip(&self.inputs) {
             asked.copy_from_slice(values);
         }
-        self.flight = Some(Flight { start: self.chunks.used, step: self.step, is_started: false });
+        self.flight = Some(Flight {
+            start: self.chunks.used,
+            step: self.step,
+            is_started: false,
+        });
         self.next_start = self.chunks.used + self.recipe.binding.action.schedule.replan as u64;
     }
 
-    /// Adds the chunk that is awaited, if it is due and there. After an error, the next tick starts another inference.
+    /// Adds the chunk that is awaited, if it is due and there. After an error, the next tick starts
+    /// another inference.
     fn receive(&mut self) -> Result<Option<RunStats>> {
-        let Some(mut flight) = self.flight.take() else { return Ok(None) };
+        let Some(mut flight) = self.flight.take() else {
+            return Ok(None);
+        };
         let delay = self.step - flight.step;
         let answer = self.poll(&mut flight, delay >= self.delay);
         match &answer {
@@ -183,7 +227,8 @@ impl PolicyBrain {
         if !flight.is_started || !is_due {
             return Ok(None);
         }
-        self.runner.take(|output| self.chunks.push(flight.start, output))
+        self.runner
+            .take(|output| self.chunks.push(flight.start, output))
     }
 
     /// The action of the present row.
@@ -191,12 +236,26 @@ impl PolicyBrain {
         let (rule, row) = (&self.recipe.binding.action, &self.previous);
         match &rule.kind {
             ActionKind::Index(choices) => {
-                let choice = Some(row[0]).filter(|index| *index >= 0.0).and_then(|index| choices.get(index as usize));
-                action.copy_from_slice(choice.ok_or_else(|| Error::data(format!("the policy chose action {} of {}", row[0], choices.len())))?);
+                let choice = Some(row[0])
+                    .filter(|index| *index >= 0.0)
+                    .and_then(|index| choices.get(index as usize));
+                action.copy_from_slice(choice.ok_or_else(|| {
+                    Error::data(format!(
+                        "the policy chose action {} of {}",
+                        row[0],
+                        choices.len()
+                    ))
+                })?);
             }
-            ActionKind::Choice(_) if row.iter().any(|number| number.is_nan()) => action.fill(f32::NAN),
+            ActionKind::Choice(_) if row.iter().any(|number| number.is_nan()) => {
+                action.fill(f32::NAN)
+            }
             ActionKind::Choice(choices) => {
-                let best = (0..row.len()).fold(0, |best, index| if row[index] > row[best] { index } else { best });
+                let best =
+                    (0..row.len()).fold(
+                        0,
+                        |best, index| if row[index] > row[best] { index } else { best },
+                    );
                 action.copy_from_slice(&choices[best]);
             }
             ActionKind::Continuous(channels) => {
@@ -209,7 +268,8 @@ impl PolicyBrain {
     }
 }
 
-/// Fills an input: each term's history moves back, and its new values come last. The first values of an episode fill the whole history.
+/// Fills an input: each term's history moves back, and its new values come last. The first values
+/// of an episode fill the whole history.
 fn fill(input: &BoundInput, values: &mut [f32], observation: &[f32], previous: &[f32], step: u64) {
     let mut start = 0;
     for term in &input.fills {
@@ -277,7 +337,11 @@ impl Brain for PolicyBrain {
             return self.act(action).map(|()| stats);
         }
         // Before the first chunk of an episode, the time of an inference is no fault of a device.
-        self.counts.late = if self.chunks.has_any() { self.counts.late + 1 } else { 1 };
+        self.counts.late = if self.chunks.has_any() {
+            self.counts.late + 1
+        } else {
+            1
+        };
         self.counts.held += 1;
         Ok(stats)
     }
@@ -288,35 +352,74 @@ impl Brain for PolicyBrain {
 
     fn snapshot(&self) -> Result<Snapshot> {
         let mut snapshot = Snapshot::default();
-        for (name, arrays) in [("input", &self.inputs[..]), ("asked", &self.asked[..]), ("state", self.runner.states())] {
+        for (name, arrays) in [
+            ("input", &self.inputs[..]),
+            ("asked", &self.asked[..]),
+            ("state", self.runner.states()),
+        ] {
             for (index, values) in arrays.iter().enumerate() {
                 snapshot.insert(format!("{name}{index}"), Array::F32(values.clone()));
             }
         }
         snapshot.insert("previous", Array::F32(self.previous.clone()));
         self.chunks.save(&mut snapshot);
-        let Counts { late, held, max_delay } = self.counts;
-        snapshot.insert("counts", Array::U64(vec![self.step, self.next_start, late, held, max_delay]));
-        snapshot.insert("flight", Array::U64(self.flight.map_or(Vec::new(), |flight| vec![flight.start, flight.step])));
+        let Counts {
+            late,
+            held,
+            max_delay,
+        } = self.counts;
+        snapshot.insert(
+            "counts",
+            Array::U64(vec![self.step, self.next_start, late, held, max_delay]),
+        );
+        snapshot.insert(
+            "flight",
+            Array::U64(
+                self.flight
+                    .map_or(Vec::new(), |flight| vec![flight.start, flight.step]),
+            ),
+        );
         Ok(snapshot)
     }
 
     /// An inference whose answer was awaited starts again, from its observation.
     fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
-        for (name, arrays) in [("input", &mut self.inputs[..]), ("asked", &mut self.asked[..]), ("state", self.runner.states_mut())] {
+        for (name, arrays) in [
+            ("input", &mut self.inputs[..]),
+            ("asked", &mut self.asked[..]),
+            ("state", self.runner.states_mut()),
+        ] {
             for (index, values) in arrays.iter_mut().enumerate() {
                 let len = values.len();
                 values.copy_from_slice(snapshot.f32(&format!("{name}{index}"), len)?);
             }
         }
         let width = self.previous.len();
-        self.previous.copy_from_slice(snapshot.f32("previous", width)?);
+        self.previous
+            .copy_from_slice(snapshot.f32("previous", width)?);
         self.chunks.load(snapshot)?;
-        let &[step, next_start, late, held, max_delay] = snapshot.u64("counts", 5)? else { return Err(Error::data("counts: five numbers are needed")) };
-        (self.step, self.next_start, self.counts) = (step, next_start, Counts { late, held, max_delay });
+        let &[step, next_start, late, held, max_delay] = snapshot.u64("counts", 5)? else {
+            return Err(Error::data("counts: five numbers are needed"));
+        };
+        (self.step, self.next_start, self.counts) = (
+            step,
+            next_start,
+            Counts {
+                late,
+                held,
+                max_delay,
+            },
+        );
         self.flight = match snapshot.len_of("flight") {
             Some(0) => None,
-            _ => snapshot.u64("flight", 2)?.first_chunk().map(|&[start, step]| Flight { start, step, is_started: false }),
+            _ => snapshot
+                .u64("flight", 2)?
+                .first_chunk()
+                .map(|&[start, step]| Flight {
+                    start,
+                    step,
+                    is_started: false,
+                }),
         };
         Ok(())
     }
@@ -331,11 +434,21 @@ impl Brain for PolicyBrain {
     }
 
     fn run_notes(&self) -> Vec<String> {
-        let Counts { held, max_delay, .. } = self.counts;
-        let delay = format!("policy: chunks were used up to {max_delay} ticks after their observation");
-        let held = format!("policy: {held} ticks had no row of a chunk, so that the action before was held");
+        let Counts {
+            held, max_delay, ..
+        } = self.counts;
+        let delay =
+            format!("policy: chunks were used up to {max_delay} ticks after their observation");
+        let held = format!(
+            "policy: {held} ticks had no row of a chunk, so that the action before was held"
+        );
         let is_asynchronous = self.recipe.binding.action.schedule.is_asynchronous;
-        [delay, held].into_iter().zip([is_asynchronous, self.counts.held > 0]).filter(|(_, applies)| *applies).map(|(note, _)| note).collect()
+        [delay, held]
+            .into_iter()
+            .zip([is_asynchronous, self.counts.held > 0])
+            .filter(|(_, applies)| *applies)
+            .map(|(note, _)| note)
+            .collect()
     }
 
     fn trace(&mut self) -> Result<Vec<LaunchTime>> {
@@ -364,13 +477,16 @@ impl Brain for PolicyBrain {
     }
 }
 
-/// The file of a policy's contract: the one that is named, else the one next to the model with its name and the ending `.toml`, if there is one.
+/// The file of a policy's contract: the one that is named, else the one next to the model with its
+/// name and the ending `.toml`, if there is one.
 fn contract_file(path: &Path, named: Option<&Path>) -> Option<PathBuf> {
-    named.map(Path::to_path_buf).or_else(|| Some(path.with_extension("toml")).filter(|file| file.is_file()))
+    named
+        .map(Path::to_path_buf)
+        .or_else(|| Some(path.with_extension("toml")).filter(|file| file.is_file()))
 }
 
-/// The contract of a policy: the file that is named, else the file next to the model with its name and the ending `.toml`, else the one in the model's
-/// metadata, else what can be assumed.
+/// The contract of a policy: the file that is named, else the file next to the model with its name
+/// and the ending `.toml`, else the one in the model's metadata, else what can be assumed.
 fn contract_of(model: &Model, path: &Path, contract: Option<&Path>) -> Result<Contract> {
     if let Some(file) = contract_file(path, contract) {
         return Contract::read(&file);
@@ -380,7 +496,10 @@ fn contract_of(model: &Model, path: &Path, contract: Option<&Path>) -> Result<Co
     match metadata.get(METADATA_KEY) {
         Some(text) => Contract::parse(text, &origin),
         None if metadata.contains_key("joint_names") => metadata::contract(&metadata, &origin),
-        None => Ok(Contract { origin: format!("{} (it has no contract)", path.display()), ..Contract::default() }),
+        None => Ok(Contract {
+            origin: format!("{} (it has no contract)", path.display()),
+            ..Contract::default()
+        }),
     }
 }
 
@@ -391,5 +510,8 @@ fn contract_of(model: &Model, path: &Path, contract: Option<&Path>) -> Result<Co
 pub fn check(model: &Path, contract: Option<&Path>, body: &BodySpec) -> Result<Binding> {
     let file = Model::open(model)?;
     let contract = contract_of(&file, model, contract)?;
-    contract.bind(&file.load(&[]).map_err(|error| error.at(model.display()))?, body)
+    contract.bind(
+        &file.load(&[]).map_err(|error| error.at(model.display()))?,
+        body,
+    )
 }

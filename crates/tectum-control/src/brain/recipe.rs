@@ -1,4 +1,5 @@
-//! A brain before it runs: the settings of a scenario, then a recipe, which is recorded but has no device.
+//! A brain before it runs: the settings of a scenario, then a recipe, which is recorded but has no
+//! device.
 
 use tectum::{Device, Plan, Result, Watch};
 #[cfg(any(test, feature = "bench"))]
@@ -37,14 +38,16 @@ pub type BuildStandIn = fn(&BrainContext<'_>) -> Result<Box<dyn StandIn>>;
 
 /// The entry of a brain: its settings in a scenario and what is made from them.
 ///
-/// The entry of a built-in brain is next to the brain, and `brain.rs` lists all of them; [`register_brain`](super::register_brain) adds one of another crate.
+/// The entry of a built-in brain is next to the brain, and `brain.rs` lists all of them;
+/// [`register_brain`](super::register_brain) adds one of another crate.
 pub trait BrainSettings {
     /// The settings of a scenario that gives none; absent for a brain that cannot be without.
     fn standard() -> Option<Self>
     where
         Self: Sized;
 
-    /// Reads the section `[brain]`, except the name. Every key that it asks for is known; the others are refused with file and line.
+    /// Reads the section `[brain]`, except the name. Every key that it asks for is known; the
+    /// others are refused with file and line.
     ///
     /// # Errors
     /// `Data` naming file and line, as [`Section`] reports it.
@@ -128,7 +131,8 @@ impl Recipe {
 
 /// A recipe of a brain that runs on a device.
 pub trait DeviceRecipe {
-    /// The plan of a tick, from whose work a device is chosen; none if the work depends on the data, so that a device is found by trial.
+    /// The plan of a tick, from whose work a device is chosen; none if the work depends on the
+    /// data, so that a device is found by trial.
     fn tick_plan(&self) -> Option<&Plan> {
         None
     }
@@ -144,6 +148,7 @@ pub trait DeviceRecipe {
     /// Makes the brain, ready to tick on a device; training happens here.
     ///
     /// # Errors
-    /// A file that cannot be read or does not fit the body; what the device reports; `Cancelled` if the watch breaks it off.
+    /// A file that cannot be read or does not fit the body; what the device reports; `Cancelled` if
+    /// the watch breaks it off.
     fn build(&self, device: &Device, watch: &mut Watch<'_>) -> Result<Box<dyn Brain>>;
 }

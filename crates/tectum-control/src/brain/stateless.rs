@@ -5,7 +5,8 @@ use tectum::{Result, RunStats};
 
 use super::Brain;
 
-/// A brain without state, made of one function from the observation to the action, both in the body's units and order.
+/// A brain without state, made of one function from the observation to the action, both in the
+/// body's units and order.
 ///
 /// # Example
 /// ```

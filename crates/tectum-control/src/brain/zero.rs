@@ -33,14 +33,19 @@ pub struct Zero {
 }
 
 impl Zero {
-    /// Makes the brain that gives zero on every channel of a body. What the body applies where zero is not among a channel's actions is one of its notes.
+    /// Makes the brain that gives zero on every channel of a body. What the body applies where zero
+    /// is not among a channel's actions is one of its notes.
     pub fn new(body: &BodySpec) -> Self {
         let note = |channel: &ActionChannel| {
             let applied = channel.applied(0.0).filter(|applied| *applied != 0.0)?;
             let ActionChannel { name, unit, .. } = channel;
-            Some(format!("0 {unit} is no action of {name}; the body applies {applied} {unit}"))
+            Some(format!(
+                "0 {unit} is no action of {name}; the body applies {applied} {unit}"
+            ))
         };
-        Self { notes: body.action.iter().filter_map(note).collect() }
+        Self {
+            notes: body.action.iter().filter_map(note).collect(),
+        }
     }
 }
 
@@ -74,11 +79,28 @@ mod tests {
 
     #[test]
     fn zero_is_given_even_where_the_safe_action_is_another() {
-        for (name, notes) in [("pendulum", &[][..]), ("cart_pole", &["0 N is no action of force; the body applies 10 N"])] {
+        for (name, notes) in [
+            ("pendulum", &[][..]),
+            (
+                "cart_pole",
+                &["0 N is no action of force; the body applies 10 N"],
+            ),
+        ] {
             let mut zero = Zero::new(body(name, None).expect("known").spec());
             let mut action = [1.0];
             zero.tick(&[], &mut action).expect("it cannot fail");
-            assert_eq!((action, zero.notes()), ([0.0], notes.iter().map(|note| (*note).to_owned()).collect::<Vec<_>>().as_slice()), "{name}");
+            assert_eq!(
+                (action, zero.notes()),
+                (
+                    [0.0],
+                    notes
+                        .iter()
+                        .map(|note| (*note).to_owned())
+                        .collect::<Vec<_>>()
+                        .as_slice()
+                ),
+                "{name}"
+            );
         }
     }
 }

@@ -1,9 +1,12 @@
-//! From a reading to an action: the brain with its recovery after a fault, and the interface of what is wrapped around it.
+//! From a reading to an action: the brain with its recovery after a fault, and the interface of
+//! what is wrapped around it.
 
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Instant;
 
-use tectum::{Device, Error, ErrorKind, LatencyHistogram, LaunchTime, Recovery, Result, RunStats, Session};
+use tectum::{
+    Device, Error, ErrorKind, LatencyHistogram, LaunchTime, Recovery, Result, RunStats, Session,
+};
 
 use super::injection::BrainFaults;
 use crate::body::BodySpec;
@@ -16,16 +19,24 @@ use tectum::snapshot::Snapshot;
 /// The device on which every brain can continue.
 const FALLBACK_DEVICE: &str = "cpu";
 
-/// Answers readings. An implementation answers itself, or wraps another and changes what passes through.
+/// Answers readings. An implementation answers itself, or wraps another and changes what passes
+/// through.
 pub(super) trait Controller: Send {
     /// Answers the reading of a period.
     fn answer(&mut self, period: &mut Period<'_>) -> Answer;
 
-    /// Recovers from a failure at `tick`, after the periods that the answer took; `safe_ticks` of them were without the brain.
+    /// Recovers from a failure at `tick`, after the periods that the answer took; `safe_ticks` of
+    /// them were without the brain.
     ///
     /// # Errors
     /// The failure itself where no recovery is possible.
-    fn settle(&mut self, failure: Failure, tick: u64, safe_ticks: u64, session: &mut Session) -> Result<()>;
+    fn settle(
+        &mut self,
+        failure: Failure,
+        tick: u64,
+        safe_ticks: u64,
+        session: &mut Session,
+    ) -> Result<()>;
 
     /// Follows a period that has passed.
     fn follow(&mut self, passed: &Passed<'_>);
@@ -70,7 +81,8 @@ pub(super) struct Passed<'a> {
     pub reading: &'a [f32],
     /// What the body got.
     pub action: &'a [f32],
-    /// The action is not the brain's answer to the reading, or the next reading does not follow from it.
+    /// The action is not the brain's answer to the reading, or the next reading does not follow
+    /// from it.
     pub is_interrupted: bool,
     pub ends_episode: bool,
 }
@@ -120,10 +132,17 @@ enum Cause {
 
 impl Failure {
     /// The fault of an answer, if it has one.
-    fn of(result: Result<()>, answer: &[f32], stalled: Option<u64>, is_injected: bool) -> Option<Self> {
+    fn of(
+        result: Result<()>,
+        answer: &[f32],
+        stalled: Option<u64>,
+        is_injected: bool,
+    ) -> Option<Self> {
         let cause = match (result, stalled) {
             (Err(error), _) => Cause::Error(error),
-            (Ok(()), _) if answer.iter().any(|number| !number.is_finite()) => Cause::NotFinite("the brain's action is not finite".to_owned()),
+            (Ok(()), _) if answer.iter().any(|number| !number.is_finite()) => {
+                Cause::NotFinite("the brain's action is not finite".to_owned())
+            }
             (Ok(()), Some(periods)) => Cause::Stalled(periods),
             (Ok(()), None) => return None,
         };
@@ -162,7 +181,11 @@ pub struct DeviceSpan {
 
 impl DeviceSpan {
     fn new(device: Option<String>, from_tick: u64) -> Self {
-        Self { device, from_tick, latency: LatencyHistogram::default() }
+        Self {
+            device,
+            from_tick,
+            latency: LatencyHistogram::default(),
+        }
     }
 }
 
@@ -183,7 +206,9 @@ impl BrainState {
     fn working(&mut self) -> &mut dyn Brain {
         match self {
             BrainState::Working(brain) => brain.as_mut(),
-            BrainState::Rebuilding(_) | BrainState::Empty => unreachable!("invariant: called only after poll_rebuild reported that a brain works"),
+            BrainState::Rebuilding(_) | BrainState::Empty => unreachable!(
+                "invariant: called only after poll_rebuild reported that a brain works"
+            ),
         }
     }
 }
@@ -225,7 +250,12 @@ pub(super) struct Recovering {
 }
 
 impl Recovering {
-    pub(super) fn new(brain: Box<dyn Brain>, body: &BodySpec, dt_ns: u64, stall_periods: u64) -> Self {
+    pub(super) fn new(
+        brain: Box<dyn Brain>,
+        body: &BodySpec,
+        dt_ns: u64,
+        stall_periods: u64,
+    ) -> Self {
         let (name, initial_device) = (brain.name(), device_id(brain.as_ref()));
         Self {
             brain_state: BrainState::Working(brain),
@@ -237,7 +267,11 @@ impl Recovering {
             saved_tick: 0,
             open: None,
             fallback_label: "safe action".to_owned(),
-            channels: body.observation.iter().map(|channel| channel.name.clone()).collect(),
+            channels: body
+                .observation
+                .iter()
+                .map(|channel| channel.name.clone())
+                .collect(),
             dt_ns,
             stall_periods,
             faults: BrainFaults::default(),
@@ -316,31 +350,53 @@ impl Recovering {
         }
     }
 
-    /// Copies the state before `tick` to the host. A state with NaN is rejected and the previous one remains.
+    /// Copies the state before `tick` to the host. A state with NaN is rejected and the previous
+    /// one remains.
     pub(super) fn copy_state(&mut self, tick: u64) -> std::result::Result<(), Failure> {
-        let BrainState::Working(brain) = &self.brain_state else { return Ok(()) };
-        let failed = |cause| Failure { cause, is_injected: false };
-        let state = brain.snapshot().map_err(|error| failed(Cause::Error(error)))?;
+        let BrainState::Working(brain) = &self.brain_state else {
+            return Ok(());
+        };
+        let failed = |cause| Failure {
+            cause,
+            is_injected: false,
+        };
+        let state = brain
+            .snapshot()
+            .map_err(|error| failed(Cause::Error(error)))?;
         if let Some(name) = state.nan_in() {
-            return Err(failed(Cause::NotFinite(format!("the brain's state is not a number in {name}"))));
+            return Err(failed(Cause::NotFinite(format!(
+                "the brain's state is not a number in {name}"
+            ))));
         }
         (self.saved, self.saved_tick) = (state, tick);
         Ok(())
     }
 
-    /// Whether a brain can answer `tick`. Under a real clock the loop does not wait for a brain that is being built; under another
-    /// clock time does not advance, and waiting makes the run repeatable.
+    /// Whether a brain can answer `tick`. Under a real clock the loop does not wait for a brain
+    /// that is being built; under another clock time does not advance, and waiting makes the run
+    /// repeatable.
     fn poll_rebuild(&mut self, tick: u64, is_real: bool, session: &mut Session) -> Result<bool> {
         if matches!(self.brain_state, BrainState::Empty) {
-            self.open.iter_mut().for_each(|recovery| recovery.safe_ticks += 1);
+            self.open
+                .iter_mut()
+                .for_each(|recovery| recovery.safe_ticks += 1);
             return Ok(false);
         }
         if let BrainState::Rebuilding(next) = &self.brain_state {
-            let arrived = if is_real { next.try_recv() } else { next.recv().map_err(|_| TryRecvError::Disconnected) };
+            let arrived = if is_real {
+                next.try_recv()
+            } else {
+                next.recv().map_err(|_| TryRecvError::Disconnected)
+            };
             match arrived {
                 Ok(Ok(brain)) => {
                     session.uses_code(&brain.code());
-                    brain.notes().iter().for_each(|note| session.record_fallback(&format!("brain {} on {FALLBACK_DEVICE}", self.name), note));
+                    brain.notes().iter().for_each(|note| {
+                        session.record_fallback(
+                            &format!("brain {} on {FALLBACK_DEVICE}", self.name),
+                            note,
+                        )
+                    });
                     let device = device_id(brain.as_ref());
                     self.has_moved = device != self.initial_device;
                     if self.devices.last().is_none_or(|last| last.device != device) {
@@ -349,7 +405,9 @@ impl Recovering {
                     self.brain_state = BrainState::Working(brain);
                 }
                 Err(TryRecvError::Empty) => {
-                    self.open.iter_mut().for_each(|recovery| recovery.safe_ticks += 1);
+                    self.open
+                        .iter_mut()
+                        .for_each(|recovery| recovery.safe_ticks += 1);
                     return Ok(false);
                 }
                 Ok(Err(error)) => {
@@ -358,7 +416,10 @@ impl Recovering {
                 }
                 Err(TryRecvError::Disconnected) => {
                     self.brain_state = BrainState::Empty;
-                    return Err(Error::device_lost(format!("brain {} on {FALLBACK_DEVICE}: its building broke off", self.name)));
+                    return Err(Error::device_lost(format!(
+                        "brain {} on {FALLBACK_DEVICE}: its building broke off",
+                        self.name
+                    )));
                 }
             }
         }
@@ -374,33 +435,66 @@ impl Recovering {
     fn query(&mut self, period: &mut Period<'_>) -> Answer {
         let slow_ns = (self.stall_periods + 1) * self.dt_ns + self.dt_ns / 2;
         let asked = Instant::now();
-        let (result, injected) = self.faults.tick_with_faults(self.brain_state.working(), period.tick, period.reading, period.action, period.clock, slow_ns);
+        let (result, injected) = self.faults.tick_with_faults(
+            self.brain_state.working(),
+            period.tick,
+            period.reading,
+            period.action,
+            period.clock,
+            slow_ns,
+        );
         let latency_ns = asked.elapsed().as_nanos() as u64;
-        let stats = result.as_ref().ok().map(|stats| RunStats { fallbacks: if self.has_moved { stats.launches } else { stats.fallbacks }, ..*stats });
+        let stats = result.as_ref().ok().map(|stats| RunStats {
+            fallbacks: if self.has_moved {
+                stats.launches
+            } else {
+                stats.fallbacks
+            },
+            ..*stats
+        });
         if let (Some(stats), Some(span)) = (&stats, self.devices.last_mut()) {
             period.session.record(stats, latency_ns);
             span.latency.record(latency_ns);
         }
         let is_injected = injected.is_some();
-        injected.into_iter().for_each(|fault| period.session.record_injected_fault(fault));
+        injected
+            .into_iter()
+            .for_each(|fault| period.session.record_injected_fault(fault));
         let missed = (period.clock.now_ns() - period.begin_ns) / self.dt_ns;
         let brain = self.brain_state.working();
         let late = brain.unanswered_ticks();
         // The fallback device may be slow, but it is not lost.
-        let is_missing = late >= self.stall_periods && brain.device().is_some_and(|device| device.info().id != FALLBACK_DEVICE);
+        let is_missing = late >= self.stall_periods
+            && brain
+                .device()
+                .is_some_and(|device| device.info().id != FALLBACK_DEVICE);
         let is_stalled = self.stall_periods > 0 && (missed >= self.stall_periods || is_missing);
-        let failure = Failure::of(result.map(|_| ()), period.action, is_stalled.then_some(self.stall_periods), is_injected);
+        let failure = Failure::of(
+            result.map(|_| ()),
+            period.action,
+            is_stalled.then_some(self.stall_periods),
+            is_injected,
+        );
         let source = match failure {
             Some(_) => Source::None,
             None if late > 0 => Source::Late,
             None => Source::Brain,
         };
-        Answer { source, missed, failure, latency_ns: Some(latency_ns), stats }
+        Answer {
+            source,
+            missed,
+            failure,
+            latency_ns: Some(latency_ns),
+            stats,
+        }
     }
 
     /// A period without a usable observation. The recovery ends with the next answer.
     fn sensor_fault(&mut self, channel: usize, period: &mut Period<'_>) {
-        let (tick, reason) = (period.tick, format!("the reading of {} is not finite", self.channels[channel]));
+        let (tick, reason) = (
+            period.tick,
+            format!("the reading of {} is not finite", self.channels[channel]),
+        );
         period.session.record_fallback("safe action", &reason);
         let at = self.device_now();
         let begin = || Recovery {
@@ -421,17 +515,28 @@ impl Recovering {
     ///
     /// # Errors
     /// The failure itself where no recovery is possible.
-    fn recover(&mut self, failure: Failure, tick: u64, safe_ticks: u64, session: &mut Session) -> Result<()> {
+    fn recover(
+        &mut self,
+        failure: Failure,
+        tick: u64,
+        safe_ticks: u64,
+        session: &mut Session,
+    ) -> Result<()> {
         let Failure { cause, is_injected } = failure;
         let reason = cause.reason();
-        let what = if matches!(cause, Cause::Stalled(_)) { "safe action" } else { &self.fallback_label };
+        let what = if matches!(cause, Cause::Stalled(_)) {
+            "safe action"
+        } else {
+            &self.fallback_label
+        };
         session.record_fallback(what, &reason);
         let from = self.device_now();
         let action = self.recovery_action(&cause, from.as_deref());
         let (to, snapshot_tick) = match action {
             RecoveryAction::None => return Err(Failure { cause, is_injected }.into_error()),
             RecoveryAction::Keep if matches!(cause, Cause::Error(_)) => return Ok(()),
-            // The late answer advanced the state by one tick; the brain did not see the periods after it.
+            // The late answer advanced the state by one tick; the brain did not see the periods
+            // after it.
             RecoveryAction::Keep => (from.clone(), tick + 1),
             RecoveryAction::Restore => {
                 let saved = self.saved.clone();
@@ -439,20 +544,36 @@ impl Recovering {
                 (from.clone(), self.saved_tick)
             }
             RecoveryAction::Rebuild(rebuild) => {
-                session.record_fallback(&format!("brain {} continues on {FALLBACK_DEVICE}", self.name), &reason);
+                session.record_fallback(
+                    &format!("brain {} continues on {FALLBACK_DEVICE}", self.name),
+                    &reason,
+                );
                 self.rebuild(rebuild)?;
                 (Some(FALLBACK_DEVICE.to_owned()), self.saved_tick)
             }
         };
-        let recovery = Recovery { tick, reason, injected: is_injected, from, to, snapshot_tick, resumed_at_tick: None, ticks_lost: 0, safe_ticks };
+        let recovery = Recovery {
+            tick,
+            reason,
+            injected: is_injected,
+            from,
+            to,
+            snapshot_tick,
+            resumed_at_tick: None,
+            ticks_lost: 0,
+            safe_ticks,
+        };
         self.open = Some(recovery);
         Ok(())
     }
 
     fn recovery_action(&self, cause: &Cause, device: Option<&str>) -> RecoveryAction {
-        let BrainState::Working(brain) = &self.brain_state else { return RecoveryAction::None };
+        let BrainState::Working(brain) = &self.brain_state else {
+            return RecoveryAction::None;
+        };
         let is_on_fallback_device = device.is_none_or(|id| id == FALLBACK_DEVICE);
-        let elsewhere = |otherwise: RecoveryAction| brain.rebuild().map_or(otherwise, RecoveryAction::Rebuild);
+        let elsewhere =
+            |otherwise: RecoveryAction| brain.rebuild().map_or(otherwise, RecoveryAction::Rebuild);
         match cause {
             Cause::Error(error) => match error.kind() {
                 ErrorKind::DeviceLost => elsewhere(RecoveryAction::None),
@@ -467,7 +588,8 @@ impl Recovering {
         }
     }
 
-    /// Builds and restores the next brain on a separate thread, which then drops this one: releasing a lost device may be slow.
+    /// Builds and restores the next brain on a separate thread, which then drops this one:
+    /// releasing a lost device may be slow.
     fn rebuild(&mut self, rebuild: Rebuild) -> Result<()> {
         let (send, receive) = channel();
         let before = std::mem::replace(&mut self.brain_state, BrainState::Rebuilding(receive));
@@ -483,8 +605,12 @@ impl Recovering {
             let _ = send.send(build());
             drop(before);
         };
-        let thread = std::thread::Builder::new().name("tectum-recovery".to_owned()).spawn(work);
-        thread.map(|_| ()).map_err(|source| Error::io("a thread for the recovery", source))
+        let thread = std::thread::Builder::new()
+            .name("tectum-recovery".to_owned())
+            .spawn(work);
+        thread
+            .map(|_| ())
+            .map_err(|source| Error::io("a thread for the recovery", source))
     }
 
     /// Closes a recovery that the end of the run interrupted.
@@ -505,11 +631,23 @@ impl Controller for Recovering {
         match self.poll_rebuild(period.tick, period.clock.is_real(), period.session) {
             Ok(true) => self.query(period),
             Ok(false) => Answer::default(),
-            Err(error) => Answer { failure: Some(Failure { cause: Cause::Error(error), is_injected: false }), ..Answer::default() },
+            Err(error) => Answer {
+                failure: Some(Failure {
+                    cause: Cause::Error(error),
+                    is_injected: false,
+                }),
+                ..Answer::default()
+            },
         }
     }
 
-    fn settle(&mut self, failure: Failure, tick: u64, safe_ticks: u64, session: &mut Session) -> Result<()> {
+    fn settle(
+        &mut self,
+        failure: Failure,
+        tick: u64,
+        safe_ticks: u64,
+        session: &mut Session,
+    ) -> Result<()> {
         match self.brain_state {
             // The rebuilding failed.
             BrainState::Empty => Err(failure.into_error()),

@@ -32,7 +32,11 @@ pub struct EpisodeReturns {
 impl Episodes {
     /// The returns of those that have ended; none if none has.
     pub fn returns(&self) -> Option<EpisodeReturns> {
-        (self.ended > 0).then(|| EpisodeReturns { min: self.min, mean: self.sum / self.ended as f64, max: self.max })
+        (self.ended > 0).then(|| EpisodeReturns {
+            min: self.min,
+            mean: self.sum / self.ended as f64,
+            max: self.max,
+        })
     }
 
     pub(super) fn add_reward(&mut self, reward: f64) {
@@ -42,7 +46,11 @@ impl Episodes {
     /// Ends the present episode.
     pub(super) fn end(&mut self, is_terminated: bool) {
         let present = std::mem::take(&mut self.present);
-        (self.min, self.max) = if self.ended == 0 { (present, present) } else { (self.min.min(present), self.max.max(present)) };
+        (self.min, self.max) = if self.ended == 0 {
+            (present, present)
+        } else {
+            (self.min.min(present), self.max.max(present))
+        };
         self.sum += present;
         self.ended += 1;
         self.terminated += u64::from(is_terminated);
@@ -51,8 +59,14 @@ impl Episodes {
     /// As named arrays `prefix.ended_episodes` and `prefix.episode_returns`.
     pub(super) fn snapshot(&self, prefix: &str) -> Snapshot {
         let mut snapshot = Snapshot::default();
-        snapshot.insert(format!("{prefix}.ended_episodes"), Array::U64(vec![self.ended, self.terminated]));
-        snapshot.insert(format!("{prefix}.episode_returns"), Array::F64(vec![self.sum, self.min, self.max, self.present]));
+        snapshot.insert(
+            format!("{prefix}.ended_episodes"),
+            Array::U64(vec![self.ended, self.terminated]),
+        );
+        snapshot.insert(
+            format!("{prefix}.episode_returns"),
+            Array::F64(vec![self.sum, self.min, self.max, self.present]),
+        );
         snapshot
     }
 
@@ -63,6 +77,13 @@ impl Episodes {
     pub(super) fn restored(snapshot: &Snapshot, prefix: &str) -> Result<Self> {
         let counts = snapshot.u64(&format!("{prefix}.ended_episodes"), 2)?;
         let returns = snapshot.f64(&format!("{prefix}.episode_returns"), 4)?;
-        Ok(Self { ended: counts[0], terminated: counts[1], sum: returns[0], min: returns[1], max: returns[2], present: returns[3] })
+        Ok(Self {
+            ended: counts[0],
+            terminated: counts[1],
+            sum: returns[0],
+            min: returns[1],
+            max: returns[2],
+            present: returns[3],
+        })
     }
 }

@@ -1,4 +1,5 @@
-//! The guard around a controller: it replaces outliers in readings, and stops the loop beyond a limit or when the switch is pressed.
+//! The guard around a controller: it replaces outliers in readings, and stops the loop beyond a
+//! limit or when the switch is pressed.
 
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
@@ -19,10 +20,12 @@ const MAX_CONSECUTIVE_OUTLIERS: u64 = 3;
 /// Limits for a channel's readings, in its unit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct ChannelGuard {
-    /// A reading further than this from the extrapolation of the last two is an outlier: the extrapolation replaces it, at most three in a row.
+    /// A reading further than this from the extrapolation of the last two is an outlier: the
+    /// extrapolation replaces it, at most three in a row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outlier_threshold: Option<f64>,
-    /// A reading of greater magnitude than this, except outliers, stops the loop: the body gets its safe action to the end.
+    /// A reading of greater magnitude than this, except outliers, stops the loop: the body gets its
+    /// safe action to the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_beyond: Option<f64>,
 }
@@ -38,23 +41,37 @@ pub(super) struct Guarded {
 
 impl Guarded {
     pub fn new(inner: impl Controller + 'static, guard: Guard) -> Self {
-        Self { inner: Box::new(inner), guard, switch: StopSwitch::default(), stopped_at: None }
+        Self {
+            inner: Box::new(inner),
+            guard,
+            switch: StopSwitch::default(),
+            stopped_at: None,
+        }
     }
 
     /// With a stand-in behind the guard.
     pub fn with_stand_in(self, stand_in: Box<dyn StandIn>) -> Self {
-        Self { inner: Box::new(Backed::new(self.inner, stand_in)), ..self }
+        Self {
+            inner: Box::new(Backed::new(self.inner, stand_in)),
+            ..self
+        }
     }
 
     /// The first reason to stop in a period.
     fn reason_to_stop(&mut self, period: &mut Period<'_>) -> Option<String> {
-        let pressed = self.switch.is_pressed().then(|| "the switch was pressed".to_owned());
+        let pressed = self
+            .switch
+            .is_pressed()
+            .then(|| "the switch was pressed".to_owned());
         if period.reading.iter().any(|number| !number.is_finite()) {
             return pressed;
         }
         let finding = self.guard.filter_reading(period.tick, period.reading);
         for name in finding.outliers {
-            period.session.record_fallback(&format!("reading of {name}"), "an outlier; the extrapolation of the last two readings replaces it");
+            period.session.record_fallback(
+                &format!("reading of {name}"),
+                "an outlier; the extrapolation of the last two readings replaces it",
+            );
         }
         pressed.or(finding.stop)
     }
@@ -68,10 +85,20 @@ impl Controller for Guarded {
             period.session.record_fallback("emergency stop", &reason);
             self.stopped_at = Some(period.tick);
         }
-        if self.stopped_at.is_some() { Answer::default() } else { self.inner.answer(period) }
+        if self.stopped_at.is_some() {
+            Answer::default()
+        } else {
+            self.inner.answer(period)
+        }
     }
 
-    fn settle(&mut self, failure: Failure, tick: u64, safe_ticks: u64, session: &mut Session) -> Result<()> {
+    fn settle(
+        &mut self,
+        failure: Failure,
+        tick: u64,
+        safe_ticks: u64,
+        session: &mut Session,
+    ) -> Result<()> {
         self.inner.settle(failure, tick, safe_ticks, session)
     }
 
@@ -119,7 +146,8 @@ struct Watch {
 
 impl Watch {
     fn wrapped(&self, number: f64) -> f64 {
-        self.turn.map_or(number, |turn| number - turn * (number / turn + 0.5).floor())
+        self.turn
+            .map_or(number, |turn| number - turn * (number / turn + 0.5).floor())
     }
 }
 
@@ -144,18 +172,36 @@ pub(super) struct Finding {
 impl Guard {
     /// # Errors
     /// The body has no such channel.
-    pub(super) fn new(settings: &BTreeMap<String, ChannelGuard>, channels: &[ObservationChannel]) -> Result<Self> {
+    pub(super) fn new(
+        settings: &BTreeMap<String, ChannelGuard>,
+        channels: &[ObservationChannel],
+    ) -> Result<Self> {
         let watch = |(name, guard): (&String, &ChannelGuard)| {
             let index = channels.iter().position(|channel| channel.name == *name);
-            let index = index.ok_or_else(|| Error::invalid(format!("guard: the body has no channel {name}")))?;
-            let ObservationChannel { name, unit, kind, .. } = channels[index].clone();
+            let index = index
+                .ok_or_else(|| Error::invalid(format!("guard: the body has no channel {name}")))?;
+            let ObservationChannel {
+                name, unit, kind, ..
+            } = channels[index].clone();
             let turn = match kind {
                 ChannelKind::Linear => None,
                 ChannelKind::Angle { rad_per_unit } => Some(TAU / rad_per_unit),
             };
-            Ok(Watch { index, name, unit, turn, guard: *guard, before: 0.0, now: 0.0, consecutive_outliers: 0 })
+            Ok(Watch {
+                index,
+                name,
+                unit,
+                turn,
+                guard: *guard,
+                before: 0.0,
+                now: 0.0,
+                consecutive_outliers: 0,
+            })
         };
-        Ok(Self { watched: settings.iter().map(watch).collect::<Result<_>>()?, ..Self::default() })
+        Ok(Self {
+            watched: settings.iter().map(watch).collect::<Result<_>>()?,
+            ..Self::default()
+        })
     }
 
     /// Checks a reading of finite numbers, and replaces outliers in it.
@@ -165,18 +211,39 @@ impl Guard {
         for watch in &mut self.watched {
             let expected = watch.wrapped(2.0 * watch.now - watch.before);
             let deviation = watch.wrapped(f64::from(reading[watch.index]) - expected);
-            let is_outlier = follows && self.seen == 2 && watch.guard.outlier_threshold.is_some_and(|threshold| deviation.abs() > threshold);
-            watch.consecutive_outliers = if is_outlier && watch.consecutive_outliers < MAX_CONSECUTIVE_OUTLIERS { watch.consecutive_outliers + 1 } else { 0 };
+            let is_outlier = follows
+                && self.seen == 2
+                && watch
+                    .guard
+                    .outlier_threshold
+                    .is_some_and(|threshold| deviation.abs() > threshold);
+            watch.consecutive_outliers =
+                if is_outlier && watch.consecutive_outliers < MAX_CONSECUTIVE_OUTLIERS {
+                    watch.consecutive_outliers + 1
+                } else {
+                    0
+                };
             if watch.consecutive_outliers > 0 {
                 reading[watch.index] = expected as f32;
                 finding.outliers.push(watch.name.clone());
             }
             let believed = f64::from(reading[watch.index]);
             // A value that stays after a jump has no velocity from the jump.
-            watch.before = if follows && (!is_outlier || watch.consecutive_outliers > 0) { watch.now } else { believed };
+            watch.before = if follows && (!is_outlier || watch.consecutive_outliers > 0) {
+                watch.now
+            } else {
+                believed
+            };
             watch.now = believed;
-            if let Some(limit) = watch.guard.stop_beyond.filter(|limit| believed.abs() > *limit) {
-                finding.stop = Some(format!("{} is {believed} {}, beyond {limit}", watch.name, watch.unit));
+            if let Some(limit) = watch
+                .guard
+                .stop_beyond
+                .filter(|limit| believed.abs() > *limit)
+            {
+                finding.stop = Some(format!(
+                    "{} is {believed} {}, beyond {limit}",
+                    watch.name, watch.unit
+                ));
             }
         }
         self.seen = if follows { 2 } else { 1 };
@@ -191,8 +258,18 @@ impl Guard {
 
     pub(super) fn save(&self, snapshot: &mut Snapshot) {
         if !self.watched.is_empty() {
-            snapshot.insert("guard.readings", Array::F64(self.watched.iter().flat_map(|watch| [watch.before, watch.now]).collect()));
-            let counts = [self.next, self.seen].into_iter().chain(self.watched.iter().map(|watch| watch.consecutive_outliers));
+            snapshot.insert(
+                "guard.readings",
+                Array::F64(
+                    self.watched
+                        .iter()
+                        .flat_map(|watch| [watch.before, watch.now])
+                        .collect(),
+                ),
+            );
+            let counts = [self.next, self.seen]
+                .into_iter()
+                .chain(self.watched.iter().map(|watch| watch.consecutive_outliers));
             snapshot.insert("guard.counts", Array::U64(counts.collect()));
         }
     }
@@ -206,7 +283,12 @@ impl Guard {
         let readings = snapshot.f64("guard.readings", 2 * self.watched.len())?;
         let counts = snapshot.u64("guard.counts", 2 + self.watched.len())?;
         (self.next, self.seen) = (counts[0], counts[1]);
-        for ((watch, pair), outliers) in self.watched.iter_mut().zip(readings.chunks_exact(2)).zip(&counts[2..]) {
+        for ((watch, pair), outliers) in self
+            .watched
+            .iter_mut()
+            .zip(readings.chunks_exact(2))
+            .zip(&counts[2..])
+        {
             (watch.before, watch.now, watch.consecutive_outliers) = (pair[0], pair[1], *outliers);
         }
         Ok(())
@@ -219,8 +301,18 @@ mod tests {
 
     fn guard(threshold: f64, stop_beyond: Option<f64>) -> Guard {
         let channel = |name, unit| ObservationChannel::new(name, unit, -1.0..=1.0);
-        let channels = [channel("place", "m"), channel("angle", "deg").wrapping(1f64.to_radians())];
-        let settings = [("angle".to_owned(), ChannelGuard { outlier_threshold: Some(threshold), stop_beyond })].into();
+        let channels = [
+            channel("place", "m"),
+            channel("angle", "deg").wrapping(1f64.to_radians()),
+        ];
+        let settings = [(
+            "angle".to_owned(),
+            ChannelGuard {
+                outlier_threshold: Some(threshold),
+                stop_beyond,
+            },
+        )]
+        .into();
         Guard::new(&settings, &channels).expect("channels that there are")
     }
 
@@ -229,16 +321,30 @@ mod tests {
         let mut guard = guard(60.0, None);
         let mut believed = Vec::new();
         // Across the wrap at 180 degrees, an outlier, and a real change of angle.
-        for (tick, angle) in [170.0, 178.0, -174.0, 20.0, -158.0, -150.0, 0.0, 1.0, 2.0, 3.0, 4.0].into_iter().enumerate() {
+        for (tick, angle) in [
+            170.0, 178.0, -174.0, 20.0, -158.0, -150.0, 0.0, 1.0, 2.0, 3.0, 4.0,
+        ]
+        .into_iter()
+        .enumerate()
+        {
             let mut reading = [5.0, angle];
             let finding = guard.filter_reading(tick as u64, &mut reading);
             believed.push((reading[1].round(), !finding.outliers.is_empty()));
             assert_eq!(reading[0], 5.0);
         }
         let outliers: Vec<bool> = believed.iter().map(|(_, is_outlier)| *is_outlier).collect();
-        assert_eq!(outliers, [false, false, false, true, false, false, true, true, true, false, false], "{believed:?}");
+        assert_eq!(
+            outliers,
+            [
+                false, false, false, true, false, false, true, true, true, false, false
+            ],
+            "{believed:?}"
+        );
         assert_eq!(believed[3].0, -166.0);
-        assert_eq!((believed[8].0, believed[9].0, believed[10].0), (-126.0, 3.0, 4.0));
+        assert_eq!(
+            (believed[8].0, believed[9].0, believed[10].0),
+            (-126.0, 3.0, 4.0)
+        );
     }
 
     #[test]
@@ -247,12 +353,30 @@ mod tests {
         for (tick, angle, finding) in [
             (0, 10.0, Finding::default()),
             (1, 12.0, Finding::default()),
-            (2, 150.0, Finding { outliers: vec!["angle".to_owned()], stop: None }),
+            (
+                2,
+                150.0,
+                Finding {
+                    outliers: vec!["angle".to_owned()],
+                    stop: None,
+                },
+            ),
             // After a gap there is no extrapolation.
             (9, 80.0, Finding::default()),
-            (10, 91.0, Finding { outliers: Vec::new(), stop: Some("angle is 91 deg, beyond 90".to_owned()) }),
+            (
+                10,
+                91.0,
+                Finding {
+                    outliers: Vec::new(),
+                    stop: Some("angle is 91 deg, beyond 90".to_owned()),
+                },
+            ),
         ] {
-            assert_eq!(guard.filter_reading(tick, &mut [0.0, angle]), finding, "tick {tick}");
+            assert_eq!(
+                guard.filter_reading(tick, &mut [0.0, angle]),
+                finding,
+                "tick {tick}"
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Injected faults, at the boundary between the loop and its brain, and between the body and the loop.
+//! Injected faults, at the boundary between the loop and its brain, and between the body and the
+//! loop.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -17,7 +18,8 @@ pub enum FaultKind {
     DeviceLost,
     /// The tick's action is NaN.
     Nan,
-    /// The tick's answer comes after the maximum number of periods that the loop waits for a late one.
+    /// The tick's answer comes after the maximum number of periods that the loop waits for a late
+    /// one.
     Slow,
     /// Sensors give NaN for ten periods.
     SensorLost,
@@ -46,11 +48,17 @@ impl FaultKind {
     ];
 
     fn is_brain_fault(self) -> bool {
-        matches!(self, FaultKind::DeviceLost | FaultKind::Nan | FaultKind::Slow)
+        matches!(
+            self,
+            FaultKind::DeviceLost | FaultKind::Nan | FaultKind::Slow
+        )
     }
 
     fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
+        Self::ALL
+            .iter()
+            .find(|(kind, _)| *kind == self)
+            .map_or("", |(_, name)| name)
     }
 }
 
@@ -72,7 +80,8 @@ impl fmt::Display for Fault {
 impl std::str::FromStr for Fault {
     type Err = Error;
 
-    /// Reads `device-lost@T`, `nan@T`, `slow@T`, `sensor-lost@T`, `sensor-stuck@T`, `sensor-outlier@T` or `stop@T`, T in seconds.
+    /// Reads `device-lost@T`, `nan@T`, `slow@T`, `sensor-lost@T`, `sensor-stuck@T`,
+    /// `sensor-outlier@T` or `stop@T`, T in seconds.
     ///
     /// # Errors
     /// `Invalid` for any other text.
@@ -85,14 +94,32 @@ impl std::str::FromStr for Fault {
     /// ```
     fn from_str(text: &str) -> Result<Self> {
         let refuse = || {
-            let known = FaultKind::ALL.map(|(_, name)| format!("{name}@T")).join(", ");
-            Error::invalid(format!("inject {text:?}: expected one of {known}, T in seconds, 0 or above"))
+            let known = FaultKind::ALL
+                .map(|(_, name)| format!("{name}@T"))
+                .join(", ");
+            Error::invalid(format!(
+                "inject {text:?}: expected one of {known}, T in seconds, 0 or above"
+            ))
         };
         let (name, at_s) = text.split_once('@').ok_or_else(refuse)?;
-        let name = if name == OLD_OUTLIER { FaultKind::SensorOutlier.name() } else { name };
-        let (kind, _) = FaultKind::ALL.iter().find(|(_, known)| *known == name).ok_or_else(refuse)?;
-        let at_s = at_s.parse::<f64>().ok().filter(|at_s| at_s.is_finite() && *at_s >= 0.0).ok_or_else(refuse)?;
-        Ok(Self { kind: *kind, at_s: at_s.abs() })
+        let name = if name == OLD_OUTLIER {
+            FaultKind::SensorOutlier.name()
+        } else {
+            name
+        };
+        let (kind, _) = FaultKind::ALL
+            .iter()
+            .find(|(_, known)| *known == name)
+            .ok_or_else(refuse)?;
+        let at_s = at_s
+            .parse::<f64>()
+            .ok()
+            .filter(|at_s| at_s.is_finite() && *at_s >= 0.0)
+            .ok_or_else(refuse)?;
+        Ok(Self {
+            kind: *kind,
+            at_s: at_s.abs(),
+        })
     }
 }
 
@@ -113,12 +140,16 @@ impl Scheduled {
 
     fn trigger(&mut self, tick: u64) -> InjectedFault {
         self.triggered = Some(tick);
-        InjectedFault { fault: self.fault.to_string(), tick: Some(tick) }
+        InjectedFault {
+            fault: self.fault.to_string(),
+            tick: Some(tick),
+        }
     }
 
     /// Whether a sensor fault lasts at a tick.
     fn lasts(&self, tick: u64) -> bool {
-        self.triggered.is_some_and(|triggered| (triggered..triggered + SENSOR_PERIODS).contains(&tick))
+        self.triggered
+            .is_some_and(|triggered| (triggered..triggered + SENSOR_PERIODS).contains(&tick))
     }
 }
 
@@ -126,8 +157,18 @@ impl Scheduled {
 fn scheduled(faults: &[Fault], dt_ns: u64, is_kind: impl Fn(FaultKind) -> bool) -> Vec<Scheduled> {
     // A time that is a whole number of periods, except for rounding, means that period.
     let first_tick = |at_s: f64| (at_s * 1e9 / dt_ns as f64 - 1e-6).ceil().max(0.0) as u64;
-    let of_kind = faults.iter().enumerate().filter(|(_, fault)| is_kind(fault.kind));
-    of_kind.map(|(place, fault)| Scheduled { fault: *fault, place, first: first_tick(fault.at_s), triggered: None }).collect()
+    let of_kind = faults
+        .iter()
+        .enumerate()
+        .filter(|(_, fault)| is_kind(fault.kind));
+    of_kind
+        .map(|(place, fault)| Scheduled {
+            fault: *fault,
+            place,
+            first: first_tick(fault.at_s),
+            triggered: None,
+        })
+        .collect()
 }
 
 /// A body whose sensors fail, and whose emergency stop is pressed, at given times.
@@ -142,19 +183,34 @@ pub(super) struct FaultyBody {
 impl FaultyBody {
     /// A body without faults so far, and its emergency stop.
     pub(super) fn new(body: Box<dyn Body>, switch: StopSwitch) -> Self {
-        Self { body, faults: Vec::new(), switch, stuck: Vec::new() }
+        Self {
+            body,
+            faults: Vec::new(),
+            switch,
+            stuck: Vec::new(),
+        }
     }
 
     pub(super) fn inject(&mut self, faults: &[Fault], dt_ns: u64) {
         self.faults = scheduled(faults, dt_ns, |kind| !kind.is_brain_fault());
     }
 
-    /// Writes the observation, and what the faulty sensors read of it. Returns the faults that begin, for the receipt.
-    pub(super) fn read(&mut self, tick: u64, observation: &mut [f32], reading: &mut [f32]) -> Vec<InjectedFault> {
+    /// Writes the observation, and what the faulty sensors read of it. Returns the faults that
+    /// begin, for the receipt.
+    pub(super) fn read(
+        &mut self,
+        tick: u64,
+        observation: &mut [f32],
+        reading: &mut [f32],
+    ) -> Vec<InjectedFault> {
         self.body.observe(observation);
         reading.copy_from_slice(observation);
         let mut begun = Vec::new();
-        for fault in self.faults.iter_mut().filter(|fault| fault.fault.kind != FaultKind::Stop) {
+        for fault in self
+            .faults
+            .iter_mut()
+            .filter(|fault| fault.fault.kind != FaultKind::Stop)
+        {
             if fault.is_due(tick) {
                 self.stuck.clear();
                 self.stuck.extend_from_slice(reading);
@@ -165,12 +221,21 @@ impl FaultyBody {
                 (FaultKind::SensorStuck, true) => reading.copy_from_slice(&self.stuck),
                 (FaultKind::SensorOutlier, true) if fault.triggered == Some(tick) => {
                     let channels = &self.body.spec().observation;
-                    reading.iter_mut().zip(channels).for_each(|(number, channel)| *number += 0.5 * (channel.high - channel.low));
+                    reading
+                        .iter_mut()
+                        .zip(channels)
+                        .for_each(|(number, channel)| {
+                            *number += 0.5 * (channel.high - channel.low)
+                        });
                 }
                 _ => {}
             }
         }
-        if let Some(stop) = self.faults.iter_mut().find(|fault| fault.fault.kind == FaultKind::Stop && fault.is_due(tick)) {
+        if let Some(stop) = self
+            .faults
+            .iter_mut()
+            .find(|fault| fault.fault.kind == FaultKind::Stop && fault.is_due(tick))
+        {
             begun.push(stop.trigger(tick));
             self.switch.press();
         }
@@ -179,7 +244,9 @@ impl FaultyBody {
 
     /// Whether an injected fault blinds the sensors.
     pub(super) fn is_sensor_lost(&self, tick: u64) -> bool {
-        self.faults.iter().any(|fault| fault.fault.kind == FaultKind::SensorLost && fault.lasts(tick))
+        self.faults
+            .iter()
+            .any(|fault| fault.fault.kind == FaultKind::SensorLost && fault.lasts(tick))
     }
 }
 
@@ -205,10 +272,13 @@ pub(super) struct BrainFaults {
 
 impl BrainFaults {
     pub(super) fn new(faults: &[Fault], dt_ns: u64) -> Self {
-        Self { faults: scheduled(faults, dt_ns, FaultKind::is_brain_fault) }
+        Self {
+            faults: scheduled(faults, dt_ns, FaultKind::is_brain_fault),
+        }
     }
 
-    /// Queries the brain and applies the fault that is due: at most one per tick. Returns the fault for the receipt.
+    /// Queries the brain and applies the fault that is due: at most one per tick. Returns the fault
+    /// for the receipt.
     pub(super) fn tick_with_faults(
         &mut self,
         brain: &mut dyn Brain,
@@ -218,18 +288,28 @@ impl BrainFaults {
         clock: &mut dyn Clock,
         slow_ns: u64,
     ) -> (Result<RunStats>, Option<InjectedFault>) {
-        let Some(due) = self.faults.iter_mut().find(|fault| fault.is_due(tick)) else { return (brain.tick(observation, answer), None) };
+        let Some(due) = self.faults.iter_mut().find(|fault| fault.is_due(tick)) else {
+            return (brain.tick(observation, answer), None);
+        };
         let injected = due.trigger(tick);
         let result = match due.fault.kind {
-            FaultKind::DeviceLost => Err(Error::device_lost(format!("injected fault {}: the device is reported lost", due.fault))),
-            FaultKind::Nan => brain.tick(observation, answer).inspect(|_| answer.fill(f32::NAN)),
+            FaultKind::DeviceLost => Err(Error::device_lost(format!(
+                "injected fault {}: the device is reported lost",
+                due.fault
+            ))),
+            FaultKind::Nan => brain
+                .tick(observation, answer)
+                .inspect(|_| answer.fill(f32::NAN)),
             FaultKind::Slow => {
                 let result = brain.tick(observation, answer);
                 let late_ns = clock.now_ns() + slow_ns;
                 clock.wait_until(late_ns);
                 result
             }
-            FaultKind::SensorLost | FaultKind::SensorStuck | FaultKind::SensorOutlier | FaultKind::Stop => {
+            FaultKind::SensorLost
+            | FaultKind::SensorStuck
+            | FaultKind::SensorOutlier
+            | FaultKind::Stop => {
                 unreachable!("invariant: only faults of the brain are scheduled here")
             }
         };
@@ -239,7 +319,17 @@ impl BrainFaults {
 
 /// Faults that never occurred, in the order given.
 pub(super) fn pending(body: &FaultyBody, brain: &BrainFaults) -> Vec<InjectedFault> {
-    let mut left: Vec<&Scheduled> = body.faults.iter().chain(&brain.faults).filter(|fault| fault.triggered.is_none()).collect();
+    let mut left: Vec<&Scheduled> = body
+        .faults
+        .iter()
+        .chain(&brain.faults)
+        .filter(|fault| fault.triggered.is_none())
+        .collect();
     left.sort_by_key(|fault| fault.place);
-    left.into_iter().map(|fault| InjectedFault { fault: fault.fault.to_string(), tick: None }).collect()
+    left.into_iter()
+        .map(|fault| InjectedFault {
+            fault: fault.fault.to_string(),
+            tick: None,
+        })
+        .collect()
 }

@@ -53,18 +53,22 @@ impl Metrics {
         self.success_ticks as f64 / self.ticks.max(1) as f64
     }
 
-    /// Counts a period that began in success or not; a success counts as reached after `hold_ticks` periods.
+    /// Counts a period that began in success or not; a success counts as reached after `hold_ticks`
+    /// periods.
     pub(super) fn count_period(&mut self, is_success: bool, hold_ticks: u64, reward: f64) {
         self.streak_since_tick = is_success.then_some(self.streak_since_tick.unwrap_or(self.ticks));
         self.success_ticks += u64::from(is_success);
         self.ticks += 1;
         self.total_reward += reward;
         self.ended.add_reward(reward);
-        let held_since = self.streak_since_tick.filter(|since| self.ticks - since >= hold_ticks);
+        let held_since = self
+            .streak_since_tick
+            .filter(|since| self.ticks - since >= hold_ticks);
         self.success_since_tick = self.success_since_tick.or(held_since);
     }
 
-    /// Ends an episode, which the body terminated or limited, and begins the next; returns its seed. A streak does not continue in it.
+    /// Ends an episode, which the body terminated or limited, and begins the next; returns its
+    /// seed. A streak does not continue in it.
     pub(super) fn next_episode(&mut self, is_terminated: bool) -> u64 {
         self.ended.end(is_terminated);
         self.streak_since_tick = None;
@@ -86,7 +90,10 @@ impl Metrics {
         ];
         let mut snapshot = self.ended.snapshot(prefix);
         snapshot.insert(format!("{prefix}.counts"), Array::U64(counts));
-        snapshot.insert(format!("{prefix}.total_reward"), Array::F64(vec![self.total_reward]));
+        snapshot.insert(
+            format!("{prefix}.total_reward"),
+            Array::F64(vec![self.total_reward]),
+        );
         snapshot
     }
 
@@ -136,7 +143,10 @@ impl TransfersPerTick {
     /// Mean number of transfers up and down.
     pub fn mean(&self) -> (f64, f64) {
         let answers = self.answers.max(1) as f64;
-        (self.totals.0 as f64 / answers, self.totals.1 as f64 / answers)
+        (
+            self.totals.0 as f64 / answers,
+            self.totals.1 as f64 / answers,
+        )
     }
 
     /// The numbers up and down if every answer had the same.
@@ -156,17 +166,50 @@ mod tests {
         // For three periods, then to the end; it must last ten.
         for tick in 0..30 {
             metrics.count_period((2..5).contains(&tick) || tick >= 8, 10, -0.5);
-            assert_eq!(metrics.success_since_tick, (tick >= 17).then_some(8), "tick {tick}");
+            assert_eq!(
+                metrics.success_since_tick,
+                (tick >= 17).then_some(8),
+                "tick {tick}"
+            );
         }
         assert_eq!((metrics.success_ticks, metrics.total_reward), (25, -15.0));
         assert_eq!(
-            (metrics.next_episode(true), metrics.episodes, metrics.ended.returns()),
-            (8, 2, Some(EpisodeReturns { min: -15.0, mean: -15.0, max: -15.0 }))
+            (
+                metrics.next_episode(true),
+                metrics.episodes,
+                metrics.ended.returns()
+            ),
+            (
+                8,
+                2,
+                Some(EpisodeReturns {
+                    min: -15.0,
+                    mean: -15.0,
+                    max: -15.0
+                })
+            )
         );
         metrics.count_period(false, 10, 3.0);
-        assert_eq!((metrics.next_episode(false), metrics.episodes, (metrics.ended.ended, metrics.ended.terminated)), (9, 3, (2, 1)));
+        assert_eq!(
+            (
+                metrics.next_episode(false),
+                metrics.episodes,
+                (metrics.ended.ended, metrics.ended.terminated)
+            ),
+            (9, 3, (2, 1))
+        );
         metrics.count_period(false, 10, 100.0);
-        assert_eq!(metrics.ended.returns(), Some(EpisodeReturns { min: -15.0, mean: -6.0, max: 3.0 }));
-        assert_eq!(Metrics::restored(&metrics.snapshot("loop"), "loop").expect("complete"), metrics);
+        assert_eq!(
+            metrics.ended.returns(),
+            Some(EpisodeReturns {
+                min: -15.0,
+                mean: -6.0,
+                max: 3.0
+            })
+        );
+        assert_eq!(
+            Metrics::restored(&metrics.snapshot("loop"), "loop").expect("complete"),
+            metrics
+        );
     }
 }

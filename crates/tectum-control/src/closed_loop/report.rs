@@ -62,7 +62,8 @@ pub struct Timing {
 
 /// Where periods and snapshots go.
 pub trait Sink {
-    /// Accepts a period; must not block for long (see [`run_with_sink_thread`](super::run_with_sink_thread) for a sink that might).
+    /// Accepts a period; must not block for long (see
+    /// [`run_with_sink_thread`](super::run_with_sink_thread) for a sink that might).
     ///
     /// # Errors
     /// What the operating system reports; the run then ends.
@@ -127,8 +128,8 @@ pub enum End {
     Failed(Error),
 }
 
-/// The results of a task. Its JSON has the task's own names: `upright_fraction` and `time_to_upright_s` where success is to be upright, `falls` alone where
-/// a fall loses the task.
+/// The results of a task. Its JSON has the task's own names: `upright_fraction` and
+/// `time_to_upright_s` where success is to be upright, `falls` alone where a fall loses the task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskSummary {
     /// What was measured.
@@ -148,8 +149,14 @@ impl Serialize for TaskSummary {
             map.serialize_entry(loss, &self.losses)?;
             return map.end();
         }
-        map.serialize_entry(&format!("{}_fraction", self.measure.success), &self.success_fraction)?;
-        map.serialize_entry(&format!("time_to_{}_s", self.measure.success), &self.time_to_success_s)?;
+        map.serialize_entry(
+            &format!("{}_fraction", self.measure.success),
+            &self.success_fraction,
+        )?;
+        map.serialize_entry(
+            &format!("time_to_{}_s", self.measure.success),
+            &self.time_to_success_s,
+        )?;
         map.end()
     }
 }
@@ -167,7 +174,8 @@ pub struct Workload {
     pub brain_settings: Table,
 }
 
-/// The result of a run, of one that failed too: [`Outcome::into_result`] returns the failure as an error.
+/// The result of a run, of one that failed too: [`Outcome::into_result`] returns the failure as an
+/// error.
 #[derive(Debug)]
 pub struct Outcome {
     /// How it ended.
@@ -188,11 +196,14 @@ pub struct Outcome {
     pub lateness: Option<LatencyHistogram>,
     /// Transfers of an answer.
     pub transfers: TransfersPerTick,
-    /// Id of the device that answered at the end; none for plain host arithmetic, or if no brain answered.
+    /// Id of the device that answered at the end; none for plain host arithmetic, or if no brain
+    /// answered.
     pub device_at_end: Option<String>,
-    /// The devices that answered, in order, since the loop was made or resumed: several if a fault moved the brain.
+    /// The devices that answered, in order, since the loop was made or resumed: several if a fault
+    /// moved the brain.
     pub devices: Vec<DeviceSpan>,
-    /// The tick from which the body got its safe action because a limit was passed or the switch was pressed.
+    /// The tick from which the body got its safe action because a limit was passed or the switch
+    /// was pressed.
     pub stopped_at_tick: Option<u64>,
     /// Counters of a brain that learns a model while it runs.
     pub learning: Option<LearningCounts>,

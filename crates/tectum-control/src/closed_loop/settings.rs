@@ -15,7 +15,8 @@ use crate::real_time::{MAX_PRIORITY, RealTime};
 /// The `[loop]` part of a scenario.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LoopSettings {
-    /// Length of the run in the body's time, from tick 0, also when a run is resumed. Default: 60.0.
+    /// Length of the run in the body's time, from tick 0, also when a run is resumed. Default:
+    /// 60.0.
     pub seconds: f64,
     /// Seed of starts, noise and training. Default: 1.
     pub seed: u64,
@@ -27,7 +28,8 @@ pub struct LoopSettings {
     pub overrun: Overrun,
     /// Periods after which a late answer is a fault of its device; 0: never. Default: 10.
     pub stall_periods: u64,
-    /// The name of the brain that answers while the main brain cannot; without one the body gets its safe action. Default: none.
+    /// The name of the brain that answers while the main brain cannot; without one the body gets
+    /// its safe action. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stand_in: Option<&'static str>,
     /// What is requested from the operating system, under a real clock.
@@ -51,7 +53,8 @@ pub enum Overrun {
 /// Meanings of keys, for the reference.
 const CLOCK: &str = "`\"real\"`: the machine's; `\"sim\"`: simulated time, as fast as possible, in which no answer is late";
 const SNAPSHOTS: &str = "time between two snapshots, the first ones sooner; 0: only at the end";
-const OVERRUN: &str = "what the body gets while an answer is late: the action before, or its safe action";
+const OVERRUN: &str =
+    "what the body gets while an answer is late: the action before, or its safe action";
 const STALL: &str = "an answer this late is a fault of its device; 0: never";
 const OUTLIER: &str = "a reading further than this from the extrapolation of the last two is replaced by it, at most three in a row";
 const STOP: &str = "a reading of greater magnitude, except outliers, stops the loop: the body gets its safe action to the end";
@@ -76,7 +79,10 @@ impl Default for LoopSettings {
 }
 
 impl LoopSettings {
-    pub(crate) fn read(mut section: Section<'_, '_>, channels: &[ObservationChannel]) -> Result<Self> {
+    pub(crate) fn read(
+        mut section: Section<'_, '_>,
+        channels: &[ObservationChannel],
+    ) -> Result<Self> {
         let default = Self::default();
         let settings = Self {
             seconds: section
@@ -108,21 +114,40 @@ impl LoopSettings {
             guard: read_guard(section.section(Key::new("guard", "Limits of readings, a table for each channel."))?, channels)?,
         };
         if settings.clock == ClockKind::Sim {
-            section.refuse(&["priority", "lock_memory"], "under clock \"sim\" nothing is late")?;
+            section.refuse(
+                &["priority", "lock_memory"],
+                "under clock \"sim\" nothing is late",
+            )?;
         }
         section.finish()?;
         Ok(settings)
     }
 }
 
-fn read_guard(mut section: Section<'_, '_>, channels: &[ObservationChannel]) -> Result<BTreeMap<String, ChannelGuard>> {
+fn read_guard(
+    mut section: Section<'_, '_>,
+    channels: &[ObservationChannel],
+) -> Result<BTreeMap<String, ChannelGuard>> {
     let mut guard = BTreeMap::new();
-    let outlier = Key::new("outlier_threshold", OUTLIER).unit("the channel's").or("off");
-    let stop = Key::new("stop_beyond", STOP).unit("the channel's").or("off");
+    let outlier = Key::new("outlier_threshold", OUTLIER)
+        .unit("the channel's")
+        .or("off");
+    let stop = Key::new("stop_beyond", STOP)
+        .unit("the channel's")
+        .or("off");
     for channel in channels {
         let is_given = section.has(&channel.name);
-        let mut watched = section.section(Key::new(&channel.name, "Limits for the readings of an observation channel.").one_of("CHANNEL"))?;
-        let settings = ChannelGuard { outlier_threshold: watched.positive(outlier.clone())?, stop_beyond: watched.positive(stop.clone())? };
+        let mut watched = section.section(
+            Key::new(
+                &channel.name,
+                "Limits for the readings of an observation channel.",
+            )
+            .one_of("CHANNEL"),
+        )?;
+        let settings = ChannelGuard {
+            outlier_threshold: watched.positive(outlier.clone())?,
+            stop_beyond: watched.positive(stop.clone())?,
+        };
         watched.finish()?;
         if is_given {
             guard.insert(channel.name.clone(), settings);

@@ -1,4 +1,5 @@
-//! Recording concurrently with the loop: it passes periods and snapshots to a thread that writes them, so that it never waits for a disk.
+//! Recording concurrently with the loop: it passes periods and snapshots to a thread that writes
+//! them, so that it never waits for a disk.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -10,7 +11,8 @@ use super::report::{Sink, TickRecord, Timing};
 use crate::body::BodySpec;
 use tectum::snapshot::Snapshot;
 
-/// Capacity of the queue of periods and snapshots. If it is full the loop waits: no record is dropped.
+/// Capacity of the queue of periods and snapshots. If it is full the loop waits: no record is
+/// dropped.
 const MAX_QUEUED_PERIODS: usize = 4096;
 const MAX_QUEUED_SNAPSHOTS: usize = 2;
 
@@ -29,8 +31,20 @@ struct OwnedTickRecord {
 
 impl OwnedTickRecord {
     fn empty(body: &BodySpec) -> Self {
-        let (observation, action) = (Vec::with_capacity(body.observation.len()), Vec::with_capacity(body.action.len()));
-        Self { tick: 0, time_ns: 0, observation, action, measure: 0.0, reward: 0.0, marks: [false; 3], timing: None }
+        let (observation, action) = (
+            Vec::with_capacity(body.observation.len()),
+            Vec::with_capacity(body.action.len()),
+        );
+        Self {
+            tick: 0,
+            time_ns: 0,
+            observation,
+            action,
+            measure: 0.0,
+            reward: 0.0,
+            marks: [false; 3],
+            timing: None,
+        }
     }
 
     /// Copies a record; does not allocate.
@@ -39,8 +53,12 @@ impl OwnedTickRecord {
         self.observation.extend_from_slice(record.observation);
         self.action.clear();
         self.action.extend_from_slice(record.action);
-        (self.tick, self.time_ns, self.measure, self.reward) = (record.tick, record.time_ns, record.measure, record.reward);
-        (self.marks, self.timing) = ([record.held, record.fallback, record.terminated], record.timing);
+        (self.tick, self.time_ns, self.measure, self.reward) =
+            (record.tick, record.time_ns, record.measure, record.reward);
+        (self.marks, self.timing) = (
+            [record.held, record.fallback, record.terminated],
+            record.timing,
+        );
     }
 
     fn record(&self) -> TickRecord<'_> {
@@ -85,12 +103,17 @@ impl FirstError {
         if !self.has_failed.load(Ordering::Acquire) {
             return Ok(());
         }
-        let first_error = self.error.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let first_error = self
+            .error
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         Err(first_error.unwrap_or_else(|| Error::data("the recording had failed before")))
     }
 }
 
-/// The loop's end: a sink that only forwards. An error of the other sink is returned by a later call, at the latest by [`Sink::flush`].
+/// The loop's end: a sink that only forwards. An error of the other sink is returned by a later
+/// call, at the latest by [`Sink::flush`].
 pub struct ThreadedSink<'a> {
     send: SyncSender<Message>,
     free: Receiver<OwnedTickRecord>,
@@ -101,36 +124,50 @@ pub struct ThreadedSink<'a> {
 
 impl ThreadedSink<'_> {
     fn send(&self, message: Message) -> Result<()> {
-        self.send.send(message).map_err(|_| Error::data("the recording's thread is gone"))
+        self.send
+            .send(message)
+            .map_err(|_| Error::data("the recording's thread is gone"))
     }
 }
 
 impl Sink for ThreadedSink<'_> {
     fn tick(&mut self, record: &TickRecord<'_>) -> Result<()> {
         self.fault.check()?;
-        let mut period = self.free.recv().map_err(|_| Error::data("the recording's thread is gone"))?;
+        let mut period = self
+            .free
+            .recv()
+            .map_err(|_| Error::data("the recording's thread is gone"))?;
         period.take(record);
         self.send(Message::Tick(period))
     }
 
     fn snapshot(&mut self, snapshot: Snapshot) -> Result<()> {
         self.fault.check()?;
-        self.room.recv().map_err(|_| Error::data("the recording's thread is gone"))?;
+        self.room
+            .recv()
+            .map_err(|_| Error::data("the recording's thread is gone"))?;
         self.send(Message::Snapshot(snapshot))
     }
 
     fn flush(&mut self) -> Result<()> {
         self.send(Message::Flush)?;
-        self.flushed.recv().map_err(|_| Error::data("the recording's thread is gone"))?;
+        self.flushed
+            .recv()
+            .map_err(|_| Error::data("the recording's thread is gone"))?;
         self.fault.check()
     }
 }
 
-/// Runs `work` with a sink that forwards everything, in the same order, to another sink on a separate thread.
+/// Runs `work` with a sink that forwards everything, in the same order, to another sink on a
+/// separate thread.
 ///
 /// # Errors
 /// A thread that cannot be started; errors of the sink go to `work`.
-pub fn run_with_sink_thread<R>(sink: &mut (dyn Sink + Send), body: &BodySpec, work: impl FnOnce(&mut ThreadedSink<'_>) -> R) -> Result<R> {
+pub fn run_with_sink_thread<R>(
+    sink: &mut (dyn Sink + Send),
+    body: &BodySpec,
+    work: impl FnOnce(&mut ThreadedSink<'_>) -> R,
+) -> Result<R> {
     let fault = FirstError::default();
     let (send, messages) = sync_channel(MAX_QUEUED_PERIODS);
     let (make_room, room) = sync_channel(MAX_QUEUED_SNAPSHOTS);
@@ -146,15 +183,24 @@ pub fn run_with_sink_thread<R>(sink: &mut (dyn Sink + Send), body: &BodySpec, wo
     std::thread::scope(|scope| {
         let write = || {
             for message in messages {
-                // After the first fault the rest is only discarded. If the receiver is gone, no report is needed.
+                // After the first fault the rest is only discarded. If the receiver is gone, no
+                // report is needed.
                 let has_failed = fault.has_failed.load(Ordering::Acquire);
                 match message {
                     Message::Tick(period) => {
-                        fault.note(if has_failed { Ok(()) } else { sink.tick(&period.record()) });
+                        fault.note(if has_failed {
+                            Ok(())
+                        } else {
+                            sink.tick(&period.record())
+                        });
                         let _ = give_back.send(period);
                     }
                     Message::Snapshot(snapshot) => {
-                        fault.note(if has_failed { Ok(()) } else { sink.snapshot(snapshot) });
+                        fault.note(if has_failed {
+                            Ok(())
+                        } else {
+                            sink.snapshot(snapshot)
+                        });
                         let _ = make_room.send(());
                     }
                     Message::Flush => {
@@ -164,9 +210,17 @@ pub fn run_with_sink_thread<R>(sink: &mut (dyn Sink + Send), body: &BodySpec, wo
                 }
             }
         };
-        let thread = std::thread::Builder::new().name("tectum-recording".to_owned()).spawn_scoped(scope, write);
+        let thread = std::thread::Builder::new()
+            .name("tectum-recording".to_owned())
+            .spawn_scoped(scope, write);
         thread.map_err(|source| Error::io("a thread for the recording", source))?;
-        Ok(work(&mut ThreadedSink { send, free, room, flushed, fault: &fault }))
+        Ok(work(&mut ThreadedSink {
+            send,
+            free,
+            room,
+            flushed,
+            fault: &fault,
+        }))
     })
 }
 
@@ -235,16 +289,29 @@ mod tests {
     fn everything_arrives_in_order_before_the_flush_returns() {
         let mut sink = Slow::default();
         hand(&mut sink, 300).expect("nothing fails");
-        assert!(sink.ticks.iter().enumerate().all(|(index, (tick, shown))| *tick == index as u64 && *shown == [index as f32, -1.0]));
+        assert!(
+            sink.ticks
+                .iter()
+                .enumerate()
+                .all(|(index, (tick, shown))| *tick == index as u64
+                    && *shown == [index as f32, -1.0])
+        );
         assert_eq!((sink.ticks.len(), sink.snapshots), (300, 155));
     }
 
     #[test]
     fn the_flush_reports_an_error_at_the_latest_and_nothing_is_written_after_it() {
-        // More than the queue holds, so that the error is returned before the end; and the very last.
+        // More than the queue holds, so that the error is returned before the end; and the very
+        // last.
         for (ticks, fails_at) in [(MAX_QUEUED_PERIODS as u64 + 100, 3), (50, 49)] {
-            let mut sink = Slow { fails_at: Some(fails_at), ..Slow::default() };
-            assert_eq!(hand(&mut sink, ticks).expect_err("it fails").to_string(), "the disk is full");
+            let mut sink = Slow {
+                fails_at: Some(fails_at),
+                ..Slow::default()
+            };
+            assert_eq!(
+                hand(&mut sink, ticks).expect_err("it fails").to_string(),
+                "the disk is full"
+            );
             assert_eq!(sink.ticks.len() as u64, fails_at);
         }
     }

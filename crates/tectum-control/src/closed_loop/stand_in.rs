@@ -16,32 +16,53 @@ pub(super) struct Backed {
 
 impl Backed {
     pub fn new(mut inner: Box<dyn Controller>, stand_in: Box<dyn StandIn>) -> Self {
-        inner.brain_mut().set_fallback_label(format!("stand-in {}", stand_in.name()));
-        Self { inner, stand_in, was_queried: false }
+        inner
+            .brain_mut()
+            .set_fallback_label(format!("stand-in {}", stand_in.name()));
+        Self {
+            inner,
+            stand_in,
+            was_queried: false,
+        }
     }
 
     /// Whether the stand-in has an answer.
     fn query(&mut self, period: &mut Period<'_>) -> bool {
         self.was_queried = true;
-        self.stand_in.tick(period.reading, period.action).is_ok() && period.action.iter().all(|number| number.is_finite())
+        self.stand_in.tick(period.reading, period.action).is_ok()
+            && period.action.iter().all(|number| number.is_finite())
     }
 }
 
 impl Controller for Backed {
     fn answer(&mut self, period: &mut Period<'_>) -> Answer {
         let mut answer = self.inner.answer(period);
-        if matches!(answer.source, Source::None | Source::Late) && answer.missed == 0 && self.query(period) {
+        if matches!(answer.source, Source::None | Source::Late)
+            && answer.missed == 0
+            && self.query(period)
+        {
             answer.source = Source::StandIn;
         }
         answer
     }
 
-    fn settle(&mut self, failure: Failure, tick: u64, safe_ticks: u64, session: &mut Session) -> Result<()> {
-        self.inner.settle(failure, tick, safe_ticks, session).or_else(|error| {
-            session.record_fallback(&format!("stand-in {} to the end", self.stand_in.name()), &error.to_string());
-            self.inner.brain_mut().retire();
-            Ok(())
-        })
+    fn settle(
+        &mut self,
+        failure: Failure,
+        tick: u64,
+        safe_ticks: u64,
+        session: &mut Session,
+    ) -> Result<()> {
+        self.inner
+            .settle(failure, tick, safe_ticks, session)
+            .or_else(|error| {
+                session.record_fallback(
+                    &format!("stand-in {} to the end", self.stand_in.name()),
+                    &error.to_string(),
+                );
+                self.inner.brain_mut().retire();
+                Ok(())
+            })
     }
 
     fn follow(&mut self, passed: &Passed<'_>) {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Stops a loop from any thread: the body gets its safe action from the next period to the end of the run.
+/// Stops a loop from any thread: the body gets its safe action from the next period to the end of
+/// the run.
 #[derive(Debug, Clone, Default)]
 pub struct StopSwitch(Arc<AtomicBool>);
 

@@ -63,10 +63,12 @@ pub struct TrialSummary {
 /// Makes the controller of a trial.
 pub type MakeController<'a> = &'a (dyn Fn() -> Result<Box<dyn Brain>> + Sync);
 
-/// Runs a controller, rebuilt for each trial, on the rigs of the seeds from 0; the trials are distributed over the threads, and the watch sees each that ends.
+/// Runs a controller, rebuilt for each trial, on the rigs of the seeds from 0; the trials are
+/// distributed over the threads, and the watch sees each that ends.
 ///
 /// # Errors
-/// Conditions that are invalid for a rig; what the controller reports; `Cancelled` if the watch breaks it off.
+/// Conditions that are invalid for a rig; what the controller reports; `Cancelled` if the watch
+/// breaks it off.
 pub fn rig_trials(
     conditions: &Conditions,
     seeds: u64,
@@ -79,7 +81,12 @@ pub fn rig_trials(
         let mut watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
         let (done, watch) = &mut *watched;
         *done += 1;
-        WorkProgress { stage: "trials", done: *done, total: seeds }.report(&mut **watch)?;
+        WorkProgress {
+            stage: "trials",
+            done: *done,
+            total: seeds,
+        }
+        .report(&mut **watch)?;
         Ok(trial)
     };
     (0..seeds).into_par_iter().map(one).collect()
@@ -88,7 +95,14 @@ pub fn rig_trials(
 fn trial(conditions: &Conditions, seed: u64, brain: &mut dyn Brain) -> Result<Trial> {
     let share = Uniform::new(!seed).within(conditions.length_spread);
     let pole_length = conditions.common.pole_length * (1.0 + share);
-    let mut plant = DisturbedRig::new(rig::RigParameters::default(), Disturbances { pole_length, ..conditions.common }, Start::Hanging)?;
+    let mut plant = DisturbedRig::new(
+        rig::RigParameters::default(),
+        Disturbances {
+            pole_length,
+            ..conditions.common
+        },
+        Start::Hanging,
+    )?;
     plant.reset(seed);
     let mut task = (rig::DESCRIPTOR.task)();
     let dt_s = plant.spec().dt_s;
@@ -101,7 +115,11 @@ fn trial(conditions: &Conditions, seed: u64, brain: &mut dyn Brain) -> Result<Tr
         brain.tick(&observation, &mut action)?;
         plant.step(&action);
         let angle_rad = task.value(&plant);
-        run = if task.measure().is_success(angle_rad) { run + 1 } else { 0 };
+        run = if task.measure().is_success(angle_rad) {
+            run + 1
+        } else {
+            0
+        };
         upright += u32::from(run > 0);
         if run > longest {
             (longest, until) = (run, period + 1);
@@ -109,14 +127,21 @@ fn trial(conditions: &Conditions, seed: u64, brain: &mut dyn Brain) -> Result<Tr
     }
     let upright_fraction = f64::from(upright) / f64::from(periods);
     let seconds = |periods: u32| f64::from(periods) * dt_s;
-    Ok(Trial { seed, pole_length, upright_fraction, longest_s: seconds(longest), upright_from_s: seconds(until - longest) })
+    Ok(Trial {
+        seed,
+        pole_length,
+        upright_fraction,
+        longest_s: seconds(longest),
+        upright_from_s: seconds(until - longest),
+    })
 }
 
 /// Counts trials.
 pub fn summarize(trials: &[Trial]) -> TrialSummary {
     let mut shares: Vec<f64> = trials.iter().map(|trial| trial.upright_fraction).collect();
     shares.sort_by(f64::total_cmp);
-    let count = |is_met: &dyn Fn(&Trial) -> bool| trials.iter().filter(|trial| is_met(trial)).count();
+    let count =
+        |is_met: &dyn Fn(&Trial) -> bool| trials.iter().filter(|trial| is_met(trial)).count();
     TrialSummary {
         trials: trials.len(),
         met_target: count(&|trial| trial.upright_fraction >= TARGET_UPRIGHT_FRACTION),

@@ -6,7 +6,8 @@ use std::fmt::Display;
 pub(super) const TABLE: &str = "a table";
 pub(super) const TABLES: &str = "a list of tables";
 
-/// A key that a reader of a [`Section`](super::Section) asks for. A name alone is one, of which the reference says no more than its values.
+/// A key that a reader of a [`Section`](super::Section) asks for. A name alone is one, of which the
+/// reference says no more than its values.
 #[derive(Debug, Clone)]
 pub struct Key<'k> {
     pub(super) name: &'k str,
@@ -20,7 +21,14 @@ pub struct Key<'k> {
 impl<'k> Key<'k> {
     /// A key and its meaning, in one sentence without a full stop.
     pub fn new(name: &'k str, about: &'k str) -> Self {
-        Self { name, about, unit: "", default: String::new(), shown: None, values: None }
+        Self {
+            name,
+            about,
+            unit: "",
+            default: String::new(),
+            shown: None,
+            values: None,
+        }
     }
 
     /// Its unit.
@@ -29,22 +37,32 @@ impl<'k> Key<'k> {
         Self { unit, ..self }
     }
 
-    /// The value that applies if it is absent, or where that comes from. It is only named here; the reader applies it.
+    /// The value that applies if it is absent, or where that comes from. It is only named here; the
+    /// reader applies it.
     #[must_use]
     pub fn or(self, default: impl Display) -> Self {
-        Self { default: default.to_string(), ..self }
+        Self {
+            default: default.to_string(),
+            ..self
+        }
     }
 
     /// What its values are, where they depend on the body.
     #[must_use]
     pub fn values(self, values: &'k str) -> Self {
-        Self { values: Some(values), ..self }
+        Self {
+            values: Some(values),
+            ..self
+        }
     }
 
     /// The name that represents it and its siblings, where it is one of several like names.
     #[must_use]
     pub fn one_of(self, shown: &'k str) -> Self {
-        Self { shown: Some(shown), ..self }
+        Self {
+            shown: Some(shown),
+            ..self
+        }
     }
 
     pub(super) fn shown(&self) -> &'k str {
@@ -53,9 +71,18 @@ impl<'k> Key<'k> {
 
     pub(super) fn row(&self, table: &str, values: String) -> KeyRow {
         let values = self.values.map_or(values, str::to_owned);
-        let [table, key, unit, about] = [table, self.shown(), self.unit, self.about].map(str::to_owned);
+        let [table, key, unit, about] =
+            [table, self.shown(), self.unit, self.about].map(str::to_owned);
         let is_table = values == TABLE || values == TABLES;
-        KeyRow { table, key, values, unit, default: self.default.clone(), about, is_table }
+        KeyRow {
+            table,
+            key,
+            values,
+            unit,
+            default: self.default.clone(),
+            about,
+            is_table,
+        }
     }
 }
 

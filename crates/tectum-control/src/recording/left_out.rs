@@ -12,7 +12,9 @@ pub(super) struct Writer<W>(Infallible, PhantomData<W>);
 
 impl<W> Writer<W> {
     pub fn new(_: W) -> Result<Self> {
-        Err(Error::unsupported("recording: this build leaves MCAP files out: the feature \"mcap\" of the crate tectum-control is off"))
+        Err(Error::unsupported(
+            "recording: this build leaves MCAP files out: the feature \"mcap\" of the crate tectum-control is off",
+        ))
     }
 
     pub fn add_channel(&mut self, _: &str, _: &str, _: &Value) -> Result<u16> {

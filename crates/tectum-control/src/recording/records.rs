@@ -1,7 +1,8 @@
 //! The records of an MCAP file that are needed to read a recording.
 //!
-//! The `mcap` crate writes recordings but does not read them here: on a corrupt length it panics or allocates gigabytes. Here every
-//! length is checked against the remaining bytes, and nothing is copied. Checksums are not verified.
+//! The `mcap` crate writes recordings but does not read them here: on a corrupt length it panics or
+//! allocates gigabytes. Here every length is checked against the remaining bytes, and nothing is
+//! copied. Checksums are not verified.
 //!
 //! # Source
 //! The MCAP format specification, <https://mcap.dev/spec>: records, and chunks without compression.
@@ -30,23 +31,35 @@ pub(super) struct Message<'b> {
 ///
 /// # Errors
 /// `Data` naming the byte of a malformed record; what `take` reports.
-pub(super) fn messages<'b>(bytes: &'b [u8], take: &mut dyn FnMut(Message<'b>) -> Result<()>) -> Result<()> {
-    let records = bytes.strip_prefix(MAGIC).ok_or_else(|| Error::data("not an MCAP recording: it does not begin as one"))?;
+pub(super) fn messages<'b>(
+    bytes: &'b [u8],
+    take: &mut dyn FnMut(Message<'b>) -> Result<()>,
+) -> Result<()> {
+    let records = bytes
+        .strip_prefix(MAGIC)
+        .ok_or_else(|| Error::data("not an MCAP recording: it does not begin as one"))?;
     let mut channels = Vec::new();
-    let mut fields = Fields { bytes: records, place: MAGIC.len() };
+    let mut fields = Fields {
+        bytes: records,
+        place: MAGIC.len(),
+    };
     while let Some((opcode, body)) = fields.record()? {
         match opcode {
             FOOTER | DATA_END => return Ok(()),
             _ => each(opcode, body, &mut channels, take)?,
         }
     }
-    Err(Error::data(format!("not a whole MCAP recording: it breaks off at byte {}; tectum recover makes it whole", bytes.len())))
+    Err(Error::data(format!(
+        "not a whole MCAP recording: it breaks off at byte {}; tectum recover makes it whole",
+        bytes.len()
+    )))
 }
 
 /// A recovered recording of a killed run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecoveredRecording {
-    /// The file: its complete chunks, then an end without an index, which readers do not need. A complete recording is unchanged.
+    /// The file: its complete chunks, then an end without an index, which readers do not need. A
+    /// complete recording is unchanged.
     pub bytes: Vec<u8>,
     /// Messages in it.
     pub messages: u64,
@@ -59,12 +72,23 @@ pub struct RecoveredRecording {
 /// # Errors
 /// `Data` for bytes that do not begin like a recording.
 pub fn recover_recording(bytes: &[u8]) -> Result<RecoveredRecording> {
-    let records = bytes.strip_prefix(MAGIC).ok_or_else(|| Error::data("not an MCAP recording: it does not begin as one"))?;
-    let mut fields = Fields { bytes: records, place: MAGIC.len() };
+    let records = bytes
+        .strip_prefix(MAGIC)
+        .ok_or_else(|| Error::data("not an MCAP recording: it does not begin as one"))?;
+    let mut fields = Fields {
+        bytes: records,
+        place: MAGIC.len(),
+    };
     let (mut channels, mut messages, mut whole, mut is_data) = (Vec::new(), 0, MAGIC.len(), true);
     loop {
         match fields.record() {
-            Ok(Some((FOOTER, _))) if fields.bytes == MAGIC => return Ok(RecoveredRecording { bytes: bytes.to_vec(), messages, lost_bytes: 0 }),
+            Ok(Some((FOOTER, _))) if fields.bytes == MAGIC => {
+                return Ok(RecoveredRecording {
+                    bytes: bytes.to_vec(),
+                    messages,
+                    lost_bytes: 0,
+                });
+            }
             Ok(Some((FOOTER, _)) | None) | Err(_) => break,
             Ok(Some((DATA_END, _))) => is_data = false,
             Ok(Some((opcode, body))) if is_data => match counted(opcode, body, &mut channels) {
@@ -82,7 +106,11 @@ pub fn recover_recording(bytes: &[u8]) -> Result<RecoveredRecording> {
         made.resize(made.len() + length as usize, 0);
     }
     made.extend(MAGIC);
-    Ok(RecoveredRecording { bytes: made, messages, lost_bytes: (bytes.len() - whole) as u64 })
+    Ok(RecoveredRecording {
+        bytes: made,
+        messages,
+        lost_bytes: (bytes.len() - whole) as u64,
+    })
 }
 
 /// The messages of a record, which may be a chunk.
@@ -96,7 +124,12 @@ fn counted<'b>(opcode: u8, body: Fields<'b>, channels: &mut Vec<(u16, &'b str)>)
 }
 
 /// Visits a record, or the records of a chunk.
-fn each<'b>(opcode: u8, mut body: Fields<'b>, channels: &mut Vec<(u16, &'b str)>, take: &mut dyn FnMut(Message<'b>) -> Result<()>) -> Result<()> {
+fn each<'b>(
+    opcode: u8,
+    mut body: Fields<'b>,
+    channels: &mut Vec<(u16, &'b str)>,
+    take: &mut dyn FnMut(Message<'b>) -> Result<()>,
+) -> Result<()> {
     if opcode != CHUNK {
         return one(opcode, body, channels, take);
     }
@@ -108,11 +141,17 @@ fn each<'b>(opcode: u8, mut body: Fields<'b>, channels: &mut Vec<(u16, &'b str)>
 }
 
 /// Stores a channel or passes on a message; other records are not needed.
-fn one<'b>(opcode: u8, mut body: Fields<'b>, channels: &mut Vec<(u16, &'b str)>, take: &mut dyn FnMut(Message<'b>) -> Result<()>) -> Result<()> {
+fn one<'b>(
+    opcode: u8,
+    mut body: Fields<'b>,
+    channels: &mut Vec<(u16, &'b str)>,
+    take: &mut dyn FnMut(Message<'b>) -> Result<()>,
+) -> Result<()> {
     let place = body.place;
     if opcode == CHANNEL {
         let (id, _schema) = (body.u16()?, body.u16()?);
-        let topic = std::str::from_utf8(body.prefixed()?).map_err(|_| body.wrong("has a topic that is not text"))?;
+        let topic = std::str::from_utf8(body.prefixed()?)
+            .map_err(|_| body.wrong("has a topic that is not text"))?;
         // A channel is written again before the chunks that use it.
         if channels.iter().all(|(known, _)| *known != id) {
             channels.push((id, topic));
@@ -121,10 +160,22 @@ fn one<'b>(opcode: u8, mut body: Fields<'b>, channels: &mut Vec<(u16, &'b str)>,
             return Err(body.wrong("is one channel too many"));
         }
     } else if opcode == MESSAGE {
-        let (id, _sequence, time_ns, _published) = (body.u16()?, body.u32()?, body.u64()?, body.u64()?);
-        let topic = channels.iter().find(|(known, _)| *known == id).map(|(_, topic)| *topic);
-        let topic = topic.ok_or_else(|| Error::data(format!("not an MCAP recording: the record at byte {place} is of no channel")))?;
-        take(Message { topic, time_ns, data: body.bytes })?;
+        let (id, _sequence, time_ns, _published) =
+            (body.u16()?, body.u32()?, body.u64()?, body.u64()?);
+        let topic = channels
+            .iter()
+            .find(|(known, _)| *known == id)
+            .map(|(_, topic)| *topic);
+        let topic = topic.ok_or_else(|| {
+            Error::data(format!(
+                "not an MCAP recording: the record at byte {place} is of no channel"
+            ))
+        })?;
+        take(Message {
+            topic,
+            time_ns,
+            data: body.bytes,
+        })?;
     }
     Ok(())
 }
@@ -156,7 +207,10 @@ impl<'b> Fields<'b> {
         }
         let length = self.u64()?;
         let place = self.place;
-        Ok(Fields { bytes: self.sized(length)?, place })
+        Ok(Fields {
+            bytes: self.sized(length)?,
+            place,
+        })
     }
 
     fn u16(&mut self) -> Result<u16> {
@@ -178,19 +232,33 @@ impl<'b> Fields<'b> {
     }
 
     fn array<const N: usize>(&mut self) -> Result<&'b [u8; N]> {
-        let (taken, rest) = self.bytes.split_first_chunk().ok_or_else(|| self.wrong("is cut short"))?;
-        *self = Self { bytes: rest, place: self.place + N };
+        let (taken, rest) = self
+            .bytes
+            .split_first_chunk()
+            .ok_or_else(|| self.wrong("is cut short"))?;
+        *self = Self {
+            bytes: rest,
+            place: self.place + N,
+        };
         Ok(taken)
     }
 
     fn sized(&mut self, length: u64) -> Result<&'b [u8]> {
-        let split = usize::try_from(length).ok().and_then(|length| self.bytes.split_at_checked(length));
+        let split = usize::try_from(length)
+            .ok()
+            .and_then(|length| self.bytes.split_at_checked(length));
         let (taken, rest) = split.ok_or_else(|| self.wrong("is cut short"))?;
-        *self = Self { bytes: rest, place: self.place + taken.len() };
+        *self = Self {
+            bytes: rest,
+            place: self.place + taken.len(),
+        };
         Ok(taken)
     }
 
     fn wrong(&self, what: &str) -> Error {
-        Error::data(format!("not an MCAP recording: the data at byte {} {what}", self.place))
+        Error::data(format!(
+            "not an MCAP recording: the data at byte {} {what}",
+            self.place
+        ))
     }
 }

@@ -1,4 +1,5 @@
-//! Recordings of genome runs: one message per burst on `/spikes`, with the number of firings of each area.
+//! Recordings of genome runs: one message per burst on `/spikes`, with the number of firings of
+//! each area.
 
 use std::io::{Seek, Write};
 
@@ -13,7 +14,8 @@ const SPIKES_TOPIC: &str = "/spikes";
 /// Bursts of a chunk: a killed run loses the last chunk.
 const FLUSH_BURSTS: u32 = 64;
 
-/// Writes a recording, burst by burst. Times are the genome's, one timestep per burst, from 0 before the first.
+/// Writes a recording, burst by burst. Times are the genome's, one timestep per burst, from 0
+/// before the first.
 pub struct SpikeRecorder<W: Write + Seek> {
     writer: Writer<W>,
     channel_id: u16,
@@ -31,7 +33,16 @@ impl<W: Write + Seek> SpikeRecorder<W> {
     pub fn new(file: W, genome: &Genome) -> Result<Self> {
         let mut writer = Writer::new(file)?;
         let count = |description: String| json!({ "type": "integer", "description": description });
-        let area = |area: &tectum_spiking::genome::Area| (area.id.to_string(), count(format!("{}: firings of {} neurons", area.name, area.neurons.len())));
+        let area = |area: &tectum_spiking::genome::Area| {
+            (
+                area.id.to_string(),
+                count(format!(
+                    "{}: firings of {} neurons",
+                    area.name,
+                    area.neurons.len()
+                )),
+            )
+        };
         let areas = genome.areas().iter().map(area).collect::<Map<_, _>>();
         let schema = json!({
             "title": "tectum.Spikes",
@@ -39,8 +50,18 @@ impl<W: Write + Seek> SpikeRecorder<W> {
             "properties": { "burst": count("number of the burst, from 1".to_owned()), "areas": { "type": "object", "properties": areas } }
         });
         let channel_id = writer.add_channel(SPIKES_TOPIC, "tectum.Spikes", &schema)?;
-        let names = genome.areas().iter().map(|area| json!(area.id.to_string()).to_string()).collect();
-        Ok(Self { writer, channel_id, names, timestep_ns: 1e9 * genome.physiology().timestep_s, json: Vec::with_capacity(512) })
+        let names = genome
+            .areas()
+            .iter()
+            .map(|area| json!(area.id.to_string()).to_string())
+            .collect();
+        Ok(Self {
+            writer,
+            channel_id,
+            names,
+            timestep_ns: 1e9 * genome.physiology().timestep_s,
+            json: Vec::with_capacity(512),
+        })
     }
 
     /// Adds a burst with the firings of each area, in the genome's order.
@@ -56,8 +77,13 @@ impl<W: Write + Seek> SpikeRecorder<W> {
         }
         self.json.extend(b"}}");
         let time_ns = (f64::from(burst) * self.timestep_ns).round() as u64;
-        self.writer.write(self.channel_id, burst, time_ns, &self.json)?;
-        if burst.is_multiple_of(FLUSH_BURSTS) { self.writer.flush() } else { Ok(()) }
+        self.writer
+            .write(self.channel_id, burst, time_ns, &self.json)?;
+        if burst.is_multiple_of(FLUSH_BURSTS) {
+            self.writer.flush()
+        } else {
+            Ok(())
+        }
     }
 
     /// Writes the index and returns the file.
@@ -84,17 +110,37 @@ mod tests {
         let text = json!({"version": "2.1", "blueprint": {"eye___": area, "___pwr": area}, "physiology": {"simulation_timestep": 0.025}}).to_string();
         let genome = Genome::parse(&text, &GenomeOptions::default()).expect("a genome");
         let write = || {
-            let mut recorder = SpikeRecorder::new(Cursor::new(Vec::new()), &genome).expect("in memory");
+            let mut recorder =
+                SpikeRecorder::new(Cursor::new(Vec::new()), &genome).expect("in memory");
             recorder.push(1, &[4, 0]).expect("in memory");
             recorder.push(2, &[4, 3]).expect("in memory");
             recorder.finish().expect("in memory").into_inner()
         };
         let bytes = write();
         assert_eq!(bytes, write());
-        let messages = mcap::MessageStream::new(&bytes).expect("an MCAP file").collect::<Result<Vec<_>, _>>().expect("whole");
-        let read = messages.iter().map(|message| (message.log_time, serde_json::from_slice::<Value>(&message.data).expect("JSON"))).collect::<Vec<_>>();
-        let expected =
-            [(25_000_000, json!({"burst": 1, "areas": {"_power": 4, "eye___": 0}})), (50_000_000, json!({"burst": 2, "areas": {"_power": 4, "eye___": 3}}))];
+        let messages = mcap::MessageStream::new(&bytes)
+            .expect("an MCAP file")
+            .collect::<Result<Vec<_>, _>>()
+            .expect("whole");
+        let read = messages
+            .iter()
+            .map(|message| {
+                (
+                    message.log_time,
+                    serde_json::from_slice::<Value>(&message.data).expect("JSON"),
+                )
+            })
+            .collect::<Vec<_>>();
+        let expected = [
+            (
+                25_000_000,
+                json!({"burst": 1, "areas": {"_power": 4, "eye___": 0}}),
+            ),
+            (
+                50_000_000,
+                json!({"burst": 2, "areas": {"_power": 4, "eye___": 3}}),
+            ),
+        ];
         assert_eq!(read, expected);
     }
 }

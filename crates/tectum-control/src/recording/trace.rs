@@ -60,34 +60,43 @@ impl Trace {
         Self::parse(&bytes).map_err(|error| error.at(path.display()))
     }
 
-    /// Reads a recording from the bytes of the file, up to the end of its data; the summary after it is not needed.
+    /// Reads a recording from the bytes of the file, up to the end of its data; the summary after
+    /// it is not needed.
     ///
     /// # Errors
-    /// `Data` for bytes that are not such a recording, naming the message: each period needs one observation, one action and
-    /// one tick, with the same channels throughout.
+    /// `Data` for bytes that are not such a recording, naming the message: each period needs one
+    /// observation, one action and one tick, with the same channels throughout.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         let mut trace = Self::default();
         let mut open = TraceTick::default();
         records::messages(bytes, &mut |message| {
             let place = trace.messages;
             trace.messages += 1;
-            trace.take(&message, &mut open).map_err(|error| error.at(format_args!("message {place}")))
+            trace
+                .take(&message, &mut open)
+                .map_err(|error| error.at(format_args!("message {place}")))
         })?;
         Ok(trace)
     }
 
     fn take(&mut self, message: &Message<'_>, open: &mut TraceTick) -> Result<()> {
-        let fields: Map<String, Value> = serde_json::from_slice(message.data).map_err(|source| Error::data("not a JSON object").with_source(source))?;
+        let fields: Map<String, Value> = serde_json::from_slice(message.data)
+            .map_err(|source| Error::data("not a JSON object").with_source(source))?;
         match message.topic {
-            OBSERVATION_TOPIC => take_numbers(&fields, &mut self.observation_names, &mut open.observation),
+            OBSERVATION_TOPIC => {
+                take_numbers(&fields, &mut self.observation_names, &mut open.observation)
+            }
             ACTION_TOPIC => take_numbers(&fields, &mut self.action_names, &mut open.action),
             TICK_TOPIC => {
-                let measure = fields.iter().find(|(name, _)| TICK_FIELDS.iter().all(|(known, ..)| known != name));
+                let measure = fields
+                    .iter()
+                    .find(|(name, _)| TICK_FIELDS.iter().all(|(known, ..)| known != name));
                 if self.ticks.is_empty() {
                     self.measure_name = measure.map(|(name, _)| name.clone());
                 }
                 open.measure = measure.map_or(f64::NAN, |(_, value)| number(value));
-                closed(std::mem::take(open), &fields, message.time_ns).map(|tick| self.ticks.push(tick))
+                closed(std::mem::take(open), &fields, message.time_ns)
+                    .map(|tick| self.ticks.push(tick))
             }
             _ => Ok(()),
         }
@@ -95,13 +104,20 @@ impl Trace {
 }
 
 /// Reads the numbers of a message, which must have the same channels as the first of its kind.
-fn take_numbers(fields: &Map<String, Value>, names: &mut Vec<String>, numbers: &mut Vec<f64>) -> Result<()> {
+fn take_numbers(
+    fields: &Map<String, Value>,
+    names: &mut Vec<String>,
+    numbers: &mut Vec<f64>,
+) -> Result<()> {
     if names.is_empty() {
         names.extend(fields.keys().cloned());
     }
     if names.is_empty() || !names.iter().eq(fields.keys()) {
         let found = fields.keys().cloned().collect::<Vec<_>>().join(", ");
-        return Err(Error::data(format!("channels {found:?}; {:?} are needed", names.join(", "))));
+        return Err(Error::data(format!(
+            "channels {found:?}; {:?} are needed",
+            names.join(", ")
+        )));
     } else if !numbers.is_empty() {
         return Err(Error::data("the second of its kind in one period"));
     }
@@ -113,10 +129,16 @@ fn closed(open: TraceTick, fields: &Map<String, Value>, time_ns: u64) -> Result<
     if open.observation.is_empty() || open.action.is_empty() {
         return Err(Error::data("a period without an observation or an action"));
     }
-    let field = |name: &str| fields.get(name).ok_or_else(|| Error::data(format!("a {TICK_TOPIC} message has no {name}")));
+    let field = |name: &str| {
+        fields
+            .get(name)
+            .ok_or_else(|| Error::data(format!("a {TICK_TOPIC} message has no {name}")))
+    };
     let is = |name: &str| field(name).map(|value| value.as_bool().unwrap_or(false));
     Ok(TraceTick {
-        tick: field("tick")?.as_u64().ok_or_else(|| Error::data(format!("a {TICK_TOPIC} message has no number")))?,
+        tick: field("tick")?
+            .as_u64()
+            .ok_or_else(|| Error::data(format!("a {TICK_TOPIC} message has no number")))?,
         time_ns,
         reward: number(field("reward")?),
         held: is("held")?,

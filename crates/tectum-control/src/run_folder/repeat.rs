@@ -49,26 +49,35 @@ struct WrittenSummary {
     deadline_misses: u64,
 }
 
-/// Runs the scenario of a folder again, under a simulated clock and for as many periods; on the receipt's device unless another is named.
+/// Runs the scenario of a folder again, under a simulated clock and for as many periods; on the
+/// receipt's device unless another is named.
 ///
 /// # Errors
-/// `Invalid` for a run that cannot be repeated: faults, late answers, or a continuation of an earlier run; a body or a brain that is not registered in this
-/// process; `Io` or `Data` naming the file; what the device reports; `Cancelled` if the watch breaks it off.
+/// `Invalid` for a run that cannot be repeated: faults, late answers, or a continuation of an
+/// earlier run; a body or a brain that is not registered in this process; `Io` or `Data` naming the
+/// file; what the device reports; `Cancelled` if the watch breaks it off.
 pub fn repeat(folder: &Path, device: Option<&Device>, watch: &mut Watch<'_>) -> Result<Repetition> {
     let refused = |reason: &str| Error::invalid(format!("repeat {}: {reason}", folder.display()));
     let receipt: WrittenReceipt = read(&folder.join(RECEIPT_FILE))?;
     let summary: WrittenSummary = read(&folder.join(SUMMARY_FILE))?;
-    let expected = receipt.trace.ok_or_else(|| refused("its receipt has no trace"))?;
+    let expected = receipt
+        .trace
+        .ok_or_else(|| refused("its receipt has no trace"))?;
     if !receipt.injected.is_empty() || receipt.recovery_count > 0 {
         return Err(refused("faults were injected or happened"));
     } else if summary.resumed_at_tick > 0 {
         return Err(refused("it continued an earlier run"));
     } else if summary.deadline_misses > 0 {
-        return Err(refused("answers were late, which a simulated clock does not repeat"));
+        return Err(refused(
+            "answers were late, which a simulated clock does not repeat",
+        ));
     }
     let mut scenario = read_scenario(folder)?;
     scenario.set_clock(ClockKind::Sim);
-    let device = device.map_or_else(|| Device::open(&receipt.device.id), |device| Ok(device.clone()))?;
+    let device = device.map_or_else(
+        || Device::open(&receipt.device.id),
+        |device| Ok(device.clone()),
+    )?;
     let body = build_body(&scenario)?;
     scenario.set_seconds(summary.ticks as f64 * body.spec().dt_s)?;
     let recipe = brain_recipe(&scenario, body.spec())?;
@@ -76,18 +85,42 @@ pub fn repeat(folder: &Path, device: Option<&Device>, watch: &mut Watch<'_>) -> 
     closed_loop.set_workload(scenario.workload()?)?;
     let mut broken_off = Ok(());
     let outcome = closed_loop.run(&mut SimClock::new(), &mut Discard, &mut |progress| {
-        broken_off = WorkProgress { stage: "repeating", done: progress.tick, total: progress.ticks }.report(watch);
-        if broken_off.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        broken_off = WorkProgress {
+            stage: "repeating",
+            done: progress.tick,
+            total: progress.ticks,
+        }
+        .report(watch);
+        if broken_off.is_ok() {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
     });
     broken_off?;
     if let End::Failed(error) = outcome.end {
-        return Err(error.at(format_args!("repeat {} stopped at tick {}", folder.display(), outcome.metrics.ticks)));
+        return Err(error.at(format_args!(
+            "repeat {} stopped at tick {}",
+            folder.display(),
+            outcome.metrics.ticks
+        )));
     }
-    let found = outcome.receipt.trace.map(|trace| trace.to_string()).unwrap_or_default();
-    Ok(Repetition { device: device.info().id.clone(), ticks: outcome.metrics.ticks, expected, found, receipt: outcome.receipt })
+    let found = outcome
+        .receipt
+        .trace
+        .map(|trace| trace.to_string())
+        .unwrap_or_default();
+    Ok(Repetition {
+        device: device.info().id.clone(),
+        ticks: outcome.metrics.ticks,
+        expected,
+        found,
+        receipt: outcome.receipt,
+    })
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let bytes = std::fs::read(path).map_err(|source| Error::io(path.display(), source))?;
-    serde_json::from_slice(&bytes).map_err(|source| Error::data(path.display().to_string()).with_source(source))
+    serde_json::from_slice(&bytes)
+        .map_err(|source| Error::data(path.display().to_string()).with_source(source))
 }

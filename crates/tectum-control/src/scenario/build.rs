@@ -30,10 +30,16 @@ pub fn build_task(scenario: &Scenario) -> Result<Option<Box<dyn Task>>> {
 }
 
 fn context<'a>(scenario: &'a Scenario, body: &'a BodySpec) -> BrainContext<'a> {
-    BrainContext { body, settings: &scenario.body, seed: scenario.run.seed, clock: scenario.run.clock }
+    BrainContext {
+        body,
+        settings: &scenario.body,
+        seed: scenario.run.seed,
+        clock: scenario.run.clock,
+    }
 }
 
-/// Records the brain of a scenario for its body. Nothing is trained or compiled; of the files, those of a twin and a genome are read.
+/// Records the brain of a scenario for its body. Nothing is trained or compiled; of the files,
+/// those of a twin and a genome are read.
 ///
 /// # Errors
 /// As [`BrainSpec::recipe`].
@@ -45,7 +51,12 @@ pub fn brain_recipe(scenario: &Scenario, body: &BodySpec) -> Result<Recipe> {
 ///
 /// # Errors
 /// As [`brain_recipe`] and [`Recipe::build`].
-pub fn build_brain(scenario: &Scenario, plant: &dyn Body, device: &Device, watch: &mut Watch<'_>) -> Result<Box<dyn Brain>> {
+pub fn build_brain(
+    scenario: &Scenario,
+    plant: &dyn Body,
+    device: &Device,
+    watch: &mut Watch<'_>,
+) -> Result<Box<dyn Brain>> {
     brain_recipe(scenario, plant.spec())?.build(device, watch)
 }
 
@@ -55,35 +66,54 @@ pub fn build_brain(scenario: &Scenario, plant: &dyn Body, device: &Device, watch
 /// As [`BrainSpec::stand_in`].
 pub fn build_stand_in(scenario: &Scenario, plant: &dyn Body) -> Result<Option<Box<dyn StandIn>>> {
     let brain = scenario.run.stand_in.and_then(BrainSpec::named);
-    brain.map(|brain| brain.stand_in(&context(scenario, plant.spec()))).transpose()
+    brain
+        .map(|brain| brain.stand_in(&context(scenario, plant.spec())))
+        .transpose()
 }
 
 /// Puts the parts of a scenario together: body, brain, task and stand-in. Training happens here.
 ///
 /// # Errors
 /// As [`Recipe::build`], [`build_stand_in`] and [`ClosedLoop::new`].
-pub fn build_loop(scenario: &Scenario, body: Box<dyn Body>, recipe: Recipe, device: &Device, watch: &mut Watch<'_>) -> Result<ClosedLoop> {
+pub fn build_loop(
+    scenario: &Scenario,
+    body: Box<dyn Body>,
+    recipe: Recipe,
+    device: &Device,
+    watch: &mut Watch<'_>,
+) -> Result<ClosedLoop> {
     let brain = recipe.build(device, watch)?;
     let stand_in = build_stand_in(scenario, body.as_ref())?;
     let mut closed_loop = ClosedLoop::new(body, brain, &scenario.run, device)?;
     closed_loop.set_task(build_task(scenario)?);
-    scenario.body.input_file().into_iter().for_each(|file| closed_loop.add_input_file(file));
-    Ok(stand_in.into_iter().fold(closed_loop, ClosedLoop::with_stand_in))
+    scenario
+        .body
+        .input_file()
+        .into_iter()
+        .for_each(|file| closed_loop.add_input_file(file));
+    Ok(stand_in
+        .into_iter()
+        .fold(closed_loop, ClosedLoop::with_stand_in))
 }
 
 /// Timed ticks of a trial; the same number of untimed ticks precedes them.
 const TRIAL_TICKS: usize = 32;
 
-/// The device that `auto` selects: the one with the minimum predicted time of a control tick; for a brain whose work depends on its data,
-/// the one with the minimum time of a trial of some ticks; the CPU for a brain of plain host arithmetic.
+/// The device that `auto` selects: the one with the minimum predicted time of a control tick; for a
+/// brain whose work depends on its data, the one with the minimum time of a trial of some ticks;
+/// the CPU for a brain of plain host arithmetic.
 ///
 /// # Errors
 /// As [`route::open`] and [`route::open_by_trial`].
 pub fn open_device(scenario: &Scenario, recipe: &Recipe) -> Result<(Device, Option<Choice>)> {
-    let Recipe::Device(recipe) = recipe else { return Ok((Device::open("cpu")?, None)) };
+    let Recipe::Device(recipe) = recipe else {
+        return Ok((Device::open("cpu")?, None));
+    };
     let (device, choice) = match recipe.tick_plan() {
         Some(tick) => route::open(&tick.work())?,
-        None => route::open_by_trial(scenario.brain.name(), &mut |device| trial(scenario, recipe.as_ref(), device))?,
+        None => route::open_by_trial(scenario.brain.name(), &mut |device| {
+            trial(scenario, recipe.as_ref(), device)
+        })?,
     };
     Ok((device, Some(choice)))
 }
@@ -92,7 +122,10 @@ pub fn open_device(scenario: &Scenario, recipe: &Recipe) -> Result<(Device, Opti
 fn trial(scenario: &Scenario, recipe: &dyn DeviceRecipe, device: &Device) -> Result<Duration> {
     let mut plant = build_body(scenario)?;
     let mut brain = recipe.build(device, &mut WorkProgress::ignore)?;
-    let (mut observation, mut action) = (vec![0.0; plant.spec().observation.len()], plant.spec().safe_action.clone());
+    let (mut observation, mut action) = (
+        vec![0.0; plant.spec().observation.len()],
+        plant.spec().safe_action.clone(),
+    );
     let mut start = Instant::now();
     for tick in 0..2 * TRIAL_TICKS {
         if tick == TRIAL_TICKS {
@@ -114,17 +147,36 @@ mod tests {
     fn a_trial_of_a_field_runs_on_the_cpu_and_on_software_vulkan() {
         let mut scenario = Scenario::open("seeker").expect("built in");
         scenario.set_brain("field").expect("a brain");
-        let recipe = |scenario: &Scenario| brain_recipe(scenario, build_body(scenario).expect("known").spec()).expect("fits");
-        let Recipe::Device(field) = recipe(&scenario) else { panic!("a field has a device") };
+        let recipe = |scenario: &Scenario| {
+            brain_recipe(scenario, build_body(scenario).expect("known").spec()).expect("fits")
+        };
+        let Recipe::Device(field) = recipe(&scenario) else {
+            panic!("a field has a device")
+        };
         for id in ["cpu", "vulkan:0"] {
             match Device::open(id) {
-                Ok(device) => assert!(!trial(&scenario, field.as_ref(), &device).expect("a trial").is_zero(), "{id}"),
+                Ok(device) => assert!(
+                    !trial(&scenario, field.as_ref(), &device)
+                        .expect("a trial")
+                        .is_zero(),
+                    "{id}"
+                ),
                 Err(error) => println!("skipped: {error}"),
             }
         }
-        let (device, choice) = open_device(&scenario, &recipe(&scenario)).expect("the CPU at least");
-        assert!(!device.info().software && choice.is_some_and(|choice| choice.device == device.info().id));
+        let (device, choice) =
+            open_device(&scenario, &recipe(&scenario)).expect("the CPU at least");
+        assert!(
+            !device.info().software
+                && choice.is_some_and(|choice| choice.device == device.info().id)
+        );
         scenario.set_brain("zero").expect("a brain");
-        assert!(open_device(&scenario, &recipe(&scenario)).is_ok_and(|(device, choice)| device.info().id == "cpu" && choice.is_none()));
+        assert!(
+            open_device(&scenario, &recipe(&scenario)).is_ok_and(|(device, choice)| device
+                .info()
+                .id
+                == "cpu"
+                && choice.is_none())
+        );
     }
 }

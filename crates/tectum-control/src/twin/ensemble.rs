@@ -1,4 +1,5 @@
-//! Networks trained on the same data from different starts and batches: their mean is the prediction, their spread its uncertainty.
+//! Networks trained on the same data from different starts and batches: their mean is the
+//! prediction, their spread its uncertainty.
 
 use std::ops::ControlFlow;
 
@@ -7,7 +8,10 @@ use tectum::{ContentHash, DType, Device, Error, Executable, PlanBuilder, Result,
 
 use super::fit::{TrainingReport, fit};
 use super::quantile::{GAUSSIAN_COVERAGE, quantile};
-use super::sequence::{CHANNEL_NAMES, CHANNELS, COMMAND, DataSplit, SequenceLayout, changes, energy_balance, samples, statistics, test_start};
+use super::sequence::{
+    CHANNEL_NAMES, CHANNELS, COMMAND, DataSplit, SequenceLayout, changes, energy_balance, samples,
+    statistics, test_start,
+};
 use super::{Network, TwinRecipe};
 use crate::body::rig::RigParameters;
 use crate::rig_csv::RigRecording;
@@ -31,7 +35,8 @@ pub struct Ensemble {
     pub mean: Vec<f32>,
     /// Deviation of each channel's change.
     pub deviation: Vec<f32>,
-    /// The error of the networks' mean on the held-out samples, by channel: its 68.27 % quantile, for a Gaussian its deviation.
+    /// The error of the networks' mean on the held-out samples, by channel: its 68.27 % quantile,
+    /// for a Gaussian its deviation.
     pub noise: Vec<f32>,
     /// What it was trained on.
     pub plant: Plant,
@@ -89,19 +94,27 @@ impl Plant {
         let mut elapsed = recording.elapsed_ms.clone();
         elapsed.sort_unstable_by(f64::total_cmp);
         let named = |(name, unit): (&str, &str)| (name.to_owned(), unit.to_owned());
-        Self { channels: CHANNEL_NAMES.map(named), command: named(COMMAND), period_s: elapsed[elapsed.len() / 2] / 1000.0 }
+        Self {
+            channels: CHANNEL_NAMES.map(named),
+            command: named(COMMAND),
+            period_s: elapsed[elapsed.len() / 2] / 1000.0,
+        }
     }
 }
 
 impl Ensemble {
-    /// Trains several networks on a recording, all but its last 15 %: each on the same samples from its own start and batches, with early stopping on
-    /// held-out blocks of time, on the session's device, which counts the runs. With a physics weight the energy balance of `rig` is part of the loss.
+    /// Trains several networks on a recording, all but its last 15 %: each on the same samples from
+    /// its own start and batches, with early stopping on held-out blocks of time, on the session's
+    /// device, which counts the runs. With a physics weight the energy balance of `rig` is part of
+    /// the loss.
     ///
-    /// `progress` receives the network, the steps done and the latest loss, and says whether training continues; if not, the ensemble has the networks so
-    /// far, the last with the weights that it reached.
+    /// `progress` receives the network, the steps done and the latest loss, and says whether
+    /// training continues; if not, the ensemble has the networks so far, the last with the weights
+    /// that it reached.
     ///
     /// # Errors
-    /// `Invalid` for invalid settings; `Data` for a recording with too few usable rows; what the device reports.
+    /// `Invalid` for invalid settings; `Data` for a recording with too few usable rows; what the
+    /// device reports.
     pub fn train(
         recording: &RigRecording,
         rig: Option<&RigParameters>,
@@ -109,17 +122,28 @@ impl Ensemble {
         session: &mut Session,
         mut progress: impl FnMut(usize, usize, f32) -> ControlFlow<()>,
     ) -> Result<(Self, Vec<TrainingReport>)> {
-        let EnsembleSettings { layout, members, recipe, seed, data } = settings;
+        let EnsembleSettings {
+            layout,
+            members,
+            recipe,
+            seed,
+            data,
+        } = settings;
         layout.check()?;
         if !(1..=MAX_MEMBERS).contains(members) {
-            return Err(Error::invalid(format!("twin: {members} networks; needs 1 to {MAX_MEMBERS}")));
+            return Err(Error::invalid(format!(
+                "twin: {members} networks; needs 1 to {MAX_MEMBERS}"
+            )));
         }
         let tested = test_start(recording.len());
-        let [fitted, held] = [DataSplit::Train, DataSplit::Validation].map(|part| layout.rows_of(recording, part, tested, 1));
+        let [fitted, held] = [DataSplit::Train, DataSplit::Validation]
+            .map(|part| layout.rows_of(recording, part, tested, 1));
         if fitted.len() < MIN_TRAINING_SAMPLES || held.len() < MIN_VALIDATION_SAMPLES {
             let (fitted, held) = (fitted.len(), held.len());
             let needed = format!("needs {MIN_TRAINING_SAMPLES} and {MIN_VALIDATION_SAMPLES}");
-            return Err(Error::data(format!("the recording has {fitted} usable rows to fit to and {held} to stop by; {needed}")));
+            return Err(Error::data(format!(
+                "the recording has {fitted} usable rows to fit to and {held} to stop by; {needed}"
+            )));
         }
         let (mean, deviation) = statistics(&changes(recording, &fitted));
         let network = Network::new(layout.features(), &recipe.hidden, CHANNELS)?;
@@ -136,7 +160,15 @@ impl Ensemble {
                 end = progress(member, done, loss);
                 end
             };
-            found.push(fit(&network, recipe, &network.initial_weights(seed), [&seen, &unseen], session, seed, note)?);
+            found.push(fit(
+                &network,
+                recipe,
+                &network.initial_weights(seed),
+                [&seen, &unseen],
+                session,
+                seed,
+                note,
+            )?);
             if end.is_break() {
                 break;
             }
@@ -165,12 +197,18 @@ impl Ensemble {
         };
         let mut predictor = ensemble.compile_for(session.device(), held.len())?;
         session.uses(&predictor.run);
-        predictor.run.input::<f32>(predictor.x).copy_from_slice(&unseen.features);
+        predictor
+            .run
+            .input::<f32>(predictor.x)
+            .copy_from_slice(&unseen.features);
         session.run(&mut predictor.run)?;
         let told = predictor.predictions();
         let wanted = changes(recording, &held);
         for channel in 0..CHANNELS {
-            let off = told.iter().zip(wanted.chunks_exact(CHANNELS)).map(|(told, wanted)| (told.mean[channel] - wanted[channel]).abs());
+            let off = told
+                .iter()
+                .zip(wanted.chunks_exact(CHANNELS))
+                .map(|(told, wanted)| (told.mean[channel] - wanted[channel]).abs());
             ensemble.noise[channel] = quantile(off.collect(), GAUSSIAN_COVERAGE[0]) as f32;
         }
         Ok((ensemble, reports))
@@ -186,7 +224,11 @@ impl Ensemble {
         let mut weights = Vec::new();
         let mut outputs = Vec::new();
         for member in 0..self.members.len() {
-            let packed = plan.state(format!("weights {member}"), DType::F32, self.network.parameters().len());
+            let packed = plan.state(
+                format!("weights {member}"),
+                DType::F32,
+                self.network.parameters().len(),
+            );
             let y = plan.output(format!("change {member}"), DType::F32, rows * CHANNELS);
             self.network.record(&mut plan, rows, x, packed, y)?;
             weights.push(packed);
@@ -196,7 +238,12 @@ impl Ensemble {
         for (view, member) in weights.into_iter().zip(&self.members) {
             run.write_state(view, member)?;
         }
-        Ok(Predictor { ensemble: self, run, x, outputs })
+        Ok(Predictor {
+            ensemble: self,
+            run,
+            x,
+            outputs,
+        })
     }
 }
 
@@ -217,8 +264,21 @@ pub struct EnsembleSettings {
 
 impl Default for EnsembleSettings {
     fn default() -> Self {
-        let recipe = TwinRecipe { steps: 4000, learning_rate: 4e-3, weight_decay: 1e-3, huber: Some(0.1), patience: Some(1500), ..TwinRecipe::default() };
-        Self { layout: SequenceLayout { lags: 4 }, members: 5, recipe, seed: 1, data: String::new() }
+        let recipe = TwinRecipe {
+            steps: 4000,
+            learning_rate: 4e-3,
+            weight_decay: 1e-3,
+            huber: Some(0.1),
+            patience: Some(1500),
+            ..TwinRecipe::default()
+        };
+        Self {
+            layout: SequenceLayout { lags: 4 },
+            members: 5,
+            recipe,
+            seed: 1,
+            data: String::new(),
+        }
     }
 }
 
@@ -249,17 +309,32 @@ impl Predictor<'_> {
 
     /// The last run's prediction for each row.
     fn predictions(&self) -> Vec<Prediction> {
-        let outputs: Vec<&[f32]> = self.outputs.iter().map(|view| self.run.output::<f32>(*view)).collect();
+        let outputs: Vec<&[f32]> = self
+            .outputs
+            .iter()
+            .map(|view| self.run.output::<f32>(*view))
+            .collect();
         let count = outputs.len() as f64;
         let rows = outputs[0].len() / CHANNELS;
         let row = |row: usize| {
-            let mut prediction = Prediction { mean: [0.0; CHANNELS], spread: [0.0; CHANNELS] };
+            let mut prediction = Prediction {
+                mean: [0.0; CHANNELS],
+                spread: [0.0; CHANNELS],
+            };
             for channel in 0..CHANNELS {
-                let each = || outputs.iter().map(|output| f64::from(output[row * CHANNELS + channel]));
+                let each = || {
+                    outputs
+                        .iter()
+                        .map(|output| f64::from(output[row * CHANNELS + channel]))
+                };
                 let mean = each().sum::<f64>() / count;
                 let variance = each().map(|y| (y - mean).powi(2)).sum::<f64>() / count;
-                let (scale, shift) = (f64::from(self.ensemble.deviation[channel]), f64::from(self.ensemble.mean[channel]));
-                (prediction.mean[channel], prediction.spread[channel]) = (shift + scale * mean, scale * variance.sqrt());
+                let (scale, shift) = (
+                    f64::from(self.ensemble.deviation[channel]),
+                    f64::from(self.ensemble.mean[channel]),
+                );
+                (prediction.mean[channel], prediction.spread[channel]) =
+                    (shift + scale * mean, scale * variance.sqrt());
             }
             prediction
         };

@@ -1,5 +1,6 @@
-//! Ensembles in safetensors files: `member.N.layerK.weight` \[inputs, outputs\] and `.bias` of each network, `change.mean`, `change.deviation` and
-//! `change.noise` by channel; everything else is in the metadata `tectum.twin`.
+//! Ensembles in safetensors files: `member.N.layerK.weight` \[inputs, outputs\] and `.bias` of each
+//! network, `change.mean`, `change.deviation` and `change.noise` by channel; everything else is in
+//! the metadata `tectum.twin`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -52,35 +53,49 @@ impl Ensemble {
             plant: self.plant.clone(),
             origin: self.origin.clone(),
         };
-        let metadata = serde_json::to_string(&metadata).map_err(|source| Error::data("twin").with_source(source))?;
+        let metadata = serde_json::to_string(&metadata)
+            .map_err(|source| Error::data("twin").with_source(source))?;
         let mut tensors = Vec::new();
         for (member, weights) in self.members.iter().enumerate() {
             for entry in self.network.parameters().entries() {
-                tensors.push((tensor_name(member, &entry.name), tensor_shape(&entry.name, entry.shape), &weights[entry.range()]));
+                tensors.push((
+                    tensor_name(member, &entry.name),
+                    tensor_shape(&entry.name, entry.shape),
+                    &weights[entry.range()],
+                ));
             }
         }
-        for (name, numbers) in CHANGES.into_iter().zip([&self.mean, &self.deviation, &self.noise]) {
+        for (name, numbers) in CHANGES
+            .into_iter()
+            .zip([&self.mean, &self.deviation, &self.noise])
+        {
             tensors.push((name.to_owned(), vec![CHANNELS], &numbers[..]));
         }
         let view = |(name, shape, numbers): (String, Vec<usize>, &[f32])| {
-            let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+            let bytes: Vec<u8> = numbers
+                .iter()
+                .flat_map(|number| number.to_le_bytes())
+                .collect();
             (name, shape, bytes)
         };
         let tensors: Vec<(String, Vec<usize>, Vec<u8>)> = tensors.into_iter().map(view).collect();
         let views = tensors.iter().map(|(name, shape, bytes)| {
             let view = TensorView::new(Dtype::F32, shape.clone(), bytes);
-            view.map(|view| (name.clone(), view)).map_err(|source| Error::data(format!("twin: tensor {name}")).with_source(source))
+            view.map(|view| (name.clone(), view))
+                .map_err(|source| Error::data(format!("twin: tensor {name}")).with_source(source))
         });
         let views = views.collect::<Result<Vec<_>>>()?;
-        let bytes = serialize(views, Some(HashMap::from([(KEY.to_owned(), metadata)]))).map_err(|source| Error::data("twin").with_source(source))?;
+        let bytes = serialize(views, Some(HashMap::from([(KEY.to_owned(), metadata)])))
+            .map_err(|source| Error::data("twin").with_source(source))?;
         tectum::file::write(path, &bytes)
     }
 
     /// Reads what [`Ensemble::save`] wrote.
     ///
     /// # Errors
-    /// `Io` for a file that cannot be read; `Data`, naming file and tensor, for another kind of file, one of another version or cut short, and for
-    /// a tensor that is missing, of another shape or type, or not finite.
+    /// `Io` for a file that cannot be read; `Data`, naming file and tensor, for another kind of
+    /// file, one of another version or cut short, and for a tensor that is missing, of another
+    /// shape or type, or not finite.
     pub fn load(path: &Path) -> Result<Self> {
         let fault = |what: String| Error::data(format!("{}: {what}", path.display()));
         let bytes = std::fs::read(path).map_err(|source| Error::io(path.display(), source))?;
@@ -92,37 +107,71 @@ impl Ensemble {
             .as_ref()
             .and_then(|texts| texts.get(KEY))
             .ok_or_else(|| fault(format!("no twin: its metadata has no {KEY}; the weights of a model are named by its folder")))?;
-        let unreadable = |source: serde_json::Error| fault(format!("metadata {KEY}")).with_source(source);
+        let unreadable =
+            |source: serde_json::Error| fault(format!("metadata {KEY}")).with_source(source);
         let MetadataVersion { version } = serde_json::from_str(text).map_err(unreadable)?;
         if version != VERSION {
-            return Err(fault(format!("a twin of version {version}; {VERSION} is read")));
+            return Err(fault(format!(
+                "a twin of version {version}; {VERSION} is read"
+            )));
         }
         let metadata: Metadata = serde_json::from_str(text).map_err(unreadable)?;
-        for ((name, unit), known) in metadata.plant.channels.iter().chain([&metadata.plant.command]).zip(CHANNEL_NAMES.into_iter().chain([COMMAND])) {
+        for ((name, unit), known) in metadata
+            .plant
+            .channels
+            .iter()
+            .chain([&metadata.plant.command])
+            .zip(CHANNEL_NAMES.into_iter().chain([COMMAND]))
+        {
             if (name.as_str(), unit.as_str()) != known {
-                return Err(fault(format!("metadata {KEY}: {name} in {unit}; {} in {} is needed", known.0, known.1)));
+                return Err(fault(format!(
+                    "metadata {KEY}: {name} in {unit}; {} in {} is needed",
+                    known.0, known.1
+                )));
             }
         }
-        metadata.layout.check().map_err(|error| error.at(path.display()))?;
+        metadata
+            .layout
+            .check()
+            .map_err(|error| error.at(path.display()))?;
         let is_possible = (1..=MAX_MEMBERS).contains(&metadata.members)
             && metadata.hidden.len() < MAX_LAYERS
-            && metadata.hidden.iter().all(|width| (1..=MAX_WIDTH).contains(width));
+            && metadata
+                .hidden
+                .iter()
+                .all(|width| (1..=MAX_WIDTH).contains(width));
         if !is_possible {
-            return Err(fault(format!("{} networks with layers of {:?}", metadata.members, metadata.hidden)));
+            return Err(fault(format!(
+                "{} networks with layers of {:?}",
+                metadata.members, metadata.hidden
+            )));
         }
         let network = Network::new(metadata.layout.features(), &metadata.hidden, CHANNELS)?;
         let floats = |name: &str, shape: &[usize], to: &mut [f32]| {
-            let tensor = tensors.tensor(name).map_err(|source| fault(format!("no tensor {name}, which has shape {shape:?}")).with_source(source))?;
+            let tensor = tensors.tensor(name).map_err(|source| {
+                fault(format!("no tensor {name}, which has shape {shape:?}")).with_source(source)
+            })?;
             if tensor.shape() != shape || to.len() != shape.iter().product::<usize>() {
-                return Err(fault(format!("tensor {name} is {:?}, {shape:?} is needed", tensor.shape())));
+                return Err(fault(format!(
+                    "tensor {name} is {:?}, {shape:?} is needed",
+                    tensor.shape()
+                )));
             }
             if tensor.dtype() != Dtype::F32 {
-                return Err(fault(format!("tensor {name} holds {:?}; F32 is read", tensor.dtype())));
+                return Err(fault(format!(
+                    "tensor {name} holds {:?}; F32 is read",
+                    tensor.dtype()
+                )));
             }
-            to.iter_mut().zip(tensor.data().as_chunks().0).for_each(|(to, bytes)| *to = f32::from_le_bytes(*bytes));
+            to.iter_mut()
+                .zip(tensor.data().as_chunks().0)
+                .for_each(|(to, bytes)| *to = f32::from_le_bytes(*bytes));
             Ok(())
         };
-        let finite = |name: &str, numbers: &[f32]| match numbers.iter().position(|number| !number.is_finite()) {
+        let finite = |name: &str, numbers: &[f32]| match numbers
+            .iter()
+            .position(|number| !number.is_finite())
+        {
             Some(at) => Err(fault(format!("tensor {name} is {} at {at}", numbers[at]))),
             None => Ok(()),
         };
@@ -131,7 +180,11 @@ impl Ensemble {
             let mut packed = vec![0.0; network.parameters().len()];
             for entry in network.parameters().entries() {
                 let name = tensor_name(member, &entry.name);
-                floats(&name, &tensor_shape(&entry.name, entry.shape), &mut packed[entry.range()])?;
+                floats(
+                    &name,
+                    &tensor_shape(&entry.name, entry.shape),
+                    &mut packed[entry.range()],
+                )?;
                 finite(&name, &packed[entry.range()])?;
             }
             members.push(packed);
@@ -162,5 +215,9 @@ fn tensor_name(member: usize, parameter: &str) -> String {
 
 /// A bias is a row, which files hold as a vector.
 fn tensor_shape(parameter: &str, [rows, columns]: [usize; 2]) -> Vec<usize> {
-    if parameter.ends_with("bias") { vec![columns] } else { vec![rows, columns] }
+    if parameter.ends_with("bias") {
+        vec![columns]
+    } else {
+        vec![rows, columns]
+    }
 }

@@ -26,7 +26,12 @@ impl Network {
         let (mut builder, _, output) = build(features, hidden, channels, 1)?;
         builder.output(OUTPUT, output)?;
         let parameters = builder.finish()?.parameter_layout();
-        Ok(Self { features, hidden: hidden.to_vec(), channels, parameters })
+        Ok(Self {
+            features,
+            hidden: hidden.to_vec(),
+            channels,
+            parameters,
+        })
     }
 
     /// The position of each weight.
@@ -49,7 +54,8 @@ impl Network {
         self.channels
     }
 
-    /// The graph for a batch, still open: builder, input [batch, features], output [batch, channels].
+    /// The graph for a batch, still open: builder, input [batch, features], output [batch,
+    /// channels].
     ///
     /// # Errors
     /// As [`Network::new`].
@@ -63,7 +69,14 @@ impl Network {
     /// `x` [batch, features], `weights` as [`Network::parameters`], `y` [batch, channels].
     /// # Errors
     /// `Invalid` if a view has another length.
-    pub fn record(&self, plan: &mut PlanBuilder, batch: usize, x: View, weights: View, y: View) -> Result<()> {
+    pub fn record(
+        &self,
+        plan: &mut PlanBuilder,
+        batch: usize,
+        x: View,
+        weights: View,
+        y: View,
+    ) -> Result<()> {
         let (mut builder, input, output) = self.builder(batch)?;
         builder.output(OUTPUT, output)?;
         let graph = builder.finish()?;
@@ -72,7 +85,8 @@ impl Network {
         graph.record(plan, &feeds, &[(output, y)])
     }
 
-    /// Weights drawn from N(0, 1/inputs), the last layer's a tenth of that, biases 0: the same bits on every device.
+    /// Weights drawn from N(0, 1/inputs), the last layer's a tenth of that, biases 0: the same bits
+    /// on every device.
     pub fn initial_weights(&self, seed: u64) -> Vec<f32> {
         let mut weights = vec![0.0; self.parameters.len()];
         let last = self.hidden.len();
@@ -82,9 +96,16 @@ impl Network {
                 continue;
             }
             let [rows, cols] = entry.shape;
-            let deviation = (1.0 / rows as f64).sqrt() as f32 * if layer == last { 0.1 } else { 1.0 };
-            for (i, weight) in weights[entry.offset..][..rows * cols].iter_mut().enumerate() {
-                let words = random::philox([i as u32 / 4, layer as u32, 0, 0], [seed as u32, (seed >> 32) as u32]);
+            let deviation =
+                (1.0 / rows as f64).sqrt() as f32 * if layer == last { 0.1 } else { 1.0 };
+            for (i, weight) in weights[entry.offset..][..rows * cols]
+                .iter_mut()
+                .enumerate()
+            {
+                let words = random::philox(
+                    [i as u32 / 4, layer as u32, 0, 0],
+                    [seed as u32, (seed >> 32) as u32],
+                );
                 *weight = deviation * random::normal(words[i % 4], random::normal_table());
             }
         }
@@ -92,13 +113,23 @@ impl Network {
     }
 }
 
-fn build(features: usize, hidden: &[usize], channels: usize, batch: usize) -> Result<(GraphBuilder, Node, Node)> {
+fn build(
+    features: usize,
+    hidden: &[usize],
+    channels: usize,
+    batch: usize,
+) -> Result<(GraphBuilder, Node, Node)> {
     let mut builder = GraphBuilder::new();
     let input = builder.input(INPUT, [batch, features])?;
     let mut value = input;
     for (index, &width) in hidden.iter().enumerate() {
         value = builder.dense(&format!("layer{index}"), value, width, Activation::Tanh)?;
     }
-    let output = builder.dense(&format!("layer{}", hidden.len()), value, channels, Activation::None)?;
+    let output = builder.dense(
+        &format!("layer{}", hidden.len()),
+        value,
+        channels,
+        Activation::None,
+    )?;
     Ok((builder, input, output))
 }

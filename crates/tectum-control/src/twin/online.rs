@@ -1,11 +1,14 @@
-//! Online learning: a twin that continues to learn from the body's transitions, concurrently with the loop.
+//! Online learning: a twin that continues to learn from the body's transitions, concurrently with
+//! the loop.
 //!
-//! The control thread writes transitions into preallocated memory and takes weights that are better. Both are behind locks that it takes
-//! only with `try_lock`: while the learner copies, transitions wait in a short queue, and weights arrive a tick later. So it does not train,
-//! allocate or wait. For repeatable runs, under a clock that is not real, the tick that starts a round runs it instead.
+//! The control thread writes transitions into preallocated memory and takes weights that are
+//! better. Both are behind locks that it takes only with `try_lock`: while the learner copies,
+//! transitions wait in a short queue, and weights arrive a tick later. So it does not train,
+//! allocate or wait. For repeatable runs, under a clock that is not real, the tick that starts a
+//! round runs it instead.
 //!
-//! A round starts from the present weights and fits them to all stored transitions except every tenth. The result replaces them
-//! only if it predicts the held-out tenth better.
+//! A round starts from the present weights and fits them to all stored transitions except every
+//! tenth. The result replaces them only if it predicts the held-out tenth better.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,7 +25,8 @@ use tectum::snapshot::{Array, Snapshot};
 
 /// One in this many transitions is held out.
 const HELD_OUT: usize = 10;
-/// Capacity of the queue of transitions while the learner copies; a copy takes far less than a tick.
+/// Capacity of the queue of transitions while the learner copies; a copy takes far less than a
+/// tick.
 const QUEUE: usize = 64;
 /// The minimum number of transitions for a round: two of them are held out.
 pub const MIN_TRANSITIONS: usize = 2 * HELD_OUT;
@@ -55,9 +59,15 @@ impl OnlineSettings {
         let fault = if self.every == 0 {
             "every is 0; at least 1 is needed".to_owned()
         } else if self.replay_capacity < least {
-            format!("replay_capacity is {}; at least {least} is needed", self.replay_capacity)
+            format!(
+                "replay_capacity is {}; at least {least} is needed",
+                self.replay_capacity
+            )
         } else if self.warm_up != 0 && !(least..=self.replay_capacity).contains(&self.warm_up) {
-            format!("warm_up is {}; 0, or {least} up to replay_capacity ({}), is needed", self.warm_up, self.replay_capacity)
+            format!(
+                "warm_up is {}; 0, or {least} up to replay_capacity ({}), is needed",
+                self.warm_up, self.replay_capacity
+            )
         } else {
             return Ok(());
         };
@@ -74,7 +84,8 @@ pub struct LearningCounts {
     pub lost: u64,
     /// Rounds done.
     pub rounds: u64,
-    /// Rounds whose weights did not predict the held-out transitions better, or whose loss was not a number.
+    /// Rounds whose weights did not predict the held-out transitions better, or whose loss was not
+    /// a number.
     pub rejected: u64,
 }
 
@@ -96,7 +107,8 @@ enum Worker {
     Thread(JoinHandle<()>),
 }
 
-/// Data shared by both threads. The control thread tries the first two locks in a tick, and takes no other.
+/// Data shared by both threads. The control thread tries the first two locks in a tick, and takes
+/// no other.
 struct Shared {
     replay: Mutex<ReplayBuffer>,
     /// New weights that the control thread has not taken yet.
@@ -105,7 +117,8 @@ struct Shared {
     present: Mutex<Option<Twin>>,
     /// Seed of the first start and of the batches.
     seed: AtomicU64,
-    /// Number of the learner's state, from 1; each restore increments it. A round belongs to one of them; it changes under the lock of `present`.
+    /// Number of the learner's state, from 1; each restore increments it. A round belongs to one of
+    /// them; it changes under the lock of `present`.
     state: AtomicU64,
     /// The state for which a round was requested, 0 for none.
     asked: AtomicU64,
@@ -126,7 +139,11 @@ struct ReplayBuffer {
 impl ReplayBuffer {
     /// Moves transitions in; allocates nothing.
     fn take(&mut self, from: &mut Transitions, features: usize, channels: usize) {
-        for (x, y) in from.features.chunks_exact(features).zip(from.changes.chunks_exact(channels)) {
+        for (x, y) in from
+            .features
+            .chunks_exact(features)
+            .zip(from.changes.chunks_exact(channels))
+        {
             if self.data.len < self.kept {
                 self.data.features.extend_from_slice(x);
                 self.data.changes.extend_from_slice(y);
@@ -158,8 +175,9 @@ struct Task {
 }
 
 impl Task {
-    /// Fits, compares the weights with the present ones and offers them if they are better. If the learner's state is no longer the one
-    /// for which the round was requested, the result is discarded.
+    /// Fits, compares the weights with the present ones and offers them if they are better. If the
+    /// learner's state is no longer the one for which the round was requested, the result is
+    /// discarded.
     fn round(&self, state: u64) {
         let round = self.shared.rounds.load(Ordering::Acquire);
         let fitted = self.fitted(round);
@@ -184,29 +202,60 @@ impl Task {
         let (mean, deviation) = data.change_statistics(channels);
         let part = |is_held: bool| {
             let (mut x, mut y) = (Vec::new(), Vec::new());
-            let rows = data.features.chunks_exact(features).zip(data.changes.chunks_exact(channels)).enumerate();
-            for (_, (features, changes)) in rows.filter(|(row, _)| (row % HELD_OUT == HELD_OUT - 1) == is_held) {
+            let rows = data
+                .features
+                .chunks_exact(features)
+                .zip(data.changes.chunks_exact(channels))
+                .enumerate();
+            for (_, (features, changes)) in
+                rows.filter(|(row, _)| (row % HELD_OUT == HELD_OUT - 1) == is_held)
+            {
                 x.extend_from_slice(features);
                 y.extend_from_slice(changes);
             }
-            Samples { targets: targets(&y, &mean, &deviation), features: x, physics: None }
+            Samples {
+                targets: targets(&y, &mean, &deviation),
+                features: x,
+                physics: None,
+            }
         };
         let (seen, held_out) = (part(false), part(true));
         let seed = self.shared.seed.load(Ordering::Acquire);
-        let present = lock(&self.shared.present).as_ref().map(|twin| twin.rescaled_weights(&mean, &deviation));
-        let start = present.clone().unwrap_or_else(|| self.network.initial_weights(seed));
-        let (weights, report) =
-            fit(&self.network, &self.recipe, &start, [&seen, &held_out], &mut Session::new(&self.device), seed.wrapping_add(round), |_, _| {
-                ControlFlow::Continue(())
-            })?;
+        let present = lock(&self.shared.present)
+            .as_ref()
+            .map(|twin| twin.rescaled_weights(&mean, &deviation));
+        let start = present
+            .clone()
+            .unwrap_or_else(|| self.network.initial_weights(seed));
+        let (weights, report) = fit(
+            &self.network,
+            &self.recipe,
+            &start,
+            [&seen, &held_out],
+            &mut Session::new(&self.device),
+            seed.wrapping_add(round),
+            |_, _| ControlFlow::Continue(()),
+        )?;
         let bar = match present {
-            Some(present) => held_out_loss(&self.network, &self.recipe, &held_out, &self.device, &present)?,
+            Some(present) => held_out_loss(
+                &self.network,
+                &self.recipe,
+                &held_out,
+                &self.device,
+                &present,
+            )?,
             None => f32::INFINITY,
         };
         // A twin without a loss is worse than any twin with one.
         let is_better = bar.is_nan() || report.held_out_loss < bar;
         let (layout, network) = (self.layout.clone(), self.network.clone());
-        Ok(is_better.then_some(Twin { layout, network, weights, change_mean: mean, change_deviation: deviation }))
+        Ok(is_better.then_some(Twin {
+            layout,
+            network,
+            weights,
+            change_mean: mean,
+            change_deviation: deviation,
+        }))
     }
 
     /// Runs rounds on request, until the learner is dropped.
@@ -225,15 +274,32 @@ impl Learner {
     ///
     /// # Errors
     /// `Invalid` for invalid settings; a thread that cannot be started.
-    pub fn new(twin: &Twin, is_trained: bool, recipe: &TwinRecipe, settings: OnlineSettings, seed: u64) -> Result<Self> {
+    pub fn new(
+        twin: &Twin,
+        is_trained: bool,
+        recipe: &TwinRecipe,
+        settings: OnlineSettings,
+        seed: u64,
+    ) -> Result<Self> {
         settings.check()?;
         let (layout, network) = (twin.layout.clone(), twin.network.clone());
         let room = |rows: usize| {
-            let (features, changes) = (Vec::with_capacity(rows * network.features()), Vec::with_capacity(rows * network.channels()));
-            Transitions { features, changes, len: 0 }
+            let (features, changes) = (
+                Vec::with_capacity(rows * network.features()),
+                Vec::with_capacity(rows * network.channels()),
+            );
+            Transitions {
+                features,
+                changes,
+                len: 0,
+            }
         };
         let shared = Arc::new(Shared {
-            replay: Mutex::new(ReplayBuffer { data: room(settings.replay_capacity), next: 0, kept: settings.replay_capacity }),
+            replay: Mutex::new(ReplayBuffer {
+                data: room(settings.replay_capacity),
+                next: 0,
+                kept: settings.replay_capacity,
+            }),
             learned: Mutex::new(None),
             present: Mutex::new(is_trained.then(|| twin.clone())),
             seed: AtomicU64::new(seed),
@@ -245,18 +311,40 @@ impl Learner {
         });
         let queue = room(QUEUE);
         let device = Device::open("cpu")?;
-        let task = Task { shared: shared.clone(), layout: layout.clone(), network, recipe: recipe.clone(), device };
+        let task = Task {
+            shared: shared.clone(),
+            layout: layout.clone(),
+            network,
+            recipe: recipe.clone(),
+            device,
+        };
         let worker = if settings.is_threaded {
-            let thread = std::thread::Builder::new().name("tectum-learner".to_owned()).spawn(move || task.work());
+            let thread = std::thread::Builder::new()
+                .name("tectum-learner".to_owned())
+                .spawn(move || task.work());
             Worker::Thread(thread.map_err(|source| Error::io("a thread for the learner", source))?)
         } else {
             Worker::Inline(Box::new(task))
         };
-        let left = if is_trained { settings.every } else { settings.first_round_after() };
-        Ok(Self { shared, worker, layout, settings, queue, seen: 0, lost: 0, left })
+        let left = if is_trained {
+            settings.every
+        } else {
+            settings.first_round_after()
+        };
+        Ok(Self {
+            shared,
+            worker,
+            layout,
+            settings,
+            queue,
+            seen: 0,
+            lost: 0,
+            left,
+        })
     }
 
-    /// Adds the transition from an observation under `[previous action, action]`, and starts a round when one is due.
+    /// Adds the transition from an observation under `[previous action, action]`, and starts a
+    /// round when one is due.
     pub fn push_transition(&mut self, before: &[f32], actions: [f32; 2], after: &[f32]) {
         self.seen += 1;
         if self.queue.len < QUEUE {
@@ -265,7 +353,11 @@ impl Learner {
             self.lost += 1;
         }
         if let Ok(mut experience) = self.shared.replay.try_lock() {
-            experience.take(&mut self.queue, self.layout.features(), self.layout.channels.len());
+            experience.take(
+                &mut self.queue,
+                self.layout.features(),
+                self.layout.channels.len(),
+            );
         }
         self.left -= 1;
         if self.left > 0 {
@@ -284,7 +376,9 @@ impl Learner {
 
     /// Swaps the twin for a better one, if one is available.
     pub fn take_update(&self, twin: &mut Twin) -> bool {
-        let Ok(mut learned) = self.shared.learned.try_lock() else { return false };
+        let Ok(mut learned) = self.shared.learned.try_lock() else {
+            return false;
+        };
         match learned.as_mut() {
             Some(better) if !better.weights.is_empty() => {
                 // The old twin stays in the slot as a placeholder, so that no memory is freed here.
@@ -298,23 +392,48 @@ impl Learner {
 
     /// The learner's counters.
     pub fn counts(&self) -> LearningCounts {
-        let [rounds, rejected] = [&self.shared.rounds, &self.shared.refused].map(|count| count.load(Ordering::Acquire));
-        LearningCounts { transitions: self.seen, lost: self.lost, rounds, rejected }
+        let [rounds, rejected] =
+            [&self.shared.rounds, &self.shared.refused].map(|count| count.load(Ordering::Acquire));
+        LearningCounts {
+            transitions: self.seen,
+            lost: self.lost,
+            rounds,
+            rejected,
+        }
     }
 
     /// The stored transitions and the counters.
     pub fn snapshot(&self) -> Snapshot {
         let mut snapshot = Snapshot::default();
         let experience = lock(&self.shared.replay);
-        snapshot.insert("features", Array::F32([&experience.data.features[..], &self.queue.features].concat()));
-        snapshot.insert("changes", Array::F32([&experience.data.changes[..], &self.queue.changes].concat()));
-        let LearningCounts { transitions, lost, rounds, rejected } = self.counts();
-        let (seed, left, next) = (self.shared.seed.load(Ordering::Acquire), self.left as u64, experience.next as u64);
-        snapshot.insert("counters", Array::U64(vec![transitions, lost, rounds, rejected, left, next, seed]));
+        snapshot.insert(
+            "features",
+            Array::F32([&experience.data.features[..], &self.queue.features].concat()),
+        );
+        snapshot.insert(
+            "changes",
+            Array::F32([&experience.data.changes[..], &self.queue.changes].concat()),
+        );
+        let LearningCounts {
+            transitions,
+            lost,
+            rounds,
+            rejected,
+        } = self.counts();
+        let (seed, left, next) = (
+            self.shared.seed.load(Ordering::Acquire),
+            self.left as u64,
+            experience.next as u64,
+        );
+        snapshot.insert(
+            "counters",
+            Array::U64(vec![transitions, lost, rounds, rejected, left, next, seed]),
+        );
         snapshot
     }
 
-    /// Restores what [`Learner::snapshot`] returned; `twin` is the twin at that time, none if there was none. A running round is discarded.
+    /// Restores what [`Learner::snapshot`] returned; `twin` is the twin at that time, none if there
+    /// was none. A running round is discarded.
     ///
     /// # Errors
     /// `Data` naming what is missing or has a different length.
@@ -323,15 +442,27 @@ impl Learner {
         let rows = snapshot.len_of("features").unwrap_or(0) / features;
         let x = snapshot.f32("features", rows * features)?;
         let y = snapshot.f32("changes", rows * channels)?;
-        let &[transitions, lost, rounds, refused, left, next, seed] = snapshot.u64("counters", 7)? else {
+        let &[transitions, lost, rounds, refused, left, next, seed] =
+            snapshot.u64("counters", 7)?
+        else {
             return Err(Error::data("the learner's counters are of another length"));
         };
         let (left, next) = (left as usize, next as usize);
         let most = self.settings.replay_capacity + QUEUE;
-        if rows > most || left == 0 || left > self.settings.every.max(self.settings.first_round_after()) || next >= self.settings.replay_capacity {
-            return Err(Error::data(format!("the learner's state is of other settings: {rows} transitions, {left} to the next round")));
+        if rows > most
+            || left == 0
+            || left > self.settings.every.max(self.settings.first_round_after())
+            || next >= self.settings.replay_capacity
+        {
+            return Err(Error::data(format!(
+                "the learner's state is of other settings: {rows} transitions, {left} to the next round"
+            )));
         }
-        let mut given = Transitions { features: x.to_vec(), changes: y.to_vec(), len: rows };
+        let mut given = Transitions {
+            features: x.to_vec(),
+            changes: y.to_vec(),
+            len: rows,
+        };
         // From here on, no round of the old state can finish.
         let mut present = lock(&self.shared.present);
         self.shared.state.fetch_add(1, Ordering::AcqRel);

@@ -1,9 +1,12 @@
-//! Input and output of a twin of the recorded rig: it reads the last rows and predicts the next row.
+//! Input and output of a twin of the recorded rig: it reads the last rows and predicts the next
+//! row.
 //!
-//! At row k, with commands known up to row k + 1 (which acts before that row's sample), for each of the last rows: position of the cart (that of
-//! row k; of earlier rows the distance from it), recorded velocity, sine and cosine of the angle, its change from the row before; then
-//! the commands from row k + 1 back; then how much longer than 40 ms the step is. The outputs are the changes of the cart's position and of the
-//! recorded velocity, and the difference between the angle's next change and its last.
+//! At row k, with commands known up to row k + 1 (which acts before that row's sample), for each of
+//! the last rows: position of the cart (that of row k; of earlier rows the distance from it),
+//! recorded velocity, sine and cosine of the angle, its change from the row before; then the
+//! commands from row k + 1 back; then how much longer than 40 ms the step is. The outputs are the
+//! changes of the cart's position and of the recorded velocity, and the difference between the
+//! angle's next change and its last.
 
 use std::ops::Range;
 
@@ -17,7 +20,11 @@ use crate::rig_csv::{DEAD_ZONE_DEG, RigRecording, wrapped_deg};
 /// Numbers that are predicted: position of the cart, velocity of the pole, its angle.
 pub const CHANNELS: usize = 3;
 /// Their names with their units.
-pub const CHANNEL_NAMES: [(&str, &str); CHANNELS] = [("la_position", "in"), ("pend_velocity", "deg/s"), ("pend_position", "deg")];
+pub const CHANNEL_NAMES: [(&str, &str); CHANNELS] = [
+    ("la_position", "in"),
+    ("pend_velocity", "deg/s"),
+    ("pend_position", "deg"),
+];
 /// The command with its unit.
 pub const COMMAND: (&str, &str) = ("cmd_volts", "V");
 /// The maximum number of rows that are read.
@@ -27,7 +34,12 @@ const ROW_NUMBERS: usize = 5;
 /// Divisors of the numbers: inches, degrees per second, degrees in a step, volts, seconds.
 const SCALES: [f64; 5] = [4.0, 500.0, 40.0, 5.0, 0.04];
 /// The first four of them, as kernels use them.
-pub const CHANNEL_SCALES: [f32; 4] = [SCALES[0] as f32, SCALES[1] as f32, SCALES[2] as f32, SCALES[3] as f32];
+pub const CHANNEL_SCALES: [f32; 4] = [
+    SCALES[0] as f32,
+    SCALES[1] as f32,
+    SCALES[2] as f32,
+    SCALES[3] as f32,
+];
 /// Rows of a block of time.
 const BLOCK: usize = 500;
 /// One block in this many is held out from the fit, for early stopping.
@@ -74,7 +86,9 @@ impl SequenceLayout {
     pub fn check(self) -> Result<()> {
         match self.lags {
             1..=MAX_LAGS => Ok(()),
-            lags => Err(Error::invalid(format!("twin: {lags} rows; needs 1 to {MAX_LAGS}"))),
+            lags => Err(Error::invalid(format!(
+                "twin: {lags} rows; needs 1 to {MAX_LAGS}"
+            ))),
         }
     }
 
@@ -83,7 +97,8 @@ impl SequenceLayout {
         self.lags * ROW_NUMBERS + self.lags + 2
     }
 
-    /// Rows that a sample touches before the next row: one more than are read, for the first change.
+    /// Rows that a sample touches before the next row: one more than are read, for the first
+    /// change.
     pub fn rows(self) -> usize {
         self.lags + 1
     }
@@ -96,10 +111,23 @@ impl SequenceLayout {
         let now = past.angle.len() - 1;
         let [inches, speed, turn, volts, seconds] = SCALES;
         for row in (0..self.lags).map(|back| now - back) {
-            let position = if row == now { past.position[row] } else { past.position[row] - past.position[now] };
+            let position = if row == now {
+                past.position[row]
+            } else {
+                past.position[row] - past.position[now]
+            };
             let (sine, cosine) = past.angle[row].to_radians().sin_cos();
             let change = wrapped_deg(past.angle[row] - past.angle[row - 1]);
-            features.extend([position / inches, past.velocity[row] / speed, sine, cosine, change / turn].map(|number| number as f32));
+            features.extend(
+                [
+                    position / inches,
+                    past.velocity[row] / speed,
+                    sine,
+                    cosine,
+                    change / turn,
+                ]
+                .map(|number| number as f32),
+            );
         }
         features.extend((0..=self.lags).map(|back| (past.command[now + 1 - back] / volts) as f32));
         features.push((past.seconds[now + 1] / seconds - 1.0) as f32);
@@ -109,21 +137,37 @@ impl SequenceLayout {
     pub fn next(self, past: &RowHistory, predicted: [f64; CHANNELS]) -> [f64; CHANNELS] {
         let now = past.angle.len() - 1;
         let last = wrapped_deg(past.angle[now] - past.angle[now - 1]);
-        [past.position[now] + predicted[0], past.velocity[now] + predicted[1], wrapped_deg(past.angle[now] + last + predicted[2])]
+        [
+            past.position[now] + predicted[0],
+            past.velocity[now] + predicted[1],
+            wrapped_deg(past.angle[now] + last + predicted[2]),
+        ]
     }
 
-    /// The rows k of a part of the recording whose sample, from row k − lags to k + `ahead`, touches no sensor jump and no reading of the dead
-    /// zone.
-    pub fn rows_of(self, recording: &RigRecording, part: DataSplit, test_start: usize, ahead: usize) -> Vec<usize> {
-        let is_trusted = |row: usize| recording.angle_is_valid[row] && recording.pend_position_deg[row] != DEAD_ZONE_DEG;
+    /// The rows k of a part of the recording whose sample, from row k − lags to k + `ahead`,
+    /// touches no sensor jump and no reading of the dead zone.
+    pub fn rows_of(
+        self,
+        recording: &RigRecording,
+        part: DataSplit,
+        test_start: usize,
+        ahead: usize,
+    ) -> Vec<usize> {
+        let is_trusted = |row: usize| {
+            recording.angle_is_valid[row] && recording.pend_position_deg[row] != DEAD_ZONE_DEG
+        };
         let touches = |row: usize| row - self.lags..row + ahead + 1;
         let is_of = |row: usize| match part {
             _ if row >= test_start => part == DataSplit::Test,
             DataSplit::Test => false,
-            part => (row / BLOCK % BLOCKS_PER_HELD_OUT == BLOCKS_PER_HELD_OUT - 1) == (part == DataSplit::Validation),
+            part => {
+                (row / BLOCK % BLOCKS_PER_HELD_OUT == BLOCKS_PER_HELD_OUT - 1)
+                    == (part == DataSplit::Validation)
+            }
         };
         let rows = self.lags..recording.len().saturating_sub(ahead);
-        rows.filter(|row| touches(*row).all(|row| is_trusted(row) && is_of(row))).collect()
+        rows.filter(|row| touches(*row).all(|row| is_trusted(row) && is_of(row)))
+            .collect()
     }
 }
 
@@ -137,16 +181,31 @@ impl RowHistory {
             velocity: recording.pend_velocity_deg_per_s[rows.clone()].to_vec(),
             angle: recording.pend_position_deg[rows].to_vec(),
             command: recording.cmd_volts[known.clone()].to_vec(),
-            seconds: recording.elapsed_ms[known].iter().map(|ms| ms / 1000.0).collect(),
+            seconds: recording.elapsed_ms[known]
+                .iter()
+                .map(|ms| ms / 1000.0)
+                .collect(),
         }
     }
 
     /// Appends a row, and the known values of the row after it.
     pub fn push(&mut self, row: [f64; CHANNELS], command: f64, seconds: f64) {
-        let columns = [&mut self.position, &mut self.velocity, &mut self.angle, &mut self.command, &mut self.seconds];
-        for (column, number) in columns.into_iter().zip(row.into_iter().chain([command, seconds])) {
+        let columns = [
+            &mut self.position,
+            &mut self.velocity,
+            &mut self.angle,
+            &mut self.command,
+            &mut self.seconds,
+        ];
+        for (column, number) in columns
+            .into_iter()
+            .zip(row.into_iter().chain([command, seconds]))
+        {
             column.rotate_left(1);
-            column.last_mut().into_iter().for_each(|last| *last = number);
+            column
+                .last_mut()
+                .into_iter()
+                .for_each(|last| *last = number);
         }
     }
 }
@@ -157,44 +216,80 @@ pub fn changes(recording: &RigRecording, rows: &[usize]) -> Vec<f64> {
     let one = |&row: &usize| {
         let [last, next] = [row - 1, row].map(|row| wrapped_deg(angle[row + 1] - angle[row]));
         let position = recording.la_position_in[row + 1] - recording.la_position_in[row];
-        [position, recording.pend_velocity_deg_per_s[row + 1] - recording.pend_velocity_deg_per_s[row], wrapped_deg(next - last)]
+        [
+            position,
+            recording.pend_velocity_deg_per_s[row + 1] - recording.pend_velocity_deg_per_s[row],
+            wrapped_deg(next - last),
+        ]
     };
     rows.iter().flat_map(one).collect()
 }
 
 /// Samples of some rows, changes minus `mean` divided by `deviation`.
-pub fn samples(recording: &RigRecording, layout: SequenceLayout, rows: &[usize], mean: &[f32], deviation: &[f32]) -> Samples {
+pub fn samples(
+    recording: &RigRecording,
+    layout: SequenceLayout,
+    rows: &[usize],
+    mean: &[f32],
+    deviation: &[f32],
+) -> Samples {
     let mut features = Vec::with_capacity(rows.len() * layout.features());
-    rows.iter().for_each(|&row| layout.encode(&RowHistory::of(recording, layout, row), &mut features));
-    let scaled = |(i, change): (usize, &f64)| (*change as f32 - mean[i % CHANNELS]) / deviation[i % CHANNELS];
-    Samples { features, targets: changes(recording, rows).iter().enumerate().map(scaled).collect(), physics: None }
+    rows.iter()
+        .for_each(|&row| layout.encode(&RowHistory::of(recording, layout, row), &mut features));
+    let scaled = |(i, change): (usize, &f64)| {
+        (*change as f32 - mean[i % CHANNELS]) / deviation[i % CHANNELS]
+    };
+    Samples {
+        features,
+        targets: changes(recording, rows)
+            .iter()
+            .enumerate()
+            .map(scaled)
+            .collect(),
+        physics: None,
+    }
 }
 
 /// The energy balance of some rows as an equation of the normalised outputs.
 ///
-/// Only damping and the cart change E = ω²/2 + (g/l)·cos θ, in units of g/l: between the midpoints of the steps before and after a
-/// row, ω̄·Δω − (g/l)·sin θ·Δθ = −c·ω̄²·Δt − (Δv/l)·cos θ·ω̄, v the cart's velocity. ω̄ is the recorded one, so the equation is linear in the
-/// prediction, and exact except for terms of the third order in a step.
-pub fn energy_balance(recording: &RigRecording, rig: &RigParameters, rows: &[usize], mean: &[f32], deviation: &[f32]) -> Physics {
+/// Only damping and the cart change E = ω²/2 + (g/l)·cos θ, in units of g/l: between the midpoints
+/// of the steps before and after a row, ω̄·Δω − (g/l)·sin θ·Δθ = −c·ω̄²·Δt − (Δv/l)·cos θ·ω̄, v the
+/// cart's velocity. ω̄ is the recorded one, so the equation is linear in the prediction, and exact
+/// except for terms of the third order in a step.
+pub fn energy_balance(
+    recording: &RigRecording,
+    rig: &RigParameters,
+    rows: &[usize],
+    mean: &[f32],
+    deviation: &[f32],
+) -> Physics {
     let (length, damping) = (rig.dynamics.length_m, rig.dynamics.pole_damping_per_s);
     let stiffness = rig.dynamics.gravity / length;
-    let (mean, deviation) = (f64::from(mean[2]).to_radians(), f64::from(deviation[2]).to_radians());
+    let (mean, deviation) = (
+        f64::from(mean[2]).to_radians(),
+        f64::from(deviation[2]).to_radians(),
+    );
     let mut physics = Physics::default();
     for &row in rows {
         let angle = |row: usize| recording.pend_position_deg[row];
-        let [last, next] = [row - 1, row].map(|row| wrapped_deg(angle(row + 1) - angle(row)).to_radians());
+        let [last, next] =
+            [row - 1, row].map(|row| wrapped_deg(angle(row + 1) - angle(row)).to_radians());
         let seconds = (recording.elapsed_ms[row] + recording.elapsed_ms[row + 1]) / 2000.0;
         let speed = (last + next) / (2.0 * seconds);
         let (sine, cosine) = angle(row).to_radians().sin_cos();
         let cart = |row: usize| {
-            let moved_m = (recording.la_position_in[row] - recording.la_position_in[row - 1]) * crate::body::rig::M_PER_IN;
+            let moved_m = (recording.la_position_in[row] - recording.la_position_in[row - 1])
+                * crate::body::rig::M_PER_IN;
             moved_m / recording.elapsed_ms[row] * 1000.0
         };
-        let work = -damping * speed * speed * seconds - (cart(row + 1) - cart(row)) / length * cosine * speed;
+        let work = -damping * speed * speed * seconds
+            - (cart(row + 1) - cart(row)) / length * cosine * speed;
         // With a = next − last: ω̄·a/Δt − (g/l)·sin θ·(last + a/2) = work.
         let slope = (speed / seconds - 0.5 * stiffness * sine) / stiffness;
         let value = (work + stiffness * sine * last) / stiffness;
-        physics.slopes.extend([0.0, 0.0, (slope * deviation) as f32]);
+        physics
+            .slopes
+            .extend([0.0, 0.0, (slope * deviation) as f32]);
         physics.values.push((value - slope * mean) as f32);
     }
     physics

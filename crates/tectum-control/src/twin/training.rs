@@ -14,15 +14,21 @@ const MAX_HELD_OUT: usize = 4096;
 /// Changes \[n, channels\] minus each channel's mean, divided by its deviation.
 pub(super) fn targets(changes: &[f32], mean: &[f32], deviation: &[f32]) -> Vec<f32> {
     let channels = mean.len();
-    changes.iter().enumerate().map(|(i, change)| (change - mean[i % channels]) / deviation[i % channels]).collect()
+    changes
+        .iter()
+        .enumerate()
+        .map(|(i, change)| (change - mean[i % channels]) / deviation[i % channels])
+        .collect()
 }
 
 /// Trains a twin on a device. The same seed and device give the same weights.
 ///
-/// `progress` receives the steps done and the latest loss, and says whether training continues; if not, the twin has the weights reached so far.
+/// `progress` receives the steps done and the latest loss, and says whether training continues; if
+/// not, the twin has the weights reached so far.
 ///
 /// # Errors
-/// `Invalid` if there are fewer than 100 transitions or the loss is not a number; what the device reports.
+/// `Invalid` if there are fewer than 100 transitions or the loss is not a number; what the device
+/// reports.
 pub fn train(
     layout: &TwinLayout,
     transitions: &Transitions,
@@ -45,7 +51,28 @@ pub fn train(
     let (seen, unseen) = transitions.features.split_at(kept * network.features());
     let (wanted, unwanted) = targets.split_at(kept * channels);
     let [samples, held_out] =
-        [(seen, wanted), (unseen, unwanted)].map(|(features, targets)| Samples { features: features.to_vec(), targets: targets.to_vec(), physics: None });
-    let (weights, report) = fit(&network, recipe, &network.initial_weights(seed), [&samples, &held_out], &mut Session::new(device), seed, progress)?;
-    Ok((Twin { layout: layout.clone(), network, weights, change_mean, change_deviation }, report))
+        [(seen, wanted), (unseen, unwanted)].map(|(features, targets)| Samples {
+            features: features.to_vec(),
+            targets: targets.to_vec(),
+            physics: None,
+        });
+    let (weights, report) = fit(
+        &network,
+        recipe,
+        &network.initial_weights(seed),
+        [&samples, &held_out],
+        &mut Session::new(device),
+        seed,
+        progress,
+    )?;
+    Ok((
+        Twin {
+            layout: layout.clone(),
+            network,
+            weights,
+            change_mean,
+            change_deviation,
+        },
+        report,
+    ))
 }

@@ -17,7 +17,8 @@ const HOLD_CHANCE: f64 = 0.25;
 pub struct Transitions {
     /// [n, features]
     pub features: Vec<f32>,
-    /// [n, channels], in the channels' own units; changes of angles are wrapped to the shorter direction.
+    /// [n, channels], in the channels' own units; changes of angles are wrapped to the shorter
+    /// direction.
     pub changes: Vec<f32>,
     /// Number of transitions.
     pub len: usize,
@@ -36,23 +37,34 @@ impl Transitions {
     pub fn push(&mut self, layout: &TwinLayout, before: &[f32], actions: [f32; 2], after: &[f32]) {
         layout.encode(before, actions, &mut self.features);
         let changes = layout.channels.iter().zip(before.iter().zip(after));
-        self.changes.extend(changes.map(|(channel, (before, after))| match channel.kind {
-            ChannelKind::Linear => after - before,
-            ChannelKind::Angle { rad_per_unit } => {
-                let turn = (std::f64::consts::TAU / rad_per_unit) as f32;
-                let change = after - before;
-                change - turn * (change / turn).round()
-            }
-        }));
+        self.changes.extend(
+            changes.map(|(channel, (before, after))| match channel.kind {
+                ChannelKind::Linear => after - before,
+                ChannelKind::Angle { rad_per_unit } => {
+                    let turn = (std::f64::consts::TAU / rad_per_unit) as f32;
+                    let change = after - before;
+                    change - turn * (change / turn).round()
+                }
+            }),
+        );
         self.len += 1;
     }
 
-    /// Simulates `len` transitions: scattered starts over the body's whole range, four steps each, half of the starts with
-    /// small actions. One unrecorded step after each start makes delay lines consistent with the observation.
-    pub fn simulate(body: &mut dyn RandomizeState, layout: &TwinLayout, len: usize, seed: u64) -> Transitions {
+    /// Simulates `len` transitions: scattered starts over the body's whole range, four steps each,
+    /// half of the starts with small actions. One unrecorded step after each start makes delay
+    /// lines consistent with the observation.
+    pub fn simulate(
+        body: &mut dyn RandomizeState,
+        layout: &TwinLayout,
+        len: usize,
+        seed: u64,
+    ) -> Transitions {
         let mut random = Uniform::new(seed);
         let mut transitions = Transitions::default();
-        let (mut before, mut after) = (vec![0.0; layout.channels.len()], vec![0.0; layout.channels.len()]);
+        let (mut before, mut after) = (
+            vec![0.0; layout.channels.len()],
+            vec![0.0; layout.channels.len()],
+        );
         let mut start = 0u64;
         while transitions.len < len {
             body.randomize_state(seed.wrapping_mul(0x9e37_79b9).wrapping_add(start));
@@ -63,7 +75,11 @@ impl Transitions {
             body.step(&[last]);
             for _ in 0..STEPS_PER_START.min(len - transitions.len) {
                 let hold = random.between(0.0, 1.0) < HOLD_CHANCE;
-                let action = if hold { last } else { layout.random_action(&mut random, amplitude) };
+                let action = if hold {
+                    last
+                } else {
+                    layout.random_action(&mut random, amplitude)
+                };
                 body.observe(&mut before);
                 body.step(&[action]);
                 body.observe(&mut after);
@@ -74,11 +90,12 @@ impl Transitions {
         transitions
     }
 
-    /// Takes the transitions of a rig recording, leaving out those that touch a sensor jump or its dead zone.
+    /// Takes the transitions of a rig recording, leaving out those that touch a sensor jump or its
+    /// dead zone.
     ///
-    /// A controller that sees row k acts on row k + 1, so row k's command is the previous action and row k + 1's the action.
-    /// The recorded velocity is filtered and late; the angle's central difference replaces it, because the body that
-    /// the twin will drive reports its true velocity.
+    /// A controller that sees row k acts on row k + 1, so row k's command is the previous action
+    /// and row k + 1's the action. The recorded velocity is filtered and late; the angle's central
+    /// difference replaces it, because the body that the twin will drive reports its true velocity.
     ///
     /// # Errors
     /// `Data` if the recording has fewer than 100 usable transitions.
@@ -95,19 +112,30 @@ impl Transitions {
             let seconds = (recording.elapsed_ms[row] + recording.elapsed_ms[row + 1]) / 1000.0;
             (turn_deg(row - 1) + turn_deg(row)) / seconds
         };
-        let observation =
-            |row: usize| [recording.la_position_in[row], velocity(row), pole_velocity(row), recording.pend_position_deg[row]].map(|number| number as f32);
+        let observation = |row: usize| {
+            [
+                recording.la_position_in[row],
+                velocity(row),
+                pole_velocity(row),
+                recording.pend_position_deg[row],
+            ]
+            .map(|number| number as f32)
+        };
         let mut transitions = Transitions::default();
         for row in 1..recording.len().saturating_sub(2) {
             let rows = row - 1..row + 3;
             let stuck = recording.pend_position_deg[rows.clone()].contains(&DEAD_ZONE_DEG);
             if !stuck && recording.angle_is_valid[rows].iter().all(|valid| *valid) {
-                let actions = [recording.cmd_volts[row], recording.cmd_volts[row + 1]].map(|volts| volts as f32);
+                let actions = [recording.cmd_volts[row], recording.cmd_volts[row + 1]]
+                    .map(|volts| volts as f32);
                 transitions.push(layout, &observation(row), actions, &observation(row + 1));
             }
         }
         if transitions.len < 100 {
-            return Err(Error::data(format!("the recording holds {} usable transitions; at least 100 are needed", transitions.len)));
+            return Err(Error::data(format!(
+                "the recording holds {} usable transitions; at least 100 are needed",
+                transitions.len
+            )));
         }
         Ok(transitions)
     }
@@ -115,7 +143,13 @@ impl Transitions {
     /// Mean and standard deviation of each channel's change.
     pub fn change_statistics(&self, channels: usize) -> (Vec<f32>, Vec<f32>) {
         let count = self.len as f64;
-        let column = |c: usize| self.changes.iter().skip(c).step_by(channels).map(|x| f64::from(*x));
+        let column = |c: usize| {
+            self.changes
+                .iter()
+                .skip(c)
+                .step_by(channels)
+                .map(|x| f64::from(*x))
+        };
         let statistics = (0..channels).map(|c| {
             let mean = column(c).sum::<f64>() / count;
             let variance = column(c).map(|x| (x - mean) * (x - mean)).sum::<f64>() / count;

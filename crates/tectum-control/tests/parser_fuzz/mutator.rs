@@ -21,7 +21,18 @@ const EXTREMES: [&str; 16] = [
 ];
 
 /// Lengths and offsets as binary words in files.
-const WORDS: [u64; 10] = [0, 1, 7, 255, 1 << 16, i32::MAX as u64, u32::MAX as u64, 1 << 40, i64::MAX as u64, u64::MAX];
+const WORDS: [u64; 10] = [
+    0,
+    1,
+    7,
+    255,
+    1 << 16,
+    i32::MAX as u64,
+    u32::MAX as u64,
+    1 << 40,
+    i64::MAX as u64,
+    u64::MAX,
+];
 
 /// The maximum input length: long enough for every format, short enough for many inputs.
 const MAX_BYTES: usize = 16 << 10;
@@ -37,7 +48,12 @@ pub struct Mutator {
 impl Mutator {
     /// Starts with complete files, and words of their grammar.
     pub fn new(seeds: Vec<Vec<u8>>, dictionary: &'static [&'static str], number: u64) -> Self {
-        Self { state: number, given: seeds.len(), seeds, dictionary }
+        Self {
+            state: number,
+            given: seeds.len(),
+            seeds,
+            dictionary,
+        }
     }
 
     /// The next input: one to six changes of a seed.
@@ -66,7 +82,9 @@ impl Mutator {
         let at = self.below(bytes.len() + 1);
         match self.below(9) {
             0 if at < bytes.len() => bytes[at] ^= 1 << self.below(8),
-            1 if at < bytes.len() => bytes[at] = [0, 0xFF, b'"', b'\n', b'[', 0x80, b'-', b'.'][self.below(8)],
+            1 if at < bytes.len() => {
+                bytes[at] = [0, 0xFF, b'"', b'\n', b'[', 0x80, b'-', b'.'][self.below(8)]
+            }
             2 => drop(bytes.drain(at..bytes.len().min(at + 1 + self.below(64)))),
             3 => bytes.truncate(at),
             4 => {
@@ -85,8 +103,17 @@ impl Mutator {
                 // A number in text, replaced by an extreme one.
                 let extreme = EXTREMES[self.below(EXTREMES.len())];
                 let is_digit = |byte: &u8| byte.is_ascii_digit();
-                let Some(first) = bytes[at..].iter().position(is_digit).map(|offset| at + offset) else { return };
-                let last = bytes[first..].iter().position(|byte| !is_digit(byte)).map_or(bytes.len(), |offset| first + offset);
+                let Some(first) = bytes[at..]
+                    .iter()
+                    .position(is_digit)
+                    .map(|offset| at + offset)
+                else {
+                    return;
+                };
+                let last = bytes[first..]
+                    .iter()
+                    .position(|byte| !is_digit(byte))
+                    .map_or(bytes.len(), |offset| first + offset);
                 bytes.splice(first..last, extreme.bytes());
             }
             7 => {
@@ -98,7 +125,10 @@ impl Mutator {
             }
             _ => {
                 // A line, or what looks like one, duplicated.
-                let from = bytes[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |place| place + 1);
+                let from = bytes[..at]
+                    .iter()
+                    .rposition(|byte| *byte == b'\n')
+                    .map_or(0, |place| place + 1);
                 let line = bytes[from..at].to_vec();
                 bytes.splice(at..at, line);
             }

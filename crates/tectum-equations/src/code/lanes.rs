@@ -7,9 +7,11 @@ use tectum::kernel::native::simd;
 
 use super::{Instruction, Operation, Then};
 
-/// Instances of a block: enough vectors to hide the dispatch of an instruction, few enough that the slots of a system stay in the first cache.
+/// Instances of a block: enough vectors to hide the dispatch of an instruction, few enough that the
+/// slots of a system stay in the first cache.
 pub const LANES: usize = 128;
-/// One number for each instance of a block. It begins at a cache line: a vector that crosses two takes twice the time.
+/// One number for each instance of a block. It begins at a cache line: a vector that crosses two
+/// takes twice the time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[repr(C, align(64))]
 pub struct Lanes(pub [f32; LANES]);
@@ -82,21 +84,44 @@ fn execute(instruction: &Instruction, slots: &mut [Lanes]) {
         Operation::Less => binary(instruction, slots, |a, b| mask(a < b)),
         Operation::LessOrEqual => binary(instruction, slots, |a, b| mask(a <= b)),
         Operation::IsFinite => unary(instruction, slots, |a| mask(a.is_finite())),
-        Operation::And => binary(instruction, slots, |a, b| f32::from_bits(a.to_bits() & b.to_bits())),
-        Operation::Or => binary(instruction, slots, |a, b| f32::from_bits(a.to_bits() | b.to_bits())),
+        Operation::And => binary(instruction, slots, |a, b| {
+            f32::from_bits(a.to_bits() & b.to_bits())
+        }),
+        Operation::Or => binary(instruction, slots, |a, b| {
+            f32::from_bits(a.to_bits() | b.to_bits())
+        }),
         Operation::Select => ternary(instruction, slots, blend),
         Operation::MultiplyAdd => ternary(instruction, slots, |a, b, c| a * b + c),
         Operation::SubtractProduct => ternary(instruction, slots, |a, b, c| c - a * b),
     }
 }
 
-/// Whether two operations, of which the second reads the first's result at a place, are done at once.
+/// Whether two operations, of which the second reads the first's result at a place, are done at
+/// once.
 pub(super) fn is_pair(first: Operation, second: Operation, place: usize) -> bool {
     use Operation as O;
     let is_truth = matches!(first, O::Less | O::IsFinite);
-    let is_number = matches!(first, O::Absolute | O::Floor | O::Add | O::Subtract | O::Multiply | O::Divide | O::MultiplyAdd | O::SubtractProduct | O::Maximum);
+    let is_number = matches!(
+        first,
+        O::Absolute
+            | O::Floor
+            | O::Add
+            | O::Subtract
+            | O::Multiply
+            | O::Divide
+            | O::MultiplyAdd
+            | O::SubtractProduct
+            | O::Maximum
+    );
     match second {
-        O::Add | O::Subtract | O::Multiply | O::Divide | O::Minimum | O::Less | O::MultiplyAdd | O::SubtractProduct => is_number,
+        O::Add
+        | O::Subtract
+        | O::Multiply
+        | O::Divide
+        | O::Minimum
+        | O::Less
+        | O::MultiplyAdd
+        | O::SubtractProduct => is_number,
         O::Select => {
             if place == 0 {
                 is_truth
@@ -114,7 +139,14 @@ fn execute_pair(instruction: &Instruction, then: &Then<usize>, slots: &mut [Lane
         Operation::Absolute => after_one(instruction, then, slots, f32::abs),
         Operation::Floor => after_one(instruction, then, slots, f32::floor),
         Operation::IsFinite => {
-            let [to, a, c, d] = slots.get_disjoint_mut([instruction.to, instruction.operands[0], then.others[0], then.others[1]]).expect(APART);
+            let [to, a, c, d] = slots
+                .get_disjoint_mut([
+                    instruction.to,
+                    instruction.operands[0],
+                    then.others[0],
+                    then.others[1],
+                ])
+                .expect(APART);
             for lane in 0..LANES {
                 to[lane] = blend(mask(a[lane].is_finite()), c[lane], d[lane]);
             }
@@ -125,7 +157,14 @@ fn execute_pair(instruction: &Instruction, then: &Then<usize>, slots: &mut [Lane
         Operation::Divide => after_two(instruction, then, slots, |a, b| a / b),
         Operation::Maximum => after_two(instruction, then, slots, |a, b| if b > a { b } else { a }),
         Operation::Less => {
-            let ([to, a, b], [c, d]) = ([instruction.to, instruction.operands[0], instruction.operands[1]], then.others);
+            let ([to, a, b], [c, d]) = (
+                [
+                    instruction.to,
+                    instruction.operands[0],
+                    instruction.operands[1],
+                ],
+                then.others,
+            );
             let [to, a, b, c, d] = slots.get_disjoint_mut([to, a, b, c, d]).expect(APART);
             for lane in 0..LANES {
                 to[lane] = blend(mask(a[lane] < b[lane]), c[lane], d[lane]);
@@ -163,7 +202,12 @@ macro_rules! continued {
 }
 
 #[inline(always)]
-fn after_one(instruction: &Instruction, then: &Then<usize>, slots: &mut [Lanes], first: impl Fn(f32) -> f32) {
+fn after_one(
+    instruction: &Instruction,
+    then: &Then<usize>,
+    slots: &mut [Lanes],
+    first: impl Fn(f32) -> f32,
+) {
     let (a, to, [d, e]) = (instruction.operands[0], instruction.to, then.others);
     macro_rules! with_one {
         ($second:expr) => {{
@@ -185,7 +229,12 @@ fn after_one(instruction: &Instruction, then: &Then<usize>, slots: &mut [Lanes],
 }
 
 #[inline(always)]
-fn after_two(instruction: &Instruction, then: &Then<usize>, slots: &mut [Lanes], first: impl Fn(f32, f32) -> f32) {
+fn after_two(
+    instruction: &Instruction,
+    then: &Then<usize>,
+    slots: &mut [Lanes],
+    first: impl Fn(f32, f32) -> f32,
+) {
     let ([a, b, _], to, [d, e]) = (instruction.operands, instruction.to, then.others);
     macro_rules! with_one {
         ($second:expr) => {{
@@ -207,7 +256,12 @@ fn after_two(instruction: &Instruction, then: &Then<usize>, slots: &mut [Lanes],
 }
 
 #[inline(always)]
-fn after_three(instruction: &Instruction, then: &Then<usize>, slots: &mut [Lanes], first: impl Fn(f32, f32, f32) -> f32) {
+fn after_three(
+    instruction: &Instruction,
+    then: &Then<usize>,
+    slots: &mut [Lanes],
+    first: impl Fn(f32, f32, f32) -> f32,
+) {
     let ([a, b, c], to, [d, e]) = (instruction.operands, instruction.to, then.others);
     macro_rules! with_one {
         ($second:expr) => {{
@@ -233,7 +287,9 @@ const APART: &str = "invariant: a result has none of its operands' slots";
 
 #[inline(always)]
 fn unary(instruction: &Instruction, slots: &mut [Lanes], f: impl Fn(f32) -> f32) {
-    let [to, a] = slots.get_disjoint_mut([instruction.to, instruction.operands[0]]).expect(APART);
+    let [to, a] = slots
+        .get_disjoint_mut([instruction.to, instruction.operands[0]])
+        .expect(APART);
     for lane in 0..LANES {
         to[lane] = f(a[lane]);
     }
@@ -254,7 +310,9 @@ fn binary(instruction: &Instruction, slots: &mut [Lanes], f: impl Fn(f32, f32) -
 #[inline(always)]
 fn ternary(instruction: &Instruction, slots: &mut [Lanes], f: impl Fn(f32, f32, f32) -> f32) {
     let [a, b, c] = instruction.operands;
-    let [to, a, b, c] = slots.get_disjoint_mut([instruction.to, a, b, c]).expect(APART);
+    let [to, a, b, c] = slots
+        .get_disjoint_mut([instruction.to, a, b, c])
+        .expect(APART);
     for lane in 0..LANES {
         to[lane] = f(a[lane], b[lane], c[lane]);
     }
@@ -262,14 +320,28 @@ fn ternary(instruction: &Instruction, slots: &mut [Lanes], f: impl Fn(f32, f32, 
 
 /// A function of an angle: without branches where all angles are near.
 #[inline(always)]
-fn angle(instruction: &Instruction, slots: &mut [Lanes], near: impl Fn(f32) -> f32, any: impl Fn(f32) -> f32) {
-    if slots[instruction.operands[0]].iter().fold(true, |all, a| all & is_near(*a)) { unary(instruction, slots, near) } else { unary(instruction, slots, any) }
+fn angle(
+    instruction: &Instruction,
+    slots: &mut [Lanes],
+    near: impl Fn(f32) -> f32,
+    any: impl Fn(f32) -> f32,
+) {
+    if slots[instruction.operands[0]]
+        .iter()
+        .fold(true, |all, a| all & is_near(*a))
+    {
+        unary(instruction, slots, near)
+    } else {
+        unary(instruction, slots, any)
+    }
 }
 
 #[inline(always)]
 fn sine_and_cosine(instruction: &Instruction, slots: &mut [Lanes]) {
     let [a, cosine, _] = instruction.operands;
-    let [sine, cosine, a] = slots.get_disjoint_mut([instruction.to, cosine, a]).expect(APART);
+    let [sine, cosine, a] = slots
+        .get_disjoint_mut([instruction.to, cosine, a])
+        .expect(APART);
     if a.iter().fold(true, |all, a| all & is_near(*a)) {
         for lane in 0..LANES {
             (sine[lane], cosine[lane]) = (sin_near(a[lane]), cos_near(a[lane]));
@@ -281,8 +353,8 @@ fn sine_and_cosine(instruction: &Instruction, slots: &mut [Lanes]) {
     }
 }
 
-/// Calls a function with the number of columns as a constant where it is small: the compiler then turns rows into columns in vectors. It returns how many
-/// rows it did.
+/// Calls a function with the number of columns as a constant where it is small: the compiler then
+/// turns rows into columns in vectors. It returns how many rows it did.
 macro_rules! with_width {
     ($width:expr, $function:ident $arguments:tt, $($constant:literal)*) => {
         match $width {
@@ -300,7 +372,12 @@ macro_rules! with_width {
 /// # Panics
 /// If there are more slots than columns, or more rows than lanes.
 pub fn load_rows(slots: &mut [Lanes], rows: &[f32], width: usize) {
-    assert!(slots.len() <= width && rows.len() <= LANES * width, "{} columns of {} numbers in rows of {width}", slots.len(), rows.len());
+    assert!(
+        slots.len() <= width && rows.len() <= LANES * width,
+        "{} columns of {} numbers in rows of {width}",
+        slots.len(),
+        rows.len()
+    );
     if width == 0 {
         return;
     }
@@ -317,7 +394,12 @@ pub fn load_rows(slots: &mut [Lanes], rows: &[f32], width: usize) {
 /// # Panics
 /// If there are more rows than lanes.
 pub fn store_rows(slots: &[Lanes], places: &[usize], rows: &mut [f32]) {
-    assert!(rows.len() <= LANES * places.len(), "{} numbers in rows of {}", rows.len(), places.len());
+    assert!(
+        rows.len() <= LANES * places.len(),
+        "{} numbers in rows of {}",
+        rows.len(),
+        places.len()
+    );
     if places.is_empty() {
         return;
     }
@@ -336,7 +418,8 @@ const ROWS: usize = 16;
 fn load<const W: usize>(slots: &mut [Lanes], rows: &[f32]) -> usize {
     let (blocks, _) = rows.as_chunks::<W>().0.as_chunks::<ROWS>();
     for (block, rows) in blocks.iter().enumerate() {
-        let columns: [[f32; ROWS]; W] = std::array::from_fn(|column| std::array::from_fn(|row| rows[row][column]));
+        let columns: [[f32; ROWS]; W] =
+            std::array::from_fn(|column| std::array::from_fn(|row| rows[row][column]));
         for (slot, column) in slots.iter_mut().zip(&columns) {
             slot[block * ROWS..][..ROWS].copy_from_slice(column);
         }
@@ -348,7 +431,11 @@ fn load<const W: usize>(slots: &mut [Lanes], rows: &[f32]) -> usize {
 fn store<const W: usize>(slots: &[Lanes], places: &[usize], rows: &mut [f32]) -> usize {
     let (blocks, _) = rows.as_chunks_mut::<W>().0.as_chunks_mut::<ROWS>();
     for (block, rows) in blocks.iter_mut().enumerate() {
-        let columns: [&[f32; ROWS]; W] = std::array::from_fn(|column| slots[places[column]][block * ROWS..].first_chunk().expect("invariant: whole vectors"));
+        let columns: [&[f32; ROWS]; W] = std::array::from_fn(|column| {
+            slots[places[column]][block * ROWS..]
+                .first_chunk()
+                .expect("invariant: whole vectors")
+        });
         *rows = std::array::from_fn(|row| std::array::from_fn(|column| columns[column][row]));
     }
     blocks.len() * ROWS

@@ -45,7 +45,15 @@ const PLAIN: [(&str, UnaryOp); 9] = [
 ];
 
 /// The other functions, with the number of their arguments.
-const OTHERS: [(&str, usize); 7] = [("sqrt", 1), ("abs", 1), ("sign", 1), ("atan2", 2), ("min", 2), ("max", 2), ("clamp", 3)];
+const OTHERS: [(&str, usize); 7] = [
+    ("sqrt", 1),
+    ("abs", 1),
+    ("sign", 1),
+    ("atan2", 2),
+    ("min", 2),
+    ("max", 2),
+    ("clamp", 3),
+];
 
 pub(super) fn is_function(name: &str) -> bool {
     PLAIN.iter().any(|(known, _)| *known == name) || OTHERS.iter().any(|(known, _)| *known == name)
@@ -55,7 +63,11 @@ impl Parser<'_> {
     /// A number.
     pub(super) fn expression(&mut self) -> Result<Typed> {
         let value = self.either()?;
-        if value.ty == Type::Condition { self.fail(value.span, "this is a condition; expected a number") } else { Ok(value) }
+        if value.ty == Type::Condition {
+            self.fail(value.span, "this is a condition; expected a number")
+        } else {
+            Ok(value)
+        }
     }
 
     /// A condition.
@@ -64,7 +76,14 @@ impl Parser<'_> {
         if matches!(self.peek(), Kind::Symbol("=" | "==")) {
             return self.fail(self.span(), "numbers are compared with <, <=, > and >=; two of them make a band: x > -1 and x < 1");
         }
-        if value.ty == Type::Condition { Ok(value.id) } else { self.fail(value.span, "this is a number; expected a condition such as x > 1") }
+        if value.ty == Type::Condition {
+            Ok(value.id)
+        } else {
+            self.fail(
+                value.span,
+                "this is a number; expected a condition such as x > 1",
+            )
+        }
     }
 
     /// Refuses a number of another dimension.
@@ -72,8 +91,14 @@ impl Parser<'_> {
         match value.ty {
             Type::Zero => Ok(()),
             Type::Number(own) if own == dimension => Ok(()),
-            Type::Number(own) => self.fail(value.span, format!("{what} needs {dimension}; this is {own}")),
-            Type::Condition => self.fail(value.span, format!("{what} needs {dimension}; this is a condition")),
+            Type::Number(own) => self.fail(
+                value.span,
+                format!("{what} needs {dimension}; this is {own}"),
+            ),
+            Type::Condition => self.fail(
+                value.span,
+                format!("{what} needs {dimension}; this is a condition"),
+            ),
         }
     }
 
@@ -81,7 +106,10 @@ impl Parser<'_> {
     fn either(&mut self) -> Result<Typed> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return self.fail(self.span(), format!("parts of an expression are nested more than {MAX_DEPTH} deep"));
+            return self.fail(
+                self.span(),
+                format!("parts of an expression are nested more than {MAX_DEPTH} deep"),
+            );
         }
         let span = self.span();
         let value = if self.takes("if") {
@@ -91,7 +119,11 @@ impl Parser<'_> {
             self.keyword("else")?;
             let no = self.expression()?;
             let ty = self.same(&yes, &no, "then", "else")?;
-            Typed { id: self.expressions.add(Node::Select(condition, yes.id, no.id)), ty, span }
+            Typed {
+                id: self.expressions.add(Node::Select(condition, yes.id, no.id)),
+                ty,
+                span,
+            }
         } else {
             let mut value = self.both()?;
             while self.takes("or") {
@@ -115,9 +147,16 @@ impl Parser<'_> {
 
     fn joined(&mut self, a: &Typed, b: &Typed, node: fn(Id, Id) -> Node) -> Result<Typed> {
         if let Some(number) = [a, b].into_iter().find(|part| part.ty != Type::Condition) {
-            return self.fail(number.span, "this is a number; and, or and not join conditions");
+            return self.fail(
+                number.span,
+                "this is a number; and, or and not join conditions",
+            );
         }
-        Ok(Typed { id: self.expressions.add(node(a.id, b.id)), ty: Type::Condition, span: a.span })
+        Ok(Typed {
+            id: self.expressions.add(node(a.id, b.id)),
+            ty: Type::Condition,
+            span: a.span,
+        })
     }
 
     fn negated(&mut self) -> Result<Typed> {
@@ -127,9 +166,16 @@ impl Parser<'_> {
         }
         let value = self.comparison()?;
         if value.ty != Type::Condition {
-            return self.fail(value.span, "this is a number; and, or and not join conditions");
+            return self.fail(
+                value.span,
+                "this is a number; and, or and not join conditions",
+            );
         }
-        Ok(Typed { id: self.expressions.add(Node::Not(value.id)), ty: Type::Condition, span })
+        Ok(Typed {
+            id: self.expressions.add(Node::Not(value.id)),
+            ty: Type::Condition,
+            span,
+        })
     }
 
     fn comparison(&mut self) -> Result<Typed> {
@@ -144,7 +190,11 @@ impl Parser<'_> {
         self.at += 1;
         let b = self.sum()?;
         self.same(&a, &b, "the left side", "the right side")?;
-        Ok(Typed { id: self.expressions.add(Node::Compare(op, a.id, b.id)), ty: Type::Condition, span: a.span })
+        Ok(Typed {
+            id: self.expressions.add(Node::Compare(op, a.id, b.id)),
+            ty: Type::Condition,
+            span: a.span,
+        })
     }
 
     fn sum(&mut self) -> Result<Typed> {
@@ -173,8 +223,15 @@ impl Parser<'_> {
             self.at += 1;
             let b = self.signed()?;
             let (own, other) = (self.dimension(&a)?, self.dimension(&b)?);
-            let combined = if op == BinaryOp::Multiply { own.times(other) } else { own.over(other) };
-            let combined = combined.ok_or_else(|| self.source.error(a.span, "the unit's exponents are too large"))?;
+            let combined = if op == BinaryOp::Multiply {
+                own.times(other)
+            } else {
+                own.over(other)
+            };
+            let combined = combined.ok_or_else(|| {
+                self.source
+                    .error(a.span, "the unit's exponents are too large")
+            })?;
             a = self.binary(op, &a, &b, Type::Number(combined));
         }
     }
@@ -222,10 +279,19 @@ impl Parser<'_> {
     fn powered(&mut self, base: &Typed, exponent: f64) -> Result<Typed> {
         let own = self.dimension(base)?;
         let raised = own.power(exponent).filter(|_| exponent.is_finite());
-        let dimension = raised.ok_or_else(|| self.source.error(base.span, format!("{own} has no power {exponent}")))?;
+        let dimension = raised.ok_or_else(|| {
+            self.source
+                .error(base.span, format!("{own} has no power {exponent}"))
+        })?;
         let constant = self.expressions.constant(exponent);
-        let id = self.expressions.add(Node::Binary(BinaryOp::Power, base.id, constant));
-        Ok(Typed { id, ty: Type::Number(dimension), span: base.span })
+        let id = self
+            .expressions
+            .add(Node::Binary(BinaryOp::Power, base.id, constant));
+        Ok(Typed {
+            id,
+            ty: Type::Number(dimension),
+            span: base.span,
+        })
     }
 
     fn primary(&mut self) -> Result<Typed> {
@@ -249,7 +315,10 @@ impl Parser<'_> {
                 self.at += 1;
                 self.variable(&name, span)
             }
-            _ => self.fail(span, format!("expected a number, a name or (, found {}", self.shown())),
+            _ => self.fail(
+                span,
+                format!("expected a number, a name or (, found {}", self.shown()),
+            ),
         }
     }
 
@@ -260,19 +329,39 @@ impl Parser<'_> {
             Kind::Name(name) if !KEYWORDS.contains(&name.as_str()) => Some(self.unit_factor(1)?.0),
             _ => None,
         };
-        let ty = if number == 0.0 && unit.is_none() { Type::Zero } else { Type::Number(unit.unwrap_or(Unit::NONE).dimension) };
-        Ok(Typed { id: self.expressions.constant(number * unit.unwrap_or(Unit::NONE).scale), ty, span })
+        let ty = if number == 0.0 && unit.is_none() {
+            Type::Zero
+        } else {
+            Type::Number(unit.unwrap_or(Unit::NONE).dimension)
+        };
+        Ok(Typed {
+            id: self
+                .expressions
+                .constant(number * unit.unwrap_or(Unit::NONE).scale),
+            ty,
+            span,
+        })
     }
 
     fn variable(&mut self, name: &str, span: Span) -> Result<Typed> {
         self.read.insert(name.to_owned());
         let (variable, dimension) = match self.names.get(name) {
             Some(Meaning::Value(value)) => return Ok(Typed { span, ..*value }),
-            Some(Meaning::State(number)) => (Variable::State(*number), self.system.states[usize::from(*number)].unit.dimension),
-            Some(Meaning::Input(number)) => (Variable::Input(*number), self.system.inputs[usize::from(*number)].unit.dimension),
+            Some(Meaning::State(number)) => (
+                Variable::State(*number),
+                self.system.states[usize::from(*number)].unit.dimension,
+            ),
+            Some(Meaning::Input(number)) => (
+                Variable::Input(*number),
+                self.system.inputs[usize::from(*number)].unit.dimension,
+            ),
             None => return self.fail(span, format!("{name} is not defined above")),
         };
-        Ok(Typed { id: self.expressions.add(Node::Variable(variable)), ty: Type::Number(dimension), span })
+        Ok(Typed {
+            id: self.expressions.add(Node::Variable(variable)),
+            ty: Type::Number(dimension),
+            span,
+        })
     }
 
     fn call(&mut self, name: &str, span: Span) -> Result<Typed> {
@@ -284,32 +373,67 @@ impl Parser<'_> {
         }
         self.symbol(")")?;
         let plain = PLAIN.iter().find(|(known, _)| *known == name);
-        let needed = plain.map_or_else(|| OTHERS.iter().find(|(known, _)| *known == name).map_or(1, |(_, count)| *count), |_| 1);
+        let needed = plain.map_or_else(
+            || {
+                OTHERS
+                    .iter()
+                    .find(|(known, _)| *known == name)
+                    .map_or(1, |(_, count)| *count)
+            },
+            |_| 1,
+        );
         if arguments.len() != needed {
-            return self.fail(span, format!("{name} has {needed} arguments, given {}", arguments.len()));
+            return self.fail(
+                span,
+                format!("{name} has {needed} arguments, given {}", arguments.len()),
+            );
         }
         let x = arguments[0];
         if let Some((_, op)) = plain {
             self.needs(&x, Dimension::NONE, name)?;
-            return Ok(Typed { id: self.expressions.add(Node::Unary(*op, x.id)), ty: Type::Number(Dimension::NONE), span });
+            return Ok(Typed {
+                id: self.expressions.add(Node::Unary(*op, x.id)),
+                ty: Type::Number(Dimension::NONE),
+                span,
+            });
         }
         match name {
             "sqrt" => {
                 let own = self.dimension(&x)?;
-                let root = own.power(0.5).ok_or_else(|| self.source.error(x.span, format!("{own} has no square root")))?;
-                Ok(Typed { id: self.expressions.add(Node::Unary(UnaryOp::Sqrt, x.id)), ty: Type::Number(root), span })
+                let root = own.power(0.5).ok_or_else(|| {
+                    self.source
+                        .error(x.span, format!("{own} has no square root"))
+                })?;
+                Ok(Typed {
+                    id: self.expressions.add(Node::Unary(UnaryOp::Sqrt, x.id)),
+                    ty: Type::Number(root),
+                    span,
+                })
             }
-            "abs" => Ok(Typed { id: self.expressions.add(Node::Unary(UnaryOp::Abs, x.id)), ty: x.ty, span }),
-            "sign" => Ok(Typed { id: self.expressions.add(Node::Unary(UnaryOp::Sign, x.id)), ty: Type::Number(Dimension::NONE), span }),
+            "abs" => Ok(Typed {
+                id: self.expressions.add(Node::Unary(UnaryOp::Abs, x.id)),
+                ty: x.ty,
+                span,
+            }),
+            "sign" => Ok(Typed {
+                id: self.expressions.add(Node::Unary(UnaryOp::Sign, x.id)),
+                ty: Type::Number(Dimension::NONE),
+                span,
+            }),
             _ => {
                 let mut ty = x.ty;
                 for other in &arguments[1..] {
                     ty = self.same(&Typed { ty, ..x }, other, "the first argument", "another")?;
                 }
-                let binary = |parser: &mut Self, op, a: Id, b: Id| parser.expressions.add(Node::Binary(op, a, b));
+                let binary = |parser: &mut Self, op, a: Id, b: Id| {
+                    parser.expressions.add(Node::Binary(op, a, b))
+                };
                 let (a, b) = (x.id, arguments[1].id);
                 let (id, ty) = match name {
-                    "atan2" => (binary(self, BinaryOp::Atan2, a, b), Type::Number(Dimension::NONE)),
+                    "atan2" => (
+                        binary(self, BinaryOp::Atan2, a, b),
+                        Type::Number(Dimension::NONE),
+                    ),
                     "min" => (binary(self, BinaryOp::Minimum, a, b), ty),
                     "max" => (binary(self, BinaryOp::Maximum, a, b), ty),
                     _ => {
@@ -323,7 +447,11 @@ impl Parser<'_> {
     }
 
     fn binary(&mut self, op: BinaryOp, a: &Typed, b: &Typed, ty: Type) -> Typed {
-        Typed { id: self.expressions.add(Node::Binary(op, a.id, b.id)), ty, span: a.span }
+        Typed {
+            id: self.expressions.add(Node::Binary(op, a.id, b.id)),
+            ty,
+            span: a.span,
+        }
     }
 
     /// The dimension of a number; that of 0 without a unit is none.
@@ -342,11 +470,20 @@ impl Parser<'_> {
             (_, Type::Condition) => self.fail(b.span, "this is a condition; expected a number"),
             (Type::Zero, ty) | (ty, Type::Zero) => Ok(ty),
             (Type::Number(own), Type::Number(other)) if own == other => Ok(a.ty),
-            (Type::Number(own), Type::Number(other)) => self.fail(b.span, format!("{first} is {own}, {second} is {other}")),
+            (Type::Number(own), Type::Number(other)) => {
+                self.fail(b.span, format!("{first} is {own}, {second} is {other}"))
+            }
         }
     }
 
     fn keyword(&mut self, word: &str) -> Result<()> {
-        if self.takes(word) { Ok(()) } else { self.fail(self.span(), format!("expected {word}, found {}", self.shown())) }
+        if self.takes(word) {
+            Ok(())
+        } else {
+            self.fail(
+                self.span(),
+                format!("expected {word}, found {}", self.shown()),
+            )
+        }
     }
 }

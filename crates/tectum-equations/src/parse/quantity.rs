@@ -10,9 +10,18 @@ use crate::unit::Unit;
 impl Parser<'_> {
     /// A number with its sign, without a unit.
     pub(super) fn number(&mut self) -> Result<f64> {
-        let sign = if *self.peek() == Kind::Symbol("-") { -1.0 } else { 1.0 };
+        let sign = if *self.peek() == Kind::Symbol("-") {
+            -1.0
+        } else {
+            1.0
+        };
         self.at += usize::from(sign < 0.0);
-        let Kind::Number(number) = *self.peek() else { return self.fail(self.span(), format!("expected a number, found {}", self.shown())) };
+        let Kind::Number(number) = *self.peek() else {
+            return self.fail(
+                self.span(),
+                format!("expected a number, found {}", self.shown()),
+            );
+        };
         self.at += 1;
         Ok(sign * number)
     }
@@ -23,7 +32,10 @@ impl Parser<'_> {
         let span = self.span();
         let (own, text) = self.unit()?.unwrap_or((unit, String::new()));
         if own.dimension != unit.dimension {
-            return self.fail(span, format!("{text} is {}; expected {}", own.dimension, unit.dimension));
+            return self.fail(
+                span,
+                format!("{text} is {}; expected {}", own.dimension, unit.dimension),
+            );
         }
         Ok(number * own.scale)
     }
@@ -40,12 +52,24 @@ impl Parser<'_> {
         let of = |own: Option<(Unit, String)>| own.map_or(unit, |(unit, _)| unit);
         let high_unit = of(high_unit);
         let low_unit = low_unit.map_or(high_unit, |(unit, _)| unit);
-        if [low_unit, high_unit].iter().any(|own| own.dimension != unit.dimension) {
-            return self.fail(span, format!("the range is in {}; expected {}", low_unit.dimension, unit.dimension));
+        if [low_unit, high_unit]
+            .iter()
+            .any(|own| own.dimension != unit.dimension)
+        {
+            return self.fail(
+                span,
+                format!(
+                    "the range is in {}; expected {}",
+                    low_unit.dimension, unit.dimension
+                ),
+            );
         }
         let range = [low_number * low_unit.scale, high_number * high_unit.scale];
         if range[0] >= range[1] {
-            return self.fail(span, "the range is empty: its first number is not below its second");
+            return self.fail(
+                span,
+                "the range is empty: its first number is not below its second",
+            );
         }
         Ok(range)
     }
@@ -53,14 +77,22 @@ impl Parser<'_> {
     /// `: UNIT`; `: 1` for a plain number.
     pub(super) fn declared_unit(&mut self) -> Result<(Unit, String)> {
         self.symbol(":")?;
-        if *self.peek() == Kind::Number(1.0) && !matches!(self.tokens[self.at + 1].kind, Kind::Symbol("/")) {
+        if *self.peek() == Kind::Number(1.0)
+            && !matches!(self.tokens[self.at + 1].kind, Kind::Symbol("/"))
+        {
             self.at += 1;
             return Ok((Unit::NONE, String::new()));
         }
         let span = self.span();
         match self.unit()? {
             Some(unit) => Ok(unit),
-            None => self.fail(span, format!("expected a unit (1 for a plain number), found {}", self.shown())),
+            None => self.fail(
+                span,
+                format!(
+                    "expected a unit (1 for a plain number), found {}",
+                    self.shown()
+                ),
+            ),
         }
     }
 
@@ -69,7 +101,9 @@ impl Parser<'_> {
         let has_brackets = *self.peek() == Kind::Symbol("[");
         let begins = match self.peek() {
             Kind::Name(name) => !KEYWORDS.contains(&name.as_str()),
-            Kind::Number(number) => *number == 1.0 && self.tokens[self.at + 1].kind == Kind::Symbol("/"),
+            Kind::Number(number) => {
+                *number == 1.0 && self.tokens[self.at + 1].kind == Kind::Symbol("/")
+            }
             _ => has_brackets,
         };
         if !begins {
@@ -81,7 +115,10 @@ impl Parser<'_> {
         loop {
             let (factor, factor_text) = self.unit_factor(sign)?;
             let span = self.span();
-            unit = unit.times(factor, 1).ok_or_else(|| self.source.error(span, "the unit's exponents are too large"))?;
+            unit = unit.times(factor, 1).ok_or_else(|| {
+                self.source
+                    .error(span, "the unit's exponents are too large")
+            })?;
             text.push_str(&factor_text);
             sign = match self.peek() {
                 Kind::Symbol("*") => 1,
@@ -104,20 +141,32 @@ impl Parser<'_> {
             return Ok((Unit::NONE, "1".to_owned()));
         }
         let (name, _) = self.word("a unit")?;
-        let unit = Unit::named(&name)
-            .ok_or_else(|| self.source.error(span, format!("{name} is no unit; known: m, g, s, A, K, N, J, W, V, rad, deg, … with prefixes")))?;
+        let unit = Unit::named(&name).ok_or_else(|| {
+            self.source.error(
+                span,
+                format!(
+                    "{name} is no unit; known: m, g, s, A, K, N, J, W, V, rad, deg, … with prefixes"
+                ),
+            )
+        })?;
         let (mut exponent, mut text) = (1, name);
         if *self.peek() == Kind::Symbol("^") {
             self.at += 1;
             let place = self.span();
             let number = self.number()?;
             if number.fract() != 0.0 || !(1.0..=12.0).contains(&number.abs()) {
-                return self.fail(place, "the exponent of a unit is a whole number from 1 to 12, or below 0");
+                return self.fail(
+                    place,
+                    "the exponent of a unit is a whole number from 1 to 12, or below 0",
+                );
             }
             exponent = number as i32;
             text = format!("{text}^{exponent}");
         }
-        let unit = Unit::NONE.times(unit, sign * exponent).ok_or_else(|| self.source.error(span, "the unit's exponents are too large"))?;
+        let unit = Unit::NONE.times(unit, sign * exponent).ok_or_else(|| {
+            self.source
+                .error(span, "the unit's exponents are too large")
+        })?;
         Ok((unit, text))
     }
 
@@ -125,13 +174,20 @@ impl Parser<'_> {
     pub(super) fn fixed(&mut self, unit: Unit) -> Result<Id> {
         let begin = self.at;
         if let Ok(number) = self.quantity(unit)
-            && matches!(self.peek(), Kind::EndOfLine | Kind::Symbol("," | ")") | Kind::Name(_))
+            && matches!(
+                self.peek(),
+                Kind::EndOfLine | Kind::Symbol("," | ")") | Kind::Name(_)
+            )
         {
             return Ok(self.expressions.constant(number));
         }
         self.at = begin;
         let value = self.expression()?;
-        if self.expressions.tape([value.id]).reads(|variable| !matches!(variable, Variable::Parameter(_))) {
+        if self
+            .expressions
+            .tape([value.id])
+            .reads(|variable| !matches!(variable, Variable::Parameter(_)))
+        {
             return self.fail(value.span, "this depends on more than parameters");
         }
         self.needs(&value, unit.dimension, "this value")?;

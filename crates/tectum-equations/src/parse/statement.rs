@@ -32,13 +32,18 @@ impl Parser<'_> {
         let place = self.span();
         let number = self.number()?;
         let after = self.span();
-        let Some((unit, text)) = self.unit()? else { return self.fail(after, "the period needs a unit, such as 20 ms") };
+        let Some((unit, text)) = self.unit()? else {
+            return self.fail(after, "the period needs a unit, such as 20 ms");
+        };
         if unit.dimension != Dimension::TIME {
             return self.fail(after, format!("{text} is {}; expected s", unit.dimension));
         }
         let seconds = number * unit.scale;
         if !(seconds > 0.0 && seconds <= MAX_PERIOD_S) {
-            return self.fail(place, format!("the period is {seconds} s; needs above 0, at most {MAX_PERIOD_S} s"));
+            return self.fail(
+                place,
+                format!("the period is {seconds} s; needs above 0, at most {MAX_PERIOD_S} s"),
+            );
         }
         self.system.period_s = Some(seconds);
         Ok(())
@@ -51,14 +56,24 @@ impl Parser<'_> {
             "euler" => Integrator::Euler,
             "semi_implicit" => Integrator::SemiImplicit,
             "rk4" => Integrator::RungeKutta4,
-            _ => return self.fail(place, format!("{method} is no integrator; known: euler, semi_implicit, rk4")),
+            _ => {
+                return self.fail(
+                    place,
+                    format!("{method} is no integrator; known: euler, semi_implicit, rk4"),
+                );
+            }
         };
         let mut steps = 1;
         if self.takes("steps") {
             let place = self.span();
             let number = self.number()?;
             if !(number.fract() == 0.0 && (1.0..=f64::from(MAX_SUBSTEPS)).contains(&number)) {
-                return self.fail(place, format!("{number} steps in a period; needs a whole number from 1 to {MAX_SUBSTEPS}"));
+                return self.fail(
+                    place,
+                    format!(
+                        "{number} steps in a period; needs a whole number from 1 to {MAX_SUBSTEPS}"
+                    ),
+                );
             }
             steps = number as u32;
         }
@@ -69,28 +84,65 @@ impl Parser<'_> {
     /// `parameter NAME = NUMBER UNIT [in LOW .. HIGH]`
     pub(super) fn parameter(&mut self) -> Result<()> {
         let (name, place) = self.new_name()?;
-        self.limit(self.system.parameters.len(), MAX_PARAMETERS, place, "parameters")?;
+        self.limit(
+            self.system.parameters.len(),
+            MAX_PARAMETERS,
+            place,
+            "parameters",
+        )?;
         self.symbol("=")?;
         let number = self.number()?;
         let (unit, unit_text) = self.unit()?.unwrap_or((Unit::NONE, String::new()));
-        let range = if self.takes("in") { self.range(unit)? } else { [f64::NEG_INFINITY, f64::INFINITY] };
+        let range = if self.takes("in") {
+            self.range(unit)?
+        } else {
+            [f64::NEG_INFINITY, f64::INFINITY]
+        };
         let value = number * unit.scale;
         if !(range[0]..=range[1]).contains(&value) {
-            return self.fail(place, format!("{name} is {number} {unit_text}, which is outside its own range"));
+            return self.fail(
+                place,
+                format!("{name} is {number} {unit_text}, which is outside its own range"),
+            );
         }
-        let id = self.expressions.add(Node::Variable(Variable::Parameter(self.system.parameters.len() as u16)));
-        self.declare("parameter", name.clone(), place, Meaning::Value(Typed { id, ty: Type::Number(unit.dimension), span: place }));
-        self.system.parameters.push(Parameter { name, unit_text, unit, value, range });
+        let id = self.expressions.add(Node::Variable(Variable::Parameter(
+            self.system.parameters.len() as u16,
+        )));
+        self.declare(
+            "parameter",
+            name.clone(),
+            place,
+            Meaning::Value(Typed {
+                id,
+                ty: Type::Number(unit.dimension),
+                span: place,
+            }),
+        );
+        self.system.parameters.push(Parameter {
+            name,
+            unit_text,
+            unit,
+            value,
+            range,
+        });
         Ok(())
     }
 
-    /// `state NAME: UNIT [start VALUE | start uniform(LOW, HIGH)] [in LOW .. HIGH] [equilibrium VALUE]`
+    /// `state NAME: UNIT [start VALUE | start uniform(LOW, HIGH)] [in LOW .. HIGH] [equilibrium
+    /// VALUE]`
     pub(super) fn state(&mut self) -> Result<()> {
         let (name, place) = self.new_name()?;
         self.limit(self.system.states.len(), MAX_STATES, place, "states")?;
         let (unit, unit_text) = self.declared_unit()?;
         let zero = self.expressions.constant(0.0);
-        let mut state = State { name: name.clone(), unit_text, unit, range: None, start: Start::At(zero), equilibrium: zero };
+        let mut state = State {
+            name: name.clone(),
+            unit_text,
+            unit,
+            range: None,
+            start: Start::At(zero),
+            equilibrium: zero,
+        };
         loop {
             if self.takes("start") {
                 state.start = match self.takes("uniform") {
@@ -112,7 +164,12 @@ impl Parser<'_> {
                 break;
             }
         }
-        self.declare("state", name, place, Meaning::State(self.system.states.len() as u16));
+        self.declare(
+            "state",
+            name,
+            place,
+            Meaning::State(self.system.states.len() as u16),
+        );
         self.system.states.push(state);
         Ok(())
     }
@@ -123,17 +180,31 @@ impl Parser<'_> {
         self.limit(self.system.inputs.len(), MAX_INPUTS, declared, "inputs")?;
         let (unit, unit_text) = self.declared_unit()?;
         if !self.takes("in") {
-            return self.fail(self.span(), format!("input {name} needs its limits: in LOW .. HIGH"));
+            return self.fail(
+                self.span(),
+                format!("input {name} needs its limits: in LOW .. HIGH"),
+            );
         }
         let range = self.range(unit)?.map(|bound| bound / unit.scale);
         let zero = self.expressions.constant(0.0);
-        let mut input = Input { name: name.clone(), unit_text, unit, range, is_discrete: false, safe: 0f64.clamp(range[0], range[1]), equilibrium: zero };
+        let mut input = Input {
+            name: name.clone(),
+            unit_text,
+            unit,
+            range,
+            is_discrete: false,
+            safe: 0f64.clamp(range[0], range[1]),
+            equilibrium: zero,
+        };
         loop {
             let place = self.span();
             if self.takes("safe") {
                 input.safe = self.quantity(unit)? / unit.scale;
                 if !(range[0]..=range[1]).contains(&input.safe) {
-                    return self.fail(place, format!("the safe value of {name} is outside its limits"));
+                    return self.fail(
+                        place,
+                        format!("the safe value of {name} is outside its limits"),
+                    );
                 }
             } else if self.takes("equilibrium") {
                 input.equilibrium = self.fixed(unit)?;
@@ -143,7 +214,12 @@ impl Parser<'_> {
                 break;
             }
         }
-        self.declare("input", name, declared, Meaning::Input(self.system.inputs.len() as u16));
+        self.declare(
+            "input",
+            name,
+            declared,
+            Meaning::Input(self.system.inputs.len() as u16),
+        );
         self.system.inputs.push(input);
         Ok(())
     }
@@ -155,14 +231,34 @@ impl Parser<'_> {
         let (unit, unit_text) = self.declared_unit()?;
         let (kind, place) = self.word("normal or uniform")?;
         if !matches!(kind.as_str(), "normal" | "uniform") {
-            return self.fail(place, format!("{kind} is no distribution; known: normal, uniform"));
+            return self.fail(
+                place,
+                format!("{kind} is no distribution; known: normal, uniform"),
+            );
         }
         self.symbol("(")?;
         let scale = self.fixed(unit)?;
         self.symbol(")")?;
-        let id = self.expressions.add(Node::Variable(Variable::Noise(self.system.noises.len() as u16)));
-        self.declare("noise", name.clone(), declared, Meaning::Value(Typed { id, ty: Type::Number(unit.dimension), span: place }));
-        self.system.noises.push(Noise { name, unit_text, unit, scale, is_uniform: kind == "uniform" });
+        let id = self.expressions.add(Node::Variable(Variable::Noise(
+            self.system.noises.len() as u16
+        )));
+        self.declare(
+            "noise",
+            name.clone(),
+            declared,
+            Meaning::Value(Typed {
+                id,
+                ty: Type::Number(unit.dimension),
+                span: place,
+            }),
+        );
+        self.system.noises.push(Noise {
+            name,
+            unit_text,
+            unit,
+            scale,
+            is_uniform: kind == "uniform",
+        });
         Ok(())
     }
 
@@ -170,7 +266,10 @@ impl Parser<'_> {
     pub(super) fn definition(&mut self, name: String, span: Span) -> Result<()> {
         self.refuse_known(&name, span)?;
         if *self.peek() != Kind::Symbol("=") {
-            return self.fail(span, format!("{name} is no keyword, and a definition continues with ="));
+            return self.fail(
+                span,
+                format!("{name} is no keyword, and a definition continues with ="),
+            );
         }
         self.at += 1;
         let value = self.expression()?;
@@ -187,7 +286,10 @@ impl Parser<'_> {
         self.symbol("=")?;
         let rate = self.expression()?;
         let unit = self.system.states[usize::from(number)].unit.dimension;
-        let needed = unit.over(Dimension::TIME).ok_or_else(|| self.source.error(place, "the unit's exponents are too large"))?;
+        let needed = unit.over(Dimension::TIME).ok_or_else(|| {
+            self.source
+                .error(place, "the unit's exponents are too large")
+        })?;
         self.needs(&rate, needed, &format!("d/dt {name}"))?;
         self.system.rates.push((number, rate.id));
         Ok(())
@@ -196,18 +298,40 @@ impl Parser<'_> {
     /// `observe NAME: UNIT = EXPRESSION [wraps] [in LOW .. HIGH] [scale VALUE]`
     pub(super) fn observe(&mut self) -> Result<()> {
         let (name, place) = self.name()?;
-        if self.system.observations.iter().any(|known| known.name == name) {
+        if self
+            .system
+            .observations
+            .iter()
+            .any(|known| known.name == name)
+        {
             return self.fail(place, format!("{name} is observed twice"));
         }
-        self.limit(self.system.observations.len(), MAX_STATES, place, "observations")?;
+        self.limit(
+            self.system.observations.len(),
+            MAX_STATES,
+            place,
+            "observations",
+        )?;
         let (unit, unit_text) = self.declared_unit()?;
         self.symbol("=")?;
         let value = self.expression()?;
         self.needs(&value, unit.dimension, &format!("observation {name}"))?;
-        if self.expressions.tape([value.id]).reads(|variable| matches!(variable, Variable::Input(_) | Variable::Noise(_))) {
+        if self
+            .expressions
+            .tape([value.id])
+            .reads(|variable| matches!(variable, Variable::Input(_) | Variable::Noise(_)))
+        {
             return self.fail(value.span, format!("observation {name} depends on an input or on noise; it may depend on states and parameters"));
         }
-        let mut observation = Observation { name, unit_text, unit, wraps: false, range: [-1.0, 1.0], scale: 1.0, value: value.id };
+        let mut observation = Observation {
+            name,
+            unit_text,
+            unit,
+            wraps: false,
+            range: [-1.0, 1.0],
+            scale: 1.0,
+            value: value.id,
+        };
         loop {
             let place = self.span();
             if self.takes("wraps") {
@@ -259,7 +383,11 @@ impl Parser<'_> {
             }
             self.symbol("=")?;
             let value = self.expression()?;
-            self.needs(&value, self.system.states[usize::from(number)].unit.dimension, &name)?;
+            self.needs(
+                &value,
+                self.system.states[usize::from(number)].unit.dimension,
+                &name,
+            )?;
             resets.push((number, value.id));
             if *self.peek() != Kind::Symbol(",") {
                 break;
@@ -274,11 +402,18 @@ impl Parser<'_> {
     pub(super) fn keep(&mut self, span: Span) -> Result<()> {
         self.once(self.system.goal.is_some(), span, "keep")?;
         let value = self.expression()?;
-        if self.expressions.tape([value.id]).reads(|variable| matches!(variable, Variable::Input(_) | Variable::Noise(_))) {
+        if self
+            .expressions
+            .tape([value.id])
+            .reads(|variable| matches!(variable, Variable::Input(_) | Variable::Noise(_)))
+        {
             return self.fail(value.span, "what is kept depends on states and parameters");
         }
         if !self.takes("within") {
-            return self.fail(self.span(), "keep EXPRESSION continues with within and a bound");
+            return self.fail(
+                self.span(),
+                "keep EXPRESSION continues with within and a bound",
+            );
         }
         let place = self.span();
         let number = self.number()?;
@@ -289,11 +424,23 @@ impl Parser<'_> {
         }
         let mut label = "on target".to_owned();
         if self.takes("as") {
-            let Token { kind: Kind::Text(text), .. } = self.tokens[self.at].clone() else { return self.fail(self.span(), "a label is a text in quotes") };
+            let Token {
+                kind: Kind::Text(text),
+                ..
+            } = self.tokens[self.at].clone()
+            else {
+                return self.fail(self.span(), "a label is a text in quotes");
+            };
             self.at += 1;
             label = text;
         }
-        self.system.goal = Some(Goal { label, unit_text, unit, bound: number * unit.scale, value: value.id });
+        self.system.goal = Some(Goal {
+            label,
+            unit_text,
+            unit,
+            bound: number * unit.scale,
+            value: value.id,
+        });
         Ok(())
     }
 

@@ -20,20 +20,41 @@ impl Parser<'_> {
     }
 
     pub(super) fn once(&self, is_there: bool, span: Span, what: &str) -> Result<()> {
-        if is_there { self.fail(span, format!("{what} is given twice")) } else { Ok(()) }
+        if is_there {
+            self.fail(span, format!("{what} is given twice"))
+        } else {
+            Ok(())
+        }
     }
 
     pub(super) fn limit(&self, count: usize, maximum: usize, span: Span, what: &str) -> Result<()> {
-        if count >= maximum { self.fail(span, format!("more than {maximum} {what}")) } else { Ok(()) }
+        if count >= maximum {
+            self.fail(span, format!("more than {maximum} {what}"))
+        } else {
+            Ok(())
+        }
     }
 
     pub(super) fn end(&mut self) -> Result<()> {
         match self.peek() {
             Kind::EndOfLine => self.at += 1,
             Kind::EndOfFile => {}
-            _ => return self.fail(self.span(), format!("{} is not expected here; a statement ends with its line", self.shown())),
+            _ => {
+                return self.fail(
+                    self.span(),
+                    format!(
+                        "{} is not expected here; a statement ends with its line",
+                        self.shown()
+                    ),
+                );
+            }
         }
-        self.limit(self.expressions.len(), MAX_NODES, self.tokens[self.at.saturating_sub(1)].span, "operations")
+        self.limit(
+            self.expressions.len(),
+            MAX_NODES,
+            self.tokens[self.at.saturating_sub(1)].span,
+            "operations",
+        )
     }
 
     /// The present token, for messages.
@@ -50,7 +71,10 @@ impl Parser<'_> {
 
     pub(super) fn symbol(&mut self, symbol: &'static str) -> Result<()> {
         if *self.peek() != Kind::Symbol(symbol) {
-            return self.fail(self.span(), format!("expected {symbol}, found {}", self.shown()));
+            return self.fail(
+                self.span(),
+                format!("expected {symbol}, found {}", self.shown()),
+            );
         }
         self.at += 1;
         Ok(())
@@ -64,7 +88,9 @@ impl Parser<'_> {
 
     pub(super) fn word(&mut self, expected: &str) -> Result<(String, Span)> {
         let span = self.span();
-        let Kind::Name(name) = self.peek().clone() else { return self.fail(span, format!("expected {expected}, found {}", self.shown())) };
+        let Kind::Name(name) = self.peek().clone() else {
+            return self.fail(span, format!("expected {expected}, found {}", self.shown()));
+        };
         self.at += 1;
         Ok((name, span))
     }
@@ -85,7 +111,11 @@ impl Parser<'_> {
 
     pub(super) fn refuse_known(&self, name: &str, span: Span) -> Result<()> {
         let is_known = self.names.contains_key(name) || super::expression::is_function(name);
-        if is_known { self.fail(span, format!("{name} is defined already")) } else { Ok(()) }
+        if is_known {
+            self.fail(span, format!("{name} is defined already"))
+        } else {
+            Ok(())
+        }
     }
 
     pub(super) fn state_name(&mut self) -> Result<(u16, String, Span)> {

@@ -15,7 +15,10 @@ pub struct RunningArgmax {
 
 impl RunningArgmax {
     pub fn new() -> Self {
-        Self { score: -1e30, site: 0 }
+        Self {
+            score: -1e30,
+            site: 0,
+        }
     }
 
     pub fn update(&mut self, score: f32, site: usize) {
@@ -25,26 +28,47 @@ impl RunningArgmax {
     }
 }
 
-pub fn native(_: &NativeCall<'_>, Place { sites, control, sites_x, sites_y, sites_z, content, block }: Place<Slices<'_>>) {
+pub fn native(
+    _: &NativeCall<'_>,
+    Place {
+        sites,
+        control,
+        sites_x,
+        sites_y,
+        sites_z,
+        content,
+        block,
+    }: Place<Slices<'_>>,
+) {
     let size = [sites_x, sites_y, sites_z];
     let pattern = control[CONTROL_PATTERN..][..content].to_vec();
     let length = dot(&pattern, &pattern).sqrt();
     let [products, energies] = [true, false].map(|is_product| {
-        let other = |site: &[f32]| if is_product { dot(&pattern, site) } else { dot(site, site) };
+        let other = |site: &[f32]| {
+            if is_product {
+                dot(&pattern, site)
+            } else {
+                dot(site, site)
+            }
+        };
         simd(
             #[inline(always)]
             || sites.chunks_exact(content).map(other).collect::<Vec<f32>>(),
         )
     });
 
-    let [mut existing, mut resonant, mut similar, mut empty] = [(); 4].map(|()| RunningArgmax::new());
+    let [mut existing, mut resonant, mut similar, mut empty] =
+        [(); 4].map(|()| RunningArgmax::new());
     for (site, (product, square)) in products.iter().zip(&energies).enumerate() {
         let cosine = product / (length * square.sqrt() + 1e-6);
         let energy = square / content as f32;
         if cosine > 0.9 && energy < 2.0 {
             existing.update(cosine, site);
         }
-        resonant.update(neighbourhood_mean(&products, size, site) / (length + 1e-6), site);
+        resonant.update(
+            neighbourhood_mean(&products, size, site) / (length + 1e-6),
+            site,
+        );
         similar.update(cosine, site);
         empty.update(-energy, site);
     }
@@ -58,7 +82,11 @@ pub fn native(_: &NativeCall<'_>, Place { sites, control, sites_x, sites_y, site
         (3.0, empty)
     };
     let [_, sites_y, sites_z] = size;
-    let place = [found.site / (sites_y * sites_z), found.site / sites_z % sites_y, found.site % sites_z];
+    let place = [
+        found.site / (sites_y * sites_z),
+        found.site / sites_z % sites_y,
+        found.site % sites_z,
+    ];
     for (axis, place) in place.into_iter().enumerate() {
         control[CONTROL_PLACE + axis] = (place * block + block / 2) as f32;
     }
@@ -67,8 +95,16 @@ pub fn native(_: &NativeCall<'_>, Place { sites, control, sites_x, sites_y, site
 }
 
 /// The mean over the sites within one step along every axis.
-fn neighbourhood_mean(products: &[f32], [sites_x, sites_y, sites_z]: [usize; 3], site: usize) -> f32 {
-    let (x, y, z) = (site / (sites_y * sites_z), site / sites_z % sites_y, site % sites_z);
+fn neighbourhood_mean(
+    products: &[f32],
+    [sites_x, sites_y, sites_z]: [usize; 3],
+    site: usize,
+) -> f32 {
+    let (x, y, z) = (
+        site / (sites_y * sites_z),
+        site / sites_z % sites_y,
+        site % sites_z,
+    );
     let near = |at: usize, size: usize| at.saturating_sub(1)..(at + 2).min(size);
     let (mut sum, mut count) = (0.0, 0.0);
     for i in near(x, sites_x) {

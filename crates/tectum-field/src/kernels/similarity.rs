@@ -11,20 +11,39 @@ use super::imprint_site::dot;
 /// Rows that are processed together.
 const ROWS: usize = 64;
 
-pub fn native(call: &NativeCall<'_>, Similarity { descriptor, library, traits, products, kept, content }: Similarity<Slices<'_>>) {
+pub fn native(
+    call: &NativeCall<'_>,
+    Similarity {
+        descriptor,
+        library,
+        traits,
+        products,
+        kept,
+        content,
+    }: Similarity<Slices<'_>>,
+) {
     let width = OCTANTS * content;
     let present = present(descriptor, content);
-    for_each_chunk(&mut products[..kept], ROWS, call.threads_for(kept * width), |block, products| {
-        simd(
-            #[inline(always)]
-            || {
-                for (i, product) in products.iter_mut().enumerate() {
-                    let row = block * ROWS + i;
-                    *product = if traits[row * TRAIT_WORDS] > 0.0 { dot(&present, &library[row * width..][..width]) } else { 0.0 };
-                }
-            },
-        );
-    });
+    for_each_chunk(
+        &mut products[..kept],
+        ROWS,
+        call.threads_for(kept * width),
+        |block, products| {
+            simd(
+                #[inline(always)]
+                || {
+                    for (i, product) in products.iter_mut().enumerate() {
+                        let row = block * ROWS + i;
+                        *product = if traits[row * TRAIT_WORDS] > 0.0 {
+                            dot(&present, &library[row * width..][..width])
+                        } else {
+                            0.0
+                        };
+                    }
+                },
+            );
+        },
+    );
 }
 
 /// The current pattern: mean content of the octants.
@@ -32,7 +51,9 @@ pub fn present(descriptor: &[f32], content: usize) -> Vec<f32> {
     let mut pattern = vec![0.0; OCTANTS * content];
     for (octant, mean) in pattern.chunks_exact_mut(content).enumerate() {
         for region in regions_of(octant) {
-            mean.iter_mut().zip(&descriptor[region * content..]).for_each(|(mean, part)| *mean += part);
+            mean.iter_mut()
+                .zip(&descriptor[region * content..])
+                .for_each(|(mean, part)| *mean += part);
         }
         mean.iter_mut().for_each(|mean| *mean *= 0.125);
     }

@@ -1,4 +1,5 @@
-//! Fields under random calls, valid and invalid, each cycle compared with the float64 reference: invalid calls give typed errors and change nothing.
+//! Fields under random calls, valid and invalid, each cycle compared with the float64 reference:
+//! invalid calls give typed errors and change nothing.
 
 use tectum::ErrorKind;
 
@@ -23,27 +24,70 @@ impl World {
         let mut random = Random(seed);
         for _ in 0..4 {
             let size = |random: &mut Random| random.pick(&[0, 3, 4, 8, 66, 1 << 32, usize::MAX]);
-            let (cells, channels) = ([size(&mut random), size(&mut random), size(&mut random)], random.pick(&[0, 32, 33, 256, 288, usize::MAX]));
-            let is_wrong = cells.iter().any(|size| !(4..=64).contains(size) || size % 4 != 0) || !(32..=256).contains(&channels) || channels % 32 != 0;
+            let (cells, channels) = (
+                [size(&mut random), size(&mut random), size(&mut random)],
+                random.pick(&[0, 32, 33, 256, 288, usize::MAX]),
+            );
+            let is_wrong = cells
+                .iter()
+                .any(|size| !(4..=64).contains(size) || size % 4 != 0)
+                || !(32..=256).contains(&channels)
+                || channels % 32 != 0;
             if is_wrong {
                 is_invalid(Shape::new(cells, channels));
             }
         }
-        let shape = Shape::new(random.pick(&[[4, 4, 4], [8, 4, 4], [4, 8, 4]]), 32).expect("a field");
-        let (boundary, storage) = (random.pick(&Boundary::ALL), random.pick(&[Storage::F32, Storage::F32, Storage::Bf16]));
-        let options =
-            Options { sensors: 1 + random.below(9) as usize, motors: 1 + random.below(6) as usize, boundary, seed, patterns: random.pick(&[0, 3]), storage };
+        let shape =
+            Shape::new(random.pick(&[[4, 4, 4], [8, 4, 4], [4, 8, 4]]), 32).expect("a field");
+        let (boundary, storage) = (
+            random.pick(&Boundary::ALL),
+            random.pick(&[Storage::F32, Storage::F32, Storage::Bf16]),
+        );
+        let options = Options {
+            sensors: 1 + random.below(9) as usize,
+            motors: 1 + random.below(6) as usize,
+            boundary,
+            seed,
+            patterns: random.pick(&[0, 3]),
+            storage,
+        };
         let many = random.pick(&[0, 257, usize::MAX]);
-        is_invalid(Simulation::new(shape, Options { sensors: many, ..options }, &cpu()));
-        is_invalid(Simulation::new(shape, Options { motors: many, ..options }, &cpu()));
-        is_invalid(Simulation::new(shape, Options { patterns: 4097, ..options }, &cpu()));
+        is_invalid(Simulation::new(
+            shape,
+            Options {
+                sensors: many,
+                ..options
+            },
+            &cpu(),
+        ));
+        is_invalid(Simulation::new(
+            shape,
+            Options {
+                motors: many,
+                ..options
+            },
+            &cpu(),
+        ));
+        is_invalid(Simulation::new(
+            shape,
+            Options {
+                patterns: 4097,
+                ..options
+            },
+            &cpu(),
+        ));
         is_invalid(Simulation::split(shape, options, &[]));
         let field = match random.below(3) {
             0 if shape.cells()[0] == 8 => Simulation::split(shape, options, &[cpu(), cpu()]),
             _ => Simulation::new(shape, options, &cpu()),
         };
         let journal = vec![format!("{shape:?} {options:?}")];
-        Self { random, field: field.expect("it compiles"), saved: Vec::new(), journal }
+        Self {
+            random,
+            field: field.expect("it compiles"),
+            saved: Vec::new(),
+            journal,
+        }
     }
 
     fn call(&mut self) {
@@ -59,22 +103,57 @@ impl World {
 
     fn tick(&mut self) {
         let count = self.field.options().sensors;
-        let number = |random: &mut Random| random.pick(&[0.0, 0.5, -1.0, 1.0, 0.1, f32::NAN, f32::INFINITY, -1e30]);
+        let number = |random: &mut Random| {
+            random.pick(&[0.0, 0.5, -1.0, 1.0, 0.1, f32::NAN, f32::INFINITY, -1e30])
+        };
         let sensors: Vec<f32> = (0..count).map(|_| number(&mut self.random)).collect();
         let reward = number(&mut self.random);
         self.journal.push(format!("tick {sensors:?} {reward}"));
         let before = self.field.state().expect("readable");
         let told = self.field.tick(&sensors, reward).expect("it runs");
         let after = self.field.state().expect("readable");
-        assert_eq!((after.cycle, self.field.cycle()), (before.cycle + 1, before.cycle + 1));
+        assert_eq!(
+            (after.cycle, self.field.cycle()),
+            (before.cycle + 1, before.cycle + 1)
+        );
         // The field's input: clamped to ±1, 0 for a NaN.
-        let held: Vec<f32> = sensors.iter().map(|sensor| if sensor.is_nan() { 0.0 } else { sensor.clamp(-1.0, 1.0) }).collect();
-        let reward = if reward.is_nan() { 0.0 } else { reward.clamp(-1.0, 1.0) };
-        let cycle = Cycle { shape: self.field.shape(), options: self.field.options(), coefficients: self.field.coefficients(), sensors: &held, reward };
+        let held: Vec<f32> = sensors
+            .iter()
+            .map(|sensor| {
+                if sensor.is_nan() {
+                    0.0
+                } else {
+                    sensor.clamp(-1.0, 1.0)
+                }
+            })
+            .collect();
+        let reward = if reward.is_nan() {
+            0.0
+        } else {
+            reward.clamp(-1.0, 1.0)
+        };
+        let cycle = Cycle {
+            shape: self.field.shape(),
+            options: self.field.options(),
+            coefficients: self.field.coefficients(),
+            sensors: &held,
+            reward,
+        };
         let places = cycle.places(&before);
-        let place = places.iter().find(|(place, _)| place.cell == told.place && place.kind == told.place_kind).expect("a site's centre");
-        assert!(place.1 < TIE && cycle.recall_margin(&before, &told.recall) < TIE, "{told:?}");
-        for found in differences(&cycle.advance(&before, Some(place.0), Some(&told.recall)), &after, &told, cycle.coefficients.saturation) {
+        let place = places
+            .iter()
+            .find(|(place, _)| place.cell == told.place && place.kind == told.place_kind)
+            .expect("a site's centre");
+        assert!(
+            place.1 < TIE && cycle.recall_margin(&before, &told.recall) < TIE,
+            "{told:?}"
+        );
+        for found in differences(
+            &cycle.advance(&before, Some(place.0), Some(&told.recall)),
+            &after,
+            &told,
+            cycle.coefficients.saturation,
+        ) {
             assert!(found.is_within(), "{found:?}");
         }
     }
@@ -89,8 +168,15 @@ impl World {
     }
 
     fn coefficients(&mut self) {
-        let mut coefficients = Coefficients { recall: 0.2, attraction: 0.02, noise: self.random.pick(&[0.0, 0.02]), ..Coefficients::default() };
-        let value = self.random.pick(&[0.0, 0.5, 0.01, 1.0, -1.0, f32::NAN, f32::INFINITY, 1e7]);
+        let mut coefficients = Coefficients {
+            recall: 0.2,
+            attraction: 0.02,
+            noise: self.random.pick(&[0.0, 0.02]),
+            ..Coefficients::default()
+        };
+        let value = self
+            .random
+            .pick(&[0.0, 0.5, 0.01, 1.0, -1.0, f32::NAN, f32::INFINITY, 1e7]);
         let (part, range) = match self.random.below(5) {
             0 => (&mut coefficients.coupling, 0.0..=1.0),
             1 => (&mut coefficients.retention, 0.0..=1.0),
@@ -100,7 +186,8 @@ impl World {
         };
         *part = value;
         let is_right = range.contains(&value);
-        self.journal.push(format!("set_coefficients {coefficients:?}"));
+        self.journal
+            .push(format!("set_coefficients {coefficients:?}"));
         let before = *self.field.coefficients();
         if is_right {
             self.field.set_coefficients(coefficients).expect("in range");
@@ -129,26 +216,45 @@ impl World {
         // So that a partly applied state would be detected.
         wrong.field.iter_mut().for_each(|value| *value = 0.25);
         let part = self.random.below(6);
-        let array = [&mut wrong.field, &mut wrong.memory, &mut wrong.sites, &mut wrong.descriptor, &mut wrong.library, &mut wrong.traits]
-            .into_iter()
-            .nth(part as usize);
+        let array = [
+            &mut wrong.field,
+            &mut wrong.memory,
+            &mut wrong.sites,
+            &mut wrong.descriptor,
+            &mut wrong.library,
+            &mut wrong.traits,
+        ]
+        .into_iter()
+        .nth(part as usize);
         let array = array.expect("six");
         if self.random.below(2) == 0 || array.is_empty() {
             array.push(0.0)
         } else {
             array.truncate(array.len() - 1)
         }
-        self.journal.push(format!("set_state with array {part} of another length"));
+        self.journal
+            .push(format!("set_state with array {part} of another length"));
         is_invalid(self.field.set_state(&wrong));
-        assert_eq!(self.field.state().expect("readable"), before, "a state that is refused changes nothing");
+        assert_eq!(
+            self.field.state().expect("readable"),
+            before,
+            "a state that is refused changes nothing"
+        );
     }
 
     fn look(&mut self) {
         self.journal.push("work, stats, code, snapshot".to_owned());
-        assert!(!self.field.work().launches.is_empty() && !self.field.code().is_empty() && !format!("{:?}", self.field).is_empty());
+        assert!(
+            !self.field.work().launches.is_empty()
+                && !self.field.code().is_empty()
+                && !format!("{:?}", self.field).is_empty()
+        );
         let state = self.field.state().expect("readable");
         let (shape, patterns) = (*self.field.shape(), self.field.options().patterns);
-        assert_eq!(State::from_snapshot(&shape, patterns, &state.to_snapshot(&shape)).expect("its own"), state);
+        assert_eq!(
+            State::from_snapshot(&shape, patterns, &state.to_snapshot(&shape)).expect("its own"),
+            state
+        );
     }
 }
 

@@ -1,5 +1,5 @@
-//! A decoder-only transformer of two layers over the characters of a text, its batches and its first weights; `bench/peers/train_transformer.py` has the
-//! same.
+//! A decoder-only transformer of two layers over the characters of a text, its batches and its
+//! first weights; `bench/peers/train_transformer.py` has the same.
 
 use tectum::{Activation, Device, Result};
 use tectum_graph::{AdamW, Graph, GraphBuilder, Heads, Node, Trainer};
@@ -24,22 +24,42 @@ impl Model {
         let mut symbols: Vec<char> = TEXT.chars().collect();
         symbols.sort_unstable();
         symbols.dedup();
-        let number = |symbol: char| symbols.binary_search(&symbol).map_or(0, |number| number as u32);
+        let number = |symbol: char| {
+            symbols
+                .binary_search(&symbol)
+                .map_or(0, |number| number as u32)
+        };
         let (graph, loss) = build(symbols.len())?;
-        let optimizer = AdamW { learning_rate: 3e-3.into(), ..AdamW::default() };
+        let optimizer = AdamW {
+            learning_rate: 3e-3.into(),
+            ..AdamW::default()
+        };
         let mut trainer = Trainer::new(&graph, loss, optimizer, device)?;
         for (position, (name, _, shape)) in graph.parameters().enumerate() {
-            let values: Vec<f32> = (0..shape.elements().unwrap_or(0)).map(|element| first_value(name, position, element)).collect();
+            let values: Vec<f32> = (0..shape.elements().unwrap_or(0))
+                .map(|element| first_value(name, position, element))
+                .collect();
             trainer.set_parameter(name, &values)?;
         }
-        Ok(Self { trainer, text: TEXT.chars().map(number).collect() })
+        Ok(Self {
+            trainer,
+            text: TEXT.chars().map(number).collect(),
+        })
     }
 
     /// One step on the next batch; returns its loss.
     pub fn step(&mut self) -> Result<f32> {
         let step = self.trainer.steps() as usize;
-        let starts: Vec<usize> = (0..BATCH).map(|item| (step * BATCH + item) * 7 % (self.text.len() - TIME)).collect();
-        let windows = |offset: usize| starts.iter().flat_map(|start| &self.text[start + offset..][..TIME]).copied().collect::<Vec<u32>>();
+        let starts: Vec<usize> = (0..BATCH)
+            .map(|item| (step * BATCH + item) * 7 % (self.text.len() - TIME))
+            .collect();
+        let windows = |offset: usize| {
+            starts
+                .iter()
+                .flat_map(|start| &self.text[start + offset..][..TIME])
+                .copied()
+                .collect::<Vec<u32>>()
+        };
         self.trainer.set_indices("ids", &windows(0))?;
         self.trainer.set_indices("targets", &windows(1))?;
         self.trainer.step()
@@ -49,8 +69,14 @@ impl Model {
 /// Logits for the next character at each place, and their cross-entropy.
 fn build(classes: usize) -> Result<(Graph, Node)> {
     let mut g = GraphBuilder::new();
-    let (ids, targets) = (g.indices("ids", [BATCH, TIME])?, g.indices("targets", [BATCH, TIME])?);
-    let (tokens, places) = (g.parameter("tokens", [classes, WIDTH])?, g.parameter("places", [TIME, WIDTH])?);
+    let (ids, targets) = (
+        g.indices("ids", [BATCH, TIME])?,
+        g.indices("targets", [BATCH, TIME])?,
+    );
+    let (tokens, places) = (
+        g.parameter("tokens", [classes, WIDTH])?,
+        g.parameter("places", [TIME, WIDTH])?,
+    );
     let embedded = g.gather(tokens, ids)?;
     let mut x = g.add(embedded, places)?;
     for layer in 0..LAYERS {
@@ -62,7 +88,14 @@ fn build(classes: usize) -> Result<(Graph, Node)> {
         let operands = [projected("q", y)?, projected("k", y)?, projected("v", y)?];
         // The weights of the output are added here, in the order of the script.
         let out = g.parameter(&format!("{layer}.out.weight"), [WIDTH, WIDTH])?;
-        let attended = g.attention(operands, None, Heads { causal: true, ..Heads::new(HEADS, WIDTH / HEADS) })?;
+        let attended = g.attention(
+            operands,
+            None,
+            Heads {
+                causal: true,
+                ..Heads::new(HEADS, WIDTH / HEADS)
+            },
+        )?;
         let attended = g.matmul(attended, out)?;
         x = g.add(x, attended)?;
         let y = norm(&mut g, &format!("{layer}.norm2"), x)?;
@@ -79,11 +112,15 @@ fn build(classes: usize) -> Result<(Graph, Node)> {
 }
 
 fn norm(g: &mut GraphBuilder, name: &str, x: Node) -> Result<Node> {
-    let (gain, bias) = (g.parameter(&format!("{name}.gain"), [WIDTH])?, g.parameter(&format!("{name}.bias"), [WIDTH])?);
+    let (gain, bias) = (
+        g.parameter(&format!("{name}.gain"), [WIDTH])?,
+        g.parameter(&format!("{name}.bias"), [WIDTH])?,
+    );
     g.layer_norm(x, gain, bias, 1e-5)
 }
 
-/// 1 for gains, 0 for biases, and for weights a number in [−scale, scale) by a hash of the positions of parameter and element.
+/// 1 for gains, 0 for biases, and for weights a number in [−scale, scale) by a hash of the
+/// positions of parameter and element.
 fn first_value(name: &str, position: usize, element: usize) -> f32 {
     let scale = match name {
         _ if name.ends_with(".gain") => return 1.0,
@@ -93,7 +130,10 @@ fn first_value(name: &str, position: usize, element: usize) -> f32 {
         _ => 0.25,
     };
     let [position, element] = [position, element].map(|number| number as u32);
-    let mut h = position.wrapping_mul(0x9e37_79b1).wrapping_add(element.wrapping_mul(0x85eb_ca77)).wrapping_add(0x1656_67b1);
+    let mut h = position
+        .wrapping_mul(0x9e37_79b1)
+        .wrapping_add(element.wrapping_mul(0x85eb_ca77))
+        .wrapping_add(0x1656_67b1);
     h = (h ^ (h >> 15)).wrapping_mul(0x2c1b_3c6d);
     h = (h ^ (h >> 12)).wrapping_mul(0x297a_2d39);
     h ^= h >> 15;

@@ -7,7 +7,8 @@ use tectum::{Activation, Error};
 use super::elementwise::Elementwise;
 use super::unary::Unary;
 use super::{
-    Adjoints, Binary, BinaryOp, Call, CallText, Cow, Function, Graph, GraphBuilder, Lowering, Node, Op, Operation, Result, Scale, Shape, Tensor, Values, View,
+    Adjoints, Binary, BinaryOp, Call, CallText, Cow, Function, Graph, GraphBuilder, Lowering, Node,
+    Op, Operation, Result, Scale, Shape, Tensor, Values, View,
 };
 
 /// An activation of each element.
@@ -36,7 +37,10 @@ pub fn activation_name(activation: Activation) -> &'static str {
 
 /// The activation of a name in the text form.
 pub fn activation_named(name: &str) -> Option<Activation> {
-    Activation::ALL.into_iter().skip(1).find(|activation| activation_name(*activation) == name)
+    Activation::ALL
+        .into_iter()
+        .skip(1)
+        .find(|activation| activation_name(*activation) == name)
 }
 
 /// The derivatives that have a kernel, as functions of the activation's result.
@@ -55,12 +59,16 @@ impl Activate {
     ///
     /// That of a ramp is a step of the result on both sides, that of the exponential unit min(y, 0) + 1.
     ///
-    /// x·σ(v) has the derivative σ(v) + (y − y·σ(v))·v′: silu with v = x, the tanh form of GELU with v = 2√(2/π)·(x + 0.044715·x³). x·Φ(x) has Φ(x) + x·φ(x).
+    /// x·σ(v) has the derivative σ(v) + (y − y·σ(v))·v′: silu with v = x, the tanh form of GELU
+    /// with v = 2√(2/π)·(x + 0.044715·x³). x·Φ(x) has Φ(x) + x·φ(x).
     fn slope_of_argument(&self, y: Node, builder: &mut GraphBuilder) -> Result<Node> {
         let x = self.x;
         match self.activation {
             Activation::Elu => {
-                let (zero, one) = (builder.constant(&[0.0], [1, 1])?, builder.constant(&[1.0], [1, 1])?);
+                let (zero, one) = (
+                    builder.constant(&[0.0], [1, 1])?,
+                    builder.constant(&[1.0], [1, 1])?,
+                );
                 let below = builder.min(y, zero)?;
                 return builder.add(below, one);
             }
@@ -114,7 +122,9 @@ impl Op for Activate {
 
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
         let x = &values[&self.x];
-        Ok(Tensor::from_fn(shape, |place| self.activation.reference(x.data[place])))
+        Ok(Tensor::from_fn(shape, |place| {
+            self.activation.reference(x.data[place])
+        }))
     }
 
     fn differentiate(&self, node: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
@@ -128,11 +138,17 @@ impl Op for Activate {
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, _: Shape, y: View) -> Result<()> {
-        self.elementwise().into_iter().try_for_each(|entry| entry.launch(lowering, y))
+        self.elementwise()
+            .into_iter()
+            .try_for_each(|entry| entry.launch(lowering, y))
     }
 
     fn elementwise(&self) -> Option<Elementwise> {
-        Some(Elementwise { name: activation_name(self.activation).to_owned(), x: self.x, second: None })
+        Some(Elementwise {
+            name: activation_name(self.activation).to_owned(),
+            x: self.x,
+            second: None,
+        })
     }
 }
 
@@ -140,30 +156,72 @@ impl Graph {
     /// The activation that the product of a value and a gate is: x·σ(x), or ½x·(1 + erf(x/√2)).
     pub(super) fn gated(&self, value: Node, gate: Node) -> Option<Activate> {
         match (&self.nodes[&gate].operation, &self.nodes[&value].operation) {
-            (Operation::Activate(Activate { activation: Activation::Sigmoid, x }), _) if *x == value => {
-                Some(Activate { activation: Activation::Silu, x: value })
+            (
+                Operation::Activate(Activate {
+                    activation: Activation::Sigmoid,
+                    x,
+                }),
+                _,
+            ) if *x == value => Some(Activate {
+                activation: Activation::Silu,
+                x: value,
+            }),
+            (_, Operation::Scale(Scale { x, factor: 0.5 })) if self.erf_gate(gate) == Some(*x) => {
+                Some(Activate {
+                    activation: Activation::GeluErf,
+                    x: *x,
+                })
             }
-            (_, Operation::Scale(Scale { x, factor: 0.5 })) if self.erf_gate(gate) == Some(*x) => Some(Activate { activation: Activation::GeluErf, x: *x }),
             _ => None,
         }
     }
 
     /// The activation whose double a node is: x·(1 + erf(x/√2)).
     pub(super) fn doubled_gelu(&self, node: Node) -> Option<Activate> {
-        let Operation::Binary(Binary { op: BinaryOp::Mul, a, b }) = self.nodes[&node].operation else { return None };
-        [(a, b), (b, a)].into_iter().find(|(x, gate)| self.erf_gate(*gate) == Some(*x)).map(|(x, _)| Activate { activation: Activation::GeluErf, x })
+        let Operation::Binary(Binary {
+            op: BinaryOp::Mul,
+            a,
+            b,
+        }) = self.nodes[&node].operation
+        else {
+            return None;
+        };
+        [(a, b), (b, a)]
+            .into_iter()
+            .find(|(x, gate)| self.erf_gate(*gate) == Some(*x))
+            .map(|(x, _)| Activate {
+                activation: Activation::GeluErf,
+                x,
+            })
     }
 
     /// The x of 1 + erf(x/√2).
     fn erf_gate(&self, gate: Node) -> Option<Node> {
-        let Operation::Binary(Binary { op: BinaryOp::Add, a, b }) = self.nodes[&gate].operation else { return None };
+        let Operation::Binary(Binary {
+            op: BinaryOp::Add,
+            a,
+            b,
+        }) = self.nodes[&gate].operation
+        else {
+            return None;
+        };
         let erf = if self.scalar(b) == Some(1.0) { a } else { b };
         if self.scalar(if erf == a { b } else { a }) != Some(1.0) {
             return None;
         }
-        let Operation::Unary(Unary { function: Function::Erf, x }) = self.nodes[&erf].operation else { return None };
+        let Operation::Unary(Unary {
+            function: Function::Erf,
+            x,
+        }) = self.nodes[&erf].operation
+        else {
+            return None;
+        };
         let (x, factor) = match self.nodes[&x].operation {
-            Operation::Binary(Binary { op: BinaryOp::Div, a, b }) => (a, 1.0 / f64::from(self.scalar(b)?)),
+            Operation::Binary(Binary {
+                op: BinaryOp::Div,
+                a,
+                b,
+            }) => (a, 1.0 / f64::from(self.scalar(b)?)),
             Operation::Scale(Scale { x, factor }) => (x, f64::from(factor)),
             _ => return None,
         };
@@ -215,13 +273,17 @@ impl GraphBuilder {
 
     /// `slope` where 0 < y < end, 0 elsewhere.
     fn ramp_slope(&mut self, y: Node, end: f32, slope: f32) -> Result<Node> {
-        let (end, slope) = (self.constant(&[end], [1, 1])?, self.constant(&[slope], [1, 1])?);
+        let (end, slope) = (
+            self.constant(&[end], [1, 1])?,
+            self.constant(&[slope], [1, 1])?,
+        );
         let left = self.sub(end, y)?;
         let is_below = self.activation_grad(Activation::Relu, left, slope)?;
         self.activation_grad(Activation::Relu, y, is_below)
     }
 
-    /// Adds a function or an activation of each float by its name in the text form, such as `sqrt` or `gelu`.
+    /// Adds a function or an activation of each float by its name in the text form, such as `sqrt`
+    /// or `gelu`.
     ///
     /// # Errors
     /// `Invalid` for an unknown name, listing the known ones, or a node that is not of this graph.
@@ -231,8 +293,15 @@ impl GraphBuilder {
             (None, Some(activation)) => self.activate(x, activation),
             (None, None) => {
                 let activations = Activation::ALL.into_iter().skip(1).map(activation_name);
-                let known: Vec<&str> = Function::ALL.into_iter().map(|(_, name)| name).chain(activations).collect();
-                Err(Error::invalid(format!("no function {name:?}; there are {}", known.join(", "))))
+                let known: Vec<&str> = Function::ALL
+                    .into_iter()
+                    .map(|(_, name)| name)
+                    .chain(activations)
+                    .collect();
+                Err(Error::invalid(format!(
+                    "no function {name:?}; there are {}",
+                    known.join(", ")
+                )))
             }
         }
     }

@@ -4,9 +4,13 @@ use tectum::{Activation, Error};
 
 use super::activate::{activation_name, activation_named, slope};
 use super::elementwise::{Elementwise, Read};
-use super::{Adjoints, Call, CallText, Cow, Graph, GraphBuilder, Lowering, Node, Op, Operation, Result, Shape, Tensor, Values, View};
+use super::{
+    Adjoints, Call, CallText, Cow, Graph, GraphBuilder, Lowering, Node, Op, Operation, Result,
+    Shape, Tensor, Values, View,
+};
 
-/// The gradient at an activation's argument, from its result and the gradient there; `dy` repeats as the second operand of a sum does.
+/// The gradient at an activation's argument, from its result and the gradient there; `dy` repeats
+/// as the second operand of a sum does.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ActivationGrad {
     pub activation: Activation,
@@ -20,7 +24,9 @@ impl ActivationGrad {
     }
 
     fn named(name: &str) -> Option<Activation> {
-        name.strip_suffix("_grad").and_then(activation_named).filter(|activation| slope(*activation).is_some())
+        name.strip_suffix("_grad")
+            .and_then(activation_named)
+            .filter(|activation| slope(*activation).is_some())
     }
 }
 
@@ -30,7 +36,8 @@ impl Op for ActivationGrad {
     }
 
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
-        let slope = slope(self.activation).ok_or_else(|| Error::unsupported(format!("{} of a result", self.full_name())))?;
+        let slope = slope(self.activation)
+            .ok_or_else(|| Error::unsupported(format!("{} of a result", self.full_name())))?;
         let (y, dy) = (&values[&self.y], &values[&self.dy]);
         // A step selects: it does not make NaN of an infinite gradient.
         let is_step = self.activation == Activation::Relu;
@@ -54,21 +61,33 @@ impl Op for ActivationGrad {
             let product = pass.builder.mul(g, dy)?;
             let curved = pass.builder.mul(product, y)?;
             let curved = pass.builder.scale(curved, -2.0)?;
-            if activation == Activation::Sigmoid { pass.builder.add(product, curved) } else { Ok(curved) }
+            if activation == Activation::Sigmoid {
+                pass.builder.add(product, curved)
+            } else {
+                Ok(curved)
+            }
         })
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, _: Shape, y: View) -> Result<()> {
-        self.elementwise().into_iter().try_for_each(|entry| entry.launch(lowering, y))
+        self.elementwise()
+            .into_iter()
+            .try_for_each(|entry| entry.launch(lowering, y))
     }
 
     fn elementwise(&self) -> Option<Elementwise> {
-        Some(Elementwise { name: self.full_name(), x: self.y, second: Some(Read::Value(self.dy)) })
+        Some(Elementwise {
+            name: self.full_name(),
+            x: self.y,
+            second: Some(Read::Value(self.dy)),
+        })
     }
 
     /// As a sum, it repeats the gradient itself.
     fn simpler(&self, graph: &Graph, shape: Shape) -> Option<Operation> {
-        graph.unbroadcast(self.dy, shape).map(|dy| Self { dy, ..*self }.into())
+        graph
+            .unbroadcast(self.dy, shape)
+            .map(|dy| Self { dy, ..*self }.into())
     }
 }
 
@@ -91,10 +110,20 @@ impl Call for ActivationGrad {
 
 impl GraphBuilder {
     /// The gradient at an activation's argument.
-    pub(crate) fn activation_grad(&mut self, activation: Activation, y: Node, dy: Node) -> Result<Node> {
-        let (shape, dy_shape) = (self.shape(ActivationGrad::NAME, y)?, self.shape(ActivationGrad::NAME, dy)?);
+    pub(crate) fn activation_grad(
+        &mut self,
+        activation: Activation,
+        y: Node,
+        dy: Node,
+    ) -> Result<Node> {
+        let (shape, dy_shape) = (
+            self.shape(ActivationGrad::NAME, y)?,
+            self.shape(ActivationGrad::NAME, dy)?,
+        );
         if !dy_shape.broadcasts_to(shape) {
-            return Err(self.fault(format_args!("activation_grad: y {shape:?}, dy {dy_shape:?}: it does not repeat")));
+            return Err(self.fault(format_args!(
+                "activation_grad: y {shape:?}, dy {dy_shape:?}: it does not repeat"
+            )));
         }
         Ok(self.push(ActivationGrad { activation, y, dy }, shape))
     }

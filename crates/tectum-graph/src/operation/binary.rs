@@ -5,7 +5,10 @@ use tectum::operation::elementwise::operation;
 use tectum_programs::Chain;
 
 use super::elementwise::{Elementwise, Read};
-use super::{Adjoints, Call, CallText, Cow, Graph, GraphBuilder, Lowering, Node, Op, Operation, Result, Scale, Shape, Tensor, Values, View};
+use super::{
+    Adjoints, Call, CallText, Cow, Graph, GraphBuilder, Lowering, Node, Op, Operation, Result,
+    Scale, Shape, Tensor, Values, View,
+};
 
 /// `b` is of `a`'s shape, a row that repeats, or a scalar.
 #[derive(Debug, Clone, Copy)]
@@ -39,8 +42,17 @@ pub enum BinaryOp {
 }
 
 impl BinaryOp {
-    const ALL: [BinaryOp; 9] =
-        [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Div, BinaryOp::Max, BinaryOp::Min, BinaryOp::Pow, BinaryOp::Fmod, BinaryOp::Mod];
+    const ALL: [BinaryOp; 9] = [
+        BinaryOp::Add,
+        BinaryOp::Sub,
+        BinaryOp::Mul,
+        BinaryOp::Div,
+        BinaryOp::Max,
+        BinaryOp::Min,
+        BinaryOp::Pow,
+        BinaryOp::Fmod,
+        BinaryOp::Mod,
+    ];
 
     /// The name in the op table.
     fn name(self) -> &'static str {
@@ -58,7 +70,10 @@ impl BinaryOp {
     }
 
     fn is_commutative(self) -> bool {
-        matches!(self, BinaryOp::Add | BinaryOp::Mul | BinaryOp::Max | BinaryOp::Min)
+        matches!(
+            self,
+            BinaryOp::Add | BinaryOp::Mul | BinaryOp::Max | BinaryOp::Min
+        )
     }
 
     fn named(name: &str) -> Option<Self> {
@@ -116,7 +131,11 @@ impl Binary {
     fn differentiate_extreme(&self, g: Node, pass: &mut Adjoints) -> Result<()> {
         let Self { op, a, b } = *self;
         let difference = pass.builder.sub(a, b)?;
-        let excess = if op == BinaryOp::Max { difference } else { pass.builder.scale(difference, -1.0)? };
+        let excess = if op == BinaryOp::Max {
+            difference
+        } else {
+            pass.builder.scale(difference, -1.0)?
+        };
         let to_a = pass.builder.activation_grad(Activation::Relu, excess, g)?;
         pass.give(a, |_| Ok(to_a))?;
         pass.give(b, |pass| {
@@ -145,8 +164,11 @@ impl Op for Binary {
 
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
         let (a, b) = (&values[&self.a], &values[&self.b]);
-        let entry = operation(self.op.name()).expect("invariant: each operation is in the op table");
-        Ok(Tensor::from_fn(shape, |place| (entry.reference)(a.data[place], b.broadcast_element(shape, place))))
+        let entry =
+            operation(self.op.name()).expect("invariant: each operation is in the op table");
+        Ok(Tensor::from_fn(shape, |place| {
+            (entry.reference)(a.data[place], b.broadcast_element(shape, place))
+        }))
     }
 
     fn differentiate(&self, node: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
@@ -162,21 +184,40 @@ impl Op for Binary {
         pass.give(a, |_| Ok(g))?;
         pass.give(b, |pass| {
             let sum = pass.reduce_like(g, b)?;
-            if op == BinaryOp::Sub { pass.builder.scale(sum, -1.0) } else { Ok(sum) }
+            if op == BinaryOp::Sub {
+                pass.builder.scale(sum, -1.0)
+            } else {
+                Ok(sum)
+            }
         })
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, shape: Shape, y: View) -> Result<()> {
         let b = lowering.shape(self.b);
-        let run = if b.broadcasts_to(shape) { 1 } else { b.run_in(shape).unwrap_or(1) };
-        lowering.plan.binary_by_run(self.op.name(), lowering.views[&self.a], lowering.views[&self.b], run, y)
+        let run = if b.broadcasts_to(shape) {
+            1
+        } else {
+            b.run_in(shape).unwrap_or(1)
+        };
+        lowering.plan.binary_by_run(
+            self.op.name(),
+            lowering.views[&self.a],
+            lowering.views[&self.b],
+            run,
+            y,
+        )
     }
 
     fn elementwise(&self) -> Option<Elementwise> {
-        Chain::has(self.op.name()).then(|| Elementwise { name: self.op.name().to_owned(), x: self.a, second: Some(Read::Value(self.b)) })
+        Chain::has(self.op.name()).then(|| Elementwise {
+            name: self.op.name().to_owned(),
+            x: self.a,
+            second: Some(Read::Value(self.b)),
+        })
     }
 
-    /// `op(x, broadcast(s))` of a scalar or row reads `s` itself, since it is repeated anyway; `mul(x, constant)` of a scalar is `scale`.
+    /// `op(x, broadcast(s))` of a scalar or row reads `s` itself, since it is repeated anyway;
+    /// `mul(x, constant)` of a scalar is `scale`.
     fn simpler(&self, graph: &Graph, shape: Shape) -> Option<Operation> {
         let Self { op, a, b } = *self;
         if let Some(b) = graph.unbroadcast(b, shape) {
@@ -188,7 +229,9 @@ impl Op for Binary {
         {
             return Some(Self { op, a: b, b: a }.into());
         }
-        if let (BinaryOp::Mul, Some(activation)) = (op, graph.gated(a, b).or_else(|| graph.gated(b, a))) {
+        if let (BinaryOp::Mul, Some(activation)) =
+            (op, graph.gated(a, b).or_else(|| graph.gated(b, a)))
+        {
             return Some(activation.into());
         }
         match (op, graph.scalar(b)) {
@@ -219,7 +262,8 @@ impl GraphBuilder {
     /// Adds a + b.
     ///
     /// # Shapes
-    /// Aligned at the last axis, two dimensions are equal or one of them is 1 or missing, which repeats.
+    /// Aligned at the last axis, two dimensions are equal or one of them is 1 or missing, which
+    /// repeats.
     /// # Errors
     /// `Invalid` if the shapes do not fit or a node is not of this graph.
     pub fn add(&mut self, a: Node, b: Node) -> Result<Node> {
@@ -256,7 +300,8 @@ impl GraphBuilder {
         self.binary(BinaryOp::Div, a, b)
     }
 
-    /// Adds the greater of a and b, element by element; where they are equal, the gradient goes to the operand that repeats, or to b.
+    /// Adds the greater of a and b, element by element; where they are equal, the gradient goes to
+    /// the operand that repeats, or to b.
     ///
     /// # Shapes
     /// As [`GraphBuilder::add`].
@@ -284,7 +329,8 @@ impl GraphBuilder {
     /// As [`GraphBuilder::add`].
     pub fn binary(&mut self, op: BinaryOp, a: Node, b: Node) -> Result<Node> {
         let (a_shape, b_shape) = (self.shape(op.name(), a)?, self.shape(op.name(), b)?);
-        if op.is_commutative() && !b_shape.broadcasts_to(a_shape) && a_shape.broadcasts_to(b_shape) {
+        if op.is_commutative() && !b_shape.broadcasts_to(a_shape) && a_shape.broadcasts_to(b_shape)
+        {
             return Ok(self.push(Binary { op, a: b, b: a }, b_shape));
         }
         // One factor for each channel need not be repeated first.

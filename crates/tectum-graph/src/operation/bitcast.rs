@@ -2,7 +2,10 @@
 
 use tectum::DType;
 
-use super::{Adjoints, Call, CallText, Cow, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType, Values, View};
+use super::{
+    Adjoints, Call, CallText, Cow, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor,
+    ValueType, Values, View,
+};
 
 /// The bits of floats as integers, or the other way round.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +46,9 @@ impl Op for Bitcast {
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, _: Shape, y: View) -> Result<()> {
-        lowering.plan.copy(lowering.views[&self.x].reinterpret(self.to), y)
+        lowering
+            .plan
+            .copy(lowering.views[&self.x].reinterpret(self.to), y)
     }
 }
 
@@ -51,7 +56,11 @@ impl Call for Bitcast {
     const NAME: &'static str = "bitcast";
 
     fn name(&self) -> Cow<'static, str> {
-        if self.to == DType::I32 { "bits_as_integers".into() } else { "bits_as_floats".into() }
+        if self.to == DType::I32 {
+            "bits_as_integers".into()
+        } else {
+            "bits_as_floats".into()
+        }
     }
 
     fn is_named(name: &str) -> bool {
@@ -59,7 +68,14 @@ impl Call for Bitcast {
     }
 
     fn parse(builder: &mut GraphBuilder, text: &CallText<'_>, _: Shape) -> Result<Node> {
-        builder.bitcast(text.node(0)?, if text.name == "bits_as_integers" { DType::I32 } else { DType::F32 })
+        builder.bitcast(
+            text.node(0)?,
+            if text.name == "bits_as_integers" {
+                DType::I32
+            } else {
+                DType::F32
+            },
+        )
     }
 }
 
@@ -73,8 +89,16 @@ impl GraphBuilder {
     pub fn bitcast(&mut self, x: Node, to: DType) -> Result<Node> {
         let (shape, dtype) = self.typed("bitcast", x)?;
         if !matches!(to, DType::F32 | DType::I32) || !matches!(dtype, DType::F32 | DType::I32) {
-            return Err(self.fault(format_args!("bitcast: {} to {}: f32 and i32 are possible", dtype.wgsl(), to.wgsl())));
+            return Err(self.fault(format_args!(
+                "bitcast: {} to {}: f32 and i32 are possible",
+                dtype.wgsl(),
+                to.wgsl()
+            )));
         }
-        if dtype == to { Ok(x) } else { Ok(self.push(Bitcast { x, to }, shape)) }
+        if dtype == to {
+            Ok(x)
+        } else {
+            Ok(self.push(Bitcast { x, to }, shape))
+        }
     }
 }

@@ -2,7 +2,10 @@
 
 use tectum::Strided;
 
-use super::{Adjoints, Call, CallText, Constant, Graph, GraphBuilder, Lowering, Node, Op, Operation, Result, Shape, Tensor, ValueType, Values, View};
+use super::{
+    Adjoints, Call, CallText, Constant, Graph, GraphBuilder, Lowering, Node, Op, Operation, Result,
+    Shape, Tensor, ValueType, Values, View,
+};
 
 /// Repeats a value along axes.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +25,11 @@ impl Op for Broadcast {
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
         let x = &values[&self.x];
         let (sizes, to, from) = (shape.fixed(), shape.strides(), x.shape.strides_in(shape));
-        let source = |place: usize| (0..sizes.len()).map(|axis| place / to[axis] % sizes[axis] * from[axis]).sum::<usize>();
+        let source = |place: usize| {
+            (0..sizes.len())
+                .map(|axis| place / to[axis] % sizes[axis] * from[axis])
+                .sum::<usize>()
+        };
         Ok(Tensor::from_fn(shape, |place| x.data[source(place)]))
     }
 
@@ -33,10 +40,17 @@ impl Op for Broadcast {
     /// A copy in which the axes that repeat have stride 0.
     fn lower(&self, lowering: &mut Lowering<'_>, shape: Shape, y: View) -> Result<()> {
         let (view, from) = (lowering.views[&self.x], lowering.shape(self.x));
-        if let (Operation::Constant(Constant { data }), 1) = (&lowering.graph.nodes[&self.x].operation, from.len()) {
+        if let (Operation::Constant(Constant { data }), 1) =
+            (&lowering.graph.nodes[&self.x].operation, from.len())
+        {
             return lowering.plan.fill(y, data[0].to_bits());
         }
-        let axes: Vec<Strided> = shape.fixed().into_iter().zip(from.strides_in(shape)).map(|(size, stride)| Strided { size, stride }).collect();
+        let axes: Vec<Strided> = shape
+            .fixed()
+            .into_iter()
+            .zip(from.strides_in(shape))
+            .map(|(size, stride)| Strided { size, stride })
+            .collect();
         lowering.plan.copy_strided(view, 0, &axes, y)
     }
 }
@@ -50,7 +64,8 @@ impl Call for Broadcast {
 }
 
 impl GraphBuilder {
-    /// Repeats a value to a shape: aligned at the last axis, each of its dimensions is that of the shape or 1; missing ones count as 1.
+    /// Repeats a value to a shape: aligned at the last axis, each of its dimensions is that of the
+    /// shape or 1; missing ones count as 1.
     ///
     /// # Errors
     /// `Invalid` if a dimension differs and is not 1, or the node is not of this graph.
@@ -61,12 +76,15 @@ impl GraphBuilder {
             return Ok(x);
         }
         if !from.repeats_to(shape) {
-            return Err(self.fault(format_args!("broadcast: {from:?} does not repeat to {shape:?}")));
+            return Err(self.fault(format_args!(
+                "broadcast: {from:?} does not repeat to {shape:?}"
+            )));
         }
         Ok(self.push(Broadcast { x }, shape))
     }
 
-    /// Two values repeated to the shape that both repeat to; an operand that operations repeat themselves stays as it is.
+    /// Two values repeated to the shape that both repeat to; an operand that operations repeat
+    /// themselves stays as it is.
     ///
     /// # Errors
     /// `Invalid` if there is no such shape.
@@ -76,10 +94,16 @@ impl GraphBuilder {
             return Ok((a, b, a_shape));
         }
         let Some(shape) = a_shape.joint(b_shape) else {
-            return Err(self.fault(format_args!("{op}: lhs {a_shape:?}, rhs {b_shape:?}: neither repeats to the other")));
+            return Err(self.fault(format_args!(
+                "{op}: lhs {a_shape:?}, rhs {b_shape:?}: neither repeats to the other"
+            )));
         };
         let a = self.broadcast(a, shape)?;
-        let b = if b_shape.broadcasts_to(shape) { b } else { self.broadcast(b, shape)? };
+        let b = if b_shape.broadcasts_to(shape) {
+            b
+        } else {
+            self.broadcast(b, shape)?
+        };
         Ok((a, b, shape))
     }
 }
@@ -88,7 +112,9 @@ impl Graph {
     /// The operand of a broadcast, if operations repeat it themselves.
     pub(super) fn unbroadcast(&self, node: Node, shape: Shape) -> Option<Node> {
         match self.nodes[&node].operation {
-            Operation::Broadcast(Broadcast { x }) if self.nodes[&x].shape.broadcasts_to(shape) => Some(x),
+            Operation::Broadcast(Broadcast { x }) if self.nodes[&x].shape.broadcasts_to(shape) => {
+                Some(x)
+            }
             _ => None,
         }
     }

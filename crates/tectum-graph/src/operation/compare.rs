@@ -2,7 +2,10 @@
 
 use tectum::DType;
 
-use super::{Adjoints, Call, CallText, Cow, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType, Values, View};
+use super::{
+    Adjoints, Call, CallText, Cow, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor,
+    ValueType, Values, View,
+};
 
 /// `b` is of `a`'s shape, or the last dimensions of it, or a scalar.
 #[derive(Debug, Clone, Copy)]
@@ -47,11 +50,18 @@ impl Comparison {
     ];
 
     fn name(self) -> &'static str {
-        Self::ALL.into_iter().find(|(comparison, _)| *comparison == self).expect("invariant: the table has every comparison").1
+        Self::ALL
+            .into_iter()
+            .find(|(comparison, _)| *comparison == self)
+            .expect("invariant: the table has every comparison")
+            .1
     }
 
     fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(_, known)| *known == name).map(|(comparison, _)| comparison)
+        Self::ALL
+            .into_iter()
+            .find(|(_, known)| *known == name)
+            .map(|(comparison, _)| comparison)
     }
 
     fn is_unary(self) -> bool {
@@ -74,7 +84,10 @@ impl Comparison {
 
 impl Op for Compare {
     fn operands_mut(&mut self) -> Vec<&mut Node> {
-        [Some(&mut self.a), self.b.as_mut()].into_iter().flatten().collect()
+        [Some(&mut self.a), self.b.as_mut()]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 
     fn element(&self) -> ValueType {
@@ -84,7 +97,9 @@ impl Op for Compare {
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
         let (a, b) = (&values[&self.a], self.b.map(|b| &values[&b]));
         let b = |place| b.map_or(0.0, |b| b.broadcast_element(shape, place));
-        Ok(Tensor::from_fn(shape, |place| f64::from(u8::from(self.comparison.holds(a.data[place], b(place))))))
+        Ok(Tensor::from_fn(shape, |place| {
+            f64::from(u8::from(self.comparison.holds(a.data[place], b(place))))
+        }))
     }
 
     /// It is constant almost everywhere.
@@ -95,7 +110,9 @@ impl Op for Compare {
     fn lower(&self, lowering: &mut Lowering<'_>, _: Shape, y: View) -> Result<()> {
         let a = lowering.views[&self.a];
         match self.b {
-            Some(b) => lowering.plan.compare(self.comparison.name(), a, lowering.views[&b], y),
+            Some(b) => lowering
+                .plan
+                .compare(self.comparison.name(), a, lowering.views[&b], y),
             None => lowering.plan.predicate(self.comparison.name(), a, y),
         }
     }
@@ -114,7 +131,11 @@ impl Call for Compare {
 
     fn parse(builder: &mut GraphBuilder, text: &CallText<'_>, _: Shape) -> Result<Node> {
         let comparison = Comparison::named(text.name).ok_or_else(|| text.unknown())?;
-        if comparison.is_unary() { builder.test(comparison, text.node(0)?) } else { builder.compare(comparison, text.node(0)?, text.node(1)?) }
+        if comparison.is_unary() {
+            builder.test(comparison, text.node(0)?)
+        } else {
+            builder.compare(comparison, text.node(0)?, text.node(1)?)
+        }
     }
 }
 
@@ -124,15 +145,27 @@ impl GraphBuilder {
     /// # Shapes
     /// As [`GraphBuilder::add`].
     /// # Errors
-    /// `Invalid` if the shapes or types do not fit, the comparison is of one operand, or a node is not of this graph.
+    /// `Invalid` if the shapes or types do not fit, the comparison is of one operand, or a node is
+    /// not of this graph.
     pub fn compare(&mut self, comparison: Comparison, a: Node, b: Node) -> Result<Node> {
         let name = comparison.name();
         let ((_, dtype), (_, other)) = (self.typed(name, a)?, self.typed(name, b)?);
         if dtype != other || comparison.is_unary() {
-            return Err(self.fault(format_args!("{name}: of {} and {}: two operands of one type are needed", dtype.wgsl(), other.wgsl())));
+            return Err(self.fault(format_args!(
+                "{name}: of {} and {}: two operands of one type are needed",
+                dtype.wgsl(),
+                other.wgsl()
+            )));
         }
         let (a, b, shape) = self.aligned(name, a, b)?;
-        Ok(self.push(Compare { comparison, a, b: Some(b) }, shape))
+        Ok(self.push(
+            Compare {
+                comparison,
+                a,
+                b: Some(b),
+            },
+            shape,
+        ))
     }
 
     /// Adds a test of each float: 1 where it holds, 0 elsewhere (i32).
@@ -142,8 +175,18 @@ impl GraphBuilder {
     pub fn test(&mut self, comparison: Comparison, a: Node) -> Result<Node> {
         let shape = self.shape(comparison.name(), a)?;
         if !comparison.is_unary() {
-            return Err(self.fault(format_args!("{}: two operands are needed", comparison.name())));
+            return Err(self.fault(format_args!(
+                "{}: two operands are needed",
+                comparison.name()
+            )));
         }
-        Ok(self.push(Compare { comparison, a, b: None }, shape))
+        Ok(self.push(
+            Compare {
+                comparison,
+                a,
+                b: None,
+            },
+            shape,
+        ))
     }
 }

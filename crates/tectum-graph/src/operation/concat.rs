@@ -2,7 +2,10 @@
 
 use tectum::operation::product::panel_format::PanelFormat;
 
-use super::{Adjoints, Call, CallText, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType, Values, View};
+use super::{
+    Adjoints, Call, CallText, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor,
+    ValueType, Values, View,
+};
 
 /// One after another along an axis.
 #[derive(Debug, Clone)]
@@ -55,9 +58,14 @@ impl Op for Concat {
     /// Contiguous parts.
     fn alias(&self, lowering: &Lowering<'_>, shape: Shape) -> Option<View> {
         let [outer, ..] = shape.around(self.axis);
-        let mut views = self.parts.iter().map(|part| lowering.views.get(part).copied());
+        let mut views = self
+            .parts
+            .iter()
+            .map(|part| lowering.views.get(part).copied());
         let first = views.next()??;
-        views.try_fold(first, |whole, part| whole.joined(part?)).filter(|_| outer == 1)
+        views
+            .try_fold(first, |whole, part| whole.joined(part?))
+            .filter(|_| outer == 1)
     }
 
     /// Pairwise, from the first on.
@@ -67,7 +75,11 @@ impl Op for Concat {
         for (index, part) in self.parts.iter().enumerate().skip(1) {
             let part = lowering.views[part];
             let is_last = index + 1 == self.parts.len();
-            let to = if is_last { y } else { lowering.plan.temp(y.dtype(), whole.len() + part.len()) };
+            let to = if is_last {
+                y
+            } else {
+                lowering.plan.temp(y.dtype(), whole.len() + part.len())
+            };
             lowering.plan.concat(whole, part, to, outer)?;
             whole = to;
         }
@@ -79,7 +91,9 @@ impl Call for Concat {
     const NAME: &'static str = "concat";
 
     fn parse(builder: &mut GraphBuilder, text: &CallText<'_>, _: Shape) -> Result<Node> {
-        let parts: Result<Vec<Node>> = (0..text.arguments.len().saturating_sub(1)).map(|index| text.node(index)).collect();
+        let parts: Result<Vec<Node>> = (0..text.arguments.len().saturating_sub(1))
+            .map(|index| text.node(index))
+            .collect();
         builder.concat(&parts?, text.number("axis")?)
     }
 }
@@ -88,10 +102,16 @@ impl GraphBuilder {
     /// Concatenates values along an axis.
     ///
     /// # Errors
-    /// `Invalid` if there are no values, another axis differs, this one is a letter or does not exist, or a node is not of this graph.
+    /// `Invalid` if there are no values, another axis differs, this one is a letter or does not
+    /// exist, or a node is not of this graph.
     pub fn concat(&mut self, parts: &[Node], axis: usize) -> Result<Node> {
-        let Some(&first) = parts.first() else { return Err(self.fault(format_args!("concat: no operands"))) };
-        let format = self.graph().panel_format(first).filter(|format| *format != PanelFormat::F32);
+        let Some(&first) = parts.first() else {
+            return Err(self.fault(format_args!("concat: no operands")));
+        };
+        let format = self
+            .graph()
+            .panel_format(first)
+            .filter(|format| *format != PanelFormat::F32);
         let shape_of = |part: Node| match format {
             Some(_) if self.graph().panel_format(part) == format => self.graph().shape(part),
             _ => self.typed("concat", part).map(|(shape, _)| shape),
@@ -102,13 +122,22 @@ impl GraphBuilder {
         let mut total = 0;
         for &part in parts {
             if self.graph().dtype(part)? != dtype {
-                return Err(self.fault(format_args!("concat: {} and {}: one type is needed", dtype.wgsl(), self.graph().dtype(part)?.wgsl())));
+                return Err(self.fault(format_args!(
+                    "concat: {} and {}: one type is needed",
+                    dtype.wgsl(),
+                    self.graph().dtype(part)?.wgsl()
+                )));
             }
             let part = shape_of(part)?;
-            let others_agree = part.rank() == shape.rank() && part.with(axis, 1) == shape.with(axis, 1);
+            let others_agree =
+                part.rank() == shape.rank() && part.with(axis, 1) == shape.with(axis, 1);
             match part.dims().get(axis) {
                 Some(Dim::Size(size)) if others_agree => total += size,
-                _ => return Err(self.fault(format_args!("concat: {shape:?} and {part:?} along axis {axis}"))),
+                _ => {
+                    return Err(self.fault(format_args!(
+                        "concat: {shape:?} and {part:?} along axis {axis}"
+                    )));
+                }
             }
         }
         if parts.len() == 1 {
@@ -116,6 +145,12 @@ impl GraphBuilder {
         }
         let shape = shape.with(axis, total);
         self.check_shape("concat", shape)?;
-        Ok(self.push(Concat { parts: parts.to_vec(), axis }, shape))
+        Ok(self.push(
+            Concat {
+                parts: parts.to_vec(),
+                axis,
+            },
+            shape,
+        ))
     }
 }

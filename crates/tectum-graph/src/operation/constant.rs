@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Adjoints, Call, CallText, Graph, GraphBuilder, Lowering, Node, Op, Operation, Result, Shape, Tensor, Values, View};
+use super::{
+    Adjoints, Call, CallText, Graph, GraphBuilder, Lowering, Node, Op, Operation, Result, Shape,
+    Tensor, Values, View,
+};
 use crate::parse::parse_number;
 
 /// Values that are shown in text; more end in an ellipsis.
@@ -16,7 +19,12 @@ pub(crate) struct Constant {
 
 impl Op for Constant {
     fn arguments(&self, _: String) -> String {
-        let mut values: Vec<_> = self.data.iter().take(MAX_SHOWN).map(f32::to_string).collect();
+        let mut values: Vec<_> = self
+            .data
+            .iter()
+            .take(MAX_SHOWN)
+            .map(f32::to_string)
+            .collect();
         if self.data.len() > MAX_SHOWN {
             values.push("…".to_owned());
         }
@@ -28,7 +36,10 @@ impl Op for Constant {
     }
 
     fn evaluate(&self, shape: Shape, _: &Values) -> Result<Tensor> {
-        Ok(Tensor { shape, data: self.data.iter().copied().map(f64::from).collect() })
+        Ok(Tensor {
+            shape,
+            data: self.data.iter().copied().map(f64::from).collect(),
+        })
     }
 
     fn differentiate(&self, _: Node, _: Node, _: &mut Adjoints) -> Result<()> {
@@ -44,7 +55,11 @@ impl Call for Constant {
     const NAME: &'static str = "constant";
 
     fn parse(builder: &mut GraphBuilder, text: &CallText<'_>, shape: Shape) -> Result<Node> {
-        let numbers: Result<Vec<f32>> = text.arguments.iter().map(|number| parse_number(number)).collect();
+        let numbers: Result<Vec<f32>> = text
+            .arguments
+            .iter()
+            .map(|number| parse_number(number))
+            .collect();
         builder.constant(&numbers?, shape)
     }
 }
@@ -58,9 +73,17 @@ impl GraphBuilder {
         let shape = shape.into();
         self.check_shape("constant", shape)?;
         if shape.elements() != Some(data.len()) {
-            return Err(self.fault(format_args!("constant: {} elements given for {shape:?}", data.len())));
+            return Err(self.fault(format_args!(
+                "constant: {} elements given for {shape:?}",
+                data.len()
+            )));
         }
-        Ok(self.push(Constant { data: Arc::from(data) }, shape))
+        Ok(self.push(
+            Constant {
+                data: Arc::from(data),
+            },
+            shape,
+        ))
     }
 }
 
@@ -68,7 +91,9 @@ impl Graph {
     /// The value of a finite scalar constant.
     pub(crate) fn scalar(&self, node: Node) -> Option<f32> {
         match &self.nodes[&node].operation {
-            Operation::Constant(Constant { data }) if data.len() == 1 && data[0].is_finite() => Some(data[0]),
+            Operation::Constant(Constant { data }) if data.len() == 1 && data[0].is_finite() => {
+                Some(data[0])
+            }
             _ => None,
         }
     }

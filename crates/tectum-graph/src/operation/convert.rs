@@ -2,7 +2,10 @@
 
 use tectum::DType;
 
-use super::{Adjoints, Call, CallText, Cow, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType, Values, View};
+use super::{
+    Adjoints, Call, CallText, Cow, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor,
+    ValueType, Values, View,
+};
 
 /// Floats as integers, or integers as floats.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +47,11 @@ impl Call for Convert {
     const NAME: &'static str = "convert";
 
     fn name(&self) -> Cow<'static, str> {
-        if self.to == DType::I32 { "to_integers".into() } else { "to_floats".into() }
+        if self.to == DType::I32 {
+            "to_integers".into()
+        } else {
+            "to_floats".into()
+        }
     }
 
     fn is_named(name: &str) -> bool {
@@ -52,21 +59,36 @@ impl Call for Convert {
     }
 
     fn parse(builder: &mut GraphBuilder, text: &CallText<'_>, _: Shape) -> Result<Node> {
-        builder.convert(text.node(0)?, if text.name == "to_integers" { DType::I32 } else { DType::F32 })
+        builder.convert(
+            text.node(0)?,
+            if text.name == "to_integers" {
+                DType::I32
+            } else {
+                DType::F32
+            },
+        )
     }
 }
 
 impl GraphBuilder {
-    /// Adds a value as another type, f32 or i32. Floats are truncated towards 0 and limited to −2³¹ and
-    /// 2147483520, the last f32 below 2³¹; NaN becomes 0. Integers are rounded to f32.
+    /// Adds a value as another type, f32 or i32. Floats are truncated towards 0 and limited to −2³¹
+    /// and 2147483520, the last f32 below 2³¹; NaN becomes 0. Integers are rounded to f32.
     ///
     /// # Errors
     /// `Invalid` for another type or if the node is not of this graph.
     pub fn convert(&mut self, x: Node, to: DType) -> Result<Node> {
         let (shape, dtype) = self.typed("convert", x)?;
         if !matches!(to, DType::F32 | DType::I32) || !matches!(dtype, DType::F32 | DType::I32) {
-            return Err(self.fault(format_args!("convert: {} to {}: f32 and i32 are possible", dtype.wgsl(), to.wgsl())));
+            return Err(self.fault(format_args!(
+                "convert: {} to {}: f32 and i32 are possible",
+                dtype.wgsl(),
+                to.wgsl()
+            )));
         }
-        if dtype == to { Ok(x) } else { Ok(self.push(Convert { x, to }, shape)) }
+        if dtype == to {
+            Ok(x)
+        } else {
+            Ok(self.push(Convert { x, to }, shape))
+        }
     }
 }

@@ -2,7 +2,10 @@
 
 use tectum::DType;
 
-use super::{Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType, Values, View};
+use super::{
+    Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType,
+    Values, View,
+};
 
 /// Sums over the last axis up to each element.
 #[derive(Debug, Clone, Copy)]
@@ -38,13 +41,22 @@ impl Op for CumSum {
                 sum += *x;
                 *x = if self.exclusive { before } else { sum };
             };
-            if self.reverse { row.iter_mut().rev().for_each(&mut step) } else { row.iter_mut().for_each(&mut step) }
+            if self.reverse {
+                row.iter_mut().rev().for_each(&mut step)
+            } else {
+                row.iter_mut().for_each(&mut step)
+            }
         }))
     }
 
     /// The running sums of the gradient from the other end.
     fn differentiate(&self, _: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
-        let Self { x, dtype, exclusive, reverse } = *self;
+        let Self {
+            x,
+            dtype,
+            exclusive,
+            reverse,
+        } = *self;
         match dtype {
             DType::F32 => pass.give(x, |pass| pass.builder.cumsum(g, exclusive, !reverse)),
             _ => Ok(()),
@@ -53,7 +65,9 @@ impl Op for CumSum {
 
     fn lower(&self, lowering: &mut Lowering<'_>, _: Shape, y: View) -> Result<()> {
         let (x, [rows, cols]) = (lowering.views[&self.x], lowering.shape(self.x).matrix());
-        lowering.plan.cumsum(x, y, rows, cols, self.exclusive, self.reverse)
+        lowering
+            .plan
+            .cumsum(x, y, rows, cols, self.exclusive, self.reverse)
     }
 }
 
@@ -67,7 +81,8 @@ impl Call for CumSum {
 }
 
 impl GraphBuilder {
-    /// Adds the running sums over the last axis: `y[.., j] = Σ x[.., ..= j]`, without the element itself if `exclusive`, from the end with `reverse`.
+    /// Adds the running sums over the last axis: `y[.., j] = Σ x[.., ..= j]`, without the element
+    /// itself if `exclusive`, from the end with `reverse`.
     ///
     /// # Numerics
     /// As [`tectum::PlanBuilder::cumsum`].
@@ -76,8 +91,19 @@ impl GraphBuilder {
     pub fn cumsum(&mut self, x: Node, exclusive: bool, reverse: bool) -> Result<Node> {
         let (shape, dtype) = self.typed("cumsum", x)?;
         if shape.rank() == 0 || !matches!(dtype, DType::F32 | DType::I32) {
-            return Err(self.fault(format_args!("cumsum: {shape:?} {}: rows of f32 or i32 are needed", dtype.wgsl())));
+            return Err(self.fault(format_args!(
+                "cumsum: {shape:?} {}: rows of f32 or i32 are needed",
+                dtype.wgsl()
+            )));
         }
-        Ok(self.push(CumSum { x, dtype, exclusive, reverse }, shape))
+        Ok(self.push(
+            CumSum {
+                x,
+                dtype,
+                exclusive,
+                reverse,
+            },
+            shape,
+        ))
     }
 }

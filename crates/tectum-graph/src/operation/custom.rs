@@ -5,21 +5,28 @@ use std::sync::Arc;
 
 use tectum::{Error, PlanBuilder};
 
-use super::{Adjoints, Call, CallText, Graph, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
+use super::{
+    Adjoints, Call, CallText, Graph, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor,
+    Values, View,
+};
 use crate::parse::fault;
 
-/// An operation that another crate defines, usually by a kernel; [`GraphBuilder::custom`] adds it to a graph.
+/// An operation that another crate defines, usually by a kernel; [`GraphBuilder::custom`] adds it
+/// to a graph.
 ///
-/// It is a function of its operands, which are values of f32: it keeps no state, and the same operands give the same value. Passes then treat it as any
-/// other operation: it is computed once for the same operands, folded for constants, removed if nothing reads it; never fused. `examples/custom_op.rs` of
-/// this crate is a whole one.
+/// It is a function of its operands, which are values of f32: it keeps no state, and the same
+/// operands give the same value. Passes then treat it as any other operation: it is computed once
+/// for the same operands, folded for constants, removed if nothing reads it; never fused.
+/// `examples/custom_op.rs` of this crate is a whole one.
 ///
-/// Shape rule, meaning and launches must agree. Compare [`Graph::evaluate`] with a run on a device, and [`Graph::gradients`] with differences of it.
+/// Shape rule, meaning and launches must agree. Compare [`Graph::evaluate`] with a run on a device,
+/// and [`Graph::gradients`] with differences of it.
 pub trait CustomOp: fmt::Debug + Send + Sync {
     /// Its name in text and errors: letters, digits and `_`.
     fn name(&self) -> &str;
 
-    /// The shape of its value, from those of its operands. Dimensions may be letters; when they are bound, the rule is asked again.
+    /// The shape of its value, from those of its operands. Dimensions may be letters; when they are
+    /// bound, the rule is asked again.
     ///
     /// # Errors
     /// Operands that do not fit, with what is needed; name and node are added.
@@ -31,19 +38,32 @@ pub trait CustomOp: fmt::Debug + Send + Sync {
     /// Values that it has no meaning for.
     fn evaluate(&self, operands: &[&Tensor]) -> Result<Tensor>;
 
-    /// Records the launches that write its value to `y`, every element of it; other memory that they need is [temporary](PlanBuilder::temp). The operands
-    /// are only read. No shape has letters here.
+    /// Records the launches that write its value to `y`, every element of it; other memory that
+    /// they need is [temporary](PlanBuilder::temp). The operands are only read. No shape has
+    /// letters here.
     ///
     /// # Errors
     /// As [`PlanBuilder::launch`].
-    fn record(&self, plan: &mut PlanBuilder, operands: &[(View, Shape)], y: (View, Shape)) -> Result<()>;
+    fn record(
+        &self,
+        plan: &mut PlanBuilder,
+        operands: &[(View, Shape)],
+        y: (View, Shape),
+    ) -> Result<()>;
 
-    /// Builds the gradient of a loss at each operand, of that operand's shape, from the gradient `g` at the value `y`, with operations of graphs; `None`
-    /// for an operand that the value does not depend on smoothly. Operations with a gradient give second gradients too.
+    /// Builds the gradient of a loss at each operand, of that operand's shape, from the gradient
+    /// `g` at the value `y`, with operations of graphs; `None` for an operand that the value does
+    /// not depend on smoothly. Operations with a gradient give second gradients too.
     ///
     /// # Errors
     /// `Unsupported` if it has no gradient, as without this method.
-    fn gradient(&self, _builder: &mut GraphBuilder, _operands: &[Node], _y: Node, _g: Node) -> Result<Vec<Option<Node>>> {
+    fn gradient(
+        &self,
+        _builder: &mut GraphBuilder,
+        _operands: &[Node],
+        _y: Node,
+        _g: Node,
+    ) -> Result<Vec<Option<Node>>> {
         Err(Error::unsupported("it has no gradient"))
     }
 }
@@ -73,7 +93,10 @@ impl Custom {
     }
 
     fn shapes(&self, graph: &Graph) -> Vec<Shape> {
-        self.operands.iter().map(|operand| graph.nodes[operand].shape).collect()
+        self.operands
+            .iter()
+            .map(|operand| graph.nodes[operand].shape)
+            .collect()
     }
 }
 
@@ -88,21 +111,51 @@ impl Op for Custom {
     }
 
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
-        let operands: Vec<&Tensor> = self.operands.iter().map(|operand| &values[operand]).collect();
-        let value = self.op.evaluate(&operands).map_err(|error| self.at(error))?;
-        if value.shape == shape { Ok(value) } else { Err(self.fault(format_args!("its meaning is {:?}, its shape rule gives {shape:?}", value.shape))) }
+        let operands: Vec<&Tensor> = self
+            .operands
+            .iter()
+            .map(|operand| &values[operand])
+            .collect();
+        let value = self
+            .op
+            .evaluate(&operands)
+            .map_err(|error| self.at(error))?;
+        if value.shape == shape {
+            Ok(value)
+        } else {
+            Err(self.fault(format_args!(
+                "its meaning is {:?}, its shape rule gives {shape:?}",
+                value.shape
+            )))
+        }
     }
 
     fn differentiate(&self, y: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
-        let gradients = self.op.gradient(&mut pass.builder, &self.operands, y, g).map_err(|error| self.at(error))?;
+        let gradients = self
+            .op
+            .gradient(&mut pass.builder, &self.operands, y, g)
+            .map_err(|error| self.at(error))?;
         if gradients.len() != self.operands.len() {
-            return Err(self.fault(format_args!("{} gradients for {} operands", gradients.len(), self.operands.len())));
+            return Err(self.fault(format_args!(
+                "{} gradients for {} operands",
+                gradients.len(),
+                self.operands.len()
+            )));
         }
         for (&operand, gradient) in self.operands.iter().zip(gradients) {
             let Some(gradient) = gradient else { continue };
-            let shapes = [pass.builder.graph().shape(gradient).map_err(|error| self.at(error))?, pass.builder.graph().shape(operand)?];
+            let shapes = [
+                pass.builder
+                    .graph()
+                    .shape(gradient)
+                    .map_err(|error| self.at(error))?,
+                pass.builder.graph().shape(operand)?,
+            ];
             if shapes[0] != shapes[1] {
-                return Err(self.fault(format_args!("the gradient at operand {operand} {:?} is {:?}", shapes[1], shapes[0])));
+                return Err(self.fault(format_args!(
+                    "the gradient at operand {operand} {:?} is {:?}",
+                    shapes[1], shapes[0]
+                )));
             }
             pass.give(operand, |_| Ok(gradient))?;
         }
@@ -110,15 +163,31 @@ impl Op for Custom {
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, shape: Shape, y: View) -> Result<()> {
-        let operands: Vec<(View, Shape)> = self.operands.iter().map(|operand| (lowering.views[operand], lowering.shape(*operand))).collect();
-        self.op.record(lowering.plan, &operands, (y, shape)).map_err(|error| self.at(error))?;
-        if lowering.plan.is_written(&y) { Ok(()) } else { Err(self.fault(format_args!("no launch writes its value"))) }
+        let operands: Vec<(View, Shape)> = self
+            .operands
+            .iter()
+            .map(|operand| (lowering.views[operand], lowering.shape(*operand)))
+            .collect();
+        self.op
+            .record(lowering.plan, &operands, (y, shape))
+            .map_err(|error| self.at(error))?;
+        if lowering.plan.is_written(&y) {
+            Ok(())
+        } else {
+            Err(self.fault(format_args!("no launch writes its value")))
+        }
     }
 
     fn check_bound(&self, graph: &Graph, shape: Shape) -> Result<()> {
         let shapes = self.shapes(graph);
         let found = self.op.shape(&shapes).map_err(|error| self.at(error))?;
-        if found == shape { Ok(()) } else { Err(self.fault(format_args!("{shapes:?} give {found:?}, and {shape:?} with letters"))) }
+        if found == shape {
+            Ok(())
+        } else {
+            Err(self.fault(format_args!(
+                "{shapes:?} give {found:?}, and {shape:?} with letters"
+            )))
+        }
     }
 }
 
@@ -128,9 +197,13 @@ impl Call for Custom {
     fn parse(builder: &mut GraphBuilder, text: &CallText<'_>, _: Shape) -> Result<Node> {
         let name = text.at(0)?;
         let Some(op) = builder.known_custom(name) else {
-            return Err(fault(&format!("no custom operation {name} is given; `Graph::parse_with` takes those of a text")));
+            return Err(fault(&format!(
+                "no custom operation {name} is given; `Graph::parse_with` takes those of a text"
+            )));
         };
-        let operands: Result<Vec<Node>> = (1..text.arguments.len()).map(|index| text.node(index)).collect();
+        let operands: Result<Vec<Node>> = (1..text.arguments.len())
+            .map(|index| text.node(index))
+            .collect();
         builder.custom(op, &operands?)
     }
 }
@@ -138,18 +211,39 @@ impl Call for Custom {
 impl GraphBuilder {
     /// Adds an operation of another crate.
     ///
-    /// The same object with the same operands is the same value: share one `Arc` where settings are equal.
+    /// The same object with the same operands is the same value: share one `Arc` where settings are
+    /// equal.
     ///
     /// # Errors
-    /// `Invalid` for a name of other characters; as [`CustomOp::shape`]; if an operand is no value of f32 or not of this graph.
+    /// `Invalid` for a name of other characters; as [`CustomOp::shape`]; if an operand is no value
+    /// of f32 or not of this graph.
     pub fn custom(&mut self, op: Arc<dyn CustomOp>, operands: &[Node]) -> Result<Node> {
         let name = format!("custom {}", op.name());
-        if op.name().is_empty() || !op.name().chars().all(|letter| letter.is_alphanumeric() || letter == '_') {
-            return Err(self.fault(format_args!("custom {:?}: a name of letters, digits and _ is needed", op.name())));
+        if op.name().is_empty()
+            || !op
+                .name()
+                .chars()
+                .all(|letter| letter.is_alphanumeric() || letter == '_')
+        {
+            return Err(self.fault(format_args!(
+                "custom {:?}: a name of letters, digits and _ is needed",
+                op.name()
+            )));
         }
-        let shapes = operands.iter().map(|operand| self.shape(&name, *operand)).collect::<Result<Vec<_>>>()?;
-        let shape = op.shape(&shapes).map_err(|error| self.fault(format_args!("{name}: {error}")))?;
+        let shapes = operands
+            .iter()
+            .map(|operand| self.shape(&name, *operand))
+            .collect::<Result<Vec<_>>>()?;
+        let shape = op
+            .shape(&shapes)
+            .map_err(|error| self.fault(format_args!("{name}: {error}")))?;
         self.check_shape(&name, shape)?;
-        Ok(self.push(Custom { op, operands: operands.to_vec() }, shape))
+        Ok(self.push(
+            Custom {
+                op,
+                operands: operands.to_vec(),
+            },
+            shape,
+        ))
     }
 }

@@ -1,4 +1,5 @@
-//! Operations that work element by element: an entry of the op table each, alone or as a step of a chain.
+//! Operations that work element by element: an entry of the op table each, alone or as a step of a
+//! chain.
 
 use super::{Lowering, Node, Result, View};
 
@@ -20,7 +21,9 @@ pub(crate) struct Elementwise {
 impl Elementwise {
     /// Its operands in their order.
     pub fn reads(&self) -> impl Iterator<Item = Read> {
-        [Some(Read::Value(self.x)), self.second].into_iter().flatten()
+        [Some(Read::Value(self.x)), self.second]
+            .into_iter()
+            .flatten()
     }
 
     /// Records it as one launch.

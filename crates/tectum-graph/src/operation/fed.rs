@@ -3,7 +3,10 @@
 use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{CacheFormat, DType, Error};
 
-use super::{Adjoints, Graph, GraphBuilder, Lowering, Node, Op, Operation, Result, Shape, Tensor, ValueType, Values, View};
+use super::{
+    Adjoints, Graph, GraphBuilder, Lowering, Node, Op, Operation, Result, Shape, Tensor, ValueType,
+    Values, View,
+};
 
 /// A value that the caller gives by its node.
 #[derive(Debug, Clone)]
@@ -27,7 +30,13 @@ pub(crate) enum FedKind {
 }
 
 impl FedKind {
-    const ALL: [FedKind; 5] = [FedKind::Input, FedKind::Indices, FedKind::Integers, FedKind::Parameter(PanelFormat::F32), FedKind::State(CacheFormat::F32)];
+    const ALL: [FedKind; 5] = [
+        FedKind::Input,
+        FedKind::Indices,
+        FedKind::Integers,
+        FedKind::Parameter(PanelFormat::F32),
+        FedKind::State(CacheFormat::F32),
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -81,7 +90,10 @@ impl Op for Fed {
     }
 
     fn evaluate(&self, shape: Shape, _: &Values) -> Result<Tensor> {
-        Err(Error::invalid(format!("{} {shape:?} is not fed", self.name)))
+        Err(Error::invalid(format!(
+            "{} {shape:?} is not fed",
+            self.name
+        )))
     }
 
     fn differentiate(&self, _: Node, _: Node, _: &mut Adjoints) -> Result<()> {
@@ -102,26 +114,44 @@ impl Operation {
     /// The format of a state.
     pub(crate) fn state_format(&self) -> Option<CacheFormat> {
         match self {
-            Operation::Fed(Fed { kind: FedKind::State(format), .. }) => Some(*format),
+            Operation::Fed(Fed {
+                kind: FedKind::State(format),
+                ..
+            }) => Some(*format),
             _ => None,
         }
     }
 
     /// Whether it is a parameter, in any format.
     pub(crate) fn is_parameter(&self) -> bool {
-        matches!(self, Operation::Fed(Fed { kind: FedKind::Parameter(_), .. }))
+        matches!(
+            self,
+            Operation::Fed(Fed {
+                kind: FedKind::Parameter(_),
+                ..
+            })
+        )
     }
 
     /// Whether a line of text is of a fed value.
     pub(crate) fn is_fed_in(line: &str) -> bool {
-        FedKind::ALL.iter().any(|kind| line.contains(&format!("= {} ", kind.name())))
+        FedKind::ALL
+            .iter()
+            .any(|kind| line.contains(&format!("= {} ", kind.name())))
     }
 
     /// Adds the fed value of a text `kind name`.
-    pub(crate) fn parse_fed(builder: &mut GraphBuilder, kind: &str, name: &str, shape: Shape) -> Result<Node> {
+    pub(crate) fn parse_fed(
+        builder: &mut GraphBuilder,
+        kind: &str,
+        name: &str,
+        shape: Shape,
+    ) -> Result<Node> {
         let plain = FedKind::ALL.into_iter().find(|known| known.name() == kind);
         let plain = plain.ok_or_else(|| Error::invalid(format!("no operation {kind}")))?;
-        let formatted = name.rsplit_once(' ').and_then(|(name, format)| Some((plain.with_format(format)?, name)));
+        let formatted = name
+            .rsplit_once(' ')
+            .and_then(|(name, format)| Some((plain.with_format(format)?, name)));
         let (kind, name) = formatted.unwrap_or((plain, name));
         builder.fed(kind, name, shape)
     }
@@ -131,12 +161,14 @@ impl GraphBuilder {
     /// Adds a value that the caller gives for each run.
     ///
     /// # Errors
-    /// `Invalid` if an input or parameter has this name, or the shape has no elements or more than 2³² − 1.
+    /// `Invalid` if an input or parameter has this name, or the shape has no elements or more than
+    /// 2³² − 1.
     pub fn input(&mut self, name: &str, shape: impl Into<Shape>) -> Result<Node> {
         self.fed(FedKind::Input, name, shape)
     }
 
-    /// Adds row numbers (u32) that the caller gives for each run, for [`GraphBuilder::gather`] and positions.
+    /// Adds row numbers (u32) that the caller gives for each run, for [`GraphBuilder::gather`] and
+    /// positions.
     ///
     /// # Errors
     /// As [`GraphBuilder::input`].
@@ -160,7 +192,8 @@ impl GraphBuilder {
         self.fed(FedKind::Parameter(PanelFormat::F32), name, shape)
     }
 
-    /// Adds a value that stays on the device between runs, zero at first, which one operation reads and updates.
+    /// Adds a value that stays on the device between runs, zero at first, which one operation reads
+    /// and updates.
     ///
     /// # Errors
     /// As [`GraphBuilder::input`].
@@ -168,12 +201,17 @@ impl GraphBuilder {
         self.state_as(name, CacheFormat::F32, shape)
     }
 
-    /// Adds a state in a format: it defines how each value is stored, and the state's size ([`Graph::state_words`]) and element type
-    /// ([`Graph::dtype`]) on the device.
+    /// Adds a state in a format: it defines how each value is stored, and the state's size
+    /// ([`Graph::state_words`]) and element type ([`Graph::dtype`]) on the device.
     ///
     /// # Errors
     /// As [`GraphBuilder::input`].
-    pub fn state_as(&mut self, name: &str, format: CacheFormat, shape: impl Into<Shape>) -> Result<Node> {
+    pub fn state_as(
+        &mut self,
+        name: &str,
+        format: CacheFormat,
+        shape: impl Into<Shape>,
+    ) -> Result<Node> {
         self.fed(FedKind::State(format), name, shape)
     }
 
@@ -183,14 +221,23 @@ impl GraphBuilder {
             return Err(self.fault(format_args!("{what} {name}: the name is taken")));
         }
         self.check_shape(&format!("{what} {name}"), shape)?;
-        Ok(self.push(Operation::Fed(Fed { kind, name: name.to_owned() }), shape))
+        Ok(self.push(
+            Operation::Fed(Fed {
+                kind,
+                name: name.to_owned(),
+            }),
+            shape,
+        ))
     }
 
     /// The shape of row numbers: u32, or i32 of which negative ones are out of range.
     pub(crate) fn index_shape(&self, op: &str, node: Node) -> Result<Shape> {
         match self.typed(op, node)? {
             (shape, DType::U32 | DType::I32) => Ok(shape),
-            (shape, dtype) => Err(self.fault(format_args!("{op}: operand {node} {shape:?} is {}, row numbers are needed", dtype.wgsl()))),
+            (shape, dtype) => Err(self.fault(format_args!(
+                "{op}: operand {node} {shape:?} is {}, row numbers are needed",
+                dtype.wgsl()
+            ))),
         }
     }
 }
@@ -212,13 +259,18 @@ impl Graph {
     }
 
     fn fed(&self, is_wanted: fn(FedKind) -> bool) -> impl Iterator<Item = (&str, Node, Shape)> {
-        self.nodes.iter().filter_map(move |(&node, definition)| match &definition.operation {
-            Operation::Fed(fed) if is_wanted(fed.kind) => Some((fed.name.as_str(), node, definition.shape)),
-            _ => None,
-        })
+        self.nodes
+            .iter()
+            .filter_map(move |(&node, definition)| match &definition.operation {
+                Operation::Fed(fed) if is_wanted(fed.kind) => {
+                    Some((fed.name.as_str(), node, definition.shape))
+                }
+                _ => None,
+            })
     }
 
-    /// Elements of the view that feeds a state: values of f32, or words of 32 bits that hold values of another format.
+    /// Elements of the view that feeds a state: values of f32, or words of 32 bits that hold values
+    /// of another format.
     ///
     /// # Errors
     /// `Invalid` if the node is not a state of this graph or has unbound letters.
@@ -226,7 +278,9 @@ impl Graph {
         let shape = self.shape(node).map_err(|error| error.at("state_words"))?;
         match (self.nodes[&node].operation.state_format(), shape.sizes()) {
             (Some(format), Some(sizes)) => Ok(words(format, &sizes)),
-            _ => Err(Error::invalid(format!("state_words: node {node} is no state whose letters are bound"))),
+            _ => Err(Error::invalid(format!(
+                "state_words: node {node} is no state whose letters are bound"
+            ))),
         }
     }
 
@@ -242,7 +296,11 @@ impl Graph {
 
 /// Words of a state of these sizes: the last are columns, those before it tokens, the others items.
 fn words(format: CacheFormat, sizes: &[usize]) -> usize {
-    let (columns, rest) = sizes.split_last().map_or((1, &[][..]), |(last, rest)| (*last, rest));
-    let (rows, items) = rest.split_last().map_or((1, &[][..]), |(last, rest)| (*last, rest));
+    let (columns, rest) = sizes
+        .split_last()
+        .map_or((1, &[][..]), |(last, rest)| (*last, rest));
+    let (rows, items) = rest
+        .split_last()
+        .map_or((1, &[][..]), |(last, rest)| (*last, rest));
     items.iter().product::<usize>() * format.words(rows, columns)
 }

@@ -2,7 +2,10 @@
 
 use tectum::DType;
 
-use super::{Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType, Values, View};
+use super::{
+    Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType,
+    Values, View,
+};
 use crate::MAX_RANK;
 
 /// `y[.., j] = table[indices[..], j]`
@@ -24,9 +27,11 @@ impl Op for Gather {
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
         let (table, indices) = (&values[&self.table], &values[&self.indices]);
         let [rows, cols] = table.shape.matrix();
-        Ok(Tensor::from_fn(shape, |place| match indices.row(place / cols) {
-            Some(row) if row < rows => table.data[row * cols + place % cols],
-            _ => 0.0,
+        Ok(Tensor::from_fn(shape, |place| {
+            match indices.row(place / cols) {
+                Some(row) if row < rows => table.data[row * cols + place % cols],
+                _ => 0.0,
+            }
         }))
     }
 
@@ -38,10 +43,14 @@ impl Op for Gather {
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, _: Shape, y: View) -> Result<()> {
-        let faults = *lowering.faults.get_or_insert_with(|| lowering.plan.temp(DType::U32, 1));
+        let faults = *lowering
+            .faults
+            .get_or_insert_with(|| lowering.plan.temp(DType::U32, 1));
         let cols = lowering.shape(self.table).matrix()[1];
         let indices = lowering.rows(self.indices);
-        lowering.plan.gather(lowering.views[&self.table], indices, y, faults, cols)
+        lowering
+            .plan
+            .gather(lowering.views[&self.table], indices, y, faults, cols)
     }
 }
 
@@ -54,13 +63,15 @@ impl Call for Gather {
 }
 
 impl GraphBuilder {
-    /// Adds rows of a table by index: `y[.., j] = table[indices[..], j]`. An index out of range gives zeros.
+    /// Adds rows of a table by index: `y[.., j] = table[indices[..], j]`. An index out of range
+    /// gives zeros.
     ///
     /// # Shapes
-    /// `table` [rows.., n], whose rows are counted over all dimensions except the last, `indices` [..] as [`GraphBuilder::indices`] adds
-    /// them; gives [.., n].
+    /// `table` [rows.., n], whose rows are counted over all dimensions except the last, `indices`
+    /// [..] as [`GraphBuilder::indices`] adds them; gives [.., n].
     /// # Errors
-    /// `Invalid` if the table has fewer than two dimensions, `indices` has more than seven or is not row numbers, or a node is not of this graph.
+    /// `Invalid` if the table has fewer than two dimensions, `indices` has more than seven or is
+    /// not row numbers, or a node is not of this graph.
     pub fn gather(&mut self, table: Node, indices: Node) -> Result<Node> {
         let (table_shape, _) = self.typed("gather", table)?;
         let indices_shape = self.index_shape("gather", indices)?;

@@ -2,7 +2,10 @@
 
 use tectum::DType;
 
-use super::{Adjoints, Call, CallText, Cow, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType, Values, View};
+use super::{
+    Adjoints, Call, CallText, Cow, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor,
+    ValueType, Values, View,
+};
 
 /// `b` is of `a`'s shape, or the last dimensions of it, or a scalar.
 #[derive(Debug, Clone, Copy)]
@@ -77,7 +80,10 @@ impl IntegerOp {
     ];
 
     fn entry(self) -> (IntegerOp, &'static str, &'static str) {
-        Self::ALL.into_iter().find(|(op, ..)| *op == self).expect("invariant: the table has every operation")
+        Self::ALL
+            .into_iter()
+            .find(|(op, ..)| *op == self)
+            .expect("invariant: the table has every operation")
     }
 
     fn name(self) -> &'static str {
@@ -90,7 +96,10 @@ impl IntegerOp {
     }
 
     fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(_, known, _)| *known == name).map(|(op, ..)| op)
+        Self::ALL
+            .into_iter()
+            .find(|(_, known, _)| *known == name)
+            .map(|(op, ..)| op)
     }
 
     fn is_unary(self) -> bool {
@@ -105,13 +114,22 @@ impl IntegerOp {
             Self::Mul => a.wrapping_mul(b),
             Self::Div => a.checked_div(b).unwrap_or(0),
             Self::Rem => a.checked_rem(b).unwrap_or(0),
-            Self::Mod => a.checked_rem(b).map_or(0, |rest| if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest }),
+            Self::Mod => a.checked_rem(b).map_or(0, |rest| {
+                if rest != 0 && (rest < 0) != (b < 0) {
+                    rest + b
+                } else {
+                    rest
+                }
+            }),
             Self::Min => a.min(b),
             Self::Max => a.max(b),
             Self::And => a & b,
             Self::Or => a | b,
             Self::Xor => a ^ b,
-            Self::Shl => u32::try_from(b).ok().and_then(|b| a.checked_shl(b)).unwrap_or(0),
+            Self::Shl => u32::try_from(b)
+                .ok()
+                .and_then(|b| a.checked_shl(b))
+                .unwrap_or(0),
             Self::Shr => a >> b.clamp(0, 63),
             Self::Pow if b < 0 => match a {
                 1 => 1,
@@ -129,7 +147,10 @@ impl IntegerOp {
 
 impl Op for Integer {
     fn operands_mut(&mut self) -> Vec<&mut Node> {
-        [Some(&mut self.a), self.b.as_mut()].into_iter().flatten().collect()
+        [Some(&mut self.a), self.b.as_mut()]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 
     fn element(&self) -> ValueType {
@@ -139,7 +160,9 @@ impl Op for Integer {
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
         let (a, b) = (&values[&self.a], self.b.map(|b| &values[&b]));
         let b = |place| b.map_or(0.0, |b| b.broadcast_element(shape, place));
-        Ok(Tensor::from_fn(shape, |place| self.op.reference(a.data[place] as i64, b(place) as i64) as f64))
+        Ok(Tensor::from_fn(shape, |place| {
+            self.op.reference(a.data[place] as i64, b(place) as i64) as f64
+        }))
     }
 
     /// Integers have no derivative: nothing passes through.
@@ -150,7 +173,9 @@ impl Op for Integer {
     fn lower(&self, lowering: &mut Lowering<'_>, _: Shape, y: View) -> Result<()> {
         let a = lowering.views[&self.a];
         match self.b {
-            Some(b) => lowering.plan.binary(self.op.kernel(), a, lowering.views[&b], y),
+            Some(b) => lowering
+                .plan
+                .binary(self.op.kernel(), a, lowering.views[&b], y),
             None => lowering.plan.unary(self.op.kernel(), a, y),
         }
     }
@@ -169,13 +194,18 @@ impl Call for Integer {
 
     fn parse(builder: &mut GraphBuilder, text: &CallText<'_>, _: Shape) -> Result<Node> {
         let op = IntegerOp::named(text.name).ok_or_else(|| text.unknown())?;
-        let b = if op.is_unary() { None } else { Some(text.node(1)?) };
+        let b = if op.is_unary() {
+            None
+        } else {
+            Some(text.node(1)?)
+        };
         builder.integer(op, text.node(0)?, b)
     }
 }
 
 impl GraphBuilder {
-    /// Adds a function of integers, element by element; `b` is needed unless the function is of one operand.
+    /// Adds a function of integers, element by element; `b` is needed unless the function is of one
+    /// operand.
     ///
     /// # Shapes
     /// As [`GraphBuilder::add`].
@@ -184,9 +214,15 @@ impl GraphBuilder {
     pub fn integer(&mut self, op: IntegerOp, a: Node, b: Option<Node>) -> Result<Node> {
         let shape = self.shape_as(op.name(), a, DType::I32)?;
         if b.is_none() != op.is_unary() {
-            return Err(self.fault(format_args!("{}: {} operand is needed", op.name(), if op.is_unary() { "one" } else { "a second" })));
+            return Err(self.fault(format_args!(
+                "{}: {} operand is needed",
+                op.name(),
+                if op.is_unary() { "one" } else { "a second" }
+            )));
         }
-        let Some(b) = b else { return Ok(self.push(Integer { op, a, b }, shape)) };
+        let Some(b) = b else {
+            return Ok(self.push(Integer { op, a, b }, shape));
+        };
         self.shape_as(op.name(), b, DType::I32)?;
         let (a, b, shape) = self.aligned(op.name(), a, b)?;
         Ok(self.push(Integer { op, a, b: Some(b) }, shape))

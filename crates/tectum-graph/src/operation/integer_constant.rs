@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use tectum::DType;
 
-use super::{Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType, Values, View};
+use super::{
+    Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType,
+    Values, View,
+};
 use crate::parse::parse_number;
 
 /// Integers that are shown in text; more end in an ellipsis.
@@ -18,7 +21,12 @@ pub(crate) struct IntegerConstant {
 
 impl Op for IntegerConstant {
     fn arguments(&self, _: String) -> String {
-        let mut values: Vec<_> = self.data.iter().take(MAX_SHOWN).map(i32::to_string).collect();
+        let mut values: Vec<_> = self
+            .data
+            .iter()
+            .take(MAX_SHOWN)
+            .map(i32::to_string)
+            .collect();
         if self.data.len() > MAX_SHOWN {
             values.push("…".to_owned());
         }
@@ -34,7 +42,10 @@ impl Op for IntegerConstant {
     }
 
     fn evaluate(&self, shape: Shape, _: &Values) -> Result<Tensor> {
-        Ok(Tensor { shape, data: self.data.iter().copied().map(f64::from).collect() })
+        Ok(Tensor {
+            shape,
+            data: self.data.iter().copied().map(f64::from).collect(),
+        })
     }
 
     fn differentiate(&self, _: Node, _: Node, _: &mut Adjoints) -> Result<()> {
@@ -50,7 +61,11 @@ impl Call for IntegerConstant {
     const NAME: &'static str = "integer_constant";
 
     fn parse(builder: &mut GraphBuilder, text: &CallText<'_>, shape: Shape) -> Result<Node> {
-        let numbers: Result<Vec<i32>> = text.arguments.iter().map(|number| parse_number(number)).collect();
+        let numbers: Result<Vec<i32>> = text
+            .arguments
+            .iter()
+            .map(|number| parse_number(number))
+            .collect();
         builder.integer_constant(&numbers?, shape)
     }
 }
@@ -64,8 +79,16 @@ impl GraphBuilder {
         let shape = shape.into();
         self.check_shape("integer_constant", shape)?;
         if shape.elements() != Some(data.len()) {
-            return Err(self.fault(format_args!("integer_constant: {} elements given for {shape:?}", data.len())));
+            return Err(self.fault(format_args!(
+                "integer_constant: {} elements given for {shape:?}",
+                data.len()
+            )));
         }
-        Ok(self.push(IntegerConstant { data: Arc::from(data) }, shape))
+        Ok(self.push(
+            IntegerConstant {
+                data: Arc::from(data),
+            },
+            shape,
+        ))
     }
 }

@@ -2,7 +2,10 @@
 
 use tectum::Error;
 
-use super::{Adjoints, Call, CallText, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
+use super::{
+    Adjoints, Call, CallText, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values,
+    View,
+};
 
 /// Over the last axis, each row minus its mean, divided by its deviation.
 #[derive(Debug, Clone, Copy)]
@@ -29,12 +32,19 @@ impl Op for LayerNorm {
             let mean = row.iter().sum::<f64>() / n;
             let variance = row.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n;
             let inverse = 1.0 / (variance + f64::from(self.epsilon)).sqrt();
-            row.iter_mut().zip(gain.iter().zip(bias)).for_each(|(x, (gain, bias))| *x = (*x - mean) * inverse * gain + bias);
+            row.iter_mut()
+                .zip(gain.iter().zip(bias))
+                .for_each(|(x, (gain, bias))| *x = (*x - mean) * inverse * gain + bias);
         }))
     }
 
     fn differentiate(&self, _: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
-        let Self { x, gain, bias, epsilon } = *self;
+        let Self {
+            x,
+            gain,
+            bias,
+            epsilon,
+        } = *self;
         let mean = pass.builder.row_mean(x)?;
         let centered = pass.builder.sub(x, mean)?;
         pass.give(bias, |pass| pass.reduce_like(g, bias))?;
@@ -54,7 +64,12 @@ impl Call for LayerNorm {
     const NAME: &'static str = "layer_norm";
 
     fn parse(builder: &mut GraphBuilder, text: &CallText<'_>, _: Shape) -> Result<Node> {
-        builder.layer_norm(text.node(0)?, text.node(1)?, text.node(2)?, text.number("epsilon")?)
+        builder.layer_norm(
+            text.node(0)?,
+            text.node(1)?,
+            text.node(2)?,
+            text.number("epsilon")?,
+        )
     }
 }
 
@@ -69,13 +84,25 @@ impl GraphBuilder {
     /// Ba, Kiros, Hinton, *Layer Normalization*, <https://arxiv.org/abs/1607.06450>.
     pub fn layer_norm(&mut self, x: Node, gain: Node, bias: Node, epsilon: f32) -> Result<Node> {
         let shape = self.norm_shape("layer_norm", x, &[gain, bias], epsilon)?;
-        Ok(self.push(LayerNorm { x, gain, bias, epsilon }, shape))
+        Ok(self.push(
+            LayerNorm {
+                x,
+                gain,
+                bias,
+                epsilon,
+            },
+            shape,
+        ))
     }
 
     /// The mean of each row of the last axis, repeated over the row.
     pub(super) fn row_mean(&mut self, x: Node) -> Result<Node> {
         let shape = self.shape("mean", x)?;
-        let Dim::Size(count) = shape.last() else { return Err(Error::unsupported(format!("the gradient of a norm needs sizes; {shape:?} ends in a letter"))) };
+        let Dim::Size(count) = shape.last() else {
+            return Err(Error::unsupported(format!(
+                "the gradient of a norm needs sizes; {shape:?} ends in a letter"
+            )));
+        };
         let sum = self.sum_over_columns(x)?;
         let count = self.constant(&[count as f32], [1, 1])?;
         let mean = self.div(sum, count)?;
@@ -83,12 +110,21 @@ impl GraphBuilder {
     }
 
     /// The shape of a norm whose gain or bias fits.
-    pub(super) fn norm_shape(&self, op: &str, x: Node, vectors: &[Node], epsilon: f32) -> Result<Shape> {
+    pub(super) fn norm_shape(
+        &self,
+        op: &str,
+        x: Node,
+        vectors: &[Node],
+        epsilon: f32,
+    ) -> Result<Shape> {
         let shape = self.shape(op, x)?;
         for &vector in vectors {
             let vector = self.shape(op, vector)?;
             if shape.rank() == 0 || !vector.is_row_of(shape) {
-                return Err(self.fault(format_args!("{op}: x {shape:?}, gain or bias {vector:?}: a vector of {:?} is needed", shape.last())));
+                return Err(self.fault(format_args!(
+                    "{op}: x {shape:?}, gain or bias {vector:?}: a vector of {:?} is needed",
+                    shape.last()
+                )));
             }
         }
         if epsilon.is_nan() || epsilon <= 0.0 {
@@ -99,10 +135,18 @@ impl GraphBuilder {
 }
 
 impl Adjoints {
-    /// Passes the adjoint of y = c / √(mean of c² + epsilon) · gain to x and to the gain, where c is x or x minus its mean.
+    /// Passes the adjoint of y = c / √(mean of c² + epsilon) · gain to x and to the gain, where c
+    /// is x or x minus its mean.
     ///
-    /// With z = y / gain and d the root: the gradient at c is (g·gain − z · mean of (z·g·gain)) / d; `center` makes it that of x.
-    pub(super) fn give_norm(&mut self, [x, c, gain]: [Node; 3], epsilon: f32, g: Node, center: impl FnOnce(&mut Self, Node) -> Result<Node>) -> Result<()> {
+    /// With z = y / gain and d the root: the gradient at c is (g·gain − z · mean of (z·g·gain)) /
+    /// d; `center` makes it that of x.
+    pub(super) fn give_norm(
+        &mut self,
+        [x, c, gain]: [Node; 3],
+        epsilon: f32,
+        g: Node,
+        center: impl FnOnce(&mut Self, Node) -> Result<Node>,
+    ) -> Result<()> {
         let square = self.builder.mul(c, c)?;
         let mean = self.builder.row_mean(square)?;
         let epsilon = self.builder.constant(&[epsilon], [1, 1])?;

@@ -4,7 +4,10 @@
 use tectum::{Activation, GemmEpilogue};
 
 use super::activate::{activation_name, activation_named};
-use super::{Adjoints, Call, CallText, Factor, GraphBuilder, Lowering, MatMul, Node, Op, Result, Shape, Tensor, Values, View, no_derivative_of_fused};
+use super::{
+    Adjoints, Call, CallText, Factor, GraphBuilder, Lowering, MatMul, Node, Op, Result, Shape,
+    Tensor, Values, View, no_derivative_of_fused,
+};
 
 /// The tail of a fused product: `activation(a·b + bias) + residual`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -21,22 +24,40 @@ impl LinearEpilogue {
 
     /// As it follows the product's operands in text.
     pub(super) fn text(&self) -> String {
-        let bias = self.bias.map_or(String::new(), |node| format!(", bias %{node}"));
-        let activation = if self.activation == Activation::None { String::new() } else { format!(", {}", activation_name(self.activation)) };
-        let residual = self.residual.map_or(String::new(), |node| format!(", residual %{node}"));
+        let bias = self
+            .bias
+            .map_or(String::new(), |node| format!(", bias %{node}"));
+        let activation = if self.activation == Activation::None {
+            String::new()
+        } else {
+            format!(", {}", activation_name(self.activation))
+        };
+        let residual = self
+            .residual
+            .map_or(String::new(), |node| format!(", residual %{node}"));
         bias + &activation + &residual
     }
 
     pub(super) fn parse(text: &CallText<'_>) -> Result<Self> {
-        let activation = text.arguments.iter().find_map(|argument| activation_named(argument)).unwrap_or_default();
-        Ok(Self { bias: text.named_node("bias")?, activation, residual: text.named_node("residual")? })
+        let activation = text
+            .arguments
+            .iter()
+            .find_map(|argument| activation_named(argument))
+            .unwrap_or_default();
+        Ok(Self {
+            bias: text.named_node("bias")?,
+            activation,
+            residual: text.named_node("residual")?,
+        })
     }
 
     /// The products of these rows, finished.
     pub(super) fn evaluate(&self, mut products: Tensor, values: &Values) -> Tensor {
         let cols = products.shape.matrix()[1];
         for (place, product) in products.data.iter_mut().enumerate() {
-            let bias = self.bias.map_or(0.0, |node| values[&node].data[place % cols]);
+            let bias = self
+                .bias
+                .map_or(0.0, |node| values[&node].data[place % cols]);
             let residual = self.residual.map_or(0.0, |node| values[&node].data[place]);
             *product = self.activation.reference(*product + bias) + residual;
         }
@@ -44,8 +65,13 @@ impl LinearEpilogue {
     }
 
     pub(super) fn lowered(&self, lowering: &Lowering<'_>) -> GemmEpilogue {
-        let [bias, residual] = [self.bias, self.residual].map(|node| node.map(|node| lowering.views[&node]));
-        GemmEpilogue { bias, activation: self.activation, residual }
+        let [bias, residual] =
+            [self.bias, self.residual].map(|node| node.map(|node| lowering.views[&node]));
+        GemmEpilogue {
+            bias,
+            activation: self.activation,
+            residual,
+        }
     }
 }
 
@@ -59,7 +85,10 @@ pub(crate) struct Linear {
 
 impl Linear {
     fn product(&self) -> MatMul {
-        MatMul { a: self.a, b: self.b }
+        MatMul {
+            a: self.a,
+            b: self.b,
+        }
     }
 }
 
@@ -69,11 +98,16 @@ impl Op for Linear {
     }
 
     fn operands_mut(&mut self) -> Vec<&mut Node> {
-        [&mut self.a.node, &mut self.b.node].into_iter().chain(self.tail.operands_mut()).collect()
+        [&mut self.a.node, &mut self.b.node]
+            .into_iter()
+            .chain(self.tail.operands_mut())
+            .collect()
     }
 
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
-        Ok(self.tail.evaluate(self.product().evaluate(shape, values)?, values))
+        Ok(self
+            .tail
+            .evaluate(self.product().evaluate(shape, values)?, values))
     }
 
     fn differentiate(&self, _: Node, _: Node, _: &mut Adjoints) -> Result<()> {
@@ -90,7 +124,11 @@ impl Call for Linear {
     const NAME: &'static str = "linear";
 
     fn parse(builder: &mut GraphBuilder, text: &CallText<'_>, _: Shape) -> Result<Node> {
-        builder.linear(Factor::parse(text, 0)?, Factor::parse(text, 1)?, LinearEpilogue::parse(text)?)
+        builder.linear(
+            Factor::parse(text, 0)?,
+            Factor::parse(text, 1)?,
+            LinearEpilogue::parse(text)?,
+        )
     }
 }
 
@@ -99,17 +137,28 @@ impl GraphBuilder {
     fn linear(&mut self, a: Factor, b: Factor, tail: LinearEpilogue) -> Result<Node> {
         let shape = self.product_shape("linear", a, b)?;
         if self.graph().is_batched(a, b) {
-            return Err(self.fault(format_args!("linear: a batched product {shape:?} has no tail")));
+            return Err(self.fault(format_args!(
+                "linear: a batched product {shape:?} has no tail"
+            )));
         }
         self.check_epilogue("linear", tail, shape)?;
         Ok(self.push(Linear { a, b, tail }, shape))
     }
 
-    pub(super) fn check_epilogue(&self, op: &str, tail: LinearEpilogue, shape: Shape) -> Result<()> {
+    pub(super) fn check_epilogue(
+        &self,
+        op: &str,
+        tail: LinearEpilogue,
+        shape: Shape,
+    ) -> Result<()> {
         let bias = tail.bias.map(|node| self.shape(op, node)).transpose()?;
         let residual = tail.residual.map(|node| self.shape(op, node)).transpose()?;
-        if bias.is_some_and(|bias| !bias.is_row_of(shape)) || residual.is_some_and(|residual| residual != shape) {
-            return Err(self.fault(format_args!("{op}: {shape:?} with bias {bias:?}, residual {residual:?}")));
+        if bias.is_some_and(|bias| !bias.is_row_of(shape))
+            || residual.is_some_and(|residual| residual != shape)
+        {
+            return Err(self.fault(format_args!(
+                "{op}: {shape:?} with bias {bias:?}, residual {residual:?}"
+            )));
         }
         Ok(())
     }

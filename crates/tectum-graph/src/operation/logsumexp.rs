@@ -2,7 +2,9 @@
 
 use tectum::DType;
 
-use super::{Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
+use super::{
+    Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View,
+};
 
 /// log Σ exp(x) over the last axis, which is kept with size 1.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +23,10 @@ impl Op for LogSumExp {
             let greatest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             greatest + row.iter().map(|x| (x - greatest).exp()).sum::<f64>().ln()
         });
-        Ok(Tensor { shape, data: data.collect() })
+        Ok(Tensor {
+            shape,
+            data: data.collect(),
+        })
     }
 
     /// g ⊙ softmax(x)
@@ -34,7 +39,8 @@ impl Op for LogSumExp {
         })
     }
 
-    /// The softmax of the maximum is 1 / Σ exp(x − max), at least 1/n: max x − log max softmax(x) neither overflows nor underflows.
+    /// The softmax of the maximum is 1 / Σ exp(x − max), at least 1/n: max x − log max softmax(x)
+    /// neither overflows nor underflows.
     fn lower(&self, lowering: &mut Lowering<'_>, _: Shape, y: View) -> Result<()> {
         let (x, [rows, cols]) = (lowering.views[&self.x], lowering.shape(self.x).matrix());
         let plan = &mut *lowering.plan;

@@ -2,7 +2,9 @@
 
 use tectum::Activation;
 
-use super::{Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
+use super::{
+    Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View,
+};
 
 /// The maximum over the last axis, which is kept with size 1.
 #[derive(Debug, Clone, Copy)]
@@ -18,11 +20,18 @@ impl Op for MaxOverColumns {
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
         let x = &values[&self.x];
         let greater = |a: f64, b: f64| if a.is_nan() || a > b { a } else { b };
-        let data = x.data.chunks(x.shape.matrix()[1]).map(|row| row.iter().copied().fold(f64::NEG_INFINITY, greater));
-        Ok(Tensor { shape, data: data.collect() })
+        let data = x
+            .data
+            .chunks(x.shape.matrix()[1])
+            .map(|row| row.iter().copied().fold(f64::NEG_INFINITY, greater));
+        Ok(Tensor {
+            shape,
+            data: data.collect(),
+        })
     }
 
-    /// Shared equally by the elements that have the maximum: those from which it does not differ by more than 0.
+    /// Shared equally by the elements that have the maximum: those from which it does not differ by
+    /// more than 0.
     fn differentiate(&self, node: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
         pass.give(self.x, |pass| {
             let builder = &mut pass.builder;
@@ -55,7 +64,8 @@ impl Call for MaxOverColumns {
 }
 
 impl GraphBuilder {
-    /// Adds the maximum over the last axis; its gradient is shared equally by all elements that have it.
+    /// Adds the maximum over the last axis; its gradient is shared equally by all elements that
+    /// have it.
     ///
     /// # Shapes
     /// `x` [.., n]; gives [.., 1].

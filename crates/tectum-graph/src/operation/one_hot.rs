@@ -1,6 +1,8 @@
 //! Class numbers as rows of zeros and a one.
 
-use super::{Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
+use super::{
+    Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View,
+};
 use crate::MAX_RANK;
 
 /// `y[.., j]` is 1 where `j = indices[..]`, else 0.
@@ -16,7 +18,11 @@ impl Op for OneHot {
 
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
         let (indices, [_, classes]) = (&values[&self.indices], shape.matrix());
-        Ok(Tensor::from_fn(shape, |place| f64::from(u8::from(indices.data[place / classes] == (place % classes) as f64))))
+        Ok(Tensor::from_fn(shape, |place| {
+            f64::from(u8::from(
+                indices.data[place / classes] == (place % classes) as f64,
+            ))
+        }))
     }
 
     fn differentiate(&self, _: Node, _: Node, _: &mut Adjoints) -> Result<()> {
@@ -24,7 +30,9 @@ impl Op for OneHot {
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, shape: Shape, y: View) -> Result<()> {
-        lowering.plan.one_hot(lowering.rows(self.indices), y, shape.matrix()[1])
+        lowering
+            .plan
+            .one_hot(lowering.rows(self.indices), y, shape.matrix()[1])
     }
 }
 
@@ -37,18 +45,26 @@ impl Call for OneHot {
 }
 
 impl GraphBuilder {
-    /// Adds class numbers as rows of `classes` zeros with a 1 at the class; a number out of range gives zeros.
+    /// Adds class numbers as rows of `classes` zeros with a 1 at the class; a number out of range
+    /// gives zeros.
     ///
     /// # Shapes
-    /// `indices` [..] as [`GraphBuilder::indices`] adds them, of at most seven dimensions; gives [.., classes].
+    /// `indices` [..] as [`GraphBuilder::indices`] adds them, of at most seven dimensions; gives
+    /// [.., classes].
     /// # Errors
-    /// `Invalid` if `indices` has more dimensions or is not row numbers, `classes` is 0, or the node is not of this graph.
+    /// `Invalid` if `indices` has more dimensions or is not row numbers, `classes` is 0, or the
+    /// node is not of this graph.
     pub fn one_hot(&mut self, indices: Node, classes: usize) -> Result<Node> {
         let shape = self.index_shape("one_hot", indices)?;
         if shape.rank() >= MAX_RANK {
-            return Err(self.fault(format_args!("one_hot: indices {shape:?}: at most seven dimensions are possible")));
+            return Err(self.fault(format_args!(
+                "one_hot: indices {shape:?}: at most seven dimensions are possible"
+            )));
         }
-        self.one_hot_as(indices, Shape::of(&[shape.dims(), &[classes.into()]].concat()))
+        self.one_hot_as(
+            indices,
+            Shape::of(&[shape.dims(), &[classes.into()]].concat()),
+        )
     }
 
     fn one_hot_as(&mut self, indices: Node, shape: Shape) -> Result<Node> {

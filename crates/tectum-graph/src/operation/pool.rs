@@ -4,8 +4,13 @@ mod gradients;
 
 use tectum::{DType, PoolDivisor, Pooling, Window};
 
-use super::convolution::{image, leaves_out, parse_triple, parse_window, reached, space, window_text};
-use super::{Adjoints, Call, CallText, Cow, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType, Values, View};
+use super::convolution::{
+    image, leaves_out, parse_triple, parse_window, reached, space, window_text,
+};
+use super::{
+    Adjoints, Call, CallText, Cow, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor,
+    ValueType, Values, View,
+};
 
 /// Each window of each channel becomes one element.
 #[derive(Debug, Clone, Copy)]
@@ -20,11 +25,13 @@ pub(crate) struct Pool {
 pub enum PoolKind {
     /// Its greatest element.
     Max,
-    /// The place of the first greatest one in its channel, counted row-major (i32); −1 if the window reads only padding.
+    /// The place of the first greatest one in its channel, counted row-major (i32); −1 if the
+    /// window reads only padding.
     MaxPlace,
     /// The mean of its elements inside the input.
     MeanInside,
-    /// Its sum divided by the elements inside the input or its padding, of which only this much after the input counts.
+    /// Its sum divided by the elements inside the input or its padding, of which only this much
+    /// after the input counts.
     MeanPadded {
         /// Elements after the input that count.
         after: [usize; 3],
@@ -34,7 +41,11 @@ pub enum PoolKind {
 impl Pool {
     fn settings(&self, shape: Shape) -> Pooling {
         let sizes = image(shape);
-        Pooling { channels: sizes[0] * sizes[1], size_in: space(sizes), window: self.window }
+        Pooling {
+            channels: sizes[0] * sizes[1],
+            size_in: space(sizes),
+            window: self.window,
+        }
     }
 
     /// Elements that count for a mean at a place of the output.
@@ -43,7 +54,10 @@ impl Pool {
             let along = |axis: usize| {
                 (0..self.window.kernel[axis])
                     .filter(|tap| {
-                        let at = (place[axis] * self.window.stride[axis] + tap * self.window.dilation[axis]) as i64 - self.window.pad_before[axis] as i64;
+                        let at = (place[axis] * self.window.stride[axis]
+                            + tap * self.window.dilation[axis])
+                            as i64
+                            - self.window.pad_before[axis] as i64;
                         at >= -(before[axis] as i64) && at < (size_in[axis] + after[axis]) as i64
                     })
                     .count()
@@ -60,7 +74,9 @@ impl Pool {
 impl Op for Pool {
     fn arguments(&self, operands: String) -> String {
         let counts = match self.kind {
-            PoolKind::MeanPadded { after } => format!(", counts {}", after.map(|size| size.to_string()).join(" ")),
+            PoolKind::MeanPadded { after } => {
+                format!(", counts {}", after.map(|size| size.to_string()).join(" "))
+            }
             _ => String::new(),
         };
         format!("{operands}{}{counts}", window_text(&self.window))
@@ -71,17 +87,34 @@ impl Op for Pool {
     }
 
     fn element(&self) -> ValueType {
-        ValueType::Is(if self.kind == PoolKind::MaxPlace { DType::I32 } else { DType::F32 })
+        ValueType::Is(if self.kind == PoolKind::MaxPlace {
+            DType::I32
+        } else {
+            DType::F32
+        })
     }
 
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
         let x = &values[&self.x];
-        let (size_in, size_out, [planes, rows, columns]) = (space(image(x.shape)), space(image(shape)), self.window.kernel);
-        let (volume, pixels) = (size_in.iter().product::<usize>(), size_out.iter().product::<usize>());
+        let (size_in, size_out, [planes, rows, columns]) = (
+            space(image(x.shape)),
+            space(image(shape)),
+            self.window.kernel,
+        );
+        let (volume, pixels) = (
+            size_in.iter().product::<usize>(),
+            size_out.iter().product::<usize>(),
+        );
         Ok(Tensor::from_fn(shape, |element| {
             let (channel, pixel) = (element / pixels, element % pixels);
-            let place = [pixel / size_out[2] / size_out[1], pixel / size_out[2] % size_out[1], pixel % size_out[2]];
-            let taps = (0..planes).flat_map(|plane| (0..rows).flat_map(move |row| (0..columns).map(move |column| [plane, row, column])));
+            let place = [
+                pixel / size_out[2] / size_out[1],
+                pixel / size_out[2] % size_out[1],
+                pixel % size_out[2],
+            ];
+            let taps = (0..planes).flat_map(|plane| {
+                (0..rows).flat_map(move |row| (0..columns).map(move |column| [plane, row, column]))
+            });
             let (mut best, mut best_place, mut sum) = (f64::NEG_INFINITY, -1.0, 0.0);
             for inside in taps.filter_map(|tap| reached(&self.window, place, tap, size_in)) {
                 let at = (inside[0] * size_in[1] + inside[1]) * size_in[2] + inside[2];
@@ -102,25 +135,40 @@ impl Op for Pool {
         }))
     }
 
-    /// Of a maximum to its place, the first one of equal elements; of a mean to all its elements, divided.
+    /// Of a maximum to its place, the first one of equal elements; of a mean to all its elements,
+    /// divided.
     fn differentiate(&self, _: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
         match self.kind {
             PoolKind::MaxPlace => Ok(()),
             PoolKind::Max => pass.give(self.x, |pass| self.give_places(g, &mut pass.builder)),
-            PoolKind::MeanInside | PoolKind::MeanPadded { .. } => pass.give(self.x, |pass| self.give_windows(g, &mut pass.builder)),
+            PoolKind::MeanInside | PoolKind::MeanPadded { .. } => {
+                pass.give(self.x, |pass| self.give_windows(g, &mut pass.builder))
+            }
         }
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, _: Shape, y: View) -> Result<()> {
-        let (x, settings) = (lowering.views[&self.x], self.settings(lowering.shape(self.x)));
+        let (x, settings) = (
+            lowering.views[&self.x],
+            self.settings(lowering.shape(self.x)),
+        );
         match self.kind {
             PoolKind::Max => lowering.plan.max_pool(x, y, None, &settings),
             PoolKind::MaxPlace => {
                 let greatest = lowering.plan.temp(DType::F32, y.len());
                 lowering.plan.max_pool(x, greatest, Some(y), &settings)
             }
-            PoolKind::MeanInside => lowering.plan.average_pool(x, y, &settings, PoolDivisor::Inside),
-            PoolKind::MeanPadded { after } => lowering.plan.average_pool(x, y, &settings, PoolDivisor::Padded { pad_after: after }),
+            PoolKind::MeanInside => {
+                lowering
+                    .plan
+                    .average_pool(x, y, &settings, PoolDivisor::Inside)
+            }
+            PoolKind::MeanPadded { after } => lowering.plan.average_pool(
+                x,
+                y,
+                &settings,
+                PoolDivisor::Padded { pad_after: after },
+            ),
         }
     }
 }
@@ -138,7 +186,10 @@ impl Call for Pool {
     }
 
     fn is_named(name: &str) -> bool {
-        matches!(name, "max_pool" | "max_pool_place" | "mean_pool" | "mean_pool_padded")
+        matches!(
+            name,
+            "max_pool" | "max_pool_place" | "mean_pool" | "mean_pool_padded"
+        )
     }
 
     fn parse(builder: &mut GraphBuilder, text: &CallText<'_>, _: Shape) -> Result<Node> {
@@ -146,7 +197,9 @@ impl Call for Pool {
             "max_pool" => PoolKind::Max,
             "max_pool_place" => PoolKind::MaxPlace,
             "mean_pool" => PoolKind::MeanInside,
-            _ => PoolKind::MeanPadded { after: parse_triple(text, "counts")? },
+            _ => PoolKind::MeanPadded {
+                after: parse_triple(text, "counts")?,
+            },
         };
         builder.pool(text.node(0)?, kind, parse_window(text)?)
     }
@@ -156,21 +209,29 @@ impl GraphBuilder {
     /// Adds the maximum, its place, or the mean of each window of each channel.
     ///
     /// # Shapes
-    /// `x` [N, C, ..] with one to three axes of space, which are the last axes of the window; gives [N, C, ..] with the sizes of [`Window::size_out`].
+    /// `x` [N, C, ..] with one to three axes of space, which are the last axes of the window; gives
+    /// [N, C, ..] with the sizes of [`Window::size_out`].
     /// # Errors
-    /// `Invalid` if the shape does not fit, a dimension is a letter, more padding counts than there is, or the node is not of this graph; as
-    /// [`Window::size_out`].
+    /// `Invalid` if the shape does not fit, a dimension is a letter, more padding counts than there
+    /// is, or the node is not of this graph; as [`Window::size_out`].
     pub fn pool(&mut self, x: Node, kind: PoolKind, window: Window) -> Result<Node> {
         let operation = Pool { x, kind, window };
         let (name, shape) = (operation.name(), self.shape("pool", x)?);
         let sizes = self.image_sizes(&name, shape)?;
         let unused = 5 - shape.rank();
-        let is_counted = |after: [usize; 3]| (0..3).all(|axis| after[axis] <= window.pad_after[axis]);
-        let counts_fit = if let PoolKind::MeanPadded { after } = kind { is_counted(after) } else { true };
+        let is_counted =
+            |after: [usize; 3]| (0..3).all(|axis| after[axis] <= window.pad_after[axis]);
+        let counts_fit = if let PoolKind::MeanPadded { after } = kind {
+            is_counted(after)
+        } else {
+            true
+        };
         if !leaves_out(&window, unused) || !counts_fit {
             return Err(self.fault(format_args!("{name}: {shape:?} with {window:?}")));
         }
-        let size_out = window.size_out(space(sizes)).map_err(|error| self.fault(format_args!("{name}: {error}")))?;
+        let size_out = window
+            .size_out(space(sizes))
+            .map_err(|error| self.fault(format_args!("{name}: {error}")))?;
         let mut dims: Vec<Dim> = vec![sizes[0].into(), sizes[1].into()];
         dims.extend(size_out[unused..].iter().map(|size| Dim::Size(*size)));
         Ok(self.push(operation, Shape::of(&dims)))

@@ -2,7 +2,10 @@
 
 use tectum::DType;
 
-use super::{Adjoints, Call, CallText, Cow, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
+use super::{
+    Adjoints, Call, CallText, Cow, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor,
+    Values, View,
+};
 
 /// A sum over axes.
 #[derive(Debug, Clone, Copy)]
@@ -36,12 +39,23 @@ impl Op for Reduce {
         let x = &values[&self.x];
         let [rows, cols] = x.shape.matrix();
         Ok(match self.axes {
-            ReduceAxes::All => Tensor { shape, data: vec![x.data.iter().sum()] },
-            ReduceAxes::Rows => Tensor::from_fn(shape, |col| (0..rows).map(|row| x.data[row * cols + col]).sum()),
-            ReduceAxes::Columns => Tensor::from_fn(shape, |row| (0..cols).map(|col| x.data[row * cols + col]).sum()),
+            ReduceAxes::All => Tensor {
+                shape,
+                data: vec![x.data.iter().sum()],
+            },
+            ReduceAxes::Rows => Tensor::from_fn(shape, |col| {
+                (0..rows).map(|row| x.data[row * cols + col]).sum()
+            }),
+            ReduceAxes::Columns => Tensor::from_fn(shape, |row| {
+                (0..cols).map(|col| x.data[row * cols + col]).sum()
+            }),
             ReduceAxes::Axis(axis) => {
                 let [_, count, inner] = x.shape.around(axis);
-                Tensor::from_fn(shape, |place| (0..count).map(|i| x.data[(place / inner * count + i) * inner + place % inner]).sum())
+                Tensor::from_fn(shape, |place| {
+                    (0..count)
+                        .map(|i| x.data[(place / inner * count + i) * inner + place % inner])
+                        .sum()
+                })
             }
         })
     }
@@ -49,9 +63,12 @@ impl Op for Reduce {
     fn differentiate(&self, _: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
         pass.give(self.x, |pass| {
             let shape = pass.builder.graph().shape(self.x)?;
-            let ReduceAxes::Axis(axis) = self.axes else { return pass.builder.broadcast(g, shape) };
+            let ReduceAxes::Axis(axis) = self.axes else {
+                return pass.builder.broadcast(g, shape);
+            };
             // The axis is moved first, where values repeat, and back.
-            let (mut order, mut dims) = ((0..shape.rank()).collect::<Vec<_>>(), shape.dims().to_vec());
+            let (mut order, mut dims) =
+                ((0..shape.rank()).collect::<Vec<_>>(), shape.dims().to_vec());
             order.swap(0, axis);
             dims.swap(0, axis);
             let first = pass.builder.permute(g, &order)?;
@@ -94,7 +111,10 @@ impl Call for Reduce {
     }
 
     fn is_named(name: &str) -> bool {
-        matches!(name, "sum" | "sum_over_rows" | "sum_over_columns" | "sum_axis")
+        matches!(
+            name,
+            "sum" | "sum_over_rows" | "sum_over_columns" | "sum_axis"
+        )
     }
 
     fn parse(builder: &mut GraphBuilder, text: &CallText<'_>, _: Shape) -> Result<Node> {
@@ -160,17 +180,30 @@ impl GraphBuilder {
             () if shape == from => return Ok(x),
             () if shape.trimmed().is_empty() => self.reduce(x, ReduceAxes::All)?,
             () if shape.is_row_of(from) => self.reduce(x, ReduceAxes::Rows)?,
-            () if shape.rank() == from.rank() && shape == from.with(from.rank() - 1, 1) => self.reduce(x, ReduceAxes::Columns)?,
+            () if shape.rank() == from.rank() && shape == from.with(from.rank() - 1, 1) => {
+                self.reduce(x, ReduceAxes::Columns)?
+            }
             () if shape.repeats_to(from) && !shape.broadcasts_to(from) => {
                 let (kept, first) = (shape.trimmed(), from.rank() - shape.trimmed().len());
-                let repeats = |axis: &usize| from.dims()[*axis] != Dim::Size(1) && (*axis < first || kept[*axis - first] == Dim::Size(1));
-                (0..from.rank()).filter(repeats).try_fold(x, |sum, axis| self.sum_axis(sum, axis))?
+                let repeats = |axis: &usize| {
+                    from.dims()[*axis] != Dim::Size(1)
+                        && (*axis < first || kept[*axis - first] == Dim::Size(1))
+                };
+                (0..from.rank())
+                    .filter(repeats)
+                    .try_fold(x, |sum, axis| self.sum_axis(sum, axis))?
             }
             () if shape.broadcasts_to(from) => {
                 let repeated = from.rank() - shape.trimmed().len();
-                (0..repeated).filter(|&axis| from.dims()[axis] != Dim::Size(1)).try_fold(x, |sum, axis| self.sum_axis(sum, axis))?
+                (0..repeated)
+                    .filter(|&axis| from.dims()[axis] != Dim::Size(1))
+                    .try_fold(x, |sum, axis| self.sum_axis(sum, axis))?
             }
-            () => return Err(self.fault(format_args!("reduce: {shape:?} does not repeat to {from:?}"))),
+            () => {
+                return Err(self.fault(format_args!(
+                    "reduce: {shape:?} does not repeat to {from:?}"
+                )));
+            }
         };
         self.reshape(sum, shape)
     }
@@ -180,7 +213,9 @@ impl GraphBuilder {
         let shape = match axes {
             ReduceAxes::All => Shape::from([1, 1]),
             ReduceAxes::Rows => Shape::of(&[Dim::Size(1), from.last()]),
-            ReduceAxes::Columns if from.rank() == 0 => return Err(self.fault(format_args!("sum: {from:?} has no axis"))),
+            ReduceAxes::Columns if from.rank() == 0 => {
+                return Err(self.fault(format_args!("sum: {from:?} has no axis")));
+            }
             ReduceAxes::Columns => from.with(from.rank() - 1, 1),
             ReduceAxes::Axis(axis) => from.with(axis, 1),
         };

@@ -2,7 +2,10 @@
 
 use tectum::{DType, Error};
 
-use super::{Adjoints, Call, CallText, Cow, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType, Values, View};
+use super::{
+    Adjoints, Call, CallText, Cow, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor,
+    ValueType, Values, View,
+};
 use crate::operation::Function;
 
 /// A reduction over the last axis, which is kept with size 1.
@@ -27,15 +30,26 @@ pub enum Reduction {
 }
 
 impl Reduction {
-    const ALL: [(Reduction, &'static str); 4] =
-        [(Reduction::Sum, "sum_of_rows"), (Reduction::Prod, "prod_of_rows"), (Reduction::Max, "max_of_rows"), (Reduction::Min, "min_of_rows")];
+    const ALL: [(Reduction, &'static str); 4] = [
+        (Reduction::Sum, "sum_of_rows"),
+        (Reduction::Prod, "prod_of_rows"),
+        (Reduction::Max, "max_of_rows"),
+        (Reduction::Min, "min_of_rows"),
+    ];
 
     fn name(self) -> &'static str {
-        Self::ALL.into_iter().find(|(reduction, _)| *reduction == self).expect("invariant: the table has every reduction").1
+        Self::ALL
+            .into_iter()
+            .find(|(reduction, _)| *reduction == self)
+            .expect("invariant: the table has every reduction")
+            .1
     }
 
     fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(_, known)| *known == name).map(|(reduction, _)| reduction)
+        Self::ALL
+            .into_iter()
+            .find(|(_, known)| *known == name)
+            .map(|(reduction, _)| reduction)
     }
 }
 
@@ -59,13 +73,21 @@ impl Op for ReduceRows {
                 a
             }
         };
-        let data = x.data.chunks(x.shape.matrix()[1]).map(|row| match self.reduction {
-            Reduction::Sum => row.iter().sum(),
-            Reduction::Prod => row.iter().product(),
-            Reduction::Max => row.iter().fold(f64::NEG_INFINITY, |a, &b| pick(a, b, b > a)),
-            Reduction::Min => row.iter().fold(f64::INFINITY, |a, &b| pick(a, b, b < a)),
-        });
-        Ok(Tensor { shape, data: data.collect() })
+        let data = x
+            .data
+            .chunks(x.shape.matrix()[1])
+            .map(|row| match self.reduction {
+                Reduction::Sum => row.iter().sum(),
+                Reduction::Prod => row.iter().product(),
+                Reduction::Max => row
+                    .iter()
+                    .fold(f64::NEG_INFINITY, |a, &b| pick(a, b, b > a)),
+                Reduction::Min => row.iter().fold(f64::INFINITY, |a, &b| pick(a, b, b < a)),
+            });
+        Ok(Tensor {
+            shape,
+            data: data.collect(),
+        })
     }
 
     /// Of a product, g·y/x: without zeros among the elements.
@@ -73,10 +95,15 @@ impl Op for ReduceRows {
         match (self.dtype, self.reduction) {
             (DType::F32, Reduction::Prod) => pass.give(self.x, |pass| {
                 let product = pass.builder.mul(g, y)?;
-                let repeated = pass.builder.broadcast(product, pass.builder.graph().shape(self.x)?)?;
+                let repeated = pass
+                    .builder
+                    .broadcast(product, pass.builder.graph().shape(self.x)?)?;
                 pass.builder.div(repeated, self.x)
             }),
-            (DType::F32, _) => Err(Error::invalid(format!("{}: other operations have this value and a gradient", self.reduction.name()))),
+            (DType::F32, _) => Err(Error::invalid(format!(
+                "{}: other operations have this value and a gradient",
+                self.reduction.name()
+            ))),
             _ => Ok(()),
         }
     }
@@ -118,28 +145,41 @@ impl GraphBuilder {
     /// Integers wrap at 32 bits. The gradient of a product is that of factors without zeros.
     pub fn reduce_axes(&mut self, reduction: Reduction, x: Node, axes: &[usize]) -> Result<Node> {
         let (shape, _) = self.typed("reduce_axes", x)?;
-        axes.iter().try_for_each(|axis| self.check_axis("reduce_axes", shape, *axis))?;
-        let mut kept: Vec<usize> = (0..shape.rank()).filter(|axis| !axes.contains(axis)).collect();
+        axes.iter()
+            .try_for_each(|axis| self.check_axis("reduce_axes", shape, *axis))?;
+        let mut kept: Vec<usize> = (0..shape.rank())
+            .filter(|axis| !axes.contains(axis))
+            .collect();
         if kept.len() + axes.len() != shape.rank() {
-            return Err(self.fault(format_args!("reduce_axes: {shape:?} over {axes:?}: each axis once")));
+            return Err(self.fault(format_args!(
+                "reduce_axes: {shape:?} over {axes:?}: each axis once"
+            )));
         }
         if axes.is_empty() {
             return Ok(x);
         }
         let reduced = axes.iter().fold(shape, |shape, axis| shape.with(*axis, 1));
-        let count = axes.iter().try_fold(1usize, |count, axis| match shape.dims()[*axis] {
-            Dim::Size(size) => Some(count * size),
-            Dim::Symbol(_) => None,
-        });
+        let count = axes
+            .iter()
+            .try_fold(1usize, |count, axis| match shape.dims()[*axis] {
+                Dim::Size(size) => Some(count * size),
+                Dim::Symbol(_) => None,
+            });
         let rows: Vec<Dim> = kept.iter().map(|axis| shape.dims()[*axis]).collect();
         let mut sorted = axes.to_vec();
         sorted.sort_unstable();
         kept.extend(&sorted);
         let turned = self.permute(x, &kept)?;
         let flat = match count {
-            Some(count) => self.reshape(turned, Shape::of(&[&rows[..], &[count.into()]].concat()))?,
+            Some(count) => {
+                self.reshape(turned, Shape::of(&[&rows[..], &[count.into()]].concat()))?
+            }
             None if axes.len() == 1 => turned,
-            None => return Err(self.fault(format_args!("reduce_axes: {shape:?} over {axes:?}: sizes are needed"))),
+            None => {
+                return Err(self.fault(format_args!(
+                    "reduce_axes: {shape:?} over {axes:?}: sizes are needed"
+                )));
+            }
         };
         let result = self.reduce_last(reduction, flat)?;
         self.reshape(result, reduced)
@@ -164,7 +204,14 @@ impl GraphBuilder {
         let (shape, dtype) = self.typed(reduction.name(), x)?;
         match shape.rank() {
             0 => Err(self.fault(format_args!("{}: {shape:?} has no axis", reduction.name()))),
-            rank => Ok(self.push(ReduceRows { reduction, dtype, x }, shape.with(rank - 1, 1))),
+            rank => Ok(self.push(
+                ReduceRows {
+                    reduction,
+                    dtype,
+                    x,
+                },
+                shape.with(rank - 1, 1),
+            )),
         }
     }
 }

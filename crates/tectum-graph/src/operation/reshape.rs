@@ -1,6 +1,9 @@
 //! The same elements in another shape.
 
-use super::{Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType, Values, View};
+use super::{
+    Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType,
+    Values, View,
+};
 
 /// The same elements in another shape.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +21,10 @@ impl Op for Reshape {
     }
 
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
-        Ok(Tensor { shape, data: values[&self.x].data.clone() })
+        Ok(Tensor {
+            shape,
+            data: values[&self.x].data.clone(),
+        })
     }
 
     fn differentiate(&self, _: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
@@ -53,7 +59,8 @@ impl GraphBuilder {
     /// Adds the same elements in another shape.
     ///
     /// # Errors
-    /// `Invalid` if the shapes differ in their number of elements, letter for letter, or the node is not of this graph.
+    /// `Invalid` if the shapes differ in their number of elements, letter for letter, or the node
+    /// is not of this graph.
     pub fn reshape(&mut self, x: Node, shape: impl Into<Shape>) -> Result<Node> {
         let ((from, _), shape) = (self.typed("reshape", x)?, shape.into());
         if from == shape {
@@ -61,7 +68,9 @@ impl GraphBuilder {
         }
         self.check_shape("reshape", shape)?;
         if from.content() != shape.content() {
-            return Err(self.fault(format_args!("reshape: {from:?} to {shape:?}: they do not hold as many elements")));
+            return Err(self.fault(format_args!(
+                "reshape: {from:?} to {shape:?}: they do not hold as many elements"
+            )));
         }
         Ok(self.push(Reshape { x }, shape))
     }

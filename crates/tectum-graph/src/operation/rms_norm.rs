@@ -1,6 +1,8 @@
 //! Root-mean-square norm.
 
-use super::{Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
+use super::{
+    Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View,
+};
 
 /// Over the last axis, each row divided by its root mean square.
 #[derive(Debug, Clone, Copy)]
@@ -24,16 +26,25 @@ impl Op for RmsNorm {
         Ok(values[&self.x].map_rows(|row| {
             let square = row.iter().map(|x| x * x).sum::<f64>() / row.len() as f64;
             let inverse = 1.0 / (square + f64::from(self.epsilon)).sqrt();
-            row.iter_mut().zip(gain).for_each(|(x, gain)| *x *= inverse * gain);
+            row.iter_mut()
+                .zip(gain)
+                .for_each(|(x, gain)| *x *= inverse * gain);
         }))
     }
 
     fn differentiate(&self, _: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
-        pass.give_norm([self.x, self.x, self.gain], self.epsilon, g, |_, slope| Ok(slope))
+        pass.give_norm([self.x, self.x, self.gain], self.epsilon, g, |_, slope| {
+            Ok(slope)
+        })
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, _: Shape, y: View) -> Result<()> {
-        lowering.plan.rms_norm(lowering.views[&self.x], lowering.views[&self.gain], y, self.epsilon)
+        lowering.plan.rms_norm(
+            lowering.views[&self.x],
+            lowering.views[&self.gain],
+            y,
+            self.epsilon,
+        )
     }
 }
 

@@ -1,7 +1,10 @@
 //! Multiplication by a factor.
 
 use super::elementwise::{Elementwise, Read};
-use super::{Adjoints, Call, CallText, Constant, Graph, GraphBuilder, Lowering, Node, Op, Operation, Result, Shape, Tensor, Values, View};
+use super::{
+    Adjoints, Call, CallText, Constant, Graph, GraphBuilder, Lowering, Node, Op, Operation, Result,
+    Shape, Tensor, Values, View,
+};
 use crate::parse::parse_number;
 
 /// factor · x
@@ -22,7 +25,9 @@ impl Op for Scale {
 
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
         let x = &values[&self.x];
-        Ok(Tensor::from_fn(shape, |place| f64::from(self.factor) * x.data[place]))
+        Ok(Tensor::from_fn(shape, |place| {
+            f64::from(self.factor) * x.data[place]
+        }))
     }
 
     fn differentiate(&self, _: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
@@ -30,11 +35,17 @@ impl Op for Scale {
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, _: Shape, y: View) -> Result<()> {
-        self.elementwise().into_iter().try_for_each(|entry| entry.launch(lowering, y))
+        self.elementwise()
+            .into_iter()
+            .try_for_each(|entry| entry.launch(lowering, y))
     }
 
     fn elementwise(&self) -> Option<Elementwise> {
-        Some(Elementwise { name: "mul".to_owned(), x: self.x, second: Some(Read::Factor(self.factor)) })
+        Some(Elementwise {
+            name: "mul".to_owned(),
+            x: self.x,
+            second: Some(Read::Factor(self.factor)),
+        })
     }
 
     /// `scale(constant)` is a constant, `scale(scale(x))` one `scale`.
@@ -43,10 +54,17 @@ impl Op for Scale {
             return Some(gelu.into());
         }
         match &graph.nodes[&self.x].operation {
-            Operation::Constant(Constant { data }) => Some(Constant { data: data.iter().map(|value| value * self.factor).collect() }.into()),
+            Operation::Constant(Constant { data }) => Some(
+                Constant {
+                    data: data.iter().map(|value| value * self.factor).collect(),
+                }
+                .into(),
+            ),
             Operation::Scale(inner) => {
                 let factor = (f64::from(self.factor) * f64::from(inner.factor)) as f32;
-                factor.is_finite().then(|| Self { x: inner.x, factor }.into())
+                factor
+                    .is_finite()
+                    .then(|| Self { x: inner.x, factor }.into())
             }
             _ => None,
         }

@@ -2,7 +2,10 @@
 
 use tectum::{Error, ScatterUpdate};
 
-use super::{Adjoints, Call, CallText, Cow, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType, Values, View};
+use super::{
+    Adjoints, Call, CallText, Cow, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor,
+    ValueType, Values, View,
+};
 
 /// `y` is `table` with `y[indices[i], ..]` updated by `updates[i, ..]`, in the order of i.
 #[derive(Debug, Clone, Copy)]
@@ -22,11 +25,16 @@ const ALL: [(ScatterUpdate, &str); 5] = [
 ];
 
 fn name_of(how: ScatterUpdate) -> &'static str {
-    ALL.into_iter().find(|(other, _)| *other == how).expect("invariant: the table has every update").1
+    ALL.into_iter()
+        .find(|(other, _)| *other == how)
+        .expect("invariant: the table has every update")
+        .1
 }
 
 fn named(name: &str) -> Option<ScatterUpdate> {
-    ALL.into_iter().find(|(_, known)| *known == name).map(|(how, _)| how)
+    ALL.into_iter()
+        .find(|(_, known)| *known == name)
+        .map(|(how, _)| how)
 }
 
 /// The greater or the lesser; NaN if one is NaN.
@@ -50,11 +58,14 @@ impl Op for Scatter {
     }
 
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
-        let [table, indices, updates] = [self.table, self.indices, self.updates].map(|node| &values[&node]);
+        let [table, indices, updates] =
+            [self.table, self.indices, self.updates].map(|node| &values[&node]);
         let [rows, cols] = shape.matrix();
         let mut data = table.data.clone();
         for (place, update) in updates.data.chunks(cols).enumerate() {
-            let Some(row) = indices.row(place).filter(|row| *row < rows) else { continue };
+            let Some(row) = indices.row(place).filter(|row| *row < rows) else {
+                continue;
+            };
             for (y, &x) in data[row * cols..][..cols].iter_mut().zip(update) {
                 *y = match self.how {
                     ScatterUpdate::Assign => x,
@@ -68,9 +79,15 @@ impl Op for Scatter {
         Ok(Tensor { shape, data })
     }
 
-    /// Of an assignment, for row numbers that differ: the table keeps the gradient of the rows that stay, the updates get that of theirs.
+    /// Of an assignment, for row numbers that differ: the table keeps the gradient of the rows that
+    /// stay, the updates get that of theirs.
     fn differentiate(&self, _: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
-        let Self { how, table, indices, updates } = *self;
+        let Self {
+            how,
+            table,
+            indices,
+            updates,
+        } = *self;
         match how {
             ScatterUpdate::Assign => {
                 pass.give(table, |pass| {
@@ -86,7 +103,12 @@ impl Op for Scatter {
                 pass.give(updates, |pass| pass.builder.gather(g, indices))
             }
             _ => {
-                let fault = || Err(Error::unsupported(format!("{} has no gradient", name_of(how))));
+                let fault = || {
+                    Err(Error::unsupported(format!(
+                        "{} has no gradient",
+                        name_of(how)
+                    )))
+                };
                 pass.give(table, |_| fault())?;
                 pass.give(updates, |_| fault())
             }
@@ -96,7 +118,9 @@ impl Op for Scatter {
     fn lower(&self, lowering: &mut Lowering<'_>, _: Shape, y: View) -> Result<()> {
         let [table, updates] = [self.table, self.updates].map(|node| lowering.views[&node]);
         lowering.plan.copy(table, y)?;
-        lowering.plan.scatter(lowering.rows(self.indices), updates, y, self.how)
+        lowering
+            .plan
+            .scatter(lowering.rows(self.indices), updates, y, self.how)
     }
 }
 
@@ -118,27 +142,51 @@ impl Call for Scatter {
 }
 
 impl GraphBuilder {
-    /// Adds a table of which some rows are updated: `y[indices[i], ..]` becomes `updates[i, ..]` or is combined with it, in the order of i. With equal
-    /// indices the last assignment stays; an index out of range is ignored.
+    /// Adds a table of which some rows are updated: `y[indices[i], ..]` becomes `updates[i, ..]` or
+    /// is combined with it, in the order of i. With equal indices the last assignment stays; an
+    /// index out of range is ignored.
     ///
     /// # Shapes
-    /// `table` [rows.., n], whose rows are counted over all dimensions except the last, `indices` [..] and `updates` [.., n]; table and updates are both f32
-    /// or both i32. Gives the shape of `table`.
+    /// `table` [rows.., n], whose rows are counted over all dimensions except the last, `indices`
+    /// [..] and `updates` [.., n]; table and updates are both f32 or both i32. Gives the shape of
+    /// `table`.
     /// # Numerics
-    /// As [`tectum::PlanBuilder::scatter`]. The gradient of an assignment is that of row numbers that differ.
+    /// As [`tectum::PlanBuilder::scatter`]. The gradient of an assignment is that of row numbers
+    /// that differ.
     /// # Errors
     /// `Invalid` if the shapes or types do not fit or a node is not of this graph.
-    pub fn scatter(&mut self, how: ScatterUpdate, table: Node, indices: Node, updates: Node) -> Result<Node> {
+    pub fn scatter(
+        &mut self,
+        how: ScatterUpdate,
+        table: Node,
+        indices: Node,
+        updates: Node,
+    ) -> Result<Node> {
         let name = name_of(how);
-        let ((table_shape, dtype), (updates_shape, other)) = (self.typed(name, table)?, self.typed(name, updates)?);
+        let ((table_shape, dtype), (updates_shape, other)) =
+            (self.typed(name, table)?, self.typed(name, updates)?);
         let indices_shape = self.index_shape(name, indices)?;
-        let rows = updates_shape.dims().split_last().map(|(last, rows)| (*last, rows));
-        if table_shape.rank() < 2 || dtype != other || rows != Some((table_shape.last(), indices_shape.dims())) {
+        let rows = updates_shape
+            .dims()
+            .split_last()
+            .map(|(last, rows)| (*last, rows));
+        if table_shape.rank() < 2
+            || dtype != other
+            || rows != Some((table_shape.last(), indices_shape.dims()))
+        {
             let (dtype, other) = (dtype.wgsl(), other.wgsl());
             return Err(self.fault(format_args!(
                 "{name}: table {table_shape:?} {dtype}, indices {indices_shape:?}, updates {updates_shape:?} {other}: [rows.., n], [..], [.., n] of one type are needed"
             )));
         }
-        Ok(self.push(Scatter { how, table, indices, updates }, table_shape))
+        Ok(self.push(
+            Scatter {
+                how,
+                table,
+                indices,
+                updates,
+            },
+            table_shape,
+        ))
     }
 }

@@ -2,7 +2,10 @@
 
 use tectum::DType;
 
-use super::{Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType, Values, View};
+use super::{
+    Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType,
+    Values, View,
+};
 
 /// `a` where the condition is not 0, `b` elsewhere.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +59,8 @@ impl Call for Select {
 }
 
 impl GraphBuilder {
-    /// Adds a choice, element by element: `a` where the condition (i32) is not 0, `b` elsewhere. Both have one type.
+    /// Adds a choice, element by element: `a` where the condition (i32) is not 0, `b` elsewhere.
+    /// Both have one type.
     ///
     /// # Shapes
     /// All three repeat to one shape, as in [`GraphBuilder::add`].
@@ -64,14 +68,23 @@ impl GraphBuilder {
     /// `Invalid` if the shapes or types do not fit or a node is not of this graph.
     pub fn select(&mut self, condition: Node, a: Node, b: Node) -> Result<Node> {
         let shape = self.shape_as("select", condition, DType::I32)?;
-        let ((a_shape, dtype), (b_shape, other)) = (self.typed("select", a)?, self.typed("select", b)?);
+        let ((a_shape, dtype), (b_shape, other)) =
+            (self.typed("select", a)?, self.typed("select", b)?);
         let whole = shape.joint(a_shape).and_then(|whole| whole.joint(b_shape));
         let Some(whole) = whole.filter(|_| dtype == other) else {
             let (dtype, other) = (dtype.wgsl(), other.wgsl());
-            return Err(self.fault(format_args!("select: condition {shape:?}, {a_shape:?} {dtype} or {b_shape:?} {other} do not fit")));
+            return Err(self.fault(format_args!(
+                "select: condition {shape:?}, {a_shape:?} {dtype} or {b_shape:?} {other} do not fit"
+            )));
         };
         let condition = self.broadcast(condition, whole)?;
-        let mut repeated = |node, shape: Shape| if shape.broadcasts_to(whole) { Ok(node) } else { self.broadcast(node, whole) };
+        let mut repeated = |node, shape: Shape| {
+            if shape.broadcasts_to(whole) {
+                Ok(node)
+            } else {
+                self.broadcast(node, whole)
+            }
+        };
         let (a, b) = (repeated(a, a_shape)?, repeated(b, b_shape)?);
         Ok(self.push(Select { condition, a, b }, whole))
     }

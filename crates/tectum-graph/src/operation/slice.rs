@@ -2,7 +2,10 @@
 
 use tectum::{ALIGNED_ELEMENTS, Error, Strided};
 
-use super::{Adjoints, Call, CallText, Dim, Graph, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType, Values, View};
+use super::{
+    Adjoints, Call, CallText, Dim, Graph, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor,
+    ValueType, Values, View,
+};
 use crate::parse::fault;
 
 /// As many elements of an axis as the result has, from `start` on.
@@ -67,14 +70,31 @@ impl Op for Slice {
 
     fn lower(&self, lowering: &mut Lowering<'_>, _: Shape, y: View) -> Result<()> {
         let [outer, len, inner] = lowering.shape(self.x).around(self.axis);
-        let axes = [Strided { size: outer, stride: len * inner }, Strided { size: y.len() / outer, stride: 1 }];
-        lowering.plan.copy_strided(lowering.views[&self.x], self.start * inner, &axes, y)
+        let axes = [
+            Strided {
+                size: outer,
+                stride: len * inner,
+            },
+            Strided {
+                size: y.len() / outer,
+                stride: 1,
+            },
+        ];
+        lowering
+            .plan
+            .copy_strided(lowering.views[&self.x], self.start * inner, &axes, y)
     }
 
     fn check_bound(&self, graph: &Graph, shape: Shape) -> Result<()> {
         let Self { x, axis, start } = *self;
         let (whole, len) = (graph.nodes[&x].shape, shape.dims()[axis]);
-        if fits(whole, axis, start, len) { Ok(()) } else { Err(Error::invalid(format!("{len:?} from {start} on of axis {axis} of {whole:?}"))) }
+        if fits(whole, axis, start, len) {
+            Ok(())
+        } else {
+            Err(Error::invalid(format!(
+                "{len:?} from {start} on of axis {axis} of {whole:?}"
+            )))
+        }
     }
 }
 
@@ -83,7 +103,10 @@ impl Call for Slice {
 
     fn parse(builder: &mut GraphBuilder, text: &CallText<'_>, shape: Shape) -> Result<Node> {
         let axis: usize = text.number("axis")?;
-        let len = shape.dims().get(axis).ok_or_else(|| fault(&format!("{shape:?} has no axis {axis}")))?;
+        let len = shape
+            .dims()
+            .get(axis)
+            .ok_or_else(|| fault(&format!("{shape:?} has no axis {axis}")))?;
         builder.slice(text.node(0)?, axis, text.number("from")?, *len)
     }
 }
@@ -92,8 +115,15 @@ impl GraphBuilder {
     /// Adds `len` elements of an axis from `start` on; a letter as `len` must fit when it is bound.
     ///
     /// # Errors
-    /// `Invalid` if the axis is too short, is a letter or does not exist, `len` is 0, or the node is not of this graph.
-    pub fn slice(&mut self, x: Node, axis: usize, start: usize, len: impl Into<Dim>) -> Result<Node> {
+    /// `Invalid` if the axis is too short, is a letter or does not exist, `len` is 0, or the node
+    /// is not of this graph.
+    pub fn slice(
+        &mut self,
+        x: Node,
+        axis: usize,
+        start: usize,
+        len: impl Into<Dim>,
+    ) -> Result<Node> {
         let ((shape, _), len) = (self.typed("slice", x)?, len.into());
         self.check_axis("slice", shape, axis)?;
         match (shape.dims()[axis], len) {
@@ -103,7 +133,9 @@ impl GraphBuilder {
                 self.check_shape("slice", sliced)?;
                 Ok(self.push(Slice { x, axis, start }, sliced))
             }
-            (dim, _) => Err(self.fault(format_args!("slice: {len:?} from {start} on of axis {axis} of {shape:?}, which is {dim:?}"))),
+            (dim, _) => Err(self.fault(format_args!(
+                "slice: {len:?} from {start} on of axis {axis} of {shape:?}, which is {dim:?}"
+            ))),
         }
     }
 }
@@ -111,7 +143,9 @@ impl GraphBuilder {
 /// Whether an axis is long enough for a slice of it, as far as known.
 fn fits(whole: Shape, axis: usize, start: usize, len: Dim) -> bool {
     match (whole.dims()[axis], len) {
-        (Dim::Size(size), Dim::Size(len)) => len > 0 && start.checked_add(len).is_some_and(|end| end <= size),
+        (Dim::Size(size), Dim::Size(len)) => {
+            len > 0 && start.checked_add(len).is_some_and(|end| end <= size)
+        }
         (Dim::Size(size), Dim::Symbol(_)) => start < size,
         (Dim::Symbol(_), _) => false,
     }

@@ -1,6 +1,8 @@
 //! Softmax.
 
-use super::{Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
+use super::{
+    Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View,
+};
 
 /// Over the last axis.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +30,9 @@ impl Op for Softmax {
 
     fn lower(&self, lowering: &mut Lowering<'_>, shape: Shape, y: View) -> Result<()> {
         let [rows, cols] = shape.matrix();
-        lowering.plan.softmax(lowering.views[&self.x], y, rows, cols, 1.0)
+        lowering
+            .plan
+            .softmax(lowering.views[&self.x], y, rows, cols, 1.0)
     }
 }
 
@@ -58,7 +62,8 @@ impl GraphBuilder {
         self.permute(soft, &order)
     }
 
-    /// The gradient at the argument of a softmax over the last axis, from its result y: y ⊙ (g − Σ y ⊙ g).
+    /// The gradient at the argument of a softmax over the last axis, from its result y: y ⊙ (g − Σ
+    /// y ⊙ g).
     pub(super) fn softmax_adjoint(&mut self, y: Node, g: Node) -> Result<Node> {
         let product = self.mul(y, g)?;
         let sum = self.sum_over_columns(product)?;

@@ -5,9 +5,13 @@ use std::cmp::Ordering;
 use tectum::DType;
 use tectum::operation::reduce::top_k::MAX_K;
 
-use super::{Adjoints, Call, CallText, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType, Values, View};
+use super::{
+    Adjoints, Call, CallText, Dim, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor,
+    ValueType, Values, View,
+};
 
-/// As many columns as the result has: greater elements first, NaN before all, ties by the lower column.
+/// As many columns as the result has: greater elements first, NaN before all, ties by the lower
+/// column.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TopK {
     pub x: Node,
@@ -49,7 +53,13 @@ impl Op for TopK {
     fn lower(&self, lowering: &mut Lowering<'_>, shape: Shape, y: View) -> Result<()> {
         let [rows, k] = shape.matrix();
         let values = lowering.plan.temp(DType::F32, shape.len());
-        lowering.plan.top_k(lowering.views[&self.x], values, y.reinterpret(DType::U32), rows, k)
+        lowering.plan.top_k(
+            lowering.views[&self.x],
+            values,
+            y.reinterpret(DType::U32),
+            rows,
+            k,
+        )
     }
 }
 
@@ -65,18 +75,23 @@ impl Call for TopK {
 }
 
 impl GraphBuilder {
-    /// Adds the columns (i32) of the k greatest elements of each row: greater first, NaN before all, ties by the lower column. [`GraphBuilder::gather`] takes
-    /// the elements.
+    /// Adds the columns (i32) of the k greatest elements of each row: greater first, NaN before
+    /// all, ties by the lower column. [`GraphBuilder::gather`] takes the elements.
     ///
     /// # Shapes
     /// `x` [.., n] f32; gives [.., k].
     /// # Errors
-    /// `Invalid` unless 1 ≤ k ≤ min(n, 512), or if the last dimension is a letter or the node is not of this graph.
+    /// `Invalid` unless 1 ≤ k ≤ min(n, 512), or if the last dimension is a letter or the node is
+    /// not of this graph.
     pub fn top_k(&mut self, x: Node, k: usize) -> Result<Node> {
         let shape = self.shape("top_k", x)?;
         match shape.dims().last() {
-            Some(Dim::Size(size)) if k > 0 && k <= MAX_K.min(*size) => Ok(self.push(TopK { x }, shape.with(shape.rank() - 1, k))),
-            _ => Err(self.fault(format_args!("top_k: {k} of {shape:?}; 1 to {MAX_K} of a known size are possible"))),
+            Some(Dim::Size(size)) if k > 0 && k <= MAX_K.min(*size) => {
+                Ok(self.push(TopK { x }, shape.with(shape.rank() - 1, k)))
+            }
+            _ => Err(self.fault(format_args!(
+                "top_k: {k} of {shape:?}; 1 to {MAX_K} of a known size are possible"
+            ))),
         }
     }
 }

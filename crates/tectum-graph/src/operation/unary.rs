@@ -5,7 +5,10 @@ use tectum::operation::elementwise::operation;
 use tectum_programs::Chain;
 
 use super::elementwise::Elementwise;
-use super::{Adjoints, Call, CallText, Cow, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View};
+use super::{
+    Adjoints, Call, CallText, Cow, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values,
+    View,
+};
 
 /// A function of each element.
 #[derive(Debug, Clone, Copy)]
@@ -92,11 +95,18 @@ impl Function {
 
     /// The name in the op table.
     fn name(self) -> &'static str {
-        Self::ALL.into_iter().find(|(function, _)| *function == self).expect("invariant: the table has every function").1
+        Self::ALL
+            .into_iter()
+            .find(|(function, _)| *function == self)
+            .expect("invariant: the table has every function")
+            .1
     }
 
     pub(super) fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(_, known)| *known == name).map(|(function, _)| function)
+        Self::ALL
+            .into_iter()
+            .find(|(_, known)| *known == name)
+            .map(|(function, _)| function)
     }
 }
 
@@ -107,7 +117,10 @@ impl Unary {
         // 1/√(sign·x² + offset) or 1/(sign·x² + offset)
         let quotient = |builder: &mut GraphBuilder, sign: f32, offset: f32, is_root: bool| {
             let square = builder.mul(x, x)?;
-            let (signed, offset) = (builder.scale(square, sign)?, builder.constant(&[offset], [1, 1])?);
+            let (signed, offset) = (
+                builder.scale(square, sign)?,
+                builder.constant(&[offset], [1, 1])?,
+            );
             let mut sum = builder.add(signed, offset)?;
             if is_root {
                 sum = builder.sqrt(sum)?;
@@ -141,7 +154,12 @@ impl Unary {
                 let square = builder.mul(y, y)?;
                 builder.scale(square, -1.0)?
             }
-            _ => return Err(Error::invalid(format!("{}: its gradient has a shorter form", function.name()))),
+            _ => {
+                return Err(Error::invalid(format!(
+                    "{}: its gradient has a shorter form",
+                    function.name()
+                )));
+            }
         })
     }
 }
@@ -152,8 +170,13 @@ impl Op for Unary {
     }
 
     fn evaluate(&self, shape: Shape, values: &Values) -> Result<Tensor> {
-        let (x, entry) = (&values[&self.x], operation(self.function.name()).expect("invariant: each function is in the op table"));
-        Ok(Tensor::from_fn(shape, |place| (entry.reference)(x.data[place], 0.0)))
+        let (x, entry) = (
+            &values[&self.x],
+            operation(self.function.name()).expect("invariant: each function is in the op table"),
+        );
+        Ok(Tensor::from_fn(shape, |place| {
+            (entry.reference)(x.data[place], 0.0)
+        }))
     }
 
     fn differentiate(&self, y: Node, g: Node, pass: &mut Adjoints) -> Result<()> {
@@ -166,7 +189,9 @@ impl Op for Unary {
                 let half = pass.builder.scale(g, 0.5)?;
                 pass.builder.div(half, y)
             }
-            Function::Sign | Function::Floor | Function::Ceil | Function::Round => pass.builder.scale(g, 0.0),
+            Function::Sign | Function::Floor | Function::Ceil | Function::Round => {
+                pass.builder.scale(g, 0.0)
+            }
             _ => {
                 let slope = self.slope(y, &mut pass.builder)?;
                 pass.builder.mul(g, slope)
@@ -175,11 +200,17 @@ impl Op for Unary {
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, _: Shape, y: View) -> Result<()> {
-        lowering.plan.unary(self.function.name(), lowering.views[&self.x], y)
+        lowering
+            .plan
+            .unary(self.function.name(), lowering.views[&self.x], y)
     }
 
     fn elementwise(&self) -> Option<Elementwise> {
-        Chain::has(self.function.name()).then(|| Elementwise { name: self.function.name().to_owned(), x: self.x, second: None })
+        Chain::has(self.function.name()).then(|| Elementwise {
+            name: self.function.name().to_owned(),
+            x: self.x,
+            second: None,
+        })
     }
 }
 

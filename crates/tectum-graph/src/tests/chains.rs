@@ -131,27 +131,44 @@ fn chains_take_what_nothing_else_wants() {
     );
 }
 
-/// A duplicated computation leaves an unused reader: it does not separate a product from its tail, or split a chain.
+/// A duplicated computation leaves an unused reader: it does not separate a product from its tail,
+/// or split a chain.
 #[test]
 fn what_unifying_leaves_over_stops_no_fusion() {
     let mut g = GraphBuilder::new();
-    let [x, w, b] = [("x", [4, 3]), ("w", [3, 2]), ("b", [1, 2])].map(|(name, shape)| g.input(name, shape).expect("right"));
+    let [x, w, b] = [("x", [4, 3]), ("w", [3, 2]), ("b", [1, 2])]
+        .map(|(name, shape)| g.input(name, shape).expect("right"));
     let twice = [0; 2].map(|_| {
-        let product = g.matmul(x, w).and_then(|product| g.add(product, b)).expect("right");
-        g.tanh(product).and_then(|bent| g.scale(bent, 2.0)).and_then(|scaled| g.sigmoid(scaled)).expect("right")
+        let product = g
+            .matmul(x, w)
+            .and_then(|product| g.add(product, b))
+            .expect("right");
+        g.tanh(product)
+            .and_then(|bent| g.scale(bent, 2.0))
+            .and_then(|scaled| g.sigmoid(scaled))
+            .expect("right")
     });
     let y = g.mul(twice[0], twice[1]).expect("right");
     g.output("y", y).expect("right");
     let text = g.finish().expect("right").optimize().describe();
     let lines: Vec<_> = text.lines().skip(3).collect();
-    assert_eq!(lines, ["%5 = linear(%0, %1, bias %2, tanh) [4, 2]", "%13 = chain(%6 = scale(%5, 2) | %7 = sigmoid(%6) | mul(%7, %7)) [4, 2]", "output y %13",]);
+    assert_eq!(
+        lines,
+        [
+            "%5 = linear(%0, %1, bias %2, tanh) [4, 2]",
+            "%13 = chain(%6 = scale(%5, 2) | %7 = sigmoid(%6) | mul(%7, %7)) [4, 2]",
+            "output y %13",
+        ]
+    );
 }
 
 /// At most as many values as a launch binds; a value read again costs no other binding.
 #[test]
 fn a_chain_binds_no_more_than_a_launch_can() {
     let mut g = GraphBuilder::new();
-    let inputs: Vec<_> = (0..MAX_INPUTS + 2).map(|index| g.input(&format!("x{index}"), [3, 5]).expect("right")).collect();
+    let inputs: Vec<_> = (0..MAX_INPUTS + 2)
+        .map(|index| g.input(&format!("x{index}"), [3, 5]).expect("right"))
+        .collect();
     let mut sum = inputs[0];
     for &input in inputs[1..].iter().chain(&inputs[MAX_INPUTS..]) {
         sum = g.add(sum, input).expect("right");
@@ -159,7 +176,10 @@ fn a_chain_binds_no_more_than_a_launch_can() {
     g.output("y", sum).expect("right");
     let graph = g.finish().expect("right");
     let text = graph.fuse_chains().describe();
-    let chains: Vec<_> = text.lines().filter(|line| line.contains("chain(")).collect();
+    let chains: Vec<_> = text
+        .lines()
+        .filter(|line| line.contains("chain("))
+        .collect();
     assert_eq!(
         chains,
         [
@@ -177,7 +197,9 @@ fn a_chain_binds_no_more_than_a_launch_can() {
         let results = [graph.compile(&device), graph.compile_unfused(&device)].map(|compiled| {
             let mut compiled = compiled.expect("compiles");
             for index in 0..inputs.len() {
-                compiled.set_input(&format!("x{index}"), &[index as f32 + 0.25; 15]).expect("fits");
+                compiled
+                    .set_input(&format!("x{index}"), &[index as f32 + 0.25; 15])
+                    .expect("fits");
             }
             let launches = compiled.run().expect("runs").launches;
             (launches, compiled.output("y").expect("ran").to_vec())

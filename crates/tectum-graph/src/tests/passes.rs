@@ -2,13 +2,23 @@ use tectum::{Activation, Result};
 
 use crate::{Graph, GraphBuilder, Heads, Node, Pass};
 
-/// A case: its name, the operations built over x [4, 3], w [3, 2], row [1, 2] and matrix [4, 2] (nodes 0 to 3), and the lines
-/// after those four that the pass leaves.
-pub type Case = (&'static str, fn(&mut GraphBuilder, [Node; 4]) -> Result<()>, &'static str);
+/// A case: its name, the operations built over x [4, 3], w [3, 2], row [1, 2] and matrix [4, 2]
+/// (nodes 0 to 3), and the lines after those four that the pass leaves.
+pub type Case = (
+    &'static str,
+    fn(&mut GraphBuilder, [Node; 4]) -> Result<()>,
+    &'static str,
+);
 
 fn build(f: fn(&mut GraphBuilder, [Node; 4]) -> Result<()>) -> Graph {
     let mut g = GraphBuilder::new();
-    let nodes = [("x", [4, 3]), ("w", [3, 2]), ("row", [1, 2]), ("matrix", [4, 2])].map(|(name, shape)| g.input(name, shape).expect("right"));
+    let nodes = [
+        ("x", [4, 3]),
+        ("w", [3, 2]),
+        ("row", [1, 2]),
+        ("matrix", [4, 2]),
+    ]
+    .map(|(name, shape)| g.input(name, shape).expect("right"));
     f(&mut g, nodes).expect("right");
     g.finish().expect("right")
 }
@@ -19,8 +29,17 @@ pub fn check(pass: fn(&Graph) -> Graph, cases: &[Case]) {
         let passed = pass(&graph);
         let text = passed.describe();
         let lines: Vec<_> = text.lines().skip(4).collect();
-        assert_eq!(lines, expected.split("; ").collect::<Vec<_>>(), "{name}\nfrom\n{}", graph.describe());
-        assert_eq!(pass(&passed).describe(), text, "{name}: the pass is idempotent");
+        assert_eq!(
+            lines,
+            expected.split("; ").collect::<Vec<_>>(),
+            "{name}\nfrom\n{}",
+            graph.describe()
+        );
+        assert_eq!(
+            pass(&passed).describe(),
+            text,
+            "{name}: the pass is idempotent"
+        );
     }
 }
 
@@ -217,14 +236,23 @@ fn fusion_is_legal_only_where_nothing_else_wants_a_value() {
 #[test]
 fn a_product_of_one_row_takes_a_vector_as_bias_then_as_residual() {
     let mut g = GraphBuilder::new();
-    let (x, w) = (g.input("x", [1, 3]).expect("right"), g.parameter("w", [3, 2]).expect("right"));
-    let (b, r) = (g.parameter("b", [1, 2]).expect("right"), g.input("r", [1, 2]).expect("right"));
+    let (x, w) = (
+        g.input("x", [1, 3]).expect("right"),
+        g.parameter("w", [3, 2]).expect("right"),
+    );
+    let (b, r) = (
+        g.parameter("b", [1, 2]).expect("right"),
+        g.input("r", [1, 2]).expect("right"),
+    );
     let product = g.matmul(x, w).expect("right");
     let sum = g.add(b, product).expect("right");
     let y = g.add(sum, r).expect("right");
     g.output("y", y).expect("right");
     let text = g.finish().expect("right").fuse().describe();
-    assert!(text.ends_with("%6 = linear(%0, %1, bias %2, residual %3) [1, 2]\noutput y %6\n"), "{text}");
+    assert!(
+        text.ends_with("%6 = linear(%0, %1, bias %2, residual %3) [1, 2]\noutput y %6\n"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -253,7 +281,11 @@ fn pruning_removes_what_no_output_needs_and_keeps_the_interface() {
                 },
                 "%4 = relu(%2) [1, 2]; %5 = tanh(%4) [1, 2]; output first %4; output second %5",
             ),
-            ("an input may be an output", |g, [x, ..]| g.output("x", x), "output x %0"),
+            (
+                "an input may be an output",
+                |g, [x, ..]| g.output("x", x),
+                "output x %0",
+            ),
         ],
     );
 }
@@ -334,7 +366,10 @@ fn what_is_made_of_constants_alone_is_folded() {
             (
                 "a chain of constants",
                 |g, [x, ..]| {
-                    let (one, two) = (g.constant(&[1.0, 2.0, 3.0], [1, 3])?, g.constant(&[0.5, 0.25, -1.0], [1, 3])?);
+                    let (one, two) = (
+                        g.constant(&[1.0, 2.0, 3.0], [1, 3])?,
+                        g.constant(&[0.5, 0.25, -1.0], [1, 3])?,
+                    );
                     let sum = g.add(one, two)?;
                     let active = g.relu(sum)?;
                     let y = g.add(x, active)?;
@@ -345,7 +380,10 @@ fn what_is_made_of_constants_alone_is_folded() {
             (
                 "a product of constants that is smaller than they are",
                 |g, [x, ..]| {
-                    let (a, b) = (g.constant(&[1.0, 2.0, 3.0, 4.0], [2, 2])?, g.constant(&[1.0, -1.0], [2, 1])?);
+                    let (a, b) = (
+                        g.constant(&[1.0, 2.0, 3.0, 4.0], [2, 2])?,
+                        g.constant(&[1.0, -1.0], [2, 1])?,
+                    );
                     let product = g.matmul(a, b)?;
                     let total = g.sum(product)?;
                     let y = g.mul(x, total)?;
@@ -393,7 +431,8 @@ fn what_is_computed_twice_is_computed_once() {
             (
                 "a chain and the same again",
                 |g, [x, w, ..]| {
-                    let [one, two] = [0; 2].map(|_| g.matmul(x, w).and_then(|product| g.tanh(product)));
+                    let [one, two] =
+                        [0; 2].map(|_| g.matmul(x, w).and_then(|product| g.tanh(product)));
                     let y = g.mul(one?, two?)?;
                     g.output("y", y)
                 },
@@ -422,8 +461,10 @@ fn what_is_computed_twice_is_computed_once() {
             (
                 "constants differ where the text does not show it",
                 |g, [_, _, _, matrix]| {
-                    let (one, two) =
-                        (g.constant(&[1.0, 1.0, 1.0, 1.0, 5.0, 5.0, 5.0, 5.0], [4, 2])?, g.constant(&[1.0, 1.0, 1.0, 1.0, 5.0, 5.0, 5.0, 6.0], [4, 2])?);
+                    let (one, two) = (
+                        g.constant(&[1.0, 1.0, 1.0, 1.0, 5.0, 5.0, 5.0, 5.0], [4, 2])?,
+                        g.constant(&[1.0, 1.0, 1.0, 1.0, 5.0, 5.0, 5.0, 6.0], [4, 2])?,
+                    );
                     let same = g.constant(&[1.0, 1.0, 1.0, 1.0, 5.0, 5.0, 5.0, 6.0], [4, 2])?;
                     let sum = g.add(matrix, one)?;
                     let sum = g.add(sum, two)?;
@@ -454,13 +495,20 @@ fn of_everything() -> Result<Graph> {
         let weight = g.parameter(name, [4, 4])?;
         products.push(g.matmul(x, weight.transpose())?);
     }
-    let attended = g.attention([products[0], products[1], products[2]], None, Heads::new(2, 2))?;
+    let attended = g.attention(
+        [products[0], products[1], products[2]],
+        None,
+        Heads::new(2, 2),
+    )?;
     let weight = g.parameter("w", [4, 4])?;
     let product = g.matmul(attended, weight)?;
     let active = g.tanh(product)?;
     let (one, two) = (g.sigmoid(active)?, g.sigmoid(active)?);
     let sum = g.add(one, two)?;
-    let (a, b) = (g.constant(&[1.0; 4], [1, 4])?, g.constant(&[2.0; 4], [1, 4])?);
+    let (a, b) = (
+        g.constant(&[1.0; 4], [1, 4])?,
+        g.constant(&[2.0; 4], [1, 4])?,
+    );
     let known = g.add(a, b)?;
     let sum = g.add(sum, known)?;
     let scaled = g.scale(sum, 2.0)?;
@@ -474,22 +522,39 @@ fn passes_are_left_out_one_by_one() {
     let graph = of_everything().expect("right");
     let whole = graph.optimize().describe();
     for pass in Pass::ALL {
-        assert_ne!(graph.optimize_without(&[pass]).describe(), whole, "without {pass}");
+        assert_ne!(
+            graph.optimize_without(&[pass]).describe(),
+            whole,
+            "without {pass}"
+        );
     }
     assert_eq!(graph.optimize_without(&[]).describe(), whole);
-    assert_eq!(graph.optimize_without(&Pass::ALL).describe(), graph.describe());
+    assert_eq!(
+        graph.optimize_without(&Pass::ALL).describe(),
+        graph.describe()
+    );
 }
 
-/// The training step of a two-layer network: 2 launches forward, 4 for the loss, 7 for the gradients.
+/// The training step of a two-layer network: 2 launches forward, 4 for the loss, 7 for the
+/// gradients.
 #[test]
 fn the_gradients_of_a_network_optimize_to_this() {
     let mut g = GraphBuilder::new();
-    let (x, target) = (g.input("x", [32, 4]).expect("right"), g.input("target", [32, 2]).expect("right"));
+    let (x, target) = (
+        g.input("x", [32, 4]).expect("right"),
+        g.input("target", [32, 2]).expect("right"),
+    );
     let hidden = g.dense("one", x, 64, Activation::Tanh).expect("right");
     let y = g.dense("two", hidden, 2, Activation::None).expect("right");
     let loss = g.mse(y, target).expect("right");
     g.output("loss", loss).expect("right");
-    let text = g.finish().expect("right").gradients(loss).expect("right").optimize().describe();
+    let text = g
+        .finish()
+        .expect("right")
+        .gradients(loss)
+        .expect("right")
+        .optimize()
+        .describe();
     assert_eq!(
         text,
         "\
@@ -526,8 +591,14 @@ output grad.two.bias %20
 fn gates_are_activations() {
     let head = "%0 = input x [2, 3]\n";
     let cases = [
-        ("%1 = sigmoid(%0) [2, 3]\n%2 = mul(%0, %1) [2, 3]\noutput y %2\n", "silu(%0)"),
-        ("%1 = sigmoid(%0) [2, 3]\n%2 = mul(%1, %0) [2, 3]\noutput y %2\n", "silu(%0)"),
+        (
+            "%1 = sigmoid(%0) [2, 3]\n%2 = mul(%0, %1) [2, 3]\noutput y %2\n",
+            "silu(%0)",
+        ),
+        (
+            "%1 = sigmoid(%0) [2, 3]\n%2 = mul(%1, %0) [2, 3]\noutput y %2\n",
+            "silu(%0)",
+        ),
         (
             "%1 = constant(1.4142135) [1, 1]\n%2 = div(%0, %1) [2, 3]\n%3 = erf(%2) [2, 3]\n%4 = constant(1) [1, 1]\n%5 = add(%3, %4) [2, 3]\n%6 = mul(%0, %5) [2, 3]\n%7 = scale(%6, 0.5) [2, 3]\noutput y %7\n",
             "gelu_erf(%0)",
@@ -542,7 +613,11 @@ fn gates_are_activations() {
         ),
     ];
     for (before, after) in cases {
-        let text = Graph::parse(&format!("{head}{before}")).unwrap_or_else(|error| panic!("{before}: {error}")).simplify().prune().describe();
+        let text = Graph::parse(&format!("{head}{before}"))
+            .unwrap_or_else(|error| panic!("{before}: {error}"))
+            .simplify()
+            .prune()
+            .describe();
         assert!(text.contains(after), "{text}");
     }
 }

@@ -6,9 +6,14 @@ use tectum::{Activation, DType, Result};
 
 use crate::{Graph, GraphBuilder, Node, Shape, Tensor};
 
-/// Seeds of each kind of random graph: 250 of them, from 0 on; or `TECTUM_GRAPHS`, from `TECTUM_SEED` on.
+/// Seeds of each kind of random graph: 250 of them, from 0 on; or `TECTUM_GRAPHS`, from
+/// `TECTUM_SEED` on.
 pub fn seeds() -> Range<u64> {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let number = |name: &str| {
+        std::env::var(name)
+            .ok()
+            .and_then(|text| text.parse::<u64>().ok())
+    };
     match number("TECTUM_GRAPHS") {
         None => 0..250,
         Some(count) => {
@@ -52,7 +57,8 @@ pub fn random_graph(seed: u64) -> Graph {
     let mut random = Random::new(seed);
     let mut g = GraphBuilder::new();
     let built = grow(&mut g, &mut random).expect("invariant: only what fits is added");
-    g.output("loss", built).expect("invariant: the name is free");
+    g.output("loss", built)
+        .expect("invariant: the name is free");
     g.finish().expect("invariant: there is an output")
 }
 
@@ -61,7 +67,13 @@ pub fn random_feeds(graph: &Graph, seed: u64) -> Vec<(Node, Tensor)> {
     let mut random = Random::new(seed ^ 0x5eed);
     let mut fill = |(_, node, shape): (&str, Node, Shape)| {
         let is_index = graph.dtype(node).expect("its node") == DType::U32;
-        let mut value = || if is_index { random.below(5) as f64 } else { f64::from(random.unit()) };
+        let mut value = || {
+            if is_index {
+                random.below(5) as f64
+            } else {
+                f64::from(random.unit())
+            }
+        };
         let data = (0..shape.len()).map(|_| value()).collect();
         (node, Tensor::new(shape, data).expect("invariant: filled"))
     };
@@ -69,7 +81,8 @@ pub fn random_feeds(graph: &Graph, seed: u64) -> Vec<(Node, Tensor)> {
     feeds.collect()
 }
 
-/// Values of a quarter of the size, near those of an initializer: derivatives through many products of larger ones are of any size.
+/// Values of a quarter of the size, near those of an initializer: derivatives through many products
+/// of larger ones are of any size.
 pub fn small_feeds(graph: &Graph, seed: u64) -> Vec<(Node, Tensor)> {
     let small = |(node, mut tensor): (Node, Tensor)| {
         if graph.dtype(node).expect("its node") == DType::F32 {
@@ -82,7 +95,10 @@ pub fn small_feeds(graph: &Graph, seed: u64) -> Vec<(Node, Tensor)> {
 
 fn grow(g: &mut GraphBuilder, random: &mut Random) -> Result<Node> {
     let rows = [1, 3, 8][random.below(3)];
-    let mut nodes = vec![g.input("x", [rows, 1 + random.below(9)])?, g.parameter("p", [1 + random.below(4), 5])?];
+    let mut nodes = vec![
+        g.input("x", [rows, 1 + random.below(9)])?,
+        g.parameter("p", [1 + random.below(4), 5])?,
+    ];
     for step in 0..8 + random.below(12) {
         let x = random.pick(&nodes);
         let node = add_operation(g, random, x, &nodes, step)?;
@@ -92,16 +108,30 @@ fn grow(g: &mut GraphBuilder, random: &mut Random) -> Result<Node> {
         nodes.push(node);
     }
     let last = *nodes.last().expect("invariant: never empty");
-    if random.below(2) == 0 { g.mean(last) } else { close(g, last, random) }
+    if random.below(2) == 0 {
+        g.mean(last)
+    } else {
+        close(g, last, random)
+    }
 }
 
 /// A loss by the squared distance from a target.
 fn close(g: &mut GraphBuilder, last: Node, random: &mut Random) -> Result<Node> {
     let target = g.input("target", g.graph().shape(last)?)?;
-    if random.below(2) == 0 { g.mse(last, target) } else { g.mse(target, last) }
+    if random.below(2) == 0 {
+        g.mse(last, target)
+    } else {
+        g.mse(target, last)
+    }
 }
 
-fn add_operation(g: &mut GraphBuilder, random: &mut Random, x: Node, nodes: &[Node], step: usize) -> Result<Node> {
+fn add_operation(
+    g: &mut GraphBuilder,
+    random: &mut Random,
+    x: Node,
+    nodes: &[Node],
+    step: usize,
+) -> Result<Node> {
     let [rows, cols] = g.graph().shape(x)?.matrix();
     match random.below(19) {
         0..3 => layer(g, random, x, step),
@@ -117,7 +147,10 @@ fn add_operation(g: &mut GraphBuilder, random: &mut Random, x: Node, nodes: &[No
         8 => g.sum_over_rows(x),
         9 => g.sum_over_columns(x),
         10 => g.mean(x),
-        13 => g.activate(x, [Activation::Gelu, Activation::GeluErf, Activation::Silu][random.below(3)]),
+        13 => g.activate(
+            x,
+            [Activation::Gelu, Activation::GeluErf, Activation::Silu][random.below(3)],
+        ),
         // Functions of arguments inside their domain, and a divisor that is not small.
         14 => {
             let bounded = g.tanh(x)?;
@@ -143,7 +176,11 @@ fn add_operation(g: &mut GraphBuilder, random: &mut Random, x: Node, nodes: &[No
         }
         _ => {
             let shape = [[rows, cols], [1, cols], [1, 1]][random.below(3)];
-            let same: Vec<Node> = nodes.iter().copied().filter(|node| g.graph().shape(*node).is_ok_and(|other| other == shape)).collect();
+            let same: Vec<Node> = nodes
+                .iter()
+                .copied()
+                .filter(|node| g.graph().shape(*node).is_ok_and(|other| other == shape))
+                .collect();
             let other = match random.below(6) {
                 0 => constant(g, random, shape)?,
                 3.. if !same.is_empty() => random.pick(&same),

@@ -28,7 +28,8 @@ pub enum Init {
     /// Uniform within ±√(6 / (inputs + outputs)) of the layer.
     ///
     /// # Source
-    /// Glorot and Bengio, *Understanding the difficulty of training deep feedforward neural networks*, AISTATS 2010, equation 16.
+    /// Glorot and Bengio, *Understanding the difficulty of training deep feedforward neural
+    /// networks*, AISTATS 2010, equation 16.
     XavierUniform,
     /// Normal with mean 0 and standard deviation √(2 / inputs) of the layer.
     ///
@@ -39,12 +40,31 @@ pub enum Init {
 
 impl Init {
     /// `len` elements of the parameter at a position, for a layer of inputs and outputs.
-    pub(super) fn values(self, [inputs, outputs]: [usize; 2], len: usize, seed: u64, position: u32) -> Vec<f32> {
-        let words = |index: usize| philox([(index / 4) as u32, (index as u64 >> 34) as u32, position, 2], [seed as u32, (seed >> 32) as u32])[index % 4];
+    pub(super) fn values(
+        self,
+        [inputs, outputs]: [usize; 2],
+        len: usize,
+        seed: u64,
+        position: u32,
+    ) -> Vec<f32> {
+        let words = |index: usize| {
+            philox(
+                [(index / 4) as u32, (index as u64 >> 34) as u32, position, 2],
+                [seed as u32, (seed >> 32) as u32],
+            )[index % 4]
+        };
         let constant = |value: f32| vec![value; len];
-        let spread = |low: f32, high: f32| (0..len).map(|index| low + (high - low) * uniform(words(index))).collect();
+        let spread = |low: f32, high: f32| {
+            (0..len)
+                .map(|index| low + (high - low) * uniform(words(index)))
+                .collect()
+        };
         let table = normal_table();
-        let bell = |mean: f32, deviation: f32| (0..len).map(|index| mean + deviation * normal(words(index), table)).collect();
+        let bell = |mean: f32, deviation: f32| {
+            (0..len)
+                .map(|index| mean + deviation * normal(words(index), table))
+                .collect()
+        };
         match self {
             Init::Zeros => constant(0.0),
             Init::Ones => constant(1.0),
@@ -65,7 +85,10 @@ pub(super) fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
         Some((head, rest)) => name.strip_prefix(head).is_some_and(|tail| {
-            let mut starts = tail.char_indices().map(|(start, _)| start).chain([tail.len()]);
+            let mut starts = tail
+                .char_indices()
+                .map(|(start, _)| start)
+                .chain([tail.len()]);
             starts.any(|start| matches(rest, &tail[start..]))
         }),
     }

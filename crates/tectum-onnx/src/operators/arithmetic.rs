@@ -10,71 +10,109 @@ use crate::element::ElementType;
 use crate::emit::{Call, Emit, Value};
 
 pub(super) const FAMILY: Family = &[
-    ("Abs", |emit, call| either(emit, call, Function::Abs, IntegerOp::Abs)),
+    ("Abs", |emit, call| {
+        either(emit, call, Function::Abs, IntegerOp::Abs)
+    }),
     ("Acos", |emit, call| function(emit, call, Function::Acos)),
     ("Acosh", |emit, call| function(emit, call, Function::Acosh)),
-    ("Add", |emit, call| binary(emit, call, BinaryOp::Add, IntegerOp::Add)),
+    ("Add", |emit, call| {
+        binary(emit, call, BinaryOp::Add, IntegerOp::Add)
+    }),
     ("And", |emit, call| integers(emit, call, IntegerOp::And)),
     ("Asin", |emit, call| function(emit, call, Function::Asin)),
     ("Asinh", |emit, call| function(emit, call, Function::Asinh)),
     ("Atan", |emit, call| function(emit, call, Function::Atan)),
     ("Atanh", |emit, call| function(emit, call, Function::Atanh)),
     ("BitShift", bit_shift),
-    ("BitwiseAnd", |emit, call| integers(emit, call, IntegerOp::And)),
+    ("BitwiseAnd", |emit, call| {
+        integers(emit, call, IntegerOp::And)
+    }),
     ("BitwiseNot", bitwise_not),
-    ("BitwiseOr", |emit, call| integers(emit, call, IntegerOp::Or)),
-    ("BitwiseXor", |emit, call| integers(emit, call, IntegerOp::Xor)),
+    ("BitwiseOr", |emit, call| {
+        integers(emit, call, IntegerOp::Or)
+    }),
+    ("BitwiseXor", |emit, call| {
+        integers(emit, call, IntegerOp::Xor)
+    }),
     ("Ceil", |emit, call| function(emit, call, Function::Ceil)),
     ("Celu", celu),
     ("Clip", clip),
     ("Cos", |emit, call| function(emit, call, Function::Cos)),
     ("Cosh", |emit, call| function(emit, call, Function::Cosh)),
-    ("Div", |emit, call| binary(emit, call, BinaryOp::Div, IntegerOp::Div)),
+    ("Div", |emit, call| {
+        binary(emit, call, BinaryOp::Div, IntegerOp::Div)
+    }),
     ("Elu", elu),
     ("Equal", |emit, call| compare(emit, call, Comparison::Equal)),
     ("Erf", |emit, call| function(emit, call, Function::Erf)),
     ("Exp", |emit, call| function(emit, call, Function::Exp)),
     ("Floor", |emit, call| function(emit, call, Function::Floor)),
     ("Gelu", gelu),
-    ("Greater", |emit, call| compare(emit, call, Comparison::Greater)),
-    ("GreaterOrEqual", |emit, call| compare(emit, call, Comparison::GreaterEqual)),
+    ("Greater", |emit, call| {
+        compare(emit, call, Comparison::Greater)
+    }),
+    ("GreaterOrEqual", |emit, call| {
+        compare(emit, call, Comparison::GreaterEqual)
+    }),
     ("HardSigmoid", hard_sigmoid),
     ("HardSwish", hard_swish),
     ("IsInf", is_inf),
     ("IsNaN", is_nan),
     ("LeakyRelu", leaky_relu),
     ("Less", |emit, call| compare(emit, call, Comparison::Less)),
-    ("LessOrEqual", |emit, call| compare(emit, call, Comparison::LessEqual)),
+    ("LessOrEqual", |emit, call| {
+        compare(emit, call, Comparison::LessEqual)
+    }),
     ("Log", |emit, call| function(emit, call, Function::Log)),
-    ("Max", |emit, call| all(emit, call, BinaryOp::Max, IntegerOp::Max)),
+    ("Max", |emit, call| {
+        all(emit, call, BinaryOp::Max, IntegerOp::Max)
+    }),
     ("Mean", mean),
-    ("Min", |emit, call| all(emit, call, BinaryOp::Min, IntegerOp::Min)),
+    ("Min", |emit, call| {
+        all(emit, call, BinaryOp::Min, IntegerOp::Min)
+    }),
     ("Mish", mish),
     ("Mod", modulo),
-    ("Mul", |emit, call| binary(emit, call, BinaryOp::Mul, IntegerOp::Mul)),
-    ("Neg", |emit, call| either(emit, call, Function::Neg, IntegerOp::Neg)),
+    ("Mul", |emit, call| {
+        binary(emit, call, BinaryOp::Mul, IntegerOp::Mul)
+    }),
+    ("Neg", |emit, call| {
+        either(emit, call, Function::Neg, IntegerOp::Neg)
+    }),
     ("Not", not),
     ("Or", |emit, call| integers(emit, call, IntegerOp::Or)),
     ("PRelu", prelu),
     ("Pow", pow),
-    ("Reciprocal", |emit, call| function(emit, call, Function::Reciprocal)),
+    ("Reciprocal", |emit, call| {
+        function(emit, call, Function::Reciprocal)
+    }),
     ("Relu", relu),
     ("Round", |emit, call| function(emit, call, Function::Round)),
     ("Selu", selu),
     ("Shrink", shrink),
-    ("Sigmoid", |emit, call| activation(emit, call, Activation::Sigmoid)),
-    ("Sign", |emit, call| either(emit, call, Function::Sign, IntegerOp::Sign)),
+    ("Sigmoid", |emit, call| {
+        activation(emit, call, Activation::Sigmoid)
+    }),
+    ("Sign", |emit, call| {
+        either(emit, call, Function::Sign, IntegerOp::Sign)
+    }),
     ("Sin", |emit, call| function(emit, call, Function::Sin)),
     ("Sinh", |emit, call| function(emit, call, Function::Sinh)),
     ("Softplus", softplus),
     ("Softsign", softsign),
     ("Sqrt", |emit, call| function(emit, call, Function::Sqrt)),
-    ("Sub", |emit, call| binary(emit, call, BinaryOp::Sub, IntegerOp::Sub)),
-    ("Sum", |emit, call| all(emit, call, BinaryOp::Add, IntegerOp::Add)),
+    ("Sub", |emit, call| {
+        binary(emit, call, BinaryOp::Sub, IntegerOp::Sub)
+    }),
+    ("Sum", |emit, call| {
+        all(emit, call, BinaryOp::Add, IntegerOp::Add)
+    }),
     ("SwiGLU", swiglu),
     ("Swish", swish),
     ("Tan", |emit, call| function(emit, call, Function::Tan)),
-    ("Tanh", |emit, call| activation(emit, call, Activation::Tanh)),
+    ("Tanh", |emit, call| {
+        activation(emit, call, Activation::Tanh)
+    }),
     ("ThresholdedRelu", thresholded_relu),
     ("Where", choose),
     ("Xor", |emit, call| integers(emit, call, IntegerOp::Xor)),
@@ -108,16 +146,25 @@ impl Emit<'_> {
     }
 }
 
-/// The two inputs. Before opset 7 the second repeats only if an attribute states it, from an axis on or to the last axes.
+/// The two inputs. Before opset 7 the second repeats only if an attribute states it, from an axis
+/// on or to the last axes.
 fn operands(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<[Value; 2]> {
     let (a, b) = (call.input(0)?.clone(), call.input(1)?.clone());
     if call.opset >= 7 {
         return Ok([a, b]);
     }
-    let (repeats, axis) = (call.attributes.flag("broadcast", false)?, call.attributes.int("axis")?);
-    let Some(axis) = axis.filter(|_| repeats) else { return Ok([a, b]) };
+    let (repeats, axis) = (
+        call.attributes.flag("broadcast", false)?,
+        call.attributes.int("axis")?,
+    );
+    let Some(axis) = axis.filter(|_| repeats) else {
+        return Ok([a, b]);
+    };
     let axis = a.axis(axis)?;
-    let after = a.rank().checked_sub(axis + b.rank()).ok_or_else(|| Error::data(format!("{:?} from axis {axis} on of {:?}", b.dims, a.dims)))?;
+    let after = a
+        .rank()
+        .checked_sub(axis + b.rank())
+        .ok_or_else(|| Error::data(format!("{:?} from axis {axis} on of {:?}", b.dims, a.dims)))?;
     let dims = [&b.dims[..], &vec![1; after]].concat();
     let b = emit.reshape(&b, &dims)?;
     Ok([a, b])
@@ -138,13 +185,28 @@ fn joint(call: &Call<'_>) -> Result<Vec<usize>> {
 /// Refuses inputs of different types.
 fn one_type(call: &Call<'_>) -> Result<ElementType> {
     let element = call.input(0)?.element;
-    match call.inputs.iter().flatten().find(|value| value.element != element) {
-        Some(other) => Err(Error::data(format!("inputs of {element} and {}", other.element))),
+    match call
+        .inputs
+        .iter()
+        .flatten()
+        .find(|value| value.element != element)
+    {
+        Some(other) => Err(Error::data(format!(
+            "inputs of {element} and {}",
+            other.element
+        ))),
         None => Ok(element),
     }
 }
 
-fn apply(emit: &mut Emit<'_>, element: ElementType, a: Node, b: Node, float: BinaryOp, integer: IntegerOp) -> Result<Node> {
+fn apply(
+    emit: &mut Emit<'_>,
+    element: ElementType,
+    a: Node,
+    b: Node,
+    float: BinaryOp,
+    integer: IntegerOp,
+) -> Result<Node> {
     if element.is_float() {
         return emit.builder.binary(float, a, b);
     }
@@ -152,7 +214,12 @@ fn apply(emit: &mut Emit<'_>, element: ElementType, a: Node, b: Node, float: Bin
     emit.wrap(node, element)
 }
 
-fn binary(emit: &mut Emit<'_>, call: &Call<'_>, float: BinaryOp, integer: IntegerOp) -> Result<Vec<Value>> {
+fn binary(
+    emit: &mut Emit<'_>,
+    call: &Call<'_>,
+    float: BinaryOp,
+    integer: IntegerOp,
+) -> Result<Vec<Value>> {
     let element = one_type(call)?;
     let (first, second) = (call.input(0)?, call.input(1)?);
     let is_commutative = matches!(float, BinaryOp::Add | BinaryOp::Mul);
@@ -175,7 +242,12 @@ fn binary(emit: &mut Emit<'_>, call: &Call<'_>, float: BinaryOp, integer: Intege
 }
 
 /// A function of any number of inputs.
-fn all(emit: &mut Emit<'_>, call: &Call<'_>, float: BinaryOp, integer: IntegerOp) -> Result<Vec<Value>> {
+fn all(
+    emit: &mut Emit<'_>,
+    call: &Call<'_>,
+    float: BinaryOp,
+    integer: IntegerOp,
+) -> Result<Vec<Value>> {
     let (element, dims) = (one_type(call)?, joint(call)?);
     let mut node = emit.input(call, 0)?;
     for index in 1..call.inputs.len() {
@@ -200,7 +272,12 @@ fn function(emit: &mut Emit<'_>, call: &Call<'_>, function: Function) -> Result<
 }
 
 /// A function of floats or of integers.
-fn either(emit: &mut Emit<'_>, call: &Call<'_>, float: Function, integer: IntegerOp) -> Result<Vec<Value>> {
+fn either(
+    emit: &mut Emit<'_>,
+    call: &Call<'_>,
+    float: Function,
+    integer: IntegerOp,
+) -> Result<Vec<Value>> {
     let element = call.input(0)?.element;
     if element.is_float() {
         return function(emit, call, float);
@@ -229,7 +306,9 @@ fn bitwise_not(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 fn bit_shift(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let element = one_type(call)?;
     if matches!(element, ElementType::U32 | ElementType::U64) && call.input(0)?.array().is_none() {
-        return Err(Error::unsupported(format!("shifts of {element}, which is i32 on devices")));
+        return Err(Error::unsupported(format!(
+            "shifts of {element}, which is i32 on devices"
+        )));
     }
     let op = match call.attributes.string_or("direction", "")? {
         "LEFT" => IntegerOp::Shl,
@@ -264,18 +343,31 @@ fn is_nan(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 
 fn is_inf(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let x = emit.input(call, 0)?;
-    let (negative, positive) = (call.attributes.flag("detect_negative", true)?, call.attributes.flag("detect_positive", true)?);
+    let (negative, positive) = (
+        call.attributes.flag("detect_negative", true)?,
+        call.attributes.flag("detect_positive", true)?,
+    );
     let is_infinite = emit.builder.test(Comparison::IsInf, x)?;
     let node = match (negative, positive) {
         (true, true) => is_infinite,
         (false, false) => {
             let none = emit.integer(0)?;
-            emit.builder.integer(IntegerOp::And, is_infinite, Some(none))?
+            emit.builder
+                .integer(IntegerOp::And, is_infinite, Some(none))?
         }
         (is_negative, _) => {
             let zero = emit.number(0.0)?;
-            let side = emit.builder.compare(if is_negative { Comparison::Less } else { Comparison::Greater }, x, zero)?;
-            emit.builder.integer(IntegerOp::And, is_infinite, Some(side))?
+            let side = emit.builder.compare(
+                if is_negative {
+                    Comparison::Less
+                } else {
+                    Comparison::Greater
+                },
+                x,
+                zero,
+            )?;
+            emit.builder
+                .integer(IntegerOp::And, is_infinite, Some(side))?
         }
     };
     Ok(vec![emit.value(node, ElementType::Bool)?])
@@ -283,7 +375,11 @@ fn is_inf(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 
 fn choose(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let (element, dims) = (call.input(1)?.element, joint(call)?);
-    let [condition, a, b] = [emit.input(call, 0)?, emit.input(call, 1)?, emit.input(call, 2)?];
+    let [condition, a, b] = [
+        emit.input(call, 0)?,
+        emit.input(call, 1)?,
+        emit.input(call, 2)?,
+    ];
     let node = emit.builder.select(condition, a, b)?;
     Ok(vec![emit.shaped(node, element, &dims)?])
 }
@@ -292,17 +388,26 @@ fn pow(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let [base, exponent] = &operands(emit, call)?;
     let dims = crate::emit::joint([&base.dims[..], &exponent.dims])?;
     let element = base.element;
-    let squares = exponent.array().is_some_and(|array| array.len() == 1 && array.to_f64()[0] == 2.0);
+    let squares = exponent
+        .array()
+        .is_some_and(|array| array.len() == 1 && array.to_f64()[0] == 2.0);
     let node = if element.is_float() && squares {
         let x = emit.node(base)?;
         emit.builder.mul(x, x)?
     } else if element.is_float() || exponent.element.is_float() {
         let [base, exponent] = [base, exponent].map(|value| value.clone());
-        let (base, exponent) = (convert(emit, &base, ElementType::F32)?, convert(emit, &exponent, ElementType::F32)?);
+        let (base, exponent) = (
+            convert(emit, &base, ElementType::F32)?,
+            convert(emit, &exponent, ElementType::F32)?,
+        );
         let (a, b) = (emit.node(&base)?, emit.node(&exponent)?);
         let power = emit.builder.binary(BinaryOp::Pow, a, b)?;
         let power = emit.value(power, ElementType::F32)?;
-        let power = if element.is_float() { power } else { convert(emit, &power, element)? };
+        let power = if element.is_float() {
+            power
+        } else {
+            convert(emit, &power, element)?
+        };
         emit.node(&power)?
     } else {
         let (a, b) = (emit.node(base)?, emit.node(exponent)?);
@@ -314,27 +419,41 @@ fn pow(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 
 fn modulo(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let is_truncated = call.attributes.flag("fmod", false)?;
-    let (float, integer) = if is_truncated { (BinaryOp::Fmod, IntegerOp::Rem) } else { (BinaryOp::Mod, IntegerOp::Mod) };
+    let (float, integer) = if is_truncated {
+        (BinaryOp::Fmod, IntegerOp::Rem)
+    } else {
+        (BinaryOp::Mod, IntegerOp::Mod)
+    };
     binary(emit, call, float, integer)
 }
 
 fn clip(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let element = call.input(0)?.element;
     let bound = |index: usize, name| -> Result<Option<f64>> {
-        let constant = call.optional(index).and_then(Value::array).and_then(|array| array.to_f64().first().copied());
+        let constant = call
+            .optional(index)
+            .and_then(Value::array)
+            .and_then(|array| array.to_f64().first().copied());
         Ok(call.attributes.float(name)?.map(f64::from).or(constant))
     };
     if element.is_float() && (bound(1, "min")?, bound(2, "max")?) == (Some(0.0), Some(6.0)) {
         return activation(emit, call, Activation::Relu6);
     }
     let mut node = emit.input(call, 0)?;
-    for (index, name, float, integer) in [(1, "min", BinaryOp::Max, IntegerOp::Max), (2, "max", BinaryOp::Min, IntegerOp::Min)] {
+    for (index, name, float, integer) in [
+        (1, "min", BinaryOp::Max, IntegerOp::Max),
+        (2, "max", BinaryOp::Min, IntegerOp::Min),
+    ] {
         let bound = match call.attributes.float(name)? {
             Some(bound) => emit.number(bound)?,
             None if call.optional(index).is_some() => emit.input(call, index)?,
             None => continue,
         };
-        node = if element.is_float() { emit.builder.binary(float, node, bound)? } else { emit.builder.integer(integer, node, Some(bound))? };
+        node = if element.is_float() {
+            emit.builder.binary(float, node, bound)?
+        } else {
+            emit.builder.integer(integer, node, Some(bound))?
+        };
     }
     Ok(vec![emit.shaped(node, element, &call.input(0)?.dims)?])
 }
@@ -389,7 +508,11 @@ fn swish_of(emit: &mut Emit<'_>, x: Node, alpha: f32) -> Result<Node> {
 }
 
 /// A function of floats that several operations compute.
-fn float(emit: &mut Emit<'_>, call: &Call<'_>, f: impl FnOnce(&mut Emit<'_>, Node) -> Result<Node>) -> Result<Vec<Value>> {
+fn float(
+    emit: &mut Emit<'_>,
+    call: &Call<'_>,
+    f: impl FnOnce(&mut Emit<'_>, Node) -> Result<Node>,
+) -> Result<Vec<Value>> {
     let element = call.input(0)?.element;
     let x = emit.input(call, 0)?;
     let node = f(emit, x)?;
@@ -403,25 +526,45 @@ pub(super) fn expm1_below(emit: &mut Emit<'_>, x: Node) -> Result<Node> {
 }
 
 /// scale·(max(x, 0) + alpha·(e^(min(x, 0)) − 1))
-pub(super) fn exponential_linear(emit: &mut Emit<'_>, x: Node, alpha: f32, scale: f32) -> Result<Node> {
+pub(super) fn exponential_linear(
+    emit: &mut Emit<'_>,
+    x: Node,
+    alpha: f32,
+    scale: f32,
+) -> Result<Node> {
     if alpha == 1.0 {
         let unit = emit.builder.activate(x, Activation::Elu)?;
-        return if scale == 1.0 { Ok(unit) } else { emit.builder.scale(unit, scale) };
+        return if scale == 1.0 {
+            Ok(unit)
+        } else {
+            emit.builder.scale(unit, scale)
+        };
     }
     let (above, below) = (emit.builder.relu(x)?, expm1_below(emit, x)?);
     let below = emit.builder.scale(below, alpha)?;
     let sum = emit.builder.add(above, below)?;
-    if scale == 1.0 { Ok(sum) } else { emit.builder.scale(sum, scale) }
+    if scale == 1.0 {
+        Ok(sum)
+    } else {
+        emit.builder.scale(sum, scale)
+    }
 }
 
 fn elu(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let alpha = call.attributes.float_or("alpha", 1.0)?;
-    float(emit, call, |emit, x| exponential_linear(emit, x, alpha, 1.0))
+    float(emit, call, |emit, x| {
+        exponential_linear(emit, x, alpha, 1.0)
+    })
 }
 
 fn selu(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
-    let (alpha, gamma) = (call.attributes.float_or("alpha", 1.673_263_2)?, call.attributes.float_or("gamma", 1.050_701)?);
-    float(emit, call, |emit, x| exponential_linear(emit, x, alpha, gamma))
+    let (alpha, gamma) = (
+        call.attributes.float_or("alpha", 1.673_263_2)?,
+        call.attributes.float_or("gamma", 1.050_701)?,
+    );
+    float(emit, call, |emit, x| {
+        exponential_linear(emit, x, alpha, gamma)
+    })
 }
 
 /// max(x, 0) + alpha·(e^(min(x, 0)/alpha) − 1)
@@ -447,7 +590,9 @@ fn leaky_relu(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 fn prelu(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let (element, dims) = (call.input(0)?.element, call.input(0)?.dims.clone());
     if !element.is_float() {
-        return Err(Error::unsupported(format!("a parametric ramp of {element}")));
+        return Err(Error::unsupported(format!(
+            "a parametric ramp of {element}"
+        )));
     }
     let mut slope = call.input(1)?.clone();
     if call.opset < 7 && slope.rank() == 1 && slope.len() > 1 && dims.len() > 2 {
@@ -471,7 +616,10 @@ fn ramp(emit: &mut Emit<'_>, x: Node, alpha: f32, beta: f32) -> Result<Node> {
 }
 
 fn hard_sigmoid(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
-    let (alpha, beta) = (call.attributes.float_or("alpha", 0.2)?, call.attributes.float_or("beta", 0.5)?);
+    let (alpha, beta) = (
+        call.attributes.float_or("alpha", 0.2)?,
+        call.attributes.float_or("beta", 0.5)?,
+    );
     if beta == 0.5 && (alpha - 1.0 / 6.0).abs() < 1e-6 {
         return activation(emit, call, Activation::HardSigmoid);
     }
@@ -522,12 +670,22 @@ fn thresholded_relu(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> 
 }
 
 fn shrink(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
-    let (bias, lambda) = (call.attributes.float_or("bias", 0.0)?, call.attributes.float_or("lambd", 0.5)?);
+    let (bias, lambda) = (
+        call.attributes.float_or("bias", 0.0)?,
+        call.attributes.float_or("lambd", 0.5)?,
+    );
     float(emit, call, |emit, x| {
-        let (low, high, zero) = (emit.number(-lambda)?, emit.number(lambda)?, emit.number(0.0)?);
+        let (low, high, zero) = (
+            emit.number(-lambda)?,
+            emit.number(lambda)?,
+            emit.number(0.0)?,
+        );
         let is_below = emit.builder.compare(Comparison::Less, x, low)?;
         let is_above = emit.builder.compare(Comparison::Greater, x, high)?;
-        let (raised, lowered) = (emit.with(BinaryOp::Add, x, bias)?, emit.with(BinaryOp::Add, x, -bias)?);
+        let (raised, lowered) = (
+            emit.with(BinaryOp::Add, x, bias)?,
+            emit.with(BinaryOp::Add, x, -bias)?,
+        );
         let rest = emit.builder.select(is_above, lowered, zero)?;
         emit.builder.select(is_below, raised, rest)
     })

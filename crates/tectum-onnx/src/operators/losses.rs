@@ -33,7 +33,9 @@ fn cross_entropy_loss(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>
     let greatest = emit.builder.reduce_axes(Reduction::Max, node, &[1])?;
     let below = emit.builder.sub(node, greatest)?;
     let exponentials = emit.builder.exp(below)?;
-    let sum = emit.builder.reduce_axes(Reduction::Sum, exponentials, &[1])?;
+    let sum = emit
+        .builder
+        .reduce_axes(Reduction::Sum, exponentials, &[1])?;
     let logarithm = emit.builder.log(sum)?;
     let logarithms = emit.builder.sub(below, logarithm)?;
     let logarithms = emit.value(logarithms, x.element)?;
@@ -43,7 +45,10 @@ fn cross_entropy_loss(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>
 /// The negative log-probabilities of the classes of input 1, weighted by input 2.
 fn loss_of(emit: &mut Emit<'_>, call: &Call<'_>, x: &Value) -> Result<Value> {
     let target = call.input(1)?;
-    let (reduction, ignored) = (call.attributes.string_or("reduction", "mean")?, call.attributes.int("ignore_index")?);
+    let (reduction, ignored) = (
+        call.attributes.string_or("reduction", "mean")?,
+        call.attributes.int("ignore_index")?,
+    );
     let fault = || Error::data(format!("classes {:?} for {:?}", target.dims, x.dims));
     if x.rank() < 2 || target.dims != [&x.dims[..1], &x.dims[2..]].concat() || x.len() == 0 {
         return Err(fault());
@@ -56,7 +61,8 @@ fn loss_of(emit: &mut Emit<'_>, call: &Call<'_>, x: &Value) -> Result<Value> {
     let mut numbers = emit.builder.reshape(numbers, [count, 1])?;
     let mut is_ignored = None;
     if let Some(ignored) = ignored {
-        let ignored = i32::try_from(ignored).map_err(|_| Error::unsupported(format!("ignore_index {ignored}, beyond 32 bits")))?;
+        let ignored = i32::try_from(ignored)
+            .map_err(|_| Error::unsupported(format!("ignore_index {ignored}, beyond 32 bits")))?;
         let (ignored, first) = (emit.integer(ignored)?, emit.integer(0)?);
         let mask = emit.builder.compare(Comparison::Equal, numbers, ignored)?;
         numbers = emit.builder.select(mask, first, numbers)?;
@@ -64,7 +70,9 @@ fn loss_of(emit: &mut Emit<'_>, call: &Call<'_>, x: &Value) -> Result<Value> {
     }
     let starts: Vec<i32> = (0..count).map(|row| (row * classes) as i32).collect();
     let starts = emit.builder.integer_constant(&starts, [count, 1])?;
-    let places = emit.builder.integer(IntegerOp::Add, numbers, Some(starts))?;
+    let places = emit
+        .builder
+        .integer(IntegerOp::Add, numbers, Some(starts))?;
     let picked = emit.builder.gather(rows, places)?;
     let picked = emit.builder.reshape(picked, [count, 1])?;
     let mut losses = emit.builder.function(Function::Neg, picked)?;
@@ -105,10 +113,21 @@ fn loss_of(emit: &mut Emit<'_>, call: &Call<'_>, x: &Value) -> Result<Value> {
 /// x / (bias + alpha/size · Σ x²)^beta, where the sum is over neighbouring channels.
 fn local_response_norm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let x = call.input(0)?;
-    let (alpha, beta, bias) = (call.attributes.float_or("alpha", 1e-4)?, call.attributes.float_or("beta", 0.75)?, call.attributes.float_or("bias", 1.0)?);
-    let size = call.attributes.int("size")?.and_then(|size| usize::try_from(size).ok()).filter(|size| *size > 0);
+    let (alpha, beta, bias) = (
+        call.attributes.float_or("alpha", 1e-4)?,
+        call.attributes.float_or("beta", 0.75)?,
+        call.attributes.float_or("bias", 1.0)?,
+    );
+    let size = call
+        .attributes
+        .int("size")?
+        .and_then(|size| usize::try_from(size).ok())
+        .filter(|size| *size > 0);
     let size = size.ok_or_else(|| Error::data("attribute size is missing"))?;
-    let channels = *x.dims.get(1).ok_or_else(|| Error::data(format!("{:?} has no channels", x.dims)))?;
+    let channels = *x
+        .dims
+        .get(1)
+        .ok_or_else(|| Error::data(format!("{:?} has no channels", x.dims)))?;
     let node = emit.node(x)?;
     let squares = emit.builder.mul(node, node)?;
     let squares = emit.value(squares, x.element)?;
@@ -143,12 +162,16 @@ const MAX_DETERMINANT: usize = 6;
 /// Expansion by rows: the determinants of the first rows and each choice of as many columns.
 fn determinant(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let x = call.input(0)?;
-    let &[ref before @ .., rows, size] = &x.dims[..] else { return Err(Error::data(format!("{:?} is no matrix", x.dims))) };
+    let &[ref before @ .., rows, size] = &x.dims[..] else {
+        return Err(Error::data(format!("{:?} is no matrix", x.dims)));
+    };
     if rows != size || size == 0 || x.len() == 0 {
         return Err(Error::data(format!("the determinant of {rows}×{size}")));
     }
     if size > MAX_DETERMINANT {
-        return Err(Error::unsupported(format!("the determinant of {size}×{size}; at most {MAX_DETERMINANT}×{MAX_DETERMINANT} are expanded")));
+        return Err(Error::unsupported(format!(
+            "the determinant of {size}×{size}; at most {MAX_DETERMINANT}×{MAX_DETERMINANT} are expanded"
+        )));
     }
     let count = x.len() / size / size;
     let node = emit.node(x)?;
@@ -156,7 +179,9 @@ fn determinant(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let mut minors: BTreeMap<usize, Node> = BTreeMap::new();
     for row in 0..size {
         let mut wider: BTreeMap<usize, Node> = BTreeMap::new();
-        for columns in (1..1usize << size).filter(|columns| columns.count_ones() as usize == row + 1) {
+        for columns in
+            (1..1usize << size).filter(|columns| columns.count_ones() as usize == row + 1)
+        {
             let mut sum: Option<Node> = None;
             for column in (0..size).filter(|column| columns & (1 << column) != 0) {
                 let element = emit.builder.slice(flat, 1, row * size + column, 1usize)?;
@@ -178,7 +203,9 @@ fn determinant(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
         minors = wider;
     }
     let all = (1 << size) - 1;
-    let node = *minors.get(&all).ok_or_else(|| Error::data("no determinant"))?;
+    let node = *minors
+        .get(&all)
+        .ok_or_else(|| Error::data("no determinant"))?;
     Ok(vec![emit.shaped(node, x.element, before)?])
 }
 
@@ -188,11 +215,20 @@ fn bit_cast(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let to = element_of(call.attributes.int_or("to", 0)?)?;
     let from = x.element;
     if from.bytes() != to.bytes() {
-        return Err(Error::data(format!("the bits of {from} as {to}, which has {} bytes", to.bytes())));
+        return Err(Error::data(format!(
+            "the bits of {from} as {to}, which has {} bytes",
+            to.bytes()
+        )));
     }
     if let Some(array) = x.array() {
-        let data = array.to_f64().into_iter().map(|value| number_of(to, bits_of(from, value))).collect::<Option<Vec<f64>>>();
-        let data = data.ok_or_else(|| Error::unsupported(format!("bits that are an integer of {to} beyond 53 bits")))?;
+        let data = array
+            .to_f64()
+            .into_iter()
+            .map(|value| number_of(to, bits_of(from, value)))
+            .collect::<Option<Vec<f64>>>();
+        let data = data.ok_or_else(|| {
+            Error::unsupported(format!("bits that are an integer of {to} beyond 53 bits"))
+        })?;
         return Ok(vec![Array::wide(to, &x.dims, data).into()]);
     }
     let node = emit.node(x)?;
@@ -203,10 +239,24 @@ fn bit_cast(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
             emit.builder.compare(Comparison::NotEqual, node, zero)?
         }
         (false, false) => emit.wrap(node, to)?,
-        _ if from == ElementType::F32 || to == ElementType::F32 => emit.builder.bitcast(node, if to.is_float() { DType::F32 } else { DType::I32 })?,
-        _ => return Err(Error::unsupported(format!("the bits of {from} as {to} while the network runs"))),
+        _ if from == ElementType::F32 || to == ElementType::F32 => emit.builder.bitcast(
+            node,
+            if to.is_float() {
+                DType::F32
+            } else {
+                DType::I32
+            },
+        )?,
+        _ => {
+            return Err(Error::unsupported(format!(
+                "the bits of {from} as {to} while the network runs"
+            )));
+        }
     };
-    Ok(vec![Value { element: to, ..emit.value(node, to)? }])
+    Ok(vec![Value {
+        element: to,
+        ..emit.value(node, to)?
+    }])
 }
 
 /// The bits of a number of a type.
@@ -237,7 +287,11 @@ fn number_of(element: ElementType, bits: u64) -> Option<f64> {
             let (_, high) = element.range()?;
             let whole = i128::from(mask_of(element)) + 1;
             let value = i128::from(bits & mask_of(element));
-            integer(if element != ElementType::Bool && value > high { value - whole } else { value })
+            integer(if element != ElementType::Bool && value > high {
+                value - whole
+            } else {
+                value
+            })
         }
     }
 }

@@ -24,16 +24,26 @@ pub(super) fn product(emit: &mut Emit<'_>, a: &Value, b: &Value) -> Result<Value
     dims.extend((b.rank() > 1).then_some(n));
     let (a_node, b_node) = (emit.node(a)?, emit.node(b)?);
     let node = if before_b.is_empty() {
-        let (a, b) = (emit.builder.reshape(a_node, shape(&a_dims)?)?, emit.builder.reshape(b_node, [k, n])?);
+        let (a, b) = (
+            emit.builder.reshape(a_node, shape(&a_dims)?)?,
+            emit.builder.reshape(b_node, [k, n])?,
+        );
         emit.builder.matmul(a, b)?
     } else {
         let count = before.iter().product();
         let mut batch = |node, own: &[usize], sizes: [usize; 2]| {
-            let node = emit.builder.reshape(node, shape(&[own, &sizes].concat())?)?;
-            let node = emit.builder.broadcast(node, shape(&[&before[..], &sizes].concat())?)?;
+            let node = emit
+                .builder
+                .reshape(node, shape(&[own, &sizes].concat())?)?;
+            let node = emit
+                .builder
+                .broadcast(node, shape(&[&before[..], &sizes].concat())?)?;
             emit.builder.reshape(node, [count, sizes[0], sizes[1]])
         };
-        let (a, b) = (batch(a_node, before_a, [m, k])?, batch(b_node, before_b, [k, n])?);
+        let (a, b) = (
+            batch(a_node, before_a, [m, k])?,
+            batch(b_node, before_b, [k, n])?,
+        );
         emit.builder.matmul(a, b)?
     };
     emit.shaped(node, a.element, &dims)

@@ -1,7 +1,8 @@
 //! Integers that represent floats by a scale and a zero point, and products of integers.
 //!
-//! Products of integers are exact. Sums of products of bytes below 2²⁴ are exact in f32 in any order, so the products of matrices of floats compute them, in
-//! parts along the inner axis that are short enough; the parts are added as integers. Wider integers are split into bytes.
+//! Products of integers are exact. Sums of products of bytes below 2²⁴ are exact in f32 in any
+//! order, so the products of matrices of floats compute them, in parts along the inner axis that
+//! are short enough; the parts are added as integers. Wider integers are split into bytes.
 
 use std::rc::Rc;
 
@@ -42,8 +43,12 @@ struct Granularity {
 impl Granularity {
     fn read(call: &Call<'_>) -> Result<Self> {
         let block = call.attributes.int_or("block_size", 0)?;
-        let block = usize::try_from(block).map_err(|_| Error::data(format!("block_size {block}")))?;
-        Ok(Self { axis: call.attributes.int_or("axis", 1)?, block })
+        let block =
+            usize::try_from(block).map_err(|_| Error::data(format!("block_size {block}")))?;
+        Ok(Self {
+            axis: call.attributes.int_or("axis", 1)?,
+            block,
+        })
     }
 
     /// A scale or zero point in a shape that repeats to that of `x`.
@@ -53,11 +58,20 @@ impl Granularity {
         }
         let axis = x.axis(self.axis)?;
         let size = x.dims[axis];
-        let fault = || Error::data(format!("a scale or zero point of {:?} for axis {axis} of {:?} in blocks of {}", parameter.dims, x.dims, self.block));
+        let fault = || {
+            Error::data(format!(
+                "a scale or zero point of {:?} for axis {axis} of {:?} in blocks of {}",
+                parameter.dims, x.dims, self.block
+            ))
+        };
         if self.block == 0 {
             let mut dims = vec![1; x.rank()];
             dims[axis] = size;
-            return if parameter.dims == [size] { emit.reshape(parameter, &dims) } else { Err(fault()) };
+            return if parameter.dims == [size] {
+                emit.reshape(parameter, &dims)
+            } else {
+                Err(fault())
+            };
         }
         let mut dims = x.dims.clone();
         dims[axis] = size.div_ceil(self.block);
@@ -73,11 +87,21 @@ impl Granularity {
 /// A value as floats without its zero point.
 fn centred(emit: &mut Emit<'_>, x: &Value, zero: Option<&Value>) -> Result<Value> {
     let zero = zero.filter(|zero| !is_zero(zero));
-    if let (Source::Known(array), Some(Source::Known(zero))) = (&x.source, zero.map(|zero| &zero.source))
+    if let (Source::Known(array), Some(Source::Known(zero))) =
+        (&x.source, zero.map(|zero| &zero.source))
         && zero.len() == 1
     {
         let zero = zero.to_f64()[0];
-        return Ok(Array::wide(ElementType::F32, &x.dims, array.to_f64().into_iter().map(|value| value - zero).collect()).into());
+        return Ok(Array::wide(
+            ElementType::F32,
+            &x.dims,
+            array
+                .to_f64()
+                .into_iter()
+                .map(|value| value - zero)
+                .collect(),
+        )
+        .into());
     }
     let floats = convert(emit, x, ElementType::F32)?;
     let Some(zero) = zero else { return Ok(floats) };
@@ -88,9 +112,16 @@ fn centred(emit: &mut Emit<'_>, x: &Value, zero: Option<&Value>) -> Result<Value
 }
 
 /// saturate(round(scaled) + zero) as integers of a type of at most 16 bits.
-fn saturated(emit: &mut Emit<'_>, scaled: Node, zero: Option<Node>, element: ElementType) -> Result<Node> {
-    let (low, high) =
-        element.range().filter(|(low, high)| high - low < EXACT as i128).ok_or_else(|| Error::unsupported(format!("quantization to {element}")))?;
+fn saturated(
+    emit: &mut Emit<'_>,
+    scaled: Node,
+    zero: Option<Node>,
+    element: ElementType,
+) -> Result<Node> {
+    let (low, high) = element
+        .range()
+        .filter(|(low, high)| high - low < EXACT as i128)
+        .ok_or_else(|| Error::unsupported(format!("quantization to {element}")))?;
     let mut node = emit.builder.function(Function::Round, scaled)?;
     if let Some(zero) = zero {
         node = emit.builder.add(node, zero)?;
@@ -102,7 +133,11 @@ fn saturated(emit: &mut Emit<'_>, scaled: Node, zero: Option<Node>, element: Ele
 
 /// A value as a node of floats.
 fn floats(emit: &mut Emit<'_>, value: &Value) -> Result<Node> {
-    let value = if value.element.is_float() { value.clone() } else { convert(emit, value, ElementType::F32)? };
+    let value = if value.element.is_float() {
+        value.clone()
+    } else {
+        convert(emit, value, ElementType::F32)?
+    };
     emit.node(&value)
 }
 
@@ -116,9 +151,15 @@ fn quantize(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
         0 => None,
         code => Some(element_of(code)?),
     };
-    let element = call.optional(2).map(|zero| zero.element).or(stated).unwrap_or(ElementType::U8);
+    let element = call
+        .optional(2)
+        .map(|zero| zero.element)
+        .or(stated)
+        .unwrap_or(ElementType::U8);
     if stated.is_some_and(|stated| stated != element) {
-        return Err(Error::data(format!("output_dtype differs from the zero point's {element}")));
+        return Err(Error::data(format!(
+            "output_dtype differs from the zero point's {element}"
+        )));
     }
     let scale = granularity.align(emit, x, call.input(1)?)?;
     let zero = match call.optional(2) {
@@ -152,8 +193,16 @@ fn dequantize(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let (node, scale) = (emit.node(&centred)?, emit.node(&scale)?);
     let node = emit.builder.mul(node, scale)?;
     let is_shared = granularity.block == 0 && element == ElementType::F32;
-    let codes = Codes { integers: x.clone(), scale: call.input(1)?.clone(), zero: call.optional(2).cloned(), axis: granularity.axis };
-    Ok(vec![Value { codes: is_shared.then(|| Rc::new(codes)), ..emit.shaped(node, element, &x.dims)? }])
+    let codes = Codes {
+        integers: x.clone(),
+        scale: call.input(1)?.clone(),
+        zero: call.optional(2).cloned(),
+        axis: granularity.axis,
+    };
+    Ok(vec![Value {
+        codes: is_shared.then(|| Rc::new(codes)),
+        ..emit.shaped(node, element, &x.dims)?
+    }])
 }
 
 /// Bytes with a scale and a zero point that cover all elements and 0.
@@ -165,7 +214,10 @@ fn dynamic_quantize(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> 
         let extreme = emit.builder.reduce_axes(reduction, flat, &[1])?;
         emit.with(op, extreme, 0.0)
     };
-    let (highest, lowest) = (extreme(Reduction::Max, BinaryOp::Max)?, extreme(Reduction::Min, BinaryOp::Min)?);
+    let (highest, lowest) = (
+        extreme(Reduction::Max, BinaryOp::Max)?,
+        extreme(Reduction::Min, BinaryOp::Min)?,
+    );
     let range = emit.builder.sub(highest, lowest)?;
     let scale = emit.with(BinaryOp::Div, range, 255.0)?;
     // Zeros alone have the scale 0; as bytes they are zeros.
@@ -178,7 +230,11 @@ fn dynamic_quantize(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> 
     let zero_float = emit.builder.convert(zero, DType::F32)?;
     let scaled = emit.builder.div(flat, divisor)?;
     let y = saturated(emit, scaled, Some(zero_float), ElementType::U8)?;
-    Ok(vec![emit.shaped(y, ElementType::U8, &x.dims)?, emit.shaped(scale, ElementType::F32, &[])?, emit.shaped(zero, ElementType::U8, &[])?])
+    Ok(vec![
+        emit.shaped(y, ElementType::U8, &x.dims)?,
+        emit.shaped(scale, ElementType::F32, &[])?,
+        emit.shaped(zero, ElementType::U8, &[])?,
+    ])
 }
 
 /// The greatest distance of integers of a type from a zero point of the type, or from 0.
@@ -186,11 +242,14 @@ fn bound(element: ElementType, has_zero: bool) -> Result<usize> {
     match (element, has_zero) {
         (ElementType::I8, false) => Ok(128),
         (ElementType::I8 | ElementType::U8, _) => Ok(255),
-        _ => Err(Error::data(format!("a product of {element}: int8 or uint8 is needed"))),
+        _ => Err(Error::data(format!(
+            "a product of {element}: int8 or uint8 is needed"
+        ))),
     }
 }
 
-/// The exact product of floats that are integers and whose products are at most `bound`: floats if every sum is exact in f32, integers otherwise.
+/// The exact product of floats that are integers and whose products are at most `bound`: floats if
+/// every sum is exact in f32, integers otherwise.
 fn exact_product(emit: &mut Emit<'_>, a: &Value, b: &Value, bound: usize) -> Result<Value> {
     let (a_axis, b_axis) = (a.rank().saturating_sub(1), b.rank().saturating_sub(2));
     let inner = a.dims.last().copied().unwrap_or(1);
@@ -199,12 +258,18 @@ fn exact_product(emit: &mut Emit<'_>, a: &Value, b: &Value, bound: usize) -> Res
         return product(emit, a, b);
     }
     if inner / part > MAX_PARTS {
-        return Err(Error::unsupported(format!("sums of {inner} products; at most {} are possible", part * MAX_PARTS)));
+        return Err(Error::unsupported(format!(
+            "sums of {inner} products; at most {} are possible",
+            part * MAX_PARTS
+        )));
     }
     let mut sum: Option<Value> = None;
     for start in (0..inner).step_by(part) {
         let places = start..inner.min(start + part);
-        let (a, b) = (emit.run(a, a_axis, places.clone())?, emit.run(b, b_axis, places)?);
+        let (a, b) = (
+            emit.run(a, a_axis, places.clone())?,
+            emit.run(b, b_axis, places)?,
+        );
         let term = product(emit, &a, &b)?;
         let term = convert(emit, &term, ElementType::I32)?;
         sum = Some(match sum {
@@ -261,9 +326,18 @@ pub(super) fn integer_product(emit: &mut Emit<'_>, a: &Value, b: &Value) -> Resu
 /// The four bytes of words, from the lowest, as floats.
 fn bytes(emit: &mut Emit<'_>, value: &Value) -> Result<Vec<Value>> {
     if let Some(array) = value.array() {
-        let words = array.to_i32().ok_or_else(|| Error::unsupported("an integer beyond 32 bits would reach the device"))?;
-        let byte = |place: usize| words.iter().map(|word| f64::from(word.to_le_bytes()[place])).collect();
-        return Ok((0..4).map(|place| Array::wide(ElementType::F32, &value.dims, byte(place)).into()).collect());
+        let words = array.to_i32().ok_or_else(|| {
+            Error::unsupported("an integer beyond 32 bits would reach the device")
+        })?;
+        let byte = |place: usize| {
+            words
+                .iter()
+                .map(|word| f64::from(word.to_le_bytes()[place]))
+                .collect()
+        };
+        return Ok((0..4)
+            .map(|place| Array::wide(ElementType::F32, &value.dims, byte(place)).into())
+            .collect());
     }
     let (node, mask) = (emit.node(value)?, emit.integer(255)?);
     let byte = |place: i32| {
@@ -287,16 +361,33 @@ fn of_rows(emit: &mut Emit<'_>, parameter: &Value) -> Result<Value> {
 
 /// A scale or zero point of columns; that of all is a scalar.
 fn of_columns(emit: &mut Emit<'_>, parameter: &Value) -> Result<Value> {
-    if parameter.dims == [1] { emit.reshape(parameter, &[]) } else { Ok(parameter.clone()) }
+    if parameter.dims == [1] {
+        emit.reshape(parameter, &[])
+    } else {
+        Ok(parameter.clone())
+    }
 }
 
 /// The product of the inputs `a` and `b` without their zero points.
-fn byte_product(emit: &mut Emit<'_>, call: &Call<'_>, [a, a_zero, b, b_zero]: [usize; 4]) -> Result<Value> {
-    let a_zero = call.optional(a_zero).map(|zero| of_rows(emit, zero)).transpose()?;
-    let b_zero = call.optional(b_zero).map(|zero| of_columns(emit, zero)).transpose()?;
+fn byte_product(
+    emit: &mut Emit<'_>,
+    call: &Call<'_>,
+    [a, a_zero, b, b_zero]: [usize; 4],
+) -> Result<Value> {
+    let a_zero = call
+        .optional(a_zero)
+        .map(|zero| of_rows(emit, zero))
+        .transpose()?;
+    let b_zero = call
+        .optional(b_zero)
+        .map(|zero| of_columns(emit, zero))
+        .transpose()?;
     let (a, b) = (call.input(a)?, call.input(b)?);
     let bound = bound(a.element, a_zero.is_some())? * bound(b.element, b_zero.is_some())?;
-    let (a, b) = (centred(emit, a, a_zero.as_ref())?, centred(emit, b, b_zero.as_ref())?);
+    let (a, b) = (
+        centred(emit, a, a_zero.as_ref())?,
+        centred(emit, b, b_zero.as_ref())?,
+    );
     exact_product(emit, &a, &b, bound)
 }
 
@@ -306,9 +397,18 @@ fn matmul_integer(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 }
 
 /// A product with the scales of its operands as integers with another scale and zero point.
-fn rescaled(emit: &mut Emit<'_>, product: &Value, [a_scale, b_scale, y_scale]: [&Value; 3], zero: Option<&Value>) -> Result<Value> {
+fn rescaled(
+    emit: &mut Emit<'_>,
+    product: &Value,
+    [a_scale, b_scale, y_scale]: [&Value; 3],
+    zero: Option<&Value>,
+) -> Result<Value> {
     let element = zero.map_or(ElementType::U8, |zero| zero.element);
-    let [a_scale, b_scale, y_scale] = [emit.node(a_scale)?, emit.node(b_scale)?, emit.node(y_scale)?];
+    let [a_scale, b_scale, y_scale] = [
+        emit.node(a_scale)?,
+        emit.node(b_scale)?,
+        emit.node(y_scale)?,
+    ];
     let node = floats(emit, product)?;
     let scaled = emit.builder.mul(node, a_scale)?;
     let scaled = emit.builder.mul(scaled, b_scale)?;
@@ -323,9 +423,20 @@ fn rescaled(emit: &mut Emit<'_>, product: &Value, [a_scale, b_scale, y_scale]: [
 
 fn qlinear_matmul(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let product = byte_product(emit, call, [0, 2, 3, 5])?;
-    let (a_scale, b_scale) = (of_rows(emit, call.input(1)?)?, of_columns(emit, call.input(4)?)?);
-    let (y_scale, zero) = (of_rows(emit, call.input(6)?)?, of_rows(emit, call.input(7)?)?);
-    Ok(vec![rescaled(emit, &product, [&a_scale, &b_scale, &y_scale], Some(&zero))?])
+    let (a_scale, b_scale) = (
+        of_rows(emit, call.input(1)?)?,
+        of_columns(emit, call.input(4)?)?,
+    );
+    let (y_scale, zero) = (
+        of_rows(emit, call.input(6)?)?,
+        of_rows(emit, call.input(7)?)?,
+    );
+    Ok(vec![rescaled(
+        emit,
+        &product,
+        [&a_scale, &b_scale, &y_scale],
+        Some(&zero),
+    )?])
 }
 
 fn conv_integer(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
@@ -340,9 +451,20 @@ fn qlinear_conv(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
         let whole = convert(emit, &sums, ElementType::I32)?;
         sums = added(emit, &whole, &bias)?;
     }
-    let (x_scale, w_scale) = (of_columns(emit, call.input(1)?)?, of_channels(emit, call.input(4)?, sums.rank())?);
-    let (y_scale, zero) = (of_columns(emit, call.input(6)?)?, of_columns(emit, call.input(7)?)?);
-    Ok(vec![rescaled(emit, &sums, [&x_scale, &w_scale, &y_scale], Some(&zero))?])
+    let (x_scale, w_scale) = (
+        of_columns(emit, call.input(1)?)?,
+        of_channels(emit, call.input(4)?, sums.rank())?,
+    );
+    let (y_scale, zero) = (
+        of_columns(emit, call.input(6)?)?,
+        of_columns(emit, call.input(7)?)?,
+    );
+    Ok(vec![rescaled(
+        emit,
+        &sums,
+        [&x_scale, &w_scale, &y_scale],
+        Some(&zero),
+    )?])
 }
 
 /// A number for each channel of a value of `rank` axes.
@@ -356,18 +478,37 @@ fn of_channels(emit: &mut Emit<'_>, parameter: &Value, rank: usize) -> Result<Va
 }
 
 /// The convolution of the inputs `x` and `w` without their zero points.
-fn byte_convolution(emit: &mut Emit<'_>, call: &Call<'_>, [x, x_zero, w, w_zero]: [usize; 4]) -> Result<Value> {
+fn byte_convolution(
+    emit: &mut Emit<'_>,
+    call: &Call<'_>,
+    [x, x_zero, w, w_zero]: [usize; 4],
+) -> Result<Value> {
     let (x, w) = (call.input(x)?, call.input(w)?);
     let (groups, window) = convolution_of(call, x, w)?;
-    let w_zero = call.optional(w_zero).map(|zero| of_channels(emit, zero, w.rank() + 1)).transpose()?;
-    centred_convolution(emit, (groups, window), [(x, call.optional(x_zero)), (w, w_zero.as_ref())])
+    let w_zero = call
+        .optional(w_zero)
+        .map(|zero| of_channels(emit, zero, w.rank() + 1))
+        .transpose()?;
+    centred_convolution(
+        emit,
+        (groups, window),
+        [(x, call.optional(x_zero)), (w, w_zero.as_ref())],
+    )
 }
 
-/// The exact convolution of an image with filters of bytes, both without their zero points, of which the image's is one number.
-fn centred_convolution(emit: &mut Emit<'_>, (groups, window): (usize, Window), [x, w]: [(&Value, Option<&Value>); 2]) -> Result<Value> {
+/// The exact convolution of an image with filters of bytes, both without their zero points, of
+/// which the image's is one number.
+fn centred_convolution(
+    emit: &mut Emit<'_>,
+    (groups, window): (usize, Window),
+    [x, w]: [(&Value, Option<&Value>); 2],
+) -> Result<Value> {
     let bound = bound(x.0.element, x.1.is_some())? * bound(w.0.element, w.1.is_some())?;
     let x_zero = x.1.map(|zero| emit.reshape(zero, &[])).transpose()?;
-    let (x, w) = (centred(emit, x.0, x_zero.as_ref())?, centred(emit, w.0, w.1)?);
+    let (x, w) = (
+        centred(emit, x.0, x_zero.as_ref())?,
+        centred(emit, w.0, w.1)?,
+    );
     let width = w.dims.get(1).copied().unwrap_or_default();
     let part = EXACT / bound.max(1) / window.taps().max(1);
     let convolve = |emit: &mut Emit<'_>, x: &Value, w: &Value| {
@@ -379,13 +520,22 @@ fn centred_convolution(emit: &mut Emit<'_>, (groups, window): (usize, Window), [
         return convolve(emit, &x, &w);
     }
     if part == 0 || width / part > MAX_PARTS {
-        return Err(Error::unsupported(format!("sums of {} products of bytes", width.saturating_mul(window.taps()))));
+        return Err(Error::unsupported(format!(
+            "sums of {} products of bytes",
+            width.saturating_mul(window.taps())
+        )));
     }
     let mut sum: Option<Value> = None;
     for start in (0..width).step_by(part) {
         let places = start..width.min(start + part);
-        let channels: Vec<usize> = (0..groups).flat_map(|group| places.clone().map(move |place| group * width + place)).collect();
-        let x = if groups == 1 { emit.run(&x, 1, places.clone())? } else { emit.take(&x, 1, &channels)? };
+        let channels: Vec<usize> = (0..groups)
+            .flat_map(|group| places.clone().map(move |place| group * width + place))
+            .collect();
+        let x = if groups == 1 {
+            emit.run(&x, 1, places.clone())?
+        } else {
+            emit.take(&x, 1, &channels)?
+        };
         let w = emit.run(&w, 1, places)?;
         let term = convolve(emit, &x, &w)?;
         let term = convert(emit, &term, ElementType::I32)?;
@@ -397,44 +547,108 @@ fn centred_convolution(emit: &mut Emit<'_>, (groups, window): (usize, Window), [
     sum.ok_or_else(|| Error::data("a convolution over no channels"))
 }
 
-/// A convolution of dequantized bytes as one of integers: exact sums, scaled once; none if an operand is no such value.
-pub(super) fn dequantized_convolution(emit: &mut Emit<'_>, call: &Call<'_>, groups: usize, window: Window) -> Result<Option<Value>> {
-    let (Some(x), Some(w)) = (&call.input(0)?.codes, &call.input(1)?.codes) else { return Ok(None) };
+/// A convolution of dequantized bytes as one of integers: exact sums, scaled once; none if an
+/// operand is no such value.
+pub(super) fn dequantized_convolution(
+    emit: &mut Emit<'_>,
+    call: &Call<'_>,
+    groups: usize,
+    window: Window,
+) -> Result<Option<Value>> {
+    let (Some(x), Some(w)) = (&call.input(0)?.codes, &call.input(1)?.codes) else {
+        return Ok(None);
+    };
     if !is_bytes(x) || !is_bytes(w) || x.scale.len() != 1 || (w.scale.len() != 1 && w.axis != 0) {
         return Ok(None);
     }
     let rank = w.integers.rank();
-    let w_zero = w.zero.as_ref().map(|zero| of_channels(emit, zero, rank + 1)).transpose()?;
-    let sums = centred_convolution(emit, (groups, window), [(&x.integers, x.zero.as_ref()), (&w.integers, w_zero.as_ref())])?;
-    let scales = [emit.reshape(&x.scale, &[])?, of_channels(emit, &w.scale, rank)?];
-    let bias = call.optional(2).map(|bias| Ok::<_, Error>((of_channels(emit, bias, rank)?, bias))).transpose()?;
-    scaled_sums(emit, sums, scales, bias, |emit, integers| of_channels(emit, integers, rank)).map(Some)
+    let w_zero = w
+        .zero
+        .as_ref()
+        .map(|zero| of_channels(emit, zero, rank + 1))
+        .transpose()?;
+    let sums = centred_convolution(
+        emit,
+        (groups, window),
+        [
+            (&x.integers, x.zero.as_ref()),
+            (&w.integers, w_zero.as_ref()),
+        ],
+    )?;
+    let scales = [
+        emit.reshape(&x.scale, &[])?,
+        of_channels(emit, &w.scale, rank)?,
+    ];
+    let bias = call
+        .optional(2)
+        .map(|bias| Ok::<_, Error>((of_channels(emit, bias, rank)?, bias)))
+        .transpose()?;
+    scaled_sums(emit, sums, scales, bias, |emit, integers| {
+        of_channels(emit, integers, rank)
+    })
+    .map(Some)
 }
 
-/// A product of matrices of dequantized bytes as one of integers, with a bias of columns; none if an operand is no such value.
-pub(super) fn dequantized_product(emit: &mut Emit<'_>, [a, b]: [&Value; 2], is_turned: bool, bias: Option<&Value>) -> Result<Option<Value>> {
-    let (Some(a), Some(b)) = (&a.codes, &b.codes) else { return Ok(None) };
+/// A product of matrices of dequantized bytes as one of integers, with a bias of columns; none if
+/// an operand is no such value.
+pub(super) fn dequantized_product(
+    emit: &mut Emit<'_>,
+    [a, b]: [&Value; 2],
+    is_turned: bool,
+    bias: Option<&Value>,
+) -> Result<Option<Value>> {
+    let (Some(a), Some(b)) = (&a.codes, &b.codes) else {
+        return Ok(None);
+    };
     let columns = if is_turned { 0 } else { 1 };
-    let fits = b.integers.rank() == 2 && (b.scale.len() == 1 || b.integers.axis(b.axis)? == columns) && bias.is_none_or(|bias| bias.rank() == 1);
+    let fits = b.integers.rank() == 2
+        && (b.scale.len() == 1 || b.integers.axis(b.axis)? == columns)
+        && bias.is_none_or(|bias| bias.rank() == 1);
     if !is_bytes(a) || !is_bytes(b) || a.scale.len() != 1 || !fits {
         return Ok(None);
     }
-    let bound = bound(a.integers.element, a.zero.is_some())? * bound(b.integers.element, b.zero.is_some())?;
-    let turned = |emit: &mut Emit<'_>, value: &Value| if is_turned { emit.permute(value, &[1, 0]) } else { Ok(value.clone()) };
-    let a_zero = a.zero.as_ref().map(|zero| emit.reshape(zero, &[])).transpose()?;
-    let b_zero = b.zero.as_ref().map(|zero| of_columns(emit, zero)).transpose()?;
+    let bound =
+        bound(a.integers.element, a.zero.is_some())? * bound(b.integers.element, b.zero.is_some())?;
+    let turned = |emit: &mut Emit<'_>, value: &Value| {
+        if is_turned {
+            emit.permute(value, &[1, 0])
+        } else {
+            Ok(value.clone())
+        }
+    };
+    let a_zero = a
+        .zero
+        .as_ref()
+        .map(|zero| emit.reshape(zero, &[]))
+        .transpose()?;
+    let b_zero = b
+        .zero
+        .as_ref()
+        .map(|zero| of_columns(emit, zero))
+        .transpose()?;
     let b_integers = turned(emit, &b.integers)?;
-    let (x, y) = (centred(emit, &a.integers, a_zero.as_ref())?, centred(emit, &b_integers, b_zero.as_ref())?);
+    let (x, y) = (
+        centred(emit, &a.integers, a_zero.as_ref())?,
+        centred(emit, &b_integers, b_zero.as_ref())?,
+    );
     let sums = exact_product(emit, &x, &y, bound)?;
     let scales = [emit.reshape(&a.scale, &[])?, of_columns(emit, &b.scale)?];
-    scaled_sums(emit, sums, scales, bias.map(|bias| (bias.clone(), bias)), |_, integers| Ok(integers.clone())).map(Some)
+    scaled_sums(
+        emit,
+        sums,
+        scales,
+        bias.map(|bias| (bias.clone(), bias)),
+        |_, integers| Ok(integers.clone()),
+    )
+    .map(Some)
 }
 
 fn is_bytes(codes: &Codes) -> bool {
     matches!(codes.integers.element, ElementType::I8 | ElementType::U8)
 }
 
-/// Sums of products times the scales of both operands, plus a bias: of integers before the scaling if it was made of them, for it has the product's scale.
+/// Sums of products times the scales of both operands, plus a bias: of integers before the scaling
+/// if it was made of them, for it has the product's scale.
 fn scaled_sums(
     emit: &mut Emit<'_>,
     mut sums: Value,
@@ -444,9 +658,14 @@ fn scaled_sums(
 ) -> Result<Value> {
     let mut rest = None;
     if let Some((floats, given)) = bias {
-        match given.codes.as_ref().filter(|codes| codes.integers.element == ElementType::I32 && codes.zero.as_ref().is_none_or(is_zero)) {
+        match given.codes.as_ref().filter(|codes| {
+            codes.integers.element == ElementType::I32 && codes.zero.as_ref().is_none_or(is_zero)
+        }) {
             Some(codes) => {
-                let (whole, integers) = (convert(emit, &sums, ElementType::I32)?, align(emit, &codes.integers)?);
+                let (whole, integers) = (
+                    convert(emit, &sums, ElementType::I32)?,
+                    align(emit, &codes.integers)?,
+                );
                 sums = added(emit, &whole, &integers)?;
             }
             None => rest = Some(floats),
@@ -463,5 +682,7 @@ fn scaled_sums(
 }
 
 fn is_zero(value: &Value) -> bool {
-    value.array().is_some_and(|array| array.to_f64().iter().all(|number| *number == 0.0))
+    value
+        .array()
+        .is_some_and(|array| array.to_f64().iter().all(|number| *number == 0.0))
 }

@@ -82,14 +82,27 @@ impl Layer {
         let attributes = &call.attributes;
         let (x, r) = (call.input(0)?, call.input(2)?);
         let batch_first = attributes.int_or("layout", 0)? != 0;
-        let &[first, second, width] = &x.dims[..] else { return Err(Error::data(format!("a sequence of {:?}", x.dims))) };
-        let (steps, batch) = if batch_first { (second, first) } else { (first, second) };
+        let &[first, second, width] = &x.dims[..] else {
+            return Err(Error::data(format!("a sequence of {:?}", x.dims)));
+        };
+        let (steps, batch) = if batch_first {
+            (second, first)
+        } else {
+            (first, second)
+        };
         let hidden = r.dims.last().copied().unwrap_or(0);
-        if attributes.int("hidden_size")?.is_some_and(|size| size != hidden as i64) {
-            return Err(Error::data(format!("hidden_size differs from the weights' {hidden}")));
+        if attributes
+            .int("hidden_size")?
+            .is_some_and(|size| size != hidden as i64)
+        {
+            return Err(Error::data(format!(
+                "hidden_size differs from the weights' {hidden}"
+            )));
         }
         if steps > MAX_STEPS {
-            return Err(Error::unsupported(format!("{steps} steps; at most {MAX_STEPS} are unrolled")));
+            return Err(Error::unsupported(format!(
+                "{steps} steps; at most {MAX_STEPS} are unrolled"
+            )));
         }
         let directions = match attributes.string_or("direction", "forward")? {
             "forward" => vec![Direction::Forward],
@@ -99,29 +112,63 @@ impl Layer {
         };
         let names: Vec<String> = match attributes.strings("activations")? {
             Some(names) => names.to_vec(),
-            None => directions.iter().flat_map(|_| defaults.iter().map(|name| (*name).to_owned())).collect(),
+            None => directions
+                .iter()
+                .flat_map(|_| defaults.iter().map(|name| (*name).to_owned()))
+                .collect(),
         };
         if names.len() != defaults.len() * directions.len() {
-            return Err(Error::data(format!("{} activations; {} are needed", names.len(), defaults.len() * directions.len())));
+            return Err(Error::data(format!(
+                "{} activations; {} are needed",
+                names.len(),
+                defaults.len() * directions.len()
+            )));
         }
         // Parameters are listed for the activations that have them, in their order.
-        let (mut alphas, mut betas) =
-            (attributes.floats("activation_alpha")?.unwrap_or_default().into_iter(), attributes.floats("activation_beta")?.unwrap_or_default().into_iter());
+        let (mut alphas, mut betas) = (
+            attributes
+                .floats("activation_alpha")?
+                .unwrap_or_default()
+                .into_iter(),
+            attributes
+                .floats("activation_beta")?
+                .unwrap_or_default()
+                .into_iter(),
+        );
         let has = |name: &str, list: &[&str]| list.contains(&name.to_ascii_lowercase().as_str());
         let activations = names
             .into_iter()
             .map(|name| {
-                let alpha = has(&name, &["elu", "affine", "leakyrelu", "hardsigmoid", "thresholdedrelu", "scaledtanh"]).then(|| alphas.next()).flatten();
-                let beta = has(&name, &["affine", "hardsigmoid", "scaledtanh"]).then(|| betas.next()).flatten();
+                let alpha = has(
+                    &name,
+                    &[
+                        "elu",
+                        "affine",
+                        "leakyrelu",
+                        "hardsigmoid",
+                        "thresholdedrelu",
+                        "scaledtanh",
+                    ],
+                )
+                .then(|| alphas.next())
+                .flatten();
+                let beta = has(&name, &["affine", "hardsigmoid", "scaledtanh"])
+                    .then(|| betas.next())
+                    .flatten();
                 Gate { name, alpha, beta }
             })
             .collect();
         let lengths = match call.optional(4) {
             Some(_) => {
                 let lengths = call.known(4, "the lengths")?.to_i64();
-                let lengths = lengths.into_iter().map(|len| usize::try_from(len).unwrap_or(usize::MAX)).collect::<Vec<_>>();
+                let lengths = lengths
+                    .into_iter()
+                    .map(|len| usize::try_from(len).unwrap_or(usize::MAX))
+                    .collect::<Vec<_>>();
                 if lengths.len() != batch || lengths.iter().any(|len| *len > steps) {
-                    return Err(Error::data(format!("lengths {lengths:?} of {batch} sequences of {steps}")));
+                    return Err(Error::data(format!(
+                        "lengths {lengths:?} of {batch} sequences of {steps}"
+                    )));
                 }
                 Some(lengths).filter(|lengths| lengths.iter().any(|len| *len != steps))
             }
@@ -132,7 +179,18 @@ impl Layer {
             // Whether the states of all steps are an output: they are computed either way.
             attributes.int("output_sequence")?;
         }
-        Ok(Self { steps, batch, width, hidden, element: x.element, batch_first, directions, activations, clip, lengths })
+        Ok(Self {
+            steps,
+            batch,
+            width,
+            hidden,
+            element: x.element,
+            batch_first,
+            directions,
+            activations,
+            clip,
+            lengths,
+        })
     }
 
     /// The input of each step, [batch, width].
@@ -147,7 +205,13 @@ impl Layer {
     }
 
     /// Part of a weight or bias: a direction, and rows of it.
-    fn rows(&self, emit: &mut Emit<'_>, value: &Value, direction: usize, rows: std::ops::Range<usize>) -> Result<Node> {
+    fn rows(
+        &self,
+        emit: &mut Emit<'_>,
+        value: &Value,
+        direction: usize,
+        rows: std::ops::Range<usize>,
+    ) -> Result<Node> {
         let part = emit.take(value, 0, &[direction])?;
         let part = emit.reshape(&part, &value.dims[1..])?;
         let part = emit.run(&part, 0, rows)?;
@@ -155,10 +219,18 @@ impl Layer {
     }
 
     /// The state before the first step, [batch, hidden].
-    fn start(&self, emit: &mut Emit<'_>, call: &Call<'_>, input: usize, direction: usize) -> Result<Node> {
+    fn start(
+        &self,
+        emit: &mut Emit<'_>,
+        call: &Call<'_>,
+        input: usize,
+        direction: usize,
+    ) -> Result<Node> {
         let value = match call.optional(input) {
             Some(value) => emit.take(value, usize::from(self.batch_first), &[direction])?,
-            None => emit.filled(self.element, &[self.batch, self.hidden], 0.0)?.into(),
+            None => emit
+                .filled(self.element, &[self.batch, self.hidden], 0.0)?
+                .into(),
         };
         let value = emit.reshape(&value, &[self.batch, self.hidden])?;
         emit.node(&value)
@@ -172,7 +244,9 @@ impl Layer {
 
     /// A new state where the sequence continues, the previous one where it has ended.
     fn kept(&self, emit: &mut Emit<'_>, step: usize, new: Node, old: Node) -> Result<Node> {
-        let Some(lengths) = &self.lengths else { return Ok(new) };
+        let Some(lengths) = &self.lengths else {
+            return Ok(new);
+        };
         emit.list(&[self.batch])?;
         let goes_on: Vec<i32> = lengths.iter().map(|len| i32::from(step < *len)).collect();
         let goes_on = emit.builder.integer_constant(&goes_on, [self.batch, 1])?;
@@ -181,11 +255,21 @@ impl Layer {
 
     /// The steps in the order of a direction.
     fn order(&self, direction: Direction) -> Vec<usize> {
-        if direction == Direction::Forward { (0..self.steps).collect() } else { (0..self.steps).rev().collect() }
+        if direction == Direction::Forward {
+            (0..self.steps).collect()
+        } else {
+            (0..self.steps).rev().collect()
+        }
     }
 
     /// The outputs: all states, then the last of each kind.
-    fn outputs(&self, emit: &mut Emit<'_>, call: &Call<'_>, states: Vec<Vec<Node>>, last: Vec<Vec<Node>>) -> Result<Vec<Value>> {
+    fn outputs(
+        &self,
+        emit: &mut Emit<'_>,
+        call: &Call<'_>,
+        states: Vec<Vec<Node>>,
+        last: Vec<Vec<Node>>,
+    ) -> Result<Vec<Value>> {
         let (directions, batch, hidden) = (self.directions.len(), self.batch, self.hidden);
         let mut joined = |nodes: Vec<Node>, dims: &[usize]| -> Result<Value> {
             let node = emit.builder.concat(&nodes, 0)?;
@@ -193,14 +277,20 @@ impl Layer {
         };
         let mut values = Vec::new();
         // [steps, directions, batch, hidden]
-        let by_step: Vec<Node> = (0..self.steps).flat_map(|step| states.iter().map(move |states| states[step])).collect();
+        let by_step: Vec<Node> = (0..self.steps)
+            .flat_map(|step| states.iter().map(move |states| states[step]))
+            .collect();
         let all = joined(by_step, &[self.steps, directions, batch, hidden])?;
         let mut rest = Vec::new();
         for kind in last {
             rest.push(joined(kind, &[directions, batch, hidden])?);
         }
         if self.batch_first {
-            values.push(if call.wants(0) { emit.permute(&all, &[2, 0, 1, 3])? } else { all });
+            values.push(if call.wants(0) {
+                emit.permute(&all, &[2, 0, 1, 3])?
+            } else {
+                all
+            });
             for value in rest {
                 values.push(emit.permute(&value, &[1, 0, 2])?);
             }
@@ -234,16 +324,29 @@ fn lstm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let (mut states, mut last_h, mut last_c) = (Vec::new(), Vec::new(), Vec::new());
     for (index, &direction) in layer.directions.iter().enumerate() {
         let [f, g, h_of] = [0, 1, 2].map(|place| layer.activations[3 * index + place].clone());
-        let (w, r) = (layer.rows(emit, call.input(1)?, index, 0..4 * n)?, layer.rows(emit, call.input(2)?, index, 0..4 * n)?);
+        let (w, r) = (
+            layer.rows(emit, call.input(1)?, index, 0..4 * n)?,
+            layer.rows(emit, call.input(2)?, index, 0..4 * n)?,
+        );
         let bias = match call.optional(3) {
-            Some(bias) => Some((layer.rows(emit, bias, index, 0..4 * n)?, layer.rows(emit, bias, index, 4 * n..8 * n)?)),
+            Some(bias) => Some((
+                layer.rows(emit, bias, index, 0..4 * n)?,
+                layer.rows(emit, bias, index, 4 * n..8 * n)?,
+            )),
             None => None,
         };
         let peepholes = match call.optional(7) {
-            Some(p) => Some([layer.rows(emit, p, index, 0..n)?, layer.rows(emit, p, index, n..2 * n)?, layer.rows(emit, p, index, 2 * n..3 * n)?]),
+            Some(p) => Some([
+                layer.rows(emit, p, index, 0..n)?,
+                layer.rows(emit, p, index, n..2 * n)?,
+                layer.rows(emit, p, index, 2 * n..3 * n)?,
+            ]),
             None => None,
         };
-        let (mut h, mut c) = (layer.start(emit, call, 5, index)?, layer.start(emit, call, 6, index)?);
+        let (mut h, mut c) = (
+            layer.start(emit, call, 5, index)?,
+            layer.start(emit, call, 6, index)?,
+        );
         let mut all = vec![h; layer.steps];
         for step in layer.order(direction) {
             // The gates in the file's order: input, output, forget, cell.
@@ -279,7 +382,10 @@ fn lstm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
             let shown = h_of.add(emit, new_c)?;
             let new_h = emit.builder.mul(output, shown)?;
             all[step] = ended(emit, &layer, step, new_h)?;
-            (h, c) = (layer.kept(emit, step, new_h, h)?, layer.kept(emit, step, new_c, c)?);
+            (h, c) = (
+                layer.kept(emit, step, new_h, h)?,
+                layer.kept(emit, step, new_c, c)?,
+            );
         }
         states.push(all);
         last_h.push(h);
@@ -303,7 +409,10 @@ fn gru(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     for (index, &direction) in layer.directions.iter().enumerate() {
         let [f, g] = [0, 1].map(|place| layer.activations[2 * index + place].clone());
         let w = layer.rows(emit, call.input(1)?, index, 0..3 * n)?;
-        let (r, r_hidden) = (layer.rows(emit, call.input(2)?, index, 0..2 * n)?, layer.rows(emit, call.input(2)?, index, 2 * n..3 * n)?);
+        let (r, r_hidden) = (
+            layer.rows(emit, call.input(2)?, index, 0..2 * n)?,
+            layer.rows(emit, call.input(2)?, index, 2 * n..3 * n)?,
+        );
         let (mut w_bias, mut r_bias, mut hidden_bias) = (None, None, None);
         if let Some(bias) = call.optional(3) {
             w_bias = Some(layer.rows(emit, bias, index, 0..3 * n)?);
@@ -317,7 +426,10 @@ fn gru(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
             let of_input = affine(emit, inputs[step], w, w_bias)?;
             let of_state = affine(emit, h, r, r_bias)?;
             let gated = |emit: &mut Emit<'_>, index: usize| -> Result<Node> {
-                let (a, b) = (gate(emit, of_input, index, n)?, gate(emit, of_state, index, n)?);
+                let (a, b) = (
+                    gate(emit, of_input, index, n)?,
+                    gate(emit, of_state, index, n)?,
+                );
                 let sum = emit.builder.add(a, b)?;
                 let sum = layer.clipped(emit, sum)?;
                 f.add(emit, sum)
@@ -354,9 +466,15 @@ fn rnn(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let (mut states, mut last) = (Vec::new(), Vec::new());
     for (index, &direction) in layer.directions.iter().enumerate() {
         let f = layer.activations[index].clone();
-        let (w, r) = (layer.rows(emit, call.input(1)?, index, 0..n)?, layer.rows(emit, call.input(2)?, index, 0..n)?);
+        let (w, r) = (
+            layer.rows(emit, call.input(1)?, index, 0..n)?,
+            layer.rows(emit, call.input(2)?, index, 0..n)?,
+        );
         let bias = match call.optional(3) {
-            Some(bias) => Some((layer.rows(emit, bias, index, 0..n)?, layer.rows(emit, bias, index, n..2 * n)?)),
+            Some(bias) => Some((
+                layer.rows(emit, bias, index, 0..n)?,
+                layer.rows(emit, bias, index, n..2 * n)?,
+            )),
             None => None,
         };
         let mut h = layer.start(emit, call, 5, index)?;

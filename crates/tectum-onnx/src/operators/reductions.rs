@@ -23,14 +23,28 @@ pub(super) const FAMILY: Family = &[
     ("RMSNormalization", rms_norm),
     ("ReduceL1", |emit, call| reduce(emit, call, Kind::L1)),
     ("ReduceL2", |emit, call| reduce(emit, call, Kind::L2)),
-    ("ReduceLogSum", |emit, call| reduce(emit, call, Kind::LogSum)),
-    ("ReduceLogSumExp", |emit, call| reduce(emit, call, Kind::LogSumExp)),
-    ("ReduceMax", |emit, call| reduce(emit, call, Kind::Plain(Reduction::Max))),
+    ("ReduceLogSum", |emit, call| {
+        reduce(emit, call, Kind::LogSum)
+    }),
+    ("ReduceLogSumExp", |emit, call| {
+        reduce(emit, call, Kind::LogSumExp)
+    }),
+    ("ReduceMax", |emit, call| {
+        reduce(emit, call, Kind::Plain(Reduction::Max))
+    }),
     ("ReduceMean", |emit, call| reduce(emit, call, Kind::Mean)),
-    ("ReduceMin", |emit, call| reduce(emit, call, Kind::Plain(Reduction::Min))),
-    ("ReduceProd", |emit, call| reduce(emit, call, Kind::Plain(Reduction::Prod))),
-    ("ReduceSum", |emit, call| reduce(emit, call, Kind::Plain(Reduction::Sum))),
-    ("ReduceSumSquare", |emit, call| reduce(emit, call, Kind::SumSquare)),
+    ("ReduceMin", |emit, call| {
+        reduce(emit, call, Kind::Plain(Reduction::Min))
+    }),
+    ("ReduceProd", |emit, call| {
+        reduce(emit, call, Kind::Plain(Reduction::Prod))
+    }),
+    ("ReduceSum", |emit, call| {
+        reduce(emit, call, Kind::Plain(Reduction::Sum))
+    }),
+    ("ReduceSumSquare", |emit, call| {
+        reduce(emit, call, Kind::SumSquare)
+    }),
     ("Softmax", softmax),
 ];
 
@@ -48,28 +62,53 @@ enum Kind {
 fn reduce(emit: &mut Emit<'_>, call: &Call<'_>, kind: Kind) -> Result<Vec<Value>> {
     let x = call.input(0)?;
     let given = call.ints(1, "axes")?.unwrap_or_default();
-    let (keeps, is_noop) = (call.attributes.flag("keepdims", true)?, call.attributes.flag("noop_with_empty_axes", false)?);
-    let mut axes = given.into_iter().map(|axis| x.axis(axis)).collect::<Result<Vec<_>>>()?;
+    let (keeps, is_noop) = (
+        call.attributes.flag("keepdims", true)?,
+        call.attributes.flag("noop_with_empty_axes", false)?,
+    );
+    let mut axes = given
+        .into_iter()
+        .map(|axis| x.axis(axis))
+        .collect::<Result<Vec<_>>>()?;
     axes.sort_unstable();
     axes.dedup();
     if axes.is_empty() && !is_noop {
         axes = (0..x.rank()).collect();
     }
     let dims: Vec<usize> = match keeps {
-        true => (0..x.rank()).map(|axis| if axes.contains(&axis) { 1 } else { x.dims[axis] }).collect(),
-        false => (0..x.rank()).filter(|axis| !axes.contains(axis)).map(|axis| x.dims[axis]).collect(),
+        true => (0..x.rank())
+            .map(|axis| {
+                if axes.contains(&axis) {
+                    1
+                } else {
+                    x.dims[axis]
+                }
+            })
+            .collect(),
+        false => (0..x.rank())
+            .filter(|axis| !axes.contains(axis))
+            .map(|axis| x.dims[axis])
+            .collect(),
     };
     if x.len() == 0 {
         return Ok(vec![of_nothing(kind, x.element, &dims)?]);
     }
     let node = emit.node(x)?;
-    let node = if x.element.is_float() { reduce_floats(emit, node, &axes, kind)? } else { reduce_integers(emit, node, &axes, kind)? };
+    let node = if x.element.is_float() {
+        reduce_floats(emit, node, &axes, kind)?
+    } else {
+        reduce_integers(emit, node, &axes, kind)?
+    };
     Ok(vec![emit.shaped(node, x.element, &dims)?])
 }
 
 /// The reductions of no elements.
 fn of_nothing(kind: Kind, element: ElementType, dims: &[usize]) -> Result<Value> {
-    let (low, high) = element.range().map_or((f64::NEG_INFINITY, f64::INFINITY), |(low, high)| (low as f64, high as f64));
+    let (low, high) = element
+        .range()
+        .map_or((f64::NEG_INFINITY, f64::INFINITY), |(low, high)| {
+            (low as f64, high as f64)
+        });
     let value = match kind {
         Kind::Plain(Reduction::Sum) | Kind::L1 | Kind::L2 | Kind::SumSquare => 0.0,
         Kind::Plain(Reduction::Prod) => 1.0,
@@ -89,7 +128,11 @@ fn reduce_floats(emit: &mut Emit<'_>, x: Node, axes: &[usize], kind: Kind) -> Re
             let dims = emit.dims(x)?;
             let count: usize = axes.iter().map(|axis| dims[*axis]).product();
             let sum = over(emit, Reduction::Sum, x)?;
-            if count == 1 { sum } else { emit.with(BinaryOp::Div, sum, count as f32)? }
+            if count == 1 {
+                sum
+            } else {
+                emit.with(BinaryOp::Div, sum, count as f32)?
+            }
         }
         Kind::L1 => {
             let distances = emit.builder.function(Function::Abs, x)?;
@@ -98,7 +141,11 @@ fn reduce_floats(emit: &mut Emit<'_>, x: Node, axes: &[usize], kind: Kind) -> Re
         Kind::L2 | Kind::SumSquare => {
             let squares = emit.builder.mul(x, x)?;
             let sum = over(emit, Reduction::Sum, squares)?;
-            if kind == Kind::L2 { emit.builder.sqrt(sum)? } else { sum }
+            if kind == Kind::L2 {
+                emit.builder.sqrt(sum)?
+            } else {
+                sum
+            }
         }
         Kind::LogSum => {
             let sum = over(emit, Reduction::Sum, x)?;
@@ -151,18 +198,39 @@ fn arg_extreme(emit: &mut Emit<'_>, call: &Call<'_>, is_least: bool) -> Result<V
     use tectum_graph::IntegerOp;
     let x = call.input(0)?;
     let axis = x.axis(call.attributes.int_or("axis", 0)?)?;
-    let (keeps, takes_last) = (call.attributes.flag("keepdims", true)?, call.attributes.flag("select_last_index", false)?);
+    let (keeps, takes_last) = (
+        call.attributes.flag("keepdims", true)?,
+        call.attributes.flag("select_last_index", false)?,
+    );
     let size = x.dims[axis];
     let node = emit.node(x)?;
-    let extreme = emit.builder.reduce_axes(if is_least { Reduction::Min } else { Reduction::Max }, node, &[axis])?;
+    let extreme = emit.builder.reduce_axes(
+        if is_least {
+            Reduction::Min
+        } else {
+            Reduction::Max
+        },
+        node,
+        &[axis],
+    )?;
     let is_extreme = emit.builder.compare(Comparison::Equal, node, extreme)?;
     // The first place has the greatest rank, or the last one.
     emit.list(&[size])?;
     let mut along = vec![1; x.rank()];
     along[axis] = size;
-    let ranks: Vec<i32> = (0..size as i32).map(|place| if takes_last { place + 1 } else { size as i32 - place }).collect();
+    let ranks: Vec<i32> = (0..size as i32)
+        .map(|place| {
+            if takes_last {
+                place + 1
+            } else {
+                size as i32 - place
+            }
+        })
+        .collect();
     let ranks = emit.builder.integer_constant(&ranks, shape(&along)?)?;
-    let ranks = emit.builder.integer(IntegerOp::Mul, is_extreme, Some(ranks))?;
+    let ranks = emit
+        .builder
+        .integer(IntegerOp::Mul, is_extreme, Some(ranks))?;
     let best = emit.builder.reduce_axes(Reduction::Max, ranks, &[axis])?;
     let place = if takes_last {
         let one = emit.integer(1)?;
@@ -182,7 +250,11 @@ fn arg_extreme(emit: &mut Emit<'_>, call: &Call<'_>, is_least: bool) -> Result<V
 }
 
 /// Before opset 13 an axis divides the value into rows; since then it is the axis.
-fn over_axis(emit: &mut Emit<'_>, call: &Call<'_>, f: impl FnOnce(&mut Emit<'_>, Node, usize) -> Result<Node>) -> Result<Vec<Value>> {
+fn over_axis(
+    emit: &mut Emit<'_>,
+    call: &Call<'_>,
+    f: impl FnOnce(&mut Emit<'_>, Node, usize) -> Result<Node>,
+) -> Result<Vec<Value>> {
     let x = call.input(0)?;
     let element = x.element;
     if call.opset >= 13 {
@@ -192,7 +264,10 @@ fn over_axis(emit: &mut Emit<'_>, call: &Call<'_>, f: impl FnOnce(&mut Emit<'_>,
         return Ok(vec![emit.value(node, element)?]);
     }
     let axis = x.axis(call.attributes.int_or("axis", 1)?)?;
-    let (rows, cols): (usize, usize) = (x.dims[..axis].iter().product(), x.dims[axis..].iter().product());
+    let (rows, cols): (usize, usize) = (
+        x.dims[..axis].iter().product(),
+        x.dims[axis..].iter().product(),
+    );
     let node = emit.node(x)?;
     let flat = emit.builder.reshape(node, [rows, cols])?;
     let node = f(emit, flat, 1)?;
@@ -208,7 +283,9 @@ fn log_softmax(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
         let greatest = emit.builder.reduce_axes(Reduction::Max, x, &[axis])?;
         let below = emit.builder.sub(x, greatest)?;
         let exponentials = emit.builder.exp(below)?;
-        let sum = emit.builder.reduce_axes(Reduction::Sum, exponentials, &[axis])?;
+        let sum = emit
+            .builder
+            .reduce_axes(Reduction::Sum, exponentials, &[axis])?;
         let logarithm = emit.builder.log(sum)?;
         emit.builder.sub(below, logarithm)
     })
@@ -226,7 +303,9 @@ fn hardmax(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
         along[axis] = dims[axis];
         let ranks: Vec<i32> = (0..dims[axis] as i32).rev().map(|rank| rank + 1).collect();
         let ranks = emit.builder.integer_constant(&ranks, shape(&along)?)?;
-        let ranks = emit.builder.integer(IntegerOp::Mul, is_greatest, Some(ranks))?;
+        let ranks = emit
+            .builder
+            .integer(IntegerOp::Mul, is_greatest, Some(ranks))?;
         let best = emit.builder.reduce_axes(Reduction::Max, ranks, &[axis])?;
         let one = emit.integer(1)?;
         let best = emit.builder.integer(IntegerOp::Max, best, Some(one))?;
@@ -256,16 +335,29 @@ fn batch_norm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     }
     let channels: usize = dims.iter().product();
     let node = emit.node(x)?;
-    let known: Option<Vec<&Array>> = (1..5).map(|index| call.optional(index).and_then(Value::array)).collect();
+    let known: Option<Vec<&Array>> = (1..5)
+        .map(|index| call.optional(index).and_then(Value::array))
+        .collect();
     let (factor, offset) = match known {
         // Folded in float64.
         Some(known) => {
             let [scale, bias, mean, variance] = [0, 1, 2, 3].map(|index| known[index].to_f64());
-            if [&scale, &bias, &mean, &variance].iter().any(|values| values.len() != channels) {
-                return Err(Error::data(format!("statistics of other than {channels} channels")));
+            if [&scale, &bias, &mean, &variance]
+                .iter()
+                .any(|values| values.len() != channels)
+            {
+                return Err(Error::data(format!(
+                    "statistics of other than {channels} channels"
+                )));
             }
-            let factor: Vec<f64> = scale.iter().zip(&variance).map(|(scale, variance)| scale / (variance + f64::from(epsilon)).sqrt()).collect();
-            let offset: Vec<f64> = (0..channels).map(|channel| bias[channel] - mean[channel] * factor[channel]).collect();
+            let factor: Vec<f64> = scale
+                .iter()
+                .zip(&variance)
+                .map(|(scale, variance)| scale / (variance + f64::from(epsilon)).sqrt())
+                .collect();
+            let offset: Vec<f64> = (0..channels)
+                .map(|channel| bias[channel] - mean[channel] * factor[channel])
+                .collect();
             let array = |values| -> Value { Array::wide(ElementType::F32, &dims, values).into() };
             if let Some(scaled) = rescaled(emit, x, &array(factor.clone()), BinaryOp::Mul)?
                 && let Some(moved) = rescaled(emit, &scaled, &array(offset.clone()), BinaryOp::Add)?
@@ -313,7 +405,11 @@ fn normalize_rows(emit: &mut Emit<'_>, x: Node, epsilon: f32) -> Result<Normaliz
     let sum = emit.with(BinaryOp::Add, variance, epsilon)?;
     let deviation = emit.builder.sqrt(sum)?;
     let inverse = emit.builder.function(Function::Reciprocal, deviation)?;
-    Ok(Normalized { rows: emit.builder.mul(centred, inverse)?, mean, inverse })
+    Ok(Normalized {
+        rows: emit.builder.mul(centred, inverse)?,
+        mean,
+        inverse,
+    })
 }
 
 fn layer_norm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
@@ -321,12 +417,21 @@ fn layer_norm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let axis = x.axis(call.attributes.int_or("axis", -1)?)?;
     let epsilon = call.attributes.float_or("epsilon", 1e-5)?;
     call.attributes.int("stash_type")?;
-    let (rows, cols): (usize, usize) = (x.dims[..axis].iter().product(), x.dims[axis..].iter().product());
+    let (rows, cols): (usize, usize) = (
+        x.dims[..axis].iter().product(),
+        x.dims[axis..].iter().product(),
+    );
     let node = emit.node(x)?;
     let flat = emit.builder.reshape(node, [rows, cols])?;
     let vector = |emit: &mut Emit<'_>, index: usize| -> Result<Option<Node>> {
-        let Some(value) = call.optional(index) else { return Ok(None) };
-        let value = if value.len() == cols { value.clone() } else { emit.repeat(value, &x.dims[axis..])? };
+        let Some(value) = call.optional(index) else {
+            return Ok(None);
+        };
+        let value = if value.len() == cols {
+            value.clone()
+        } else {
+            emit.repeat(value, &x.dims[axis..])?
+        };
         let value = emit.reshape(&value, &[cols])?;
         emit.node(&value).map(Some)
     };
@@ -343,16 +448,25 @@ fn layer_norm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
         let node = emit.builder.layer_norm(flat, gain, bias, epsilon)?;
         return Ok(vec![emit.shaped(node, x.element, &x.dims)?]);
     }
-    let Normalized { mut rows, mean, inverse } = normalize_rows(emit, flat, epsilon)?;
+    let Normalized {
+        mut rows,
+        mean,
+        inverse,
+    } = normalize_rows(emit, flat, epsilon)?;
     if let Some(gain) = gain {
         rows = emit.builder.mul(rows, gain)?;
     }
     if let Some(bias) = bias {
         rows = emit.builder.add(rows, bias)?;
     }
-    let statistics: Vec<usize> = (0..x.rank()).map(|place| if place < axis { x.dims[place] } else { 1 }).collect();
+    let statistics: Vec<usize> = (0..x.rank())
+        .map(|place| if place < axis { x.dims[place] } else { 1 })
+        .collect();
     let values = [(rows, &x.dims), (mean, &statistics), (inverse, &statistics)];
-    values.into_iter().map(|(node, dims)| emit.shaped(node, x.element, dims)).collect()
+    values
+        .into_iter()
+        .map(|(node, dims)| emit.shaped(node, x.element, dims))
+        .collect()
 }
 
 fn rms_norm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
@@ -360,7 +474,10 @@ fn rms_norm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let axis = x.axis(call.attributes.int_or("axis", -1)?)?;
     let epsilon = call.attributes.float_or("epsilon", 1e-5)?;
     call.attributes.int("stash_type")?;
-    let (rows, cols): (usize, usize) = (x.dims[..axis].iter().product(), x.dims[axis..].iter().product());
+    let (rows, cols): (usize, usize) = (
+        x.dims[..axis].iter().product(),
+        x.dims[axis..].iter().product(),
+    );
     let gain = emit.repeat(call.input(1)?, &x.dims[axis..])?;
     let gain = emit.reshape(&gain, &[cols])?;
     let (node, gain) = (emit.node(x)?, emit.node(&gain)?);
@@ -370,13 +487,24 @@ fn rms_norm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 }
 
 /// Groups of channels normalized over all places, then a scale and a bias for each channel.
-fn by_groups(emit: &mut Emit<'_>, x: &Value, groups: usize, scale: &Value, bias: &Value, epsilon: f32) -> Result<Value> {
+fn by_groups(
+    emit: &mut Emit<'_>,
+    x: &Value,
+    groups: usize,
+    scale: &Value,
+    bias: &Value,
+    epsilon: f32,
+) -> Result<Value> {
     let (&batch, &channels) = (&x.dims[0], &x.dims[1]);
     if groups == 0 || x.len() == 0 || !channels.is_multiple_of(groups) {
-        return Err(Error::data(format!("{channels} channels in {groups} groups")));
+        return Err(Error::data(format!(
+            "{channels} channels in {groups} groups"
+        )));
     }
     let node = emit.node(x)?;
-    let flat = emit.builder.reshape(node, [batch * groups, x.len() / batch / groups])?;
+    let flat = emit
+        .builder
+        .reshape(node, [batch * groups, x.len() / batch / groups])?;
     let Normalized { rows, .. } = normalize_rows(emit, flat, epsilon)?;
     let places: usize = x.dims[2..].iter().product();
     let wide = emit.builder.reshape(rows, [batch, channels, places])?;
@@ -398,20 +526,38 @@ fn by_groups(emit: &mut Emit<'_>, x: &Value, groups: usize, scale: &Value, bias:
 }
 
 fn image(x: &Value) -> Result<&Value> {
-    if x.rank() >= 2 { Ok(x) } else { Err(Error::data(format!("{:?} has no channels", x.dims))) }
+    if x.rank() >= 2 {
+        Ok(x)
+    } else {
+        Err(Error::data(format!("{:?} has no channels", x.dims)))
+    }
 }
 
 fn group_norm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let groups = usize::try_from(call.attributes.int_or("num_groups", 0)?).unwrap_or(0);
     let epsilon = call.attributes.float_or("epsilon", 1e-5)?;
     call.attributes.int("stash_type")?;
-    Ok(vec![by_groups(emit, image(call.input(0)?)?, groups, call.input(1)?, call.input(2)?, epsilon)?])
+    Ok(vec![by_groups(
+        emit,
+        image(call.input(0)?)?,
+        groups,
+        call.input(1)?,
+        call.input(2)?,
+        epsilon,
+    )?])
 }
 
 fn instance_norm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let x = image(call.input(0)?)?;
     let epsilon = call.attributes.float_or("epsilon", 1e-5)?;
-    Ok(vec![by_groups(emit, x, x.dims[1], call.input(1)?, call.input(2)?, epsilon)?])
+    Ok(vec![by_groups(
+        emit,
+        x,
+        x.dims[1],
+        call.input(1)?,
+        call.input(2)?,
+        epsilon,
+    )?])
 }
 
 fn lp_norm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
@@ -435,8 +581,14 @@ fn lp_norm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 
 fn mean_variance_norm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let x = call.input(0)?;
-    let axes = call.attributes.ints("axes")?.unwrap_or_else(|| vec![0, 2, 3]);
-    let axes = axes.into_iter().map(|axis| x.axis(axis)).collect::<Result<Vec<_>>>()?;
+    let axes = call
+        .attributes
+        .ints("axes")?
+        .unwrap_or_else(|| vec![0, 2, 3]);
+    let axes = axes
+        .into_iter()
+        .map(|axis| x.axis(axis))
+        .collect::<Result<Vec<_>>>()?;
     let node = emit.node(x)?;
     let mean = reduce_floats(emit, node, &axes, Kind::Mean)?;
     let centred = emit.builder.sub(node, mean)?;

@@ -1,6 +1,7 @@
 //! Resampling to other sizes.
 //!
-//! Every axis is resampled on its own: each output place is a sum of few weighted input places, all known when the model is loaded.
+//! Every axis is resampled on its own: each output place is a sum of few weighted input places, all
+//! known when the model is loaded.
 
 use tectum::{Error, Result};
 use tectum_graph::Node;
@@ -86,16 +87,25 @@ impl Sampling<'_> {
         let unscaled = |x: f64| x * from / axis.exact;
         Ok(match self.coordinates {
             "half_pixel" => unscaled(x + 0.5) - 0.5,
-            "half_pixel_symmetric" => from / 2.0 * (1.0 - to / axis.exact) + unscaled(x + 0.5) - 0.5,
+            "half_pixel_symmetric" => {
+                from / 2.0 * (1.0 - to / axis.exact) + unscaled(x + 0.5) - 0.5
+            }
             "pytorch_half_pixel" if axis.to > 1 => unscaled(x + 0.5) - 0.5,
             "pytorch_half_pixel" => 0.0,
             "align_corners" if axis.exact == 1.0 => 0.0,
             "align_corners" => x * (from - 1.0) / (axis.exact - 1.0),
             "asymmetric" => unscaled(x),
             "tf_half_pixel_for_nn" => unscaled(x + 0.5),
-            "tf_crop_and_resize" if axis.to > 1 => axis.roi[0] * (from - 1.0) + x * (axis.roi[1] - axis.roi[0]) * (from - 1.0) / (to - 1.0),
+            "tf_crop_and_resize" if axis.to > 1 => {
+                axis.roi[0] * (from - 1.0)
+                    + x * (axis.roi[1] - axis.roi[0]) * (from - 1.0) / (to - 1.0)
+            }
             "tf_crop_and_resize" => 0.5 * (axis.roi[0] + axis.roi[1]) * (from - 1.0),
-            other => return Err(Error::data(format!("coordinate_transformation_mode {other:?}"))),
+            other => {
+                return Err(Error::data(format!(
+                    "coordinate_transformation_mode {other:?}"
+                )));
+            }
         })
     }
 
@@ -112,7 +122,11 @@ impl Sampling<'_> {
             };
             return Ok(vec![(place.clamp(0.0, last) as usize, 1.0)]);
         }
-        let stretch = if self.has_antialias { (axis.exact / axis.from as f64).min(1.0) } else { 1.0 };
+        let stretch = if self.has_antialias {
+            (axis.exact / axis.from as f64).min(1.0)
+        } else {
+            1.0
+        };
         let reach = self.mode.reach() / stretch;
         let (first, end) = ((x - reach).floor(), (x + reach).ceil());
         let mut taps = Taps::new();
@@ -142,7 +156,11 @@ impl Sampling<'_> {
 /// A value whose axis is resampled.
 fn resample(emit: &mut Emit<'_>, value: &Value, axis: usize, taps: &[Taps]) -> Result<Value> {
     let most = taps.iter().map(Vec::len).max().unwrap_or(0);
-    let term = |index: usize| -> Vec<(usize, f64)> { taps.iter().map(|taps| taps.get(index).copied().unwrap_or((taps[0].0, 0.0))).collect() };
+    let term = |index: usize| -> Vec<(usize, f64)> {
+        taps.iter()
+            .map(|taps| taps.get(index).copied().unwrap_or((taps[0].0, 0.0)))
+            .collect()
+    };
     if most == 1 && taps.iter().all(|taps| taps[0].1 == 1.0) {
         let places: Vec<usize> = taps.iter().map(|taps| taps[0].0).collect();
         return emit.take(value, axis, &places);
@@ -164,14 +182,18 @@ fn resample(emit: &mut Emit<'_>, value: &Value, axis: usize, taps: &[Taps]) -> R
             None => product,
         });
     }
-    emit.value(sum.ok_or_else(|| Error::data("an axis of size 0"))?, value.element)
+    emit.value(
+        sum.ok_or_else(|| Error::data("an axis of size 0"))?,
+        value.element,
+    )
 }
 
 fn by_matrix(emit: &mut Emit<'_>, value: &Value, axis: usize, taps: &[Taps]) -> Result<Value> {
     let (from, to) = (value.dims[axis], taps.len());
     let mut matrix = vec![0.0; from * to];
     for (column, taps) in taps.iter().enumerate() {
-        taps.iter().for_each(|(row, weight)| matrix[row * to + column] += weight);
+        taps.iter()
+            .for_each(|(row, weight)| matrix[row * to + column] += weight);
     }
     let matrix = Array::wide(ElementType::F32, &[from, to], matrix).into();
     let turned = emit.axis_last(value, axis)?;
@@ -185,20 +207,40 @@ fn nearest(value: f64) -> f64 {
 }
 
 /// The sizes of the axes that are named, from scales or sizes.
-fn axis_scales(call: &Call<'_>, x: &Value, axes: &[usize], scales: Option<&Array>, sizes: Option<&Array>, rois: &[[f64; 2]]) -> Result<Vec<AxisScale>> {
-    let fault = |what: &str, count: usize| Error::data(format!("{count} {what} for {} axes", axes.len()));
-    let policy = call.attributes.string_or("keep_aspect_ratio_policy", "stretch")?;
-    let pairs: Vec<(usize, f64)> = match (scales.filter(|scales| !scales.is_empty()), sizes.filter(|sizes| !sizes.is_empty())) {
+fn axis_scales(
+    call: &Call<'_>,
+    x: &Value,
+    axes: &[usize],
+    scales: Option<&Array>,
+    sizes: Option<&Array>,
+    rois: &[[f64; 2]],
+) -> Result<Vec<AxisScale>> {
+    let fault =
+        |what: &str, count: usize| Error::data(format!("{count} {what} for {} axes", axes.len()));
+    let policy = call
+        .attributes
+        .string_or("keep_aspect_ratio_policy", "stretch")?;
+    let pairs: Vec<(usize, f64)> = match (
+        scales.filter(|scales| !scales.is_empty()),
+        sizes.filter(|sizes| !sizes.is_empty()),
+    ) {
         (Some(scales), _) => {
             let scales = scales.to_f32();
-            if scales.len() != axes.len() || scales.iter().any(|scale| !scale.is_finite() || *scale <= 0.0) {
+            if scales.len() != axes.len()
+                || scales
+                    .iter()
+                    .any(|scale| !scale.is_finite() || *scale <= 0.0)
+            {
                 return Err(fault("scales above 0", scales.len()));
             }
             let size = |(place, scale): (usize, f32)| {
                 let [start, end] = rois[place];
                 let whole = x.dims[axes[place]] as f64;
                 // In f32, where a product such as 10 · 0.7 is whole.
-                (((whole * (end - start)) as f32 * scale).floor() as usize, whole * f64::from(scale))
+                (
+                    ((whole * (end - start)) as f32 * scale).floor() as usize,
+                    whole * f64::from(scale),
+                )
             };
             scales.into_iter().enumerate().map(size).collect()
         }
@@ -207,7 +249,10 @@ fn axis_scales(call: &Call<'_>, x: &Value, axes: &[usize], scales: Option<&Array
             if sizes.len() != axes.len() {
                 return Err(fault("sizes", sizes.len()));
             }
-            let ratios = sizes.iter().zip(axes).map(|(size, axis)| *size as f64 / x.dims[*axis] as f64);
+            let ratios = sizes
+                .iter()
+                .zip(axes)
+                .map(|(size, axis)| *size as f64 / x.dims[*axis] as f64);
             let ratio = match policy {
                 "stretch" => None,
                 "not_larger" => Some(ratios.fold(f64::INFINITY, f64::min)),
@@ -215,18 +260,33 @@ fn axis_scales(call: &Call<'_>, x: &Value, axes: &[usize], scales: Option<&Array
                 other => return Err(Error::data(format!("keep_aspect_ratio_policy {other:?}"))),
             };
             let size = |(size, axis): (&usize, &usize)| match ratio {
-                Some(ratio) => (nearest(ratio * x.dims[*axis] as f64) as usize, ratio * x.dims[*axis] as f64),
+                Some(ratio) => (
+                    nearest(ratio * x.dims[*axis] as f64) as usize,
+                    ratio * x.dims[*axis] as f64,
+                ),
                 None => (*size, *size as f64),
             };
             sizes.iter().zip(axes).map(size).collect()
         }
         (None, None) => return Err(Error::data("neither scales nor sizes are given")),
     };
-    let scale = |(place, (to, exact)): (usize, (usize, f64))| AxisScale { from: x.dims[axes[place]], to, exact, roi: rois[place] };
+    let scale = |(place, (to, exact)): (usize, (usize, f64))| AxisScale {
+        from: x.dims[axes[place]],
+        to,
+        exact,
+        roi: rois[place],
+    };
     let scales: Vec<AxisScale> = pairs.into_iter().enumerate().map(scale).collect();
-    let len = scales.iter().try_fold(1usize, |len, axis| len.checked_mul(axis.to)).filter(|len| (1..=u32::MAX as usize).contains(len));
+    let len = scales
+        .iter()
+        .try_fold(1usize, |len, axis| len.checked_mul(axis.to))
+        .filter(|len| (1..=u32::MAX as usize).contains(len));
     if len.is_none() || x.len() == 0 {
-        return Err(Error::data(format!("{:?} resized to {:?}", x.dims, scales.iter().map(|axis| axis.to).collect::<Vec<_>>())));
+        return Err(Error::data(format!(
+            "{:?} resized to {:?}",
+            x.dims,
+            scales.iter().map(|axis| axis.to).collect::<Vec<_>>()
+        )));
     }
     Ok(scales)
 }
@@ -237,41 +297,100 @@ fn resize(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let attributes = &call.attributes;
     let sampling = Sampling {
         mode: Mode::named(attributes.string_or("mode", "nearest")?)?,
-        coordinates: attributes.string_or("coordinate_transformation_mode", if is_old { "asymmetric" } else { "half_pixel" })?,
-        rounding: attributes.string_or("nearest_mode", if is_old { "floor" } else { "round_prefer_floor" })?,
+        coordinates: attributes.string_or(
+            "coordinate_transformation_mode",
+            if is_old { "asymmetric" } else { "half_pixel" },
+        )?,
+        rounding: attributes.string_or(
+            "nearest_mode",
+            if is_old {
+                "floor"
+            } else {
+                "round_prefer_floor"
+            },
+        )?,
         cubic: attributes.float_or("cubic_coeff_a", -0.75)?.into(),
         excludes_outside: attributes.flag("exclude_outside", false)?,
         has_antialias: attributes.flag("antialias", false)?,
     };
     let extrapolated = attributes.float_or("extrapolation_value", 0.0)?;
     let axes = match attributes.ints("axes")? {
-        Some(axes) => axes.into_iter().map(|axis| normal_axis(axis, x.rank())).collect::<Result<Vec<_>>>()?,
+        Some(axes) => axes
+            .into_iter()
+            .map(|axis| normal_axis(axis, x.rank()))
+            .collect::<Result<Vec<_>>>()?,
         None => (0..x.rank()).collect(),
     };
     let is_cropped = sampling.coordinates == "tf_crop_and_resize";
-    let roi = if is_cropped { call.optional_known(1, "the region")?.map(Array::to_f64) } else { None };
+    let roi = if is_cropped {
+        call.optional_known(1, "the region")?.map(Array::to_f64)
+    } else {
+        None
+    };
     let rois: Vec<[f64; 2]> = match roi {
-        Some(roi) if roi.len() == 2 * axes.len() => (0..axes.len()).map(|place| [roi[place], roi[axes.len() + place]]).collect(),
-        Some(roi) => return Err(Error::data(format!("a region of {} numbers for {} axes", roi.len(), axes.len()))),
+        Some(roi) if roi.len() == 2 * axes.len() => (0..axes.len())
+            .map(|place| [roi[place], roi[axes.len() + place]])
+            .collect(),
+        Some(roi) => {
+            return Err(Error::data(format!(
+                "a region of {} numbers for {} axes",
+                roi.len(),
+                axes.len()
+            )));
+        }
         None => vec![[0.0, 1.0]; axes.len()],
     };
     let (scales_at, sizes_at) = if is_old { (1, 3) } else { (2, 3) };
-    let (scales, sizes) = (call.optional_known(scales_at, "the scales")?, call.optional_known(sizes_at, "the sizes")?);
+    let (scales, sizes) = (
+        call.optional_known(scales_at, "the scales")?,
+        call.optional_known(sizes_at, "the sizes")?,
+    );
     let scales = axis_scales(call, x, &axes, scales, sizes, &rois)?;
-    let y = resized(emit, x, &sampling, &axes, &scales, is_cropped.then_some(extrapolated))?;
+    let y = resized(
+        emit,
+        x,
+        &sampling,
+        &axes,
+        &scales,
+        is_cropped.then_some(extrapolated),
+    )?;
     Ok(vec![y])
 }
 
 /// Resamples the axes one after another.
-fn resized(emit: &mut Emit<'_>, x: &Value, sampling: &Sampling<'_>, axes: &[usize], scales: &[AxisScale], extrapolated: Option<f32>) -> Result<Value> {
+fn resized(
+    emit: &mut Emit<'_>,
+    x: &Value,
+    sampling: &Sampling<'_>,
+    axes: &[usize],
+    scales: &[AxisScale],
+    extrapolated: Option<f32>,
+) -> Result<Value> {
     let is_computed = sampling.mode != Mode::Nearest || extrapolated.is_some();
-    let mut value = if is_computed { convert(emit, x, ElementType::F32)? } else { x.clone() };
+    let mut value = if is_computed {
+        convert(emit, x, ElementType::F32)?
+    } else {
+        x.clone()
+    };
     let mut masks = Vec::new();
-    for (axis, scale) in axes.iter().copied().zip(scales).filter(|(_, scale)| !scale.is_identity()) {
-        let coordinates = (0..scale.to).map(|place| sampling.coordinate(scale, place)).collect::<Result<Vec<_>>>()?;
-        let taps = coordinates.iter().map(|x| sampling.taps(scale, *x)).collect::<Result<Vec<_>>>()?;
+    for (axis, scale) in axes
+        .iter()
+        .copied()
+        .zip(scales)
+        .filter(|(_, scale)| !scale.is_identity())
+    {
+        let coordinates = (0..scale.to)
+            .map(|place| sampling.coordinate(scale, place))
+            .collect::<Result<Vec<_>>>()?;
+        let taps = coordinates
+            .iter()
+            .map(|x| sampling.taps(scale, *x))
+            .collect::<Result<Vec<_>>>()?;
         value = resample(emit, &value, axis, &taps)?;
-        let is_inside: Vec<i32> = coordinates.iter().map(|x| i32::from((0.0..=scale.from as f64 - 1.0).contains(x))).collect();
+        let is_inside: Vec<i32> = coordinates
+            .iter()
+            .map(|x| i32::from((0.0..=scale.from as f64 - 1.0).contains(x)))
+            .collect();
         if is_inside.contains(&0) {
             masks.push((axis, is_inside));
         }
@@ -286,7 +405,11 @@ fn resized(emit: &mut Emit<'_>, x: &Value, sampling: &Sampling<'_>, axes: &[usiz
             value = emit.value(node, ElementType::F32)?;
         }
     }
-    if is_computed { convert(emit, &value, x.element) } else { Ok(value) }
+    if is_computed {
+        convert(emit, &value, x.element)
+    } else {
+        Ok(value)
+    }
 }
 
 fn upsample(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
@@ -296,8 +419,22 @@ fn upsample(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
         Some(scales) => Array::floats(&[scales.len()], scales)?,
         None => call.known(1, "the scales")?.clone(),
     };
-    let sampling = Sampling { mode, coordinates: "asymmetric", rounding: "floor", cubic: -0.75, excludes_outside: false, has_antialias: false };
+    let sampling = Sampling {
+        mode,
+        coordinates: "asymmetric",
+        rounding: "floor",
+        cubic: -0.75,
+        excludes_outside: false,
+        has_antialias: false,
+    };
     let axes: Vec<usize> = (0..x.rank()).collect();
-    let scales = axis_scales(call, x, &axes, Some(&scales), None, &vec![[0.0, 1.0]; x.rank()])?;
+    let scales = axis_scales(
+        call,
+        x,
+        &axes,
+        Some(&scales),
+        None,
+        &vec![[0.0, 1.0]; x.rank()],
+    )?;
     Ok(vec![resized(emit, x, &sampling, &axes, &scales, None)?])
 }

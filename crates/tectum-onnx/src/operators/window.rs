@@ -13,14 +13,29 @@ use crate::emit::{Call, Emit, KnownConvolution, Value};
 pub(super) fn space(x: &Value) -> Result<&[usize]> {
     match x.rank() {
         3..=5 => Ok(&x.dims[2..]),
-        _ => Err(Error::unsupported(format!("{:?}: [N, C, ..] with one to three axes of space are needed", x.dims))),
+        _ => Err(Error::unsupported(format!(
+            "{:?}: [N, C, ..] with one to three axes of space are needed",
+            x.dims
+        ))),
     }
 }
 
-pub(super) fn sizes(call: &Call<'_>, name: &'static str, axes: usize, default: usize) -> Result<Vec<usize>> {
-    let Some(given) = call.attributes.ints(name)? else { return Ok(vec![default; axes]) };
-    let sizes = given.iter().map(|size| usize::try_from(*size).ok()).collect::<Option<Vec<_>>>();
-    sizes.filter(|sizes| sizes.len() == axes).ok_or_else(|| Error::data(format!("{name} {given:?} for {axes} axes of space")))
+pub(super) fn sizes(
+    call: &Call<'_>,
+    name: &'static str,
+    axes: usize,
+    default: usize,
+) -> Result<Vec<usize>> {
+    let Some(given) = call.attributes.ints(name)? else {
+        return Ok(vec![default; axes]);
+    };
+    let sizes = given
+        .iter()
+        .map(|size| usize::try_from(*size).ok())
+        .collect::<Option<Vec<_>>>();
+    sizes
+        .filter(|sizes| sizes.len() == axes)
+        .ok_or_else(|| Error::data(format!("{name} {given:?} for {axes} axes of space")))
 }
 
 /// Three sizes, of which the last are given.
@@ -30,26 +45,48 @@ pub(super) fn padded(sizes: &[usize], rest: usize) -> [usize; 3] {
     three
 }
 
-/// Window, and the padding after the input that was asked for, which is less than the window's in the ceiling mode.
-pub(super) fn window(call: &Call<'_>, size_in: &[usize], kernel: &[usize]) -> Result<(Window, [usize; 3])> {
+/// Window, and the padding after the input that was asked for, which is less than the window's in
+/// the ceiling mode.
+pub(super) fn window(
+    call: &Call<'_>,
+    size_in: &[usize],
+    kernel: &[usize],
+) -> Result<(Window, [usize; 3])> {
     let axes = size_in.len();
-    let (stride, dilation) = (sizes(call, "strides", axes, 1)?, sizes(call, "dilations", axes, 1)?);
+    let (stride, dilation) = (
+        sizes(call, "strides", axes, 1)?,
+        sizes(call, "dilations", axes, 1)?,
+    );
     let mut pads = sizes(call, "pads", 2 * axes, 0)?;
     let rounds_up = call.attributes.flag("ceil_mode", false)?;
     let mode = call.attributes.string_or("auto_pad", "NOTSET")?;
     if kernel.len() != axes || stride.contains(&0) || dilation.contains(&0) || kernel.contains(&0) {
-        return Err(Error::data(format!("kernel {kernel:?}, strides {stride:?}, dilations {dilation:?} for {axes} axes of space")));
+        return Err(Error::data(format!(
+            "kernel {kernel:?}, strides {stride:?}, dilations {dilation:?} for {axes} axes of space"
+        )));
     }
-    let extent = |axis: usize| (kernel[axis] - 1).saturating_mul(dilation[axis]).saturating_add(1);
+    let extent = |axis: usize| {
+        (kernel[axis] - 1)
+            .saturating_mul(dilation[axis])
+            .saturating_add(1)
+    };
     match mode {
         "NOTSET" => (),
         "VALID" => pads = vec![0; 2 * axes],
         "SAME_UPPER" | "SAME_LOWER" => {
             for axis in 0..axes {
                 let out = size_in[axis].div_ceil(stride[axis]);
-                let needed = (out.saturating_sub(1).saturating_mul(stride[axis]).saturating_add(extent(axis))).saturating_sub(size_in[axis]);
+                let needed = (out
+                    .saturating_sub(1)
+                    .saturating_mul(stride[axis])
+                    .saturating_add(extent(axis)))
+                .saturating_sub(size_in[axis]);
                 let (less, more) = (needed / 2, needed - needed / 2);
-                (pads[axis], pads[axes + axis]) = if mode == "SAME_UPPER" { (less, more) } else { (more, less) };
+                (pads[axis], pads[axes + axis]) = if mode == "SAME_UPPER" {
+                    (less, more)
+                } else {
+                    (more, less)
+                };
             }
         }
         other => return Err(Error::data(format!("auto_pad {other:?}"))),
@@ -58,12 +95,20 @@ pub(super) fn window(call: &Call<'_>, size_in: &[usize], kernel: &[usize]) -> Re
     let mut after = asked.clone();
     if rounds_up {
         for axis in 0..axes {
-            let whole = size_in[axis].saturating_add(before[axis]).saturating_add(asked[axis]);
+            let whole = size_in[axis]
+                .saturating_add(before[axis])
+                .saturating_add(asked[axis]);
             let steps = whole.saturating_sub(extent(axis)).div_ceil(stride[axis]);
             // The last window begins inside the input or the padding before it.
-            let steps = if steps * stride[axis] >= size_in[axis].saturating_add(before[axis]) { steps.saturating_sub(1) } else { steps };
+            let steps = if steps * stride[axis] >= size_in[axis].saturating_add(before[axis]) {
+                steps.saturating_sub(1)
+            } else {
+                steps
+            };
             let reach = (steps * stride[axis]).saturating_add(extent(axis));
-            after[axis] = reach.saturating_sub(size_in[axis].saturating_add(before[axis])).max(if reach > whole { 0 } else { asked[axis] });
+            after[axis] = reach
+                .saturating_sub(size_in[axis].saturating_add(before[axis]))
+                .max(if reach > whole { 0 } else { asked[axis] });
         }
     }
     let window = Window {
@@ -78,11 +123,18 @@ pub(super) fn window(call: &Call<'_>, size_in: &[usize], kernel: &[usize]) -> Re
 
 pub(super) fn groups(call: &Call<'_>) -> Result<usize> {
     let groups = call.attributes.int_or("group", 1)?;
-    usize::try_from(groups).ok().filter(|groups| *groups > 0).ok_or_else(|| Error::data(format!("group {groups}")))
+    usize::try_from(groups)
+        .ok()
+        .filter(|groups| *groups > 0)
+        .ok_or_else(|| Error::data(format!("group {groups}")))
 }
 
 /// Groups and window of a convolution of `x` with filters.
-pub(super) fn convolution_of(call: &Call<'_>, x: &Value, filters: &Value) -> Result<(usize, Window)> {
+pub(super) fn convolution_of(
+    call: &Call<'_>,
+    x: &Value,
+    filters: &Value,
+) -> Result<(usize, Window)> {
     call.attributes.ints("kernel_shape")?;
     let (window, _) = window(call, space(x)?, filters.dims.get(2..).unwrap_or_default())?;
     Ok((groups(call)?, window))
@@ -90,39 +142,115 @@ pub(super) fn convolution_of(call: &Call<'_>, x: &Value, filters: &Value) -> Res
 
 /// Adds a convolution that remembers what it was made of.
 pub(super) fn known_convolution(emit: &mut Emit<'_>, known: KnownConvolution) -> Result<Value> {
-    let (x, w) = (emit.node(&known.x)?, emit.node(&known.filters.clone().into())?);
-    let bias = known.bias.clone().map(|bias| emit.node(&bias.into())).transpose()?;
-    let node = emit.builder.convolution(x, w, bias, known.groups, known.window)?;
+    let (x, w) = (
+        emit.node(&known.x)?,
+        emit.node(&known.filters.clone().into())?,
+    );
+    let bias = known
+        .bias
+        .clone()
+        .map(|bias| emit.node(&bias.into()))
+        .transpose()?;
+    let node = emit
+        .builder
+        .convolution(x, w, bias, known.groups, known.window)?;
     let value = emit.value(node, ElementType::F32)?;
-    Ok(Value { convolution: Some(Rc::new(known)), ..value })
+    Ok(Value {
+        convolution: Some(Rc::new(known)),
+        ..value
+    })
 }
 
-/// A convolution that a factor or offset of each channel follows, with it in its filters and bias; computed in float64. None if the other operand is
-/// something else.
-pub(super) fn rescaled(emit: &mut Emit<'_>, value: &Value, other: &Value, op: BinaryOp) -> Result<Option<Value>> {
-    let (Some(known), Some(array)) = (&value.convolution, other.array()) else { return Ok(None) };
+/// A convolution that a factor or offset of each channel follows, with it in its filters and bias;
+/// computed in float64. None if the other operand is something else.
+pub(super) fn rescaled(
+    emit: &mut Emit<'_>,
+    value: &Value,
+    other: &Value,
+    op: BinaryOp,
+) -> Result<Option<Value>> {
+    let (Some(known), Some(array)) = (&value.convolution, other.array()) else {
+        return Ok(None);
+    };
     let channels = value.dims[1];
     let by_channel = array.dims().len() <= value.rank()
-        && array.dims().iter().rev().enumerate().all(|(from_end, size)| *size == 1 || from_end + 2 == value.rank() && *size == channels);
+        && array
+            .dims()
+            .iter()
+            .rev()
+            .enumerate()
+            .all(|(from_end, size)| {
+                *size == 1 || from_end + 2 == value.rank() && *size == channels
+            });
     if !by_channel || array.is_empty() {
         return Ok(None);
     }
     let numbers = array.to_f64();
     let of = |channel: usize| numbers[channel % numbers.len()];
     let filter_len = known.filters.len() / channels;
-    let offsets = || known.bias.as_ref().map_or(vec![0.0; channels], Array::to_f64);
+    let offsets = || {
+        known
+            .bias
+            .as_ref()
+            .map_or(vec![0.0; channels], Array::to_f64)
+    };
     let scaled = |data: Vec<f64>, len: usize| {
-        data.into_iter().enumerate().map(|(at, number)| if op == BinaryOp::Mul { number * of(at / len) } else { number / of(at / len) }).collect()
+        data.into_iter()
+            .enumerate()
+            .map(|(at, number)| {
+                if op == BinaryOp::Mul {
+                    number * of(at / len)
+                } else {
+                    number / of(at / len)
+                }
+            })
+            .collect()
     };
     let wide = |dims: &[usize], data: Vec<f64>| Array::wide(ElementType::F32, dims, data);
     let (filters, bias) = match op {
         BinaryOp::Mul | BinaryOp::Div => {
-            let bias = known.bias.as_ref().map(|bias| wide(&[channels], scaled(bias.to_f64(), 1)));
-            (wide(known.filters.dims(), scaled(known.filters.to_f64(), filter_len)), bias)
+            let bias = known
+                .bias
+                .as_ref()
+                .map(|bias| wide(&[channels], scaled(bias.to_f64(), 1)));
+            (
+                wide(
+                    known.filters.dims(),
+                    scaled(known.filters.to_f64(), filter_len),
+                ),
+                bias,
+            )
         }
-        BinaryOp::Add => (known.filters.clone(), Some(wide(&[channels], offsets().into_iter().enumerate().map(|(at, offset)| offset + of(at)).collect()))),
-        BinaryOp::Sub => (known.filters.clone(), Some(wide(&[channels], offsets().into_iter().enumerate().map(|(at, offset)| offset - of(at)).collect()))),
+        BinaryOp::Add => (
+            known.filters.clone(),
+            Some(wide(
+                &[channels],
+                offsets()
+                    .into_iter()
+                    .enumerate()
+                    .map(|(at, offset)| offset + of(at))
+                    .collect(),
+            )),
+        ),
+        BinaryOp::Sub => (
+            known.filters.clone(),
+            Some(wide(
+                &[channels],
+                offsets()
+                    .into_iter()
+                    .enumerate()
+                    .map(|(at, offset)| offset - of(at))
+                    .collect(),
+            )),
+        ),
         _ => return Ok(None),
     };
-    Ok(Some(known_convolution(emit, KnownConvolution { filters, bias, ..KnownConvolution::clone(known) })?))
+    Ok(Some(known_convolution(
+        emit,
+        KnownConvolution {
+            filters,
+            bias,
+            ..KnownConvolution::clone(known)
+        },
+    )?))
 }

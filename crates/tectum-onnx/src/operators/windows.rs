@@ -21,7 +21,11 @@ pub(super) const FAMILY: Family = &[
 ];
 
 fn floats(x: &Value) -> Result<ElementType> {
-    if x.element.is_float() { Ok(x.element) } else { Err(Error::unsupported(format!("windows of {}", x.element))) }
+    if x.element.is_float() {
+        Ok(x.element)
+    } else {
+        Err(Error::unsupported(format!("windows of {}", x.element)))
+    }
 }
 
 fn convolution(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
@@ -32,12 +36,29 @@ fn convolution(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
         return Ok(vec![value]);
     }
     let bias = call.optional(2);
-    if let (ElementType::F32, Some(filters), true) = (element, w.array(), bias.is_none_or(|bias| bias.array().is_some())) {
+    if let (ElementType::F32, Some(filters), true) = (
+        element,
+        w.array(),
+        bias.is_none_or(|bias| bias.array().is_some()),
+    ) {
         let bias = bias.and_then(Value::array).cloned();
-        let known = KnownConvolution { x: Value { convolution: None, ..x.clone() }, filters: filters.clone(), bias, groups, window };
+        let known = KnownConvolution {
+            x: Value {
+                convolution: None,
+                ..x.clone()
+            },
+            filters: filters.clone(),
+            bias,
+            groups,
+            window,
+        };
         return Ok(vec![known_convolution(emit, known)?]);
     }
-    let bias = if bias.is_some() { Some(emit.input(call, 2)?) } else { None };
+    let bias = if bias.is_some() {
+        Some(emit.input(call, 2)?)
+    } else {
+        None
+    };
     let (x, w) = (emit.node(x)?, emit.node(w)?);
     let node = emit.builder.convolution(x, w, bias, groups, window)?;
     Ok(vec![emit.value(node, element)?])
@@ -49,30 +70,56 @@ fn convolution_transposed(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Va
     let axes = size_in.len();
     let kernel = w.dims.get(2..).unwrap_or_default();
     call.attributes.ints("kernel_shape")?;
-    let (stride, dilation) = (sizes(call, "strides", axes, 1)?, sizes(call, "dilations", axes, 1)?);
+    let (stride, dilation) = (
+        sizes(call, "strides", axes, 1)?,
+        sizes(call, "dilations", axes, 1)?,
+    );
     let mut adds = sizes(call, "output_padding", axes, 0)?;
     let mut pads = sizes(call, "pads", 2 * axes, 0)?;
     let mode = call.attributes.string_or("auto_pad", "NOTSET")?;
     let asked = call.attributes.ints("output_shape")?;
     if kernel.len() != axes || kernel.contains(&0) {
-        return Err(Error::data(format!("filters {:?} for {axes} axes of space", w.dims)));
+        return Err(Error::data(format!(
+            "filters {:?} for {axes} axes of space",
+            w.dims
+        )));
     }
     let wanted: Option<Vec<usize>> = match (&asked, mode) {
-        (Some(shape), _) => Some(shape[shape.len().saturating_sub(axes)..].iter().map(|size| usize::try_from(*size).unwrap_or(0)).collect()),
-        (None, "SAME_UPPER" | "SAME_LOWER") => Some(size_in.iter().zip(&stride).map(|(size, stride)| size * stride).collect()),
+        (Some(shape), _) => Some(
+            shape[shape.len().saturating_sub(axes)..]
+                .iter()
+                .map(|size| usize::try_from(*size).unwrap_or(0))
+                .collect(),
+        ),
+        (None, "SAME_UPPER" | "SAME_LOWER") => Some(
+            size_in
+                .iter()
+                .zip(&stride)
+                .map(|(size, stride)| size * stride)
+                .collect(),
+        ),
         _ => None,
     };
     if let Some(wanted) = wanted {
         if wanted.len() != axes {
-            return Err(Error::data(format!("output_shape {asked:?} for {axes} axes of space")));
+            return Err(Error::data(format!(
+                "output_shape {asked:?} for {axes} axes of space"
+            )));
         }
         for axis in 0..axes {
-            let reach = (size_in[axis].saturating_sub(1) * stride[axis]) + adds[axis] + (kernel[axis] - 1) * dilation[axis] + 1;
+            let reach = (size_in[axis].saturating_sub(1) * stride[axis])
+                + adds[axis]
+                + (kernel[axis] - 1) * dilation[axis]
+                + 1;
             // More than the windows reach is added at the end.
             let total = reach.saturating_sub(wanted[axis]);
             adds[axis] += wanted[axis].saturating_sub(reach);
             let (less, more) = (total / 2, total - total / 2);
-            (pads[axis], pads[axes + axis]) = if mode == "SAME_UPPER" { (less, more) } else { (more, less) };
+            (pads[axis], pads[axes + axis]) = if mode == "SAME_UPPER" {
+                (less, more)
+            } else {
+                (more, less)
+            };
         }
     } else if mode == "VALID" {
         pads = vec![0; 2 * axes];
@@ -85,9 +132,15 @@ fn convolution_transposed(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Va
         pad_after: padded(&pads[axes..], 0),
     };
     let groups = groups(call)?;
-    let bias = if call.optional(2).is_some() { Some(emit.input(call, 2)?) } else { None };
+    let bias = if call.optional(2).is_some() {
+        Some(emit.input(call, 2)?)
+    } else {
+        None
+    };
     let (x, w) = (emit.node(x)?, emit.node(w)?);
-    let node = emit.builder.convolution_transposed(x, w, bias, groups, window, padded(&adds, 0))?;
+    let node = emit
+        .builder
+        .convolution_transposed(x, w, bias, groups, window, padded(&adds, 0))?;
     Ok(vec![emit.value(node, element)?])
 }
 
@@ -105,7 +158,11 @@ fn max_pool(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let is_column_major = call.attributes.int_or("storage_order", 0)? != 0;
     let element = x.element;
     // Integers of few bits are exact in f32.
-    let is_exact = element.is_float() || matches!(element, ElementType::I8 | ElementType::U8 | ElementType::I16 | ElementType::U16);
+    let is_exact = element.is_float()
+        || matches!(
+            element,
+            ElementType::I8 | ElementType::U8 | ElementType::I16 | ElementType::U16
+        );
     if !is_exact {
         return Err(Error::unsupported(format!("windows of {element}")));
     }
@@ -121,8 +178,15 @@ fn max_pool(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     Ok(values)
 }
 
-/// Places in a channel as places in the whole value, row-major or with the axes of space turned around.
-fn places(emit: &mut Emit<'_>, x: &Value, place: tectum_graph::Node, size_in: &[usize], is_column_major: bool) -> Result<Value> {
+/// Places in a channel as places in the whole value, row-major or with the axes of space turned
+/// around.
+fn places(
+    emit: &mut Emit<'_>,
+    x: &Value,
+    place: tectum_graph::Node,
+    size_in: &[usize],
+    is_column_major: bool,
+) -> Result<Value> {
     use tectum_graph::IntegerOp;
     let volume: usize = size_in.iter().product();
     let mut node = place;
@@ -143,10 +207,14 @@ fn places(emit: &mut Emit<'_>, x: &Value, place: tectum_graph::Node, size_in: &[
         node = turned;
     }
     let channels = x.dims[0] * x.dims[1];
-    let starts: Vec<i32> = (0..channels).map(|channel| (channel * volume) as i32).collect();
+    let starts: Vec<i32> = (0..channels)
+        .map(|channel| (channel * volume) as i32)
+        .collect();
     let mut dims = vec![x.dims[0], x.dims[1]];
     dims.resize(x.rank(), 1);
-    let starts = emit.builder.integer_constant(&starts, crate::emit::shape(&dims)?)?;
+    let starts = emit
+        .builder
+        .integer_constant(&starts, crate::emit::shape(&dims)?)?;
     let node = emit.builder.integer(IntegerOp::Add, node, Some(starts))?;
     emit.value(node, ElementType::I64)
 }
@@ -156,7 +224,9 @@ fn average_pool(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let (element, size_in) = (floats(x)?, space(x)?.to_vec());
     let (window, after) = window(call, &size_in, &kernel_shape(call, size_in.len())?)?;
     let kind = if call.attributes.flag("count_include_pad", false)? {
-        PoolKind::MeanPadded { after: std::array::from_fn(|axis| after[axis].min(window.pad_after[axis])) }
+        PoolKind::MeanPadded {
+            after: std::array::from_fn(|axis| after[axis].min(window.pad_after[axis])),
+        }
     } else {
         PoolKind::MeanInside
     };
@@ -174,14 +244,24 @@ fn lp_pool(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let node = emit.node(x)?;
     let distance = emit.builder.function(Function::Abs, node)?;
     let powers = emit.with(BinaryOp::Pow, distance, p)?;
-    let mean = emit.builder.pool(powers, PoolKind::MeanPadded { after: window.pad_after }, window)?;
+    let mean = emit.builder.pool(
+        powers,
+        PoolKind::MeanPadded {
+            after: window.pad_after,
+        },
+        window,
+    )?;
     let sum = emit.builder.scale(mean, window.taps() as f32)?;
     let node = emit.with(BinaryOp::Pow, sum, 1.0 / p)?;
     Ok(vec![emit.value(node, element)?])
 }
 
 fn over_space(x: &Value) -> Result<Vec<usize>> {
-    if x.rank() > 2 { Ok((2..x.rank()).collect()) } else { Err(Error::data(format!("{:?} has no axes of space", x.dims))) }
+    if x.rank() > 2 {
+        Ok((2..x.rank()).collect())
+    } else {
+        Err(Error::data(format!("{:?} has no axes of space", x.dims)))
+    }
 }
 
 fn global_average_pool(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {

@@ -18,44 +18,135 @@ fn network(nodes: &[NodeProto], ends: &str) -> Network {
         floats("mean", &[3]),
     ];
     let input = vec![port("x", DataType::FLOAT, &[2, 2, 4, 5])];
-    let graph = GraphProto { node: nodes.to_vec(), initializer, input, output: outputs(ends), ..GraphProto::default() };
-    Model::from_bytes(&model(graph).write_buf().expect("bytes")).expect("a model").load(&[]).expect("a network")
+    let graph = GraphProto {
+        node: nodes.to_vec(),
+        initializer,
+        input,
+        output: outputs(ends),
+        ..GraphProto::default()
+    };
+    Model::from_bytes(&model(graph).write_buf().expect("bytes"))
+        .expect("a model")
+        .load(&[])
+        .expect("a network")
 }
 
 /// The operations of its graph after optimization, and its output y on the CPU.
 fn run(network: &Network) -> (Vec<String>, Vec<f32>) {
     let text = network.graph().expect("a graph").optimize().describe();
-    let operations = text.lines().filter_map(|line| line.split_once(" = ")?.1.split('(').next().map(str::to_owned));
-    let operations = operations.filter(|name| !name.starts_with("parameter") && !name.starts_with("input")).collect();
-    let mut compiled = network.compile(&Device::open("cpu").expect("a device")).expect("compiled");
-    let x = (0..80).map(|at| (at * 7 % 11) as f32 * 0.25 - 1.0).collect();
-    compiled.set("x", &Array::floats(&[2, 2, 4, 5], x).expect("it fills the shape")).expect("fed");
+    let operations = text.lines().filter_map(|line| {
+        line.split_once(" = ")?
+            .1
+            .split('(')
+            .next()
+            .map(str::to_owned)
+    });
+    let operations = operations
+        .filter(|name| !name.starts_with("parameter") && !name.starts_with("input"))
+        .collect();
+    let mut compiled = network
+        .compile(&Device::open("cpu").expect("a device"))
+        .expect("compiled");
+    let x = (0..80)
+        .map(|at| (at * 7 % 11) as f32 * 0.25 - 1.0)
+        .collect();
+    compiled
+        .set(
+            "x",
+            &Array::floats(&[2, 2, 4, 5], x).expect("it fills the shape"),
+        )
+        .expect("fed");
     compiled.run().expect("run");
-    (operations, compiled.output("y").expect("an output").to_f32())
+    (
+        operations,
+        compiled.output("y").expect("an output").to_f32(),
+    )
 }
 
 #[test]
 fn factors_and_offsets_of_channels_join_the_filters() {
     let convolution = |inputs: &str| node("Conv", inputs, "c", vec![]);
     let cases: [(&str, Vec<NodeProto>, bool); 8] = [
-        ("factor and offset", vec![convolution("x w"), node("Mul", "c s", "m", vec![]), node("Add", "o m", "y", vec![])], true),
-        ("with a bias", vec![convolution("x w b"), node("Mul", "s c", "m", vec![]), node("Sub", "m o", "y", vec![])], true),
-        ("a quotient by a number", vec![convolution("x w b"), node("Div", "c one", "y", vec![])], true),
-        ("normalization", vec![convolution("x w"), node("BatchNormalization", "c b b mean one3", "y", vec![])], true),
-        ("the difference to it", vec![convolution("x w"), node("Sub", "o c", "y", vec![])], false),
-        ("a number of each column", vec![convolution("x w"), node("Mul", "c row", "y", vec![])], false),
-        ("two readers", vec![convolution("x w"), node("Mul", "c s", "m", vec![]), node("Add", "m c", "y", vec![])], false),
-        ("itself", vec![convolution("x w"), node("Mul", "c c", "y", vec![])], false),
+        (
+            "factor and offset",
+            vec![
+                convolution("x w"),
+                node("Mul", "c s", "m", vec![]),
+                node("Add", "o m", "y", vec![]),
+            ],
+            true,
+        ),
+        (
+            "with a bias",
+            vec![
+                convolution("x w b"),
+                node("Mul", "s c", "m", vec![]),
+                node("Sub", "m o", "y", vec![]),
+            ],
+            true,
+        ),
+        (
+            "a quotient by a number",
+            vec![convolution("x w b"), node("Div", "c one", "y", vec![])],
+            true,
+        ),
+        (
+            "normalization",
+            vec![
+                convolution("x w"),
+                node("BatchNormalization", "c b b mean one3", "y", vec![]),
+            ],
+            true,
+        ),
+        (
+            "the difference to it",
+            vec![convolution("x w"), node("Sub", "o c", "y", vec![])],
+            false,
+        ),
+        (
+            "a number of each column",
+            vec![convolution("x w"), node("Mul", "c row", "y", vec![])],
+            false,
+        ),
+        (
+            "two readers",
+            vec![
+                convolution("x w"),
+                node("Mul", "c s", "m", vec![]),
+                node("Add", "m c", "y", vec![]),
+            ],
+            false,
+        ),
+        (
+            "itself",
+            vec![convolution("x w"), node("Mul", "c c", "y", vec![])],
+            false,
+        ),
     ];
     for (name, mut nodes, joins) in cases {
         // A variance above 0.
         nodes.insert(0, node("Exp", "b", "one3", vec![]));
         let (operations, joined) = run(&network(&nodes, "y"));
-        assert_eq!(operations == ["convolution"], joins, "{name}: {operations:?}");
+        assert_eq!(
+            operations == ["convolution"],
+            joins,
+            "{name}: {operations:?}"
+        );
         // As an output the convolution has another reader, and stays as it is.
         let (operations, apart) = run(&network(&nodes, "y c"));
-        assert_eq!(operations.iter().filter(|operation| *operation == "convolution").count(), 1, "{name}: {operations:?}");
-        let is_near = |(joined, apart): (&f32, &f32)| (joined - apart).abs() <= 1e-5 * apart.abs().max(1.0);
-        assert!(joined.len() == apart.len() && joined.iter().zip(&apart).all(is_near), "{name}: {joined:?} instead of {apart:?}");
+        assert_eq!(
+            operations
+                .iter()
+                .filter(|operation| *operation == "convolution")
+                .count(),
+            1,
+            "{name}: {operations:?}"
+        );
+        let is_near =
+            |(joined, apart): (&f32, &f32)| (joined - apart).abs() <= 1e-5 * apart.abs().max(1.0);
+        assert!(
+            joined.len() == apart.len() && joined.iter().zip(&apart).all(is_near),
+            "{name}: {joined:?} instead of {apart:?}"
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! Broken files: an error or a result, never a panic, in bounded memory and time.
 //!
-//! `TECTUM_FUZZ_CASES` is the number of cases, `TECTUM_FUZZ_SEED` their start, and `TECTUM_FUZZ_FOLDER` a folder whose files `model.onnx`, at any depth, are
-//! broken instead of those of `small_models`.
+//! `TECTUM_FUZZ_CASES` is the number of cases, `TECTUM_FUZZ_SEED` their start, and
+//! `TECTUM_FUZZ_FOLDER` a folder whose files `model.onnx`, at any depth, are broken instead of
+//! those of `small_models`.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,8 +34,28 @@ impl Random {
 
     /// A number that sizes, axes and counts do not expect.
     fn extreme(&mut self) -> i64 {
-        const ALL: [i64; 20] =
-            [0, 1, 2, 3, 7, -1, -2, -7, 255, 256, 65_536, 1 << 20, 1 << 28, 1 << 31, (1 << 32) - 1, 1 << 40, i64::MAX, i64::MIN, i64::MIN + 1, -(1 << 31)];
+        const ALL: [i64; 20] = [
+            0,
+            1,
+            2,
+            3,
+            7,
+            -1,
+            -2,
+            -7,
+            255,
+            256,
+            65_536,
+            1 << 20,
+            1 << 28,
+            1 << 31,
+            (1 << 32) - 1,
+            1 << 40,
+            i64::MAX,
+            i64::MIN,
+            i64::MIN + 1,
+            -(1 << 31),
+        ];
         ALL[self.below(ALL.len())]
     }
 }
@@ -43,8 +64,12 @@ impl Random {
 fn change(graph: &mut GraphProto, random: &mut Random) -> bool {
     match random.below(10) {
         0..4 => {
-            let Some(node) = random.pick(&mut graph.node) else { return false };
-            let Some(attribute) = random.pick(&mut node.attribute) else { return false };
+            let Some(node) = random.pick(&mut graph.node) else {
+                return false;
+            };
+            let Some(attribute) = random.pick(&mut node.attribute) else {
+                return false;
+            };
             if let Some(inner) = &mut attribute.g {
                 return change(inner, random);
             }
@@ -56,12 +81,26 @@ fn change(graph: &mut GraphProto, random: &mut Random) -> bool {
             } else if let Some(number) = &mut attribute.f {
                 *number = [0.0, f32::NAN, f32::INFINITY, -1.0, f32::MAX][random.below(5)];
             } else {
-                attribute.s = Some(["", "reflect", "wrap", "edge", "ij,jk", "...->", "SAME_LOWER", "bidirectional"][random.below(8)].to_owned());
+                attribute.s = Some(
+                    [
+                        "",
+                        "reflect",
+                        "wrap",
+                        "edge",
+                        "ij,jk",
+                        "...->",
+                        "SAME_LOWER",
+                        "bidirectional",
+                    ][random.below(8)]
+                    .to_owned(),
+                );
             }
             true
         }
         4..7 => {
-            let Some(tensor) = random.pick(&mut graph.initializer) else { return false };
+            let Some(tensor) = random.pick(&mut graph.initializer) else {
+                return false;
+            };
             let extreme = random.extreme();
             let place = random.below(tensor.dims.len().max(1));
             if random.below(2) == 0
@@ -85,27 +124,61 @@ fn change(graph: &mut GraphProto, random: &mut Random) -> bool {
         }
         7 => {
             // A node reads other values.
-            let names: Vec<String> =
-                graph.node.iter().flat_map(|node| node.output.clone()).chain(graph.initializer.iter().filter_map(|tensor| tensor.name.clone())).collect();
-            let Some(node) = random.pick(&mut graph.node) else { return false };
-            let Some(input) = random.pick(&mut node.input) else { return false };
-            *input = names.get(random.below(names.len() + 1)).cloned().unwrap_or_default();
+            let names: Vec<String> = graph
+                .node
+                .iter()
+                .flat_map(|node| node.output.clone())
+                .chain(
+                    graph
+                        .initializer
+                        .iter()
+                        .filter_map(|tensor| tensor.name.clone()),
+                )
+                .collect();
+            let Some(node) = random.pick(&mut graph.node) else {
+                return false;
+            };
+            let Some(input) = random.pick(&mut node.input) else {
+                return false;
+            };
+            *input = names
+                .get(random.below(names.len() + 1))
+                .cloned()
+                .unwrap_or_default();
             true
         }
         8 => {
-            let Some(port) = random.pick(&mut graph.input) else { return false };
-            let shape = port.r#type.as_mut().and_then(|kind| kind.tensor_type.as_mut()).and_then(|tensor| tensor.shape.as_mut());
-            let Some(dim) = shape.and_then(|shape| random.pick(&mut shape.dim)) else { return false };
+            let Some(port) = random.pick(&mut graph.input) else {
+                return false;
+            };
+            let shape = port
+                .r#type
+                .as_mut()
+                .and_then(|kind| kind.tensor_type.as_mut())
+                .and_then(|tensor| tensor.shape.as_mut());
+            let Some(dim) = shape.and_then(|shape| random.pick(&mut shape.dim)) else {
+                return false;
+            };
             dim.dim_value = Some(random.extreme());
             true
         }
         _ => {
-            let operators: Vec<Option<String>> = graph.node.iter().map(|node| node.op_type.clone()).collect();
-            let other = operators.get(random.below(operators.len())).cloned().flatten();
+            let operators: Vec<Option<String>> =
+                graph.node.iter().map(|node| node.op_type.clone()).collect();
+            let other = operators
+                .get(random.below(operators.len()))
+                .cloned()
+                .flatten();
             let supported = tectum_onnx::supported_operators();
             let any = supported[random.below(supported.len())].to_owned();
-            let Some(node) = random.pick(&mut graph.node) else { return false };
-            node.op_type = if random.below(2) == 0 { other } else { Some(any) };
+            let Some(node) = random.pick(&mut graph.node) else {
+                return false;
+            };
+            node.op_type = if random.below(2) == 0 {
+                other
+            } else {
+                Some(any)
+            };
             true
         }
     }
@@ -125,7 +198,10 @@ fn spoil(bytes: &mut Vec<u8>, random: &mut Random, other: &[u8]) {
             }
             2 => {
                 let (start, len) = (random.below(other.len()), random.below(64));
-                let part = other.get(start..other.len().min(start + len)).unwrap_or_default().to_vec();
+                let part = other
+                    .get(start..other.len().min(start + len))
+                    .unwrap_or_default()
+                    .to_vec();
                 bytes.splice(place..bytes.len().min(place + random.below(16)), part);
             }
             _ => {
@@ -139,13 +215,33 @@ fn spoil(bytes: &mut Vec<u8>, random: &mut Random, other: &[u8]) {
 
 /// Reads and loads a file; with inputs known when it is loaded if `binds`.
 fn load(bytes: &[u8], binds: bool) -> bool {
-    let Ok(model) = Model::from_bytes(bytes) else { return false };
+    let Ok(model) = Model::from_bytes(bytes) else {
+        return false;
+    };
     let mut constants = Vec::new();
     for port in model.inputs().iter().filter(|_| binds) {
-        let dims: Vec<usize> = port.dims.iter().flatten().map(|dim| if let PortDim::Size(size) = dim { *size } else { 2 }).collect();
-        let len = dims.iter().try_fold(1usize, |product, dim| product.checked_mul(*dim)).filter(|len| *len <= 1 << 12);
+        let dims: Vec<usize> = port
+            .dims
+            .iter()
+            .flatten()
+            .map(|dim| {
+                if let PortDim::Size(size) = dim {
+                    *size
+                } else {
+                    2
+                }
+            })
+            .collect();
+        let len = dims
+            .iter()
+            .try_fold(1usize, |product, dim| product.checked_mul(*dim))
+            .filter(|len| *len <= 1 << 12);
         if let (Some(element), Some(len)) = (port.element, len)
-            && let Ok(array) = Array::new(element, &dims, (0..len).map(|place| (place % 5) as f64).collect())
+            && let Ok(array) = Array::new(
+                element,
+                &dims,
+                (0..len).map(|place| (place % 5) as f64).collect(),
+            )
         {
             constants.push((port.name.as_str(), array));
         }
@@ -162,7 +258,10 @@ fn files(folder: &Path, found: &mut Vec<(String, Vec<u8>)>) {
         let path = entry.path();
         if path.is_dir() {
             files(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "onnx") {
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "onnx")
+        {
             let bytes = fs::read(&path).expect("the file");
             found.push((path.display().to_string(), bytes));
         }
@@ -172,7 +271,13 @@ fn files(folder: &Path, found: &mut Vec<(String, Vec<u8>)>) {
 /// Peak memory of the process in KiB; none where the system does not report it.
 fn peak_kib() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
-    status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok())
+    status.lines().find_map(|line| {
+        line.strip_prefix("VmHWM:")?
+            .trim()
+            .strip_suffix(" kB")?
+            .parse()
+            .ok()
+    })
 }
 
 #[test]
@@ -180,7 +285,9 @@ fn small_models_load() {
     for (name, model) in super::small_models::all() {
         let bytes = model.write_buf().expect("a model");
         let model = Model::from_bytes(&bytes).expect("a model");
-        model.load(&[]).unwrap_or_else(|error| panic!("{name}: {error}"));
+        model
+            .load(&[])
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 }
 
@@ -191,7 +298,11 @@ fn broken_files_are_refused_without_panic() {
     let mut all: Vec<(String, Vec<u8>)> = Vec::new();
     match std::env::var_os("TECTUM_FUZZ_FOLDER") {
         Some(folder) => files(Path::new(&folder), &mut all),
-        None => all.extend(super::small_models::all().into_iter().map(|(name, model)| (name.to_owned(), model.write_buf().expect("a model")))),
+        None => all.extend(
+            super::small_models::all()
+                .into_iter()
+                .map(|(name, model)| (name.to_owned(), model.write_buf().expect("a model"))),
+        ),
     }
     let (mut panics, mut slow, mut loaded) = (Vec::new(), Vec::new(), 0);
     for case in seed..seed + cases {
@@ -220,8 +331,26 @@ fn broken_files_are_refused_without_panic() {
             slow.push(format!("{name}, case {case}: {:?}", start.elapsed()));
         }
     }
-    eprintln!("{cases} cases, {loaded} loaded, {} panics, {} slow, at most {:?} KiB", panics.len(), slow.len(), peak_kib());
+    eprintln!(
+        "{cases} cases, {loaded} loaded, {} panics, {} slow, at most {:?} KiB",
+        panics.len(),
+        slow.len(),
+        peak_kib()
+    );
     slow.iter().for_each(|slow| eprintln!("slow: {slow}"));
-    assert!(panics.is_empty(), "{} panics:\n{}", panics.len(), panics.iter().take(20).cloned().collect::<Vec<_>>().join("\n"));
-    assert!(peak_kib().is_none_or(|peak| peak < 8 << 20), "more than 8 GiB");
+    assert!(
+        panics.is_empty(),
+        "{} panics:\n{}",
+        panics.len(),
+        panics
+            .iter()
+            .take(20)
+            .cloned()
+            .collect::<Vec<_>>()
+            .join("\n")
+    );
+    assert!(
+        peak_kib().is_none_or(|peak| peak < 8 << 20),
+        "more than 8 GiB"
+    );
 }

@@ -1,66 +1,154 @@
 //! Small models of many operators, made without another program.
 
 use rten_onnx::onnx::{
-    AttributeProto, AttributeType, DataType, Dimension, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto,
-    TypeProtoTensor, ValueInfoProto,
+    AttributeProto, AttributeType, DataType, Dimension, GraphProto, ModelProto, NodeProto,
+    OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto, TypeProtoTensor, ValueInfoProto,
 };
 
 /// A tensor of 64-bit integers.
 pub fn int64s(name: &str, dims: &[i64], values: &[i64]) -> TensorProto {
-    TensorProto { name: Some(name.to_owned()), dims: dims.to_vec(), data_type: Some(DataType::INT64), int64_data: values.to_vec(), ..TensorProto::default() }
+    TensorProto {
+        name: Some(name.to_owned()),
+        dims: dims.to_vec(),
+        data_type: Some(DataType::INT64),
+        int64_data: values.to_vec(),
+        ..TensorProto::default()
+    }
 }
 
 /// A tensor of a narrow type.
-pub fn words(name: &str, kind: DataType, dims: &[i64], values: impl IntoIterator<Item = i32>) -> TensorProto {
+pub fn words(
+    name: &str,
+    kind: DataType,
+    dims: &[i64],
+    values: impl IntoIterator<Item = i32>,
+) -> TensorProto {
     let int32_data = values.into_iter().collect();
-    TensorProto { name: Some(name.to_owned()), dims: dims.to_vec(), data_type: Some(kind), int32_data, ..TensorProto::default() }
+    TensorProto {
+        name: Some(name.to_owned()),
+        dims: dims.to_vec(),
+        data_type: Some(kind),
+        int32_data,
+        ..TensorProto::default()
+    }
 }
 
 /// A tensor of f32, each element another.
 pub fn floats(name: &str, dims: &[i64]) -> TensorProto {
     let len = dims.iter().product::<i64>();
-    let float_data = (0..len).map(|place| 0.25 * (place % 7) as f32 - 0.5).collect();
-    TensorProto { name: Some(name.to_owned()), dims: dims.to_vec(), data_type: Some(DataType::FLOAT), float_data, ..TensorProto::default() }
+    let float_data = (0..len)
+        .map(|place| 0.25 * (place % 7) as f32 - 0.5)
+        .collect();
+    TensorProto {
+        name: Some(name.to_owned()),
+        dims: dims.to_vec(),
+        data_type: Some(DataType::FLOAT),
+        float_data,
+        ..TensorProto::default()
+    }
 }
 
 pub fn port(name: &str, kind: DataType, dims: &[i64]) -> ValueInfoProto {
-    let dim = dims.iter().map(|size| Dimension { dim_value: Some(*size), ..Dimension::default() }).collect();
-    let tensor = TypeProtoTensor { elem_type: Some(kind), shape: Some(TensorShapeProto { dim }) };
-    ValueInfoProto { name: Some(name.to_owned()), r#type: Some(TypeProto { tensor_type: Some(tensor), ..TypeProto::default() }) }
+    let dim = dims
+        .iter()
+        .map(|size| Dimension {
+            dim_value: Some(*size),
+            ..Dimension::default()
+        })
+        .collect();
+    let tensor = TypeProtoTensor {
+        elem_type: Some(kind),
+        shape: Some(TensorShapeProto { dim }),
+    };
+    ValueInfoProto {
+        name: Some(name.to_owned()),
+        r#type: Some(TypeProto {
+            tensor_type: Some(tensor),
+            ..TypeProto::default()
+        }),
+    }
 }
 
-pub fn node(operator: &str, inputs: &str, outputs: &str, attributes: Vec<AttributeProto>) -> NodeProto {
-    let names = |text: &str| text.split_whitespace().map(|name| if name == "_" { String::new() } else { name.to_owned() }).collect();
-    NodeProto { op_type: Some(operator.to_owned()), input: names(inputs), output: names(outputs), attribute: attributes, ..NodeProto::default() }
+pub fn node(
+    operator: &str,
+    inputs: &str,
+    outputs: &str,
+    attributes: Vec<AttributeProto>,
+) -> NodeProto {
+    let names = |text: &str| {
+        text.split_whitespace()
+            .map(|name| {
+                if name == "_" {
+                    String::new()
+                } else {
+                    name.to_owned()
+                }
+            })
+            .collect()
+    };
+    NodeProto {
+        op_type: Some(operator.to_owned()),
+        input: names(inputs),
+        output: names(outputs),
+        attribute: attributes,
+        ..NodeProto::default()
+    }
 }
 
 fn attribute(name: &str, kind: AttributeType) -> AttributeProto {
-    AttributeProto { name: Some(name.to_owned()), r#type: Some(kind), ..AttributeProto::default() }
+    AttributeProto {
+        name: Some(name.to_owned()),
+        r#type: Some(kind),
+        ..AttributeProto::default()
+    }
 }
 
 fn int(name: &str, value: i64) -> AttributeProto {
-    AttributeProto { i: Some(value), ..attribute(name, AttributeType::INT) }
+    AttributeProto {
+        i: Some(value),
+        ..attribute(name, AttributeType::INT)
+    }
 }
 
 fn ints(name: &str, values: &[i64]) -> AttributeProto {
-    AttributeProto { ints: values.to_vec(), ..attribute(name, AttributeType::INTS) }
+    AttributeProto {
+        ints: values.to_vec(),
+        ..attribute(name, AttributeType::INTS)
+    }
 }
 
 fn text(name: &str, value: &str) -> AttributeProto {
-    AttributeProto { s: Some(value.to_owned()), ..attribute(name, AttributeType::STRING) }
+    AttributeProto {
+        s: Some(value.to_owned()),
+        ..attribute(name, AttributeType::STRING)
+    }
 }
 
 pub fn graph(name: &str, graph: GraphProto) -> AttributeProto {
-    AttributeProto { g: Some(graph), ..attribute(name, AttributeType::GRAPH) }
+    AttributeProto {
+        g: Some(graph),
+        ..attribute(name, AttributeType::GRAPH)
+    }
 }
 
 pub fn model(graph: GraphProto) -> ModelProto {
-    let opset = OperatorSetIdProto { domain: None, version: Some(20) };
-    ModelProto { ir_version: Some(9), graph: Some(graph), opset_import: vec![opset], ..ModelProto::default() }
+    let opset = OperatorSetIdProto {
+        domain: None,
+        version: Some(20),
+    };
+    ModelProto {
+        ir_version: Some(9),
+        graph: Some(graph),
+        opset_import: vec![opset],
+        ..ModelProto::default()
+    }
 }
 
 pub fn outputs(names: &str) -> Vec<ValueInfoProto> {
-    names.split_whitespace().map(|name| port(name, DataType::FLOAT, &[])).collect()
+    names
+        .split_whitespace()
+        .map(|name| port(name, DataType::FLOAT, &[]))
+        .collect()
 }
 
 /// Elements moved and made by numbers in the file.
@@ -72,7 +160,12 @@ fn movement() -> ModelProto {
         node("Pad", "c pads", "d", vec![text("mode", "reflect")]),
         node("Pad", "c pads", "e", vec![]),
         node("Slice", "e starts ends axes steps", "f", vec![]),
-        node("Split", "f", "g h", vec![int("axis", 2), int("num_outputs", 2)]),
+        node(
+            "Split",
+            "f",
+            "g h",
+            vec![int("axis", 2), int("num_outputs", 2)],
+        ),
         node("Concat", "g h", "i", vec![int("axis", -1)]),
         node("Transpose", "i", "j", vec![ints("perm", &[2, 0, 1])]),
         node("ConstantOfShape", "wide", "k", vec![]),
@@ -107,19 +200,40 @@ fn movement() -> ModelProto {
         floats("image", &[1, 8, 2, 3]),
     ];
     let input = vec![port("x", DataType::FLOAT, &[2, 3, 4])];
-    model(GraphProto { node, initializer, input, output: outputs("d j k n o r t w y"), ..GraphProto::default() })
+    model(GraphProto {
+        node,
+        initializer,
+        input,
+        output: outputs("d j k n o r t w y"),
+        ..GraphProto::default()
+    })
 }
 
 /// Layers with weights.
 fn layers() -> ModelProto {
     let node = vec![
-        node("LSTM", "x w r bias _ h c p", "a b c1", vec![int("hidden_size", 3), text("direction", "forward")]),
-        node("GRU", "x gw gr", "g", vec![int("hidden_size", 3), int("linear_before_reset", 1)]),
+        node(
+            "LSTM",
+            "x w r bias _ h c p",
+            "a b c1",
+            vec![int("hidden_size", 3), text("direction", "forward")],
+        ),
+        node(
+            "GRU",
+            "x gw gr",
+            "g",
+            vec![int("hidden_size", 3), int("linear_before_reset", 1)],
+        ),
         node("Add", "a g", "d", vec![]),
         node("Squeeze", "d axes", "e", vec![]),
         node("Reshape", "e flat", "f", vec![]),
         node("Gemm", "f m row", "i", vec![int("transB", 1)]),
-        node("LayerNormalization", "i gain row", "j", vec![int("axis", -1)]),
+        node(
+            "LayerNormalization",
+            "i gain row",
+            "j",
+            vec![int("axis", -1)],
+        ),
         node("BatchNormalization", "j gain row row gain", "k", vec![]),
         node("Softmax", "k", "l", vec![int("axis", 1)]),
         node("MatMul", "l m", "n", vec![]),
@@ -142,32 +256,85 @@ fn layers() -> ModelProto {
         int64s("flat", &[2], &[-1, 3]),
     ];
     let input = vec![port("x", DataType::FLOAT, &[4, 2, 4])];
-    model(GraphProto { node, initializer, input, output: outputs("b c1 o q"), ..GraphProto::default() })
+    model(GraphProto {
+        node,
+        initializer,
+        input,
+        output: outputs("b c1 o q"),
+        ..GraphProto::default()
+    })
 }
 
 /// Branches and loops within each other.
 fn control() -> ModelProto {
     let step = GraphProto {
-        node: vec![node("Add", "s e", "s1", vec![]), node("Mul", "s1 outer", "z", vec![])],
-        input: vec![port("s", DataType::FLOAT, &[3]), port("e", DataType::FLOAT, &[3])],
+        node: vec![
+            node("Add", "s e", "s1", vec![]),
+            node("Mul", "s1 outer", "z", vec![]),
+        ],
+        input: vec![
+            port("s", DataType::FLOAT, &[3]),
+            port("e", DataType::FLOAT, &[3]),
+        ],
         output: outputs("s1 z"),
         ..GraphProto::default()
     };
-    let branch = |operator: &str| GraphProto { node: vec![node(operator, "v1", "w", vec![])], output: outputs("w"), ..GraphProto::default() };
+    let branch = |operator: &str| GraphProto {
+        node: vec![node(operator, "v1", "w", vec![])],
+        output: outputs("w"),
+        ..GraphProto::default()
+    };
     let body = GraphProto {
         node: vec![
-            node("Scan", "v x", "v1 zs", vec![graph("body", step), int("num_scan_inputs", 1), ints("scan_input_directions", &[1])]),
+            node(
+                "Scan",
+                "v x",
+                "v1 zs",
+                vec![
+                    graph("body", step),
+                    int("num_scan_inputs", 1),
+                    ints("scan_input_directions", &[1]),
+                ],
+            ),
             node("Less", "i limit", "next", vec![]),
-            node("If", "next", "v2", vec![graph("then_branch", branch("Relu")), graph("else_branch", branch("Neg"))]),
+            node(
+                "If",
+                "next",
+                "v2",
+                vec![
+                    graph("then_branch", branch("Relu")),
+                    graph("else_branch", branch("Neg")),
+                ],
+            ),
         ],
-        input: vec![port("i", DataType::INT64, &[]), port("on", DataType::BOOL, &[]), port("v", DataType::FLOAT, &[3])],
+        input: vec![
+            port("i", DataType::INT64, &[]),
+            port("on", DataType::BOOL, &[]),
+            port("v", DataType::FLOAT, &[3]),
+        ],
         output: outputs("next v2 zs"),
         ..GraphProto::default()
     };
-    let node = vec![node("Loop", "trips _ start", "y ys", vec![graph("body", body)])];
-    let initializer = vec![int64s("trips", &[], &[5]), int64s("limit", &[], &[2]), floats("start", &[3]), floats("outer", &[3])];
+    let node = vec![node(
+        "Loop",
+        "trips _ start",
+        "y ys",
+        vec![graph("body", body)],
+    )];
+    let initializer = vec![
+        int64s("trips", &[], &[5]),
+        int64s("limit", &[], &[2]),
+        floats("start", &[3]),
+        floats("outer", &[3]),
+    ];
     let input = vec![port("x", DataType::FLOAT, &[2, 3])];
-    model(GraphProto { node, initializer, input, output: outputs("y ys"), ..GraphProto::default() })
+    model(GraphProto {
+        node,
+        initializer,
+        input,
+        output: outputs("y ys"),
+        ..GraphProto::default()
+    })
 }
 
 /// Quantized layers.
@@ -176,10 +343,29 @@ fn quantized() -> ModelProto {
         node("DynamicQuantizeLinear", "x", "q s z", vec![]),
         node("MatMulInteger", "q w z", "a", vec![]),
         node("QuantizeLinear", "x scale zero", "b", vec![int("axis", 1)]),
-        node("DequantizeLinear", "b scale zero", "c", vec![int("axis", 1)]),
-        node("QLinearMatMul", "b one byte w one signed one byte", "d", vec![]),
+        node(
+            "DequantizeLinear",
+            "b scale zero",
+            "c",
+            vec![int("axis", 1)],
+        ),
+        node(
+            "QLinearMatMul",
+            "b one byte w one signed one byte",
+            "d",
+            vec![],
+        ),
         node("Reshape", "b shape", "e", vec![]),
-        node("ConvInteger", "e kernel byte", "f", vec![ints("pads", &[1, 1, 1, 1]), ints("strides", &[1, 2]), int("group", 2)]),
+        node(
+            "ConvInteger",
+            "e kernel byte",
+            "f",
+            vec![
+                ints("pads", &[1, 1, 1, 1]),
+                ints("strides", &[1, 2]),
+                int("group", 2),
+            ],
+        ),
         node("Transpose", "f", "ft", vec![ints("perm", &[0, 1, 3, 2])]),
         node("MatMul", "f ft", "g", vec![]),
     ];
@@ -194,10 +380,21 @@ fn quantized() -> ModelProto {
         int64s("shape", &[4], &[1, 2, 2, 2]),
     ];
     let input = vec![port("x", DataType::FLOAT, &[2, 4])];
-    model(GraphProto { node, initializer, input, output: outputs("a c d g"), ..GraphProto::default() })
+    model(GraphProto {
+        node,
+        initializer,
+        input,
+        output: outputs("a c d g"),
+        ..GraphProto::default()
+    })
 }
 
 /// Each with a name.
 pub fn all() -> [(&'static str, ModelProto); 4] {
-    [("movement", movement()), ("layers", layers()), ("control", control()), ("quantized", quantized())]
+    [
+        ("movement", movement()),
+        ("layers", layers()),
+        ("control", control()),
+        ("quantized", quantized()),
+    ]
 }

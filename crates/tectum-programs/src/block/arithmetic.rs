@@ -1,4 +1,5 @@
-//! Instructions over columns: each as defined by [`scalar`], compiled into one loop for each operation and type.
+//! Instructions over columns: each as defined by [`scalar`], compiled into one loop for each
+//! operation and type.
 
 use tectum::kernel::math;
 use tectum::kernel::math::double;
@@ -63,12 +64,16 @@ fn map3<A: Bits>(a: &[A], b: &[A], c: &[A], out: &mut [A], f: impl Fn(u64, u64, 
 /// A unary operation on words.
 pub fn unary_words(op: UnaryOp, ty: Type, a: &[u32], out: &mut [u32]) {
     match op {
-        UnaryOp::Not | UnaryOp::Abs | UnaryOp::Neg | UnaryOp::Relu if ty.is_integer() => for_member!(UnaryOp, op, [Not Abs Neg Relu], OP => {
-            for_member!(Type, ty, [I8 I16 I32 U8 U16 U32], T => map(a, out, #[inline(always)] |a| scalar::unary(OP, T, a.bits()) as u32))
-        }),
-        UnaryOp::Abs | UnaryOp::Neg | UnaryOp::Relu => for_member!(UnaryOp, op, [Abs Neg Relu], OP => {
-            for_member!(Type, ty, [F16 Bf16 F32], T => map(a, out, #[inline(always)] |a| scalar::unary(OP, T, a.bits()) as u32))
-        }),
+        UnaryOp::Not | UnaryOp::Abs | UnaryOp::Neg | UnaryOp::Relu if ty.is_integer() => {
+            for_member!(UnaryOp, op, [Not Abs Neg Relu], OP => {
+                for_member!(Type, ty, [I8 I16 I32 U8 U16 U32], T => map(a, out, #[inline(always)] |a| scalar::unary(OP, T, a.bits()) as u32))
+            })
+        }
+        UnaryOp::Abs | UnaryOp::Neg | UnaryOp::Relu => {
+            for_member!(UnaryOp, op, [Abs Neg Relu], OP => {
+                for_member!(Type, ty, [F16 Bf16 F32], T => map(a, out, #[inline(always)] |a| scalar::unary(OP, T, a.bits()) as u32))
+            })
+        }
         _ => single(op, a, out),
     }
 }
@@ -76,9 +81,11 @@ pub fn unary_words(op: UnaryOp, ty: Type, a: &[u32], out: &mut [u32]) {
 /// A unary operation on values of 64 bits.
 pub fn unary_longs(op: UnaryOp, ty: Type, a: &[u64], out: &mut [u64]) {
     match op {
-        UnaryOp::Not | UnaryOp::Abs | UnaryOp::Neg | UnaryOp::Relu => for_member!(UnaryOp, op, [Not Abs Neg Relu], OP => {
-            for_member!(Type, ty, [I64 U64 F64], T => map(a, out, #[inline(always)] |a| scalar::unary(OP, T, a)))
-        }),
+        UnaryOp::Not | UnaryOp::Abs | UnaryOp::Neg | UnaryOp::Relu => {
+            for_member!(UnaryOp, op, [Not Abs Neg Relu], OP => {
+                for_member!(Type, ty, [I64 U64 F64], T => map(a, out, #[inline(always)] |a| scalar::unary(OP, T, a)))
+            })
+        }
         _ => twofold(op, a, out),
     }
 }
@@ -95,8 +102,12 @@ fn single(op: UnaryOp, a: &[u32], out: &mut [u32]) {
             )
         };
     }
-    let mut over = |f: fn(&[f32], &mut [f32])| f(bytemuck::cast_slice(a), bytemuck::cast_slice_mut(out));
-    let near = || a.iter().fold(true, |near, &a| near & math::is_near(f32::from_bits(a)));
+    let mut over =
+        |f: fn(&[f32], &mut [f32])| f(bytemuck::cast_slice(a), bytemuck::cast_slice_mut(out));
+    let near = || {
+        a.iter()
+            .fold(true, |near, &a| near & math::is_near(f32::from_bits(a)))
+    };
     match op {
         UnaryOp::Exp => over(math::slices::exp),
         UnaryOp::Log => on!(math::log),
@@ -120,7 +131,9 @@ fn single(op: UnaryOp, a: &[u32], out: &mut [u32]) {
         UnaryOp::Floor => on!(f32::floor),
         UnaryOp::Ceil => on!(f32::ceil),
         UnaryOp::Round => on!(f32::round_ties_even),
-        UnaryOp::Abs | UnaryOp::Neg | UnaryOp::Not | UnaryOp::Relu => unreachable!("invariant: these are no functions"),
+        UnaryOp::Abs | UnaryOp::Neg | UnaryOp::Not | UnaryOp::Relu => {
+            unreachable!("invariant: these are no functions")
+        }
     }
 }
 
@@ -156,7 +169,9 @@ fn twofold(op: UnaryOp, a: &[u64], out: &mut [u64]) {
         UnaryOp::Floor => on!(f64::floor),
         UnaryOp::Ceil => on!(f64::ceil),
         UnaryOp::Round => on!(f64::round_ties_even),
-        UnaryOp::Abs | UnaryOp::Neg | UnaryOp::Not | UnaryOp::Relu => unreachable!("invariant: these are no functions"),
+        UnaryOp::Abs | UnaryOp::Neg | UnaryOp::Not | UnaryOp::Relu => {
+            unreachable!("invariant: these are no functions")
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! A chunk of lanes that run together, each instruction over all lanes that are at it.
 //!
-//! Lanes that diverge at a branch become groups. The group that is first in the program runs until it reaches the position of
-//! another, and they join: so the paths of a branch join after it, and lanes that leave a loop wait for the others.
+//! Lanes that diverge at a branch become groups. The group that is first in the program runs until
+//! it reaches the position of another, and they join: so the paths of a branch join after it, and
+//! lanes that leave a loop wait for the others.
 
 use tectum::kernel::native::{prefetch_read, prefetch_write};
 
@@ -12,8 +13,8 @@ use super::private::Private;
 use super::register_file::{Bits, RegisterFile};
 use super::{PREFETCH_FROM_BYTES, PreparedProgram};
 use crate::{
-    Address, BinaryOp, BufferIndex, CLASSES, Fault, FaultKind, Instruction, LaunchConfig, PHASES, Register, SharedAddress, Type, UNITY, boundary_offset,
-    mirror, neighbors,
+    Address, BinaryOp, BufferIndex, CLASSES, Fault, FaultKind, Instruction, LaunchConfig, PHASES,
+    Register, SharedAddress, Type, UNITY, boundary_offset, mirror, neighbors,
 };
 
 /// A chunk while it runs.
@@ -60,7 +61,13 @@ impl<'m> Chunk<'_, 'm> {
     /// The first fault, if faults are reported.
     pub fn run(&mut self) -> Result<(), Fault> {
         self.begin();
-        let (mut ready, mut waiting) = (vec![Group { next: 0, mask: Mask::all(self.lanes) }], Vec::new());
+        let (mut ready, mut waiting) = (
+            vec![Group {
+                next: 0,
+                mask: Mask::all(self.lanes),
+            }],
+            Vec::new(),
+        );
         loop {
             while let Some(first) = (0..ready.len()).min_by_key(|&index| ready[index].next) {
                 let group = ready.swap_remove(first);
@@ -73,7 +80,8 @@ impl<'m> Chunk<'_, 'm> {
         }
     }
 
-    /// The same for a program whose instructions run once each, in order; `all` are the chunk's lanes.
+    /// The same for a program whose instructions run once each, in order; `all` are the chunk's
+    /// lanes.
     ///
     /// # Errors
     /// As [`Chunk::run`].
@@ -87,7 +95,11 @@ impl<'m> Chunk<'_, 'm> {
                 Some(buffer) if self.make_in(buffer, instruction, all) => next += 1,
                 _ => {
                     let first = self.first;
-                    let told = |(lane, kind)| Fault { lane: first + lane as u64, instruction: next, kind };
+                    let told = |(lane, kind)| Fault {
+                        lane: first + lane as u64,
+                        instruction: next,
+                        kind,
+                    };
                     self.step(instruction, next, all).map_err(told)?;
                 }
             }
@@ -103,24 +115,44 @@ impl<'m> Chunk<'_, 'm> {
         let lanes = launch.block_lanes();
         for &register in &self.prepared.preloaded {
             match register {
-                Register::LANE => self.columns.kept().fill(register, Type::U32, |lane| (first + lane as u64) % lanes % block_x),
-                Register::BLOCK => self.columns.kept().fill(register, Type::U32, |lane| (first + lane as u64) / lanes % grid_x),
+                Register::LANE => self.columns.kept().fill(register, Type::U32, |lane| {
+                    (first + lane as u64) % lanes % block_x
+                }),
+                Register::BLOCK => self.columns.kept().fill(register, Type::U32, |lane| {
+                    (first + lane as u64) / lanes % grid_x
+                }),
                 Register::BLOCK_SIZE => self.columns.kept().fill(register, Type::U32, |_| block_x),
-                _ => self.columns.kept().fill(register, Type::U64, |lane| first + lane as u64),
+                _ => self
+                    .columns
+                    .kept()
+                    .fill(register, Type::U64, |lane| first + lane as u64),
             }
         }
         self.private.clear();
-        if let Some(Memory { words: Words::Own(words), .. }) = self.memory.get_mut(self.prepared.modes.len()) {
+        if let Some(Memory {
+            words: Words::Own(words),
+            ..
+        }) = self.memory.get_mut(self.prepared.modes.len())
+        {
             words.fill(0);
         }
     }
 
     /// Runs a group until it ends, waits, or reaches the position of another.
-    fn run_group(&mut self, group: Group, ready: &mut Vec<Group>, waiting: &mut Vec<Group>) -> Result<(), Fault> {
+    fn run_group(
+        &mut self,
+        group: Group,
+        ready: &mut Vec<Group>,
+        waiting: &mut Vec<Group>,
+    ) -> Result<(), Fault> {
         let Group { mut next, mut mask } = group;
         let prepared = self.prepared;
         let mut turns = BackEdgeCounter::of(self.private, &mask);
-        let mut stop = ready.iter().map(|other| other.next).min().unwrap_or(usize::MAX);
+        let mut stop = ready
+            .iter()
+            .map(|other| other.next)
+            .min()
+            .unwrap_or(usize::MAX);
         while let Some(instruction) = prepared.program.instructions().get(next) {
             if next >= stop {
                 turns.note(self.private, &mask);
@@ -132,7 +164,11 @@ impl<'m> Chunk<'_, 'm> {
                 continue;
             }
             let first = self.first;
-            let told = |(lane, kind)| Fault { lane: first + lane as u64, instruction: next, kind };
+            let told = |(lane, kind)| Fault {
+                lane: first + lane as u64,
+                instruction: next,
+                kind,
+            };
             if mask.is_all()
                 && let Some(buffer) = prepared.direct_stores[next]
                 && self.make_in(buffer, instruction, &mask)
@@ -147,8 +183,15 @@ impl<'m> Chunk<'_, 'm> {
                     Then::Diverge(those, _) => Some(those),
                     _ => None,
                 };
-                if let Some(lane) = turned.and_then(|turned| turns.turn(self.private, &mask, turned, self.launch.max_loop_iterations)) {
-                    return Err(told((lane, FaultKind::LoopLimitExceeded { limit: self.launch.max_loop_iterations })));
+                if let Some(lane) = turned.and_then(|turned| {
+                    turns.turn(self.private, &mask, turned, self.launch.max_loop_iterations)
+                }) {
+                    return Err(told((
+                        lane,
+                        FaultKind::LoopLimitExceeded {
+                            limit: self.launch.max_loop_iterations,
+                        },
+                    )));
                 }
             }
             match then {
@@ -157,14 +200,26 @@ impl<'m> Chunk<'_, 'm> {
                 Then::End => return Ok(()),
                 Then::Barrier => {
                     turns.note(self.private, &mask);
-                    join(waiting, Group { next: next + 1, mask });
+                    join(
+                        waiting,
+                        Group {
+                            next: next + 1,
+                            mask,
+                        },
+                    );
                     return Ok(());
                 }
                 Then::Diverge(those, [target, rest]) => {
                     turns.note(self.private, &mask);
                     let others = mask.without(&those);
                     turns = BackEdgeCounter::of(self.private, &others);
-                    join(ready, Group { next: target, mask: those });
+                    join(
+                        ready,
+                        Group {
+                            next: target,
+                            mask: those,
+                        },
+                    );
                     stop = stop.min(target);
                     (next, mask) = (rest, others);
                 }
@@ -173,30 +228,67 @@ impl<'m> Chunk<'_, 'm> {
         Ok(())
     }
 
-    fn step(&mut self, instruction: &Instruction, index: usize, mask: &Mask) -> Result<Then, LaneFault> {
+    fn step(
+        &mut self,
+        instruction: &Instruction,
+        index: usize,
+        mask: &Mask,
+    ) -> Result<Then, LaneFault> {
         use Instruction as I;
         match *instruction {
-            I::LoadGlobal { ty, dst, address } => self.global(address, false, mask, |chunk, memory, place, mask| chunk.load(memory, place, ty, dst, mask))?,
-            I::StoreGlobal { ty, src, address } => self.global(address, true, mask, |chunk, memory, place, mask| match memory {
-                Some(memory) => chunk.store(memory, place, ty, src, mask),
-                None => Ok(()),
-            })?,
-            I::LoadShared { ty, dst, address } => self.load(Some(self.prepared.modes.len()), shared(address), ty, dst, mask)?,
-            I::StoreShared { ty, src, address } => self.store(self.prepared.modes.len(), shared(address), ty, src, mask)?,
-            I::PoolAllocate { .. } | I::PoolFree { .. } | I::PoolLoad { .. } | I::PoolStore { .. } => self.pool(instruction, mask)?,
-            I::Branch { target, guard: None } => return Ok(Then::Jump(target.index())),
-            I::Branch { target, guard: Some(guard) } => {
+            I::LoadGlobal { ty, dst, address } => {
+                self.global(address, false, mask, |chunk, memory, place, mask| {
+                    chunk.load(memory, place, ty, dst, mask)
+                })?
+            }
+            I::StoreGlobal { ty, src, address } => self.global(
+                address,
+                true,
+                mask,
+                |chunk, memory, place, mask| match memory {
+                    Some(memory) => chunk.store(memory, place, ty, src, mask),
+                    None => Ok(()),
+                },
+            )?,
+            I::LoadShared { ty, dst, address } => self.load(
+                Some(self.prepared.modes.len()),
+                shared(address),
+                ty,
+                dst,
+                mask,
+            )?,
+            I::StoreShared { ty, src, address } => {
+                self.store(self.prepared.modes.len(), shared(address), ty, src, mask)?
+            }
+            I::PoolAllocate { .. }
+            | I::PoolFree { .. }
+            | I::PoolLoad { .. }
+            | I::PoolStore { .. } => self.pool(instruction, mask)?,
+            I::Branch {
+                target,
+                guard: None,
+            } => return Ok(Then::Jump(target.index())),
+            I::Branch {
+                target,
+                guard: Some(guard),
+            } => {
                 let taken = mask.only(self.columns.predicate(guard.predicate), guard.when);
                 return Ok(part(mask, taken, target.index(), index + 1));
             }
             I::Loop { count, body } => {
                 let mut is_more = vec![0; self.lanes];
-                is_more[mask.range()].iter_mut().zip(self.columns.get::<u32>(count, mask)).for_each(|(more, &count)| *more = u8::from(count > 0));
+                is_more[mask.range()]
+                    .iter_mut()
+                    .zip(self.columns.get::<u32>(count, mask))
+                    .for_each(|(more, &count)| *more = u8::from(count > 0));
                 let same = self.columns.put(count, mask, |columns, out: &mut [u32]| {
-                    out.iter_mut().zip(columns.get::<u32>(count, mask)).for_each(|(out, &count)| *out = count.saturating_sub(1));
+                    out.iter_mut()
+                        .zip(columns.get::<u32>(count, mask))
+                        .for_each(|(out, &count)| *out = count.saturating_sub(1));
                     Ok(())
                 });
-                return same.map(|()| part(mask, mask.only(&is_more, true), body.index(), index + 1));
+                return same
+                    .map(|()| part(mask, mask.only(&is_more, true), body.index(), index + 1));
             }
             I::Call { target } => {
                 self.private.call(mask, index + 1);
@@ -214,11 +306,13 @@ impl<'m> Chunk<'_, 'm> {
         Ok(Then::Next)
     }
 
-    /// Writes the result of an instruction directly to the buffer where the next would store it, unless it faults or the buffer
-    /// lacks an element of some lane.
+    /// Writes the result of an instruction directly to the buffer where the next would store it,
+    /// unless it faults or the buffer lacks an element of some lane.
     fn make_in(&mut self, buffer: BufferIndex, instruction: &Instruction, mask: &Mask) -> bool {
         let (index, first, lanes) = (buffer.0 as usize, self.first, self.lanes);
-        let Some(own) = self.memory[index].take_own(first, lanes) else { return false };
+        let Some(own) = self.memory[index].take_own(first, lanes) else {
+            return false;
+        };
         let (words, range) = own;
         let (place, rest) = words[range.start..].split_at_mut(range.len());
         if self.memory[index].bytes >= PREFETCH_FROM_BYTES {
@@ -229,28 +323,48 @@ impl<'m> Chunk<'_, 'm> {
         made.is_ok()
     }
 
-    /// Instructions on registers and predicates; 32-bit arithmetic can write its results to a given place.
-    fn compute(&mut self, instruction: &Instruction, mask: &Mask, place: Option<&mut [u32]>) -> Result<(), LaneFault> {
+    /// Instructions on registers and predicates; 32-bit arithmetic can write its results to a given
+    /// place.
+    fn compute(
+        &mut self,
+        instruction: &Instruction,
+        mask: &Mask,
+        place: Option<&mut [u32]>,
+    ) -> Result<(), LaneFault> {
         use Instruction as I;
-        /// One instruction for either width: `$get` gives a register's values, `$out` takes the result's.
+        /// One instruction for either width: `$get` gives a register's values, `$out` takes the
+        /// result's.
         macro_rules! either {
             ($ty:expr, $dst:expr, |$c:ident, $out:ident| $words:expr, $longs:expr) => {
                 if $ty.bytes() == 8 {
-                    self.columns.put($dst, mask, |$c: &RegisterFile<'_>, $out: &mut [u64]| {
-                        $longs;
-                        Ok(())
-                    })
+                    self.columns
+                        .put($dst, mask, |$c: &RegisterFile<'_>, $out: &mut [u64]| {
+                            $longs;
+                            Ok(())
+                        })
                 } else {
-                    self.columns.put_in($dst, mask, place, |$c: &RegisterFile<'_>, $out: &mut [u32]| {
-                        $words;
-                        Ok(())
-                    })
+                    self.columns.put_in(
+                        $dst,
+                        mask,
+                        place,
+                        |$c: &RegisterFile<'_>, $out: &mut [u32]| {
+                            $words;
+                            Ok(())
+                        },
+                    )
                 }
             };
         }
         match *instruction {
-            I::Move { ty, dst, src } => either!(ty, dst, |c, out| out.copy_from_slice(c.get(src, mask)), out.copy_from_slice(c.get(src, mask))),
-            I::MoveImmediate { ty, dst, bits } => either!(ty, dst, |_c, out| out.fill(bits as u32), out.fill(bits)),
+            I::Move { ty, dst, src } => either!(
+                ty,
+                dst,
+                |c, out| out.copy_from_slice(c.get(src, mask)),
+                out.copy_from_slice(c.get(src, mask))
+            ),
+            I::MoveImmediate { ty, dst, bits } => {
+                either!(ty, dst, |_c, out| out.fill(bits as u32), out.fill(bits))
+            }
             I::Convert { to, from, dst, src } => match (to.bytes() == 8, from.bytes() == 8) {
                 (false, false) => self.columns.put(dst, mask, |c, out: &mut [u32]| {
                     over::convert(to, from, c.get::<u32>(src, mask), out);
@@ -270,7 +384,12 @@ impl<'m> Chunk<'_, 'm> {
                 }),
             },
             I::Unary { op, ty, dst, src } => {
-                either!(ty, dst, |c, out| over::unary_words(op, ty, c.get(src, mask), out), over::unary_longs(op, ty, c.get(src, mask), out))
+                either!(
+                    ty,
+                    dst,
+                    |c, out| over::unary_words(op, ty, c.get(src, mask), out),
+                    over::unary_longs(op, ty, c.get(src, mask), out)
+                )
             }
             I::Binary { op, ty, dst, a, b } => {
                 self.divides(instruction, mask)?;
@@ -287,19 +406,58 @@ impl<'m> Chunk<'_, 'm> {
                     over::binary_longs(op, ty, c.get(a, mask), c.get(b, mask), out)
                 )
             }
-            I::Ternary { op, ty, dst, a, b, c: third } => either!(
+            I::Ternary {
+                op,
                 ty,
                 dst,
-                |c, out| over::ternary_words(op, ty, [a, b, third].map(|register| c.get(register, mask)), out),
-                over::ternary_longs(op, ty, [a, b, third].map(|register| c.get(register, mask)), out)
-            ),
-            I::Select { ty, dst, predicate, on_true, on_false } => either!(
+                a,
+                b,
+                c: third,
+            } => either!(
                 ty,
                 dst,
-                |c, out| over::select::<u32>(&c.predicate(predicate)[mask.range()], c.get(on_true, mask), c.get(on_false, mask), out),
-                over::select::<u64>(&c.predicate(predicate)[mask.range()], c.get(on_true, mask), c.get(on_false, mask), out)
+                |c, out| over::ternary_words(
+                    op,
+                    ty,
+                    [a, b, third].map(|register| c.get(register, mask)),
+                    out
+                ),
+                over::ternary_longs(
+                    op,
+                    ty,
+                    [a, b, third].map(|register| c.get(register, mask)),
+                    out
+                )
             ),
-            I::Compare { condition, ty, dst, a, b } => {
+            I::Select {
+                ty,
+                dst,
+                predicate,
+                on_true,
+                on_false,
+            } => either!(
+                ty,
+                dst,
+                |c, out| over::select::<u32>(
+                    &c.predicate(predicate)[mask.range()],
+                    c.get(on_true, mask),
+                    c.get(on_false, mask),
+                    out
+                ),
+                over::select::<u64>(
+                    &c.predicate(predicate)[mask.range()],
+                    c.get(on_true, mask),
+                    c.get(on_false, mask),
+                    out
+                )
+            ),
+            I::Compare {
+                condition,
+                ty,
+                dst,
+                a,
+                b,
+            } => {
                 self.columns.put_predicate(dst, mask, |c, out| {
                     if ty.bytes() == 8 {
                         over::compare_longs(condition, ty, c.get(a, mask), c.get(b, mask), out);
@@ -309,19 +467,29 @@ impl<'m> Chunk<'_, 'm> {
                 });
                 Ok(())
             }
-            I::Reduce { op, ty, dst, first, count } => {
+            I::Reduce {
+                op,
+                ty,
+                dst,
+                first,
+                count,
+            } => {
                 let register = |step: u32| Register((u32::from(first.0) + step) as u8);
                 either!(
                     ty,
                     dst,
-                    |c, out| (0..count).for_each(|step| fold(c.get::<u32>(register(step), mask), out, step, |a, b, out| over::binary_words(
-                        op.step(),
-                        ty,
-                        a,
-                        b,
-                        out
-                    ))),
-                    (0..count).for_each(|step| fold(c.get::<u64>(register(step), mask), out, step, |a, b, out| over::binary_longs(op.step(), ty, a, b, out)))
+                    |c, out| (0..count).for_each(|step| fold(
+                        c.get::<u32>(register(step), mask),
+                        out,
+                        step,
+                        |a, b, out| over::binary_words(op.step(), ty, a, b, out)
+                    )),
+                    (0..count).for_each(|step| fold(
+                        c.get::<u64>(register(step), mask),
+                        out,
+                        step,
+                        |a, b, out| over::binary_longs(op.step(), ty, a, b, out)
+                    ))
                 )
             }
             _ => self.class(instruction, mask),
@@ -330,32 +498,76 @@ impl<'m> Chunk<'_, 'm> {
 
     /// Refuses an integer division by zero.
     fn divides(&self, instruction: &Instruction, mask: &Mask) -> Result<(), LaneFault> {
-        let Instruction::Binary { op: BinaryOp::Div, ty, b, .. } = *instruction else { return Ok(()) };
+        let Instruction::Binary {
+            op: BinaryOp::Div,
+            ty,
+            b,
+            ..
+        } = *instruction
+        else {
+            return Ok(());
+        };
         if ty.is_float() || self.prepared.faults == FaultMode::Ignored {
             return Ok(());
         }
-        let is_zero = |&lane: &usize| if ty.bytes() == 8 { self.columns.long(b, lane) == 0 } else { self.columns.word(b, lane) == 0 };
-        mask.lanes().find(is_zero).map_or(Ok(()), |lane| Err((lane, FaultKind::DivisionByZero)))
+        let is_zero = |&lane: &usize| {
+            if ty.bytes() == 8 {
+                self.columns.long(b, lane) == 0
+            } else {
+                self.columns.word(b, lane) == 0
+            }
+        };
+        mask.lanes()
+            .find(is_zero)
+            .map_or(Ok(()), |lane| Err((lane, FaultKind::DivisionByZero)))
     }
 
     /// The class, phase and accumulator group, lane by lane.
     fn class(&mut self, instruction: &Instruction, mask: &Mask) -> Result<(), LaneFault> {
         use Instruction as I;
-        let (lanes, grid_x, first) = (self.launch.block_lanes(), u64::from(self.launch.grid[0]), self.first);
+        let (lanes, grid_x, first) = (
+            self.launch.block_lanes(),
+            u64::from(self.launch.grid[0]),
+            self.first,
+        );
         match *instruction {
-            I::ClassGet { dst } => self.each(dst, mask, |_, lane| ((first + lane as u64) / lanes % grid_x) as u32 % CLASSES),
-            I::Mirror { dst, src } => self.each(dst, mask, |columns, lane| mirror(columns.word(src, lane))),
-            I::NeighborCount { dst, class } => self.each(dst, mask, |columns, lane| neighbors(columns.word(class, lane)).1 as u32),
-            I::NeighborGet { dst, class, index } => {
-                self.each(dst, mask, |columns, lane| neighbors(columns.word(class, lane)).0.get(usize::from(index)).copied().unwrap_or(0));
+            I::ClassGet { dst } => self.each(dst, mask, |_, lane| {
+                ((first + lane as u64) / lanes % grid_x) as u32 % CLASSES
+            }),
+            I::Mirror { dst, src } => {
+                self.each(dst, mask, |columns, lane| mirror(columns.word(src, lane)))
             }
-            I::BoundaryMap { dst, class, page, byte } => {
-                self.each(dst, mask, |columns, lane| boundary_offset(columns.word(class, lane), columns.word(page, lane), columns.word(byte, lane)));
+            I::NeighborCount { dst, class } => self.each(dst, mask, |columns, lane| {
+                neighbors(columns.word(class, lane)).1 as u32
+            }),
+            I::NeighborGet { dst, class, index } => {
+                self.each(dst, mask, |columns, lane| {
+                    neighbors(columns.word(class, lane))
+                        .0
+                        .get(usize::from(index))
+                        .copied()
+                        .unwrap_or(0)
+                });
+            }
+            I::BoundaryMap {
+                dst,
+                class,
+                page,
+                byte,
+            } => {
+                self.each(dst, mask, |columns, lane| {
+                    boundary_offset(
+                        columns.word(class, lane),
+                        columns.word(page, lane),
+                        columns.word(byte, lane),
+                    )
+                });
             }
             I::ResonanceAccumulate { class, value } => {
                 for lane in mask.lanes() {
                     let class = self.columns.word(class, lane) % CLASSES;
-                    self.private.resonance[lane][class as usize] += f32::from_bits(self.columns.word(value, lane));
+                    self.private.resonance[lane][class as usize] +=
+                        f32::from_bits(self.columns.word(value, lane));
                 }
             }
             I::UnityTest { dst, epsilon_bits } => {
@@ -372,7 +584,9 @@ impl<'m> Chunk<'_, 'm> {
                 self.each(dst, mask, |_, lane| phase[lane]);
                 self.private.phase = phase;
             }
-            I::PhaseAdvance { delta } => mask.lanes().for_each(|lane| self.private.phase[lane] = (self.private.phase[lane] + u32::from(delta)) % PHASES),
+            I::PhaseAdvance { delta } => mask.lanes().for_each(|lane| {
+                self.private.phase[lane] = (self.private.phase[lane] + u32::from(delta)) % PHASES
+            }),
             _ => unreachable!("invariant: all other instructions are done by step and compute"),
         }
         Ok(())
@@ -387,53 +601,101 @@ impl<'m> Chunk<'_, 'm> {
             I::PoolAllocate { dst, bytes } => columns.put(dst, mask, |_, out: &mut [u64]| {
                 mask.lanes().try_for_each(|lane| {
                     let handle = private.pool(lane).allocate(bytes);
-                    out[lane - mask.first()] = if ignores { handle.unwrap_or(0) } else { handle.map_err(told(lane))? };
+                    out[lane - mask.first()] = if ignores {
+                        handle.unwrap_or(0)
+                    } else {
+                        handle.map_err(told(lane))?
+                    };
                     Ok(())
                 })
             }),
             I::PoolFree { handle } => {
-                mask.lanes().for_each(|lane| private.pool(lane).free(columns.long(handle, lane)));
+                mask.lanes()
+                    .for_each(|lane| private.pool(lane).free(columns.long(handle, lane)));
                 Ok(())
             }
-            I::PoolLoad { ty, dst, handle, offset } => {
+            I::PoolLoad {
+                ty,
+                dst,
+                handle,
+                offset,
+            } => {
                 fn all<B: Bits>(
                     columns: &RegisterFile<'_>,
                     out: &mut [B],
                     mask: &Mask,
                     mut load: impl FnMut(&RegisterFile<'_>, usize) -> Result<u64, LaneFault>,
                 ) -> Result<(), LaneFault> {
-                    mask.lanes().try_for_each(|lane| load(columns, lane).map(|value| out[lane - mask.first()] = B::of(value)))
+                    mask.lanes().try_for_each(|lane| {
+                        load(columns, lane).map(|value| out[lane - mask.first()] = B::of(value))
+                    })
                 }
                 let load = |columns: &RegisterFile<'_>, lane: usize| {
-                    let loaded = private.pool(lane).load(ty, columns.long(handle, lane), columns.long(offset, lane));
-                    if ignores { Ok(loaded.unwrap_or(0)) } else { loaded.map_err(told(lane)) }
+                    let loaded = private.pool(lane).load(
+                        ty,
+                        columns.long(handle, lane),
+                        columns.long(offset, lane),
+                    );
+                    if ignores {
+                        Ok(loaded.unwrap_or(0))
+                    } else {
+                        loaded.map_err(told(lane))
+                    }
                 };
                 if ty.bytes() == 8 {
-                    columns.put(dst, mask, |columns, out: &mut [u64]| all(columns, out, mask, load))
+                    columns.put(dst, mask, |columns, out: &mut [u64]| {
+                        all(columns, out, mask, load)
+                    })
                 } else {
-                    columns.put(dst, mask, |columns, out: &mut [u32]| all(columns, out, mask, load))
+                    columns.put(dst, mask, |columns, out: &mut [u32]| {
+                        all(columns, out, mask, load)
+                    })
                 }
             }
-            I::PoolStore { ty, src, handle, offset } => mask.lanes().try_for_each(|lane| {
-                let value = if ty.bytes() == 8 { columns.long(src, lane) } else { u64::from(columns.word(src, lane)) };
-                let stored = private.pool(lane).store(ty, columns.long(handle, lane), columns.long(offset, lane), value);
-                if ignores { Ok(()) } else { stored.map_err(told(lane)) }
+            I::PoolStore {
+                ty,
+                src,
+                handle,
+                offset,
+            } => mask.lanes().try_for_each(|lane| {
+                let value = if ty.bytes() == 8 {
+                    columns.long(src, lane)
+                } else {
+                    u64::from(columns.word(src, lane))
+                };
+                let stored = private.pool(lane).store(
+                    ty,
+                    columns.long(handle, lane),
+                    columns.long(offset, lane),
+                    value,
+                );
+                if ignores {
+                    Ok(())
+                } else {
+                    stored.map_err(told(lane))
+                }
             }),
             _ => unreachable!("invariant: step gives only pool instructions"),
         }
     }
 
     /// A result computed lane by lane.
-    fn each<B: Bits>(&mut self, dst: Register, mask: &Mask, value: impl Fn(&RegisterFile<'_>, usize) -> B) {
+    fn each<B: Bits>(
+        &mut self,
+        dst: Register,
+        mask: &Mask,
+        value: impl Fn(&RegisterFile<'_>, usize) -> B,
+    ) {
         let done: Result<(), LaneFault> = self.columns.put(dst, mask, |columns, out: &mut [B]| {
-            mask.lanes().for_each(|lane| out[lane - mask.first()] = value(columns, lane));
+            mask.lanes()
+                .for_each(|lane| out[lane - mask.first()] = value(columns, lane));
             Ok(())
         });
         debug_assert!(done.is_ok(), "invariant: nothing here fails");
     }
 
-    /// Applies a function to each memory that an address names, with the lanes that name it; to none if a handle names none
-    /// and faults are ignored.
+    /// Applies a function to each memory that an address names, with the lanes that name it; to
+    /// none if a handle names none and faults are ignored.
     fn global(
         &mut self,
         address: Address,
@@ -442,11 +704,31 @@ impl<'m> Chunk<'_, 'm> {
         act: impl Fn(&mut Self, Option<usize>, AccessAddress, &Mask) -> Result<(), LaneFault>,
     ) -> Result<(), LaneFault> {
         let (handle, place) = match address {
-            Address::Own { buffer } => return act(self, Some(buffer.0 as usize), AccessAddress::Own, mask),
-            Address::Constant { buffer, bytes } => return act(self, Some(buffer.0 as usize), AccessAddress::Constant(bytes), mask),
-            Address::Indexed { buffer, offset } => return act(self, Some(buffer.0 as usize), AccessAddress::Indexed(offset), mask),
+            Address::Own { buffer } => {
+                return act(self, Some(buffer.0 as usize), AccessAddress::Own, mask);
+            }
+            Address::Constant { buffer, bytes } => {
+                return act(
+                    self,
+                    Some(buffer.0 as usize),
+                    AccessAddress::Constant(bytes),
+                    mask,
+                );
+            }
+            Address::Indexed { buffer, offset } => {
+                return act(
+                    self,
+                    Some(buffer.0 as usize),
+                    AccessAddress::Indexed(offset),
+                    mask,
+                );
+            }
             Address::Phi(phi) => {
-                let boundary = self.prepared.program.boundary().map(|buffer| buffer.0 as usize);
+                let boundary = self
+                    .prepared
+                    .program
+                    .boundary()
+                    .map(|buffer| buffer.0 as usize);
                 return act(self, boundary, AccessAddress::Constant(phi.offset()), mask);
             }
             Address::Handle { handle, bytes } => (handle, AccessAddress::Constant(bytes)),
@@ -455,8 +737,12 @@ impl<'m> Chunk<'_, 'm> {
         let mut rest = mask.clone();
         while !rest.is_empty() {
             let value = self.columns.long(handle, rest.first());
-            let found = self.named(value, is_store).map_err(|kind| (rest.first(), kind))?;
-            let is_same: Vec<u8> = (0..self.lanes).map(|lane| u8::from(self.columns.long(handle, lane) == value)).collect();
+            let found = self
+                .named(value, is_store)
+                .map_err(|kind| (rest.first(), kind))?;
+            let is_same: Vec<u8> = (0..self.lanes)
+                .map(|lane| u8::from(self.columns.long(handle, lane) == value))
+                .collect();
             act(self, found, place, &rest.only(&is_same, true))?;
             rest = rest.only(&is_same, false);
         }
@@ -466,40 +752,89 @@ impl<'m> Chunk<'_, 'm> {
     /// The buffer of a handle.
     fn named(&self, handle: u64, is_store: bool) -> Result<Option<usize>, FaultKind> {
         let buffers = self.prepared.program.buffers();
-        let found = handle.checked_sub(1).and_then(|index| Some((index as usize, buffers.get(usize::try_from(index).ok()?)?)));
+        let found = handle
+            .checked_sub(1)
+            .and_then(|index| Some((index as usize, buffers.get(usize::try_from(index).ok()?)?)));
         match found {
-            Some((index, buffer)) if if is_store { buffer.access.writes() } else { buffer.access.reads() } => Ok(Some(index)),
+            Some((index, buffer))
+                if if is_store {
+                    buffer.access.writes()
+                } else {
+                    buffer.access.reads()
+                } =>
+            {
+                Ok(Some(index))
+            }
             _ if self.prepared.faults == FaultMode::Ignored => Ok(None),
             Some(_) => Err(FaultKind::Denied { handle }),
             None => Err(FaultKind::UnknownHandle { handle }),
         }
     }
 
-    fn load(&mut self, memory: Option<usize>, place: AccessAddress, ty: Type, dst: Register, mask: &Mask) -> Result<(), LaneFault> {
-        let Some(memory) = memory else { return self.compute(&Instruction::MoveImmediate { ty, dst, bits: 0 }, mask, None) };
-        let access = Access { ty, faults: self.prepared.faults, mask };
-        let first = if memory == self.prepared.modes.len() { 0 } else { self.first };
+    fn load(
+        &mut self,
+        memory: Option<usize>,
+        place: AccessAddress,
+        ty: Type,
+        dst: Register,
+        mask: &Mask,
+    ) -> Result<(), LaneFault> {
+        let Some(memory) = memory else {
+            return self.compute(&Instruction::MoveImmediate { ty, dst, bits: 0 }, mask, None);
+        };
+        let access = Access {
+            ty,
+            faults: self.prepared.faults,
+            mask,
+        };
+        let first = if memory == self.prepared.modes.len() {
+            0
+        } else {
+            self.first
+        };
         let memory = &mut self.memory[memory];
         if let (AccessAddress::Own, 4, true) = (place, ty.bytes(), mask.is_all())
             && let Some(words) = memory.view(first, self.lanes)
         {
             // Prefetches the next chunk's words while this one computes.
             if memory.bytes >= PREFETCH_FROM_BYTES {
-                memory.view(first + self.lanes as u64, self.lanes).into_iter().for_each(prefetch_read);
+                memory
+                    .view(first + self.lanes as u64, self.lanes)
+                    .into_iter()
+                    .for_each(prefetch_read);
             }
             self.columns.view(dst, words);
             return Ok(());
         }
         if ty.bytes() == 8 {
-            self.columns.put(dst, mask, |columns, out: &mut [u64]| memory.load(&access, offsets(columns, place, first, mask), out))
+            self.columns.put(dst, mask, |columns, out: &mut [u64]| {
+                memory.load(&access, offsets(columns, place, first, mask), out)
+            })
         } else {
-            self.columns.put(dst, mask, |columns, out: &mut [u32]| memory.load(&access, offsets(columns, place, first, mask), out))
+            self.columns.put(dst, mask, |columns, out: &mut [u32]| {
+                memory.load(&access, offsets(columns, place, first, mask), out)
+            })
         }
     }
 
-    fn store(&mut self, memory: usize, place: AccessAddress, ty: Type, src: Register, mask: &Mask) -> Result<(), LaneFault> {
-        let access = Access { ty, faults: self.prepared.faults, mask };
-        let first = if memory == self.prepared.modes.len() { 0 } else { self.first };
+    fn store(
+        &mut self,
+        memory: usize,
+        place: AccessAddress,
+        ty: Type,
+        src: Register,
+        mask: &Mask,
+    ) -> Result<(), LaneFault> {
+        let access = Access {
+            ty,
+            faults: self.prepared.faults,
+            mask,
+        };
+        let first = if memory == self.prepared.modes.len() {
+            0
+        } else {
+            self.first
+        };
         let memory = &mut self.memory[memory];
         let offsets = offsets(self.columns, place, first, mask);
         if ty.bytes() == 8 {
@@ -518,7 +853,12 @@ fn shared(address: SharedAddress) -> AccessAddress {
     }
 }
 
-fn offsets<'c>(columns: &'c RegisterFile, place: AccessAddress, first: u64, mask: &Mask) -> Offsets<'c> {
+fn offsets<'c>(
+    columns: &'c RegisterFile,
+    place: AccessAddress,
+    first: u64,
+    mask: &Mask,
+) -> Offsets<'c> {
     match place {
         AccessAddress::Own => Offsets::Own(first),
         AccessAddress::Constant(bytes) => Offsets::Same(bytes),
@@ -544,7 +884,8 @@ fn part(mask: &Mask, taken: Mask, target: usize, rest: usize) -> Then {
     }
 }
 
-/// Jumps back of a group while it stays together: counted once for all, and added to each lane where it diverges.
+/// Jumps back of a group while it stays together: counted once for all, and added to each lane
+/// where it diverges.
 struct BackEdgeCounter {
     /// The previous maximum of a lane.
     before: u32,
@@ -553,20 +894,35 @@ struct BackEdgeCounter {
 
 impl BackEdgeCounter {
     fn of(private: &Private, mask: &Mask) -> Self {
-        let before = if private.turns.is_empty() { 0 } else { mask.lanes().map(|lane| private.turns[lane]).max().unwrap_or(0) };
+        let before = if private.turns.is_empty() {
+            0
+        } else {
+            mask.lanes()
+                .map(|lane| private.turns[lane])
+                .max()
+                .unwrap_or(0)
+        };
         Self { before, since: 0 }
     }
 
     /// Adds the count to each lane's.
     fn note(&mut self, private: &mut Private, mask: &Mask) {
         if self.since > 0 {
-            mask.lanes().for_each(|lane| private.turns[lane] += self.since);
+            mask.lanes()
+                .for_each(|lane| private.turns[lane] += self.since);
             (self.before, self.since) = (self.before + self.since, 0);
         }
     }
 
-    /// Counts a jump back of all or some lanes of the group; returns a lane that then exceeds the limit.
-    fn turn(&mut self, private: &mut Private, mask: &Mask, turned: &Mask, limit: u32) -> Option<usize> {
+    /// Counts a jump back of all or some lanes of the group; returns a lane that then exceeds the
+    /// limit.
+    fn turn(
+        &mut self,
+        private: &mut Private,
+        mask: &Mask,
+        turned: &Mask,
+        limit: u32,
+    ) -> Option<usize> {
         let is_within = self.before.saturating_add(self.since) < limit;
         if is_within && turned.active() == mask.active() {
             self.since += 1;

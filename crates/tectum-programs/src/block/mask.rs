@@ -14,10 +14,15 @@ pub struct Mask {
 impl Mask {
     /// All of this many lanes.
     pub fn all(lanes: usize) -> Self {
-        Self { lanes: vec![1; lanes], active: lanes, range: 0..lanes }
+        Self {
+            lanes: vec![1; lanes],
+            active: lanes,
+            range: 0..lanes,
+        }
     }
 
-    /// Becomes all of this many lanes, from all of another number; allocates only for more than it ever had.
+    /// Becomes all of this many lanes, from all of another number; allocates only for more than it
+    /// ever had.
     pub fn set_all(&mut self, lanes: usize) {
         self.lanes.resize(lanes, 1);
         (self.active, self.range) = (lanes, 0..lanes);
@@ -27,14 +32,27 @@ impl Mask {
     pub fn of(lanes: Vec<u8>) -> Self {
         let active = lanes.iter().map(|&lane| usize::from(lane)).sum();
         let first = lanes.iter().position(|&lane| lane != 0).unwrap_or(0);
-        let end = lanes.iter().rposition(|&lane| lane != 0).map_or(first, |last| last + 1);
-        Self { lanes, active, range: first..end }
+        let end = lanes
+            .iter()
+            .rposition(|&lane| lane != 0)
+            .map_or(first, |last| last + 1);
+        Self {
+            lanes,
+            active,
+            range: first..end,
+        }
     }
 
     /// These lanes where `keep` is `wanted`.
     pub fn only(&self, keep: &[u8], wanted: bool) -> Self {
         let flip = u8::from(!wanted);
-        Self::of(self.lanes.iter().zip(keep).map(|(&lane, &keep)| lane & (keep ^ flip)).collect())
+        Self::of(
+            self.lanes
+                .iter()
+                .zip(keep)
+                .map(|(&lane, &keep)| lane & (keep ^ flip))
+                .collect(),
+        )
     }
 
     /// These lanes except those of another mask.
@@ -44,7 +62,13 @@ impl Mask {
 
     /// The lanes of either.
     pub fn and_those_of(&self, other: &Self) -> Self {
-        Self::of(self.lanes.iter().zip(&other.lanes).map(|(&a, &b)| a | b).collect())
+        Self::of(
+            self.lanes
+                .iter()
+                .zip(&other.lanes)
+                .map(|(&a, &b)| a | b)
+                .collect(),
+        )
     }
 
     /// Whether every lane of the chunk is in.

@@ -1,8 +1,8 @@
 //! The memory of a chunk of lanes: buffers and shared memory, as words.
 //!
-//! A buffer that lanes write only at their own elements is split among tasks. Other written buffers are atomic words, so that
-//! lanes may race, as programs are allowed to, without undefined behaviour: bytes are then those of any of the stores, as
-//! `docs/programs.md` says.
+//! A buffer that lanes write only at their own elements is split among tasks. Other written buffers
+//! are atomic words, so that lanes may race, as programs are allowed to, without undefined
+//! behaviour: bytes are then those of any of the stores, as `docs/programs.md` says.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -164,23 +164,42 @@ pub struct Access<'a> {
 impl<'m> Memory<'m> {
     /// This many elements of 32 bits from one on, if all exist and no task writes them.
     pub fn view(&self, first: u64, count: usize) -> Option<&'m [u32]> {
-        let Words::Read(words) = self.words else { return None };
+        let Words::Read(words) = self.words else {
+            return None;
+        };
         let first = usize::try_from(first).ok()?;
-        words.get(..self.bytes as usize / 4)?.get(first..)?.get(..count)
+        words
+            .get(..self.bytes as usize / 4)?
+            .get(first..)?
+            .get(..count)
     }
 
-    /// The memory's words, taken from it, with the offset of the lanes' own words, if stores go there unconverted and all exist.
+    /// The memory's words, taken from it, with the offset of the lanes' own words, if stores go
+    /// there unconverted and all exist.
     pub fn take_own(&mut self, first: u64, lanes: usize) -> Option<(&'m mut [u32], Range<usize>)> {
-        let begin = usize::try_from(first).ok()?.checked_sub(self.start as usize / 4)?;
+        let begin = usize::try_from(first)
+            .ok()?
+            .checked_sub(self.start as usize / 4)?;
         let range = begin..begin.checked_add(lanes)?;
         match &mut self.words {
-            Words::Own(words) if !self.streams && range.end <= words.len() && (first + lanes as u64) * 4 <= self.bytes => Some((std::mem::take(words), range)),
+            Words::Own(words)
+                if !self.streams
+                    && range.end <= words.len()
+                    && (first + lanes as u64) * 4 <= self.bytes =>
+            {
+                Some((std::mem::take(words), range))
+            }
             _ => None,
         }
     }
 
     /// Loads for the lanes of a mask into `out`, which is the mask's range of lanes.
-    pub fn load<B: Bits>(&mut self, access: &Access<'_>, offsets: Offsets<'_>, out: &mut [B]) -> Result<(), LaneFault> {
+    pub fn load<B: Bits>(
+        &mut self,
+        access: &Access<'_>,
+        offsets: Offsets<'_>,
+        out: &mut [B],
+    ) -> Result<(), LaneFault> {
         let (start, bytes) = (self.start, self.bytes);
         match &mut self.words {
             Words::Read(words) => load(words, [start, bytes], access, offsets, out),
@@ -190,14 +209,24 @@ impl<'m> Memory<'m> {
     }
 
     /// Stores for the lanes of a mask from `values`, which is the mask's range of lanes.
-    pub fn store<B: Bits>(&mut self, access: &Access<'_>, offsets: Offsets<'_>, values: &[B]) -> Result<(), LaneFault> {
+    pub fn store<B: Bits>(
+        &mut self,
+        access: &Access<'_>,
+        offsets: Offsets<'_>,
+        values: &[B],
+    ) -> Result<(), LaneFault> {
         let (start, bytes) = (self.start, self.bytes);
-        if let (true, Words::Own(words), Offsets::Own(number), true) = (self.streams, &mut self.words, offsets, access.mask.is_all()) {
+        if let (true, Words::Own(words), Offsets::Own(number), true) =
+            (self.streams, &mut self.words, offsets, access.mask.is_all())
+        {
             let width = size_of::<B>();
-            let part = words.get_mut((number as usize * width - start as usize) / 4..).unwrap_or_default();
+            let part = words
+                .get_mut((number as usize * width - start as usize) / 4..)
+                .unwrap_or_default();
             let values = bytemuck::cast_slice(values);
             let count = part.len().min(values.len());
-            // SAFETY: the run of a block executes a fence after its last chunk where memory streams, before the task ends.
+            // SAFETY: the run of a block executes a fence after its last chunk where memory
+            // streams, before the task ends.
             unsafe { stream(&mut part[..count], &values[..count]) };
             return Ok(());
         }
@@ -214,7 +243,9 @@ fn is_run(offsets: &[u64], width: u64) -> bool {
     let first = offsets[0];
     let last = offsets[offsets.len() - 1];
     last.wrapping_sub(first) == width * (offsets.len() as u64 - 1)
-        && offsets.iter().zip(0u64..).fold(true, |all, (&at, i)| all & (at == first.wrapping_add(width * i)))
+        && offsets.iter().zip(0u64..).fold(true, |all, (&at, i)| {
+            all & (at == first.wrapping_add(width * i))
+        })
 }
 
 fn is_same(offsets: &[u64]) -> bool {
@@ -233,7 +264,13 @@ fn place(bytes: u64, at: u64, ty: Type, faults: FaultMode) -> Result<Option<usiz
     }
 }
 
-fn load<B: Bits>(cells: &impl Cells, [start, bytes]: [u64; 2], access: &Access<'_>, offsets: Offsets<'_>, out: &mut [B]) -> Result<(), LaneFault> {
+fn load<B: Bits>(
+    cells: &impl Cells,
+    [start, bytes]: [u64; 2],
+    access: &Access<'_>,
+    offsets: Offsets<'_>,
+    out: &mut [B],
+) -> Result<(), LaneFault> {
     let (ty, width, range) = (access.ty, access.ty.bytes(), access.mask.range());
     match offsets {
         Offsets::Own(number) => {
@@ -241,23 +278,40 @@ fn load<B: Bits>(cells: &impl Cells, [start, bytes]: [u64; 2], access: &Access<'
             let count = (bytes / width).saturating_sub(first).min(out.len() as u64) as usize;
             // Lanes of a launch's last block may begin beyond the buffer.
             if count > 0 {
-                run(cells, (first * width).wrapping_sub(start) as usize, width, &mut out[..count]);
+                run(
+                    cells,
+                    (first * width).wrapping_sub(start) as usize,
+                    width,
+                    &mut out[..count],
+                );
             }
             out[count..].fill(B::default());
         }
         Offsets::Same(at) => {
             let found = place(bytes, at, ty, access.faults).map_err(|kind| (range.start, kind))?;
-            out.fill(found.map_or(B::default(), |at| B::of(read(cells, at - start as usize, width as usize))));
+            out.fill(found.map_or(B::default(), |at| {
+                B::of(read(cells, at - start as usize, width as usize))
+            }));
         }
-        Offsets::Each(all) if access.mask.is_all() && is_run(all, width) && within(bytes, all[all.len() - 1], ty).is_ok() && all[0] <= all[all.len() - 1] => {
+        Offsets::Each(all)
+            if access.mask.is_all()
+                && is_run(all, width)
+                && within(bytes, all[all.len() - 1], ty).is_ok()
+                && all[0] <= all[all.len() - 1] =>
+        {
             run(cells, (all[0] - start) as usize, width, out);
         }
-        Offsets::Each(all) if is_same(all) => return load(cells, [start, bytes], access, Offsets::Same(all[0]), out),
+        Offsets::Each(all) if is_same(all) => {
+            return load(cells, [start, bytes], access, Offsets::Same(all[0]), out);
+        }
         Offsets::Each(all) => {
             for lane in access.mask.lanes() {
                 let index = lane - range.start;
-                let found = place(bytes, all[index], ty, access.faults).map_err(|kind| (lane, kind))?;
-                out[index] = found.map_or(B::default(), |at| B::of(read(cells, at - start as usize, width as usize)));
+                let found =
+                    place(bytes, all[index], ty, access.faults).map_err(|kind| (lane, kind))?;
+                out[index] = found.map_or(B::default(), |at| {
+                    B::of(read(cells, at - start as usize, width as usize))
+                });
             }
         }
     }
@@ -270,26 +324,43 @@ fn run<B: Bits>(cells: &impl Cells, first: usize, width: u64, out: &mut [B]) {
     match (cells.plain(), width) {
         (Some(words), 1) => {
             let bytes = &bytemuck::cast_slice::<u32, u8>(words)[first..];
-            out.iter_mut().zip(bytes).for_each(|(out, &byte)| *out = B::of(u64::from(byte)));
+            out.iter_mut()
+                .zip(bytes)
+                .for_each(|(out, &byte)| *out = B::of(u64::from(byte)));
         }
         (Some(words), 2) => {
-            let halves = bytemuck::cast_slice::<u32, u8>(words)[first..].as_chunks().0;
-            out.iter_mut().zip(halves).for_each(|(out, half)| *out = B::of(u64::from(u16::from_le_bytes(*half))));
+            let halves = bytemuck::cast_slice::<u32, u8>(words)[first..]
+                .as_chunks()
+                .0;
+            out.iter_mut()
+                .zip(halves)
+                .for_each(|(out, half)| *out = B::of(u64::from(u16::from_le_bytes(*half))));
         }
         (Some(words), _) => {
             let count = out.len() * width / 4;
             bytemuck::cast_slice_mut::<B, u32>(out).copy_from_slice(&words[first / 4..][..count]);
         }
-        (None, _) => out.iter_mut().enumerate().for_each(|(i, out)| *out = B::of(read(cells, first + width * i, width))),
+        (None, _) => out
+            .iter_mut()
+            .enumerate()
+            .for_each(|(i, out)| *out = B::of(read(cells, first + width * i, width))),
     }
 }
 
-fn store<B: Bits>(cells: &mut impl Cells, [start, bytes]: [u64; 2], access: &Access<'_>, offsets: Offsets<'_>, values: &[B]) -> Result<(), LaneFault> {
+fn store<B: Bits>(
+    cells: &mut impl Cells,
+    [start, bytes]: [u64; 2],
+    access: &Access<'_>,
+    offsets: Offsets<'_>,
+    values: &[B],
+) -> Result<(), LaneFault> {
     let (ty, width, range) = (access.ty, access.ty.bytes(), access.mask.range());
     match offsets {
         Offsets::Own(number) => {
             let first = number + range.start as u64;
-            let count = (bytes / width).saturating_sub(first).min(values.len() as u64) as usize;
+            let count = (bytes / width)
+                .saturating_sub(first)
+                .min(values.len() as u64) as usize;
             let at = (first * width).wrapping_sub(start) as usize;
             if count == 0 {
                 return Ok(());
@@ -297,8 +368,18 @@ fn store<B: Bits>(cells: &mut impl Cells, [start, bytes]: [u64; 2], access: &Acc
             if access.mask.is_all() {
                 put_run(cells, at, width, &values[..count]);
             } else {
-                for lane in access.mask.lanes().map(|lane| lane - range.start).take_while(|lane| *lane < count) {
-                    write(cells, at + lane * width as usize, width as usize, values[lane].bits());
+                for lane in access
+                    .mask
+                    .lanes()
+                    .map(|lane| lane - range.start)
+                    .take_while(|lane| *lane < count)
+                {
+                    write(
+                        cells,
+                        at + lane * width as usize,
+                        width as usize,
+                        values[lane].bits(),
+                    );
                 }
             }
         }
@@ -308,14 +389,26 @@ fn store<B: Bits>(cells: &mut impl Cells, [start, bytes]: [u64; 2], access: &Acc
                 write(cells, at - start as usize, width as usize, value.bits());
             }
         }
-        Offsets::Each(all) if access.mask.is_all() && is_run(all, width) && within(bytes, all[all.len() - 1], ty).is_ok() && all[0] <= all[all.len() - 1] => {
+        Offsets::Each(all)
+            if access.mask.is_all()
+                && is_run(all, width)
+                && within(bytes, all[all.len() - 1], ty).is_ok()
+                && all[0] <= all[all.len() - 1] =>
+        {
             put_run(cells, (all[0] - start) as usize, width, values);
         }
         Offsets::Each(all) => {
             for lane in access.mask.lanes() {
                 let index = lane - range.start;
-                if let Some(at) = place(bytes, all[index], ty, access.faults).map_err(|kind| (lane, kind))? {
-                    write(cells, at - start as usize, width as usize, values[index].bits());
+                if let Some(at) =
+                    place(bytes, all[index], ty, access.faults).map_err(|kind| (lane, kind))?
+                {
+                    write(
+                        cells,
+                        at - start as usize,
+                        width as usize,
+                        values[index].bits(),
+                    );
                 }
             }
         }
@@ -330,5 +423,8 @@ fn put_run<B: Bits>(cells: &mut impl Cells, first: usize, width: u64, values: &[
         let values = bytemuck::cast_slice::<B, u32>(values);
         return words[first / 4..][..values.len()].copy_from_slice(values);
     }
-    values.iter().enumerate().for_each(|(i, value)| write(cells, first + width * i, width, value.bits()));
+    values
+        .iter()
+        .enumerate()
+        .for_each(|(i, value)| write(cells, first + width * i, width, value.bits()));
 }

@@ -22,22 +22,49 @@ pub struct Private {
 impl Private {
     pub fn new(program: &Program, lanes: usize) -> Self {
         use Instruction as I;
-        let uses = |wanted: fn(&Instruction) -> bool| if program.instructions().iter().any(wanted) { lanes } else { 0 };
+        let uses = |wanted: fn(&Instruction) -> bool| {
+            if program.instructions().iter().any(wanted) {
+                lanes
+            } else {
+                0
+            }
+        };
         let pool_bytes = program.pool_bytes() as usize;
-        let pools = uses(|instruction| matches!(instruction, I::PoolAllocate { .. } | I::PoolFree { .. } | I::PoolLoad { .. } | I::PoolStore { .. }));
+        let pools = uses(|instruction| {
+            matches!(
+                instruction,
+                I::PoolAllocate { .. }
+                    | I::PoolFree { .. }
+                    | I::PoolLoad { .. }
+                    | I::PoolStore { .. }
+            )
+        });
         Self {
             depth: vec![0; uses(|instruction| matches!(instruction, I::Call { .. }))],
             returns: Vec::new(),
             turns: vec![0; if program.has_loops() { lanes } else { 0 }],
-            phase: vec![0; uses(|instruction| matches!(instruction, I::PhaseGet { .. } | I::PhaseAdvance { .. }))],
-            resonance: vec![[0.0; CLASSES as usize]; uses(|instruction| matches!(instruction, I::ResonanceAccumulate { .. } | I::UnityTest { .. }))],
+            phase: vec![
+                0;
+                uses(|instruction| matches!(
+                    instruction,
+                    I::PhaseGet { .. } | I::PhaseAdvance { .. }
+                ))
+            ],
+            resonance: vec![
+                [0.0; CLASSES as usize];
+                uses(|instruction| matches!(
+                    instruction,
+                    I::ResonanceAccumulate { .. } | I::UnityTest { .. }
+                ))
+            ],
             pool: vec![0; pools * pool_bytes],
             pool_bytes,
             pool_next: vec![0; pools],
         }
     }
 
-    /// The initial state of each lane. Empty parts are skipped: an empty fill, at no address, may take a processor some hundred cycles.
+    /// The initial state of each lane. Empty parts are skipped: an empty fill, at no address, may
+    /// take a processor some hundred cycles.
     pub fn clear(&mut self) {
         fn fill<T: Copy>(values: &mut [T], value: T) {
             if !values.is_empty() {
@@ -54,7 +81,10 @@ impl Private {
 
     pub fn pool(&mut self, lane: usize) -> Pool<'_> {
         let bytes = &mut self.pool[lane * self.pool_bytes..][..self.pool_bytes];
-        Pool { bytes, next: &mut self.pool_next[lane] }
+        Pool {
+            bytes,
+            next: &mut self.pool_next[lane],
+        }
     }
 
     /// Stores the return address of the lanes of a mask.
@@ -69,12 +99,14 @@ impl Private {
         }
     }
 
-    /// Of the lanes of a mask, those with the same return address as the first, and that address; their call is finished.
+    /// Of the lanes of a mask, those with the same return address as the first, and that address;
+    /// their call is finished.
     pub fn return_from(&mut self, mask: &Mask) -> (Mask, usize) {
         let place = |lane: usize| self.returns[usize::from(self.depth[lane]) - 1][lane];
         let target = place(mask.first());
         let mut is_same = vec![0; self.depth.len()];
-        mask.lanes().for_each(|lane| is_same[lane] = u8::from(place(lane) == target));
+        mask.lanes()
+            .for_each(|lane| is_same[lane] = u8::from(place(lane) == target));
         let taken = mask.only(&is_same, true);
         taken.lanes().for_each(|lane| self.depth[lane] -= 1);
         (taken, target as usize)

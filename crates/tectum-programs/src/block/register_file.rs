@@ -1,9 +1,10 @@
 //! The registers of a chunk of lanes: for each register a column with one value a lane.
 //!
-//! A register has a column of words for types up to 32 bits and one of 64 bits for the others, if the program uses
-//! them: the check knows which of the two a read uses. A result is written to a spare column, which then becomes the register's;
-//! so an instruction may read the register that it writes, and no loop writes what it reads. A register that was loaded from
-//! consecutive words of a buffer without writers is a view of them: nothing is copied.
+//! A register has a column of words for types up to 32 bits and one of 64 bits for the others, if
+//! the program uses them: the check knows which of the two a read uses. A result is written to a
+//! spare column, which then becomes the register's; so an instruction may read the register that it
+//! writes, and no loop writes what it reads. A register that was loaded from consecutive words of a
+//! buffer without writers is a view of them: nothing is copied.
 
 use super::constants::constants;
 use super::mask::Mask;
@@ -19,7 +20,8 @@ pub trait Bits: bytemuck::Pod + Default {
     fn take_view<'m>(columns: &mut RegisterFile<'m>, register: Register) -> Option<&'m [Self]>;
 }
 
-/// Marks a register without a column: if all 256 registers have one, all of 0 to 255 are valid indices.
+/// Marks a register without a column: if all 256 registers have one, all of 0 to 255 are valid
+/// indices.
 const NO_COLUMN: u16 = u16::MAX;
 
 /// The columns of one width.
@@ -110,7 +112,11 @@ impl<B: Bits> Family<B> {
                 count += 1;
             }
         }
-        Self { places, columns: (0..count).map(|_| vec![B::default(); lanes]).collect(), spare: vec![B::default(); lanes] }
+        Self {
+            places,
+            columns: (0..count).map(|_| vec![B::default(); lanes]).collect(),
+            spare: vec![B::default(); lanes],
+        }
     }
 
     fn place(&self, register: Register) -> usize {
@@ -136,18 +142,32 @@ pub fn used(program: &Program) -> Vec<(Register, Type)> {
 
 /// Bytes of all columns for each lane.
 pub fn bytes_per_lane(program: &Program) -> usize {
-    let mut distinct: Vec<(Register, bool)> = used(program).into_iter().map(|(register, ty)| (register, ty.bytes() == 8)).collect();
+    let mut distinct: Vec<(Register, bool)> = used(program)
+        .into_iter()
+        .map(|(register, ty)| (register, ty.bytes() == 8))
+        .collect();
     distinct.sort_unstable();
     distinct.dedup();
-    distinct.iter().map(|(_, is_long)| if *is_long { 8 } else { 4 }).sum::<usize>() + 8
+    distinct
+        .iter()
+        .map(|(_, is_long)| if *is_long { 8 } else { 4 })
+        .sum::<usize>()
+        + 8
 }
 
 impl RegisterStorage {
     /// Columns of this many lanes for the registers that a program uses.
     pub fn new(program: &Program, lanes: usize) -> Self {
         let used = used(program);
-        let of = |is_long: bool| used.iter().filter(move |(_, ty)| (ty.bytes() == 8) == is_long).map(|(register, _)| *register);
-        let has_predicates = program.instructions().iter().any(|instruction| matches!(instruction.write(), Some(Write::Predicate(_))));
+        let of = |is_long: bool| {
+            used.iter()
+                .filter(move |(_, ty)| (ty.bytes() == 8) == is_long)
+                .map(|(register, _)| *register)
+        };
+        let has_predicates = program
+            .instructions()
+            .iter()
+            .any(|instruction| matches!(instruction.write(), Some(Write::Predicate(_))));
         let mut kept = Self {
             words: Family::new(of(false), lanes),
             longs: Family::new(of(true), lanes),
@@ -155,7 +175,9 @@ impl RegisterStorage {
             spare: vec![0; if has_predicates { lanes } else { 0 }],
             views: Vec::new(),
         };
-        constants(program).into_iter().for_each(|(_, register, ty, bits)| kept.fill(register, ty, |_| bits));
+        constants(program)
+            .into_iter()
+            .for_each(|(_, register, ty, bits)| kept.fill(register, ty, |_| bits));
         kept
     }
 
@@ -168,13 +190,21 @@ impl RegisterStorage {
     pub fn fill(&mut self, register: Register, ty: Type, value: impl Fn(usize) -> u64) {
         fn all<B: Bits>(family: &mut Family<B>, register: Register, value: impl Fn(usize) -> u64) {
             let place = family.place(register);
-            family.columns[place].iter_mut().enumerate().for_each(|(lane, to)| *to = B::of(value(lane)));
+            family.columns[place]
+                .iter_mut()
+                .enumerate()
+                .for_each(|(lane, to)| *to = B::of(value(lane)));
         }
-        if ty.bytes() == 8 { all(&mut self.longs, register, value) } else { all(&mut self.words, register, value) }
+        if ty.bytes() == 8 {
+            all(&mut self.longs, register, value)
+        } else {
+            all(&mut self.words, register, value)
+        }
     }
 }
 
-/// The memory of a list of views, for views of other buffers: collecting in place allocates nothing.
+/// The memory of a list of views, for views of other buffers: collecting in place allocates
+/// nothing.
 fn emptied<'b>(mut views: Vec<Option<&[u32]>>) -> Vec<Option<&'b [u32]>> {
     views.clear();
     views.into_iter().map(|_| None).collect()
@@ -226,11 +256,17 @@ impl<'m> RegisterFile<'m> {
     }
 
     /// Sets a register's values in the lanes of a mask; `make` receives space for the mask's range.
-    pub fn put<B: Bits, E>(&mut self, register: Register, mask: &Mask, make: impl FnOnce(&Self, &mut [B]) -> Result<(), E>) -> Result<(), E> {
+    pub fn put<B: Bits, E>(
+        &mut self,
+        register: Register,
+        mask: &Mask,
+        make: impl FnOnce(&Self, &mut [B]) -> Result<(), E>,
+    ) -> Result<(), E> {
         self.put_in(register, mask, None, make)
     }
 
-    /// As [`RegisterFile::put`]; if only a store needs the values, they are written to `place`, and the register is unchanged.
+    /// As [`RegisterFile::put`]; if only a store needs the values, they are written to `place`, and
+    /// the register is unchanged.
     #[inline(always)]
     pub fn put_in<B: Bits, E>(
         &mut self,
@@ -258,10 +294,19 @@ impl<'m> RegisterFile<'m> {
     }
 
     /// Sets a predicate's truth values.
-    pub fn put_predicate(&mut self, predicate: Predicate, mask: &Mask, make: impl FnOnce(&Self, &mut [u8])) {
+    pub fn put_predicate(
+        &mut self,
+        predicate: Predicate,
+        mask: &Mask,
+        make: impl FnOnce(&Self, &mut [u8]),
+    ) {
         let mut made = std::mem::take(&mut self.kept.spare);
         make(self, &mut made[mask.range()]);
-        settle(&mut self.kept.predicates[usize::from(predicate.0)], &mut made, mask);
+        settle(
+            &mut self.kept.predicates[usize::from(predicate.0)],
+            &mut made,
+            mask,
+        );
         self.kept.spare = made;
     }
 }
@@ -271,7 +316,11 @@ fn settle<T: Copy>(column: &mut Vec<T>, made: &mut Vec<T>, mask: &Mask) {
     if mask.is_all() {
         return std::mem::swap(column, made);
     }
-    for ((to, &from), &is_in) in column[mask.range()].iter_mut().zip(&made[mask.range()]).zip(mask.bytes()) {
+    for ((to, &from), &is_in) in column[mask.range()]
+        .iter_mut()
+        .zip(&made[mask.range()])
+        .zip(mask.bytes())
+    {
         *to = if is_in != 0 { from } else { *to };
     }
 }

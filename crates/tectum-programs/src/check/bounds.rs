@@ -1,8 +1,9 @@
 //! Which accesses are proven to be in bounds, given a launch and the sizes of the buffers.
 //!
-//! Registers are tracked as [`Range`]s through the blocks of the program's own body; after a call, and inside functions, they are
-//! unknown. A block that loops on itself by `loop` is analysed as a whole: a register that it increments is between its first value
-//! and count steps later. Other loops widen the registers they change to unknown.
+//! Registers are tracked as [`Range`]s through the blocks of the program's own body; after a call,
+//! and inside functions, they are unknown. A block that loops on itself by `loop` is analysed as a
+//! whole: a register that it increments is between its first value and count steps later. Other
+//! loops widen the registers they change to unknown.
 
 use tectum::Result;
 
@@ -11,10 +12,13 @@ use super::postdominators::Postdominators;
 use super::range::{self, Range};
 use super::{CheckError, Checked};
 use crate::diagnostic::{Diagnostic, SourceMap};
-use crate::{Address, BOUNDARY_BYTES, BinaryOp, BufferIndex, Instruction, LaunchConfig, Program, Register, SharedAddress, Type, Write};
+use crate::{
+    Address, BOUNDARY_BYTES, BinaryOp, BufferIndex, Instruction, LaunchConfig, Program, Register,
+    SharedAddress, Type, Write,
+};
 
-/// A checked program with a launch and sizes of buffers that fit it, and the proofs for its accesses. Only
-/// [`Checked::bound`] makes one.
+/// A checked program with a launch and sizes of buffers that fit it, and the proofs for its
+/// accesses. Only [`Checked::bound`] makes one.
 #[derive(Debug, Clone)]
 pub struct Bounded {
     checked: Checked,
@@ -28,22 +32,44 @@ impl Checked {
     /// Decides for each access whether it is in bounds.
     ///
     /// # Errors
-    /// What [`Checked::elements`] refuses; an access that every lane reaches and that is out of bounds for every lane.
+    /// What [`Checked::elements`] refuses; an access that every lane reaches and that is out of
+    /// bounds for every lane.
     pub fn bound(&self, launch: &LaunchConfig, sizes: &[u64]) -> Result<Bounded> {
         let elements = self.elements(launch, sizes)?;
         let program = self.program();
-        let mut bounds = Bounds { program, launch, sizes, proven: vec![None; program.instructions().len()], outside: Vec::new() };
+        let mut bounds = Bounds {
+            program,
+            launch,
+            sizes,
+            proven: vec![None; program.instructions().len()],
+            outside: Vec::new(),
+        };
         if launch.lanes() > 0 && program.instructions().iter().any(may_fault) {
             bounds.program();
         }
         if !bounds.outside.is_empty() {
             let places = SourceMap::of(program);
-            let found: Vec<Diagnostic> = bounds.outside.into_iter().map(|mistake| places.diagnostic(mistake.instruction, mistake.message)).collect();
+            let found: Vec<Diagnostic> = bounds
+                .outside
+                .into_iter()
+                .map(|mistake| places.diagnostic(mistake.instruction, mistake.message))
+                .collect();
             return Err(Diagnostic::error(program.name(), &found));
         }
         let may_fault = |instruction: &Instruction| launch.lanes() > 0 && may_fault(instruction);
-        let proven = bounds.proven.iter().zip(program.instructions()).map(|(proven, instruction)| proven.unwrap_or(!may_fault(instruction))).collect();
-        Ok(Bounded { checked: self.clone(), launch: *launch, sizes: sizes.to_vec(), elements, proven })
+        let proven = bounds
+            .proven
+            .iter()
+            .zip(program.instructions())
+            .map(|(proven, instruction)| proven.unwrap_or(!may_fault(instruction)))
+            .collect();
+        Ok(Bounded {
+            checked: self.clone(),
+            launch: *launch,
+            sizes: sizes.to_vec(),
+            elements,
+            proven,
+        })
     }
 }
 
@@ -83,9 +109,19 @@ impl Bounded {
 fn may_fault(instruction: &Instruction) -> bool {
     use Instruction as I;
     match instruction {
-        I::LoadGlobal { address, .. } | I::StoreGlobal { address, .. } => !matches!(address, Address::Own { .. }),
-        I::Binary { op: BinaryOp::Div, ty, .. } => ty.is_integer(),
-        I::LoadShared { .. } | I::StoreShared { .. } | I::PoolAllocate { .. } | I::PoolLoad { .. } | I::PoolStore { .. } => true,
+        I::LoadGlobal { address, .. } | I::StoreGlobal { address, .. } => {
+            !matches!(address, Address::Own { .. })
+        }
+        I::Binary {
+            op: BinaryOp::Div,
+            ty,
+            ..
+        } => ty.is_integer(),
+        I::LoadShared { .. }
+        | I::StoreShared { .. }
+        | I::PoolAllocate { .. }
+        | I::PoolLoad { .. }
+        | I::PoolStore { .. } => true,
         _ => false,
     }
 }
@@ -105,25 +141,36 @@ struct Bounds<'a> {
 impl Bounds<'_> {
     fn program(&mut self) {
         // The flow of a checked program is valid.
-        let Ok(flow) = Flow::of(self.program) else { return };
+        let Ok(flow) = Flow::of(self.program) else {
+            return;
+        };
         let main = &flow.functions[0];
         let mut states = self.solve(&main.blocks);
         let postdominators = Postdominators::of(main);
         let mut always = vec![false; main.blocks.len()];
         let mut block = Some(0);
-        while let Some(index) = block.filter(|index| !std::mem::replace(&mut always[*index], true)) {
+        while let Some(index) = block.filter(|index| !std::mem::replace(&mut always[*index], true))
+        {
             block = postdominators.nearest(index);
         }
         for (index, block) in main.blocks.iter().enumerate() {
-            let Some(mut state) = states[index].take() else { continue };
+            let Some(mut state) = states[index].take() else {
+                continue;
+            };
             for (place, instruction) in block.code(self.program) {
                 self.decide(&state, place, instruction, always[index]);
                 self.step(&mut state, instruction);
             }
         }
         // Blocks that functions share with the body are entered with unknown registers.
-        for block in flow.functions[1..].iter().flat_map(|function| &function.blocks) {
-            for (place, _) in block.code(self.program).filter(|(_, instruction)| may_fault(instruction)) {
+        for block in flow.functions[1..]
+            .iter()
+            .flat_map(|function| &function.blocks)
+        {
+            for (place, _) in block
+                .code(self.program)
+                .filter(|(_, instruction)| may_fault(instruction))
+            {
                 self.proven[place] = Some(false);
             }
         }
@@ -137,14 +184,20 @@ impl Bounds<'_> {
         entries[0] = Some(Box::new(self.entry()));
         let mut open = vec![0];
         while let Some(index) = open.pop() {
-            let Some(mut state) = entries[index].as_deref().copied().map(Box::new) else { continue };
+            let Some(mut state) = entries[index].as_deref().copied().map(Box::new) else {
+                continue;
+            };
             self.accelerate(&mut state, index, &blocks[index]);
             states[index] = Some(Box::new(*state));
             for (_, instruction) in blocks[index].code(self.program) {
                 self.step(&mut state, instruction);
             }
             let is_own = self.is_own_loop(index, &blocks[index]);
-            for &next in blocks[index].next.iter().filter(|next| !(is_own && **next == index)) {
+            for &next in blocks[index]
+                .next
+                .iter()
+                .filter(|next| !(is_own && **next == index))
+            {
                 if merge(&mut entries[next], &state, visits[next] >= MAX_VISITS) {
                     visits[next] += 1;
                     if !open.contains(&next) {
@@ -163,22 +216,31 @@ impl Bounds<'_> {
         set(Register::LANE, Range::between(0, block - 1));
         set(Register::BLOCK, Range::between(0, grid - 1));
         set(Register::BLOCK_SIZE, Range::constant(block));
-        set(Register::GLOBAL_LANE, Range::between(0, self.launch.lanes() - 1));
+        set(
+            Register::GLOBAL_LANE,
+            Range::between(0, self.launch.lanes() - 1),
+        );
         state
     }
 
     /// Whether a block ends in a `loop` to its own start.
     fn is_own_loop(&self, index: usize, block: &Block) -> bool {
         let last = self.program.instructions()[block.first..block.end].last();
-        matches!(last, Some(Instruction::Loop { body, .. }) if body.index() == block.first) && block.next.contains(&index)
+        matches!(last, Some(Instruction::Loop { body, .. }) if body.index() == block.first)
+            && block.next.contains(&index)
     }
 
-    /// The registers before any iteration of a block that loops on itself, from those before the first.
+    /// The registers before any iteration of a block that loops on itself, from those before the
+    /// first.
     fn accelerate(&self, state: &mut State, index: usize, block: &Block) {
         if !self.is_own_loop(index, block) {
             return;
         }
-        let Some(Instruction::Loop { count, .. }) = self.program.instructions()[block.first..block.end].last() else { return };
+        let Some(Instruction::Loop { count, .. }) =
+            self.program.instructions()[block.first..block.end].last()
+        else {
+            return;
+        };
         let first = *state;
         let mut writes = [0u32; 256];
         let mut steps = [None; 256];
@@ -191,7 +253,8 @@ impl Bounds<'_> {
         let known = first[usize::from(count.0)].filter(|_| writes[usize::from(count.0)] == 1);
         let turns = known.map(|count| Range::between(0, count.high));
         for register in (0..256).filter(|register| writes[*register] > 0) {
-            let step = steps[register].filter(|(by, _)| writes[register] == 1 && writes[usize::from(by.0)] == 0);
+            let step = steps[register]
+                .filter(|(by, _)| writes[register] == 1 && writes[usize::from(by.0)] == 0);
             state[register] = step.and_then(|(by, ty)| {
                 let added = range::binary(BinaryOp::Mul, ty, turns?, first[usize::from(by.0)]?)?;
                 range::binary(BinaryOp::Add, ty, first[register]?, added)
@@ -219,17 +282,28 @@ impl Bounds<'_> {
             I::MoveImmediate { ty, bits, .. } => Range::constant(bits).within(ty),
             I::Convert { to, from, src, .. } if from.is_integer() => value(src)?.within(to),
             I::Binary { op, ty, a, b, .. } if ty.is_integer() => {
-                let masked = |register| value(register).or((op == BinaryOp::And && !ty.is_signed()).then(|| Range::between(0, ty.mask())));
+                let masked = |register| {
+                    value(register).or((op == BinaryOp::And && !ty.is_signed())
+                        .then(|| Range::between(0, ty.mask())))
+                };
                 range::binary(op, ty, masked(a)?, masked(b)?)
             }
             I::Ternary { ty, a, b, c, .. } if ty.is_integer() => {
                 let product = range::binary(BinaryOp::Mul, ty, value(a)?, value(b)?)?;
                 range::binary(BinaryOp::Add, ty, product, value(c)?)
             }
-            I::Select { on_true, on_false, .. } => Some(value(on_true)?.join(value(on_false)?)),
+            I::Select {
+                on_true, on_false, ..
+            } => Some(value(on_true)?.join(value(on_false)?)),
             I::Loop { count, .. } => Some(Range::between(0, value(count)?.high)),
-            I::LoadGlobal { ty, .. } | I::LoadShared { ty, .. } | I::PoolLoad { ty, .. } if !ty.is_signed() => Some(Range::between(0, ty.mask())),
-            I::ClassGet { .. } | I::Mirror { .. } | I::NeighborGet { .. } => Some(Range::between(0, 95)),
+            I::LoadGlobal { ty, .. } | I::LoadShared { ty, .. } | I::PoolLoad { ty, .. }
+                if !ty.is_signed() =>
+            {
+                Some(Range::between(0, ty.mask()))
+            }
+            I::ClassGet { .. } | I::Mirror { .. } | I::NeighborGet { .. } => {
+                Some(Range::between(0, 95))
+            }
             I::NeighborCount { .. } => Some(Range::between(5, 6)),
             I::PhaseGet { .. } => Some(Range::between(0, 767)),
             I::BoundaryMap { .. } => Some(Range::between(0, BOUNDARY_BYTES - 1)),
@@ -243,7 +317,8 @@ impl Bounds<'_> {
         }
         if let Instruction::Binary { ty, b, .. } = instruction {
             let divisor = state[usize::from(b.0)];
-            self.proven[place] = Some(ty.is_integer() && divisor.is_some_and(|divisor| divisor.low > 0));
+            self.proven[place] =
+                Some(ty.is_integer() && divisor.is_some_and(|divisor| divisor.low > 0));
             return;
         }
         let Some((ty, range, size)) = self.access(state, instruction) else {
@@ -252,8 +327,14 @@ impl Bounds<'_> {
         };
         let fits = |first: u64| first.checked_add(ty.bytes()).is_some_and(|end| end <= size);
         if always && !fits(range.low) {
-            let message = format!("{ty} at byte {} or beyond is out of the {size} bytes there are", range.low);
-            self.outside.push(CheckError { instruction: place, message });
+            let message = format!(
+                "{ty} at byte {} or beyond is out of the {size} bytes there are",
+                range.low
+            );
+            self.outside.push(CheckError {
+                instruction: place,
+                message,
+            });
         }
         self.proven[place] = Some(fits(range.high) && range.is_aligned(ty));
     }
@@ -264,15 +345,23 @@ impl Bounds<'_> {
         let (ty, address, is_store) = match *instruction {
             Instruction::LoadGlobal { ty, address, .. } => (ty, address, false),
             Instruction::StoreGlobal { ty, address, .. } => (ty, address, true),
-            Instruction::LoadShared { ty, address, .. } | Instruction::StoreShared { ty, address, .. } => {
+            Instruction::LoadShared { ty, address, .. }
+            | Instruction::StoreShared { ty, address, .. } => {
                 let range = match address {
-                    SharedAddress::Own => {
-                        range::binary(BinaryOp::Mul, Type::U64, Range::between(0, self.launch.block_lanes() - 1), Range::constant(ty.bytes()))?
-                    }
+                    SharedAddress::Own => range::binary(
+                        BinaryOp::Mul,
+                        Type::U64,
+                        Range::between(0, self.launch.block_lanes() - 1),
+                        Range::constant(ty.bytes()),
+                    )?,
                     SharedAddress::Constant(bytes) => Range::constant(bytes),
                     SharedAddress::Indexed(offset) => value(offset)?,
                 };
-                return Some((ty, range, u64::from(self.program.shared_bytes().max(self.launch.shared_bytes))));
+                return Some((
+                    ty,
+                    range,
+                    u64::from(self.program.shared_bytes().max(self.launch.shared_bytes)),
+                ));
             }
             _ => return None,
         };
@@ -280,7 +369,12 @@ impl Bounds<'_> {
             let handle = value(handle).filter(|range| range.low == range.high)?.low;
             let index = BufferIndex(u32::try_from(handle.checked_sub(1)?).ok()?);
             let buffer = self.program.buffers().get(index.0 as usize)?;
-            (if is_store { buffer.access.writes() } else { buffer.access.reads() }).then_some(index)
+            (if is_store {
+                buffer.access.writes()
+            } else {
+                buffer.access.reads()
+            })
+            .then_some(index)
         };
         let (buffer, range) = match address {
             Address::Own { .. } => return None,
@@ -297,13 +391,26 @@ impl Bounds<'_> {
 /// The increment of an instruction that adds to its own result: `add r, r, by`.
 fn addend(instruction: &Instruction) -> Option<(Register, Type)> {
     match *instruction {
-        Instruction::Binary { op: BinaryOp::Add, ty, dst, a, b } if dst == a && dst != b && ty.is_integer() => Some((b, ty)),
-        Instruction::Binary { op: BinaryOp::Add, ty, dst, a, b } if dst == b && dst != a && ty.is_integer() => Some((a, ty)),
+        Instruction::Binary {
+            op: BinaryOp::Add,
+            ty,
+            dst,
+            a,
+            b,
+        } if dst == a && dst != b && ty.is_integer() => Some((b, ty)),
+        Instruction::Binary {
+            op: BinaryOp::Add,
+            ty,
+            dst,
+            a,
+            b,
+        } if dst == b && dst != a && ty.is_integer() => Some((a, ty)),
         _ => None,
     }
 }
 
-/// Merges the registers of another path into a block's; returns whether that changed them. `widen` makes changed ones unknown.
+/// Merges the registers of another path into a block's; returns whether that changed them. `widen`
+/// makes changed ones unknown.
 fn merge(into: &mut Option<Box<State>>, from: &State, widen: bool) -> bool {
     let Some(into) = into else {
         *into = Some(Box::new(*from));

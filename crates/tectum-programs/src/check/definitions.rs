@@ -1,7 +1,8 @@
 //! Definition before use and types, on every path.
 //!
-//! A forward analysis over the blocks of each function. A function is analysed once: its requirements on registers it has
-//! not written, and the registers at its end, are its summary, which represents it at every call.
+//! A forward analysis over the blocks of each function. A function is analysed once: its
+//! requirements on registers it has not written, and the registers at its end, are its summary,
+//! which represents it at every call.
 
 use super::CheckError;
 use super::call_order::CallOrder;
@@ -50,7 +51,14 @@ pub fn errors(program: &Program, flow: &Flow, order: &CallOrder) -> Vec<CheckErr
     let mut found = Vec::new();
     for &index in &order.0 {
         let function = &flow.functions[index];
-        let mut analysis = Analysis { program, flow, summaries: &summaries, is_main: index == 0, needs: Vec::new(), found: Vec::new() };
+        let mut analysis = Analysis {
+            program,
+            flow,
+            summaries: &summaries,
+            is_main: index == 0,
+            needs: Vec::new(),
+            found: Vec::new(),
+        };
         let states = analysis.solve(function);
         let leaves = analysis.report(function, &states);
         let needs = analysis.needs;
@@ -78,10 +86,15 @@ impl Analysis<'_> {
         while let Some(index) = open.pop() {
             is_open[index] = false;
             let block = &function.blocks[index];
-            let Some(mut state) = states[index].clone() else { continue };
-            let reached = block.code(self.program).all(|(_, instruction)| self.step(&mut state, instruction));
+            let Some(mut state) = states[index].clone() else {
+                continue;
+            };
+            let reached = block
+                .code(self.program)
+                .all(|(_, instruction)| self.step(&mut state, instruction));
             for &next in block.next.iter().filter(|_| reached) {
-                if merge(&mut states[next], &state) && !std::mem::replace(&mut is_open[next], true) {
+                if merge(&mut states[next], &state) && !std::mem::replace(&mut is_open[next], true)
+                {
                     open.push(next);
                 }
             }
@@ -105,8 +118,16 @@ impl Analysis<'_> {
         if let Some((slot, content)) = written(instruction) {
             state[slot] = Slot::Holds(content);
         }
-        let Some(summary) = self.flow.callee(instruction).and_then(|callee| self.summaries[callee].as_ref()) else { return true };
-        let Some(leaves) = &summary.leaves else { return false };
+        let Some(summary) = self
+            .flow
+            .callee(instruction)
+            .and_then(|callee| self.summaries[callee].as_ref())
+        else {
+            return true;
+        };
+        let Some(leaves) = &summary.leaves else {
+            return false;
+        };
         for (slot, left) in state.iter_mut().zip(leaves.iter()) {
             *slot = match *left {
                 Slot::Input => *slot,
@@ -121,12 +142,17 @@ impl Analysis<'_> {
     fn report(&mut self, function: &Function, states: &[Option<Box<State>>]) -> Option<Box<State>> {
         let mut leaves: Option<Box<State>> = None;
         for (block, state) in function.blocks.iter().zip(states) {
-            let Some(mut state) = state.clone() else { continue };
+            let Some(mut state) = state.clone() else {
+                continue;
+            };
             for (index, instruction) in block.code(self.program) {
                 self.reads(&state, index, instruction);
                 if matches!(instruction, Instruction::Return) {
                     if self.is_main {
-                        self.found.push(CheckError { instruction: index, message: "a `ret` outside a call".to_owned() });
+                        self.found.push(CheckError {
+                            instruction: index,
+                            message: "a `ret` outside a call".to_owned(),
+                        });
                     }
                     merge(&mut leaves, &state);
                 }
@@ -140,9 +166,17 @@ impl Analysis<'_> {
 
     fn reads(&mut self, state: &State, index: usize, instruction: &Instruction) {
         let reads = instruction.reads();
-        let registers = reads.registers.iter().map(|(register, ty)| (usize::from(register.0), Content::Value(*ty)));
-        let predicate = reads.predicate.map(|predicate| (256 + usize::from(predicate.0), Content::Truth));
-        let called = self.flow.callee(instruction).and_then(|callee| self.summaries[callee].as_ref());
+        let registers = reads
+            .registers
+            .iter()
+            .map(|(register, ty)| (usize::from(register.0), Content::Value(*ty)));
+        let predicate = reads
+            .predicate
+            .map(|predicate| (256 + usize::from(predicate.0), Content::Truth));
+        let called = self
+            .flow
+            .callee(instruction)
+            .and_then(|callee| self.summaries[callee].as_ref());
         let called = called.map_or(Vec::new(), |summary| summary.needs.clone());
         for (slot, content) in registers.chain(predicate).collect::<Vec<_>>() {
             self.need(state, index, slot, content, "");
@@ -154,20 +188,46 @@ impl Analysis<'_> {
 
     /// One read of a slot.
     fn need(&mut self, state: &State, instruction: usize, slot: usize, content: Content, by: &str) {
-        let name = if slot < 256 { Register(slot as u8).to_string() } else { Predicate((slot - 256) as u8).to_string() };
-        let asked = |content: Content| if let Content::Value(ty) = content { format!("{ty}") } else { "a truth value".to_owned() };
+        let name = if slot < 256 {
+            Register(slot as u8).to_string()
+        } else {
+            Predicate((slot - 256) as u8).to_string()
+        };
+        let asked = |content: Content| {
+            if let Content::Value(ty) = content {
+                format!("{ty}")
+            } else {
+                "a truth value".to_owned()
+            }
+        };
         let message = match state[slot] {
             Slot::Holds(held) if held == content => return,
             Slot::Unwritten => format!("{name} is read{by} and has no value on some path"),
-            Slot::Holds(held) | Slot::InputOr(held) if held != content => format!("{name} is read{by} as {} and holds {}", asked(content), asked(held)),
-            Slot::Mixed => format!("{name} is read{by} as {} and holds different types on different paths", asked(content)),
-            Slot::Input | Slot::InputOr(_) | Slot::Holds(_) => match self.needs.iter().find(|(other, _)| *other == slot) {
-                None => return self.needs.push((slot, content)),
-                Some((_, needed)) if *needed == content => return,
-                Some((_, needed)) => format!("{name} is read{by} as {} and elsewhere in the function as {}", asked(content), asked(*needed)),
-            },
+            Slot::Holds(held) | Slot::InputOr(held) if held != content => format!(
+                "{name} is read{by} as {} and holds {}",
+                asked(content),
+                asked(held)
+            ),
+            Slot::Mixed => format!(
+                "{name} is read{by} as {} and holds different types on different paths",
+                asked(content)
+            ),
+            Slot::Input | Slot::InputOr(_) | Slot::Holds(_) => {
+                match self.needs.iter().find(|(other, _)| *other == slot) {
+                    None => return self.needs.push((slot, content)),
+                    Some((_, needed)) if *needed == content => return,
+                    Some((_, needed)) => format!(
+                        "{name} is read{by} as {} and elsewhere in the function as {}",
+                        asked(content),
+                        asked(*needed)
+                    ),
+                }
+            }
         };
-        self.found.push(CheckError { instruction, message });
+        self.found.push(CheckError {
+            instruction,
+            message,
+        });
     }
 }
 
@@ -200,7 +260,9 @@ fn join(a: Slot, b: Slot) -> Slot {
         (Unwritten, _) | (_, Unwritten) => Unwritten,
         (Holds(content), Input) | (Input, Holds(content)) => InputOr(content),
         (InputOr(content), Input) | (Input, InputOr(content)) => InputOr(content),
-        (InputOr(first), Holds(second)) | (Holds(second), InputOr(first)) if first == second => a.max_input(b),
+        (InputOr(first), Holds(second)) | (Holds(second), InputOr(first)) if first == second => {
+            a.max_input(b)
+        }
         _ => Mixed,
     }
 }
@@ -208,6 +270,10 @@ fn join(a: Slot, b: Slot) -> Slot {
 impl Slot {
     /// The one of two that is `InputOr`.
     fn max_input(self, other: Slot) -> Slot {
-        if matches!(self, Slot::InputOr(_)) { self } else { other }
+        if matches!(self, Slot::InputOr(_)) {
+            self
+        } else {
+            other
+        }
     }
 }

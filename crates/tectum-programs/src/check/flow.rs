@@ -26,7 +26,8 @@ pub struct Block {
     pub first: usize,
     /// One past the last.
     pub end: usize,
-    /// Successors, as indices into the function's blocks; none after `ret`, `exit` and the program's end.
+    /// Successors, as indices into the function's blocks; none after `ret`, `exit` and the
+    /// program's end.
     pub next: Vec<usize>,
 }
 
@@ -47,11 +48,17 @@ impl Flow {
         let (mut functions, mut blocks) = (Vec::new(), 0);
         for entry in entries {
             let function = Function::of(code, &leaders, entry, MAX_BLOCKS - blocks);
-            let function = function.ok_or_else(|| CheckError { instruction: entry, message: format!("more than {MAX_BLOCKS} basic blocks") })?;
+            let function = function.ok_or_else(|| CheckError {
+                instruction: entry,
+                message: format!("more than {MAX_BLOCKS} basic blocks"),
+            })?;
             blocks += function.blocks.len();
             functions.push(function);
         }
-        Ok(Flow { functions, by_entry })
+        Ok(Flow {
+            functions,
+            by_entry,
+        })
     }
 
     /// The function that a call enters.
@@ -74,14 +81,20 @@ impl Function {
                 return None;
             }
             let first = firsts[blocks.len()];
-            let end = (first + 1..code.len()).find(|index| leaders[*index]).unwrap_or(code.len()).max(first);
+            let end = (first + 1..code.len())
+                .find(|index| leaders[*index])
+                .unwrap_or(code.len())
+                .max(first);
             let mut number = |index: usize| {
                 *numbers.entry(index).or_insert_with(|| {
                     firsts.push(index);
                     firsts.len() - 1
                 })
             };
-            let next = successors(code, first, end).into_iter().map(&mut number).collect();
+            let next = successors(code, first, end)
+                .into_iter()
+                .map(&mut number)
+                .collect();
             blocks.push(Block { first, end, next });
         }
         Some(Function { blocks })
@@ -90,7 +103,10 @@ impl Function {
 
 impl Block {
     /// The index and instruction of each of the block's instructions.
-    pub fn code<'a>(&self, program: &'a Program) -> impl Iterator<Item = (usize, &'a Instruction)> + use<'a> {
+    pub fn code<'a>(
+        &self,
+        program: &'a Program,
+    ) -> impl Iterator<Item = (usize, &'a Instruction)> + use<'a> {
         (self.first..self.end).zip(&program.instructions()[self.first..self.end])
     }
 }

@@ -1,4 +1,5 @@
-//! Nearest postdominators (Cooper, Harvey and Kennedy, *A Simple, Fast Dominance Algorithm*, 2001, on the reversed graph).
+//! Nearest postdominators (Cooper, Harvey and Kennedy, *A Simple, Fast Dominance Algorithm*, 2001,
+//! on the reversed graph).
 
 use crate::check::flow::Function;
 
@@ -11,9 +12,16 @@ pub struct Postdominators {
 impl Postdominators {
     pub fn of(function: &Function) -> Self {
         let end = function.blocks.len();
-        let mut next: Vec<Vec<usize>> = function.blocks.iter().map(|block| block.next.clone()).collect();
-        // Every block gets a path to the end: blocks that end have one, and one block of every cycle without an exit is given one.
-        next.iter_mut().filter(|next| next.is_empty()).for_each(|next| next.push(end));
+        let mut next: Vec<Vec<usize>> = function
+            .blocks
+            .iter()
+            .map(|block| block.next.clone())
+            .collect();
+        // Every block gets a path to the end: blocks that end have one, and one block of every
+        // cycle without an exit is given one.
+        next.iter_mut()
+            .filter(|next| next.is_empty())
+            .for_each(|next| next.push(end));
         let mut order = from_end(&next, end);
         for block in 0..end {
             if !order.contains_block(block) {
@@ -21,7 +29,9 @@ impl Postdominators {
                 order = from_end(&next, end);
             }
         }
-        Self { nearest: solve(&next, &order, end) }
+        Self {
+            nearest: solve(&next, &order, end),
+        }
     }
 
     /// The nearest postdominator of a block, unless only the end is.
@@ -67,7 +77,10 @@ fn from_end(next: &[Vec<usize>], end: usize) -> Order {
         }
     }
     let mut place = vec![None; end + 1];
-    blocks.iter().enumerate().for_each(|(index, block)| place[*block] = Some(index));
+    blocks
+        .iter()
+        .enumerate()
+        .for_each(|(index, block)| place[*block] = Some(index));
     Order { blocks, place }
 }
 
@@ -78,7 +91,10 @@ fn solve(next: &[Vec<usize>], order: &Order, end: usize) -> Vec<Option<usize>> {
     while changed {
         changed = false;
         for &block in order.blocks.iter().rev().filter(|block| **block != end) {
-            let known = next[block].iter().copied().filter(|next| nearest[*next].is_some());
+            let known = next[block]
+                .iter()
+                .copied()
+                .filter(|next| nearest[*next].is_some());
             let meeting = known.reduce(|a, b| intersect(&nearest, order, a, b));
             changed |= nearest[block] != meeting;
             nearest[block] = meeting;
@@ -90,7 +106,11 @@ fn solve(next: &[Vec<usize>], order: &Order, end: usize) -> Vec<Option<usize>> {
 /// The nearest common postdominator of both.
 fn intersect(nearest: &[Option<usize>], order: &Order, mut a: usize, mut b: usize) -> usize {
     while a != b {
-        let lower = if order.place[a] < order.place[b] { &mut a } else { &mut b };
+        let lower = if order.place[a] < order.place[b] {
+            &mut a
+        } else {
+            &mut b
+        };
         *lower = nearest[*lower].expect("invariant: only blocks with a postdominator are met");
     }
     a

@@ -1,9 +1,10 @@
 //! Checks that all lanes of a block reach each barrier together.
 //!
-//! A register *varies* if lanes of a block may hold different values in it. A branch on a varying value is divergent:
-//! the blocks between it and the point where its paths join again (its nearest postdominator) are divergent, and so are the
-//! registers they write. Lanes that end in divergent flow make the rest of the program divergent. Functions are analysed with
-//! the union of their callers' states.
+//! A register *varies* if lanes of a block may hold different values in it. A branch on a varying
+//! value is divergent: the blocks between it and the point where its paths join again (its nearest
+//! postdominator) are divergent, and so are the registers they write. Lanes that end in divergent
+//! flow make the rest of the program divergent. Functions are analysed with the union of their
+//! callers' states.
 
 use super::CheckError;
 use super::flow::{Flow, Function};
@@ -19,7 +20,11 @@ type Varying = [bool; SLOTS];
 
 /// Barriers in divergent flow.
 pub fn mistakes(program: &Program, flow: &Flow) -> Vec<CheckError> {
-    if !program.instructions().iter().any(|instruction| matches!(instruction, Instruction::Barrier { .. })) {
+    if !program
+        .instructions()
+        .iter()
+        .any(|instruction| matches!(instruction, Instruction::Barrier { .. }))
+    {
         return Vec::new();
     }
     let mut analysis = Analysis::new(program, flow);
@@ -63,7 +68,13 @@ impl<'a> Analysis<'a> {
         known[0].before[0][usize::from(Register::LANE.0)] = true;
         known[0].before[0][usize::from(Register::GLOBAL_LANE.0)] = true;
         let postdominators = flow.functions.iter().map(Postdominators::of).collect();
-        Self { program, flow, postdominators, known, changed: false }
+        Self {
+            program,
+            flow,
+            postdominators,
+            known,
+            changed: false,
+        }
     }
 
     /// Analyses all functions once; returns whether anything changed.
@@ -106,8 +117,12 @@ impl<'a> Analysis<'a> {
         }
         let last = self.program.instructions()[block.first..block.end].last();
         let ends = block.next.is_empty() && !matches!(last, Some(Instruction::Return));
-        let calls_apart = last.and_then(|last| flow.callee(last)).is_some_and(|callee| self.known[callee].exits_divergently);
-        if (ends && self.known[function].divergent[index] || calls_apart) && !self.known[function].exits_divergently {
+        let calls_apart = last
+            .and_then(|last| flow.callee(last))
+            .is_some_and(|callee| self.known[callee].exits_divergently);
+        if (ends && self.known[function].divergent[index] || calls_apart)
+            && !self.known[function].exits_divergently
+        {
             self.known[function].exits_divergently = true;
             self.changed = true;
         }
@@ -124,11 +139,19 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// Records that lanes diverge after a block, until its postdominator; permanently if lanes have ended.
+    /// Records that lanes diverge after a block, until its postdominator; permanently if lanes have
+    /// ended.
     fn split(&mut self, function: usize, index: usize) {
         let blocks = &self.flow.functions[function].blocks;
-        let ends = matches!(self.program.instructions()[blocks[index].first..blocks[index].end].last(), Some(Instruction::Call { .. }));
-        let meeting = if ends { None } else { self.postdominators[function].nearest(index) };
+        let ends = matches!(
+            self.program.instructions()[blocks[index].first..blocks[index].end].last(),
+            Some(Instruction::Call { .. })
+        );
+        let meeting = if ends {
+            None
+        } else {
+            self.postdominators[function].nearest(index)
+        };
         let (mut open, mut seen) = (blocks[index].next.clone(), vec![false; blocks.len()]);
         while let Some(block) = open.pop() {
             if Some(block) == meeting || std::mem::replace(&mut seen[block], true) {
@@ -142,9 +165,18 @@ impl<'a> Analysis<'a> {
     /// The slots after what an instruction itself writes.
     fn write(&self, state: &mut Varying, instruction: &Instruction, divergent: bool) {
         let reads = instruction.reads();
-        let operands = reads.registers.iter().any(|(register, _)| state[usize::from(register.0)]);
-        let predicate = reads.predicate.is_some_and(|predicate| state[256 + usize::from(predicate.0)]);
-        let varies = divergent || operands || predicate || self.is_own(instruction) || matches!(instruction, Instruction::PhaseGet { .. } if state[PHASE]);
+        let operands = reads
+            .registers
+            .iter()
+            .any(|(register, _)| state[usize::from(register.0)]);
+        let predicate = reads
+            .predicate
+            .is_some_and(|predicate| state[256 + usize::from(predicate.0)]);
+        let varies = divergent
+            || operands
+            || predicate
+            || self.is_own(instruction)
+            || matches!(instruction, Instruction::PhaseGet { .. } if state[PHASE]);
         match instruction.write() {
             Some(Write::Register(register, _)) => state[usize::from(register.0)] = varies,
             Some(Write::Predicate(predicate)) => state[256 + usize::from(predicate.0)] = varies,
@@ -153,26 +185,49 @@ impl<'a> Analysis<'a> {
         state[PHASE] |= divergent && matches!(instruction, Instruction::PhaseAdvance { .. });
     }
 
-    /// Whether lanes may get different values for the same operands: all memory except constant offsets of read-only buffers.
+    /// Whether lanes may get different values for the same operands: all memory except constant
+    /// offsets of read-only buffers.
     fn is_own(&self, instruction: &Instruction) -> bool {
         match instruction {
             Instruction::LoadGlobal { address, .. } => {
-                let buffer = if matches!(address, Address::Phi(_)) { self.program.boundary() } else { address.buffer() };
-                matches!(address, Address::Own { .. }) || buffer.is_none_or(|buffer| self.program.buffer(buffer).access.writes())
+                let buffer = if matches!(address, Address::Phi(_)) {
+                    self.program.boundary()
+                } else {
+                    address.buffer()
+                };
+                matches!(address, Address::Own { .. })
+                    || buffer.is_none_or(|buffer| self.program.buffer(buffer).access.writes())
             }
-            Instruction::LoadShared { .. } | Instruction::PoolLoad { .. } | Instruction::PoolAllocate { .. } | Instruction::UnityTest { .. } => true,
+            Instruction::LoadShared { .. }
+            | Instruction::PoolLoad { .. }
+            | Instruction::PoolAllocate { .. }
+            | Instruction::UnityTest { .. } => true,
             _ => false,
         }
     }
 
     fn divergent_barriers(&self) -> Vec<CheckError> {
         let mut found = Vec::new();
-        for (function, known) in self.flow.functions.iter().zip(&self.known).filter(|(_, known)| known.entered) {
-            for (block, _) in function.blocks.iter().zip(&known.divergent).filter(|(_, divergent)| **divergent) {
-                let barriers = block.code(self.program).filter(|(_, instruction)| matches!(instruction, Instruction::Barrier { .. }));
-                found.extend(
-                    barriers.map(|(instruction, _)| CheckError { instruction, message: "a barrier that only some lanes of a block may reach".to_owned() }),
-                );
+        for (function, known) in self
+            .flow
+            .functions
+            .iter()
+            .zip(&self.known)
+            .filter(|(_, known)| known.entered)
+        {
+            for (block, _) in function
+                .blocks
+                .iter()
+                .zip(&known.divergent)
+                .filter(|(_, divergent)| **divergent)
+            {
+                let barriers = block
+                    .code(self.program)
+                    .filter(|(_, instruction)| matches!(instruction, Instruction::Barrier { .. }));
+                found.extend(barriers.map(|(instruction, _)| CheckError {
+                    instruction,
+                    message: "a barrier that only some lanes of a block may reach".to_owned(),
+                }));
             }
         }
         found
@@ -182,7 +237,9 @@ impl<'a> Analysis<'a> {
 /// Whether lanes may take different paths from an instruction.
 fn is_divergent_branch(state: &Varying, instruction: &Instruction) -> bool {
     match instruction {
-        Instruction::Branch { guard: Some(guard), .. } => state[256 + usize::from(guard.predicate.0)],
+        Instruction::Branch {
+            guard: Some(guard), ..
+        } => state[256 + usize::from(guard.predicate.0)],
         Instruction::Loop { count, .. } => state[usize::from(count.0)],
         _ => false,
     }

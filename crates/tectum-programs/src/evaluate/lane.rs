@@ -3,7 +3,10 @@
 use super::memory::{self, AccessLocation, Lookup, Memory};
 use super::pool::Pool;
 use super::scalar;
-use crate::{CLASSES, Fault, FaultKind, Instruction, LaunchConfig, PHASES, Program, Register, UNITY, boundary_offset, mirror, neighbors};
+use crate::{
+    CLASSES, Fault, FaultKind, Instruction, LaunchConfig, PHASES, Program, Register, UNITY,
+    boundary_offset, mirror, neighbors,
+};
 
 /// Why a lane pauses.
 pub enum StopReason {
@@ -44,7 +47,12 @@ enum Then {
 
 impl Lane {
     /// A lane by its number in a block; the block is given by its x and its number in the grid.
-    pub fn new(program: &Program, launch: &LaunchConfig, (x, number): (u32, u64), local: u64) -> Self {
+    pub fn new(
+        program: &Program,
+        launch: &LaunchConfig,
+        (x, number): (u32, u64),
+        local: u64,
+    ) -> Self {
         let global = number * launch.block_lanes() + local;
         let mut registers = [0; 256];
         registers[usize::from(Register::LANE.0)] = local % u64::from(launch.block[0]);
@@ -73,7 +81,12 @@ impl Lane {
     }
 
     /// Runs until the lane ends, waits at a barrier or faults.
-    pub fn run(&mut self, program: &Program, memory: &mut Memory<'_>, steps: &mut u64) -> StopReason {
+    pub fn run(
+        &mut self,
+        program: &Program,
+        memory: &mut Memory<'_>,
+        steps: &mut u64,
+    ) -> StopReason {
         while let Some(instruction) = program.instructions().get(self.next) {
             if *steps == 0 {
                 return StopReason::OutOfSteps;
@@ -83,8 +96,14 @@ impl Lane {
             match self.step(instruction, memory) {
                 Ok(Then::Next) => self.next += 1,
                 Ok(Then::Jump(_)) if instruction.turns(index) && self.turns == self.max_turns => {
-                    let kind = FaultKind::LoopLimitExceeded { limit: self.max_turns };
-                    return StopReason::Fault(Fault { lane: self.global, instruction: index, kind });
+                    let kind = FaultKind::LoopLimitExceeded {
+                        limit: self.max_turns,
+                    };
+                    return StopReason::Fault(Fault {
+                        lane: self.global,
+                        instruction: index,
+                        kind,
+                    });
                 }
                 Ok(Then::Jump(target)) => {
                     self.turns += u32::from(instruction.turns(index));
@@ -95,14 +114,24 @@ impl Lane {
                     self.next += 1;
                     return StopReason::Barrier(id);
                 }
-                Err(kind) => return StopReason::Fault(Fault { lane: self.global, instruction: index, kind }),
+                Err(kind) => {
+                    return StopReason::Fault(Fault {
+                        lane: self.global,
+                        instruction: index,
+                        kind,
+                    });
+                }
             }
         }
         self.next = usize::MAX;
         StopReason::Ended
     }
 
-    fn step(&mut self, instruction: &Instruction, memory: &mut Memory<'_>) -> Result<Then, FaultKind> {
+    fn step(
+        &mut self,
+        instruction: &Instruction,
+        memory: &mut Memory<'_>,
+    ) -> Result<Then, FaultKind> {
         use Instruction as I;
         match *instruction {
             I::LoadGlobal { ty, dst, address } => {
@@ -121,22 +150,36 @@ impl Lane {
                 let place: AccessLocation = memory::shared(address, ty, &self.lookup());
                 memory.store(place, ty, self.get(src))?;
             }
-            I::PoolAllocate { .. } | I::PoolFree { .. } | I::PoolLoad { .. } | I::PoolStore { .. } => self.pool(instruction)?,
-            I::Branch { target, guard } if guard.is_none_or(|guard| self.predicates[usize::from(guard.predicate.0)] == guard.when) => {
+            I::PoolAllocate { .. }
+            | I::PoolFree { .. }
+            | I::PoolLoad { .. }
+            | I::PoolStore { .. } => self.pool(instruction)?,
+            I::Branch { target, guard }
+                if guard.is_none_or(|guard| {
+                    self.predicates[usize::from(guard.predicate.0)] == guard.when
+                }) =>
+            {
                 return Ok(Then::Jump(target.index()));
             }
             I::Call { target } => {
                 self.returns.push(self.next + 1);
                 return Ok(Then::Jump(target.index()));
             }
-            I::Return => return Ok(Then::Jump(self.returns.pop().expect("invariant: the check refuses `ret` outside a call"))),
+            I::Return => {
+                return Ok(Then::Jump(
+                    self.returns
+                        .pop()
+                        .expect("invariant: the check refuses `ret` outside a call"),
+                ));
+            }
             I::Loop { count, body } if self.get(count) > 0 => {
                 self.set(count, self.get(count) - 1);
                 return Ok(Then::Jump(body.index()));
             }
             I::Exit => return Ok(Then::End),
             I::Barrier { id } => return Ok(Then::Barrier(id)),
-            // A branch not taken, a loop at its end; lanes run sequentially, so every store is visible immediately.
+            // A branch not taken, a loop at its end; lanes run sequentially, so every store is
+            // visible immediately.
             I::Branch { .. } | I::Loop { .. } | I::Fence { .. } => {}
             _ => self.compute(instruction)?,
         }
@@ -149,23 +192,69 @@ impl Lane {
         match *instruction {
             I::Move { dst, src, .. } => self.set(dst, self.get(src)),
             I::MoveImmediate { dst, bits, .. } => self.set(dst, bits),
-            I::Convert { to, from, dst, src } => self.set(dst, scalar::convert(to, from, self.get(src))),
+            I::Convert { to, from, dst, src } => {
+                self.set(dst, scalar::convert(to, from, self.get(src)))
+            }
             I::Unary { op, ty, dst, src } => self.set(dst, scalar::unary(op, ty, self.get(src))),
             I::Binary { op, ty, dst, a, b } => {
-                let result = scalar::binary(op, ty, self.get(a), self.get(b)).ok_or(FaultKind::DivisionByZero)?;
+                let result = scalar::binary(op, ty, self.get(a), self.get(b))
+                    .ok_or(FaultKind::DivisionByZero)?;
                 self.set(dst, result);
             }
-            I::Ternary { op, ty, dst, a, b, c } => self.set(dst, scalar::ternary(op, ty, self.get(a), self.get(b), self.get(c))),
-            I::Compare { condition, ty, dst, a, b } => {
-                self.predicates[usize::from(dst.0)] = scalar::compare(condition, ty, self.get(a), self.get(b));
+            I::Ternary {
+                op,
+                ty,
+                dst,
+                a,
+                b,
+                c,
+            } => self.set(
+                dst,
+                scalar::ternary(op, ty, self.get(a), self.get(b), self.get(c)),
+            ),
+            I::Compare {
+                condition,
+                ty,
+                dst,
+                a,
+                b,
+            } => {
+                self.predicates[usize::from(dst.0)] =
+                    scalar::compare(condition, ty, self.get(a), self.get(b));
             }
-            I::Select { dst, predicate, on_true, on_false, .. } => {
-                self.set(dst, self.get(if self.predicates[usize::from(predicate.0)] { on_true } else { on_false }));
+            I::Select {
+                dst,
+                predicate,
+                on_true,
+                on_false,
+                ..
+            } => {
+                self.set(
+                    dst,
+                    self.get(if self.predicates[usize::from(predicate.0)] {
+                        on_true
+                    } else {
+                        on_false
+                    }),
+                );
             }
-            I::Reduce { op, ty, dst, first, count } => {
-                let step = |so_far, next| scalar::binary(op.step(), ty, so_far, next).expect("invariant: no reduction divides");
+            I::Reduce {
+                op,
+                ty,
+                dst,
+                first,
+                count,
+            } => {
+                let step = |so_far, next| {
+                    scalar::binary(op.step(), ty, so_far, next)
+                        .expect("invariant: no reduction divides")
+                };
                 let values = &self.registers[usize::from(first.0)..][..count as usize];
-                let result = values.iter().copied().reduce(step).expect("invariant: a program's reductions have registers");
+                let result = values
+                    .iter()
+                    .copied()
+                    .reduce(step)
+                    .expect("invariant: a program's reductions have registers");
                 self.set(dst, result);
             }
             _ => self.class(instruction),
@@ -182,15 +271,28 @@ impl Lane {
             I::NeighborCount { dst, class } => self.set(dst, neighbors(self.word(class)).1 as u64),
             I::NeighborGet { dst, class, index } => {
                 let (all, _) = neighbors(self.word(class));
-                self.set(dst, u64::from(all.get(usize::from(index)).copied().unwrap_or(0)));
+                self.set(
+                    dst,
+                    u64::from(all.get(usize::from(index)).copied().unwrap_or(0)),
+                );
             }
-            I::BoundaryMap { dst, class, page, byte } => self.set(dst, boundary_offset(self.word(class), self.word(page), self.word(byte))),
+            I::BoundaryMap {
+                dst,
+                class,
+                page,
+                byte,
+            } => self.set(
+                dst,
+                boundary_offset(self.word(class), self.word(page), self.word(byte)),
+            ),
             I::ResonanceAccumulate { class, value } => {
-                self.resonance[(self.word(class) % CLASSES) as usize] += f32::from_bits(self.word(value));
+                self.resonance[(self.word(class) % CLASSES) as usize] +=
+                    f32::from_bits(self.word(value));
             }
             I::UnityTest { dst, epsilon_bits } => {
                 let [first, second] = UNITY.map(|class| self.resonance[class as usize]);
-                self.predicates[usize::from(dst.0)] = (first + second).abs() <= f32::from_bits(epsilon_bits);
+                self.predicates[usize::from(dst.0)] =
+                    (first + second).abs() <= f32::from_bits(epsilon_bits);
             }
             I::PhaseGet { dst } => self.set(dst, u64::from(self.phase)),
             I::PhaseAdvance { delta } => self.phase = (self.phase + u32::from(delta)) % PHASES,
@@ -201,25 +303,42 @@ impl Lane {
     fn pool(&mut self, instruction: &Instruction) -> Result<(), FaultKind> {
         let registers = self.registers;
         let value = |register: Register| registers[usize::from(register.0)];
-        let mut pool = Pool { bytes: &mut self.pool, next: &mut self.pool_next };
+        let mut pool = Pool {
+            bytes: &mut self.pool,
+            next: &mut self.pool_next,
+        };
         match *instruction {
             Instruction::PoolAllocate { dst, bytes } => {
                 let handle = pool.allocate(bytes)?;
                 self.set(dst, handle);
             }
             Instruction::PoolFree { handle } => pool.free(value(handle)),
-            Instruction::PoolLoad { ty, dst, handle, offset } => {
+            Instruction::PoolLoad {
+                ty,
+                dst,
+                handle,
+                offset,
+            } => {
                 let loaded = pool.load(ty, value(handle), value(offset))?;
                 self.set(dst, loaded);
             }
-            Instruction::PoolStore { ty, src, handle, offset } => pool.store(ty, value(handle), value(offset), value(src))?,
+            Instruction::PoolStore {
+                ty,
+                src,
+                handle,
+                offset,
+            } => pool.store(ty, value(handle), value(offset), value(src))?,
             _ => unreachable!("step gives only pool instructions"),
         }
         Ok(())
     }
 
     fn lookup(&self) -> Lookup<'_> {
-        Lookup { registers: &self.registers, global: self.global, local: self.local }
+        Lookup {
+            registers: &self.registers,
+            global: self.global,
+            local: self.local,
+        }
     }
 
     fn get(&self, register: Register) -> u64 {

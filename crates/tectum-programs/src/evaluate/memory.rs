@@ -34,30 +34,73 @@ pub struct Lookup<'a> {
 
 impl<'a> Memory<'a> {
     pub fn new(program: &'a Program, buffers: &'a mut [Vec<u8>], shared_bytes: u32) -> Self {
-        Self { program, buffers, shared: vec![0; shared_bytes as usize] }
+        Self {
+            program,
+            buffers,
+            shared: vec![0; shared_bytes as usize],
+        }
     }
 
     /// The target of an address in a buffer; checks handle and permission.
-    pub fn global(&self, address: Address, ty: Type, is_store: bool, lane: &Lookup<'_>) -> Result<AccessLocation, FaultKind> {
+    pub fn global(
+        &self,
+        address: Address,
+        ty: Type,
+        is_store: bool,
+        lane: &Lookup<'_>,
+    ) -> Result<AccessLocation, FaultKind> {
         let value = |register: Register| lane.registers[usize::from(register.0)];
-        let named = |BufferIndex(index): BufferIndex, offset| Ok(AccessLocation::Buffer { index: index as usize, offset });
+        let named = |BufferIndex(index): BufferIndex, offset| {
+            Ok(AccessLocation::Buffer {
+                index: index as usize,
+                offset,
+            })
+        };
         match address {
-            Address::Own { buffer } if lane.global >= self.buffers[buffer.0 as usize].len() as u64 / ty.bytes() => Ok(AccessLocation::Nowhere),
+            Address::Own { buffer }
+                if lane.global >= self.buffers[buffer.0 as usize].len() as u64 / ty.bytes() =>
+            {
+                Ok(AccessLocation::Nowhere)
+            }
             Address::Own { buffer } => named(buffer, lane.global * ty.bytes()),
             Address::Constant { buffer, bytes } => named(buffer, bytes),
             Address::Indexed { buffer, offset } => named(buffer, value(offset)),
-            Address::Handle { handle, bytes } => Ok(AccessLocation::Buffer { index: self.by_handle(value(handle), is_store)?, offset: bytes }),
-            Address::Computed { handle, offset } => Ok(AccessLocation::Buffer { index: self.by_handle(value(handle), is_store)?, offset: value(offset) }),
-            Address::Phi(phi) => named(self.program.boundary().expect("invariant: a program with Phi has a boundary"), phi.offset()),
+            Address::Handle { handle, bytes } => Ok(AccessLocation::Buffer {
+                index: self.by_handle(value(handle), is_store)?,
+                offset: bytes,
+            }),
+            Address::Computed { handle, offset } => Ok(AccessLocation::Buffer {
+                index: self.by_handle(value(handle), is_store)?,
+                offset: value(offset),
+            }),
+            Address::Phi(phi) => named(
+                self.program
+                    .boundary()
+                    .expect("invariant: a program with Phi has a boundary"),
+                phi.offset(),
+            ),
         }
     }
 
     fn by_handle(&self, handle: u64, is_store: bool) -> Result<usize, FaultKind> {
-        let found = self.program.buffers().iter().zip(1..).position(|(_, other)| other == handle);
+        let found = self
+            .program
+            .buffers()
+            .iter()
+            .zip(1..)
+            .position(|(_, other)| other == handle);
         let index = found.ok_or(FaultKind::UnknownHandle { handle })?;
         let access = self.program.buffers()[index].access;
-        let allowed = if is_store { access.writes() } else { access.reads() };
-        if allowed { Ok(index) } else { Err(FaultKind::Denied { handle }) }
+        let allowed = if is_store {
+            access.writes()
+        } else {
+            access.reads()
+        };
+        if allowed {
+            Ok(index)
+        } else {
+            Err(FaultKind::Denied { handle })
+        }
     }
 
     pub fn load(&self, place: AccessLocation, ty: Type) -> Result<u64, FaultKind> {
@@ -70,7 +113,9 @@ impl<'a> Memory<'a> {
 
     pub fn store(&mut self, place: AccessLocation, ty: Type, bits: u64) -> Result<(), FaultKind> {
         match place {
-            AccessLocation::Buffer { index, offset } => store(&mut self.buffers[index], offset, ty, bits),
+            AccessLocation::Buffer { index, offset } => {
+                store(&mut self.buffers[index], offset, ty, bits)
+            }
             AccessLocation::Shared { offset } => store(&mut self.shared, offset, ty, bits),
             AccessLocation::Nowhere => Ok(()),
         }
@@ -90,7 +135,10 @@ pub fn shared(address: SharedAddress, ty: Type, lane: &Lookup<'_>) -> AccessLoca
 /// The value at an offset, little-endian.
 pub fn load(bytes: &[u8], offset: u64, ty: Type) -> Result<u64, FaultKind> {
     let first = within(bytes.len() as u64, offset, ty)?;
-    Ok(bytes[first..first + ty.bytes() as usize].iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte)))
+    Ok(bytes[first..first + ty.bytes() as usize]
+        .iter()
+        .rev()
+        .fold(0, |bits, byte| bits << 8 | u64::from(*byte)))
 }
 
 /// Stores a value at an offset, little-endian.

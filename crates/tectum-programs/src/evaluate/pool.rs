@@ -15,7 +15,10 @@ impl Pool<'_> {
     /// Allocates bytes; returns their handle.
     pub fn allocate(&mut self, bytes: u64) -> Result<u64, FaultKind> {
         let first = *self.next;
-        if first.checked_add(bytes).is_none_or(|end| end > self.bytes.len() as u64) {
+        if first
+            .checked_add(bytes)
+            .is_none_or(|end| end > self.bytes.len() as u64)
+        {
             return Err(FaultKind::PoolExhausted { bytes });
         }
         *self.next = first + bytes.next_multiple_of(8);
@@ -36,7 +39,13 @@ impl Pool<'_> {
     }
 
     /// Stores a value at an offset from a handle.
-    pub fn store(&mut self, ty: Type, handle: u64, offset: u64, value: u64) -> Result<(), FaultKind> {
+    pub fn store(
+        &mut self,
+        ty: Type,
+        handle: u64,
+        offset: u64,
+        value: u64,
+    ) -> Result<(), FaultKind> {
         memory::store(self.bytes, address(ty, handle, offset)?, ty, value)
     }
 }
@@ -45,7 +54,11 @@ impl Pool<'_> {
 fn address(ty: Type, handle: u64, offset: u64) -> Result<u64, FaultKind> {
     let (bytes, first) = parts(handle);
     if offset.checked_add(ty.bytes()).is_none_or(|end| end > bytes) {
-        return Err(FaultKind::OutOfBounds { address: offset, ty, size: bytes });
+        return Err(FaultKind::OutOfBounds {
+            address: offset,
+            ty,
+            size: bytes,
+        });
     }
     Ok(first + offset)
 }

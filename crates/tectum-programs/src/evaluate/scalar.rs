@@ -84,7 +84,9 @@ pub fn ternary(op: TernaryOp, ty: Type, a: u64, b: u64, c: u64) -> u64 {
             let step = |op, a, b| binary(op, ty, a, b).expect("invariant: neither is a division");
             step(BinaryOp::Add, step(BinaryOp::Mul, a, b), c)
         }
-        TernaryOp::Fma if ty == Type::F64 => f64::from_bits(a).mul_add(f64::from_bits(b), f64::from_bits(c)).to_bits(),
+        TernaryOp::Fma if ty == Type::F64 => f64::from_bits(a)
+            .mul_add(f64::from_bits(b), f64::from_bits(c))
+            .to_bits(),
         TernaryOp::Fma => narrow(ty, widen(ty, a).mul_add(widen(ty, b), widen(ty, c))),
     }
 }
@@ -159,7 +161,11 @@ fn single(from: Type, bits: u64) -> f32 {
 /// A float as f64, which is exact.
 #[inline(always)]
 fn real(ty: Type, bits: u64) -> f64 {
-    if ty == Type::F64 { f64::from_bits(bits) } else { f64::from(widen(ty, bits)) }
+    if ty == Type::F64 {
+        f64::from_bits(bits)
+    } else {
+        f64::from(widen(ty, bits))
+    }
 }
 
 #[inline(always)]
@@ -230,7 +236,11 @@ fn min_max(least: bool, ty: Type, a: u64, b: u64) -> u64 {
 /// A function of f64 on f32 or f64.
 fn function(ty: Type, a: u64, f: fn(f64) -> f64) -> u64 {
     let value = f(real(ty, a));
-    if ty == Type::F64 { value.to_bits() } else { narrow(ty, value as f32) }
+    if ty == Type::F64 {
+        value.to_bits()
+    } else {
+        narrow(ty, value as f32)
+    }
 }
 
 fn elementary(op: UnaryOp) -> fn(f64) -> f64 {

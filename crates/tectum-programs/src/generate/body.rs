@@ -2,8 +2,8 @@
 
 use super::random::Random;
 use crate::{
-    Address, BinaryOp, BranchTarget, BufferIndex, Condition, Instruction, Predicate, Program, ProgramBuilder, ReduceOp, Register, SharedAddress, TernaryOp,
-    Type, UnaryOp,
+    Address, BinaryOp, BranchTarget, BufferIndex, Condition, Instruction, Predicate, Program,
+    ProgramBuilder, ReduceOp, Register, SharedAddress, TernaryOp, Type, UnaryOp,
 };
 
 /// Registers that statements may take, below those set aside for counters and addresses.
@@ -30,9 +30,26 @@ pub struct Body {
 }
 
 impl Body {
-    pub fn new(builder: ProgramBuilder, random: Random, inputs: &[(Type, BufferIndex)], block: u32) -> Self {
+    pub fn new(
+        builder: ProgramBuilder,
+        random: Random,
+        inputs: &[(Type, BufferIndex)],
+        block: u32,
+    ) -> Self {
         let (known, pending, functions) = (Vec::new(), Vec::new(), Vec::new());
-        Self { builder, random, inputs: inputs.to_vec(), known, pending, next_register: 0, labels: 0, functions, block, depth: 0, uniform: true }
+        Self {
+            builder,
+            random,
+            inputs: inputs.to_vec(),
+            known,
+            pending,
+            next_register: 0,
+            labels: 0,
+            functions,
+            block,
+            depth: 0,
+            uniform: true,
+        }
     }
 
     /// A register that nothing uses yet, or, when all are in use, one that holds this type.
@@ -53,13 +70,22 @@ impl Body {
 
     /// Some value of a type.
     pub fn any(&mut self, ty: Type) -> Register {
-        let fitting: Vec<Register> = self.known.iter().filter(|(_, other)| *other == ty).map(|(register, _)| *register).collect();
+        let fitting: Vec<Register> = self
+            .known
+            .iter()
+            .filter(|(_, other)| *other == ty)
+            .map(|(register, _)| *register)
+            .collect();
         self.random.pick(&fitting)
     }
 
-    /// Gives every type a few values: the lane's own input, constants, an element of some other lane.
+    /// Gives every type a few values: the lane's own input, constants, an element of some other
+    /// lane.
     pub fn start(&mut self, elements: u64) {
-        self.known.extend([(Register::LANE, Type::U32), (Register::GLOBAL_LANE, Type::U64)]);
+        self.known.extend([
+            (Register::LANE, Type::U32),
+            (Register::GLOBAL_LANE, Type::U64),
+        ]);
         for (ty, buffer) in self.inputs.clone() {
             let own = self.new_value(ty);
             self.builder.load(ty, own, Address::Own { buffer });
@@ -76,11 +102,19 @@ impl Body {
     fn elsewhere(&mut self, ty: Type, buffer: BufferIndex, dst: Register, bytes: u64) {
         let address = match self.random.below(4) {
             0 => Address::Constant { buffer, bytes },
-            1 => Address::Indexed { buffer, offset: self.constant(Type::U64, bytes) },
-            2 => Address::Handle { handle: self.constant(Type::U64, buffer.handle()), bytes },
+            1 => Address::Indexed {
+                buffer,
+                offset: self.constant(Type::U64, bytes),
+            },
+            2 => Address::Handle {
+                handle: self.constant(Type::U64, buffer.handle()),
+                bytes,
+            },
             _ => {
                 let (handle, offset) = (Register(250), Register(251));
-                self.builder.immediate(Type::U64, handle, buffer.handle()).immediate(Type::U64, offset, bytes);
+                self.builder
+                    .immediate(Type::U64, handle, buffer.handle())
+                    .immediate(Type::U64, offset, bytes);
                 Address::Computed { handle, offset }
             }
         };
@@ -113,7 +147,9 @@ impl Body {
             }
             self.builder.push(Instruction::Return);
         }
-        self.builder.finish().expect("invariant: generated programs are well formed")
+        self.builder
+            .finish()
+            .expect("invariant: generated programs are well formed")
     }
 
     fn statement(&mut self) {
@@ -131,7 +167,8 @@ impl Body {
         self.known.append(&mut self.pending);
     }
 
-    /// A value of a type known here, and its result register: a new one, or one that held the type before.
+    /// A value of a type known here, and its result register: a new one, or one that held the type
+    /// before.
     fn result(&mut self, ty: Type) -> Register {
         if self.depth > 0 || self.random.one_in(3) || self.next_register == MAX_REGISTERS {
             return self.writable(ty);
@@ -143,8 +180,12 @@ impl Body {
 
     /// A register of the type that is not preloaded.
     fn writable(&mut self, ty: Type) -> Register {
-        let fitting: Vec<Register> =
-            self.known.iter().filter(|(register, other)| *other == ty && register.0 < MAX_REGISTERS).map(|(register, _)| *register).collect();
+        let fitting: Vec<Register> = self
+            .known
+            .iter()
+            .filter(|(register, other)| *other == ty && register.0 < MAX_REGISTERS)
+            .map(|(register, _)| *register)
+            .collect();
         self.random.pick(&fitting)
     }
 
@@ -157,14 +198,22 @@ impl Body {
         let dst = self.result(ty);
         match self.random.below(8) {
             0 => {
-                let op = self.random.pick(&[UnaryOp::Abs, UnaryOp::Neg, UnaryOp::Not, UnaryOp::Relu]);
+                let op =
+                    self.random
+                        .pick(&[UnaryOp::Abs, UnaryOp::Neg, UnaryOp::Not, UnaryOp::Relu]);
                 self.builder.unary(op, ty, dst, a);
             }
             1 => drop(self.builder.ternary(TernaryOp::Mad, ty, dst, [a, b, c])),
             2 => {
                 // An odd divisor is not 0.
                 let one = self.constant(ty, 1);
-                self.builder.binary(BinaryOp::Or, ty, one, one, b).binary(BinaryOp::Div, ty, dst, a, one);
+                self.builder.binary(BinaryOp::Or, ty, one, one, b).binary(
+                    BinaryOp::Div,
+                    ty,
+                    dst,
+                    a,
+                    one,
+                );
             }
             3 => {
                 let amount = self.any(Type::U32);
@@ -172,22 +221,58 @@ impl Body {
                 self.builder.binary(op, ty, dst, a, amount);
             }
             4 => {
-                let integers: Vec<Type> = self.inputs.iter().map(|(ty, _)| *ty).filter(|ty| ty.is_integer()).collect();
+                let integers: Vec<Type> = self
+                    .inputs
+                    .iter()
+                    .map(|(ty, _)| *ty)
+                    .filter(|ty| ty.is_integer())
+                    .collect();
                 let from = self.random.pick(&integers);
                 let src = self.any(from);
-                self.builder.push(Instruction::Convert { to: ty, from, dst, src });
+                self.builder.push(Instruction::Convert {
+                    to: ty,
+                    from,
+                    dst,
+                    src,
+                });
             }
             5 if ReduceOp::Add.takes(ty) => {
                 let first = Register(240);
-                self.builder.push(Instruction::Move { ty, dst: first, src: a });
-                self.builder.push(Instruction::Move { ty, dst: Register(241), src: b });
-                self.builder.push(Instruction::Move { ty, dst: Register(242), src: c });
+                self.builder.push(Instruction::Move {
+                    ty,
+                    dst: first,
+                    src: a,
+                });
+                self.builder.push(Instruction::Move {
+                    ty,
+                    dst: Register(241),
+                    src: b,
+                });
+                self.builder.push(Instruction::Move {
+                    ty,
+                    dst: Register(242),
+                    src: c,
+                });
                 let op = self.random.pick(ReduceOp::ALL);
-                self.builder.push(Instruction::Reduce { op, ty, dst, first, count: 1 + self.random.below(3) as u32 });
+                self.builder.push(Instruction::Reduce {
+                    op,
+                    ty,
+                    dst,
+                    first,
+                    count: 1 + self.random.below(3) as u32,
+                });
             }
             _ => {
-                let op =
-                    self.random.pick(&[BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Min, BinaryOp::Max, BinaryOp::And, BinaryOp::Or, BinaryOp::Xor]);
+                let op = self.random.pick(&[
+                    BinaryOp::Add,
+                    BinaryOp::Sub,
+                    BinaryOp::Mul,
+                    BinaryOp::Min,
+                    BinaryOp::Max,
+                    BinaryOp::And,
+                    BinaryOp::Or,
+                    BinaryOp::Xor,
+                ]);
                 self.builder.binary(op, ty, dst, a, b);
             }
         }
@@ -195,10 +280,18 @@ impl Body {
 
     /// Sets a predicate from integers.
     fn predicate(&mut self) -> Predicate {
-        let integers: Vec<Type> = self.inputs.iter().map(|(ty, _)| *ty).filter(|ty| ty.is_integer()).collect();
+        let integers: Vec<Type> = self
+            .inputs
+            .iter()
+            .map(|(ty, _)| *ty)
+            .filter(|ty| ty.is_integer())
+            .collect();
         let ty = self.random.pick(&integers);
         let (a, b) = (self.any(ty), self.any(ty));
-        let (condition, predicate) = (self.random.pick(Condition::ALL), Predicate(self.random.below(16) as u8));
+        let (condition, predicate) = (
+            self.random.pick(Condition::ALL),
+            Predicate(self.random.below(16) as u8),
+        );
         self.builder.compare(condition, ty, predicate, a, b);
         predicate
     }
@@ -207,23 +300,40 @@ impl Body {
         let predicate = self.predicate();
         let (ty, _) = self.random.pick(&self.inputs);
         let (on_true, on_false, dst) = (self.any(ty), self.any(ty), self.result(ty));
-        self.builder.push(Instruction::Select { ty, dst, predicate, on_true, on_false });
+        self.builder.push(Instruction::Select {
+            ty,
+            dst,
+            predicate,
+            on_true,
+            on_false,
+        });
     }
 
     fn classes(&mut self) {
         let [class, page, byte] = [(); 3].map(|()| self.any(Type::U32));
         let kind = self.random.below(7);
         if kind == 0 {
-            self.builder.push(Instruction::PhaseAdvance { delta: self.random.bits() as u16 });
+            self.builder.push(Instruction::PhaseAdvance {
+                delta: self.random.bits() as u16,
+            });
             return;
         }
         let dst = self.result(if kind == 1 { Type::U64 } else { Type::U32 });
         self.builder.push(match kind {
-            1 => Instruction::BoundaryMap { dst, class, page, byte },
+            1 => Instruction::BoundaryMap {
+                dst,
+                class,
+                page,
+                byte,
+            },
             2 => Instruction::ClassGet { dst },
             3 => Instruction::Mirror { dst, src: class },
             4 => Instruction::NeighborCount { dst, class },
-            5 => Instruction::NeighborGet { dst, class, index: self.random.below(8) as u8 },
+            5 => Instruction::NeighborGet {
+                dst,
+                class,
+                index: self.random.below(8) as u8,
+            },
             _ => Instruction::PhaseGet { dst },
         });
     }
@@ -234,10 +344,23 @@ impl Body {
         let (handle, offset, src) = (Register(250), Register(251), self.any(ty));
         let place = self.random.below(4) * ty.bytes();
         let dst = self.result(ty);
-        self.builder.push(Instruction::PoolAllocate { dst: handle, bytes: place + ty.bytes() });
+        self.builder.push(Instruction::PoolAllocate {
+            dst: handle,
+            bytes: place + ty.bytes(),
+        });
         self.builder.immediate(Type::U64, offset, place);
-        self.builder.push(Instruction::PoolStore { ty, src, handle, offset });
-        self.builder.push(Instruction::PoolLoad { ty, dst, handle, offset });
+        self.builder.push(Instruction::PoolStore {
+            ty,
+            src,
+            handle,
+            offset,
+        });
+        self.builder.push(Instruction::PoolLoad {
+            ty,
+            dst,
+            handle,
+            offset,
+        });
         self.builder.push(Instruction::PoolFree { handle });
     }
 
@@ -294,10 +417,15 @@ impl Body {
         let most = if uniform { self.random.below(4) } else { 3 };
         let most = self.constant(Type::U32, most);
         if uniform {
-            self.builder.push(Instruction::Move { ty: Type::U32, dst: counter, src: most });
+            self.builder.push(Instruction::Move {
+                ty: Type::U32,
+                dst: counter,
+                src: most,
+            });
         } else {
             let value = self.any(Type::U32);
-            self.builder.binary(BinaryOp::And, Type::U32, counter, value, most);
+            self.builder
+                .binary(BinaryOp::And, Type::U32, counter, value, most);
         }
         (counter, uniform)
     }
@@ -317,15 +445,31 @@ impl Body {
         let (other, offset) = (Register(248), Register(249));
         let distance = self.random.below(u64::from(self.block));
         let distance = self.constant(Type::U32, distance);
-        self.builder.push(Instruction::StoreShared { ty, src, address: SharedAddress::Own });
+        self.builder.push(Instruction::StoreShared {
+            ty,
+            src,
+            address: SharedAddress::Own,
+        });
         self.builder.push(Instruction::Barrier { id: 0 });
-        self.builder.binary(BinaryOp::Add, Type::U32, other, Register::LANE, distance);
+        self.builder
+            .binary(BinaryOp::Add, Type::U32, other, Register::LANE, distance);
         let mask = self.constant(Type::U32, u64::from(self.block - 1));
-        self.builder.binary(BinaryOp::And, Type::U32, other, other, mask);
+        self.builder
+            .binary(BinaryOp::And, Type::U32, other, other, mask);
         let size = self.constant(Type::U32, ty.bytes());
-        self.builder.binary(BinaryOp::Mul, Type::U32, other, other, size);
-        self.builder.push(Instruction::Convert { to: Type::U64, from: Type::U32, dst: offset, src: other });
-        self.builder.push(Instruction::LoadShared { ty, dst, address: SharedAddress::Indexed(offset) });
+        self.builder
+            .binary(BinaryOp::Mul, Type::U32, other, other, size);
+        self.builder.push(Instruction::Convert {
+            to: Type::U64,
+            from: Type::U32,
+            dst: offset,
+            src: other,
+        });
+        self.builder.push(Instruction::LoadShared {
+            ty,
+            dst,
+            address: SharedAddress::Indexed(offset),
+        });
         self.builder.push(Instruction::Barrier { id: 0 });
     }
 
@@ -338,8 +482,14 @@ impl Body {
     fn float(&mut self, ty: Type) {
         let operands = [self.any(ty), self.any(ty), self.any(ty)];
         let dst = self.result(ty);
-        let fits = |from: &Type| matches!(from, Type::I8 | Type::U8) || from.is_float() && *from != ty;
-        let sources: Vec<Type> = self.inputs.iter().map(|(from, _)| *from).filter(fits).collect();
+        let fits =
+            |from: &Type| matches!(from, Type::I8 | Type::U8) || from.is_float() && *from != ty;
+        let sources: Vec<Type> = self
+            .inputs
+            .iter()
+            .map(|(from, _)| *from)
+            .filter(fits)
+            .collect();
         if !sources.is_empty() && self.random.one_in(6) {
             let from = self.random.pick(&sources);
             let src = self.any(from);

@@ -8,10 +8,26 @@ const VALUE: Register = Register(222);
 const CONSTANT: Register = Register(223);
 
 /// One operation on values in [−1, 1].
-pub fn operation(builder: &mut ProgramBuilder, random: &mut Random, ty: Type, dst: Register, [a, b, c]: [Register; 3]) {
-    match random.below(if matches!(ty, Type::F32 | Type::F64) { 6 } else { 3 }) {
+pub fn operation(
+    builder: &mut ProgramBuilder,
+    random: &mut Random,
+    ty: Type,
+    dst: Register,
+    [a, b, c]: [Register; 3],
+) {
+    match random.below(if matches!(ty, Type::F32 | Type::F64) {
+        6
+    } else {
+        3
+    }) {
         0 => {
-            let op = random.pick(&[BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Min, BinaryOp::Max]);
+            let op = random.pick(&[
+                BinaryOp::Add,
+                BinaryOp::Sub,
+                BinaryOp::Mul,
+                BinaryOp::Min,
+                BinaryOp::Max,
+            ]);
             builder.binary(op, ty, VALUE, a, b);
             scale(builder, ty, 0.5);
         }
@@ -25,11 +41,24 @@ pub fn operation(builder: &mut ProgramBuilder, random: &mut Random, ty: Type, ds
             builder.unary(op, ty, VALUE, a);
         }
         3 => {
-            let op = random.pick(&[UnaryOp::Tanh, UnaryOp::Sigmoid, UnaryOp::Sin, UnaryOp::Cos, UnaryOp::Erf]);
+            let op = random.pick(&[
+                UnaryOp::Tanh,
+                UnaryOp::Sigmoid,
+                UnaryOp::Sin,
+                UnaryOp::Cos,
+                UnaryOp::Erf,
+            ]);
             builder.unary(op, ty, VALUE, a);
         }
         4 => {
-            let op = random.pick(&[UnaryOp::Exp, UnaryOp::Exp2, UnaryOp::Tan, UnaryOp::Gelu, UnaryOp::GeluErf, UnaryOp::Silu]);
+            let op = random.pick(&[
+                UnaryOp::Exp,
+                UnaryOp::Exp2,
+                UnaryOp::Tan,
+                UnaryOp::Gelu,
+                UnaryOp::GeluErf,
+                UnaryOp::Silu,
+            ]);
             builder.unary(op, ty, VALUE, a);
             scale(builder, ty, 0.25);
         }
@@ -40,7 +69,13 @@ pub fn operation(builder: &mut ProgramBuilder, random: &mut Random, ty: Type, ds
             if random.one_in(3) {
                 builder.binary(BinaryOp::Div, ty, VALUE, b, VALUE);
             } else {
-                let op = random.pick(&[UnaryOp::Log, UnaryOp::Log2, UnaryOp::Log10, UnaryOp::Sqrt, UnaryOp::Rsqrt]);
+                let op = random.pick(&[
+                    UnaryOp::Log,
+                    UnaryOp::Log2,
+                    UnaryOp::Log10,
+                    UnaryOp::Sqrt,
+                    UnaryOp::Rsqrt,
+                ]);
                 builder.unary(op, ty, VALUE, VALUE);
                 scale(builder, ty, 0.5);
             }
@@ -51,7 +86,12 @@ pub fn operation(builder: &mut ProgramBuilder, random: &mut Random, ty: Type, ds
 
 /// A value of another float type, or a byte, in [−1, 1].
 pub fn converted(builder: &mut ProgramBuilder, ty: Type, from: Type, dst: Register, src: Register) {
-    builder.push(Instruction::Convert { to: ty, from, dst: VALUE, src });
+    builder.push(Instruction::Convert {
+        to: ty,
+        from,
+        dst: VALUE,
+        src,
+    });
     if from.is_integer() {
         scale(builder, ty, 1.0 / 256.0);
     }
@@ -59,7 +99,11 @@ pub fn converted(builder: &mut ProgramBuilder, ty: Type, from: Type, dst: Regist
 }
 
 fn set(builder: &mut ProgramBuilder, ty: Type, value: f32) {
-    builder.immediate(ty, CONSTANT, scalar::convert(ty, Type::F32, u64::from(value.to_bits())));
+    builder.immediate(
+        ty,
+        CONSTANT,
+        scalar::convert(ty, Type::F32, u64::from(value.to_bits())),
+    );
 }
 
 fn scale(builder: &mut ProgramBuilder, ty: Type, by: f32) {

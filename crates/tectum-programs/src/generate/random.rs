@@ -58,13 +58,19 @@ impl Random {
     /// The bytes of this many values.
     pub(super) fn values(&mut self, ty: Type, count: u64) -> Vec<u8> {
         let width = ty.bytes() as usize;
-        (0..count).flat_map(|_| self.value(ty).to_le_bytes().into_iter().take(width)).collect()
+        (0..count)
+            .flat_map(|_| self.value(ty).to_le_bytes().into_iter().take(width))
+            .collect()
     }
 
-    /// One change of a text: a line removed, duplicated or moved, a word of another line, a number, a character.
+    /// One change of a text: a line removed, duplicated or moved, a word of another line, a number,
+    /// a character.
     pub(super) fn mutation(&mut self, text: &str) -> String {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        let (at, other) = (self.below(lines.len() as u64) as usize, self.below(lines.len() as u64) as usize);
+        let (at, other) = (
+            self.below(lines.len() as u64) as usize,
+            self.below(lines.len() as u64) as usize,
+        );
         match self.below(6) {
             0 => drop(lines.remove(at)),
             1 => lines.insert(other, lines[at].clone()),
@@ -75,7 +81,11 @@ impl Random {
                 let letters: Vec<char> = lines[at].chars().collect();
                 let place = self.below(letters.len() as u64 + 1) as usize;
                 let put = self.pick(&['r', 'p', '@', '[', ',', '9', '-', '.', 'é', '\t']);
-                lines[at] = letters[..place].iter().chain([&put]).chain(letters.iter().skip(place + 1)).collect();
+                lines[at] = letters[..place]
+                    .iter()
+                    .chain([&put])
+                    .chain(letters.iter().skip(place + 1))
+                    .collect();
             }
         }
         lines.join("\n")

@@ -1,7 +1,8 @@
 //! Any control flow as one loop over basic blocks: `pc` says which comes next.
 //!
-//! With barriers, lanes run until they end or reach one, then the whole block synchronises: the check ensures that if one
-//! lane waits, all do, so the first lane's `pc` says whether the block continues.
+//! With barriers, lanes run until they end or reach one, then the whole block synchronises: the
+//! check ensures that if one lane waits, all do, so the first lane's `pc` says whether the block
+//! continues.
 
 use super::statement::Statements;
 use super::structured::condition;
@@ -18,12 +19,22 @@ const MAX_CALL_DEPTH: u32 = 256;
 /// The body of `run`.
 pub fn body(statements: &mut Statements<'_>, has_barriers: bool) -> Result<String, Unsupported> {
     let blocks = Blocks::of(statements.program.instructions());
-    let calls = statements.program.instructions().iter().any(|instruction| matches!(instruction, Instruction::Call { .. }));
+    let calls = statements
+        .program
+        .instructions()
+        .iter()
+        .any(|instruction| matches!(instruction, Instruction::Call { .. }));
     let mut text = String::from("    var pc = 0u;\n");
     if calls {
-        text.push_str(&format!("    var returns = array<u32, {MAX_CALL_DEPTH}>();\n    var depth = 0u;\n"));
+        text.push_str(&format!(
+            "    var returns = array<u32, {MAX_CALL_DEPTH}>();\n    var depth = 0u;\n"
+        ));
     }
-    let (indent, waits) = if has_barriers { (2, "    loop {\n") } else { (1, "") };
+    let (indent, waits) = if has_barriers {
+        (2, "    loop {\n")
+    } else {
+        (1, "")
+    };
     let count = blocks.firsts.len();
     let turns = statements.program.has_loops();
     let within = if turns {
@@ -33,7 +44,11 @@ pub fn body(statements: &mut Statements<'_>, has_barriers: bool) -> Result<Strin
         ""
     };
     text.push_str(waits);
-    super::indented(&mut text, indent, &format!("while pc < {count}u{within} {{"));
+    super::indented(
+        &mut text,
+        indent,
+        &format!("while pc < {count}u{within} {{"),
+    );
     super::indented(&mut text, indent + 1, "switch pc {");
     for number in 0..count {
         super::indented(&mut text, indent + 2, &format!("case {number}u: {{"));
@@ -54,7 +69,8 @@ pub fn body(statements: &mut Statements<'_>, has_barriers: bool) -> Result<Strin
             &format!("if workgroupUniformLoad(&first_pc) == {END} {{ break; }}"),
             &format!("if pc != {END} {{ pc -= {WAITS:#x}u; }}"),
         ];
-        meet.iter().for_each(|line| super::indented(&mut text, 2, line));
+        meet.iter()
+            .for_each(|line| super::indented(&mut text, 2, line));
         text.push_str("    }\n");
         if turns {
             super::indented(&mut text, 1, &stopped);
@@ -78,11 +94,17 @@ impl Blocks {
             if let Some(target) = instruction.target() {
                 leads[target.index()] = true;
             }
-            if instruction.target().is_some() || !instruction.falls_through() || matches!(instruction, Instruction::Barrier { .. }) {
+            if instruction.target().is_some()
+                || !instruction.falls_through()
+                || matches!(instruction, Instruction::Barrier { .. })
+            {
                 leads[index + 1] = true;
             }
         }
-        Blocks { firsts: (0..code.len()).filter(|index| leads[*index]).collect(), end: code.len() }
+        Blocks {
+            firsts: (0..code.len()).filter(|index| leads[*index]).collect(),
+            end: code.len(),
+        }
     }
 
     /// The `pc` of an instruction that begins a block, or of the end.
@@ -98,20 +120,36 @@ impl Blocks {
     }
 }
 
-fn block(statements: &mut Statements<'_>, blocks: &Blocks, number: usize, text: &mut String, indent: u32) -> Result<(), Unsupported> {
+fn block(
+    statements: &mut Statements<'_>,
+    blocks: &Blocks,
+    number: usize,
+    text: &mut String,
+    indent: u32,
+) -> Result<(), Unsupported> {
     let range = blocks.range(number);
     let next = blocks.pc(range.end);
     for index in range {
         let instruction = statements.program.instructions()[index];
         if let Some(lines) = jump(instruction, blocks, &next) {
             let turned = turn(instruction, index);
-            turned.iter().chain(&lines).for_each(|line| super::indented(text, indent, line));
+            turned
+                .iter()
+                .chain(&lines)
+                .for_each(|line| super::indented(text, indent, line));
             return Ok(());
         }
         let statement = statements.of(index)?;
-        statement.lines.iter().for_each(|line| super::indented(text, indent, line));
+        statement
+            .lines
+            .iter()
+            .for_each(|line| super::indented(text, indent, line));
         if statement.may_fault && statements.bounds == Bounds::Checked {
-            super::indented(text, indent, &format!("if faulted {{ pc = {END}; break; }}"));
+            super::indented(
+                text,
+                indent,
+                &format!("if faulted {{ pc = {END}; break; }}"),
+            );
         }
     }
     super::indented(text, indent, &format!("pc = {next};"));
@@ -122,7 +160,9 @@ fn block(statements: &mut Statements<'_>, blocks: &Blocks, number: usize, text: 
 fn turn(instruction: Instruction, index: usize) -> Option<String> {
     instruction.target().filter(|_| instruction.turns(index))?;
     let taken = match instruction {
-        Instruction::Branch { guard: Some(guard), .. } => format!("u32({})", condition(guard)),
+        Instruction::Branch {
+            guard: Some(guard), ..
+        } => format!("u32({})", condition(guard)),
         Instruction::Loop { count, .. } => format!("min(r{}, 1u)", count.0),
         _ => "1u".to_owned(),
     };
@@ -132,16 +172,36 @@ fn turn(instruction: Instruction, index: usize) -> Option<String> {
 /// The statements of an instruction that ends a block.
 fn jump(instruction: Instruction, blocks: &Blocks, next: &str) -> Option<Vec<String>> {
     Some(match instruction {
-        Instruction::Branch { target, guard: None } => vec![format!("pc = {};", blocks.pc(target.index()))],
-        Instruction::Branch { target, guard: Some(guard) } => {
-            vec![format!("pc = select({next}, {}, {});", blocks.pc(target.index()), condition(guard))]
+        Instruction::Branch {
+            target,
+            guard: None,
+        } => vec![format!("pc = {};", blocks.pc(target.index()))],
+        Instruction::Branch {
+            target,
+            guard: Some(guard),
+        } => {
+            vec![format!(
+                "pc = select({next}, {}, {});",
+                blocks.pc(target.index()),
+                condition(guard)
+            )]
         }
         Instruction::Loop { count, body } => {
             let count = format!("r{}", count.0);
-            vec![format!("pc = select({next}, {}, {count} > 0u);", blocks.pc(body.index())), format!("{count} -= min({count}, 1u);")]
+            vec![
+                format!(
+                    "pc = select({next}, {}, {count} > 0u);",
+                    blocks.pc(body.index())
+                ),
+                format!("{count} -= min({count}, 1u);"),
+            ]
         }
         Instruction::Call { target } => {
-            vec![format!("returns[depth] = {next};"), "depth += 1u;".to_owned(), format!("pc = {};", blocks.pc(target.index()))]
+            vec![
+                format!("returns[depth] = {next};"),
+                "depth += 1u;".to_owned(),
+                format!("pc = {};", blocks.pc(target.index())),
+            ]
         }
         Instruction::Return => vec!["depth -= 1u;".to_owned(), "pc = returns[depth];".to_owned()],
         Instruction::Exit => vec![format!("pc = {END};")],

@@ -1,4 +1,5 @@
-//! The result of an instruction, as a WGSL expression over registers (`r5` for up to 32 bits, `w5` for 64).
+//! The result of an instruction, as a WGSL expression over registers (`r5` for up to 32 bits, `w5`
+//! for 64).
 
 use super::Unsupported;
 use crate::{BinaryOp, Condition, Register, TernaryOp, Type, UnaryOp};
@@ -54,7 +55,9 @@ fn narrowed(ty: Type, value: String) -> String {
 }
 
 fn no_f64(name: &str) -> Unsupported {
-    Unsupported::new(format!("{name}.f64: portable device code has no arithmetic of 64-bit floats"))
+    Unsupported::new(format!(
+        "{name}.f64: portable device code has no arithmetic of 64-bit floats"
+    ))
 }
 
 /// The function family of an integer type, used in the names of its comparisons and extremes.
@@ -69,7 +72,11 @@ fn order(ty: Type) -> &'static str {
 
 /// An operation of one operand.
 pub fn unary(op: UnaryOp, ty: Type, a: &str) -> Expression {
-    if ty.is_float() { float_unary(op, ty, a) } else { Ok(integer_unary(op, ty, a)) }
+    if ty.is_float() {
+        float_unary(op, ty, a)
+    } else {
+        Ok(integer_unary(op, ty, a))
+    }
 }
 
 fn integer_unary(op: UnaryOp, ty: Type, a: &str) -> String {
@@ -89,7 +96,11 @@ fn integer_unary(op: UnaryOp, ty: Type, a: &str) -> String {
 }
 
 fn float_unary(op: UnaryOp, ty: Type, a: &str) -> Expression {
-    let (sign, rest) = if ty.bytes() == 2 { ("0x8000u", "0x7fffu") } else { ("0x80000000u", "0x7fffffffu") };
+    let (sign, rest) = if ty.bytes() == 2 {
+        ("0x8000u", "0x7fffu")
+    } else {
+        ("0x80000000u", "0x7fffffffu")
+    };
     Ok(match (op, ty) {
         (UnaryOp::Abs, Type::F64) => format!("{a} & vec2<u32>(0xffffffffu, {rest})"),
         (UnaryOp::Neg, Type::F64) => format!("{a} ^ vec2<u32>(0u, {sign})"),
@@ -104,9 +115,14 @@ fn float_unary(op: UnaryOp, ty: Type, a: &str) -> Expression {
 /// An operation of two operands.
 pub fn binary(op: BinaryOp, ty: Type, a: &str, b: &str) -> Expression {
     match ty {
-        Type::F64 if matches!(op, BinaryOp::Min | BinaryOp::Max) => Ok(format!("{}_f64({a}, {b})", op.name())),
+        Type::F64 if matches!(op, BinaryOp::Min | BinaryOp::Max) => {
+            Ok(format!("{}_f64({a}, {b})", op.name()))
+        }
         Type::F64 => Err(no_f64(op.name())),
-        _ if ty.is_float() => Ok(narrowed(ty, format!("{}_f32({}, {})", op.name(), widened(ty, a), widened(ty, b)))),
+        _ if ty.is_float() => Ok(narrowed(
+            ty,
+            format!("{}_f32({}, {})", op.name(), widened(ty, a), widened(ty, b)),
+        )),
         Type::I64 | Type::U64 => Ok(wide_binary(op, ty, a, b)),
         _ => Ok(word_binary(op, ty, a, b)),
     }
@@ -151,12 +167,29 @@ pub fn ternary(op: TernaryOp, ty: Type, [a, b, c]: [&str; 3]) -> Expression {
         return Err(no_f64(op.name()));
     } else if ty.is_integer() {
         let product = binary(BinaryOp::Mul, ty, a, b)?;
-        return binary(BinaryOp::Add, ty, &if ty.bytes() == 8 { product } else { format!("({product})") }, c);
+        return binary(
+            BinaryOp::Add,
+            ty,
+            &if ty.bytes() == 8 {
+                product
+            } else {
+                format!("({product})")
+            },
+            c,
+        );
     }
     match op {
         // Rounds twice, as two instructions.
         TernaryOp::Mad => binary(BinaryOp::Add, ty, &binary(BinaryOp::Mul, ty, a, b)?, c),
-        TernaryOp::Fma => Ok(narrowed(ty, format!("fma_f32({}, {}, {})", widened(ty, a), widened(ty, b), widened(ty, c)))),
+        TernaryOp::Fma => Ok(narrowed(
+            ty,
+            format!(
+                "fma_f32({}, {}, {})",
+                widened(ty, a),
+                widened(ty, b),
+                widened(ty, c)
+            ),
+        )),
     }
 }
 
@@ -182,7 +215,13 @@ pub fn compare(condition: Condition, ty: Type, a: &str, b: &str) -> String {
         (_, _) if wide => "u64",
         _ => "u32",
     };
-    let less = |a: &str, b: &str| if kind == "u32" { format!("({a} < {b})") } else { format!("lt_{kind}({a}, {b})") };
+    let less = |a: &str, b: &str| {
+        if kind == "u32" {
+            format!("({a} < {b})")
+        } else {
+            format!("lt_{kind}({a}, {b})")
+        }
+    };
     match condition {
         C::Eq if wide => format!("eq_64({a}, {b})"),
         C::Ne if wide => format!("!eq_64({a}, {b})"),

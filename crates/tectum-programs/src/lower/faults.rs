@@ -2,7 +2,8 @@
 
 use crate::{Fault, FaultKind, Instruction, Program, Type};
 
-/// Words of the buffer: how many faults, then lane, instruction, kind, address (two words) and size of the first.
+/// Words of the buffer: how many faults, then lane, instruction, kind, address (two words) and size
+/// of the first.
 pub const WORDS: usize = 8;
 
 pub const OUT_OF_BOUNDS: u32 = 1;
@@ -63,7 +64,9 @@ fn within(at: vec2<u32>, width: u32, size: u32, instruction: u32) -> bool {
 
 /// The fault that a launch reported, if any.
 pub fn read(words: &[u32], program: &Program) -> Option<Fault> {
-    let &[count, lane, instruction, kind, low, high, size, _] = words else { return None };
+    let &[count, lane, instruction, kind, low, high, size, _] = words else {
+        return None;
+    };
     if count == 0 {
         return None;
     }
@@ -71,7 +74,11 @@ pub fn read(words: &[u32], program: &Program) -> Option<Fault> {
     let instruction = instruction as usize;
     let (ty, bytes) = accessed(program.instructions().get(instruction)?);
     let kind = match kind {
-        OUT_OF_BOUNDS => FaultKind::OutOfBounds { address, ty, size: u64::from(size) },
+        OUT_OF_BOUNDS => FaultKind::OutOfBounds {
+            address,
+            ty,
+            size: u64::from(size),
+        },
         MISALIGNED => FaultKind::Misaligned { address, ty },
         UNKNOWN_HANDLE => FaultKind::UnknownHandle { handle: address },
         DENIED => FaultKind::Denied { handle: address },
@@ -81,7 +88,11 @@ pub fn read(words: &[u32], program: &Program) -> Option<Fault> {
         CUT_OFF => FaultKind::CutOff,
         _ => return None,
     };
-    Some(Fault { lane: u64::from(lane), instruction, kind })
+    Some(Fault {
+        lane: u64::from(lane),
+        instruction,
+        kind,
+    })
 }
 
 /// The type that an instruction accesses, and the bytes that it allocates from the pool.

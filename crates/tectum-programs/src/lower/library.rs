@@ -14,12 +14,20 @@ struct Item {
 /// Items by name, with their order in the files.
 static ITEMS: LazyLock<(Vec<String>, BTreeMap<String, Item>)> = LazyLock::new(|| {
     let [math_f32, math] = Prelude::Math.wgsl(false);
-    let files = [math_f32, math, Prelude::Pack.wgsl(false)[0], include_str!("program.wgsl")];
+    let files = [
+        math_f32,
+        math,
+        Prelude::Pack.wgsl(false)[0],
+        include_str!("program.wgsl"),
+    ];
     let mut order = Vec::new();
     let mut items = BTreeMap::new();
     for file in files {
         for (name, text) in split(file) {
-            let uses = words(&text).filter(|word| *word != name).map(str::to_owned).collect();
+            let uses = words(&text)
+                .filter(|word| *word != name)
+                .map(str::to_owned)
+                .collect();
             order.push(name.clone());
             items.insert(name, Item { text, uses });
         }
@@ -30,7 +38,9 @@ static ITEMS: LazyLock<(Vec<String>, BTreeMap<String, Item>)> = LazyLock::new(||
 /// The items that a text uses, directly or indirectly, in the order of the library.
 pub fn used_by(text: &str) -> String {
     let (order, items) = &*ITEMS;
-    let mut open: Vec<&str> = words(text).filter(|word| items.contains_key(*word)).collect();
+    let mut open: Vec<&str> = words(text)
+        .filter(|word| items.contains_key(*word))
+        .collect();
     let mut used = BTreeSet::new();
     while let Some(name) = open.pop() {
         if used.insert(name) {
@@ -38,7 +48,11 @@ pub fn used_by(text: &str) -> String {
             open.extend(uses.filter(|word| items.contains_key(*word)));
         }
     }
-    let texts: Vec<&str> = order.iter().filter(|name| used.contains(name.as_str())).map(|name| items[name].text.as_str()).collect();
+    let texts: Vec<&str> = order
+        .iter()
+        .filter(|name| used.contains(name.as_str()))
+        .map(|name| items[name].text.as_str())
+        .collect();
     texts.concat()
 }
 
@@ -50,7 +64,11 @@ fn split(file: &str) -> Vec<(String, String)> {
     while let Some(line) = lines.next() {
         let Some(name) = defined(line) else {
             // Only a comment directly before an item belongs to it.
-            comment = if line.starts_with("//") { format!("{comment}{line}\n") } else { String::new() };
+            comment = if line.starts_with("//") {
+                format!("{comment}{line}\n")
+            } else {
+                String::new()
+            };
             continue;
         };
         let mut text = format!("{}{line}\n", std::mem::take(&mut comment));
@@ -70,12 +88,15 @@ fn split(file: &str) -> Vec<(String, String)> {
 
 /// The name of the item that a line begins.
 fn defined(line: &str) -> Option<&str> {
-    let rest = ["fn ", "const ", "alias ", "struct "].iter().find_map(|keyword| line.strip_prefix(keyword))?;
+    let rest = ["fn ", "const ", "alias ", "struct "]
+        .iter()
+        .find_map(|keyword| line.strip_prefix(keyword))?;
     words(rest).next()
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').filter(|word| !word.is_empty())
+    text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
+        .filter(|word| !word.is_empty())
 }
 
 #[cfg(test)]
@@ -83,7 +104,13 @@ mod tests {
     #[test]
     fn a_text_brings_what_it_uses_and_nothing_else() {
         let text = super::used_by("x = tan_f32(y);");
-        for needed in ["fn tan_f32", "fn tectum_reduce_far", "const TECTUM_SIGN", "struct TectumReduced", "fn hold"] {
+        for needed in [
+            "fn tan_f32",
+            "fn tectum_reduce_far",
+            "const TECTUM_SIGN",
+            "struct TectumReduced",
+            "fn hold",
+        ] {
             assert_eq!(text.matches(needed).count(), 1, "{needed}");
         }
         assert!(!text.contains("tectum_exp") && !text.contains("neighbor"));

@@ -56,7 +56,13 @@ pub struct Memory<'a> {
 
 impl<'a> Memory<'a> {
     pub fn new(program: &'a Program, bounds: Bounds, sizes: Sizes, atomic: Vec<Space>) -> Self {
-        Self { program, bounds, sizes, atomic, functions: BTreeMap::new() }
+        Self {
+            program,
+            bounds,
+            sizes,
+            atomic,
+            functions: BTreeMap::new(),
+        }
     }
 
     pub fn is_atomic(&self, space: Space) -> bool {
@@ -72,7 +78,11 @@ impl<'a> Memory<'a> {
     pub fn load(&mut self, space: Space, ty: Type) -> Result<String, Unsupported> {
         let (bits, name) = (ty.bits(), format!("load{}_{}", ty.bits(), space.name()));
         if !self.functions.contains_key(&name) {
-            let text = if space == Space::Handle { self.load_by_handle(ty, &name)? } else { self.load_text(space, bits, &name) };
+            let text = if space == Space::Handle {
+                self.load_by_handle(ty, &name)?
+            } else {
+                self.load_text(space, bits, &name)
+            };
             self.functions.insert(name.clone(), text);
         }
         Ok(name)
@@ -82,7 +92,11 @@ impl<'a> Memory<'a> {
     pub fn store(&mut self, space: Space, ty: Type) -> Result<String, Unsupported> {
         let (bits, name) = (ty.bits(), format!("store{}_{}", ty.bits(), space.name()));
         if !self.functions.contains_key(&name) {
-            let text = if space == Space::Handle { self.store_by_handle(ty, &name)? } else { self.store_text(space, bits, &name) };
+            let text = if space == Space::Handle {
+                self.store_by_handle(ty, &name)?
+            } else {
+                self.store_text(space, bits, &name)
+            };
             self.functions.insert(name.clone(), text);
         }
         Ok(name)
@@ -90,7 +104,11 @@ impl<'a> Memory<'a> {
 
     /// The name of `fn(lane) -> value`: the lane's own element, 0 if it has none.
     pub fn load_own(&mut self, buffer: usize, ty: Type) -> String {
-        let (bits, width, name) = (ty.bits(), ty.bytes(), format!("load_own{}_b{buffer}", ty.bits()));
+        let (bits, width, name) = (
+            ty.bits(),
+            ty.bytes(),
+            format!("load_own{}_b{buffer}", ty.bits()),
+        );
         let (value, zero) = (kind(bits), zero(bits));
         let read = self.read(Space::Buffer(buffer), bits, &format!("lane * {width}u"));
         let text = format!(
@@ -102,9 +120,16 @@ impl<'a> Memory<'a> {
 
     /// The name of `fn(lane, value)`: stores the lane's own element, does nothing if it has none.
     pub fn store_own(&mut self, buffer: usize, ty: Type) -> String {
-        let (bits, width, name) = (ty.bits(), ty.bytes(), format!("store_own{}_b{buffer}", ty.bits()));
+        let (bits, width, name) = (
+            ty.bits(),
+            ty.bytes(),
+            format!("store_own{}_b{buffer}", ty.bits()),
+        );
         let write = self.write(Space::Buffer(buffer), bits, &format!("lane * {width}u"));
-        let text = format!("fn {name}(lane: u32, value: {}) {{\n    if lane < params.bytes_{buffer} / {width}u {{\n        {write}\n    }}\n}}\n", kind(bits));
+        let text = format!(
+            "fn {name}(lane: u32, value: {}) {{\n    if lane < params.bytes_{buffer} / {width}u {{\n        {write}\n    }}\n}}\n",
+            kind(bits)
+        );
         self.functions.insert(name.clone(), text);
         name
     }
@@ -120,50 +145,84 @@ impl<'a> Memory<'a> {
     fn load_text(&mut self, space: Space, bits: u32, name: &str) -> String {
         let read = self.read(space, bits, "at.x");
         let check = self.check(space, bits, &format!(" {}", zero(bits)));
-        format!("fn {name}(at: vec2<u32>, instruction: u32) -> {} {{\n{check}    return {read};\n}}\n", kind(bits))
+        format!(
+            "fn {name}(at: vec2<u32>, instruction: u32) -> {} {{\n{check}    return {read};\n}}\n",
+            kind(bits)
+        )
     }
 
     fn store_text(&mut self, space: Space, bits: u32, name: &str) -> String {
         let write = self.write(space, bits, "at.x");
         let check = self.check(space, bits, "");
-        format!("fn {name}(at: vec2<u32>, value: {}, instruction: u32) {{\n{check}    {write}\n}}\n", kind(bits))
+        format!(
+            "fn {name}(at: vec2<u32>, value: {}, instruction: u32) {{\n{check}    {write}\n}}\n",
+            kind(bits)
+        )
     }
 
     fn check(&self, space: Space, bits: u32, zero: &str) -> String {
         if self.bounds == Bounds::Proven {
             return String::new();
         }
-        format!("    if !within(at, {}u, {}, instruction) {{\n        return{zero};\n    }}\n", bits / 8, self.size(space))
+        format!(
+            "    if !within(at, {}u, {}, instruction) {{\n        return{zero};\n    }}\n",
+            bits / 8,
+            self.size(space)
+        )
     }
 
     /// The expression of a value at a byte offset.
     fn read(&self, space: Space, bits: u32, at: &str) -> String {
         let word = |index: String| self.word(space, &index);
         match bits {
-            64 => format!("vec2<u32>({}, {})", word(format!("({at} >> 3u) * 2u")), word(format!("({at} >> 3u) * 2u + 1u"))),
+            64 => format!(
+                "vec2<u32>({}, {})",
+                word(format!("({at} >> 3u) * 2u")),
+                word(format!("({at} >> 3u) * 2u + 1u"))
+            ),
             32 => word(format!("{at} >> 2u")),
-            _ => format!("({} >> {}) & {}", word(format!("({at}) >> 2u")), shift(bits, at), mask(bits)),
+            _ => format!(
+                "({} >> {}) & {}",
+                word(format!("({at}) >> 2u")),
+                shift(bits, at),
+                mask(bits)
+            ),
         }
     }
 
     fn word(&self, space: Space, index: &str) -> String {
         let words = space.words();
-        if self.is_atomic(space) { format!("atomicLoad(&{words}[{index}])") } else { format!("{words}[{index}]") }
+        if self.is_atomic(space) {
+            format!("atomicLoad(&{words}[{index}])")
+        } else {
+            format!("{words}[{index}]")
+        }
     }
 
     /// The statement that stores `value` at a byte offset.
     fn write(&mut self, space: Space, bits: u32, at: &str) -> String {
         let words = space.words();
         let put = |index: String, value: &str| {
-            if self.is_atomic(space) { format!("atomicStore(&{words}[{index}], {value});") } else { format!("{words}[{index}] = {value};") }
+            if self.is_atomic(space) {
+                format!("atomicStore(&{words}[{index}], {value});")
+            } else {
+                format!("{words}[{index}] = {value};")
+            }
         };
         match bits {
-            64 => format!("{} {}", put(format!("({at} >> 3u) * 2u"), "value.x"), put(format!("({at} >> 3u) * 2u + 1u"), "value.y")),
+            64 => format!(
+                "{} {}",
+                put(format!("({at} >> 3u) * 2u"), "value.x"),
+                put(format!("({at} >> 3u) * 2u + 1u"), "value.y")
+            ),
             32 => put(format!("{at} >> 2u"), "value"),
             _ => {
                 self.replace(space);
                 let (mask, shift) = (mask(bits), shift(bits, at));
-                format!("replace_{}(({at}) >> 2u, {mask} << {shift}, (value & {mask}) << {shift});", space.name())
+                format!(
+                    "replace_{}(({at}) >> 2u, {mask} << {shift}, (value & {mask}) << {shift});",
+                    space.name()
+                )
             }
         }
     }
@@ -178,25 +237,41 @@ impl<'a> Memory<'a> {
                  if result.exchanged {{\n            break;\n        }}\n        old = result.old_value;\n    }}\n}}\n"
             )
         } else {
-            format!("fn replace_{name}(index: u32, mask: u32, bits: u32) {{\n    {words}[index] = ({words}[index] & ~mask) | bits;\n}}\n")
+            format!(
+                "fn replace_{name}(index: u32, mask: u32, bits: u32) {{\n    {words}[index] = ({words}[index] & ~mask) | bits;\n}}\n"
+            )
         };
         self.functions.insert(format!("replace_{name}"), text);
     }
 
     fn load_by_handle(&mut self, ty: Type, name: &str) -> Result<String, Unsupported> {
         let (value, zero) = (kind(ty.bits()), zero(ty.bits()));
-        let cases = self.cases(BufferAccess::reads, |memory, space| Ok(format!("return {}(at, instruction);", memory.load(space, ty)?)))?;
-        Ok(format!("fn {name}(handle: vec2<u32>, at: vec2<u32>, instruction: u32) -> {value} {{\n{cases}    return {zero};\n}}\n"))
+        let cases = self.cases(BufferAccess::reads, |memory, space| {
+            Ok(format!(
+                "return {}(at, instruction);",
+                memory.load(space, ty)?
+            ))
+        })?;
+        Ok(format!(
+            "fn {name}(handle: vec2<u32>, at: vec2<u32>, instruction: u32) -> {value} {{\n{cases}    return {zero};\n}}\n"
+        ))
     }
 
     fn store_by_handle(&mut self, ty: Type, name: &str) -> Result<String, Unsupported> {
         let value = kind(ty.bits());
-        let cases =
-            self.cases(BufferAccess::writes, |memory, space| Ok(format!("{}(at, value, instruction);\n            return;", memory.store(space, ty)?)))?;
-        Ok(format!("fn {name}(handle: vec2<u32>, at: vec2<u32>, value: {value}, instruction: u32) {{\n{cases}}}\n"))
+        let cases = self.cases(BufferAccess::writes, |memory, space| {
+            Ok(format!(
+                "{}(at, value, instruction);\n            return;",
+                memory.store(space, ty)?
+            ))
+        })?;
+        Ok(format!(
+            "fn {name}(handle: vec2<u32>, at: vec2<u32>, value: {value}, instruction: u32) {{\n{cases}}}\n"
+        ))
     }
 
-    /// A switch over the buffers; invalid handles, and those without permission for the access, match no case.
+    /// A switch over the buffers; invalid handles, and those without permission for the access,
+    /// match no case.
     fn cases(
         &mut self,
         allowed: fn(BufferAccess) -> bool,
@@ -206,13 +281,25 @@ impl<'a> Memory<'a> {
             Bounds::Checked => format!("fault({kind}u, instruction, handle, 0u);"),
             Bounds::Forced | Bounds::Proven => String::new(),
         };
-        let (unknown, denied) = (fault(super::faults::UNKNOWN_HANDLE), fault(super::faults::DENIED));
+        let (unknown, denied) = (
+            fault(super::faults::UNKNOWN_HANDLE),
+            fault(super::faults::DENIED),
+        );
         let mut text = "    switch select(0u, handle.x, handle.y == 0u) {\n".to_owned();
         for (index, buffer) in self.program.buffers().iter().enumerate() {
-            let body = if allowed(buffer.access) { access(self, Space::Buffer(index))? } else { denied.clone() };
-            text.push_str(&format!("        case {}u: {{\n            {body}\n        }}\n", index + 1));
+            let body = if allowed(buffer.access) {
+                access(self, Space::Buffer(index))?
+            } else {
+                denied.clone()
+            };
+            text.push_str(&format!(
+                "        case {}u: {{\n            {body}\n        }}\n",
+                index + 1
+            ));
         }
-        text.push_str(&format!("        default: {{\n            {unknown}\n        }}\n    }}\n"));
+        text.push_str(&format!(
+            "        default: {{\n            {unknown}\n        }}\n    }}\n"
+        ));
         Ok(text)
     }
 }
@@ -222,7 +309,11 @@ fn kind(bits: u32) -> &'static str {
 }
 
 fn zero(bits: u32) -> &'static str {
-    if bits == 64 { "vec2<u32>(0u, 0u)" } else { "0u" }
+    if bits == 64 {
+        "vec2<u32>(0u, 0u)"
+    } else {
+        "0u"
+    }
 }
 
 fn mask(bits: u32) -> &'static str {
@@ -231,5 +322,9 @@ fn mask(bits: u32) -> &'static str {
 
 /// The bit position in its word of a part at a byte offset.
 fn shift(bits: u32, at: &str) -> String {
-    if bits == 8 { format!("((({at}) & 3u) * 8u)") } else { format!("((({at}) & 2u) * 8u)") }
+    if bits == 8 {
+        format!("((({at}) & 3u) * 8u)")
+    } else {
+        format!("((({at}) & 2u) * 8u)")
+    }
 }

@@ -14,21 +14,44 @@ pub fn run(call: &NativeCall<'_>) {
     let prepared = call.data::<PreparedProgram>();
     let declared = prepared.program().buffers();
     let buffer = |(index, access): (usize, crate::BufferAccess)| Buffer {
-        words: if access.writes() { BufferWords::Write(call.write(index)) } else { BufferWords::Read(call.read(index)) },
+        words: if access.writes() {
+            BufferWords::Write(call.write(index))
+        } else {
+            BufferWords::Read(call.read(index))
+        },
         bytes: u64::from(call.u32(LAUNCH_PARAMS + index)),
     };
-    let buffers = declared.iter().map(|buffer| buffer.access).enumerate().map(buffer);
+    let buffers = declared
+        .iter()
+        .map(|buffer| buffer.access)
+        .enumerate()
+        .map(buffer);
     if let Some(fault) = prepared.run(&launch(call), buffers, |work| call.threads_for(work)) {
         let (kind, address, size) = parts(fault.kind);
-        let words = [1, fault.lane as u32, fault.instruction as u32, kind, address as u32, (address >> 32) as u32, size as u32, 0];
+        let words = [
+            1,
+            fault.lane as u32,
+            fault.instruction as u32,
+            kind,
+            address as u32,
+            (address >> 32) as u32,
+            size as u32,
+            0,
+        ];
         call.write::<u32>(declared.len()).copy_from_slice(&words);
     }
 }
 
 /// The launch that the parameters describe, rows and layers merged.
 fn launch(call: &NativeCall<'_>) -> LaunchConfig {
-    let [blocks, block_lanes, block_x, grid_x, max_loop_iterations] = [1, 2, 3, 4, 6].map(|index| call.u32(index));
-    LaunchConfig { grid: [grid_x, blocks / grid_x.max(1), 1], block: [block_x, block_lanes / block_x.max(1), 1], shared_bytes: 0, max_loop_iterations }
+    let [blocks, block_lanes, block_x, grid_x, max_loop_iterations] =
+        [1, 2, 3, 4, 6].map(|index| call.u32(index));
+    LaunchConfig {
+        grid: [grid_x, blocks / grid_x.max(1), 1],
+        block: [block_x, block_lanes / block_x.max(1), 1],
+        shared_bytes: 0,
+        max_loop_iterations,
+    }
 }
 
 fn parts(kind: FaultKind) -> (u32, u64, u64) {
@@ -39,7 +62,9 @@ fn parts(kind: FaultKind) -> (u32, u64, u64) {
         FaultKind::Denied { handle } => (faults::DENIED, handle, 0),
         FaultKind::DivisionByZero => (faults::DIVISION_BY_ZERO, 0, 0),
         FaultKind::PoolExhausted { .. } => (faults::POOL_EXHAUSTED, 0, 0),
-        FaultKind::LoopLimitExceeded { limit } => (faults::LOOP_LIMIT_EXCEEDED, u64::from(limit), 0),
+        FaultKind::LoopLimitExceeded { limit } => {
+            (faults::LOOP_LIMIT_EXCEEDED, u64::from(limit), 0)
+        }
         FaultKind::CutOff => (faults::CUT_OFF, 0, 0),
     }
 }

@@ -1,6 +1,8 @@
-//! Integer forms c + Σ cᵢ·vᵢ over the counters of a launch: lanes, loop iterations, elements of an unrolled run.
+//! Integer forms c + Σ cᵢ·vᵢ over the counters of a launch: lanes, loop iterations, elements of an
+//! unrolled run.
 //!
-//! A form of a value of w bits represents it modulo 2^w; if its range is within the type, it is the value.
+//! A form of a value of w bits represents it modulo 2^w; if its range is within the type, it is the
+//! value.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -39,11 +41,17 @@ pub struct Affine {
 
 impl Affine {
     pub fn constant(constant: i128) -> Self {
-        Self { constant, terms: Vec::new() }
+        Self {
+            constant,
+            terms: Vec::new(),
+        }
     }
 
     pub fn of(var: Var) -> Self {
-        Self { constant: 0, terms: vec![(var, 1)] }
+        Self {
+            constant: 0,
+            terms: vec![(var, 1)],
+        }
     }
 
     pub fn terms(&self) -> &[(Var, i128)] {
@@ -55,7 +63,10 @@ impl Affine {
     }
 
     pub fn factor(&self, var: Var) -> i128 {
-        self.terms.iter().find(|(other, _)| *other == var).map_or(0, |(_, factor)| *factor)
+        self.terms
+            .iter()
+            .find(|(other, _)| *other == var)
+            .map_or(0, |(_, factor)| *factor)
     }
 
     /// Whether this is exactly one variable.
@@ -78,8 +89,16 @@ impl Affine {
             let sum = terms.entry(*var).or_insert(0);
             *sum = sum.wrapping_add(more.wrapping_mul(factor));
         }
-        let constant = self.constant.wrapping_add(other.constant.wrapping_mul(factor));
-        Affine { constant, terms: terms.into_iter().filter(|(_, factor)| *factor != 0).collect() }
+        let constant = self
+            .constant
+            .wrapping_add(other.constant.wrapping_mul(factor));
+        Affine {
+            constant,
+            terms: terms
+                .into_iter()
+                .filter(|(_, factor)| *factor != 0)
+                .collect(),
+        }
     }
 
     pub fn scale(&self, factor: i128) -> Affine {
@@ -88,11 +107,22 @@ impl Affine {
 
     /// The form without a variable.
     pub fn without(&self, var: Var) -> Affine {
-        Affine { constant: self.constant, terms: self.terms.iter().copied().filter(|(other, _)| *other != var).collect() }
+        Affine {
+            constant: self.constant,
+            terms: self
+                .terms
+                .iter()
+                .copied()
+                .filter(|(other, _)| *other != var)
+                .collect(),
+        }
     }
 
     pub fn without_constant(&self) -> Affine {
-        Affine { constant: 0, terms: self.terms.clone() }
+        Affine {
+            constant: 0,
+            terms: self.terms.clone(),
+        }
     }
 
     /// The form with a variable replaced by another form.
@@ -103,7 +133,8 @@ impl Affine {
         }
     }
 
-    /// The same value modulo 2^width: a constant as the type's bits, else every number as close to 0 as possible.
+    /// The same value modulo 2^width: a constant as the type's bits, else every number as close to
+    /// 0 as possible.
     pub fn wrapped(&self, ty: Type) -> Affine {
         let modulus = 1i128 << ty.bits();
         if self.terms.is_empty() {
@@ -111,11 +142,27 @@ impl Affine {
         }
         let near = |value: i128| {
             let rest = value.rem_euclid(modulus);
-            if rest > modulus / 2 { rest - modulus } else { rest }
+            if rest > modulus / 2 {
+                rest - modulus
+            } else {
+                rest
+            }
         };
-        let terms: Vec<(Var, i128)> = self.terms.iter().map(|(var, factor)| (*var, near(*factor))).filter(|(_, factor)| *factor != 0).collect();
-        let kept = Affine { constant: near(self.constant), terms };
-        if kept.terms.is_empty() { kept.wrapped(ty) } else { kept }
+        let terms: Vec<(Var, i128)> = self
+            .terms
+            .iter()
+            .map(|(var, factor)| (*var, near(*factor)))
+            .filter(|(_, factor)| *factor != 0)
+            .collect();
+        let kept = Affine {
+            constant: near(self.constant),
+            terms,
+        };
+        if kept.terms.is_empty() {
+            kept.wrapped(ty)
+        } else {
+            kept
+        }
     }
 
     /// The minimum and maximum value, or `None` if a variable has no extent.
@@ -132,13 +179,20 @@ impl Affine {
     /// The range, if the form is the value itself: nothing wraps, and no sign is set.
     pub fn exact(&self, ty: Type, extents: &Extents) -> Option<(i128, i128)> {
         let (low, high) = self.range(extents)?;
-        let greatest = if ty.is_signed() { ty.mask() >> 1 } else { ty.mask() };
+        let greatest = if ty.is_signed() {
+            ty.mask() >> 1
+        } else {
+            ty.mask()
+        };
         (low >= 0 && high <= i128::from(greatest)).then_some((low, high))
     }
 
     /// The form as d·g + h with h between 0 and d − 1, if its parts allow it.
     pub fn split(&self, divisor: i128, extents: &Extents) -> Option<(Affine, Affine)> {
-        let (mut whole, mut rest) = (Affine::constant(self.constant.div_euclid(divisor)), Affine::constant(self.constant.rem_euclid(divisor)));
+        let (mut whole, mut rest) = (
+            Affine::constant(self.constant.div_euclid(divisor)),
+            Affine::constant(self.constant.rem_euclid(divisor)),
+        );
         for (var, factor) in &self.terms {
             if factor % divisor == 0 {
                 whole.terms.push((*var, factor / divisor));
@@ -153,12 +207,20 @@ impl Affine {
     /// The form without the variables that are always 0.
     pub fn reduced(&self, extents: &Extents) -> Affine {
         let varies = |var: &Var| extents.get(var) != Some(&1);
-        Affine { constant: self.constant, terms: self.terms.iter().copied().filter(|(var, _)| varies(var)).collect() }
+        Affine {
+            constant: self.constant,
+            terms: self
+                .terms
+                .iter()
+                .copied()
+                .filter(|(var, _)| varies(var))
+                .collect(),
+        }
     }
 }
 
-/// The variables of a form with their extents, smallest factor first, if the form begins at 0 and its values are
-/// 0, unit, 2·unit, … each exactly once.
+/// The variables of a form with their extents, smallest factor first, if the form begins at 0 and
+/// its values are 0, unit, 2·unit, … each exactly once.
 pub fn radix(form: &Affine, unit: i128, extents: &Extents) -> Option<Vec<(Var, u64)>> {
     let mut terms = form.terms.clone();
     terms.sort_by_key(|(_, factor)| *factor);
@@ -177,7 +239,9 @@ pub fn radix(form: &Affine, unit: i128, extents: &Extents) -> Option<Vec<(Var, u
 
 /// The number of combinations of some variables.
 pub fn count(order: &[(Var, u64)]) -> u64 {
-    order.iter().fold(1u64, |count, (_, extent)| count.saturating_mul(*extent))
+    order
+        .iter()
+        .fold(1u64, |count, (_, extent)| count.saturating_mul(*extent))
 }
 
 /// The form that counts through variables, the first fastest, in steps of `unit`.
@@ -207,7 +271,17 @@ impl fmt::Display for Var {
 
 impl fmt::Display for Affine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut parts: Vec<String> = self.terms.iter().map(|(var, factor)| if *factor == 1 { var.to_string() } else { format!("{factor}·{var}") }).collect();
+        let mut parts: Vec<String> = self
+            .terms
+            .iter()
+            .map(|(var, factor)| {
+                if *factor == 1 {
+                    var.to_string()
+                } else {
+                    format!("{factor}·{var}")
+                }
+            })
+            .collect();
         if self.constant != 0 || parts.is_empty() {
             parts.push(self.constant.to_string());
         }

@@ -1,4 +1,5 @@
-//! Code in which lanes of a block diverge and join again at barriers: regions that only the first lanes run, loops with barriers.
+//! Code in which lanes of a block diverge and join again at barriers: regions that only the first
+//! lanes run, loops with barriers.
 
 use std::ops::Range;
 
@@ -14,23 +15,42 @@ use crate::{Guard, Instruction, Type};
 const MAX_BARRIER_ITERATIONS: usize = 64;
 
 impl SymbolicExecutor<'_> {
-    /// Whether some lanes may skip a region: straight code without barriers that accesses shared memory.
+    /// Whether some lanes may skip a region: straight code without barriers that accesses shared
+    /// memory.
     pub fn is_part(&self, stretch: Range<usize>) -> bool {
         let code = &self.program.instructions()[stretch];
-        let is_shared = |instruction: &Instruction| matches!(instruction, Instruction::LoadShared { .. } | Instruction::StoreShared { .. });
-        let is_straight =
-            |instruction: &Instruction| instruction.target().is_none() && instruction.falls_through() && !matches!(instruction, Instruction::Barrier { .. });
+        let is_shared = |instruction: &Instruction| {
+            matches!(
+                instruction,
+                Instruction::LoadShared { .. } | Instruction::StoreShared { .. }
+            )
+        };
+        let is_straight = |instruction: &Instruction| {
+            instruction.target().is_none()
+                && instruction.falls_through()
+                && !matches!(instruction, Instruction::Barrier { .. })
+        };
         code.iter().any(is_shared) && code.iter().all(is_straight)
     }
 
-    /// Follows a region that the first lanes run and the others skip; returns where they join. Its results are known in the
-    /// first lanes.
+    /// Follows a region that the first lanes run and the others skip; returns where they join. Its
+    /// results are known in the first lanes.
     pub fn part(&mut self, at: usize, target: usize, guard: Guard) -> ExecutionResult<usize> {
         let id = self.state.predicates[usize::from(guard.predicate.0)];
-        let Some(Node::Compare { condition, ty, a, b }) = id.map(|id| self.graph.node(id).clone()) else {
+        let Some(Node::Compare {
+            condition,
+            ty,
+            a,
+            b,
+        }) = id.map(|id| self.graph.node(id).clone())
+        else {
             return self.refuse(at, "the branch depends on data");
         };
-        let condition = if guard.when { trip::negated(condition) } else { condition };
+        let condition = if guard.when {
+            trip::negated(condition)
+        } else {
+            condition
+        };
         let all = self.extents.clone();
         if self.keep_lanes(at, condition, ty, a, b)? {
             self.part = Some(self.lanes());
@@ -62,23 +82,35 @@ impl SymbolicExecutor<'_> {
                 return Ok(());
             }
         }
-        self.refuse(head, format!("the loop meets at barriers more than {MAX_BARRIER_ITERATIONS} times"))
+        self.refuse(
+            head,
+            format!("the loop meets at barriers more than {MAX_BARRIER_ITERATIONS} times"),
+        )
     }
 
     /// Whether a uniform jump is taken.
     fn is_taken(&mut self, at: usize) -> ExecutionResult<bool> {
         match self.program.instructions()[at] {
             Instruction::Branch { guard: None, .. } => Ok(true),
-            Instruction::Branch { guard: Some(guard), .. } => match self.state.predicates[usize::from(guard.predicate.0)].map(|id| self.graph.node(id)) {
+            Instruction::Branch {
+                guard: Some(guard), ..
+            } => match self.state.predicates[usize::from(guard.predicate.0)]
+                .map(|id| self.graph.node(id))
+            {
                 Some(Node::Truth(holds)) => Ok(*holds == guard.when),
-                _ => self.refuse(at, "the number of iterations of a loop with barriers is not known in advance"),
+                _ => self.refuse(
+                    at,
+                    "the number of iterations of a loop with barriers is not known in advance",
+                ),
             },
             Instruction::Loop { count, .. } => {
                 let id = self.get(count, at)?;
                 match self.graph.form(id).and_then(Affine::as_constant) {
                     None => self.refuse(at, "the loop's count is not known in advance"),
                     Some(left) => {
-                        let id = self.graph.constant(Type::U32, left.saturating_sub(1).max(0) as u64);
+                        let id = self
+                            .graph
+                            .constant(Type::U32, left.saturating_sub(1).max(0) as u64);
                         self.set(count, id);
                         Ok(left > 0)
                     }

@@ -1,13 +1,18 @@
-//! A map as the value of one element: a graph over the element's number, from which its program is generated.
+//! A map as the value of one element: a graph over the element's number, from which its program is
+//! generated.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::affine::{Affine, Extents, Var, flat};
 use super::cover::Results;
 use super::graph::{Graph, Id, Node};
-use crate::{Address, BinaryOp, BufferDeclaration, BufferIndex, Instruction, Predicate, Program, ProgramParts, Register, Type};
+use crate::{
+    Address, BinaryOp, BufferDeclaration, BufferIndex, Instruction, Predicate, Program,
+    ProgramParts, Register, Type,
+};
 
-/// The values stored to one element of each of some buffers. The only variable of the graph is [`Var::Lane`], the element's number.
+/// The values stored to one element of each of some buffers. The only variable of the graph is
+/// [`Var::Lane`], the element's number.
 #[derive(Debug, Clone)]
 pub struct Elements {
     pub graph: Graph,
@@ -18,23 +23,46 @@ pub struct Elements {
 /// The registers for values; those above are preloaded.
 const MAX_REGISTERS: usize = 252;
 
-/// Makes the elements of results: loads must be of the own element or of an offset that is the same for all.
-pub fn elements(results: &Results, sizes: &[u64], name: impl Fn(BufferIndex) -> String) -> Result<Elements, (usize, String)> {
+/// Makes the elements of results: loads must be of the own element or of an offset that is the same
+/// for all.
+pub fn elements(
+    results: &Results,
+    sizes: &[u64],
+    name: impl Fn(BufferIndex) -> String,
+) -> Result<Elements, (usize, String)> {
     let mut graph = results.graph.clone();
     let mut outputs = Vec::with_capacity(results.outputs.len());
     for output in &results.outputs {
-        let mut numbered = Numbered { results, sizes, changed: HashMap::new() };
-        let value = numbered.value(&mut graph, output.value).map_err(|reason| (output.instruction, reason))?;
+        let mut numbered = Numbered {
+            results,
+            sizes,
+            changed: HashMap::new(),
+        };
+        let value = numbered
+            .value(&mut graph, output.value)
+            .map_err(|reason| (output.instruction, reason))?;
         for id in graph.reachable([value]) {
-            let Node::Load { buffer, ty, at } = graph.node(id) else { continue };
+            let Node::Load { buffer, ty, at } = graph.node(id) else {
+                continue;
+            };
             let is_own = *at == Affine::of(Var::Lane).scale(i128::from(ty.bytes()));
             if results.stores(*buffer) && !is_own {
-                return Err((output.instruction, format!("buffer {} is stored to and loaded at {at}, an element of another", name(*buffer))));
+                return Err((
+                    output.instruction,
+                    format!(
+                        "buffer {} is stored to and loaded at {at}, an element of another",
+                        name(*buffer)
+                    ),
+                ));
             }
         }
         outputs.push((output.buffer, output.ty, value));
     }
-    Ok(Elements { graph, count: results.elements(), outputs })
+    Ok(Elements {
+        graph,
+        count: results.elements(),
+        outputs,
+    })
 }
 
 /// Rewrites forms over counters as forms over the element's number.
@@ -50,19 +78,35 @@ impl Numbered<'_> {
         for id in graph.reachable([root]) {
             let new = match graph.node(id).clone() {
                 Node::Integer { ty, form } => {
-                    let form = self.number(&form).ok_or_else(|| format!("{form} does not follow the elements' order"))?;
+                    let form = self
+                        .number(&form)
+                        .ok_or_else(|| format!("{form} does not follow the elements' order"))?;
                     graph.integer(ty, &form)
                 }
                 Node::Load { ty, buffer, at } => {
                     let at = self.offset(ty, buffer, &at)?;
                     graph.put(Node::Load { ty, buffer, at })
                 }
-                Node::Carried { register, .. } => return Err(format!("{register} is carried across iterations")),
-                Node::Fold { register, .. } => return Err(format!("{register} is the result of a loop")),
-                Node::Stored { .. } => return Err("it depends on what lanes stored in shared memory".to_owned()),
-                Node::Unknown { instruction, .. } => return Err(format!("it depends on instruction {instruction}, which recognition does not support")),
+                Node::Carried { register, .. } => {
+                    return Err(format!("{register} is carried across iterations"));
+                }
+                Node::Fold { register, .. } => {
+                    return Err(format!("{register} is the result of a loop"));
+                }
+                Node::Stored { .. } => {
+                    return Err("it depends on what lanes stored in shared memory".to_owned());
+                }
+                Node::Unknown { instruction, .. } => {
+                    return Err(format!(
+                        "it depends on instruction {instruction}, which recognition does not support"
+                    ));
+                }
                 node => {
-                    let parts: Vec<Id> = graph.parts(id).iter().map(|part| self.changed[part]).collect();
+                    let parts: Vec<Id> = graph
+                        .parts(id)
+                        .iter()
+                        .map(|part| self.changed[part])
+                        .collect();
                     graph.rebuilt(node, &parts, &extents)
                 }
             };
@@ -74,7 +118,9 @@ impl Numbered<'_> {
     /// A form as c + f · (the element's number).
     fn number(&self, form: &Affine) -> Option<Affine> {
         let form = form.reduced(&self.results.extents);
-        let Some((fastest, _)) = self.results.order.first() else { return form.as_constant().map(Affine::constant) };
+        let Some((fastest, _)) = self.results.order.first() else {
+            return form.as_constant().map(Affine::constant);
+        };
         let factor = form.factor(*fastest);
         let rest = form.sub(&flat(&self.results.order, factor)).as_constant()?;
         Some(Affine::constant(rest).plus(&Affine::of(Var::Lane), factor))
@@ -82,15 +128,23 @@ impl Numbered<'_> {
 
     /// The offset of a load: of the own element, or a constant.
     fn offset(&self, ty: Type, buffer: BufferIndex, at: &Affine) -> Result<Affine, String> {
-        let (width, size, count) = (i128::from(ty.bytes()), self.sizes[buffer.0 as usize], self.results.elements());
+        let (width, size, count) = (
+            i128::from(ty.bytes()),
+            self.sizes[buffer.0 as usize],
+            self.results.elements(),
+        );
         let own = Affine::of(Var::Lane).scale(width);
-        let number = self.number(at).ok_or_else(|| format!("the load at {at} does not follow the elements' order"))?;
+        let number = self
+            .number(at)
+            .ok_or_else(|| format!("the load at {at} does not follow the elements' order"))?;
         let is_all = count.checked_mul(ty.bytes()) == Some(size);
         match number.as_constant() {
             Some(0) if count == 1 && is_all => Ok(own),
             Some(_) => Ok(number),
             None if number == own && is_all => Ok(own),
-            None if number == own => Err(format!("the load at {at} covers a part of its buffer's {size} bytes")),
+            None if number == own => Err(format!(
+                "the load at {at} covers a part of its buffer's {size} bytes"
+            )),
             None => Err(format!("the load at {at} is not of the own element")),
         }
     }
@@ -117,20 +171,34 @@ pub fn write(graph: &Graph, roots: &[Id], number: Number, most: usize) -> Result
     let order = graph.in_turn(roots);
     let mut uses: BTreeMap<Id, u32> = BTreeMap::new();
     let operands = |id: Id| match graph.node(id) {
-        Node::Select { predicate, on_true, on_false, .. } => [graph.parts(*predicate), vec![*on_true, *on_false]].concat(),
+        Node::Select {
+            predicate,
+            on_true,
+            on_false,
+            ..
+        } => [graph.parts(*predicate), vec![*on_true, *on_false]].concat(),
         Node::Compare { .. } => Vec::new(),
         _ => graph.parts(id),
     };
-    order.iter().flat_map(|id| operands(*id)).chain(roots.iter().copied()).for_each(|id| *uses.entry(id).or_insert(0) += 1);
+    order
+        .iter()
+        .flat_map(|id| operands(*id))
+        .chain(roots.iter().copied())
+        .for_each(|id| *uses.entry(id).or_insert(0) += 1);
     let mut writer = Writer {
         graph,
         number,
         code: Vec::new(),
         held: BTreeMap::new(),
-        free: (0..most.min(MAX_REGISTERS)).rev().map(|place| Register(place as u8)).collect(),
+        free: (0..most.min(MAX_REGISTERS))
+            .rev()
+            .map(|place| Register(place as u8))
+            .collect(),
     };
     for id in order {
-        if !uses.contains_key(&id) || matches!(graph.node(id), Node::Compare { .. } | Node::Truth(_)) {
+        if !uses.contains_key(&id)
+            || matches!(graph.node(id), Node::Compare { .. } | Node::Truth(_))
+        {
             continue;
         }
         let parts: Vec<Register> = operands(id).iter().map(|part| writer.held[part]).collect();
@@ -142,12 +210,18 @@ pub fn write(graph: &Graph, roots: &[Id], number: Number, most: usize) -> Result
                 }
             }
         }
-        let dst = writer.free.pop().ok_or_else(|| format!("an element needs more than {most} registers"))?;
+        let dst = writer
+            .free
+            .pop()
+            .ok_or_else(|| format!("an element needs more than {most} registers"))?;
         writer.held.insert(id, dst);
         writer.node(id, dst, &parts)?;
     }
     let roots = roots.iter().map(|root| writer.held[root]).collect();
-    Ok(Written { code: writer.code, roots })
+    Ok(Written {
+        code: writer.code,
+        roots,
+    })
 }
 
 struct Writer<'a> {
@@ -162,19 +236,67 @@ impl Writer<'_> {
     fn node(&mut self, id: Id, dst: Register, parts: &[Register]) -> Result<(), String> {
         use Instruction as I;
         let instruction = match (self.graph.node(id), parts) {
-            (Node::Float { ty, bits }, _) => I::MoveImmediate { ty: *ty, dst, bits: *bits },
+            (Node::Float { ty, bits }, _) => I::MoveImmediate {
+                ty: *ty,
+                dst,
+                bits: *bits,
+            },
             (Node::Integer { ty, form }, _) => return self.integer(*ty, form, dst),
-            (Node::Load { ty, buffer, at }, _) => I::LoadGlobal { ty: *ty, dst, address: self.address(*buffer, at) },
-            (Node::Unary { op, ty, .. }, &[src]) => I::Unary { op: *op, ty: *ty, dst, src },
-            (Node::Binary { op, ty, .. }, &[a, b]) => I::Binary { op: *op, ty: *ty, dst, a, b },
-            (Node::Ternary { op, ty, .. }, &[a, b, c]) => I::Ternary { op: *op, ty: *ty, dst, a, b, c },
-            (Node::Convert { to, from, .. }, &[src]) => I::Convert { to: *to, from: *from, dst, src },
+            (Node::Load { ty, buffer, at }, _) => I::LoadGlobal {
+                ty: *ty,
+                dst,
+                address: self.address(*buffer, at),
+            },
+            (Node::Unary { op, ty, .. }, &[src]) => I::Unary {
+                op: *op,
+                ty: *ty,
+                dst,
+                src,
+            },
+            (Node::Binary { op, ty, .. }, &[a, b]) => I::Binary {
+                op: *op,
+                ty: *ty,
+                dst,
+                a,
+                b,
+            },
+            (Node::Ternary { op, ty, .. }, &[a, b, c]) => I::Ternary {
+                op: *op,
+                ty: *ty,
+                dst,
+                a,
+                b,
+                c,
+            },
+            (Node::Convert { to, from, .. }, &[src]) => I::Convert {
+                to: *to,
+                from: *from,
+                dst,
+                src,
+            },
             (Node::Select { ty, predicate, .. }, &[a, b, on_true, on_false]) => {
-                let Node::Compare { condition, ty: compared, .. } = self.graph.node(*predicate) else {
+                let Node::Compare {
+                    condition,
+                    ty: compared,
+                    ..
+                } = self.graph.node(*predicate)
+                else {
                     return Err("a selection without a comparison".to_owned());
                 };
-                self.code.push(I::Compare { condition: *condition, ty: *compared, dst: Predicate(0), a, b });
-                I::Select { ty: *ty, dst, predicate: Predicate(0), on_true, on_false }
+                self.code.push(I::Compare {
+                    condition: *condition,
+                    ty: *compared,
+                    dst: Predicate(0),
+                    a,
+                    b,
+                });
+                I::Select {
+                    ty: *ty,
+                    dst,
+                    predicate: Predicate(0),
+                    on_true,
+                    on_false,
+                }
             }
             (node, _) => return Err(format!("{node:?} has no instruction")),
         };
@@ -182,15 +304,29 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The address of a load; a variable offset is computed in the second free register after the number.
+    /// The address of a load; a variable offset is computed in the second free register after the
+    /// number.
     fn address(&mut self, buffer: BufferIndex, at: &Affine) -> Address {
         match (at.as_constant(), self.number) {
-            (Some(bytes), _) => Address::Constant { buffer, bytes: bytes as u64 },
+            (Some(bytes), _) => Address::Constant {
+                buffer,
+                bytes: bytes as u64,
+            },
             (None, Number::Lane) => Address::Own { buffer },
             (None, Number::Register(number)) => {
                 let (width, offset) = (Register(number.0 + 1), Register(number.0 + 2));
-                self.code.push(Instruction::MoveImmediate { ty: Type::U64, dst: width, bits: at.factor(Var::Lane) as u64 });
-                self.code.push(Instruction::Binary { op: BinaryOp::Mul, ty: Type::U64, dst: offset, a: number, b: width });
+                self.code.push(Instruction::MoveImmediate {
+                    ty: Type::U64,
+                    dst: width,
+                    bits: at.factor(Var::Lane) as u64,
+                });
+                self.code.push(Instruction::Binary {
+                    op: BinaryOp::Mul,
+                    ty: Type::U64,
+                    dst: offset,
+                    a: number,
+                    b: width,
+                });
                 Address::Indexed { buffer, offset }
             }
         }
@@ -199,23 +335,58 @@ impl Writer<'_> {
     /// c + f · number, computed modulo 2⁶⁴; a type uses the low bits.
     fn integer(&mut self, ty: Type, form: &Affine, dst: Register) -> Result<(), String> {
         if let Some(constant) = form.as_constant() {
-            self.code.push(Instruction::MoveImmediate { ty, dst, bits: constant as u64 & ty.mask() });
+            self.code.push(Instruction::MoveImmediate {
+                ty,
+                dst,
+                bits: constant as u64 & ty.mask(),
+            });
             return Ok(());
         }
         let number = match self.number {
             Number::Lane => Register::GLOBAL_LANE,
             Number::Register(number) => number,
         };
-        let scratch = self.free.last().copied().ok_or("an element needs more registers than there are")?;
-        let mut put = |bits: i128| self.code.push(Instruction::MoveImmediate { ty: Type::U64, dst: scratch, bits: bits as u64 });
+        let scratch = self
+            .free
+            .last()
+            .copied()
+            .ok_or("an element needs more registers than there are")?;
+        let mut put = |bits: i128| {
+            self.code.push(Instruction::MoveImmediate {
+                ty: Type::U64,
+                dst: scratch,
+                bits: bits as u64,
+            })
+        };
         put(form.factor(Var::Lane));
-        self.code.push(Instruction::Binary { op: BinaryOp::Mul, ty: Type::U64, dst, a: number, b: scratch });
+        self.code.push(Instruction::Binary {
+            op: BinaryOp::Mul,
+            ty: Type::U64,
+            dst,
+            a: number,
+            b: scratch,
+        });
         if form.constant != 0 {
-            self.code.push(Instruction::MoveImmediate { ty: Type::U64, dst: scratch, bits: form.constant as u64 });
-            self.code.push(Instruction::Binary { op: BinaryOp::Add, ty: Type::U64, dst, a: dst, b: scratch });
+            self.code.push(Instruction::MoveImmediate {
+                ty: Type::U64,
+                dst: scratch,
+                bits: form.constant as u64,
+            });
+            self.code.push(Instruction::Binary {
+                op: BinaryOp::Add,
+                ty: Type::U64,
+                dst,
+                a: dst,
+                b: scratch,
+            });
         }
         if ty != Type::U64 {
-            self.code.push(Instruction::Convert { to: ty, from: Type::U64, dst, src: dst });
+            self.code.push(Instruction::Convert {
+                to: ty,
+                from: Type::U64,
+                dst,
+                src: dst,
+            });
         }
         Ok(())
     }
@@ -227,9 +398,18 @@ impl Elements {
         let roots: Vec<Id> = self.outputs.iter().map(|(_, _, value)| *value).collect();
         let Written { mut code, roots } = write(&self.graph, &roots, Number::Lane, MAX_REGISTERS)?;
         for ((buffer, ty, _), src) in self.outputs.iter().zip(roots) {
-            code.push(Instruction::StoreGlobal { ty: *ty, src, address: Address::Own { buffer: *buffer } });
+            code.push(Instruction::StoreGlobal {
+                ty: *ty,
+                src,
+                address: Address::Own { buffer: *buffer },
+            });
         }
-        let parts = ProgramParts { name: name.to_owned(), buffers: buffers.to_vec(), instructions: code, ..ProgramParts::default() };
+        let parts = ProgramParts {
+            name: name.to_owned(),
+            buffers: buffers.to_vec(),
+            instructions: code,
+            ..ProgramParts::default()
+        };
         Program::new(parts).map_err(|error| error.to_string())
     }
 }

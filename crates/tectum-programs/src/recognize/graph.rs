@@ -111,27 +111,47 @@ impl Graph {
     }
 
     pub fn integer(&mut self, ty: Type, form: &Affine) -> Id {
-        self.put(Node::Integer { ty, form: form.wrapped(ty) })
+        self.put(Node::Integer {
+            ty,
+            form: form.wrapped(ty),
+        })
     }
 
     /// A constant of any type.
     pub fn constant(&mut self, ty: Type, bits: u64) -> Id {
-        if ty.is_integer() { self.integer(ty, &Affine::constant(i128::from(bits))) } else { self.put(Node::Float { ty, bits }) }
+        if ty.is_integer() {
+            self.integer(ty, &Affine::constant(i128::from(bits)))
+        } else {
+            self.put(Node::Float { ty, bits })
+        }
     }
 
     pub fn form(&self, id: Id) -> Option<&Affine> {
-        if let Node::Integer { form, .. } = self.node(id) { Some(form) } else { None }
+        if let Node::Integer { form, .. } = self.node(id) {
+            Some(form)
+        } else {
+            None
+        }
     }
 
     /// The bits of an integer constant.
     fn bits(&self, id: Id) -> Option<u64> {
-        self.form(id).and_then(Affine::as_constant).map(|bits| bits as u64)
+        self.form(id)
+            .and_then(Affine::as_constant)
+            .map(|bits| bits as u64)
     }
 
     pub fn ty(&self, id: Id) -> Option<Type> {
         Some(match self.node(id) {
-            Node::Integer { ty, .. } | Node::Float { ty, .. } | Node::Load { ty, .. } | Node::Unary { ty, .. } | Node::Binary { ty, .. } => *ty,
-            Node::Ternary { ty, .. } | Node::Select { ty, .. } | Node::Carried { ty, .. } | Node::Fold { ty, .. } => *ty,
+            Node::Integer { ty, .. }
+            | Node::Float { ty, .. }
+            | Node::Load { ty, .. }
+            | Node::Unary { ty, .. }
+            | Node::Binary { ty, .. } => *ty,
+            Node::Ternary { ty, .. }
+            | Node::Select { ty, .. }
+            | Node::Carried { ty, .. }
+            | Node::Fold { ty, .. } => *ty,
             Node::Stored { ty, .. } | Node::Unknown { ty, .. } => *ty,
             Node::Convert { to, .. } => *to,
             Node::Compare { .. } | Node::Truth(_) => return None,
@@ -141,7 +161,9 @@ impl Graph {
     pub fn unary(&mut self, op: UnaryOp, ty: Type, a: Id) -> Id {
         match self.form(a).cloned() {
             Some(form) if op == UnaryOp::Neg => self.integer(ty, &form.scale(-1)),
-            Some(Affine { constant, .. }) if self.bits(a).is_some() => self.constant(ty, scalar::unary(op, ty, constant as u64)),
+            Some(Affine { constant, .. }) if self.bits(a).is_some() => {
+                self.constant(ty, scalar::unary(op, ty, constant as u64))
+            }
             _ => self.put(Node::Unary { op, ty, a }),
         }
     }
@@ -160,7 +182,13 @@ impl Graph {
         self.put(Node::Binary { op, ty, a, b })
     }
 
-    pub fn ternary(&mut self, op: TernaryOp, ty: Type, [a, b, c]: [Id; 3], extents: &Extents) -> Id {
+    pub fn ternary(
+        &mut self,
+        op: TernaryOp,
+        ty: Type,
+        [a, b, c]: [Id; 3],
+        extents: &Extents,
+    ) -> Id {
         if op == TernaryOp::Mad && ty.is_integer() {
             let product = self.binary(BinaryOp::Mul, ty, a, b, extents);
             return self.binary(BinaryOp::Add, ty, product, c, extents);
@@ -185,7 +213,12 @@ impl Graph {
     pub fn compare(&mut self, condition: Condition, ty: Type, a: Id, b: Id) -> Id {
         match (self.bits(a), self.bits(b)) {
             (Some(a), Some(b)) => self.put(Node::Truth(scalar::compare(condition, ty, a, b))),
-            _ => self.put(Node::Compare { condition, ty, a, b }),
+            _ => self.put(Node::Compare {
+                condition,
+                ty,
+                a,
+                b,
+            }),
         }
     }
 
@@ -198,7 +231,12 @@ impl Graph {
                     on_false
                 }
             }
-            _ => self.put(Node::Select { ty, predicate, on_true, on_false }),
+            _ => self.put(Node::Select {
+                ty,
+                predicate,
+                on_true,
+                on_false,
+            }),
         }
     }
 
@@ -208,7 +246,12 @@ impl Graph {
             Node::Unary { a, .. } | Node::Convert { a, .. } => vec![a],
             Node::Binary { a, b, .. } | Node::Compare { a, b, .. } => vec![a, b],
             Node::Ternary { a, b, c, .. } => vec![a, b, c],
-            Node::Select { predicate, on_true, on_false, .. } => vec![predicate, on_true, on_false],
+            Node::Select {
+                predicate,
+                on_true,
+                on_false,
+                ..
+            } => vec![predicate, on_true, on_false],
             _ => Vec::new(),
         }
     }
@@ -225,7 +268,8 @@ impl Graph {
         found.into_iter().collect()
     }
 
-    /// As [`Graph::reachable`], in the order in which the values use their operands: equal computations give equal orders.
+    /// As [`Graph::reachable`], in the order in which the values use their operands: equal
+    /// computations give equal orders.
     pub fn in_turn(&self, roots: &[Id]) -> Vec<Id> {
         let mut order = Vec::new();
         let mut begun: BTreeSet<Id> = BTreeSet::new();
@@ -242,13 +286,26 @@ impl Graph {
     }
 
     /// The value with every form, of integers and of loads' offsets, changed.
-    pub fn with_forms(&mut self, root: Id, extents: &Extents, change: &mut dyn FnMut(&Affine) -> Affine) -> Id {
+    pub fn with_forms(
+        &mut self,
+        root: Id,
+        extents: &Extents,
+        change: &mut dyn FnMut(&Affine) -> Affine,
+    ) -> Id {
         let mut changed: HashMap<Id, Id> = HashMap::new();
         for id in self.reachable([root]) {
             let new = match self.node(id).clone() {
                 Node::Integer { ty, form } => self.integer(ty, &change(&form)),
-                Node::Load { ty, buffer, at } => self.put(Node::Load { ty, buffer, at: change(&at) }),
-                Node::Stored { ty, part, at } => self.put(Node::Stored { ty, part, at: change(&at) }),
+                Node::Load { ty, buffer, at } => self.put(Node::Load {
+                    ty,
+                    buffer,
+                    at: change(&at),
+                }),
+                Node::Stored { ty, part, at } => self.put(Node::Stored {
+                    ty,
+                    part,
+                    at: change(&at),
+                }),
                 node => {
                     let parts: Vec<Id> = self.parts(id).iter().map(|part| changed[part]).collect();
                     self.rebuilt(node, &parts, extents)
@@ -267,7 +324,9 @@ impl Graph {
             (Node::Ternary { op, ty, .. }, &[a, b, c]) => self.ternary(op, ty, [a, b, c], extents),
             (Node::Convert { to, from, .. }, &[a]) => self.convert(to, from, a, extents),
             (Node::Compare { condition, ty, .. }, &[a, b]) => self.compare(condition, ty, a, b),
-            (Node::Select { ty, .. }, &[predicate, on_true, on_false]) => self.select(ty, predicate, on_true, on_false),
+            (Node::Select { ty, .. }, &[predicate, on_true, on_false]) => {
+                self.select(ty, predicate, on_true, on_false)
+            }
             (leaf, _) => self.put(leaf),
         }
     }
@@ -277,7 +336,8 @@ impl Graph {
         self.with_forms(root, extents, &mut |form| form.substitute(var, by))
     }
 
-    /// One value over the index in a run, from the values at its indices, if they have the same form. Every index is tested.
+    /// One value over the index in a run, from the values at its indices, if they have the same
+    /// form. Every index is tested.
     pub fn template(&mut self, values: &[Id], extents: &Extents) -> Option<Id> {
         let (&first, rest) = values.split_first()?;
         let &second = match rest.first() {
@@ -286,7 +346,8 @@ impl Graph {
         };
         let root = self.between(first, second, extents)?;
         for (place, value) in values.iter().enumerate() {
-            if self.substitute(root, Var::Run, &Affine::constant(place as i128), extents) != *value {
+            if self.substitute(root, Var::Run, &Affine::constant(place as i128), extents) != *value
+            {
                 return None;
             }
         }
@@ -303,7 +364,11 @@ impl Graph {
                 continue;
             }
             let pairs: Vec<(Id, Id)> = self.parts(a).into_iter().zip(self.parts(b)).collect();
-            let missing: Vec<(Id, Id)> = pairs.iter().copied().filter(|pair| !made.contains_key(pair)).collect();
+            let missing: Vec<(Id, Id)> = pairs
+                .iter()
+                .copied()
+                .filter(|pair| !made.contains_key(pair))
+                .collect();
             if missing.is_empty() {
                 let node = self.between_nodes(a, b, &pairs, &made, extents)?;
                 made.insert((a, b), node);
@@ -315,21 +380,44 @@ impl Graph {
         made.get(&(first, second)).copied()
     }
 
-    fn between_nodes(&mut self, a: Id, b: Id, pairs: &[(Id, Id)], made: &BTreeMap<(Id, Id), Id>, extents: &Extents) -> Option<Id> {
+    fn between_nodes(
+        &mut self,
+        a: Id,
+        b: Id,
+        pairs: &[(Id, Id)],
+        made: &BTreeMap<(Id, Id), Id>,
+        extents: &Extents,
+    ) -> Option<Id> {
         let along = |x: &Affine, y: &Affine| x.plus(&Affine::of(Var::Run), y.constant - x.constant);
         match (self.node(a).clone(), self.node(b).clone()) {
-            (Node::Integer { ty, form }, Node::Integer { ty: other, form: next }) if ty == other && form.terms() == next.terms() => {
+            (
+                Node::Integer { ty, form },
+                Node::Integer {
+                    ty: other,
+                    form: next,
+                },
+            ) if ty == other && form.terms() == next.terms() => {
                 Some(self.integer(ty, &along(&form, &next)))
             }
-            (Node::Load { ty, buffer, at }, Node::Load { ty: other, buffer: same, at: next })
-                if (ty, buffer) == (other, same) && at.terms() == next.terms() =>
-            {
-                Some(self.put(Node::Load { ty, buffer, at: along(&at, &next) }))
+            (
+                Node::Load { ty, buffer, at },
+                Node::Load {
+                    ty: other,
+                    buffer: same,
+                    at: next,
+                },
+            ) if (ty, buffer) == (other, same) && at.terms() == next.terms() => {
+                Some(self.put(Node::Load {
+                    ty,
+                    buffer,
+                    at: along(&at, &next),
+                }))
             }
             (node, other) if pairs.is_empty() => (node == other).then_some(a),
             (node, other) => {
                 // The test of all indices verifies that the operations are the same.
-                let parts: Option<Vec<Id>> = pairs.iter().map(|pair| made.get(pair).copied()).collect();
+                let parts: Option<Vec<Id>> =
+                    pairs.iter().map(|pair| made.get(pair).copied()).collect();
                 let same = std::mem::discriminant(&node) == std::mem::discriminant(&other);
                 Some(self.rebuilt(node, &parts.filter(|_| same)?, extents))
             }
@@ -338,7 +426,13 @@ impl Graph {
 }
 
 /// An operation on forms, if the result is one.
-fn affine_binary(op: BinaryOp, ty: Type, a: &Affine, b: &Affine, extents: &Extents) -> Option<Affine> {
+fn affine_binary(
+    op: BinaryOp,
+    ty: Type,
+    a: &Affine,
+    b: &Affine,
+    extents: &Extents,
+) -> Option<Affine> {
     let power = |amount: i128| 1i128 << (amount as u32 % ty.bits());
     match (op, a.as_constant(), b.as_constant()) {
         (BinaryOp::Add, ..) => Some(a.add(b)),
@@ -346,15 +440,26 @@ fn affine_binary(op: BinaryOp, ty: Type, a: &Affine, b: &Affine, extents: &Exten
         (BinaryOp::Mul, Some(factor), _) => Some(b.scale(factor)),
         (BinaryOp::Mul, _, Some(factor)) => Some(a.scale(factor)),
         (BinaryOp::Shl, _, Some(amount)) => Some(a.scale(power(amount))),
-        (BinaryOp::Shr, _, Some(amount)) => divided(ty, a, power(amount), extents).map(|(whole, _)| whole),
-        (BinaryOp::Div, _, Some(divisor)) => divided(ty, a, divisor, extents).map(|(whole, _)| whole),
-        (BinaryOp::And, _, Some(mask)) if mask >= 0 && (mask + 1).count_ones() == 1 => divided(ty, a, mask + 1, extents).map(|(_, rest)| rest),
+        (BinaryOp::Shr, _, Some(amount)) => {
+            divided(ty, a, power(amount), extents).map(|(whole, _)| whole)
+        }
+        (BinaryOp::Div, _, Some(divisor)) => {
+            divided(ty, a, divisor, extents).map(|(whole, _)| whole)
+        }
+        (BinaryOp::And, _, Some(mask)) if mask >= 0 && (mask + 1).count_ones() == 1 => {
+            divided(ty, a, mask + 1, extents).map(|(_, rest)| rest)
+        }
         _ => None,
     }
 }
 
 fn divided(ty: Type, a: &Affine, divisor: i128, extents: &Extents) -> Option<(Affine, Affine)> {
-    let greatest = i128::from(if ty.is_signed() { ty.mask() >> 1 } else { ty.mask() });
-    a.exact(ty, extents).filter(|_| divisor > 0 && divisor <= greatest)?;
+    let greatest = i128::from(if ty.is_signed() {
+        ty.mask() >> 1
+    } else {
+        ty.mask()
+    });
+    a.exact(ty, extents)
+        .filter(|_| divisor > 0 && divisor <= greatest)?;
     a.split(divisor, extents)
 }

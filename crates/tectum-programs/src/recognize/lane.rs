@@ -9,7 +9,9 @@ use super::graph::{Graph, Id, Node};
 use super::loops::Loops;
 use super::shared_cells::Shared;
 use super::{Refusal, Setting};
-use crate::{Address, BinaryOp, BufferIndex, Checked, Instruction, Program, Register, TernaryOp, Type, Write};
+use crate::{
+    Address, BinaryOp, BufferIndex, Checked, Instruction, Program, Register, TernaryOp, Type, Write,
+};
 
 /// Why a lane is not followed to its end.
 pub enum StopReason {
@@ -50,7 +52,8 @@ pub struct Store {
 #[derive(Debug, Clone, Default)]
 pub struct LoopRecord {
     pub extent: u64,
-    /// Whether the lanes share the iterations: the extent is the total, counted by [`Var::Strided`].
+    /// Whether the lanes share the iterations: the extent is the total, counted by
+    /// [`Var::Strided`].
     pub strided: bool,
     pub carried: HashMap<Register, (Option<Id>, Id)>,
 }
@@ -73,7 +76,8 @@ pub struct SymbolicExecutor<'a> {
     /// Buffers whose contents were used.
     pub used: BTreeSet<BufferIndex>,
     split: Option<u64>,
-    /// Whether the last row of lanes may be partial, so that rows and columns cover more lanes than exist.
+    /// Whether the last row of lanes may be partial, so that rows and columns cover more lanes than
+    /// exist.
     pub has_partial_row: bool,
     pub shared: Shared,
     /// The lanes in a region that others skip.
@@ -86,9 +90,18 @@ pub struct SymbolicExecutor<'a> {
 }
 
 impl<'a> SymbolicExecutor<'a> {
-    pub fn new(checked: &'a Checked, setting: &'a Setting<'a>, elements: Option<u64>, split: Option<u64>) -> Self {
+    pub fn new(
+        checked: &'a Checked,
+        setting: &'a Setting<'a>,
+        elements: Option<u64>,
+        split: Option<u64>,
+    ) -> Self {
         let program = checked.program();
-        let state = State { registers: vec![None; 256], predicates: vec![None; 16], limits: BTreeMap::new() };
+        let state = State {
+            registers: vec![None; 256],
+            predicates: vec![None; 16],
+            limits: BTreeMap::new(),
+        };
         let (graph, extents) = (Graph::default(), Extents::new());
         let mut follower = SymbolicExecutor {
             program,
@@ -106,7 +119,8 @@ impl<'a> SymbolicExecutor<'a> {
             split,
             shared: Shared::default(),
             part: None,
-            has_partial_row: split.is_some_and(|columns| !setting.launch.lanes().is_multiple_of(columns)),
+            has_partial_row: split
+                .is_some_and(|columns| !setting.launch.lanes().is_multiple_of(columns)),
             elements,
             memory: HashMap::new(),
             access_types: HashMap::new(),
@@ -137,7 +151,10 @@ impl<'a> SymbolicExecutor<'a> {
             _ if !flat => (None, None),
             _ if block == 1 => (Some(Affine::default()), Some(number)),
             _ if launch.blocks() == 1 => (Some(number), Some(Affine::default())),
-            Some(columns) if columns == block => (Some(self.varying(Var::Column)), Some(self.varying(Var::Row))),
+            Some(columns) if columns == block => (
+                Some(self.varying(Var::Column)),
+                Some(self.varying(Var::Row)),
+            ),
             _ => (None, None),
         };
         for (register, form) in [(Register::LANE, lane), (Register::BLOCK, in_grid)] {
@@ -148,32 +165,58 @@ impl<'a> SymbolicExecutor<'a> {
 
     /// A variable, or 0 if that is its only value.
     fn varying(&self, var: Var) -> Affine {
-        if self.extents.get(&var) == Some(&1) { Affine::default() } else { Affine::of(var) }
+        if self.extents.get(&var) == Some(&1) {
+            Affine::default()
+        } else {
+            Affine::of(var)
+        }
     }
 
     /// The lane's number.
     pub fn lane(&self) -> Affine {
         match self.split {
-            Some(columns) => self.varying(Var::Row).scale(i128::from(columns)).add(&self.varying(Var::Column)),
+            Some(columns) => self
+                .varying(Var::Row)
+                .scale(i128::from(columns))
+                .add(&self.varying(Var::Column)),
             None => self.varying(Var::Lane),
         }
     }
 
     pub fn refuse<T>(&self, instruction: usize, reason: impl Into<String>) -> ExecutionResult<T> {
-        Err(StopReason::Refused(Refusal { instruction: Some(instruction), reason: reason.into() }))
+        Err(StopReason::Refused(Refusal {
+            instruction: Some(instruction),
+            reason: reason.into(),
+        }))
     }
 
     pub fn get(&mut self, register: Register, instruction: usize) -> ExecutionResult<Id> {
-        if let Some(limit) = self.state.limits.get(&register).copied().filter(|limit| *limit < self.lanes()) {
-            return self.refuse(instruction, format!("{register} differs between lanes from lane {limit} on"));
+        if let Some(limit) = self
+            .state
+            .limits
+            .get(&register)
+            .copied()
+            .filter(|limit| *limit < self.lanes())
+        {
+            return self.refuse(
+                instruction,
+                format!("{register} differs between lanes from lane {limit} on"),
+            );
         } else if let Some(id) = self.state.registers[usize::from(register.0)] {
             return Ok(id);
         }
         let launch = self.setting.launch;
-        if matches!(register, Register::LANE | Register::BLOCK) && self.split.is_none() && launch.block[1..] == [1, 1] && launch.grid[1..] == [1, 1] {
+        if matches!(register, Register::LANE | Register::BLOCK)
+            && self.split.is_none()
+            && launch.block[1..] == [1, 1]
+            && launch.grid[1..] == [1, 1]
+        {
             return Err(StopReason::Split(launch.block_lanes()));
         }
-        self.refuse(instruction, format!("the value of {register} is not known here"))
+        self.refuse(
+            instruction,
+            format!("the value of {register} is not known here"),
+        )
     }
 
     pub fn set(&mut self, register: Register, id: Id) {
@@ -194,16 +237,30 @@ impl<'a> SymbolicExecutor<'a> {
                 self.set(dst, id);
             }
             I::StoreGlobal { ty, src, address } => self.store(at, ty, src, address)?,
-            I::Compare { condition, ty, dst, a, b } => {
+            I::Compare {
+                condition,
+                ty,
+                dst,
+                a,
+                b,
+            } => {
                 let (a, b) = (self.get(a, at)?, self.get(b, at)?);
-                self.state.predicates[usize::from(dst.0)] = Some(self.graph.compare(condition, ty, a, b));
+                self.state.predicates[usize::from(dst.0)] =
+                    Some(self.graph.compare(condition, ty, a, b));
             }
             I::Fence { .. } | I::PhaseAdvance { .. } => {}
-            I::LoadShared { .. } | I::StoreShared { .. } | I::Barrier { .. } => self.meet(at, instruction)?,
-            I::PoolAllocate { .. } | I::PoolFree { .. } | I::PoolLoad { .. } | I::PoolStore { .. } => {
+            I::LoadShared { .. } | I::StoreShared { .. } | I::Barrier { .. } => {
+                self.meet(at, instruction)?
+            }
+            I::PoolAllocate { .. }
+            | I::PoolFree { .. }
+            | I::PoolLoad { .. }
+            | I::PoolStore { .. } => {
                 return self.refuse(at, "recognition does not support pools");
             }
-            I::Call { .. } | I::Return => return self.refuse(at, "recognition does not support calls"),
+            I::Call { .. } | I::Return => {
+                return self.refuse(at, "recognition does not support calls");
+            }
             I::ResonanceAccumulate { .. } => {}
             _ => self.compute(at, &instruction)?,
         }
@@ -224,19 +281,40 @@ impl<'a> SymbolicExecutor<'a> {
                 (dst, self.graph.unary(op, ty, a))
             }
             I::Binary { op, ty, dst, a, b } => (dst, self.binary(at, op, ty, [a, b])?),
-            I::Ternary { op, ty, dst, a, b, c } => (dst, self.ternary(at, op, ty, [a, b, c])?),
-            I::Select { ty, dst, predicate, on_true, on_false } => {
+            I::Ternary {
+                op,
+                ty,
+                dst,
+                a,
+                b,
+                c,
+            } => (dst, self.ternary(at, op, ty, [a, b, c])?),
+            I::Select {
+                ty,
+                dst,
+                predicate,
+                on_true,
+                on_false,
+            } => {
                 let (on_true, on_false) = (self.get(on_true, at)?, self.get(on_false, at)?);
                 let Some(predicate) = self.state.predicates[usize::from(predicate.0)] else {
                     return self.refuse(at, format!("the value of {predicate} is not known here"));
                 };
                 (dst, self.graph.select(ty, predicate, on_true, on_false))
             }
-            I::Reduce { op, ty, dst, first, count } => {
+            I::Reduce {
+                op,
+                ty,
+                dst,
+                first,
+                count,
+            } => {
                 let mut so_far = self.get(first, at)?;
                 for place in 1..count as u8 {
                     let next = self.get(Register(first.0 + place), at)?;
-                    so_far = self.graph.binary(op.step(), ty, so_far, next, &self.extents);
+                    so_far = self
+                        .graph
+                        .binary(op.step(), ty, so_far, next, &self.extents);
                 }
                 (dst, so_far)
             }
@@ -250,16 +328,27 @@ impl<'a> SymbolicExecutor<'a> {
     fn unknown(&mut self, at: usize, instruction: &Instruction) -> ExecutionResult<()> {
         match instruction.write() {
             Some(Write::Register(register, ty)) => {
-                let id = self.graph.put(Node::Unknown { instruction: at, ty });
+                let id = self.graph.put(Node::Unknown {
+                    instruction: at,
+                    ty,
+                });
                 self.set(register, id);
             }
-            Some(Write::Predicate(predicate)) => self.state.predicates[usize::from(predicate.0)] = None,
+            Some(Write::Predicate(predicate)) => {
+                self.state.predicates[usize::from(predicate.0)] = None
+            }
             None => return self.refuse(at, "recognition does not support the instruction"),
         }
         Ok(())
     }
 
-    fn binary(&mut self, at: usize, op: BinaryOp, ty: Type, [a, b]: [Register; 2]) -> ExecutionResult<Id> {
+    fn binary(
+        &mut self,
+        at: usize,
+        op: BinaryOp,
+        ty: Type,
+        [a, b]: [Register; 2],
+    ) -> ExecutionResult<Id> {
         let (a, b) = (self.get(a, at)?, self.get(b, at)?);
         let divisor = self.graph.form(b).and_then(Affine::as_constant);
         let is_division = op == BinaryOp::Div && ty.is_integer();
@@ -272,9 +361,19 @@ impl<'a> SymbolicExecutor<'a> {
     }
 
     /// Requests rows of lanes if the lane's number was divided and the result is not a form.
-    fn split_by(&self, a: Id, op: BinaryOp, ty: Type, divisor: Option<i128>, result: Id) -> ExecutionResult<()> {
+    fn split_by(
+        &self,
+        a: Id,
+        op: BinaryOp,
+        ty: Type,
+        divisor: Option<i128>,
+        result: Id,
+    ) -> ExecutionResult<()> {
         let lanes = self.extents.get(&Var::Lane).copied().unwrap_or(0);
-        let is_lane = self.graph.form(a).is_some_and(|form| form.is_var(Var::Lane));
+        let is_lane = self
+            .graph
+            .form(a)
+            .is_some_and(|form| form.is_var(Var::Lane));
         let columns = divisor.and_then(|divisor| match op {
             BinaryOp::Div => u64::try_from(divisor).ok(),
             BinaryOp::Shr => 1u64.checked_shl(divisor as u32 % ty.bits()),
@@ -282,14 +381,26 @@ impl<'a> SymbolicExecutor<'a> {
             _ => None,
         });
         match columns {
-            Some(columns) if is_lane && self.split.is_none() && self.graph.form(result).is_none() && columns > 1 && lanes.is_multiple_of(columns) => {
+            Some(columns)
+                if is_lane
+                    && self.split.is_none()
+                    && self.graph.form(result).is_none()
+                    && columns > 1
+                    && lanes.is_multiple_of(columns) =>
+            {
                 Err(StopReason::Split(columns))
             }
             _ => Ok(()),
         }
     }
 
-    fn ternary(&mut self, at: usize, op: TernaryOp, ty: Type, operands: [Register; 3]) -> ExecutionResult<Id> {
+    fn ternary(
+        &mut self,
+        at: usize,
+        op: TernaryOp,
+        ty: Type,
+        operands: [Register; 3],
+    ) -> ExecutionResult<Id> {
         let [a, b, c] = operands.map(|register| self.get(register, at));
         Ok(self.graph.ternary(op, ty, [a?, b?, c?], &self.extents))
     }
@@ -297,7 +408,11 @@ impl<'a> SymbolicExecutor<'a> {
     fn load(&mut self, at: usize, ty: Type, address: Address) -> ExecutionResult<Id> {
         let (buffer, form, own) = self.place(at, ty, address, false)?;
         if self.probing > 0 {
-            return Ok(self.graph.put(Node::Load { ty, buffer, at: form }));
+            return Ok(self.graph.put(Node::Load {
+                ty,
+                buffer,
+                at: form,
+            }));
         }
         self.accessed(at, ty, buffer, &form, own)?;
         if let Some(bits) = self.known(ty, buffer, &form) {
@@ -306,23 +421,48 @@ impl<'a> SymbolicExecutor<'a> {
         }
         match self.memory.get(&(buffer, form.clone())) {
             Some(stored) => Ok(*stored),
-            None => Ok(self.graph.put(Node::Load { ty, buffer, at: form })),
+            None => Ok(self.graph.put(Node::Load {
+                ty,
+                buffer,
+                at: form,
+            })),
         }
     }
 
     /// An integer of a buffer whose contents are given and that the program does not change.
     fn known(&self, ty: Type, buffer: BufferIndex, form: &Affine) -> Option<u64> {
-        let bytes = self.setting.contents.iter().find(|(index, _)| *index == buffer).map(|(_, bytes)| bytes)?;
-        let first = usize::try_from(form.as_constant()?).ok().filter(|_| ty.is_integer() && !self.program.buffer(buffer).access.writes())?;
+        let bytes = self
+            .setting
+            .contents
+            .iter()
+            .find(|(index, _)| *index == buffer)
+            .map(|(_, bytes)| bytes)?;
+        let first = usize::try_from(form.as_constant()?)
+            .ok()
+            .filter(|_| ty.is_integer() && !self.program.buffer(buffer).access.writes())?;
         let value = bytes.get(first..first.checked_add(ty.bytes() as usize)?)?;
-        Some(value.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte)))
+        Some(
+            value
+                .iter()
+                .rev()
+                .fold(0, |bits, byte| bits << 8 | u64::from(*byte)),
+        )
     }
 
-    fn store(&mut self, at: usize, ty: Type, src: Register, address: Address) -> ExecutionResult<()> {
+    fn store(
+        &mut self,
+        at: usize,
+        ty: Type,
+        src: Register,
+        address: Address,
+    ) -> ExecutionResult<()> {
         let (buffer, form, own) = self.place(at, ty, address, true)?;
         let value = self.get(src, at)?;
         if self.part.is_some() || self.is_strided() {
-            return self.refuse(at, "only some lanes store this, or lanes share the iterations");
+            return self.refuse(
+                at,
+                "only some lanes store this, or lanes share the iterations",
+            );
         }
         if self.probing > 0 {
             return Ok(());
@@ -330,40 +470,78 @@ impl<'a> SymbolicExecutor<'a> {
         self.accessed(at, ty, buffer, &form, own)?;
         self.memory.insert((buffer, form.clone()), value);
         let scope = self.scope(at, own)?;
-        let store = Store { instruction: at, ty, buffer, at: form.clone(), value, scope: scope.clone(), own };
+        let store = Store {
+            instruction: at,
+            ty,
+            buffer,
+            at: form.clone(),
+            value,
+            scope: scope.clone(),
+            own,
+        };
         self.stores.insert((buffer, form, scope), store);
         Ok(())
     }
 
-    /// The counters around an instruction: lanes, of which only those with an own element store to it, and loops.
+    /// The counters around an instruction: lanes, of which only those with an own element store to
+    /// it, and loops.
     fn scope(&self, at: usize, own: bool) -> ExecutionResult<Scope> {
         let mut scope = Vec::new();
-        let lanes = [Var::Lane, Var::Row, Var::Column].into_iter().filter_map(|var| Some((var, *self.extents.get(&var)?)));
+        let lanes = [Var::Lane, Var::Row, Var::Column]
+            .into_iter()
+            .filter_map(|var| Some((var, *self.extents.get(&var)?)));
         for (var, extent) in lanes {
             let elements = self.elements.filter(|_| own);
             let limited = match (var, elements, self.split) {
                 (Var::Lane, Some(elements), _) => extent.min(elements),
-                (Var::Row, Some(elements), Some(columns)) if elements.is_multiple_of(columns) => extent.min(elements / columns),
-                (Var::Row, Some(_), _) => return self.refuse(at, "the elements are not whole rows of lanes"),
-                (Var::Row, None, _) if self.has_partial_row => return self.refuse(at, "the lanes are not whole rows"),
+                (Var::Row, Some(elements), Some(columns)) if elements.is_multiple_of(columns) => {
+                    extent.min(elements / columns)
+                }
+                (Var::Row, Some(_), _) => {
+                    return self.refuse(at, "the elements are not whole rows of lanes");
+                }
+                (Var::Row, None, _) if self.has_partial_row => {
+                    return self.refuse(at, "the lanes are not whole rows");
+                }
                 _ => extent,
             };
             scope.push((var, limited));
         }
-        scope.extend(self.open.iter().filter_map(|var| Some((*var, *self.extents.get(var)?))));
+        scope.extend(
+            self.open
+                .iter()
+                .filter_map(|var| Some((*var, *self.extents.get(var)?))),
+        );
         Ok(scope)
     }
 
     /// The buffer and the offset of an address, and whether it is the lane's own element.
-    fn place(&mut self, at: usize, ty: Type, address: Address, is_store: bool) -> ExecutionResult<(BufferIndex, Affine, bool)> {
+    fn place(
+        &mut self,
+        at: usize,
+        ty: Type,
+        address: Address,
+        is_store: bool,
+    ) -> ExecutionResult<(BufferIndex, Affine, bool)> {
         let constant = |bytes: u64| Affine::constant(i128::from(bytes));
         Ok(match address {
-            Address::Own { .. } if self.is_strided() => return self.refuse(at, "the own element is accessed in a loop whose iteration count differs by lane"),
+            Address::Own { .. } if self.is_strided() => {
+                return self.refuse(
+                    at,
+                    "the own element is accessed in a loop whose iteration count differs by lane",
+                );
+            }
             Address::Own { buffer } => (buffer, self.lane().scale(i128::from(ty.bytes())), true),
             Address::Constant { buffer, bytes } => (buffer, constant(bytes), false),
             Address::Indexed { buffer, offset } => (buffer, self.offset(at, offset)?, false),
-            Address::Handle { handle, bytes } => (self.handle(at, handle, is_store)?, constant(bytes), false),
-            Address::Computed { handle, offset } => (self.handle(at, handle, is_store)?, self.offset(at, offset)?, false),
+            Address::Handle { handle, bytes } => {
+                (self.handle(at, handle, is_store)?, constant(bytes), false)
+            }
+            Address::Computed { handle, offset } => (
+                self.handle(at, handle, is_store)?,
+                self.offset(at, offset)?,
+                false,
+            ),
             Address::Phi(phi) => match self.program.boundary() {
                 Some(buffer) => (buffer, constant(phi.offset()), false),
                 None => return self.refuse(at, "there is no boundary"),
@@ -384,45 +562,86 @@ impl<'a> SymbolicExecutor<'a> {
         }
     }
 
-    fn handle(&mut self, at: usize, register: Register, is_store: bool) -> ExecutionResult<BufferIndex> {
+    fn handle(
+        &mut self,
+        at: usize,
+        register: Register,
+        is_store: bool,
+    ) -> ExecutionResult<BufferIndex> {
         let id = self.get(register, at)?;
         let handle = self.graph.form(id).and_then(Affine::as_constant);
-        let index = handle.and_then(|handle| u32::try_from(handle - 1).ok()).map(BufferIndex);
+        let index = handle
+            .and_then(|handle| u32::try_from(handle - 1).ok())
+            .map(BufferIndex);
         let allowed = index.filter(|index| {
-            self.program.buffers().get(index.0 as usize).is_some_and(|buffer| if is_store { buffer.access.writes() } else { buffer.access.reads() })
+            self.program
+                .buffers()
+                .get(index.0 as usize)
+                .is_some_and(|buffer| {
+                    if is_store {
+                        buffer.access.writes()
+                    } else {
+                        buffer.access.reads()
+                    }
+                })
         });
         allowed.map_or_else(|| self.refuse(at, format!("the handle in {register} is not the constant one of a buffer that allows the access")), Ok)
     }
 
-    /// Tests an access against the size of its buffer; one that always leaves it is a contradiction.
-    fn accessed(&mut self, at: usize, ty: Type, buffer: BufferIndex, form: &Affine, own: bool) -> ExecutionResult<()> {
+    /// Tests an access against the size of its buffer; one that always leaves it is a
+    /// contradiction.
+    fn accessed(
+        &mut self,
+        at: usize,
+        ty: Type,
+        buffer: BufferIndex,
+        form: &Affine,
+        own: bool,
+    ) -> ExecutionResult<()> {
         let seen = self.access_types.entry(buffer).or_insert(Some(ty));
         if *seen != Some(ty) {
             *seen = None;
         }
         if own {
             return Ok(());
-        } else if self.has_partial_row && form.terms().iter().any(|(var, _)| matches!(var, Var::Row | Var::Column)) {
+        } else if self.has_partial_row
+            && form
+                .terms()
+                .iter()
+                .any(|(var, _)| matches!(var, Var::Row | Var::Column))
+        {
             return self.refuse(at, "the lanes are not whole rows");
         }
-        let Some((low, high)) = form.range(&self.extents) else { return self.refuse(at, format!("the range of the offset {form} is not known")) };
+        let Some((low, high)) = form.range(&self.extents) else {
+            return self.refuse(at, format!("the range of the offset {form} is not known"));
+        };
         let size = i128::from(self.setting.sizes[buffer.0 as usize]);
         let width = i128::from(ty.bytes());
-        let is_aligned = form.constant % width == 0 && form.terms().iter().all(|(_, factor)| factor % width == 0);
+        let is_aligned = form.constant % width == 0
+            && form.terms().iter().all(|(_, factor)| factor % width == 0);
         if low < 0 {
             return self.refuse(at, format!("the offset {form} begins below 0"));
         } else if high + width > size {
             let name = &self.program.buffer(buffer).name;
-            let message = format!("{}: instruction {at} `{}` reaches byte {} of the {size} of buffer {name}", self.program.name(), self.text(at), high + width);
+            let message = format!(
+                "{}: instruction {at} `{}` reaches byte {} of the {size} of buffer {name}",
+                self.program.name(),
+                self.text(at),
+                high + width
+            );
             return Err(StopReason::Invalid(Error::invalid(message)));
         } else if !is_aligned {
-            return self.refuse(at, format!("the offset {form} is not a multiple of the {width} bytes of {ty}"));
+            return self.refuse(
+                at,
+                format!("the offset {form} is not a multiple of the {width} bytes of {ty}"),
+            );
         }
         Ok(())
     }
 
     fn text(&self, at: usize) -> String {
-        self.program.instruction_text(&self.program.instructions()[at])
+        self.program
+            .instruction_text(&self.program.instructions()[at])
     }
 
     /// Whether all accesses to a buffer are of one type.

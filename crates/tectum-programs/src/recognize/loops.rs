@@ -15,7 +15,10 @@ impl Loops {
     pub fn of(program: &Program) -> Self {
         let mut bottoms: HashMap<usize, Vec<usize>> = HashMap::new();
         for (index, instruction) in program.instructions().iter().enumerate() {
-            if let Some(target) = instruction.target().filter(|target| target.index() <= index) {
+            if let Some(target) = instruction
+                .target()
+                .filter(|target| target.index() <= index)
+            {
                 bottoms.entry(target.index()).or_default().push(index);
             }
         }

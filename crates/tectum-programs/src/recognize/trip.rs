@@ -19,16 +19,22 @@ pub fn negated(condition: Condition) -> Condition {
     }
 }
 
-/// The first iteration at which a comparison of a with b fails, from their difference a − b = c + s·turn.
+/// The first iteration at which a comparison of a with b fails, from their difference a − b = c +
+/// s·turn.
 pub fn first_failure(condition: Condition, difference: &Affine, turn: Var) -> Option<u64> {
-    let (step, start) = (difference.factor(turn), difference.without(turn).as_constant()?);
+    let (step, start) = (
+        difference.factor(turn),
+        difference.without(turn).as_constant()?,
+    );
     let turns = match condition {
         Condition::Lt | Condition::Ltu => first_at_least(start, step, 0)?,
         Condition::Le | Condition::Leu => first_at_least(start, step, 1)?,
         Condition::Gt | Condition::Gtu => first_at_least(-start, -step, 0)?,
         Condition::Ge | Condition::Geu => first_at_least(-start, -step, 1)?,
         Condition::Ne if start == 0 => 0,
-        Condition::Ne => (step != 0 && -start % step == 0 && -start / step > 0).then(|| -start / step)?,
+        Condition::Ne => {
+            (step != 0 && -start % step == 0 && -start / step > 0).then(|| -start / step)?
+        }
         Condition::Eq if start != 0 => 0,
         Condition::Eq => (step != 0).then_some(1)?,
     };
@@ -62,8 +68,14 @@ mod tests {
         for condition in Condition::ALL {
             for (start, step) in (-9..9).flat_map(|start| (-4..4).map(move |step| (start, step))) {
                 let difference = Affine::constant(start).plus(&Affine::of(turn), step);
-                let counted = (0..40).find(|turn| !holds(*condition, start + step * turn)).map(|turn| turn as u64);
-                assert_eq!(first_failure(*condition, &difference, turn), counted, "{condition} {start} {step}");
+                let counted = (0..40)
+                    .find(|turn| !holds(*condition, start + step * turn))
+                    .map(|turn| turn as u64);
+                assert_eq!(
+                    first_failure(*condition, &difference, turn),
+                    counted,
+                    "{condition} {start} {step}"
+                );
             }
         }
     }

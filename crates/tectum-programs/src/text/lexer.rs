@@ -47,16 +47,20 @@ pub fn tokens(line: &str) -> Result<Vec<Token<'_>>, (u32, String)> {
 }
 
 fn word(rest: &str) -> usize {
-    rest.find(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_' || letter == '.')).unwrap_or(rest.len())
+    rest.find(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_' || letter == '.'))
+        .unwrap_or(rest.len())
 }
 
-/// A sign, then letters, digits and points; a sign after the `e` of a decimal exponent belongs to it.
+/// A sign, then letters, digits and points; a sign after the `e` of a decimal exponent belongs to
+/// it.
 fn number(rest: &str) -> usize {
     let hexadecimal = rest.trim_start_matches('-').starts_with("0x");
     let bytes = rest.as_bytes();
     let mut end = 1;
     while end < bytes.len() {
-        let exponent = !hexadecimal && matches!(bytes[end - 1], b'e' | b'E') && matches!(bytes[end], b'+' | b'-');
+        let exponent = !hexadecimal
+            && matches!(bytes[end - 1], b'e' | b'E')
+            && matches!(bytes[end], b'+' | b'-');
         if !(bytes[end].is_ascii_alphanumeric() || bytes[end] == b'.' || exponent) {
             break;
         }

@@ -20,11 +20,13 @@ impl Program {
     /// Assembles the text form.
     ///
     /// # Errors
-    /// Kind `Invalid`, with line, column and the line's text: invalid statements, names that are taken or unknown, operands
-    /// out of range.
+    /// Kind `Invalid`, with line, column and the line's text: invalid statements, names that are
+    /// taken or unknown, operands out of range.
     pub fn parse(text: &str) -> Result<Program> {
         let mut parser = Parser::default();
-        parser.program(text).map_err(|found| Diagnostic::error(&parser.parts.name, &[found]))
+        parser
+            .program(text)
+            .map_err(|found| Diagnostic::error(&parser.parts.name, &[found]))
     }
 }
 
@@ -56,18 +58,42 @@ impl Parser {
         }
         for (index, line) in text.lines().enumerate() {
             self.line = index as u32 + 1;
-            self.read_line(line).map_err(|mistake| Diagnostic::new(text, Span { line: self.line, column: mistake.column }, mistake.message))?;
+            self.read_line(line).map_err(|mistake| {
+                Diagnostic::new(
+                    text,
+                    Span {
+                        line: self.line,
+                        column: mistake.column,
+                    },
+                    mistake.message,
+                )
+            })?;
         }
-        self.resolve().map_err(|(span, message)| Diagnostic::new(text, span, message))?;
+        self.resolve()
+            .map_err(|(span, message)| Diagnostic::new(text, span, message))?;
         let program = Program::formed(std::mem::take(&mut self.parts)).map_err(|fault| {
-            let span = fault.instruction.and_then(|index| self.spans.get(index)).copied();
-            Diagnostic::new(text, span.unwrap_or(Span { line: 1, column: 1 }), fault.message)
+            let span = fault
+                .instruction
+                .and_then(|index| self.spans.get(index))
+                .copied();
+            Diagnostic::new(
+                text,
+                span.unwrap_or(Span { line: 1, column: 1 }),
+                fault.message,
+            )
         })?;
-        Ok(Program { source: Some(Source { text: text.into(), spans: self.spans.as_slice().into() }), ..program })
+        Ok(Program {
+            source: Some(Source {
+                text: text.into(),
+                spans: self.spans.as_slice().into(),
+            }),
+            ..program
+        })
     }
 
     fn read_line(&mut self, line: &str) -> std::result::Result<(), SyntaxError> {
-        let tokens = lexer::tokens(line).map_err(|(column, message)| SyntaxError { column, message })?;
+        let tokens =
+            lexer::tokens(line).map_err(|(column, message)| SyntaxError { column, message })?;
         let end = line.chars().count() as u32 + 1;
         let mut cursor = Cursor::new(&tokens, end);
         while cursor.take_mark("@") {
@@ -87,7 +113,10 @@ impl Parser {
         let here = BranchTarget(self.parts.instructions.len() as u32);
         match self.labels[number as usize].place.replace(here) {
             None => Ok(()),
-            Some(_) => Err(SyntaxError { column, message: format!("label @{name} is defined twice") }),
+            Some(_) => Err(SyntaxError {
+                column,
+                message: format!("label @{name} is defined twice"),
+            }),
         }
     }
 
@@ -97,17 +126,34 @@ impl Parser {
             return *number;
         }
         let number = self.labels.len() as u32;
-        self.labels.push(KnownLabel { name: name.to_owned(), first: Span { line: self.line, column }, place: None });
+        self.labels.push(KnownLabel {
+            name: name.to_owned(),
+            first: Span {
+                line: self.line,
+                column,
+            },
+            place: None,
+        });
         self.label_numbers.insert(name.to_owned(), number);
         number
     }
 
-    fn push(&mut self, instruction: Instruction, column: u32) -> std::result::Result<(), SyntaxError> {
+    fn push(
+        &mut self,
+        instruction: Instruction,
+        column: u32,
+    ) -> std::result::Result<(), SyntaxError> {
         if self.spans.len() == MAX_INSTRUCTIONS {
-            return Err(SyntaxError { column, message: format!("more than {MAX_INSTRUCTIONS} instructions") });
+            return Err(SyntaxError {
+                column,
+                message: format!("more than {MAX_INSTRUCTIONS} instructions"),
+            });
         }
         self.parts.instructions.push(instruction);
-        self.spans.push(Span { line: self.line, column });
+        self.spans.push(Span {
+            line: self.line,
+            column,
+        });
         Ok(())
     }
 
@@ -115,9 +161,14 @@ impl Parser {
     fn resolve(&mut self) -> std::result::Result<(), (Span, String)> {
         let mut places = Vec::with_capacity(self.labels.len());
         for label in &self.labels {
-            let target = label.place.ok_or_else(|| (label.first, format!("label @{} is not defined", label.name)))?;
+            let target = label
+                .place
+                .ok_or_else(|| (label.first, format!("label @{} is not defined", label.name)))?;
             places.push(target);
-            self.parts.labels.push(Label { name: label.name.clone(), target });
+            self.parts.labels.push(Label {
+                name: label.name.clone(),
+                target,
+            });
         }
         for instruction in &mut self.parts.instructions {
             if let Some(label) = instruction.target() {

@@ -17,10 +17,19 @@ impl Program {
             }
             if let Some(instruction) = self.instructions().get(index) {
                 lines.push(format!("    {}", self.instruction_text(instruction)));
-                spans.push(Span { line: lines.len() as u32, column: 5 });
+                spans.push(Span {
+                    line: lines.len() as u32,
+                    column: 5,
+                });
             }
         }
-        (lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect(), spans)
+        (
+            lines
+                .iter()
+                .flat_map(|line| [line.as_str(), "\n"])
+                .collect(),
+            spans,
+        )
     }
 
     fn head(&self) -> Vec<String> {
@@ -30,10 +39,20 @@ impl Program {
         }
         for buffer in self.buffers() {
             let boundary = if buffer.boundary { " boundary" } else { "" };
-            lines.push(format!("buffer {}: {} {}{boundary}", buffer.name, buffer.ty, buffer.access.name()));
+            lines.push(format!(
+                "buffer {}: {} {}{boundary}",
+                buffer.name,
+                buffer.ty,
+                buffer.access.name()
+            ));
         }
         let sizes = [("shared", self.shared_bytes()), ("pool", self.pool_bytes())];
-        lines.extend(sizes.into_iter().filter(|(_, bytes)| *bytes != 0).map(|(name, bytes)| format!("{name} {bytes}")));
+        lines.extend(
+            sizes
+                .into_iter()
+                .filter(|(_, bytes)| *bytes != 0)
+                .map(|(name, bytes)| format!("{name} {bytes}")),
+        );
         lines
     }
 
@@ -41,21 +60,57 @@ impl Program {
     pub fn instruction_text(&self, instruction: &Instruction) -> String {
         use Instruction as I;
         match *instruction {
-            I::LoadGlobal { ty, dst, address } => format!("ldg.{ty} {dst}, {}", self.address(address)),
-            I::StoreGlobal { ty, src, address } => format!("stg.{ty} {}, {src}", self.address(address)),
+            I::LoadGlobal { ty, dst, address } => {
+                format!("ldg.{ty} {dst}, {}", self.address(address))
+            }
+            I::StoreGlobal { ty, src, address } => {
+                format!("stg.{ty} {}, {src}", self.address(address))
+            }
             I::LoadShared { ty, dst, address } => format!("lds.{ty} {dst}, {}", shared(address)),
             I::StoreShared { ty, src, address } => format!("sts.{ty} {}, {src}", shared(address)),
             I::Move { ty, dst, src } => format!("mov.{ty} {dst}, {src}"),
-            I::MoveImmediate { ty, dst, bits } => format!("mov_imm.{ty} {dst}, {}", text_of(ty, bits)),
+            I::MoveImmediate { ty, dst, bits } => {
+                format!("mov_imm.{ty} {dst}, {}", text_of(ty, bits))
+            }
             I::Convert { to, from, dst, src } => format!("cvt.{to}.{from} {dst}, {src}"),
             I::Unary { op, ty, dst, src } => format!("{op}.{ty} {dst}, {src}"),
             I::Binary { op, ty, dst, a, b } => format!("{op}.{ty} {dst}, {a}, {b}"),
-            I::Ternary { op, ty, dst, a, b, c } => format!("{op}.{ty} {dst}, {a}, {b}, {c}"),
-            I::Compare { condition, ty, dst, a, b } => format!("set.{condition}.{ty} {dst}, {a}, {b}"),
-            I::Select { ty, dst, predicate, on_true, on_false } => format!("sel.{ty} {dst}, {predicate}, {on_true}, {on_false}"),
-            I::Branch { target, guard: None } => format!("bra {}", self.label(target)),
-            I::Branch { target, guard: Some(guard) } => {
-                format!("bra {}, {}{}", self.label(target), if guard.when { "" } else { "!" }, guard.predicate)
+            I::Ternary {
+                op,
+                ty,
+                dst,
+                a,
+                b,
+                c,
+            } => format!("{op}.{ty} {dst}, {a}, {b}, {c}"),
+            I::Compare {
+                condition,
+                ty,
+                dst,
+                a,
+                b,
+            } => format!("set.{condition}.{ty} {dst}, {a}, {b}"),
+            I::Select {
+                ty,
+                dst,
+                predicate,
+                on_true,
+                on_false,
+            } => format!("sel.{ty} {dst}, {predicate}, {on_true}, {on_false}"),
+            I::Branch {
+                target,
+                guard: None,
+            } => format!("bra {}", self.label(target)),
+            I::Branch {
+                target,
+                guard: Some(guard),
+            } => {
+                format!(
+                    "bra {}, {}{}",
+                    self.label(target),
+                    if guard.when { "" } else { "!" },
+                    guard.predicate
+                )
             }
             I::Call { target } => format!("call {}", self.label(target)),
             I::Return => "ret".to_owned(),
@@ -65,23 +120,50 @@ impl Program {
             I::Fence { scope } => format!("fence.{scope}"),
             I::ClassGet { dst } => format!("cls_get {dst}"),
             I::Mirror { dst, src } => format!("mirror {dst}, {src}"),
-            I::UnityTest { dst, epsilon_bits } => format!("unity_test {dst}, {}", float_text(epsilon_bits)),
+            I::UnityTest { dst, epsilon_bits } => {
+                format!("unity_test {dst}, {}", float_text(epsilon_bits))
+            }
             I::NeighborCount { dst, class } => format!("nbr_count {dst}, {class}"),
             I::NeighborGet { dst, class, index } => format!("nbr_get {dst}, {class}, {index}"),
             I::ResonanceAccumulate { class, value } => format!("res_accum {class}, {value}"),
             I::PhaseGet { dst } => format!("phase_get {dst}"),
             I::PhaseAdvance { delta } => format!("phase_adv {delta}"),
-            I::BoundaryMap { dst, class, page, byte } => format!("bound_map {dst}, {class}, {page}, {byte}"),
-            I::Reduce { op, ty, dst, first, count } => format!("{op}.{ty} {dst}, {first}, {count}"),
+            I::BoundaryMap {
+                dst,
+                class,
+                page,
+                byte,
+            } => format!("bound_map {dst}, {class}, {page}, {byte}"),
+            I::Reduce {
+                op,
+                ty,
+                dst,
+                first,
+                count,
+            } => format!("{op}.{ty} {dst}, {first}, {count}"),
             I::PoolAllocate { dst, bytes } => format!("pool_alloc {dst}, {bytes}"),
             I::PoolFree { handle } => format!("pool_free {handle}"),
-            I::PoolLoad { ty, dst, handle, offset } => format!("pool_load.{ty} {dst}, [{handle} + {offset}]"),
-            I::PoolStore { ty, src, handle, offset } => format!("pool_store.{ty} [{handle} + {offset}], {src}"),
+            I::PoolLoad {
+                ty,
+                dst,
+                handle,
+                offset,
+            } => format!("pool_load.{ty} {dst}, [{handle} + {offset}]"),
+            I::PoolStore {
+                ty,
+                src,
+                handle,
+                offset,
+            } => format!("pool_store.{ty} [{handle} + {offset}], {src}"),
         }
     }
 
     fn label(&self, target: BranchTarget) -> String {
-        format!("@{}", self.label_of(target).expect("invariant: a program's targets have labels"))
+        format!(
+            "@{}",
+            self.label_of(target)
+                .expect("invariant: a program's targets have labels")
+        )
     }
 
     fn address(&self, address: Address) -> String {

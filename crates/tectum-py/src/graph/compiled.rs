@@ -23,8 +23,15 @@ struct Port {
 }
 
 impl Port {
-    fn new(graph: &Graph, (name, node, shape): (&str, tectum_graph::Node, Shape)) -> tectum::Result<Self> {
-        Ok(Self { name: name.to_owned(), shape: shape.sizes().unwrap_or_default(), dtype: graph.dtype(node)? })
+    fn new(
+        graph: &Graph,
+        (name, node, shape): (&str, tectum_graph::Node, Shape),
+    ) -> tectum::Result<Self> {
+        Ok(Self {
+            name: name.to_owned(),
+            shape: shape.sizes().unwrap_or_default(),
+            dtype: graph.dtype(node)?,
+        })
     }
 }
 
@@ -59,22 +66,38 @@ pub struct InputPorts {
 
 impl InputPorts {
     pub fn new(graph: &Graph) -> tectum::Result<Self> {
-        Ok(Self { ports: graph.inputs().map(|input| Port::new(graph, input)).collect::<tectum::Result<_>>()? })
+        Ok(Self {
+            ports: graph
+                .inputs()
+                .map(|input| Port::new(graph, input))
+                .collect::<tectum::Result<_>>()?,
+        })
     }
 
     /// The first dimension of an input.
     pub fn batch(&self, name: &str) -> Option<usize> {
-        self.ports.iter().find(|port| port.name == name).map(|port| port.shape.first().copied().unwrap_or(1))
+        self.ports
+            .iter()
+            .find(|port| port.name == name)
+            .map(|port| port.shape.first().copied().unwrap_or(1))
     }
 
     /// Fills inputs by name; those that are not given keep their values.
     pub fn fill(&self, inputs: Option<&Bound<'_, PyDict>>, to: &mut impl Inputs) -> PyResult<()> {
         for (name, value) in inputs.into_iter().flatten() {
             let name: String = name.extract()?;
-            let port = self.ports.iter().find(|port| port.name == name).ok_or_else(|| {
-                let known: Vec<&str> = self.ports.iter().map(|port| port.name.as_str()).collect();
-                PyKeyError::new_err(format!("no input {name:?}; there are {}", known.join(", ")))
-            })?;
+            let port = self
+                .ports
+                .iter()
+                .find(|port| port.name == name)
+                .ok_or_else(|| {
+                    let known: Vec<&str> =
+                        self.ports.iter().map(|port| port.name.as_str()).collect();
+                    PyKeyError::new_err(format!(
+                        "no input {name:?}; there are {}",
+                        known.join(", ")
+                    ))
+                })?;
             match port.dtype {
                 DType::F32 => {
                     let array = floats(&value, &name)?;
@@ -82,12 +105,17 @@ impl InputPorts {
                     to.set_floats(&name, array.as_slice()?).or_raise()?;
                 }
                 dtype => {
-                    let array = value.py().import("numpy")?.call_method1("asarray", (&value,))?;
+                    let array = value
+                        .py()
+                        .import("numpy")?
+                        .call_method1("asarray", (&value,))?;
                     port.check(&array.getattr("shape")?.extract::<Vec<usize>>()?)?;
                     let flat = array.call_method1("reshape", (-1,))?;
                     match dtype {
                         DType::U32 => to.set_rows(&name, &integers(&flat, &name)?).or_raise()?,
-                        _ => to.set_integers(&name, &integers(&flat, &name)?).or_raise()?,
+                        _ => to
+                            .set_integers(&name, &integers(&flat, &name)?)
+                            .or_raise()?,
                     }
                 }
             }
@@ -101,36 +129,65 @@ impl Port {
         if shape == self.shape {
             return Ok(());
         }
-        Err(PyValueError::new_err(format!("input {:?} has the shape {shape:?}, needs {:?}", self.name, self.shape)))
+        Err(PyValueError::new_err(format!(
+            "input {:?} has the shape {shape:?}, needs {:?}",
+            self.name, self.shape
+        )))
     }
 }
 
 /// The parameters of a graph as a dict of arrays, read one by one.
-pub fn parameters<'py>(py: Python<'py>, graph: &Graph, read: impl Fn(&str) -> tectum::Result<Vec<f32>>) -> PyResult<Bound<'py, PyDict>> {
+pub fn parameters<'py>(
+    py: Python<'py>,
+    graph: &Graph,
+    read: impl Fn(&str) -> tectum::Result<Vec<f32>>,
+) -> PyResult<Bound<'py, PyDict>> {
     let values = PyDict::new(py);
     for (name, _, shape) in graph.parameters() {
-        values.set_item(name, shaped(py, read(name).or_raise()?, &shape.sizes().unwrap_or_default())?)?;
+        values.set_item(
+            name,
+            shaped(
+                py,
+                read(name).or_raise()?,
+                &shape.sizes().unwrap_or_default(),
+            )?,
+        )?;
     }
     Ok(values)
 }
 
 /// Replaces parameters from a dict of arrays.
-pub fn set_parameters(graph: &Graph, values: &Bound<'_, PyDict>, mut write: impl FnMut(&str, &[f32]) -> tectum::Result<()>) -> PyResult<()> {
+pub fn set_parameters(
+    graph: &Graph,
+    values: &Bound<'_, PyDict>,
+    mut write: impl FnMut(&str, &[f32]) -> tectum::Result<()>,
+) -> PyResult<()> {
     let mut given = Vec::new();
     for (name, value) in values {
         let name: String = name.extract()?;
-        let shape = graph.parameters().find(|(known, ..)| *known == name).map(|(.., shape)| shape.sizes().unwrap_or_default());
+        let shape = graph
+            .parameters()
+            .find(|(known, ..)| *known == name)
+            .map(|(.., shape)| shape.sizes().unwrap_or_default());
         let shape = shape.ok_or_else(|| {
             let known: Vec<&str> = graph.parameters().map(|(name, ..)| name).collect();
-            PyKeyError::new_err(format!("no parameter {name:?}; there are {}", known.join(", ")))
+            PyKeyError::new_err(format!(
+                "no parameter {name:?}; there are {}",
+                known.join(", ")
+            ))
         })?;
         let array = floats(&value, &name)?;
         if array.shape() != shape {
-            return Err(PyValueError::new_err(format!("parameter {name:?} has the shape {:?}, needs {shape:?}", array.shape())));
+            return Err(PyValueError::new_err(format!(
+                "parameter {name:?} has the shape {:?}, needs {shape:?}",
+                array.shape()
+            )));
         }
         given.push((name, array));
     }
-    given.iter().try_for_each(|(name, array)| write(name, array.as_slice()?).or_raise())
+    given
+        .iter()
+        .try_for_each(|(name, array)| write(name, array.as_slice()?).or_raise())
 }
 
 /// A graph on a device: calling it with its inputs as keywords returns a dict of its outputs.
@@ -150,13 +207,24 @@ impl CompiledGraph {
         detached(py, || {
             let inner = graph.compile(device)?;
             let runs = Runs::new(inner.device(), inner.code());
-            let outputs = graph.outputs().map(|output| Port::new(&graph, output)).collect::<tectum::Result<_>>()?;
-            Ok(Self { inner: Mutex::new(inner), runs, inputs: InputPorts::new(&graph)?, outputs, graph })
+            let outputs = graph
+                .outputs()
+                .map(|output| Port::new(&graph, output))
+                .collect::<tectum::Result<_>>()?;
+            Ok(Self {
+                inner: Mutex::new(inner),
+                runs,
+                inputs: InputPorts::new(&graph)?,
+                outputs,
+                graph,
+            })
         })
     }
 
     fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Compiled> {
-        self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+        self.inner
+            .lock_py_attached(py)
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -164,9 +232,14 @@ impl CompiledGraph {
 impl CompiledGraph {
     /// Computes the outputs.
     ///
-    /// Raises KeyError for an unknown input, ValueError for a wrong shape or an input that was never given.
+    /// Raises KeyError for an unknown input, ValueError for a wrong shape or an input that was
+    /// never given.
     #[pyo3(signature = (**inputs))]
-    fn __call__<'py>(&self, py: Python<'py>, inputs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyDict>> {
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
         let mut network = self.lock(py);
         self.inputs.fill(inputs, &mut *network)?;
         {
@@ -176,8 +249,16 @@ impl CompiledGraph {
         let outputs = PyDict::new(py);
         for port in &self.outputs {
             let array = match port.dtype {
-                DType::F32 => shaped(py, network.output(&port.name).or_raise()?.to_vec(), &port.shape)?,
-                _ => shaped(py, network.output_integers(&port.name).or_raise()?.to_vec(), &port.shape)?,
+                DType::F32 => shaped(
+                    py,
+                    network.output(&port.name).or_raise()?.to_vec(),
+                    &port.shape,
+                )?,
+                _ => shaped(
+                    py,
+                    network.output_integers(&port.name).or_raise()?.to_vec(),
+                    &port.shape,
+                )?,
             };
             outputs.set_item(&port.name, array)?;
         }
@@ -196,7 +277,9 @@ impl CompiledGraph {
     /// Raises KeyError for an unknown name, ValueError for a wrong shape; nothing changes then.
     fn set_parameters(&self, py: Python<'_>, values: &Bound<'_, PyDict>) -> PyResult<()> {
         let mut network = self.lock(py);
-        set_parameters(&self.graph, values, |name, data| network.set_parameter(name, data))
+        set_parameters(&self.graph, values, |name, data| {
+            network.set_parameter(name, data)
+        })
     }
 
     /// On which device and by which code the calls were computed.
@@ -206,7 +289,17 @@ impl CompiledGraph {
     }
 
     fn __repr__(&self) -> String {
-        let names = |ports: &[Port]| ports.iter().map(|port| format!("{} {:?}", port.name, port.shape)).collect::<Vec<_>>().join(", ");
-        format!("<tectum compiled graph: {} -> {}>", names(&self.inputs.ports), names(&self.outputs))
+        let names = |ports: &[Port]| {
+            ports
+                .iter()
+                .map(|port| format!("{} {:?}", port.name, port.shape))
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        format!(
+            "<tectum compiled graph: {} -> {}>",
+            names(&self.inputs.ports),
+            names(&self.outputs)
+        )
     }
 }

@@ -12,7 +12,8 @@ use crate::error::OrRaise;
 
 /// A value of a graph: what an operation computes.
 ///
-/// Operators work element by element, `@` multiplies matrices; numbers are constants. `.T` is the transpose of a matrix in a product. Functions are methods.
+/// Operators work element by element, `@` multiplies matrices; numbers are constants. `.T` is the
+/// transpose of a matrix in a product. Functions are methods.
 ///
 /// >>> import tectum as tt
 /// >>> graph = tt.Graph()
@@ -37,18 +38,34 @@ pub enum Operand {
 
 impl Node {
     /// Adds an operation to a graph.
-    pub fn add(builder: &Shared, operation: impl FnOnce(&mut GraphBuilder) -> Result<tectum_graph::Node>) -> PyResult<Self> {
+    pub fn add(
+        builder: &Shared,
+        operation: impl FnOnce(&mut GraphBuilder) -> Result<tectum_graph::Node>,
+    ) -> PyResult<Self> {
         let node = operation(&mut locked(builder)).or_raise()?;
-        Ok(Self { builder: builder.clone(), node, is_transposed: false })
+        Ok(Self {
+            builder: builder.clone(),
+            node,
+            is_transposed: false,
+        })
     }
 
-    fn map(&self, operation: impl FnOnce(&mut GraphBuilder, tectum_graph::Node) -> Result<tectum_graph::Node>) -> PyResult<Self> {
+    fn map(
+        &self,
+        operation: impl FnOnce(&mut GraphBuilder, tectum_graph::Node) -> Result<tectum_graph::Node>,
+    ) -> PyResult<Self> {
         self.plain()?;
         Self::add(&self.builder, |graph| operation(graph, self.node))
     }
 
     fn plain(&self) -> PyResult<()> {
-        if self.is_transposed { Err(PyTypeError::new_err("a transposed node is only an operand of @; permute moves its elements")) } else { Ok(()) }
+        if self.is_transposed {
+            Err(PyTypeError::new_err(
+                "a transposed node is only an operand of @; permute moves its elements",
+            ))
+        } else {
+            Ok(())
+        }
     }
 
     fn binary(&self, op: BinaryOp, other: &Operand, is_reversed: bool) -> PyResult<Self> {
@@ -61,20 +78,31 @@ impl Node {
                 Operand::Node(other) => other.node,
                 Operand::Number(number) => graph.constant(&[*number], [1])?,
             };
-            let (a, b) = if is_reversed { (other, self.node) } else { (self.node, other) };
+            let (a, b) = if is_reversed {
+                (other, self.node)
+            } else {
+                (self.node, other)
+            };
             graph.binary(op, a, b)
         })
     }
 
     fn factor(&self) -> Factor {
-        if self.is_transposed { self.node.transpose() } else { self.node.into() }
+        if self.is_transposed {
+            self.node.transpose()
+        } else {
+            self.node.into()
+        }
     }
 
     /// An axis counted from the front; negative ones from the back.
     fn axis(&self, axis: isize) -> PyResult<usize> {
         let rank = locked(&self.builder).shape_of(self.node).or_raise()?.rank();
         let place = if axis < 0 { axis + rank as isize } else { axis };
-        usize::try_from(place).ok().filter(|place| *place < rank).ok_or_else(|| PyValueError::new_err(format!("axis {axis} of {rank} dimensions")))
+        usize::try_from(place)
+            .ok()
+            .filter(|place| *place < rank)
+            .ok_or_else(|| PyValueError::new_err(format!("axis {axis} of {rank} dimensions")))
     }
 
     fn reduced(&self, reduction: Reduction, axis: isize) -> PyResult<Self> {
@@ -99,7 +127,10 @@ impl Node {
     /// The transpose of a matrix, for `@`.
     #[getter(T)]
     fn transposed(&self) -> Self {
-        Self { is_transposed: !self.is_transposed, ..self.clone() }
+        Self {
+            is_transposed: !self.is_transposed,
+            ..self.clone()
+        }
     }
 
     fn __add__(&self, other: Operand) -> PyResult<Self> {
@@ -149,7 +180,9 @@ impl Node {
     }
 
     fn __matmul__(&self, other: &Self) -> PyResult<Self> {
-        Self::add(&self.builder, |graph| graph.matmul(self.factor(), other.factor()))
+        Self::add(&self.builder, |graph| {
+            graph.matmul(self.factor(), other.factor())
+        })
     }
 
     /// The maximum of two values, element by element.
@@ -162,8 +195,9 @@ impl Node {
         self.binary(BinaryOp::Min, &other, false)
     }
 
-    /// A function of each element by its name: exp, log, sqrt, erf, abs, sign, floor, ceil, round, sin, cos, tan, their inverses and hyperbolic forms,
-    /// reciprocal, or an activation. Raises ValueError listing the names.
+    /// A function of each element by its name: exp, log, sqrt, erf, abs, sign, floor, ceil, round,
+    /// sin, cos, tan, their inverses and hyperbolic forms, reciprocal, or an activation. Raises
+    /// ValueError listing the names.
     fn apply(&self, name: &str) -> PyResult<Self> {
         self.map(|graph, x| graph.apply(name, x))
     }
@@ -215,7 +249,8 @@ impl Node {
         self.map(|graph, x| graph.softmax(x, axis))
     }
 
-    /// The sum along an axis, which is removed; without one the sum of all elements, of shape (1, 1).
+    /// The sum along an axis, which is removed; without one the sum of all elements, of shape (1,
+    /// 1).
     #[pyo3(signature = (axis = None))]
     fn sum(&self, axis: Option<isize>) -> PyResult<Self> {
         match axis {

@@ -25,7 +25,9 @@ impl Inputs for Training {
     }
 
     fn set_integers(&mut self, name: &str, _: &[i32]) -> tectum::Result<()> {
-        Err(tectum::Error::unsupported(format!("training: input {name} holds integers")))
+        Err(tectum::Error::unsupported(format!(
+            "training: input {name} holds integers"
+        )))
     }
 }
 
@@ -46,7 +48,9 @@ impl InitArgument {
             Self::Named(name) if name == "xavier_uniform" => Ok(Init::XavierUniform),
             Self::Named(name) if name == "kaiming_normal" => Ok(Init::KaimingNormal),
             Self::Pair(name, low, high) if name == "uniform" => Ok(Init::Uniform { low, high }),
-            Self::Pair(name, mean, deviation) if name == "normal" => Ok(Init::Normal { mean, deviation }),
+            Self::Pair(name, mean, deviation) if name == "normal" => {
+                Ok(Init::Normal { mean, deviation })
+            }
             Self::Named(name) | Self::Pair(name, ..) => Err(PyValueError::new_err(format!(
                 "rule {name:?}: needs a number, \"zeros\", \"ones\", \"xavier_uniform\", \"kaiming_normal\", (\"uniform\", low, high) or (\"normal\", mean, deviation)"
             ))),
@@ -56,7 +60,8 @@ impl InitArgument {
 
 /// The training of a graph's parameters by AdamW; `Graph.trainer` makes one.
 ///
-/// Parameters are zero until `initialize`, `set_parameters` or `load`. The same parameters, inputs and device give the same bits.
+/// Parameters are zero until `initialize`, `set_parameters` or `load`. The same parameters, inputs
+/// and device give the same bits.
 #[pyclass(frozen, module = "tectum")]
 pub struct Trainer {
     inner: Mutex<Training>,
@@ -67,25 +72,44 @@ pub struct Trainer {
 
 impl Trainer {
     pub fn new(graph: Graph, inner: Training) -> tectum::Result<Self> {
-        Ok(Self { runs: Runs::new(inner.device(), inner.code()), inner: Mutex::new(inner), inputs: InputPorts::new(&graph)?, graph })
+        Ok(Self {
+            runs: Runs::new(inner.device(), inner.code()),
+            inner: Mutex::new(inner),
+            inputs: InputPorts::new(&graph)?,
+            graph,
+        })
     }
 
     fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Training> {
-        self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+        self.inner
+            .lock_py_attached(py)
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[pymethods]
 impl Trainer {
-    /// Draws the parameters by seed. `rules` maps patterns of names, in which `*` matches any characters, to "zeros", "ones", "xavier_uniform",
-    /// "kaiming_normal", ("uniform", low, high), ("normal", mean, deviation) or a number; the first that matches counts, and others are unchanged.
+    /// Draws the parameters by seed. `rules` maps patterns of names, in which `*` matches any
+    /// characters, to "zeros", "ones", "xavier_uniform", "kaiming_normal", ("uniform", low, high),
+    /// ("normal", mean, deviation) or a number; the first that matches counts, and others are
+    /// unchanged.
     ///
-    /// Without rules, parameters whose names end in `bias` are zeros, in `gain` ones, others "xavier_uniform". Raises ValueError for a rule that matches none.
+    /// Without rules, parameters whose names end in `bias` are zeros, in `gain` ones, others
+    /// "xavier_uniform". Raises ValueError for a rule that matches none.
     #[pyo3(signature = (seed, rules = None))]
-    fn initialize(&self, py: Python<'_>, seed: u64, rules: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    fn initialize(
+        &self,
+        py: Python<'_>,
+        seed: u64,
+        rules: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
         let mut given: Vec<(String, Init)> = Vec::new();
         for (pattern, rule) in rules.into_iter().flatten() {
-            let rule = rule.extract::<InitArgument>().map_err(|_| PyTypeError::new_err(format!("rule of {pattern}: a name, a number or a tuple is needed")))?;
+            let rule = rule.extract::<InitArgument>().map_err(|_| {
+                PyTypeError::new_err(format!(
+                    "rule of {pattern}: a name, a number or a tuple is needed"
+                ))
+            })?;
             given.push((pattern.extract()?, rule.init()?));
         }
         if rules.is_none() {
@@ -94,15 +118,24 @@ impl Trainer {
                 name if name.ends_with("gain") => Init::Ones,
                 _ => Init::XavierUniform,
             };
-            given = self.graph.parameters().map(|(name, ..)| (name.to_owned(), standard(name))).collect();
+            given = self
+                .graph
+                .parameters()
+                .map(|(name, ..)| (name.to_owned(), standard(name)))
+                .collect();
         }
-        let rules: Vec<(&str, Init)> = given.iter().map(|(pattern, init)| (pattern.as_str(), *init)).collect();
+        let rules: Vec<(&str, Init)> = given
+            .iter()
+            .map(|(pattern, init)| (pattern.as_str(), *init))
+            .collect();
         self.lock(py).initialize(seed, &rules).or_raise()
     }
 
-    /// Takes one step on the inputs given as keywords and returns the loss before it. Inputs that are not given keep their values.
+    /// Takes one step on the inputs given as keywords and returns the loss before it. Inputs that
+    /// are not given keep their values.
     ///
-    /// Raises KeyError for an unknown input, ValueError for a wrong shape or an input that was never given.
+    /// Raises KeyError for an unknown input, ValueError for a wrong shape or an input that was
+    /// never given.
     #[pyo3(signature = (**inputs))]
     fn step(&self, py: Python<'_>, inputs: Option<&Bound<'_, PyDict>>) -> PyResult<f32> {
         let mut training = self.lock(py);
@@ -117,30 +150,58 @@ impl Trainer {
         Ok(loss)
     }
 
-    /// Takes steps over shuffled batches of whole arrays, one for each input, with a sample in each row, and returns the mean loss of each epoch.
+    /// Takes steps over shuffled batches of whole arrays, one for each input, with a sample in each
+    /// row, and returns the mean loss of each epoch.
     ///
-    /// The first dimension of the inputs is the size of a batch; samples that do not fill a batch are left out, others in each epoch. With `progress`,
-    /// tqdm shows the epochs. Ctrl-C ends it after a step.
+    /// The first dimension of the inputs is the size of a batch; samples that do not fill a batch
+    /// are left out, others in each epoch. With `progress`, tqdm shows the epochs. Ctrl-C ends it
+    /// after a step.
     ///
     /// Raises ValueError for arrays of different lengths or fewer samples than a batch has.
     #[pyo3(signature = (*, epochs = 1, seed = 0, progress = false, **arrays))]
-    fn fit<'py>(&self, py: Python<'py>, epochs: u32, seed: u64, progress: bool, arrays: Option<&Bound<'py, PyDict>>) -> PyResult<Vec<f32>> {
+    fn fit<'py>(
+        &self,
+        py: Python<'py>,
+        epochs: u32,
+        seed: u64,
+        progress: bool,
+        arrays: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Vec<f32>> {
         let numpy = py.import("numpy")?;
         let mut whole: Vec<(String, Bound<'py, PyAny>)> = Vec::new();
         for (name, value) in arrays.into_iter().flatten() {
             whole.push((name.extract()?, numpy.call_method1("asarray", (value,))?));
         }
-        let Some((first, samples)) = whole.first().map(|(name, array)| Ok::<_, PyErr>((name.clone(), array.len()?))).transpose()? else {
-            return Err(PyValueError::new_err("fit: an array for each input is needed"));
+        let Some((first, samples)) = whole
+            .first()
+            .map(|(name, array)| Ok::<_, PyErr>((name.clone(), array.len()?)))
+            .transpose()?
+        else {
+            return Err(PyValueError::new_err(
+                "fit: an array for each input is needed",
+            ));
         };
         for (name, array) in &whole {
             if array.len()? != samples {
-                return Err(PyValueError::new_err(format!("fit: {first} has {samples} samples and {name} {}", array.len()?)));
+                return Err(PyValueError::new_err(format!(
+                    "fit: {first} has {samples} samples and {name} {}",
+                    array.len()?
+                )));
             }
         }
-        let size = self.inputs.batch(&first).ok_or_else(|| PyKeyError::new_err(format!("no input {first:?}")))?;
+        let size = self
+            .inputs
+            .batch(&first)
+            .ok_or_else(|| PyKeyError::new_err(format!("no input {first:?}")))?;
         let batches = Batches::new(samples, size, seed).or_raise()?;
-        let bar = if progress { Some(py.import("tqdm.auto")?.call_method1("tqdm", (pyo3::types::PyRange::new(py, 0, epochs as isize)?,))?) } else { None };
+        let bar = if progress {
+            Some(py.import("tqdm.auto")?.call_method1(
+                "tqdm",
+                (pyo3::types::PyRange::new(py, 0, epochs as isize)?,),
+            )?)
+        } else {
+            None
+        };
         let mut losses = Vec::with_capacity(epochs as usize);
         for epoch in 0..epochs {
             let (mut sum, mut count) = (0.0, 0);
@@ -186,7 +247,9 @@ impl Trainer {
     /// Raises KeyError for an unknown name, ValueError for a wrong shape; nothing changes then.
     fn set_parameters(&self, py: Python<'_>, values: &Bound<'_, PyDict>) -> PyResult<()> {
         let mut training = self.lock(py);
-        set_parameters(&self.graph, values, |name, data| training.set_parameter(name, data))
+        set_parameters(&self.graph, values, |name, data| {
+            training.set_parameter(name, data)
+        })
     }
 
     /// Writes parameters, moments and the number of steps to a safetensors file.
@@ -208,6 +271,10 @@ impl Trainer {
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
-        format!("<tectum trainer: {} parameters, {} steps>", self.graph.parameters().count(), self.lock(py).steps())
+        format!(
+            "<tectum trainer: {} parameters, {} steps>",
+            self.graph.parameters().count(),
+            self.lock(py).steps()
+        )
     }
 }

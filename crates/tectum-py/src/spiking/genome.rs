@@ -8,14 +8,17 @@ use pyo3::prelude::*;
 use pyo3::types::PyRange;
 use tectum::WorkProgress;
 use tectum_spiking::genome::{self as genomes, GenomeOptions, UnitPolicy};
-use tectum_spiking::{ConnectOptions, NetworkOptions, SimulationOptions, Stimulus, connect, seed_of};
+use tectum_spiking::{
+    ConnectOptions, NetworkOptions, SimulationOptions, Stimulus, connect, seed_of,
+};
 
 use super::{SpikingNetwork, unknown_area};
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
 use crate::interrupt::{detached, interruptible};
 
-/// An area of a genome: `id`, `name`, `role` ("core", "input", "output", "memory" or "custom"), `size` in voxels along x, y and z, and its `neurons`.
+/// An area of a genome: `id`, `name`, `role` ("core", "input", "output", "memory" or "custom"),
+/// `size` in voxels along x, y and z, and its `neurons`.
 #[pyclass(frozen, module = "tectum")]
 pub struct Area {
     inner: genomes::Area,
@@ -53,23 +56,34 @@ impl Area {
         self.inner.per_voxel
     }
 
-    /// The numbers of its neurons: x, then y, then z, then the place in the voxel, which varies fastest.
+    /// The numbers of its neurons: x, then y, then z, then the place in the voxel, which varies
+    /// fastest.
     #[getter]
     fn neurons<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyRange>> {
-        PyRange::new(py, self.inner.neurons.start as isize, self.inner.neurons.end as isize)
+        PyRange::new(
+            py,
+            self.inner.neurons.start as isize,
+            self.inner.neurons.end as isize,
+        )
     }
 
     fn __repr__(&self) -> String {
         let [x, y, z] = self.inner.size;
-        format!("<tectum area '{}' ({}): {x} x {y} x {z} voxels>", self.inner.name, self.inner.role.name())
+        format!(
+            "<tectum area '{}' ({}): {x} x {y} x {z} voxels>",
+            self.inner.name,
+            self.inner.role.name()
+        )
     }
 }
 
 /// A FEAGI genome, checked (docs/genomes.md).
 ///
-/// `units` is "detect", "fraction" or "legacy"; with `strict` a morphology without a known definition is an error rather than a warning.
+/// `units` is "detect", "fraction" or "legacy"; with `strict` a morphology without a known
+/// definition is an error rather than a warning.
 ///
-/// Raises FileNotFoundError, DataError naming area and key, UnsupportedError for a function without a known definition.
+/// Raises FileNotFoundError, DataError naming area and key, UnsupportedError for a function without
+/// a known definition.
 ///
 /// >>> import tectum as tt
 /// >>> genome = tt.Genome(tt.sample("sample-genome"))
@@ -87,9 +101,15 @@ impl Genome {
     #[new]
     #[pyo3(signature = (path, *, units = "detect", strict = false))]
     fn new(py: Python<'_>, path: PathBuf, units: &str, strict: bool) -> PyResult<Self> {
-        let units: UnitPolicy = units.parse().map_err(|error| PyValueError::new_err(format!("units: {error}")))?;
-        let inner = detached(py, || genomes::Genome::read(&path, &GenomeOptions { units, strict }))?;
-        Ok(Self { inner: Arc::new(inner) })
+        let units: UnitPolicy = units
+            .parse()
+            .map_err(|error| PyValueError::new_err(format!("units: {error}")))?;
+        let inner = detached(py, || {
+            genomes::Genome::read(&path, &GenomeOptions { units, strict })
+        })?;
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
     }
 
     /// The title.
@@ -101,13 +121,24 @@ impl Genome {
     /// The areas, in the order of their neurons.
     #[getter]
     fn areas(&self) -> Vec<Area> {
-        self.inner.areas().iter().map(|area| Area { inner: area.clone() }).collect()
+        self.inner
+            .areas()
+            .iter()
+            .map(|area| Area {
+                inner: area.clone(),
+            })
+            .collect()
     }
 
     /// The area of a name or an id. Raises ValueError listing the areas.
     fn area(&self, name: &str) -> PyResult<Area> {
-        let index = self.inner.area(name).ok_or_else(|| unknown_area(&self.inner, name))?;
-        Ok(Area { inner: self.inner.areas()[index].clone() })
+        let index = self
+            .inner
+            .area(name)
+            .ok_or_else(|| unknown_area(&self.inner, name))?;
+        Ok(Area {
+            inner: self.inner.areas()[index].clone(),
+        })
     }
 
     /// Number of neurons, without those of memories.
@@ -124,9 +155,11 @@ impl Genome {
 
     /// Connects the genome on a device.
     ///
-    /// `seed` determines synapses that exist with a probability, and the neurons' draws. `stimulus` is the fraction of the neurons of input areas that gets
-    /// `stimulus_amount` in each burst, at random. Without `learns`, plastic synapses keep their weights. `memory_neurons` is the maximum number of patterns of
-    /// each memory area. `silence` is "catch_up" or "freeze", as in `SpikingNetwork`. With `progress`, tqdm shows it.
+    /// `seed` determines synapses that exist with a probability, and the neurons' draws. `stimulus`
+    /// is the fraction of the neurons of input areas that gets `stimulus_amount` in each burst, at
+    /// random. Without `learns`, plastic synapses keep their weights. `memory_neurons` is the
+    /// maximum number of patterns of each memory area. `silence` is "catch_up" or "freeze", as in
+    /// `SpikingNetwork`. With `progress`, tqdm shows it.
     ///
     /// Raises ValueError or UnsupportedError naming area or mapping.
     #[pyo3(signature = (*, device = DeviceArgument::Id("cpu".to_owned()), seed = 0, stimulus = 0.0, stimulus_amount = 1.0, learns = true, memory_neurons = 1024, silence = "catch_up", progress = false))]
@@ -146,18 +179,47 @@ impl Genome {
         let (device, idle_update) = (device.open(py)?, super::idle_update(silence)?);
         let genome = self.inner.clone();
         interruptible(py, progress, |interrupt| {
-            let stimulus = Stimulus::new(&genome, stimulus, seed).and_then(|stimulus| stimulus.with_amount(stimulus_amount)).or_raise()?;
-            let network = NetworkOptions { idle_update, seed: seed_of(seed), ..NetworkOptions::default() };
-            let options = ConnectOptions { seed, learns, memory_neurons, network };
-            let connected = connect(&genome, options, &mut |done: WorkProgress<'_>| interrupt.watch(done)).or_raise()?;
+            let stimulus = Stimulus::new(&genome, stimulus, seed)
+                .and_then(|stimulus| stimulus.with_amount(stimulus_amount))
+                .or_raise()?;
+            let network = NetworkOptions {
+                idle_update,
+                seed: seed_of(seed),
+                ..NetworkOptions::default()
+            };
+            let options = ConnectOptions {
+                seed,
+                learns,
+                memory_neurons,
+                network,
+            };
+            let connected = connect(&genome, options, &mut |done: WorkProgress<'_>| {
+                interrupt.watch(done)
+            })
+            .or_raise()?;
             let max_inputs = connected.network.neurons() as usize;
-            let options = SimulationOptions { constant_inputs: connected.constant_inputs, max_inputs, ..SimulationOptions::default() };
-            let network = SpikingNetwork::new(connected.network, device.as_ref(), &options, Some(&stimulus)).or_raise()?;
+            let options = SimulationOptions {
+                constant_inputs: connected.constant_inputs,
+                max_inputs,
+                ..SimulationOptions::default()
+            };
+            let network = SpikingNetwork::new(
+                connected.network,
+                device.as_ref(),
+                &options,
+                Some(&stimulus),
+            )
+            .or_raise()?;
             Ok(network.of_genome(genome, stimulus, connected.notes))
         })
     }
 
     fn __repr__(&self) -> String {
-        format!("<tectum genome '{}': {} areas, {} neurons>", self.inner.title(), self.inner.areas().len(), self.inner.neurons())
+        format!(
+            "<tectum genome '{}': {} areas, {} neurons>",
+            self.inner.title(),
+            self.inner.areas().len(),
+            self.inner.neurons()
+        )
     }
 }

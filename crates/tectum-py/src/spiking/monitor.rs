@@ -23,9 +23,12 @@ impl SpikeLog {
         let before = self.neurons.len();
         match &self.selected {
             None => self.neurons.extend_from_slice(fired),
-            Some(selected) => self.neurons.extend(fired.iter().filter(|neuron| selected[**neuron as usize])),
+            Some(selected) => self
+                .neurons
+                .extend(fired.iter().filter(|neuron| selected[**neuron as usize])),
         }
-        self.bursts.resize(self.bursts.len() + self.neurons.len() - before, burst);
+        self.bursts
+            .resize(self.bursts.len() + self.neurons.len() - before, burst);
     }
 }
 
@@ -42,7 +45,11 @@ impl PotentialLog {
     pub fn add(&mut self, burst: u32, potentials: &[f64]) {
         if burst.is_multiple_of(self.every) {
             self.bursts.push(burst);
-            self.potentials.extend(self.selected.iter().map(|neuron| potentials[*neuron as usize]));
+            self.potentials.extend(
+                self.selected
+                    .iter()
+                    .map(|neuron| potentials[*neuron as usize]),
+            );
         }
     }
 }
@@ -52,7 +59,8 @@ pub type SpikeSink = Arc<Mutex<SpikeLog>>;
 /// A monitor's log, which the network fills.
 pub type PotentialSink = Arc<Mutex<PotentialLog>>;
 
-/// The firings of a network from `SpikingNetwork.monitor` on: `t` has the burst and `i` the neuron of each.
+/// The firings of a network from `SpikingNetwork.monitor` on: `t` has the burst and `i` the neuron
+/// of each.
 #[pyclass(frozen, module = "tectum")]
 pub struct SpikeMonitor {
     log: SpikeSink,
@@ -63,10 +71,15 @@ impl SpikeMonitor {
     pub fn new(neurons: u32, selected: Option<Vec<u32>>) -> (Self, SpikeSink) {
         let mask = |selected: Vec<u32>| {
             let mut mask = vec![false; neurons as usize];
-            selected.into_iter().for_each(|neuron| mask[neuron as usize] = true);
+            selected
+                .into_iter()
+                .for_each(|neuron| mask[neuron as usize] = true);
             mask
         };
-        let log = Arc::new(Mutex::new(SpikeLog { selected: selected.map(mask), ..SpikeLog::default() }));
+        let log = Arc::new(Mutex::new(SpikeLog {
+            selected: selected.map(mask),
+            ..SpikeLog::default()
+        }));
         (Self { log: log.clone() }, log)
     }
 }
@@ -93,8 +106,13 @@ impl SpikeMonitor {
 
     /// Draws the record by matplotlib, and returns the axes.
     #[pyo3(signature = (axes = None))]
-    fn plot<'py>(this: &Bound<'py, Self>, axes: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        this.py().import("tectum.plots")?.call_method1("plot_spikes", (this, axes))
+    fn plot<'py>(
+        this: &Bound<'py, Self>,
+        axes: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        this.py()
+            .import("tectum.plots")?
+            .call_method1("plot_spikes", (this, axes))
     }
 
     fn __len__(&self) -> usize {
@@ -102,11 +120,15 @@ impl SpikeMonitor {
     }
 
     fn __repr__(&self) -> String {
-        format!("<tectum spike monitor: {} firings>", locked(&self.log).bursts.len())
+        format!(
+            "<tectum spike monitor: {} firings>",
+            locked(&self.log).bursts.len()
+        )
     }
 }
 
-/// The potentials of some neurons from `SpikingNetwork.potential_monitor` on: `t` has the bursts, `v` a row of potentials for each.
+/// The potentials of some neurons from `SpikingNetwork.potential_monitor` on: `t` has the bursts,
+/// `v` a row of potentials for each.
 #[pyclass(frozen, module = "tectum")]
 pub struct PotentialMonitor {
     log: PotentialSink,
@@ -115,7 +137,12 @@ pub struct PotentialMonitor {
 impl PotentialMonitor {
     /// A monitor of some neurons, and the log to fill.
     pub fn new(selected: Vec<u32>, every: u32) -> (Self, PotentialSink) {
-        let log = Arc::new(Mutex::new(PotentialLog { selected, every, bursts: Vec::new(), potentials: Vec::new() }));
+        let log = Arc::new(Mutex::new(PotentialLog {
+            selected,
+            every,
+            bursts: Vec::new(),
+            potentials: Vec::new(),
+        }));
         (Self { log: log.clone() }, log)
     }
 }
@@ -150,8 +177,13 @@ impl PotentialMonitor {
 
     /// Draws the record by matplotlib, and returns the axes.
     #[pyo3(signature = (axes = None))]
-    fn plot<'py>(this: &Bound<'py, Self>, axes: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        this.py().import("tectum.plots")?.call_method1("plot_potentials", (this, axes))
+    fn plot<'py>(
+        this: &Bound<'py, Self>,
+        axes: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        this.py()
+            .import("tectum.plots")?
+            .call_method1("plot_potentials", (this, axes))
     }
 
     fn __len__(&self) -> usize {
@@ -160,6 +192,10 @@ impl PotentialMonitor {
 
     fn __repr__(&self) -> String {
         let log = locked(&self.log);
-        format!("<tectum potential monitor: {} neurons, {} bursts>", log.selected.len(), log.bursts.len())
+        format!(
+            "<tectum potential monitor: {} neurons, {} bursts>",
+            log.selected.len(),
+            log.bursts.len()
+        )
     }
 }

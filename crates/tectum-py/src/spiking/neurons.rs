@@ -39,15 +39,21 @@ impl Neurons {
 
     /// Adds `count` neurons with the same options and returns their numbers.
     ///
-    /// `threshold` is the potential from which a neuron fires, up to `threshold_limit`; it starts at and returns to `resting_potential`. `leak` is the
-    /// fraction that is lost in a burst (0 to 1), `excitability` the probability of firing (0 to 1), `refractory` the bursts after a firing in which
-    /// arrivals are lost. After `consecutive_fire_limit` firings in a row, `snooze` bursts are added to that period. Without `charge_accumulation` the
-    /// potential does not persist. A firing sends `psp` (0 to 255) divided by the number of synapses, or the whole of it to each with `uniform_psp`;
-    /// with `potential_driven_psp` it sends the potential.
+    /// `threshold` is the potential from which a neuron fires, up to `threshold_limit`; it starts
+    /// at and returns to `resting_potential`. `leak` is the fraction that is lost in a burst (0 to
+    /// 1), `excitability` the probability of firing (0 to 1), `refractory` the bursts after a
+    /// firing in which arrivals are lost. After `consecutive_fire_limit` firings in a row, `snooze`
+    /// bursts are added to that period. Without `charge_accumulation` the potential does not
+    /// persist. A firing sends `psp` (0 to 255) divided by the number of synapses, or the whole of
+    /// it to each with `uniform_psp`; with `potential_driven_psp` it sends the potential.
     ///
     /// Raises ValueError naming the option that is out of range.
     #[pyo3(signature = (count, *, threshold = 1.0, threshold_limit = None, resting_potential = 0.0, leak = 0.0, excitability = 1.0, refractory = 0, consecutive_fire_limit = 0, snooze = 0, charge_accumulation = true, psp = 1, uniform_psp = false, potential_driven_psp = false))]
-    #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools, reason = "keywords of Python")]
+    #[allow(
+        clippy::too_many_arguments,
+        clippy::fn_params_excessive_bools,
+        reason = "keywords of Python"
+    )]
     fn add<'py>(
         &self,
         py: Python<'py>,

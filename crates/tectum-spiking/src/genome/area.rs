@@ -28,8 +28,8 @@ pub struct Area {
     pub position: [i32; 3],
     /// Devices that share the area along x, for inputs and outputs; 0 by default.
     pub devices: u32,
-    /// The ids of its first neuron and of the one after its last. Within it the order is x, then y, then z, then place in the voxel
-    /// (the last varies fastest).
+    /// The ids of its first neuron and of the one after its last. Within it the order is x, then y,
+    /// then z, then place in the voxel (the last varies fastest).
     pub neurons: Range<u32>,
     /// The properties of its neurons.
     pub properties: AreaProperties,
@@ -75,9 +75,11 @@ pub struct AreaProperties {
     pub threshold_limit: f32,
     /// Fraction of the potential that is lost in a burst without firing, 0 to 1.
     pub leak: f32,
-    /// Spread of the leak over neurons, a fraction 0 to 1. It is not applied: no definition of it is known.
+    /// Spread of the leak over neurons, a fraction 0 to 1. It is not applied: no definition of it
+    /// is known.
     pub leak_variability: f32,
-    /// Potential to which it leaks: 0. The file format does not define it; the reference ignores its own value.
+    /// Potential to which it leaks: 0. The file format does not define it; the reference ignores
+    /// its own value.
     pub resting_potential: f32,
     /// Bursts after firing in which input is discarded.
     pub refractory: u16,
@@ -89,9 +91,11 @@ pub struct AreaProperties {
     pub snooze: u16,
     /// Whether the potential persists between bursts.
     pub mp_charge_accumulation: bool,
-    /// Whether every target gets the whole current; if not, each gets it divided by the source's number of outgoing synapses.
+    /// Whether every target gets the whole current; if not, each gets it divided by the source's
+    /// number of outgoing synapses.
     pub psp_uniform_distribution: bool,
-    /// Whether the current is the potential at firing rather than [`AreaProperties::postsynaptic_current`].
+    /// Whether the current is the potential at firing rather than
+    /// [`AreaProperties::postsynaptic_current`].
     pub mp_driven_psp: bool,
     /// Current that a firing neuron causes, before weights.
     pub postsynaptic_current: u8,
@@ -137,28 +141,37 @@ impl Area {
         [voxel / z / y, voxel / z % y, voxel % z]
     }
 
-    /// Threshold of the neurons of a voxel: `threshold + x·ix + y·iy + z·iz`, in 64-bit floats, rounded once.
+    /// Threshold of the neurons of a voxel: `threshold + x·ix + y·iy + z·iz`, in 64-bit floats,
+    /// rounded once.
     pub fn threshold_at(&self, voxel: [u32; 3]) -> f32 {
         let increments = self.properties.threshold_increment.iter().zip(voxel);
-        let added: f64 = increments.map(|(increment, place)| f64::from(*increment) * f64::from(place)).sum();
+        let added: f64 = increments
+            .map(|(increment, place)| f64::from(*increment) * f64::from(place))
+            .sum();
         (f64::from(self.properties.threshold) + added) as f32
     }
 }
 
 /// Maximum side of a box, in voxels.
 const MAX_SIDE: i64 = 1 << 20;
-/// Maximum neurons of an area and of a genome: ids are 32 bits wide, and one bit is left for a mark.
+/// Maximum neurons of an area and of a genome: ids are 32 bits wide, and one bit is left for a
+/// mark.
 const MAX_NEURONS: u64 = 1 << 31;
 /// Maximum of a threshold, limit or increment.
 const MAX_POTENTIAL: f64 = 1e9;
 
-/// Sorts areas by the order of their neurons: core areas first, by number, then the others in the order of the file.
+/// Sorts areas by the order of their neurons: core areas first, by number, then the others in the
+/// order of the file.
 pub(super) fn sort(records: &mut [Record<'_>]) {
     records.sort_by_key(|record| record.id.core().map_or(usize::MAX, |core| core as usize));
 }
 
 /// Reads all areas.
-pub(super) fn areas(records: &[Record<'_>], units: &mut UnitReport, warnings: &mut Warnings) -> Result<Vec<Area>> {
+pub(super) fn areas(
+    records: &[Record<'_>],
+    units: &mut UnitReport,
+    warnings: &mut Warnings,
+) -> Result<Vec<Area>> {
     let mut areas = Vec::with_capacity(records.len());
     let mut first = 0;
     for record in records {
@@ -169,15 +182,27 @@ pub(super) fn areas(records: &[Record<'_>], units: &mut UnitReport, warnings: &m
     Ok(areas)
 }
 
-fn read(record: &Record<'_>, first: u32, units: &mut UnitReport, warnings: &mut Warnings) -> Result<Area> {
+fn read(
+    record: &Record<'_>,
+    first: u32,
+    units: &mut UnitReport,
+    warnings: &mut Warnings,
+) -> Result<Area> {
     let size = size(record)?;
     let per_voxel = record.whole(Property::PerVoxel, 1, 1 << 16)?.unwrap_or(1) as u32;
     let voxels = size.iter().map(|side| u64::from(*side)).product::<u64>();
-    let total = voxels.saturating_mul(u64::from(per_voxel)).saturating_add(u64::from(first));
+    let total = voxels
+        .saturating_mul(u64::from(per_voxel))
+        .saturating_add(u64::from(first));
     if total > MAX_NEURONS {
         let [x, y, z] = size;
-        let what = format!("{x} × {y} × {z} voxels of {per_voxel} neurons make {total} with the areas before; at most {MAX_NEURONS}");
-        return Err(Error::data(format!("area {}: block_boundaries: {what}", record.id)));
+        let what = format!(
+            "{x} × {y} × {z} voxels of {per_voxel} neurons make {total} with the areas before; at most {MAX_NEURONS}"
+        );
+        return Err(Error::data(format!(
+            "area {}: block_boundaries: {what}",
+            record.id
+        )));
     }
     let is_memory = is_memory(record)?;
     Ok(Area {
@@ -196,21 +221,43 @@ fn read(record: &Record<'_>, first: u32, units: &mut UnitReport, warnings: &mut 
 fn size(record: &Record<'_>) -> Result<[u32; 3]> {
     let side = |property: Property, axis: &str| {
         let side = record.whole(property, 1, MAX_SIDE)?;
-        let side = side.ok_or_else(|| Error::data(format!("area {}: block_boundaries: {axis} is missing", record.id)))?;
+        let side = side.ok_or_else(|| {
+            Error::data(format!(
+                "area {}: block_boundaries: {axis} is missing",
+                record.id
+            ))
+        })?;
         Ok::<u32, Error>(side as u32)
     };
-    Ok([side(Property::SizeX, "x")?, side(Property::SizeY, "y")?, side(Property::SizeZ, "z")?])
+    Ok([
+        side(Property::SizeX, "x")?,
+        side(Property::SizeY, "y")?,
+        side(Property::SizeZ, "z")?,
+    ])
 }
 
 /// Position by axis; some files have null for areas that were never placed.
 fn position(record: &Record<'_>, warnings: &mut Warnings) -> Result<[i32; 3]> {
     let mut position = [0; 3];
-    for (place, property) in position.iter_mut().zip([Property::PositionX, Property::PositionY, Property::PositionZ]) {
-        if record.value(property).is_some_and(serde_json::Value::is_null) {
-            warnings.add(format!("area {}: {}: null is read as 0", record.id, record.key(property).unwrap_or_default()));
+    for (place, property) in position.iter_mut().zip([
+        Property::PositionX,
+        Property::PositionY,
+        Property::PositionZ,
+    ]) {
+        if record
+            .value(property)
+            .is_some_and(serde_json::Value::is_null)
+        {
+            warnings.add(format!(
+                "area {}: {}: null is read as 0",
+                record.id,
+                record.key(property).unwrap_or_default()
+            ));
             continue;
         }
-        *place = record.whole(property, i64::from(i32::MIN), i64::from(i32::MAX))?.unwrap_or(0) as i32;
+        *place = record
+            .whole(property, i64::from(i32::MIN), i64::from(i32::MAX))?
+            .unwrap_or(0) as i32;
     }
     Ok(position)
 }
@@ -219,7 +266,11 @@ fn position(record: &Record<'_>, warnings: &mut Warnings) -> Result<[i32; 3]> {
 fn is_memory(record: &Record<'_>) -> Result<bool> {
     let is_marked = record.flag(Property::IsMemory)?.unwrap_or(false);
     let is_in = |text: Option<&str>| text.is_some_and(|text| text.eq_ignore_ascii_case("memory"));
-    Ok(is_marked || is_in(record.text(Property::SubGroup)?) || is_in(record.text(Property::Group)?))
+    Ok(
+        is_marked
+            || is_in(record.text(Property::SubGroup)?)
+            || is_in(record.text(Property::Group)?),
+    )
 }
 
 fn role(record: &Record<'_>, is_memory: bool, warnings: &mut Warnings) -> Result<AreaRole> {
@@ -234,30 +285,53 @@ fn role(record: &Record<'_>, is_memory: bool, warnings: &mut Warnings) -> Result
         "OPU" => AreaRole::Output,
         "CUSTOM" | "INTERCONNECT" | "" => AreaRole::Custom,
         _ => {
-            warnings.add(format!("area {}: group {} is unknown; CUSTOM taken; known: IPU, OPU, CORE, CUSTOM, MEMORY", record.id, quoted(group)));
+            warnings.add(format!(
+                "area {}: group {} is unknown; CUSTOM taken; known: IPU, OPU, CORE, CUSTOM, MEMORY",
+                record.id,
+                quoted(group)
+            ));
             AreaRole::Custom
         }
     })
 }
 
-fn properties(record: &Record<'_>, is_memory: bool, units: &mut UnitReport, warnings: &mut Warnings) -> Result<AreaProperties> {
+fn properties(
+    record: &Record<'_>,
+    is_memory: bool,
+    units: &mut UnitReport,
+    warnings: &mut Warnings,
+) -> Result<AreaProperties> {
     let potential = |property: Property, least: f64| record.number(property, least, MAX_POTENTIAL);
-    let increment = |property: Property| potential(property, -MAX_POTENTIAL).map(|step| step.unwrap_or(0.0) as f32);
-    let count = |property: Property| record.whole(property, 0, i64::from(u16::MAX)).map(|count| count.unwrap_or(0) as u16);
-    let flag = |property: Property, absent: bool| record.flag(property).map(|flag| flag.unwrap_or(absent));
+    let increment = |property: Property| {
+        potential(property, -MAX_POTENTIAL).map(|step| step.unwrap_or(0.0) as f32)
+    };
+    let count = |property: Property| {
+        record
+            .whole(property, 0, i64::from(u16::MAX))
+            .map(|count| count.unwrap_or(0) as u16)
+    };
+    let flag =
+        |property: Property, absent: bool| record.flag(property).map(|flag| flag.unwrap_or(absent));
     let threshold = potential(Property::Threshold, 0.0)?.unwrap_or(1.0);
     if record.value(Property::ChargeAccumulation).is_none() {
         warnings.add(format!("area {}: mp_charge_accumulation is absent; false taken (the older reference takes true)", record.id));
     }
     let leak_variability = units.leak(record, Property::LeakVariability, threshold)?;
     if leak_variability != 0.0 {
-        warnings.add(format!("area {}: leak_variability has no effect", record.id));
+        warnings.add(format!(
+            "area {}: leak_variability has no effect",
+            record.id
+        ));
     }
     // By default the reference does not divide by fan-out for the power area and memory areas.
     let is_whole = is_memory || record.id.core() == Some(CoreArea::Power);
     Ok(AreaProperties {
         threshold: threshold as f32,
-        threshold_increment: [increment(Property::ThresholdIncrementX)?, increment(Property::ThresholdIncrementY)?, increment(Property::ThresholdIncrementZ)?],
+        threshold_increment: [
+            increment(Property::ThresholdIncrementX)?,
+            increment(Property::ThresholdIncrementY)?,
+            increment(Property::ThresholdIncrementZ)?,
+        ],
         threshold_limit: potential(Property::ThresholdLimit, 0.0)?.unwrap_or(0.0) as f32,
         leak: units.leak(record, Property::Leak, threshold)?,
         leak_variability,
@@ -272,20 +346,31 @@ fn properties(record: &Record<'_>, is_memory: bool, units: &mut UnitReport, warn
         postsynaptic_current: units.current(record)?,
         postsynaptic_current_max: potential(Property::CurrentMax, 0.0)?.unwrap_or(0.0) as f32,
         degeneration: potential(Property::Degeneration, 0.0)?.unwrap_or(0.0) as f32,
-        synapse_attractivity: record.number(Property::Attractivity, 0.0, 100.0)?.unwrap_or(100.0) as f32,
+        synapse_attractivity: record
+            .number(Property::Attractivity, 0.0, 100.0)?
+            .unwrap_or(100.0) as f32,
         memory: memory(record, is_memory)?,
     })
 }
 
-/// The settings of a memory area; other areas have the same keys without effect, which are checked too.
+/// The settings of a memory area; other areas have the same keys without effect, which are checked
+/// too.
 fn memory(record: &Record<'_>, is_memory: bool) -> Result<Option<MemoryProperties>> {
     let most = i64::from(u32::MAX);
     let least_depth = i64::from(is_memory);
     let memory = MemoryProperties {
-        temporal_depth: record.whole(Property::TemporalDepth, least_depth, i64::from(u16::MAX))?.unwrap_or(3) as u16,
-        initial_lifespan: record.whole(Property::InitialLifespan, 0, most)?.unwrap_or(20) as u32,
-        lifespan_growth: record.number(Property::LifespanGrowth, 0.0, MAX_POTENTIAL)?.unwrap_or(3.0) as f32,
-        longterm_threshold: record.whole(Property::LongtermThreshold, 0, most)?.unwrap_or(100) as u32,
+        temporal_depth: record
+            .whole(Property::TemporalDepth, least_depth, i64::from(u16::MAX))?
+            .unwrap_or(3) as u16,
+        initial_lifespan: record
+            .whole(Property::InitialLifespan, 0, most)?
+            .unwrap_or(20) as u32,
+        lifespan_growth: record
+            .number(Property::LifespanGrowth, 0.0, MAX_POTENTIAL)?
+            .unwrap_or(3.0) as f32,
+        longterm_threshold: record
+            .whole(Property::LongtermThreshold, 0, most)?
+            .unwrap_or(100) as u32,
     };
     Ok(is_memory.then_some(memory))
 }

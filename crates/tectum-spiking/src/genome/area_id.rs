@@ -6,8 +6,8 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 use tectum::Error;
 
-/// An area's id: eight bytes. Six characters are padded with `__`; twelve are base64 of the eight bytes; the spellings of a core
-/// area are one id.
+/// An area's id: eight bytes. Six characters are padded with `__`; twelve are base64 of the eight
+/// bytes; the spellings of a core area are one id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AreaId([u8; 8]);
 
@@ -50,7 +50,9 @@ impl AreaId {
 
     /// The core area with this id, if any.
     pub fn core(self) -> Option<CoreArea> {
-        CORE.iter().find(|(_, bytes, _)| **bytes == self.0).map(|(core, _, _)| *core)
+        CORE.iter()
+            .find(|(_, bytes, _)| **bytes == self.0)
+            .map(|(core, _, _)| *core)
     }
 
     /// The id of a core area.
@@ -72,33 +74,51 @@ impl FromStr for AreaId {
     /// # Errors
     /// `Data` for a text that is not an id.
     fn from_str(text: &str) -> Result<Self, Error> {
-        let named = CORE.iter().find(|(_, bytes, spellings)| bytes.as_slice() == text.as_bytes() || spellings.contains(&text));
+        let named = CORE.iter().find(|(_, bytes, spellings)| {
+            bytes.as_slice() == text.as_bytes() || spellings.contains(&text)
+        });
         if let Some((core, _, _)) = named {
             return Ok(Self::from_core(*core));
         }
-        let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
+        let is_plain = text
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() || byte == b' ');
         let bytes = match text.len() {
             6 if is_plain => padded(text.as_bytes()),
             8 if is_plain => padded(text.as_bytes()),
             12 => decode_base64(text.as_bytes()),
             _ => None,
         };
-        let bytes = bytes.ok_or_else(|| Error::data(format!("area id {text:?}: six or eight ASCII characters or twelve of base64 needed")))?;
+        let bytes = bytes.ok_or_else(|| {
+            Error::data(format!(
+                "area id {text:?}: six or eight ASCII characters or twelve of base64 needed"
+            ))
+        })?;
         // An alternative spelling of a core area, padded to eight bytes, is the same core area.
         let spelled = std::str::from_utf8(&bytes).unwrap_or_default();
-        let core = CORE.iter().find(|(_, known, spellings)| known.as_slice() == bytes || spellings.contains(&spelled.trim_end_matches("__")));
+        let core = CORE.iter().find(|(_, known, spellings)| {
+            known.as_slice() == bytes || spellings.contains(&spelled.trim_end_matches("__"))
+        });
         Ok(core.map_or(Self(bytes), |(core, ..)| Self::from_core(*core)))
     }
 }
 
 impl fmt::Display for AreaId {
-    /// Six characters if the padding allows, eight if all are printable, otherwise base64; core areas as `_power`.
+    /// Six characters if the padding allows, eight if all are printable, otherwise base64; core
+    /// areas as `_power`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(core) = self.core() {
             return f.write_str(CORE[core as usize].2[0]);
         }
         match std::str::from_utf8(&self.0) {
-            Ok(text) if self.0.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ') => f.write_str(text.strip_suffix("__").unwrap_or(text)),
+            Ok(text)
+                if self
+                    .0
+                    .iter()
+                    .all(|byte| byte.is_ascii_graphic() || *byte == b' ') =>
+            {
+                f.write_str(text.strip_suffix("__").unwrap_or(text))
+            }
             _ => f.write_str(&self.base64()),
         }
     }
@@ -118,7 +138,8 @@ fn padded(bytes: &[u8]) -> Option<[u8; 8]> {
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Eight bytes of eleven digits and one `=`. The two unused bits must be zero, so that an id has one spelling.
+/// Eight bytes of eleven digits and one `=`. The two unused bits must be zero, so that an id has
+/// one spelling.
 fn decode_base64(text: &[u8]) -> Option<[u8; 8]> {
     let (pad, digits) = text.split_last()?;
     if *pad != b'=' || digits.len() != 11 {
@@ -133,7 +154,9 @@ fn decode_base64(text: &[u8]) -> Option<[u8; 8]> {
 
 fn encode_base64(bytes: [u8; 8]) -> String {
     let value = u128::from(u64::from_be_bytes(bytes)) << 2;
-    let digits = (0..11).rev().map(|digit| char::from(ALPHABET[(value >> (6 * digit)) as usize & 63]));
+    let digits = (0..11)
+        .rev()
+        .map(|digit| char::from(ALPHABET[(value >> (6 * digit)) as usize & 63]));
     digits.chain(['=']).collect()
 }
 
@@ -165,15 +188,29 @@ mod tests {
             ("isvi\u{7f}abc", "", None),
         ] {
             match text.parse::<AreaId>() {
-                Ok(id) => assert_eq!((id.to_string().as_str(), id.core()), (shown, core), "{text}"),
+                Ok(id) => assert_eq!(
+                    (id.to_string().as_str(), id.core()),
+                    (shown, core),
+                    "{text}"
+                ),
                 Err(error) => assert!(shown.is_empty(), "{text}: {error}"),
             }
         }
         assert_eq!(id("o__mot"), id("b19fbW90X18="));
         assert_eq!(id("o__mot").base64(), "b19fbW90X18=");
         let binary = id("aXN2aQkABQA=");
-        assert_eq!((binary.bytes(), binary.to_string().as_str()), (*b"isvi\x09\0\x05\0", "aXN2aQkABQA="));
-        for wrong in ["", "abc", "abcdefg", "b19fbW90X19=", "b19fbW90X18!", "é__mot_"] {
+        assert_eq!(
+            (binary.bytes(), binary.to_string().as_str()),
+            (*b"isvi\x09\0\x05\0", "aXN2aQkABQA=")
+        );
+        for wrong in [
+            "",
+            "abc",
+            "abcdefg",
+            "b19fbW90X19=",
+            "b19fbW90X18!",
+            "é__mot_",
+        ] {
             assert!(wrong.parse::<AreaId>().is_err(), "{wrong}");
         }
     }

@@ -12,11 +12,18 @@ use tectum::{Error, Result};
 /// `Data` with line and column: not JSON, nesting deeper than 127, a duplicate key in one object.
 pub(super) fn parse(text: &str) -> Result<Value> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    let value = UniqueKeys.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
-    value.map_err(|error| match no_number(text, error.line(), error.column()) {
-        Some(token) => Error::data(format!("not JSON: {token} at line {}; JSON has only finite numbers", error.line())),
-        None => Error::data(format!("not JSON: {error}")),
-    })
+    let value = UniqueKeys
+        .deserialize(&mut reader)
+        .and_then(|value| reader.end().map(|()| value));
+    value.map_err(
+        |error| match no_number(text, error.line(), error.column()) {
+            Some(token) => Error::data(format!(
+                "not JSON: {token} at line {}; JSON has only finite numbers",
+                error.line()
+            )),
+            None => Error::data(format!("not JSON: {error}")),
+        },
+    )
 }
 
 /// A token that other writers use for a number that is not finite, if an error is in it.
@@ -24,9 +31,17 @@ fn no_number(text: &str, line: usize, column: usize) -> Option<&str> {
     let line = text.lines().nth(line.checked_sub(1)?)?;
     let is_inside = |character: char| character.is_ascii_alphabetic() || character == '-';
     let at = column.saturating_sub(1).min(line.len());
-    let start = line.get(..at)?.rfind(|character| !is_inside(character)).map_or(0, |before| before + 1);
-    let token = line.get(start..)?.split(|character| !is_inside(character)).next()?;
-    ["NaN", "nan", "Infinity", "-Infinity", "inf", "-inf"].contains(&token).then_some(token)
+    let start = line
+        .get(..at)?
+        .rfind(|character| !is_inside(character))
+        .map_or(0, |before| before + 1);
+    let token = line
+        .get(start..)?
+        .split(|character| !is_inside(character))
+        .next()?;
+    ["NaN", "nan", "Infinity", "-Infinity", "inf", "-inf"]
+        .contains(&token)
+        .then_some(token)
 }
 
 /// A value whose objects have no duplicate keys.
@@ -36,7 +51,10 @@ struct UniqueKeys;
 impl<'de> DeserializeSeed<'de> for UniqueKeys {
     type Value = Value;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<Value, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(
+        self,
+        deserializer: D,
+    ) -> std::result::Result<Value, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
@@ -89,7 +107,10 @@ impl<'de> Visitor<'de> for UniqueKeys {
         while let Some(key) = parts.next_key::<String>()? {
             let value = parts.next_value_seed(self)?;
             if fields.contains_key(&key) {
-                return Err(A::Error::custom(format!("key {} occurs twice", super::warnings::quoted(&key))));
+                return Err(A::Error::custom(format!(
+                    "key {} occurs twice",
+                    super::warnings::quoted(&key)
+                )));
             }
             fields.insert(key, value);
         }
@@ -104,9 +125,18 @@ mod tests {
     #[test]
     fn numbers_that_are_not_finite_are_named() {
         for (text, expected) in [
-            ("{\"a\": NaN}", "not JSON: NaN at line 1; JSON has only finite numbers"),
-            ("{\"a\":\n [1, Infinity]}", "not JSON: Infinity at line 2; JSON has only finite numbers"),
-            ("[-Infinity]", "not JSON: -Infinity at line 1; JSON has only finite numbers"),
+            (
+                "{\"a\": NaN}",
+                "not JSON: NaN at line 1; JSON has only finite numbers",
+            ),
+            (
+                "{\"a\":\n [1, Infinity]}",
+                "not JSON: Infinity at line 2; JSON has only finite numbers",
+            ),
+            (
+                "[-Infinity]",
+                "not JSON: -Infinity at line 1; JSON has only finite numbers",
+            ),
             ("[none]", "not JSON: expected"),
             ("[1, é NaN]", "not JSON: expected value"),
             ("", "not JSON: EOF"),

@@ -20,7 +20,9 @@ pub(super) fn of_source(seed: u64, mapping: u32, source: u32) -> u64 {
 
 /// A voxel of a box: the draw's bits scaled to each side.
 pub(super) fn voxel(draw: u64, size: [u32; 3]) -> [u32; 3] {
-    let coordinate = |axis: u64| ((hash_mix(draw.wrapping_add(axis)) >> 32) * u64::from(size[axis as usize])) >> 32;
+    let coordinate = |axis: u64| {
+        ((hash_mix(draw.wrapping_add(axis)) >> 32) * u64::from(size[axis as usize])) >> 32
+    };
     [coordinate(0), coordinate(1), coordinate(2)].map(|coordinate| coordinate as u32)
 }
 
@@ -31,5 +33,11 @@ pub(super) fn chance(percent: f32) -> u64 {
 
 /// Whether a possible synapse exists.
 pub(super) fn exists(chance: u64, seed: u64, mapping: u32, source: u32, target: u32) -> bool {
-    chance >= 1 << 32 || drawn(seed, u64::from(mapping) << 1, u64::from(source) << 32 | u64::from(target)) >> 32 < chance
+    chance >= 1 << 32
+        || drawn(
+            seed,
+            u64::from(mapping) << 1,
+            u64::from(source) << 32 | u64::from(target),
+        ) >> 32
+            < chance
 }

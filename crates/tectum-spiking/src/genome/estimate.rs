@@ -43,8 +43,13 @@ impl Genome {
     /// # Cost
     /// At most the sum of side lengths for each rule of each mapping; no memory except the result.
     pub fn estimate(&self) -> GenomeEstimate {
-        let mappings = (0..self.mappings().len()).map(|index| self.estimate_mapping(index)).collect::<Vec<_>>();
-        let synapses = mappings.iter().map(|mapping| mapping.synapses).fold(0, u64::saturating_add);
+        let mappings = (0..self.mappings().len())
+            .map(|index| self.estimate_mapping(index))
+            .collect::<Vec<_>>();
+        let synapses = mappings
+            .iter()
+            .map(|mapping| mapping.synapses)
+            .fold(0, u64::saturating_add);
         let neurons = u64::from(self.neurons());
         GenomeEstimate {
             neurons,
@@ -58,12 +63,25 @@ impl Genome {
 
     fn estimate_mapping(&self, index: usize) -> MappingEstimate {
         let mapping = &self.mappings()[index];
-        let Morphology::Voxels(relations) = &mapping.morphology else { return MappingEstimate { synapses: 0, exact: true } };
-        let (from, to) = (&self.areas()[mapping.source], &self.areas()[mapping.destination]);
+        let Morphology::Voxels(relations) = &mapping.morphology else {
+            return MappingEstimate {
+                synapses: 0,
+                exact: true,
+            };
+        };
+        let (from, to) = (
+            &self.areas()[mapping.source],
+            &self.areas()[mapping.destination],
+        );
         let (pairs, is_exact) = relation::pairs(relations, from.size, to.size);
         // Pairs that are counted twice cannot exceed all pairs.
         let pairs = pairs.min(from.voxels().saturating_mul(to.voxels()));
-        let synapses = pairs.saturating_mul(u64::from(from.per_voxel)).saturating_mul(u64::from(to.per_voxel));
-        MappingEstimate { synapses, exact: is_exact && mapping.attractivity == 100.0 }
+        let synapses = pairs
+            .saturating_mul(u64::from(from.per_voxel))
+            .saturating_mul(u64::from(to.per_voxel));
+        MappingEstimate {
+            synapses,
+            exact: is_exact && mapping.attractivity == 100.0,
+        }
     }
 }

@@ -26,11 +26,13 @@ pub struct Synapse {
 }
 
 impl Genome {
-    /// Visits every synapse, mapping by mapping. Within a mapping sources ascend, no pair occurs twice, and the order of a source's
-    /// targets is unspecified. Two mappings may have the same pair.
+    /// Visits every synapse, mapping by mapping. Within a mapping sources ascend, no pair occurs
+    /// twice, and the order of a source's targets is unspecified. Two mappings may have the same
+    /// pair.
     ///
     /// # Numerics
-    /// Whether a synapse exists depends only on the seed, the mapping, the source and the target; it is the same on every system.
+    /// Whether a synapse exists depends only on the seed, the mapping, the source and the target;
+    /// it is the same on every system.
     ///
     /// # Cost
     /// Time proportional to source neurons and synapses; memory for the rules of one morphology.
@@ -51,16 +53,30 @@ impl Genome {
     /// ```
     pub fn synapses(&self, seed: u64, visit: &mut dyn FnMut(Synapse)) {
         for mapping in 0..self.mappings().len() {
-            let sources = self.areas()[self.mappings()[mapping].source].neurons.clone();
+            let sources = self.areas()[self.mappings()[mapping].source]
+                .neurons
+                .clone();
             self.mapping_synapses(mapping, sources, seed, visit);
         }
     }
 
-    /// Visits the synapses of one mapping whose source is in a range of neuron ids, as [`Genome::synapses`] does.
-    pub fn mapping_synapses(&self, index: usize, sources: Range<u32>, seed: u64, visit: &mut dyn FnMut(Synapse)) {
+    /// Visits the synapses of one mapping whose source is in a range of neuron ids, as
+    /// [`Genome::synapses`] does.
+    pub fn mapping_synapses(
+        &self,
+        index: usize,
+        sources: Range<u32>,
+        seed: u64,
+        visit: &mut dyn FnMut(Synapse),
+    ) {
         let mapping = &self.mappings()[index];
-        let Morphology::Voxels(relations) = &mapping.morphology else { return };
-        let (from, to) = (&self.areas()[mapping.source], &self.areas()[mapping.destination]);
+        let Morphology::Voxels(relations) = &mapping.morphology else {
+            return;
+        };
+        let (from, to) = (
+            &self.areas()[mapping.source],
+            &self.areas()[mapping.destination],
+        );
         let template = template(mapping, from, index);
         let chance = draw::chance(mapping.attractivity);
         let mut targets = Targets::default();
@@ -71,7 +87,11 @@ impl Genome {
                 let first = to.first_neuron(voxel);
                 for target in first..first + to.per_voxel {
                     if draw::exists(chance, seed, template.mapping, source, target) {
-                        visit(Synapse { source, target, ..template });
+                        visit(Synapse {
+                            source,
+                            target,
+                            ..template
+                        });
                     }
                 }
             });

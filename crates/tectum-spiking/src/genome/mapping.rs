@@ -29,7 +29,8 @@ pub struct Mapping {
     pub scalar: [f64; 3],
     /// Magnitude is the weight, sign the type: −255 to 255.
     pub multiplier: i32,
-    /// Probability in percent that a possible synapse exists, 0 to 100: the mapping's, otherwise its destination's.
+    /// Probability in percent that a possible synapse exists, 0 to 100: the mapping's, otherwise
+    /// its destination's.
     pub attractivity: f32,
     /// Whether its synapses learn.
     pub plastic: bool,
@@ -65,7 +66,10 @@ impl Mapping {
 
     /// Whether it has no synapses at first, and they grow between neurons that fire together.
     pub fn grows(&self) -> bool {
-        matches!(self.morphology, Morphology::Plastic(PlasticMorphology::Associative))
+        matches!(
+            self.morphology,
+            Morphology::Plastic(PlasticMorphology::Associative)
+        )
     }
 }
 
@@ -92,44 +96,93 @@ pub(super) struct Reader<'a> {
 
 impl Reader<'_> {
     /// Reads the mappings of all areas, in the order of areas and then of the file.
-    pub fn mappings(mut self, records: &[Record<'_>], warnings: &mut Warnings) -> Result<Vec<Mapping>> {
+    pub fn mappings(
+        mut self,
+        records: &[Record<'_>],
+        warnings: &mut Warnings,
+    ) -> Result<Vec<Mapping>> {
         let mut mappings = Vec::new();
         for (source, record) in records.iter().enumerate() {
-            let Some(value) = record.value(Property::Destinations) else { continue };
+            let Some(value) = record.value(Property::Destinations) else {
+                continue;
+            };
             let destinations = match value {
                 Value::Object(destinations) => destinations,
                 Value::Null => continue,
-                other => return Err(record.error(Property::Destinations, &format!("{} given; an object needed", kind(other)))),
+                other => {
+                    return Err(record.error(
+                        Property::Destinations,
+                        &format!("{} given; an object needed", kind(other)),
+                    ));
+                }
             };
             for (destination, rules) in destinations {
                 self.rules(source, destination, rules, &mut mappings, warnings)
-                    .map_err(|error| error.at(format!("area {}: {}", record.id, record.key(Property::Destinations).unwrap_or_default())))?;
+                    .map_err(|error| {
+                        error.at(format!(
+                            "area {}: {}",
+                            record.id,
+                            record.key(Property::Destinations).unwrap_or_default()
+                        ))
+                    })?;
             }
         }
         Ok(mappings)
     }
 
     /// The mappings of one destination.
-    fn rules(&mut self, source: usize, spelling: &str, rules: &Value, mappings: &mut Vec<Mapping>, warnings: &mut Warnings) -> Result<()> {
+    fn rules(
+        &mut self,
+        source: usize,
+        spelling: &str,
+        rules: &Value,
+        mappings: &mut Vec<Mapping>,
+        warnings: &mut Warnings,
+    ) -> Result<()> {
         let id = spelling.parse::<AreaId>()?;
-        let destination = *self.indices.get(&id).ok_or_else(|| Error::data(format!("destination {} is no area of the genome", quoted(spelling))))?;
+        let destination = *self.indices.get(&id).ok_or_else(|| {
+            Error::data(format!(
+                "destination {} is no area of the genome",
+                quoted(spelling)
+            ))
+        })?;
         let list = match rules {
             Value::Array(rules) => rules,
             Value::Null => return Ok(()),
-            other => return Err(Error::data(format!("destination {}: {} given; an array of rules needed", quoted(spelling), kind(other)))),
+            other => {
+                return Err(Error::data(format!(
+                    "destination {}: {} given; an array of rules needed",
+                    quoted(spelling),
+                    kind(other)
+                )));
+            }
         };
         for (index, rule) in list.iter().enumerate() {
             let place = || format!("destination {}: rule {index}", quoted(spelling));
             let rule = Rule::new(rule).map_err(|error| error.at(place()))?;
-            let mapping = self.mapping(source, destination, &rule).map_err(|error| error.at(place()))?;
+            let mapping = self
+                .mapping(source, destination, &rule)
+                .map_err(|error| error.at(place()))?;
             for key in rule.unknown() {
-                warnings.add(format!("area {}: {}: key {} is unknown", self.areas[source].id, place(), quoted(key)));
+                warnings.add(format!(
+                    "area {}: {}: key {} is unknown",
+                    self.areas[source].id,
+                    place(),
+                    quoted(key)
+                ));
             }
             if mapping.morphology == Morphology::Unknown {
-                let what = format!("morphology {}: a function without a known definition", quoted(&mapping.morphology_name));
+                let what = format!(
+                    "morphology {}: a function without a known definition",
+                    quoted(&mapping.morphology_name)
+                );
                 match self.strict {
                     true => return Err(Error::unsupported(what).at(place())),
-                    false => warnings.add(format!("area {}: {}: {what}; no synapses", self.areas[source].id, place())),
+                    false => warnings.add(format!(
+                        "area {}: {}: {what}; no synapses",
+                        self.areas[source].id,
+                        place()
+                    )),
                 }
             }
             mappings.push(mapping);
@@ -147,23 +200,34 @@ impl Reader<'_> {
         let morphology = morphology.ok_or_else(|| self.morphologies.unknown(&morphology_name))?;
         let attractivity = rule.number(Field::Attractivity, 0.0, 100.0)?;
         let plastic = rule.flag(Field::Plastic)?;
-        let step = |field: Field| rule.number(field, -MAX_SCALAR, MAX_SCALAR).map(|step| step.unwrap_or(0.0) as f32);
+        let step = |field: Field| {
+            rule.number(field, -MAX_SCALAR, MAX_SCALAR)
+                .map(|step| step.unwrap_or(0.0) as f32)
+        };
         Ok(Mapping {
             source,
             destination,
             morphology_name,
             morphology,
             scalar,
-            multiplier: rule.whole(Field::Multiplier, -255, 255)?.ok_or_else(|| rule.missing(Field::Multiplier))? as i32,
-            attractivity: attractivity.unwrap_or(f64::from(self.areas[destination].properties.synapse_attractivity)) as f32,
+            multiplier: rule
+                .whole(Field::Multiplier, -255, 255)?
+                .ok_or_else(|| rule.missing(Field::Multiplier))? as i32,
+            attractivity: attractivity.unwrap_or(f64::from(
+                self.areas[destination].properties.synapse_attractivity,
+            )) as f32,
             plastic,
             plasticity: Plasticity {
                 constant: step(Field::Constant)?,
                 ltp: step(Field::Ltp)?,
                 ltd: step(Field::Ltd)?,
-                window: rule.whole(Field::Window, 0, i64::from(u16::MAX))?.unwrap_or(0) as u16,
+                window: rule
+                    .whole(Field::Window, 0, i64::from(u16::MAX))?
+                    .unwrap_or(0) as u16,
             },
-            delay_bursts: rule.whole(Field::Delay, 0, i64::from(u8::MAX))?.unwrap_or(1) as u8,
+            delay_bursts: rule
+                .whole(Field::Delay, 0, i64::from(u8::MAX))?
+                .unwrap_or(1) as u8,
         })
     }
 }
@@ -206,10 +270,18 @@ enum Rule<'a> {
 impl<'a> Rule<'a> {
     fn new(value: &'a Value) -> Result<Self> {
         match value {
-            Value::Array(parts) if (4..=MAX_RULE_ELEMENTS).contains(&parts.len()) => Ok(Rule::Array(parts)),
-            Value::Array(parts) => Err(Error::data(format!("{} parts given; 4 to {MAX_RULE_ELEMENTS} needed", parts.len()))),
+            Value::Array(parts) if (4..=MAX_RULE_ELEMENTS).contains(&parts.len()) => {
+                Ok(Rule::Array(parts))
+            }
+            Value::Array(parts) => Err(Error::data(format!(
+                "{} parts given; 4 to {MAX_RULE_ELEMENTS} needed",
+                parts.len()
+            ))),
             Value::Object(fields) => Ok(Rule::Object(fields)),
-            other => Err(Error::data(format!("{} given; an array or an object needed", kind(other)))),
+            other => Err(Error::data(format!(
+                "{} given; an array or an object needed",
+                kind(other)
+            ))),
         }
     }
 
@@ -227,7 +299,11 @@ impl<'a> Rule<'a> {
             Rule::Array(_) => None,
             Rule::Object(fields) => Some(*fields),
         };
-        fields.into_iter().flat_map(Map::keys).map(String::as_str).filter(|key| !FIELDS.contains(key))
+        fields
+            .into_iter()
+            .flat_map(Map::keys)
+            .map(String::as_str)
+            .filter(|key| !FIELDS.contains(key))
     }
 
     fn missing(&self, field: Field) -> Error {
@@ -235,40 +311,65 @@ impl<'a> Rule<'a> {
     }
 
     fn wrong(field: Field, needed: &str, value: &Value) -> Error {
-        Error::data(format!("{}: {} given; {needed}", FIELDS[field as usize], kind(value)))
+        Error::data(format!(
+            "{}: {} given; {needed}",
+            FIELDS[field as usize],
+            kind(value)
+        ))
     }
 
     fn text(&self, field: Field) -> Result<&'a str> {
         let value = self.get(field).ok_or_else(|| self.missing(field))?;
-        value.as_str().ok_or_else(|| Self::wrong(field, "a text needed", value))
+        value
+            .as_str()
+            .ok_or_else(|| Self::wrong(field, "a text needed", value))
     }
 
     fn flag(&self, field: Field) -> Result<bool> {
         let value = self.get(field).ok_or_else(|| self.missing(field))?;
-        value.as_bool().ok_or_else(|| Self::wrong(field, "true or false needed", value))
+        value
+            .as_bool()
+            .ok_or_else(|| Self::wrong(field, "true or false needed", value))
     }
 
     fn number(&self, field: Field, least: f64, most: f64) -> Result<Option<f64>> {
-        let Some(value) = self.get(field) else { return Ok(None) };
-        let number = value.as_f64().ok_or_else(|| Self::wrong(field, "a number needed", value))?;
+        let Some(value) = self.get(field) else {
+            return Ok(None);
+        };
+        let number = value
+            .as_f64()
+            .ok_or_else(|| Self::wrong(field, "a number needed", value))?;
         match (least..=most).contains(&number) {
             true => Ok(Some(number)),
-            false => Err(Self::wrong(field, &format!("{least} to {most} needed"), value)),
+            false => Err(Self::wrong(
+                field,
+                &format!("{least} to {most} needed"),
+                value,
+            )),
         }
     }
 
     fn whole(&self, field: Field, least: i64, most: i64) -> Result<Option<i64>> {
         match self.number(field, least as f64, most as f64)? {
-            Some(number) if number.fract() != 0.0 => Err(Error::data(format!("{}: {number} is not a whole number", FIELDS[field as usize]))),
+            Some(number) if number.fract() != 0.0 => Err(Error::data(format!(
+                "{}: {number} is not a whole number",
+                FIELDS[field as usize]
+            ))),
             number => Ok(number.map(|number| number as i64)),
         }
     }
 
     /// One number for all axes, plain or in an array, or one for each axis.
     fn scalar(&self) -> Result<[f64; 3]> {
-        let Some(value) = self.get(Field::Scalar) else { return Ok([1.0; 3]) };
+        let Some(value) = self.get(Field::Scalar) else {
+            return Ok([1.0; 3]);
+        };
         let numbers = match value {
-            Value::Array(values) => values.iter().map(Value::as_f64).collect::<Option<Vec<_>>>().unwrap_or_default(),
+            Value::Array(values) => values
+                .iter()
+                .map(Value::as_f64)
+                .collect::<Option<Vec<_>>>()
+                .unwrap_or_default(),
             other => other.as_f64().into_iter().collect(),
         };
         let scalar = match numbers[..] {
@@ -277,6 +378,12 @@ impl<'a> Rule<'a> {
             _ => None,
         };
         let scalar = scalar.filter(|scalar| scalar.iter().all(|part| part.abs() <= MAX_SCALAR));
-        scalar.ok_or_else(|| Self::wrong(Field::Scalar, &format!("one number or three, of at most {MAX_SCALAR}, needed"), value))
+        scalar.ok_or_else(|| {
+            Self::wrong(
+                Field::Scalar,
+                &format!("one number or three, of at most {MAX_SCALAR}, needed"),
+                value,
+            )
+        })
     }
 }

@@ -1,4 +1,5 @@
-//! Morphologies: which target voxels a source voxel reaches, from definitions in the file and built-in ones of the format.
+//! Morphologies: which target voxels a source voxel reaches, from definitions in the file and
+//! built-in ones of the format.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +29,8 @@ pub enum PlasticMorphology {
     Memory,
     /// `memory_replay`: the destination replays the patterns stored by the source.
     Replay,
-    /// `associative_memory`, `bidirectional_stdp`: synapses grow between neurons that fire together.
+    /// `associative_memory`, `bidirectional_stdp`: synapses grow between neurons that fire
+    /// together.
     Associative,
 }
 
@@ -86,21 +88,34 @@ impl Morphologies {
         let named = match section {
             None | Some(Value::Null) => None,
             Some(Value::Object(named)) => Some(named),
-            Some(other) => return Err(Error::data(format!("neuron_morphologies: {} given; an object needed", kind(other)))),
+            Some(other) => {
+                return Err(Error::data(format!(
+                    "neuron_morphologies: {} given; an object needed",
+                    kind(other)
+                )));
+            }
         };
         for (name, value) in named.into_iter().flatten() {
-            let definition = define(name, value).map_err(|error| error.at(format!("neuron_morphologies: {}", quoted(name))))?;
+            let definition = define(name, value)
+                .map_err(|error| error.at(format!("neuron_morphologies: {}", quoted(name))))?;
             defined.insert(name.clone(), definition);
         }
-        Ok(Self { defined, scaled: BTreeMap::new(), offsets: 0 })
+        Ok(Self {
+            defined,
+            scaled: BTreeMap::new(),
+            offsets: 0,
+        })
     }
 
-    /// The morphology of a name, scaled for a mapping: the file's, otherwise the built-in one. None if neither exists.
+    /// The morphology of a name, scaled for a mapping: the file's, otherwise the built-in one. None
+    /// if neither exists.
     pub fn find(&mut self, name: &str, scalar: [f64; 3]) -> Result<Option<Morphology>> {
         let definition = self.defined.get(name).cloned().or_else(|| core(name));
         Ok(match definition {
             None => None,
-            Some(Definition::Vectors(vectors)) => Some(Morphology::Voxels(self.scale(name, &vectors, scalar)?)),
+            Some(Definition::Vectors(vectors)) => {
+                Some(Morphology::Voxels(self.scale(name, &vectors, scalar)?))
+            }
             Some(Definition::Relations(relations)) => Some(Morphology::Voxels(relations)),
             Some(Definition::Plastic(kind)) => Some(Morphology::Plastic(kind)),
             Some(Definition::Unknown) => Some(Morphology::Unknown),
@@ -109,19 +124,37 @@ impl Morphologies {
 
     /// The error for a name that neither the file defines nor the format has.
     pub fn unknown(&self, name: &str) -> Error {
-        let mut names: Vec<&str> = self.defined.keys().map(String::as_str).take(MAX_SHOWN).chain(BUILT_IN).collect();
+        let mut names: Vec<&str> = self
+            .defined
+            .keys()
+            .map(String::as_str)
+            .take(MAX_SHOWN)
+            .chain(BUILT_IN)
+            .collect();
         names.dedup();
-        Error::data(format!("morphology {} is unknown; known: {}, and more in docs/genomes.md", quoted(name), names.join(", ")))
+        Error::data(format!(
+            "morphology {} is unknown; known: {}, and more in docs/genomes.md",
+            quoted(name),
+            names.join(", ")
+        ))
     }
 
-    fn scale(&mut self, name: &str, vectors: &[[f64; 3]], scalar: [f64; 3]) -> Result<Arc<[Relation]>> {
+    fn scale(
+        &mut self,
+        name: &str,
+        vectors: &[[f64; 3]],
+        scalar: [f64; 3],
+    ) -> Result<Arc<[Relation]>> {
         let key = (name.to_owned(), scalar.map(f64::to_bits));
         if let Some(relations) = self.scaled.get(&key) {
             return Ok(Arc::clone(relations));
         }
         self.offsets += vectors.len();
         if self.offsets > MAX_OFFSETS {
-            return Err(Error::data(format!("morphology {}: more than {MAX_OFFSETS} vectors in all mappings", quoted(name))));
+            return Err(Error::data(format!(
+                "morphology {}: more than {MAX_OFFSETS} vectors in all mappings",
+                quoted(name)
+            )));
         }
         let relations = offsets(vectors, scalar);
         self.scaled.insert(key, Arc::clone(&relations));
@@ -130,50 +163,95 @@ impl Morphologies {
 }
 
 fn define(name: &str, value: &Value) -> Result<Definition> {
-    let fields = value.as_object().ok_or_else(|| Error::data(format!("{} given; an object needed", kind(value))))?;
+    let fields = value
+        .as_object()
+        .ok_or_else(|| Error::data(format!("{} given; an object needed", kind(value))))?;
     let parameters = match fields.get("parameters") {
         None | Some(Value::Null) => None,
         Some(Value::Object(parameters)) => Some(parameters),
-        Some(other) => return Err(Error::data(format!("parameters: {} given; an object needed", kind(other)))),
+        Some(other) => {
+            return Err(Error::data(format!(
+                "parameters: {} given; an object needed",
+                kind(other)
+            )));
+        }
     };
     let rows = |key: &str| {
         let value = parameters.and_then(|parameters| parameters.get(key));
-        let rows = value.and_then(Value::as_array).ok_or_else(|| Error::data(format!("parameters: {key}: an array needed")))?;
+        let rows = value
+            .and_then(Value::as_array)
+            .ok_or_else(|| Error::data(format!("parameters: {key}: an array needed")))?;
         match rows.len() {
-            count if count > MAX_RULES => Err(Error::data(format!("parameters: {key}: {count} given; at most {MAX_RULES}"))),
+            count if count > MAX_RULES => Err(Error::data(format!(
+                "parameters: {key}: {count} given; at most {MAX_RULES}"
+            ))),
             _ => Ok(rows),
         }
     };
     match fields.get("type").and_then(Value::as_str) {
-        Some("vectors") => Ok(Definition::Vectors(rows("vectors")?.iter().map(vector).collect::<Result<_>>()?)),
-        Some("patterns") => Ok(Definition::Relations(rows("patterns")?.iter().map(pattern).collect::<Result<_>>()?)),
+        Some("vectors") => Ok(Definition::Vectors(
+            rows("vectors")?.iter().map(vector).collect::<Result<_>>()?,
+        )),
+        Some("patterns") => Ok(Definition::Relations(
+            rows("patterns")?
+                .iter()
+                .map(pattern)
+                .collect::<Result<_>>()?,
+        )),
         Some("functions" | "function") => Ok(function(name).unwrap_or(Definition::Unknown)),
         Some("composite") => composite(name, parameters),
         // The format's name for a morphology without rules: it makes no synapses.
         Some("placeholder") => Ok(Definition::Relations(Arc::new([]))),
         _ => {
-            let given = fields.get("type").map_or_else(|| "nothing".to_owned(), kind);
-            Err(Error::data(format!("type: {given} given; vectors, patterns, functions or composite needed")))
+            let given = fields
+                .get("type")
+                .map_or_else(|| "nothing".to_owned(), kind);
+            Err(Error::data(format!(
+                "type: {given} given; vectors, patterns, functions or composite needed"
+            )))
         }
     }
 }
 
 /// Three numbers.
 fn numbers(value: &Value) -> Option<[f64; 3]> {
-    let numbers = value.as_array()?.iter().map(Value::as_f64).collect::<Option<Vec<_>>>()?;
+    let numbers = value
+        .as_array()?
+        .iter()
+        .map(Value::as_f64)
+        .collect::<Option<Vec<_>>>()?;
     numbers.try_into().ok()
 }
 
 fn vector(value: &Value) -> Result<[f64; 3]> {
-    let vector = numbers(value).filter(|vector| vector.iter().all(|part| part.fract() == 0.0 && part.abs() <= MAX_OFFSET));
-    vector.ok_or_else(|| Error::data(format!("parameters: vectors: {}: three whole numbers needed", quoted(&value.to_string()))))
+    let vector = numbers(value).filter(|vector| {
+        vector
+            .iter()
+            .all(|part| part.fract() == 0.0 && part.abs() <= MAX_OFFSET)
+    });
+    vector.ok_or_else(|| {
+        Error::data(format!(
+            "parameters: vectors: {}: three whole numbers needed",
+            quoted(&value.to_string())
+        ))
+    })
 }
 
 fn pattern(value: &Value) -> Result<Relation> {
-    let wrong = || Error::data(format!("parameters: patterns: {}: two triples of \"*\", \"?\", \"!\" or whole numbers needed", quoted(&value.to_string())));
-    let sides = value.as_array().filter(|sides| sides.len() == 2).ok_or_else(wrong)?;
+    let wrong = || {
+        Error::data(format!(
+            "parameters: patterns: {}: two triples of \"*\", \"?\", \"!\" or whole numbers needed",
+            quoted(&value.to_string())
+        ))
+    };
+    let sides = value
+        .as_array()
+        .filter(|sides| sides.len() == 2)
+        .ok_or_else(wrong)?;
     let side = |index: usize| {
-        let elements = sides[index].as_array().filter(|elements| elements.len() == 3)?;
+        let elements = sides[index]
+            .as_array()
+            .filter(|elements| elements.len() == 3)?;
         let elements = elements.iter().map(element).collect::<Option<Vec<_>>>()?;
         <[TargetRule; 3]>::try_from(elements).ok()
     };
@@ -183,13 +261,18 @@ fn pattern(value: &Value) -> Result<Relation> {
         TargetRule::Between(least, most) => SourceRule::Between(least, most),
         _ => SourceRule::All,
     });
-    Ok(Relation::Axes([0, 1, 2].map(|axis| Axis { from: axis, sources: sources[axis], to: to[axis] })))
+    Ok(Relation::Axes([0, 1, 2].map(|axis| Axis {
+        from: axis,
+        sources: sources[axis],
+        to: to[axis],
+    })))
 }
 
 /// One element of a pattern, as interpreted on the target side.
 fn element(value: &Value) -> Option<TargetRule> {
     if let Some(number) = value.as_f64() {
-        let whole = (number.fract() == 0.0 && number.abs() <= MAX_OFFSET).then_some(number as i64)?;
+        let whole =
+            (number.fract() == 0.0 && number.abs() <= MAX_OFFSET).then_some(number as i64)?;
         return Some(TargetRule::Between(whole, whole));
     }
     let text = value.as_str()?;
@@ -203,7 +286,11 @@ fn element(value: &Value) -> Option<TargetRule> {
         "?-=" => return Some(TargetRule::Near(i64::MIN, 0)),
         _ => {}
     }
-    let relative = |text: &str| text.strip_prefix('?').filter(|rest| rest.starts_with(['+', '-'])).and_then(whole);
+    let relative = |text: &str| {
+        text.strip_prefix('?')
+            .filter(|rest| rest.starts_with(['+', '-']))
+            .and_then(whole)
+    };
     if let Some((least, most)) = text.split_once(':') {
         return Some(TargetRule::Near(relative(least)?, relative(most)?));
     } else if let Some((least, most)) = text.split_once("..") {
@@ -215,17 +302,28 @@ fn element(value: &Value) -> Option<TargetRule> {
 }
 
 fn whole(text: &str) -> Option<i64> {
-    text.parse::<i64>().ok().filter(|number| number.unsigned_abs() <= MAX_OFFSET as u64)
+    text.parse::<i64>()
+        .ok()
+        .filter(|number| number.unsigned_abs() <= MAX_OFFSET as u64)
 }
 
 /// Offsets of a mapping: vectors times its scalar, truncated towards zero, without duplicates.
 fn offsets(vectors: &[[f64; 3]], scalar: [f64; 3]) -> Arc<[Relation]> {
     let mut offsets: Vec<[i64; 3]> = Vec::with_capacity(vectors.len());
-    let scaled = vectors.iter().map(|vector| [0, 1, 2].map(|axis| (vector[axis] * scalar[axis]).trunc() as i64));
+    let scaled = vectors
+        .iter()
+        .map(|vector| [0, 1, 2].map(|axis| (vector[axis] * scalar[axis]).trunc() as i64));
     offsets.extend(scaled);
     offsets.sort_unstable();
     offsets.dedup();
-    offsets.into_iter().map(|offset| Relation::Axes([0, 1, 2].map(|axis| Axis::own(axis, TargetRule::Near(offset[axis], offset[axis]))))).collect()
+    offsets
+        .into_iter()
+        .map(|offset| {
+            Relation::Axes(
+                [0, 1, 2].map(|axis| Axis::own(axis, TargetRule::Near(offset[axis], offset[axis]))),
+            )
+        })
+        .collect()
 }
 
 /// The built-in morphologies.
@@ -236,8 +334,15 @@ fn core(name: &str) -> Option<Definition> {
         Some(Definition::Vectors(Arc::new([vector])))
     };
     let at_origin = SourceRule::Between(0, 0);
-    let each =
-        |sources: SourceRule, to: TargetRule| Some(Definition::Relations(Arc::new([Relation::Axes([0, 1, 2].map(|axis| Axis { from: axis, sources, to }))])));
+    let each = |sources: SourceRule, to: TargetRule| {
+        Some(Definition::Relations(Arc::new([Relation::Axes(
+            [0, 1, 2].map(|axis| Axis {
+                from: axis,
+                sources,
+                to,
+            }),
+        )])))
+    };
     match name {
         "block_to_block" => Some(Definition::Vectors(Arc::new([[0.0; 3]]))),
         "lateral_+x" => lateral(0, 1.0),
@@ -256,14 +361,33 @@ fn core(name: &str) -> Option<Definition> {
 /// Morphologies that are defined by their name alone.
 fn function(name: &str) -> Option<Definition> {
     let product = |axes: [Axis; 3]| Some(Definition::Relations(Arc::new([Relation::Axes(axes)])));
-    let projector = |from: [usize; 3]| product([0, 1, 2].map(|axis| Axis::own(from[axis], TargetRule::Scaled)));
+    let projector =
+        |from: [usize; 3]| product([0, 1, 2].map(|axis| Axis::own(from[axis], TargetRule::Scaled)));
     // From the last layer of an axis to the first.
     let from_end = |end: usize| {
-        let last = Axis { from: end, sources: SourceRule::Last, to: TargetRule::Between(0, 0) };
-        product([0, 1, 2].map(|axis| if axis == end { last } else { Axis::own(axis, TargetRule::Scaled) }))
+        let last = Axis {
+            from: end,
+            sources: SourceRule::Last,
+            to: TargetRule::Between(0, 0),
+        };
+        product([0, 1, 2].map(|axis| {
+            if axis == end {
+                last
+            } else {
+                Axis::own(axis, TargetRule::Scaled)
+            }
+        }))
     };
-    let bits = |by: usize, to: TargetRule, others: TargetRule| product([0, 1, 2].map(|axis| Axis::own(axis, if axis == by { to } else { others })));
-    let corner = |sources: SourceRule, to: TargetRule| product([0, 1, 2].map(|axis| Axis { from: axis, sources, to }));
+    let bits = |by: usize, to: TargetRule, others: TargetRule| {
+        product([0, 1, 2].map(|axis| Axis::own(axis, if axis == by { to } else { others })))
+    };
+    let corner = |sources: SourceRule, to: TargetRule| {
+        product([0, 1, 2].map(|axis| Axis {
+            from: axis,
+            sources,
+            to,
+        }))
+    };
     match name {
         "block_to_block" => Some(Definition::Vectors(Arc::new([[0.0; 3]]))),
         "projector" => projector([0, 1, 2]),
@@ -292,32 +416,48 @@ fn function(name: &str) -> Option<Definition> {
         "rotator_z" => Some(Definition::Relations(Arc::new([Relation::RotateZ]))),
         "memory" | "episodic_memory" => Some(Definition::Plastic(PlasticMorphology::Memory)),
         "memory_replay" => Some(Definition::Plastic(PlasticMorphology::Replay)),
-        "associative_memory" | "bidirectional_stdp" => Some(Definition::Plastic(PlasticMorphology::Associative)),
+        "associative_memory" | "bidirectional_stdp" => {
+            Some(Definition::Plastic(PlasticMorphology::Associative))
+        }
         _ => None,
     }
 }
 
-/// Blocks of the source, each mapped onto the whole target by another morphology; only the projector is defined there.
+/// Blocks of the source, each mapped onto the whole target by another morphology; only the
+/// projector is defined there.
 fn composite(name: &str, parameters: Option<&Map<String, Value>>) -> Result<Definition> {
     let parameter = |key: &str| parameters.and_then(|parameters| parameters.get(key));
     if parameter("mapper_morphology").and_then(Value::as_str) != Some("projector") {
         return Ok(function(name).unwrap_or(Definition::Unknown));
     }
     let counts = |value: &Value, least: f64| {
-        let count = value.as_f64().filter(|count| count.fract() == 0.0 && (least..=1e6).contains(count))?;
+        let count = value
+            .as_f64()
+            .filter(|count| count.fract() == 0.0 && (least..=1e6).contains(count))?;
         Some(count as u32)
     };
-    let seed = parameter("src_seed").and_then(Value::as_array).filter(|seed| seed.len() == 3);
-    let turns = parameter("src_pattern").and_then(Value::as_array).filter(|turns| turns.len() == 3);
+    let seed = parameter("src_seed")
+        .and_then(Value::as_array)
+        .filter(|seed| seed.len() == 3);
+    let turns = parameter("src_pattern")
+        .and_then(Value::as_array)
+        .filter(|turns| turns.len() == 3);
     let axis = |axis: usize| {
         let side = counts(seed?.get(axis)?, 1.0)?;
-        let turn = turns?.get(axis)?.as_array().filter(|turn| turn.len() == 2)?;
+        let turn = turns?
+            .get(axis)?
+            .as_array()
+            .filter(|turn| turn.len() == 2)?;
         let (choose, skip) = (counts(&turn[0], 1.0)?, counts(&turn[1], 0.0)?);
         Some(Axis::own(axis, TargetRule::Tiled { side, choose, skip }))
     };
     match (axis(0), axis(1), axis(2)) {
-        (Some(x), Some(y), Some(z)) => Ok(Definition::Relations(Arc::new([Relation::Axes([x, y, z])]))),
-        _ => Err(Error::data("parameters: src_seed of three whole numbers from 1 and src_pattern of three pairs [from 1, from 0] needed")),
+        (Some(x), Some(y), Some(z)) => {
+            Ok(Definition::Relations(Arc::new([Relation::Axes([x, y, z])])))
+        }
+        _ => Err(Error::data(
+            "parameters: src_seed of three whole numbers from 1 and src_pattern of three pairs [from 1, from 0] needed",
+        )),
     }
 }
 
@@ -330,8 +470,13 @@ mod tests {
         for name in BUILT_IN {
             assert!(core(name).is_some(), "{name}");
         }
-        let read = Morphologies::read(Some(&serde_json::json!({"mine": {"type": "placeholder"}}))).expect("valid");
+        let read = Morphologies::read(Some(&serde_json::json!({"mine": {"type": "placeholder"}})))
+            .expect("valid");
         let error = read.unknown("random").to_string();
-        assert!(error.starts_with("morphology \"random\" is unknown; known: mine, block_to_block, ") && error.contains("all_to_all, projector, "), "{error}");
+        assert!(
+            error.starts_with("morphology \"random\" is unknown; known: mine, block_to_block, ")
+                && error.contains("all_to_all, projector, "),
+            "{error}"
+        );
     }
 }

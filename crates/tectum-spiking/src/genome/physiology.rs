@@ -10,7 +10,8 @@ use super::warnings::{Warnings, quoted};
 /// Settings of the brain as a whole.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Physiology {
-    /// Duration of a burst in seconds (`simulation_timestep`, formerly `burst_delay`); 0.1, as in the reference, if missing.
+    /// Duration of a burst in seconds (`simulation_timestep`, formerly `burst_delay`); 0.1, as in
+    /// the reference, if missing.
     pub timestep_s: f64,
     /// The window of coincidence for plasticity, in bursts.
     pub plasticity_queue_depth: u16,
@@ -44,33 +45,73 @@ impl Physiology {
         let fields = match section {
             None | Some(Value::Null) => &empty,
             Some(Value::Object(fields)) => fields,
-            Some(other) => return Err(Error::data(format!("physiology: {} given; an object needed", kind(other)))),
+            Some(other) => {
+                return Err(Error::data(format!(
+                    "physiology: {} given; an object needed",
+                    kind(other)
+                )));
+            }
         };
         for key in fields.keys() {
-            let is_read = ["simulation_timestep", "burst_delay", "plasticity_queue_depth", "quantization_precision"].contains(&key.as_str());
+            let is_read = [
+                "simulation_timestep",
+                "burst_delay",
+                "plasticity_queue_depth",
+                "quantization_precision",
+            ]
+            .contains(&key.as_str());
             if !is_read && !IGNORED_KEYS.contains(&key.as_str()) {
                 warnings.add(format!("physiology: key {} is unknown", quoted(key)));
             }
         }
-        let timestep_s = match (timestep(fields, "simulation_timestep")?, timestep(fields, "burst_delay")?) {
-            (Some(new), Some(old)) if new != old => return Err(Error::data("physiology: simulation_timestep and burst_delay differ")),
+        let timestep_s = match (
+            timestep(fields, "simulation_timestep")?,
+            timestep(fields, "burst_delay")?,
+        ) {
+            (Some(new), Some(old)) if new != old => {
+                return Err(Error::data(
+                    "physiology: simulation_timestep and burst_delay differ",
+                ));
+            }
             (new, old) => new.or(old).unwrap_or(DEFAULT_TIMESTEP_S),
         };
-        Ok(Self { timestep_s, plasticity_queue_depth: queue_depth(fields)?, quantization_precision: precision(fields)? })
+        Ok(Self {
+            timestep_s,
+            plasticity_queue_depth: queue_depth(fields)?,
+            quantization_precision: precision(fields)?,
+        })
     }
 }
 
 fn timestep(fields: &Map<String, Value>, key: &str) -> Result<Option<f64>> {
-    let Some(value) = fields.get(key) else { return Ok(None) };
-    let seconds = value.as_f64().filter(|seconds| *seconds > 0.0 && *seconds <= MAX_TIMESTEP_S);
-    let wrong = || Error::data(format!("physiology: {key}: {} given; seconds above 0 and to {MAX_TIMESTEP_S} needed", kind(value)));
+    let Some(value) = fields.get(key) else {
+        return Ok(None);
+    };
+    let seconds = value
+        .as_f64()
+        .filter(|seconds| *seconds > 0.0 && *seconds <= MAX_TIMESTEP_S);
+    let wrong = || {
+        Error::data(format!(
+            "physiology: {key}: {} given; seconds above 0 and to {MAX_TIMESTEP_S} needed",
+            kind(value)
+        ))
+    };
     seconds.map(Some).ok_or_else(wrong)
 }
 
 fn queue_depth(fields: &Map<String, Value>) -> Result<u16> {
-    let Some(value) = fields.get("plasticity_queue_depth") else { return Ok(DEFAULT_QUEUE_DEPTH) };
-    let depth = value.as_f64().filter(|depth| depth.fract() == 0.0 && (0.0..=f64::from(u16::MAX)).contains(depth));
-    let wrong = || Error::data(format!("physiology: plasticity_queue_depth: {} given; a whole number from 0 to 65535 needed", kind(value)));
+    let Some(value) = fields.get("plasticity_queue_depth") else {
+        return Ok(DEFAULT_QUEUE_DEPTH);
+    };
+    let depth = value
+        .as_f64()
+        .filter(|depth| depth.fract() == 0.0 && (0.0..=f64::from(u16::MAX)).contains(depth));
+    let wrong = || {
+        Error::data(format!(
+            "physiology: plasticity_queue_depth: {} given; a whole number from 0 to 65535 needed",
+            kind(value)
+        ))
+    };
     depth.map(|depth| depth as u16).ok_or_else(wrong)
 }
 
@@ -78,6 +119,9 @@ fn precision(fields: &Map<String, Value>) -> Result<Option<String>> {
     match fields.get("quantization_precision") {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(precision)) => Ok(Some(precision.clone())),
-        Some(other) => Err(Error::data(format!("physiology: quantization_precision: {} given; a text needed", kind(other)))),
+        Some(other) => Err(Error::data(format!(
+            "physiology: quantization_precision: {} given; a text needed",
+            kind(other)
+        ))),
     }
 }

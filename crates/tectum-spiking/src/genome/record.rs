@@ -30,12 +30,21 @@ struct Entry<'a> {
 }
 
 /// The areas of a blueprint in order of first occurrence in the file.
-pub(super) fn records<'a>(blueprint: &'a Map<String, Value>, warnings: &mut Warnings) -> Result<Vec<Record<'a>>> {
+pub(super) fn records<'a>(
+    blueprint: &'a Map<String, Value>,
+    warnings: &mut Warnings,
+) -> Result<Vec<Record<'a>>> {
     let is_flat = blueprint.keys().any(|key| key.starts_with(FLAT_PREFIX));
-    let records = if is_flat { flat(blueprint, warnings)? } else { hierarchical(blueprint, warnings)? };
+    let records = if is_flat {
+        flat(blueprint, warnings)?
+    } else {
+        hierarchical(blueprint, warnings)?
+    };
     match records.len() {
         0 => Err(Error::data("blueprint: it has no areas")),
-        count if count > MAX_AREAS => Err(Error::data(format!("blueprint: {count} areas; at most {MAX_AREAS}"))),
+        count if count > MAX_AREAS => Err(Error::data(format!(
+            "blueprint: {count} areas; at most {MAX_AREAS}"
+        ))),
         _ => Ok(records),
     }
 }
@@ -45,7 +54,10 @@ fn flat<'a>(blueprint: &'a Map<String, Value>, warnings: &mut Warnings) -> Resul
     for (key, value) in blueprint {
         let Some((area, code)) = key.strip_prefix(FLAT_PREFIX).and_then(split_flat) else {
             if value.is_object() {
-                return Err(Error::data(format!("blueprint: key {}: an area of the hierarchical form among flat keys", quoted(key))));
+                return Err(Error::data(format!(
+                    "blueprint: key {}: an area of the hierarchical form among flat keys",
+                    quoted(key)
+                )));
             }
             warnings.add(format!("blueprint: key {} is unknown", quoted(key)));
             continue;
@@ -54,7 +66,11 @@ fn flat<'a>(blueprint: &'a Map<String, Value>, warnings: &mut Warnings) -> Resul
         match property::from_code(code) {
             Some(Property::Unsupported) => warn_unsupported(key, value, warnings),
             Some(property) => record.insert(property, key.clone(), value)?,
-            None => warnings.add(format!("area {}: key {} is unknown", record.id, quoted(key))),
+            None => warnings.add(format!(
+                "area {}: key {} is unknown",
+                record.id,
+                quoted(key)
+            )),
         }
     }
     Ok(spelled.records)
@@ -73,11 +89,18 @@ impl<'a> RecordIndex<'a> {
         let index = match self.by_spelling.get(spelling) {
             Some(index) => *index,
             None => {
-                let id = spelling.parse::<AreaId>().map_err(|error| error.at("blueprint"))?;
+                let id = spelling
+                    .parse::<AreaId>()
+                    .map_err(|error| error.at("blueprint"))?;
                 if let Some(other) = self.by_id.insert(id, spelling) {
-                    return Err(Error::data(format!("blueprint: {other:?} and {spelling:?} are both area {id}")));
+                    return Err(Error::data(format!(
+                        "blueprint: {other:?} and {spelling:?} are both area {id}"
+                    )));
                 }
-                self.records.push(Record { id, entries: BTreeMap::new() });
+                self.records.push(Record {
+                    id,
+                    entries: BTreeMap::new(),
+                });
                 self.by_spelling.insert(spelling, self.records.len() - 1);
                 self.records.len() - 1
             }
@@ -89,14 +112,24 @@ impl<'a> RecordIndex<'a> {
 /// `{area}-{cx|nx}-{code}-{ending}` as area and code.
 fn split_flat(rest: &str) -> Option<(&str, &str)> {
     let at = rest.rfind("-cx-").or_else(|| rest.rfind("-nx-"))?;
-    let code = TYPE_SUFFIXES.iter().find_map(|ending| rest[at + 4..].strip_suffix(ending))?;
+    let code = TYPE_SUFFIXES
+        .iter()
+        .find_map(|ending| rest[at + 4..].strip_suffix(ending))?;
     Some((&rest[..at], code))
 }
 
-fn hierarchical<'a>(blueprint: &'a Map<String, Value>, warnings: &mut Warnings) -> Result<Vec<Record<'a>>> {
+fn hierarchical<'a>(
+    blueprint: &'a Map<String, Value>,
+    warnings: &mut Warnings,
+) -> Result<Vec<Record<'a>>> {
     let mut spelled = RecordIndex::default();
     for (area, value) in blueprint {
-        let properties = value.as_object().ok_or_else(|| Error::data(format!("blueprint: area {}: an object needed", quoted(area))))?;
+        let properties = value.as_object().ok_or_else(|| {
+            Error::data(format!(
+                "blueprint: area {}: an object needed",
+                quoted(area)
+            ))
+        })?;
         let record = spelled.record(area)?;
         for (key, value) in properties {
             record.insert_key(key, value, warnings)?;
@@ -106,20 +139,27 @@ fn hierarchical<'a>(blueprint: &'a Map<String, Value>, warnings: &mut Warnings) 
 }
 
 fn warn_unsupported(key: &str, value: &Value, warnings: &mut Warnings) {
-    let is_off = matches!(value, Value::Null | Value::Bool(false)) || value.as_f64() == Some(0.0) || value.as_str() == Some("");
+    let is_off = matches!(value, Value::Null | Value::Bool(false))
+        || value.as_f64() == Some(0.0)
+        || value.as_str() == Some("");
     if !is_off {
-        warnings.add(format!("key {} is known, but has no effect here", quoted(key)));
+        warnings.add(format!(
+            "key {} is known, but has no effect here",
+            quoted(key)
+        ));
     }
 }
 
 impl<'a> Record<'a> {
     fn insert_key(&mut self, key: &str, value: &'a Value, warnings: &mut Warnings) -> Result<()> {
         if let Some(properties) = property::from_triple(key) {
-            // A single number for a threshold's increment has no meaning along three axes, unless it is 0.
+            // A single number for a threshold's increment has no meaning along three axes, unless
+            // it is 0.
             if properties[0] == Property::ThresholdIncrementX && value.as_f64() == Some(0.0) {
                 return Ok(());
             }
-            let values = triple(value).ok_or_else(|| self.wrong(key, "three numbers needed", value))?;
+            let values =
+                triple(value).ok_or_else(|| self.wrong(key, "three numbers needed", value))?;
             for (axis, (property, value)) in properties.into_iter().zip(values).enumerate() {
                 self.insert(property, format!("{key}[{axis}]"), value)?;
             }
@@ -138,7 +178,12 @@ impl<'a> Record<'a> {
             return Ok(());
         }
         match self.entries.get(&property) {
-            Some(other) if !is_same(other.value, value) => Err(Error::data(format!("area {}: {} and {} differ", self.id, quoted(&other.key), quoted(&key)))),
+            Some(other) if !is_same(other.value, value) => Err(Error::data(format!(
+                "area {}: {} and {} differ",
+                self.id,
+                quoted(&other.key),
+                quoted(&key)
+            ))),
             Some(_) => Ok(()),
             None => {
                 self.entries.insert(property, Entry { key, value });
@@ -159,18 +204,29 @@ impl<'a> Record<'a> {
 
     /// An error that names area and key.
     pub fn error(&self, property: Property, what: &str) -> Error {
-        Error::data(format!("area {}: {}: {what}", self.id, self.key(property).unwrap_or("a key")))
+        Error::data(format!(
+            "area {}: {}: {what}",
+            self.id,
+            self.key(property).unwrap_or("a key")
+        ))
     }
 
     fn wrong(&self, key: &str, needed: &str, value: &Value) -> Error {
-        Error::data(format!("area {}: {key}: {} given; {needed}", self.id, kind(value)))
+        Error::data(format!(
+            "area {}: {key}: {} given; {needed}",
+            self.id,
+            kind(value)
+        ))
     }
 
     /// A number within a range.
     pub fn number(&self, property: Property, least: f64, most: f64) -> Result<Option<f64>> {
-        let Some(entry) = self.entries.get(&property) else { return Ok(None) };
+        let Some(entry) = self.entries.get(&property) else {
+            return Ok(None);
+        };
         let number = entry.value.as_f64().filter(|number| number.is_finite());
-        let number = number.ok_or_else(|| self.wrong(&entry.key, "a number needed", entry.value))?;
+        let number =
+            number.ok_or_else(|| self.wrong(&entry.key, "a number needed", entry.value))?;
         match (least..=most).contains(&number) {
             true => Ok(Some(number)),
             false => Err(self.error(property, &format!("{number} is not from {least} to {most}"))),
@@ -181,27 +237,42 @@ impl<'a> Record<'a> {
     pub fn whole(&self, property: Property, least: i64, most: i64) -> Result<Option<i64>> {
         let number = self.number(property, least as f64, most as f64)?;
         match number {
-            Some(number) if number.fract() != 0.0 => Err(self.error(property, &format!("{number} is not a whole number"))),
+            Some(number) if number.fract() != 0.0 => {
+                Err(self.error(property, &format!("{number} is not a whole number")))
+            }
             number => Ok(number.map(|number| number as i64)),
         }
     }
 
     /// A text.
     pub fn text(&self, property: Property) -> Result<Option<&'a str>> {
-        let Some(entry) = self.entries.get(&property) else { return Ok(None) };
-        entry.value.as_str().map(Some).ok_or_else(|| self.wrong(&entry.key, "a text needed", entry.value))
+        let Some(entry) = self.entries.get(&property) else {
+            return Ok(None);
+        };
+        entry
+            .value
+            .as_str()
+            .map(Some)
+            .ok_or_else(|| self.wrong(&entry.key, "a text needed", entry.value))
     }
 
     /// `true` or `false`.
     pub fn flag(&self, property: Property) -> Result<Option<bool>> {
-        let Some(entry) = self.entries.get(&property) else { return Ok(None) };
-        entry.value.as_bool().map(Some).ok_or_else(|| self.wrong(&entry.key, "true or false needed", entry.value))
+        let Some(entry) = self.entries.get(&property) else {
+            return Ok(None);
+        };
+        entry
+            .value
+            .as_bool()
+            .map(Some)
+            .ok_or_else(|| self.wrong(&entry.key, "true or false needed", entry.value))
     }
 }
 
 /// Whether two values are equal; 1 and 1.0 are.
 fn is_same(left: &Value, right: &Value) -> bool {
-    left == right || matches!((left.as_f64(), right.as_f64()), (Some(left), Some(right)) if left == right)
+    left == right
+        || matches!((left.as_f64(), right.as_f64()), (Some(left), Some(right)) if left == right)
 }
 
 /// The components of a triple.
@@ -209,7 +280,13 @@ fn triple(value: &Value) -> Option<[&Value; 3]> {
     match value {
         Value::Array(values) => values.iter().collect::<Vec<_>>().try_into().ok(),
         Value::Object(values) if values.len() == 3 => {
-            let named = |names: [&str; 3]| Some([values.get(names[0])?, values.get(names[1])?, values.get(names[2])?]);
+            let named = |names: [&str; 3]| {
+                Some([
+                    values.get(names[0])?,
+                    values.get(names[1])?,
+                    values.get(names[2])?,
+                ])
+            };
             named(["x", "y", "z"]).or_else(|| named(["width", "height", "depth"]))
         }
         _ => None,

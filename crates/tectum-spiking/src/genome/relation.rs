@@ -1,17 +1,22 @@
-//! Relations between the voxels of a source box and those of a target box, mostly one axis at a time.
+//! Relations between the voxels of a source box and those of a target box, mostly one axis at a
+//! time.
 
 use super::draw;
 
-/// A rule that maps each source voxel to the target voxels it reaches. Targets outside the box are dropped.
+/// A rule that maps each source voxel to the target voxels it reaches. Targets outside the box are
+/// dropped.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Relation {
     /// A product: a target is reached if its coordinate is reached on each axis.
     Axes([Axis; 3]),
-    /// The source folded into a smaller target, `s mod m` on each axis; or repeated to fill a target with at least as many voxels.
+    /// The source folded into a smaller target, `s mod m` on each axis; or repeated to fill a
+    /// target with at least as many voxels.
     Tile,
-    /// The next voxel, x first, then y, then z; the source voxel is first moved into the target box.
+    /// The next voxel, x first, then y, then z; the source voxel is first moved into the target
+    /// box.
     Sweep,
-    /// One voxel in each layer of z, rotated about the centre of x and y from −90° in the first layer to 90° in the last.
+    /// One voxel in each layer of z, rotated about the centre of x and y from −90° in the first
+    /// layer to 90° in the last.
     RotateZ,
     /// One random voxel for each source neuron.
     Random,
@@ -39,7 +44,8 @@ pub enum SourceRule {
     Last,
 }
 
-/// Target coordinates, as a function of the source coordinate `s`, the source length `n` and the target length `m`.
+/// Target coordinates, as a function of the source coordinate `s`, the source length `n` and the
+/// target length `m`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TargetRule {
     /// All.
@@ -60,7 +66,8 @@ pub enum TargetRule {
     Scaled,
     /// `min(⌊s·m / n⌋, m − 1)`, also where `n < m`.
     ScaledToOne,
-    /// As `Scaled`, within blocks of `side` coordinates, of which alternately `choose` are taken and `skip` skipped.
+    /// As `Scaled`, within blocks of `side` coordinates, of which alternately `choose` are taken
+    /// and `skip` skipped.
     Tiled {
         /// Length of a block.
         side: u32,
@@ -110,7 +117,11 @@ enum SpanFilter {
 impl Axis {
     /// An axis that uses its own coordinate, for all sources.
     pub(super) fn own(axis: usize, to: TargetRule) -> Self {
-        Self { from: axis, sources: SourceRule::All, to }
+        Self {
+            from: axis,
+            sources: SourceRule::All,
+            to,
+        }
     }
 
     /// The target coordinates of a source coordinate; none if it is not a source.
@@ -133,9 +144,17 @@ impl Axis {
         };
         let count = u64::from(sources.end - sources.start);
         match self.to {
-            TargetRule::All | TargetRule::Between(..) | TargetRule::Last => count * self.to.span(0, n, m).len(),
-            TargetRule::Others => count * u64::from(m) - u64::from(sources.end.min(m).saturating_sub(sources.start)),
-            TargetRule::Near(least, most) => at_most(&sources, most, m).saturating_sub(at_most(&sources, least.saturating_sub(1), m)),
+            TargetRule::All | TargetRule::Between(..) | TargetRule::Last => {
+                count * self.to.span(0, n, m).len()
+            }
+            TargetRule::Others => {
+                count * u64::from(m) - u64::from(sources.end.min(m).saturating_sub(sources.start))
+            }
+            TargetRule::Near(least, most) => at_most(&sources, most, m).saturating_sub(at_most(
+                &sources,
+                least.saturating_sub(1),
+                m,
+            )),
             TargetRule::Scaled if count == u64::from(n) => u64::from(n.max(m)),
             _ => sources.map(|s| self.to.span(s, n, m).len()).sum(),
         }
@@ -144,7 +163,11 @@ impl Axis {
 
 /// Pairs with `t − s ≤ most`: the sum over s of `s + most + 1`, clamped to 0 to m.
 fn at_most(sources: &std::ops::Range<u32>, most: i64, m: u32) -> u64 {
-    let (start, end, m) = (i128::from(sources.start), i128::from(sources.end), i128::from(m));
+    let (start, end, m) = (
+        i128::from(sources.start),
+        i128::from(sources.end),
+        i128::from(m),
+    );
     let reach = i128::from(most) + 1;
     // Sources before `low` reach no target, those from `high` on reach all.
     let low = (-reach).clamp(start, end);
@@ -165,31 +188,60 @@ impl TargetRule {
         let (wide_s, wide_n, wide_m) = (u64::from(s), u64::from(n), u64::from(m));
         match self {
             TargetRule::All => Span::run(0..m),
-            TargetRule::Others => Span { keep: SpanFilter::Not(s), ..Span::run(0..m) },
-            TargetRule::Near(least, most) => Span::run(clipped(i64::from(s).saturating_add(least), i64::from(s).saturating_add(most), m)),
+            TargetRule::Others => Span {
+                keep: SpanFilter::Not(s),
+                ..Span::run(0..m)
+            },
+            TargetRule::Near(least, most) => Span::run(clipped(
+                i64::from(s).saturating_add(least),
+                i64::from(s).saturating_add(most),
+                m,
+            )),
             TargetRule::Between(least, most) => Span::run(clipped(least, most, m)),
             TargetRule::Last => Span::one(m - 1, m),
             TargetRule::Clamped => Span::one(s.min(m - 1), m),
             TargetRule::Divided(by) => Span::one(s / by, m),
             TargetRule::Scaled => scaled(wide_s, wide_n, wide_m),
-            TargetRule::ScaledToOne => Span::one((wide_s * wide_m / wide_n).min(wide_m - 1) as u32, m),
+            TargetRule::ScaledToOne => {
+                Span::one((wide_s * wide_m / wide_n).min(wide_m - 1) as u32, m)
+            }
             TargetRule::Tiled { side, choose, skip } => {
                 let block = s / side;
-                let is_taken = block % (choose + skip) < choose && (u64::from(block) + 1) * u64::from(side) <= wide_n;
-                if is_taken { scaled(u64::from(s % side), u64::from(side), wide_m) } else { Span::run(0..0) }
+                let is_taken = block % (choose + skip) < choose
+                    && (u64::from(block) + 1) * u64::from(side) <= wide_n;
+                if is_taken {
+                    scaled(u64::from(s % side), u64::from(side), wide_m)
+                } else {
+                    Span::run(0..0)
+                }
             }
             TargetRule::Folded => Span::one(s % m, m),
-            TargetRule::Repeated => Span { step: n, ..Span::run(s..m.max(s)) },
+            TargetRule::Repeated => Span {
+                step: n,
+                ..Span::run(s..m.max(s))
+            },
             TargetRule::Paired if s % 2 == 1 => Span::one(s - 1, m),
             TargetRule::Paired if s + 1 < n => Span::one(s + 1, m),
             TargetRule::Paired => Span::run(0..0),
             TargetRule::ExpandedBits => with_bit(u32::BITS - m.leading_zeros(), s, m),
             TargetRule::ReducedBits => {
                 let width = m.max((u32::BITS - s.leading_zeros()).max(1));
-                Span { keep: SpanFilter::BitOf { value: s, top: width - 1 }, ..Span::run(0..m) }
+                Span {
+                    keep: SpanFilter::BitOf {
+                        value: s,
+                        top: width - 1,
+                    },
+                    ..Span::run(0..m)
+                }
             }
             TargetRule::EncodedBits => with_bit(n, s, m),
-            TargetRule::DecodedBits => Span { keep: SpanFilter::BitOf { value: s, top: m - 1 }, ..Span::run(0..m) },
+            TargetRule::DecodedBits => Span {
+                keep: SpanFilter::BitOf {
+                    value: s,
+                    top: m - 1,
+                },
+                ..Span::run(0..m)
+            },
         }
     }
 }
@@ -205,19 +257,31 @@ fn scaled(s: u64, n: u64, m: u64) -> Span {
 /// Every t below m whose form of `width` bits has a 1 at place s from the left.
 fn with_bit(width: u32, s: u32, m: u32) -> Span {
     match width.checked_sub(s + 1) {
-        Some(bit) if bit < u32::BITS => Span { keep: SpanFilter::WithBit(bit), ..Span::run(0..m) },
+        Some(bit) if bit < u32::BITS => Span {
+            keep: SpanFilter::WithBit(bit),
+            ..Span::run(0..m)
+        },
         _ => Span::run(0..0),
     }
 }
 
 impl Span {
     fn run(range: std::ops::Range<u32>) -> Self {
-        Self { start: range.start, end: range.end, step: 1, keep: SpanFilter::All }
+        Self {
+            start: range.start,
+            end: range.end,
+            step: 1,
+            keep: SpanFilter::All,
+        }
     }
 
     /// One coordinate, if it is within the box.
     fn one(t: u32, m: u32) -> Self {
-        if t < m { Self::run(t..t + 1) } else { Self::run(0..0) }
+        if t < m {
+            Self::run(t..t + 1)
+        } else {
+            Self::run(0..0)
+        }
     }
 
     fn keeps(self, t: u32) -> bool {
@@ -225,17 +289,23 @@ impl Span {
             SpanFilter::All => true,
             SpanFilter::Not(other) => t != other,
             SpanFilter::WithBit(bit) => t >> bit & 1 == 1,
-            SpanFilter::BitOf { value, top } => top.checked_sub(t).is_some_and(|bit| bit < u32::BITS && value >> bit & 1 == 1),
+            SpanFilter::BitOf { value, top } => top
+                .checked_sub(t)
+                .is_some_and(|bit| bit < u32::BITS && value >> bit & 1 == 1),
         }
     }
 
     /// The coordinates, ascending.
     pub fn iter(self) -> impl Iterator<Item = u32> {
-        (self.start..self.end).step_by(self.step as usize).filter(move |t| self.keeps(*t))
+        (self.start..self.end)
+            .step_by(self.step as usize)
+            .filter(move |t| self.keeps(*t))
     }
 
     pub fn contains(self, t: u32) -> bool {
-        (self.start..self.end).contains(&t) && (t - self.start).is_multiple_of(self.step) && self.keeps(t)
+        (self.start..self.end).contains(&t)
+            && (t - self.start).is_multiple_of(self.step)
+            && self.keeps(t)
     }
 
     /// The number of coordinates. Spans filtered by bits start at 0.
@@ -254,7 +324,14 @@ impl Span {
                 let from = u64::from(top) + 1 - u64::from(self.end.min(top + 1));
                 let kept = if from < 32 { value >> from } else { 0 };
                 let width = u64::from(top) + 1 - from;
-                u64::from(if width < 32 { kept & ((1 << width) - 1) } else { kept }.count_ones())
+                u64::from(
+                    if width < 32 {
+                        kept & ((1 << width) - 1)
+                    } else {
+                        kept
+                    }
+                    .count_ones(),
+                )
             }
         }
     }
@@ -269,7 +346,14 @@ pub(super) struct Targets {
 
 impl Targets {
     /// Finds the targets of a source voxel of box `n` in box `m`; random relations use `draw`.
-    pub fn find(&mut self, relations: &[Relation], s: [u32; 3], n: [u32; 3], m: [u32; 3], draw: u64) {
+    pub fn find(
+        &mut self,
+        relations: &[Relation],
+        s: [u32; 3],
+        n: [u32; 3],
+        m: [u32; 3],
+        draw: u64,
+    ) {
         self.products.clear();
         self.single.clear();
         for relation in relations {
@@ -295,7 +379,10 @@ impl Targets {
                 }
             }
         }
-        self.single.iter().filter(|voxel| !is_within(&self.products, **voxel)).for_each(|voxel| visit(*voxel));
+        self.single
+            .iter()
+            .filter(|voxel| !is_within(&self.products, **voxel))
+            .for_each(|voxel| visit(*voxel));
     }
 }
 
@@ -308,7 +395,9 @@ fn product(axes: &[Axis; 3], s: [u32; 3], n: [u32; 3], m: [u32; 3]) -> Option<[S
 }
 
 fn is_within(products: &[[Span; 3]], voxel: [u32; 3]) -> bool {
-    products.iter().any(|spans| spans.iter().zip(voxel).all(|(span, t)| span.contains(t)))
+    products
+        .iter()
+        .any(|spans| spans.iter().zip(voxel).all(|(span, t)| span.contains(t)))
 }
 
 fn swept(s: [u32; 3], m: [u32; 3]) -> Option<[u32; 3]> {
@@ -321,15 +410,20 @@ fn swept(s: [u32; 3], m: [u32; 3]) -> Option<[u32; 3]> {
     }
 }
 
-/// `x' = cx + cos·dx + sin·dy`, `y' = cy − sin·dx + cos·dy`, rounded half away from zero, after x and y are stretched to the target
-/// box.
+/// `x' = cx + cos·dx + sin·dy`, `y' = cy − sin·dx + cos·dy`, rounded half away from zero, after x
+/// and y are stretched to the target box.
 fn rotated(s: [u32; 3], n: [u32; 3], m: [u32; 3], targets: &mut Vec<[u32; 3]>) {
     let extent = |len: u32| f64::from((len - 1).max(1));
     let centre = [extent(m[0]) / 2.0, extent(m[1]) / 2.0];
-    let offset = |axis: usize| f64::from(s[axis]) / extent(n[axis]) * extent(m[axis]) - centre[axis];
+    let offset =
+        |axis: usize| f64::from(s[axis]) / extent(n[axis]) * extent(m[axis]) - centre[axis];
     let [dx, dy] = [offset(0), offset(1)];
     for z in 0..m[2] {
-        let angle_deg = if m[2] == 1 { 0.0 } else { -90.0 + 180.0 * (f64::from(z) / f64::from(m[2] - 1)) };
+        let angle_deg = if m[2] == 1 {
+            0.0
+        } else {
+            -90.0 + 180.0 * (f64::from(z) / f64::from(m[2] - 1))
+        };
         let (sin, cos) = sin_cos(angle_deg);
         let x = (centre[0] + cos * dx + sin * dy).round();
         let y = (centre[1] - sin * dx + cos * dy).round();
@@ -339,8 +433,8 @@ fn rotated(s: [u32; 3], n: [u32; 3], m: [u32; 3], targets: &mut Vec<[u32; 3]>) {
     }
 }
 
-/// Sine and cosine by their series, so that every system has the same bits. The angle is from −90° to 90°; multiples of 90°
-/// are exact; the error elsewhere is below 1e-15.
+/// Sine and cosine by their series, so that every system has the same bits. The angle is from −90°
+/// to 90°; multiples of 90° are exact; the error elsewhere is below 1e-15.
 fn sin_cos(angle_deg: f64) -> (f64, f64) {
     if angle_deg.abs() == 90.0 {
         return (angle_deg.signum(), 0.0);
@@ -363,14 +457,22 @@ fn voxels(size: [u32; 3]) -> u64 {
 
 /// The tiling for these boxes.
 fn tiles(n: [u32; 3], m: [u32; 3]) -> [Axis; 3] {
-    let to = if voxels(n) > voxels(m) { TargetRule::Folded } else { TargetRule::Repeated };
+    let to = if voxels(n) > voxels(m) {
+        TargetRule::Folded
+    } else {
+        TargetRule::Repeated
+    };
     [0, 1, 2].map(|axis| Axis::own(axis, to))
 }
 
-/// The number of pairs of source and target voxels of a list of relations, without enumeration, and whether none is counted twice.
+/// The number of pairs of source and target voxels of a list of relations, without enumeration, and
+/// whether none is counted twice.
 pub(super) fn pairs(relations: &[Relation], n: [u32; 3], m: [u32; 3]) -> (u64, bool) {
     let product = |axes: &[Axis; 3]| {
-        let by_axis = axes.iter().enumerate().map(|(axis, rule)| rule.pairs(n[rule.from], m[axis]));
+        let by_axis = axes
+            .iter()
+            .enumerate()
+            .map(|(axis, rule)| rule.pairs(n[rule.from], m[axis]));
         by_axis.fold(1u64, u64::saturating_mul)
     };
     let count = |relation: &Relation| match relation {
@@ -392,20 +494,30 @@ pub(super) fn pairs(relations: &[Relation], n: [u32; 3], m: [u32; 3]) -> (u64, b
 const MAX_COMPARED: usize = 256;
 
 fn all_disjoint(relations: &[Relation]) -> bool {
-    relations.iter().enumerate().all(|(index, left)| relations[..index].iter().all(|right| is_disjoint(left, right)))
+    relations.iter().enumerate().all(|(index, left)| {
+        relations[..index]
+            .iter()
+            .all(|right| is_disjoint(left, right))
+    })
 }
 
 /// Whether no voxel pair is in both, by a cheap conservative test.
 fn is_disjoint(left: &Relation, right: &Relation) -> bool {
-    let (Relation::Axes(left), Relation::Axes(right)) = (left, right) else { return false };
+    let (Relation::Axes(left), Relation::Axes(right)) = (left, right) else {
+        return false;
+    };
     left.iter().zip(right).any(|(left, right)| {
         let sources_differ = match (left.sources, right.sources) {
-            (SourceRule::Between(a, b), SourceRule::Between(c, d)) => left.from == right.from && (b < c || d < a),
+            (SourceRule::Between(a, b), SourceRule::Between(c, d)) => {
+                left.from == right.from && (b < c || d < a)
+            }
             _ => false,
         };
         let targets_differ = match (left.to, right.to) {
             (TargetRule::Between(a, b), TargetRule::Between(c, d)) => b < c || d < a,
-            (TargetRule::Near(a, b), TargetRule::Near(c, d)) => left.from == right.from && (b < c || d < a),
+            (TargetRule::Near(a, b), TargetRule::Near(c, d)) => {
+                left.from == right.from && (b < c || d < a)
+            }
             _ => false,
         };
         sources_differ || targets_differ

@@ -1,4 +1,5 @@
-//! The kernels of plasticity and of memories with their native twins, in the order in which a burst runs them.
+//! The kernels of plasticity and of memories with their native twins, in the order in which a burst
+//! runs them.
 
 use std::ops::Range;
 
@@ -63,21 +64,54 @@ pub struct LearningKernels {
 
 impl LearningKernels {
     pub fn new() -> Self {
-        let learn = [super::FIRING, super::PART, include_str!("../../kernels/spiking_learn.wgsl")].concat();
-        let close = [super::PART, include_str!("../../kernels/spiking_close.wgsl")].concat();
-        let forget = [super::PART, include_str!("../../kernels/spiking_forget.wgsl")].concat();
+        let learn = [
+            super::FIRING,
+            super::PART,
+            include_str!("../../kernels/spiking_learn.wgsl"),
+        ]
+        .concat();
+        let close = [
+            super::PART,
+            include_str!("../../kernels/spiking_close.wgsl"),
+        ]
+        .concat();
+        let forget = [
+            super::PART,
+            include_str!("../../kernels/spiking_forget.wgsl"),
+        ]
+        .concat();
         Self {
-            archive: built_in(Archive::define("spiking_archive").body(include_str!("../../kernels/spiking_archive.wgsl")), native_archive),
+            archive: built_in(
+                Archive::define("spiking_archive")
+                    .body(include_str!("../../kernels/spiking_archive.wgsl")),
+                native_archive,
+            ),
             learn: built_in(Learn::define("spiking_learn").body(learn), native_learn),
             close: built_in(Close::define("spiking_close").body(close), native_close),
-            memory: built_in(Memorize::define("spiking_memory").body(include_str!("../../kernels/spiking_memory.wgsl")), native_memory),
+            memory: built_in(
+                Memorize::define("spiking_memory")
+                    .body(include_str!("../../kernels/spiking_memory.wgsl")),
+                native_memory,
+            ),
             forget: built_in(Forget::define("spiking_forget").body(forget), native_forget),
         }
     }
 }
 
 fn native_archive(_: &NativeCall<'_>, arguments: Archive<Slices<'_>>) {
-    let Archive { clock, fired, rules, ledger, histories, offset, list_at, depth, words, rule_count, neurons } = arguments;
+    let Archive {
+        clock,
+        fired,
+        rules,
+        ledger,
+        histories,
+        offset,
+        list_at,
+        depth,
+        words,
+        rule_count,
+        neurons,
+    } = arguments;
     let burst = clock[0].wrapping_add(offset) - 1;
     let row = |burst: usize| burst % depth * words..(burst % depth + 1) * words;
     ledger[row(burst as usize + 1)].fill(0);
@@ -99,24 +133,63 @@ fn native_archive(_: &NativeCall<'_>, arguments: Archive<Slices<'_>>) {
     }
 }
 
-/// A part of a launch: the starts of its rows, its first target, and its synapses, word and count of each.
+/// A part of a launch: the starts of its rows, its first target, and its synapses, word and count
+/// of each.
 type Part<'a> = (&'a [u32], usize, &'a mut [[u32; 2]]);
 
 /// The parts of a launch, each of `len` targets from `first` on.
-fn parts<'a>(count: usize, neurons: usize, starts: &'a [u32], [first, len]: [usize; 2], synapses: &'a mut [u32]) -> impl Iterator<Item = Part<'a>> {
+fn parts<'a>(
+    count: usize,
+    neurons: usize,
+    starts: &'a [u32],
+    [first, len]: [usize; 2],
+    synapses: &'a mut [u32],
+) -> impl Iterator<Item = Part<'a>> {
     let (mut rest, _) = synapses.as_chunks_mut::<2>();
-    starts.chunks_exact(neurons + 1).take(count).enumerate().map(move |(part, starts)| {
-        let synapses = rest.split_off_mut(..padded_len(starts)).unwrap_or_default();
-        (starts, first + part * len, synapses)
-    })
+    starts
+        .chunks_exact(neurons + 1)
+        .take(count)
+        .enumerate()
+        .map(move |(part, starts)| {
+            let synapses = rest.split_off_mut(..padded_len(starts)).unwrap_or_default();
+            (starts, first + part * len, synapses)
+        })
 }
 
 /// Each thread walks, for its part of the targets, the plastic rows of all neurons that fired.
 fn native_learn(call: &NativeCall<'_>, arguments: Learn<Slices<'_>>) {
-    let Learn { clock, fired, starts, histories, senders, synapses, sums, totals, offset, parts: count, rule: number, neurons, first, .. } = arguments;
-    let Learn { window, gain, loss, len, chunk, fraction_bits, list_at, .. } = arguments;
+    let Learn {
+        clock,
+        fired,
+        starts,
+        histories,
+        senders,
+        synapses,
+        sums,
+        totals,
+        offset,
+        parts: count,
+        rule: number,
+        neurons,
+        first,
+        ..
+    } = arguments;
+    let Learn {
+        window,
+        gain,
+        loss,
+        len,
+        chunk,
+        fraction_bits,
+        list_at,
+        ..
+    } = arguments;
     let burst = clock[0].wrapping_add(offset) - 1;
-    let rule = PlasticityRule { window, gain: gain as u8, loss: loss as u8 };
+    let rule = PlasticityRule {
+        window,
+        gain: gain as u8,
+        loss: loss as u8,
+    };
     let (histories, _) = histories.as_chunks::<4>();
     let histories = &histories[number * neurons..(number + 1) * neurons];
     let (list, _) = fired[list_at..].as_chunks::<2>();
@@ -124,7 +197,11 @@ fn native_learn(call: &NativeCall<'_>, arguments: Learn<Slices<'_>>) {
     let walk = |((starts, first, synapses), sums): (Part<'_>, &mut [i32])| {
         let (sums, bits) = sums.split_at_mut(len);
         let targets = &histories[first..];
-        let mut ends = RowTargets { targets, sums, bits };
+        let mut ends = RowTargets {
+            targets,
+            sums,
+            bits,
+        };
         let mut events = 0;
         for (index, &[neuron, psp]) in list.iter().enumerate() {
             if let Some(&[next, _]) = list.get(index + AHEAD) {
@@ -132,7 +209,11 @@ fn native_learn(call: &NativeCall<'_>, arguments: Learn<Slices<'_>>) {
                 prefetch_read(synapses[row.start..row.end.min(row.start + 128)].as_flattened());
             }
             let sender = senders[neuron as usize];
-            let unit = if psp == FIXED_PSP { sender } else { rule::unit(psp, fraction_bits, sender) } as i32;
+            let unit = if psp == FIXED_PSP {
+                sender
+            } else {
+                rule::unit(psp, fraction_bits, sender)
+            } as i32;
             let visit = rule.visit(&History::of(histories[neuron as usize]), burst);
             let row = &mut synapses[row_of(starts, neuron)];
             events += match (visit.lost.is_some(), visit.may_gain) {
@@ -142,15 +223,25 @@ fn native_learn(call: &NativeCall<'_>, arguments: Learn<Slices<'_>>) {
                 (true, true) => ends.learn::<true, true>(row, visit, unit),
             };
             if rule.window == 1 {
-                row.iter_mut().for_each(|[word, seen]| *seen = History::of(targets[(*word >> TARGET_SHIFT) as usize]).active);
+                row.iter_mut().for_each(|[word, seen]| {
+                    *seen = History::of(targets[(*word >> TARGET_SHIFT) as usize]).active
+                });
             }
         }
         events
     };
     // A plastic synapse costs about as much as twenty streamed elements.
-    let work = list.len().saturating_mul(synapses.len() / 2 / neurons + 1).saturating_mul(20);
-    let shared = parts(count, neurons, starts, [first as usize, len], synapses).zip(sums.chunks_mut(chunk));
-    let events: u64 = if call.threads_for(work) > 1 { shared.collect::<Vec<_>>().into_par_iter().map(walk).sum() } else { shared.map(walk).sum() };
+    let work = list
+        .len()
+        .saturating_mul(synapses.len() / 2 / neurons + 1)
+        .saturating_mul(20);
+    let shared =
+        parts(count, neurons, starts, [first as usize, len], synapses).zip(sums.chunks_mut(chunk));
+    let events: u64 = if call.threads_for(work) > 1 {
+        shared.collect::<Vec<_>>().into_par_iter().map(walk).sum()
+    } else {
+        shared.map(walk).sum()
+    };
     super::count_events(totals, events);
 }
 
@@ -162,11 +253,21 @@ struct RowTargets<'a> {
 }
 
 impl RowTargets<'_> {
-    /// Brings a row up to date and sends through it; returns the number of synapses that carried a spike. One loop for each kind of row, so that
-    /// conditions common to all of its synapses are tested once.
+    /// Brings a row up to date and sends through it; returns the number of synapses that carried a
+    /// spike. One loop for each kind of row, so that conditions common to all of its synapses are
+    /// tested once.
     #[inline(never)]
-    fn learn<const IS_OPEN: bool, const MAY_GAIN: bool>(&mut self, row: &mut [[u32; 2]], visit: Visit, unit: i32) -> u64 {
-        let visit = Visit { lost: visit.lost.filter(|_| IS_OPEN), may_gain: MAY_GAIN, ..visit };
+    fn learn<const IS_OPEN: bool, const MAY_GAIN: bool>(
+        &mut self,
+        row: &mut [[u32; 2]],
+        visit: Visit,
+        unit: i32,
+    ) -> u64 {
+        let visit = Visit {
+            lost: visit.lost.filter(|_| IS_OPEN),
+            may_gain: MAY_GAIN,
+            ..visit
+        };
         let mut events = 0;
         for [word, seen] in row {
             let i = (*word >> TARGET_SHIFT) as usize;
@@ -185,14 +286,41 @@ impl RowTargets<'_> {
 }
 
 fn native_close(call: &NativeCall<'_>, arguments: Close<Slices<'_>>) {
-    let Close { clock, ledger, starts, histories, synapses, offset, parts: count, rule: number, neurons, first, len, window, loss, depth, words } = arguments;
+    let Close {
+        clock,
+        ledger,
+        starts,
+        histories,
+        synapses,
+        offset,
+        parts: count,
+        rule: number,
+        neurons,
+        first,
+        len,
+        window,
+        loss,
+        depth,
+        words,
+    } = arguments;
     let burst = clock[0].wrapping_add(offset) - 1;
-    let rule = PlasticityRule { window, gain: 0, loss: loss as u8 };
-    let Some(closing) = (burst + 1).checked_sub(rule.window).filter(|closing| *closing > 0) else { return };
+    let rule = PlasticityRule {
+        window,
+        gain: 0,
+        loss: loss as u8,
+    };
+    let Some(closing) = (burst + 1)
+        .checked_sub(rule.window)
+        .filter(|closing| *closing > 0)
+    else {
+        return;
+    };
     let (histories, _) = histories.as_chunks::<4>();
     let histories = &histories[number * neurons..(number + 1) * neurons];
     let row = &ledger[closing as usize % depth * words..][..words];
-    let closed: Vec<u32> = set_bits(row, 0..neurons as u32).filter(|neuron| histories[*neuron as usize][0] == closing).collect();
+    let closed: Vec<u32> = set_bits(row, 0..neurons as u32)
+        .filter(|neuron| histories[*neuron as usize][0] == closing)
+        .collect();
     let walk = |(starts, first, synapses): Part<'_>| {
         let targets = &histories[first..];
         for (index, &neuron) in closed.iter().enumerate() {
@@ -201,14 +329,22 @@ fn native_close(call: &NativeCall<'_>, arguments: Close<Slices<'_>>) {
                 prefetch_read(synapses[row.start..row.end.min(row.start + 128)].as_flattened());
             }
             for [word, seen] in &mut synapses[row_of(starts, neuron)] {
-                *seen = History::of(targets[(*word >> TARGET_SHIFT) as usize]).active_until(burst, rule.window);
+                *seen = History::of(targets[(*word >> TARGET_SHIFT) as usize])
+                    .active_until(burst, rule.window);
                 *word = *word & !WEIGHT | rule.weight_at_window_close(*word & WEIGHT);
             }
         }
     };
-    let work = closed.len().saturating_mul(synapses.len() / 2 / neurons + 1).saturating_mul(16);
+    let work = closed
+        .len()
+        .saturating_mul(synapses.len() / 2 / neurons + 1)
+        .saturating_mul(16);
     let shared = parts(count, neurons, starts, [first as usize, len], synapses);
-    if call.threads_for(work) > 1 { shared.collect::<Vec<_>>().into_par_iter().for_each(walk) } else { shared.for_each(walk) }
+    if call.threads_for(work) > 1 {
+        shared.collect::<Vec<_>>().into_par_iter().for_each(walk)
+    } else {
+        shared.for_each(walk)
+    }
 }
 
 /// The positions of the set bits in a range of a row, ascending.
@@ -239,10 +375,28 @@ pub struct MemoryRow {
 
 impl MemoryRow {
     /// The words of a row; its upstream ranges begin at `ranges_at` in the table.
-    pub fn words(memory: &super::super::memory::Memory, kept_at: usize, ranges_at: usize) -> [u32; MEMORY_WORDS] {
+    pub fn words(
+        memory: &super::super::memory::Memory,
+        kept_at: usize,
+        ranges_at: usize,
+    ) -> [u32; MEMORY_WORDS] {
         let Range { start, end } = memory.neurons;
-        let [kept_at, ranges_at, ranges] = [kept_at, ranges_at, memory.upstream.len()].map(|size| size as u32);
-        [start, end - start, memory.depth, memory.initial_lifespan, memory.lifespan_growth, memory.longterm_threshold, kept_at, ranges_at, ranges, 0, 0, 0]
+        let [kept_at, ranges_at, ranges] =
+            [kept_at, ranges_at, memory.upstream.len()].map(|size| size as u32);
+        [
+            start,
+            end - start,
+            memory.depth,
+            memory.initial_lifespan,
+            memory.lifespan_growth,
+            memory.longterm_threshold,
+            kept_at,
+            ranges_at,
+            ranges,
+            0,
+            0,
+            0,
+        ]
     }
 
     fn read(table: &[u32], index: usize) -> Self {
@@ -261,7 +415,21 @@ impl MemoryRow {
 }
 
 fn native_memory(_: &NativeCall<'_>, arguments: Memorize<Slices<'_>>) {
-    let Memorize { clock, ledger, table, kept, fired, offset, depth, words, first, end, list_at, bits_at, memories } = arguments;
+    let Memorize {
+        clock,
+        ledger,
+        table,
+        kept,
+        fired,
+        offset,
+        depth,
+        words,
+        first,
+        end,
+        list_at,
+        bits_at,
+        memories,
+    } = arguments;
     let (burst, own) = (clock[0].wrapping_add(offset), first..end);
     for index in 0..memories {
         let memory = MemoryRow::read(table, index);
@@ -269,25 +437,37 @@ fn native_memory(_: &NativeCall<'_>, arguments: Memorize<Slices<'_>>) {
         let (ranges, _) = table[memory.ranges.clone()].as_chunks::<2>();
         for age in 0..memory.depth.min(burst - 1) {
             let row = &ledger[(burst - 1 - age) as usize % depth * words..][..words];
-            for neuron in ranges.iter().flat_map(|&[start, end]| set_bits(row, start..end)) {
+            for neuron in ranges
+                .iter()
+                .flat_map(|&[start, end]| set_bits(row, start..end))
+            {
                 is_seen = true;
                 let marks = rule::spike_hash_words(neuron, age);
                 pattern = [0, 1].map(|index| pattern[index].wrapping_add(marks[index]));
             }
         }
 
-        let (head, slots) = kept[memory.kept_at..][..MEMORY_STATE_WORDS * (1 + memory.neurons.len())].split_at_mut(MEMORY_STATE_WORDS);
+        let (head, slots) = kept[memory.kept_at..]
+            [..MEMORY_STATE_WORDS * (1 + memory.neurons.len())]
+            .split_at_mut(MEMORY_STATE_WORDS);
         let (slots, _) = slots.as_chunks_mut::<MEMORY_STATE_WORDS>();
         for [life, is_long, ..] in slots.iter_mut() {
             if *life != 0 && *is_long == 0 {
-                if *life >= memory.longterm { *is_long = 1 } else { *life -= 1 }
+                if *life >= memory.longterm {
+                    *is_long = 1
+                } else {
+                    *life -= 1
+                }
             }
         }
         head[0] = 0;
         if !is_seen {
             continue;
         }
-        let chosen = match slots.iter().position(|[life, _, first, second]| *life != 0 && [*first, *second] == pattern) {
+        let chosen = match slots
+            .iter()
+            .position(|[life, _, first, second]| *life != 0 && [*first, *second] == pattern)
+        {
             Some(chosen) => {
                 let [life, is_long, ..] = &mut slots[chosen];
                 if *is_long == 0 {
@@ -323,26 +503,61 @@ fn native_memory(_: &NativeCall<'_>, arguments: Memorize<Slices<'_>>) {
 }
 
 fn native_forget(_: &NativeCall<'_>, arguments: Forget<Slices<'_>>) {
-    let Forget { clock, table, kept, starts, weights, histories, synapses, offset, parts: count, rule: number, neurons, first, len, window, .. } = arguments;
-    let Forget { memories, first_kept, last_kept, weights_at: first_weight, are_reached, is_first, .. } = arguments;
+    let Forget {
+        clock,
+        table,
+        kept,
+        starts,
+        weights,
+        histories,
+        synapses,
+        offset,
+        parts: count,
+        rule: number,
+        neurons,
+        first,
+        len,
+        window,
+        ..
+    } = arguments;
+    let Forget {
+        memories,
+        first_kept,
+        last_kept,
+        weights_at: first_weight,
+        are_reached,
+        is_first,
+        ..
+    } = arguments;
     let burst = clock[0].wrapping_add(offset);
     let (histories, _) = histories.as_chunks_mut::<4>();
     let histories = &mut histories[number * neurons..(number + 1) * neurons];
     for index in 0..memories {
         let memory = MemoryRow::read(table, index);
-        let Some(taken) = kept[memory.kept_at].checked_sub(1) else { continue };
+        let Some(taken) = kept[memory.kept_at].checked_sub(1) else {
+            continue;
+        };
         let neuron = memory.neurons.start + taken;
         let mut weights_at = first_weight;
-        for (starts, first, synapses) in parts(count, neurons, starts, [first as usize, len], synapses) {
-            let [row, kept] = [row_of(starts, neuron), starts[first_kept as usize] as usize..starts[last_kept as usize] as usize];
+        for (starts, first, synapses) in
+            parts(count, neurons, starts, [first as usize, len], synapses)
+        {
+            let [row, kept] = [
+                row_of(starts, neuron),
+                starts[first_kept as usize] as usize..starts[last_kept as usize] as usize,
+            ];
             let begun = &weights[weights_at + row.start - kept.start..][..row.len()];
             for ([word, seen], weight) in synapses[row].iter_mut().zip(begun) {
-                *seen = History::of(histories[first + (*word >> TARGET_SHIFT) as usize]).active_until(burst - 1, window);
+                *seen = History::of(histories[first + (*word >> TARGET_SHIFT) as usize])
+                    .active_until(burst - 1, window);
                 *word = *word & !WEIGHT | weight;
             }
             if are_reached != 0 && (first..first + len).contains(&(neuron as usize)) {
                 let reached = neuron - first as u32;
-                synapses.iter_mut().filter(|[word, _]| word >> TARGET_SHIFT == reached).for_each(|[word, _]| *word &= !WEIGHT);
+                synapses
+                    .iter_mut()
+                    .filter(|[word, _]| word >> TARGET_SHIFT == reached)
+                    .for_each(|[word, _]| *word &= !WEIGHT);
             }
             weights_at += kept.len();
         }

@@ -1,4 +1,5 @@
-//! A shard's data in addition to the state of its neurons: the firings of past bursts, plastic synapses, and memories.
+//! A shard's data in addition to the state of its neurons: the firings of past bursts, plastic
+//! synapses, and memories.
 
 use std::ops::Range;
 
@@ -7,7 +8,10 @@ use tectum::{DType, Error, Executable, PlanBuilder, Result, View};
 use super::shape::Shape;
 use super::views::{LearningViews, Views};
 use crate::connectome::{self, INHIBITORY, SynapsePartition, TARGET_SHIFT, WEIGHT};
-use crate::kernels::{Archive, Close, Forget, HEADER_WORDS, Learn, LearningKernels, MEMORY_STATE_WORDS, MEMORY_WORDS, Memorize, MemoryRow, ROW_WORKGROUPS};
+use crate::kernels::{
+    Archive, Close, Forget, HEADER_WORDS, Learn, LearningKernels, MEMORY_STATE_WORDS, MEMORY_WORDS,
+    Memorize, MemoryRow, ROW_WORKGROUPS,
+};
 use crate::learning::{History, NEVER, NO_SPIKE_BEFORE, PlasticityRule};
 use crate::memory::{Memory, MemoryReport};
 use crate::network::Network;
@@ -64,7 +68,10 @@ impl Network {
     /// Past bursts that the network needs: the longest window or depth.
     pub(super) fn history_depth(&self) -> u32 {
         let windows = self.options.plasticity.iter().map(|rule| rule.window);
-        windows.chain(self.options.memories.iter().map(|memory| memory.depth)).max().unwrap_or(0)
+        windows
+            .chain(self.options.memories.iter().map(|memory| memory.depth))
+            .max()
+            .unwrap_or(0)
     }
 
     /// Words of a row of the ledger.
@@ -74,7 +81,11 @@ impl Network {
 
     /// Words of the state of all memories.
     pub(super) fn kept_words(&self) -> usize {
-        self.options.memories.iter().map(|memory| MEMORY_STATE_WORDS * (1 + memory.neurons.len())).sum()
+        self.options
+            .memories
+            .iter()
+            .map(|memory| MEMORY_STATE_WORDS * (1 + memory.neurons.len()))
+            .sum()
     }
 }
 
@@ -84,19 +95,34 @@ impl LearningState {
         &self.rows
     }
 
-    /// The layout of a shard; none for a network without plasticity, memories and ledger. Also returns the initial synapses.
+    /// The layout of a shard; none for a network without plasticity, memories and ledger. Also
+    /// returns the initial synapses.
     pub fn new(network: &Network, shape: &Shape, ledger: u32) -> Result<Option<(Self, Vec<u32>)>> {
         let history_depth = network.history_depth().max(ledger);
         if history_depth == 0 {
             return Ok(None);
         }
         let memories = &network.options.memories;
-        let kept = memories.iter().map(|memory| memory.neurons.start).min().unwrap_or(0)..memories.iter().map(|memory| memory.neurons.end).max().unwrap_or(0);
+        let kept = memories
+            .iter()
+            .map(|memory| memory.neurons.start)
+            .min()
+            .unwrap_or(0)
+            ..memories
+                .iter()
+                .map(|memory| memory.neurons.end)
+                .max()
+                .unwrap_or(0);
         let (mut rows, mut places, mut words) = (Vec::new(), Vec::new(), Vec::new());
         let (mut weights, mut weights_at) = (Vec::new(), Vec::new());
         let mut are_reached = false;
         for rule in 0..network.options.plasticity.len() {
-            let parts = connectome::partition(network.neurons(), &*network.rows, Some(rule as u8), &shape.ranges)?;
+            let parts = connectome::partition(
+                network.neurons(),
+                &*network.rows,
+                Some(rule as u8),
+                &shape.ranges,
+            )?;
             let (mut first, mut first_weight) = (Vec::new(), Vec::new());
             for part in &parts {
                 let begin = words.len();
@@ -107,8 +133,19 @@ impl LearningState {
                     Ok(())
                 })?;
                 let (own, _) = words[begin..].as_chunks::<2>();
-                weights.extend(own[part.starts[kept.start as usize] as usize..part.starts[kept.end as usize] as usize].iter().map(|[word, _]| word & WEIGHT));
-                let is_kept = |word: u32| memories.iter().any(|memory| memory.neurons.contains(&(part.targets.start + (word >> TARGET_SHIFT))));
+                weights.extend(
+                    own[part.starts[kept.start as usize] as usize
+                        ..part.starts[kept.end as usize] as usize]
+                        .iter()
+                        .map(|[word, _]| word & WEIGHT),
+                );
+                let is_kept = |word: u32| {
+                    memories.iter().any(|memory| {
+                        memory
+                            .neurons
+                            .contains(&(part.targets.start + (word >> TARGET_SHIFT)))
+                    })
+                };
                 are_reached |= own.iter().any(|&[word, _]| is_kept(word));
                 words.resize(begin + 2 * part.padded_len(), 0);
             }
@@ -124,7 +161,12 @@ impl LearningState {
             ranges_at += 2 * memory.upstream.len();
             kept_at += MEMORY_STATE_WORDS * (1 + memory.neurons.len());
         }
-        table.extend(memories.iter().flat_map(|memory| memory.upstream.iter().flat_map(|range| [range.start, range.end])));
+        table.extend(memories.iter().flat_map(|memory| {
+            memory
+                .upstream
+                .iter()
+                .flat_map(|range| [range.start, range.end])
+        }));
         let learned = Self {
             kernels: LearningKernels::new(),
             rows,
@@ -150,14 +192,38 @@ impl LearningState {
     /// The histories of neurons that have not fired yet.
     pub fn initial_histories(network: &Network) -> Vec<u32> {
         let rules = network.options.plasticity.iter();
-        rules.flat_map(|rule| std::iter::repeat_n(History::none(rule.window).words(), network.neurons() as usize)).flatten().collect()
+        rules
+            .flat_map(|rule| {
+                std::iter::repeat_n(
+                    History::none(rule.window).words(),
+                    network.neurons() as usize,
+                )
+            })
+            .flatten()
+            .collect()
     }
 
     /// The slots, in a plan.
-    pub fn slots(&self, plan: &mut PlanBuilder, network: &Network, launches: &[Range<usize>]) -> LearningViews {
+    pub fn slots(
+        &self,
+        plan: &mut PlanBuilder,
+        network: &Network,
+        launches: &[Range<usize>],
+    ) -> LearningViews {
         let histories = 4 * network.options.plasticity.len() * network.neurons() as usize;
-        let mut starts = |launch: &Range<usize>, parts: &[SynapsePartition]| plan.state("starts", DType::U32, starts_len(&parts[launch.clone()]));
-        let starts = self.rows.iter().map(|parts| launches.iter().map(|launch| starts(launch, parts)).collect()).collect();
+        let mut starts = |launch: &Range<usize>, parts: &[SynapsePartition]| {
+            plan.state("starts", DType::U32, starts_len(&parts[launch.clone()]))
+        };
+        let starts = self
+            .rows
+            .iter()
+            .map(|parts| {
+                launches
+                    .iter()
+                    .map(|launch| starts(launch, parts))
+                    .collect()
+            })
+            .collect();
         // A slot has at least one element.
         let mut slot = |name, words: usize| plan.state(name, DType::U32, words.max(64));
         LearningViews {
@@ -169,17 +235,55 @@ impl LearningState {
         }
     }
 
-    /// Records the steps before a burst's fixed synapses: the firings of the previous burst are stored, and plastic synapses learn and send.
-    pub fn record_before(&self, plan: &mut PlanBuilder, slots: &LearningSlots, scope: LearningScope<'_>, burst: u32) -> Result<()> {
+    /// Records the steps before a burst's fixed synapses: the firings of the previous burst are
+    /// stored, and plastic synapses learn and send.
+    pub fn record_before(
+        &self,
+        plan: &mut PlanBuilder,
+        slots: &LearningSlots,
+        scope: LearningScope<'_>,
+        burst: u32,
+    ) -> Result<()> {
         let LearningScope { network, shape, .. } = scope;
         let (neurons, plasticity) = (network.neurons() as usize, &network.options.plasticity);
-        let (depth, words, offset, list_at) = (self.depth as usize, self.words, burst, shape.list_at);
-        let &LearningSlots { clock, fired, rules, ledger, histories, senders, totals, .. } = slots;
-        let arguments = Archive { clock, fired, rules, ledger, histories, offset, list_at, depth, words, rule_count: plasticity.len(), neurons };
-        plan.launch(&self.kernels.archive, arguments, (words as u32).div_ceil(256).clamp(16, 1024))?;
+        let (depth, words, offset, list_at) =
+            (self.depth as usize, self.words, burst, shape.list_at);
+        let &LearningSlots {
+            clock,
+            fired,
+            rules,
+            ledger,
+            histories,
+            senders,
+            totals,
+            ..
+        } = slots;
+        let arguments = Archive {
+            clock,
+            fired,
+            rules,
+            ledger,
+            histories,
+            offset,
+            list_at,
+            depth,
+            words,
+            rule_count: plasticity.len(),
+            neurons,
+        };
+        plan.launch(
+            &self.kernels.archive,
+            arguments,
+            (words as u32).div_ceil(256).clamp(16, 1024),
+        )?;
         for (number, rule) in plasticity.iter().enumerate() {
             let slices = connectome::slices(&self.rows[number]);
-            for RuleSynapses { launch, starts, synapses } in self.synapses(slots, scope, number) {
+            for RuleSynapses {
+                launch,
+                starts,
+                synapses,
+            } in self.synapses(slots, scope, number)
+            {
                 let first = shape.ranges[launch.start].start;
                 let (len, chunk, parts) = (shape.len, shape.chunk(), launch.len());
                 let sums = slots.sums.part(launch.start * chunk..launch.end * chunk);
@@ -208,12 +312,36 @@ impl LearningState {
                     list_at,
                     slices,
                 };
-                plan.launch(&self.kernels.learn, arguments, workgroups(ROW_WORKGROUPS, parts))?;
+                plan.launch(
+                    &self.kernels.learn,
+                    arguments,
+                    workgroups(ROW_WORKGROUPS, parts),
+                )?;
                 let window = rule.window;
                 if window > 1 {
                     let rule = number;
-                    let arguments = Close { clock, ledger, starts, histories, synapses, offset, parts, rule, neurons, first, len, window, loss, depth, words };
-                    plan.launch(&self.kernels.close, arguments, workgroups((words as u32).min(ROW_WORKGROUPS), parts))?;
+                    let arguments = Close {
+                        clock,
+                        ledger,
+                        starts,
+                        histories,
+                        synapses,
+                        offset,
+                        parts,
+                        rule,
+                        neurons,
+                        first,
+                        len,
+                        window,
+                        loss,
+                        depth,
+                        words,
+                    };
+                    plan.launch(
+                        &self.kernels.close,
+                        arguments,
+                        workgroups((words as u32).min(ROW_WORKGROUPS), parts),
+                    )?;
                 }
             }
         }
@@ -221,20 +349,59 @@ impl LearningState {
     }
 
     /// Records the step after a burst's dynamics: memories fire.
-    pub fn record_after(&self, plan: &mut PlanBuilder, slots: &LearningSlots, scope: LearningScope<'_>, burst: u32) -> Result<()> {
+    pub fn record_after(
+        &self,
+        plan: &mut PlanBuilder,
+        slots: &LearningSlots,
+        scope: LearningScope<'_>,
+        burst: u32,
+    ) -> Result<()> {
         let LearningScope { network, shape, .. } = scope;
         let memories = network.options.memories.len();
         if memories == 0 {
             return Ok(());
         }
         let Range { start, end } = shape.targets;
-        let &LearningSlots { clock, fired, table, weights, ledger, histories, kept, .. } = slots;
-        let (depth, words, list_at, bits_at) = (self.depth as usize, self.words, shape.list_at, shape.bits_at);
-        let arguments = Memorize { clock, ledger, table, kept, fired, offset: burst, depth, words, first: start, end, list_at, bits_at, memories };
+        let &LearningSlots {
+            clock,
+            fired,
+            table,
+            weights,
+            ledger,
+            histories,
+            kept,
+            ..
+        } = slots;
+        let (depth, words, list_at, bits_at) = (
+            self.depth as usize,
+            self.words,
+            shape.list_at,
+            shape.bits_at,
+        );
+        let arguments = Memorize {
+            clock,
+            ledger,
+            table,
+            kept,
+            fired,
+            offset: burst,
+            depth,
+            words,
+            first: start,
+            end,
+            list_at,
+            bits_at,
+            memories,
+        };
         plan.launch(&self.kernels.memory, arguments, memories as u32)?;
         for (number, rule) in network.options.plasticity.iter().enumerate() {
             let mut is_first = true;
-            for RuleSynapses { launch, starts, synapses } in self.synapses(slots, scope, number) {
+            for RuleSynapses {
+                launch,
+                starts,
+                synapses,
+            } in self.synapses(slots, scope, number)
+            {
                 let arguments = Forget {
                     clock,
                     table,
@@ -258,20 +425,38 @@ impl LearningState {
                     are_reached: u32::from(self.are_reached),
                     is_first: u32::from(std::mem::take(&mut is_first)),
                 };
-                plan.launch(&self.kernels.forget, arguments, workgroups(64, launch.len()))?;
+                plan.launch(
+                    &self.kernels.forget,
+                    arguments,
+                    workgroups(64, launch.len()),
+                )?;
             }
         }
         Ok(())
     }
 
     /// A rule's synapses by launch; those of launches without any are left out.
-    fn synapses(&self, slots: &LearningSlots, scope: LearningScope<'_>, rule: usize) -> Vec<RuleSynapses> {
+    fn synapses(
+        &self,
+        slots: &LearningSlots,
+        scope: LearningScope<'_>,
+        rule: usize,
+    ) -> Vec<RuleSynapses> {
         let end = |part: usize| self.places[rule][part] + self.rows[rule][part].padded_len();
         let synapses = |(launch, &starts): (&Range<usize>, &View)| {
             let range = 2 * self.places[rule][launch.start]..2 * end(launch.end - 1);
-            (!range.is_empty()).then(|| RuleSynapses { launch: launch.clone(), starts, synapses: slots.synapses.part(range) })
+            (!range.is_empty()).then(|| RuleSynapses {
+                launch: launch.clone(),
+                starts,
+                synapses: slots.synapses.part(range),
+            })
         };
-        scope.launches.iter().zip(&slots.starts[rule]).filter_map(synapses).collect()
+        scope
+            .launches
+            .iter()
+            .zip(&slots.starts[rule])
+            .filter_map(synapses)
+            .collect()
     }
 }
 
@@ -312,9 +497,22 @@ pub struct LearningSlots {
 
 impl LearningSlots {
     /// The slots of a plan, with the constants that learning needs.
-    pub fn new(plan: &mut PlanBuilder, learned: &LearningState, shared: &Views, own: &LearningViews, network: &Network) -> Self {
-        let mut constant = |name: String, words: &[u32]| plan.constant(name, if words.is_empty() { &[0] } else { words });
-        let rules: Vec<u32> = network.options.plasticity.iter().flat_map(|rule| [rule.window, u32::from(rule.gain), u32::from(rule.loss), 0]).collect();
+    pub fn new(
+        plan: &mut PlanBuilder,
+        learned: &LearningState,
+        shared: &Views,
+        own: &LearningViews,
+        network: &Network,
+    ) -> Self {
+        let mut constant = |name: String, words: &[u32]| {
+            plan.constant(name, if words.is_empty() { &[0] } else { words })
+        };
+        let rules: Vec<u32> = network
+            .options
+            .plasticity
+            .iter()
+            .flat_map(|rule| [rule.window, u32::from(rule.gain), u32::from(rule.loss), 0])
+            .collect();
         Self {
             rules: constant("rules".to_owned(), &rules),
             table: constant("memories".to_owned(), &learned.table),
@@ -348,13 +546,21 @@ impl ShardLearning<'_> {
     /// The rows of the ledger for some bursts, concatenated; those before the first are empty.
     pub fn ledger(&self, bursts: Range<u32>) -> Result<Vec<u32>> {
         let ring = self.words(self.views.ledger)?;
-        let row = |burst: u32| &ring[(burst % self.learned.depth) as usize * self.learned.words..][..self.learned.words];
+        let row = |burst: u32| {
+            &ring[(burst % self.learned.depth) as usize * self.learned.words..]
+                [..self.learned.words]
+        };
         Ok(bursts.flat_map(row).copied().collect())
     }
 }
 
 /// Adds the shards' learning state to a snapshot of burst `burst`.
-pub fn save(network: &Network, shards: &[ShardLearning<'_>], burst: u32, snapshot: &mut Snapshot) -> Result<()> {
+pub fn save(
+    network: &Network,
+    shards: &[ShardLearning<'_>],
+    burst: u32,
+    snapshot: &mut Snapshot,
+) -> Result<()> {
     let first = &shards[0];
     let history_depth = network.history_depth();
     // Rows of bursts before the first are empty.
@@ -366,7 +572,10 @@ pub fn save(network: &Network, shards: &[ShardLearning<'_>], burst: u32, snapsho
         let mut histories = first.words(first.views.histories)?;
         histories.truncate(4 * network.options.plasticity.len() * network.neurons() as usize);
         snapshot.insert("histories", Array::U32(histories));
-        let held = shards.iter().map(|shard| shard.words(shard.views.synapses)).collect::<Result<Vec<_>>>()?;
+        let held = shards
+            .iter()
+            .map(|shard| shard.words(shard.views.synapses))
+            .collect::<Result<Vec<_>>>()?;
         let (mut weights, mut seen) = (Vec::new(), Vec::new());
         for_each_row(network, shards, |_, _, shard, row| {
             let (pairs, _) = held[shard][2 * row.start..2 * row.end].as_chunks::<2>();
@@ -384,8 +593,13 @@ pub fn save(network: &Network, shards: &[ShardLearning<'_>], burst: u32, snapsho
     Ok(())
 }
 
-/// Visits the rows of plastic synapses by rule, source and target across shards: rule, source, shard and places.
-fn for_each_row(network: &Network, shards: &[ShardLearning<'_>], mut visit: impl FnMut(usize, u32, usize, Range<usize>)) {
+/// Visits the rows of plastic synapses by rule, source and target across shards: rule, source,
+/// shard and places.
+fn for_each_row(
+    network: &Network,
+    shards: &[ShardLearning<'_>],
+    mut visit: impl FnMut(usize, u32, usize, Range<usize>),
+) {
     for rule in 0..network.options.plasticity.len() {
         for source in 0..network.neurons() {
             for (index, ShardLearning { learned, .. }) in shards.iter().enumerate() {
@@ -413,30 +627,61 @@ impl SavedLearning {
     /// # Errors
     /// `Data` for an invalid array.
     pub fn read(network: &Network, snapshot: &Snapshot, burst: u32) -> Result<Self> {
-        let words = |name: &str, len: usize| snapshot.u32(name, if len == 0 { snapshot.len_of(name).unwrap_or(0) } else { len }).map(<[u32]>::to_vec);
+        let words = |name: &str, len: usize| {
+            snapshot
+                .u32(
+                    name,
+                    if len == 0 {
+                        snapshot.len_of(name).unwrap_or(0)
+                    } else {
+                        len
+                    },
+                )
+                .map(<[u32]>::to_vec)
+        };
         let (neurons, rules) = (network.neurons() as usize, network.options.plasticity.len());
         let row = network.ledger_words();
         let ledger = words("ledger", network.history_depth() as usize * row)?;
-        let beyond = |row: &[u32]| row[neurons / 32] >> (neurons % 32) != 0 || row[neurons / 32 + 1..].iter().any(|word| *word != 0);
+        let beyond = |row: &[u32]| {
+            row[neurons / 32] >> (neurons % 32) != 0
+                || row[neurons / 32 + 1..].iter().any(|word| *word != 0)
+        };
         // A row has spare bits after its last neuron, unless that is the last bit of its words.
-        if ledger.chunks(row).any(|words| neurons / 32 < row && beyond(words)) {
-            return Err(Error::data("the snapshot's array ledger has an unknown neuron"));
+        if ledger
+            .chunks(row)
+            .any(|words| neurons / 32 < row && beyond(words))
+        {
+            return Err(Error::data(
+                "the snapshot's array ledger has an unknown neuron",
+            ));
         }
-        let mut saved = Self { ledger, histories: Vec::new(), weights: Vec::new(), seen: Vec::new(), kept: Vec::new() };
+        let mut saved = Self {
+            ledger,
+            histories: Vec::new(),
+            weights: Vec::new(),
+            seen: Vec::new(),
+            kept: Vec::new(),
+        };
         if rules > 0 {
             saved.histories = words("histories", 4 * rules * neurons)?;
             let is_possible = |words: &[u32; 4]| {
-                let History { last, run, before, .. } = History::of(*words);
+                let History {
+                    last, run, before, ..
+                } = History::of(*words);
                 let is_past = |firing: u32| firing < burst || firing == NEVER;
                 is_past(last) && run <= burst && (is_past(before) || before == NO_SPIKE_BEFORE)
             };
             if !saved.histories.as_chunks::<4>().0.iter().all(is_possible) {
-                return Err(Error::data("the snapshot's array histories has a neuron with an impossible past"));
+                return Err(Error::data(
+                    "the snapshot's array histories has a neuron with an impossible past",
+                ));
             }
             let synapses = network.plastic_synapses() as usize;
             (saved.weights, saved.seen) = (words("weights", synapses)?, words("seen", synapses)?);
             if saved.weights.iter().any(|weight| *weight > WEIGHT) {
-                return Err(Error::data("the snapshot's array weights has a weight beyond 255"));
+                return Err(Error::data(
+                    "the snapshot's array weights has a weight beyond 255",
+                ));
             }
         }
         if !network.options.memories.is_empty() {
@@ -446,7 +691,13 @@ impl SavedLearning {
     }
 
     /// The words of a shard's slots: synapses, histories, ledger and memories.
-    pub fn of_shard(&self, network: &Network, shards: &[ShardLearning<'_>], index: usize, burst: u32) -> Result<[Vec<u32>; 4]> {
+    pub fn of_shard(
+        &self,
+        network: &Network,
+        shards: &[ShardLearning<'_>],
+        index: usize,
+        burst: u32,
+    ) -> Result<[Vec<u32>; 4]> {
         let ShardLearning { learned, views, .. } = &shards[index];
         let mut synapses = shards[index].words(views.synapses)?;
         let mut next = 0;
@@ -454,7 +705,10 @@ impl SavedLearning {
             let taken = next..next + row.len();
             next = taken.end;
             if shard == index {
-                for ((pair, weight), seen) in synapses[2 * row.start..2 * row.end].chunks_exact_mut(2).zip(&self.weights[taken.clone()]).zip(&self.seen[taken])
+                for ((pair, weight), seen) in synapses[2 * row.start..2 * row.end]
+                    .chunks_exact_mut(2)
+                    .zip(&self.weights[taken.clone()])
+                    .zip(&self.seen[taken])
                 {
                     pair[0] = pair[0] & !WEIGHT | weight;
                     pair[1] = *seen;
@@ -473,22 +727,41 @@ impl SavedLearning {
             let at = (burst % i64::from(learned.depth)) as usize * learned.words;
             ledger[at..at + learned.words].copy_from_slice(row);
         }
-        Ok([synapses, sized(&self.histories, views.histories), ledger, sized(&self.kept, views.memory_state)])
+        Ok([
+            synapses,
+            sized(&self.histories, views.histories),
+            ledger,
+            sized(&self.kept, views.memory_state),
+        ])
     }
 }
 
 /// Every plastic synapse with its weight at the end of burst `burst`, in which `fired` fired.
-pub fn plastic_synapses(network: &Network, shards: &[ShardLearning<'_>], fired: &[u32], burst: u32) -> Result<Vec<PlasticSynapse>> {
+pub fn plastic_synapses(
+    network: &Network,
+    shards: &[ShardLearning<'_>],
+    fired: &[u32],
+    burst: u32,
+) -> Result<Vec<PlasticSynapse>> {
     let first = &shards[0];
     let neurons = network.neurons() as usize;
     let histories = first.words(first.views.histories)?;
-    let mut histories: Vec<Vec<History>> =
-        histories.as_chunks::<4>().0.chunks(neurons).map(|rule| rule.iter().map(|words| History::of(*words)).collect()).collect();
+    let mut histories: Vec<Vec<History>> = histories
+        .as_chunks::<4>()
+        .0
+        .chunks(neurons)
+        .map(|rule| rule.iter().map(|words| History::of(*words)).collect())
+        .collect();
     let rules: &[PlasticityRule] = &network.options.plasticity;
     for (histories, rule) in histories.iter_mut().zip(rules) {
-        fired.iter().for_each(|neuron| histories[*neuron as usize].fire(burst, rule.window));
+        fired
+            .iter()
+            .for_each(|neuron| histories[*neuron as usize].fire(burst, rule.window));
     }
-    let held = shards.iter().map(|shard| shard.words(shard.views.synapses)).collect::<Result<Vec<_>>>()?;
+    let held = shards
+        .iter()
+        .map(|shard| shard.words(shard.views.synapses))
+        .collect::<Result<Vec<_>>>()?;
     let mut all = Vec::with_capacity(network.plastic_synapses() as usize);
     for_each_row(network, shards, |rule, source, shard, row| {
         let ShardLearning { learned, .. } = &shards[shard];
@@ -499,7 +772,13 @@ pub fn plastic_synapses(network: &Network, shards: &[ShardLearning<'_>], fired: 
             let target = first + (word >> TARGET_SHIFT);
             let ends = [source, target].map(|neuron| histories[rule][neuron as usize]);
             let weight = rules[rule].now(&ends[0], &ends[1], word & WEIGHT, *seen, burst) as u8;
-            PlasticSynapse { source, target, weight, inhibitory: word & INHIBITORY != 0, rule: rule as u8 }
+            PlasticSynapse {
+                source,
+                target,
+                weight,
+                inhibitory: word & INHIBITORY != 0,
+                rule: rule as u8,
+            }
         }));
     });
     Ok(all)
@@ -513,8 +792,15 @@ pub fn memories(network: &Network, shard: &ShardLearning<'_>) -> Result<Vec<Memo
         let own = &kept[at..at + MEMORY_STATE_WORDS * (1 + memory.neurons.len())];
         at += own.len();
         let (slots, _) = own[MEMORY_STATE_WORDS..].as_chunks::<MEMORY_STATE_WORDS>();
-        let count = |is_counted: fn(&&[u32; MEMORY_STATE_WORDS]) -> bool| slots.iter().filter(is_counted).count() as u32;
-        MemoryReport { patterns: count(|slot| slot[0] != 0), longterm: count(|slot| slot[0] != 0 && slot[1] != 0), formed: own[1], lost: own[2] }
+        let count = |is_counted: fn(&&[u32; MEMORY_STATE_WORDS]) -> bool| {
+            slots.iter().filter(is_counted).count() as u32
+        };
+        MemoryReport {
+            patterns: count(|slot| slot[0] != 0),
+            longterm: count(|slot| slot[0] != 0 && slot[1] != 0),
+            formed: own[1],
+            lost: own[2],
+        }
     };
     Ok(network.options.memories.iter().map(report).collect())
 }
@@ -526,5 +812,10 @@ pub fn sizes(network: &Network, synapses: u64, ledger: u32) -> [u64; 4] {
         return [0; 4];
     }
     let histories = 4 * network.options.plasticity.len() as u64 * u64::from(network.neurons());
-    [2 * synapses, histories, u64::from(history_depth + 1) * network.ledger_words() as u64, (network.kept_words() + HEADER_WORDS) as u64]
+    [
+        2 * synapses,
+        histories,
+        u64::from(history_depth + 1) * network.ledger_words() as u64,
+        (network.kept_words() + HEADER_WORDS) as u64,
+    ]
 }

@@ -33,17 +33,33 @@ pub struct Shard {
 }
 
 impl Shard {
-    pub fn new(network: &Network, targets: Range<u32>, device: &Device, options: &SimulationOptions, alone: bool) -> Result<Self> {
-        let layout = options.layout.unwrap_or_else(|| device.info().preferences());
+    pub fn new(
+        network: &Network,
+        targets: Range<u32>,
+        device: &Device,
+        options: &SimulationOptions,
+        alone: bool,
+    ) -> Result<Self> {
+        let layout = options
+            .layout
+            .unwrap_or_else(|| device.info().preferences());
         let shape = Shape::new(network, targets.clone(), layout, options);
         let parts = connectome::partition(network.neurons(), &*network.rows, None, &shape.ranges)?;
         let (learned, synapses) = LearningState::new(network, &shape, options.ledger)?.unzip();
         let rules = learned.as_ref().map_or(&[][..], LearningState::rows);
-        let kinds: Vec<(usize, &[SynapsePartition])> = std::iter::once((1, &parts[..])).chain(rules.iter().map(|parts| (2, &parts[..]))).collect();
+        let kinds: Vec<(usize, &[SynapsePartition])> = std::iter::once((1, &parts[..]))
+            .chain(rules.iter().map(|parts| (2, &parts[..])))
+            .collect();
         let launches = shape.launches(&kinds, layout);
         check_loops(device, &kinds, &launches)?;
         let kernels = Kernels::new();
-        let steady = local(&targets, options.constant_inputs.iter().map(|&(neuron, amount)| Ok((neuron, network.injected(neuron, amount)?))))?;
+        let steady = local(
+            &targets,
+            options
+                .constant_inputs
+                .iter()
+                .map(|&(neuron, amount)| Ok((neuron, network.injected(neuron, amount)?))),
+        )?;
         let source = ShardPlanInputs {
             network,
             shape: &shape,
@@ -78,14 +94,30 @@ impl Shard {
             true => {
                 let (plan, other) = build(BATCH)?;
                 let pairs = other.shared().into_iter().zip(views.shared());
-                let buffers = pairs.map(|(other, view)| Ok((other, single.state_buffer(view)?))).collect::<Result<Vec<_>>>()?;
-                let shared: Vec<_> = buffers.iter().map(|(view, buffer)| (*view, buffer)).collect();
+                let buffers = pairs
+                    .map(|(other, view)| Ok((other, single.state_buffer(view)?)))
+                    .collect::<Result<Vec<_>>>()?;
+                let shared: Vec<_> = buffers
+                    .iter()
+                    .map(|(view, buffer)| (*view, buffer))
+                    .collect();
                 Some((plan.compile_with(device, &shared)?, other))
             }
             false => None,
         };
         let watched = vec![0; shape.watched.iter().map(Range::len).sum()];
-        Ok(Self { targets, views, single, batch, last_counts: [0; 3], events: 0, watched, shape, learned, is_packed: false })
+        Ok(Self {
+            targets,
+            views,
+            single,
+            batch,
+            last_counts: [0; 3],
+            events: 0,
+            watched,
+            shape,
+            learned,
+            is_packed: false,
+        })
     }
 
     /// The plan of one burst and, if this is the only shard, that of a batch.
@@ -93,13 +125,21 @@ impl Shard {
         std::iter::once(&self.single).chain(self.batch.iter().map(|(batch, _)| batch))
     }
 
-    pub fn submit(&mut self, burst: u32, bursts: u32, inputs: &[(u32, i32)], session: &mut Session) -> Result<RunStats> {
+    pub fn submit(
+        &mut self,
+        burst: u32,
+        bursts: u32,
+        inputs: &[(u32, i32)],
+        session: &mut Session,
+    ) -> Result<RunStats> {
         let inputs = local(&self.targets, inputs.iter().map(|&input| Ok(input)))?;
         let (executable, views) = match &mut self.batch {
             Some((batch, views)) if bursts > 1 => (batch, &*views),
             _ => (&mut self.single, &self.views),
         };
-        executable.input::<u32>(views.clock).copy_from_slice(&[burst, u32::from(self.is_packed)]);
+        executable
+            .input::<u32>(views.clock)
+            .copy_from_slice(&[burst, u32::from(self.is_packed)]);
         let slot = executable.input::<u32>(views.inputs);
         slot[0] = (inputs.len() / 2) as u32;
         slot[1..][..inputs.len()].copy_from_slice(&inputs);
@@ -107,7 +147,11 @@ impl Shard {
     }
 
     pub fn held(&self) -> Option<ShardLearning<'_>> {
-        Some(ShardLearning { learned: self.learned.as_ref()?, views: self.views.learned.as_ref()?, executable: &self.single })
+        Some(ShardLearning {
+            learned: self.learned.as_ref()?,
+            views: self.views.learned.as_ref()?,
+            executable: &self.single,
+        })
     }
 
     /// Spikes, both marks and events since the last call; stores the bits of watched neurons.
@@ -119,10 +163,22 @@ impl Shard {
         if let Some(view) = views.watched {
             self.watched.copy_from_slice(executable.output::<u32>(view));
         }
-        let (head, events) = (executable.output::<u32>(views.head), executable.output::<u32>(views.events));
-        let (now, events) = ([head[1], head[2], head[3]], u64::from(events[1]) << 32 | u64::from(events[0]));
-        let (before, events_before) = (std::mem::replace(&mut self.last_counts, now), std::mem::replace(&mut self.events, events));
-        ([0, 1, 2].map(|index| now[index].wrapping_sub(before[index])), events.wrapping_sub(events_before))
+        let (head, events) = (
+            executable.output::<u32>(views.head),
+            executable.output::<u32>(views.events),
+        );
+        let (now, events) = (
+            [head[1], head[2], head[3]],
+            u64::from(events[1]) << 32 | u64::from(events[0]),
+        );
+        let (before, events_before) = (
+            std::mem::replace(&mut self.last_counts, now),
+            std::mem::replace(&mut self.events, events),
+        );
+        (
+            [0, 1, 2].map(|index| now[index].wrapping_sub(before[index])),
+            events.wrapping_sub(events_before),
+        )
     }
 
     /// Whether a neuron fired in the last burst; none if it is not watched.
@@ -144,19 +200,31 @@ impl Shard {
         if count == 0 {
             return Ok(Vec::new());
         }
-        let words = self.single.read_state::<u32>(self.views.fired.part(self.shape.list_at..self.shape.list_at + 2 * count))?;
+        let words = self.single.read_state::<u32>(
+            self.views
+                .fired
+                .part(self.shape.list_at..self.shape.list_at + 2 * count),
+        )?;
         Ok(words.as_chunks::<2>().0.to_vec())
     }
 
-    /// Adds this shard's firings to a list; reads the shorter form if every sender's psp is constant.
+    /// Adds this shard's firings to a list; reads the shorter form if every sender's psp is
+    /// constant.
     pub fn read_spikes(&self, can_pack_bits: bool, list: &mut Vec<[u32; 2]>) -> Result<()> {
         let count = self.single.read_state::<u32>(self.views.fired.part(0..1))?[0] as usize;
         if !can_pack_bits || 2 * count <= self.shape.bit_words {
             list.extend(self.list()?);
             return Ok(());
         }
-        let words = self.single.read_state::<u32>(self.views.fired.part(self.shape.bits_at..self.shape.bits_at + self.shape.bit_words))?;
-        list.extend(set_bits(&words, 0..self.targets.len() as u32).map(|i| [self.targets.start + i, FIXED_PSP]));
+        let words = self.single.read_state::<u32>(
+            self.views
+                .fired
+                .part(self.shape.bits_at..self.shape.bits_at + self.shape.bit_words),
+        )?;
+        list.extend(
+            set_bits(&words, 0..self.targets.len() as u32)
+                .map(|i| [self.targets.start + i, FIXED_PSP]),
+        );
         Ok(())
     }
 
@@ -173,12 +241,18 @@ impl Shard {
     /// Gives the device the firings of all devices.
     pub fn write_spike_list(&mut self, list: &[[u32; 2]]) -> Result<()> {
         self.is_packed = false;
-        self.single.write_state(self.views.fired.part(0..1), &[list.len() as u32])?;
+        self.single
+            .write_state(self.views.fired.part(0..1), &[list.len() as u32])?;
         if list.is_empty() {
             return Ok(());
         }
         let words = list.as_flattened();
-        self.single.write_state(self.views.fired.part(self.shape.list_at..self.shape.list_at + words.len()), words)
+        self.single.write_state(
+            self.views
+                .fired
+                .part(self.shape.list_at..self.shape.list_at + words.len()),
+            words,
+        )
     }
 
     /// The potentials, including the leak of bursts without arrivals.
@@ -189,8 +263,14 @@ impl Shard {
         for (range, profile) in &network.runs {
             let profile = &network.profiles[*profile as usize];
             for neuron in range.start.max(self.targets.start)..range.end.min(self.targets.end) {
-                let at = self.shape.potential_at((neuron - self.targets.start) as usize);
-                let silent = if leaks { burst - state[at + self.shape.len] } else { 0 };
+                let at = self
+                    .shape
+                    .potential_at((neuron - self.targets.start) as usize);
+                let silent = if leaks {
+                    burst - state[at + self.shape.len]
+                } else {
+                    0
+                };
                 potentials.push(profile.leaked(state[at] as i32, silent));
             }
         }
@@ -199,32 +279,75 @@ impl Shard {
 }
 
 /// Writes what does not change in a run.
-fn write_tables(executable: &mut Executable, views: &Views, source: &ShardPlanInputs<'_>) -> Result<()> {
-    let &ShardPlanInputs { network, parts, launches, learned, .. } = source;
+fn write_tables(
+    executable: &mut Executable,
+    views: &Views,
+    source: &ShardPlanInputs<'_>,
+) -> Result<()> {
+    let &ShardPlanInputs {
+        network,
+        parts,
+        launches,
+        learned,
+        ..
+    } = source;
     let mut write = |view: View, words: &[u32]| executable.write_state(view, words);
     write(views.senders, &network.senders)?;
-    write(views.runs, &network.runs.iter().flat_map(|(range, profile)| [range.end, *profile]).collect::<Vec<_>>())?;
-    write(views.profiles, &network.profiles.iter().flat_map(Profile::words).collect::<Vec<_>>())?;
-    let starts = |parts: &[SynapsePartition]| parts.iter().flat_map(|part| part.starts.iter().copied()).collect::<Vec<_>>();
+    write(
+        views.runs,
+        &network
+            .runs
+            .iter()
+            .flat_map(|(range, profile)| [range.end, *profile])
+            .collect::<Vec<_>>(),
+    )?;
+    write(
+        views.profiles,
+        &network
+            .profiles
+            .iter()
+            .flat_map(Profile::words)
+            .collect::<Vec<_>>(),
+    )?;
+    let starts = |parts: &[SynapsePartition]| {
+        parts
+            .iter()
+            .flat_map(|part| part.starts.iter().copied())
+            .collect::<Vec<_>>()
+    };
     for (launch, rows) in launches.iter().zip(&views.rows) {
         let parts = &parts[launch.clone()];
         write(rows.starts, &starts(parts))?;
         let mut at = 0;
         for part in parts {
-            connectome::pack(&*network.rows, None, part, |first, words| write(rows.words.part(at + first..at + first + words.len()), words))?;
+            connectome::pack(&*network.rows, None, part, |first, words| {
+                write(rows.words.part(at + first..at + first + words.len()), words)
+            })?;
             at += part.padded_len();
         }
     }
-    let (rules, views) = (learned.map_or(&[][..], LearningState::rows), views.learned.iter().flat_map(|views| &views.starts));
+    let (rules, views) = (
+        learned.map_or(&[][..], LearningState::rows),
+        views.learned.iter().flat_map(|views| &views.starts),
+    );
     for (parts, views) in rules.iter().zip(views) {
-        launches.iter().zip(views).try_for_each(|(launch, view)| write(*view, &starts(&parts[launch.clone()])))?;
+        launches
+            .iter()
+            .zip(views)
+            .try_for_each(|(launch, view)| write(*view, &starts(&parts[launch.clone()])))?;
     }
     Ok(())
 }
 
 /// Rejects rows that a device might not walk to their ends.
-fn check_loops(device: &Device, kinds: &[(usize, &[SynapsePartition])], launches: &[Range<usize>]) -> Result<()> {
-    let Some(most) = device.info().limits.max_loop_iterations else { return Ok(()) };
+fn check_loops(
+    device: &Device,
+    kinds: &[(usize, &[SynapsePartition])],
+    launches: &[Range<usize>],
+) -> Result<()> {
+    let Some(most) = device.info().limits.max_loop_iterations else {
+        return Ok(());
+    };
     for (_, parts) in kinds {
         let slices = connectome::slices(parts);
         for launch in launches {
@@ -245,7 +368,10 @@ fn check_loops(device: &Device, kinds: &[(usize, &[SynapsePartition])], launches
 }
 
 /// The injections into a shard's neurons, numbered within it: alternating neuron and amount.
-fn local(targets: &Range<u32>, inputs: impl Iterator<Item = Result<(u32, i32)>>) -> Result<Vec<u32>> {
+fn local(
+    targets: &Range<u32>,
+    inputs: impl Iterator<Item = Result<(u32, i32)>>,
+) -> Result<Vec<u32>> {
     let mut words = Vec::new();
     for input in inputs {
         let (neuron, amount) = input?;

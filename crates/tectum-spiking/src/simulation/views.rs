@@ -39,11 +39,30 @@ impl Views {
     pub fn shared(&self) -> Vec<View> {
         let learned = self.learned.iter().flat_map(|views| {
             let starts = views.starts.iter().flatten().copied();
-            [views.synapses, views.histories, views.ledger, views.memory_state].into_iter().chain(starts)
+            [
+                views.synapses,
+                views.histories,
+                views.ledger,
+                views.memory_state,
+            ]
+            .into_iter()
+            .chain(starts)
         });
         let rows = self.rows.iter().flat_map(|rows| [rows.starts, rows.words]);
-        let own = [self.state, self.sums, self.fired, self.totals, self.senders, self.runs, self.profiles];
-        own.into_iter().chain(self.candidates).chain(learned).chain(rows).collect()
+        let own = [
+            self.state,
+            self.sums,
+            self.fired,
+            self.totals,
+            self.senders,
+            self.runs,
+            self.profiles,
+        ];
+        own.into_iter()
+            .chain(self.candidates)
+            .chain(learned)
+            .chain(rows)
+            .collect()
     }
 }
 

@@ -1,5 +1,5 @@
-//! Simulations under random calls, valid and invalid, compared with the naive engine: firings, potentials and weights are right; invalid calls give
-//! typed errors and change nothing.
+//! Simulations under random calls, valid and invalid, compared with the naive engine: firings,
+//! potentials and weights are right; invalid calls give typed errors and change nothing.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -32,21 +32,67 @@ fn is_kind<T: std::fmt::Debug>(result: tectum::Result<T>, kind: ErrorKind) {
 impl World {
     fn new(seed: u64) -> Self {
         let mut random = Random(seed);
-        let case = if random.below(2) == 0 { case(seed) } else { learning_case(seed) };
+        let case = if random.below(2) == 0 {
+            case(seed)
+        } else {
+            learning_case(seed)
+        };
         let network = network(&case);
-        let naive = ReferenceNetwork::new(&case.groups, &case.synapses, &case.options, network.fraction_bits());
+        let naive = ReferenceNetwork::new(
+            &case.groups,
+            &case.synapses,
+            &case.options,
+            network.fraction_bits(),
+        );
         let recorded_neurons = std::iter::once(0..(naive.len() as u32).div_ceil(2)).collect();
-        let options =
-            SimulationOptions { constant_inputs: case.constant_inputs.clone(), max_inputs: 8, recorded_neurons, ledger: 4, ..SimulationOptions::default() };
+        let options = SimulationOptions {
+            constant_inputs: case.constant_inputs.clone(),
+            max_inputs: 8,
+            recorded_neurons,
+            ledger: 4,
+            ..SimulationOptions::default()
+        };
         let cpu = cpu();
-        is_kind(Simulation::sharded(network.clone(), &[], &options), ErrorKind::Invalid);
-        is_kind(Simulation::new(network.clone(), &cpu, &SimulationOptions { constant_inputs: vec![(u32::MAX, 1.0)], ..options.clone() }), ErrorKind::Invalid);
-        is_kind(Simulation::new(network.clone(), &cpu, &SimulationOptions { constant_inputs: vec![(0, f32::NAN)], ..options.clone() }), ErrorKind::Invalid);
+        is_kind(
+            Simulation::sharded(network.clone(), &[], &options),
+            ErrorKind::Invalid,
+        );
+        is_kind(
+            Simulation::new(
+                network.clone(),
+                &cpu,
+                &SimulationOptions {
+                    constant_inputs: vec![(u32::MAX, 1.0)],
+                    ..options.clone()
+                },
+            ),
+            ErrorKind::Invalid,
+        );
+        is_kind(
+            Simulation::new(
+                network.clone(),
+                &cpu,
+                &SimulationOptions {
+                    constant_inputs: vec![(0, f32::NAN)],
+                    ..options.clone()
+                },
+            ),
+            ErrorKind::Invalid,
+        );
         let shards = 1 + random.below(3) as usize;
-        let simulation = Simulation::sharded(network, &vec![cpu.clone(); shards], &options).expect("it works");
-        let other = Simulation::new(super::network(&super::case(seed ^ 1)), &cpu, &SimulationOptions::default()).expect("it works");
+        let simulation =
+            Simulation::sharded(network, &vec![cpu.clone(); shards], &options).expect("it works");
+        let other = Simulation::new(
+            super::network(&super::case(seed ^ 1)),
+            &cpu,
+            &SimulationOptions::default(),
+        )
+        .expect("it works");
         let foreign = other.snapshot().expect("it works");
-        let journal = vec![format!("{shards} shards of {:?} with {:?}", case.groups, case.options)];
+        let journal = vec![format!(
+            "{shards} shards of {:?} with {:?}",
+            case.groups, case.options
+        )];
         Self {
             random,
             simulation,
@@ -99,7 +145,9 @@ impl World {
     }
 
     fn run(&mut self) {
-        let bursts = self.random.pick(&[0, 1, 1, 1, 2, 3, 16, 17, 33, u32::MAX, u32::MAX - 1]);
+        let bursts = self
+            .random
+            .pick(&[0, 1, 1, 1, 2, 3, 16, 17, 33, u32::MAX, u32::MAX - 1]);
         self.journal.push(format!("run {bursts}"));
         if bursts > 100 {
             return is_kind(self.simulation.run(bursts), ErrorKind::Unsupported);
@@ -110,20 +158,34 @@ impl World {
             self.fired = self.naive.burst(self.constant_inputs.iter().chain(&inputs));
             self.has_run = true;
         }
-        assert_eq!((counts, self.simulation.counts()), (self.naive.counts(), self.naive.counts()));
+        assert_eq!(
+            (counts, self.simulation.counts()),
+            (self.naive.counts(), self.naive.counts())
+        );
         assert_eq!(self.simulation.fired().expect("it works"), self.fired);
     }
 
     /// Compares everything that can be read from a state.
     fn look(&mut self) {
-        self.journal.push("potentials, plastic_synapses, memories, candidates, ledger, stats, code".to_owned());
-        assert_eq!(self.simulation.potentials().expect("it works"), self.naive.potentials());
-        assert_eq!(plastic(&self.simulation).expect("it works"), self.naive.plastic());
+        self.journal.push(
+            "potentials, plastic_synapses, memories, candidates, ledger, stats, code".to_owned(),
+        );
+        assert_eq!(
+            self.simulation.potentials().expect("it works"),
+            self.naive.potentials()
+        );
+        assert_eq!(
+            plastic(&self.simulation).expect("it works"),
+            self.naive.plastic()
+        );
         is_kind(self.simulation.candidates(), ErrorKind::Invalid);
         self.simulation.memories().expect("it works");
         let ledger = self.simulation.ledger().expect("it works");
         if let Some((burst, fired)) = ledger.last().filter(|_| self.has_run) {
-            assert_eq!((*burst, fired.iter().collect::<Vec<_>>()), (self.naive.counts().bursts, self.fired.clone()));
+            assert_eq!(
+                (*burst, fired.iter().collect::<Vec<_>>()),
+                (self.naive.counts().bursts, self.fired.clone())
+            );
         }
         let _ = self.simulation.stats();
         assert!(!self.simulation.code().is_empty() && !format!("{:?}", self.simulation).is_empty());
@@ -133,7 +195,11 @@ impl World {
         let count = self.saved.len() as u64;
         if count == 0 || self.random.below(2) == 0 {
             self.journal.push(format!("snapshot {count}"));
-            self.saved.push((self.simulation.snapshot().expect("it works"), self.naive.clone(), self.fired.clone()));
+            self.saved.push((
+                self.simulation.snapshot().expect("it works"),
+                self.naive.clone(),
+                self.fired.clone(),
+            ));
             return;
         }
         let place = self.random.below(count) as usize;
@@ -157,7 +223,11 @@ impl World {
         self.journal.push(format!("has_fired {neuron}"));
         let found = catch_unwind(AssertUnwindSafe(|| self.simulation.has_fired(neuron)));
         let is_watched = neuron < (self.naive.len() as u32).div_ceil(2);
-        assert_eq!(found.is_ok(), is_watched, "a neuron that is not watched is a documented panic");
+        assert_eq!(
+            found.is_ok(),
+            is_watched,
+            "a neuron that is not watched is a documented panic"
+        );
         if let Ok(found) = found {
             assert_eq!(found, self.has_run && self.fired.contains(&neuron));
         }

@@ -25,7 +25,11 @@ impl Gguf {
     pub fn open(path: &Path) -> Result<Gguf> {
         let map = map(path)?;
         let header = Header::parse(&map).map_err(|error| error.at(path.display()))?;
-        Ok(Gguf { path: path.to_owned(), map, header })
+        Ok(Gguf {
+            path: path.to_owned(),
+            map,
+            header,
+        })
     }
 
     /// Its path.
@@ -69,13 +73,20 @@ impl Gguf {
     /// As [`GgufTensor::read`].
     ///
     /// # Errors
-    /// `Data`, naming file and tensor, for an unknown name or a different shape; `Unsupported` for a type that cannot be
-    /// read.
+    /// `Data`, naming file and tensor, for an unknown name or a different shape; `Unsupported` for
+    /// a type that cannot be read.
     pub fn read(&self, name: &str, shape: &[usize], to: &mut [f32]) -> Result<()> {
         let path = self.path.display();
-        let Some(tensor) = self.tensor(name) else { return Err(Error::data(format!("{path}: no tensor {name}, which has shape {shape:?}"))) };
+        let Some(tensor) = self.tensor(name) else {
+            return Err(Error::data(format!(
+                "{path}: no tensor {name}, which has shape {shape:?}"
+            )));
+        };
         if tensor.shape != shape || to.len() != shape.iter().product::<usize>() {
-            return Err(Error::data(format!("{path}: tensor {name} is {:?}, {shape:?} is needed", tensor.shape)));
+            return Err(Error::data(format!(
+                "{path}: tensor {name} is {:?}, {shape:?} is needed",
+                tensor.shape
+            )));
         }
         tensor.read(&self.map, to).map_err(|error| error.at(path))
     }

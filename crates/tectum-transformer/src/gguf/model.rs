@@ -56,14 +56,25 @@ impl GgufModel {
     /// Opens a file, checks the model's metadata and that every tensor exists; reads no tensor.
     ///
     /// # Errors
-    /// As [`Gguf::open`]; `Data` for a key that is missing or has another type, a tensor that is missing or has another shape;
-    /// `Unsupported` for another family, an unknown key or tensor of the family, an unsupported setting or type.
+    /// As [`Gguf::open`]; `Data` for a key that is missing or has another type, a tensor that is
+    /// missing or has another shape; `Unsupported` for another family, an unknown key or tensor of
+    /// the family, an unsupported setting or type.
     pub fn open(path: &Path, check: impl Fn(&DecoderSizes) -> Result<()>) -> Result<GgufModel> {
         let file = Gguf::open(path)?;
         let (family, model) = describe(&file, check).map_err(|error| error.at(path.display()))?;
-        let (sizes, graph) = (model.sizes().clone(), model.build().map_err(|error| error.at(path.display()))?);
-        let model = GgufModel { sizes, graph, family, file };
-        model.check_tensors().map_err(|error| error.at(path.display()))?;
+        let (sizes, graph) = (
+            model.sizes().clone(),
+            model.build().map_err(|error| error.at(path.display()))?,
+        );
+        let model = GgufModel {
+            sizes,
+            graph,
+            family,
+            file,
+        };
+        model
+            .check_tensors()
+            .map_err(|error| error.at(path.display()))?;
         Ok(model)
     }
 
@@ -74,14 +85,20 @@ impl GgufModel {
     pub fn end_tokens(&self) -> Result<Vec<u32>> {
         let file = &self.file;
         let mut tokens = Vec::new();
-        for key in ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"] {
+        for key in [
+            "tokenizer.ggml.eos_token_id",
+            "tokenizer.ggml.eot_token_id",
+            "tokenizer.ggml.eom_token_id",
+        ] {
             let token = match file.value(key) {
                 None => continue,
                 Some(Value::Unsigned(token)) => u32::try_from(token).ok(),
                 Some(Value::Signed(token)) => u32::try_from(token).ok(),
                 Some(_) => None,
             };
-            tokens.push(token.ok_or_else(|| Error::data(format!("{}: key {key} is no token", file.path().display())))?);
+            tokens.push(token.ok_or_else(|| {
+                Error::data(format!("{}: key {key} is no token", file.path().display()))
+            })?);
         }
         tokens.sort_unstable();
         tokens.dedup();
@@ -95,7 +112,11 @@ impl GgufModel {
 
     /// The format that stores a parameter's values exactly, or f32.
     pub fn format(&self, parameter: &str) -> PanelFormat {
-        match self.file.tensor(&self.tensor(parameter)).map(|tensor| tensor.kind.name) {
+        match self
+            .file
+            .tensor(&self.tensor(parameter))
+            .map(|tensor| tensor.kind.name)
+        {
             Some("F16") => PanelFormat::F16,
             Some("BF16") => PanelFormat::Bf16,
             _ => PanelFormat::F32,
@@ -110,7 +131,9 @@ impl GgufModel {
         let (name, order) = (self.tensor(parameter), self.order(parameter));
         self.file.read(&name, &file_shape(shape, order), to)?;
         match (order, shape) {
-            (TensorOrder::Interleaved(heads), _) => deinterleave_heads(to, heads, shape.get(1).copied().unwrap_or(1)),
+            (TensorOrder::Interleaved(heads), _) => {
+                deinterleave_heads(to, heads, shape.get(1).copied().unwrap_or(1))
+            }
             (TensorOrder::Transposed, &[rows, columns]) => transpose(to, rows, columns),
             _ => {}
         }
@@ -126,20 +149,45 @@ impl GgufModel {
         let mut used = BTreeSet::new();
         for (parameter, _, shape) in self.graph.parameters() {
             let name = self.tensor(parameter);
-            let shape = file_shape(&shape.sizes().expect("invariant: parameters have no letters"), self.order(parameter));
+            let shape = file_shape(
+                &shape
+                    .sizes()
+                    .expect("invariant: parameters have no letters"),
+                self.order(parameter),
+            );
             match self.file.tensor(&name) {
-                None => return Err(Error::data(format!("no tensor {name}, which has shape {shape:?}"))),
-                Some(tensor) if tensor.shape != shape => return Err(Error::data(format!("tensor {name} is {:?}, {shape:?} is needed", tensor.shape))),
+                None => {
+                    return Err(Error::data(format!(
+                        "no tensor {name}, which has shape {shape:?}"
+                    )));
+                }
+                Some(tensor) if tensor.shape != shape => {
+                    return Err(Error::data(format!(
+                        "tensor {name} is {:?}, {shape:?} is needed",
+                        tensor.shape
+                    )));
+                }
                 Some(tensor) => {
-                    tensor.kind.dequantizer().map_err(|error| error.at(format!("tensor {name}")))?;
+                    tensor
+                        .kind
+                        .dequantizer()
+                        .map_err(|error| error.at(format!("tensor {name}")))?;
                 }
             }
             used.insert(name);
         }
-        match self.file.tensors().iter().find(|tensor| !used.contains(&tensor.name)) {
+        match self
+            .file
+            .tensors()
+            .iter()
+            .find(|tensor| !used.contains(&tensor.name))
+        {
             Some(tensor) => {
                 let name = tensor.name.escape_debug();
-                Err(Error::unsupported(format!("tensor {name}, which no part of the family {:?} reads here", self.sizes.family)))
+                Err(Error::unsupported(format!(
+                    "tensor {name}, which no part of the family {:?} reads here",
+                    self.sizes.family
+                )))
             }
             None => Ok(()),
         }
@@ -147,12 +195,20 @@ impl GgufModel {
 }
 
 /// Family and model of the decoder of a file.
-fn describe(file: &Gguf, check: impl Fn(&DecoderSizes) -> Result<()>) -> Result<(&'static Family, Box<dyn DecoderModel>)> {
+fn describe(
+    file: &Gguf,
+    check: impl Fn(&DecoderSizes) -> Result<()>,
+) -> Result<(&'static Family, Box<dyn DecoderModel>)> {
     let name = match file.value("general.architecture") {
         Some(Value::Text(family)) => family,
         _ => return Err(Error::data("no key general.architecture, which is a text")),
     };
-    let family = families::named(&name).ok_or_else(|| Error::unsupported(format!("general.architecture {name:?}; {} are supported", families::names())))?;
+    let family = families::named(&name).ok_or_else(|| {
+        Error::unsupported(format!(
+            "general.architecture {name:?}; {} are supported",
+            families::names()
+        ))
+    })?;
     let keys = Keys { file, family };
     keys.check()?;
     let sizes = keys.sizes()?;
@@ -183,41 +239,79 @@ impl Keys<'_> {
     /// Rejects unsupported settings by key.
     fn check(&self) -> Result<()> {
         let prefix = format!("{}.", self.family.name);
-        if let Some((key, _)) = self.file.keys().find(|(key, _)| key.strip_prefix(&prefix).is_some_and(|key| !KNOWN.contains(&key))) {
-            return Err(Error::unsupported(format!("key {}, which is not known here", key.escape_debug())));
+        if let Some((key, _)) = self.file.keys().find(|(key, _)| {
+            key.strip_prefix(&prefix)
+                .is_some_and(|key| !KNOWN.contains(&key))
+        }) {
+            return Err(Error::unsupported(format!(
+                "key {}, which is not known here",
+                key.escape_debug()
+            )));
         }
         let is_scaled = match self.file.value(&self.name("rope.scaling.type")) {
             None => false,
             Some(Value::Text(kind)) => kind != "none",
             Some(_) => true,
         };
-        if is_scaled || self.number("rope.scaling.factor")?.is_some_and(|factor| factor != 1.0) {
-            return Err(Error::unsupported(format!("{}: scaled rotations are not supported", self.name("rope.scaling"))));
+        if is_scaled
+            || self
+                .number("rope.scaling.factor")?
+                .is_some_and(|factor| factor != 1.0)
+        {
+            return Err(Error::unsupported(format!(
+                "{}: scaled rotations are not supported",
+                self.name("rope.scaling")
+            )));
         }
-        if self.size("expert_count")?.is_some_and(|experts| experts > 0) {
-            return Err(Error::unsupported(format!("{}: experts are not supported", self.name("expert_count"))));
+        if self
+            .size("expert_count")?
+            .is_some_and(|experts| experts > 0)
+        {
+            return Err(Error::unsupported(format!(
+                "{}: experts are not supported",
+                self.name("expert_count")
+            )));
         }
         if self.whole("split.count")?.is_some_and(|files| files > 1) {
-            return Err(Error::unsupported("split.count: a model in several files is not supported"));
+            return Err(Error::unsupported(
+                "split.count: a model in several files is not supported",
+            ));
         }
         match self.whole("general.quantization_version")? {
-            Some(version) if version != QUANTIZATION => Err(Error::unsupported(format!("general.quantization_version {version}; {QUANTIZATION} is supported"))),
+            Some(version) if version != QUANTIZATION => Err(Error::unsupported(format!(
+                "general.quantization_version {version}; {QUANTIZATION} is supported"
+            ))),
             _ => Ok(()),
         }
     }
 
     fn sizes(&self) -> Result<DecoderSizes> {
-        let (width, heads) = (self.needed("embedding_length")?, self.needed("attention.head_count")?);
-        let head_width = self.size("attention.key_length")?.or(width.checked_div(heads)).unwrap_or(0);
+        let (width, heads) = (
+            self.needed("embedding_length")?,
+            self.needed("attention.head_count")?,
+        );
+        let head_width = self
+            .size("attention.key_length")?
+            .or(width.checked_div(heads))
+            .unwrap_or(0);
         for key in ["attention.value_length", "rope.dimension_count"] {
             if let Some(size) = self.size(key)?.filter(|size| *size != head_width) {
-                return Err(Error::unsupported(format!("{} {size} of heads of {head_width}; as many are supported", self.name(key))));
+                return Err(Error::unsupported(format!(
+                    "{} {size} of heads of {head_width}; as many are supported",
+                    self.name(key)
+                )));
             }
         }
-        let table = self.file.tensor("token_embd.weight").ok_or_else(|| Error::data("no tensor token_embd.weight"))?;
+        let table = self
+            .file
+            .tensor("token_embd.weight")
+            .ok_or_else(|| Error::data("no tensor token_embd.weight"))?;
         let tokens = table.shape.first().copied().unwrap_or(0);
         if let Some(said) = self.size("vocab_size")?.filter(|said| *said != tokens) {
-            return Err(Error::data(format!("{} {said}; tensor token_embd.weight has {tokens} rows", self.name("vocab_size"))));
+            return Err(Error::data(format!(
+                "{} {said}; tensor token_embd.weight has {tokens} rows",
+                self.name("vocab_size")
+            )));
         }
         Ok(DecoderSizes {
             family: self.family.name.to_owned(),
@@ -252,13 +346,17 @@ impl Keys<'_> {
 
     /// An integer by its full key.
     fn whole(&self, name: &str) -> Result<Option<usize>> {
-        let Some(value) = self.file.value(name) else { return Ok(None) };
+        let Some(value) = self.file.value(name) else {
+            return Ok(None);
+        };
         let number = match value {
             Value::Unsigned(number) => usize::try_from(number).ok(),
             Value::Signed(number) => usize::try_from(number).ok(),
             _ => None,
         };
-        number.map(Some).ok_or_else(|| Error::data(format!("key {name} is no whole number")))
+        number
+            .map(Some)
+            .ok_or_else(|| Error::data(format!("key {name} is no whole number")))
     }
 }
 
@@ -288,6 +386,8 @@ fn deinterleave_heads(rows: &mut [f32], heads: usize, columns: usize) {
 fn transpose(to: &mut [f32], rows: usize, columns: usize) {
     let from = to.to_vec();
     for (row, to) in to.chunks_exact_mut(columns).enumerate() {
-        to.iter_mut().enumerate().for_each(|(column, to)| *to = from[column * rows + row]);
+        to.iter_mut()
+            .enumerate()
+            .for_each(|(column, to)| *to = from[column * rows + row]);
     }
 }

@@ -1,6 +1,7 @@
 //! The types of a GGUF file's tensors, and the decoding of their blocks.
 //!
-//! A block holds codes of few bits and the scales that widen them. The layouts and the order of the arithmetic are those of
+//! A block holds codes of few bits and the scales that widen them. The layouts and the order of the
+//! arithmetic are those of
 //! <https://github.com/ggml-org/ggml/blob/master/src/ggml-quants.c> and of the Python package `gguf`, with which the numbers agree in
 //! every bit: each product and each sum is rounded once, to f32.
 
@@ -66,11 +67,29 @@ static TYPES: [TensorType; 34] = [
 ];
 
 const fn known(number: u32, name: &'static str, block: usize, bytes: usize) -> TensorType {
-    TensorType { name, block, bytes, number, dequantize: None }
+    TensorType {
+        name,
+        block,
+        bytes,
+        number,
+        dequantize: None,
+    }
 }
 
-const fn read(number: u32, name: &'static str, block: usize, bytes: usize, widen: Dequantizer) -> TensorType {
-    TensorType { name, block, bytes, number, dequantize: Some(widen) }
+const fn read(
+    number: u32,
+    name: &'static str,
+    block: usize,
+    bytes: usize,
+    widen: Dequantizer,
+) -> TensorType {
+    TensorType {
+        name,
+        block,
+        bytes,
+        number,
+        dequantize: Some(widen),
+    }
 }
 
 impl TensorType {
@@ -89,33 +108,53 @@ impl TensorType {
     /// # Errors
     /// `Unsupported` for a type that cannot be read.
     pub(super) fn dequantizer(&self) -> Result<Dequantizer> {
-        self.dequantize.ok_or_else(|| Error::unsupported(format!("holds {}; {READ} are read", self.name)))
+        self.dequantize
+            .ok_or_else(|| Error::unsupported(format!("holds {}; {READ} are read", self.name)))
     }
 }
 
 fn f32s(blocks: &[u8], to: &mut [f32]) {
-    to.iter_mut().zip(blocks.as_chunks().0).for_each(|(to, bytes)| *to = f32::from_le_bytes(*bytes));
+    to.iter_mut()
+        .zip(blocks.as_chunks().0)
+        .for_each(|(to, bytes)| *to = f32::from_le_bytes(*bytes));
 }
 
 fn f16s(blocks: &[u8], to: &mut [f32]) {
-    to.iter_mut().zip(blocks.as_chunks().0).for_each(|(to, bytes)| *to = f16(*bytes));
+    to.iter_mut()
+        .zip(blocks.as_chunks().0)
+        .for_each(|(to, bytes)| *to = f16(*bytes));
 }
 
 fn bf16s(blocks: &[u8], to: &mut [f32]) {
-    to.iter_mut().zip(blocks.as_chunks().0).for_each(|(to, bytes)| *to = f32::from_bits(bf16_bits(u16::from_le_bytes(*bytes).into())));
+    to.iter_mut()
+        .zip(blocks.as_chunks().0)
+        .for_each(|(to, bytes)| *to = f32::from_bits(bf16_bits(u16::from_le_bytes(*bytes).into())));
 }
 
 /// A scale d in f16 and 32 codes q in −128 … 127: d · q.
 fn q8_0(blocks: &[u8], to: &mut [f32]) {
-    for (block, to) in blocks.as_chunks::<34>().0.iter().zip(to.as_chunks_mut::<32>().0) {
+    for (block, to) in blocks
+        .as_chunks::<34>()
+        .0
+        .iter()
+        .zip(to.as_chunks_mut::<32>().0)
+    {
         let scale = f16([block[0], block[1]]);
-        to.iter_mut().zip(&block[2..]).for_each(|(to, code)| *to = scale * f32::from(code.cast_signed()));
+        to.iter_mut()
+            .zip(&block[2..])
+            .for_each(|(to, code)| *to = scale * f32::from(code.cast_signed()));
     }
 }
 
-/// A scale d in f16 and 32 codes q in 0 … 15, the first 16 in the low halves of 16 bytes, the others in the high ones: d · (q − 8).
+/// A scale d in f16 and 32 codes q in 0 … 15, the first 16 in the low halves of 16 bytes, the
+/// others in the high ones: d · (q − 8).
 fn q4_0(blocks: &[u8], to: &mut [f32]) {
-    for (block, to) in blocks.as_chunks::<18>().0.iter().zip(to.as_chunks_mut::<32>().0) {
+    for (block, to) in blocks
+        .as_chunks::<18>()
+        .0
+        .iter()
+        .zip(to.as_chunks_mut::<32>().0)
+    {
         let scale = f16([block[0], block[1]]);
         let (low, high) = to.split_at_mut(16);
         for ((low, high), codes) in low.iter_mut().zip(high).zip(&block[2..]) {
@@ -127,7 +166,12 @@ fn q4_0(blocks: &[u8], to: &mut [f32]) {
 
 /// A scale d and an offset m in f16, and 32 codes q in 0 … 15 as those of [`q4_0`]: d · q + m.
 fn q4_1(blocks: &[u8], to: &mut [f32]) {
-    for (block, to) in blocks.as_chunks::<20>().0.iter().zip(to.as_chunks_mut::<32>().0) {
+    for (block, to) in blocks
+        .as_chunks::<20>()
+        .0
+        .iter()
+        .zip(to.as_chunks_mut::<32>().0)
+    {
         let (scale, offset) = (f16([block[0], block[1]]), f16([block[2], block[3]]));
         let (low, high) = to.split_at_mut(16);
         for ((low, high), codes) in low.iter_mut().zip(high).zip(&block[4..]) {
@@ -139,21 +183,36 @@ fn q4_1(blocks: &[u8], to: &mut [f32]) {
 
 /// A scale d in f16 and 32 codes q in 0 … 31 as [`five_bits`] has them: d · (q − 16).
 fn q5_0(blocks: &[u8], to: &mut [f32]) {
-    for (block, to) in blocks.as_chunks::<22>().0.iter().zip(to.as_chunks_mut::<32>().0) {
+    for (block, to) in blocks
+        .as_chunks::<22>()
+        .0
+        .iter()
+        .zip(to.as_chunks_mut::<32>().0)
+    {
         let scale = f16([block[0], block[1]]);
-        to.iter_mut().zip(five_bits(&block[2..])).for_each(|(to, code)| *to = scale * f32::from(code.cast_signed() - 16));
+        to.iter_mut()
+            .zip(five_bits(&block[2..]))
+            .for_each(|(to, code)| *to = scale * f32::from(code.cast_signed() - 16));
     }
 }
 
 /// A scale d and an offset m in f16, and 32 codes q in 0 … 31 as [`five_bits`] has them: d · q + m.
 fn q5_1(blocks: &[u8], to: &mut [f32]) {
-    for (block, to) in blocks.as_chunks::<24>().0.iter().zip(to.as_chunks_mut::<32>().0) {
+    for (block, to) in blocks
+        .as_chunks::<24>()
+        .0
+        .iter()
+        .zip(to.as_chunks_mut::<32>().0)
+    {
         let (scale, offset) = (f16([block[0], block[1]]), f16([block[2], block[3]]));
-        to.iter_mut().zip(five_bits(&block[4..])).for_each(|(to, code)| *to = scale * f32::from(code) + offset);
+        to.iter_mut()
+            .zip(five_bits(&block[4..]))
+            .for_each(|(to, code)| *to = scale * f32::from(code) + offset);
     }
 }
 
-/// 32 codes: their fifth bits in four bytes, the lowest first, then the others as those of [`q4_0`].
+/// 32 codes: their fifth bits in four bytes, the lowest first, then the others as those of
+/// [`q4_0`].
 fn five_bits(packed: &[u8]) -> [u8; 32] {
     let (fifth, codes) = packed.split_at(4);
     std::array::from_fn(|at| {
@@ -162,26 +221,42 @@ fn five_bits(packed: &[u8]) -> [u8; 32] {
     })
 }
 
-/// For each sixteenth of the block a scale s and an offset o of 4 bits, the scale in the lower half of its byte; 256 codes q in 0 … 3,
-/// each 32 bytes with two sixteenths in their lowest two bits, the next two above them, and so on; scales d and e in f16:
-/// (d · s) · q − (e · o).
+/// For each sixteenth of the block a scale s and an offset o of 4 bits, the scale in the lower half
+/// of its byte; 256 codes q in 0 … 3, each 32 bytes with two sixteenths in their lowest two bits,
+/// the next two above them, and so on; scales d and e in f16: (d · s) · q − (e · o).
 fn q2_k(blocks: &[u8], to: &mut [f32]) {
-    for (block, to) in blocks.as_chunks::<84>().0.iter().zip(to.as_chunks_mut::<256>().0) {
+    for (block, to) in blocks
+        .as_chunks::<84>()
+        .0
+        .iter()
+        .zip(to.as_chunks_mut::<256>().0)
+    {
         let (packed, codes) = block[..80].split_at(16);
         let (scale, offset) = (f16([block[80], block[81]]), f16([block[82], block[83]]));
         for (sixteenth, to) in to.as_chunks_mut::<16>().0.iter_mut().enumerate() {
-            let (scale, offset) = (scale * f32::from(packed[sixteenth] & 15), offset * f32::from(packed[sixteenth] >> 4));
+            let (scale, offset) = (
+                scale * f32::from(packed[sixteenth] & 15),
+                offset * f32::from(packed[sixteenth] >> 4),
+            );
             let (codes, shift) = two_bits(codes, sixteenth);
-            to.iter_mut().zip(codes).for_each(|(to, codes)| *to = scale * f32::from((codes >> shift) & 3) - offset);
+            to.iter_mut()
+                .zip(codes)
+                .for_each(|(to, codes)| *to = scale * f32::from((codes >> shift) & 3) - offset);
         }
     }
 }
 
-/// 256 codes q in −4 … 3: whether a code is not less than 0 in the bits of 32 bytes, one bit for each eighth of the block, and the others
-/// as those of [`q2_k`]; then 16 scales s in −32 … 31, their lower four bits in the halves of eight bytes, the lower halves first, and
-/// their upper two bits in four bytes, the lowest of each byte first; then a scale d in f16: (d · s) · q.
+/// 256 codes q in −4 … 3: whether a code is not less than 0 in the bits of 32 bytes, one bit for
+/// each eighth of the block, and the others as those of [`q2_k`]; then 16 scales s in −32 … 31,
+/// their lower four bits in the halves of eight bytes, the lower halves first, and their upper two
+/// bits in four bytes, the lowest of each byte first; then a scale d in f16: (d · s) · q.
 fn q3_k(blocks: &[u8], to: &mut [f32]) {
-    for (block, to) in blocks.as_chunks::<110>().0.iter().zip(to.as_chunks_mut::<256>().0) {
+    for (block, to) in blocks
+        .as_chunks::<110>()
+        .0
+        .iter()
+        .zip(to.as_chunks_mut::<256>().0)
+    {
         let ((signs, rest), scale) = (block.split_at(32), f16([block[108], block[109]]));
         let (codes, packed) = rest.split_at(64);
         for (sixteenth, to) in to.as_chunks_mut::<16>().0.iter_mut().enumerate() {
@@ -192,7 +267,8 @@ fn q3_k(blocks: &[u8], to: &mut [f32]) {
             let signs = &signs[16 * (sixteenth % 2)..][..16];
             for ((to, codes), signs) in to.iter_mut().zip(codes).zip(signs) {
                 let negative = 1 - ((signs >> (sixteenth / 2)) & 1);
-                *to = scale * f32::from(((codes >> shift) & 3).cast_signed() - 4 * negative.cast_signed());
+                *to = scale
+                    * f32::from(((codes >> shift) & 3).cast_signed() - 4 * negative.cast_signed());
             }
         }
     }
@@ -204,24 +280,39 @@ fn two_bits(codes: &[u8], sixteenth: usize) -> (&[u8], usize) {
     (&codes[first..first + 16], 2 * (sixteenth % 8 / 2))
 }
 
-/// Scales d and e in f16; for each eighth of the block a scale s and an offset o of 6 bits; 256 codes q in 0 … 15, each 32 bytes
-/// with an eighth in their low halves and the next in their high ones: (d · s) · q − (e · o).
+/// Scales d and e in f16; for each eighth of the block a scale s and an offset o of 6 bits; 256
+/// codes q in 0 … 15, each 32 bytes with an eighth in their low halves and the next in their high
+/// ones: (d · s) · q − (e · o).
 fn q4_k(blocks: &[u8], to: &mut [f32]) {
-    for (block, to) in blocks.as_chunks::<144>().0.iter().zip(to.as_chunks_mut::<256>().0) {
+    for (block, to) in blocks
+        .as_chunks::<144>()
+        .0
+        .iter()
+        .zip(to.as_chunks_mut::<256>().0)
+    {
         let (head, codes) = block.split_at(16);
         eighths(head, codes, to, |_, _| 0);
     }
 }
 
-/// As [`q4_k`], with codes in 0 … 31: between scales and codes are 32 bytes with a fifth bit for each eighth, the first's lowest.
+/// As [`q4_k`], with codes in 0 … 31: between scales and codes are 32 bytes with a fifth bit for
+/// each eighth, the first's lowest.
 fn q5_k(blocks: &[u8], to: &mut [f32]) {
-    for (block, to) in blocks.as_chunks::<176>().0.iter().zip(to.as_chunks_mut::<256>().0) {
+    for (block, to) in blocks
+        .as_chunks::<176>()
+        .0
+        .iter()
+        .zip(to.as_chunks_mut::<256>().0)
+    {
         let ((head, fifth), codes) = (block[..48].split_at(16), &block[48..]);
-        eighths(head, codes, to, |eighth, at| ((fifth[at] >> eighth) & 1) << 4);
+        eighths(head, codes, to, |eighth, at| {
+            ((fifth[at] >> eighth) & 1) << 4
+        });
     }
 }
 
-/// The numbers of a block of [`q4_k`] or [`q5_k`]: `fifth` of an eighth and a place in it is the part of its code above four bits.
+/// The numbers of a block of [`q4_k`] or [`q5_k`]: `fifth` of an eighth and a place in it is the
+/// part of its code above four bits.
 fn eighths(head: &[u8], codes: &[u8], to: &mut [f32; 256], fifth: impl Fn(usize, usize) -> u8) {
     let (scale, offset) = (f16([head[0], head[1]]), f16([head[2], head[3]]));
     for (eighth, to) in to.as_chunks_mut::<32>().0.iter_mut().enumerate() {
@@ -229,16 +320,24 @@ fn eighths(head: &[u8], codes: &[u8], to: &mut [f32; 256], fifth: impl Fn(usize,
         let (scale, offset) = (scale * f32::from(s), offset * f32::from(o));
         let codes = &codes[32 * (eighth / 2)..];
         for (at, (to, codes)) in to.iter_mut().zip(codes).enumerate() {
-            *to = scale * f32::from(((codes >> (4 * (eighth % 2))) & 15) | fifth(eighth, at)) - offset;
+            *to = scale * f32::from(((codes >> (4 * (eighth % 2))) & 15) | fifth(eighth, at))
+                - offset;
         }
     }
 }
 
-/// For each half of the block 128 codes q in 0 … 63, of which the lower four bits of the first 64 are in the low halves of 64 bytes and
-/// those of the others in the high halves; then, for each half, the upper two bits in 32 bytes, a quarter's in the lowest two of each,
-/// the next quarter's above them; then a scale s in −128 … 127 for each sixteenth, and a scale d in f16: (d · s) · (q − 32).
+/// For each half of the block 128 codes q in 0 … 63, of which the lower four bits of the first 64
+/// are in the low halves of 64 bytes and those of the others in the high halves; then, for each
+/// half, the upper two bits in 32 bytes, a quarter's in the lowest two of each, the next quarter's
+/// above them; then a scale s in −128 … 127 for each sixteenth, and a scale d in f16: (d · s) · (q
+/// − 32).
 fn q6_k(blocks: &[u8], to: &mut [f32]) {
-    for (block, to) in blocks.as_chunks::<210>().0.iter().zip(to.as_chunks_mut::<256>().0) {
+    for (block, to) in blocks
+        .as_chunks::<210>()
+        .0
+        .iter()
+        .zip(to.as_chunks_mut::<256>().0)
+    {
         let ((low, rest), scale) = (block.split_at(128), f16([block[208], block[209]]));
         let (high, scales) = rest.split_at(64);
         for (sixteenth, to) in to.as_chunks_mut::<16>().0.iter_mut().enumerate() {
@@ -247,21 +346,26 @@ fn q6_k(blocks: &[u8], to: &mut [f32]) {
             let low = &low[64 * half + 32 * (quarter % 2) + first..];
             let high = &high[32 * half + first..];
             for ((to, low), high) in to.iter_mut().zip(low).zip(high) {
-                let code = ((low >> (4 * (quarter / 2))) & 15) | (((high >> (2 * quarter)) & 3) << 4);
+                let code =
+                    ((low >> (4 * (quarter / 2))) & 15) | (((high >> (2 * quarter)) & 3) << 4);
                 *to = scale * f32::from(code.cast_signed() - 32);
             }
         }
     }
 }
 
-/// Scale and offset of an eighth of a block. Bytes 0 to 3 hold the first four scales and, above them, the upper two bits of the last
-/// four; bytes 4 to 7 the same of the offsets; bytes 8 to 11 the lower four bits of the last four scales, and of the offsets above them.
+/// Scale and offset of an eighth of a block. Bytes 0 to 3 hold the first four scales and, above
+/// them, the upper two bits of the last four; bytes 4 to 7 the same of the offsets; bytes 8 to 11
+/// the lower four bits of the last four scales, and of the offsets above them.
 fn six_bits(packed: &[u8], eighth: usize) -> (u8, u8) {
     match eighth {
         0..4 => (packed[eighth] & 63, packed[eighth + 4] & 63),
         _ => {
             let both = packed[eighth + 4];
-            ((both & 15) | ((packed[eighth - 4] >> 6) << 4), (both >> 4) | ((packed[eighth] >> 6) << 4))
+            (
+                (both & 15) | ((packed[eighth - 4] >> 6) << 4),
+                (both >> 4) | ((packed[eighth] >> 6) << 4),
+            )
         }
     }
 }

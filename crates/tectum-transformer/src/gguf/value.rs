@@ -81,12 +81,17 @@ impl ValueType {
     /// In the order of their numbers in a file.
     const ALL: [ValueType; 13] = {
         use ValueType::{Array, Bool, F32, F64, I8, I16, I32, I64, Text, U8, U16, U32, U64};
-        [U8, I8, U16, I16, U32, I32, F32, Bool, Text, Array, U64, I64, F64]
+        [
+            U8, I8, U16, I16, U32, I32, F32, Bool, Text, Array, U64, I64, F64,
+        ]
     };
 
     /// The displayed name.
     pub fn name(self) -> &'static str {
-        ["u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "text", "array", "u64", "i64", "f64"][self as usize]
+        [
+            "u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "text", "array", "u64", "i64",
+            "f64",
+        ][self as usize]
     }
 
     /// Bytes of a value, if all values of the type have the same size.
@@ -104,7 +109,10 @@ impl ValueType {
 impl<'a> Array<'a> {
     /// The values in order.
     pub fn values(self) -> impl Iterator<Item = Value<'a>> {
-        let mut cursor = Cursor { bytes: self.bytes, at: 0 };
+        let mut cursor = Cursor {
+            bytes: self.bytes,
+            at: 0,
+        };
         // The header was checked when it was opened: every value exists.
         (0..self.len).map_while(move |_| cursor.value(self.element, 0).ok())
     }
@@ -112,7 +120,10 @@ impl<'a> Array<'a> {
 
 impl fmt::Debug for Array<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Array").field("element", &self.element).field("len", &self.len).finish_non_exhaustive()
+        f.debug_struct("Array")
+            .field("element", &self.element)
+            .field("len", &self.len)
+            .finish_non_exhaustive()
     }
 }
 
@@ -131,7 +142,11 @@ impl fmt::Display for Value<'_> {
                 for (index, value) in array.values().take(MAX_SHOWN).enumerate() {
                     write!(f, "{}{value}", if index == 0 { "" } else { ", " })?;
                 }
-                f.write_str(if array.len > MAX_SHOWN as u64 { ", …" } else { "" })
+                f.write_str(if array.len > MAX_SHOWN as u64 {
+                    ", …"
+                } else {
+                    ""
+                })
             }
         }
     }
@@ -150,7 +165,11 @@ impl<'a> Cursor<'a> {
     /// The next bytes.
     pub fn take(&mut self, count: u64) -> Result<&'a [u8]> {
         if count > self.left() {
-            return Err(Error::data(format!("cut short: {count} bytes are needed from byte {} on, {} are left", self.at, self.left())));
+            return Err(Error::data(format!(
+                "cut short: {count} bytes are needed from byte {} on, {} are left",
+                self.at,
+                self.left()
+            )));
         }
         let start = self.at;
         self.at += count as usize;
@@ -181,7 +200,12 @@ impl<'a> Cursor<'a> {
     pub fn value_type(&mut self) -> Result<ValueType> {
         let number = self.u32()?;
         let known = ValueType::ALL.get(number as usize).copied();
-        known.ok_or_else(|| Error::data(format!("is of type {number}; there are types 0 to {}", ValueType::ALL.len() - 1)))
+        known.ok_or_else(|| {
+            Error::data(format!(
+                "is of type {number}; there are types 0 to {}",
+                ValueType::ALL.len() - 1
+            ))
+        })
     }
 
     /// A value of a type at a nesting depth of arrays.
@@ -201,7 +225,11 @@ impl<'a> Cursor<'a> {
             // Copied before it is checked: another process may write to the file.
             ValueType::Text => {
                 let text = self.text()?.to_vec();
-                Value::Text(String::from_utf8(text).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+                Value::Text(
+                    String::from_utf8(text).unwrap_or_else(|error| {
+                        String::from_utf8_lossy(error.as_bytes()).into_owned()
+                    }),
+                )
             }
             ValueType::Array => Value::Array(self.values(depth)?),
             ValueType::U64 => Value::Unsigned(self.u64()?),
@@ -212,13 +240,19 @@ impl<'a> Cursor<'a> {
 
     /// Checks and skips a value.
     pub fn skip(&mut self, kind: ValueType) -> Result<()> {
-        if kind == ValueType::Text { self.text().map(drop) } else { self.value(kind, 0).map(drop) }
+        if kind == ValueType::Text {
+            self.text().map(drop)
+        } else {
+            self.value(kind, 0).map(drop)
+        }
     }
 
     /// An array; its values are checked and skipped.
     fn values(&mut self, depth: usize) -> Result<Array<'a>> {
         if depth == MAX_DEPTH {
-            return Err(Error::data(format!("arrays within more than {MAX_DEPTH} arrays")));
+            return Err(Error::data(format!(
+                "arrays within more than {MAX_DEPTH} arrays"
+            )));
         }
         let element = self.value_type()?;
         let len = self.u64()?;
@@ -226,14 +260,23 @@ impl<'a> Cursor<'a> {
         match element.width() {
             Some(width) => {
                 let bytes = self.take(len.saturating_mul(width))?;
-                if let Some(byte) = bytes.iter().find(|byte| element == ValueType::Bool && **byte > 1) {
+                if let Some(byte) = bytes
+                    .iter()
+                    .find(|byte| element == ValueType::Bool && **byte > 1)
+                {
                     return Err(Error::data(format!("holds {byte}, neither 0 nor 1")));
                 }
             }
             // Each value takes bytes, so the end of the file ends this loop.
-            None if element == ValueType::Text => (0..len).try_for_each(|_| self.text().map(drop))?,
+            None if element == ValueType::Text => {
+                (0..len).try_for_each(|_| self.text().map(drop))?
+            }
             None => (0..len).try_for_each(|_| self.values(depth + 1).map(drop))?,
         }
-        Ok(Array { element, len, bytes: &self.bytes[start..self.at] })
+        Ok(Array {
+            element,
+            len,
+            bytes: &self.bytes[start..self.at],
+        })
     }
 }

@@ -7,7 +7,9 @@ pub enum Tokenizer {}
 
 impl Tokenizer {
     pub fn parse(_: &[u8], _: Option<usize>) -> Result<Self> {
-        Err(Error::unsupported("this build leaves tokenizers out: the feature \"tokenizers\" of the crate tectum-transformer is off"))
+        Err(Error::unsupported(
+            "this build leaves tokenizers out: the feature \"tokenizers\" of the crate tectum-transformer is off",
+        ))
     }
 
     pub fn encode(&self, _: &str) -> Result<(Vec<u32>, usize)> {

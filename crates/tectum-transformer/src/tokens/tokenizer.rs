@@ -17,9 +17,15 @@ impl Tokenizer {
         let refused = |source: tokenizers::Error| Error::data(source.to_string());
         let mut tokenizer = tokenizers::Tokenizer::from_bytes(text).map_err(refused)?;
         tokenizer.with_padding(None);
-        let truncation = max_tokens.map(|max_length| TruncationParams { max_length, ..TruncationParams::default() });
+        let truncation = max_tokens.map(|max_length| TruncationParams {
+            max_length,
+            ..TruncationParams::default()
+        });
         tokenizer.with_truncation(truncation).map_err(refused)?;
-        Ok(Self { tokenizer, whole: OnceLock::new() })
+        Ok(Self {
+            tokenizer,
+            whole: OnceLock::new(),
+        })
     }
 
     /// The tokens of a text, and the number of those that were cut off.
@@ -40,7 +46,9 @@ impl Tokenizer {
     }
 
     pub fn decode(&self, tokens: &[u32]) -> Result<String> {
-        self.tokenizer.decode(tokens, true).map_err(|source| Error::data(format!("tokens that the tokenizer refuses: {source}")))
+        self.tokenizer
+            .decode(tokens, true)
+            .map_err(|source| Error::data(format!("tokens that the tokenizer refuses: {source}")))
     }
 
     pub fn len(&self) -> usize {

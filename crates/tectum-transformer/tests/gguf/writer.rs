@@ -28,24 +28,39 @@ pub fn text(text: &str) -> Vec<u8> {
 
 /// Numbers as bytes.
 pub fn floats(numbers: &[f32]) -> Vec<u8> {
-    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+    numbers
+        .iter()
+        .flat_map(|number| number.to_le_bytes())
+        .collect()
 }
 
 impl Writer {
     pub fn new() -> Writer {
-        Writer { version: 3, keys: Vec::new(), tensors: Vec::new(), alignment: 32 }
+        Writer {
+            version: 3,
+            keys: Vec::new(),
+            tensors: Vec::new(),
+            alignment: 32,
+        }
     }
 
     /// Sets a key; types are 4 for u32, 6 for f32, 7 for bool, 8 for a text, 9 for an array.
     pub fn set(&mut self, name: &str, kind: u32, value: &[u8]) {
         self.keys.retain(|(other, ..)| other != name.as_bytes());
-        self.keys.push((name.as_bytes().to_vec(), kind, value.to_vec()));
+        self.keys
+            .push((name.as_bytes().to_vec(), kind, value.to_vec()));
     }
 
     /// Adds a tensor of f32.
     pub fn add(&mut self, name: &str, shape: &[usize], numbers: &[f32]) {
         let dimensions = shape.iter().rev().map(|size| *size as u64).collect();
-        self.tensors.push(Entry { name: name.to_owned(), dimensions, kind: 0, start: None, data: floats(numbers) });
+        self.tensors.push(Entry {
+            name: name.to_owned(),
+            dimensions,
+            kind: 0,
+            start: None,
+            data: floats(numbers),
+        });
     }
 
     pub fn write(&self) -> Vec<u8> {
@@ -63,7 +78,10 @@ impl Writer {
             data.resize(data.len().next_multiple_of(self.alignment), 0);
             bytes.extend(text(&tensor.name));
             bytes.extend((tensor.dimensions.len() as u32).to_le_bytes());
-            tensor.dimensions.iter().for_each(|size| bytes.extend(size.to_le_bytes()));
+            tensor
+                .dimensions
+                .iter()
+                .for_each(|size| bytes.extend(size.to_le_bytes()));
             bytes.extend(tensor.kind.to_le_bytes());
             bytes.extend(tensor.start.unwrap_or(data.len() as u64).to_le_bytes());
             data.extend(&tensor.data);
@@ -77,11 +95,24 @@ impl Writer {
 pub fn llama() -> Writer {
     let mut file = Writer::new();
     file.set("general.architecture", 8, &text("llama"));
-    let sizes = [("context_length", 16u32), ("embedding_length", 4), ("block_count", 1), ("feed_forward_length", 6), ("vocab_size", 8)];
-    for (key, size) in sizes.into_iter().chain([("attention.head_count", 2), ("attention.head_count_kv", 1), ("rope.dimension_count", 2)]) {
+    let sizes = [
+        ("context_length", 16u32),
+        ("embedding_length", 4),
+        ("block_count", 1),
+        ("feed_forward_length", 6),
+        ("vocab_size", 8),
+    ];
+    for (key, size) in sizes.into_iter().chain([
+        ("attention.head_count", 2),
+        ("attention.head_count_kv", 1),
+        ("rope.dimension_count", 2),
+    ]) {
         file.set(&format!("llama.{key}"), 4, &size.to_le_bytes());
     }
-    for (key, number) in [("rope.freq_base", 1e4f32), ("attention.layer_norm_rms_epsilon", 1e-5)] {
+    for (key, number) in [
+        ("rope.freq_base", 1e4f32),
+        ("attention.layer_norm_rms_epsilon", 1e-5),
+    ] {
         file.set(&format!("llama.{key}"), 6, &number.to_le_bytes());
     }
     let tensors: [(&str, &[usize]); 11] = [
@@ -98,7 +129,11 @@ pub fn llama() -> Writer {
         ("blk.0.ffn_down", &[4, 6]),
     ];
     for (name, shape) in tensors {
-        file.add(&format!("{name}.weight"), shape, &vec![0.5; shape.iter().product()]);
+        file.add(
+            &format!("{name}.weight"),
+            shape,
+            &vec![0.5; shape.iter().product()],
+        );
     }
     file
 }

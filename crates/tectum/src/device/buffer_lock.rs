@@ -1,4 +1,5 @@
-//! Locks for memory that several runs and the host share: writers have exclusive access, readers share it.
+//! Locks for memory that several runs and the host share: writers have exclusive access, readers
+//! share it.
 //!
 //! `tests/models.rs` checks this file under every order in which threads can be scheduled.
 
@@ -26,9 +27,13 @@ impl BufferLock {
     /// Waits for the lock.
     pub(super) fn lock(&self, writes: bool) -> BufferGuard<'_> {
         if writes {
-            BufferGuard::Writes { _guard: self.0.write().unwrap_or_else(PoisonError::into_inner) }
+            BufferGuard::Writes {
+                _guard: self.0.write().unwrap_or_else(PoisonError::into_inner),
+            }
         } else {
-            BufferGuard::Reads { _guard: self.0.read().unwrap_or_else(PoisonError::into_inner) }
+            BufferGuard::Reads {
+                _guard: self.0.read().unwrap_or_else(PoisonError::into_inner),
+            }
         }
     }
 }
@@ -36,27 +41,42 @@ impl BufferLock {
 /// The locks of one run.
 #[derive(Debug)]
 pub(super) struct BufferLocks {
-    /// Index of the buffer and whether the run writes it, in the global order in which every run takes its locks, so that no two wait for each other.
+    /// Index of the buffer and whether the run writes it, in the global order in which every run
+    /// takes its locks, so that no two wait for each other.
     order: Vec<(usize, bool)>,
 }
 
 impl BufferLocks {
-    /// The locks of these buffers, given by address and whether the run writes them; one lock per address.
+    /// The locks of these buffers, given by address and whether the run writes them; one lock per
+    /// address.
     pub(super) fn new(buffers: impl IntoIterator<Item = (usize, usize, bool)>) -> Self {
         let mut buffers: Vec<_> = buffers.into_iter().collect();
         buffers.sort_unstable_by_key(|&(_, address, writes)| (address, !writes));
         buffers.dedup_by_key(|&mut (_, address, _)| address);
-        Self { order: buffers.into_iter().map(|(buffer, _, writes)| (buffer, writes)).collect() }
+        Self {
+            order: buffers
+                .into_iter()
+                .map(|(buffer, _, writes)| (buffer, writes))
+                .collect(),
+        }
     }
 
     /// Does `work` while the run holds all its locks.
-    pub(super) fn with_locks<'a, R>(&self, lock_of: &dyn Fn(usize) -> &'a BufferLock, work: impl FnOnce() -> R) -> R {
+    pub(super) fn with_locks<'a, R>(
+        &self,
+        lock_of: &dyn Fn(usize) -> &'a BufferLock,
+        work: impl FnOnce() -> R,
+    ) -> R {
         with_locks(&self.order, lock_of, work)
     }
 }
 
 /// Locks are released as the recursion unwinds, so that a waiting run allocates nothing.
-fn with_locks<'a, R>(order: &[(usize, bool)], lock_of: &dyn Fn(usize) -> &'a BufferLock, work: impl FnOnce() -> R) -> R {
+fn with_locks<'a, R>(
+    order: &[(usize, bool)],
+    lock_of: &dyn Fn(usize) -> &'a BufferLock,
+    work: impl FnOnce() -> R,
+) -> R {
     match order {
         [] => work(),
         [(buffer, writes), rest @ ..] => {

@@ -10,7 +10,9 @@ use std::time::Instant;
 
 use super::buffer_lock::{BufferLock, BufferLocks};
 use super::thread_pool::{ThreadPool, with_spinning_workers};
-use super::{Allocation, Api, Backend, Block, Compiled, DeviceInfo, DeviceKind, DeviceLimits, Role};
+use super::{
+    Allocation, Api, Backend, Block, Compiled, DeviceInfo, DeviceKind, DeviceLimits, Role,
+};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::native::{NativeRegion, ThreadBudget, WORK_PER_THREAD};
@@ -39,8 +41,9 @@ pub(crate) struct CpuMemory {
     lock: BufferLock,
 }
 
-// SAFETY: the bytes are owned by this value and reached only through `read` and `write`, which hold `lock`, and through a
-// `CpuCompiled`, which holds `lock` of every shared allocation while it runs and is the only owner of the others.
+// SAFETY: the bytes are owned by this value and reached only through `read` and `write`, which hold
+// `lock`, and through a `CpuCompiled`, which holds `lock` of every shared allocation while it runs
+// and is the only owner of the others.
 unsafe impl Send for CpuMemory {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for CpuMemory {}
@@ -49,21 +52,41 @@ impl CpuMemory {
     /// Zeroed memory. Large allocations request huge pages, so that the TLB covers many more
     /// bytes: streaming through several arrays at once no longer waits for the page table.
     fn allocate(bytes: usize) -> Result<Self> {
-        let align = if bytes >= 2 * HUGE_PAGE { HUGE_PAGE } else { LINE };
+        let align = if bytes >= 2 * HUGE_PAGE {
+            HUGE_PAGE
+        } else {
+            LINE
+        };
         let layout = Layout::from_size_align(bytes.next_multiple_of(LINE).max(LINE), align).ok();
-        let out_of_memory = || Error::new(ErrorKind::OutOfMemory, format!("cpu: {bytes} bytes could not be allocated"));
+        let out_of_memory = || {
+            Error::new(
+                ErrorKind::OutOfMemory,
+                format!("cpu: {bytes} bytes could not be allocated"),
+            )
+        };
         let layout = layout.ok_or_else(out_of_memory)?;
         // SAFETY: the layout's size is not zero.
         let start = NonNull::new(unsafe { std::alloc::alloc(layout) }).ok_or_else(out_of_memory)?;
         #[cfg(target_os = "linux")]
         if align == HUGE_PAGE {
-            // SAFETY: the range was just allocated, begins on a page and nothing is stored in it. It is advice: where the
-            // kernel has no huge pages the call fails and ordinary pages are used.
-            unsafe { madvise(start.as_ptr().cast(), layout.size() / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE) };
+            // SAFETY: the range was just allocated, begins on a page and nothing is stored in it.
+            // It is advice: where the kernel has no huge pages the call fails and ordinary pages
+            // are used.
+            unsafe {
+                madvise(
+                    start.as_ptr().cast(),
+                    layout.size() / HUGE_PAGE * HUGE_PAGE,
+                    MADV_HUGEPAGE,
+                )
+            };
         }
         // SAFETY: the allocation is `layout.size()` bytes long.
         unsafe { start.write_bytes(0, layout.size()) };
-        Ok(Self { start, layout, lock: BufferLock::new() })
+        Ok(Self {
+            start,
+            layout,
+            lock: BufferLock::new(),
+        })
     }
 
     fn start(&self) -> *mut u8 {
@@ -72,7 +95,8 @@ impl CpuMemory {
 
     fn write(&self, offset: usize, data: &[u8]) {
         let _turn = self.lock.lock(true);
-        // SAFETY: the allocation is `layout.size()` bytes long and initialised; the lock excludes every run and copy.
+        // SAFETY: the allocation is `layout.size()` bytes long and initialised; the lock excludes
+        // every run and copy.
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.start(), self.layout.size()) };
         bytes[offset..][..data.len()].copy_from_slice(data);
     }
@@ -101,7 +125,13 @@ pub(super) struct CpuDevice {
 
 impl CpuDevice {
     pub(super) fn new(threads: Option<usize>) -> Self {
-        Self { info: DeviceInfo { compute_units: Some(threads.unwrap_or_else(rayon_core::current_num_threads) as u32), ..info() }, threads }
+        Self {
+            info: DeviceInfo {
+                compute_units: Some(threads.unwrap_or_else(rayon_core::current_num_threads) as u32),
+                ..info()
+            },
+            threads,
+        }
     }
 }
 
@@ -135,19 +165,35 @@ pub(super) fn info() -> DeviceInfo {
 
 fn processor_name() -> String {
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-    model.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned())
+    let model = cpuinfo
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    model.map_or_else(
+        || std::env::consts::ARCH.to_owned(),
+        |(_, name)| name.trim().to_owned(),
+    )
 }
 
 fn meminfo_bytes() -> Option<u64> {
     let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    total.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
+    let total = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    total
+        .trim()
+        .strip_suffix(" kB")?
+        .trim()
+        .parse::<u64>()
+        .ok()
+        .map(|kib| kib << 10)
 }
 
 #[cfg(target_arch = "x86_64")]
 fn simd_lanes() -> u32 {
-    match (is_x86_feature_detected!("avx512f"), is_x86_feature_detected!("avx2")) {
+    match (
+        is_x86_feature_detected!("avx512f"),
+        is_x86_feature_detected!("avx2"),
+    ) {
         (true, _) => 16,
         (false, true) => 8,
         _ => 4,
@@ -199,20 +245,43 @@ impl Backend for CpuDevice {
                     writable: binding.access.writes(),
                 });
             }
-            calls.push(Call { kernel: launch.kernel.clone(), params: launch.params.clone(), regions: first..regions.len() });
+            calls.push(Call {
+                kernel: launch.kernel.clone(),
+                params: launch.params.clone(),
+                regions: first..regions.len(),
+            });
         }
         let turns = turns(list, &memory);
         let threads = self.threads.unwrap_or_else(rayon_core::current_num_threads);
-        Ok(Box::new(CpuCompiled { list: list.clone(), memory, calls, regions, turns, threads, pool: None, shares: None }))
+        Ok(Box::new(CpuCompiled {
+            list: list.clone(),
+            memory,
+            calls,
+            regions,
+            turns,
+            threads,
+            pool: None,
+            shares: None,
+        }))
     }
 }
 
 /// Locks of the buffers that others may access.
 fn turns(list: &LaunchList, memory: &[Arc<Block>]) -> BufferLocks {
     let address = |buffer: usize| Arc::as_ptr(&memory[buffer]) as usize;
-    let bound = list.launches.iter().flat_map(|launch| launch.kernel.bindings().iter().zip(&launch.regions));
-    let written: HashSet<usize> = bound.filter(|(binding, _)| binding.access.writes()).map(|(_, region)| address(region.buffer)).collect();
-    BufferLocks::new(list.shared.iter().map(|&buffer| (buffer, address(buffer), written.contains(&address(buffer)))))
+    let bound = list
+        .launches
+        .iter()
+        .flat_map(|launch| launch.kernel.bindings().iter().zip(&launch.regions));
+    let written: HashSet<usize> = bound
+        .filter(|(binding, _)| binding.access.writes())
+        .map(|(_, region)| address(region.buffer))
+        .collect();
+    BufferLocks::new(
+        list.shared
+            .iter()
+            .map(|&buffer| (buffer, address(buffer), written.contains(&address(buffer)))),
+    )
 }
 
 struct Call {
@@ -231,25 +300,31 @@ struct CpuCompiled {
     threads: usize,
     /// Created when a run first needs it.
     pool: Option<Arc<ThreadPool>>,
-    /// Whether the last run had launches that benefit from more than one thread; none before the first.
+    /// Whether the last run had launches that benefit from more than one thread; none before the
+    /// first.
     shares: Option<bool>,
 }
 
-// SAFETY: the pointers in `regions` point into `memory`, which this value keeps alive and which does not move.
+// SAFETY: the pointers in `regions` point into `memory`, which this value keeps alive and which
+// does not move.
 unsafe impl Send for CpuCompiled {}
 
 impl CpuCompiled {
     fn bytes(&self, buffer: usize, offset: usize, bytes: usize) -> *mut u8 {
         let block = &self.memory[buffer];
-        assert!(offset + bytes <= block.bytes(), "invariant: the plan checked every range");
+        assert!(
+            offset + bytes <= block.bytes(),
+            "invariant: the plan checked every range"
+        );
         memory_of(block.allocation()).start().wrapping_add(offset)
     }
 
     /// Runs; calls `done` after each launch.
     ///
-    /// Runs on this thread if it belongs to a pool, if the previous run had nothing to share, or if the pool shares another run. Otherwise runs in a
-    /// pool, with the locks taken first: within it, two runs that access one buffer would wait for each other. If the previous run shared launches,
-    /// the pool's other threads stay awake.
+    /// Runs on this thread if it belongs to a pool, if the previous run had nothing to share, or if
+    /// the pool shares another run. Otherwise runs in a pool, with the locks taken first: within
+    /// it, two runs that access one buffer would wait for each other. If the previous run shared
+    /// launches, the pool's other threads stay awake.
     fn run(&mut self, done: &mut (dyn FnMut() + Send)) -> Result<()> {
         let shared = self.shares == Some(true);
         let is_member = ThreadPool::is_pool_thread();
@@ -257,8 +332,20 @@ impl CpuCompiled {
         if !is_member && may_share && self.pool.is_none() {
             self.pool = Some(ThreadPool::shared(self.threads)?);
         }
-        let sharing = |alone| ThreadBudget { threads: self.threads, min_work_per_thread: if shared { WORK_PER_THREAD / 8 } else { WORK_PER_THREAD }, alone };
-        let run = |alone| Run { calls: &self.calls, regions: &self.regions, sharing: sharing(alone) };
+        let sharing = |alone| ThreadBudget {
+            threads: self.threads,
+            min_work_per_thread: if shared {
+                WORK_PER_THREAD / 8
+            } else {
+                WORK_PER_THREAD
+            },
+            alone,
+        };
+        let run = |alone| Run {
+            calls: &self.calls,
+            regions: &self.regions,
+            sharing: sharing(alone),
+        };
         let awake = if shared { self.threads } else { 1 };
         let work = || {
             let occupied = match &self.pool {
@@ -269,11 +356,15 @@ impl CpuCompiled {
             let run = run(occupied.is_none());
             match &self.pool {
                 _ if occupied.is_none() => run.run(done),
-                Some(pool) if !is_member => pool.install_blocking(move || with_spinning_workers(awake, move || run.run(done))),
+                Some(pool) if !is_member => pool
+                    .install_blocking(move || with_spinning_workers(awake, move || run.run(done))),
                 _ => with_spinning_workers(awake, move || run.run(done)),
             }
         };
-        self.shares = Some(self.turns.with_locks(&|buffer| &memory_of(self.memory[buffer].allocation()).lock, work));
+        self.shares = Some(self.turns.with_locks(
+            &|buffer| &memory_of(self.memory[buffer].allocation()).lock,
+            work,
+        ));
         Ok(())
     }
 }
@@ -293,10 +384,18 @@ impl Run<'_> {
     fn run(self, done: &mut dyn FnMut()) -> bool {
         let mut shares = false;
         for call in self.calls {
-            // SAFETY: the plan checked that every range lies in its buffer and that no written range overlaps another of
-            // the launch; shared buffers are locked, exclusively where a launch writes, the others belong only to the executable,
-            // which is borrowed exclusively; memory is initialised at allocation and 64-byte aligned.
-            let arguments = unsafe { NativeCall::new(&call.kernel, &call.params, &self.regions[call.regions.clone()], self.sharing) };
+            // SAFETY: the plan checked that every range lies in its buffer and that no written
+            // range overlaps another of the launch; shared buffers are locked, exclusively where a
+            // launch writes, the others belong only to the executable, which is borrowed
+            // exclusively; memory is initialised at allocation and 64-byte aligned.
+            let arguments = unsafe {
+                NativeCall::new(
+                    &call.kernel,
+                    &call.params,
+                    &self.regions[call.regions.clone()],
+                    self.sharing,
+                )
+            };
             call.kernel.run_native(&arguments);
             shares |= arguments.benefits_from_threads();
             done();
@@ -307,7 +406,9 @@ impl Run<'_> {
 
 impl Compiled for CpuCompiled {
     fn upload_mut(&mut self) -> &mut [u8] {
-        let Some(buffer) = self.list.upload else { return &mut [] };
+        let Some(buffer) = self.list.upload else {
+            return &mut [];
+        };
         let bytes = self.list.buffer_bytes[buffer];
         // SAFETY: the upload block belongs to this value alone, and `&mut self` excludes a run.
         unsafe { std::slice::from_raw_parts_mut(self.bytes(buffer, 0, bytes), bytes) }
@@ -315,8 +416,14 @@ impl Compiled for CpuCompiled {
 
     fn download(&self, index: usize) -> &[u8] {
         let region = self.list.downloads[index];
-        // SAFETY: downloads belong to this value alone, and `&self` excludes a run, which needs `&mut self`.
-        unsafe { std::slice::from_raw_parts(self.bytes(region.buffer, region.offset, region.bytes), region.bytes) }
+        // SAFETY: downloads belong to this value alone, and `&self` excludes a run, which needs
+        // `&mut self`.
+        unsafe {
+            std::slice::from_raw_parts(
+                self.bytes(region.buffer, region.offset, region.bytes),
+                region.bytes,
+            )
+        }
     }
 
     fn begin(&mut self) -> Result<()> {
@@ -327,7 +434,12 @@ impl Compiled for CpuCompiled {
         let start = Instant::now();
         self.run(&mut || {})?;
         let elapsed = start.elapsed().as_nanos() as u64;
-        Ok(RunStats { launches: self.calls.len() as u32, submissions: 1, device_ns: Some(elapsed), ..RunStats::default() })
+        Ok(RunStats {
+            launches: self.calls.len() as u32,
+            submissions: 1,
+            device_ns: Some(elapsed),
+            ..RunStats::default()
+        })
     }
 
     fn trace(&mut self) -> Result<Vec<Option<u64>>> {

@@ -1,8 +1,8 @@
 //! NVIDIA GPUs through only their driver, loaded at run time.
 //!
-//! Kernels go from WGSL through naga's checks to PTX, which the driver assembles. A run is one CUDA graph: the upload
-//! block from pinned memory, all launches, the downloads gathered into one block in pinned memory. One stream orders all
-//! work of a device.
+//! Kernels go from WGSL through naga's checks to PTX, which the driver assembles. A run is one CUDA
+//! graph: the upload block from pinned memory, all launches, the downloads gathered into one block
+//! in pinned memory. One stream orders all work of a device.
 
 mod code;
 mod compiled;
@@ -49,11 +49,19 @@ pub(super) struct CudaDevice {
 
 /// Opens a device by its number, if it is there.
 pub(super) fn open(number: usize) -> Result<Option<CudaDevice>> {
-    let Some(found) = enumeration::find(number) else { return Ok(None) };
+    let Some(found) = enumeration::find(number) else {
+        return Ok(None);
+    };
     let context = Context::open(found)?;
     let staging = Mutex::new(Pinned::allocate(&context, STAGING_BYTES)?);
     let sensors = context.info.pci.as_deref().and_then(NvmlSensors::of);
-    Ok(Some(CudaDevice { context, modules: Modules::new(), staging, library: OnceLock::new(), sensors }))
+    Ok(Some(CudaDevice {
+        context,
+        modules: Modules::new(),
+        staging,
+        library: OnceLock::new(),
+        sensors,
+    }))
 }
 
 fn memory_of(allocation: &Allocation) -> &CudaMemory {
@@ -70,7 +78,9 @@ fn address_of(memory: &[Arc<Block>], region: &Region) -> CUdeviceptr {
 
 impl CudaDevice {
     fn library(&self) -> Option<Arc<CublasLt>> {
-        self.library.get_or_init(|| CublasLt::open(&self.context)).clone()
+        self.library
+            .get_or_init(|| CublasLt::open(&self.context))
+            .clone()
     }
 }
 
@@ -90,8 +100,12 @@ impl Backend for CudaDevice {
         for (index, piece) in data.chunks(STAGING_BYTES).enumerate() {
             staging.bytes_mut()[..piece.len()].copy_from_slice(piece);
             let to = to + (index * STAGING_BYTES) as CUdeviceptr;
-            // SAFETY: the range lies in the allocation; the staging block is locked until the stream is past the copy.
-            unsafe { self.context.at(staging.upload(to, piece.len(), self.context.stream())) }?;
+            // SAFETY: the range lies in the allocation; the staging block is locked until the
+            // stream is past the copy.
+            unsafe {
+                self.context
+                    .at(staging.upload(to, piece.len(), self.context.stream()))
+            }?;
             self.context.synchronize()?;
         }
         Ok(())
@@ -103,8 +117,12 @@ impl Backend for CudaDevice {
         let staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
         for (index, piece) in data.chunks_mut(STAGING_BYTES).enumerate() {
             let from = from + (index * STAGING_BYTES) as CUdeviceptr;
-            // SAFETY: the range lies in the allocation; the staging block is locked and read once the stream is done.
-            unsafe { self.context.at(staging.download(from, piece.len(), self.context.stream())) }?;
+            // SAFETY: the range lies in the allocation; the staging block is locked and read once
+            // the stream is done.
+            unsafe {
+                self.context
+                    .at(staging.download(from, piece.len(), self.context.stream()))
+            }?;
             self.context.synchronize()?;
             piece.copy_from_slice(&staging.bytes()[..piece.len()]);
         }
@@ -112,7 +130,13 @@ impl Backend for CudaDevice {
     }
 
     fn compile(&self, list: &LaunchList, memory: Vec<Arc<Block>>) -> Result<Box<dyn Compiled>> {
-        let compiled = compiled::CudaCompiled::new(&self.context, &self.modules, || self.library(), list, memory)?;
+        let compiled = compiled::CudaCompiled::new(
+            &self.context,
+            &self.modules,
+            || self.library(),
+            list,
+            memory,
+        )?;
         Ok(Box::new(compiled))
     }
 

@@ -56,13 +56,15 @@ pub enum DeviceKind {
     Unknown,
 }
 
-/// The longest binding where a device sets no limit: 2³¹ words, so that an index in u32 plus a launch's stride cannot wrap.
+/// The longest binding where a device sets no limit: 2³¹ words, so that an index in u32 plus a
+/// launch's stride cannot wrap.
 pub(crate) const INDEXABLE_BYTES: u64 = 4 << 31;
 
 /// Limits that plans are checked against.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeviceLimits {
-    /// The longest range that one binding may cover; a plan that binds more is refused when it is compiled.
+    /// The longest range that one binding may cover; a plan that binds more is refused when it is
+    /// compiled.
     pub max_binding_bytes: u64,
     /// The longest buffer.
     pub max_buffer_bytes: u64,
@@ -72,7 +74,8 @@ pub struct DeviceLimits {
     pub workgroup_memory_bytes: u32,
     /// Maximum invocations in a workgroup.
     pub max_workgroup_size: u32,
-    /// Iterations of all loops of an invocation together after which the device ends them without an error; none without a known limit.
+    /// Iterations of all loops of an invocation together after which the device ends them without
+    /// an error; none without a known limit.
     #[serde(rename = "max_loop_turns")]
     pub max_loop_iterations: Option<u32>,
 }
@@ -110,12 +113,15 @@ pub struct DeviceInfo {
     pub dtypes: Vec<DType>,
 }
 
-/// How a device wants work laid out: what recorders ask for, instead of which device it is. Every layout runs on every device that can bind it.
+/// How a device wants work laid out: what recorders ask for, instead of which device it is. Every
+/// layout runs on every device that can bind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LayoutPreferences {
-    /// Weights of products in panels and in the format of their file, so that each tile reads one stream. Libraries of GPUs read plain matrices of f32.
+    /// Weights of products in panels and in the format of their file, so that each tile reads one
+    /// stream. Libraries of GPUs read plain matrices of f32.
     pub packed_weights: bool,
-    /// Threads that share a launch out among them, in parts of its data; 1 where a launch is parallel by itself.
+    /// Threads that share a launch out among them, in parts of its data; 1 where a launch is
+    /// parallel by itself.
     pub threads: u32,
     /// The longest range that one binding may cover.
     pub max_binding_bytes: u64,
@@ -125,8 +131,16 @@ impl DeviceInfo {
     /// How the device wants work laid out.
     pub fn preferences(&self) -> LayoutPreferences {
         let is_host = self.api == Api::Cpu;
-        let threads = if is_host { self.compute_units.unwrap_or(1) } else { 1 };
-        LayoutPreferences { packed_weights: is_host, threads, max_binding_bytes: self.limits.max_binding_bytes }
+        let threads = if is_host {
+            self.compute_units.unwrap_or(1)
+        } else {
+            1
+        };
+        LayoutPreferences {
+            packed_weights: is_host,
+            threads,
+            max_binding_bytes: self.limits.max_binding_bytes,
+        }
     }
 
     /// Whether launches compute anything: the null device only counts them.
@@ -135,10 +149,17 @@ impl DeviceInfo {
     }
 }
 
-/// The id with the vendor's name, marked if the device is software: `vulkan:0 (llvmpipe, software)`.
+/// The id with the vendor's name, marked if the device is software:
+/// `vulkan:0 (llvmpipe, software)`.
 impl std::fmt::Display for DeviceInfo {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} ({}{})", self.id, self.name, if self.software { ", software" } else { "" })
+        write!(
+            f,
+            "{} ({}{})",
+            self.id,
+            self.name,
+            if self.software { ", software" } else { "" }
+        )
     }
 }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Allocation, Api, Backend, Block, Compiled, DeviceInfo, DeviceKind, DeviceLimits, Role};
+use super::{
+    Allocation, Api, Backend, Block, Compiled, DeviceInfo, DeviceKind, DeviceLimits, Role,
+};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::launch::{LaunchList, RunStats};
@@ -29,7 +31,13 @@ impl Drop for NullMemory {
 impl NullDevice {
     pub(super) fn new(capacity_bytes: u64) -> Self {
         let memory_bytes = (capacity_bytes < u64::MAX).then_some(capacity_bytes);
-        Self { info: DeviceInfo { memory_bytes, ..info() }, left: Arc::new(AtomicU64::new(capacity_bytes)) }
+        Self {
+            info: DeviceInfo {
+                memory_bytes,
+                ..info()
+            },
+            left: Arc::new(AtomicU64::new(capacity_bytes)),
+        }
     }
 }
 
@@ -67,10 +75,24 @@ impl Backend for NullDevice {
 
     fn allocate(&self, bytes: usize, _: Role) -> Result<Allocation> {
         let bytes = bytes as u64;
-        let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
+        let taken = self
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                left.checked_sub(bytes)
+            });
         taken
-            .map(|_| Allocation::Null(NullMemory { bytes, left: self.left.clone() }))
-            .map_err(|left| Error::new(ErrorKind::OutOfMemory, format!("null: {bytes} bytes requested, {left} left")))
+            .map(|_| {
+                Allocation::Null(NullMemory {
+                    bytes,
+                    left: self.left.clone(),
+                })
+            })
+            .map_err(|left| {
+                Error::new(
+                    ErrorKind::OutOfMemory,
+                    format!("null: {bytes} bytes requested, {left} left"),
+                )
+            })
     }
 
     fn write(&self, _: &Allocation, _: usize, _: &[u8]) -> Result<()> {
@@ -83,7 +105,11 @@ impl Backend for NullDevice {
     }
 
     fn compile(&self, list: &LaunchList, memory: Vec<Arc<Block>>) -> Result<Box<dyn Compiled>> {
-        let upload = vec![0u64; list.upload.map_or(0, |buffer| list.buffer_bytes[buffer].div_ceil(8))];
+        let upload = vec![
+            0u64;
+            list.upload
+                .map_or(0, |buffer| list.buffer_bytes[buffer].div_ceil(8))
+        ];
         let down: usize = list.downloads.iter().map(|region| region.bytes).sum();
         let stats = RunStats {
             bytes_up: 8 * upload.len() as u64,
@@ -94,7 +120,12 @@ impl Backend for NullDevice {
             submissions: 1,
             ..RunStats::default()
         };
-        let longest = list.downloads.iter().map(|region| region.bytes).max().unwrap_or(0);
+        let longest = list
+            .downloads
+            .iter()
+            .map(|region| region.bytes)
+            .max()
+            .unwrap_or(0);
         Ok(Box::new(NullCompiled {
             upload,
             zeros: vec![0; longest.div_ceil(4)],

@@ -23,7 +23,10 @@ impl PoolReservation {
 
     /// Reserves the pool for one run; none if another run has it.
     pub(super) fn try_reserve(&self) -> Option<ReservationGuard> {
-        self.0.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok().then(|| ReservationGuard(self.clone()))
+        self.0
+            .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+            .then(|| ReservationGuard(self.clone()))
     }
 }
 
@@ -33,17 +36,26 @@ impl Drop for ReservationGuard {
     }
 }
 
-/// Does `work` on the thread that `spawn` gives its task to, and waits for it without doing anything else.
-pub(super) fn spawn_and_wait<R: Send>(spawn: impl FnOnce(Box<dyn FnOnce() + Send + 'static>), work: impl FnOnce() -> R + Send) -> R {
+/// Does `work` on the thread that `spawn` gives its task to, and waits for it without doing
+/// anything else.
+pub(super) fn spawn_and_wait<R: Send>(
+    spawn: impl FnOnce(Box<dyn FnOnce() + Send + 'static>),
+    work: impl FnOnce() -> R + Send,
+) -> R {
     let (send, made) = channel::<Result<R, Box<dyn Any + Send>>>();
     let task: Box<dyn FnOnce() + Send + '_> = Box::new(move || {
         let made = catch_unwind(AssertUnwindSafe(work));
         // The receiver outlives the task.
         let _ = send.send(made);
     });
-    // SAFETY: the task is done, and all that it borrowed released, when `recv` returns what it sent; it sends exactly once, also on a panic, and this
-    // thread does not leave before. After that the task accesses only its end of the channel, which owns what it holds.
-    let task = unsafe { std::mem::transmute::<Box<dyn FnOnce() + Send + '_>, Box<dyn FnOnce() + Send + 'static>>(task) };
+    // SAFETY: the task is done, and all that it borrowed released, when `recv` returns what it
+    // sent; it sends exactly once, also on a panic, and this thread does not leave before. After
+    // that the task accesses only its end of the channel, which owns what it holds.
+    let task = unsafe {
+        std::mem::transmute::<Box<dyn FnOnce() + Send + '_>, Box<dyn FnOnce() + Send + 'static>>(
+            task,
+        )
+    };
     spawn(task);
     match made.recv().expect("invariant: the task sends once") {
         Ok(made) => made,

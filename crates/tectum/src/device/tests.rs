@@ -6,8 +6,14 @@ use super::*;
 fn buckets_hold_the_size_and_waste_at_most_a_fifth() {
     for bytes in (1..5000).chain([1 << 20, (1 << 20) + 1, 123_456_789]) {
         let bucket = bucket(bytes).expect("a size that there is");
-        assert!(bucket >= bytes && bucket.is_multiple_of(256), "{bytes} → {bucket}");
-        assert!(bytes <= 1024 || bucket * 4 <= bytes * 5, "{bytes} → {bucket}");
+        assert!(
+            bucket >= bytes && bucket.is_multiple_of(256),
+            "{bytes} → {bucket}"
+        );
+        assert!(
+            bytes <= 1024 || bucket * 4 <= bytes * 5,
+            "{bytes} → {bucket}"
+        );
     }
 }
 
@@ -20,7 +26,10 @@ fn freed_memory_is_reused_and_counted_once() {
     assert_eq!(device.pool().stats().live_count, 1);
     drop(copy);
     let stats = device.pool().stats();
-    assert_eq!((stats.live_count, stats.live_bytes, stats.pooled_count), (0, 0, 1));
+    assert_eq!(
+        (stats.live_count, stats.live_bytes, stats.pooled_count),
+        (0, 0, 1)
+    );
     let _second = device.buffer::<f32>(1000).expect("fits");
     let stats = device.pool().stats();
     assert_eq!((stats.hits, stats.misses, stats.pooled_count), (1, 1, 0));
@@ -29,8 +38,13 @@ fn freed_memory_is_reused_and_counted_once() {
 #[test]
 fn the_least_recently_freed_is_evicted_first() {
     let device = Device::null_with_capacity(1 << 20);
-    device.pool().set_caps(PoolCaps { pooled_count: 2, ..PoolCaps::default() });
-    let buffers: Vec<_> = [1000, 2000, 3000].map(|len| device.buffer::<f32>(len).expect("fits")).into();
+    device.pool().set_caps(PoolCaps {
+        pooled_count: 2,
+        ..PoolCaps::default()
+    });
+    let buffers: Vec<_> = [1000, 2000, 3000]
+        .map(|len| device.buffer::<f32>(len).expect("fits"))
+        .into();
     drop(buffers);
     assert_eq!(device.pool().stats().evictions, 1);
     let _kept = device.buffer::<f32>(2000).expect("fits");
@@ -45,10 +59,17 @@ fn running_out_trims_retries_then_fails_with_the_numbers() {
     drop(device.buffer::<f32>(2000).expect("fits"));
     let held = device.buffer::<f32>(1500).expect("fits after a trim");
     assert_eq!(device.pool().stats().trims, 1);
-    let error = device.buffer::<f32>(2000).expect_err("8 KB do not fit next to 6 KB in 10 KB");
+    let error = device
+        .buffer::<f32>(2000)
+        .expect_err("8 KB do not fit next to 6 KB in 10 KB");
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);
     let text = error.to_string();
-    assert!(text.contains("8192 bytes requested") && text.contains("6144 live") && text.contains("10240"), "{text}");
+    assert!(
+        text.contains("8192 bytes requested")
+            && text.contains("6144 live")
+            && text.contains("10240"),
+        "{text}"
+    );
     drop(held);
     device.buffer::<f32>(2000).expect("fits again");
 }
@@ -56,12 +77,20 @@ fn running_out_trims_retries_then_fails_with_the_numbers() {
 #[test]
 fn defect_17_several_threads_do_not_pass_the_cap_on_live_bytes_together() {
     let device = Device::null_with_capacity(1 << 40);
-    device.pool().set_caps(PoolCaps { live_bytes: 300 << 20, ..PoolCaps::default() });
-    let (barrier, is_over) = (std::sync::Barrier::new(17), std::sync::atomic::AtomicBool::new(false));
+    device.pool().set_caps(PoolCaps {
+        live_bytes: 300 << 20,
+        ..PoolCaps::default()
+    });
+    let (barrier, is_over) = (
+        std::sync::Barrier::new(17),
+        std::sync::atomic::AtomicBool::new(false),
+    );
     let held: Vec<_> = std::thread::scope(|scope| {
         let one = || {
             barrier.wait();
-            (0..8).filter_map(|_| device.pool().acquire(16 << 20, Role::Device).ok()).collect::<Vec<_>>()
+            (0..8)
+                .filter_map(|_| device.pool().acquire(16 << 20, Role::Device).ok())
+                .collect::<Vec<_>>()
         };
         let watcher = scope.spawn(|| {
             barrier.wait();
@@ -73,11 +102,19 @@ fn defect_17_several_threads_do_not_pass_the_cap_on_live_bytes_together() {
         let threads: Vec<_> = (0..16).map(|_| scope.spawn(one)).collect();
         let joined: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
-        watcher.join().expect("the maximum is never below what is live");
-        joined.into_iter().flat_map(|held| held.expect("no panic")).collect()
+        watcher
+            .join()
+            .expect("the maximum is never below what is live");
+        joined
+            .into_iter()
+            .flat_map(|held| held.expect("no panic"))
+            .collect()
     });
     let stats = device.pool().stats();
-    assert_eq!((held.len(), stats.live_bytes, stats.peak_bytes), (18, 288 << 20, 288 << 20));
+    assert_eq!(
+        (held.len(), stats.live_bytes, stats.peak_bytes),
+        (18, 288 << 20, 288 << 20)
+    );
     drop(held);
     assert_eq!(device.pool().stats().live_bytes, 0);
 }
@@ -85,7 +122,13 @@ fn defect_17_several_threads_do_not_pass_the_cap_on_live_bytes_together() {
 #[test]
 fn the_cap_on_live_bytes_holds() {
     let device = Device::null_with_capacity(1 << 20);
-    device.pool().set_caps(PoolCaps { live_bytes: 4096, ..PoolCaps::default() });
+    device.pool().set_caps(PoolCaps {
+        live_bytes: 4096,
+        ..PoolCaps::default()
+    });
     let _half = device.buffer::<f32>(512).expect("fits");
-    assert_eq!(device.buffer::<f32>(1024).expect_err("over the cap").kind(), ErrorKind::OutOfMemory);
+    assert_eq!(
+        device.buffer::<f32>(1024).expect_err("over the cap").kind(),
+        ErrorKind::OutOfMemory
+    );
 }

@@ -1,12 +1,15 @@
 //! Threads among which runs on the CPU share their launches.
 //!
-//! A rayon thread that waits for its share of a launch runs other tasks of its pool. If these were the caller's tasks, one might run an executable
-//! that needs a buffer which the waiting thread holds, and deadlock. So launches are shared in pools that run nothing else, by
-//! callers that hold their buffers already and that wait without running tasks. If they were another run's tasks, that whole run would execute inside
-//! this one and its time would be added. So a pool shares one run at a time; a run that finds its pool occupied uses only its own thread.
+//! A rayon thread that waits for its share of a launch runs other tasks of its pool. If these were
+//! the caller's tasks, one might run an executable that needs a buffer which the waiting thread
+//! holds, and deadlock. So launches are shared in pools that run nothing else, by callers that hold
+//! their buffers already and that wait without running tasks. If they were another run's tasks,
+//! that whole run would execute inside this one and its time would be added. So a pool shares one
+//! run at a time; a run that finds its pool occupied uses only its own thread.
 //!
-//! An idle thread sleeps after some 10 µs, and waking it takes 10 to 50 µs: longer than many launches. While a run shares launches, the pool's other
-//! threads look for tasks from its first launch to its last.
+//! An idle thread sleeps after some 10 µs, and waking it takes 10 to 50 µs: longer than many
+//! launches. While a run shares launches, the pool's other threads look for tasks from its first
+//! launch to its last.
 
 use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
@@ -38,9 +41,11 @@ thread_local! {
 
 /// Threads among which runs on the CPU device share their launches.
 ///
-/// Executables that run on one of its threads share among these, and are compiled there for as many; those that run elsewhere share among separate
-/// threads, as many as rayon had where they were compiled. One run at a time is shared; concurrent runs use one thread each. The
-/// work of [`ThreadPool::install`] must not run executables that have a buffer in common from several rayon tasks.
+/// Executables that run on one of its threads share among these, and are compiled there for as
+/// many; those that run elsewhere share among separate threads, as many as rayon had where they
+/// were compiled. One run at a time is shared; concurrent runs use one thread each. The work of
+/// [`ThreadPool::install`] must not run executables that have a buffer in common from several rayon
+/// tasks.
 ///
 /// ```
 /// let pool = tectum::ThreadPool::new(2, "loop")?;
@@ -62,25 +67,40 @@ impl ThreadPool {
     pub fn new(threads: usize, name: &str) -> Result<Self> {
         let reservation = PoolReservation::new();
         let member_of = reservation.clone();
-        let builder = rayon_core::ThreadPoolBuilder::new().num_threads(threads.max(1)).start_handler(move |_| {
-            // A thread starts once and belongs to one pool.
-            let _ = CURRENT_POOL.with(|member| member.set(member_of.clone()));
-        });
+        let builder = rayon_core::ThreadPoolBuilder::new()
+            .num_threads(threads.max(1))
+            .start_handler(move |_| {
+                // A thread starts once and belongs to one pool.
+                let _ = CURRENT_POOL.with(|member| member.set(member_of.clone()));
+            });
         let name = name.to_owned();
-        match builder.thread_name(move |index| format!("{name}-{index}")).build() {
-            Ok(threads) => Ok(Self { threads, reservation }),
-            Err(source) => Err(Error::unsupported(format!("cpu: {threads} threads cannot be started")).with_source(source)),
+        match builder
+            .thread_name(move |index| format!("{name}-{index}"))
+            .build()
+        {
+            Ok(threads) => Ok(Self {
+                threads,
+                reservation,
+            }),
+            Err(source) => Err(Error::unsupported(format!(
+                "cpu: {threads} threads cannot be started"
+            ))
+            .with_source(source)),
         }
     }
 
-    /// Sets the threads of the CPU device and of host work in this process, on all threads that belong to no other pool: to this number; without one, to
-    /// that of the environment variable `TECTUM_THREADS`, if it is set. They are rayon's global pool, which has one thread for each of the processor's
-    /// otherwise, and which cannot change once anything uses it: without a number, a pool that is in use stays as it is.
+    /// Sets the threads of the CPU device and of host work in this process, on all threads that
+    /// belong to no other pool: to this number; without one, to that of the environment variable
+    /// `TECTUM_THREADS`, if it is set. They are rayon's global pool, which has one thread for each
+    /// of the processor's otherwise, and which cannot change once anything uses it: without a
+    /// number, a pool that is in use stays as it is.
     ///
-    /// Opening the CPU device calls this without a number. [`Device::cpu`](crate::Device::cpu) sets the threads of one device.
+    /// Opening the CPU device calls this without a number. [`Device::cpu`](crate::Device::cpu) sets
+    /// the threads of one device.
     ///
     /// # Errors
-    /// `Invalid` for a number that is not from 1 to 1024, or a variable with another text, which the error names; or for a number if the pool is in use.
+    /// `Invalid` for a number that is not from 1 to 1024, or a variable with another text, which
+    /// the error names; or for a number if the pool is in use.
     pub fn start_global(threads: Option<usize>) -> Result<()> {
         let is_required = threads.is_some();
         let threads = match (threads, std::env::var_os(THREADS_VARIABLE)) {
@@ -88,8 +108,14 @@ impl ThreadPool {
             (None, Some(text)) => parse_threads(THREADS_VARIABLE, &text.to_string_lossy())?,
             (None, None) => return Ok(()),
         };
-        match rayon_core::ThreadPoolBuilder::new().num_threads(threads).build_global() {
-            Err(source) if is_required => Err(Error::invalid(format!("threads: {threads} cannot be set, as the pool is in use")).with_source(source)),
+        match rayon_core::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build_global()
+        {
+            Err(source) if is_required => Err(Error::invalid(format!(
+                "threads: {threads} cannot be set, as the pool is in use"
+            ))
+            .with_source(source)),
             _ => Ok(()),
         }
     }
@@ -130,8 +156,8 @@ impl ThreadPool {
         self.threads.broadcast(|_| work())
     }
 
-    /// Does `work` on a thread of the pool; the current thread waits and does nothing else, while in [`ThreadPool::install`] a thread of another
-    /// pool would run tasks of that pool.
+    /// Does `work` on a thread of the pool; the current thread waits and does nothing else, while
+    /// in [`ThreadPool::install`] a thread of another pool would run tasks of that pool.
     pub(super) fn install_blocking<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         spawn_and_wait(|task| self.threads.spawn(task), work)
     }
@@ -139,16 +165,25 @@ impl ThreadPool {
 
 /// Refuses an impossible number of threads.
 pub(super) fn check_threads(what: &str, threads: usize) -> Result<usize> {
-    if (1..=MAX_THREADS).contains(&threads) { Ok(threads) } else { Err(impossible_threads(what, threads)) }
+    if (1..=MAX_THREADS).contains(&threads) {
+        Ok(threads)
+    } else {
+        Err(impossible_threads(what, threads))
+    }
 }
 
 fn parse_threads(what: &str, text: &str) -> Result<usize> {
-    let threads = text.trim().parse().map_err(|_| impossible_threads(what, format_args!("{text:?}")))?;
+    let threads = text
+        .trim()
+        .parse()
+        .map_err(|_| impossible_threads(what, format_args!("{text:?}")))?;
     check_threads(what, threads)
 }
 
 fn impossible_threads(what: &str, given: impl std::fmt::Display) -> Error {
-    Error::invalid(format!("{what}: {given} is no number of threads from 1 to {MAX_THREADS}"))
+    Error::invalid(format!(
+        "{what}: {given} is no number of threads from 1 to {MAX_THREADS}"
+    ))
 }
 
 /// Sets a flag when dropped, also on a panic.
@@ -179,7 +214,8 @@ pub(super) fn with_spinning_workers<R: Send>(threads: usize, work: impl FnOnce()
     })
 }
 
-/// Does tasks of the pool until the run is over. A thread that runs launches itself, and only got here while it waited, does not stay.
+/// Does tasks of the pool until the run is over. A thread that runs launches itself, and only got
+/// here while it waited, does not stay.
 fn spin_for_tasks(is_over: &AtomicBool) {
     if RUNS_LAUNCHES.get() {
         return;
@@ -209,7 +245,13 @@ mod tests {
 
     #[test]
     fn a_thread_that_waits_for_submitted_work_runs_no_tasks_of_its_own_pool() {
-        let (other, pool) = (rayon_core::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool"), ThreadPool::new(2, "taken").expect("a pool"));
+        let (other, pool) = (
+            rayon_core::ThreadPoolBuilder::new()
+                .num_threads(1)
+                .build()
+                .expect("a pool"),
+            ThreadPool::new(2, "taken").expect("a pool"),
+        );
         let done = AtomicBool::new(false);
         let seen = other.scope(|scope| {
             scope.spawn(|_| done.store(true, Ordering::SeqCst));
@@ -221,7 +263,10 @@ mod tests {
             assert_eq!(inside, (true, true));
             done.load(Ordering::SeqCst)
         });
-        assert!(!seen && done.load(Ordering::SeqCst), "the task is done after, not within");
+        assert!(
+            !seen && done.load(Ordering::SeqCst),
+            "the task is done after, not within"
+        );
     }
 
     #[test]
@@ -234,7 +279,10 @@ mod tests {
                 panic!("in the pool");
             })
         }));
-        assert_eq!(panic.expect_err("a panic").downcast_ref::<&str>(), Some(&"in the pool"));
+        assert_eq!(
+            panic.expect_err("a panic").downcast_ref::<&str>(),
+            Some(&"in the pool")
+        );
         assert_eq!((last, pool.install_blocking(|| last + 1)), (7, 8));
     }
 
@@ -242,25 +290,61 @@ mod tests {
     fn a_pool_is_occupied_by_one_run_at_a_time() {
         let pool = ThreadPool::new(2, "occupied").expect("a pool");
         let first = pool.try_reserve();
-        assert!(first.is_some() && pool.try_reserve().is_none() && pool.install(|| ThreadPool::try_reserve_current().is_none()));
+        assert!(
+            first.is_some()
+                && pool.try_reserve().is_none()
+                && pool.install(|| ThreadPool::try_reserve_current().is_none())
+        );
         drop(first);
-        assert!(pool.install(|| ThreadPool::try_reserve_current().is_some()) && pool.try_reserve().is_some());
-        assert!(ThreadPool::try_reserve_current().is_none(), "this thread belongs to no pool");
+        assert!(
+            pool.install(|| ThreadPool::try_reserve_current().is_some())
+                && pool.try_reserve().is_some()
+        );
+        assert!(
+            ThreadPool::try_reserve_current().is_none(),
+            "this thread belongs to no pool"
+        );
     }
 
     #[test]
     fn an_impossible_number_of_threads_is_refused_by_its_source() {
-        assert_eq!((parse_threads("X", " 3 ").expect("a number"), parse_threads("X", "1024").expect("a number")), (3, 1024));
-        for (text, given) in [("0", "0"), ("1025", "1025"), ("-1", "\"-1\""), ("", "\"\""), ("two", "\"two\""), ("1.5", "\"1.5\"")] {
+        assert_eq!(
+            (
+                parse_threads("X", " 3 ").expect("a number"),
+                parse_threads("X", "1024").expect("a number")
+            ),
+            (3, 1024)
+        );
+        for (text, given) in [
+            ("0", "0"),
+            ("1025", "1025"),
+            ("-1", "\"-1\""),
+            ("", "\"\""),
+            ("two", "\"two\""),
+            ("1.5", "\"1.5\""),
+        ] {
             let error = parse_threads("TECTUM_THREADS", text).expect_err(text);
             assert_eq!(error.kind(), crate::ErrorKind::Invalid);
-            assert_eq!(error.to_string(), format!("TECTUM_THREADS: {given} is no number of threads from 1 to 1024"));
+            assert_eq!(
+                error.to_string(),
+                format!("TECTUM_THREADS: {given} is no number of threads from 1 to 1024")
+            );
         }
-        assert_eq!(ThreadPool::start_global(Some(0)).expect_err("none").to_string(), "threads: 0 is no number of threads from 1 to 1024");
+        assert_eq!(
+            ThreadPool::start_global(Some(0))
+                .expect_err("none")
+                .to_string(),
+            "threads: 0 is no number of threads from 1 to 1024"
+        );
         // The pool is in use.
         rayon_core::broadcast(|_| ());
-        let error = ThreadPool::start_global(Some(2)).expect_err("in use").to_string();
-        assert!(error.starts_with("threads: 2 cannot be set, as the pool is in use"), "{error}");
+        let error = ThreadPool::start_global(Some(2))
+            .expect_err("in use")
+            .to_string();
+        assert!(
+            error.starts_with("threads: 2 cannot be set, as the pool is in use"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Every GPU that wgpu reaches: Vulkan, Metal and DX12, loaded at run time.
 //!
-//! Modules go from WGSL through naga's checks to wgpu as naga IR; those of trusted kernels, which bound their own accesses, without checks of indices,
-//! others with all checks. One run is one submission: the upload block, all launches in one compute
-//! pass, the downloads gathered into one block that is read back.
+//! Modules go from WGSL through naga's checks to wgpu as naga IR; those of trusted kernels, which
+//! bound their own accesses, without checks of indices, others with all checks. One run is one
+//! submission: the upload block, all launches in one compute pass, the downloads gathered into one
+//! block that is read back.
 
 mod adapter;
 mod compiled;
@@ -37,11 +38,19 @@ struct UncapturedErrors {
 
 impl UncapturedErrors {
     fn report(&self, message: String) {
-        self.message.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(message);
+        self.message
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(message);
     }
 
     fn check(&self, device: &str, doing: &str) -> Result<()> {
-        match self.message.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+        match self
+            .message
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()
+        {
             Some(message) => Err(Error::device_lost(format!("{device}: {doing}: {message}"))),
             None => Ok(()),
         }
@@ -81,10 +90,15 @@ impl Context {
         let faults = [validation.pop(), internal.pop()].map(pollster::block_on);
         let exhausted = pollster::block_on(memory.pop());
         if let Some(error) = exhausted {
-            return Err(Error::new(ErrorKind::OutOfMemory, format!("{}: {doing}", self.info.id)).with_source(error));
+            return Err(
+                Error::new(ErrorKind::OutOfMemory, format!("{}: {doing}", self.info.id))
+                    .with_source(error),
+            );
         }
         match faults.into_iter().flatten().next() {
-            Some(error) => Err(Error::unsupported(format!("{}: {doing}", self.info.id)).with_source(error)),
+            Some(error) => {
+                Err(Error::unsupported(format!("{}: {doing}", self.info.id)).with_source(error))
+            }
             None => Ok(value),
         }
     }
@@ -94,7 +108,9 @@ impl Context {
     }
 
     fn times_copies(&self) -> bool {
-        self.timestamps.contains(wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::TIMESTAMP_QUERY_INSIDE_ENCODERS)
+        self.timestamps.contains(
+            wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::TIMESTAMP_QUERY_INSIDE_ENCODERS,
+        )
     }
 
     fn buffer(&self, label: &str, bytes: usize, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer> {
@@ -106,22 +122,38 @@ impl Context {
             )));
         }
         self.checked(&format!("allocating {size} bytes for {label}"), || {
-            self.device.create_buffer(&wgpu::BufferDescriptor { label: Some(label), size, usage, mapped_at_creation: false })
+            self.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some(label),
+                size,
+                usage,
+                mapped_at_creation: false,
+            })
         })
     }
 
     /// Waits for a submission.
     fn wait(&self, submission: wgpu::SubmissionIndex, doing: &str) -> Result<()> {
-        let wait = wgpu::PollType::Wait { submission_index: Some(submission), timeout: None };
-        self.device.poll(wait).map_err(|error| Error::device_lost(format!("{}: {doing}: waiting failed", self.info.id)).with_source(error))?;
+        let wait = wgpu::PollType::Wait {
+            submission_index: Some(submission),
+            timeout: None,
+        };
+        self.device.poll(wait).map_err(|error| {
+            Error::device_lost(format!("{}: {doing}: waiting failed", self.info.id))
+                .with_source(error)
+        })?;
         self.faults.check(&self.info.id, doing)
     }
 }
 
 impl WgpuDevice {
     fn pipeline(&self, kernel: &Kernel) -> Result<Arc<Pipeline>> {
-        let mut pipelines = self.pipelines.lock().unwrap_or_else(PoisonError::into_inner);
-        pipelines.get_or_insert_with(kernel.code_text().clone(), || self.build_pipeline(kernel).map(Arc::new))
+        let mut pipelines = self
+            .pipelines
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        pipelines.get_or_insert_with(kernel.code_text().clone(), || {
+            self.build_pipeline(kernel).map(Arc::new)
+        })
     }
 
     fn build_pipeline(&self, kernel: &Kernel) -> Result<Pipeline> {
@@ -130,40 +162,70 @@ impl WgpuDevice {
         let entry = |binding: u32, ty: wgpu::BufferBindingType| wgpu::BindGroupLayoutEntry {
             binding,
             visibility: wgpu::ShaderStages::COMPUTE,
-            ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
+            ty: wgpu::BindingType::Buffer {
+                ty,
+                has_dynamic_offset: false,
+                min_binding_size: None,
+            },
             count: None,
         };
         let storage = kernel
             .bindings()
             .iter()
             .enumerate()
-            .map(|(index, binding)| entry(index as u32 + 1, wgpu::BufferBindingType::Storage { read_only: !binding.access.writes() }));
-        let entries: Vec<_> = std::iter::once(entry(0, wgpu::BufferBindingType::Uniform)).chain(storage).collect();
-        let checks = wgpu::ShaderRuntimeChecks { int_div_checks: true, ..wgpu::ShaderRuntimeChecks::unchecked() };
-        self.context.checked(&format!("compiling kernel {}", kernel.name()), || {
-            let label = Some(kernel.name());
-            let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label, entries: &entries });
-            let pipeline_layout =
-                device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor { label, bind_group_layouts: &[Some(&layout)], immediate_size: 0 });
-            let source = wgpu::ShaderSource::Naga(Cow::Owned(module));
-            let descriptor = wgpu::ShaderModuleDescriptor { label, source };
-            let shader = if kernel.is_trusted() {
-                // SAFETY: as `KernelBuilder::trusted` requires; the checks on integer division stay on.
-                unsafe { device.create_shader_module_trusted(descriptor, checks) }
-            } else {
-                device.create_shader_module(descriptor)
-            };
-            let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-                label,
-                layout: Some(&pipeline_layout),
-                module: &shader,
-                entry_point: Some("main"),
-                compilation_options: wgpu::PipelineCompilationOptions::default(),
-                cache: None,
+            .map(|(index, binding)| {
+                entry(
+                    index as u32 + 1,
+                    wgpu::BufferBindingType::Storage {
+                        read_only: !binding.access.writes(),
+                    },
+                )
             });
-            crate::log!(debug, kernel = kernel.name(), device = self.info().id, "kernel compiled");
-            Pipeline { pipeline, layout }
-        })
+        let entries: Vec<_> = std::iter::once(entry(0, wgpu::BufferBindingType::Uniform))
+            .chain(storage)
+            .collect();
+        let checks = wgpu::ShaderRuntimeChecks {
+            int_div_checks: true,
+            ..wgpu::ShaderRuntimeChecks::unchecked()
+        };
+        self.context
+            .checked(&format!("compiling kernel {}", kernel.name()), || {
+                let label = Some(kernel.name());
+                let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+                    label,
+                    entries: &entries,
+                });
+                let pipeline_layout =
+                    device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+                        label,
+                        bind_group_layouts: &[Some(&layout)],
+                        immediate_size: 0,
+                    });
+                let source = wgpu::ShaderSource::Naga(Cow::Owned(module));
+                let descriptor = wgpu::ShaderModuleDescriptor { label, source };
+                let shader = if kernel.is_trusted() {
+                    // SAFETY: as `KernelBuilder::trusted` requires; the checks on integer division
+                    // stay on.
+                    unsafe { device.create_shader_module_trusted(descriptor, checks) }
+                } else {
+                    device.create_shader_module(descriptor)
+                };
+                let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+                    label,
+                    layout: Some(&pipeline_layout),
+                    module: &shader,
+                    entry_point: Some("main"),
+                    compilation_options: wgpu::PipelineCompilationOptions::default(),
+                    cache: None,
+                });
+                crate::log!(
+                    debug,
+                    kernel = kernel.name(),
+                    device = self.info().id,
+                    "kernel compiled"
+                );
+                Pipeline { pipeline, layout }
+            })
     }
 }
 
@@ -179,21 +241,36 @@ impl Backend for WgpuDevice {
             Role::Upload => Usage::COPY_DST | Usage::STORAGE,
             Role::Device => Usage::COPY_DST | Usage::COPY_SRC | Usage::STORAGE,
         };
-        self.context.buffer("pool", bytes, usage).map(Allocation::Wgpu)
+        self.context
+            .buffer("pool", bytes, usage)
+            .map(Allocation::Wgpu)
     }
 
     fn write(&self, to: &Allocation, offset: usize, data: &[u8]) -> Result<()> {
-        self.context.queue.write_buffer(buffer_of(to), offset as u64, data);
+        self.context
+            .queue
+            .write_buffer(buffer_of(to), offset as u64, data);
         // Staged by the queue and copied in order before later work; nothing waits for it here.
         self.context.queue.submit([]);
-        self.context.faults.check(&self.context.info.id, "writing a buffer")
+        self.context
+            .faults
+            .check(&self.context.info.id, "writing a buffer")
     }
 
     fn read(&self, from: &Allocation, offset: usize, data: &mut [u8]) -> Result<()> {
         let usage = wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::MAP_READ;
         let staging = self.context.buffer("readback", data.len(), usage)?;
-        let mut encoder = self.context.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        encoder.copy_buffer_to_buffer(buffer_of(from), offset as u64, &staging, 0, Some(data.len() as u64));
+        let mut encoder = self
+            .context
+            .device
+            .create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        encoder.copy_buffer_to_buffer(
+            buffer_of(from),
+            offset as u64,
+            &staging,
+            0,
+            Some(data.len() as u64),
+        );
         let submission = self.context.queue.submit([encoder.finish()]);
         let mapping = Mapping::default();
         mapping.request(&staging, wgpu::MapMode::Read);
@@ -201,13 +278,20 @@ impl Backend for WgpuDevice {
         mapping.wait(&self.context, "reading a buffer")?;
         let view = staging
             .get_mapped_range(..data.len() as u64)
-            .map_err(|error| Error::device_lost(format!("{}: reading a buffer", self.context.info.id)).with_source(error))?;
+            .map_err(|error| {
+                Error::device_lost(format!("{}: reading a buffer", self.context.info.id))
+                    .with_source(error)
+            })?;
         data.copy_from_slice(&view);
         Ok(())
     }
 
     fn compile(&self, list: &LaunchList, memory: Vec<Arc<Block>>) -> Result<Box<dyn Compiled>> {
-        let pipelines = list.launches.iter().map(|launch| self.pipeline(&launch.kernel)).collect::<Result<Vec<_>>>()?;
+        let pipelines = list
+            .launches
+            .iter()
+            .map(|launch| self.pipeline(&launch.kernel))
+            .collect::<Result<Vec<_>>>()?;
         let compiled = compiled::WgpuCompiled::new(self.context.clone(), list, pipelines, memory)?;
         Ok(Box::new(compiled))
     }

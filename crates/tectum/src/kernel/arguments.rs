@@ -1,5 +1,5 @@
-//! Typed arguments of kernels: [`kernel_arguments!`](crate::kernel_arguments) declares bindings and parameters once, for the definition, the native twin
-//! and the recorder.
+//! Typed arguments of kernels: [`kernel_arguments!`](crate::kernel_arguments) declares bindings and
+//! parameters once, for the definition, the native twin and the recorder.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -41,7 +41,8 @@ impl<'a, T: Element> Form for Slices<'a, T> {
     type Write<E: Element> = &'a mut [E];
 }
 
-/// No bindings, only parameters, for [`KernelBuilder::flops`](super::KernelBuilder::flops) and [`KernelBuilder::loops`](super::KernelBuilder::loops).
+/// No bindings, only parameters, for [`KernelBuilder::flops`](super::KernelBuilder::flops) and
+/// [`KernelBuilder::loops`](super::KernelBuilder::loops).
 #[derive(Debug, Clone, Copy)]
 pub enum NoBindings {}
 
@@ -51,9 +52,11 @@ impl Form for NoBindings {
     type Write<E: Element> = ();
 }
 
-/// The arguments of a kernel, made by [`kernel_arguments!`](crate::kernel_arguments); as views of a plan.
+/// The arguments of a kernel, made by [`kernel_arguments!`](crate::kernel_arguments); as views of a
+/// plan.
 pub trait KernelArguments: Sized + 'static {
-    /// The same as slices of host memory; `T` is the element type of the bindings declared with `T`.
+    /// The same as slices of host memory; `T` is the element type of the bindings declared with
+    /// `T`.
     type Slices<'a, T: Element>;
     /// The parameters alone.
     type Parameters;
@@ -68,7 +71,8 @@ pub trait KernelArguments: Sized + 'static {
     fn record(self, launch: &mut RecordedArguments);
 }
 
-/// A type of a parameter: `usize` (u32 on devices), `u32`, `i32`, `f32`, or an array of one of them.
+/// A type of a parameter: `usize` (u32 on devices), `u32`, `i32`, `f32`, or an array of one of
+/// them.
 pub trait Parameter: Sized {
     /// The names and types of its words.
     fn declare(name: &'static str, declaration: &mut Declaration);
@@ -82,7 +86,9 @@ pub trait Parameter: Sized {
 }
 
 fn next_word(words: &mut &[u32]) -> u32 {
-    *words.split_off_first().expect("invariant: a launch has as many parameters as its kernel")
+    *words
+        .split_off_first()
+        .expect("invariant: a launch has as many parameters as its kernel")
 }
 
 macro_rules! parameters {
@@ -142,14 +148,20 @@ pub struct Declaration {
 }
 
 impl Declaration {
-    /// Adds a binding with its kind: `read`, `write`, `read_write`, `atomic` or `optional`, which is read.
+    /// Adds a binding with its kind: `read`, `write`, `read_write`, `atomic` or `optional`, which
+    /// is read.
     pub fn binding(&mut self, kind: &str, name: &'static str, dtype: DType) {
         let access = match kind {
             "read" | "optional" => Access::Read,
             "write" => Access::Write,
             _ => Access::ReadWrite,
         };
-        self.bindings.push(Binding { name, dtype, access, atomic: kind == "atomic" });
+        self.bindings.push(Binding {
+            name,
+            dtype,
+            access,
+            atomic: kind == "atomic",
+        });
         self.is_optional.push(kind == "optional");
     }
 }
@@ -164,7 +176,11 @@ pub struct NativeArguments<'call, 'a> {
 
 impl<'call, 'a> NativeArguments<'call, 'a> {
     pub(super) fn new(call: &'call NativeCall<'a>) -> Self {
-        Self { call, next: [0; 2], words: call.params() }
+        Self {
+            call,
+            next: [0; 2],
+            words: call.params(),
+        }
     }
 
     fn take(&mut self) -> usize {
@@ -243,14 +259,19 @@ impl<A> Deref for TypedKernel<A> {
     }
 }
 
-/// Declares the arguments of kernels: first the bindings with their kinds and element types, then the parameters.
+/// Declares the arguments of kernels: first the bindings with their kinds and element types, then
+/// the parameters.
 ///
-/// A binding is `read`, `write` (every element is written and none read), `read_write`, `atomic` (integers changed by atomic operations), or `optional`:
-/// read, in kernels whose builder names it in [`KernelBuilder::with`](crate::KernelBuilder::with). Its element type is an [`Element`](crate::Element), or
-/// `T`, which each definition chooses. A parameter is `usize` (u32 on devices), `u32`, `i32`, `f32`, or an array of one of them, whose words are numbered.
+/// A binding is `read`, `write` (every element is written and none read), `read_write`, `atomic`
+/// (integers changed by atomic operations), or `optional`: read, in kernels whose builder names it
+/// in [`KernelBuilder::with`](crate::KernelBuilder::with). Its element type is an
+/// [`Element`](crate::Element), or `T`, which each definition chooses. A parameter is `usize` (u32
+/// on devices), `u32`, `i32`, `f32`, or an array of one of them, whose words are numbered.
 ///
-/// The declaration makes a struct with these fields. `define` starts the definition of a kernel, the native twin gets the struct with slices, and
-/// [`PlanBuilder::launch`](crate::PlanBuilder::launch) takes it with views: an argument that is missing or misplaced does not compile.
+/// The declaration makes a struct with these fields. `define` starts the definition of a kernel,
+/// the native twin gets the struct with slices, and
+/// [`PlanBuilder::launch`](crate::PlanBuilder::launch) takes it with views: an argument that is
+/// missing or misplaced does not compile.
 ///
 /// # Example
 /// ```

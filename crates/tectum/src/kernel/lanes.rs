@@ -1,9 +1,12 @@
-//! Floats side by side in the machine's registers, with the same bits on every machine and at every width.
+//! Floats side by side in the machine's registers, with the same bits on every machine and at every
+//! width.
 //!
-//! A compiler does not vectorise a loop over a few numbers with many operands by itself. [`run_widest`] runs [`Work`] with the
-//! machine's [`Lanes`], sixteen where there is AVX-512; [`run_8_lanes`] and [`run_16_lanes`] run [`LaneReduction`] with as many on every machine, since
-//! the order of its sums depends on the width. Every function on the way from there to [`Floats`] must be marked `#[inline(always)]`, else
-//! it is compiled for the baseline. Products and sums are rounded separately except in [`Floats::mul_add`].
+//! A compiler does not vectorise a loop over a few numbers with many operands by itself.
+//! [`run_widest`] runs [`Work`] with the machine's [`Lanes`], sixteen where there is AVX-512;
+//! [`run_8_lanes`] and [`run_16_lanes`] run [`LaneReduction`] with as many on every machine, since
+//! the order of its sums depends on the width. Every function on the way from there to [`Floats`]
+//! must be marked `#[inline(always)]`, else it is compiled for the baseline. Products and sums are
+//! rounded separately except in [`Floats::mul_add`].
 
 use std::ops::{Add, AddAssign, Mul, Sub};
 
@@ -75,7 +78,8 @@ pub trait ReducingLanes: Lanes {
     fn max(self, a: Self::Register, b: Self::Register) -> Self::Register;
     /// 1 where a < b, else 0.
     fn less_than(self, a: Self::Register, b: Self::Register) -> Self::Register;
-    /// The sum of the lanes, in a tree: ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)) of eight, and of sixteen that of i + (i + 8).
+    /// The sum of the lanes, in a tree: ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)) of eight, and of
+    /// sixteen that of i + (i + 8).
     fn fold(self, x: Self::Register) -> f32;
 }
 
@@ -195,7 +199,8 @@ pub trait LaneReduction {
     fn run<L: ReducingLanes>(self, lanes: L);
 }
 
-/// Does the work with the widest registers of this machine that all of `lengths` are multiples of, eight lanes at least.
+/// Does the work with the widest registers of this machine that all of `lengths` are multiples of,
+/// eight lanes at least.
 #[inline(always)]
 pub fn run_widest(lengths: &[usize], work: impl Work) {
     #[cfg(target_arch = "x86_64")]
@@ -366,7 +371,14 @@ impl Lanes for Portable {
     fn sum_bytes(self, x: [f32; 8]) -> [f32; 8] {
         std::array::from_fn(
             #[inline(always)]
-            |lane| x[lane].to_bits().to_le_bytes().into_iter().map(u32::from).sum::<u32>() as f32,
+            |lane| {
+                x[lane]
+                    .to_bits()
+                    .to_le_bytes()
+                    .into_iter()
+                    .map(u32::from)
+                    .sum::<u32>() as f32
+            },
         )
     }
 }
@@ -473,14 +485,20 @@ impl ReducingLanes for pulp::x86::V3 {
     #[inline(always)]
     fn less_than(self, a: Self::Register, b: Self::Register) -> Self::Register {
         let avx = self.avx;
-        avx._mm256_and_ps(avx._mm256_cmp_ps::<{ std::arch::x86_64::_CMP_LT_OQ }>(a, b), avx._mm256_set1_ps(1.0))
+        avx._mm256_and_ps(
+            avx._mm256_cmp_ps::<{ std::arch::x86_64::_CMP_LT_OQ }>(a, b),
+            avx._mm256_set1_ps(1.0),
+        )
     }
 
     #[inline(always)]
     fn fold(self, x: Self::Register) -> f32 {
         let (avx, sse) = (self.avx, self.sse);
         // Lane i with lane i + 4, then with lane i + 2, then with lane i + 1.
-        let four = sse._mm_add_ps(avx._mm256_castps256_ps128(x), avx._mm256_extractf128_ps::<1>(x));
+        let four = sse._mm_add_ps(
+            avx._mm256_castps256_ps128(x),
+            avx._mm256_extractf128_ps::<1>(x),
+        );
         let two = sse._mm_add_ps(four, sse._mm_movehl_ps(four, four));
         sse._mm_cvtss_f32(sse._mm_add_ss(two, sse._mm_shuffle_ps::<0b01>(two, two)))
     }
@@ -524,7 +542,8 @@ impl Lanes for pulp::x86::V4 {
     #[inline(always)]
     fn sum_bytes(self, x: Self::Register) -> Self::Register {
         let (avx512, words) = (self.avx512f, self.avx512bw);
-        let pairs = words._mm512_maddubs_epi16(avx512._mm512_castps_si512(x), avx512._mm512_set1_epi8(1));
+        let pairs =
+            words._mm512_maddubs_epi16(avx512._mm512_castps_si512(x), avx512._mm512_set1_epi8(1));
         avx512._mm512_cvtepi32_ps(words._mm512_madd_epi16(pairs, avx512._mm512_set1_epi16(1)))
     }
 }
@@ -549,13 +568,19 @@ impl ReducingLanes for pulp::x86::V4 {
     #[inline(always)]
     fn less_than(self, a: Self::Register, b: Self::Register) -> Self::Register {
         let avx512 = self.avx512f;
-        avx512._mm512_maskz_mov_ps(avx512._mm512_cmplt_ps_mask(a, b), avx512._mm512_set1_ps(1.0))
+        avx512._mm512_maskz_mov_ps(
+            avx512._mm512_cmplt_ps_mask(a, b),
+            avx512._mm512_set1_ps(1.0),
+        )
     }
 
     #[inline(always)]
     fn fold(self, x: Self::Register) -> f32 {
         let v3 = *self;
-        v3.fold(v3.avx._mm256_add_ps(self.avx512f._mm512_castps512_ps256(x), self.avx512dq._mm512_extractf32x8_ps::<1>(x)))
+        v3.fold(v3.avx._mm256_add_ps(
+            self.avx512f._mm512_castps512_ps256(x),
+            self.avx512dq._mm512_extractf32x8_ps::<1>(x),
+        ))
     }
 }
 
@@ -569,14 +594,30 @@ mod tests {
     impl LaneReduction for Every<'_> {
         #[inline(always)]
         fn run<L: ReducingLanes>(self, lanes: L) {
-            let [a, b] = self.0.map(|x| Floats::load(lanes, &L::Block::as_blocks(x)[0]));
+            let [a, b] = self
+                .0
+                .map(|x| Floats::load(lanes, &L::Block::as_blocks(x)[0]));
             let mut sum = a;
             sum += b;
             let folded = Floats::splat(lanes, a.fold());
             let mut all = vec![0.0; 10 * L::Block::LEN];
             // A NaN may be clamped to anything: only the other operand is clamped.
-            let made = [a + b, a - b, a * b, b.abs(), a.less_than(b), sum, folded, b.clamp_abs(1.25), a.mul_add(b, a), a.sum_bytes()];
-            L::Block::cut_mut(&mut all).iter_mut().zip(made).for_each(|(all, made)| *all = made.store());
+            let made = [
+                a + b,
+                a - b,
+                a * b,
+                b.abs(),
+                a.less_than(b),
+                sum,
+                folded,
+                b.clamp_abs(1.25),
+                a.mul_add(b, a),
+                a.sum_bytes(),
+            ];
+            L::Block::cut_mut(&mut all)
+                .iter_mut()
+                .zip(made)
+                .for_each(|(all, made)| *all = made.store());
             self.1.extend(all);
         }
     }
@@ -588,7 +629,11 @@ mod tests {
         #[inline(always)]
         fn run<L: Lanes>(self, lanes: L) {
             let Self([a, b], y) = self;
-            for ((y, a), b) in L::Block::cut_mut(y).iter_mut().zip(L::Block::as_blocks(a)).zip(L::Block::as_blocks(b)) {
+            for ((y, a), b) in L::Block::cut_mut(y)
+                .iter_mut()
+                .zip(L::Block::as_blocks(a))
+                .zip(L::Block::as_blocks(b))
+            {
                 let [a, b] = [a, b].map(|x| Floats::load(lanes, x));
                 let factors = Floats::repeat(lanes, [1.5, -0.1, 1e-20, 3.0]);
                 *y = ((a + b) * factors - Floats::splat(lanes, 0.3).mul_add(a, b)).store();
@@ -596,12 +641,24 @@ mod tests {
         }
     }
 
-    const A: [f32; 8] = [1.5, -2.25, f32::MIN_POSITIVE, 3e38, -0.0, f32::NAN, f32::INFINITY, 7.0];
+    const A: [f32; 8] = [
+        1.5,
+        -2.25,
+        f32::MIN_POSITIVE,
+        3e38,
+        -0.0,
+        f32::NAN,
+        f32::INFINITY,
+        7.0,
+    ];
     const B: [f32; 8] = [0.1, -1e-20, 1.0, 3e38, 0.0, 1.0, f32::NEG_INFINITY, -7.5];
 
     /// The sign and the payload of a NaN are not guaranteed.
     fn bits(numbers: &[f32]) -> Vec<u32> {
-        numbers.iter().map(|x| if x.is_nan() { 0 } else { x.to_bits() }).collect()
+        numbers
+            .iter()
+            .map(|x| if x.is_nan() { 0 } else { x.to_bits() })
+            .collect()
     }
 
     #[test]

@@ -1,21 +1,24 @@
 //! Elementary functions on `f32` and `f64`: the native twin of `kernel/wgsl/math.wgsl`: the same
 //! reductions and polynomials, here with fused steps.
 //!
-//! Both types share one text, `math/functions.rs`, `math/exponentials.rs`, `math/trigonometric.rs`, `math/hyperbolic.rs`, `math/powers.rs` and
-//! `math/remainders.rs`; constants and polynomials of each are in
-//! `math/single.rs` and `math/double.rs`. The functions of this module work on f32; [`slices`] has some of them for slices.
+//! Both types share one text, `math/functions.rs`, `math/exponentials.rs`, `math/trigonometric.rs`,
+//! `math/hyperbolic.rs`, `math/powers.rs` and `math/remainders.rs`; constants and polynomials of
+//! each are in `math/single.rs` and `math/double.rs`. The functions of this module work on f32;
+//! [`slices`] has some of them for slices.
 //!
-//! Every function but [`sin`], [`cos`], [`tan`] and the remainders is free of branches and of table look-ups, so a plain loop over a slice vectorises
-//! wherever it is compiled with SIMD enabled (inside `pulp::Arch::dispatch`, for instance); for those three, [`sin_near`],
-//! [`cos_near`] and [`tan_near`] are. Only IEEE 754 additions, multiplications, divisions, square roots, exact remainders and fused
-//! multiply-adds are used, so the result has the same bits on every CPU; one without fused multiply-add computes it in
-//! software, slowly.
+//! Every function but [`sin`], [`cos`], [`tan`] and the remainders is free of branches and of table
+//! look-ups, so a plain loop over a slice vectorises wherever it is compiled with SIMD enabled
+//! (inside `pulp::Arch::dispatch`, for instance); for those three, [`sin_near`], [`cos_near`] and
+//! [`tan_near`] are. Only IEEE 754 additions, multiplications, divisions, square roots, exact
+//! remainders and fused multiply-adds are used, so the result has the same bits on every CPU; one
+//! without fused multiply-add computes it in software, slowly.
 //!
 //! # Numerics
 //!
 //! The errors stated are the largest found, rounded up: for f32 against float64 over every value
-//! (`tectum verify --functions --exhaustive`), for f64 against a reference of twice the precision over all exponents.
-//! Common to all: NaN in gives NaN out, results below the smallest normal number are rounded to subnormal ones.
+//! (`tectum verify --functions --exhaustive`), for f64 against a reference of twice the precision
+//! over all exponents. Common to all: NaN in gives NaN out, results below the smallest normal
+//! number are rounded to subnormal ones.
 //!
 //! | | exp, exp2 | log | log2 | tanh | erf | sin, cos | sigmoid | silu, gelu | gelu_erf | elu |
 //! |---|---|---|---|---|---|---|---|---|---|---|
@@ -26,25 +29,28 @@
 //! |---|---|---|---|---|---|---|---|---|---|
 //! | f32 | 2.4 | 1.4 | 1.1 | 2.1 | 1.6 | 1.2 | 1.8 | 1.3 | 1 |
 //!
-//! Those of the second table are the largest found on f32 over samples of all exponents; `asin` to `pow` have the same steps on f64, where their cases allow
-//! 4 to 8. `sign`, `fmod` and `relu6` are exact, `hard_sigmoid` and `hard_swish` round two and three times, `modulo` rounds once.
+//! Those of the second table are the largest found on f32 over samples of all exponents; `asin` to
+//! `pow` have the same steps on f64, where their cases allow 4 to 8. `sign`, `fmod` and `relu6` are
+//! exact, `hard_sigmoid` and `hard_swish` round two and three times, `modulo` rounds once.
 //!
 //! # Source
 //!
-//! Range reduction after Cody and Waite, *Software Manual for the Elementary Functions* (1980). On f32 the polynomials of
-//! `exp`, `log`, `sin` and `cos` are those of the single-precision Cephes library (S. L. Moshier), from which we
-//! depart in scaling by integer addition on the exponent and in having no branches; those of the error function, and all on
-//! f64, are our own.
+//! Range reduction after Cody and Waite, *Software Manual for the Elementary Functions* (1980). On
+//! f32 the polynomials of `exp`, `log`, `sin` and `cos` are those of the single-precision Cephes
+//! library (S. L. Moshier), from which we depart in scaling by integer addition on the exponent and
+//! in having no branches; those of the error function, and all on f64, are our own.
 
 pub mod double;
 mod gelu_of_sum;
 mod single;
 pub mod slices;
 
-pub use single::{acos, acosh, asin, asinh, atan, atanh, cosh, fmod, modulo, pow, sign, sinh, tan, tan_near};
 pub use single::{
-    cos, cos_near, elu, erf, exp, exp2, gelu, gelu_erf, hard_sigmoid, hard_swish, is_nan, is_near, log, log2, max, min, relu, relu6, sigmoid, silu, sin,
-    sin_near, tanh,
+    acos, acosh, asin, asinh, atan, atanh, cosh, fmod, modulo, pow, sign, sinh, tan, tan_near,
+};
+pub use single::{
+    cos, cos_near, elu, erf, exp, exp2, gelu, gelu_erf, hard_sigmoid, hard_swish, is_nan, is_near,
+    log, log2, max, min, relu, relu6, sigmoid, silu, sin, sin_near, tanh,
 };
 pub(crate) use single::{exp_normal, four};
 
@@ -53,7 +59,9 @@ use std::ops::{Add, AddAssign, Div, Mul};
 use crate::dtype::Element;
 
 /// The float types that kernels exist for.
-pub(crate) trait Real: Element + Add<Output = Self> + AddAssign + Mul<Output = Self> + Div<Output = Self> {
+pub(crate) trait Real:
+    Element + Add<Output = Self> + AddAssign + Mul<Output = Self> + Div<Output = Self>
+{
     const ZERO: Self;
     const INFINITY: Self;
     const NEG_INFINITY: Self;

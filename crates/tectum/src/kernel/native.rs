@@ -44,11 +44,26 @@ impl<'a> NativeCall<'a> {
     /// Binds a launch.
     ///
     /// # Safety
-    /// Every region is valid for `bytes` bytes, aligned for its element type and initialised; for `'a` no other code
-    /// writes it, and no writable region overlaps another of the same call. The CPU device upholds this: it locks each
-    /// buffer while a launch runs, and the plan rejects launches with an overlapping written region.
-    pub(crate) unsafe fn new(kernel: &'a Kernel, params: &'a [u32], regions: &'a [NativeRegion], sharing: ThreadBudget) -> Self {
-        Self { kernel, params, regions, sharing, written: Cell::new(0), read: Cell::new(0), benefits_from_threads: Cell::new(false), lifetime: PhantomData }
+    /// Every region is valid for `bytes` bytes, aligned for its element type and initialised; for
+    /// `'a` no other code writes it, and no writable region overlaps another of the same call. The
+    /// CPU device upholds this: it locks each buffer while a launch runs, and the plan rejects
+    /// launches with an overlapping written region.
+    pub(crate) unsafe fn new(
+        kernel: &'a Kernel,
+        params: &'a [u32],
+        regions: &'a [NativeRegion],
+        sharing: ThreadBudget,
+    ) -> Self {
+        Self {
+            kernel,
+            params,
+            regions,
+            sharing,
+            written: Cell::new(0),
+            read: Cell::new(0),
+            benefits_from_threads: Cell::new(false),
+            lifetime: PhantomData,
+        }
     }
 
     /// The kernel's data for its twin ([`KernelBuilder::data`](super::KernelBuilder::data)).
@@ -56,7 +71,10 @@ impl<'a> NativeCall<'a> {
     /// # Panics
     /// If the kernel has no data of this type: a bug in the twin.
     pub fn data<T: 'static>(&self) -> &'a T {
-        self.kernel.data().and_then(|data| data.downcast_ref()).expect("invariant: a kernel and its twin agree on the data")
+        self.kernel
+            .data()
+            .and_then(|data| data.downcast_ref())
+            .expect("invariant: a kernel and its twin agree on the data")
     }
 
     /// The parameter words.
@@ -87,43 +105,68 @@ impl<'a> NativeCall<'a> {
     /// The elements of a binding.
     ///
     /// # Panics
-    /// If the binding holds another element type or was taken by [`NativeCall::write`]: a bug in the twin.
+    /// If the binding holds another element type or was taken by [`NativeCall::write`]: a bug in
+    /// the twin.
     pub fn read<T: Element>(&self, index: usize) -> &'a [T] {
         let region = self.region::<T>(index);
         let bit = 1 << index;
-        assert!(self.written.get() & bit == 0, "binding {index} is already taken for writing");
+        assert!(
+            self.written.get() & bit == 0,
+            "binding {index} is already taken for writing"
+        );
         self.read.set(self.read.get() | bit);
-        // SAFETY: `new`'s contract covers validity and alignment; the bits above keep it from aliasing a `write`.
-        unsafe { std::slice::from_raw_parts(region.start.cast::<T>(), region.bytes / size_of::<T>()) }
+        // SAFETY: `new`'s contract covers validity and alignment; the bits above keep it from
+        // aliasing a `write`.
+        unsafe {
+            std::slice::from_raw_parts(region.start.cast::<T>(), region.bytes / size_of::<T>())
+        }
     }
 
     /// The elements of a binding that this kernel writes; may be taken once.
     ///
     /// # Panics
-    /// If the binding is read-only, holds another element type, or was taken before: a bug in the twin.
+    /// If the binding is read-only, holds another element type, or was taken before: a bug in the
+    /// twin.
     pub fn write<T: Element>(&self, index: usize) -> &'a mut [T] {
         let region = self.region::<T>(index);
         let bit = 1 << index;
         assert!(region.writable, "binding {index} is read-only");
-        assert!((self.written.get() | self.read.get()) & bit == 0, "binding {index} is already taken");
+        assert!(
+            (self.written.get() | self.read.get()) & bit == 0,
+            "binding {index} is already taken"
+        );
         self.written.set(self.written.get() | bit);
-        // SAFETY: `new`'s contract covers validity and exclusivity between regions; the bits above make it the only
-        // slice of this region.
-        unsafe { std::slice::from_raw_parts_mut(region.start.cast::<T>(), region.bytes / size_of::<T>()) }
+        // SAFETY: `new`'s contract covers validity and exclusivity between regions; the bits above
+        // make it the only slice of this region.
+        unsafe {
+            std::slice::from_raw_parts_mut(region.start.cast::<T>(), region.bytes / size_of::<T>())
+        }
     }
 
     fn region<T: Element>(&self, index: usize) -> NativeRegion {
         let region = self.regions[index];
-        assert!(region.dtype == T::DTYPE, "binding {index} holds {:?}, not {:?}", region.dtype, T::DTYPE);
+        assert!(
+            region.dtype == T::DTYPE,
+            "binding {index} holds {:?}, not {:?}",
+            region.dtype,
+            T::DTYPE
+        );
         region
     }
 
-    /// Threads worth using for `work` (elements, or operations / 16): one until the work is large enough to wake another.
+    /// Threads worth using for `work` (elements, or operations / 16): one until the work is large
+    /// enough to wake another.
     ///
-    /// Waking a sleeping worker costs some 10 to 50 µs, so a thread gets at least [`WORK_PER_THREAD`]; one that is awake, an eighth of that.
+    /// Waking a sleeping worker costs some 10 to 50 µs, so a thread gets at least
+    /// [`WORK_PER_THREAD`]; one that is awake, an eighth of that.
     pub fn threads_for(&self, work: usize) -> usize {
-        let threads = self.sharing.threads.min(work / self.sharing.min_work_per_thread).max(1);
-        self.benefits_from_threads.set(self.benefits_from_threads.get() | (threads > 1));
+        let threads = self
+            .sharing
+            .threads
+            .min(work / self.sharing.min_work_per_thread)
+            .max(1);
+        self.benefits_from_threads
+            .set(self.benefits_from_threads.get() | (threads > 1));
         if self.sharing.alone { 1 } else { threads }
     }
 
@@ -138,22 +181,37 @@ pub const WORK_PER_THREAD: usize = 1 << 17;
 
 /// Runs `work(index)` for every index below `count` on at most `threads` threads.
 ///
-/// The only place where a native twin is split: not generic, so that the machinery is compiled once and not for every twin.
+/// The only place where a native twin is split: not generic, so that the machinery is compiled once
+/// and not for every twin.
 pub fn for_each_index(count: usize, threads: usize, work: &(dyn Fn(usize) + Sync)) {
-    if threads <= 1 { (0..count).for_each(work) } else { halve(0..count, rayon_core::current_num_threads(), false, work) }
+    if threads <= 1 {
+        (0..count).for_each(work)
+    } else {
+        halve(0..count, rayon_core::current_num_threads(), false, work)
+    }
 }
 
 /// The same with each index as a task of its own, for work of unequal length, on all threads.
 pub fn for_each_task(count: usize, work: &(dyn Fn(usize) + Sync)) {
-    halve(0..count, rayon_core::current_num_threads().max(count), false, work);
+    halve(
+        0..count,
+        rayon_core::current_num_threads().max(count),
+        false,
+        work,
+    );
 }
 
-/// Halves a range into about `parts`, and further where a thread without work takes one: what rayon's parallel iterators do.
+/// Halves a range into about `parts`, and further where a thread without work takes one: what
+/// rayon's parallel iterators do.
 fn halve(range: Range<usize>, parts: usize, is_stolen: bool, work: &(dyn Fn(usize) + Sync)) {
     if range.len() < 2 || (parts == 0 && !is_stolen) {
         return range.for_each(work);
     }
-    let parts = if is_stolen { rayon_core::current_num_threads().max(parts / 2) } else { parts / 2 };
+    let parts = if is_stolen {
+        rayon_core::current_num_threads().max(parts / 2)
+    } else {
+        parts / 2
+    };
     let middle = range.start + range.len() / 2;
     rayon_core::join_context(
         |thread| halve(range.start..middle, parts, thread.migrated(), work),
@@ -161,7 +219,8 @@ fn halve(range: Range<usize>, parts: usize, is_stolen: bool, work: &(dyn Fn(usiz
     );
 }
 
-/// A slice split into parts of equal length, the last may be shorter; several threads take different parts.
+/// A slice split into parts of equal length, the last may be shorter; several threads take
+/// different parts.
 struct DisjointChunks<'a, T> {
     start: *mut T,
     len: usize,
@@ -169,7 +228,8 @@ struct DisjointChunks<'a, T> {
     lifetime: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: `DisjointChunks` borrows its slice exclusively, and `DisjointChunks::take` gives each part to one caller.
+// SAFETY: `DisjointChunks` borrows its slice exclusively, and `DisjointChunks::take` gives each
+// part to one caller.
 unsafe impl<T: Send> Sync for DisjointChunks<'_, T> {}
 
 impl<'a, T> DisjointChunks<'a, T> {
@@ -177,7 +237,12 @@ impl<'a, T> DisjointChunks<'a, T> {
     /// If a part has no element.
     fn new(slice: &'a mut [T], part: usize) -> Self {
         assert!(part > 0, "a part has at least one element");
-        Self { start: slice.as_mut_ptr(), len: slice.len(), part, lifetime: PhantomData }
+        Self {
+            start: slice.as_mut_ptr(),
+            len: slice.len(),
+            part,
+            lifetime: PhantomData,
+        }
     }
 
     fn count(&self) -> usize {
@@ -186,10 +251,14 @@ impl<'a, T> DisjointChunks<'a, T> {
 
     /// # Safety
     /// No part is taken twice.
-    #[allow(clippy::mut_from_ref, reason = "each part is taken once, as the caller promises")]
+    #[allow(
+        clippy::mut_from_ref,
+        reason = "each part is taken once, as the caller promises"
+    )]
     unsafe fn take(&self, index: usize) -> &'a mut [T] {
         let len = self.part.min(self.len - index * self.part);
-        // SAFETY: the part lies in the slice, which is borrowed for `'a`; by the caller's promise it has no alias.
+        // SAFETY: the part lies in the slice, which is borrowed for `'a`; by the caller's promise
+        // it has no alias.
         unsafe { std::slice::from_raw_parts_mut(self.first_of(index), len) }
     }
 
@@ -204,7 +273,8 @@ impl<'a, T> DisjointChunks<'a, T> {
     }
 }
 
-/// Calls a method that is generic over the vectors of `S` that hold sixteen floats, and over constants after their number.
+/// Calls a method that is generic over the vectors of `S` that hold sixteen floats, and over
+/// constants after their number.
 macro_rules! by_vectors {
     ($S:ident, $object:ident.$method:ident($simd:ident) $(, $constant:literal)*) => {
         match $S::F32_LANES {
@@ -217,8 +287,14 @@ macro_rules! by_vectors {
 }
 pub(crate) use by_vectors;
 
-/// Splits `out` into chunks of `chunk` elements and runs `work(index of the chunk, chunk)` on at most `threads` threads.
-pub fn for_each_chunk<T: Element>(out: &mut [T], chunk: usize, threads: usize, work: impl Fn(usize, &mut [T]) + Sync) {
+/// Splits `out` into chunks of `chunk` elements and runs `work(index of the chunk, chunk)` on at
+/// most `threads` threads.
+pub fn for_each_chunk<T: Element>(
+    out: &mut [T],
+    chunk: usize,
+    threads: usize,
+    work: impl Fn(usize, &mut [T]) + Sync,
+) {
     let parts = DisjointChunks::new(out, chunk);
     for_each_index(parts.count(), threads, &|index| {
         // SAFETY: `for_each_index` passes each index once.
@@ -226,7 +302,8 @@ pub fn for_each_chunk<T: Element>(out: &mut [T], chunk: usize, threads: usize, w
     });
 }
 
-/// Splits two slices into as many chunks, of `chunks` elements each, and runs `work(index, chunk of a, chunk of b)` on at most `threads` threads.
+/// Splits two slices into as many chunks, of `chunks` elements each, and runs
+/// `work(index, chunk of a, chunk of b)` on at most `threads` threads.
 ///
 /// # Panics
 /// If one has more chunks than the other.
@@ -236,7 +313,10 @@ pub fn for_each_chunk_pair<A: Element, B: Element>(
     threads: usize,
     work: impl Fn(usize, &mut [A], &mut [B]) + Sync,
 ) {
-    let (a, b) = (DisjointChunks::new(a, chunks[0]), DisjointChunks::new(b, chunks[1]));
+    let (a, b) = (
+        DisjointChunks::new(a, chunks[0]),
+        DisjointChunks::new(b, chunks[1]),
+    );
     assert_eq!(a.count(), b.count(), "chunks of two slices");
     for_each_index(a.count(), threads, &|index| {
         // SAFETY: `for_each_index` passes each index once.
@@ -262,8 +342,9 @@ impl<T> ColumnBlock<'_, T> {
     #[inline(always)]
     pub fn row(&mut self, row: usize) -> &mut [T] {
         assert!(row < self.rows, "row {row} of {}", self.rows);
-        // SAFETY: `for_each_columns` made these columns from a matrix of `rows` rows that it borrows for their lifetime, each column
-        // of it for one of them; the slice lies in that row, and borrows them all.
+        // SAFETY: `for_each_columns` made these columns from a matrix of `rows` rows that it
+        // borrows for their lifetime, each column of it for one of them; the slice lies in that
+        // row, and borrows them all.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(row * self.width), self.count) }
     }
 
@@ -272,19 +353,33 @@ impl<T> ColumnBlock<'_, T> {
     /// # Panics
     /// Beyond the last row or column.
     #[inline(always)]
-    pub fn tile<const WIDTH: usize, const PANELS: usize, const ROWS: usize>(&mut self, row: usize, column: usize) -> [&mut [[T; WIDTH]; PANELS]; ROWS] {
-        let is_inside = row.saturating_add(ROWS) <= self.rows && column.saturating_add(WIDTH * PANELS) <= self.count;
-        assert!(is_inside, "{ROWS} rows from {row} of {}, columns from {column} of {}", self.rows, self.count);
+    pub fn tile<const WIDTH: usize, const PANELS: usize, const ROWS: usize>(
+        &mut self,
+        row: usize,
+        column: usize,
+    ) -> [&mut [[T; WIDTH]; PANELS]; ROWS] {
+        let is_inside = row.saturating_add(ROWS) <= self.rows
+            && column.saturating_add(WIDTH * PANELS) <= self.count;
+        assert!(
+            is_inside,
+            "{ROWS} rows from {row} of {}, columns from {column} of {}",
+            self.rows, self.count
+        );
         std::array::from_fn(
             #[inline(always)]
             // SAFETY: as in `row`; the columns lie within each row, and the rows differ.
-            |index| unsafe { &mut *self.start.add((row + index) * self.width + column).cast::<[[T; WIDTH]; PANELS]>() },
+            |index| unsafe {
+                &mut *self
+                    .start
+                    .add((row + index) * self.width + column)
+                    .cast::<[[T; WIDTH]; PANELS]>()
+            },
         )
     }
 }
 
-/// Splits a matrix by `block` columns, together with `out`, which has so many elements for each column, and runs
-/// `work(index of the block, columns, block of out)` on at most `threads` threads.
+/// Splits a matrix by `block` columns, together with `out`, which has so many elements for each
+/// column, and runs `work(index of the block, columns, block of out)` on at most `threads` threads.
 ///
 /// # Panics
 /// If `out` has no whole number of columns, or the matrix no whole number of rows of them.
@@ -299,34 +394,62 @@ pub fn for_each_columns<T: Element, U: Element>(
     if width == 0 {
         return;
     }
-    assert!(out.len() == width * per_column && matrix.len().is_multiple_of(width), "{} and {} elements, {width} columns", matrix.len(), out.len());
+    assert!(
+        out.len() == width * per_column && matrix.len().is_multiple_of(width),
+        "{} and {} elements, {width} columns",
+        matrix.len(),
+        out.len()
+    );
     let rows = matrix.len() / width;
     let matrix = DisjointChunks::new(matrix, block);
     for_each_chunk(out, block * per_column, threads, |index, part| {
-        // `ColumnBlock` upholds the contract of the pointer: block `index` of `out` is passed to one call, and its columns lie within every row.
+        // `ColumnBlock` upholds the contract of the pointer: block `index` of `out` is passed to
+        // one call, and its columns lie within every row.
         let start = matrix.first_of(index);
-        work(index, ColumnBlock { start, rows, width, count: part.len() / per_column, lifetime: PhantomData }, part);
+        work(
+            index,
+            ColumnBlock {
+                start,
+                rows,
+                width,
+                count: part.len() / per_column,
+                lifetime: PhantomData,
+            },
+            part,
+        );
     });
 }
 
 /// Minimum bytes of a result that is written past the caches.
 pub const STREAM_FROM_BYTES: usize = 32 << 20;
-/// The longest block that [`for_each_block`] holds in L1 before it is written, in 32-bit words: 16 KiB.
+/// The longest block that [`for_each_block`] holds in L1 before it is written, in 32-bit words: 16
+/// KiB.
 const STREAM_BLOCK: usize = 4096;
-/// Default length of a block of [`for_each_block`], in elements. Longer ones stream in bursts that the next
-/// block's loads wait for.
+/// Default length of a block of [`for_each_block`], in elements. Longer ones stream in bursts that
+/// the next block's loads wait for.
 pub const BLOCK: usize = 512;
 /// Blocks that one task of [`for_each_block`] works through.
 const BLOCKS_PER_TASK: usize = 64;
 
-/// Splits `out` into blocks of `block` elements and runs `work(index of the block, block)` on at most `threads` threads.
+/// Splits `out` into blocks of `block` elements and runs `work(index of the block, block)` on at
+/// most `threads` threads.
 ///
-/// A result of at least 32 MiB is made block by block in L1 and written with streaming stores: a plain store would first read
-/// each line from memory, and the result would not fit the caches anyway. `work` must write every element of its block and
-/// read none. Blocks longer than 16 KiB are written in place.
-pub fn for_each_block<T: Element>(out: &mut [T], block: usize, threads: usize, work: impl Fn(usize, &mut [T]) + Sync) {
-    let task = block * BLOCKS_PER_TASK.min((out.len() / block.max(1)).div_ceil(4 * threads)).max(1);
-    let streams = size_of_val(out) >= STREAM_FROM_BYTES && block * size_of::<T>() <= 4 * STREAM_BLOCK;
+/// A result of at least 32 MiB is made block by block in L1 and written with streaming stores: a
+/// plain store would first read each line from memory, and the result would not fit the caches
+/// anyway. `work` must write every element of its block and read none. Blocks longer than 16 KiB
+/// are written in place.
+pub fn for_each_block<T: Element>(
+    out: &mut [T],
+    block: usize,
+    threads: usize,
+    work: impl Fn(usize, &mut [T]) + Sync,
+) {
+    let task = block
+        * BLOCKS_PER_TASK
+            .min((out.len() / block.max(1)).div_ceil(4 * threads))
+            .max(1);
+    let streams =
+        size_of_val(out) >= STREAM_FROM_BYTES && block * size_of::<T>() <= 4 * STREAM_BLOCK;
     for_each_chunk(out, task, threads, |index, part| {
         let blocks = part.chunks_mut(block).zip(index * (task / block)..);
         if !streams {
@@ -336,7 +459,8 @@ pub fn for_each_block<T: Element>(out: &mut [T], block: usize, threads: usize, w
         for (part, index) in blocks {
             let made = &mut made[..part.len()];
             work(index, made);
-            // SAFETY: the fence below follows before the task ends, and so before another thread reads the block.
+            // SAFETY: the fence below follows before the task ends, and so before another thread
+            // reads the block.
             unsafe { stream(part, made) };
         }
         stream_fence();
@@ -345,14 +469,16 @@ pub fn for_each_block<T: Element>(out: &mut [T], block: usize, threads: usize, w
 
 /// Words that several threads may read and write concurrently.
 pub fn as_atomics(words: &mut [u32]) -> &[AtomicU32] {
-    // SAFETY: an `AtomicU32` has the size and alignment of a `u32` on every target that has it, and the exclusive borrow
-    // lasts as long as the returned shared one.
+    // SAFETY: an `AtomicU32` has the size and alignment of a `u32` on every target that has it, and
+    // the exclusive borrow lasts as long as the returned shared one.
     unsafe { std::slice::from_raw_parts(words.as_mut_ptr().cast::<AtomicU32>(), words.len()) }
 }
 
-/// Copies with stores that bypass the caches; [`stream_fence`] must follow before another thread may read them.
+/// Copies with stores that bypass the caches; [`stream_fence`] must follow before another thread
+/// may read them.
 ///
-/// With the widest stores of the machine: a cache line that one store writes need not be combined from parts.
+/// With the widest stores of the machine: a cache line that one store writes need not be combined
+/// from parts.
 ///
 /// # Safety
 /// The calling thread executes [`stream_fence`] before another thread can read `to`.
@@ -371,7 +497,10 @@ pub unsafe fn stream<T: Element>(to: &mut [T], from: &[T]) {
 /// Copies by streaming stores of several widths.
 #[cfg(target_arch = "x86_64")]
 mod streaming {
-    use std::arch::x86_64::{_mm_loadu_si128, _mm_stream_si128, _mm256_loadu_si256, _mm256_stream_si256, _mm512_loadu_si512, _mm512_stream_si512};
+    use std::arch::x86_64::{
+        _mm_loadu_si128, _mm_stream_si128, _mm256_loadu_si256, _mm256_stream_si256,
+        _mm512_loadu_si512, _mm512_stream_si512,
+    };
 
     macro_rules! copies {
         ($($name:ident: $bytes:literal, $feature:literal, $load:ident, $store:ident;)*) => {
@@ -389,7 +518,8 @@ mod streaming {
                     let ((to, to_rest), (from, from_rest)) = (to.as_chunks_mut::<$bytes>(), from.as_chunks::<$bytes>());
                     to_head.copy_from_slice(from_head);
                     for (to, from) in to.iter_mut().zip(from) {
-                        // SAFETY: both are as many valid bytes as the vector has, and after `head` each `to` begins at a multiple of them.
+                        // SAFETY: both are as many valid bytes as the vector has, and after `head`
+                        // each `to` begins at a multiple of them.
                         unsafe { $store(to.as_mut_ptr().cast(), $load(from.as_ptr().cast())) };
                     }
                     to_rest.copy_from_slice(from_rest);
@@ -408,15 +538,35 @@ mod streaming {
         use std::is_x86_feature_detected as has;
         let from: Vec<u8> = (0..400u16).map(|byte| byte as u8).collect();
         type Copies = unsafe fn(&mut [u8], &[u8]);
-        let widths: [(bool, Copies); 3] = [(has!("avx512f"), by_64), (has!("avx"), by_32), (true, by_16)];
-        for (width, copy) in widths.into_iter().enumerate().filter_map(|(width, (is_here, copy))| is_here.then_some((width, copy))) {
-            for (first, len) in (0..70).flat_map(|first| [0, 1, 15, 16, 64, 200, 257].map(|len| (first, len))) {
+        let widths: [(bool, Copies); 3] = [
+            (has!("avx512f"), by_64),
+            (has!("avx"), by_32),
+            (true, by_16),
+        ];
+        for (width, copy) in widths
+            .into_iter()
+            .enumerate()
+            .filter_map(|(width, (is_here, copy))| is_here.then_some((width, copy)))
+        {
+            for (first, len) in
+                (0..70).flat_map(|first| [0, 1, 15, 16, 64, 200, 257].map(|len| (first, len)))
+            {
                 let mut to = vec![0xaa; 400];
                 // SAFETY: the machine has the feature.
                 unsafe { copy(&mut to[first..][..len], &from[3..][..len]) };
                 super::stream_fence();
-                assert_eq!(to[first..][..len], from[3..][..len], "width {width}, {len} bytes at {first}");
-                assert!(to[..first].iter().chain(&to[first + len..]).all(|byte| *byte == 0xaa), "width {width}, {len} bytes at {first}");
+                assert_eq!(
+                    to[first..][..len],
+                    from[3..][..len],
+                    "width {width}, {len} bytes at {first}"
+                );
+                assert!(
+                    to[..first]
+                        .iter()
+                        .chain(&to[first + len..])
+                        .all(|byte| *byte == 0xaa),
+                    "width {width}, {len} bytes at {first}"
+                );
             }
         }
     }
@@ -448,7 +598,8 @@ pub fn prefetch(x: &[f32], at: usize) {
     #[cfg(target_arch = "x86_64")]
     if let Some([first, .., last]) = x.get(at..at + PREFETCH_STEP) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing that the program sees, both addresses are of elements, and SSE is part of x86-64.
+        // SAFETY: a prefetch reads nothing that the program sees, both addresses are of elements,
+        // and SSE is part of x86-64.
         unsafe {
             _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(first).cast());
             _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(last).cast());
@@ -464,21 +615,23 @@ pub fn prefetch_line<T>(x: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
     if let Some(element) = x.get(at) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing that the program sees, the address is of an element, and SSE is part of x86-64.
+        // SAFETY: a prefetch reads nothing that the program sees, the address is of an element, and
+        // SSE is part of x86-64.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(element).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (x, at);
 }
 
-/// Prefetches the cache line of an element, if there is one, to a level below L1: for data needed only after more
-/// than L1 holds.
+/// Prefetches the cache line of an element, if there is one, to a level below L1: for data needed
+/// only after more than L1 holds.
 #[inline(always)]
 pub(crate) fn prefetch_line_l2<T>(x: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
     if let Some(element) = x.get(at) {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing that the program sees, the address is of an element, and SSE is part of x86-64.
+        // SAFETY: a prefetch reads nothing that the program sees, the address is of an element, and
+        // SSE is part of x86-64.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(element).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -496,15 +649,16 @@ pub(crate) enum PrefetchHint {
     Far,
 }
 
-/// Prefetches the cache line of an element of `x`, counted from its first, whether or not there is such an element: for inner loops,
-/// where a test would cost more than an unneeded line.
+/// Prefetches the cache line of an element of `x`, counted from its first, whether or not there is
+/// such an element: for inner loops, where a test would cost more than an unneeded line.
 #[inline(always)]
 pub(crate) fn prefetch_unchecked<T>(x: &[T], at: usize, wanted: PrefetchHint) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_ET0, _MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
         let address = x.as_ptr().wrapping_add(at).cast();
-        // SAFETY: a prefetch reads and changes nothing that the program sees and never faults, whatever the address, and SSE is part of x86-64.
+        // SAFETY: a prefetch reads and changes nothing that the program sees and never faults,
+        // whatever the address, and SSE is part of x86-64.
         unsafe {
             match wanted {
                 PrefetchHint::Near => _mm_prefetch::<_MM_HINT_T0>(address),
@@ -522,7 +676,8 @@ pub fn prefetch_read(x: &[u32]) {
     #[cfg(target_arch = "x86_64")]
     for line in x.chunks(16) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing that the program sees, the address is of an element, and SSE is part of x86-64.
+        // SAFETY: a prefetch reads nothing that the program sees, the address is of an element, and
+        // SSE is part of x86-64.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -534,14 +689,16 @@ pub fn prefetch_write(y: &[f32]) {
     #[cfg(target_arch = "x86_64")]
     for line in y.chunks(16) {
         use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        // SAFETY: a prefetch changes nothing that the program sees, the address is of an element, and SSE is part of x86-64.
+        // SAFETY: a prefetch changes nothing that the program sees, the address is of an element,
+        // and SSE is part of x86-64.
         unsafe { _mm_prefetch::<_MM_HINT_ET0>(line.as_ptr().cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = y;
 }
 
-/// Runs a loop compiled for the widest SIMD of this machine (AVX-512, AVX2, NEON or none, found once at run time).
+/// Runs a loop compiled for the widest SIMD of this machine (AVX-512, AVX2, NEON or none, found
+/// once at run time).
 ///
 /// The closure must be marked `#[inline(always)]`, else its loop is compiled for the baseline.
 #[inline(always)]

@@ -22,9 +22,26 @@ mod tests {
 
     #[test]
     fn keys_grow_with_values_and_nan_is_greatest() {
-        let ascending = [f32::NEG_INFINITY, f32::MIN, -1.0, -f32::MIN_POSITIVE, -1e-45, 0.0, 1e-45, 1.0, f32::MAX, f32::INFINITY, f32::NAN];
+        let ascending = [
+            f32::NEG_INFINITY,
+            f32::MIN,
+            -1.0,
+            -f32::MIN_POSITIVE,
+            -1e-45,
+            0.0,
+            1e-45,
+            1.0,
+            f32::MAX,
+            f32::INFINITY,
+            f32::NAN,
+        ];
         for pair in ascending.windows(2) {
-            assert!(order_key(pair[0]) < order_key(pair[1]), "{} < {}", pair[0], pair[1]);
+            assert!(
+                order_key(pair[0]) < order_key(pair[1]),
+                "{} < {}",
+                pair[0],
+                pair[1]
+            );
         }
         assert_eq!(order_key(-0.0), order_key(0.0));
         assert_eq!(order_key(-f32::NAN), order_key(f32::NAN));

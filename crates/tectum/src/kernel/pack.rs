@@ -1,7 +1,8 @@
-//! Half-width floats as bits, by integer arithmetic alone: the native twin of `kernel/wgsl/pack.wgsl`.
+//! Half-width floats as bits, by integer arithmetic alone: the native twin of
+//! `kernel/wgsl/pack.wgsl`.
 //!
-//! No branches, so plain loops vectorise. To f32 is exact; from f32 rounds to nearest, ties to even; NaN stays NaN with its
-//! sign and upper bits.
+//! No branches, so plain loops vectorise. To f32 is exact; from f32 rounds to nearest, ties to
+//! even; NaN stays NaN with its sign and upper bits.
 
 /// Which half-width format a word's two halves hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,19 +56,32 @@ pub fn bf16_bits(half: u32) -> u32 {
 pub fn to_f16(bits: u32) -> u32 {
     let (sign, magnitude) = ((bits >> 16) & 0x8000, bits & 0x7fff_ffff);
     let nan = 0x7e00 | ((magnitude >> 13) & 0x3ff);
-    let rounded = magnitude.wrapping_sub(0x3800_0000).wrapping_add(0xfff + ((magnitude >> 13) & 1)) >> 13;
+    let rounded = magnitude
+        .wrapping_sub(0x3800_0000)
+        .wrapping_add(0xfff + ((magnitude >> 13) & 1))
+        >> 13;
     let normal = rounded.min(0x7c00);
-    // A subnormal result is the magnitude in units of 2⁻²⁴: adding ½ = 2²³·2⁻²⁴ rounds it there, ties to even, by the float
-    // adder itself, since a sum in [½, 1) has units of 2⁻²⁴.
-    let subnormal = (f32::from_bits(magnitude.min(0x3880_0000)) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
-    sign | select(magnitude > 0x7f80_0000, nan, select(magnitude >= 0x3880_0000, normal, subnormal))
+    // A subnormal result is the magnitude in units of 2⁻²⁴: adding ½ = 2²³·2⁻²⁴ rounds it there,
+    // ties to even, by the float adder itself, since a sum in [½, 1) has units of 2⁻²⁴.
+    let subnormal = (f32::from_bits(magnitude.min(0x3880_0000)) + 0.5)
+        .to_bits()
+        .wrapping_sub(0.5f32.to_bits());
+    sign | select(
+        magnitude > 0x7f80_0000,
+        nan,
+        select(magnitude >= 0x3880_0000, normal, subnormal),
+    )
 }
 
 /// The bits of the bf16 nearest to an f32 given by its bits.
 #[inline(always)]
 pub fn to_bf16(bits: u32) -> u32 {
     let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16;
-    select(bits & 0x7fff_ffff > 0x7f80_0000, (bits >> 16) | 0x40, rounded)
+    select(
+        bits & 0x7fff_ffff > 0x7f80_0000,
+        (bits >> 16) | 0x40,
+        rounded,
+    )
 }
 
 /// Unpacks elements `first..first + to.len()` of a packed slice.
@@ -76,9 +90,14 @@ pub fn unpack(kind: Half, words: &[u32], first: usize, to: &mut [f32]) {
         Half::F16 => |words, to| unpack_pairs(words, to, f16_bits),
         Half::Bf16 => |words, to| unpack_pairs(words, to, bf16_bits),
     };
-    let bits = if kind == Half::F16 { f16_bits } else { bf16_bits };
+    let bits = if kind == Half::F16 {
+        f16_bits
+    } else {
+        bf16_bits
+    };
     let (head, to) = to.split_at_mut((first % 2).min(to.len()));
-    head.iter_mut().for_each(|to| *to = f32::from_bits(bits(words[first / 2] >> 16)));
+    head.iter_mut()
+        .for_each(|to| *to = f32::from_bits(bits(words[first / 2] >> 16)));
     convert(&words[first.div_ceil(2)..], to);
 }
 
@@ -88,7 +107,10 @@ fn unpack_pairs(words: &[u32], to: &mut [f32], bits: impl Fn(u32) -> u32) {
         || {
             let (pairs, rest) = to.as_chunks_mut::<2>();
             for (pair, &word) in pairs.iter_mut().zip(words) {
-                *pair = [f32::from_bits(bits(word & 0xffff)), f32::from_bits(bits(word >> 16))];
+                *pair = [
+                    f32::from_bits(bits(word & 0xffff)),
+                    f32::from_bits(bits(word >> 16)),
+                ];
             }
             if let ([last], Some(&word)) = (rest, words.get(pairs.len())) {
                 *last = f32::from_bits(bits(word & 0xffff));
@@ -108,7 +130,11 @@ mod tests {
             let expected = if nan16 { half | 0x200 } else { half };
             assert_eq!(to_f16(f16_bits(half)), expected, "f16 {half:04x}");
             let nan = half & 0x7fff > 0x7f80;
-            assert_eq!(to_bf16(bf16_bits(half)), if nan { half | 0x40 } else { half }, "bf16 {half:04x}");
+            assert_eq!(
+                to_bf16(bf16_bits(half)),
+                if nan { half | 0x40 } else { half },
+                "bf16 {half:04x}"
+            );
         }
     }
 

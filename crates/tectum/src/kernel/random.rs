@@ -1,6 +1,7 @@
 //! Counter-based random numbers: the native twin of `kernel/wgsl/random.wgsl`.
 //!
-//! Integer arithmetic ending in one exact conversion, so the same bits give the same `f32` bits on every device.
+//! Integer arithmetic ending in one exact conversion, so the same bits give the same `f32` bits on
+//! every device.
 
 use std::sync::LazyLock;
 
@@ -11,8 +12,8 @@ pub const NORMAL_TABLE_LEN: usize = 3 * 1024;
 ///
 /// # Source
 ///
-/// Salmon, Moraes, Dror and Shaw, *Parallel random numbers: as easy as 1, 2, 3*, SC11; checked against the known answers
-/// published with Random123.
+/// Salmon, Moraes, Dror and Shaw, *Parallel random numbers: as easy as 1, 2, 3*, SC11; checked
+/// against the known answers published with Random123.
 ///
 /// # Example
 ///
@@ -27,7 +28,10 @@ pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
         let (even_hi, even_lo) = multiply_wide(0xd251_1f53, c[0]);
         let (odd_hi, odd_lo) = multiply_wide(0xcd9e_8d57, c[2]);
         c = [odd_hi ^ c[1] ^ k[0], odd_lo, even_hi ^ c[3] ^ k[1], even_lo];
-        k = [k[0].wrapping_add(0x9e37_79b9), k[1].wrapping_add(0xbb67_ae85)];
+        k = [
+            k[0].wrapping_add(0x9e37_79b9),
+            k[1].wrapping_add(0xbb67_ae85),
+        ];
     }
     c
 }
@@ -38,21 +42,23 @@ pub fn uniform(bits: u32) -> f32 {
     (bits >> 8) as i32 as f32 * (1.0 / 16_777_216.0)
 }
 
-/// Computes a standard normal number: negative where the top bit of `bits` is set, its magnitude exceeded with probability
-/// (v + ½)/2³¹, v being the lower 31 bits.
+/// Computes a standard normal number: negative where the top bit of `bits` is set, its magnitude
+/// exceeded with probability (v + ½)/2³¹, v being the lower 31 bits.
 ///
 /// `table` is [`normal_table`]'s; a device reads the same from a buffer.
 ///
 /// # Numerics
 ///
-/// A multiple of 2⁻²⁰, at most 6.34 in magnitude; off the true inverse by 7.1e-7 at most, of which half a step of the grid is
-/// 4.8e-7. `normal(b)` and `normal(b ^ 0x8000_0000)` are opposites; zero is +0.
+/// A multiple of 2⁻²⁰, at most 6.34 in magnitude; off the true inverse by 7.1e-7 at most, of which
+/// half a step of the grid is 4.8e-7. `normal(b)` and `normal(b ^ 0x8000_0000)` are opposites; zero
+/// is +0.
 ///
 /// # Source
 ///
-/// Inverse of the distribution function by quadratics in 32-bit fixed point, one for each octave of the tail probability and
-/// 1/32 of it, through both ends and the middle; segmented as in Cheung, Lee, Luk and Villasenor, *Hardware generation of
-/// arbitrary random number distributions via the inversion method*, IEEE Transactions on VLSI Systems 15 (2007).
+/// Inverse of the distribution function by quadratics in 32-bit fixed point, one for each octave of
+/// the tail probability and 1/32 of it, through both ends and the middle; segmented as in Cheung,
+/// Lee, Luk and Villasenor, *Hardware generation of arbitrary random number distributions via the
+/// inversion method*, IEEE Transactions on VLSI Systems 15 (2007).
 #[inline(always)]
 pub fn normal(bits: u32, table: &[i32; NORMAL_TABLE_LEN]) -> f32 {
     let v = bits & 0x7fff_ffff;
@@ -69,12 +75,14 @@ pub fn normal(bits: u32, table: &[i32; NORMAL_TABLE_LEN]) -> f32 {
     steps as f32 * (1.0 / 1_048_576.0)
 }
 
-/// Returns the table that [`normal`] reads: row 32·o + s + 32 holds c0, c1, c2 for the values v whose highest bit is o and whose five next
-/// bits are s, row 0 those for v = 0; rows 1 to 31 are unused.
+/// Returns the table that [`normal`] reads: row 32·o + s + 32 holds c0, c1, c2 for the values v
+/// whose highest bit is o and whose five next bits are s, row 0 those for v = 0; rows 1 to 31 are
+/// unused.
 ///
 /// # Numerics
 ///
-/// Built once, from float64 additions, multiplications, divisions and square roots alone, hence the same on every platform.
+/// Built once, from float64 additions, multiplications, divisions and square roots alone, hence the
+/// same on every platform.
 pub fn normal_table() -> &'static [i32; NORMAL_TABLE_LEN] {
     static TABLE: LazyLock<Box<[i32; NORMAL_TABLE_LEN]>> = LazyLock::new(build_normal_table);
     &TABLE
@@ -117,7 +125,8 @@ fn inverse_upper_tail(tail: f64, start: f64) -> f64 {
     z
 }
 
-/// Probability that a standard normal exceeds z ≥ 0: power series below 3, continued fraction above.
+/// Probability that a standard normal exceeds z ≥ 0: power series below 3, continued fraction
+/// above.
 fn upper_tail(z: f64) -> f64 {
     if z < 3.0 {
         let (mut term, mut sum, mut odd) = (z, z, 1.0);
@@ -136,7 +145,9 @@ fn upper_tail(z: f64) -> f64 {
 fn density(z: f64) -> f64 {
     const SQRT_2_PI: f64 = 2.506_628_274_631_000_5;
     let y = z * z / 64.0;
-    let mut e = (1..=24).rev().fold(1.0, |sum, k| 1.0 - sum * y / f64::from(k));
+    let mut e = (1..=24)
+        .rev()
+        .fold(1.0, |sum, k| 1.0 - sum * y / f64::from(k));
     for _ in 0..5 {
         e *= e;
     }
@@ -162,9 +173,21 @@ mod tests {
     #[test]
     fn philox_gives_the_published_answers() {
         let cases = [
-            ([0; 4], [0; 2], [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]),
-            ([!0; 4], [!0; 2], [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]),
-            ([0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344], [0xa409_3822, 0x299f_31d0], [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]),
+            (
+                [0; 4],
+                [0; 2],
+                [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8],
+            ),
+            (
+                [!0; 4],
+                [!0; 2],
+                [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd],
+            ),
+            (
+                [0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344],
+                [0xa409_3822, 0x299f_31d0],
+                [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1],
+            ),
         ];
         for (counter, key, expected) in cases {
             assert_eq!(philox(counter, key), expected, "{counter:x?} {key:x?}");
@@ -180,17 +203,34 @@ mod tests {
 
     #[test]
     fn upper_tail_gives_tabulated_probabilities() {
-        let tabulated = [(1.959_963_984_540_054, 0.025), (3.0, 1.349_898_031_630_094_5e-3), (6.0, 9.865_876_450_376_98e-10)];
+        let tabulated = [
+            (1.959_963_984_540_054, 0.025),
+            (3.0, 1.349_898_031_630_094_5e-3),
+            (6.0, 9.865_876_450_376_98e-10),
+        ];
         for (z, tail) in tabulated {
-            assert!((upper_tail(z) / tail - 1.0).abs() < 1e-12, "upper_tail({z}) = {}", upper_tail(z));
-            assert!((inverse_upper_tail(tail, 0.0) - z).abs() < 1e-12, "the inverse at {tail}");
+            assert!(
+                (upper_tail(z) / tail - 1.0).abs() < 1e-12,
+                "upper_tail({z}) = {}",
+                upper_tail(z)
+            );
+            assert!(
+                (inverse_upper_tail(tail, 0.0) - z).abs() < 1e-12,
+                "the inverse at {tail}"
+            );
         }
     }
 
     #[test]
     fn the_table_of_normals_is_the_same_on_every_platform() {
-        let bytes: Vec<u8> = normal_table().iter().flat_map(|c| c.to_le_bytes()).collect();
-        assert_eq!(crate::content_hash::ContentHash::of(&bytes).to_string(), TABLE_HASH);
+        let bytes: Vec<u8> = normal_table()
+            .iter()
+            .flat_map(|c| c.to_le_bytes())
+            .collect();
+        assert_eq!(
+            crate::content_hash::ContentHash::of(&bytes).to_string(),
+            TABLE_HASH
+        );
     }
 
     #[test]
@@ -230,21 +270,38 @@ mod tests {
                 *moment += z.powi(power as i32 + 1) / f64::from(count);
             }
         }
-        for (moment, (exact, tolerance)) in moments.iter().zip([(0.0, 1e-5), (1.0, 1e-4), (0.0, 1e-3), (3.0, 1e-2)]) {
+        for (moment, (exact, tolerance)) in
+            moments
+                .iter()
+                .zip([(0.0, 1e-5), (1.0, 1e-4), (0.0, 1e-3), (3.0, 1e-2)])
+        {
             assert!((moment - exact).abs() < tolerance, "{moments:?}");
         }
     }
 
     #[test]
     fn philox_normals_pass_kolmogorov_smirnov() {
-        let mut sample: Vec<f64> = (0..1u32 << 13).flat_map(|i| philox([i, 0, 0, 0], [7, 11]).map(|bits| f64::from(normal(bits, normal_table())))).collect();
+        let mut sample: Vec<f64> = (0..1u32 << 13)
+            .flat_map(|i| {
+                philox([i, 0, 0, 0], [7, 11]).map(|bits| f64::from(normal(bits, normal_table())))
+            })
+            .collect();
         sample.sort_by(f64::total_cmp);
         let count = sample.len() as f64;
         let distance = sample.iter().enumerate().fold(0.0f64, |worst, (i, &z)| {
-            let below = if z < 0.0 { upper_tail(-z) } else { 1.0 - upper_tail(z) };
-            worst.max((below - i as f64 / count).abs()).max((below - (i + 1) as f64 / count).abs())
+            let below = if z < 0.0 {
+                upper_tail(-z)
+            } else {
+                1.0 - upper_tail(z)
+            };
+            worst
+                .max((below - i as f64 / count).abs())
+                .max((below - (i + 1) as f64 / count).abs())
         });
         // 1.628 / sqrt(n) is the critical value at 1 %.
-        assert!(distance < 1.628 / count.sqrt(), "distance {distance} over {count}");
+        assert!(
+            distance < 1.628 / count.sqrt(),
+            "distance {distance} over {count}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The elementwise families, generated from one op table: WGSL body, native twin, float64 reference and test domain.
+//! The elementwise families, generated from one op table: WGSL body, native twin, float64 reference
+//! and test domain.
 
 pub mod cast;
 pub mod compare;
@@ -23,7 +24,8 @@ kernel_arguments! {
     /// `y = f(x0)`
     pub(crate) struct Unary { read x0: T, write y: T; n: usize }
 
-    /// `y = f(x0, x1)`; `period` is the length of `x1`, each element of which counts for `run` elements.
+    /// `y = f(x0, x1)`; `period` is the length of `x1`, each element of which counts for `run`
+    /// elements.
     pub(crate) struct Binary { read x0: T, read x1: T, write y: T; n: usize, period: usize, run: usize }
 }
 
@@ -71,7 +73,8 @@ impl OpKernel {
 
 macro_rules! op_table {
     ($($arity:ident $name:ident($a:ident $(, $b:ident)?) wgsl $wgsl:literal native $native:expr, $(unless $near:expr => $full:expr,)? reference $reference:expr, from $low:literal to $high:literal, ulp $ulp:literal;)*) => {
-        /// The op table. `unless` gives the condition on arguments for which `native` is correct, and the function that is correct for all.
+        /// The op table. `unless` gives the condition on arguments for which `native` is correct,
+        /// and the function that is correct for all.
         pub static OPS: &[Op] = &[$({
             fn single(call: &NativeCall<'_>, arguments: $arity<Slices<'_, f32>>) {
                 op_table!(@run $arity, call, arguments, #[inline(always)] |$a: f32 $(, $b: f32)?| -> f32 { $native } $(, #[inline(always)] |$a: f32| $near, |$a: f32| $full)?);
@@ -102,8 +105,8 @@ macro_rules! op_table {
     };
 }
 
-// Each bound is the one stated for the function in `math.rs`, or what Vulkan allows for a division or square root
-// (2.5 ulp), never the result of a run.
+// Each bound is the one stated for the function in `math.rs`, or what Vulkan allows for a division
+// or square root (2.5 ulp), never the result of a run.
 op_table! {
     Binary add(a, b) wgsl "a + b" native a + b, reference a + b, from -100.0 to 100.0, ulp 1.0;
     Binary sub(a, b) wgsl "a - b" native a - b, reference a - b, from -100.0 to 100.0, ulp 1.0;
@@ -156,7 +159,11 @@ op_table! {
 }
 
 fn nan_aware(a: f64, b: f64, pick: fn(f64, f64) -> f64) -> f64 {
-    if a.is_nan() || b.is_nan() { f64::NAN } else { pick(a, b) }
+    if a.is_nan() || b.is_nan() {
+        f64::NAN
+    } else {
+        pick(a, b)
+    }
 }
 
 fn unary<T: Element>(
@@ -180,15 +187,28 @@ fn unary<T: Element>(
 }
 
 /// Recomputes the elements that are not near, one at a time.
-pub(crate) fn repair<T: Real>(x: &[T], y: &mut [T], near: impl Fn(T) -> bool, full: impl Fn(T) -> T) {
+pub(crate) fn repair<T: Real>(
+    x: &[T],
+    y: &mut [T],
+    near: impl Fn(T) -> bool,
+    full: impl Fn(T) -> T,
+) {
     for (x, y) in x.chunks(64).zip(y.chunks_mut(64)) {
         if !x.iter().fold(true, |all, &a| all & near(a)) {
-            y.iter_mut().zip(x).filter(|(_, a)| !near(**a)).for_each(|(y, &a)| *y = full(a));
+            y.iter_mut()
+                .zip(x)
+                .filter(|(_, a)| !near(**a))
+                .for_each(|(y, &a)| *y = full(a));
         }
     }
 }
 
-fn binary<T: Element, Y: Element>(call: &NativeCall<'_>, (a, b, y): (&[T], &[T], &mut [Y]), [n, period, run]: [usize; 3], f: impl Fn(T, T) -> Y + Copy + Sync) {
+fn binary<T: Element, Y: Element>(
+    call: &NativeCall<'_>,
+    (a, b, y): (&[T], &[T], &mut [Y]),
+    [n, period, run]: [usize; 3],
+    f: impl Fn(T, T) -> Y + Copy + Sync,
+) {
     if run > 1 {
         return binary_runs(call, (a, b, y), [n, period, run], f);
     }
@@ -221,12 +241,21 @@ fn binary<T: Element, Y: Element>(call: &NativeCall<'_>, (a, b, y): (&[T], &[T],
 }
 
 /// With each element of `b` for a run of elements.
-fn binary_runs<T: Element, Y: Element>(call: &NativeCall<'_>, (a, b, y): (&[T], &[T], &mut [Y]), sizes: [usize; 3], f: impl Fn(T, T) -> Y + Copy + Sync) {
+fn binary_runs<T: Element, Y: Element>(
+    call: &NativeCall<'_>,
+    (a, b, y): (&[T], &[T], &mut [Y]),
+    sizes: [usize; 3],
+    f: impl Fn(T, T) -> Y + Copy + Sync,
+) {
     let [n, period, run] = sizes;
     let runs = (BLOCK / run).max(1);
     for_each_chunk(&mut y[..n], runs * run, call.threads_for(n), |index, y| {
         let first = index * runs;
-        for (at, (y, a)) in y.chunks_mut(run).zip(a[first * run..].chunks(run)).enumerate() {
+        for (at, (y, a)) in y
+            .chunks_mut(run)
+            .zip(a[first * run..].chunks(run))
+            .enumerate()
+        {
             let b = b[(first + at) % period];
             simd(
                 #[inline(always)]
@@ -253,9 +282,16 @@ impl Count for Binary<NoBindings> {
     }
 }
 
-fn with_body<A: KernelArguments<Parameters: Count>, T: Element>(op: &Op, builder: KernelBuilder<A, T>) -> KernelBuilder<A, T> {
+fn with_body<A: KernelArguments<Parameters: Count>, T: Element>(
+    op: &Op,
+    builder: KernelBuilder<A, T>,
+) -> KernelBuilder<A, T> {
     let body = elementwise_body(op.arity, op.wgsl);
-    let prelude = if FUNCTIONS.contains(&op.name) { Prelude::Functions } else { Prelude::Math };
+    let prelude = if FUNCTIONS.contains(&op.name) {
+        Prelude::Functions
+    } else {
+        Prelude::Math
+    };
     let builder = builder.prelude(prelude).body(body);
     if op.name.ends_with("mod") {
         return builder.flops(|parameters| LONG_DIVISION_FLOPS * parameters.count() as f64);
@@ -266,11 +302,14 @@ fn with_body<A: KernelArguments<Parameters: Count>, T: Element>(op: &Op, builder
     builder.flops(|parameters| parameters.count() as f64)
 }
 
-/// The body of a kernel that gives each element of `y` the value of an expression of `a`, the element of `x0`, and `b`, that of `x1`, which repeats.
+/// The body of a kernel that gives each element of `y` the value of an expression of `a`, the
+/// element of `x0`, and `b`, that of `x1`, which repeats.
 fn elementwise_body(arity: Arity, wgsl: &str) -> String {
     let load_b = match arity {
         Arity::Unary => "",
-        Arity::Binary => "var j = i; if params.period != params.n { j = (i / params.run) % params.period; }\n        let b = x1[j];\n",
+        Arity::Binary => {
+            "var j = i; if params.period != params.n { j = (i / params.run) % params.period; }\n        let b = x1[j];\n"
+        }
     };
     format!(
         "
@@ -287,19 +326,37 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
 }
 
 /// Operations that are polynomials of some length, and about how many steps they take.
-const TRANSCENDENTAL: [&str; 15] = ["exp", "log", "sigmoid", "tanh", "gelu", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "pow"];
+const TRANSCENDENTAL: [&str; 15] = [
+    "exp", "log", "sigmoid", "tanh", "gelu", "tan", "asin", "acos", "atan", "sinh", "cosh",
+    "asinh", "acosh", "atanh", "pow",
+];
 const TRANSCENDENTAL_FLOPS: f64 = 24.0;
 /// A few steps of long division by words, where the operands' exponents are not far apart.
 const LONG_DIVISION_FLOPS: f64 = 16.0;
 /// Operations whose device code calls functions of [`Prelude::Functions`].
-const FUNCTIONS: [&str; 13] = ["sign", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "pow", "fmod", "mod"];
+const FUNCTIONS: [&str; 13] = [
+    "sign", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "pow",
+    "fmod", "mod",
+];
 
-static KERNELS: LazyLock<Vec<[OpKernel; 2]>> = LazyLock::new(|| OPS.iter().map(|op| (op.define)(op)).collect());
+static KERNELS: LazyLock<Vec<[OpKernel; 2]>> =
+    LazyLock::new(|| OPS.iter().map(|op| (op.define)(op)).collect());
 
-/// The kernels of this family: those of the op table on f32, then on f64; integers, comparisons, transfers, casts and the optimiser.
+/// The kernels of this family: those of the op table on f32, then on f64; integers, comparisons,
+/// transfers, casts and the optimiser.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    let table = [0, 1].into_iter().flat_map(|width| KERNELS.iter().map(move |kernels| kernels[width].kernel().clone()));
-    table.chain(integer::kernels()).chain(compare::kernels()).chain(transfer::kernels()).chain(cast::kernels()).chain(optimizer::kernels()).collect()
+    let table = [0, 1].into_iter().flat_map(|width| {
+        KERNELS
+            .iter()
+            .map(move |kernels| kernels[width].kernel().clone())
+    });
+    table
+        .chain(integer::kernels())
+        .chain(compare::kernels())
+        .chain(transfer::kernels())
+        .chain(cast::kernels())
+        .chain(optimizer::kernels())
+        .collect()
 }
 
 /// The op of a name.
@@ -319,65 +376,116 @@ fn find(name: &str, dtype: DType) -> Option<&'static OpKernel> {
 impl PlanBuilder {
     /// Records `y[i] = op(x[i])` for an operation of a table, of the type of `x`.
     ///
-    /// On f32 and f64: `abs`, `neg`, `sign` (0 for 0, NaN for NaN), `sqrt`, `exp`, `log`, `sigmoid`, `tanh`, `relu`, `relu6`, `gelu`, `gelu_erf`, `silu`,
-    /// `elu`, `hard_sigmoid`, `hard_swish`, `erf`, `sin`, `cos`, `tan`, `asin`, `acos`, `atan`, `sinh`, `cosh`, `asinh`, `acosh`, `atanh`, `exp2`, `log2`, `floor`, `ceil`, `round` (to even),
-    /// `square`, `reciprocal`, `rsqrt`. On i32 and u32, modulo 2³²: `neg`, `abs`, `sign`, `not` (of each bit).
+    /// On f32 and f64: `abs`, `neg`, `sign` (0 for 0, NaN for NaN), `sqrt`, `exp`, `log`,
+    /// `sigmoid`, `tanh`, `relu`, `relu6`, `gelu`, `gelu_erf`, `silu`, `elu`, `hard_sigmoid`,
+    /// `hard_swish`, `erf`, `sin`, `cos`, `tan`, `asin`, `acos`, `atan`, `sinh`, `cosh`, `asinh`,
+    /// `acosh`, `atanh`, `exp2`, `log2`, `floor`, `ceil`, `round` (to even), `square`,
+    /// `reciprocal`, `rsqrt`. On i32 and u32, modulo 2³²: `neg`, `abs`, `sign`, `not` (of each
+    /// bit).
     ///
     /// # Errors
     /// `Invalid` for another name or lengths that differ; as [`PlanBuilder::launch`].
     pub fn unary(&mut self, op: &str, x: View, y: View) -> Result<()> {
-        let Some(OpKernel::Unary(kernel)) = find(op, x.dtype()) else { return Err(unknown(op, Arity::Unary, x.dtype())) };
+        let Some(OpKernel::Unary(kernel)) = find(op, x.dtype()) else {
+            return Err(unknown(op, Arity::Unary, x.dtype()));
+        };
         same_len(op, x, y)?;
         if y.is_empty() {
             return Ok(());
         }
-        self.launch(kernel, Unary { x0: x, y, n: y.len() }, groups_for(y.len()))
+        self.launch(
+            kernel,
+            Unary {
+                x0: x,
+                y,
+                n: y.len(),
+            },
+            groups_for(y.len()),
+        )
     }
 
-    /// Records `y[i] = op(a[i], b[i mod len(b)])` for an operation of a table, of the type of `a`: `b` may be a scalar or a row that repeats.
+    /// Records `y[i] = op(a[i], b[i mod len(b)])` for an operation of a table, of the type of `a`:
+    /// `b` may be a scalar or a row that repeats.
     ///
-    /// On f32 and f64: `add`, `sub`, `mul`, `div`, `min`, `max`, `pow` (as IEEE 754 `pow`), `fmod` (the remainder with the sign of `a`), `mod` (that with
-    /// the sign of `b`), `tanh_grad`, `sigmoid_grad`, `relu_grad`. On i32 and u32, modulo 2³²: `add`, `sub`, `mul`, `div` (truncated), `rem` (its
-    /// remainder), `mod` (the remainder with the sign of `b`), `min`, `max`, `and`, `or`, `xor`, `shl`, `shr` (arithmetic on i32), `pow`. A divisor of
-    /// 0 gives 0, a shift by 32 or more 0 or the sign, a negative power 0 except of 1 and −1.
+    /// On f32 and f64: `add`, `sub`, `mul`, `div`, `min`, `max`, `pow` (as IEEE 754 `pow`), `fmod`
+    /// (the remainder with the sign of `a`), `mod` (that with the sign of `b`), `tanh_grad`,
+    /// `sigmoid_grad`, `relu_grad`. On i32 and u32, modulo 2³²: `add`, `sub`, `mul`, `div`
+    /// (truncated), `rem` (its remainder), `mod` (the remainder with the sign of `b`), `min`,
+    /// `max`, `and`, `or`, `xor`, `shl`, `shr` (arithmetic on i32), `pow`. A divisor of 0 gives 0,
+    /// a shift by 32 or more 0 or the sign, a negative power 0 except of 1 and −1.
     ///
     /// # Errors
-    /// `Invalid` for another name, `a` and `y` of different lengths, or a `b` whose length does not divide theirs; as
-    /// [`PlanBuilder::launch`].
+    /// `Invalid` for another name, `a` and `y` of different lengths, or a `b` whose length does not
+    /// divide theirs; as [`PlanBuilder::launch`].
     pub fn binary(&mut self, op: &str, a: View, b: View, y: View) -> Result<()> {
         self.binary_by_run(op, a, b, 1, y)
     }
 
-    /// Records `y[i] = op(a[i], b[⌊i / run⌋ mod len(b)])`: as [`PlanBuilder::binary`], with each element of `b` for a run of elements, such as the pixels of
-    /// a channel.
+    /// Records `y[i] = op(a[i], b[⌊i / run⌋ mod len(b)])`: as [`PlanBuilder::binary`], with each
+    /// element of `b` for a run of elements, such as the pixels of a channel.
     ///
     /// # Errors
-    /// `Invalid` if the length of `a` is no multiple of `run` times that of `b`; as [`PlanBuilder::binary`].
+    /// `Invalid` if the length of `a` is no multiple of `run` times that of `b`; as
+    /// [`PlanBuilder::binary`].
     pub fn binary_by_run(&mut self, op: &str, a: View, b: View, run: usize, y: View) -> Result<()> {
-        let Some(OpKernel::Binary(kernel)) = find(op, a.dtype()) else { return Err(unknown(op, Arity::Binary, a.dtype())) };
+        let Some(OpKernel::Binary(kernel)) = find(op, a.dtype()) else {
+            return Err(unknown(op, Arity::Binary, a.dtype()));
+        };
         same_len(op, a, y)?;
         if y.is_empty() {
             return Ok(());
         }
         check_period(op, a, b.len(), run)?;
-        self.launch(kernel, Binary { x0: a, x1: b, y, n: y.len(), period: b.len(), run }, groups_for(y.len()))
+        self.launch(
+            kernel,
+            Binary {
+                x0: a,
+                x1: b,
+                y,
+                n: y.len(),
+                period: b.len(),
+                run,
+            },
+            groups_for(y.len()),
+        )
     }
 }
 
 /// Refuses a `b` that does not repeat to the length of `a`, each element for a run.
 fn check_period(op: &str, a: View, period: usize, run: usize) -> Result<()> {
-    if period.checked_mul(run).is_some_and(|whole| whole > 0 && a.len().is_multiple_of(whole)) {
+    if period
+        .checked_mul(run)
+        .is_some_and(|whole| whole > 0 && a.len().is_multiple_of(whole))
+    {
         return Ok(());
     }
-    let runs = if run == 1 { String::new() } else { format!(" for runs of {run}") };
-    Err(Error::invalid(format!("{op}: b has {period} elements{runs}, which does not divide a's {}", a.len())))
+    let runs = if run == 1 {
+        String::new()
+    } else {
+        format!(" for runs of {run}")
+    };
+    Err(Error::invalid(format!(
+        "{op}: b has {period} elements{runs}, which does not divide a's {}",
+        a.len()
+    )))
 }
 
 fn unknown(op: &str, arity: Arity, dtype: DType) -> Error {
     let names: Vec<_> = if matches!(dtype, DType::I32 | DType::U32) {
-        integer::INTEGER_OPS.iter().filter(|row| row.arity == arity).map(|row| row.name).collect()
+        integer::INTEGER_OPS
+            .iter()
+            .filter(|row| row.arity == arity)
+            .map(|row| row.name)
+            .collect()
     } else {
-        OPS.iter().filter(|row| row.arity == arity).map(|row| row.name).collect()
+        OPS.iter()
+            .filter(|row| row.arity == arity)
+            .map(|row| row.name)
+            .collect()
     };
-    Error::invalid(format!("{op}: no such {arity:?} operation on {}; there are {}", dtype.wgsl(), names.join(", ")))
+    Error::invalid(format!(
+        "{op}: no such {arity:?} operation on {}; there are {}",
+        dtype.wgsl(),
+        names.join(", ")
+    ))
 }

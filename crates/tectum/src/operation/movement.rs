@@ -13,8 +13,15 @@ use crate::kernel::Kernel;
 
 /// The kernels of this family.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    [gather::kernels, one_hot::kernels, scatter::kernels, segment_sum::kernels, strided::kernels, transpose::kernels]
-        .into_iter()
-        .flat_map(|kernels| kernels())
-        .collect()
+    [
+        gather::kernels,
+        one_hot::kernels,
+        scatter::kernels,
+        segment_sum::kernels,
+        strided::kernels,
+        transpose::kernels,
+    ]
+    .into_iter()
+    .flat_map(|kernels| kernels())
+    .collect()
 }

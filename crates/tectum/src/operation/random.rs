@@ -1,7 +1,8 @@
 //! Random bits, uniforms and normals: Philox4x32-10 on a counter, the same bits on every device.
 //!
-//! The `key` binding holds four words, `[seed low, seed high, stream, tick]`: the first two are Philox's key, the others
-//! the upper half of its counter; element `i` is word `i mod 4` of block `i / 4`.
+//! The `key` binding holds four words, `[seed low, seed high, stream, tick]`: the first two are
+//! Philox's key, the others the upper half of its counter; element `i` is word `i mod 4` of block
+//! `i / 4`.
 
 use std::sync::{Arc, LazyLock};
 
@@ -28,23 +29,44 @@ kernel_arguments! {
 
 /// `y[i]` = 32 random bits.
 pub(crate) static BITS: LazyLock<TypedKernel<Random>> = LazyLock::new(|| {
-    let builder = Random::define("random_bits_u32").prelude(Prelude::Random).body(body("word"));
-    built_in(builder, |call, Random { key, y, n }| fill(call, (key, &mut y[..n]), |bits| bits))
+    let builder = Random::define("random_bits_u32")
+        .prelude(Prelude::Random)
+        .body(body("word"));
+    built_in(builder, |call, Random { key, y, n }| {
+        fill(call, (key, &mut y[..n]), |bits| bits)
+    })
 });
 
 /// `y[i]` uniform in [0, 1), a multiple of 2⁻²⁴.
 pub(crate) static UNIFORM: LazyLock<TypedKernel<Random>> = LazyLock::new(|| {
-    let builder = Random::define_on::<f32>("uniform_f32").prelude(Prelude::Random).body(body("tectum_uniform(word)"));
-    built_in(builder, |call, Random { key, y, n }| fill(call, (key, &mut y[..n]), random::uniform))
+    let builder = Random::define_on::<f32>("uniform_f32")
+        .prelude(Prelude::Random)
+        .body(body("tectum_uniform(word)"));
+    built_in(builder, |call, Random { key, y, n }| {
+        fill(call, (key, &mut y[..n]), random::uniform)
+    })
 });
 
 /// `y[i]` standard normal, a multiple of 2⁻²⁰.
 pub(crate) static NORMAL: LazyLock<TypedKernel<RandomNormal>> = LazyLock::new(|| {
-    let builder = RandomNormal::define("normal_f32").prelude(Prelude::Random).body(body("normal(word)") + NORMAL_LOOKUP);
-    built_in(builder, |call, RandomNormal { key, y, normal_table, n }| {
-        let table: &[i32; random::NORMAL_TABLE_LEN] = normal_table.first_chunk().expect("invariant: the plan binds the whole table");
-        fill(call, (key, &mut y[..n]), |bits| random::normal(bits, table));
-    })
+    let builder = RandomNormal::define("normal_f32")
+        .prelude(Prelude::Random)
+        .body(body("normal(word)") + NORMAL_LOOKUP);
+    built_in(
+        builder,
+        |call,
+         RandomNormal {
+             key,
+             y,
+             normal_table,
+             n,
+         }| {
+            let table: &[i32; random::NORMAL_TABLE_LEN] = normal_table
+                .first_chunk()
+                .expect("invariant: the plan binds the whole table");
+            fill(call, (key, &mut y[..n]), |bits| random::normal(bits, table));
+        },
+    )
 });
 
 const NORMAL_LOOKUP: &str = "
@@ -63,7 +85,11 @@ fn body(value: &str) -> String {
     include_str!("random/random.wgsl").replace("VALUE_OF_WORD", value)
 }
 
-fn fill<T: Element>(call: &NativeCall<'_>, (key, y): (&[u32], &mut [T]), value: impl Fn(u32) -> T + Copy + Sync) {
+fn fill<T: Element>(
+    call: &NativeCall<'_>,
+    (key, y): (&[u32], &mut [T]),
+    value: impl Fn(u32) -> T + Copy + Sync,
+) {
     let (stream, tick, key) = (key[2], key[3], [key[0], key[1]]);
     let threads = call.threads_for(4 * y.len());
     for_each_chunk(y, CHUNK, threads, |index, y| {
@@ -75,7 +101,8 @@ fn fill<T: Element>(call: &NativeCall<'_>, (key, y): (&[u32], &mut [T]), value: 
                 for (block, y) in (first_block..).zip(blocks.iter_mut()) {
                     *y = random::philox([block, stream, tick, 0], key).map(value);
                 }
-                let words = random::philox([first_block + blocks.len() as u32, stream, tick, 0], key);
+                let words =
+                    random::philox([first_block + blocks.len() as u32, stream, tick, 0], key);
                 for (y, word) in rest.iter_mut().zip(words) {
                     *y = value(word);
                 }
@@ -96,7 +123,11 @@ impl PlanBuilder {
         if y.is_empty() {
             return Ok(());
         }
-        self.launch(&BITS, Random { key, y, n: y.len() }, groups_for(y.len().div_ceil(4)))
+        self.launch(
+            &BITS,
+            Random { key, y, n: y.len() },
+            groups_for(y.len().div_ceil(4)),
+        )
     }
 
     /// Records uniform numbers in [0, 1), multiples of 2⁻²⁴.
@@ -110,7 +141,11 @@ impl PlanBuilder {
         if y.is_empty() {
             return Ok(());
         }
-        self.launch(&UNIFORM, Random { key, y, n: y.len() }, groups_for(y.len().div_ceil(4)))
+        self.launch(
+            &UNIFORM,
+            Random { key, y, n: y.len() },
+            groups_for(y.len().div_ceil(4)),
+        )
     }
 
     /// Records standard normal numbers, multiples of 2⁻²⁰.
@@ -126,11 +161,27 @@ impl PlanBuilder {
         }
         self.whole(|plan| {
             let normal_table = plan.constant("normal_table", random::normal_table());
-            plan.launch(&NORMAL, RandomNormal { key, y, normal_table, n: y.len() }, groups_for(y.len().div_ceil(4)))
+            plan.launch(
+                &NORMAL,
+                RandomNormal {
+                    key,
+                    y,
+                    normal_table,
+                    n: y.len(),
+                },
+                groups_for(y.len().div_ceil(4)),
+            )
         })
     }
 }
 
 fn check_key(key: View) -> Result<()> {
-    if key.len() == KEY_WORDS { Ok(()) } else { Err(Error::invalid(format!("random numbers: a key of {} words, {KEY_WORDS} needed", key.len()))) }
+    if key.len() == KEY_WORDS {
+        Ok(())
+    } else {
+        Err(Error::invalid(format!(
+            "random numbers: a key of {} words, {KEY_WORDS} needed",
+            key.len()
+        )))
+    }
 }

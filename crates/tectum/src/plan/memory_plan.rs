@@ -26,20 +26,33 @@ pub(crate) struct MemoryPlan {
     pub unshared_bytes: usize,
 }
 
-/// Assigns each temporary a buffer that no other live one uses, the best-fitting free one first; largest first, so that a
-/// buffer never has to grow.
+/// Assigns each temporary a buffer that no other live one uses, the best-fitting free one first;
+/// largest first, so that a buffer never has to grow.
 pub(crate) fn plan_memory(lifetimes: &[Lifetime]) -> MemoryPlan {
     let mut order: Vec<&Lifetime> = lifetimes.iter().collect();
-    order.sort_by_key(|lifetime| (std::cmp::Reverse(lifetime.bytes), lifetime.first, lifetime.slot));
+    order.sort_by_key(|lifetime| {
+        (
+            std::cmp::Reverse(lifetime.bytes),
+            lifetime.first,
+            lifetime.slot,
+        )
+    });
     let mut plan = MemoryPlan::default();
     let mut tenants: Vec<Vec<&Lifetime>> = Vec::new();
     for lifetime in order {
-        let free = |buffer: &usize| tenants[*buffer].iter().all(|other| other.last < lifetime.first || lifetime.last < other.first);
-        let home = (0..tenants.len()).filter(free).min_by_key(|&buffer| plan.buffers[buffer]).unwrap_or_else(|| {
-            tenants.push(Vec::new());
-            plan.buffers.push(align(lifetime.bytes));
-            tenants.len() - 1
-        });
+        let free = |buffer: &usize| {
+            tenants[*buffer]
+                .iter()
+                .all(|other| other.last < lifetime.first || lifetime.last < other.first)
+        };
+        let home = (0..tenants.len())
+            .filter(free)
+            .min_by_key(|&buffer| plan.buffers[buffer])
+            .unwrap_or_else(|| {
+                tenants.push(Vec::new());
+                plan.buffers.push(align(lifetime.bytes));
+                tenants.len() - 1
+            });
         tenants[home].push(lifetime);
         plan.homes.push((lifetime.slot, home));
         plan.unshared_bytes += align(lifetime.bytes);
@@ -76,7 +89,14 @@ mod tests {
 
     #[test]
     fn a_chain_of_equal_temporaries_needs_two_buffers() {
-        let chain: Vec<Lifetime> = (0..10).map(|i| Lifetime { slot: i, bytes: 1000, first: i, last: i + 1 }).collect();
+        let chain: Vec<Lifetime> = (0..10)
+            .map(|i| Lifetime {
+                slot: i,
+                bytes: 1000,
+                first: i,
+                last: i + 1,
+            })
+            .collect();
         assert_eq!(plan_memory(&chain).buffers, [1024, 1024]);
     }
 }

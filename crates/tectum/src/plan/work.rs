@@ -12,7 +12,8 @@ use crate::kernel::Access;
 pub struct LaunchWork {
     /// The kernel's name.
     pub kernel: String,
-    /// Bytes of the bound ranges, twice for those read and written in place; of a table, those of the rows that are read.
+    /// Bytes of the bound ranges, twice for those read and written in place; of a table, those of
+    /// the rows that are read.
     pub bytes: f64,
     /// Bytes of the ranges that are read.
     pub read_bytes: f64,
@@ -64,9 +65,16 @@ impl Plan {
         for launch in &list.launches {
             let (mut bytes, mut read_bytes) = (0.0, 0.0);
             for (binding, region) in launch.kernel.bindings().iter().zip(&launch.regions) {
-                let passes = if binding.access == Access::ReadWrite { 2.0 } else { 1.0 };
+                let passes = if binding.access == Access::ReadWrite {
+                    2.0
+                } else {
+                    1.0
+                };
                 let bound = region.bytes as f64;
-                let used = launch.kernel.read_words(binding.name, &launch.params).map_or(bound, |words| bound.min(4.0 * words));
+                let used = launch
+                    .kernel
+                    .read_words(binding.name, &launch.params)
+                    .map_or(bound, |words| bound.min(4.0 * words));
                 bytes += passes * used;
                 if binding.access != Access::Write {
                     read_bytes += used;
@@ -87,8 +95,14 @@ impl Plan {
         PlanWork {
             plan: self.name.clone(),
             launches,
-            bytes_up: list.upload.map_or(0.0, |buffer| list.buffer_bytes[buffer] as f64),
-            bytes_down: list.downloads.iter().map(|region| region.bytes as f64).sum(),
+            bytes_up: list
+                .upload
+                .map_or(0.0, |buffer| list.buffer_bytes[buffer] as f64),
+            bytes_down: list
+                .downloads
+                .iter()
+                .map(|region| region.bytes as f64)
+                .sum(),
             memory_bytes: list.buffer_bytes.iter().map(|bytes| *bytes as u64).sum(),
             longest_binding_bytes: longest,
             dtypes,

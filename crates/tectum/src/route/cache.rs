@@ -35,7 +35,10 @@ struct Entry {
 
 impl Default for CalibrationCache {
     fn default() -> Self {
-        Self { schema: CACHE_SCHEMA.to_owned(), entries: Vec::new() }
+        Self {
+            schema: CACHE_SCHEMA.to_owned(),
+            entries: Vec::new(),
+        }
     }
 }
 
@@ -47,30 +50,43 @@ impl CalibrationCache {
     pub fn load(path: &Path) -> Result<Self> {
         use std::io::Read as _;
         let file = match std::fs::File::open(path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Self::default());
+            }
             other => other.map_err(|source| Error::io(path.display(), source))?,
         };
         let mut bytes = Vec::new();
-        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|source| Error::io(path.display(), source))?;
+        file.take(MAX_BYTES + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|source| Error::io(path.display(), source))?;
         Self::parse(&bytes, &path.display().to_string())
     }
 
     /// Reads a cache from its JSON; `origin` precedes the line in messages.
     ///
     /// # Errors
-    /// `Data` naming origin, line and column or the entry: text of another form or version, a rate that is not a positive number,
-    /// more than a mebibyte.
+    /// `Data` naming origin, line and column or the entry: text of another form or version, a rate
+    /// that is not a positive number, more than a mebibyte.
     pub fn parse(bytes: &[u8], origin: &str) -> Result<Self> {
         if bytes.len() as u64 > MAX_BYTES {
-            return Err(Error::data(format!("{origin}: longer than {MAX_BYTES} bytes")));
+            return Err(Error::data(format!(
+                "{origin}: longer than {MAX_BYTES} bytes"
+            )));
         }
-        let cache: Self = serde_json::from_slice(bytes).map_err(|source| Error::data(format!("{origin}: {source}")))?;
+        let cache: Self = serde_json::from_slice(bytes)
+            .map_err(|source| Error::data(format!("{origin}: {source}")))?;
         if cache.schema != CACHE_SCHEMA {
-            return Err(Error::data(format!("{origin}: schema {:?}; {CACHE_SCHEMA:?} is needed", cache.schema)));
+            return Err(Error::data(format!(
+                "{origin}: schema {:?}; {CACHE_SCHEMA:?} is needed",
+                cache.schema
+            )));
         }
         for (index, entry) in cache.entries.iter().enumerate() {
             if let Some(fault) = entry.rates.fault() {
-                return Err(Error::data(format!("{origin}: entry {index} ({}): {fault}", entry.key)));
+                return Err(Error::data(format!(
+                    "{origin}: entry {index} ({}): {fault}",
+                    entry.key
+                )));
             }
         }
         Ok(cache)
@@ -81,7 +97,8 @@ impl CalibrationCache {
     /// # Errors
     /// `Data` if it cannot be encoded.
     pub fn to_json(&self) -> Result<String> {
-        serde_json::to_string_pretty(self).map_err(|source| Error::data("calibrations: cannot be encoded").with_source(source))
+        serde_json::to_string_pretty(self)
+            .map_err(|source| Error::data("calibrations: cannot be encoded").with_source(source))
     }
 
     /// Writes the file atomically; creates the folder.
@@ -90,7 +107,8 @@ impl CalibrationCache {
     /// `Io` naming the path.
     pub fn save(&self, path: &Path) -> Result<()> {
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(|source| Error::io(folder.display(), source))?;
+            std::fs::create_dir_all(folder)
+                .map_err(|source| Error::io(folder.display(), source))?;
         }
         file::write(path, (self.to_json()? + "\n").as_bytes())
     }
@@ -98,27 +116,41 @@ impl CalibrationCache {
     /// The stored calibration of a device.
     pub fn rates(&self, info: &DeviceInfo) -> Option<Rates> {
         let key = key(info);
-        self.entries.iter().find(|entry| entry.key == key).map(|entry| entry.rates)
+        self.entries
+            .iter()
+            .find(|entry| entry.key == key)
+            .map(|entry| entry.rates)
     }
 
     /// Adds or replaces a device's rates.
     pub fn insert(&mut self, calibration: &Calibration) {
         let key = key(&calibration.device);
         self.entries.retain(|entry| entry.key != key);
-        self.entries.push(Entry { key, rates: calibration.rates });
+        self.entries.push(Entry {
+            key,
+            rates: calibration.rates,
+        });
         let surplus = self.entries.len().saturating_sub(MAX_ENTRIES);
         self.entries.drain(..surplus);
     }
 }
 
-/// The key of the rates: device, driver and kernels; for the CPU also the number of threads it may use.
+/// The key of the rates: device, driver and kernels; for the CPU also the number of threads it may
+/// use.
 fn key(info: &DeviceInfo) -> String {
     let identity = info.uuid.as_deref().or(info.pci.as_deref()).unwrap_or("-");
     let units = info.compute_units.unwrap_or(0);
-    format!("{} | {} | {identity} | {} | units {units} | tectum {}", info.id, info.name, info.driver, env!("CARGO_PKG_VERSION"))
+    format!(
+        "{} | {} | {identity} | {} | units {units} | tectum {}",
+        info.id,
+        info.name,
+        info.driver,
+        env!("CARGO_PKG_VERSION")
+    )
 }
 
-/// Where the cache is: `tectum/calibration.json` in the user's cache folder, if the system names one.
+/// Where the cache is: `tectum/calibration.json` in the user's cache folder, if the system names
+/// one.
 pub fn default_path() -> Option<PathBuf> {
     Some(cache_folder()?.join("calibration.json"))
 }

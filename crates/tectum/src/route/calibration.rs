@@ -35,7 +35,8 @@ pub struct Rates {
     pub download_bytes_per_s: Option<f64>,
     /// Bytes read plus written each second by a large copy.
     pub memory_bytes_per_s: f64,
-    /// The same where a launch touches at most [`CACHED_BYTES`]: the CPU's caches. Other devices have the rate above.
+    /// The same where a launch touches at most [`CACHED_BYTES`]: the CPU's caches. Other devices
+    /// have the rate above.
     #[serde(alias = "near_bytes_per_s")]
     pub cached_bytes_per_s: f64,
     /// Operations each second of a large matrix product; a multiply-add is two.
@@ -56,18 +57,31 @@ pub struct Calibration {
 impl Rates {
     /// The first number that a measurement cannot produce.
     pub(super) fn fault(&self) -> Option<String> {
-        let latencies = [("run_s", self.run_s), ("launch_s", self.launch_s), ("transfer_s", self.transfer_s)];
+        let latencies = [
+            ("run_s", self.run_s),
+            ("launch_s", self.launch_s),
+            ("transfer_s", self.transfer_s),
+        ];
         let rates = [
             ("upload_bytes_per_s", self.upload_bytes_per_s.unwrap_or(1.0)),
-            ("download_bytes_per_s", self.download_bytes_per_s.unwrap_or(1.0)),
+            (
+                "download_bytes_per_s",
+                self.download_bytes_per_s.unwrap_or(1.0),
+            ),
             ("memory_bytes_per_s", self.memory_bytes_per_s),
             ("near_bytes_per_s", self.cached_bytes_per_s),
             ("flop_per_s", self.flop_per_s),
             ("lane_flop_per_s", self.lane_flop_per_s),
         ];
-        let latency = latencies.iter().find(|(_, value)| !(value.is_finite() && *value >= 0.0));
-        let rate = rates.iter().find(|(_, value)| !(value.is_finite() && *value > 0.0));
-        latency.or(rate).map(|(name, value)| format!("{name} is {value}"))
+        let latency = latencies
+            .iter()
+            .find(|(_, value)| !(value.is_finite() && *value >= 0.0));
+        let rate = rates
+            .iter()
+            .find(|(_, value)| !(value.is_finite() && *value > 0.0));
+        latency
+            .or(rate)
+            .map(|(name, value)| format!("{name} is {value}"))
     }
 }
 
@@ -91,7 +105,11 @@ pub fn calibrate(device: &Device) -> Result<Calibration> {
     let product_s = best_seconds(&mut gemm_plan(device, side, side)?, 5)?;
     let flop_per_s = 2.0 * (side as f64).powi(3) / (product_s - one_s).max(1e-9);
     let (upload_bytes_per_s, download_bytes_per_s) = transfer_rates(device)?;
-    let transfer_s = if upload_bytes_per_s.is_some() { (round_trip(device)? - one_s).max(0.0) / 2.0 } else { 0.0 };
+    let transfer_s = if upload_bytes_per_s.is_some() {
+        (round_trip(device)? - one_s).max(0.0) / 2.0
+    } else {
+        0.0
+    };
     let rates = Rates {
         run_s,
         launch_s,
@@ -103,7 +121,10 @@ pub fn calibrate(device: &Device) -> Result<Calibration> {
         flop_per_s,
         lane_flop_per_s: lane_rate(device, one_s)?.min(flop_per_s),
     };
-    Ok(Calibration { device: info.clone(), rates })
+    Ok(Calibration {
+        device: info.clone(),
+        rates,
+    })
 }
 
 /// The rate of copies that stay in the caches.
@@ -113,23 +134,33 @@ fn near_rate(device: &Device, run_s: f64, launch_s: f64) -> Result<f64> {
     for _ in 0..MANY_LAUNCHES {
         plan.copy(x, y)?;
     }
-    let seconds = (best_seconds(&mut plan.finish()?.compile(device)?, 50)? - run_s) / MANY_LAUNCHES as f64 - launch_s;
+    let seconds = (best_seconds(&mut plan.finish()?.compile(device)?, 50)? - run_s)
+        / MANY_LAUNCHES as f64
+        - launch_s;
     Ok(8.0 * NEAR_LEN as f64 / seconds.max(1e-9))
 }
 
 /// Time of a run with one smallest transfer each way.
 fn round_trip(device: &Device) -> Result<f64> {
     let mut plan = PlanBuilder::new("calibrate.transfers");
-    let (x, y) = (plan.input("x", DType::F32, 1), plan.output("y", DType::F32, 1));
+    let (x, y) = (
+        plan.input("x", DType::F32, 1),
+        plan.output("y", DType::F32, 1),
+    );
     plan.copy(x, y)?;
     best_seconds(&mut plan.finish()?.compile(device)?, 100)
 }
 
-/// The rate of a product that one workgroup, or one thread of the CPU, computes, for each of its lanes.
+/// The rate of a product that one workgroup, or one thread of the CPU, computes, for each of its
+/// lanes.
 fn lane_rate(device: &Device, one_s: f64) -> Result<f64> {
     let (side, inner, lanes) = match device.info().kind {
         DeviceKind::Cpu => (ONE_THREAD_SIDE, ONE_THREAD_SIDE, 1.0),
-        _ => (crate::operation::product::gemm::TILE, NARROW_INNER, f64::from(crate::kernel::WORKGROUP)),
+        _ => (
+            crate::operation::product::gemm::TILE,
+            NARROW_INNER,
+            f64::from(crate::kernel::WORKGROUP),
+        ),
     };
     let seconds = best_seconds(&mut gemm_plan(device, side, inner)?, 20)?;
     Ok(2.0 * (side * side * inner) as f64 / (seconds - one_s).max(1e-9) / lanes)

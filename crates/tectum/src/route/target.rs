@@ -45,7 +45,8 @@ impl Plan {
     /// Compiles with its own states, for a device or [`Target::Auto`].
     ///
     /// # Errors
-    /// `Unsupported` where the device cannot hold or run a launch, `OutOfMemory`, or what the driver reports.
+    /// `Unsupported` where the device cannot hold or run a launch, `OutOfMemory`, or what the
+    /// driver reports.
     pub fn compile<'d>(&self, target: impl Into<Target<'d>>) -> Result<Executable> {
         self.compile_with(&target.into().open(|| self.work())?, &[])
     }

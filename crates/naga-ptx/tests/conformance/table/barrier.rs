@@ -4,7 +4,16 @@ use crate::case::{Case, Features};
 
 pub fn cases() -> Vec<Case> {
     let mut cases = vec![];
-    for (size, shape) in [(2, "2"), (32, "32"), (64, "64"), (100, "100"), (33, "33"), (256, "256"), (64, "8, 8"), (60, "3, 4, 5")] {
+    for (size, shape) in [
+        (2, "2"),
+        (32, "32"),
+        (64, "64"),
+        (100, "100"),
+        (33, "33"),
+        (256, "256"),
+        (64, "8, 8"),
+        (60, "3, 4, 5"),
+    ] {
         cases.push(tree_sum(size, shape));
     }
     cases.extend(exchanges());
@@ -24,16 +33,30 @@ fn tree_sum(size: u32, shape: &str) -> Case {
          var left = {size}u;\n    while (left > 1u) {{\n        let half = (left + 1u) / 2u;\n        if (i + half < left) {{ part[i] += part[i + half]; }}\n        left = half;\n        \
          workgroupBarrier();\n    }}\n    if (i == 0u) {{ out[w.x] = part[0]; }}\n}}\n"
     );
-    let data = (0..3 * size).map(|i| i.wrapping_mul(0x9e37_79b9) >> 12).collect::<Vec<_>>();
-    let sums = data.chunks(size as usize).map(|group| group.iter().sum()).collect::<Vec<u32>>();
-    Case::new(format!("barrier/tree sum/{}", shape.replace(", ", "x")), source).groups(3, 1, 1).read(&data).output(&sums)
+    let data = (0..3 * size)
+        .map(|i| i.wrapping_mul(0x9e37_79b9) >> 12)
+        .collect::<Vec<_>>();
+    let sums = data
+        .chunks(size as usize)
+        .map(|group| group.iter().sum())
+        .collect::<Vec<u32>>();
+    Case::new(
+        format!("barrier/tree sum/{}", shape.replace(", ", "x")),
+        source,
+    )
+    .groups(3, 1, 1)
+    .read(&data)
+    .output(&sums)
 }
 
 fn exchanges() -> Vec<Case> {
     let reversed = "@group(0) @binding(0) var<storage, read_write> data: array<u32>;\nvar<workgroup> w: array<u32, 96>;\n@compute @workgroup_size(96)\n\
         fn main(@builtin(local_invocation_index) i: u32, @builtin(global_invocation_id) g: vec3<u32>) { w[95u - i] = data[g.x]; workgroupBarrier(); data[g.x] = w[i]; }\n";
     let data = (0..192).collect::<Vec<u32>>();
-    let turned = data.chunks(96).flat_map(|group| group.iter().rev().copied()).collect::<Vec<_>>();
+    let turned = data
+        .chunks(96)
+        .flat_map(|group| group.iter().rev().copied())
+        .collect::<Vec<_>>();
     let doubled = "@group(0) @binding(0) var<storage, read_write> data: array<u32>;\nvar<workgroup> w: array<array<u32, 64>, 2>;\n@compute @workgroup_size(64)\n\
         fn main(@builtin(local_invocation_index) i: u32) {\n    w[0][i] = data[i];\n    workgroupBarrier();\n    for (var round = 0u; round < 6u; round++) {\n        \
         let from_ = round % 2u;\n        let step = 1u << round;\n        var sum = w[from_][i];\n        if (i >= step) { sum += w[from_][i - step]; }\n        w[1u - from_][i] = sum;\n        \
@@ -51,12 +74,24 @@ fn exchanges() -> Vec<Case> {
         @compute @workgroup_size(16, 16)\nfn main(@builtin(local_invocation_id) l: vec3<u32>, @builtin(workgroup_id) w: vec3<u32>) {\n    \
         t[l.y][l.x] = a[(w.y * 16u + l.y) * 32u + w.x * 16u + l.x];\n    workgroupBarrier();\n    out[(w.x * 16u + l.y) * 32u + w.y * 16u + l.x] = t[l.x][l.y];\n}\n";
     let a = (0..1024).map(|i| i as f32).collect::<Vec<_>>();
-    let transposed = (0..1024).map(|i| a[i % 32 * 32 + i / 32]).collect::<Vec<_>>();
+    let transposed = (0..1024)
+        .map(|i| a[i % 32 * 32 + i / 32])
+        .collect::<Vec<_>>();
     vec![
-        Case::new("barrier/reversal", reversed).groups(2, 1, 1).write(&data, &turned),
-        Case::new("barrier/double-buffered scan", doubled).write(&(0..64).map(|i| i * 7 + 1).collect::<Vec<u32>>(), &scan),
-        Case::new("barrier/storageBarrier", storage).output(&(0..64u32).map(|i| i * i + (63 - i) * (63 - i)).collect::<Vec<_>>()),
-        Case::new("barrier/transposed tiles", tile).groups(2, 2, 1).read(&a).output(&transposed),
+        Case::new("barrier/reversal", reversed)
+            .groups(2, 1, 1)
+            .write(&data, &turned),
+        Case::new("barrier/double-buffered scan", doubled)
+            .write(&(0..64).map(|i| i * 7 + 1).collect::<Vec<u32>>(), &scan),
+        Case::new("barrier/storageBarrier", storage).output(
+            &(0..64u32)
+                .map(|i| i * i + (63 - i) * (63 - i))
+                .collect::<Vec<_>>(),
+        ),
+        Case::new("barrier/transposed tiles", tile)
+            .groups(2, 2, 1)
+            .read(&a)
+            .output(&transposed),
     ]
 }
 
@@ -66,12 +101,16 @@ fn uniform_loads() -> Vec<Case> {
         "{head}var<workgroup> w: u32;\n@compute @workgroup_size(48)\nfn main(@builtin(local_invocation_index) i: u32, @builtin(global_invocation_id) g: vec3<u32>) {{\n    \
          if (i == 5u) {{ w = g.x + 7u; }}\n    let first = workgroupUniformLoad(&w);\n    if (i == 6u) {{ w = 1u; }}\n    let second = workgroupUniformLoad(&w);\n    out[g.x] = first * 10u + second;\n}}\n"
     );
-    let wanted = (0..96u32).map(|g| (g / 48 * 48 + 12) * 10 + 1).collect::<Vec<_>>();
+    let wanted = (0..96u32)
+        .map(|g| (g / 48 * 48 + 12) * 10 + 1)
+        .collect::<Vec<_>>();
     let structure = format!(
         "{head}struct S {{ v: vec3<u32>, a: array<u32, 3> }}\nvar<workgroup> w: S;\n@compute @workgroup_size(32)\nfn main(@builtin(local_invocation_index) i: u32) {{\n    \
          if (i < 3u) {{ w.v[i] = i + 1u; w.a[2u - i] = i * 100u; }}\n    let s = workgroupUniformLoad(&w);\n    out[i] = s.v.x + s.v.y * 10u + s.v.z * 100u + s.a[i % 3u] * 10u;\n}}\n"
     );
-    let of_structure = (0..32u32).map(|i| 321 + (2 - i % 3) * 1000).collect::<Vec<_>>();
+    let of_structure = (0..32u32)
+        .map(|i| 321 + (2 - i % 3) * 1000)
+        .collect::<Vec<_>>();
     // The loaded value is uniform, so that a barrier may depend on it.
     let bound = format!(
         "{head}var<workgroup> rounds: u32;\nvar<workgroup> w: array<u32, 32>;\n@compute @workgroup_size(32)\nfn main(@builtin(local_invocation_index) i: u32) {{\n    \
@@ -79,25 +118,41 @@ fn uniform_loads() -> Vec<Case> {
          workgroupBarrier();\n        w[i] = v;\n        workgroupBarrier();\n    }}\n    out[i] = w[i];\n}}\n"
     );
     vec![
-        Case::new("barrier/workgroupUniformLoad/u32", scalar).groups(2, 1, 1).output(&wanted),
+        Case::new("barrier/workgroupUniformLoad/u32", scalar)
+            .groups(2, 1, 1)
+            .output(&wanted),
         Case::new("barrier/workgroupUniformLoad/structure", structure).output(&of_structure),
-        Case::new("barrier/workgroupUniformLoad/bound of a loop", bound).output(&(0..32u32).map(|i| (i + 4) % 32).collect::<Vec<_>>()),
+        Case::new("barrier/workgroupUniformLoad/bound of a loop", bound)
+            .output(&(0..32u32).map(|i| (i + 4) % 32).collect::<Vec<_>>()),
     ]
 }
 
 /// Workgroup memory begins as zero in every group, although an earlier group filled it.
 fn zeroed() -> Vec<Case> {
     let zero = |name: &str, features: Features, declaration: &str, sum: &str, fill: &str| {
-        let enable = if features.contains(Features::F16) { "enable f16;\n" } else { "" };
+        let enable = if features.contains(Features::F16) {
+            "enable f16;\n"
+        } else {
+            ""
+        };
         let source = format!(
             "{enable}@group(0) @binding(0) var<storage, read_write> out: array<u32>;\n{declaration}\n@compute @workgroup_size(40)\n\
              fn main(@builtin(local_invocation_index) i: u32, @builtin(global_invocation_id) g: vec3<u32>) {{\n    out[g.x] = {sum};\n    workgroupBarrier();\n    {fill}\n}}\n"
         );
-        Case::new(format!("barrier/zeroed/{name}"), source).features(features).groups(4, 1, 1).write(&[99u32; 160], &[0; 160])
+        Case::new(format!("barrier/zeroed/{name}"), source)
+            .features(features)
+            .groups(4, 1, 1)
+            .write(&[99u32; 160], &[0; 160])
     };
     let none = Features::NONE;
     vec![
-        zero("u32 array", none, "var<workgroup> w: array<u32, 123>;", "w[i] | w[i + 40u] | w[i + 80u] | w[122]", "w[i] = 1u; w[i + 83u] = 2u;"),
+        zero(
+            "u32 array",
+            none,
+            "var<workgroup> w: array<u32, 123>;",
+            "w[i] | w[i + 40u] | w[i + 80u] | w[122]",
+            "w[i] = 1u; w[i + 83u] = 2u;",
+        ),
         zero(
             "vec3 and matrix",
             none,
@@ -133,7 +188,13 @@ fn zeroed() -> Vec<Case> {
             "u32(l[39u - i]) + u32(u)",
             "l[i] = -1li; if (i == 3u) { u = 5lu; }",
         ),
-        zero("f64", Features::F64, "var<workgroup> d: array<vec2<f64>, 40>;", "u32(d[i].x + d[39u - i].y)", "d[i] = vec2<f64>(3.0lf, 4.0lf);"),
+        zero(
+            "f64",
+            Features::F64,
+            "var<workgroup> d: array<vec2<f64>, 40>;",
+            "u32(d[i].x + d[39u - i].y)",
+            "d[i] = vec2<f64>(3.0lf, 4.0lf);",
+        ),
     ]
 }
 
@@ -148,8 +209,12 @@ fn loops() -> Vec<Case> {
     let in_function = "@group(0) @binding(0) var<storage, read_write> out: array<u32>;\nvar<workgroup> w: array<u32, 40>;\nfn turn(i: u32) -> u32 { workgroupBarrier(); let v = w[(i + 7u) % 40u]; workgroupBarrier(); return v; }\n\
         @compute @workgroup_size(40)\nfn main(@builtin(local_invocation_index) i: u32) { w[i] = i; for (var k = 0u; k < 3u; k++) { let v = turn(i); w[i] = v; } out[i] = w[i]; }\n";
     vec![
-        Case::new("barrier/uniform branch", in_uniform_branch).groups(4, 1, 1).read(&[0u32]).output(&branch.collect::<Vec<_>>()),
-        Case::new("barrier/in a function", in_function).output(&(0..40u32).map(|i| (i + 21) % 40).collect::<Vec<_>>()),
+        Case::new("barrier/uniform branch", in_uniform_branch)
+            .groups(4, 1, 1)
+            .read(&[0u32])
+            .output(&branch.collect::<Vec<_>>()),
+        Case::new("barrier/in a function", in_function)
+            .output(&(0..40u32).map(|i| (i + 21) % 40).collect::<Vec<_>>()),
     ]
 }
 
@@ -159,5 +224,7 @@ fn large() -> Case {
         fn main(@builtin(local_invocation_index) i: u32) {\n    let zero = a[i] + b[1023u - i].w;\n    workgroupBarrier();\n    for (var k = i; k < 12288u; k += 128u) { a[k] = k; }\n    \
         for (var k = i; k < 1024u; k += 128u) { b[k] = vec4<u32>(k); }\n    workgroupBarrier();\n    out[i] = a[12287u - i] + b[(i * 8u) % 1024u].z + zero;\n}\n";
     let wanted = (0..128u32).map(|i| 12287 - i + i * 8).collect::<Vec<_>>();
-    Case::new("barrier/large workgroup memory", source).features(Features::LARGE_SHARED).output(&wanted)
+    Case::new("barrier/large workgroup memory", source)
+        .features(Features::LARGE_SHARED)
+        .output(&wanted)
 }

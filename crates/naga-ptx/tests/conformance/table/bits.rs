@@ -17,8 +17,14 @@ pub fn cases() -> Vec<Case> {
 /// Vulkan has the bit instructions only for 32 bits, and naga emits them for 64 bits anyway.
 fn scoped(case: Case) -> Case {
     let functions = ["count", "reverse", "first", "extract", "insert"];
-    let of_bits = functions.iter().any(|function| case.name.starts_with(&format!("bits/{function}")));
-    if of_bits && case.name.contains("64") { case.scope(Scope::Ptx) } else { case }
+    let of_bits = functions
+        .iter()
+        .any(|function| case.name.starts_with(&format!("bits/{function}")));
+    if of_bits && case.name.contains("64") {
+        case.scope(Scope::Ptx)
+    } else {
+        case
+    }
 }
 
 /// The cases of one integer type; its unsigned counterpart has no sign.
@@ -28,10 +34,14 @@ macro_rules! integer {
             const BITS: u32 = $type::BITS;
             let (name, pool): (_, &[$type]) = (stringify!($type), $pool);
             let rows = pairs(pool, pool);
-            let mut push2 = |what: &str, width: usize, expression: &str, f: fn($type, $type) -> $type| {
-                let shape = shape(name, width);
-                cases.push(Lanes::new(format!("bits/{what}/{shape}"), width, expression).exact2(&rows, f));
-            };
+            let mut push2 =
+                |what: &str, width: usize, expression: &str, f: fn($type, $type) -> $type| {
+                    let shape = shape(name, width);
+                    cases.push(
+                        Lanes::new(format!("bits/{what}/{shape}"), width, expression)
+                            .exact2(&rows, f),
+                    );
+                };
             push2("and", 1, "x & y", |x, y| x & y);
             push2("and", 3, "x & y", |x, y| x & y);
             push2("or", 1, "x | y", |x, y| x | y);
@@ -45,22 +55,45 @@ macro_rules! integer {
             let mut push1 = |what: &str, expression: &str, f: fn($type) -> $type| {
                 for width in [1, 2 + what.len() % 3] {
                     let shape = shape(name, width);
-                    cases.push(Lanes::new(format!("bits/{what}/{shape}"), width, expression).exact1(&pool, f));
+                    cases.push(
+                        Lanes::new(format!("bits/{what}/{shape}"), width, expression)
+                            .exact1(&pool, f),
+                    );
                 }
             };
             push1("not", "~x", |x| !x);
-            push1("countOneBits", "countOneBits(x)", |x| x.count_ones() as $type);
-            push1("countLeadingZeros", "countLeadingZeros(x)", |x| x.leading_zeros() as $type);
-            push1("countTrailingZeros", "countTrailingZeros(x)", |x| x.trailing_zeros() as $type);
+            push1("countOneBits", "countOneBits(x)", |x| {
+                x.count_ones() as $type
+            });
+            push1("countLeadingZeros", "countLeadingZeros(x)", |x| {
+                x.leading_zeros() as $type
+            });
+            push1("countTrailingZeros", "countTrailingZeros(x)", |x| {
+                x.trailing_zeros() as $type
+            });
             push1("reverseBits", "reverseBits(x)", |x| x.reverse_bits());
-            push1("firstTrailingBit", "firstTrailingBit(x)", |x| if x == 0 { !0 } else { x.trailing_zeros() as $type });
+            push1("firstTrailingBit", "firstTrailingBit(x)", |x| {
+                if x == 0 {
+                    !0
+                } else {
+                    x.trailing_zeros() as $type
+                }
+            });
             push1("firstLeadingBit", "firstLeadingBit(x)", |x| {
                 // Of a negative number: the highest bit that is 0.
                 #[allow(unused_comparisons, reason = "one body for signed and unsigned types")]
                 let x = (if x < 0 { !x } else { x }) as $unsigned;
-                if x == 0 { !0 } else { (BITS - 1 - x.leading_zeros()) as $type }
+                if x == 0 {
+                    !0
+                } else {
+                    (BITS - 1 - x.leading_zeros()) as $type
+                }
             });
-            let clamp = rows.iter().zip(pool.iter().cycle()).map(|(&(x, y), &z)| (x, y.min(z), y.max(z))).collect::<Vec<_>>();
+            let clamp = rows
+                .iter()
+                .zip(pool.iter().cycle())
+                .map(|(&(x, y), &z)| (x, y.min(z), y.max(z)))
+                .collect::<Vec<_>>();
             for width in [1, 3] {
                 let shape = shape(name, width);
                 let lanes = Lanes::new(format!("bits/clamp/{shape}"), width, "clamp(x, y, z)");
@@ -72,31 +105,69 @@ macro_rules! integer {
             for (what, rows) in [("", &amounts), ("/beyond the width", &beyond)] {
                 for width in [1, 2] {
                     let shape = shape(name, width);
-                    let left = Lanes::new(format!("bits/shift left/{shape}{what}"), width, "x << y");
+                    let left =
+                        Lanes::new(format!("bits/shift left/{shape}{what}"), width, "x << y");
                     cases.push(left.exact2(rows, |x: $type, y: u32| x.wrapping_shl(y)));
-                    let right = Lanes::new(format!("bits/shift right/{shape}{what}"), width, "x >> y");
+                    let right =
+                        Lanes::new(format!("bits/shift right/{shape}{what}"), width, "x >> y");
                     cases.push(right.exact2(rows, |x: $type, y: u32| x.wrapping_shr(y)));
                 }
             }
             let fields = [0, 1, 5, 8, 31, BITS - 1, BITS, 100];
             let ranges = pairs(&fields, &fields);
-            let all = pool.iter().step_by(3).flat_map(|&x| ranges.iter().map(move |&(o, c)| (x, o, c))).collect::<Vec<_>>();
+            let all = pool
+                .iter()
+                .step_by(3)
+                .flat_map(|&x| ranges.iter().map(move |&(o, c)| (x, o, c)))
+                .collect::<Vec<_>>();
             let extract = |x: $type, offset: u32, count: u32| {
                 let offset = offset.min(BITS);
                 let count = count.min(BITS - offset);
-                if count == 0 { 0 } else { (x << (BITS - offset - count)) >> (BITS - count) }
+                if count == 0 {
+                    0
+                } else {
+                    (x << (BITS - offset - count)) >> (BITS - count)
+                }
             };
-            cases.push(Lanes::new(format!("bits/extractBits/{name}"), 1, "extractBits(x, y, z)").exact3(&all, extract));
+            cases.push(
+                Lanes::new(
+                    format!("bits/extractBits/{name}"),
+                    1,
+                    "extractBits(x, y, z)",
+                )
+                .exact3(&all, extract),
+            );
             let insert = |x: $type, y: u32, z: u32| {
                 let (offset, bits) = (y.min(BITS), !(x >> 1));
                 let count = z.min(BITS - offset);
-                let mask = if count == 0 { 0 } else { ($unsigned::MAX >> (BITS - count)) << offset };
-                ((x as $unsigned & !mask) | ((bits as $unsigned).checked_shl(offset).unwrap_or(0) & mask)) as $type
+                let mask = if count == 0 {
+                    0
+                } else {
+                    ($unsigned::MAX >> (BITS - count)) << offset
+                };
+                ((x as $unsigned & !mask)
+                    | ((bits as $unsigned).checked_shl(offset).unwrap_or(0) & mask))
+                    as $type
             };
-            cases.push(Lanes::new(format!("bits/insertBits/{name}"), 1, "insertBits(x, ~(x >> 1u), y, z)").exact3(&all, insert));
-            let lanes = Lanes::new(format!("bits/extractBits/vec3<{name}>"), 3, "extractBits(x, 3u, 11u)");
+            cases.push(
+                Lanes::new(
+                    format!("bits/insertBits/{name}"),
+                    1,
+                    "insertBits(x, ~(x >> 1u), y, z)",
+                )
+                .exact3(&all, insert),
+            );
+            let lanes = Lanes::new(
+                format!("bits/extractBits/vec3<{name}>"),
+                3,
+                "extractBits(x, 3u, 11u)",
+            );
             cases.push(lanes.exact1(&pool, move |x: $type| extract(x, 3, 11)));
-            let lanes = Lanes::new(format!("bits/insertBits/vec2<{name}>"), 2, "insertBits(x, ~(x >> vec2(1u)), 5u, 20u)");
+            let lanes = Lanes::new(
+                format!("bits/insertBits/vec2<{name}>"),
+                2,
+                "insertBits(x, ~(x >> vec2(1u)), 5u, 20u)",
+            );
             cases.push(lanes.exact1(&pool, move |x: $type| insert(x, 5, 20)));
         }
     };
@@ -107,18 +178,35 @@ integer!(signed_64, i64, u64, pool::I64);
 integer!(unsigned_64, u64, u64, pool::U64);
 
 fn shape(name: &str, width: usize) -> String {
-    if width == 1 { name.to_owned() } else { format!("vec{width}<{name}>") }
+    if width == 1 {
+        name.to_owned()
+    } else {
+        format!("vec{width}<{name}>")
+    }
 }
 
 fn packed_dots(cases: &mut Vec<Case>) {
     let rows = pairs(pool::U32, pool::U32);
     cases.push(
-        Lanes::new("bits/dot4U8Packed/u32", 1, "dot4U8Packed(x, y)")
-            .exact2(&rows, |x, y| x.to_le_bytes().iter().zip(y.to_le_bytes()).map(|(&x, y)| u32::from(x) * u32::from(y)).sum::<u32>()),
+        Lanes::new("bits/dot4U8Packed/u32", 1, "dot4U8Packed(x, y)").exact2(&rows, |x, y| {
+            x.to_le_bytes()
+                .iter()
+                .zip(y.to_le_bytes())
+                .map(|(&x, y)| u32::from(x) * u32::from(y))
+                .sum::<u32>()
+        }),
     );
     cases.push(
-        Lanes::new("bits/dot4I8Packed/u32", 1, "dot4I8Packed(x, y)")
-            .exact2(&rows, |x: u32, y: u32| x.to_le_bytes().iter().zip(y.to_le_bytes()).map(|(&x, y)| i32::from(x as i8) * i32::from(y as i8)).sum::<i32>()),
+        Lanes::new("bits/dot4I8Packed/u32", 1, "dot4I8Packed(x, y)").exact2(
+            &rows,
+            |x: u32, y: u32| {
+                x.to_le_bytes()
+                    .iter()
+                    .zip(y.to_le_bytes())
+                    .map(|(&x, y)| i32::from(x as i8) * i32::from(y as i8))
+                    .sum::<i32>()
+            },
+        ),
     );
     cases.push(Lanes::new("bits/abs/i32", 1, "abs(x)").exact1(pool::I32, i32::wrapping_abs));
     cases.push(Lanes::new("bits/abs/vec3<i32>", 3, "abs(x)").exact1(pool::I32, i32::wrapping_abs));
@@ -128,9 +216,23 @@ fn packed_dots(cases: &mut Vec<Case>) {
     cases.push(Lanes::new("bits/sign/vec2<i32>", 2, "sign(x)").exact1(pool::I32, i32::signum));
     cases.push(Lanes::new("bits/sign/i64", 1, "sign(x)").exact1(pool::I64, i64::signum));
     let dot = Lanes::new("bits/dot/vec3<i32>", 3, "dot(x, y)").reducing();
-    let signed = pairs(pool::I32, pool::I32).into_iter().map(|(x, y)| vec![x, y]).collect::<Vec<_>>();
-    cases.push(dot.exact_groups(&signed, |group| vec![group.iter().fold(0i32, |sum, row| sum.wrapping_add(row[0].wrapping_mul(row[1])))]));
+    let signed = pairs(pool::I32, pool::I32)
+        .into_iter()
+        .map(|(x, y)| vec![x, y])
+        .collect::<Vec<_>>();
+    cases.push(dot.exact_groups(&signed, |group| {
+        vec![group.iter().fold(0i32, |sum, row| {
+            sum.wrapping_add(row[0].wrapping_mul(row[1]))
+        })]
+    }));
     let dot = Lanes::new("bits/dot/vec4<u32>", 4, "dot(x, y)").reducing();
-    let unsigned = rows.into_iter().map(|(x, y)| vec![x, y]).collect::<Vec<_>>();
-    cases.push(dot.exact_groups(&unsigned, |group| vec![group.iter().fold(0u32, |sum, row| sum.wrapping_add(row[0].wrapping_mul(row[1])))]));
+    let unsigned = rows
+        .into_iter()
+        .map(|(x, y)| vec![x, y])
+        .collect::<Vec<_>>();
+    cases.push(dot.exact_groups(&unsigned, |group| {
+        vec![group.iter().fold(0u32, |sum, row| {
+            sum.wrapping_add(row[0].wrapping_mul(row[1]))
+        })]
+    }));
 }

@@ -1,16 +1,35 @@
-//! Indices out of range. In PTX with clamping they select the last element; no access is outside the object.
+//! Indices out of range. In PTX with clamping they select the last element; no access is outside
+//! the object.
 
 use crate::case::{Case, Scope};
 use crate::lanes::Lanes;
 
-/// Declarations with a `fn compute(x: u32) -> u32`, and what it computes for inputs from 0 to 15 and some large ones.
+/// Declarations with a `fn compute(x: u32) -> u32`, and what it computes for inputs from 0 to 15
+/// and some large ones.
 type Program = (&'static str, &'static str, fn(usize) -> u32);
 
 pub fn cases() -> Vec<Case> {
-    let inputs = [0, 1, 2, 3, 4, 5, 7, 15, 1000, 0x4000_0000, 0x7fff_ffff, 0x8000_0000, u32::MAX - 1, u32::MAX];
+    let inputs = [
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+        7,
+        15,
+        1000,
+        0x4000_0000,
+        0x7fff_ffff,
+        0x8000_0000,
+        u32::MAX - 1,
+        u32::MAX,
+    ];
     let programs = PROGRAMS.iter().map(|&(name, helpers, f)| {
         let lanes = Lanes::new(format!("bounds/{name}"), 1, "compute(x)").helpers(helpers);
-        lanes.exact1(&inputs, |x: u32| f(x as usize)).scope(Scope::PtxClamped)
+        lanes
+            .exact1(&inputs, |x: u32| f(x as usize))
+            .scope(Scope::PtxClamped)
     });
     let mut cases = programs.collect::<Vec<_>>();
     cases.extend(long_indices());
@@ -19,16 +38,30 @@ pub fn cases() -> Vec<Case> {
 }
 
 const PROGRAMS: &[Program] = &[
-    ("let array", "fn compute(x: u32) -> u32 { let a = array<u32, 4>(3u, 5u, 7u, 9u); return a[x]; }", |x| [3, 5, 7, 9][x.min(3)]),
-    ("let vector", "fn compute(x: u32) -> u32 { let a = vec3<u32>(3u, 5u, 7u); return a[x]; }", |x| [3, 5, 7][x.min(2)]),
-    ("let matrix", "fn compute(x: u32) -> u32 { let a = mat3x2<f32>(3.0, 1.0, 5.0, 1.0, 7.0, 2.0); return u32(a[x].x * 10.0 + a[x][x]); }", |x| {
-        [33, 51, 72][x.min(2)]
-    }),
-    ("function array", "fn compute(x: u32) -> u32 { var a = array<u32, 4>(3u, 5u, 7u, 9u); a[x] += 1u; return a[x] * 100u + a[3]; }", |x| {
-        let mut a = [3, 5, 7, 9];
-        a[x.min(3)] += 1;
-        a[x.min(3)] * 100 + a[3]
-    }),
+    (
+        "let array",
+        "fn compute(x: u32) -> u32 { let a = array<u32, 4>(3u, 5u, 7u, 9u); return a[x]; }",
+        |x| [3, 5, 7, 9][x.min(3)],
+    ),
+    (
+        "let vector",
+        "fn compute(x: u32) -> u32 { let a = vec3<u32>(3u, 5u, 7u); return a[x]; }",
+        |x| [3, 5, 7][x.min(2)],
+    ),
+    (
+        "let matrix",
+        "fn compute(x: u32) -> u32 { let a = mat3x2<f32>(3.0, 1.0, 5.0, 1.0, 7.0, 2.0); return u32(a[x].x * 10.0 + a[x][x]); }",
+        |x| [33, 51, 72][x.min(2)],
+    ),
+    (
+        "function array",
+        "fn compute(x: u32) -> u32 { var a = array<u32, 4>(3u, 5u, 7u, 9u); a[x] += 1u; return a[x] * 100u + a[3]; }",
+        |x| {
+            let mut a = [3, 5, 7, 9];
+            a[x.min(3)] += 1;
+            a[x.min(3)] * 100 + a[3]
+        },
+    ),
     (
         "function vector",
         "fn compute(x: u32) -> u32 { var a = vec4<u32>(1u, 2u, 3u, 4u); a[x] = 9u; return a.x * 1000u + a.y * 100u + a.z * 10u + a.w; }",
@@ -47,40 +80,74 @@ const PROGRAMS: &[Program] = &[
             _ => 510,
         },
     ),
-    ("negative index", "fn compute(x: u32) -> u32 { var a = array<u32, 4>(3u, 5u, 7u, 9u); return a[i32(x & 7u) - 4]; }", |x| match x & 7 {
-        // A negative index is a large unsigned one.
-        k @ 4..=7 => [3, 5, 7, 9][k - 4],
-        _ => 9,
-    }),
+    (
+        "negative index",
+        "fn compute(x: u32) -> u32 { var a = array<u32, 4>(3u, 5u, 7u, 9u); return a[i32(x & 7u) - 4]; }",
+        |x| match x & 7 {
+            // A negative index is a large unsigned one.
+            k @ 4..=7 => [3, 5, 7, 9][k - 4],
+            _ => 9,
+        },
+    ),
 ];
 
 /// Indices of 64 bits, whose low halves alone would be in range.
 fn long_indices() -> Vec<Case> {
     let lanes = |name: &str, helpers: &str, cases: &dyn Fn(&Lanes<'_>) -> Case| {
-        cases(&Lanes::new(format!("bounds/{name}"), 1, "compute(x)").helpers(helpers)).scope(Scope::PtxClamped)
+        cases(&Lanes::new(format!("bounds/{name}"), 1, "compute(x)").helpers(helpers))
+            .scope(Scope::PtxClamped)
     };
-    let unsigned = [0u64, 1, 3, 4, 1 << 31, u64::from(u32::MAX), 1 << 32, (1 << 32) + 1, (7 << 40) + 2, 1 << 63, u64::MAX - 2, u64::MAX];
+    let unsigned = [
+        0u64,
+        1,
+        3,
+        4,
+        1 << 31,
+        u64::from(u32::MAX),
+        1 << 32,
+        (1 << 32) + 1,
+        (7 << 40) + 2,
+        1 << 63,
+        u64::MAX - 2,
+        u64::MAX,
+    ];
     let signed = unsigned.map(|x| x as i64);
     // A negative index is a large unsigned one.
     let last = |x: u64| [3u32, 5, 7, 9][x.min(3) as usize];
     vec![
-        lanes("u64 index of an array", "fn compute(x: u64) -> u32 { var a = array<u32, 4>(3u, 5u, 7u, 9u); return a[x]; }", &|lanes| {
-            lanes.exact1(&unsigned, last)
-        }),
-        lanes("i64 index of an array", "fn compute(x: i64) -> u32 { var a = array<u32, 4>(3u, 5u, 7u, 9u); return a[x]; }", &|lanes| {
-            lanes.exact1(&signed, |x: i64| last(x as u64))
-        }),
+        lanes(
+            "u64 index of an array",
+            "fn compute(x: u64) -> u32 { var a = array<u32, 4>(3u, 5u, 7u, 9u); return a[x]; }",
+            &|lanes| lanes.exact1(&unsigned, last),
+        ),
+        lanes(
+            "i64 index of an array",
+            "fn compute(x: i64) -> u32 { var a = array<u32, 4>(3u, 5u, 7u, 9u); return a[x]; }",
+            &|lanes| lanes.exact1(&signed, |x: i64| last(x as u64)),
+        ),
     ]
 }
 
 fn buffers() -> Vec<Case> {
-    let indices = [0u32, 2, 3, 4, 100, 0x2000_0000, 0x3fff_ffff, 0x8000_0000, u32::MAX];
+    let indices = [
+        0u32,
+        2,
+        3,
+        4,
+        100,
+        0x2000_0000,
+        0x3fff_ffff,
+        0x8000_0000,
+        u32::MAX,
+    ];
     let head = "@group(0) @binding(0) var<storage, read> at: array<u32>;\n";
     let read = |name: &str, declaration: &str, expression: &str| {
         let source = format!(
             "{head}{declaration}\n@group(0) @binding(2) var<storage, read_write> out: array<u32>;\n@compute @workgroup_size(9)\nfn main(@builtin(local_invocation_index) i: u32) {{ out[i] = {expression}; }}\n"
         );
-        Case::new(format!("bounds/{name}"), source).scope(Scope::PtxClamped).read(&indices)
+        Case::new(format!("bounds/{name}"), source)
+            .scope(Scope::PtxClamped)
+            .read(&indices)
     };
     let clamped = |last: u32, f: &dyn Fn(u32) -> u32| indices.map(|index| f(index.min(last)));
     let data = (0..20u32).map(|i| 100 + i).collect::<Vec<_>>();

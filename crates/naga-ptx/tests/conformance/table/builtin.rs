@@ -15,7 +15,10 @@ const SHAPES: &[([u32; 3], [u32; 3])] = &[
 ];
 
 pub fn cases() -> Vec<Case> {
-    let mut cases = SHAPES.iter().map(|&(size, groups)| coordinates(size, groups)).collect::<Vec<_>>();
+    let mut cases = SHAPES
+        .iter()
+        .map(|&(size, groups)| coordinates(size, groups))
+        .collect::<Vec<_>>();
     cases.push(structure());
     cases
 }
@@ -32,7 +35,9 @@ fn coordinates(size: [u32; 3], groups: [u32; 3]) -> Case {
     );
     let all = [0, 1, 2].map(|k| size[k] * groups[k]);
     let mut wanted = Vec::new();
-    for g in (0..all[2]).flat_map(|gz| (0..all[1]).flat_map(move |gy| (0..all[0]).map(move |gx| [gx, gy, gz]))) {
+    for g in (0..all[2])
+        .flat_map(|gz| (0..all[1]).flat_map(move |gy| (0..all[0]).map(move |gx| [gx, gy, gz])))
+    {
         let l = [0, 1, 2].map(|k| g[k] % size[k]);
         let w = [0, 1, 2].map(|k| g[k] / size[k]);
         wanted.extend([g, l].concat());
@@ -40,8 +45,13 @@ fn coordinates(size: [u32; 3], groups: [u32; 3]) -> Case {
         wanted.extend([w, groups].concat());
         wanted.push(1);
     }
-    let name = format!("builtin/coordinates/{x}x{y}x{z} in {}x{}x{}", groups[0], groups[1], groups[2]);
-    Case::new(name, source).groups(groups[0], groups[1], groups[2]).output(&wanted)
+    let name = format!(
+        "builtin/coordinates/{x}x{y}x{z} in {}x{}x{}",
+        groups[0], groups[1], groups[2]
+    );
+    Case::new(name, source)
+        .groups(groups[0], groups[1], groups[2])
+        .output(&wanted)
 }
 
 /// Built-in values as members of a structure.
@@ -50,5 +60,7 @@ fn structure() -> Case {
         @group(0) @binding(0) var<storage, read_write> out: array<vec2<u32>>;\n@compute @workgroup_size(16)\n\
         fn main(place: Place, @builtin(workgroup_id) group: vec3<u32>) { out[place.id.x] = vec2<u32>(place.index, group.x); }\n";
     let wanted = (0..48).flat_map(|i| [i % 16, i / 16]).collect::<Vec<u32>>();
-    Case::new("builtin/members of a structure", source).groups(3, 1, 1).output(&wanted)
+    Case::new("builtin/members of a structure", source)
+        .groups(3, 1, 1)
+        .output(&wanted)
 }

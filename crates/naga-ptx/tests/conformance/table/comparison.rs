@@ -15,7 +15,9 @@ pub fn cases() -> Vec<Case> {
     floats(&mut cases, &pool::f16());
     let truths = pairs(&[false, true], &[false, true]);
     cases.push(Lanes::new("comparison/equal/bool", 1, "x == y").exact2(&truths, |x, y| x == y));
-    cases.push(Lanes::new("comparison/differ/vec4<bool>", 4, "x != y").exact2(&truths, |x, y| x != y));
+    cases.push(
+        Lanes::new("comparison/differ/vec4<bool>", 4, "x != y").exact2(&truths, |x, y| x != y),
+    );
     cases
 }
 
@@ -37,26 +39,47 @@ const SIX: &str = "select(0u, 1u, x == y) | select(0u, 2u, x != y) | select(0u, 
                    | select(0u, 16u, x > y) | select(0u, 32u, x >= y)";
 
 fn six<T: PartialOrd>(x: T, y: T) -> u32 {
-    comparisons::<T>().iter().enumerate().map(|(bit, (_, _, f))| u32::from(f(&x, &y)) << bit).sum()
+    comparisons::<T>()
+        .iter()
+        .enumerate()
+        .map(|(bit, (_, _, f))| u32::from(f(&x, &y)) << bit)
+        .sum()
 }
 
 fn integers<T: Scalar + PartialOrd>(cases: &mut Vec<Case>, pool: &[T]) {
     let name = T::TYPE.name;
     let rows = pairs(pool, pool);
     cases.push(Lanes::new(format!("comparison/all six/{name}"), 1, SIX).exact2(&rows, six));
-    for (index, (what, sign, f)) in comparisons::<T>().into_iter().enumerate().skip(1).step_by(2) {
+    for (index, (what, sign, f)) in comparisons::<T>()
+        .into_iter()
+        .enumerate()
+        .skip(1)
+        .step_by(2)
+    {
         let (expression, width) = (format!("x {sign} y"), 2 + index % 3);
-        let lanes = Lanes::new(format!("comparison/{what}/vec{width}<{name}>"), width, &expression);
+        let lanes = Lanes::new(
+            format!("comparison/{what}/vec{width}<{name}>"),
+            width,
+            &expression,
+        );
         cases.push(lanes.exact2(&rows, |x, y| f(&x, &y)));
     }
 }
 
 fn floats<T: Float>(cases: &mut Vec<Case>, pool: &[T]) {
     let name = T::TYPE.name;
-    cases.extend(float2(&Lanes::new(format!("comparison/all six/{name}"), 1, SIX), pool, six));
+    cases.extend(float2(
+        &Lanes::new(format!("comparison/all six/{name}"), 1, SIX),
+        pool,
+        six,
+    ));
     for (index, (what, sign, f)) in comparisons::<T>().into_iter().enumerate().step_by(2) {
         let (expression, width) = (format!("x {sign} y"), 2 + index % 3);
-        let lanes = Lanes::new(format!("comparison/{what}/vec{width}<{name}>"), width, &expression);
+        let lanes = Lanes::new(
+            format!("comparison/{what}/vec{width}<{name}>"),
+            width,
+            &expression,
+        );
         cases.extend(float2(&lanes, pool, |x, y| f(&x, &y)));
     }
 }

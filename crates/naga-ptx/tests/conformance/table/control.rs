@@ -21,22 +21,38 @@ pub fn cases() -> Vec<Case> {
     let programs = BRANCHES.iter().chain(SWITCHES).chain(LOOPS).chain(VALUES);
     let cases = programs.map(|&(name, body, f)| {
         let helpers = format!("fn compute(x: u32) -> u32 {{\n{body}\n}}\n");
-        Lanes::new(format!("control/{name}"), 1, "compute(x)").helpers(&helpers).exact1(&INPUTS, f)
+        Lanes::new(format!("control/{name}"), 1, "compute(x)")
+            .helpers(&helpers)
+            .exact1(&INPUTS, f)
     });
     cases.chain(entry_points()).collect()
 }
 
 const BRANCHES: &[Program] = &[
-    ("if", "var r = 1u; if (x > 10u) { r = x; } return r;", |x| if x > 10 { x } else { 1 }),
-    ("if else", "if (x % 2u == 0u) { return x / 2u; } else { return x * 3u + 1u; }", |x| {
-        if x.is_multiple_of(2) { x / 2 } else { x.wrapping_mul(3).wrapping_add(1) }
+    ("if", "var r = 1u; if (x > 10u) { r = x; } return r;", |x| {
+        if x > 10 { x } else { 1 }
     }),
-    ("else if chain", "if (x < 3u) { return 10u; } else if (x < 7u) { return 20u; } else if (x == 9u) { return 30u; } return 40u;", |x| match x {
-        0..3 => 10,
-        3..7 => 20,
-        9 => 30,
-        _ => 40,
-    }),
+    (
+        "if else",
+        "if (x % 2u == 0u) { return x / 2u; } else { return x * 3u + 1u; }",
+        |x| {
+            if x.is_multiple_of(2) {
+                x / 2
+            } else {
+                x.wrapping_mul(3).wrapping_add(1)
+            }
+        },
+    ),
+    (
+        "else if chain",
+        "if (x < 3u) { return 10u; } else if (x < 7u) { return 20u; } else if (x == 9u) { return 30u; } return 40u;",
+        |x| match x {
+            0..3 => 10,
+            3..7 => 20,
+            9 => 30,
+            _ => 40,
+        },
+    ),
     (
         "nested if",
         "var r = 0u; if (x > 4u) { if (x < 20u) { r = 1u; if (x == 8u) { r = 2u; } else { r += 4u; } } else { r = 7u; } r += 100u; } return r;",
@@ -47,21 +63,37 @@ const BRANCHES: &[Program] = &[
             _ => 107,
         },
     ),
-    ("empty branches", "if (x > 5u) { } else { } if (x == 3u) { return 5u; } return 6u;", |x| if x == 3 { 5 } else { 6 }),
-    ("early return in if", "if (x == 0u) { return 99u; } if (x > 20u) { return 77u; } return x;", |x| match x {
-        0 => 99,
-        21.. => 77,
-        _ => x,
-    }),
-    ("block scopes", "var r = x; { let x2 = r + 1u; { let x2 = r * 2u; r = x2; } r += x2; } return r;", |x| x.wrapping_mul(2).wrapping_add(x.wrapping_add(1))),
+    (
+        "empty branches",
+        "if (x > 5u) { } else { } if (x == 3u) { return 5u; } return 6u;",
+        |x| if x == 3 { 5 } else { 6 },
+    ),
+    (
+        "early return in if",
+        "if (x == 0u) { return 99u; } if (x > 20u) { return 77u; } return x;",
+        |x| match x {
+            0 => 99,
+            21.. => 77,
+            _ => x,
+        },
+    ),
+    (
+        "block scopes",
+        "var r = x; { let x2 = r + 1u; { let x2 = r * 2u; r = x2; } r += x2; } return r;",
+        |x| x.wrapping_mul(2).wrapping_add(x.wrapping_add(1)),
+    ),
 ];
 
 const SWITCHES: &[Program] = &[
-    ("switch/u32", "switch x { case 0u: { return 5u; } case 3u: { return 6u; } default: { return 7u; } }", |x| match x {
-        0 => 5,
-        3 => 6,
-        _ => 7,
-    }),
+    (
+        "switch/u32",
+        "switch x { case 0u: { return 5u; } case 3u: { return 6u; } default: { return 7u; } }",
+        |x| match x {
+            0 => 5,
+            3 => 6,
+            _ => 7,
+        },
+    ),
     (
         "switch/i32 with negative selectors",
         "switch i32(x) - 5 { case -5: { return 1u; } case -1: { return 2u; } case 0: { return 3u; } default: { return 4u; } case 7: { return 5u; } }",
@@ -73,11 +105,15 @@ const SWITCHES: &[Program] = &[
             _ => 4,
         },
     ),
-    ("switch/default in the middle", "var r = 0u; switch x { case 1u: { r = 1u; } default: { r = 2u; } case 2u: { r = 3u; } } return r;", |x| match x {
-        1 => 1,
-        2 => 3,
-        _ => 2,
-    }),
+    (
+        "switch/default in the middle",
+        "var r = 0u; switch x { case 1u: { r = 1u; } default: { r = 2u; } case 2u: { r = 3u; } } return r;",
+        |x| match x {
+            1 => 1,
+            2 => 3,
+            _ => 2,
+        },
+    ),
     (
         "switch/several selectors",
         "var r = 0u; switch x { case 1u, 2u, 3u: { r = 10u; } case 4u, default: { r = 20u; } case 5u, 30u: { r = 30u; } } return r + x;",
@@ -105,7 +141,11 @@ const SWITCHES: &[Program] = &[
             _ => 1,
         },
     ),
-    ("switch/default alone", "var r = x; switch x { default: { r = x ^ 21u; } } return r;", |x| x ^ 21),
+    (
+        "switch/default alone",
+        "var r = x; switch x { default: { r = x ^ 21u; } } return r;",
+        |x| x ^ 21,
+    ),
     (
         "switch/nested",
         "switch x & 1u { case 0u: { switch x >> 1u { case 0u: { return 1u; } case 1u: { return 2u; } default: { } } return 3u; } default: { return 4u; } }",
@@ -138,50 +178,91 @@ const SWITCHES: &[Program] = &[
         "switch/many dense cases",
         "switch x { case 0u: { return 31u; } case 1u: { return 3u; } case 2u: { return 17u; } case 3u: { return 5u; } case 4u: { return 8u; } \
          case 5u: { return 13u; } case 6u: { return 21u; } case 7u: { return 34u; } case 8u: { return 55u; } case 9u: { return 89u; } default: { return 0u; } }",
-        |x| [31, 3, 17, 5, 8, 13, 21, 34, 55, 89].get(x as usize).copied().unwrap_or(0),
+        |x| {
+            [31, 3, 17, 5, 8, 13, 21, 34, 55, 89]
+                .get(x as usize)
+                .copied()
+                .unwrap_or(0)
+        },
     ),
 ];
 
 const LOOPS: &[Program] = &[
-    ("for", "var r = 0u; for (var i = 0u; i < x % 32u; i++) { r += i * i; } return r;", |x| (0..x % 32).map(|i| i * i).sum()),
-    ("for without parts", "var r = 0u; var i = 0u; for (;;) { if (i >= 7u) { break; } r += x; i += 1u; } return r;", |x| x.wrapping_mul(7)),
-    ("for counting down", "var r = 0u; for (var i = i32(x % 16u); i >= 0; i -= 3) { r = r * 2u + u32(i); } return r;", |x| {
-        let mut r = 0u32;
-        let mut i = (x % 16) as i32;
-        while i >= 0 {
-            r = r * 2 + i as u32;
-            i -= 3;
-        }
-        r
-    }),
-    ("while", "var n = x % 1000u; var steps = 0u; while (n > 1u) { if (n % 2u == 0u) { n /= 2u; } else { n = n * 3u + 1u; } steps++; } return steps;", |x| {
-        let (mut n, mut steps) = (x % 1000, 0);
-        while n > 1 {
-            n = if n.is_multiple_of(2) { n / 2 } else { n * 3 + 1 };
-            steps += 1;
-        }
-        steps
-    }),
-    ("loop with break", "var i = 0u; loop { if (i * i > x % 1000u) { break; } i++; } return i;", |x| (0..).find(|i| i * i > x % 1000).unwrap_or_default()),
-    ("continuing with break if", "var i = 0u; var r = 0u; loop { r += i; continuing { i += 2u; break if i >= x % 32u; } } return r;", |x| {
-        let (mut i, mut r) = (0, 0);
-        loop {
-            r += i;
-            i += 2;
-            if i >= x % 32 {
-                return r;
+    (
+        "for",
+        "var r = 0u; for (var i = 0u; i < x % 32u; i++) { r += i * i; } return r;",
+        |x| (0..x % 32).map(|i| i * i).sum(),
+    ),
+    (
+        "for without parts",
+        "var r = 0u; var i = 0u; for (;;) { if (i >= 7u) { break; } r += x; i += 1u; } return r;",
+        |x| x.wrapping_mul(7),
+    ),
+    (
+        "for counting down",
+        "var r = 0u; for (var i = i32(x % 16u); i >= 0; i -= 3) { r = r * 2u + u32(i); } return r;",
+        |x| {
+            let mut r = 0u32;
+            let mut i = (x % 16) as i32;
+            while i >= 0 {
+                r = r * 2 + i as u32;
+                i -= 3;
             }
-        }
-    }),
+            r
+        },
+    ),
+    (
+        "while",
+        "var n = x % 1000u; var steps = 0u; while (n > 1u) { if (n % 2u == 0u) { n /= 2u; } else { n = n * 3u + 1u; } steps++; } return steps;",
+        |x| {
+            let (mut n, mut steps) = (x % 1000, 0);
+            while n > 1 {
+                n = if n.is_multiple_of(2) {
+                    n / 2
+                } else {
+                    n * 3 + 1
+                };
+                steps += 1;
+            }
+            steps
+        },
+    ),
+    (
+        "loop with break",
+        "var i = 0u; loop { if (i * i > x % 1000u) { break; } i++; } return i;",
+        |x| (0..).find(|i| i * i > x % 1000).unwrap_or_default(),
+    ),
+    (
+        "continuing with break if",
+        "var i = 0u; var r = 0u; loop { r += i; continuing { i += 2u; break if i >= x % 32u; } } return r;",
+        |x| {
+            let (mut i, mut r) = (0, 0);
+            loop {
+                r += i;
+                i += 2;
+                if i >= x % 32 {
+                    return r;
+                }
+            }
+        },
+    ),
     (
         "continue and continuing",
         "var i = 0u; var r = 0u; loop { if (i >= 20u) { break; } if ((i & x) != 0u) { continue; } r += i; continuing { r += 1000u; i++; } } return r;",
-        |x| (0..20).map(|i| if i & x == 0 { i + 1000 } else { 1000 }).sum(),
+        |x| {
+            (0..20)
+                .map(|i| if i & x == 0 { i + 1000 } else { 1000 })
+                .sum()
+        },
     ),
     (
         "value of the body in continuing",
         "var i = 0u; var r = 0u; loop { let d = (x + i) % 5u; if (i > 12u) { break; } continuing { r = r * 3u + d; i += 1u; } } return r;",
-        |x| (0..13).fold(0u32, |r, i| r.wrapping_mul(3).wrapping_add(x.wrapping_add(i) % 5)),
+        |x| {
+            (0..13).fold(0u32, |r, i| {
+                r.wrapping_mul(3).wrapping_add(x.wrapping_add(i) % 5)
+            })
+        },
     ),
     (
         "nested loops with breaks",
@@ -189,7 +270,10 @@ const LOOPS: &[Program] = &[
         |x| {
             let mut r = 0;
             for i in 0..6 {
-                r += (0..=i).filter(|j| (i + j) % 3 != x % 3).map(|j| i * 10 + j).sum::<u32>();
+                r += (0..=i)
+                    .filter(|j| (i + j) % 3 != x % 3)
+                    .map(|j| i * 10 + j)
+                    .sum::<u32>();
                 if r > 150 {
                     break;
                 }
@@ -200,35 +284,77 @@ const LOOPS: &[Program] = &[
     (
         "return from nested loops",
         "for (var i = 0u; i < 40u; i++) { for (var j = 0u; j < i; j++) { if (i * j == x) { return i * 100u + j; } } } return 7u;",
-        |x| (0..40).flat_map(|i| (0..i).map(move |j| (i, j))).find(|(i, j)| i * j == x).map_or(7, |(i, j)| i * 100 + j),
+        |x| {
+            (0..40)
+                .flat_map(|i| (0..i).map(move |j| (i, j)))
+                .find(|(i, j)| i * j == x)
+                .map_or(7, |(i, j)| i * 100 + j)
+        },
     ),
-    ("loop that never repeats", "var r = x; loop { r += 1u; break; } loop { r *= 2u; if (true) { break; } } return r;", |x| x.wrapping_add(1).wrapping_mul(2)),
-    ("while false", "var r = x; while (false) { r = 0u; } for (var i = 5u; i < 5u; i++) { r = 1u; } return r;", |x| x),
-    ("infinite loop left by return", "var i = x % 7u; loop { i += 3u; if (i > 50u) { return i; } } return 0u;", |x| {
-        (1..).map(|k| x % 7 + 3 * k).find(|&i| i > 50).unwrap_or_default()
-    }),
+    (
+        "loop that never repeats",
+        "var r = x; loop { r += 1u; break; } loop { r *= 2u; if (true) { break; } } return r;",
+        |x| x.wrapping_add(1).wrapping_mul(2),
+    ),
+    (
+        "while false",
+        "var r = x; while (false) { r = 0u; } for (var i = 5u; i < 5u; i++) { r = 1u; } return r;",
+        |x| x,
+    ),
+    (
+        "infinite loop left by return",
+        "var i = x % 7u; loop { i += 3u; if (i > 50u) { return i; } } return 0u;",
+        |x| {
+            (1..)
+                .map(|k| x % 7 + 3 * k)
+                .find(|&i| i > 50)
+                .unwrap_or_default()
+        },
+    ),
 ];
 
 const VALUES: &[Program] = &[
-    ("loop-carried swap", "var a = x; var b = 1u; for (var i = 0u; i < 5u; i++) { let t = a; a = b; b = t + i; } return a * 3u + b;", |x| {
-        let (mut a, mut b) = (x, 1u32);
-        for i in 0..5 {
-            (a, b) = (b, a.wrapping_add(i));
-        }
-        a.wrapping_mul(3).wrapping_add(b)
-    }),
-    ("fibonacci", "var a = 0u; var b = 1u; for (var i = 0u; i < x % 40u; i++) { let c = a + b; a = b; b = c; } return a;", |x| {
-        (0..x % 40).fold((0u32, 1u32), |(a, b), _| (b, a.wrapping_add(b))).0
-    }),
-    ("three-way rotation", "var v = vec3<u32>(x, 2u, 3u); for (var i = 0u; i < x % 5u; i++) { v = v.yzx; } return v.x * 100u + v.y * 10u + v.z;", |x| {
-        let mut v = [x, 2, 3];
-        v.rotate_left((x % 5 % 3) as usize);
-        v[0].wrapping_mul(100).wrapping_add(v[1].wrapping_mul(10)).wrapping_add(v[2])
-    }),
-    ("merge of branches", "var r: u32; if (x < 10u) { r = x * 2u; } else { r = x - 10u; } let s = r; if (r > 5u) { r = 1u; } return r * 1000u + s;", |x| {
-        let s = if x < 10 { x * 2 } else { x - 10 };
-        (if s > 5 { 1 } else { s }).wrapping_mul(1000).wrapping_add(s)
-    }),
+    (
+        "loop-carried swap",
+        "var a = x; var b = 1u; for (var i = 0u; i < 5u; i++) { let t = a; a = b; b = t + i; } return a * 3u + b;",
+        |x| {
+            let (mut a, mut b) = (x, 1u32);
+            for i in 0..5 {
+                (a, b) = (b, a.wrapping_add(i));
+            }
+            a.wrapping_mul(3).wrapping_add(b)
+        },
+    ),
+    (
+        "fibonacci",
+        "var a = 0u; var b = 1u; for (var i = 0u; i < x % 40u; i++) { let c = a + b; a = b; b = c; } return a;",
+        |x| {
+            (0..x % 40)
+                .fold((0u32, 1u32), |(a, b), _| (b, a.wrapping_add(b)))
+                .0
+        },
+    ),
+    (
+        "three-way rotation",
+        "var v = vec3<u32>(x, 2u, 3u); for (var i = 0u; i < x % 5u; i++) { v = v.yzx; } return v.x * 100u + v.y * 10u + v.z;",
+        |x| {
+            let mut v = [x, 2, 3];
+            v.rotate_left((x % 5 % 3) as usize);
+            v[0].wrapping_mul(100)
+                .wrapping_add(v[1].wrapping_mul(10))
+                .wrapping_add(v[2])
+        },
+    ),
+    (
+        "merge of branches",
+        "var r: u32; if (x < 10u) { r = x * 2u; } else { r = x - 10u; } let s = r; if (r > 5u) { r = 1u; } return r * 1000u + s;",
+        |x| {
+            let s = if x < 10 { x * 2 } else { x - 10 };
+            (if s > 5 { 1 } else { s })
+                .wrapping_mul(1000)
+                .wrapping_add(s)
+        },
+    ),
     (
         "let before and after a loop",
         "let before = x * 7u; var v = x; let copy = v; for (var i = 0u; i < 3u; i++) { v += before; } let after = v; v = 0u; return before ^ copy ^ after ^ v;",
@@ -237,10 +363,15 @@ const VALUES: &[Program] = &[
             before ^ x ^ x.wrapping_add(before.wrapping_mul(3))
         },
     ),
-    ("let keeps the value of a variable", "var v = x; let old = v; v = v + 1u; let newer = v; v = v * 2u; return old * 1u + newer * 3u + v * 5u;", |x| {
-        let newer = x.wrapping_add(1);
-        x.wrapping_add(newer.wrapping_mul(3)).wrapping_add(newer.wrapping_mul(2).wrapping_mul(5))
-    }),
+    (
+        "let keeps the value of a variable",
+        "var v = x; let old = v; v = v + 1u; let newer = v; v = v * 2u; return old * 1u + newer * 3u + v * 5u;",
+        |x| {
+            let newer = x.wrapping_add(1);
+            x.wrapping_add(newer.wrapping_mul(3))
+                .wrapping_add(newer.wrapping_mul(2).wrapping_mul(5))
+        },
+    ),
     (
         "variable renewed in each round",
         "var r = 0u; for (var i = 0u; i < 4u; i++) { var fresh: u32; if (i == x % 4u) { fresh = 9u; } r = r * 10u + fresh; } return r;",

@@ -7,8 +7,17 @@ use crate::lanes::Lanes;
 type Program = (&'static str, &'static str, fn(u32) -> u32);
 
 pub fn cases() -> Vec<Case> {
-    let inputs = (0..40u32).map(|i| if i < 32 { i } else { i * 98_765_431 }).collect::<Vec<_>>();
-    PROGRAMS.iter().map(|&(name, helpers, f)| Lanes::new(format!("functions/{name}"), 1, "compute(x)").helpers(helpers).exact1(&inputs, f)).collect()
+    let inputs = (0..40u32)
+        .map(|i| if i < 32 { i } else { i * 98_765_431 })
+        .collect::<Vec<_>>();
+    PROGRAMS
+        .iter()
+        .map(|&(name, helpers, f)| {
+            Lanes::new(format!("functions/{name}"), 1, "compute(x)")
+                .helpers(helpers)
+                .exact1(&inputs, f)
+        })
+        .collect()
 }
 
 const PROGRAMS: &[Program] = &[
@@ -75,7 +84,9 @@ const PROGRAMS: &[Program] = &[
         |x| {
             let mut a = [1, 2, 3, 4u32];
             a[(x % 4) as usize] = x.wrapping_add(10);
-            a.iter().zip([1, 3, 5, 7]).fold(0, |sum, (a, k)| sum.wrapping_add(a.wrapping_mul(k)))
+            a.iter()
+                .zip([1, 3, 5, 7])
+                .fold(0, |sum, (a, k)| sum.wrapping_add(a.wrapping_mul(k)))
         },
     ),
     (
@@ -107,7 +118,11 @@ const PROGRAMS: &[Program] = &[
         "no result and private side effects",
         "var<private> log: array<u32, 4>; var<private> at: u32; fn put(v: u32) { log[at] = v; at++; }\nfn compute(x: u32) -> u32 { put(x); if (x > 8u) { put(3u); } put(4u); return log[0] + log[1] * 10u + log[2] * 100u + at * 1000u; }",
         |x| {
-            if x > 8 { x.wrapping_add(30 + 400 + 3000) } else { x + 40 + 2000 }
+            if x > 8 {
+                x.wrapping_add(30 + 400 + 3000)
+            } else {
+                x + 40 + 2000
+            }
         },
     ),
     (
@@ -127,7 +142,10 @@ const PROGRAMS: &[Program] = &[
     (
         "many arguments",
         "fn f(a: u32, b: f32, c: vec4<f32>, d: bool, e: i32, g: vec3<u32>, h: array<u32, 2>) -> u32 { return a + u32(b) + u32(c.w) + select(0u, 1u, d) + u32(e) + g.z + h[1]; }\nfn compute(x: u32) -> u32 { return f(x, 2.5, vec4<f32>(3.0), x > 4u, 6, vec3<u32>(7u, 8u, 9u), array<u32, 2>(1u, x)); }",
-        |x| x.wrapping_mul(2).wrapping_add(2 + 3 + 6 + 9 + u32::from(x > 4)),
+        |x| {
+            x.wrapping_mul(2)
+                .wrapping_add(2 + 3 + 6 + 9 + u32::from(x > 4))
+        },
     ),
     (
         "same function from many places",

@@ -17,7 +17,10 @@ pub fn cases() -> Vec<Case> {
 fn words(count: usize, floats: &[(usize, &[f32])]) -> Vec<u32> {
     let mut words = vec![0xaaaa_aaaau32; count];
     for (offset, values) in floats {
-        values.iter().enumerate().for_each(|(k, value)| words[offset / 4 + k] = value.to_bits());
+        values
+            .iter()
+            .enumerate()
+            .for_each(|(k, value)| words[offset / 4 + k] = value.to_bits());
     }
     words
 }
@@ -42,7 +45,10 @@ fn uniforms() -> Vec<Case> {
         ],
     );
     (bytes[7], bytes[28]) = (7, -9i32 as u32);
-    let values = [1.0f32, 2.0, 3.0, 4.0, 6.0, 7.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0, 18.0, 19.0, 23.0, 27.0, -9.0];
+    let values = [
+        1.0f32, 2.0, 3.0, 4.0, 6.0, 7.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0, 18.0, 19.0,
+        23.0, 27.0, -9.0,
+    ];
     let strided = "struct E { @size(16) v: u32 } struct U { @align(16) e: array<E, 4>, @align(32) last: vec2<u32> }\n\
         @group(0) @binding(0) var<uniform> u: U;\n@group(0) @binding(1) var<storage, read_write> out: array<u32>;\n@compute @workgroup_size(4)\n\
         fn main(@builtin(local_invocation_index) i: u32) { out[i] = u.e[i].v; if (i == 0u) { out[4] = u.last.y; } }\n";
@@ -52,14 +58,27 @@ fn uniforms() -> Vec<Case> {
         @compute @workgroup_size(12)\nfn main(@builtin(local_invocation_index) i: u32) { out[i] = u[i / 4u][i % 4u]; }\n";
     let matrix = "struct U { m: mat4x2<f32>, n: mat2x3<f32> }\n@group(0) @binding(0) var<uniform> u: U;\n@group(0) @binding(1) var<storage, read_write> out: array<f32>;\n\
         @compute @workgroup_size(1)\nfn main() {\n    for (var i = 0u; i < 4u; i++) { out[i] = u.m[i].y; }\n    let v = u.n * vec2<f32>(1.0, 10.0);\n    out[4] = v.x; out[5] = v.z;\n}\n";
-    let matrices = words(16, &[(0, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]), (32, &[1.0, 2.0, 3.0]), (48, &[4.0, 5.0, 6.0])]);
+    let matrices = words(
+        16,
+        &[
+            (0, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]),
+            (32, &[1.0, 2.0, 3.0]),
+            (48, &[4.0, 5.0, 6.0]),
+        ],
+    );
     vec![
-        Case::new("layout/uniform structure", mixed).uniform(&bytes).output(&values),
-        Case::new("layout/uniform @size and @align", strided).uniform(&strides).output(&[5u32, 6, 7, 8, 9]),
+        Case::new("layout/uniform structure", mixed)
+            .uniform(&bytes)
+            .output(&values),
+        Case::new("layout/uniform @size and @align", strided)
+            .uniform(&strides)
+            .output(&[5u32, 6, 7, 8, 9]),
         Case::new("layout/uniform array of vec4", array)
             .uniform(&(0..12u32).map(|i| i * i).collect::<Vec<_>>())
             .output(&(0..12u32).map(|i| i * i).collect::<Vec<_>>()),
-        Case::new("layout/uniform matrices", matrix).uniform(&matrices).output(&[2.0f32, 4.0, 6.0, 8.0, 41.0, 63.0]),
+        Case::new("layout/uniform matrices", matrix)
+            .uniform(&matrices)
+            .output(&[2.0f32, 4.0, 6.0, 8.0, 41.0, 63.0]),
     ]
 }
 
@@ -73,7 +92,8 @@ fn padding() -> Vec<Case> {
         after
     };
     let case = |name: &str, declarations: &str, body: &str, changes: &[(usize, u32)]| {
-        let source = format!("{declarations}\n@compute @workgroup_size(1)\nfn main() {{ {body} }}\n");
+        let source =
+            format!("{declarations}\n@compute @workgroup_size(1)\nfn main() {{ {body} }}\n");
         Case::new(format!("layout/padding/{name}"), source).write(&before, &after(changes))
     };
     let array = "@group(0) @binding(0) var<storage, read_write> b: array<vec3<u32>>;";
@@ -84,8 +104,18 @@ fn padding() -> Vec<Case> {
             "b[1].v = vec3<u32>(1u, 2u, 3u); b[2].s = 4u;",
             &[(4, 1), (5, 2), (6, 3), (11, 4)],
         ),
-        case("array of vec3", array, "b[1] = vec3<u32>(1u, 2u, 3u); b[3].y = 7u;", &[(4, 1), (5, 2), (6, 3), (13, 7)]),
-        case("vec3 copied", array, "b[0] = b[2].zyx;", &[(0, OLD + 10), (1, OLD + 9), (2, OLD + 8)]),
+        case(
+            "array of vec3",
+            array,
+            "b[1] = vec3<u32>(1u, 2u, 3u); b[3].y = 7u;",
+            &[(4, 1), (5, 2), (6, 3), (13, 7)],
+        ),
+        case(
+            "vec3 copied",
+            array,
+            "b[0] = b[2].zyx;",
+            &[(0, OLD + 10), (1, OLD + 9), (2, OLD + 8)],
+        ),
         case(
             "matrix of three rows",
             "@group(0) @binding(0) var<storage, read_write> b: array<mat2x3<f32>>;",
@@ -128,11 +158,15 @@ fn structures() -> Vec<Case> {
         }
         words
     };
-    let from = (0..4).flat_map(|seed| element(seed, true)).collect::<Vec<_>>();
+    let from = (0..4)
+        .flat_map(|seed| element(seed, true))
+        .collect::<Vec<_>>();
     let to = (0..4u32).flat_map(|k| {
         let mut words = element(3 - k, true);
         words[5 + 2 * (k as usize % 2)] += 1000;
-        [12, 13].into_iter().for_each(|at| words[at] = (f32::from_bits(words[at]) + 1.0).to_bits());
+        [12, 13]
+            .into_iter()
+            .for_each(|at| words[at] = (f32::from_bits(words[at]) + 1.0).to_bits());
         words
     });
     let nested = "@group(0) @binding(0) var<storage, read> a: array<array<array<u32, 3>, 2>, 4>;\n@group(0) @binding(1) var<storage, read_write> out: array<u32>;\n\
@@ -143,9 +177,16 @@ fn structures() -> Vec<Case> {
     let unused = "@group(0) @binding(0) var<storage, read> never: array<u32>;\n@group(0) @binding(2) var<storage, read> last: array<u32>;\n\
         @group(0) @binding(1) var<storage, read_write> out: array<u32>;\n@compute @workgroup_size(1)\nfn main() { out[0] = last[1]; }\n";
     vec![
-        Case::new("layout/array of structures copied", copies).read(&from).output(&to.collect::<Vec<u32>>()),
-        Case::new("layout/array of arrays", nested).read(&flat).output(&turned),
-        Case::new("layout/unused buffer and bindings out of order", unused).read(&[1u32]).output(&[6u32]).read(&[5u32, 6]),
+        Case::new("layout/array of structures copied", copies)
+            .read(&from)
+            .output(&to.collect::<Vec<u32>>()),
+        Case::new("layout/array of arrays", nested)
+            .read(&flat)
+            .output(&turned),
+        Case::new("layout/unused buffer and bindings out of order", unused)
+            .read(&[1u32])
+            .output(&[6u32])
+            .read(&[5u32, 6]),
     ]
 }
 
@@ -155,7 +196,15 @@ fn lengths() -> Vec<Case> {
         struct S { v: vec3<f32>, k: array<u32, 3> } struct T { x: u32, y: vec3<u32>, items: array<S> }\n@group(0) @binding(3) var<storage, read> t: T;\n\
         @group(0) @binding(4) var<storage, read_write> out: array<u32>;\n@compute @workgroup_size(1)\nfn main() {\n    \
         out[0] = arrayLength(&a); out[1] = arrayLength(&b); out[2] = arrayLength(&h.items); out[3] = arrayLength(&t.items); out[4] = arrayLength(&out); out[5] = u32(h.items[2].y) + h.n + t.items[1].k[2];\n}\n";
-    let header = words(10, &[(8, &[1.0, 2.0]), (16, &[3.0, 4.0]), (24, &[5.0, 6.0]), (32, &[7.0])]);
+    let header = words(
+        10,
+        &[
+            (8, &[1.0, 2.0]),
+            (16, &[3.0, 4.0]),
+            (24, &[5.0, 6.0]),
+            (32, &[7.0]),
+        ],
+    );
     let mut tail = vec![0u32; 8 + 2 * 8];
     tail[8 + 8 + 5] = 40;
     let header = [&[100], &header[1..]].concat();
@@ -177,7 +226,20 @@ fn other_widths() -> Vec<Case> {
         out[0] = s.a; out[1] = s.b.x; out[2] = s.b.z; out[3] = f16(s.c); out[4] = s.d.y; out[5] = s.e[0].y; out[6] = s.e[1].z; out[7] = (s.e * vec2<f16>(1.0h, 1.0h)).x;\n}\n";
     // a 0, b 8, c 16, d 20, e 24 to 40.
     let mut bytes = vec![f16::ZERO; 20];
-    for (at, value) in [(0, 1.0), (4, 2.0), (5, 3.0), (6, 4.0), (10, 5.0), (11, 6.0), (12, 7.0), (13, 8.0), (14, 9.0), (16, 10.0), (17, 11.0), (18, 12.0)] {
+    for (at, value) in [
+        (0, 1.0),
+        (4, 2.0),
+        (5, 3.0),
+        (6, 4.0),
+        (10, 5.0),
+        (11, 6.0),
+        (12, 7.0),
+        (13, 8.0),
+        (14, 9.0),
+        (16, 10.0),
+        (17, 11.0),
+        (18, 12.0),
+    ] {
         bytes[at] = f16::from_f32(value);
     }
     let c = 2.5f32.to_bits();
@@ -187,17 +249,34 @@ fn other_widths() -> Vec<Case> {
         @group(0) @binding(1) var<storage, read_write> out: array<f64>;\n@compute @workgroup_size(2)\nfn main(@builtin(local_invocation_index) i: u32) {\n    \
         out[i * 4u] = s[i].b; out[i * 4u + 1u] = s[i].c.x; out[i * 4u + 2u] = s[i].c.z; out[i * 4u + 3u] = f64(s[i].a + s[i].d);\n}\n";
     // a 0, b 8, c 32 to 56, d 56, stride 64.
-    let double = |k: u64| [k, (k as f64 + 0.5).to_bits(), 0, 0, (k as f64 + 1.5).to_bits(), 0, (k as f64 + 3.5).to_bits(), k * 10];
+    let double = |k: u64| {
+        [
+            k,
+            (k as f64 + 0.5).to_bits(),
+            0,
+            0,
+            (k as f64 + 1.5).to_bits(),
+            0,
+            (k as f64 + 3.5).to_bits(),
+            k * 10,
+        ]
+    };
     let longs = "struct S { a: i64, b: u32, c: vec2<u64> }\n@group(0) @binding(0) var<storage, read_write> s: array<S>;\n@compute @workgroup_size(2)\n\
         fn main(@builtin(local_invocation_index) i: u32) { s[i].a -= 1li; s[i].c = s[i].c.yx; s[i].b++; }\n";
     vec![
-        Case::new("layout/f16 members", halves).features(Features::F16).read(&bytes).output(&wanted),
+        Case::new("layout/f16 members", halves)
+            .features(Features::F16)
+            .read(&bytes)
+            .output(&wanted),
         Case::new("layout/f64 members", doubles)
             .features(Features::F64)
             .read(&[double(3), double(8)].concat())
             .output(&[3.5f64, 4.5, 6.5, 33.0, 8.5, 9.5, 11.5, 88.0]),
         Case::new("layout/64-bit integer members", longs)
             .features(Features::INT64)
-            .write(&[0u64, 5, 7, 1 << 40, 1 << 32, 6, 8, 9], &[u64::MAX, 6, 1 << 40, 7, (1 << 32) - 1, 7, 9, 8]),
+            .write(
+                &[0u64, 5, 7, 1 << 40, 1 << 32, 6, 8, 9],
+                &[u64::MAX, 6, 1 << 40, 7, (1 << 32) - 1, 7, 9, 8],
+            ),
     ]
 }

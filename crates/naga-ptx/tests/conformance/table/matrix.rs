@@ -1,4 +1,5 @@
-//! Matrices of every shape. The numbers are small integers, so that every order of the sums is exact.
+//! Matrices of every shape. The numbers are small integers, so that every order of the sums is
+//! exact.
 
 use half::f16;
 
@@ -38,32 +39,63 @@ fn shape<T: Float>(cases: &mut Vec<Case>, columns: usize, rows: usize) {
     let other_columns = 2 + (columns + rows) % 3;
     let other = format!("mat{other_columns}x{columns}<{scalar}>");
     let square = format!("mat{rows}x{columns}<{scalar}>");
-    let mut case = |what: &str, outputs: usize, body: String, f: &dyn Fn(&Matrix, &Matrix, usize) -> Vec<f64>| {
-        cases.push(program::<T>(format!("matrix/{what}/{matrix}"), [&matrix, &other], outputs, &body, |set| {
-            let a = numbers(columns, rows, set);
-            let b = numbers(other_columns, columns, set + 7);
-            f(&a, &b, set)
-        }));
+    let mut case = |what: &str,
+                    outputs: usize,
+                    body: String,
+                    f: &dyn Fn(&Matrix, &Matrix, usize) -> Vec<f64>| {
+        cases.push(program::<T>(
+            format!("matrix/{what}/{matrix}"),
+            [&matrix, &other],
+            outputs,
+            &body,
+            |set| {
+                let a = numbers(columns, rows, set);
+                let b = numbers(other_columns, columns, set + 7);
+                f(&a, &b, set)
+            },
+        ));
     };
-    let vector = |n: usize, of: &str| format!("vec{n}<{scalar}>({})", (0..n).map(|k| of.replace('#', &k.to_string())).collect::<Vec<_>>().join(", "));
+    let vector = |n: usize, of: &str| {
+        format!(
+            "vec{n}<{scalar}>({})",
+            (0..n)
+                .map(|k| of.replace('#', &k.to_string()))
+                .collect::<Vec<_>>()
+                .join(", ")
+        )
+    };
     let store = |from: &str, columns: usize, rows: usize, at: usize| -> String {
         let cells = (0..columns).flat_map(|c| (0..rows).map(move |r| (c, r)));
-        cells.enumerate().map(|(k, (c, r))| format!("    out[o + {}u] = {from}[{c}][{r}];\n", at + k)).collect()
+        cells
+            .enumerate()
+            .map(|(k, (c, r))| format!("    out[o + {}u] = {from}[{c}][{r}];\n", at + k))
+            .collect()
     };
     let row_vector = vector(rows, &format!("{scalar}(# + 2)"));
     let column_vector = vector(columns, &format!("{scalar}(3 - #)"));
     let body = format!(
         "    let v = a * {column_vector};\n    let w = {row_vector} * a;\n    let p = a * b;\n{}{}{}",
-        (0..rows).map(|r| format!("    out[o + {r}u] = v[{r}];\n")).collect::<String>(),
-        (0..columns).map(|c| format!("    out[o + {}u] = w[{c}];\n", rows + c)).collect::<String>(),
+        (0..rows)
+            .map(|r| format!("    out[o + {r}u] = v[{r}];\n"))
+            .collect::<String>(),
+        (0..columns)
+            .map(|c| format!("    out[o + {}u] = w[{c}];\n", rows + c))
+            .collect::<String>(),
         store("p", other_columns, rows, rows + columns),
     );
-    case("products", rows + columns + other_columns * rows, body, &|a, b, _| {
-        let v = (0..rows).map(|r| (0..columns).map(|c| a[c][r] * (3.0 - c as f64)).sum());
-        let w = (0..columns).map(|c| (0..rows).map(|r| a[c][r] * (r as f64 + 2.0)).sum());
-        let p = b.iter().flat_map(|column| (0..rows).map(|r| (0..columns).map(|c| a[c][r] * column[c]).sum::<f64>()));
-        v.chain(w).chain(p).collect()
-    });
+    case(
+        "products",
+        rows + columns + other_columns * rows,
+        body,
+        &|a, b, _| {
+            let v = (0..rows).map(|r| (0..columns).map(|c| a[c][r] * (3.0 - c as f64)).sum());
+            let w = (0..columns).map(|c| (0..rows).map(|r| a[c][r] * (r as f64 + 2.0)).sum());
+            let p = b.iter().flat_map(|column| {
+                (0..rows).map(|r| (0..columns).map(|c| a[c][r] * column[c]).sum::<f64>())
+            });
+            v.chain(w).chain(p).collect()
+        },
+    );
     let cells = columns * rows;
     let body = format!(
         "    let sum = a + a * {scalar}(3);\n    let less = {scalar}(2) * a - a;\n    let t: {square} = transpose(a);\n{}{}{}",
@@ -86,19 +118,28 @@ fn shape<T: Float>(cases: &mut Vec<Case>, columns: usize, rows: usize) {
         m[k] = (0..rows).map(|r| r as f64 + 2.0).collect();
         m[(k + 1) % columns][j] = 50.0;
         m[0][0] += 1.0;
-        [a[k][j], a[k][j]].into_iter().chain(m.into_iter().flatten()).collect()
+        [a[k][j], a[k][j]]
+            .into_iter()
+            .chain(m.into_iter().flatten())
+            .collect()
     });
 }
 
 fn determinant<T: Float>(cases: &mut Vec<Case>, size: usize) {
     let matrix = format!("mat{size}x{size}<{}>", T::TYPE.name);
-    let mut case = program::<T>(format!("matrix/determinant/{matrix}"), [&matrix, &matrix], 1, "    out[o] = determinant(a);\n", |set| {
-        vec![minor(&numbers(size, size, set))]
-    });
+    let mut case = program::<T>(
+        format!("matrix/determinant/{matrix}"),
+        [&matrix, &matrix],
+        1,
+        "    out[o] = determinant(a);\n",
+        |set| vec![minor(&numbers(size, size, set))],
+    );
     if let Expected::Fixed(outputs) = &mut case.expected
         && let Wanted::Near(values) = &mut outputs[0].wanted
     {
-        values.iter_mut().for_each(|value| (value.ptx, value.wgpu) = (DETERMINANT, DETERMINANT));
+        values
+            .iter_mut()
+            .for_each(|value| (value.ptx, value.wgpu) = (DETERMINANT, DETERMINANT));
     }
     cases.push(case);
 }
@@ -108,16 +149,41 @@ fn minor(m: &Matrix) -> f64 {
     if m.len() == 1 {
         return m[0][0];
     }
-    let without = |skip: usize| (0..m.len()).filter(move |&c| c != skip).map(|c| m[c][1..].to_vec()).collect::<Matrix>();
-    (0..m.len()).map(|c| if c % 2 == 0 { m[c][0] * minor(&without(c)) } else { -m[c][0] * minor(&without(c)) }).sum()
+    let without = |skip: usize| {
+        (0..m.len())
+            .filter(move |&c| c != skip)
+            .map(|c| m[c][1..].to_vec())
+            .collect::<Matrix>()
+    };
+    (0..m.len())
+        .map(|c| {
+            if c % 2 == 0 {
+                m[c][0] * minor(&without(c))
+            } else {
+                -m[c][0] * minor(&without(c))
+            }
+        })
+        .sum()
 }
 
 fn numbers(columns: usize, rows: usize, set: usize) -> Matrix {
-    (0..columns).map(|c| (0..rows).map(|r| ((set * 5 + c * 7 + r * 3 + c * r * r) % 11) as f64 - 4.0).collect()).collect()
+    (0..columns)
+        .map(|c| {
+            (0..rows)
+                .map(|r| ((set * 5 + c * 7 + r * 3 + c * r * r) % 11) as f64 - 4.0)
+                .collect()
+        })
+        .collect()
 }
 
 /// Two arrays of matrices in, `outputs` numbers per invocation out.
-fn program<T: Float>(name: String, types: [&str; 2], outputs: usize, body: &str, f: impl Fn(usize) -> Vec<f64>) -> Case {
+fn program<T: Float>(
+    name: String,
+    types: [&str; 2],
+    outputs: usize,
+    body: &str,
+    f: impl Fn(usize) -> Vec<f64>,
+) -> Case {
     let scalar = T::TYPE.name;
     let enable = if scalar == "f16" { "enable f16;\n" } else { "" };
     let source = format!(
@@ -127,15 +193,32 @@ fn program<T: Float>(name: String, types: [&str; 2], outputs: usize, body: &str,
         types[0], types[1],
     );
     let dimensions = |ty: &str| [3, 5].map(|at| usize::from(ty.as_bytes()[at] - b'0'));
-    let wanted = (0..SETS).flat_map(f).map(|value| Near { value, ptx: 0.0, wgpu: 0.0 }).collect::<Vec<_>>();
+    let wanted = (0..SETS)
+        .flat_map(f)
+        .map(|value| Near {
+            value,
+            ptx: 0.0,
+            wgpu: 0.0,
+        })
+        .collect::<Vec<_>>();
     let mut case = Case::new(name, source).features(T::TYPE.features());
     for (ty, offset) in types.into_iter().zip([0, 7]) {
         let [columns, rows] = dimensions(ty);
         let sets = (0..SETS).map(|set| numbers(columns, rows, set + offset));
-        case = case.buffer(BufferKind::Read, sets.flat_map(|m| stored::<T>(&m)).collect());
+        case = case.buffer(
+            BufferKind::Read,
+            sets.flat_map(|m| stored::<T>(&m)).collect(),
+        );
     }
-    case = case.buffer(BufferKind::ReadWrite, vec![0; wanted.len() * size_of::<T>()]);
-    case.expected = Expected::Fixed(vec![Output { buffer: 2, element: <T as Number>::ELEMENT, wanted: Wanted::Near(wanted) }]);
+    case = case.buffer(
+        BufferKind::ReadWrite,
+        vec![0; wanted.len() * size_of::<T>()],
+    );
+    case.expected = Expected::Fixed(vec![Output {
+        buffer: 2,
+        element: <T as Number>::ELEMENT,
+        wanted: Wanted::Near(wanted),
+    }]);
     case
 }
 
@@ -143,7 +226,12 @@ fn program<T: Float>(name: String, types: [&str; 2], outputs: usize, body: &str,
 fn stored<T: Float>(matrix: &Matrix) -> Vec<u8> {
     let column = |column: &Vec<f64>| {
         let padding = if column.len() == 3 { Some(0.0) } else { None };
-        column.iter().copied().chain(padding).flat_map(|x| T::of(x).bytes()).collect::<Vec<_>>()
+        column
+            .iter()
+            .copied()
+            .chain(padding)
+            .flat_map(|x| T::of(x).bytes())
+            .collect::<Vec<_>>()
     };
     matrix.iter().flat_map(column).collect()
 }

@@ -9,18 +9,27 @@ type Program = (&'static str, &'static str, fn(u32) -> u32);
 pub fn cases() -> Vec<Case> {
     let inputs = (0..32).collect::<Vec<u32>>();
     let programs = PROGRAMS.iter();
-    let mut cases =
-        programs.map(|&(name, helpers, f)| Lanes::new(format!("memory/{name}"), 1, "compute(x)").helpers(helpers).exact1(&inputs, f)).collect::<Vec<_>>();
+    let mut cases = programs
+        .map(|&(name, helpers, f)| {
+            Lanes::new(format!("memory/{name}"), 1, "compute(x)")
+                .helpers(helpers)
+                .exact1(&inputs, f)
+        })
+        .collect::<Vec<_>>();
     cases.extend(buffers());
     cases.extend(workgroup());
     cases
 }
 
 const PROGRAMS: &[Program] = &[
-    ("let array by index", "fn compute(x: u32) -> u32 { let a = array<u32, 5>(3u, 1u, x, 1u, 5u); return a[x % 5u] * 10u + a[4u - x % 5u]; }", |x| {
-        let a = [3, 1, x, 1, 5];
-        a[(x % 5) as usize] * 10 + a[4 - (x % 5) as usize]
-    }),
+    (
+        "let array by index",
+        "fn compute(x: u32) -> u32 { let a = array<u32, 5>(3u, 1u, x, 1u, 5u); return a[x % 5u] * 10u + a[4u - x % 5u]; }",
+        |x| {
+            let a = [3, 1, x, 1, 5];
+            a[(x % 5) as usize] * 10 + a[4 - (x % 5) as usize]
+        },
+    ),
     (
         "const array by index",
         "const A = array<vec2<u32>, 3>(vec2<u32>(1u, 2u), vec2<u32>(3u, 4u), vec2<u32>(5u, 6u));\nfn compute(x: u32) -> u32 { return A[x % 3u][x % 2u]; }",
@@ -35,7 +44,11 @@ const PROGRAMS: &[Program] = &[
             a[((x + 1) % 8) as usize] + a[(x % 8) as usize] * 1000
         },
     ),
-    ("function array starts at zero", "fn compute(x: u32) -> u32 { var a: array<vec3<u32>, 4>; return a[x % 4u].y + a[0].x; }", |_| 0),
+    (
+        "function array starts at zero",
+        "fn compute(x: u32) -> u32 { var a: array<vec3<u32>, 4>; return a[x % 4u].y + a[0].x; }",
+        |_| 0,
+    ),
     (
         "large arrays start at zero",
         "var<private> p: array<u32, 70>;\nfn compute(x: u32) -> u32 { var a: array<vec3<u32>, 40>; p[x % 70u] += x; a[x % 40u].z += 1u; var sum = 0u; for (var i = 0u; i < 70u; i++) { sum += p[i] * 100u + a[i % 40u].x + a[i % 40u].y; } for (var i = 0u; i < 40u; i++) { sum += a[i].z; } return sum; }",
@@ -111,7 +124,11 @@ const PROGRAMS: &[Program] = &[
     (
         "sieve",
         "fn compute(x: u32) -> u32 { var hit: array<u32, 64>; var n = 0u; for (var i = 2u; i < 64u; i++) { if (hit[i] != 0u) { continue; } if (i <= x * 2u) { n++; } for (var j = i * i; j < 64u; j += i) { hit[j] = 1u; } } return n; }",
-        |x| (2..64).filter(|n| (2..*n).all(|d| n % d != 0) && *n <= x * 2).count() as u32,
+        |x| {
+            (2..64)
+                .filter(|n| (2..*n).all(|d| n % d != 0) && *n <= x * 2)
+                .count() as u32
+        },
     ),
     (
         "structures compared by parts after a swap",
@@ -125,7 +142,12 @@ fn buffers() -> Vec<Case> {
     let main = "@compute @workgroup_size(16)\nfn main(@builtin(local_invocation_index) i: u32) ";
     let from = (0..16u32).map(|i| i * i + 3).collect::<Vec<_>>();
     let case = |name: &str, before: &str, body: &str, wanted: Vec<u32>| {
-        Case::new(format!("memory/{name}"), format!("{head}{before}\n{main}{{ {body} }}\n")).read(&from).output(&wanted)
+        Case::new(
+            format!("memory/{name}"),
+            format!("{head}{before}\n{main}{{ {body} }}\n"),
+        )
+        .read(&from)
+        .output(&wanted)
     };
     vec![
         case("storage by index", "", "to[(i * 5u) % 16u] = origin[15u - i];", {
@@ -156,7 +178,9 @@ fn buffers() -> Vec<Case> {
 fn workgroup() -> Vec<Case> {
     let main = "@compute @workgroup_size(16)\nfn main(@builtin(local_invocation_index) i: u32) ";
     let case = |name: &str, declarations: &str, body: &str, wanted: Vec<u32>| {
-        let source = format!("@group(0) @binding(0) var<storage, read_write> to: array<u32>;\n{declarations}\n{main}{{ {body} }}\n");
+        let source = format!(
+            "@group(0) @binding(0) var<storage, read_write> to: array<u32>;\n{declarations}\n{main}{{ {body} }}\n"
+        );
         Case::new(format!("memory/workgroup/{name}"), source).output(&wanted)
     };
     vec![
@@ -170,13 +194,18 @@ fn workgroup() -> Vec<Case> {
             "array of structures",
             "struct S { v: vec3<f32>, k: u32, b: bool } var<workgroup> w: array<S, 16>;",
             "w[i] = S(vec3<f32>(f32(i)), i, i > 7u); w[i].v.y = 0.5; workgroupBarrier(); let s = w[(i + 1u) % 16u]; to[i] = u32(s.v.x + s.v.y * 2.0) + s.k * 100u + u32(s.b) * 10000u;",
-            (0..16).map(|i| (i + 1) % 16).map(|j: u32| j + 1 + j * 100 + if j > 7 { 10000 } else { 0 }).collect(),
+            (0..16)
+                .map(|i| (i + 1) % 16)
+                .map(|j: u32| j + 1 + j * 100 + if j > 7 { 10000 } else { 0 })
+                .collect(),
         ),
         case(
             "matrix and vector",
             "var<workgroup> m: mat4x4<f32>; var<workgroup> v: vec4<u32>;",
             "m[i / 4u][i % 4u] = f32(i); if (i < 4u) { v[i] = i + 50u; } workgroupBarrier(); to[i] = u32(m[i % 4u][i / 4u]) * 100u + v[i % 4u];",
-            (0..16).map(|i| (i % 4 * 4 + i / 4) * 100 + i % 4 + 50).collect(),
+            (0..16)
+                .map(|i| (i % 4 * 4 + i / 4) * 100 + i % 4 + 50)
+                .collect(),
         ),
         case(
             "two variables of different types",

@@ -1,5 +1,5 @@
-//! Subgroup operations. What they yield depends on the number of invocations in a subgroup, and only on that: invocations
-//! are taken in the order of their index.
+//! Subgroup operations. What they yield depends on the number of invocations in a subgroup, and
+//! only on that: invocations are taken in the order of their index.
 
 use crate::case::{Case, Element, Features, Number, Output, Wanted};
 
@@ -24,22 +24,45 @@ pub fn cases() -> Vec<Case> {
 }
 
 /// One word per invocation; `x` is the operand as `ty`, and `lane`, `size` and `l` are available.
-fn case(name: &str, features: Features, ty: &str, expression: &str, expected: fn(usize) -> Vec<Output>) -> Case {
-    let enable = if ty.contains("f16") { "enable f16;\n" } else { "" };
+fn case(
+    name: &str,
+    features: Features,
+    ty: &str,
+    expression: &str,
+    expected: fn(usize) -> Vec<Output>,
+) -> Case {
+    let enable = if ty.contains("f16") {
+        "enable f16;\n"
+    } else {
+        ""
+    };
     let source = format!(
         "{enable}@group(0) @binding(0) var<storage, read_write> out: array<u32>;\n@compute @workgroup_size({GROUP})\n\
          fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation_index) l: u32, @builtin(subgroup_invocation_id) lane: u32,\n    \
          @builtin(subgroup_size) size: u32) {{\n    let n = (id.x * 7u + 3u) % 23u;\n    let x = {ty}(n);\n    out[id.x] = {expression};\n    _ = lane + size + l;\n}}\n"
     );
-    Case::new(format!("subgroup/{name}"), source).features(Features::SUBGROUP.and(features)).groups(2, 1, 1).output_by_subgroup_size(COUNT, expected)
+    Case::new(format!("subgroup/{name}"), source)
+        .features(Features::SUBGROUP.and(features))
+        .groups(2, 1, 1)
+        .output_by_subgroup_size(COUNT, expected)
 }
 
 /// The result of each invocation from the operands of its subgroup and its index there.
 fn each<T: Number>(size: usize, f: impl Fn(&[u32], usize) -> T) -> Vec<Output> {
     let operands = (0..COUNT).map(operand).collect::<Vec<_>>();
     let groups = operands.chunks(GROUP).flat_map(|group| group.chunks(size));
-    let values = groups.flat_map(|subgroup| (0..subgroup.len()).map(|lane| f(subgroup, lane)).collect::<Vec<_>>()).collect::<Vec<T>>();
-    vec![Output { buffer: 0, element: T::ELEMENT, wanted: Wanted::Bits(bytemuck::cast_slice(&values).to_vec()) }]
+    let values = groups
+        .flat_map(|subgroup| {
+            (0..subgroup.len())
+                .map(|lane| f(subgroup, lane))
+                .collect::<Vec<_>>()
+        })
+        .collect::<Vec<T>>();
+    vec![Output {
+        buffer: 0,
+        element: T::ELEMENT,
+        wanted: Wanted::Bits(bytemuck::cast_slice(&values).to_vec()),
+    }]
 }
 
 macro_rules! table {
@@ -63,7 +86,13 @@ fn votes() -> Vec<Case> {
 }
 
 fn ballot(xs: &[u32], lane: usize, is: impl Fn(u32) -> bool) -> u32 {
-    xs.chunks(32).nth(lane / 32).unwrap_or_default().iter().enumerate().map(|(bit, &x)| u32::from(is(x)) << bit).sum()
+    xs.chunks(32)
+        .nth(lane / 32)
+        .unwrap_or_default()
+        .iter()
+        .enumerate()
+        .map(|(bit, &x)| u32::from(is(x)) << bit)
+        .sum()
 }
 
 fn reductions_u32() -> Vec<Case> {
@@ -169,11 +198,23 @@ fn places() -> Vec<Case> {
          fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(subgroup_invocation_id) lane: u32, @builtin(subgroup_size) size: u32,\n    \
          @builtin(subgroup_id) s: u32, @builtin(num_subgroups) n: u32) {{ out[id.x] = lane + size * 1000u + s * 1000000u + n * 100000000u; }}\n"
     );
-    let values = Case::new("subgroup/built-in values", source).features(Features::SUBGROUP).groups(2, 1, 1).output_by_subgroup_size(COUNT, |size| {
-        let of = |i: usize| (i % GROUP % size + size * 1000 + i % GROUP / size * 1_000_000 + GROUP.div_ceil(size) * 100_000_000) as u32;
-        let values = (0..COUNT).map(of).collect::<Vec<_>>();
-        vec![Output { buffer: 0, element: Element::U32, wanted: Wanted::Bits(bytemuck::cast_slice(&values).to_vec()) }]
-    });
+    let values = Case::new("subgroup/built-in values", source)
+        .features(Features::SUBGROUP)
+        .groups(2, 1, 1)
+        .output_by_subgroup_size(COUNT, |size| {
+            let of = |i: usize| {
+                (i % GROUP % size
+                    + size * 1000
+                    + i % GROUP / size * 1_000_000
+                    + GROUP.div_ceil(size) * 100_000_000) as u32
+            };
+            let values = (0..COUNT).map(of).collect::<Vec<_>>();
+            vec![Output {
+                buffer: 0,
+                element: Element::U32,
+                wanted: Wanted::Bits(bytemuck::cast_slice(&values).to_vec()),
+            }]
+        });
     let sum = format!(
         "@group(0) @binding(0) var<storage, read_write> out: array<u32>;\nvar<workgroup> parts: array<u32, {GROUP}>;\n\
          fn total(x: u32) -> u32 {{ return subgroupAdd(x); }}\n@compute @workgroup_size({GROUP})\n\
@@ -181,14 +222,36 @@ fn places() -> Vec<Case> {
          @builtin(subgroup_invocation_id) lane: u32) {{\n    let part = total((id.x * 7u + 3u) % 23u);\n    if (lane == 0u) {{ parts[s] = part; }}\n    workgroupBarrier();\n    \
          var all = 0u;\n    for (var k = 0u; k < n; k++) {{ all += parts[k]; }}\n    out[id.x] = all;\n    _ = l;\n}}\n"
     );
-    let sums = Case::new("subgroup/sum over the workgroup", sum).features(Features::SUBGROUP).groups(2, 1, 1).output_by_subgroup_size(COUNT, |_| {
-        let values = (0..COUNT).map(|i| (i / GROUP * GROUP..(i / GROUP + 1) * GROUP).map(operand).sum::<u32>()).collect::<Vec<_>>();
-        vec![Output { buffer: 0, element: Element::U32, wanted: Wanted::Bits(bytemuck::cast_slice(&values).to_vec()) }]
-    });
-    let barrier = case("barrier", Features::SUBGROUP_BARRIER, "u32", "x + turn(l, lane)", |size| each(size, |xs, lane| xs[lane] + xs[lane ^ 1]));
+    let sums = Case::new("subgroup/sum over the workgroup", sum)
+        .features(Features::SUBGROUP)
+        .groups(2, 1, 1)
+        .output_by_subgroup_size(COUNT, |_| {
+            let values = (0..COUNT)
+                .map(|i| {
+                    (i / GROUP * GROUP..(i / GROUP + 1) * GROUP)
+                        .map(operand)
+                        .sum::<u32>()
+                })
+                .collect::<Vec<_>>();
+            vec![Output {
+                buffer: 0,
+                element: Element::U32,
+                wanted: Wanted::Bits(bytemuck::cast_slice(&values).to_vec()),
+            }]
+        });
+    let barrier = case(
+        "barrier",
+        Features::SUBGROUP_BARRIER,
+        "u32",
+        "x + turn(l, lane)",
+        |size| each(size, |xs, lane| xs[lane] + xs[lane ^ 1]),
+    );
     let turn = format!(
         "var<workgroup> w: array<u32, {GROUP}>;\nfn turn(l: u32, lane: u32, x: u32) -> u32 {{ w[l] = x; subgroupBarrier(); return w[l ^ 1u]; }}\n@compute"
     );
-    let source = barrier.source.replace("@compute", &turn).replace("turn(l, lane)", "turn(l, lane, x)");
+    let source = barrier
+        .source
+        .replace("@compute", &turn)
+        .replace("turn(l, lane)", "turn(l, lane, x)");
     vec![values, sums, Case { source, ..barrier }]
 }

@@ -54,21 +54,36 @@ pub(crate) enum Compute {
 }
 
 impl Compute {
-    /// Evaluates on zero-extended sources; the result is zero-extended from the destination's width.
-    pub fn evaluate(self, sources: [u64; 4], approximation: Approximation) -> Result<u64, Undefined> {
+    /// Evaluates on zero-extended sources; the result is zero-extended from the destination's
+    /// width.
+    pub fn evaluate(
+        self,
+        sources: [u64; 4],
+        approximation: Approximation,
+    ) -> Result<u64, Undefined> {
         let [a, b, c, _] = sources;
         match self {
             Compute::Move { bits } => Ok(a & mask(bits)),
             Compute::Integer(operation, scalar) => operation.evaluate(scalar, sources),
             Compute::Bits(operation, scalar) => Ok(operation.evaluate(scalar, sources)),
             Compute::Float(operation, mode) => Ok(operation.evaluate(mode, sources)),
-            Compute::Approximate(operation, mode) => Ok(operation.evaluate(mode, sources, approximation)),
+            Compute::Approximate(operation, mode) => {
+                Ok(operation.evaluate(mode, sources, approximation))
+            }
             Compute::Test(property, scalar) => Ok(u64::from(property.holds(scalar, a))),
             Compute::Convert(conversion) => Ok(conversion.evaluate(a)),
-            Compute::ConvertPair(conversion) => Ok(conversion.evaluate(a) << 16 | conversion.evaluate(b)),
+            Compute::ConvertPair(conversion) => {
+                Ok(conversion.evaluate(a) << 16 | conversion.evaluate(b))
+            }
             Compute::Set { comparison, result } => Ok(set_value(comparison.holds(a, b, c), result)),
             Compute::Select => Ok(if c != 0 { a } else { b }),
-            Compute::SelectSign { condition, ftz } => Ok(if property::is_not_negative(condition, ftz, c) { a } else { b }),
+            Compute::SelectSign { condition, ftz } => {
+                Ok(if property::is_not_negative(condition, ftz, c) {
+                    a
+                } else {
+                    b
+                })
+            }
             Compute::Rebase { by } => Ok(a.wrapping_add(by)),
         }
     }

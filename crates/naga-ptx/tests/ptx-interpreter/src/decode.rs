@@ -38,7 +38,11 @@ pub(crate) fn decode(module: &Module<'_>) -> Result<Program, Error> {
         layouts = grown;
         kernels.push(kernel);
     }
-    Ok(Program { kernels, constants: layouts.constants.variables, globals: layouts.globals.variables })
+    Ok(Program {
+        kernels,
+        constants: layouts.constants.variables,
+        globals: layouts.globals.variables,
+    })
 }
 
 /// The first `.version` that supports each target.
@@ -58,10 +62,16 @@ const FIRST_VERSIONS: [(u32, (u32, u32)); 12] = [
 ];
 
 fn check_version(module: &Module<'_>) -> Result<(), Error> {
-    let first = FIRST_VERSIONS.iter().rev().find(|(target, _)| *target <= module.target);
+    let first = FIRST_VERSIONS
+        .iter()
+        .rev()
+        .find(|(target, _)| *target <= module.target);
     match first {
         Some((_, version)) if *version <= module.version => Ok(()),
-        Some((_, (major, minor))) => Err(Error::typing(1, format!("sm_{} needs .version {major}.{minor}", module.target))),
+        Some((_, (major, minor))) => Err(Error::typing(
+            1,
+            format!("sm_{} needs .version {major}.{minor}", module.target),
+        )),
         None => Err(Error::typing(1, format!("sm_{} is too old", module.target))),
     }
 }
@@ -86,7 +96,11 @@ impl Default for ModuleLayouts {
 }
 
 impl ModuleLayouts {
-    fn place<'a>(&mut self, variable: &syntax::Variable<'a>, scopes: &mut Scopes<'a>) -> Result<(), Error> {
+    fn place<'a>(
+        &mut self,
+        variable: &syntax::Variable<'a>,
+        scopes: &mut Scopes<'a>,
+    ) -> Result<(), Error> {
         let address = match variable.space {
             Space::Const => self.constants.place_zeroed(variable),
             Space::Global => self.globals.place_zeroed(variable),
@@ -108,7 +122,12 @@ impl ModuleLayouts {
 /// Maximum static shared memory of a block.
 const MAX_SHARED: usize = 48 * 1024;
 
-fn decode_entry<'a>(module: &Module<'a>, entry: &syntax::Entry<'a>, outer: &Scopes<'a>, layouts: ModuleLayouts) -> Result<(Kernel, ModuleLayouts), Error> {
+fn decode_entry<'a>(
+    module: &Module<'a>,
+    entry: &syntax::Entry<'a>,
+    outer: &Scopes<'a>,
+    layouts: ModuleLayouts,
+) -> Result<(Kernel, ModuleLayouts), Error> {
     let mut decoder = Decoder {
         version: module.version,
         target: module.target,
@@ -159,7 +178,8 @@ impl<'a> Decoder<'a> {
     fn declare_params(&mut self, params: &[syntax::Variable<'a>]) -> Result<(), Error> {
         for param in params {
             let address = self.params.place(param);
-            self.scopes.declare_symbol(param.name, Space::Param, address, param.line)?;
+            self.scopes
+                .declare_symbol(param.name, Space::Param, address, param.line)?;
         }
         Ok(())
     }
@@ -191,14 +211,25 @@ impl<'a> Decoder<'a> {
 
     fn statement(&mut self, statement: &Statement<'a>) -> Result<(), Error> {
         match statement {
-            Statement::Registers { line, scalar, name, count } => self.scopes.declare_registers(name, *count, *scalar, *line),
+            Statement::Registers {
+                line,
+                scalar,
+                name,
+                count,
+            } => self.scopes.declare_registers(name, *count, *scalar, *line),
             Statement::Variable(variable) => self.variable(variable),
             Statement::Label { line, name } => {
                 let target = self.instructions.len() as u32;
                 self.scopes.declare_label(name, target, *line)
             }
-            Statement::BranchTargets { line, name, targets } => self.scopes.declare_targets(name, targets, *line),
-            Statement::Instruction(instruction) => self.instruction(instruction).map_err(|error| error.at_instruction(instruction.line, instruction.text)),
+            Statement::BranchTargets {
+                line,
+                name,
+                targets,
+            } => self.scopes.declare_targets(name, targets, *line),
+            Statement::Instruction(instruction) => self
+                .instruction(instruction)
+                .map_err(|error| error.at_instruction(instruction.line, instruction.text)),
             Statement::Open => {
                 self.scopes.open();
                 Ok(())
@@ -221,13 +252,18 @@ impl<'a> Decoder<'a> {
                 return Err(Error::typing(variable.line, message));
             }
         };
-        self.scopes.declare_symbol(variable.name, variable.space, address, variable.line)
+        self.scopes
+            .declare_symbol(variable.name, variable.space, address, variable.line)
     }
 
     fn instruction(&mut self, instruction: &syntax::Instruction<'a>) -> Result<(), Error> {
         let guard = self.guard(instruction)?;
         let operation = self.operation(instruction)?;
-        self.instructions.push(Instruction { line: instruction.line, guard, operation });
+        self.instructions.push(Instruction {
+            line: instruction.line,
+            guard,
+            operation,
+        });
         self.texts.push(instruction.text.to_owned());
         Ok(())
     }
@@ -237,68 +273,75 @@ impl<'a> Decoder<'a> {
             return Ok(None);
         };
         match self.scopes.register(guard.register) {
-            Some((slot, Scalar::PREDICATE)) => Ok(Some(Guard { slot, is_negated: guard.is_negated })),
-            _ => Err(Error::typing(instruction.line, format!("guard `{}` is no predicate", guard.register))),
+            Some((slot, Scalar::PREDICATE)) => Ok(Some(Guard {
+                slot,
+                is_negated: guard.is_negated,
+            })),
+            _ => Err(Error::typing(
+                instruction.line,
+                format!("guard `{}` is no predicate", guard.register),
+            )),
         }
     }
 
     fn operation(&mut self, instruction: &syntax::Instruction<'a>) -> Result<Operation, Error> {
-        let decode: for<'d, 'b> fn(Reader<'d, 'b>) -> Result<Operation, Error> = match instruction.opcode {
-            "mov" => movement::mov,
-            "cvta" => movement::cvta,
-            "isspacep" => movement::isspacep,
-            "add" | "sub" => arithmetic::add,
-            "addc" | "subc" => arithmetic::add_with_carry,
-            "mul" => arithmetic::mul,
-            "mad" => arithmetic::mad,
-            "madc" => arithmetic::mad_with_carry,
-            "mul24" | "mad24" => arithmetic::mul24,
-            "sad" => arithmetic::sad,
-            "div" => arithmetic::div,
-            "rem" => arithmetic::rem,
-            "abs" | "neg" => arithmetic::abs,
-            "min" | "max" => arithmetic::min,
-            "dp4a" | "dp2a" => arithmetic::dot,
-            "and" | "or" | "xor" | "not" | "cnot" => logic::boolean,
-            "lop3" => logic::lop3,
-            "shl" | "shr" => logic::shift,
-            "shf" => logic::funnel,
-            "prmt" => logic::prmt,
-            "bfe" | "bfi" => logic::field,
-            "bfind" => logic::bfind,
-            "brev" | "clz" | "popc" => logic::count,
-            "fma" => floating::fma,
-            "rcp" | "sqrt" => floating::root,
-            "rsqrt" => floating::rsqrt,
-            "ex2" | "lg2" | "sin" | "cos" | "tanh" => floating::transcendental,
-            "copysign" => floating::copysign,
-            "testp" => floating::testp,
-            "setp" => comparison::setp,
-            "set" => comparison::set,
-            "selp" => comparison::selp,
-            "slct" => comparison::slct,
-            "cvt" => conversion::cvt,
-            "ld" => memory::ld,
-            "st" => memory::st,
-            "atom" | "red" => memory::atom,
-            "prefetch" | "prefetchu" => memory::prefetch,
-            "fence" | "membar" => memory::fence,
-            "bar" | "barrier" => warp::bar,
-            "shfl" => warp::shfl,
-            "vote" => warp::vote,
-            "redux" => warp::redux,
-            "match" => warp::match_any,
-            "elect" => warp::elect,
-            "activemask" => warp::activemask,
-            "nanosleep" => control::nanosleep,
-            "bra" => control::bra,
-            "brx" => control::brx,
-            "ret" | "exit" | "trap" => control::end,
-            other => {
-                let message = format!("`{other}` is no instruction of the covered subset");
-                return Err(Error::parse(instruction.line, message));
-            }
-        };
+        let decode: for<'d, 'b> fn(Reader<'d, 'b>) -> Result<Operation, Error> =
+            match instruction.opcode {
+                "mov" => movement::mov,
+                "cvta" => movement::cvta,
+                "isspacep" => movement::isspacep,
+                "add" | "sub" => arithmetic::add,
+                "addc" | "subc" => arithmetic::add_with_carry,
+                "mul" => arithmetic::mul,
+                "mad" => arithmetic::mad,
+                "madc" => arithmetic::mad_with_carry,
+                "mul24" | "mad24" => arithmetic::mul24,
+                "sad" => arithmetic::sad,
+                "div" => arithmetic::div,
+                "rem" => arithmetic::rem,
+                "abs" | "neg" => arithmetic::abs,
+                "min" | "max" => arithmetic::min,
+                "dp4a" | "dp2a" => arithmetic::dot,
+                "and" | "or" | "xor" | "not" | "cnot" => logic::boolean,
+                "lop3" => logic::lop3,
+                "shl" | "shr" => logic::shift,
+                "shf" => logic::funnel,
+                "prmt" => logic::prmt,
+                "bfe" | "bfi" => logic::field,
+                "bfind" => logic::bfind,
+                "brev" | "clz" | "popc" => logic::count,
+                "fma" => floating::fma,
+                "rcp" | "sqrt" => floating::root,
+                "rsqrt" => floating::rsqrt,
+                "ex2" | "lg2" | "sin" | "cos" | "tanh" => floating::transcendental,
+                "copysign" => floating::copysign,
+                "testp" => floating::testp,
+                "setp" => comparison::setp,
+                "set" => comparison::set,
+                "selp" => comparison::selp,
+                "slct" => comparison::slct,
+                "cvt" => conversion::cvt,
+                "ld" => memory::ld,
+                "st" => memory::st,
+                "atom" | "red" => memory::atom,
+                "prefetch" | "prefetchu" => memory::prefetch,
+                "fence" | "membar" => memory::fence,
+                "bar" | "barrier" => warp::bar,
+                "shfl" => warp::shfl,
+                "vote" => warp::vote,
+                "redux" => warp::redux,
+                "match" => warp::match_any,
+                "elect" => warp::elect,
+                "activemask" => warp::activemask,
+                "nanosleep" => control::nanosleep,
+                "bra" => control::bra,
+                "brx" => control::brx,
+                "ret" | "exit" | "trap" => control::end,
+                other => {
+                    let message = format!("`{other}` is no instruction of the covered subset");
+                    return Err(Error::parse(instruction.line, message));
+                }
+            };
         decode(Reader::new(self, instruction))
     }
 
@@ -306,7 +349,11 @@ impl<'a> Decoder<'a> {
         for jump in std::mem::take(&mut self.jumps) {
             self.resolve(&jump)?;
         }
-        self.instructions.push(Instruction { line: entry.line, guard: None, operation: Operation::Exit });
+        self.instructions.push(Instruction {
+            line: entry.line,
+            guard: None,
+            operation: Operation::Exit,
+        });
         self.texts.push("the end of the entry".to_owned());
         let kernel = Kernel {
             name: entry.name.to_owned(),
@@ -331,7 +378,8 @@ impl<'a> Decoder<'a> {
             .map(|label| {
                 self.scopes.label(jump.scope, label).ok_or_else(|| {
                     let message = format!("label `{label}` is not defined");
-                    Error::typing(jump.line, message).at_instruction(jump.line, &self.texts[jump.instruction])
+                    Error::typing(jump.line, message)
+                        .at_instruction(jump.line, &self.texts[jump.instruction])
                 })
             })
             .collect();

@@ -67,15 +67,27 @@ pub struct Error {
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error { kind, line: 0, instruction: String::new(), message: message.into(), place: None }
+        Error {
+            kind,
+            line: 0,
+            instruction: String::new(),
+            message: message.into(),
+            place: None,
+        }
     }
 
     pub(crate) fn parse(line: u32, message: impl Into<String>) -> Error {
-        Error { line, ..Error::new(ErrorKind::Parse, message) }
+        Error {
+            line,
+            ..Error::new(ErrorKind::Parse, message)
+        }
     }
 
     pub(crate) fn typing(line: u32, message: impl Into<String>) -> Error {
-        Error { line, ..Error::new(ErrorKind::Type, message) }
+        Error {
+            line,
+            ..Error::new(ErrorKind::Type, message)
+        }
     }
 
     pub(crate) fn launch(message: impl Into<String>) -> Error {

@@ -25,13 +25,23 @@ const MAX_THREADS: u64 = 1024;
 const MAX_SHARED: usize = 227 * 1024;
 
 /// Executes one launch.
-pub(crate) fn run(program: &Program, memory: &mut Memory, launch: &Launch<'_>) -> Result<Stats, Error> {
-    let kernel =
-        program.kernels.iter().find(|kernel| kernel.name == launch.entry).ok_or_else(|| Error::launch(format!("no entry is named `{}`", launch.entry)))?;
+pub(crate) fn run(
+    program: &Program,
+    memory: &mut Memory,
+    launch: &Launch<'_>,
+) -> Result<Stats, Error> {
+    let kernel = program
+        .kernels
+        .iter()
+        .find(|kernel| kernel.name == launch.entry)
+        .ok_or_else(|| Error::launch(format!("no entry is named `{}`", launch.entry)))?;
     check_launch(kernel, launch)?;
     memory.begin_launch();
     for variable in &program.globals {
-        memory.place_at(variable.address, Region::initialised(variable.initial.clone()));
+        memory.place_at(
+            variable.address,
+            Region::initialised(variable.initial.clone()),
+        );
     }
     let mut machine = Machine {
         kernel,
@@ -51,7 +61,11 @@ pub(crate) fn run(program: &Program, memory: &mut Memory, launch: &Launch<'_>) -
 }
 
 fn check_launch(kernel: &Kernel, launch: &Launch<'_>) -> Result<(), Error> {
-    let threads = launch.block.iter().map(|side| u64::from(*side)).product::<u64>();
+    let threads = launch
+        .block
+        .iter()
+        .map(|side| u64::from(*side))
+        .product::<u64>();
     let most = kernel.max_threads.map_or(MAX_THREADS, u64::from);
     if threads == 0 || threads > most.min(MAX_THREADS) || launch.block[2] > 64 {
         let message = format!("a block of {:?} has 1 to {most} threads", launch.block);
@@ -62,19 +76,31 @@ fn check_launch(kernel: &Kernel, launch: &Launch<'_>) -> Result<(), Error> {
     if !launch.grid.iter().zip(&sides).all(fits) {
         return Err(Error::launch(format!("no grid is {:?}", launch.grid)));
     }
-    if kernel.required_block.is_some_and(|block| block != launch.block) {
-        return Err(Error::launch("the block is not the one that .reqntid requires"));
+    if kernel
+        .required_block
+        .is_some_and(|block| block != launch.block)
+    {
+        return Err(Error::launch(
+            "the block is not the one that .reqntid requires",
+        ));
     }
     check_resources(kernel, launch)
 }
 
 fn check_resources(kernel: &Kernel, launch: &Launch<'_>) -> Result<(), Error> {
     if kernel.params.len() != launch.params.len() {
-        return Err(Error::launch(format!("{} parameters were given, `{}` has {}", launch.params.len(), kernel.name, kernel.params.len())));
+        return Err(Error::launch(format!(
+            "{} parameters were given, `{}` has {}",
+            launch.params.len(),
+            kernel.name,
+            kernel.params.len()
+        )));
     }
     let declared: usize = kernel.shared.iter().map(|variable| variable.bytes).sum();
     if declared + launch.dynamic_shared_bytes as usize > MAX_SHARED {
-        return Err(Error::launch(format!("a block has at most {MAX_SHARED} bytes of shared memory")));
+        return Err(Error::launch(format!(
+            "a block has at most {MAX_SHARED} bytes of shared memory"
+        )));
     }
     Ok(())
 }
@@ -82,7 +108,10 @@ fn check_resources(kernel: &Kernel, launch: &Launch<'_>) -> Result<(), Error> {
 /// The variables of one state space, each byte valid, and initialised if it has an initial value.
 fn region(variables: &[Variable], space: Space) -> Region {
     let base = window(space);
-    let end = variables.iter().map(|variable| variable.address - base + variable.bytes as u64).max();
+    let end = variables
+        .iter()
+        .map(|variable| variable.address - base + variable.bytes as u64)
+        .max();
     let mut region = Region::empty(end.unwrap_or(0) as usize);
     for variable in variables {
         let offset = (variable.address - base) as usize;
@@ -116,7 +145,8 @@ struct Machine<'a> {
 /// Number of blocks that run by turns initially.
 const RESIDENT: usize = 4;
 
-/// After this many instructions without a finished block, one more block starts, since the others may wait for it.
+/// After this many instructions without a finished block, one more block starts, since the others
+/// may wait for it.
 const PATIENCE: u64 = 1 << 20;
 
 impl Machine<'_> {
@@ -124,8 +154,10 @@ impl Machine<'_> {
         let [x, y, z] = self.launch.grid.map(u64::from);
         let mut order = Vec::new();
         let mut dealer = Dealer::new(self.launch.schedule, 0);
-        let count =
-            usize::try_from(x * y * z).ok().filter(|count| *count <= 1 << 28).ok_or_else(|| Error::launch("the grid has too many blocks to interpret"))?;
+        let count = usize::try_from(x * y * z)
+            .ok()
+            .filter(|count| *count <= 1 << 28)
+            .ok_or_else(|| Error::launch("the grid has too many blocks to interpret"))?;
         dealer.deal(count, &mut order);
         let mut waiting = order.into_iter();
         let mut resident: VecDeque<Block> = VecDeque::new();
@@ -167,7 +199,10 @@ impl Machine<'_> {
 
     fn count_instruction(&mut self) -> Result<(), Error> {
         if self.stats.instructions >= self.launch.instruction_limit {
-            return Err(Error::fault(Fault::Limit, format!("more than {} instructions", self.launch.instruction_limit)));
+            return Err(Error::fault(
+                Fault::Limit,
+                format!("more than {} instructions", self.launch.instruction_limit),
+            ));
         }
         self.stats.instructions += 1;
         Ok(())

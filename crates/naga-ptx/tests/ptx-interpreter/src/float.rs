@@ -1,8 +1,8 @@
 //! Binary floating point of any width with the four roundings, computed exactly and rounded once.
 //!
-//! A finite number is an integer of up to 128 bits times a power of two. Addition, multiplication and their fusion are
-//! exact up to a jammed (sticky) last bit, which represents everything below it, so one rounding at the end gives the
-//! result that the manual requires.
+//! A finite number is an integer of up to 128 bits times a power of two. Addition, multiplication
+//! and their fusion are exact up to a jammed (sticky) last bit, which represents everything below
+//! it, so one rounding at the end gives the result that the manual requires.
 
 use crate::scalar::{Class, Scalar, mask};
 
@@ -48,7 +48,10 @@ impl Format {
             (_, 32) => (24, 8),
             _ => (53, 11),
         };
-        Format { precision, exponent_bits }
+        Format {
+            precision,
+            exponent_bits,
+        }
     }
 
     fn bias(&self) -> i32 {
@@ -105,7 +108,11 @@ pub(crate) fn is_subnormal(bits: u64, scalar: Scalar) -> bool {
 
 /// Replaces a subnormal by the zero of its sign.
 pub(crate) fn flush(bits: u64, scalar: Scalar) -> u64 {
-    if is_subnormal(bits, scalar) { bits & sign_bit(scalar) } else { bits }
+    if is_subnormal(bits, scalar) {
+        bits & sign_bit(scalar)
+    } else {
+        bits
+    }
 }
 
 /// Reads the encoding `bits` of type `scalar`.
@@ -115,10 +122,18 @@ pub(crate) fn decode(bits: u64, scalar: Scalar) -> Number {
     let fraction = bits & mask(format.fraction_bits());
     let field = (bits >> format.fraction_bits()) & format.exponent_mask();
     if field == format.exponent_mask() {
-        return if fraction == 0 { Number::Infinite { negative } } else { Number::Nan };
+        return if fraction == 0 {
+            Number::Infinite { negative }
+        } else {
+            Number::Nan
+        };
     }
     let implied = u64::from(field != 0) << format.fraction_bits();
-    Number::Finite(Finite { negative, mantissa: u128::from(fraction | implied), exponent: field.max(1) as i32 - format.bias() - format.fraction_bits() as i32 })
+    Number::Finite(Finite {
+        negative,
+        mantissa: u128::from(fraction | implied),
+        exponent: field.max(1) as i32 - format.bias() - format.fraction_bits() as i32,
+    })
 }
 
 /// Rounds `number` to the type `scalar`.
@@ -126,7 +141,11 @@ pub(crate) fn encode(number: Number, scalar: Scalar, rounding: Rounding) -> u64 
     match number {
         Number::Nan => canonical_nan(scalar),
         Number::Infinite { negative } => with_sign(infinity(scalar), negative, scalar),
-        Number::Finite(finite) => with_sign(encode_magnitude(finite, scalar, rounding), finite.negative, scalar),
+        Number::Finite(finite) => with_sign(
+            encode_magnitude(finite, scalar, rounding),
+            finite.negative,
+            scalar,
+        ),
     }
 }
 
@@ -149,7 +168,11 @@ fn encode_magnitude(finite: Finite, scalar: Scalar, rounding: Rounding) -> u64 {
     }
     let field = (last + fraction_bits + format.bias()) as u64;
     let encoding = (field << fraction_bits) + (rounded - (1 << fraction_bits));
-    if encoding >= infinity(scalar) { overflow(finite.negative, scalar, rounding) } else { encoding }
+    if encoding >= infinity(scalar) {
+        overflow(finite.negative, scalar, rounding)
+    } else {
+        encoding
+    }
 }
 
 fn overflow(negative: bool, scalar: Scalar, rounding: Rounding) -> u64 {
@@ -192,8 +215,16 @@ fn split(mantissa: u128, shift: u32) -> (u128, bool, bool) {
 /// Rounds to an integer, with saturation far outside the range of any integer type.
 pub(crate) fn to_integer(finite: Finite, rounding: Rounding) -> i128 {
     let top = 128 - finite.mantissa.leading_zeros() as i32 + finite.exponent;
-    let magnitude = if finite.mantissa != 0 && top > 100 { 1 << 100 } else { round_at(finite, 0, rounding) as i128 };
-    if finite.negative { -magnitude } else { magnitude }
+    let magnitude = if finite.mantissa != 0 && top > 100 {
+        1 << 100
+    } else {
+        round_at(finite, 0, rounding) as i128
+    };
+    if finite.negative {
+        -magnitude
+    } else {
+        magnitude
+    }
 }
 
 /// Rounds a float to an integral value of its own type, keeping the sign of zero.
@@ -204,18 +235,31 @@ pub(crate) fn to_integral(number: Number, rounding: Rounding) -> Number {
     if finite.exponent >= 0 {
         return number;
     }
-    Number::Finite(Finite { negative: finite.negative, mantissa: round_at(finite, 0, rounding), exponent: 0 })
+    Number::Finite(Finite {
+        negative: finite.negative,
+        mantissa: round_at(finite, 0, rounding),
+        exponent: 0,
+    })
 }
 
 pub(crate) fn from_integer(value: i128) -> Number {
-    Number::Finite(Finite { negative: value < 0, mantissa: value.unsigned_abs(), exponent: 0 })
+    Number::Finite(Finite {
+        negative: value < 0,
+        mantissa: value.unsigned_abs(),
+        exponent: 0,
+    })
 }
 
 fn negate(number: Number) -> Number {
     match number {
         Number::Nan => Number::Nan,
-        Number::Infinite { negative } => Number::Infinite { negative: !negative },
-        Number::Finite(finite) => Number::Finite(Finite { negative: !finite.negative, ..finite }),
+        Number::Infinite { negative } => Number::Infinite {
+            negative: !negative,
+        },
+        Number::Finite(finite) => Number::Finite(Finite {
+            negative: !finite.negative,
+            ..finite
+        }),
     }
 }
 
@@ -223,7 +267,9 @@ fn negate(number: Number) -> Number {
 pub(crate) fn add(a: Number, b: Number, rounding: Rounding) -> Number {
     match (a, b) {
         (Number::Nan, _) | (_, Number::Nan) => Number::Nan,
-        (Number::Infinite { negative: x }, Number::Infinite { negative: y }) if x != y => Number::Nan,
+        (Number::Infinite { negative: x }, Number::Infinite { negative: y }) if x != y => {
+            Number::Nan
+        }
         (Number::Infinite { .. }, _) => a,
         (_, Number::Infinite { .. }) => b,
         (Number::Finite(x), Number::Finite(y)) => Number::Finite(add_finite(x, y, rounding)),
@@ -236,7 +282,10 @@ pub(crate) fn subtract(a: Number, b: Number, rounding: Rounding) -> Number {
 
 fn add_finite(x: Finite, y: Finite, rounding: Rounding) -> Finite {
     if x.mantissa == 0 && y.mantissa == 0 {
-        return Finite { negative: zero_sign(x.negative, y.negative, rounding), ..x };
+        return Finite {
+            negative: zero_sign(x.negative, y.negative, rounding),
+            ..x
+        };
     }
     if x.mantissa == 0 {
         return y;
@@ -245,21 +294,45 @@ fn add_finite(x: Finite, y: Finite, rounding: Rounding) -> Finite {
         return x;
     }
     let (x, y) = (normalise(x, TOP), normalise(y, TOP));
-    let (large, small) = if (x.exponent, x.mantissa) >= (y.exponent, y.mantissa) { (x, y) } else { (y, x) };
+    let (large, small) = if (x.exponent, x.mantissa) >= (y.exponent, y.mantissa) {
+        (x, y)
+    } else {
+        (y, x)
+    };
     let aligned = shift_jam(small.mantissa, (large.exponent - small.exponent) as u32);
-    let mantissa = if large.negative == small.negative { large.mantissa + aligned } else { large.mantissa - aligned };
-    let negative = if mantissa == 0 { rounding == Rounding::Down } else { large.negative };
-    Finite { negative, mantissa, exponent: large.exponent }
+    let mantissa = if large.negative == small.negative {
+        large.mantissa + aligned
+    } else {
+        large.mantissa - aligned
+    };
+    let negative = if mantissa == 0 {
+        rounding == Rounding::Down
+    } else {
+        large.negative
+    };
+    Finite {
+        negative,
+        mantissa,
+        exponent: large.exponent,
+    }
 }
 
 fn zero_sign(x: bool, y: bool, rounding: Rounding) -> bool {
-    if x == y { x } else { rounding == Rounding::Down }
+    if x == y {
+        x
+    } else {
+        rounding == Rounding::Down
+    }
 }
 
 /// Shifts the top set bit of a nonzero mantissa to `top`, at or above its position.
 fn normalise(finite: Finite, top: u32) -> Finite {
     let shift = finite.mantissa.leading_zeros() as i32 - (127 - top as i32);
-    Finite { mantissa: finite.mantissa << shift, exponent: finite.exponent - shift, ..finite }
+    Finite {
+        mantissa: finite.mantissa << shift,
+        exponent: finite.exponent - shift,
+        ..finite
+    }
 }
 
 fn shift_jam(mantissa: u128, shift: u32) -> u128 {
@@ -275,7 +348,11 @@ pub(crate) fn multiply(a: Number, b: Number) -> Number {
     let negative = signed_negative(a) != signed_negative(b);
     match (a, b) {
         (Number::Nan, _) | (_, Number::Nan) => Number::Nan,
-        (Number::Finite(x), Number::Finite(y)) => Number::Finite(Finite { negative, mantissa: x.mantissa * y.mantissa, exponent: x.exponent + y.exponent }),
+        (Number::Finite(x), Number::Finite(y)) => Number::Finite(Finite {
+            negative,
+            mantissa: x.mantissa * y.mantissa,
+            exponent: x.exponent + y.exponent,
+        }),
         _ if is_zero(a) || is_zero(b) => Number::Nan,
         _ => Number::Infinite { negative },
     }
@@ -291,7 +368,11 @@ fn signed_negative(number: Number) -> bool {
 
 pub(crate) fn divide(a: Number, b: Number) -> Number {
     let negative = signed_negative(a) != signed_negative(b);
-    let zero = Number::Finite(Finite { negative, mantissa: 0, exponent: 0 });
+    let zero = Number::Finite(Finite {
+        negative,
+        mantissa: 0,
+        exponent: 0,
+    });
     match (a, b) {
         (Number::Nan, _) | (_, Number::Nan) => Number::Nan,
         (Number::Infinite { .. }, Number::Infinite { .. }) => Number::Nan,
@@ -309,7 +390,11 @@ pub(crate) fn divide(a: Number, b: Number) -> Number {
 fn divide_finite(x: Finite, y: Finite, negative: bool) -> Finite {
     let x = normalise(x, 127);
     let remainder = x.mantissa % y.mantissa;
-    Finite { negative, mantissa: (x.mantissa / y.mantissa) | u128::from(remainder != 0), exponent: x.exponent - y.exponent }
+    Finite {
+        negative,
+        mantissa: (x.mantissa / y.mantissa) | u128::from(remainder != 0),
+        exponent: x.exponent - y.exponent,
+    }
 }
 
 pub(crate) fn square_root(a: Number) -> Number {
@@ -323,9 +408,17 @@ pub(crate) fn square_root(a: Number) -> Number {
 
 fn root_finite(finite: Finite) -> Finite {
     let wide = normalise(finite, 127);
-    let even = if wide.exponent % 2 == 0 { wide } else { normalise(finite, 126) };
+    let even = if wide.exponent % 2 == 0 {
+        wide
+    } else {
+        normalise(finite, 126)
+    };
     let root = even.mantissa.isqrt();
-    Finite { negative: false, mantissa: root << 1 | u128::from(root * root != even.mantissa), exponent: even.exponent / 2 - 1 }
+    Finite {
+        negative: false,
+        mantissa: root << 1 | u128::from(root * root != even.mantissa),
+        exponent: even.exponent / 2 - 1,
+    }
 }
 
 /// The value as an `f64`, exact for every type of the subset.
@@ -348,7 +441,11 @@ pub(crate) fn from_f64(value: f64, scalar: Scalar) -> u64 {
     match (scalar.class, scalar.bits) {
         (Class::Float, 64) => value.to_bits(),
         (Class::Float, 32) => u64::from((value as f32).to_bits()),
-        _ => encode(decode(value.to_bits(), Scalar::F64), scalar, Rounding::NearestEven),
+        _ => encode(
+            decode(value.to_bits(), Scalar::F64),
+            scalar,
+            Rounding::NearestEven,
+        ),
     }
 }
 
@@ -373,10 +470,15 @@ mod tests {
     }
 
     fn same(found: u64, expected: f64) {
-        // By its bits: compiled with optimisation, `is_nan` has taken the host's default NaN for a number here.
+        // By its bits: compiled with optimisation, `is_nan` has taken the host's default NaN for a
+        // number here.
         let bits = expected.to_bits();
         let is_nan = bits & !(1 << 63) > f64::INFINITY.to_bits();
-        let expected = if is_nan { canonical_nan(Scalar::F64) } else { bits };
+        let expected = if is_nan {
+            canonical_nan(Scalar::F64)
+        } else {
+            bits
+        };
         assert_eq!(found, expected);
     }
 
@@ -411,8 +513,10 @@ mod tests {
     #[test]
     fn directed_roundings_enclose_the_exact_result() {
         for index in 0..20_000 {
-            let [a, b] = [0, 1].map(|operand| decode(pattern(2 * index + operand) >> 32, Scalar::F32));
-            let results = [Rounding::Down, NEAREST, Rounding::Up].map(|rounding| f32::from_bits(encode(divide(a, b), Scalar::F32, rounding) as u32));
+            let [a, b] =
+                [0, 1].map(|operand| decode(pattern(2 * index + operand) >> 32, Scalar::F32));
+            let results = [Rounding::Down, NEAREST, Rounding::Up]
+                .map(|rounding| f32::from_bits(encode(divide(a, b), Scalar::F32, rounding) as u32));
             let [down, nearest, up] = results;
             if nearest.is_nan() {
                 continue;

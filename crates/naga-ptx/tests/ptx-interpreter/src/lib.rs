@@ -1,18 +1,20 @@
 //! Executes PTX on the host, strictly, so that a compiler to PTX can be tested without a GPU.
 //!
-//! The crate is written from NVIDIA's *Parallel Thread Execution ISA* and shares nothing with any emitter: it is an independent
-//! implementation. Anything that the manual leaves undefined is a fault here, never a value: reads of registers and bytes
-//! without a write, accesses outside their variable or across state spaces, barriers that some threads never reach, warp-level
-//! instructions executed by threads other than those in their mask, and (on request) unordered conflicting accesses.
+//! The crate is written from NVIDIA's *Parallel Thread Execution ISA* and shares nothing with any
+//! emitter: it is an independent implementation. Anything that the manual leaves undefined is a
+//! fault here, never a value: reads of registers and bytes without a write, accesses outside their
+//! variable or across state spaces, barriers that some threads never reach, warp-level instructions
+//! executed by threads other than those in their mask, and (on request) unordered conflicting
+//! accesses.
 //!
-//! [`Program::parse`] checks the text against the typing rules, the `.target` and the `.version`; [`Program::run`]
-//! executes one launch over a [`Memory`] in the order that a [`Schedule`] gives. Modifiers must have the order of the
-//! manual's grammar, although assemblers accept others.
+//! [`Program::parse`] checks the text against the typing rules, the `.target` and the `.version`;
+//! [`Program::run`] executes one launch over a [`Memory`] in the order that a [`Schedule`] gives.
+//! Modifiers must have the order of the manual's grammar, although assemblers accept others.
 //!
-//! Threads advance one at a time until they wait, so three things differ from a device and still conform to the manual:
-//! `activemask` returns every thread of the warp that can reach it, `.uni` is not checked, and fences have no effect
-//! because memory is sequentially consistent. Lanes that a partial last warp lacks may be named in a mask; exited lanes
-//! may not.
+//! Threads advance one at a time until they wait, so three things differ from a device and still
+//! conform to the manual: `activemask` returns every thread of the warp that can reach it, `.uni`
+//! is not checked, and fences have no effect because memory is sequentially consistent. Lanes that
+//! a partial last warp lacks may be named in a mask; exited lanes may not.
 //!
 //! # Example
 //!

@@ -3,7 +3,8 @@
 use crate::error::{Error, Fault};
 use std::collections::BTreeMap;
 
-/// Global memory: allocations with guard gaps between them, each byte marked once something has written it.
+/// Global memory: allocations with guard gaps between them, each byte marked once something has
+/// written it.
 ///
 /// An address is never reused, so an access to freed memory is detected.
 #[derive(Clone, Debug)]
@@ -31,7 +32,11 @@ impl Default for Memory {
 impl Memory {
     /// Creates a memory without allocations.
     pub fn new() -> Memory {
-        Memory { allocations: BTreeMap::new(), freed: BTreeMap::new(), next: FIRST_ADDRESS }
+        Memory {
+            allocations: BTreeMap::new(),
+            freed: BTreeMap::new(),
+            next: FIRST_ADDRESS,
+        }
     }
 
     /// Allocates and fills memory and returns its device address.
@@ -50,7 +55,10 @@ impl Memory {
     ///
     /// When no live allocation starts there.
     pub fn free(&mut self, address: u64) -> Result<(), Error> {
-        let region = self.allocations.remove(&address).ok_or_else(|| self.nowhere(address, 0))?;
+        let region = self
+            .allocations
+            .remove(&address)
+            .ok_or_else(|| self.nowhere(address, 0))?;
         self.freed.insert(address, region.bytes.len());
         Ok(())
     }
@@ -81,9 +89,16 @@ impl Memory {
         Ok(())
     }
 
-    pub(crate) fn locate(&mut self, address: u64, len: usize) -> Result<(&mut Region, usize), Error> {
+    pub(crate) fn locate(
+        &mut self,
+        address: u64,
+        len: usize,
+    ) -> Result<(&mut Region, usize), Error> {
         let start = self.find(address, len)?.0;
-        let region = self.allocations.get_mut(&start).ok_or_else(|| Error::fault(Fault::OutOfRange, "the allocation was freed"))?;
+        let region = self
+            .allocations
+            .get_mut(&start)
+            .ok_or_else(|| Error::fault(Fault::OutOfRange, "the allocation was freed"))?;
         Ok((region, (address - start) as usize))
     }
 
@@ -137,7 +152,10 @@ impl Memory {
             }
             (None, None) => "there is no allocation below".to_owned(),
         };
-        Error::fault(Fault::OutOfRange, format!("no allocation holds {len} bytes at {address:#x} ({detail})"))
+        Error::fault(
+            Fault::OutOfRange,
+            format!("no allocation holds {len} bytes at {address:#x} ({detail})"),
+        )
     }
 }
 
@@ -164,12 +182,18 @@ impl Region {
     }
 
     pub fn uninitialised(len: usize) -> Region {
-        Region { bytes: vec![0; len], state: vec![VALID; len] }
+        Region {
+            bytes: vec![0; len],
+            state: vec![VALID; len],
+        }
     }
 
     /// Bytes that belong to no variable until [`Region::declare`].
     pub fn empty(len: usize) -> Region {
-        Region { bytes: vec![0; len], state: vec![0; len] }
+        Region {
+            bytes: vec![0; len],
+            state: vec![0; len],
+        }
     }
 
     pub fn declare(&mut self, offset: usize, len: usize) {
@@ -196,7 +220,10 @@ impl Region {
         self.check_valid(offset, len)?;
         let states = &mut self.state[offset..offset + len];
         if states.iter().any(|state| state & NON_COHERENT != 0) {
-            return Err(Error::fault(Fault::NonCoherent, "store to memory that this launch reads with ld.global.nc"));
+            return Err(Error::fault(
+                Fault::NonCoherent,
+                "store to memory that this launch reads with ld.global.nc",
+            ));
         }
         for state in states {
             *state |= INITIALISED | WRITTEN;
@@ -208,7 +235,10 @@ impl Region {
     fn note_non_coherent(&mut self, offset: usize, len: usize) -> Result<(), Error> {
         let states = &mut self.state[offset..offset + len];
         if states.iter().any(|state| state & WRITTEN != 0) {
-            return Err(Error::fault(Fault::NonCoherent, "ld.global.nc of memory that this launch has written"));
+            return Err(Error::fault(
+                Fault::NonCoherent,
+                "ld.global.nc of memory that this launch has written",
+            ));
         }
         for state in states {
             *state |= NON_COHERENT;
@@ -217,8 +247,18 @@ impl Region {
     }
 
     fn check_valid(&self, offset: usize, len: usize) -> Result<(), Error> {
-        let inside = offset.checked_add(len).and_then(|end| self.state.get(offset..end)).is_some_and(|states| states.iter().all(|state| state & VALID != 0));
-        if inside { Ok(()) } else { Err(Error::fault(Fault::OutOfRange, format!("{len} bytes at offset {offset} of the state space are in no variable"))) }
+        let inside = offset
+            .checked_add(len)
+            .and_then(|end| self.state.get(offset..end))
+            .is_some_and(|states| states.iter().all(|state| state & VALID != 0));
+        if inside {
+            Ok(())
+        } else {
+            Err(Error::fault(
+                Fault::OutOfRange,
+                format!("{len} bytes at offset {offset} of the state space are in no variable"),
+            ))
+        }
     }
 
     fn check_readable(&self, offset: usize, len: usize) -> Result<(), Error> {
@@ -226,7 +266,13 @@ impl Region {
         let states = &self.state[offset..offset + len];
         match states.iter().position(|state| state & INITIALISED == 0) {
             None => Ok(()),
-            Some(first) => Err(Error::fault(Fault::Uninitialised, format!("read of byte {} of {len}, which nothing has written", first + 1))),
+            Some(first) => Err(Error::fault(
+                Fault::Uninitialised,
+                format!(
+                    "read of byte {} of {len}, which nothing has written",
+                    first + 1
+                ),
+            )),
         }
     }
 }

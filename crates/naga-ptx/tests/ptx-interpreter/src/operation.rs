@@ -208,7 +208,12 @@ pub(crate) struct Barrier {
 pub(crate) enum BarrierKind {
     Wait,
     Arrive,
-    Reduce { reduction: BarrierReduction, destination: Slot, predicate: Operand, is_negated: bool },
+    Reduce {
+        reduction: BarrierReduction,
+        destination: Slot,
+        predicate: Operand,
+        is_negated: bool,
+    },
 }
 
 /// The reduction of `bar.red`.
@@ -230,11 +235,36 @@ pub(crate) struct WarpOperation {
 #[derive(Debug)]
 pub(crate) enum WarpKind {
     Synchronise,
-    Shuffle { mode: ShuffleMode, destination: Slot, in_range: Slot, value: Operand, lane: Operand, clamp: Operand },
-    Vote { mode: VoteMode, destination: Slot, predicate: Operand, is_negated: bool },
-    Reduce { kind: AtomicKind, scalar: Scalar, destination: Slot, value: Operand },
-    Match { all: bool, destination: Slot, predicate: Slot, value: Operand },
-    Elect { destination: Slot, predicate: Slot },
+    Shuffle {
+        mode: ShuffleMode,
+        destination: Slot,
+        in_range: Slot,
+        value: Operand,
+        lane: Operand,
+        clamp: Operand,
+    },
+    Vote {
+        mode: VoteMode,
+        destination: Slot,
+        predicate: Operand,
+        is_negated: bool,
+    },
+    Reduce {
+        kind: AtomicKind,
+        scalar: Scalar,
+        destination: Slot,
+        value: Operand,
+    },
+    Match {
+        all: bool,
+        destination: Slot,
+        predicate: Slot,
+        value: Operand,
+    },
+    Elect {
+        destination: Slot,
+        predicate: Slot,
+    },
 }
 
 /// Which lane a shuffle reads.

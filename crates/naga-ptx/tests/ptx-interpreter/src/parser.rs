@@ -10,7 +10,11 @@ use crate::token::{Spanned, Token, tokenize};
 /// Parses the text of one module.
 pub(crate) fn parse(source: &str) -> Result<Module<'_>, Error> {
     let tokens = tokenize(source)?;
-    let mut parser = Parser { source, tokens, at: 0 };
+    let mut parser = Parser {
+        source,
+        tokens,
+        at: 0,
+    };
     parser.module()
 }
 
@@ -31,7 +35,9 @@ impl<'a> Parser<'a> {
 
     fn line(&self) -> u32 {
         let last = self.tokens.len().saturating_sub(1);
-        self.tokens.get(self.at.min(last)).map_or(1, |spanned| spanned.line)
+        self.tokens
+            .get(self.at.min(last))
+            .map_or(1, |spanned| spanned.line)
     }
 
     fn error(&self, message: impl Into<String>) -> Error {
@@ -52,7 +58,11 @@ impl<'a> Parser<'a> {
     }
 
     fn expect(&mut self, mark: char) -> Result<(), Error> {
-        if self.accept(mark) { Ok(()) } else { Err(self.expected(&format!("`{mark}`"))) }
+        if self.accept(mark) {
+            Ok(())
+        } else {
+            Err(self.expected(&format!("`{mark}`")))
+        }
     }
 
     fn accept_dotted(&mut self, name: &str) -> bool {
@@ -85,11 +95,20 @@ impl<'a> Parser<'a> {
     fn signed(&mut self) -> Result<i64, Error> {
         let is_negative = self.accept('-');
         let value = self.integer()? as i64;
-        Ok(if is_negative { value.wrapping_neg() } else { value })
+        Ok(if is_negative {
+            value.wrapping_neg()
+        } else {
+            value
+        })
     }
 
     fn module(&mut self) -> Result<Module<'a>, Error> {
-        let mut module = Module { version: self.version()?, target: self.target()?, variables: Vec::new(), entries: Vec::new() };
+        let mut module = Module {
+            version: self.version()?,
+            target: self.target()?,
+            variables: Vec::new(),
+            entries: Vec::new(),
+        };
         self.address_size()?;
         while self.peek().is_some() {
             self.module_item(&mut module)?;
@@ -120,7 +139,9 @@ impl<'a> Parser<'a> {
         let name = self.word()?;
         let digits = name.strip_prefix("sm_").unwrap_or("");
         let digits = digits.strip_suffix(['a', 'f']).unwrap_or(digits);
-        let target = digits.parse().map_err(|_| self.error(format!("unknown target `{name}`")))?;
+        let target = digits
+            .parse()
+            .map_err(|_| self.error(format!("unknown target `{name}`")))?;
         while self.accept(',') {
             self.word()?;
         }
@@ -202,7 +223,14 @@ impl<'a> Parser<'a> {
 
     fn entry(&mut self) -> Result<Entry<'a>, Error> {
         let line = self.line();
-        let mut entry = Entry { name: self.word()?, line, params: self.params()?, max_threads: None, required_block: None, body: Vec::new() };
+        let mut entry = Entry {
+            name: self.word()?,
+            line,
+            params: self.params()?,
+            max_threads: None,
+            required_block: None,
+            body: Vec::new(),
+        };
         self.performance_directives(&mut entry)?;
         self.expect('{')?;
         self.body(&mut entry.body)?;
@@ -216,7 +244,10 @@ impl<'a> Parser<'a> {
                 entry.max_threads = Some(x.saturating_mul(y).saturating_mul(z));
             } else if self.accept_dotted("reqntid") {
                 entry.required_block = Some(self.extent()?);
-            } else if ["minnctapersm", "maxnctapersm", "maxnreg"].iter().any(|name| self.accept_dotted(name)) {
+            } else if ["minnctapersm", "maxnctapersm", "maxnreg"]
+                .iter()
+                .any(|name| self.accept_dotted(name))
+            {
                 self.integer()?;
             } else if !self.skip_debug_directive()? {
                 return Ok(());

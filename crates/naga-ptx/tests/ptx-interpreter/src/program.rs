@@ -22,7 +22,8 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// Of kind [`Parse`](crate::ErrorKind::Parse) or [`Type`](crate::ErrorKind::Type), with the line.
+    /// Of kind [`Parse`](crate::ErrorKind::Parse) or [`Type`](crate::ErrorKind::Type), with the
+    /// line.
     pub fn parse(ptx: &str) -> Result<Program, Error> {
         let module = parser::parse(ptx)?;
         decode::decode(&module)
@@ -43,8 +44,9 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// Of kind [`Launch`](crate::ErrorKind::Launch) when the launch does not fit the entry, and of kind
-    /// [`Fault`](crate::ErrorKind::Fault) when a thread breaks a rule; memory then contains earlier writes.
+    /// Of kind [`Launch`](crate::ErrorKind::Launch) when the launch does not fit the entry, and of
+    /// kind [`Fault`](crate::ErrorKind::Fault) when a thread breaks a rule; memory then contains
+    /// earlier writes.
     pub fn run(&self, memory: &mut Memory, launch: &Launch<'_>) -> Result<Stats, Error> {
         execute::run(self, memory, launch)
     }

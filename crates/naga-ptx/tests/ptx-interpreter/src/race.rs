@@ -1,12 +1,13 @@
 //! Finds unordered conflicting accesses.
 //!
-//! Every byte stores the accesses that a later one could still conflict with. A plain write without conflicts is
-//! ordered after all of them and replaces them. Two readers of a byte are enough to store, in two blocks if there are
-//! two: the next writer is unordered with at least one of them.
+//! Every byte stores the accesses that a later one could still conflict with. A plain write without
+//! conflicts is ordered after all of them and replaces them. Two readers of a byte are enough to
+//! store, in two blocks if there are two: the next writer is unordered with at least one of them.
 //!
-//! Order comes from barriers of the block, and within a warp from `bar.warp.sync`. Two simplifications cause missed races, never a
-//! false report: a barrier that counts only some threads is assumed to order the whole block, and the bytes of two atomic
-//! accesses of different sizes are assumed to be atomic with respect to each other. Atomics and fences order no other
+//! Order comes from barriers of the block, and within a warp from `bar.warp.sync`. Two
+//! simplifications cause missed races, never a false report: a barrier that counts only some
+//! threads is assumed to order the whole block, and the bytes of two atomic accesses of different
+//! sizes are assumed to be atomic with respect to each other. Atomics and fences order no other
 //! accesses, so a flag that one block sets for another does not order the plain accesses around it.
 
 use crate::error::{Error, Fault};
@@ -20,7 +21,8 @@ pub(crate) struct Actor<'a> {
     pub thread: u32,
     /// The barriers that its block has completed.
     pub epoch: u32,
-    /// For each lane of its warp, the last epoch of that lane known to be complete; its own entry is the current epoch.
+    /// For each lane of its warp, the last epoch of that lane known to be complete; its own entry
+    /// is the current epoch.
     pub clock: &'a [u32; 32],
 }
 
@@ -52,11 +54,22 @@ pub(crate) struct Shadow {
 
 impl Shadow {
     /// Records an access and reports a race with an earlier one.
-    pub fn visit(&mut self, actor: Actor<'_>, address: u64, len: usize, strength: Strength, is_write: bool) -> Result<(), Error> {
+    pub fn visit(
+        &mut self,
+        actor: Actor<'_>,
+        address: u64,
+        len: usize,
+        strength: Strength,
+        is_write: bool,
+    ) -> Result<(), Error> {
         for byte in address..address + len as u64 {
-            let page = self.pages.entry(byte / PAGE).or_insert_with(|| Box::new([Cell::default(); PAGE as usize]));
+            let page = self
+                .pages
+                .entry(byte / PAGE)
+                .or_insert_with(|| Box::new([Cell::default(); PAGE as usize]));
             let cell = &mut page[(byte % PAGE) as usize];
-            cell.check(actor, strength, is_write).map_err(|other| conflict(byte, &other, is_write))?;
+            cell.check(actor, strength, is_write)
+                .map_err(|other| conflict(byte, &other, is_write))?;
             cell.record(actor, strength, is_write);
         }
         Ok(())
@@ -67,7 +80,10 @@ fn conflict(byte: u64, other: &Access, is_write: bool) -> Error {
     let verb = if is_write { "write" } else { "read" };
     Error::fault(
         Fault::Race,
-        format!("{verb} of the byte at {byte:#x} is unordered with an access by thread {} of block {} (linear indices)", other.thread, other.block),
+        format!(
+            "{verb} of the byte at {byte:#x} is unordered with an access by thread {} of block {} (linear indices)",
+            other.thread, other.block
+        ),
     )
 }
 
@@ -78,7 +94,9 @@ impl Access {
             return false;
         }
         let is_same_warp = self.thread / 32 == actor.thread / 32;
-        self.thread == actor.thread || self.epoch < actor.epoch || is_same_warp && actor.clock[(self.thread % 32) as usize] >= self.stretch
+        self.thread == actor.thread
+            || self.epoch < actor.epoch
+            || is_same_warp && actor.clock[(self.thread % 32) as usize] >= self.stretch
     }
 
     /// Whether two strong accesses are atomic with respect to each other.
@@ -92,15 +110,28 @@ impl Cell {
     fn check(&self, actor: Actor<'_>, strength: Strength, is_write: bool) -> Result<(), Access> {
         let is_weak = strength == Strength::Weak;
         let plain_reads = if is_write { &self.plain_reads[..] } else { &[] };
-        let strong_reads = if is_write { &self.strong_reads[..] } else { &[] };
+        let strong_reads = if is_write {
+            &self.strong_reads[..]
+        } else {
+            &[]
+        };
         let plain = self.plain_write.iter().chain(plain_reads).flatten();
         let strong = self.strong_writes.iter().chain(strong_reads).flatten();
         let conflicting = strong.filter(|other| is_weak || !other.is_mutual(actor, strength));
-        plain.chain(conflicting).find(|other| !other.is_before(actor)).map_or(Ok(()), |other| Err(*other))
+        plain
+            .chain(conflicting)
+            .find(|other| !other.is_before(actor))
+            .map_or(Ok(()), |other| Err(*other))
     }
 
     fn record(&mut self, actor: Actor<'_>, strength: Strength, is_write: bool) {
-        let access = Access { block: actor.block, thread: actor.thread, epoch: actor.epoch, stretch: actor.clock[(actor.thread % 32) as usize], strength };
+        let access = Access {
+            block: actor.block,
+            thread: actor.thread,
+            epoch: actor.epoch,
+            stretch: actor.clock[(actor.thread % 32) as usize],
+            strength,
+        };
         match (is_write, strength) {
             (true, Strength::Weak) => {
                 *self = Cell::default();

@@ -71,7 +71,10 @@ impl Scalar {
 
     /// The type a modifier names.
     pub fn named(name: &str) -> Option<Scalar> {
-        NAMES.iter().find(|(known, _)| *known == name).map(|(_, scalar)| *scalar)
+        NAMES
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, scalar)| *scalar)
     }
 
     pub fn bytes(self) -> usize {
@@ -117,7 +120,9 @@ impl Scalar {
         if self.is_float() && register.is_float() {
             return self == register;
         }
-        register.class != Class::Predicate && self.bits <= register.bits && self.class_accepts(register)
+        register.class != Class::Predicate
+            && self.bits <= register.bits
+            && self.class_accepts(register)
     }
 
     fn class_accepts(self, register: Scalar) -> bool {
@@ -139,7 +144,11 @@ impl fmt::Display for Scalar {
 
 /// The low `bits` bits set.
 pub(crate) fn mask(bits: u32) -> u64 {
-    if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
+    if bits >= 64 {
+        u64::MAX
+    } else {
+        (1 << bits) - 1
+    }
 }
 
 /// The low `bits` bits of `value` read in two's complement.

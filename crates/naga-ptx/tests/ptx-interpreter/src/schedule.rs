@@ -2,7 +2,8 @@
 
 /// The order in which runnable threads, and blocks, are advanced between synchronisation points.
 ///
-/// The manual allows every order, so a kernel whose results differ between two of them lacks synchronisation.
+/// The manual allows every order, so a kernel whose results differ between two of them lacks
+/// synchronisation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Schedule {
     /// Ascending indices, each thread as far as it can go.
@@ -29,7 +30,10 @@ impl Dealer {
             Schedule::Random(seed) => seed,
             Schedule::Forward | Schedule::Reverse => 0,
         };
-        Dealer { schedule, state: mix(seed ^ mix(stream)) }
+        Dealer {
+            schedule,
+            state: mix(seed ^ mix(stream)),
+        }
     }
 
     fn draw(&mut self) -> u64 {

@@ -29,7 +29,11 @@ pub(crate) struct Spanned<'a> {
 
 /// Splits `source`, dropping blanks and comments.
 pub(crate) fn tokenize(source: &str) -> Result<Vec<Spanned<'_>>, Error> {
-    let mut lexer = Lexer { source, at: 0, line: 1 };
+    let mut lexer = Lexer {
+        source,
+        at: 0,
+        line: 1,
+    };
     let mut tokens = Vec::new();
     loop {
         lexer.skip_blanks()?;
@@ -38,7 +42,12 @@ pub(crate) fn tokenize(source: &str) -> Result<Vec<Spanned<'_>>, Error> {
             return Ok(tokens);
         };
         let token = lexer.token(first)?;
-        tokens.push(Spanned { token, line, start, end: lexer.at });
+        tokens.push(Spanned {
+            token,
+            line,
+            start,
+            end: lexer.at,
+        });
     }
 }
 
@@ -108,7 +117,8 @@ impl<'a> Lexer<'a> {
                 Ok(Token::Word(&self.source[start..self.at]))
             }
             letter if in_word(letter) => Ok(Token::Word(self.advance_while(in_word))),
-            ',' | ';' | ':' | '{' | '}' | '[' | ']' | '(' | ')' | '<' | '>' | '@' | '!' | '|' | '+' | '-' | '=' => {
+            ',' | ';' | ':' | '{' | '}' | '[' | ']' | '(' | ')' | '<' | '>' | '@' | '!' | '|'
+            | '+' | '-' | '=' => {
                 self.at += 1;
                 Ok(Token::Mark(first))
             }
@@ -138,13 +148,19 @@ impl<'a> Lexer<'a> {
     fn number(&mut self) -> Result<Token<'a>, Error> {
         let start = self.at;
         let word = self.advance_while(in_word);
-        if word.bytes().all(|digit| digit.is_ascii_digit() || digit == b'e') && self.rest().starts_with('.') {
+        if word
+            .bytes()
+            .all(|digit| digit.is_ascii_digit() || digit == b'e')
+            && self.rest().starts_with('.')
+        {
             return self.decimal(start);
         }
         let lower = word.to_ascii_lowercase();
         let invalid = || Error::parse(self.line, format!("malformed number `{word}`"));
         if let Some(digits) = lower.strip_prefix("0f") {
-            return exact_hex(digits, 8).map(|bits| Token::Single(bits as u32)).ok_or_else(invalid);
+            return exact_hex(digits, 8)
+                .map(|bits| Token::Single(bits as u32))
+                .ok_or_else(invalid);
         }
         if let Some(digits) = lower.strip_prefix("0d") {
             return exact_hex(digits, 16).map(Token::Double).ok_or_else(invalid);
@@ -160,13 +176,17 @@ impl<'a> Lexer<'a> {
             self.advance_while(in_word);
         }
         let text = &self.source[start..self.at];
-        let value: f64 = text.parse().map_err(|_| self.error(format!("malformed number `{text}`")))?;
+        let value: f64 = text
+            .parse()
+            .map_err(|_| self.error(format!("malformed number `{text}`")))?;
         Ok(Token::Double(value.to_bits()))
     }
 }
 
 fn exact_hex(digits: &str, length: usize) -> Option<u64> {
-    (digits.len() == length).then(|| u64::from_str_radix(digits, 16).ok()).flatten()
+    (digits.len() == length)
+        .then(|| u64::from_str_radix(digits, 16).ok())
+        .flatten()
 }
 
 fn integer(lower: &str) -> Option<u64> {

@@ -1,4 +1,5 @@
-//! Watching a genome's run: the live raster, pictures, a recording. Without a viewer, nothing is read from the device.
+//! Watching a genome's run: the live raster, pictures, a recording. Without a viewer, nothing is
+//! read from the device.
 
 use std::io::{BufWriter, IsTerminal};
 use std::ops::{ControlFlow, Range};
@@ -20,7 +21,8 @@ use crate::run::RunArgs;
 /// Options for observing a genome.
 #[derive(Args)]
 pub struct ObserveArgs {
-    /// Of a genome: draws firings (raster) and rates of each area, as PNG and SVG, into this folder.
+    /// Of a genome: draws firings (raster) and rates of each area, as PNG and SVG, into this
+    /// folder.
     ///
     /// A picture of more than 50,000 marks is PNG alone.
     #[arg(long, value_name = "DIR", value_parser = PictureFolder)]
@@ -28,10 +30,12 @@ pub struct ObserveArgs {
     /// Of a genome: records the firings of each area in each burst.
     #[arg(long, value_name = "FILE.mcap", value_parser = FileEnding(&["mcap"]))]
     record: Option<PathBuf>,
-    /// Of a genome: writes every firing, as rows of burst and neuron; and the areas into FILE.areas.csv.
+    /// Of a genome: writes every firing, as rows of burst and neuron; and the areas into
+    /// FILE.areas.csv.
     ///
-    /// `.npy` holds an array of u32 with two columns, CSV has the area's id too. The table of areas has a row for each area with its first neuron and
-    /// their number, and one for the neurons of each memory.
+    /// `.npy` holds an array of u32 with two columns, CSV has the area's id too. The table of areas
+    /// has a row for each area with its first neuron and their number, and one for the neurons of
+    /// each memory.
     #[arg(long, value_name = "FILE.npy|FILE.csv", value_parser = FileEnding(&["npy", "csv"]))]
     spikes: Option<PathBuf>,
 }
@@ -39,8 +43,14 @@ pub struct ObserveArgs {
 impl ObserveArgs {
     /// The first of these options that was given.
     pub fn given(&self) -> Option<&'static str> {
-        let given = [("--plot", self.plot.is_some()), ("--record", self.record.is_some()), ("--spikes", self.spikes.is_some())];
-        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+        let given = [
+            ("--plot", self.plot.is_some()),
+            ("--record", self.record.is_some()),
+            ("--spikes", self.spikes.is_some()),
+        ];
+        given
+            .into_iter()
+            .find_map(|(name, is_given)| is_given.then_some(name))
     }
 }
 
@@ -54,30 +64,58 @@ pub struct Observer {
     spikes: Option<SpikeFile>,
 }
 
-/// A recording in progress. It gets its name when it is complete; a killed run leaves the partial file, which can be recovered.
+/// A recording in progress. It gets its name when it is complete; a killed run leaves the partial
+/// file, which can be recovered.
 struct Recording {
     recorder: SpikeRecorder<BufWriter<PartialFile>>,
     path: PathBuf,
 }
 
 impl Observer {
-    /// Makes the observers of the command line, for a run from one burst to another of a network with its memories; the live raster only on a terminal.
+    /// Makes the observers of the command line, for a run from one burst to another of a network
+    /// with its memories; the live raster only on a terminal.
     ///
     /// # Errors
     /// `Io`, naming the path, for a folder or file that cannot be made.
-    pub fn new(genome: &Genome, args: &RunArgs, (network, memories): (&Network, &[usize]), bursts: Range<u32>) -> Result<Self> {
-        let ObserveArgs { plot, record, spikes } = &args.genome.observe;
+    pub fn new(
+        genome: &Genome,
+        args: &RunArgs,
+        (network, memories): (&Network, &[usize]),
+        bursts: Range<u32>,
+    ) -> Result<Self> {
+        let ObserveArgs {
+            plot,
+            record,
+            spikes,
+        } = &args.genome.observe;
         if let Some(folder) = plot {
-            std::fs::create_dir_all(folder).map_err(|source| Error::io(folder.display(), source))?;
+            std::fs::create_dir_all(folder)
+                .map_err(|source| Error::io(folder.display(), source))?;
         }
-        let is_looked_at = std::io::stdout().is_terminal() && crate::messages::has_progress() && !args.json;
+        let is_looked_at =
+            std::io::stdout().is_terminal() && crate::messages::has_progress() && !args.json;
         Ok(Self {
-            areas: genome.areas().iter().map(|area| area.neurons.clone()).collect(),
+            areas: genome
+                .areas()
+                .iter()
+                .map(|area| area.neurons.clone())
+                .collect(),
             firings: vec![0; genome.areas().len()],
             raster: is_looked_at.then(|| LiveRaster::new(genome)),
-            pictures: plot.clone().map(|folder| (folder, Pictures::new(genome, bursts.start, bursts.end - bursts.start))),
-            recording: record.as_deref().map(|path| Recording::new(path, genome)).transpose()?,
-            spikes: spikes.as_deref().map(|path| SpikeFile::new(path, genome, network, memories)).transpose()?,
+            pictures: plot.clone().map(|folder| {
+                (
+                    folder,
+                    Pictures::new(genome, bursts.start, bursts.end - bursts.start),
+                )
+            }),
+            recording: record
+                .as_deref()
+                .map(|path| Recording::new(path, genome))
+                .transpose()?,
+            spikes: spikes
+                .as_deref()
+                .map(|path| SpikeFile::new(path, genome, network, memories))
+                .transpose()?,
         })
     }
 
@@ -86,12 +124,22 @@ impl Observer {
         self.raster.is_some()
     }
 
-    /// Runs `bursts` bursts, one at a time if something observes, else together; or until the watch breaks it off.
+    /// Runs `bursts` bursts, one at a time if something observes, else together; or until the watch
+    /// breaks it off.
     ///
     /// # Errors
     /// What the device reports; a standard output or a file that cannot be written.
-    pub fn run(&mut self, simulation: &mut Simulation, bursts: u32, watch: &mut dyn FnMut(SpikeCounts) -> ControlFlow<()>) -> Result<SpikeCounts> {
-        if self.raster.is_none() && self.pictures.is_none() && self.recording.is_none() && self.spikes.is_none() {
+    pub fn run(
+        &mut self,
+        simulation: &mut Simulation,
+        bursts: u32,
+        watch: &mut dyn FnMut(SpikeCounts) -> ControlFlow<()>,
+    ) -> Result<SpikeCounts> {
+        if self.raster.is_none()
+            && self.pictures.is_none()
+            && self.recording.is_none()
+            && self.spikes.is_none()
+        {
             return simulation.run_watched(bursts, watch);
         }
         for _ in 0..bursts {
@@ -115,7 +163,8 @@ impl Observer {
         if let Some(raster) = self.raster {
             raster.finish()?;
         }
-        self.pictures.map_or(Ok(()), |(folder, pictures)| pictures.draw(&folder))
+        self.pictures
+            .map_or(Ok(()), |(folder, pictures)| pictures.draw(&folder))
     }
 
     fn watch(&mut self, burst: u32, fired: &[u32]) -> Result<()> {
@@ -124,7 +173,9 @@ impl Observer {
             pictures.add(burst, fired, &self.firings);
         }
         if let Some(Recording { recorder, path }) = &mut self.recording {
-            recorder.push(burst, &self.firings).map_err(|error| error.at(path.display()))?;
+            recorder
+                .push(burst, &self.firings)
+                .map_err(|error| error.at(path.display()))?;
         }
         if let Some(spikes) = &mut self.spikes {
             spikes.push(burst, fired)?;
@@ -148,12 +199,20 @@ fn count(areas: &[Range<u32>], fired: &[u32], counts: &mut [u32]) {
 
 impl Recording {
     fn new(path: &Path, genome: &Genome) -> Result<Self> {
-        Ok(Self { recorder: SpikeRecorder::new(BufWriter::new(PartialFile::create(path)?), genome)?, path: path.to_owned() })
+        Ok(Self {
+            recorder: SpikeRecorder::new(BufWriter::new(PartialFile::create(path)?), genome)?,
+            path: path.to_owned(),
+        })
     }
 
     fn finish(self) -> Result<()> {
-        let file = self.recorder.finish().map_err(|error| error.at(self.path.display()))?;
-        file.into_inner().map_err(|error| Error::io(self.path.display(), error.into_error()))?.commit()
+        let file = self
+            .recorder
+            .finish()
+            .map_err(|error| error.at(self.path.display()))?;
+        file.into_inner()
+            .map_err(|error| Error::io(self.path.display(), error.into_error()))?
+            .commit()
     }
 }
 

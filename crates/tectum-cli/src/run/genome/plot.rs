@@ -11,9 +11,11 @@ use crate::plots::chart::{Axis, Chart};
 use crate::plots::line_color;
 use crate::table::short;
 
-/// Maximum width of the axes in pixels, and of it the number of columns: a column is at least a pixel.
+/// Maximum width of the axes in pixels, and of it the number of columns: a column is at least a
+/// pixel.
 const WIDTH: u32 = 700;
-/// Heights of all bands of a raster together, and of one of them, in pixels; a row of neurons is at least a pixel.
+/// Heights of all bands of a raster together, and of one of them, in pixels; a row of neurons is at
+/// least a pixel.
 const RASTER: u32 = 1600;
 const RASTER_BAND: Range<u32> = 28..320;
 /// The same of the rates.
@@ -32,7 +34,8 @@ const SHADES: u64 = 4;
 const PALE: f64 = 0.65;
 const GREY: RGBColor = RGBColor(90, 90, 90);
 
-/// Data of the pictures, collected burst by burst; its size does not depend on the length of the run.
+/// Data of the pictures, collected burst by burst; its size does not depend on the length of the
+/// run.
 pub struct Pictures {
     first: u32,
     /// Bursts of a column.
@@ -118,15 +121,26 @@ impl Pictures {
         self.rates().save_both(folder, "rates").map(|_| ())
     }
 
-    /// A cell for each column and group of neurons, darker for more firings; cells of one row and shade that touch are one.
+    /// A cell for each column and group of neurons, darker for more firings; cells of one row and
+    /// shade that touch are one.
     fn raster(&self) -> Chart {
-        let layout = Layout::new(self.bands.iter().map(|band| (band.rows[0].len() as u32).max(RASTER_BAND.start)));
+        let layout = Layout::new(
+            self.bands
+                .iter()
+                .map(|band| (band.rows[0].len() as u32).max(RASTER_BAND.start)),
+        );
         let mut chart = self.chart("Firings of the neurons of each area", &layout, RASTER_TEXTS);
         let group = self.bands.iter().map(|band| band.group).max().unwrap_or(1);
         let cell = match (self.bin, group) {
             (1, 1) => "a mark: a neuron fired in a burst".to_owned(),
-            (bin, 1) => format!("a cell: a neuron in {}; darker: more firings, each area to its maximum", bursts(bin)),
-            (bin, _) => format!("a cell: the stated neurons in {}; darker: more firings, each area to its maximum", bursts(bin)),
+            (bin, 1) => format!(
+                "a cell: a neuron in {}; darker: more firings, each area to its maximum",
+                bursts(bin)
+            ),
+            (bin, _) => format!(
+                "a cell: the stated neurons in {}; darker: more firings, each area to its maximum",
+                bursts(bin)
+            ),
         };
         chart.legend(&cell, GREY);
         for (index, band) in self.bands.iter().enumerate() {
@@ -137,57 +151,107 @@ impl Pictures {
             for row in 0..rows {
                 let upper = top - height * row as f64 / rows as f64;
                 let lower = top - height * (row + 1) as f64 / rows as f64;
-                let columns: Vec<usize> = (0..band.rows.len()).filter(|column| band.rows[*column][row] > 0).collect();
-                for run in columns.chunk_by(|a, b| a + 1 == *b && shade(band.rows[*a][row]) == shade(band.rows[*b][row])) {
+                let columns: Vec<usize> = (0..band.rows.len())
+                    .filter(|column| band.rows[*column][row] > 0)
+                    .collect();
+                for run in columns.chunk_by(|a, b| {
+                    a + 1 == *b && shade(band.rows[*a][row]) == shade(band.rows[*b][row])
+                }) {
                     let part = 1.0 - shade(band.rows[run[0]][row]) as f64 / SHADES as f64;
-                    chart.cell((self.time(run[0]), lower), (self.time(run[run.len() - 1] + 1), upper), paler(line_color(index), PALE * part));
+                    chart.cell(
+                        (self.time(run[0]), lower),
+                        (self.time(run[run.len() - 1] + 1), upper),
+                        paler(line_color(index), PALE * part),
+                    );
                 }
             }
             let (first, last) = (band.neurons.start, band.neurons.end.saturating_sub(1));
-            let grouped = if band.group == 1 { String::new() } else { format!("{} neurons a row", band.group) };
+            let grouped = if band.group == 1 {
+                String::new()
+            } else {
+                format!("{} neurons a row", band.group)
+            };
             match height >= 4.0 * f64::from(GAP) && band.neurons.len() > 1 {
                 true => {
                     chart.margin_text(top, 0.4, &format!("neuron {first}"));
                     chart.margin_text(top - height, -0.2, &last.to_string());
                 }
                 false => {
-                    let named = if first == last { format!("neuron {first}") } else { format!("neurons {first} to {last}") };
-                    chart.margin_text(top - height / 2.0, if grouped.is_empty() { 0.0 } else { -0.5 }, &named);
+                    let named = if first == last {
+                        format!("neuron {first}")
+                    } else {
+                        format!("neurons {first} to {last}")
+                    };
+                    chart.margin_text(
+                        top - height / 2.0,
+                        if grouped.is_empty() { 0.0 } else { -0.5 },
+                        &named,
+                    );
                 }
             }
             if !grouped.is_empty() {
-                chart.margin_text(top - height / 2.0, if height >= 4.0 * f64::from(GAP) { 0.0 } else { 0.5 }, &grouped);
+                chart.margin_text(
+                    top - height / 2.0,
+                    if height >= 4.0 * f64::from(GAP) {
+                        0.0
+                    } else {
+                        0.5
+                    },
+                    &grouped,
+                );
             }
         }
         chart
     }
 
-    /// In each band the fraction of its neurons that fire in a burst: the mean of each column, and the burst of it with the maximum, scaled to the band's maximum.
+    /// In each band the fraction of its neurons that fire in a burst: the mean of each column, and
+    /// the burst of it with the maximum, scaled to the band's maximum.
     fn rates(&self) -> Chart {
-        let height = (RATES / (self.bands.len() as u32).max(1)).clamp(RATES_BAND.start, RATES_BAND.end);
+        let height =
+            (RATES / (self.bands.len() as u32).max(1)).clamp(RATES_BAND.start, RATES_BAND.end);
         let layout = Layout::new(self.bands.iter().map(|_| height));
         let mut chart = self.chart("Neurons that fire in a burst", &layout, RATES_TEXTS);
         match self.bin {
-            1 => chart.legend("fraction of an area's neurons, each area to its maximum", GREY),
+            1 => chart.legend(
+                "fraction of an area's neurons, each area to its maximum",
+                GREY,
+            ),
             bin => {
                 chart.legend(&format!("mean of {}", bursts(bin)), GREY);
-                chart.legend("maximum of them; each area to its maximum", paler(GREY, PALE));
+                chart.legend(
+                    "maximum of them; each area to its maximum",
+                    paler(GREY, PALE),
+                );
             }
         }
         for (index, band) in self.bands.iter().enumerate() {
             let most = f64::from(band.maxima.iter().max().copied().unwrap_or(0)).max(1.0);
             let bottom = layout.top(index) - f64::from(height);
             let mut fill = |values: Vec<f64>, color: RGBColor| {
-                let columns: Vec<usize> = (0..values.len()).filter(|column| values[*column] > 0.0).collect();
+                let columns: Vec<usize> = (0..values.len())
+                    .filter(|column| values[*column] > 0.0)
+                    .collect();
                 for run in columns.chunk_by(|a, b| a + 1 == *b && values[*a] == values[*b]) {
                     let above = bottom + f64::from(height) * values[run[0]] / most;
-                    chart.cell((self.time(run[0]), bottom), (self.time(run[run.len() - 1] + 1), above), color);
+                    chart.cell(
+                        (self.time(run[0]), bottom),
+                        (self.time(run[run.len() - 1] + 1), above),
+                        color,
+                    );
                 }
             };
             if self.bin > 1 {
-                fill(band.maxima.iter().map(|count| f64::from(*count)).collect(), paler(line_color(index), PALE));
+                fill(
+                    band.maxima.iter().map(|count| f64::from(*count)).collect(),
+                    paler(line_color(index), PALE),
+                );
             }
-            fill((0..band.sums.len()).map(|column| band.sums[column] as f64 / f64::from(self.bursts_of(column))).collect(), line_color(index));
+            fill(
+                (0..band.sums.len())
+                    .map(|column| band.sums[column] as f64 / f64::from(self.bursts_of(column)))
+                    .collect(),
+                line_color(index),
+            );
             let [mean, maximum] = self.labels(band);
             chart.margin_text(layout.top(index) - f64::from(height) / 2.0, -0.5, &mean);
             chart.margin_text(layout.top(index) - f64::from(height) / 2.0, 0.5, &maximum);
@@ -200,29 +264,60 @@ impl Pictures {
         let neurons = f64::from(band.neurons.len().max(1) as u32);
         let mean = band.sums.iter().sum::<u64>() as f64 / (f64::from(self.added.max(1)) * neurons);
         let maximum = f64::from(band.maxima.iter().max().copied().unwrap_or(0)) / neurons;
-        [format!("mean {:.1} % ({} Hz)", 100.0 * mean, hertz(mean / self.timestep_s)), format!("maximum {:.1} %", 100.0 * maximum)]
+        [
+            format!(
+                "mean {:.1} % ({} Hz)",
+                100.0 * mean,
+                hertz(mean / self.timestep_s)
+            ),
+            format!("maximum {:.1} %", 100.0 * maximum),
+        ]
     }
 
     fn chart(&self, what: &str, layout: &Layout, right: u32) -> Chart {
         // A burst is drawn around its number.
-        let (low, high) = (self.time(0), self.time(self.added.div_ceil(self.bin) as usize));
-        let time = Axis::new(format!("burst of {} ms", short(1e3 * self.timestep_s)), low, high);
+        let (low, high) = (
+            self.time(0),
+            self.time(self.added.div_ceil(self.bin) as usize),
+        );
+        let time = Axis::new(
+            format!("burst of {} ms", short(1e3 * self.timestep_s)),
+            low,
+            high,
+        );
         let labels = self.bands.iter().enumerate();
-        let labels = labels.map(|(index, band)| (layout.top(index) - f64::from(layout.heights[index]) / 2.0, band.name.clone())).collect();
+        let labels = labels
+            .map(|(index, band)| {
+                (
+                    layout.top(index) - f64::from(layout.heights[index]) / 2.0,
+                    band.name.clone(),
+                )
+            })
+            .collect();
         let areas = Axis::labels("area", f64::from(layout.total), labels);
-        let mut chart = Chart::around((WIDTH, layout.total), right, &format!("{what}: {}", self.title), time, areas);
+        let mut chart = Chart::around(
+            (WIDTH, layout.total),
+            right,
+            &format!("{what}: {}", self.title),
+            time,
+            areas,
+        );
         chart.axes();
         chart
     }
 
     /// Where a column begins, in bursts; the last one may be shorter.
     fn time(&self, column: usize) -> f64 {
-        f64::from(self.first) + f64::from(self.added.min(self.bin.saturating_mul(column as u32))) + 0.5
+        f64::from(self.first)
+            + f64::from(self.added.min(self.bin.saturating_mul(column as u32)))
+            + 0.5
     }
 
     /// Bursts of a column that ran.
     fn bursts_of(&self, column: usize) -> u32 {
-        self.added.saturating_sub(self.bin.saturating_mul(column as u32)).clamp(1, self.bin)
+        self.added
+            .saturating_sub(self.bin.saturating_mul(column as u32))
+            .clamp(1, self.bin)
     }
 }
 
@@ -235,7 +330,10 @@ impl Layout {
 
     /// The upper edge of a band, above the bottom: the first is on top.
     fn top(&self, index: usize) -> f64 {
-        let above: u32 = self.heights[..index].iter().map(|height| height + GAP).sum();
+        let above: u32 = self.heights[..index]
+            .iter()
+            .map(|height| height + GAP)
+            .sum();
         f64::from(self.total - GAP - above)
     }
 }
@@ -243,16 +341,28 @@ impl Layout {
 /// A name that fits next to a band.
 fn shortened(name: &str) -> String {
     let name = name.trim_end();
-    if name.chars().count() <= NAME { name.to_owned() } else { name.chars().take(NAME - 1).collect::<String>() + "…" }
+    if name.chars().count() <= NAME {
+        name.to_owned()
+    } else {
+        name.chars().take(NAME - 1).collect::<String>() + "…"
+    }
 }
 
 fn bursts(count: u32) -> String {
-    if count == 1 { "1 burst".to_owned() } else { format!("{count} bursts") }
+    if count == 1 {
+        "1 burst".to_owned()
+    } else {
+        format!("{count} bursts")
+    }
 }
 
 /// A rate with at most three digits that count.
 fn hertz(rate: f64) -> String {
-    let decimals = if rate >= 100.0 || rate == 0.0 { 0 } else { (2 - rate.log10().floor() as i32).clamp(0, 6) as usize };
+    let decimals = if rate >= 100.0 || rate == 0.0 {
+        0
+    } else {
+        (2 - rate.log10().floor() as i32).clamp(0, 6) as usize
+    };
     format!("{rate:.decimals$}")
 }
 
@@ -270,7 +380,9 @@ mod tests {
 
     /// Areas of 10 and 1,000 neurons, a burst of 1 ms.
     fn genome() -> Genome {
-        let area = |size: u32| format!(r#"{{"block_boundaries": [{size}, 1, 1], "mp_charge_accumulation": true}}"#);
+        let area = |size: u32| {
+            format!(r#"{{"block_boundaries": [{size}, 1, 1], "mp_charge_accumulation": true}}"#)
+        };
         let text = format!(
             r#"{{"version": "2.1", "physiology": {{"simulation_timestep": 0.001}}, "blueprint": {{"eye___": {}, "arm___": {}}}}}"#,
             area(10),
@@ -279,15 +391,29 @@ mod tests {
         Genome::parse(&text, &GenomeOptions::default()).expect("a genome")
     }
 
-    /// In burst b, b mod 7 of the first area's neurons fire and b mod 11 of the second's; in one burst nine of the first.
+    /// In burst b, b mod 7 of the first area's neurons fire and b mod 11 of the second's; in one
+    /// burst nine of the first.
     fn fired(burst: u32) -> (Vec<u32>, [u32; 2]) {
         let counts = [if burst == 333 { 9 } else { burst % 7 }, burst % 11];
-        ((0..counts[0]).chain((0..counts[1]).map(|neuron| 10 + 90 * neuron)).collect(), counts)
+        (
+            (0..counts[0])
+                .chain((0..counts[1]).map(|neuron| 10 + 90 * neuron))
+                .collect(),
+            counts,
+        )
     }
 
     #[test]
     fn labels_are_the_counts_for_any_number_of_bursts() {
-        for (first, bursts) in [(0, 1), (0, 500), (0, 700), (0, 701), (0, 1000), (200, 1399), (0, 50_000)] {
+        for (first, bursts) in [
+            (0, 1),
+            (0, 500),
+            (0, 700),
+            (0, 701),
+            (0, 1000),
+            (200, 1399),
+            (0, 50_000),
+        ] {
             let mut pictures = Pictures::new(&genome(), first, bursts);
             let (mut sums, mut maxima) = ([0u64; 2], [0; 2]);
             for burst in first + 1..=first + bursts {
@@ -304,20 +430,49 @@ mod tests {
                     format!("mean {:.1} % ({} Hz)", 100.0 * mean, hertz(1000.0 * mean)),
                     format!("maximum {:.1} %", 100.0 * f64::from(maxima[area]) / neurons),
                 ];
-                assert_eq!(pictures.labels(&pictures.bands[area]), expected, "{bursts} bursts after {first}");
+                assert_eq!(
+                    pictures.labels(&pictures.bands[area]),
+                    expected,
+                    "{bursts} bursts after {first}"
+                );
             }
             // Every column but the last has the same number of bursts, and together they have all.
             let columns = pictures.bands[0].sums.len();
-            assert!(columns <= WIDTH as usize && (0..columns).map(|column| pictures.bursts_of(column)).sum::<u32>() == bursts, "{bursts}");
-            assert!((0..columns - 1).all(|column| pictures.bursts_of(column) == pictures.bin), "{bursts}");
-            assert_eq!((pictures.time(0), pictures.time(columns)), (f64::from(first) + 0.5, f64::from(first + bursts) + 0.5));
+            assert!(
+                columns <= WIDTH as usize
+                    && (0..columns)
+                        .map(|column| pictures.bursts_of(column))
+                        .sum::<u32>()
+                        == bursts,
+                "{bursts}"
+            );
+            assert!(
+                (0..columns - 1).all(|column| pictures.bursts_of(column) == pictures.bin),
+                "{bursts}"
+            );
+            assert_eq!(
+                (pictures.time(0), pictures.time(columns)),
+                (f64::from(first) + 0.5, f64::from(first + bursts) + 0.5)
+            );
             // The mean of a column is that of its bursts, and its cells hold all firings.
-            let of = |column: usize| first + pictures.bin * column as u32 + 1..=(first + pictures.bin * (column as u32 + 1)).min(first + bursts);
+            let of = |column: usize| {
+                first + pictures.bin * column as u32 + 1
+                    ..=(first + pictures.bin * (column as u32 + 1)).min(first + bursts)
+            };
             for (area, band) in pictures.bands.iter().enumerate() {
                 for column in 0..columns {
-                    let expected: u64 = of(column).map(|burst| u64::from(fired(burst).1[area])).sum();
-                    let cells: u64 = band.rows[column].iter().map(|count| u64::from(*count)).sum();
-                    assert_eq!((band.sums[column], cells), (expected, expected), "{bursts} bursts, column {column}");
+                    let expected: u64 = of(column)
+                        .map(|burst| u64::from(fired(burst).1[area]))
+                        .sum();
+                    let cells: u64 = band.rows[column]
+                        .iter()
+                        .map(|count| u64::from(*count))
+                        .sum();
+                    assert_eq!(
+                        (band.sums[column], cells),
+                        (expected, expected),
+                        "{bursts} bursts, column {column}"
+                    );
                 }
             }
         }
@@ -331,19 +486,29 @@ mod tests {
             pictures.add(burst, &fired, &counts);
         }
         assert_eq!((pictures.time(1), pictures.bursts_of(0)), (10.5, 10));
-        assert_eq!(pictures.labels(&pictures.bands[0])[0], format!("mean {:.1} % ({} Hz)", 27.0, 270), "1 to 6, 0, 1, 2, 3 of 10");
+        assert_eq!(
+            pictures.labels(&pictures.bands[0])[0],
+            format!("mean {:.1} % ({} Hz)", 27.0, 270),
+            "1 to 6, 0, 1, 2, 3 of 10"
+        );
     }
 
     #[test]
     fn rows_of_a_raster_have_equal_groups_of_neurons() {
         let pictures = Pictures::new(&genome(), 0, 10);
-        assert_eq!([&pictures.bands[0], &pictures.bands[1]].map(|band| (band.group, band.rows[0].len())), [(1, 10), (4, 250)]);
+        assert_eq!(
+            [&pictures.bands[0], &pictures.bands[1]].map(|band| (band.group, band.rows[0].len())),
+            [(1, 10), (4, 250)]
+        );
     }
 
     #[test]
     fn long_names_and_small_rates_are_legible() {
         assert_eq!(shortened("abc "), "abc");
         assert_eq!(shortened(&"x".repeat(50)), "x".repeat(39) + "…");
-        assert_eq!([0.0, 0.0123, 5.26, 52.64, 526.4].map(hertz), ["0", "0.0123", "5.26", "52.6", "526"]);
+        assert_eq!(
+            [0.0, 0.0123, 5.26, 52.64, 526.4].map(hertz),
+            ["0", "0.0123", "5.26", "52.6", "526"]
+        );
     }
 }

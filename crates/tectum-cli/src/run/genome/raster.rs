@@ -48,7 +48,13 @@ impl LiveRaster {
             highest: 0.0,
         };
         let areas = genome.areas();
-        Self { areas: areas.iter().take(LINES).map(line).collect(), hidden: areas.len().saturating_sub(LINES), bursts: 0, burst: 0, drawn: None }
+        Self {
+            areas: areas.iter().take(LINES).map(line).collect(),
+            hidden: areas.len().saturating_sub(LINES),
+            bursts: 0,
+            burst: 0,
+            drawn: None,
+        }
     }
 
     /// Adds a burst; redraws if due.
@@ -57,10 +63,17 @@ impl LiveRaster {
     /// `Io` for a standard output that cannot be written.
     pub fn add(&mut self, burst: u32, firings: &[u32]) -> Result<()> {
         self.take(burst, firings);
-        if self.drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW_INTERVAL) {
+        if self
+            .drawn
+            .is_some_and(|drawn| drawn.elapsed() < REDRAW_INTERVAL)
+        {
             return Ok(());
         }
-        let up = if self.drawn.is_some() { format!("\x1b[{}A", self.height()) } else { String::new() };
+        let up = if self.drawn.is_some() {
+            format!("\x1b[{}A", self.height())
+        } else {
+            String::new()
+        };
         self.drawn = Some(Instant::now());
         let frame = self.frame();
         print(&(up + &frame))
@@ -71,7 +84,11 @@ impl LiveRaster {
     /// # Errors
     /// As [`LiveRaster::add`].
     pub fn finish(self) -> Result<()> {
-        if self.drawn.is_some() { print(&format!("\x1b[{}A\x1b[J", self.height())) } else { Ok(()) }
+        if self.drawn.is_some() {
+            print(&format!("\x1b[{}A\x1b[J", self.height()))
+        } else {
+            Ok(())
+        }
     }
 
     fn height(&self) -> usize {
@@ -96,10 +113,22 @@ impl LiveRaster {
             if area.rates.len() > COLUMNS {
                 area.rates.pop_front();
             }
-            let blocks = area.rates.iter().map(|rate| block(*rate, area.highest)).collect::<String>();
-            text += &format!("{:<12} {blocks:<COLUMNS$} {:5.1} %\x1b[K\n", area.name, 100.0 * rate);
+            let blocks = area
+                .rates
+                .iter()
+                .map(|rate| block(*rate, area.highest))
+                .collect::<String>();
+            text += &format!(
+                "{:<12} {blocks:<COLUMNS$} {:5.1} %\x1b[K\n",
+                area.name,
+                100.0 * rate
+            );
         }
-        let hidden = if self.hidden > 0 { format!("; {} more areas", self.hidden) } else { String::new() };
+        let hidden = if self.hidden > 0 {
+            format!("; {} more areas", self.hidden)
+        } else {
+            String::new()
+        };
         text + &format!("burst {}{hidden}\x1b[K\n", self.burst)
     }
 }
@@ -121,23 +150,46 @@ mod tests {
     #[test]
     fn a_column_is_the_mean_rate_since_the_last_one() {
         let area = r#"{"block_boundaries": [1, 1, 4], "mp_charge_accumulation": true}"#;
-        let text = format!(r#"{{"version": "2.1", "blueprint": {{"eye___": {area}, "arm___": {area}}}}}"#);
+        let text =
+            format!(r#"{{"version": "2.1", "blueprint": {{"eye___": {area}, "arm___": {area}}}}}"#);
         let genome = Genome::parse(&text, &GenomeOptions::default()).expect("a genome");
         let mut raster = LiveRaster::new(&genome);
         let mut lines = String::new();
-        for bursts in [&[[4, 0]][..], &[[4, 1], [0, 0]], &[[0, 0]], &[[1, 2], [0, 2]]] {
+        for bursts in [
+            &[[4, 0]][..],
+            &[[4, 1], [0, 0]],
+            &[[0, 0]],
+            &[[1, 2], [0, 2]],
+        ] {
             for (burst, firings) in bursts.iter().enumerate() {
                 raster.take(burst as u32, firings);
             }
             lines = raster.frame();
         }
-        let shown =
-            lines.lines().map(|line| line.trim_end_matches("\x1b[K").split_once(' ').expect("a name").1.trim_start_matches("      ")).collect::<Vec<_>>();
-        assert_eq!((shown[0].trim_end(), shown[1].trim_end()), (format!("{:<56}  12.5 %", "█▄ ▁").as_str(), format!("{:<56}  50.0 %", " ▂ █").as_str()));
+        let shown = lines
+            .lines()
+            .map(|line| {
+                line.trim_end_matches("\x1b[K")
+                    .split_once(' ')
+                    .expect("a name")
+                    .1
+                    .trim_start_matches("      ")
+            })
+            .collect::<Vec<_>>();
+        assert_eq!(
+            (shown[0].trim_end(), shown[1].trim_end()),
+            (
+                format!("{:<56}  12.5 %", "█▄ ▁").as_str(),
+                format!("{:<56}  50.0 %", " ▂ █").as_str()
+            )
+        );
         assert_eq!(shown[2], "1");
         for _ in 0..100 {
             lines = raster.frame();
         }
-        assert_eq!(lines.lines().next().expect("a line").chars().count(), 12 + 1 + COLUMNS + 1 + 7 + 3);
+        assert_eq!(
+            lines.lines().next().expect("a line").chars().count(),
+            12 + 1 + COLUMNS + 1 + 7 + 3
+        );
     }
 }

@@ -46,7 +46,11 @@ impl Recognized {
         Self {
             shape: found.shape().name(),
             text: found.shape().to_string(),
-            proofs: found.obligations().iter().map(|obligation| format!("{}: {}", obligation.claim, obligation.proof)).collect(),
+            proofs: found
+                .obligations()
+                .iter()
+                .map(|obligation| format!("{}: {}", obligation.claim, obligation.proof))
+                .collect(),
             refusals: found.reasons(),
         }
     }
@@ -54,7 +58,9 @@ impl Recognized {
     /// For the table: the reasons, if it ran unchanged.
     fn row(&self) -> String {
         match self.refusals.as_slice() {
-            reasons if self.shape == Shape::General.name() => format!("{}; {}", self.text, reasons.join("; ")),
+            reasons if self.shape == Shape::General.name() => {
+                format!("{}; {}", self.text, reasons.join("; "))
+            }
             _ => self.text.clone(),
         }
     }
@@ -62,10 +68,20 @@ impl Recognized {
 
 impl Report {
     /// Collects the report.
-    pub fn new(file: &str, bounded: &Bounded, run: Option<&ProgramRun>, receipt: Receipt, (outputs, discarded): (Vec<Saved>, Vec<Discarded>)) -> Self {
+    pub fn new(
+        file: &str,
+        bounded: &Bounded,
+        run: Option<&ProgramRun>,
+        receipt: Receipt,
+        (outputs, discarded): (Vec<Saved>, Vec<Discarded>),
+    ) -> Self {
         let recorded = run.map(ProgramRun::recorded);
         // A recognised program is proven to have no fault.
-        let is_proven = recorded.is_some_and(|recorded| recorded.launch().is_none_or(|launch| launch.lowered().bounds() == Bounds::Proven));
+        let is_proven = recorded.is_some_and(|recorded| {
+            recorded
+                .launch()
+                .is_none_or(|launch| launch.lowered().bounds() == Bounds::Proven)
+        });
         Self {
             program: bounded.checked().program().name().to_owned(),
             file: file.to_owned(),
@@ -86,19 +102,57 @@ impl Report {
     pub fn text(&self) -> String {
         let row = |name: &str, value: String| vec![name.to_owned(), value];
         let of = |sizes: [u32; 3]| sizes.map(|size| size.to_string()).join(" x ");
-        let elements = self.elements.map_or_else(String::new, |count| format!(", {}", counted(count, "element")));
+        let elements = self.elements.map_or_else(String::new, |count| {
+            format!(", {}", counted(count, "element"))
+        });
         let mut rows = vec![
-            row("program", format!("{} ({})", if self.program.is_empty() { "without a name" } else { &self.program }, self.file)),
-            row("launch", format!("{} blocks of {} lanes{elements}", of(self.grid), of(self.block))),
+            row(
+                "program",
+                format!(
+                    "{} ({})",
+                    if self.program.is_empty() {
+                        "without a name"
+                    } else {
+                        &self.program
+                    },
+                    self.file
+                ),
+            ),
+            row(
+                "launch",
+                format!(
+                    "{} blocks of {} lanes{elements}",
+                    of(self.grid),
+                    of(self.block)
+                ),
+            ),
             row("bounds", self.bounds.to_owned()),
             row("device", self.receipt.device.to_string()),
         ];
-        rows.extend(self.recognized.iter().map(|recognized| row("recognised", recognized.row())));
-        rows.extend(self.receipt.code.iter().map(|code| row("kernel", format!("{} {}", code.kernel, code.hash))));
+        rows.extend(
+            self.recognized
+                .iter()
+                .map(|recognized| row("recognised", recognized.row())),
+        );
+        rows.extend(
+            self.receipt
+                .code
+                .iter()
+                .map(|code| row("kernel", format!("{} {}", code.kernel, code.hash))),
+        );
         rows.extend([row("run", format!("{:.3} ms", self.receipt.latency_ms.p50))]);
-        rows.extend(self.receipt.fallbacks.iter().map(|fallback| row("fallback", format!("{}: {}", fallback.what, fallback.reason))));
+        rows.extend(self.receipt.fallbacks.iter().map(|fallback| {
+            row(
+                "fallback",
+                format!("{}: {}", fallback.what, fallback.reason),
+            )
+        }));
         rows.extend(self.outputs.iter().map(|saved| row("output", saved.text())));
-        rows.extend(self.discarded.iter().map(|discarded| row("discarded", discarded.text())));
+        rows.extend(
+            self.discarded
+                .iter()
+                .map(|discarded| row("discarded", discarded.text())),
+        );
         table(&rows)
     }
 }

@@ -12,12 +12,17 @@ const TOLERANCE: f64 = 2e-5;
 
 fn devices(what: &str) -> Vec<Device> {
     let open = |id: &'static str| {
-        Device::open_if_present(id).expect("absent or usable").or_else(|| {
-            eprintln!("skipped: {id} is absent: {what}");
-            None
-        })
+        Device::open_if_present(id)
+            .expect("absent or usable")
+            .or_else(|| {
+                eprintln!("skipped: {id} is absent: {what}");
+                None
+            })
     };
-    ["cpu", "vulkan:0", "cuda:0"].into_iter().filter_map(open).collect()
+    ["cpu", "vulkan:0", "cuda:0"]
+        .into_iter()
+        .filter_map(open)
+        .collect()
 }
 
 /// Actions of the whole range and somewhat beyond, some of them not finite.
@@ -53,7 +58,10 @@ fn every_body_steps_as_one_by_one_on_every_device() {
         }
         if kernel.has_starts {
             // The last number of the state says whether the episode ended: here none has.
-            states.iter_mut().filter_map(|state| state.get_mut(kernel.numbers - 1)).for_each(|ended| *ended = 0.0);
+            states
+                .iter_mut()
+                .filter_map(|state| state.get_mut(kernel.numbers - 1))
+                .for_each(|ended| *ended = 0.0);
         }
         for device in devices("bodies side by side") {
             let mut batch = Batch::new(name, INSTANCES as usize, &device).expect("compiles");
@@ -67,28 +75,52 @@ fn every_body_steps_as_one_by_one_on_every_device() {
                 let mut shown = vec![0.0; spec.observation.len()];
                 body.observe(&mut shown);
                 let mut errors = Vec::new();
-                for ((found, expected), channel) in batch.observation(k).iter().zip(&shown).zip(&spec.observation) {
+                for ((found, expected), channel) in batch
+                    .observation(k)
+                    .iter()
+                    .zip(&shown)
+                    .zip(&spec.observation)
+                {
                     let (range, turn) = match channel.kind {
                         ChannelKind::Linear => (f64::from(channel.high - channel.low), None),
-                        ChannelKind::Angle { rad_per_unit } => (TAU / rad_per_unit, Some(TAU / rad_per_unit)),
+                        ChannelKind::Angle { rad_per_unit } => {
+                            (TAU / rad_per_unit, Some(TAU / rad_per_unit))
+                        }
                     };
                     errors.push(off(*found, f64::from(*expected), range, turn));
                 }
                 for (found, expected) in after[k].iter().zip(body.state().expect("exact")) {
-                    errors.push(off(*found, expected, expected.abs().max(10.0), Some(TAU)).min(off(*found, expected, expected.abs().max(10.0), None)));
+                    errors.push(
+                        off(*found, expected, expected.abs().max(10.0), Some(TAU)).min(off(
+                            *found,
+                            expected,
+                            expected.abs().max(10.0),
+                            None,
+                        )),
+                    );
                 }
                 errors.push((f64::from(batch.reward(k)) - step.reward).abs() / 20.0);
-                errors.push(f64::from(u8::from(batch.is_terminated(k) != step.terminated)));
+                errors.push(f64::from(u8::from(
+                    batch.is_terminated(k) != step.terminated,
+                )));
                 let error = errors.into_iter().fold(0.0, f64::max);
-                // Rounding may move a body across a discontinuity: a stop, a wall, the end of a whisker at an obstacle's edge.
+                // Rounding may move a body across a discontinuity: a stop, a wall, the end of a
+                // whisker at an obstacle's edge.
                 if error > TOLERANCE {
                     seams += 1;
                 } else {
                     worst = worst.max(error);
                 }
             }
-            println!("{name} on {}: off by at most {worst:.1e} of a range, {seams} of {INSTANCES} at a seam", device.info().id);
-            assert!(seams <= 2, "{name} on {}: {seams} instances are off", device.info().id);
+            println!(
+                "{name} on {}: off by at most {worst:.1e} of a range, {seams} of {INSTANCES} at a seam",
+                device.info().id
+            );
+            assert!(
+                seams <= 2,
+                "{name} on {}: {seams} instances are off",
+                device.info().id
+            );
         }
     }
 }
@@ -104,12 +136,23 @@ fn an_ended_episode_resets_to_its_start() {
             poles.step(&[10.0; 70]).expect("steps");
             for k in 0..70 {
                 if ended[k] {
-                    assert_eq!((poles.reward(k), poles.is_terminated(k), poles.observation(k)), (0.0, false, &start[k][..4]));
+                    assert_eq!(
+                        (
+                            poles.reward(k),
+                            poles.is_terminated(k),
+                            poles.observation(k)
+                        ),
+                        (0.0, false, &start[k][..4])
+                    );
                     (lengths[k], ended[k]) = (0, false);
                 } else {
                     (lengths[k], ended[k]) = (lengths[k] + 1, poles.is_terminated(k));
                     assert_eq!(poles.reward(k), 1.0);
-                    assert!(!ended[k] || (7..14).contains(&lengths[k]), "pushed one way it falls in about ten steps: {}", lengths[k]);
+                    assert!(
+                        !ended[k] || (7..14).contains(&lengths[k]),
+                        "pushed one way it falls in about ten steps: {}",
+                        lengths[k]
+                    );
                 }
             }
         }
@@ -120,11 +163,28 @@ fn an_ended_episode_resets_to_its_start() {
 #[test]
 fn what_does_not_fit_is_refused() {
     let cpu = Device::open("cpu").expect("always there");
-    assert!(Batch::new("cart_pole", 0, &cpu).err().expect("none").to_string().contains("0 instances"));
+    assert!(
+        Batch::new("cart_pole", 0, &cpu)
+            .err()
+            .expect("none")
+            .to_string()
+            .contains("0 instances")
+    );
     assert!(Batch::new("unicycle", 1, &cpu).is_err());
     let mut rigs = Batch::new("rig", 3, &cpu).expect("compiles");
     let error = rigs.step(&[0.0; 2]).expect_err("one too few");
-    assert_eq!((error.kind(), error.to_string()), (ErrorKind::Invalid, "3 instances of rig need 3 numbers of actions, given 2".to_owned()));
-    assert!(rigs.set_states(&vec![vec![0.0; 6]; 2]).expect_err("one too few").to_string().contains("2 states for 3"));
+    assert_eq!(
+        (error.kind(), error.to_string()),
+        (
+            ErrorKind::Invalid,
+            "3 instances of rig need 3 numbers of actions, given 2".to_owned()
+        )
+    );
+    assert!(
+        rigs.set_states(&vec![vec![0.0; 6]; 2])
+            .expect_err("one too few")
+            .to_string()
+            .contains("2 states for 3")
+    );
     assert!(rigs.set_states(&vec![vec![f64::NAN; 6]; 3]).is_err());
 }

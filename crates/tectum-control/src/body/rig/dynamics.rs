@@ -2,11 +2,10 @@
 
 /// Constants of a cart of mass M with a point mass m on a massless pole of length l.
 ///
-/// With θ = 0 upright and D = M + m sin² θ:
-/// ẍ = (F + m l ω² sin θ − m g sin θ cos θ − b ẋ − Q cos θ/l)/D,
-/// θ̈ = (−F cos θ + (M+m) g sin θ − m l ω² sin θ cos θ + b ẋ cos θ + (M+m) Q/(m l))/(l D),
-/// Q = −c m l² ω the friction torque of the hinge. Both lines share one angle convention, so with F = b = c = 0 energy is
-/// conserved.
+/// With θ = 0 upright and D = M + m sin² θ: ẍ = (F + m l ω² sin θ − m g sin θ cos θ − b ẋ − Q cos
+/// θ/l)/D, θ̈ = (−F cos θ + (M+m) g sin θ − m l ω² sin θ cos θ + b ẋ cos θ + (M+m) Q/(m l))/(l D),
+/// Q = −c m l² ω the friction torque of the hinge. Both lines share one angle convention, so with F =
+/// b = c = 0 energy is conserved.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dynamics {
     /// M, kilograms.
@@ -35,19 +34,27 @@ impl Dynamics {
         let d = self.cart_kg + m * sin * sin;
         let torque = self.hinge_torque(speed);
         let drag = self.cart_damping * v;
-        let x_rate = (force_n + m * l * speed * speed * sin - m * g * sin * cos - drag - torque * cos / l) / d;
+        let x_rate =
+            (force_n + m * l * speed * speed * sin - m * g * sin * cos - drag - torque * cos / l)
+                / d;
         let total = self.cart_kg + m;
-        let pole = -force_n * cos + total * g * sin - m * l * speed * speed * sin * cos + drag * cos + total * torque / (m * l);
+        let pole = -force_n * cos + total * g * sin - m * l * speed * speed * sin * cos
+            + drag * cos
+            + total * torque / (m * l);
         (x_rate, pole / (l * d))
     }
 
-    /// The force on the cart (N) under which it accelerates at `acceleration` (m/s²): the force that a velocity servo must apply.
+    /// The force on the cart (N) under which it accelerates at `acceleration` (m/s²): the force
+    /// that a velocity servo must apply.
     pub fn force_for(&self, motion: Motion, acceleration: f64) -> f64 {
         let [_, v, angle, speed] = motion;
         let (sin, cos) = angle.sin_cos();
         let (m, l) = (self.pole_kg, self.length_m);
         let d = self.cart_kg + m * sin * sin;
-        acceleration * d - m * l * speed * speed * sin + m * self.gravity * sin * cos + self.cart_damping * v + self.hinge_torque(speed) * cos / l
+        acceleration * d - m * l * speed * speed * sin
+            + m * self.gravity * sin * cos
+            + self.cart_damping * v
+            + self.hinge_torque(speed) * cos / l
     }
 
     /// Kinetic and potential energy in joules, 0 for rest at hanging.
@@ -78,13 +85,23 @@ mod tests {
     use super::{Dynamics, Motion, rk4};
 
     fn reference() -> Dynamics {
-        Dynamics { cart_kg: 1.0, pole_kg: 0.1, length_m: 0.3, gravity: 9.81, cart_damping: 0.0, pole_damping_per_s: 0.0 }
+        Dynamics {
+            cart_kg: 1.0,
+            pole_kg: 0.1,
+            length_m: 0.3,
+            gravity: 9.81,
+            cart_damping: 0.0,
+            pole_damping_per_s: 0.0,
+        }
     }
 
     #[test]
     fn energy_of_the_free_cart_and_pole_is_conserved_for_a_minute() {
         for length_m in [0.3, 0.17] {
-            let dynamics = Dynamics { length_m, ..reference() };
+            let dynamics = Dynamics {
+                length_m,
+                ..reference()
+            };
             let mut motion: Motion = [0.0, 0.1, 0.3, 1.0];
             let before = dynamics.energy_j(motion);
             let mut worst = 0.0f64;
@@ -102,13 +119,21 @@ mod tests {
 
     #[test]
     fn the_servo_force_gives_the_demanded_acceleration() {
-        let dynamics = Dynamics { cart_damping: 0.4, pole_damping_per_s: 0.31, ..reference() };
+        let dynamics = Dynamics {
+            cart_damping: 0.4,
+            pole_damping_per_s: 0.31,
+            ..reference()
+        };
         for motion in [[0.02, 0.3, 0.4, -3.0], [0.0, -0.2, 2.9, 11.0]] {
-            let (x_rate, speed_rate) = dynamics.accelerations(motion, dynamics.force_for(motion, 7.5));
+            let (x_rate, speed_rate) =
+                dynamics.accelerations(motion, dynamics.force_for(motion, 7.5));
             let [_, _, angle, speed] = motion;
             let expected = (9.81 * angle.sin() - 7.5 * angle.cos()) / 0.3 - 0.31 * speed;
             assert!((x_rate - 7.5).abs() < 1e-12, "{x_rate}");
-            assert!((speed_rate - expected).abs() < 1e-10, "{speed_rate} {expected}");
+            assert!(
+                (speed_rate - expected).abs() < 1e-10,
+                "{speed_rate} {expected}"
+            );
         }
     }
 }

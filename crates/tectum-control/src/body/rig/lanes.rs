@@ -7,7 +7,9 @@ use tectum::kernel::math::{cos_near, sin_near};
 use tectum::{NativeCall, TypedKernel, kernel_arguments};
 
 use super::{M_PER_IN, RigParameters};
-use crate::body::batch::lanes::{F32Lanes, LANES, applied, flag, runge_kutta, step_all, wrap_angle};
+use crate::body::batch::lanes::{
+    F32Lanes, LANES, applied, flag, runge_kutta, step_all, wrap_angle,
+};
 use crate::body::batch::{StepBodies, with_body};
 use crate::kernel::built_in;
 
@@ -22,14 +24,35 @@ kernel_arguments! {
 
 /// The kernel for the name of the body.
 pub fn define(name: &str) -> TypedKernel<StepRigs> {
-    built_in(with_body(StepRigs::define(format!("body_{name}")), &[include_str!("../../../kernels/body_rig.wgsl")]), step)
+    built_in(
+        with_body(
+            StepRigs::define(format!("body_{name}")),
+            &[include_str!("../../../kernels/body_rig.wgsl")],
+        ),
+        step,
+    )
 }
 
 /// The arguments of a step of rigs with these constants.
-pub fn arguments(rig: &RigParameters, StepBodies { actions, state, shown, count, .. }: StepBodies) -> StepRigs {
+pub fn arguments(
+    rig: &RigParameters,
+    StepBodies {
+        actions,
+        state,
+        shown,
+        count,
+        ..
+    }: StepBodies,
+) -> StepRigs {
     let (before_s, after_s) = (rig.delay_s, rig.dt_s - rig.delay_s);
     let [before, after] = [before_s, after_s].map(RigParameters::substeps);
-    let h = |time_s: f64, steps: u64| if steps == 0 { 0.0 } else { (time_s / steps as f64) as f32 };
+    let h = |time_s: f64, steps: u64| {
+        if steps == 0 {
+            0.0
+        } else {
+            (time_s / steps as f64) as f32
+        }
+    };
     StepRigs {
         actions,
         state,
@@ -70,7 +93,13 @@ impl RigConstants {
         let demanded = (wanted - v) / self.lag;
         let is_held = v == 0.0 && x.abs() >= self.travel && demanded * x > 0.0;
         let push = if is_held { 0.0 } else { demanded };
-        [v, push, speed, (self.gravity * sin_near(angle) - push * cos_near(angle)) / self.length - self.damping * speed]
+        [
+            v,
+            push,
+            speed,
+            (self.gravity * sin_near(angle) - push * cos_near(angle)) / self.length
+                - self.damping * speed,
+        ]
     }
 
     /// Runge-Kutta steps under one command; the cart halts at its stops, and the pole continues.
@@ -78,7 +107,9 @@ impl RigConstants {
     fn advance(&self, s: &mut [F32Lanes; 6], volts: &F32Lanes, steps: u32, h: f32) {
         for _ in 0..steps {
             for lane in 0..LANES {
-                let beyond = (volts[lane].abs() - self.dead_band).max(0.0).copysign(volts[lane]);
+                let beyond = (volts[lane].abs() - self.dead_band)
+                    .max(0.0)
+                    .copysign(volts[lane]);
                 let wanted = (self.gain * beyond).clamp(-self.limit, self.limit);
                 let [x, v, angle, speed] = runge_kutta(
                     [s[0][lane], s[1][lane], s[2][lane], s[3][lane]],
@@ -87,10 +118,18 @@ impl RigConstants {
                     |s| self.rates(s, wanted),
                 );
                 let is_stopped = x.abs() > self.travel;
-                s[0][lane] = if is_stopped { self.travel.copysign(x) } else { x };
+                s[0][lane] = if is_stopped {
+                    self.travel.copysign(x)
+                } else {
+                    x
+                };
                 s[1][lane] = if is_stopped { 0.0 } else { v };
                 s[2][lane] = angle;
-                s[3][lane] = if is_stopped { speed + v * cos_near(angle) / self.length } else { speed };
+                s[3][lane] = if is_stopped {
+                    speed + v * cos_near(angle) / self.length
+                } else {
+                    speed
+                };
             }
         }
     }
@@ -98,12 +137,50 @@ impl RigConstants {
 
 /// One step of many rigs.
 fn step(call: &NativeCall<'_>, arguments: StepRigs<Slices<'_>>) {
-    let StepRigs { actions, state, shown, count, length, gravity, damping, lag, travel, gain, dead_band, limit, .. } = arguments;
-    let StepRigs { max_volts, inches_per_step, h_before, h_after, steps_before, steps_after, .. } = arguments;
-    let constants = RigConstants { length, gravity, damping, lag, travel, gain, dead_band, limit };
+    let StepRigs {
+        actions,
+        state,
+        shown,
+        count,
+        length,
+        gravity,
+        damping,
+        lag,
+        travel,
+        gain,
+        dead_band,
+        limit,
+        ..
+    } = arguments;
+    let StepRigs {
+        max_volts,
+        inches_per_step,
+        h_before,
+        h_after,
+        steps_before,
+        steps_after,
+        ..
+    } = arguments;
+    let constants = RigConstants {
+        length,
+        gravity,
+        damping,
+        lag,
+        travel,
+        gain,
+        dead_band,
+        limit,
+    };
     step_all::<1, 6, 6>(
         call,
-        StepBodies { actions, starts: None, noise: None, state, shown, count },
+        StepBodies {
+            actions,
+            starts: None,
+            noise: None,
+            state,
+            shown,
+            count,
+        },
         4000,
         #[inline(always)]
         |actions, state, shown, _| {

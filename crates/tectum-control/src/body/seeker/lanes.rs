@@ -23,10 +23,15 @@ fn norm((dx, dy): (f32, f32)) -> f32 {
 #[inline(always)]
 fn to_wall(at: f32, step: f32) -> f32 {
     let wall = if step > 0.0 { 4.0 } else { 0.0 };
-    if step.abs() > 1e-7 { (wall - at) / step } else { 1e9 }
+    if step.abs() > 1e-7 {
+        (wall - at) / step
+    } else {
+        1e9
+    }
 }
 
-/// The signal of an eye that looks in a direction: the cosine of the light's bearing relative to it, computed without the bearing.
+/// The signal of an eye that looks in a direction: the cosine of the light's bearing relative to
+/// it, computed without the bearing.
 #[inline(always)]
 fn seen_light(light: (f32, f32), direction: f32) -> f32 {
     let distance = norm(light).max(1e-9);
@@ -41,15 +46,23 @@ fn whisker_reading(state: &[F32Lanes; NUMBERS], lane: usize, direction: f32) -> 
     let (across_x, across_y) = (cos_near(direction), sin_near(direction));
     let mut free = to_wall(x, across_x).min(to_wall(y, across_y)).min(1e9);
     for obstacle in 0..4 {
-        let (dx, dy) = (state[OBSTACLES + 2 * obstacle][lane] - x, state[OBSTACLES + 1 + 2 * obstacle][lane] - y);
+        let (dx, dy) = (
+            state[OBSTACLES + 2 * obstacle][lane] - x,
+            state[OBSTACLES + 1 + 2 * obstacle][lane] - y,
+        );
         let (along, across) = (dx * across_x + dy * across_y, dy * across_x - dx * across_y);
         let until = along - (0.0625 - across * across).max(0.0).sqrt();
-        free = if (along > 0.0) & (across.abs() < 0.25) { free.min(until) } else { free };
+        free = if (along > 0.0) & (across.abs() < 0.25) {
+            free.min(until)
+        } else {
+            free
+        };
     }
     (1.0 - free / 0.6).max(0.0)
 }
 
-/// Vector from the disc to the light that is on. Each lane has a different light, so the lookup is not vectorised.
+/// Vector from the disc to the light that is on. Each lane has a different light, so the lookup is
+/// not vectorised.
 #[inline(always)]
 fn seeker_light(state: &[F32Lanes; NUMBERS], lane: usize) -> (f32, f32) {
     let found = state[3][lane];
@@ -57,8 +70,16 @@ fn seeker_light(state: &[F32Lanes; NUMBERS], lane: usize) -> (f32, f32) {
     let (mut x, mut y) = (0.0, 0.0);
     for light in 0..8 {
         let is_on = on == light as f32;
-        x = if is_on { state[LIGHTS + 2 * light][lane] } else { x };
-        y = if is_on { state[LIGHTS + 1 + 2 * light][lane] } else { y };
+        x = if is_on {
+            state[LIGHTS + 2 * light][lane]
+        } else {
+            x
+        };
+        y = if is_on {
+            state[LIGHTS + 1 + 2 * light][lane]
+        } else {
+            y
+        };
     }
     (x - state[0][lane], y - state[1][lane])
 }
@@ -73,14 +94,28 @@ pub fn step(call: &NativeCall<'_>, arguments: StepBodies<Slices<'_>>) {
         |actions, state, shown, _| {
             for lane in 0..LANES {
                 let is_given = actions[0][lane].is_finite() & actions[1][lane].is_finite();
-                let speed = if is_given { actions[0][lane].clamp(0.0, 0.5) } else { 0.0 };
-                let turn = if is_given { actions[1][lane].clamp(-2.0, 2.0) } else { 0.0 };
+                let speed = if is_given {
+                    actions[0][lane].clamp(0.0, 0.5)
+                } else {
+                    0.0
+                };
+                let turn = if is_given {
+                    actions[1][lane].clamp(-2.0, 2.0)
+                } else {
+                    0.0
+                };
                 let before = norm(seeker_light(state, lane));
                 let heading = wrap_angle(state[2][lane] + turn * 0.1);
-                let (x, y) = (state[0][lane] + speed * 0.1 * cos_near(heading), state[1][lane] + speed * 0.1 * sin_near(heading));
+                let (x, y) = (
+                    state[0][lane] + speed * 0.1 * cos_near(heading),
+                    state[1][lane] + speed * 0.1 * sin_near(heading),
+                );
                 let mut is_blocked = (x.min(y) < 0.1) | (x.max(y) > 3.9);
                 for i in 0..4 {
-                    is_blocked |= norm((x - state[OBSTACLES + 2 * i][lane], y - state[OBSTACLES + 1 + 2 * i][lane])) < 0.35;
+                    is_blocked |= norm((
+                        x - state[OBSTACLES + 2 * i][lane],
+                        y - state[OBSTACLES + 1 + 2 * i][lane],
+                    )) < 0.35;
                 }
                 state[0][lane] = if is_blocked { state[0][lane] } else { x };
                 state[1][lane] = if is_blocked { state[1][lane] } else { y };

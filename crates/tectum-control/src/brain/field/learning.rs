@@ -1,7 +1,8 @@
 //! `tectum check field --learning`: does a field learn to seek light?
 //!
-//! Four controllers of the same body from the same starts: the field; the field with all learning turned off; uniform random actions; and a
-//! hand-written one, which turns to the brighter eye and away from obstacles that the whiskers detect.
+//! Four controllers of the same body from the same starts: the field; the field with all learning
+//! turned off; uniform random actions; and a hand-written one, which turns to the brighter eye and
+//! away from obstacles that the whiskers detect.
 
 use std::time::Instant;
 
@@ -26,7 +27,8 @@ const REWARD: usize = 6;
 pub enum Controller {
     /// The field as it was given.
     Learning,
-    /// The field without reward, library, attractors and strategic patterns, its dynamics fixed; imprints remain, or it would not sense.
+    /// The field without reward, library, attractors and strategic patterns, its dynamics fixed;
+    /// imprints remain, or it would not sense.
     Fixed,
     /// Speed and turn drawn at random in each step.
     Random,
@@ -64,7 +66,10 @@ impl MeanEstimate {
         let n = numbers.len() as f64;
         let mean = numbers.iter().sum::<f64>() / n;
         let square: f64 = numbers.iter().map(|number| (number - mean).powi(2)).sum();
-        Self { mean, error: (square / (n - 1.0).max(1.0) / n).sqrt() }
+        Self {
+            mean,
+            error: (square / (n - 1.0).max(1.0) / n).sqrt(),
+        }
     }
 }
 
@@ -85,29 +90,49 @@ pub struct Score {
     pub over_fixed: MeanEstimate,
 }
 
-/// Runs every controller from the starts of `seeds` seeds, for `steps` steps of a tenth of a second.
+/// Runs every controller from the starts of `seeds` seeds, for `steps` steps of a tenth of a
+/// second.
 ///
 /// # Errors
-/// As [`FieldBrain::new`]; what the device reports; `Cancelled` if the watch, which sees every run, breaks it off.
+/// As [`FieldBrain::new`]; what the device reports; `Cancelled` if the watch, which sees every run,
+/// breaks it off.
 ///
 /// # Panics
 /// Without seeds, or with fewer steps than a curve has parts: mistakes in the calling code.
 ///
 /// # Cost
 /// Two fields of seeds × steps cycles, one after the other.
-pub fn compare(spec: &FieldSpec, session: &mut Session, seeds: u64, steps: usize, watch: &mut Watch<'_>) -> Result<Vec<Score>> {
-    assert!(seeds > 0 && steps >= PARTS, "{seeds} seeds of {steps} steps");
+pub fn compare(
+    spec: &FieldSpec,
+    session: &mut Session,
+    seeds: u64,
+    steps: usize,
+    watch: &mut Watch<'_>,
+) -> Result<Vec<Score>> {
+    assert!(
+        seeds > 0 && steps >= PARTS,
+        "{seeds} seeds of {steps} steps"
+    );
     let mut runs = Vec::new();
     for controller in Controller::ALL {
         let mut of_seeds = Vec::new();
         for seed in 0..seeds {
             of_seeds.push(run(controller, spec, session, seed, steps)?);
             let done = runs.len() as u64 * seeds + seed + 1;
-            WorkProgress { stage: controller.name(), done, total: Controller::ALL.len() as u64 * seeds }.report(watch)?;
+            WorkProgress {
+                stage: controller.name(),
+                done,
+                total: Controller::ALL.len() as u64 * seeds,
+            }
+            .report(watch)?;
         }
         runs.push((controller, of_seeds));
     }
-    let means = |runs: &[Run]| -> Vec<f64> { runs.iter().map(|run| run.parts.iter().sum::<f64>() / PARTS as f64).collect() };
+    let means = |runs: &[Run]| -> Vec<f64> {
+        runs.iter()
+            .map(|run| run.parts.iter().sum::<f64>() / PARTS as f64)
+            .collect()
+    };
     let fixed = means(&runs[1].1);
     let score = |(controller, runs): &(Controller, Vec<Run>)| {
         let part = |part: usize| -> Vec<f64> { runs.iter().map(|run| run.parts[part]).collect() };
@@ -116,7 +141,9 @@ pub fn compare(spec: &FieldSpec, session: &mut Session, seeds: u64, steps: usize
             controller: *controller,
             reward: MeanEstimate::of(&own),
             found: MeanEstimate::of(&runs.iter().map(|run| run.found as f64).collect::<Vec<_>>()),
-            curve: (0..PARTS).map(|index| MeanEstimate::of(&part(index))).collect(),
+            curve: (0..PARTS)
+                .map(|index| MeanEstimate::of(&part(index)))
+                .collect(),
             gain: MeanEstimate::of(&less(&part(PARTS - 1), &part(0))),
             over_fixed: MeanEstimate::of(&less(&own, &fixed)),
         }
@@ -134,16 +161,37 @@ struct Run {
     found: u64,
 }
 
-fn run(controller: Controller, spec: &FieldSpec, session: &mut Session, seed: u64, steps: usize) -> Result<Run> {
+fn run(
+    controller: Controller,
+    spec: &FieldSpec,
+    session: &mut Session,
+    seed: u64,
+    steps: usize,
+) -> Result<Run> {
     let mut body = Seeker::new(Start::Random)?;
     body.reset(seed);
-    let spec_with_reward = FieldSpec { reward: Some(body.spec().observation[REWARD].name.clone()), ..spec.clone() };
+    let spec_with_reward = FieldSpec {
+        reward: Some(body.spec().observation[REWARD].name.clone()),
+        ..spec.clone()
+    };
     let mut brain = match controller {
-        Controller::Learning => Some(FieldBrain::new(&spec_with_reward, body.spec(), session.device(), seed)?),
-        Controller::Fixed => Some(FieldBrain::new(&fixed(&spec_with_reward), body.spec(), session.device(), seed)?),
+        Controller::Learning => Some(FieldBrain::new(
+            &spec_with_reward,
+            body.spec(),
+            session.device(),
+            seed,
+        )?),
+        Controller::Fixed => Some(FieldBrain::new(
+            &fixed(&spec_with_reward),
+            body.spec(),
+            session.device(),
+            seed,
+        )?),
         Controller::Random | Controller::Written => None,
     };
-    brain.iter().for_each(|brain| session.uses_code(&brain.code()));
+    brain
+        .iter()
+        .for_each(|brain| session.uses_code(&brain.code()));
     let mut uniform = Uniform::new(seed ^ 0x5eed);
     let (mut observation, mut action) = ([0.0; REWARD + 1], [0.0; 2]);
     let mut written = Written::default();
@@ -152,7 +200,9 @@ fn run(controller: Controller, spec: &FieldSpec, session: &mut Session, seed: u6
     for step in 0..length * PARTS {
         body.observe(&mut observation);
         match (controller, &mut brain) {
-            (Controller::Random, _) => action = [uniform.between(0.0, 0.5) as f32, uniform.within(2.0) as f32],
+            (Controller::Random, _) => {
+                action = [uniform.between(0.0, 0.5) as f32, uniform.within(2.0) as f32]
+            }
             (Controller::Written, _) => action = written.act(&observation),
             (_, Some(brain)) => {
                 if controller == Controller::Fixed {
@@ -166,17 +216,30 @@ fn run(controller: Controller, spec: &FieldSpec, session: &mut Session, seed: u6
         }
         parts[step / length] += body.step(&action).reward / length as f64;
     }
-    Ok(Run { parts, found: body.found() })
+    Ok(Run {
+        parts,
+        found: body.found(),
+    })
 }
 
 fn fixed(spec: &FieldSpec) -> FieldSpec {
     let none = Some(0.0);
-    let coefficients = CoefficientsSpec { dynamics_rate: none, recall: none, attraction: none, strategy: none, ..spec.coefficients };
-    FieldSpec { patterns: 0, coefficients, ..spec.clone() }
+    let coefficients = CoefficientsSpec {
+        dynamics_rate: none,
+        recall: none,
+        attraction: none,
+        strategy: none,
+        ..spec.coefficients
+    };
+    FieldSpec {
+        patterns: 0,
+        coefficients,
+        ..spec.clone()
+    }
 }
 
-/// Turns to the brighter eye, or steadily while both are dark; at an obstacle it turns to one side until the way is free, and then drives
-/// straight ahead for a while.
+/// Turns to the brighter eye, or steadily while both are dark; at an obstacle it turns to one side
+/// until the way is free, and then drives straight ahead for a while.
 #[derive(Default)]
 struct Written {
     /// Remaining steps of driving straight ahead.
@@ -190,7 +253,11 @@ impl Written {
         let [left, right, whisker_left, ahead, whisker_right, bump, _] = *observation;
         if bump > 0.0 || ahead > 0.5 || whisker_left.max(whisker_right) > 0.7 {
             if self.escape == 0 {
-                self.side = if whisker_left > whisker_right { -1.0 } else { 1.0 };
+                self.side = if whisker_left > whisker_right {
+                    -1.0
+                } else {
+                    1.0
+                };
             }
             self.escape = 8;
             return [0.0, 2.0 * self.side];
@@ -199,7 +266,14 @@ impl Written {
             self.escape -= 1;
             return [0.5, 0.0];
         }
-        [0.5, if left + right < 1e-3 { 1.0 } else { 2.0 * (left - right) / (left + right) }]
+        [
+            0.5,
+            if left + right < 1e-3 {
+                1.0
+            } else {
+                2.0 * (left - right) / (left + right)
+            },
+        ]
     }
 }
 
@@ -211,21 +285,51 @@ mod tests {
     fn an_estimate_is_the_mean_and_its_standard_error() {
         // Deviations ±1 and 0 around 2: variance 1, over three seeds.
         let found = MeanEstimate::of(&[1.0, 2.0, 3.0]);
-        assert!((found.mean - 2.0).abs() < 1e-12 && (found.error - (1.0f64 / 3.0).sqrt()).abs() < 1e-12);
-        assert_eq!(MeanEstimate::of(&[4.0]), MeanEstimate { mean: 4.0, error: 0.0 });
+        assert!(
+            (found.mean - 2.0).abs() < 1e-12 && (found.error - (1.0f64 / 3.0).sqrt()).abs() < 1e-12
+        );
+        assert_eq!(
+            MeanEstimate::of(&[4.0]),
+            MeanEstimate {
+                mean: 4.0,
+                error: 0.0
+            }
+        );
     }
 
     #[test]
     fn the_hand_written_controller_finds_lights_and_the_random_one_few() {
         let cpu = || Session::new(&tectum::Device::open("cpu").expect("always there"));
-        let spec = FieldSpec { cells: vec![4; 3], channels: 32, patterns: 16, ..FieldSpec::default() };
-        let scores = compare(&spec, &mut cpu(), 4, 1000, &mut WorkProgress::ignore).expect("it runs");
-        assert_eq!(scores.iter().map(|score| score.controller).collect::<Vec<_>>(), Controller::ALL);
+        let spec = FieldSpec {
+            cells: vec![4; 3],
+            channels: 32,
+            patterns: 16,
+            ..FieldSpec::default()
+        };
+        let scores =
+            compare(&spec, &mut cpu(), 4, 1000, &mut WorkProgress::ignore).expect("it runs");
+        assert_eq!(
+            scores
+                .iter()
+                .map(|score| score.controller)
+                .collect::<Vec<_>>(),
+            Controller::ALL
+        );
         let found = |index: usize| scores[index].found.mean;
         assert!(found(3) > 8.0 && found(3) > 3.0 * found(2), "{scores:?}");
-        assert_eq!(scores[1].over_fixed, MeanEstimate { mean: 0.0, error: 0.0 });
+        assert_eq!(
+            scores[1].over_fixed,
+            MeanEstimate {
+                mean: 0.0,
+                error: 0.0
+            }
+        );
         // Learning makes a difference, in either direction.
         assert!(scores[0].over_fixed.error > 0.0, "{scores:?}");
-        assert_eq!(scores, compare(&spec, &mut cpu(), 4, 1000, &mut WorkProgress::ignore).expect("it runs"), "it is the same again");
+        assert_eq!(
+            scores,
+            compare(&spec, &mut cpu(), 4, 1000, &mut WorkProgress::ignore).expect("it runs"),
+            "it is the same again"
+        );
     }
 }

@@ -14,7 +14,11 @@ use crate::document::{Key, Section};
 use tectum_field::{Coefficients, Shape, Simulation, Storage};
 
 /// Names of a field's boundary conditions.
-const BOUNDARIES: [(&str, Boundary); 3] = [("zero", Boundary::Zero), ("closed", Boundary::Closed), ("periodic", Boundary::Periodic)];
+const BOUNDARIES: [(&str, Boundary); 3] = [
+    ("zero", Boundary::Zero),
+    ("closed", Boundary::Closed),
+    ("periodic", Boundary::Periodic),
+];
 
 /// Names of a field's storage formats.
 const STORAGES: [(&str, Storage); 2] = [("f32", Storage::F32), ("bf16", Storage::Bf16)];
@@ -38,7 +42,8 @@ pub struct FieldSpec {
     /// Ids of devices that share the field along X with the run's device. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub extra_devices: Vec<String>,
-    /// The observation channel that is the reward, in its scale; it is then not a sensor. Without one the reward is 0. Default: none.
+    /// The observation channel that is the reward, in its scale; it is then not a sensor. Without
+    /// one the reward is 0. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reward: Option<String>,
     /// Coefficients that differ from their defaults, by name.
@@ -109,51 +114,99 @@ impl BrainSettings for FieldSpec {
 
     fn read(section: &mut Section<'_, '_>, body: &BodySpec) -> Result<Self> {
         let default = Self::default();
-        let linear = body.observation.iter().filter(|channel| channel.kind == ChannelKind::Linear);
-        let linear: Vec<_> = linear.map(|channel| (channel.name.as_str(), channel.name.as_str())).collect();
+        let linear = body
+            .observation
+            .iter()
+            .filter(|channel| channel.kind == ChannelKind::Linear);
+        let linear: Vec<_> = linear
+            .map(|channel| (channel.name.as_str(), channel.name.as_str()))
+            .collect();
         Ok(Self {
             cells: section
-                .whole_list(Key::new("cells", "cells along X, Y and Z, multiples of 4").or(format_args!("{:?}", default.cells)), 4..=64)?
+                .whole_list(
+                    Key::new("cells", "cells along X, Y and Z, multiples of 4")
+                        .or(format_args!("{:?}", default.cells)),
+                    4..=64,
+                )?
                 .unwrap_or(default.cells),
-            channels: section.whole_or(Key::new("channels", "channels of a cell, a multiple of 32"), 32..=256, default.channels as u64)? as usize,
-            boundary: section.choice_or(Key::new("boundary", "the boundary condition"), &BOUNDARIES, default.boundary)?,
-            patterns: section.whole_or(Key::new("patterns", "capacity of its library of patterns; 0: none"), 0..=4096, default.patterns as u64)? as usize,
-            storage: section.choice_or(Key::new("storage", "storage format in device memory"), &STORAGES, default.storage)?,
+            channels: section.whole_or(
+                Key::new("channels", "channels of a cell, a multiple of 32"),
+                32..=256,
+                default.channels as u64,
+            )? as usize,
+            boundary: section.choice_or(
+                Key::new("boundary", "the boundary condition"),
+                &BOUNDARIES,
+                default.boundary,
+            )?,
+            patterns: section.whole_or(
+                Key::new("patterns", "capacity of its library of patterns; 0: none"),
+                0..=4096,
+                default.patterns as u64,
+            )? as usize,
+            storage: section.choice_or(
+                Key::new("storage", "storage format in device memory"),
+                &STORAGES,
+                default.storage,
+            )?,
             extra_devices: section
-                .texts(Key::new("extra_devices", "ids of devices that share the field along X with the run's device").or("none"))?
+                .texts(
+                    Key::new(
+                        "extra_devices",
+                        "ids of devices that share the field along X with the run's device",
+                    )
+                    .or("none"),
+                )?
                 .unwrap_or_default(),
             reward: section
                 .choice(
-                    Key::new("reward", "observation channel that is the reward, and then not a sensor").values("a linear channel of the body").or("reward 0"),
+                    Key::new(
+                        "reward",
+                        "observation channel that is the reward, and then not a sensor",
+                    )
+                    .values("a linear channel of the body")
+                    .or("reward 0"),
                     &linear,
                 )?
                 .map(str::to_owned),
-            coefficients: CoefficientsSpec::read(
-                section.section(Key::new("coefficients", "Coefficients of the field's equations, see [field.md](field.md)."))?,
-            )?,
+            coefficients: CoefficientsSpec::read(section.section(Key::new(
+                "coefficients",
+                "Coefficients of the field's equations, see [field.md](field.md).",
+            ))?)?,
         })
     }
 
     fn check(&self) -> Result<()> {
         let sites = self.shape()?.sites()[0];
         if self.extra_devices.len() >= sites {
-            return Err(tectum::Error::invalid(format!("field: {} devices for {sites} sites along X", self.extra_devices.len() + 1)));
+            return Err(tectum::Error::invalid(format!(
+                "field: {} devices for {sites} sites along X",
+                self.extra_devices.len() + 1
+            )));
         }
         self.coefficients.to_coefficients().check()
     }
 
     fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
-        Ok(Recipe::Device(Box::new(Arc::new(FieldRecipe::new(self, context.body, context.seed)?))))
+        Ok(Recipe::Device(Box::new(Arc::new(FieldRecipe::new(
+            self,
+            context.body,
+            context.seed,
+        )?))))
     }
 
     #[cfg(any(test, feature = "bench"))]
     fn conformance() -> Option<Conformance> {
-        Some(Conformance { suites: tectum_field::conformance_suites, kernels: || Ok(tectum_field::kernels()) })
+        Some(Conformance {
+            suites: tectum_field::conformance_suites,
+            kernels: || Ok(tectum_field::kernels()),
+        })
     }
 }
 
 impl FieldSpec {
-    /// The field of these settings for a body, split over devices, in the initial state of a seed: what a brain runs in its loop.
+    /// The field of these settings for a body, split over devices, in the initial state of a seed:
+    /// what a brain runs in its loop.
     ///
     /// # Errors
     /// As [`FieldBrain::new`](super::FieldBrain::new).
@@ -168,7 +221,10 @@ impl FieldSpec {
     pub fn shape(&self) -> Result<Shape> {
         match self.cells[..] {
             [x, y, z] => Shape::new([x, y, z].map(|size| size as usize), self.channels),
-            _ => Err(tectum::Error::invalid(format!("cells: {} axes given, 3 needed", self.cells.len()))),
+            _ => Err(tectum::Error::invalid(format!(
+                "cells: {} axes given, 3 needed",
+                self.cells.len()
+            ))),
         }
     }
 }
@@ -177,20 +233,70 @@ impl CoefficientsSpec {
     fn read(mut section: Section<'_, '_>) -> Result<Self> {
         let default = Coefficients::default();
         let coefficients = Self {
-            retention: section.non_negative(Key::new("retention", "R: the retained fraction of the field, 0 to 1").or(default.retention))?,
-            coupling: section.non_negative(Key::new("coupling", "k: the maximum that the mean of the neighbours adds, 0 to 1").or(default.coupling))?,
-            noise: section.non_negative(Key::new("noise", "S: standard deviation of the noise, 0 to 1").or(default.noise))?,
-            wave: section.non_negative(Key::new("wave", "w: amplitude of each of the four waves, 0 to 1").or(default.wave))?,
-            error_drive: section.non_negative(Key::new("error_drive", "factor of the effect of the error on the field, 0 to 10").or(default.error_drive))?,
-            imprint: section.non_negative(Key::new("imprint", "`G_imprint`: factor of the imprint, 0 to 10").or(default.imprint))?,
-            dynamics_rate: section.non_negative(Key::new("dynamics_rate", "η: the rate of the dynamics, 0 to 1").or(default.dynamics_rate))?,
-            exploration: section.non_negative(Key::new("exploration", "factor of the noise of the motors, 0 to 1").or(default.exploration))?,
-            recall: section.non_negative(Key::new("recall", "γ: how strongly the field is pulled to the library's recall, 0 to ½").or(default.recall))?,
-            familiar: section
-                .non_negative(Key::new("familiar", "θ: the minimum cosine of a familiar pattern, which is not stored, 0 to 1").or(default.familiar))?,
-            attraction: section.non_negative(Key::new("attraction", "β: how strongly each attractor pulls, 0 to 0.02").or(default.attraction))?,
-            strategy: section
-                .non_negative(Key::new("strategy", "maximum share of a strategic pattern in the temporal channels, 0 to 1").or(default.strategy))?,
+            retention: section.non_negative(
+                Key::new("retention", "R: the retained fraction of the field, 0 to 1")
+                    .or(default.retention),
+            )?,
+            coupling: section.non_negative(
+                Key::new(
+                    "coupling",
+                    "k: the maximum that the mean of the neighbours adds, 0 to 1",
+                )
+                .or(default.coupling),
+            )?,
+            noise: section.non_negative(
+                Key::new("noise", "S: standard deviation of the noise, 0 to 1").or(default.noise),
+            )?,
+            wave: section.non_negative(
+                Key::new("wave", "w: amplitude of each of the four waves, 0 to 1").or(default.wave),
+            )?,
+            error_drive: section.non_negative(
+                Key::new(
+                    "error_drive",
+                    "factor of the effect of the error on the field, 0 to 10",
+                )
+                .or(default.error_drive),
+            )?,
+            imprint: section.non_negative(
+                Key::new("imprint", "`G_imprint`: factor of the imprint, 0 to 10")
+                    .or(default.imprint),
+            )?,
+            dynamics_rate: section.non_negative(
+                Key::new("dynamics_rate", "η: the rate of the dynamics, 0 to 1")
+                    .or(default.dynamics_rate),
+            )?,
+            exploration: section.non_negative(
+                Key::new("exploration", "factor of the noise of the motors, 0 to 1")
+                    .or(default.exploration),
+            )?,
+            recall: section.non_negative(
+                Key::new(
+                    "recall",
+                    "γ: how strongly the field is pulled to the library's recall, 0 to ½",
+                )
+                .or(default.recall),
+            )?,
+            familiar: section.non_negative(
+                Key::new(
+                    "familiar",
+                    "θ: the minimum cosine of a familiar pattern, which is not stored, 0 to 1",
+                )
+                .or(default.familiar),
+            )?,
+            attraction: section.non_negative(
+                Key::new(
+                    "attraction",
+                    "β: how strongly each attractor pulls, 0 to 0.02",
+                )
+                .or(default.attraction),
+            )?,
+            strategy: section.non_negative(
+                Key::new(
+                    "strategy",
+                    "maximum share of a strategic pattern in the temporal channels, 0 to 1",
+                )
+                .or(default.strategy),
+            )?,
         };
         section.finish()?;
         Ok(coefficients)
@@ -234,7 +340,13 @@ fn is_f32(storage: &Storage) -> bool {
     *storage == Storage::F32
 }
 
-fn boundary_name<S: Serializer>(boundary: &Boundary, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-    let name = BOUNDARIES.into_iter().find(|(_, named)| named == boundary).map_or("closed", |(name, _)| name);
+fn boundary_name<S: Serializer>(
+    boundary: &Boundary,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    let name = BOUNDARIES
+        .into_iter()
+        .find(|(_, named)| named == boundary)
+        .map_or("closed", |(name, _)| name);
     serializer.serialize_str(name)
 }

@@ -3,13 +3,15 @@
 use super::spec::Coding;
 
 impl Coding {
-    /// Visits, in ascending order, the voxels of a column of `depth` that represent a number from 0 to 1.
+    /// Visits, in ascending order, the voxels of a column of `depth` that represent a number from 0
+    /// to 1.
     ///
-    /// Linear: z = ⌊(1 − v)·depth⌋, at most the last voxel. Fractional: all z for which the binary digit of v with value 2⁻ᶻ is 1;
-    /// digits below the last voxel's are dropped.
+    /// Linear: z = ⌊(1 − v)·depth⌋, at most the last voxel. Fractional: all z for which the binary
+    /// digit of v with value 2⁻ᶻ is 1; digits below the last voxel's are dropped.
     ///
     /// # Source
-    /// FEAGI's sensorimotor crate; its fractional encoder forgets to subtract the digits that it has written, and ours does not.
+    /// FEAGI's sensorimotor crate; its fractional encoder forgets to subtract the digits that it
+    /// has written, and ours does not.
     pub(super) fn encode(self, value: f64, depth: u32, visit: &mut dyn FnMut(u32)) {
         match self {
             Self::Linear => visit((((1.0 - value) * f64::from(depth)) as u32).min(depth - 1)),

@@ -78,7 +78,8 @@ pub struct MotorSpec {
     pub y: u32,
     /// How the number is read.
     pub coding: Coding,
-    /// The action when no neuron of the column fires, in the channel's unit; without it, the body's safe action.
+    /// The action when no neuron of the column fires, in the channel's unit; without it, the body's
+    /// safe action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rest: Option<f64>,
     /// Where the scenario has it.
@@ -107,9 +108,22 @@ impl BrainSettings for GenomeSpec {
     }
 
     fn read(section: &mut Section<'_, '_>, body: &BodySpec) -> Result<Self> {
-        let genome = section.required(Key::new("genome", "the genome's file, relative to the working directory"))?.value.to_owned();
-        let units = [("detect", UnitPolicy::Detect), ("fraction", UnitPolicy::Fraction), ("legacy", UnitPolicy::Legacy)];
-        let idle_update = [("catch_up", IdleUpdate::CatchUp), ("freeze", IdleUpdate::Freeze)];
+        let genome = section
+            .required(Key::new(
+                "genome",
+                "the genome's file, relative to the working directory",
+            ))?
+            .value
+            .to_owned();
+        let units = [
+            ("detect", UnitPolicy::Detect),
+            ("fraction", UnitPolicy::Fraction),
+            ("legacy", UnitPolicy::Legacy),
+        ];
+        let idle_update = [
+            ("catch_up", IdleUpdate::CatchUp),
+            ("freeze", IdleUpdate::Freeze),
+        ];
         let weights = [("learn", WeightMode::Learn), ("frozen", WeightMode::Frozen)];
         let spec = Self {
             genome,
@@ -128,23 +142,39 @@ impl BrainSettings for GenomeSpec {
                 .map(|section| MotorSpec::read(section, body))
                 .collect::<Result<_>>()?,
         };
-        if spec.motors.is_empty() { Err(section.missing("motors")) } else { Ok(spec) }
+        if spec.motors.is_empty() {
+            Err(section.missing("motors"))
+        } else {
+            Ok(spec)
+        }
     }
 
     fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
-        Ok(Recipe::Device(Box::new(Arc::new(GenomeRecipe::new(self, context.body, context.seed)?))))
+        Ok(Recipe::Device(Box::new(Arc::new(GenomeRecipe::new(
+            self,
+            context.body,
+            context.seed,
+        )?))))
     }
 
     #[cfg(any(test, feature = "bench"))]
     fn conformance() -> Option<Conformance> {
-        Some(Conformance { suites: tectum_spiking::conformance_suites, kernels: || Ok(tectum_spiking::kernels()) })
+        Some(Conformance {
+            suites: tectum_spiking::conformance_suites,
+            kernels: || Ok(tectum_spiking::kernels()),
+        })
     }
 }
 
 impl SensorSpec {
     fn read(mut section: Section<'_, '_>, body: &BodySpec) -> Result<Self> {
-        let names = body.observation.iter().map(|channel| channel.name.as_str()).collect::<Vec<_>>();
-        let channel = section.index_in(Key::new("channel", "the channel, by name or index"), &names)?;
+        let names = body
+            .observation
+            .iter()
+            .map(|channel| channel.name.as_str())
+            .collect::<Vec<_>>();
+        let channel =
+            section.index_in(Key::new("channel", "the channel, by name or index"), &names)?;
         let area = section.required(Key::new("area", "the area, by id or name"))?;
         let spec = Self {
             channel,
@@ -153,7 +183,13 @@ impl SensorSpec {
             x: place(&mut section, "x")?,
             y: place(&mut section, "y")?,
             coding: coding(&mut section)?,
-            amount: section.positive(Key::new("amount", "what each neuron of a voxel that represents the number receives").or("its threshold"))?,
+            amount: section.positive(
+                Key::new(
+                    "amount",
+                    "what each neuron of a voxel that represents the number receives",
+                )
+                .or("its threshold"),
+            )?,
         };
         section.finish()?;
         Ok(spec)
@@ -162,8 +198,13 @@ impl SensorSpec {
 
 impl MotorSpec {
     fn read(mut section: Section<'_, '_>, body: &BodySpec) -> Result<Self> {
-        let names = body.action.iter().map(|channel| channel.name.as_str()).collect::<Vec<_>>();
-        let channel = section.index_in(Key::new("channel", "the channel, by name or index"), &names)?;
+        let names = body
+            .action
+            .iter()
+            .map(|channel| channel.name.as_str())
+            .collect::<Vec<_>>();
+        let channel =
+            section.index_in(Key::new("channel", "the channel, by name or index"), &names)?;
         let (low, high) = (body.action[channel].low, body.action[channel].high);
         let area = section.required(Key::new("area", "the area, by id or name"))?;
         let spec = Self {
@@ -187,13 +228,23 @@ impl MotorSpec {
 }
 
 fn place(section: &mut Section<'_, '_>, key: &str) -> Result<u32> {
-    Ok(section.whole_or(Key::new(key, "place of the column").unit("voxels"), 0..=MAX_COORDINATE, 0)? as u32)
+    Ok(section.whole_or(
+        Key::new(key, "place of the column").unit("voxels"),
+        0..=MAX_COORDINATE,
+        0,
+    )? as u32)
 }
 
 fn coding(section: &mut Section<'_, '_>) -> Result<Coding> {
     section.choice_or(
-        Key::new("coding", "one voxel from 1 at z = 0 downwards, or binary digits 2⁻ᶻ"),
-        &[("linear", Coding::Linear), ("fractional", Coding::Fractional)],
+        Key::new(
+            "coding",
+            "one voxel from 1 at z = 0 downwards, or binary digits 2⁻ᶻ",
+        ),
+        &[
+            ("linear", Coding::Linear),
+            ("fractional", Coding::Fractional),
+        ],
         Coding::Linear,
     )
 }

@@ -1,4 +1,5 @@
-//! A genome in a scenario: its actions match values computed by hand, and are the same on every device and after a resume.
+//! A genome in a scenario: its actions match values computed by hand, and are the same on every
+//! device and after a resume.
 
 use std::path::PathBuf;
 
@@ -15,7 +16,8 @@ struct File(PathBuf);
 
 impl File {
     fn new(name: &str, genome: &Value) -> Self {
-        let path = std::env::temp_dir().join(format!("tectum-brain-{name}-{}.json", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("tectum-brain-{name}-{}.json", std::process::id()));
         std::fs::write(&path, genome.to_string()).expect("writable");
         Self(path)
     }
@@ -43,9 +45,18 @@ fn reflex() -> Value {
     }})
 }
 
-/// An eye with two columns, a leaky middle that draws its firings and snoozes, and an arm of two neurons a voxel.
+/// An eye with two columns, a leaky middle that draws its firings and snoozes, and an arm of two
+/// neurons a voxel.
 fn dreamer() -> Value {
-    let mut middle = area("CUSTOM", [2, 1, 12], "arm___", json!([["projector", [1, 1, 1], 5, false], ["0-0-0_to_all", [1, 1, 1], -2, false]]));
+    let mut middle = area(
+        "CUSTOM",
+        [2, 1, 12],
+        "arm___",
+        json!([
+            ["projector", [1, 1, 1], 5, false],
+            ["0-0-0_to_all", [1, 1, 1], -2, false]
+        ]),
+    );
     middle["mp_charge_accumulation"] = json!(true);
     middle["firing_threshold"] = json!(2.5);
     middle["leak_coefficient"] = json!(0.25);
@@ -70,13 +81,22 @@ const DREAMER: &str = "bursts_per_tick = 3\nsensors = [{ channel = 0, area = \"e
                        motors = [{ channel = 0, area = \"arm___\", y = 1 }]\n";
 
 fn scenario(file: &File, wiring: &str) -> Scenario {
-    let text = format!("[body]\nname = \"pendulum\"\n[brain]\ngenome = {:?}\n{wiring}", file.0);
+    let text = format!(
+        "[body]\nname = \"pendulum\"\n[brain]\ngenome = {:?}\n{wiring}",
+        file.0
+    );
     Scenario::parse(&text, "test", "test").expect("correct")
 }
 
 fn brain(scenario: &Scenario, device: &Device) -> (Box<dyn Body>, Box<dyn Brain>) {
     let plant = build_body(scenario).expect("known");
-    let brain = build_brain(scenario, plant.as_ref(), device, &mut tectum::WorkProgress::ignore).unwrap_or_else(|error| panic!("{error}"));
+    let brain = build_brain(
+        scenario,
+        plant.as_ref(),
+        device,
+        &mut tectum::WorkProgress::ignore,
+    )
+    .unwrap_or_else(|error| panic!("{error}"));
     (plant, brain)
 }
 
@@ -103,19 +123,54 @@ fn numbers_along_z_are_the_references_percentages() {
         coding.encode(value, depth, &mut |z| voxels.push(z));
         voxels
     };
-    for (value, depth, voxel) in [(1.0, 10, 0), (0.75, 10, 2), (0.5, 10, 5), (0.25, 10, 7), (0.0, 10, 9), (0.5, 9, 4), (0.0, 2, 1)] {
-        assert_eq!(encoded(Coding::Linear, value, depth), [voxel], "{value} in {depth}");
+    for (value, depth, voxel) in [
+        (1.0, 10, 0),
+        (0.75, 10, 2),
+        (0.5, 10, 5),
+        (0.25, 10, 7),
+        (0.0, 10, 9),
+        (0.5, 9, 4),
+        (0.0, 2, 1),
+    ] {
+        assert_eq!(
+            encoded(Coding::Linear, value, depth),
+            [voxel],
+            "{value} in {depth}"
+        );
     }
-    for (value, depth, voxels) in
-        [(1.0, 4, &[0][..]), (0.75, 4, &[1, 2]), (0.3, 4, &[2]), (0.3, 6, &[2, 5]), (0.99, 4, &[1, 2, 3]), (0.0, 4, &[]), (0.1, 4, &[])]
-    {
-        assert_eq!(encoded(Coding::Fractional, value, depth), voxels, "{value} in {depth}");
+    for (value, depth, voxels) in [
+        (1.0, 4, &[0][..]),
+        (0.75, 4, &[1, 2]),
+        (0.3, 4, &[2]),
+        (0.3, 6, &[2, 5]),
+        (0.99, 4, &[1, 2, 3]),
+        (0.0, 4, &[]),
+        (0.1, 4, &[]),
+    ] {
+        assert_eq!(
+            encoded(Coding::Fractional, value, depth),
+            voxels,
+            "{value} in {depth}"
+        );
     }
-    let decoded = |coding: Coding, depth: u32, firing: &[u32]| coding.decode(depth, |z| firing.contains(&z));
-    for (firing, value) in [(&[][..], None), (&[0], Some(1.0)), (&[9], Some(1.0 - 0.9)), (&[2, 4], Some(0.7)), (&[0, 1, 5], Some(0.8))] {
+    let decoded =
+        |coding: Coding, depth: u32, firing: &[u32]| coding.decode(depth, |z| firing.contains(&z));
+    for (firing, value) in [
+        (&[][..], None),
+        (&[0], Some(1.0)),
+        (&[9], Some(1.0 - 0.9)),
+        (&[2, 4], Some(0.7)),
+        (&[0, 1, 5], Some(0.8)),
+    ] {
         assert_eq!(decoded(Coding::Linear, 10, firing), value, "{firing:?}");
     }
-    for (firing, value) in [(&[][..], None), (&[0], Some(1.0)), (&[1, 2], Some(0.75)), (&[0, 1], Some(1.0)), (&[3], Some(0.125))] {
+    for (firing, value) in [
+        (&[][..], None),
+        (&[0], Some(1.0)),
+        (&[1, 2], Some(0.75)),
+        (&[0, 1], Some(1.0)),
+        (&[3], Some(0.125)),
+    ] {
         assert_eq!(decoded(Coding::Fractional, 4, firing), value, "{firing:?}");
     }
 }
@@ -124,10 +179,19 @@ fn numbers_along_z_are_the_references_percentages() {
 fn a_reflex_moves_by_what_it_sees_one_tick_later_or_in_the_same() {
     let file = File::new("reflex", &reflex());
     let torque = |z: f32| -2.0 + 4.0 * (1.0 - z / 9.0);
-    // Upright is half the range: ⌊0.5 · 9⌋ = 4. A quarter turn is a quarter or three: ⌊0.25 · 9⌋ = 2, ⌊0.75 · 9⌋ = 6.
+    // Upright is half the range: ⌊0.5 · 9⌋ = 4. A quarter turn is a quarter or three: ⌊0.25 · 9⌋ =
+    // 2, ⌊0.75 · 9⌋ = 6.
     let quarter = std::f32::consts::FRAC_PI_2;
     let seen = [0.0, quarter, -quarter, 9.0, -9.0, f32::NAN, 0.0];
-    let voxels = [Some(4.0), Some(2.0), Some(6.0), Some(0.0), Some(8.0), None, Some(4.0)];
+    let voxels = [
+        Some(4.0),
+        Some(2.0),
+        Some(6.0),
+        Some(0.0),
+        Some(8.0),
+        None,
+        Some(4.0),
+    ];
     for (bursts, delay) in [(1, 1), (2, 0), (3, 7)] {
         let scenario = scenario(&file, &format!("bursts_per_tick = {bursts}\n{REFLEX}"));
         let (_, mut brain) = brain(&scenario, &cpu());
@@ -136,7 +200,11 @@ fn a_reflex_moves_by_what_it_sees_one_tick_later_or_in_the_same() {
             brain.tick(&[angle, 0.0], &mut action).expect("a tick");
             let voxel = tick.checked_sub(delay).and_then(|tick| voxels[tick]);
             let expected = voxel.map_or(1.5, torque);
-            assert!((action[0] - expected).abs() < 1e-6, "{bursts} bursts, tick {tick}: {} for {expected}", action[0]);
+            assert!(
+                (action[0] - expected).abs() < 1e-6,
+                "{bursts} bursts, tick {tick}: {} for {expected}",
+                action[0]
+            );
         }
     }
 }
@@ -162,16 +230,31 @@ fn actions_are_the_same_on_every_device_and_after_a_resume() {
             }
         };
         let (mut plant, mut first) = brain(&scenario, &device);
-        assert_eq!(run(plant.as_mut(), first.as_mut(), 31), expected[..31], "{id}");
+        assert_eq!(
+            run(plant.as_mut(), first.as_mut(), 31),
+            expected[..31],
+            "{id}"
+        );
         let bytes = first.snapshot().expect("a state").to_bytes();
         let state = Snapshot::parse(&bytes).expect("a state");
         let rebuild = first.rebuild().expect("it can be rebuilt");
-        assert_eq!(run(plant.as_mut(), first.as_mut(), 49), expected[31..], "{id}");
-        for mut second in [brain(&scenario, &device).1, rebuild(&cpu()).expect("on the CPU")] {
+        assert_eq!(
+            run(plant.as_mut(), first.as_mut(), 49),
+            expected[31..],
+            "{id}"
+        );
+        for mut second in [
+            brain(&scenario, &device).1,
+            rebuild(&cpu()).expect("on the CPU"),
+        ] {
             let (mut plant, mut ahead) = brain(&scenario, &cpu());
             run(plant.as_mut(), ahead.as_mut(), 31);
             second.restore(&state).expect("its own state");
-            assert_eq!(run(plant.as_mut(), second.as_mut(), 49), expected[31..], "{id}, resumed");
+            assert_eq!(
+                run(plant.as_mut(), second.as_mut(), 49),
+                expected[31..],
+                "{id}, resumed"
+            );
         }
     }
 }
@@ -183,7 +266,10 @@ fn a_tick_of_one_burst_is_one_upload_and_one_download() {
         Ok(device) => {
             let (_, mut brain) = brain(&scenario(&file, REFLEX), &device);
             let stats = brain.tick(&[0.0; 2], &mut [0.0]).expect("a tick");
-            assert_eq!((stats.transfers_up, stats.transfers_down, stats.submissions), (1, 1, 1));
+            assert_eq!(
+                (stats.transfers_up, stats.transfers_down, stats.submissions),
+                (1, 1, 1)
+            );
         }
         Err(error) => eprintln!("skipped: vulkan:0: {error}"),
     }
@@ -193,7 +279,9 @@ fn a_tick_of_one_burst_is_one_upload_and_one_download() {
 fn a_state_of_another_genome_is_refused_and_unsupported_features_are_reported() {
     let file = File::new("told", &dreamer());
     let mut genome = dreamer();
-    let mapping = genome["blueprint"]["middle"]["cortical_mapping_dst"]["arm___"][0].as_array_mut().expect("a list");
+    let mapping = genome["blueprint"]["middle"]["cortical_mapping_dst"]["arm___"][0]
+        .as_array_mut()
+        .expect("a list");
     mapping.resize(8, json!(0));
     mapping.push(json!(3));
     let other = File::new("told-other", &genome);
@@ -202,7 +290,11 @@ fn a_state_of_another_genome_is_refused_and_unsupported_features_are_reported() 
     let (_, mut second) = brain(&scenario(&reflex, REFLEX), &cpu());
     assert!(second.restore(&first.snapshot().expect("a state")).is_err());
     let (_, third) = brain(&scenario(&other, DREAMER), &cpu());
-    assert!(first.notes().is_empty() && third.notes().len() == 1 && third.notes()[0].contains("delay"), "{:?}", third.notes());
+    assert!(
+        first.notes().is_empty() && third.notes().len() == 1 && third.notes()[0].contains("delay"),
+        "{:?}",
+        third.notes()
+    );
 }
 
 #[test]
@@ -211,12 +303,19 @@ fn a_motor_that_never_fires_is_reported_and_another_is_not() {
     silent["blueprint"]["arm___"]["firing_threshold"] = json!(100);
     for (name, genome, is_silent) in [("heard", reflex(), false), ("silent", silent, true)] {
         let file = File::new(name, &genome);
-        let (_, mut brain) = brain(&scenario(&file, &format!("bursts_per_tick = 2\n{REFLEX}")), &cpu());
+        let (_, mut brain) = brain(
+            &scenario(&file, &format!("bursts_per_tick = 2\n{REFLEX}")),
+            &cpu(),
+        );
         assert!(brain.run_notes().is_empty(), "nothing ran");
         for _ in 0..10 {
             brain.tick(&[0.5, 0.0], &mut [0.0]).expect("a tick");
         }
-        let expected: &[&str] = if is_silent { &["motor torque (area arm___) never fired: at rest in 10 of 10 ticks"] } else { &[] };
+        let expected: &[&str] = if is_silent {
+            &["motor torque (area arm___) never fired: at rest in 10 of 10 ticks"]
+        } else {
+            &[]
+        };
         assert_eq!(brain.run_notes(), expected, "{name}");
     }
 }
@@ -227,8 +326,14 @@ fn converted_units_are_reported() {
     genome["blueprint"]["arm___"]["leak_coefficient"] = json!(10);
     let file = File::new("legacy", &genome);
     let (_, brain) = brain(&scenario(&file, REFLEX), &cpu());
-    let [note] = brain.notes() else { panic!("{:?}", brain.notes()) };
-    assert!(note.starts_with("units: leak is legacy") && note.ends_with("1 value was converted: 10 became 1 (arm___)"), "{note}");
+    let [note] = brain.notes() else {
+        panic!("{:?}", brain.notes())
+    };
+    assert!(
+        note.starts_with("units: leak is legacy")
+            && note.ends_with("1 value was converted: 10 became 1 (arm___)"),
+        "{note}"
+    );
 }
 
 #[test]
@@ -238,13 +343,41 @@ fn wiring_that_does_not_fit_names_its_key() {
     let file = File::new("misfit", &genome);
     let motor = "motors = [{ channel = 0, area = \"arm___\" }]";
     for (sensors, motors, expected) in [
-        ("{ channel = 0, area = \"ear\" }", motor, "brain.sensors[0].area: FILE has no area \"ear\"; its input areas: eye___"),
-        ("{ channel = 0, area = \"arm___\" }", motor, "brain.sensors[0].area: area arm___ of FILE is no input area; its input areas: eye___"),
-        ("{ channel = 0, area = \"eye___\" }, { channel = 1, area = \"eye___\", x = 1 }", motor, "brain.sensors[1]: x is 1; area eye___ has 1 voxel along it"),
-        ("{ channel = 0, area = \"eye___\", y = 7 }", motor, "brain.sensors[0]: y is 7; area eye___ has 1 voxel along it"),
-        ("{ channel = 0, area = \"eye___\" }, { channel = 1, area = \"eye___\" }", motor, "brain.sensors[1]: brain.sensors[0] writes to the same column"),
-        ("", "motors = [{ channel = 0, area = \"eye___\" }]", "brain.motors[0].area: area eye___ of FILE is no output area; its output areas: arm___, flat__"),
-        ("", "motors = [{ channel = 0, area = \"flat__\", x = 2, y = 1 }]", "brain.motors[0]: area: flat__ has 1 voxel along z; a coding needs 2 or more"),
+        (
+            "{ channel = 0, area = \"ear\" }",
+            motor,
+            "brain.sensors[0].area: FILE has no area \"ear\"; its input areas: eye___",
+        ),
+        (
+            "{ channel = 0, area = \"arm___\" }",
+            motor,
+            "brain.sensors[0].area: area arm___ of FILE is no input area; its input areas: eye___",
+        ),
+        (
+            "{ channel = 0, area = \"eye___\" }, { channel = 1, area = \"eye___\", x = 1 }",
+            motor,
+            "brain.sensors[1]: x is 1; area eye___ has 1 voxel along it",
+        ),
+        (
+            "{ channel = 0, area = \"eye___\", y = 7 }",
+            motor,
+            "brain.sensors[0]: y is 7; area eye___ has 1 voxel along it",
+        ),
+        (
+            "{ channel = 0, area = \"eye___\" }, { channel = 1, area = \"eye___\" }",
+            motor,
+            "brain.sensors[1]: brain.sensors[0] writes to the same column",
+        ),
+        (
+            "",
+            "motors = [{ channel = 0, area = \"eye___\" }]",
+            "brain.motors[0].area: area eye___ of FILE is no output area; its output areas: arm___, flat__",
+        ),
+        (
+            "",
+            "motors = [{ channel = 0, area = \"flat__\", x = 2, y = 1 }]",
+            "brain.motors[0]: area: flat__ has 1 voxel along z; a coding needs 2 or more",
+        ),
         (
             "",
             "motors = [{ channel = 0, area = \"arm___\" }, { channel = 0, area = \"arm___\" }]",
@@ -253,14 +386,42 @@ fn wiring_that_does_not_fit_names_its_key() {
     ] {
         let scenario = scenario(&file, &format!("sensors = [{sensors}]\n{motors}\n"));
         let plant = build_body(&scenario).expect("known");
-        let error = build_brain(&scenario, plant.as_ref(), &cpu(), &mut tectum::WorkProgress::ignore).err().expect(expected);
+        let error = build_brain(
+            &scenario,
+            plant.as_ref(),
+            &cpu(),
+            &mut tectum::WorkProgress::ignore,
+        )
+        .err()
+        .expect(expected);
         // The sensors are in line 5 of the text, the motors in line 6.
-        let line = if expected.starts_with("brain.sensors") { 5 } else { 6 };
-        assert_eq!(error.to_string().replace(&file.0.display().to_string(), "FILE"), format!("test:{line}: {expected}"));
+        let line = if expected.starts_with("brain.sensors") {
+            5
+        } else {
+            6
+        };
+        assert_eq!(
+            error
+                .to_string()
+                .replace(&file.0.display().to_string(), "FILE"),
+            format!("test:{line}: {expected}")
+        );
     }
-    let absent = Scenario::parse(&format!("[body]\nname = \"pendulum\"\n[brain]\ngenome = \"no.json\"\n{motor}\n"), "s", "s").expect("correct");
+    let absent = Scenario::parse(
+        &format!("[body]\nname = \"pendulum\"\n[brain]\ngenome = \"no.json\"\n{motor}\n"),
+        "s",
+        "s",
+    )
+    .expect("correct");
     let plant = build_body(&absent).expect("known");
-    let error = build_brain(&absent, plant.as_ref(), &cpu(), &mut tectum::WorkProgress::ignore).err().expect("no such file");
+    let error = build_brain(
+        &absent,
+        plant.as_ref(),
+        &cpu(),
+        &mut tectum::WorkProgress::ignore,
+    )
+    .err()
+    .expect("no such file");
     assert!(error.to_string().contains("no.json"), "{error}");
 }
 
@@ -274,7 +435,12 @@ fn suspect_a_tick_that_fails_leaves_nothing_that_later_ticks_are_refused_for() {
     counts[0] = u64::from(u32::MAX) - 1;
     late.insert("counts", tectum::snapshot::Array::U64(counts));
     brain.restore(&late).expect("a state of a very long run");
-    let mut fail = || brain.tick(&[0.0; 2], &mut [0.0]).expect_err("the numbers of bursts end").to_string();
+    let mut fail = || {
+        brain
+            .tick(&[0.0; 2], &mut [0.0])
+            .expect_err("the numbers of bursts end")
+            .to_string()
+    };
     let first = fail();
     assert!(first.contains("their numbers end"), "{first}");
     assert_eq!(fail(), first, "what the first one injected is forgotten");
@@ -285,15 +451,28 @@ fn suspect_all_64_bits_of_a_seed_matter_to_a_genome() {
     use tectum_spiking::{Stimulus, seed_of};
     let file = File::new("seeds", &dreamer());
     let genome = Genome::read(&file.0, &GenomeOptions::default()).expect("a genome");
-    let reached = |seed: u64| (1..100).map(|burst| Stimulus::new(&genome, 0.5, seed).expect("a part").of(burst)).collect::<Vec<_>>();
+    let reached = |seed: u64| {
+        (1..100)
+            .map(|burst| Stimulus::new(&genome, 0.5, seed).expect("a part").of(burst))
+            .collect::<Vec<_>>()
+    };
     assert!(reached(5) == reached(5) && reached(5) != reached(5 + (1 << 32)));
     assert!((0..64).all(|bit| seed_of(5) != seed_of(5 ^ (1 << bit))) && seed_of(77) == 77);
     let actions = |seed: u64| {
-        let text = format!("[body]\nname = \"pendulum\"\n[brain]\ngenome = {:?}\n{DREAMER}", file.0);
+        let text = format!(
+            "[body]\nname = \"pendulum\"\n[brain]\ngenome = {:?}\n{DREAMER}",
+            file.0
+        );
         let mut scenario = Scenario::parse(&text, "test", "test").expect("correct");
         scenario.run.seed = seed;
         let plant = build_body(&scenario).expect("known");
-        let mut brain = build_brain(&scenario, plant.as_ref(), &cpu(), &mut tectum::WorkProgress::ignore).expect("builds");
+        let mut brain = build_brain(
+            &scenario,
+            plant.as_ref(),
+            &cpu(),
+            &mut tectum::WorkProgress::ignore,
+        )
+        .expect("builds");
         let seen = |tick: u32| [(f64::from(tick) * 0.7).sin() as f32 * 3.0, 0.5];
         let answer = |tick| {
             let mut action = [0.0];

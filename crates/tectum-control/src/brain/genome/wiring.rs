@@ -58,22 +58,36 @@ impl Wiring {
     /// Finds areas and columns.
     ///
     /// # Errors
-    /// `Invalid`, naming the key, for an area that is missing, has another role or is too small, two sensors in one column, two motors
-    /// of one channel.
+    /// `Invalid`, naming the key, for an area that is missing, has another role or is too small,
+    /// two sensors in one column, two motors of one channel.
     pub fn new(spec: &GenomeSpec, genome: &Genome, body: &BodySpec) -> Result<Self> {
         let mut sensors: Vec<Sensor> = Vec::new();
         for (index, given) in spec.sensors.iter().enumerate() {
             let key = format!("{}: brain.sensors[{index}]", given.line);
-            let area = area(genome, &spec.genome, &given.area, AreaRole::Input).map_err(|error| error.at(format!("{key}.area")))?;
+            let area = area(genome, &spec.genome, &given.area, AreaRole::Input)
+                .map_err(|error| error.at(format!("{key}.area")))?;
             let column = Column::new(area, given.x, given.y).map_err(|error| error.at(&key))?;
-            if let Some(before) = sensors.iter().position(|sensor| sensor.column.first == column.first) {
-                return Err(Error::invalid(format!("{key}: brain.sensors[{before}] writes to the same column")));
+            if let Some(before) = sensors
+                .iter()
+                .position(|sensor| sensor.column.first == column.first)
+            {
+                return Err(Error::invalid(format!(
+                    "{key}: brain.sensors[{before}] writes to the same column"
+                )));
             }
-            let amount = |z: u32| given.amount.map_or_else(|| area.threshold_at([given.x, given.y, z]), |amount| amount as f32);
+            let amount = |z: u32| {
+                given.amount.map_or_else(
+                    || area.threshold_at([given.x, given.y, z]),
+                    |amount| amount as f32,
+                )
+            };
             let channel = &body.observation[given.channel];
             sensors.push(Sensor {
                 channel: given.channel,
-                scale: Scale { low: f64::from(channel.low), high: f64::from(channel.high) },
+                scale: Scale {
+                    low: f64::from(channel.low),
+                    high: f64::from(channel.high),
+                },
                 coding: given.coding,
                 amounts: (0..column.depth).map(amount).collect(),
                 column,
@@ -82,37 +96,62 @@ impl Wiring {
         let mut motors: Vec<Motor> = Vec::new();
         for (index, given) in spec.motors.iter().enumerate() {
             let key = format!("{}: brain.motors[{index}]", given.line);
-            let area = area(genome, &spec.genome, &given.area, AreaRole::Output).map_err(|error| error.at(format!("{key}.area")))?;
+            let area = area(genome, &spec.genome, &given.area, AreaRole::Output)
+                .map_err(|error| error.at(format!("{key}.area")))?;
             let column = Column::new(area, given.x, given.y).map_err(|error| error.at(&key))?;
             let channel = &body.action[given.channel];
-            if let Some(before) = motors.iter().position(|motor| motor.channel == given.channel) {
-                return Err(Error::invalid(format!("{key}.channel: {} is moved by brain.motors[{before}]", channel.name)));
+            if let Some(before) = motors
+                .iter()
+                .position(|motor| motor.channel == given.channel)
+            {
+                return Err(Error::invalid(format!(
+                    "{key}.channel: {} is moved by brain.motors[{before}]",
+                    channel.name
+                )));
             }
             motors.push(Motor {
                 channel: given.channel,
-                scale: Scale { low: f64::from(channel.low), high: f64::from(channel.high) },
+                scale: Scale {
+                    low: f64::from(channel.low),
+                    high: f64::from(channel.high),
+                },
                 coding: given.coding,
                 column,
-                rest: given.rest.map_or(body.safe_action[given.channel], |rest| rest as f32),
+                rest: given
+                    .rest
+                    .map_or(body.safe_action[given.channel], |rest| rest as f32),
                 name: format!("motor {} (area {})", channel.name, area.id),
             });
         }
-        Ok(Self { sensors, motors, safe_action: body.safe_action.clone() })
+        Ok(Self {
+            sensors,
+            motors,
+            safe_action: body.safe_action.clone(),
+        })
     }
 
     /// The maximum that is injected into a neuron.
     pub fn max_injected(&self) -> f32 {
-        self.sensors.iter().flat_map(|sensor| &sensor.amounts).fold(0.0, |most, amount| most.max(amount.abs()))
+        self.sensors
+            .iter()
+            .flat_map(|sensor| &sensor.amounts)
+            .fold(0.0, |most, amount| most.max(amount.abs()))
     }
 
     /// The maximum number of injections per tick.
     pub fn max_inputs(&self) -> usize {
-        self.sensors.iter().map(|sensor| sensor.column.neurons().len()).sum()
+        self.sensors
+            .iter()
+            .map(|sensor| sensor.column.neurons().len())
+            .sum()
     }
 
     /// The neurons that motors read.
     pub fn watched(&self) -> Vec<Range<u32>> {
-        self.motors.iter().map(|motor| motor.column.neurons()).collect()
+        self.motors
+            .iter()
+            .map(|motor| motor.column.neurons())
+            .collect()
     }
 
     /// The injections of an observation; a number that is not finite has none.
@@ -121,9 +160,16 @@ impl Wiring {
         for sensor in &self.sensors {
             let number = f64::from(observation[sensor.channel]);
             if number.is_finite() {
-                sensor.coding.encode(sensor.scale.share(number), sensor.column.depth, &mut |z| {
-                    injected.extend(sensor.column.voxel(z).map(|neuron| (neuron, sensor.amounts[z as usize])));
-                });
+                sensor
+                    .coding
+                    .encode(sensor.scale.share(number), sensor.column.depth, &mut |z| {
+                        injected.extend(
+                            sensor
+                                .column
+                                .voxel(z)
+                                .map(|neuron| (neuron, sensor.amounts[z as usize])),
+                        );
+                    });
             }
         }
     }
@@ -133,7 +179,8 @@ impl Wiring {
         self.motors.iter().map(|motor| motor.name.as_str())
     }
 
-    /// The action that firing neurons encode. `fired` counts, for each motor, the calls in which a neuron of its column fired.
+    /// The action that firing neurons encode. `fired` counts, for each motor, the calls in which a
+    /// neuron of its column fired.
     pub fn act(&self, has_fired: impl Fn(u32) -> bool, action: &mut [f32], fired: &mut [u64]) {
         action.copy_from_slice(&self.safe_action);
         for (motor, fired) in self.motors.iter().zip(fired) {
@@ -160,14 +207,25 @@ impl Column {
     fn new(area: &Area, x: u32, y: u32) -> Result<Self> {
         for (key, place, side) in [("x", x, area.size[0]), ("y", y, area.size[1])] {
             if place >= side {
-                return Err(Error::invalid(format!("{key} is {place}; area {} has {side} {} along it", area.id, if side == 1 { "voxel" } else { "voxels" })));
+                return Err(Error::invalid(format!(
+                    "{key} is {place}; area {} has {side} {} along it",
+                    area.id,
+                    if side == 1 { "voxel" } else { "voxels" }
+                )));
             }
         }
         // One voxel along z could only signal that there is a number.
         if area.size[2] < 2 {
-            return Err(Error::invalid(format!("area: {} has 1 voxel along z; a coding needs 2 or more", area.id)));
+            return Err(Error::invalid(format!(
+                "area: {} has 1 voxel along z; a coding needs 2 or more",
+                area.id
+            )));
         }
-        Ok(Self { first: area.first_neuron([x, y, 0]), per_voxel: area.per_voxel, depth: area.size[2] })
+        Ok(Self {
+            first: area.first_neuron([x, y, 0]),
+            per_voxel: area.per_voxel,
+            depth: area.size[2],
+        })
     }
 
     fn voxel(self, z: u32) -> Range<u32> {
@@ -182,14 +240,34 @@ impl Column {
 
 /// The area of a name, if it has the role.
 fn area<'a>(genome: &'a Genome, file: &str, name: &str, role: AreaRole) -> Result<&'a Area> {
-    let word = if role == AreaRole::Input { "input" } else { "output" };
+    let word = if role == AreaRole::Input {
+        "input"
+    } else {
+        "output"
+    };
     let ids = || {
-        let fitting = genome.areas().iter().filter(|area| area.role == role).map(|area| area.id.to_string()).collect::<Vec<_>>();
-        if fitting.is_empty() { format!("it has no {word} area") } else { format!("its {word} areas: {}", fitting.join(", ")) }
+        let fitting = genome
+            .areas()
+            .iter()
+            .filter(|area| area.role == role)
+            .map(|area| area.id.to_string())
+            .collect::<Vec<_>>();
+        if fitting.is_empty() {
+            format!("it has no {word} area")
+        } else {
+            format!("its {word} areas: {}", fitting.join(", "))
+        }
     };
     match genome.area(name).map(|index| &genome.areas()[index]) {
         Some(area) if area.role == role => Ok(area),
-        Some(area) => Err(Error::invalid(format!("area {} of {file} is no {word} area; {}", area.id, ids()))),
-        None => Err(Error::invalid(format!("{file} has no area {name:?}; {}", ids()))),
+        Some(area) => Err(Error::invalid(format!(
+            "area {} of {file} is no {word} area; {}",
+            area.id,
+            ids()
+        ))),
+        None => Err(Error::invalid(format!(
+            "{file} has no area {name:?}; {}",
+            ids()
+        ))),
     }
 }

@@ -1,16 +1,18 @@
 //! The regulator of a rig with unknown pole length and lag.
 //!
-//! Many models of the rig run in parallel, one for each length and lag, each with its own filter that follows the readings and rejects
-//! outliers. The one with the best recent forecasts is selected: its motion, extrapolated over the lag with the commands given, is
-//! regulated by its own gain. Before that the pole is swung up by that law, of a few, which reaches a catch soonest according to the model.
+//! Many models of the rig run in parallel, one for each length and lag, each with its own filter
+//! that follows the readings and rejects outliers. The one with the best recent forecasts is
+//! selected: its motion, extrapolated over the lag with the commands given, is regulated by its own
+//! gain. Before that the pole is swung up by that law, of a few, which reaches a catch soonest
+//! according to the model.
 //!
 //! # Cost
-//! A tick steps every model once, ten substeps of RK4 each; during swing-up, the selected one some hundreds to thousands of times more. All of it
-//! is f64 on the host, without allocation.
+//! A tick steps every model once, ten substeps of RK4 each; during swing-up, the selected one some
+//! hundreds to thousands of times more. All of it is f64 on the host, without allocation.
 //!
 //! # Source
-//! Multiple-model estimation: Magill, "Optimal adaptive estimation of sampled stochastic processes", IEEE TAC 10 (1965); here with fixed gains
-//! and the best model instead of the mean.
+//! Multiple-model estimation: Magill, "Optimal adaptive estimation of sampled stochastic
+//! processes", IEEE TAC 10 (1965); here with fixed gains and the best model instead of the mean.
 
 use serde::Serialize;
 use tectum::{Error, Result, RunStats};
@@ -82,25 +84,49 @@ impl Adaptive {
     pub fn new(body: &BodySpec) -> Result<Self> {
         let known = rig::DESCRIPTOR.name;
         if body.name != known {
-            return Err(Error::invalid(format!("adaptive: body {:?} has no models of other lengths and lags; known: {known}", body.name)));
+            return Err(Error::invalid(format!(
+                "adaptive: body {:?} has no models of other lengths and lags; known: {known}",
+                body.name
+            )));
         }
         let lengths = (0..LENGTH_COUNT).map(|index| MIN_LENGTH + LENGTH_STEP * index as f64);
-        let models: Vec<Hypothesis> =
-            lengths.map(|length| Hypothesis::for_length(length, MAX_DELAY_SAMPLES)).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+        let models: Vec<Hypothesis> = lengths
+            .map(|length| Hypothesis::for_length(length, MAX_DELAY_SAMPLES))
+            .collect::<Result<Vec<_>>>()?
+            .into_iter()
+            .flatten()
+            .collect();
         // Initially the rig is assumed to be the identified one.
-        let believed = models.iter().position(|model| model.delay_samples == 0 && (model.length_ratio() - 1.0).abs() < 0.5 * LENGTH_STEP).unwrap_or(0);
-        Ok(Self { models, believed, commands: [0.0; COMMANDS], is_initialized: false, is_balancing: false })
+        let believed = models
+            .iter()
+            .position(|model| {
+                model.delay_samples == 0 && (model.length_ratio() - 1.0).abs() < 0.5 * LENGTH_STEP
+            })
+            .unwrap_or(0);
+        Ok(Self {
+            models,
+            believed,
+            commands: [0.0; COMMANDS],
+            is_initialized: false,
+            is_balancing: false,
+        })
     }
 
-    /// The selected length of the pole, relative to the identified rig's, and the selected lag in periods.
+    /// The selected length of the pole, relative to the identified rig's, and the selected lag in
+    /// periods.
     pub fn selected(&self) -> (f64, usize) {
         let model = &self.models[self.believed];
         (model.length_ratio(), model.delay_samples)
     }
 
-    /// Answers an observation. One that is not finite gets 0 V, and the models continue by their forecasts.
+    /// Answers an observation. One that is not finite gets 0 V, and the models continue by their
+    /// forecasts.
     fn answer(&mut self, observation: &[f32]) -> f32 {
-        let command_v = if self.update(observation) { self.command() } else { 0.0 };
+        let command_v = if self.update(observation) {
+            self.command()
+        } else {
+            0.0
+        };
         self.push_command(command_v);
         command_v
     }
@@ -108,11 +134,21 @@ impl Adaptive {
     /// Processes a reading, and returns whether it is valid.
     fn update(&mut self, observation: &[f32]) -> bool {
         let is_seen = observation.iter().all(|number| number.is_finite());
-        let reading = is_seen.then(|| [f64::from(observation[POSITION]) * M_PER_IN, f64::from(observation[ANGLE]).to_radians()]);
+        let reading = is_seen.then(|| {
+            [
+                f64::from(observation[POSITION]) * M_PER_IN,
+                f64::from(observation[ANGLE]).to_radians(),
+            ]
+        });
         match (self.is_initialized, reading) {
-            (true, reading) => self.models.iter_mut().for_each(|model| model.follow(reading, &self.commands)),
+            (true, reading) => self
+                .models
+                .iter_mut()
+                .for_each(|model| model.follow(reading, &self.commands)),
             (false, Some([position_m, angle_rad])) => {
-                self.models.iter_mut().for_each(|model| model.begin(position_m, angle_rad));
+                self.models
+                    .iter_mut()
+                    .for_each(|model| model.begin(position_m, angle_rad));
                 self.is_initialized = true;
             }
             (false, None) => {}
@@ -128,7 +164,11 @@ impl Adaptive {
 
     fn select_hypothesis(&mut self) {
         let of = |model: &(usize, &Hypothesis)| model.1.misfit;
-        let best = self.models.iter().enumerate().min_by(|a, b| of(a).total_cmp(&of(b)));
+        let best = self
+            .models
+            .iter()
+            .enumerate()
+            .min_by(|a, b| of(a).total_cmp(&of(b)));
         if let Some((best, model)) = best
             && model.misfit < SWITCH_RATIO * self.models[self.believed].misfit
         {
@@ -140,8 +180,16 @@ impl Adaptive {
         let model = &self.models[self.believed];
         let (motion, last_command_v) = (model.now(&self.commands), self.commands[0]);
         let angle_rad = wrapped_rad(motion[2]).abs();
-        self.is_balancing = if self.is_balancing { angle_rad < RELEASE_RAD } else { can_stabilize(model, motion, last_command_v) };
-        let wanted_v = if self.is_balancing { model.state_feedback(motion, last_command_v) } else { best_swing_up_command(model, motion, last_command_v) };
+        self.is_balancing = if self.is_balancing {
+            angle_rad < RELEASE_RAD
+        } else {
+            can_stabilize(model, motion, last_command_v)
+        };
+        let wanted_v = if self.is_balancing {
+            model.state_feedback(motion, last_command_v)
+        } else {
+            best_swing_up_command(model, motion, last_command_v)
+        };
         let limit_v = f64::from(model.rig.command_limit_v);
         wanted_v.clamp(-limit_v, limit_v) as f32
     }
@@ -167,9 +215,16 @@ impl Brain for Adaptive {
 
     fn snapshot(&self) -> Result<Snapshot> {
         let mut snapshot = Snapshot::default();
-        snapshot.insert("models", Array::F64(self.models.iter().flat_map(Hypothesis::state).collect()));
+        snapshot.insert(
+            "models",
+            Array::F64(self.models.iter().flat_map(Hypothesis::state).collect()),
+        );
         snapshot.insert("commands", Array::F64(self.commands.to_vec()));
-        let flags = [self.believed as u64, u64::from(self.is_initialized), u64::from(self.is_balancing)];
+        let flags = [
+            self.believed as u64,
+            u64::from(self.is_initialized),
+            u64::from(self.is_balancing),
+        ];
         snapshot.insert("flags", Array::U64(flags.to_vec()));
         Ok(snapshot)
     }
@@ -178,13 +233,22 @@ impl Brain for Adaptive {
         let states = snapshot.f64("models", self.models.len() * STATE_LEN)?;
         let commands = snapshot.f64("commands", COMMANDS)?;
         let flags = snapshot.u64("flags", 3)?;
-        let believed = usize::try_from(flags[0]).ok().filter(|believed| *believed < self.models.len());
-        let believed = believed.ok_or_else(|| Error::data(format!("snapshot: flags: model {} of {} is believed", flags[0], self.models.len())))?;
+        let believed = usize::try_from(flags[0])
+            .ok()
+            .filter(|believed| *believed < self.models.len());
+        let believed = believed.ok_or_else(|| {
+            Error::data(format!(
+                "snapshot: flags: model {} of {} is believed",
+                flags[0],
+                self.models.len()
+            ))
+        })?;
         for (model, state) in self.models.iter_mut().zip(states.as_chunks().0) {
             model.set_state(state);
         }
         self.commands.copy_from_slice(commands);
-        (self.believed, self.is_initialized, self.is_balancing) = (believed, flags[1] != 0, flags[2] != 0);
+        (self.believed, self.is_initialized, self.is_balancing) =
+            (believed, flags[1] != 0, flags[2] != 0);
         Ok(())
     }
 }

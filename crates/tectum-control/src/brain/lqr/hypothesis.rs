@@ -8,7 +8,8 @@ use crate::body::rig::{M_PER_IN, Rig, RigParameters, regulator_weights};
 use crate::body::swing_up::{SwingUp, SwingUpSettings};
 use crate::body::{ControlModel, Start, wrapped_rad};
 
-/// Filter gains: shares of a forecast error by which position, angle and speed (over a period) are corrected.
+/// Filter gains: shares of a forecast error by which position, angle and speed (over a period) are
+/// corrected.
 const POSITION_GAIN: f64 = 0.5;
 const ANGLE_GAIN: f64 = 0.5;
 const SPEED_GAIN: f64 = 0.15;
@@ -16,7 +17,8 @@ const SPEED_GAIN: f64 = 0.15;
 const GATE_RAD: f64 = 0.1;
 /// After this many consecutive rejections the next angle is accepted: then the forecast is wrong.
 const MAX_OUTLIERS: u32 = 3;
-/// Errors that count as 1 in the misfit, and the maximum that one reading counts: a jump must not outweigh a second of readings.
+/// Errors that count as 1 in the misfit, and the maximum that one reading counts: a jump must not
+/// outweigh a second of readings.
 const POSITION_UNIT_M: f64 = 0.01 * M_PER_IN;
 const ANGLE_UNIT_RAD: f64 = 0.01;
 const MAX_MISFIT: f64 = 25.0;
@@ -25,7 +27,8 @@ const FORGETTING_FACTOR: f64 = 0.99;
 /// Numbers of [`Hypothesis::state`].
 pub(super) const STATE_LEN: usize = 7;
 
-/// A rig with a given pole length and reading lag: its regulator, its swing-up laws, and a filter that follows the readings.
+/// A rig with a given pole length and reading lag: its regulator, its swing-up laws, and a filter
+/// that follows the readings.
 pub(super) struct Hypothesis {
     pub rig: RigParameters,
     /// Age of a reading on arrival, in periods.
@@ -55,10 +58,17 @@ impl Hypothesis {
         let mut pumpings = Vec::new();
         for taper in [0.05, 0.3] {
             for excess in [0.0, 0.1, 0.25] {
-                pumpings.extend([0.75, 0.5].map(|travel_fraction| SwingUpSettings { taper, excess, travel_fraction }));
+                pumpings.extend([0.75, 0.5].map(|travel_fraction| SwingUpSettings {
+                    taper,
+                    excess,
+                    travel_fraction,
+                }));
             }
         }
-        let laws: Vec<SwingUp> = pumpings.into_iter().map(|pumping| rig.swing_up(pumping)).collect();
+        let laws: Vec<SwingUp> = pumpings
+            .into_iter()
+            .map(|pumping| rig.swing_up(pumping))
+            .collect();
         let hypothesis = |delay_samples| Self {
             rig,
             delay_samples,
@@ -83,14 +93,23 @@ impl Hypothesis {
         (self.misfit, self.outliers, self.last_angle_rad) = (0.0, 0, angle_rad);
     }
 
-    /// Advances by a period to the next reading, which may be missing; `commands` were given before it, the latest first.
+    /// Advances by a period to the next reading, which may be missing; `commands` were given before
+    /// it, the latest first.
     pub fn follow(&mut self, reading: Option<[f64; 2]>, commands: &[f64]) {
-        self.motion = self.rig.step(self.motion, commands[self.delay_samples + 1], commands[self.delay_samples]);
-        let Some([position_m, angle_rad]) = reading else { return };
+        self.motion = self.rig.step(
+            self.motion,
+            commands[self.delay_samples + 1],
+            commands[self.delay_samples],
+        );
+        let Some([position_m, angle_rad]) = reading else {
+            return;
+        };
         let innovation_m = position_m - self.motion[0];
         let innovation_rad = wrapped_rad(angle_rad - self.motion[2]);
         let squared = |error: f64, unit: f64| (error / unit).powi(2).min(MAX_MISFIT);
-        self.misfit = FORGETTING_FACTOR * self.misfit + squared(innovation_m, POSITION_UNIT_M) + squared(innovation_rad, ANGLE_UNIT_RAD);
+        self.misfit = FORGETTING_FACTOR * self.misfit
+            + squared(innovation_m, POSITION_UNIT_M)
+            + squared(innovation_rad, ANGLE_UNIT_RAD);
         self.motion[0] += POSITION_GAIN * innovation_m;
         if innovation_rad.abs() <= GATE_RAD {
             self.outliers = 0;
@@ -108,26 +127,43 @@ impl Hypothesis {
 
     /// The motion now, after the commands since the latest reading was taken.
     pub fn now(&self, commands: &[f64]) -> Motion {
-        (0..self.delay_samples).rev().fold(self.motion, |motion, age| self.rig.step(motion, commands[age + 1], commands[age]))
+        (0..self.delay_samples)
+            .rev()
+            .fold(self.motion, |motion, age| {
+                self.rig.step(motion, commands[age + 1], commands[age])
+            })
     }
 
     /// The regulator's demand, without limits.
     pub fn state_feedback(&self, motion: Motion, last_command_v: f64) -> f64 {
         let [x, v, angle, speed] = motion;
         let state = [x, v, wrapped_rad(angle), speed, last_command_v];
-        -state.iter().zip(&self.gain).map(|(number, gain)| number * gain).sum::<f64>()
+        -state
+            .iter()
+            .zip(&self.gain)
+            .map(|(number, gain)| number * gain)
+            .sum::<f64>()
     }
 
     /// The hypothesis's state, for snapshots.
     pub fn state(&self) -> [f64; STATE_LEN] {
         let [x, v, angle, speed] = self.motion;
-        [x, v, angle, speed, self.misfit, f64::from(self.outliers), self.last_angle_rad]
+        [
+            x,
+            v,
+            angle,
+            speed,
+            self.misfit,
+            f64::from(self.outliers),
+            self.last_angle_rad,
+        ]
     }
 
     /// Restores what [`Hypothesis::state`] returned.
     pub fn set_state(&mut self, state: &[f64; STATE_LEN]) {
         let [x, v, angle, speed, misfit, outliers, last_angle_rad] = *state;
         self.motion = [x, v, angle, speed];
-        (self.misfit, self.outliers, self.last_angle_rad) = (misfit, outliers as u32, last_angle_rad);
+        (self.misfit, self.outliers, self.last_angle_rad) =
+            (misfit, outliers as u32, last_angle_rad);
     }
 }

@@ -1,4 +1,5 @@
-//! The suite of `tectum bench control`: one command of MPPI on Pendulum-v1, from an observation to an action; a step of many bodies.
+//! The suite of `tectum bench control`: one command of MPPI on Pendulum-v1, from an observation to
+//! an action; a step of many bodies.
 
 use tectum::{CodeObject, Device, Error, Result, RunStats};
 use tectum_bench::bench::{Alternative, Case, Roofline, Suite, Workload};
@@ -13,13 +14,22 @@ use crate::twin::{Network, Twin, TwinLayout};
 const SHAPES: [[usize; 2]; 3] = [[1024, 30], [4096, 40], [16384, 100]];
 /// Both hidden layers of the twin.
 const WIDTH: usize = 32;
-/// Multiply-adds of its network, which reads sine, cosine, speed and torque and outputs two changes.
+/// Multiply-adds of its network, which reads sine, cosine, speed and torque and outputs two
+/// changes.
 const PRODUCTS: usize = 4 * WIDTH + WIDTH * WIDTH + 2 * WIDTH;
-/// Bodies in a batch, how many, and the bytes that a step of one moves: state read and written, action, output.
-const BODIES: [(&str, usize, usize); 2] = [("cart_pole", 1 << 16, 4 * (5 + 5 + 1 + 6)), ("acrobot", 1 << 16, 4 * (5 + 5 + 1 + 6))];
-/// Bodies from equation files: how many, numbers of a state before and after a step with its output, numbers of an action.
-const FILES: [(&str, usize, usize, usize); 3] =
-    [("cart_pole.plant", 1 << 16, 5 + 5 + 6, 1), ("double_pendulum.plant", 1 << 16, 7 + 7 + 8, 1), ("quadrotor.plant", 1 << 16, 7 + 7 + 8, 2)];
+/// Bodies in a batch, how many, and the bytes that a step of one moves: state read and written,
+/// action, output.
+const BODIES: [(&str, usize, usize); 2] = [
+    ("cart_pole", 1 << 16, 4 * (5 + 5 + 1 + 6)),
+    ("acrobot", 1 << 16, 4 * (5 + 5 + 1 + 6)),
+];
+/// Bodies from equation files: how many, numbers of a state before and after a step with its
+/// output, numbers of an action.
+const FILES: [(&str, usize, usize, usize); 3] = [
+    ("cart_pole.plant", 1 << 16, 5 + 5 + 6, 1),
+    ("double_pendulum.plant", 1 << 16, 7 + 7 + 8, 1),
+    ("quadrotor.plant", 1 << 16, 7 + 7 + 8, 2),
+];
 /// Operations of a step of the plant, its cost with them; sine and rounding count as one.
 const PLANT_STEP: usize = 24;
 
@@ -34,7 +44,11 @@ pub fn suite() -> Suite {
 
 fn cases(_: &Device) -> Vec<Case> {
     let case = |(of_twin, [samples, horizon]): (bool, [usize; 2])| {
-        let (name, step) = if of_twin { ("twin", 2 * PRODUCTS) } else { ("plant", PLANT_STEP) };
+        let (name, step) = if of_twin {
+            ("twin", 2 * PRODUCTS)
+        } else {
+            ("plant", PLANT_STEP)
+        };
         Case {
             key: format!("control.{name}.{samples}x{horizon}"),
             roofline: Roofline::Gemm,
@@ -62,18 +76,35 @@ fn cases(_: &Device) -> Vec<Case> {
         alternatives: BODIES
             .into_iter()
             .filter(|(body, ..)| name.starts_with(body))
-            .map(|(body, ..)| Alternative { name: "by hand".into(), prepare: Box::new(move |device| prepare_bodies(Batch::new(body, count, device)?, 1)) })
+            .map(|(body, ..)| Alternative {
+                name: "by hand".into(),
+                prepare: Box::new(move |device| {
+                    prepare_bodies(Batch::new(body, count, device)?, 1)
+                }),
+            })
             .collect(),
     };
-    let plans = [true, false].into_iter().flat_map(|of_twin| SHAPES.map(|shape| (of_twin, shape))).map(case);
-    plans.chain(BODIES.map(bodies)).chain(FILES.map(files)).collect()
+    let plans = [true, false]
+        .into_iter()
+        .flat_map(|of_twin| SHAPES.map(|shape| (of_twin, shape)))
+        .map(case);
+    plans
+        .chain(BODIES.map(bodies))
+        .chain(FILES.map(files))
+        .collect()
 }
 
 fn prepare_bodies(batch: Batch, channels: usize) -> Result<Box<dyn Workload>> {
     // Equal numbers pushed to the left and to the right.
-    let actions = (0..batch.count() * channels).map(|k| ((k * 37 % 101) as f32 - 50.0) / 50.0).collect();
+    let actions = (0..batch.count() * channels)
+        .map(|k| ((k * 37 % 101) as f32 - 50.0) / 50.0)
+        .collect();
     let code = batch.code().to_vec();
-    Ok(Box::new(Bodies { batch, actions, code }))
+    Ok(Box::new(Bodies {
+        batch,
+        actions,
+        code,
+    }))
 }
 
 struct Bodies {
@@ -92,13 +123,33 @@ impl Workload for Bodies {
     }
 }
 
-fn prepare(device: &Device, of_twin: bool, samples: usize, horizon: usize) -> Result<Box<dyn Workload>> {
+fn prepare(
+    device: &Device,
+    of_twin: bool,
+    samples: usize,
+    horizon: usize,
+) -> Result<Box<dyn Workload>> {
     let layout = TwinLayout::of(body("pendulum", None)?.spec(), false)?;
-    let parameters = MppiParameters { samples, horizon, ..MppiParameters::for_body("pendulum")? };
-    let model = if of_twin { Model::Twin(untrained(layout)?) } else { Model::Plant { body: "pendulum".to_owned(), layout } };
+    let parameters = MppiParameters {
+        samples,
+        horizon,
+        ..MppiParameters::for_body("pendulum")?
+    };
+    let model = if of_twin {
+        Model::Twin(untrained(layout)?)
+    } else {
+        Model::Plant {
+            body: "pendulum".to_owned(),
+            layout,
+        }
+    };
     let brain = Mppi::new(model, &parameters, device, 1)?;
     let code = brain.code();
-    Ok(Box::new(Run { brain, code, action: [0.0] }))
+    Ok(Box::new(Run {
+        brain,
+        code,
+        action: [0.0],
+    }))
 }
 
 /// An untrained twin: its weights do not affect the time.
@@ -107,7 +158,13 @@ fn untrained(layout: TwinLayout) -> Result<Twin> {
     if network.features() != 4 {
         return Err(Error::invalid("the suite's network reads four numbers"));
     }
-    Ok(Twin { layout, weights: network.initial_weights(1), network, change_mean: vec![0.0; 2], change_deviation: vec![0.1, 0.5] })
+    Ok(Twin {
+        layout,
+        weights: network.initial_weights(1),
+        network,
+        change_mean: vec![0.0; 2],
+        change_deviation: vec![0.1, 0.5],
+    })
 }
 
 struct Run {

@@ -8,13 +8,20 @@ use super::kernels::{CONTROLS, SCALE_COSTS, SHIFT};
 use super::kernels::{Controls, ScaleCosts, Shift};
 use super::learning::channel_table;
 use super::rollout::{ModelInput, RolloutViews, rollout_kernel};
-use super::{ChannelCost, Model, MppiParameters, ROLLOUT_SAMPLES, plant_kernel, plant_kernels, recorded_network};
+use super::{
+    ChannelCost, Model, MppiParameters, ROLLOUT_SAMPLES, plant_kernel, plant_kernels,
+    recorded_network,
+};
 use crate::body::{BODIES, ChannelKind, body, wrapped_rad};
-use crate::twin::{Ensemble, Network, Plant, RecordedTwin, RowHistory, SequenceLayout, TrainingProvenance, Twin, TwinLayout};
+use crate::twin::{
+    Ensemble, Network, Plant, RecordedTwin, RowHistory, SequenceLayout, TrainingProvenance, Twin,
+    TwinLayout,
+};
 
 /// A few roundings of f32.
 const ROUNDING: f64 = 4.0 / 8_388_608.0;
-/// Tolerance of a cost: errors grow over a rollout as the network amplifies them; random weights amplify little.
+/// Tolerance of a cost: errors grow over a rollout as the network amplifies them; random weights
+/// amplify little.
 pub const TOLERANCE: f64 = 2e-4;
 /// Tolerance of an action that a regulator chose from a state of the plant.
 const REGULATED: f64 = 5e-3;
@@ -23,21 +30,47 @@ const MAX_COST: f64 = 1e9;
 
 /// A suite for each kernel.
 pub fn suites() -> Vec<Suite> {
-    let bodies = BODIES.into_iter().filter(|body| body.mppi.is_some()).map(|body| body.name);
+    let bodies = BODIES
+        .into_iter()
+        .filter(|body| body.mppi.is_some())
+        .map(|body| body.name);
     let mut suites = vec![
-        Suite::new("mppi_controls", |seed: &mut Seed| [[1, 1, 1, 1], [7, 5, 2, 3], [64, 9, 4, 1], [1000, 31, 3, 2]].map(|sizes| controls(seed, sizes)).into()),
-        Suite::new("mppi_temper", |seed: &mut Seed| [1, 37, 257, 4096].map(|samples| temper(seed, samples)).into()),
-        Suite::new("mppi_shift", |seed: &mut Seed| [[1, 1], [7, 3], [256, 1], [300, 2]].map(|[horizon, actions]| shift(seed, horizon, actions)).into()),
+        Suite::new("mppi_controls", |seed: &mut Seed| {
+            [[1, 1, 1, 1], [7, 5, 2, 3], [64, 9, 4, 1], [1000, 31, 3, 2]]
+                .map(|sizes| controls(seed, sizes))
+                .into()
+        }),
+        Suite::new("mppi_temper", |seed: &mut Seed| {
+            [1, 37, 257, 4096]
+                .map(|samples| temper(seed, samples))
+                .into()
+        }),
+        Suite::new("mppi_shift", |seed: &mut Seed| {
+            [[1, 1], [7, 3], [256, 1], [300, 2]]
+                .map(|[horizon, actions]| shift(seed, horizon, actions))
+                .into()
+        }),
     ];
     suites.extend(bodies.map(|name| {
-        Suite::new(format!("mppi_rollout_{name}"), move |seed: &mut Seed| rollouts(seed, name).expect("invariant: the networks of this file are small enough"))
+        Suite::new(format!("mppi_rollout_{name}"), move |seed: &mut Seed| {
+            rollouts(seed, name).expect("invariant: the networks of this file are small enough")
+        })
     }));
     suites.push(Suite::new("mppi_rollout_rows", |seed: &mut Seed| {
-        [(1, 1), (2, 3), (4, 2)].map(|(lags, members)| recorded_rollout(seed, lags, members).expect("invariant: the networks are small enough")).into()
+        [(1, 1), (2, 3), (4, 2)]
+            .map(|(lags, members)| {
+                recorded_rollout(seed, lags, members)
+                    .expect("invariant: the networks are small enough")
+            })
+            .into()
     }));
     suites.extend(plant_kernels().iter().map(|&(name, _)| {
         Suite::new(format!("mppi_plant_{name}"), move |seed: &mut Seed| {
-            [[64, 1], [64, 7], [192, 30]].map(|[samples, horizon]| plant(seed, name, samples, horizon).expect("invariant: the plant is known")).into()
+            [[64, 1], [64, 7], [192, 30]]
+                .map(|[samples, horizon]| {
+                    plant(seed, name, samples, horizon).expect("invariant: the plant is known")
+                })
+                .into()
         })
     }));
     suites
@@ -45,93 +78,249 @@ pub fn suites() -> Vec<Suite> {
 
 /// Lowest value, highest value and scale of the noise for each number of an action.
 fn limits(seed: &mut Seed, actions: usize) -> Vec<f32> {
-    (0..actions).flat_map(|_| [seed.float(-1.5, -0.5), seed.float(0.4, 1.0), seed.float(0.5, 2.0)]).collect()
+    (0..actions)
+        .flat_map(|_| {
+            [
+                seed.float(-1.5, -0.5),
+                seed.float(0.4, 1.0),
+                seed.float(0.5, 2.0),
+            ]
+        })
+        .collect()
 }
 
 fn controls(seed: &mut Seed, [samples, horizon, hold, actions]: [usize; 4]) -> Case {
     let (channels, limits) = (3, limits(seed, actions));
     let observation = seed.floats(channels + actions, -1.0, 1.0);
     let knots = samples * horizon.div_ceil(hold) * actions;
-    let [mean, eps, sigma] = [(horizon * actions, -1.0, 1.0), (knots, -3.0, 3.0), (samples, 0.1, 1.0)].map(|(n, low, high)| seed.floats(n, low, high));
-    let mut expected: Vec<_> = observation[channels..].iter().flat_map(|last| vec![Expected::exactly(f64::from(*last)); samples]).collect();
+    let [mean, eps, sigma] = [
+        (horizon * actions, -1.0, 1.0),
+        (knots, -3.0, 3.0),
+        (samples, 0.1, 1.0),
+    ]
+    .map(|(n, low, high)| seed.floats(n, low, high));
+    let mut expected: Vec<_> = observation[channels..]
+        .iter()
+        .flat_map(|last| vec![Expected::exactly(f64::from(*last)); samples])
+        .collect();
     for (row, k) in (0..horizon * actions).flat_map(|row| (0..samples).map(move |k| (row, k))) {
         let (t, action) = (row / actions, row % actions);
-        let &[low, high, scale] = limits[3 * action..].first_chunk().expect("invariant: three numbers for each action");
-        let noise = if k == 0 { 0.0 } else { f64::from(sigma[k]) * f64::from(scale) * f64::from(eps[(t / hold * actions + action) * samples + k]) };
+        let &[low, high, scale] = limits[3 * action..]
+            .first_chunk()
+            .expect("invariant: three numbers for each action");
+        let noise = if k == 0 {
+            0.0
+        } else {
+            f64::from(sigma[k])
+                * f64::from(scale)
+                * f64::from(eps[(t / hold * actions + action) * samples + k])
+        };
         let value = f64::from(mean[row]) + noise;
-        expected.push(Expected { value: value.clamp(low.into(), high.into()), bound: ROUNDING * (f64::from(mean[row].abs()) + noise.abs()) });
+        expected.push(Expected {
+            value: value.clamp(low.into(), high.into()),
+            bound: ROUNDING * (f64::from(mean[row].abs()) + noise.abs()),
+        });
     }
-    let inputs = [observation, mean, eps, sigma, limits].map(Data::F32).into();
-    Case::new(format!("{samples} samples, {horizon} steps held for {hold}, {actions} actions"), inputs, vec![Output::Near(expected)], move |plan, x, y| {
-        let (&[observation, mean, eps, sigma, limits], &[u]) = (x, y) else { unreachable!("the case has five inputs and an output") };
-        let arguments = Controls { observation, mean, eps, sigma, limits, u, samples, horizon, hold, channels, actions };
-        plan.launch(&CONTROLS, arguments, groups_for((horizon + 1) * actions * samples))
-    })
+    let inputs = [observation, mean, eps, sigma, limits]
+        .map(Data::F32)
+        .into();
+    Case::new(
+        format!("{samples} samples, {horizon} steps held for {hold}, {actions} actions"),
+        inputs,
+        vec![Output::Near(expected)],
+        move |plan, x, y| {
+            let (&[observation, mean, eps, sigma, limits], &[u]) = (x, y) else {
+                unreachable!("the case has five inputs and an output")
+            };
+            let arguments = Controls {
+                observation,
+                mean,
+                eps,
+                sigma,
+                limits,
+                u,
+                samples,
+                horizon,
+                hold,
+                channels,
+                actions,
+            };
+            plan.launch(
+                &CONTROLS,
+                arguments,
+                groups_for((horizon + 1) * actions * samples),
+            )
+        },
+    )
 }
 
 fn temper(seed: &mut Seed, samples: usize) -> Case {
     let (costs, temperature) = (seed.floats(samples, 1.0, 9.0), seed.float(0.1, 0.9));
     let least = costs.iter().copied().fold(f32::INFINITY, f32::min);
     let total = costs.iter().map(|cost| f64::from(*cost)).sum::<f64>() as f32;
-    let spread = f64::from(temperature) * (f64::from(total) / samples as f64 - f64::from(least) + 1e-6);
+    let spread =
+        f64::from(temperature) * (f64::from(total) / samples as f64 - f64::from(least) + 1e-6);
     // The spread is a difference of numbers below 9.
     let relative = ROUNDING * (1.0 + 9.0 * f64::from(temperature) / spread);
     let expected = costs.iter().map(|cost| {
         let value = (f64::from(least) - f64::from(*cost)) / spread;
-        Expected { value, bound: relative * value.abs() }
+        Expected {
+            value,
+            bound: relative * value.abs(),
+        }
     });
     let outputs = vec![Output::Near(expected.collect())];
     let inputs = [costs, vec![total], vec![-least]].map(Data::F32).into();
-    Case::new(format!("{samples} samples"), inputs, outputs, move |plan, x, y| {
-        plan.launch(&SCALE_COSTS, ScaleCosts { costs: x[0], total: x[1], greatest: x[2], y: y[0], samples, temperature }, groups_for(samples))
-    })
+    Case::new(
+        format!("{samples} samples"),
+        inputs,
+        outputs,
+        move |plan, x, y| {
+            plan.launch(
+                &SCALE_COSTS,
+                ScaleCosts {
+                    costs: x[0],
+                    total: x[1],
+                    greatest: x[2],
+                    y: y[0],
+                    samples,
+                    temperature,
+                },
+                groups_for(samples),
+            )
+        },
+    )
 }
 
 fn shift(seed: &mut Seed, horizon: usize, actions: usize) -> Case {
     let (rows, limits, samples) = (horizon * actions, limits(seed, actions), 96usize);
     let weighted = seed.floats(rows, -2.0, 2.0);
-    let [total, greatest, best] = [(100.0, 900.0), (-1.0, 1.0), (0.0, 1.0)].map(|(low, high)| seed.float(low, high));
-    let mean = weighted[actions..].iter().chain(&weighted[rows - actions..]).map(|next| Expected::exactly(f64::from(*next))).collect();
+    let [total, greatest, best] =
+        [(100.0, 900.0), (-1.0, 1.0), (0.0, 1.0)].map(|(low, high)| seed.float(low, high));
+    let mean = weighted[actions..]
+        .iter()
+        .chain(&weighted[rows - actions..])
+        .map(|next| Expected::exactly(f64::from(*next)))
+        .collect();
     let average = f64::from(total) / samples as f64;
     let exactly = |value: f32| Expected::exactly(f64::from(value));
-    let action = (0..actions).map(|action| exactly(weighted[action].clamp(limits[3 * action], limits[3 * action + 1])));
-    let result = action.chain([exactly(-greatest), Expected { value: average, bound: ROUNDING * average }, exactly(best)]).collect();
-    let inputs = [weighted, vec![total], vec![greatest], vec![best], limits].map(Data::F32).into();
-    Case::new(format!("{horizon} steps, {actions} actions"), inputs, vec![Output::Near(mean), Output::Near(result)], move |plan, x, y| {
-        let (&[weighted, total, greatest, best_weight, limits], &[mean, result]) = (x, y) else { unreachable!("the case has five inputs and two outputs") };
-        let arguments = Shift { weighted, total, greatest, best_weight, limits, mean, result, samples, rows, actions };
-        plan.launch(&SHIFT, arguments, groups_for(rows))
-    })
+    let action = (0..actions)
+        .map(|action| exactly(weighted[action].clamp(limits[3 * action], limits[3 * action + 1])));
+    let result = action
+        .chain([
+            exactly(-greatest),
+            Expected {
+                value: average,
+                bound: ROUNDING * average,
+            },
+            exactly(best),
+        ])
+        .collect();
+    let inputs = [weighted, vec![total], vec![greatest], vec![best], limits]
+        .map(Data::F32)
+        .into();
+    Case::new(
+        format!("{horizon} steps, {actions} actions"),
+        inputs,
+        vec![Output::Near(mean), Output::Near(result)],
+        move |plan, x, y| {
+            let (&[weighted, total, greatest, best_weight, limits], &[mean, result]) = (x, y)
+            else {
+                unreachable!("the case has five inputs and two outputs")
+            };
+            let arguments = Shift {
+                weighted,
+                total,
+                greatest,
+                best_weight,
+                limits,
+                mean,
+                result,
+                samples,
+                rows,
+                actions,
+            };
+            plan.launch(&SHIFT, arguments, groups_for(rows))
+        },
+    )
 }
 
-/// Networks of one hidden layer, odd and wide, and of several; one workgroup and several; one step and many.
+/// Networks of one hidden layer, odd and wide, and of several; one workgroup and several; one step
+/// and many.
 fn rollouts(seed: &mut Seed, name: &str) -> Result<Vec<Case>> {
-    let shapes = [(vec![20], 64, 1), (vec![9, 33, 64], 192, 7), (vec![64, 64], 192, 7)];
-    shapes.into_iter().map(|(hidden, samples, horizon)| rollout(seed, name, &hidden, samples, horizon)).collect()
+    let shapes = [
+        (vec![20], 64, 1),
+        (vec![9, 33, 64], 192, 7),
+        (vec![64, 64], 192, 7),
+    ];
+    shapes
+        .into_iter()
+        .map(|(hidden, samples, horizon)| rollout(seed, name, &hidden, samples, horizon))
+        .collect()
 }
 
-fn rollout(seed: &mut Seed, name: &str, hidden: &[usize], samples: usize, horizon: usize) -> Result<Case> {
+fn rollout(
+    seed: &mut Seed,
+    name: &str,
+    hidden: &[usize],
+    samples: usize,
+    horizon: usize,
+) -> Result<Case> {
     let (twin, mut parameters) = untrained(name, hidden)?;
     (parameters.samples, parameters.horizon) = (samples, horizon);
     let mut u = seed.floats((horizon + 1) * samples, twin.layout.low, twin.layout.high);
     // Costs that are not finite, in samples that share vectors with others.
     (u[samples + 3], u[samples + 17]) = (f32::NAN, f32::INFINITY);
-    let mut observation: Vec<f32> = twin.layout.channels.iter().map(|channel| seed.float(channel.low, channel.high)).collect();
+    let mut observation: Vec<f32> = twin
+        .layout
+        .channels
+        .iter()
+        .map(|channel| seed.float(channel.low, channel.high))
+        .collect();
     let expected = (0..samples).map(|k| {
         let column: Vec<f32> = u.iter().skip(k).step_by(samples).copied().collect();
         let value = reference_cost(&twin, &parameters, &observation, &column);
-        Expected { value, bound: TOLERANCE * value.abs().max(1.0) }
+        Expected {
+            value,
+            bound: TOLERANCE * value.abs().max(1.0),
+        }
     });
     let outputs = vec![Output::Near(expected.collect())];
     observation.push(0.0);
-    let inputs =
-        [observation, u, channel_table(&twin.layout, [&twin.change_mean, &twin.change_deviation], &parameters), twin.weights.clone()].map(Data::F32).into();
+    let inputs = [
+        observation,
+        u,
+        channel_table(
+            &twin.layout,
+            [&twin.change_mean, &twin.change_deviation],
+            &parameters,
+        ),
+        twin.weights.clone(),
+    ]
+    .map(Data::F32)
+    .into();
     let (kernel, shape, numbers) = rollout_kernel(&twin.network, ModelInput::State, horizon)?;
-    Ok(Case::new(format!("{hidden:?}, {samples} samples, {horizon} steps"), inputs, outputs, move |plan, x, y| {
-        let scratch = plan.temp(DType::F32, numbers * samples);
-        let views = RolloutViews { observation: x[0], u: x[1], table: x[2], weights: x[3], costs: y[0], scratch };
-        plan.launch(&kernel, parameters.rollout(&twin.layout, shape, views), samples.div_ceil(ROLLOUT_SAMPLES) as u32)
-    }))
+    Ok(Case::new(
+        format!("{hidden:?}, {samples} samples, {horizon} steps"),
+        inputs,
+        outputs,
+        move |plan, x, y| {
+            let scratch = plan.temp(DType::F32, numbers * samples);
+            let views = RolloutViews {
+                observation: x[0],
+                u: x[1],
+                table: x[2],
+                weights: x[3],
+                costs: y[0],
+                scratch,
+            };
+            plan.launch(
+                &kernel,
+                parameters.rollout(&twin.layout, shape, views),
+                samples.div_ceil(ROLLOUT_SAMPLES) as u32,
+            )
+        },
+    ))
 }
 
 /// Period of the recorded rig, in seconds.
@@ -140,13 +329,34 @@ const PERIOD_S: f64 = 0.04;
 /// An ensemble with random weights for the rig.
 fn recorded(lags: usize, members: u64) -> Result<RecordedTwin> {
     let (layout, network) = (SequenceLayout { lags }, recorded_network(lags)?);
-    let members = (0..members).map(|seed| network.initial_weights(seed + 3)).collect();
+    let members = (0..members)
+        .map(|seed| network.initial_weights(seed + 3))
+        .collect();
     let channels = std::array::from_fn(|channel| (format!("channel {channel}"), "1".to_owned()));
-    let plant = Plant { channels, command: ("command".to_owned(), "V".to_owned()), period_s: PERIOD_S };
+    let plant = Plant {
+        channels,
+        command: ("command".to_owned(), "V".to_owned()),
+        period_s: PERIOD_S,
+    };
     let (mean, deviation) = (vec![0.01, 2.0, -0.3], vec![0.3, 60.0, 4.0]);
-    let ensemble = Ensemble { layout, network, members, mean, deviation, noise: vec![0.0; 3], plant, origin: TrainingProvenance::default(), file_hash: None };
+    let ensemble = Ensemble {
+        layout,
+        network,
+        members,
+        mean,
+        deviation,
+        noise: vec![0.0; 3],
+        plant,
+        origin: TrainingProvenance::default(),
+        file_hash: None,
+    };
     let layout = TwinLayout::of(body("rig", None)?.spec(), true)?;
-    Ok(RecordedTwin { ensemble, path: "made".to_owned(), layout, period_s: PERIOD_S })
+    Ok(RecordedTwin {
+        ensemble,
+        path: "made".to_owned(),
+        layout,
+        period_s: PERIOD_S,
+    })
 }
 
 /// The mean of an ensemble's networks over rows of the past.
@@ -158,7 +368,14 @@ fn recorded_rollout(seed: &mut Seed, lags: usize, members: u64) -> Result<Case> 
     let mut u = seed.floats(7 * 64, -5.0, 5.0);
     // The rows so far, and commands one row further: the angle has wrapped at 180 degrees.
     let angles = [170.0, 174.0, 179.0, -176.0, -172.0].map(|angle| angle + 0.25);
-    let seen = |row: usize| [0.3 * row as f32, -1.0, 100.0 + 20.0 * row as f32, angles[row] as f32];
+    let seen = |row: usize| {
+        [
+            0.3 * row as f32,
+            -1.0,
+            100.0 + 20.0 * row as f32,
+            angles[row] as f32,
+        ]
+    };
     let (from, commands) = (4 - lags, [0.5f32, -1.0, 2.0, -3.0, 1.5]);
     let mut rows = twin.rows();
     (from..4).for_each(|row| rows.push(&seen(row), commands[row]));
@@ -170,44 +387,115 @@ fn recorded_rollout(seed: &mut Seed, lags: usize, members: u64) -> Result<Case> 
     u[..parameters.samples].fill(commands[4]);
     rows.write(&seen(4), commands[4], &mut observation[5..]);
     let expected = (0..parameters.samples).map(|k| {
-        let column: Vec<f32> = u.iter().skip(k).step_by(parameters.samples).copied().collect();
-        let number = |channel: usize| (from..=4).map(|row| f64::from(seen(row)[channel])).collect::<Vec<f64>>();
-        let command = commands[from..].iter().map(|volts| f64::from(*volts)).chain([f64::from(column[1])]).collect();
-        let mut past = RowHistory { position: number(0), velocity: number(2), angle: number(3), command, seconds: vec![PERIOD_S; lags + 2] };
+        let column: Vec<f32> = u
+            .iter()
+            .skip(k)
+            .step_by(parameters.samples)
+            .copied()
+            .collect();
+        let number = |channel: usize| {
+            (from..=4)
+                .map(|row| f64::from(seen(row)[channel]))
+                .collect::<Vec<f64>>()
+        };
+        let command = commands[from..]
+            .iter()
+            .map(|volts| f64::from(*volts))
+            .chain([f64::from(column[1])])
+            .collect();
+        let mut past = RowHistory {
+            position: number(0),
+            velocity: number(2),
+            angle: number(3),
+            command,
+            seconds: vec![PERIOD_S; lags + 2],
+        };
         let mut cost = 0.0;
         for t in 0..parameters.horizon {
             let mut features = Vec::new();
             twin.ensemble.layout.encode(&past, &mut features);
             let mut change = [0.0; 3];
             for member in &twin.ensemble.members {
-                let y = reference_network(&twin.ensemble.network, member, features.iter().map(|x| f64::from(*x)).collect());
+                let y = reference_network(
+                    &twin.ensemble.network,
+                    member,
+                    features.iter().map(|x| f64::from(*x)).collect(),
+                );
                 for (channel, change) in change.iter_mut().enumerate() {
-                    let (mean, deviation) = (f64::from(twin.ensemble.mean[channel]), f64::from(twin.ensemble.deviation[channel]));
+                    let (mean, deviation) = (
+                        f64::from(twin.ensemble.mean[channel]),
+                        f64::from(twin.ensemble.deviation[channel]),
+                    );
                     *change += (mean + deviation * y[channel]) / members as f64;
                 }
             }
             let next = twin.ensemble.layout.next(&past, change);
             let mut state = [next[0], change[0] / PERIOD_S, next[1], next[2]];
-            cost += step_cost(&twin.layout, &parameters, &mut state, [column[t], column[t + 1]], t);
-            past.push(next, f64::from(*column.get(t + 2).unwrap_or(&0.0)), PERIOD_S);
+            cost += step_cost(
+                &twin.layout,
+                &parameters,
+                &mut state,
+                [column[t], column[t + 1]],
+                t,
+            );
+            past.push(
+                next,
+                f64::from(*column.get(t + 2).unwrap_or(&0.0)),
+                PERIOD_S,
+            );
         }
-        Expected { value: cost, bound: TOLERANCE * cost.abs().max(1.0) }
+        Expected {
+            value: cost,
+            bound: TOLERANCE * cost.abs().max(1.0),
+        }
     });
     let outputs = vec![Output::Near(expected.collect())];
     let [mean, deviation] = twin.changes();
-    let inputs = [observation, u.clone(), channel_table(&twin.layout, [&mean, &deviation], &parameters), twin.weights()].map(Data::F32).into();
-    let (kernel, shape, numbers) = rollout_kernel(&twin.ensemble.network, model.model_input(), parameters.horizon)?;
+    let inputs = [
+        observation,
+        u.clone(),
+        channel_table(&twin.layout, [&mean, &deviation], &parameters),
+        twin.weights(),
+    ]
+    .map(Data::F32)
+    .into();
+    let (kernel, shape, numbers) = rollout_kernel(
+        &twin.ensemble.network,
+        model.model_input(),
+        parameters.horizon,
+    )?;
     let samples = parameters.samples;
-    Ok(Case::new(format!("{lags} rows, {members} networks"), inputs, outputs, move |plan, x, y| {
-        let scratch = plan.temp(DType::F32, numbers * samples);
-        let views = RolloutViews { observation: x[0], u: x[1], table: x[2], weights: x[3], costs: y[0], scratch };
-        plan.launch(&kernel, parameters.rollout(&twin.layout, shape, views), samples.div_ceil(ROLLOUT_SAMPLES) as u32)
-    }))
+    Ok(Case::new(
+        format!("{lags} rows, {members} networks"),
+        inputs,
+        outputs,
+        move |plan, x, y| {
+            let scratch = plan.temp(DType::F32, numbers * samples);
+            let views = RolloutViews {
+                observation: x[0],
+                u: x[1],
+                table: x[2],
+                weights: x[3],
+                costs: y[0],
+                scratch,
+            };
+            plan.launch(
+                &kernel,
+                parameters.rollout(&twin.layout, shape, views),
+                samples.div_ceil(ROLLOUT_SAMPLES) as u32,
+            )
+        },
+    ))
 }
 
 /// The reference: the body itself, stepped in f64, with its own reward.
 fn plant(seed: &mut Seed, name: &str, samples: usize, horizon: usize) -> Result<Case> {
-    let parameters = MppiParameters { samples, horizon, energy_weight: 100.0, ..MppiParameters::for_plant(name)? };
+    let parameters = MppiParameters {
+        samples,
+        horizon,
+        energy_weight: 100.0,
+        ..MppiParameters::for_plant(name)?
+    };
     let gains = parameters.feedback.unwrap_or_default().map(f64::from);
     let mut plant = body(name, None)?;
     let layout = TwinLayout::of(plant.spec(), false)?;
@@ -215,33 +503,58 @@ fn plant(seed: &mut Seed, name: &str, samples: usize, horizon: usize) -> Result<
     let start = [seed.float(-3.0, 3.0), seed.float(-8.0, 8.0)];
     // From before the first step to never.
     let shares = seed.floats(samples, 0.0, 1.1);
-    let mut applied: Vec<Expected> = u.iter().map(|action| Expected::exactly(f64::from(*action))).collect();
+    let mut applied: Vec<Expected> = u
+        .iter()
+        .map(|action| Expected::exactly(f64::from(*action)))
+        .collect();
     let mut costs = Vec::new();
     for k in 0..samples {
         plant.set_state(&start.map(f64::from))?;
-        let drawn = if k == 0 { horizon } else { (shares[k] * (horizon + 1) as f32) as usize };
+        let drawn = if k == 0 {
+            horizon
+        } else {
+            (shares[k] * (horizon + 1) as f32) as usize
+        };
         let mut cost = 0.0;
         for t in 1..=horizon {
             let action = &mut applied[t * samples + k];
             if t > drawn {
                 let state = plant.state()?;
                 let regulated = -gains[0] * wrapped_rad(state[0]) - gains[1] * state[1];
-                *action = Expected { value: regulated.clamp(layout.low.into(), layout.high.into()), bound: REGULATED };
+                *action = Expected {
+                    value: regulated.clamp(layout.low.into(), layout.high.into()),
+                    bound: REGULATED,
+                };
             }
             cost -= plant.step(&[action.value as f32]).reward;
         }
         let state = plant.state()?;
         let (angle, speed) = (state[0], state[1]);
         let energy = speed * speed / 30.0 + angle.cos() - 1.0;
-        cost += f64::from(parameters.energy_weight) * energy * energy - f64::from(parameters.terminal_multiplier) * plant.step(&[0.0]).reward;
-        costs.push(Expected { value: cost, bound: TOLERANCE * cost.max(1.0) });
+        cost += f64::from(parameters.energy_weight) * energy * energy
+            - f64::from(parameters.terminal_multiplier) * plant.step(&[0.0]).reward;
+        costs.push(Expected {
+            value: cost,
+            bound: TOLERANCE * cost.max(1.0),
+        });
     }
-    let inputs = [vec![start[0], start[1], 0.0], shares].map(Data::F32).into();
+    let inputs = [vec![start[0], start[1], 0.0], shares]
+        .map(Data::F32)
+        .into();
     let outputs = vec![Output::NearInPlace(u, applied), Output::Near(costs)];
     let kernel = plant_kernel(name)?;
-    Ok(Case::new(format!("{samples} samples, {horizon} steps"), inputs, outputs, move |plan, x, y| {
-        plan.launch(kernel, parameters.plant_rollout(&layout, x[0], x[1], [y[0], y[1]]), samples.div_ceil(ROLLOUT_SAMPLES) as u32)
-    }))
+    Ok(Case::new(
+        format!("{samples} samples, {horizon} steps"),
+        inputs,
+        outputs,
+        move |plan, x, y| {
+            plan.launch(
+                kernel,
+                parameters.plant_rollout(&layout, x[0], x[1], [y[0], y[1]]),
+                samples.div_ceil(ROLLOUT_SAMPLES) as u32,
+            )
+        },
+    ))
 }
 
 /// A twin with random weights: the kernels do not depend on training.
@@ -254,17 +567,42 @@ pub fn untrained(name: &str, hidden: &[usize]) -> Result<(Twin, MppiParameters)>
     let channels = layout.channels.len();
     let network = Network::new(layout.features(), hidden, channels)?;
     let mut weights = network.initial_weights(7);
-    for entry in network.parameters().entries().iter().filter(|entry| entry.shape[0] == 1) {
+    for entry in network
+        .parameters()
+        .entries()
+        .iter()
+        .filter(|entry| entry.shape[0] == 1)
+    {
         let bias = &mut weights[entry.range()];
-        bias.iter_mut().enumerate().for_each(|(i, bias)| *bias = 0.1 * (i as f32).sin());
+        bias.iter_mut()
+            .enumerate()
+            .for_each(|(i, bias)| *bias = 0.1 * (i as f32).sin());
     }
     let change_mean = (0..channels).map(|c| 0.01 * c as f32).collect();
-    let change_deviation = layout.channels.iter().map(|channel| 0.2 * channel.scale).collect();
-    Ok((Twin { layout, network, weights, change_mean, change_deviation }, parameters))
+    let change_deviation = layout
+        .channels
+        .iter()
+        .map(|channel| 0.2 * channel.scale)
+        .collect();
+    Ok((
+        Twin {
+            layout,
+            network,
+            weights,
+            change_mean,
+            change_deviation,
+        },
+        parameters,
+    ))
 }
 
 /// The cost of one sample in float64, straight from the equations at the head of the kernel.
-pub fn reference_cost(twin: &Twin, parameters: &MppiParameters, observation: &[f32], u: &[f32]) -> f64 {
+pub fn reference_cost(
+    twin: &Twin,
+    parameters: &MppiParameters,
+    observation: &[f32],
+    u: &[f32],
+) -> f64 {
     let layout = &twin.layout;
     let half_range = f64::from(0.5 * (layout.high - layout.low));
     let applied = |u: f32| match (layout.discrete, u >= 0.0) {
@@ -279,7 +617,9 @@ pub fn reference_cost(twin: &Twin, parameters: &MppiParameters, observation: &[f
         for (channel, &s) in layout.channels.iter().zip(&state) {
             match channel.kind {
                 ChannelKind::Linear => x.push(s / f64::from(channel.scale)),
-                ChannelKind::Angle { rad_per_unit } => x.extend([(s * rad_per_unit).sin(), (s * rad_per_unit).cos()]),
+                ChannelKind::Angle { rad_per_unit } => {
+                    x.extend([(s * rad_per_unit).sin(), (s * rad_per_unit).cos()])
+                }
             }
         }
         x.extend(layout.previous_action.then(|| applied(u[t]) / half_range));
@@ -290,17 +630,39 @@ pub fn reference_cost(twin: &Twin, parameters: &MppiParameters, observation: &[f
         }
         cost += step_cost(layout, parameters, &mut state, [u[t], u[t + 1]], t);
     }
-    if cost.is_finite() { cost.min(MAX_COST) } else { MAX_COST }
+    if cost.is_finite() {
+        cost.min(MAX_COST)
+    } else {
+        MAX_COST
+    }
 }
 
 /// The cost of a step that ended in a state, whose angles it wraps.
-pub fn step_cost(layout: &TwinLayout, parameters: &MppiParameters, state: &mut [f64], [before, now]: [f32; 2], t: usize) -> f64 {
-    let multiplier = if t + 1 == parameters.horizon { f64::from(parameters.terminal_multiplier) } else { 1.0 };
+pub fn step_cost(
+    layout: &TwinLayout,
+    parameters: &MppiParameters,
+    state: &mut [f64],
+    [before, now]: [f32; 2],
+    t: usize,
+) -> f64 {
+    let multiplier = if t + 1 == parameters.horizon {
+        f64::from(parameters.terminal_multiplier)
+    } else {
+        1.0
+    };
     let (mut cost, mut cosine, mut velocity) = (0.0, 1.0, 0.0);
     for (c, channel) in layout.channels.iter().enumerate() {
-        let ChannelCost { weight, squared_angle, barrier_weight, barrier_limit } = parameters.channels[c];
+        let ChannelCost {
+            weight,
+            squared_angle,
+            barrier_weight,
+            barrier_limit,
+        } = parameters.channels[c];
         let (charge, barrier_scale) = match channel.kind {
-            ChannelKind::Linear => ((state[c] / f64::from(channel.scale)).powi(2), f64::from(channel.scale)),
+            ChannelKind::Linear => (
+                (state[c] / f64::from(channel.scale)).powi(2),
+                f64::from(channel.scale),
+            ),
             ChannelKind::Angle { rad_per_unit } => {
                 let turn = std::f64::consts::TAU / rad_per_unit;
                 state[c] -= turn * (state[c] / turn + 0.5).floor();
@@ -308,22 +670,34 @@ pub fn step_cost(layout: &TwinLayout, parameters: &MppiParameters, state: &mut [
                 if parameters.angle_channel == Some(c) {
                     cosine = angle.cos();
                 }
-                (if squared_angle { angle * angle } else { 1.0 - angle.cos() }, 1.0)
+                (
+                    if squared_angle {
+                        angle * angle
+                    } else {
+                        1.0 - angle.cos()
+                    },
+                    1.0,
+                )
             }
         };
         if parameters.velocity_channel == Some(c) {
             velocity = state[c];
         }
         let beyond = (state[c].abs() - f64::from(barrier_limit)).max(0.0) / barrier_scale;
-        cost += multiplier * f64::from(weight) * charge + f64::from(barrier_weight) * beyond * beyond;
+        cost +=
+            multiplier * f64::from(weight) * charge + f64::from(barrier_weight) * beyond * beyond;
     }
     let half_range = f64::from(0.5 * (layout.high - layout.low));
     let energy = 0.5 * f64::from(parameters.energy_ratio) * velocity * velocity + cosine - 1.0;
-    let (action, rate) = (f64::from(now) / half_range, f64::from(now - before) / half_range);
+    let (action, rate) = (
+        f64::from(now) / half_range,
+        f64::from(now - before) / half_range,
+    );
     if t + 1 == parameters.horizon || !parameters.energy_at_end {
         cost += f64::from(parameters.energy_weight) * energy * energy;
     }
-    cost + f64::from(parameters.action_weight) * action * action + f64::from(parameters.rate_weight) * rate * rate
+    cost + f64::from(parameters.action_weight) * action * action
+        + f64::from(parameters.rate_weight) * rate * rate
 }
 
 /// A network of a layout's numbers in float64.
@@ -336,7 +710,10 @@ pub fn reference_network(network: &Network, weights: &[f32], mut x: Vec<f64>) ->
             products.sum::<f64>() + f64::from(weights[bias + j])
         };
         let hidden = 2 * (index + 1) < entries.len();
-        x = (0..columns).map(column).map(|y| if hidden { y.tanh() } else { y }).collect();
+        x = (0..columns)
+            .map(column)
+            .map(|y| if hidden { y.tanh() } else { y })
+            .collect();
     }
     x
 }

@@ -30,7 +30,8 @@ const LAYER_NUMBERS: usize = 4;
 const LAYERS_NUMBERS: usize = MAX_LAYERS * LAYER_NUMBERS;
 
 kernel_arguments! {
-    /// Costs of controls rolled out by networks. The native twin reads the shape of the networks here, device code has it as constants.
+    /// Costs of controls rolled out by networks. The native twin reads the shape of the networks
+    /// here, device code has it as constants.
     pub struct Rollout {
         read observation: f32, read u: f32, read table: f32, read weights: f32, write costs: f32, write scratch: f32;
         samples: usize, horizon: usize, channels: usize, previous: u32, discrete: u32, angle_channel: u32, velocity_channel: u32, energy_from: usize,
@@ -89,36 +90,82 @@ impl ModelInput {
     }
 }
 
-/// The kernel for a network, the shape for its arguments, and the numbers of scratch that each sample needs over a horizon.
+/// The kernel for a network, the shape for its arguments, and the numbers of scratch that each
+/// sample needs over a horizon.
 ///
 /// # Errors
 /// `Unsupported` for a network that is wider or deeper than the kernel holds.
-pub fn rollout_kernel(network: &Network, reading: ModelInput, horizon: usize) -> Result<(TypedKernel<Rollout>, RolloutShape, usize)> {
+pub fn rollout_kernel(
+    network: &Network,
+    reading: ModelInput,
+    horizon: usize,
+) -> Result<(TypedKernel<Rollout>, RolloutShape, usize)> {
     let layers = layers(network);
-    let width = layers.iter().map(|layer| layer[2].max(layer[3])).max().unwrap_or(0).max(8).next_multiple_of(8);
-    if width as usize > MAX_WIDTH || layers.len() > MAX_LAYERS || network.channels() > MAX_CHANNELS {
+    let width = layers
+        .iter()
+        .map(|layer| layer[2].max(layer[3]))
+        .max()
+        .unwrap_or(0)
+        .max(8)
+        .next_multiple_of(8);
+    if width as usize > MAX_WIDTH || layers.len() > MAX_LAYERS || network.channels() > MAX_CHANNELS
+    {
         return Err(Error::unsupported(format!(
             "mppi: a twin of {} layers, {width} wide, for {} channels; at most {MAX_LAYERS}, {MAX_WIDTH} and {MAX_CHANNELS} are supported",
             layers.len(),
             network.channels()
         )));
     }
-    let sizes: Vec<String> = std::iter::once(network.features() as u32).chain(layers.iter().map(|layer| layer[3])).map(|size| size.to_string()).collect();
+    let sizes: Vec<String> = std::iter::once(network.features() as u32)
+        .chain(layers.iter().map(|layer| layer[3]))
+        .map(|size| size.to_string())
+        .collect();
     let (name, lags, members) = match reading {
         ModelInput::State => (format!("mppi_rollout_{}", sizes.join("x")), 0, 1),
-        ModelInput::RecordedRows { lags, members } => (format!("mppi_rollout_{lags}_rows_{members}_of_{}", sizes.join("x")), lags, members),
+        ModelInput::RecordedRows { lags, members } => (
+            format!("mppi_rollout_{lags}_rows_{members}_of_{}", sizes.join("x")),
+            lags,
+            members,
+        ),
     };
-    let builder = Rollout::define(name).prelude(Prelude::Math).body(body(network, reading, width, &layers));
+    let builder = Rollout::define(name)
+        .prelude(Prelude::Math)
+        .body(body(network, reading, width, &layers));
     let kernel = built_in(builder.flops(rollout_flops).loops(rollout_loops), rollout);
-    let mut shape = RolloutShape { lags, members, member_weights: network.parameters().len(), layer_count: layers.len(), layers: [0; LAYERS_NUMBERS] };
-    shape.layers.iter_mut().zip(layers.as_flattened()).for_each(|(to, &number)| *to = number as usize);
-    let read = if lags > 0 { network.features() + 8 + ROW_NUMBERS * (lags + horizon) } else { 0 };
+    let mut shape = RolloutShape {
+        lags,
+        members,
+        member_weights: network.parameters().len(),
+        layer_count: layers.len(),
+        layers: [0; LAYERS_NUMBERS],
+    };
+    shape
+        .layers
+        .iter_mut()
+        .zip(layers.as_flattened())
+        .for_each(|(to, &number)| *to = number as usize);
+    let read = if lags > 0 {
+        network.features() + 8 + ROW_NUMBERS * (lags + horizon)
+    } else {
+        0
+    };
     Ok((kernel, shape, 2 * width as usize + read))
 }
 
 /// A multiply-add for every weight, sample and step.
-fn rollout_flops(Rollout { samples, horizon, members, layers, .. }: Rollout<NoBindings>) -> f64 {
-    let weights: f64 = each_layer(&layers).iter().map(|[_, _, rows, columns]| *rows as f64 * *columns as f64).sum();
+fn rollout_flops(
+    Rollout {
+        samples,
+        horizon,
+        members,
+        layers,
+        ..
+    }: Rollout<NoBindings>,
+) -> f64 {
+    let weights: f64 = each_layer(&layers)
+        .iter()
+        .map(|[_, _, rows, columns]| *rows as f64 * *columns as f64)
+        .sum();
     2.0 * samples as f64 * horizon as f64 * members as f64 * weights
 }
 
@@ -126,13 +173,36 @@ fn each_layer(layers: &[usize; LAYERS_NUMBERS]) -> &[[usize; LAYER_NUMBERS]] {
     layers.as_chunks().0
 }
 
-/// The steps of all blocks of four samples of an invocation, each with its channels, rows and the layers of each network.
-fn rollout_loops(Rollout { samples, horizon, channels, lags, members, layer_count, layers, .. }: Rollout<NoBindings>, groups: u32) -> u64 {
-    let of_layer = |&[_, _, rows, columns]: &[usize; LAYER_NUMBERS]| (1 + columns.div_ceil(8) * (1 + rows) + columns.next_multiple_of(8)) as u64;
-    let layers: u64 = each_layer(&layers)[..layer_count].iter().map(of_layer).sum();
-    let [samples, horizon, channels, lags, members] = [samples, horizon, channels, lags, members].map(|size| size as u64);
+/// The steps of all blocks of four samples of an invocation, each with its channels, rows and the
+/// layers of each network.
+fn rollout_loops(
+    Rollout {
+        samples,
+        horizon,
+        channels,
+        lags,
+        members,
+        layer_count,
+        layers,
+        ..
+    }: Rollout<NoBindings>,
+    groups: u32,
+) -> u64 {
+    let of_layer = |&[_, _, rows, columns]: &[usize; LAYER_NUMBERS]| {
+        (1 + columns.div_ceil(8) * (1 + rows) + columns.next_multiple_of(8)) as u64
+    };
+    let layers: u64 = each_layer(&layers)[..layer_count]
+        .iter()
+        .map(of_layer)
+        .sum();
+    let [samples, horizon, channels, lags, members] =
+        [samples, horizon, channels, lags, members].map(|size| size as u64);
     let step = 1 + 2 * channels + 2 * lags + 1 + members * (4 + layers) + channels;
-    loops_over(samples / 4, groups.saturating_mul(16), channels + 4 * lags + horizon * step)
+    loops_over(
+        samples / 4,
+        groups.saturating_mul(16),
+        channels + 4 * lags + horizon * step,
+    )
 }
 
 /// Offset of weights and bias, rows and columns of each layer.
@@ -145,9 +215,20 @@ fn layers(network: &Network) -> Vec<[u32; LAYER_NUMBERS]> {
     entries.chunks_exact(2).map(layer).collect()
 }
 
-fn body(network: &Network, reading: ModelInput, width: u32, layers: &[[u32; LAYER_NUMBERS]]) -> String {
+fn body(
+    network: &Network,
+    reading: ModelInput,
+    width: u32,
+    layers: &[[u32; LAYER_NUMBERS]],
+) -> String {
     let count = layers.len();
-    let numbers = |index: usize| layers.iter().map(|layer| format!("{}u", layer[index])).collect::<Vec<_>>().join(", ");
+    let numbers = |index: usize| {
+        layers
+            .iter()
+            .map(|layer| format!("{}u", layer[index]))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     let constants: String = ["LAYER_WEIGHT", "LAYER_BIAS", "LAYER_ROWS", "LAYER_COLUMNS"]
         .iter()
         .enumerate()
@@ -155,21 +236,32 @@ fn body(network: &Network, reading: ModelInput, width: u32, layers: &[[u32; LAYE
         .collect();
     let text = include_str!("../../../kernels/mppi_rollout.wgsl");
     let (channels, read) = match reading {
-        ModelInput::State => (network.channels(), include_str!("../../../kernels/mppi_read_state.wgsl").to_owned()),
+        ModelInput::State => (
+            network.channels(),
+            include_str!("../../../kernels/mppi_read_state.wgsl").to_owned(),
+        ),
         ModelInput::RecordedRows { lags, members } => {
             let scales = CHANNEL_SCALES.map(|scale| format!("{scale:?}")).join(", ");
             let features = network.features();
-            let numbers = format!("const LAGS = {lags}u;\nconst MEMBERS = {members}u;\nconst FEATURE_COUNT = {features}u;\n");
+            let numbers = format!(
+                "const LAGS = {lags}u;\nconst MEMBERS = {members}u;\nconst FEATURE_COUNT = {features}u;\n"
+            );
             let text = include_str!("../../../kernels/mppi_read_rows.wgsl");
-            (RIG_CHANNELS, format!("{numbers}const SCALES = array<f32, 4>({scales});\n{text}"))
+            (
+                RIG_CHANNELS,
+                format!("{numbers}const SCALES = array<f32, 4>({scales});\n{text}"),
+            )
         }
     };
     let parameters = network.parameters().len();
-    let sizes = format!("const CHANNELS = {channels}u;\nconst WIDTH = {width}u;\nconst LAYERS = {count}u;\nconst PARAMETERS = {parameters}u;\n");
+    let sizes = format!(
+        "const CHANNELS = {channels}u;\nconst WIDTH = {width}u;\nconst LAYERS = {count}u;\nconst PARAMETERS = {parameters}u;\n"
+    );
     format!("{sizes}{constants}{read}{text}")
 }
 
-/// Channels of the rig: position of the cart, its velocity, velocity of the pole, angle; and which of them a network predicts.
+/// Channels of the rig: position of the cart, its velocity, velocity of the pole, angle; and which
+/// of them a network predicts.
 pub const RIG_CHANNELS: usize = 4;
 const OUTPUT_OF: [usize; RIG_CHANNELS] = [0, 0, 1, 2];
 
@@ -202,15 +294,19 @@ fn add_product(sum: &mut F32Lanes, weight: f32, x: &F32Lanes) {
     }
 }
 
-/// Neighbouring numbers; those beyond a layer's columns belong to its padding or to the next layer, and their results are not read.
+/// Neighbouring numbers; those beyond a layer's columns belong to its padding or to the next layer,
+/// and their results are not read.
 #[inline(always)]
 fn neighbours<const COUNT: usize>(numbers: &[f32], at: usize) -> [f32; COUNT] {
-    *numbers[at..].first_chunk().expect("invariant: every parameter is padded to 64 numbers, and the last is a bias")
+    *numbers[at..]
+        .first_chunk()
+        .expect("invariant: every parameter is padded to 64 numbers, and the last is a bias")
 }
 
 macro_rules! columns {
     ($name:ident, $count:literal: $($sum:ident $weight:ident)*) => {
-        /// A layer's sums, several columns at a time. Each has its own variable: an array of them would be in memory.
+        /// A layer's sums, several columns at a time. Each has its own variable: an array of them
+        /// would be in memory.
         #[inline(always)]
         fn $name(x: &[F32Lanes], weights: &[f32], bias: &[f32], columns: usize, y: &mut [F32Lanes; MAX_WIDTH]) {
             for j in (0..columns).step_by($count) {
@@ -231,8 +327,8 @@ macro_rules! columns {
 columns!(four_columns, 4: s0 w0 s1 w1 s2 w2 s3 w3);
 columns!(eight_columns, 8: s0 w0 s1 w1 s2 w2 s3 w3 s4 w4 s5 w5 s6 w6 s7 w7);
 
-/// Whether a block of samples fills one register, and there are 32 registers: then eight sums hide a multiply-add's latency; with narrower
-/// registers four do.
+/// Whether a block of samples fills one register, and there are 32 registers: then eight sums hide
+/// a multiply-add's latency; with narrower registers four do.
 fn is_wide() -> bool {
     #[cfg(target_arch = "x86_64")]
     return std::arch::is_x86_feature_detected!("avx512f");
@@ -248,23 +344,30 @@ fn rollout(call: &NativeCall<'_>, mut rollout: Arguments<'_>) {
     let layers = each_layer(&rollout.layers);
     let products: usize = layers.iter().map(|layer| layer[2] * layer[3]).sum();
     // A control tick wakes no other thread for work that one thread does in about a millisecond.
-    let threads = call.threads_for(rollout.samples * rollout.horizon * rollout.members * products / PRODUCTS_PER_ELEMENT);
+    let threads = call.threads_for(
+        rollout.samples * rollout.horizon * rollout.members * products / PRODUCTS_PER_ELEMENT,
+    );
     let is_wide = is_wide();
-    for_each_chunk(&mut costs[..rollout.samples], LANES, threads, |block, costs| {
-        let first = block * LANES;
-        let found = if is_wide {
-            simd(
-                #[inline(always)]
-                || rollout.block_costs::<true>(first),
-            )
-        } else {
-            simd(
-                #[inline(always)]
-                || rollout.block_costs::<false>(first),
-            )
-        };
-        costs.copy_from_slice(&found[..costs.len()]);
-    });
+    for_each_chunk(
+        &mut costs[..rollout.samples],
+        LANES,
+        threads,
+        |block, costs| {
+            let first = block * LANES;
+            let found = if is_wide {
+                simd(
+                    #[inline(always)]
+                    || rollout.block_costs::<true>(first),
+                )
+            } else {
+                simd(
+                    #[inline(always)]
+                    || rollout.block_costs::<false>(first),
+                )
+            };
+            costs.copy_from_slice(&found[..costs.len()]);
+        },
+    );
 }
 
 impl Arguments<'_> {
@@ -297,7 +400,11 @@ impl Arguments<'_> {
             before = now;
         }
         for cost in &mut cost {
-            *cost = if cost.is_finite() { cost.min(MAX_COST) } else { MAX_COST };
+            *cost = if cost.is_finite() {
+                cost.min(MAX_COST)
+            } else {
+                MAX_COST
+            };
         }
         cost
     }
@@ -312,7 +419,9 @@ impl Arguments<'_> {
 
     #[inline(always)]
     fn channel(&self, index: usize) -> &[f32; CHANNEL_NUMBERS] {
-        self.table[index * CHANNEL_NUMBERS..].first_chunk().expect("invariant: the plan binds the whole table")
+        self.table[index * CHANNEL_NUMBERS..]
+            .first_chunk()
+            .expect("invariant: the plan binds the whole table")
     }
 
     #[inline(always)]
@@ -325,7 +434,13 @@ impl Arguments<'_> {
     }
 
     #[inline(always)]
-    fn features(&self, state: &[F32Lanes; MAX_CHANNELS], before: &F32Lanes, now: &F32Lanes, x: &mut [F32Lanes; MAX_WIDTH]) {
+    fn features(
+        &self,
+        state: &[F32Lanes; MAX_CHANNELS],
+        before: &F32Lanes,
+        now: &F32Lanes,
+        x: &mut [F32Lanes; MAX_WIDTH],
+    ) {
         let half_range = 0.5 * (self.high - self.low);
         let mut place = 0;
         for (c, state) in state.iter().take(self.channels).enumerate() {
@@ -340,7 +455,9 @@ impl Arguments<'_> {
             }
         }
         if self.previous != 0 {
-            each(&mut x[place], |lane| self.applied(before[lane]) / half_range);
+            each(&mut x[place], |lane| {
+                self.applied(before[lane]) / half_range
+            });
             place += 1;
         }
         each(&mut x[place], |lane| self.applied(now[lane]) / half_range);
@@ -351,15 +468,26 @@ impl Arguments<'_> {
     fn past(&self) -> RowHistory {
         let mut past = [[[0.0; LANES]; ROW_NUMBERS]; MAX_LAGS + 1];
         let older = &self.observation[self.channels + 1..];
-        for (row, numbers) in past[..self.lags].iter_mut().zip(older.as_chunks::<ROW_NUMBERS>().0) {
+        for (row, numbers) in past[..self.lags]
+            .iter_mut()
+            .zip(older.as_chunks::<ROW_NUMBERS>().0)
+        {
             *row = numbers.map(|number| [number; LANES]);
         }
         past
     }
 
-    /// Reads past rows and commands, with the state as the latest row, and advances the state as if the angle continued with the same change.
+    /// Reads past rows and commands, with the state as the latest row, and advances the state as if
+    /// the angle continued with the same change.
     #[inline(always)]
-    fn rows(&self, state: &mut [F32Lanes; MAX_CHANNELS], past: &mut RowHistory, t: usize, first: usize, x: &mut [F32Lanes; MAX_WIDTH]) {
+    fn rows(
+        &self,
+        state: &mut [F32Lanes; MAX_CHANNELS],
+        past: &mut RowHistory,
+        t: usize,
+        first: usize,
+        x: &mut [F32Lanes; MAX_WIDTH],
+    ) {
         past[..=self.lags].rotate_right(1);
         past[0] = [state[0], state[2], state[3]];
         let [inches, speed, turn, volts] = CHANNEL_SCALES;
@@ -372,11 +500,17 @@ impl Arguments<'_> {
             each(&mut x[1], |lane| velocity[lane] / speed);
             each(&mut x[2], |lane| math::sin_near(angle[lane] * rad));
             each(&mut x[3], |lane| math::cos_near(angle[lane] * rad));
-            each(&mut x[4], |lane| angle_difference_deg(angle[lane], earlier[lane]) / turn);
+            each(&mut x[4], |lane| {
+                angle_difference_deg(angle[lane], earlier[lane]) / turn
+            });
         }
         let older = &self.observation[self.channels + 1 + ROW_NUMBERS * self.lags..][..self.lags];
         for back in 0..=self.lags {
-            let command = if back <= t + 1 { self.actions(t + 1 - back, first) } else { [older[back - t - 2]; LANES] };
+            let command = if back <= t + 1 {
+                self.actions(t + 1 - back, first)
+            } else {
+                [older[back - t - 2]; LANES]
+            };
             each(&mut x[5 * self.lags + back], |lane| command[lane] / volts);
         }
         x[6 * self.lags + 1] = [older[self.lags - 1]; LANES];
@@ -388,7 +522,11 @@ impl Arguments<'_> {
 
     /// The mean of what the networks predict, by the rig's channels.
     #[inline(always)]
-    fn mean_of_networks<const IS_WIDE: bool>(&self, x: &mut [F32Lanes; MAX_WIDTH], y: &mut [F32Lanes; MAX_WIDTH]) {
+    fn mean_of_networks<const IS_WIDE: bool>(
+        &self,
+        x: &mut [F32Lanes; MAX_WIDTH],
+        y: &mut [F32Lanes; MAX_WIDTH],
+    ) {
         let read = *x;
         let mut sums = [[0.0; LANES]; ROW_NUMBERS];
         for member in 0..self.members {
@@ -405,11 +543,20 @@ impl Arguments<'_> {
         }
     }
 
-    /// Runs a network's layers in place, with `y` as scratch: some columns at a time, whose sums stay in registers, and the activations in a separate
-    /// loop, because they need the registers themselves.
+    /// Runs a network's layers in place, with `y` as scratch: some columns at a time, whose sums
+    /// stay in registers, and the activations in a separate loop, because they need the registers
+    /// themselves.
     #[inline(always)]
-    fn network<const IS_WIDE: bool>(&self, member: usize, x: &mut [F32Lanes; MAX_WIDTH], y: &mut [F32Lanes; MAX_WIDTH]) {
-        for (index, &[weight, bias, rows, columns]) in each_layer(&self.layers)[..self.layer_count].iter().enumerate() {
+    fn network<const IS_WIDE: bool>(
+        &self,
+        member: usize,
+        x: &mut [F32Lanes; MAX_WIDTH],
+        y: &mut [F32Lanes; MAX_WIDTH],
+    ) {
+        for (index, &[weight, bias, rows, columns]) in each_layer(&self.layers)[..self.layer_count]
+            .iter()
+            .enumerate()
+        {
             let own = &self.weights[member * self.member_weights..];
             let (weights, bias) = (&own[weight..], &own[bias..]);
             if IS_WIDE {
@@ -428,12 +575,33 @@ impl Arguments<'_> {
     }
 
     #[inline(always)]
-    fn advance(&self, state: &mut [F32Lanes; MAX_CHANNELS], change: &[F32Lanes; MAX_WIDTH], cost: &mut F32Lanes, t: usize) {
+    fn advance(
+        &self,
+        state: &mut [F32Lanes; MAX_CHANNELS],
+        change: &[F32Lanes; MAX_WIDTH],
+        cost: &mut F32Lanes,
+        t: usize,
+    ) {
         let (energy_weight, energy_ratio) = (self.energy_weight, self.energy_ratio);
-        let multiplier = if t + 1 == self.horizon { self.terminal_multiplier } else { 1.0 };
+        let multiplier = if t + 1 == self.horizon {
+            self.terminal_multiplier
+        } else {
+            1.0
+        };
         let (mut cosine, mut velocity) = ([1.0; LANES], [0.0; LANES]);
         for c in 0..self.channels {
-            let [rad, scale, mean, deviation, weight, barrier, limit, barrier_scale, half_turn, squared_angle] = *self.channel(c);
+            let [
+                rad,
+                scale,
+                mean,
+                deviation,
+                weight,
+                barrier,
+                limit,
+                barrier_scale,
+                half_turn,
+                squared_angle,
+            ] = *self.channel(c);
             let mut charge = [0.0; LANES];
             for lane in 0..LANES {
                 let value = state[c][lane] + mean + deviation * change[c][lane];
@@ -448,7 +616,11 @@ impl Arguments<'_> {
                     state[c][lane] = value - turn * ((value + half_turn) / turn).floor();
                     let angle = state[c][lane] * rad;
                     cos_angle[lane] = math::cos_near(angle);
-                    charge[lane] = if squared_angle == 0.0 { 1.0 - cos_angle[lane] } else { angle * angle };
+                    charge[lane] = if squared_angle == 0.0 {
+                        1.0 - cos_angle[lane]
+                    } else {
+                        angle * angle
+                    };
                 }
                 if c == self.angle_channel as usize {
                     cosine = cos_angle;

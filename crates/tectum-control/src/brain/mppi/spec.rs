@@ -91,10 +91,12 @@ pub struct TwinSpec {
     /// AdamW's decay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight_decay: Option<f64>,
-    /// A twin that `tectum train twin` wrote, relative to the working directory; it is not trained further.
+    /// A twin that `tectum train twin` wrote, relative to the working directory; it is not trained
+    /// further.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// A recording of the rig to train on instead of simulated transitions, relative to the working directory.
+    /// A recording of the rig to train on instead of simulated transitions, relative to the working
+    /// directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
     /// Online learning from the body's transitions; off without the table.
@@ -105,7 +107,8 @@ pub struct TwinSpec {
 /// Settings of online learning; omitted settings have a default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct OnlineSpec {
-    /// Transitions under random actions before the first round, for an untrained twin; 0 for one trained before.
+    /// Transitions under random actions before the first round, for an untrained twin; 0 for one
+    /// trained before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<usize>,
     /// Transitions between two rounds.
@@ -125,10 +128,20 @@ const ONLINE_CAPACITY: usize = 10_000;
 const ONLINE_STEPS: usize = 500;
 
 /// Meaning of a key, for the reference.
-const LEARNING_RATE: &str = "AdamW's maximum rate; a quarter of the default in rounds of online learning after a training";
+const LEARNING_RATE: &str =
+    "AdamW's maximum rate; a quarter of the default in rounds of online learning after a training";
 
 /// Keys of a twin that is trained at the start.
-const TRAINING_KEYS: [&str; 8] = ["hidden", "transitions", "steps", "batch", "learning_rate", "weight_decay", "data", "online"];
+const TRAINING_KEYS: [&str; 8] = [
+    "hidden",
+    "transitions",
+    "steps",
+    "batch",
+    "learning_rate",
+    "weight_decay",
+    "data",
+    "online",
+];
 
 impl TwinSpec {
     fn is_empty(&self) -> bool {
@@ -144,26 +157,85 @@ impl BrainSettings for MppiSpec {
     fn read(section: &mut Section<'_, '_>, body: &BodySpec) -> Result<Self> {
         let models = [("twin", MppiModel::Twin), ("plant", MppiModel::Plant)];
         let about = "what is rolled out: a learned twin, or the body's own equations";
-        let model = section.choice(Key::new("model", about).or("`\"plant\"` for equation files, else `\"twin\"`"), &models)?;
-        if (Self { model, ..Self::default() }).model_for(body) == MppiModel::Plant {
-            section.refuse(&["rate_weight", "cost", "twin"], "model \"plant\" learns nothing, and its cost is the body's own: weights or reward")?;
+        let model = section.choice(
+            Key::new("model", about).or("`\"plant\"` for equation files, else `\"twin\"`"),
+            &models,
+        )?;
+        if (Self {
+            model,
+            ..Self::default()
+        })
+        .model_for(body)
+            == MppiModel::Plant
+        {
+            section.refuse(
+                &["rate_weight", "cost", "twin"],
+                "model \"plant\" learns nothing, and its cost is the body's own: weights or reward",
+            )?;
         }
         Ok(Self {
             model,
-            samples: section.whole(of_body("samples", "rollouts per tick, a multiple of 64"), 1..=1 << 20)?.map(|n| n as usize),
-            horizon: section.whole(of_body("horizon", "length of a rollout").unit("steps"), 1..=1024)?.map(|n| n as usize),
-            hold: section.whole(of_body("hold", "time for which a step of the plan is held").unit("ticks"), 1..=64)?.map(|n| n as usize),
-            iterations: section
-                .whole(of_body("iterations", "sampling iterations per tick, each around the mean of the one before"), 1..=8)?
+            samples: section
+                .whole(
+                    of_body("samples", "rollouts per tick, a multiple of 64"),
+                    1..=1 << 20,
+                )?
                 .map(|n| n as usize),
-            sigma: section.positive(of_body("sigma", "maximum standard deviation of the noise").unit("the action's"))?,
-            sigma_min: section.non_negative(of_body("sigma_min", "minimum standard deviation of the noise").unit("the action's"))?,
-            temperature: section.positive(of_body("temperature", "temperature of the softmax over rollouts, as a share of the costs' spread"))?,
-            rate_weight: section.non_negative(of_body("rate_weight", "weight of the square of an action's change; only over a twin"))?,
-            energy_weight: section.non_negative(of_body("energy_weight", "weight of the square of the pole's energy error"))?,
-            terminal_multiplier: section.non_negative(of_body("terminal_multiplier", "weight of a rollout's last step"))?,
-            cost: read_cost(section.section(Key::new("cost", "Weights of the running cost, only over a twin."))?, body)?,
-            twin: TwinSpec::read(section.section(Key::new("twin", "The learned model and its training, only with `model = \"twin\"`."))?)?,
+            horizon: section
+                .whole(
+                    of_body("horizon", "length of a rollout").unit("steps"),
+                    1..=1024,
+                )?
+                .map(|n| n as usize),
+            hold: section
+                .whole(
+                    of_body("hold", "time for which a step of the plan is held").unit("ticks"),
+                    1..=64,
+                )?
+                .map(|n| n as usize),
+            iterations: section
+                .whole(
+                    of_body(
+                        "iterations",
+                        "sampling iterations per tick, each around the mean of the one before",
+                    ),
+                    1..=8,
+                )?
+                .map(|n| n as usize),
+            sigma: section.positive(
+                of_body("sigma", "maximum standard deviation of the noise").unit("the action's"),
+            )?,
+            sigma_min: section.non_negative(
+                of_body("sigma_min", "minimum standard deviation of the noise")
+                    .unit("the action's"),
+            )?,
+            temperature: section.positive(of_body(
+                "temperature",
+                "temperature of the softmax over rollouts, as a share of the costs' spread",
+            ))?,
+            rate_weight: section.non_negative(of_body(
+                "rate_weight",
+                "weight of the square of an action's change; only over a twin",
+            ))?,
+            energy_weight: section.non_negative(of_body(
+                "energy_weight",
+                "weight of the square of the pole's energy error",
+            ))?,
+            terminal_multiplier: section.non_negative(of_body(
+                "terminal_multiplier",
+                "weight of a rollout's last step",
+            ))?,
+            cost: read_cost(
+                section.section(Key::new(
+                    "cost",
+                    "Weights of the running cost, only over a twin.",
+                ))?,
+                body,
+            )?,
+            twin: TwinSpec::read(section.section(Key::new(
+                "twin",
+                "The learned model and its training, only with `model = \"twin\"`.",
+            ))?)?,
         })
     }
 
@@ -182,43 +254,95 @@ impl BrainSettings for MppiSpec {
 
     fn set_twin(&mut self, path: &str) -> Result<bool> {
         if self.model == Some(MppiModel::Plant) {
-            return Err(Error::invalid(format!("twin {path}: model \"plant\" plans with no twin")));
+            return Err(Error::invalid(format!(
+                "twin {path}: model \"plant\" plans with no twin"
+            )));
         }
-        self.twin = TwinSpec { file: Some(path.to_owned()), ..TwinSpec::default() };
+        self.twin = TwinSpec {
+            file: Some(path.to_owned()),
+            ..TwinSpec::default()
+        };
         Ok(true)
     }
 
     fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
-        let BrainContext { body, seed, settings, clock } = *context;
+        let BrainContext {
+            body,
+            seed,
+            settings,
+            clock,
+        } = *context;
         let model = self.model_for(body);
         if model == MppiModel::Plant && !self.twin.is_empty() {
-            return Err(Error::invalid(format!("mppi: body {} is planned with its own equations, not with a twin", body.name)));
+            return Err(Error::invalid(format!(
+                "mppi: body {} is planned with its own equations, not with a twin",
+                body.name
+            )));
         }
         let parameters = self.parameters(settings, body)?;
-        let (config, training) = if let (MppiModel::Plant, Some((system, values))) = (model, settings.equations()) {
-            let equations = EquationModel::new(settings, system, values)?;
-            (MppiConfig::new(Model::Equations(Arc::new(equations)), parameters, None)?, None)
-        } else if model == MppiModel::Plant {
-            let layout = TwinLayout::of(body, parameters.previous_action)?;
-            (MppiConfig::new(Model::Plant { body: body.name.to_owned(), layout }, parameters, None)?, None)
-        } else if let Some(file) = &self.twin.file {
-            (MppiConfig::new(Model::Recorded(Box::new(RecordedTwin::load(file, body)?)), parameters, None)?, None)
-        } else {
-            let layout = TwinLayout::of(body, parameters.previous_action)?;
-            let (recipe, online) = (self.twin.recipe(), self.twin.online(clock));
-            // Checked before anything is trained.
-            online.iter().try_for_each(|online| online.settings.check())?;
-            let config = MppiConfig::new(Model::Twin(Twin::untrained(&layout, &recipe.hidden)?), parameters, online)?;
-            let is_online_only = self.twin.online.is_some_and(OnlineSpec::starts_untrained);
-            let training = Training { recipe, is_online_only, data: self.twin.data.clone(), body: settings.clone() };
-            (config, Some(training))
-        };
-        Ok(Recipe::Device(Box::new(MppiRecipe { config, seed, training })))
+        let (config, training) =
+            if let (MppiModel::Plant, Some((system, values))) = (model, settings.equations()) {
+                let equations = EquationModel::new(settings, system, values)?;
+                (
+                    MppiConfig::new(Model::Equations(Arc::new(equations)), parameters, None)?,
+                    None,
+                )
+            } else if model == MppiModel::Plant {
+                let layout = TwinLayout::of(body, parameters.previous_action)?;
+                (
+                    MppiConfig::new(
+                        Model::Plant {
+                            body: body.name.to_owned(),
+                            layout,
+                        },
+                        parameters,
+                        None,
+                    )?,
+                    None,
+                )
+            } else if let Some(file) = &self.twin.file {
+                (
+                    MppiConfig::new(
+                        Model::Recorded(Box::new(RecordedTwin::load(file, body)?)),
+                        parameters,
+                        None,
+                    )?,
+                    None,
+                )
+            } else {
+                let layout = TwinLayout::of(body, parameters.previous_action)?;
+                let (recipe, online) = (self.twin.recipe(), self.twin.online(clock));
+                // Checked before anything is trained.
+                online
+                    .iter()
+                    .try_for_each(|online| online.settings.check())?;
+                let config = MppiConfig::new(
+                    Model::Twin(Twin::untrained(&layout, &recipe.hidden)?),
+                    parameters,
+                    online,
+                )?;
+                let is_online_only = self.twin.online.is_some_and(OnlineSpec::starts_untrained);
+                let training = Training {
+                    recipe,
+                    is_online_only,
+                    data: self.twin.data.clone(),
+                    body: settings.clone(),
+                };
+                (config, Some(training))
+            };
+        Ok(Recipe::Device(Box::new(MppiRecipe {
+            config,
+            seed,
+            training,
+        })))
     }
 
     #[cfg(any(test, feature = "bench"))]
     fn conformance() -> Option<Conformance> {
-        Some(Conformance { suites: super::conformance::suites, kernels: || super::kernels(&crate::twin::Network::new(7, &[64, 64], 4)?) })
+        Some(Conformance {
+            suites: super::conformance::suites,
+            kernels: || super::kernels(&crate::twin::Network::new(7, &[64, 64], 4)?),
+        })
     }
 }
 
@@ -230,10 +354,21 @@ fn of_body<'k>(name: &'k str, about: &'k str) -> Key<'k> {
 /// Weights by name of the observation or action channel.
 fn read_cost(mut section: Section<'_, '_>, body: &BodySpec) -> Result<BTreeMap<String, f64>> {
     let mut cost = BTreeMap::new();
-    for name in body.observation.iter().map(|channel| &channel.name).chain(body.action.iter().map(|channel| &channel.name)) {
+    for name in body
+        .observation
+        .iter()
+        .map(|channel| &channel.name)
+        .chain(body.action.iter().map(|channel| &channel.name))
+    {
         cost.extend(
             section
-                .non_negative(of_body(name, "weight of an observation or action channel, by its name").one_of("CHANNEL"))?
+                .non_negative(
+                    of_body(
+                        name,
+                        "weight of an observation or action channel, by its name",
+                    )
+                    .one_of("CHANNEL"),
+                )?
                 .map(|weight| (name.clone(), weight)),
         );
     }
@@ -242,32 +377,53 @@ fn read_cost(mut section: Section<'_, '_>, body: &BodySpec) -> Result<BTreeMap<S
 }
 
 impl MppiSpec {
-    /// What is rolled out; if the scenario does not say, the equations of a body from a file of them, else a twin.
+    /// What is rolled out; if the scenario does not say, the equations of a body from a file of
+    /// them, else a twin.
     pub(crate) fn model_for(&self, body: &BodySpec) -> MppiModel {
-        let standard = if body.name.ends_with(equations::ENDING) { MppiModel::Plant } else { MppiModel::Twin };
+        let standard = if body.name.ends_with(equations::ENDING) {
+            MppiModel::Plant
+        } else {
+            MppiModel::Twin
+        };
         self.model.unwrap_or(standard)
     }
 
     /// The body's defaults, overridden by the scenario's settings.
-    pub(crate) fn parameters(&self, settings: &BodySettings, body: &BodySpec) -> Result<MppiParameters> {
+    pub(crate) fn parameters(
+        &self,
+        settings: &BodySettings,
+        body: &BodySpec,
+    ) -> Result<MppiParameters> {
         let mut parameters = match (self.model_for(body), settings.equations()) {
             (MppiModel::Twin, _) => settings.mppi()?,
             (MppiModel::Plant, Some((system, _))) => MppiParameters::for_equations(system),
             (MppiModel::Plant, None) => MppiParameters::for_plant(&body.name)?,
         };
-        let set = |target: &mut f32, given: Option<f64>| given.into_iter().for_each(|value| *target = value as f32);
+        let set = |target: &mut f32, given: Option<f64>| {
+            given.into_iter().for_each(|value| *target = value as f32)
+        };
         parameters.samples = self.samples.unwrap_or(parameters.samples);
         parameters.horizon = self.horizon.unwrap_or(parameters.horizon);
         parameters.hold = self.hold.unwrap_or(parameters.hold);
         parameters.iterations = self.iterations.unwrap_or(parameters.iterations);
-        parameters.sigma_min = self.sigma_min.map(|value| value as f32).or(parameters.sigma_min);
+        parameters.sigma_min = self
+            .sigma_min
+            .map(|value| value as f32)
+            .or(parameters.sigma_min);
         set(&mut parameters.sigma, self.sigma);
         set(&mut parameters.temperature, self.temperature);
         set(&mut parameters.rate_weight, self.rate_weight);
         set(&mut parameters.energy_weight, self.energy_weight);
-        set(&mut parameters.terminal_multiplier, self.terminal_multiplier);
+        set(
+            &mut parameters.terminal_multiplier,
+            self.terminal_multiplier,
+        );
         for (name, &weight) in &self.cost {
-            match body.observation.iter().position(|channel| channel.name == *name) {
+            match body
+                .observation
+                .iter()
+                .position(|channel| channel.name == *name)
+            {
                 Some(index) => parameters.channels[index].weight = weight as f32,
                 None => parameters.action_weight = weight as f32,
             }
@@ -278,13 +434,17 @@ impl MppiSpec {
 
 impl TwinSpec {
     fn read(mut section: Section<'_, '_>) -> Result<Self> {
-        let file = Key::new("file", "a twin that `tectum train twin` wrote, relative to the working directory; it is not trained further");
+        let file = Key::new(
+            "file",
+            "a twin that `tectum train twin` wrote, relative to the working directory; it is not trained further",
+        );
         let file = section.string(file)?.map(|file| file.value.to_owned());
         if file.is_some() {
             section.refuse(&TRAINING_KEYS, "the twin in the file is trained")?;
         }
         let defaults = TwinRecipe::default();
-        let hidden = Key::new("hidden", "widths of the hidden layers").or(format_args!("{:?}", defaults.hidden));
+        let hidden = Key::new("hidden", "widths of the hidden layers")
+            .or(format_args!("{:?}", defaults.hidden));
         let widths = section.whole_list(hidden, 1..=4096)?;
         let mut twin = Self {
             file,
@@ -300,9 +460,15 @@ impl TwinSpec {
             online: None,
         };
         if section.has("online") {
-            let online = OnlineSpec::read(section.section(Key::new("online", "Learning while the loop runs; without this table it is off."))?)?;
+            let online = OnlineSpec::read(section.section(Key::new(
+                "online",
+                "Learning while the loop runs; without this table it is off.",
+            ))?)?;
             if online.starts_untrained() {
-                section.refuse(&["transitions", "steps", "data"], "a twin with a warm_up starts untrained")?;
+                section.refuse(
+                    &["transitions", "steps", "data"],
+                    "a twin with a warm_up starts untrained",
+                )?;
             }
             twin.online = Some(online);
         }
@@ -318,14 +484,18 @@ impl TwinSpec {
             transitions: self.transitions.unwrap_or(defaults.transitions),
             steps: self.steps.unwrap_or(defaults.steps),
             batch: self.batch.unwrap_or(defaults.batch),
-            learning_rate: self.learning_rate.map_or(defaults.learning_rate, |value| value as f32),
-            weight_decay: self.weight_decay.map_or(defaults.weight_decay, |value| value as f32),
+            learning_rate: self
+                .learning_rate
+                .map_or(defaults.learning_rate, |value| value as f32),
+            weight_decay: self
+                .weight_decay
+                .map_or(defaults.weight_decay, |value| value as f32),
             ..defaults
         }
     }
 
-    /// How it learns online: in small batches and few steps, so that a round ends before the next begins, and at a lower rate if it is already
-    /// trained.
+    /// How it learns online: in small batches and few steps, so that a round ends before the next
+    /// begins, and at a lower rate if it is already trained.
     pub(crate) fn online(&self, clock: ClockKind) -> Option<OnlineLearning> {
         let online = self.online?;
         let settings = OnlineSettings {
@@ -334,7 +504,11 @@ impl TwinSpec {
             replay_capacity: online.replay_capacity.unwrap_or(ONLINE_CAPACITY),
             is_threaded: clock == ClockKind::Real,
         };
-        let mut recipe = TwinRecipe { steps: online.steps.unwrap_or(ONLINE_STEPS), batch: self.batch.unwrap_or(128), ..self.recipe() };
+        let mut recipe = TwinRecipe {
+            steps: online.steps.unwrap_or(ONLINE_STEPS),
+            batch: self.batch.unwrap_or(128),
+            ..self.recipe()
+        };
         if !online.starts_untrained() && self.learning_rate.is_none() {
             recipe.learning_rate *= 0.25;
         }

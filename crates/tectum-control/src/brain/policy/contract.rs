@@ -1,4 +1,5 @@
-//! What a policy's numbers mean: which channels of the body make up its input, and what its output does.
+//! What a policy's numbers mean: which channels of the body make up its input, and what its output
+//! does.
 
 use std::cell::RefCell;
 use std::ops::RangeInclusive;
@@ -97,11 +98,14 @@ pub struct ActionRule {
     pub scale: Vec<f64>,
     /// Added after that: default positions, for example.
     pub offset: Vec<f64>,
-    /// The action for each number of the output, of which the greatest counts; none for outputs that are actions themselves.
+    /// The action for each number of the output, of which the greatest counts; none for outputs
+    /// that are actions themselves.
     pub choices: Vec<Vec<f64>>,
-    /// How many rows of a chunk [rows, channels] are used, one for each tick from that of its observation on.
+    /// How many rows of a chunk [rows, channels] are used, one for each tick from that of its
+    /// observation on.
     pub chunk: usize,
-    /// How many of them are used before the next inference starts. Without it 1 with an ensemble, half of the chunk for asynchronous inferences, all rows else.
+    /// How many of them are used before the next inference starts. Without it 1 with an ensemble,
+    /// half of the chunk for asynchronous inferences, all rows else.
     pub replan_steps: Option<usize>,
     /// The coefficient m of temporal ensembling; without it only the last chunk counts.
     pub temporal_ensemble_coeff: Option<f64>,
@@ -121,7 +125,8 @@ impl Contract {
     /// # Errors
     /// `Io` or `Data` naming file and line.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|error| Error::io(path.display(), error))?;
+        let text =
+            std::fs::read_to_string(path).map_err(|error| Error::io(path.display(), error))?;
         Self::parse(&text, &path.display().to_string())
     }
 
@@ -131,21 +136,39 @@ impl Contract {
     /// `Data` naming origin and line.
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
         let warnings = RefCell::default();
-        let source = TomlSource { origin, text, is_record: false, warnings: &warnings, asked: None };
+        let source = TomlSource {
+            origin,
+            text,
+            is_record: false,
+            warnings: &warnings,
+            asked: None,
+        };
         let table = source.parse()?;
         let mut root = Section::root(source, table.get_ref());
         let contract = Self {
-            period_s: root.positive(Key::new("period", "time between two answers; it must be the body's").unit("s"))?,
-            input: root.string(Key::new("input", "the input that the terms fill"))?.map(|text| text.value.to_owned()),
-            output: root.string(Key::new("output", "the output that is the action"))?.map(|text| text.value.to_owned()),
+            period_s: root.positive(
+                Key::new("period", "time between two answers; it must be the body's").unit("s"),
+            )?,
+            input: root
+                .string(Key::new("input", "the input that the terms fill"))?
+                .map(|text| text.value.to_owned()),
+            output: root
+                .string(Key::new("output", "the output that is the action"))?
+                .map(|text| text.value.to_owned()),
             observation: root
-                .sections(Key::new("observation", "The parts of the input in their order."))?
+                .sections(Key::new(
+                    "observation",
+                    "The parts of the input in their order.",
+                ))?
                 .into_iter()
                 .enumerate()
                 .map(|(index, section)| Term::read(section, index))
                 .collect::<Result<_>>()?,
             action: ActionRule::read(root.section(Key::new("action", "What the output does."))?)?,
-            state: read_state(root.section(Key::new("state", "Inputs that are outputs of the tick before."))?)?,
+            state: read_state(root.section(Key::new(
+                "state",
+                "Inputs that are outputs of the tick before.",
+            ))?)?,
             assumed: Vec::new(),
             origin: origin.to_owned(),
         };
@@ -158,19 +181,33 @@ fn pair(section: &mut Section<'_, '_>, key: Key<'_>, name: &str) -> Result<Optio
     match section.numbers(key)?.as_deref() {
         None => Ok(None),
         Some(&[low, high]) if low <= high => Ok(Some([low, high])),
-        Some(other) => Err(section.fault(format_args!("{name} is {other:?}: a lower and an upper bound are needed"))),
+        Some(other) => Err(section.fault(format_args!(
+            "{name} is {other:?}: a lower and an upper bound are needed"
+        ))),
     }
 }
 
 impl Term {
     fn read(mut section: Section<'_, '_>, index: usize) -> Result<Self> {
-        let channels = section.texts(Key::new("channels", "channels of the body's observation, in the order of the policy"))?;
-        let sources = [("previous action", TermSource::PreviousAction), ("step", TermSource::Step)];
-        let named =
-            section.string(Key::new("source", "a source that is no channel").one_of("\"previous action\" or \"step\""))?.map(|text| text.value.to_owned());
+        let channels = section.texts(Key::new(
+            "channels",
+            "channels of the body's observation, in the order of the policy",
+        ))?;
+        let sources = [
+            ("previous action", TermSource::PreviousAction),
+            ("step", TermSource::Step),
+        ];
+        let named = section
+            .string(
+                Key::new("source", "a source that is no channel")
+                    .one_of("\"previous action\" or \"step\""),
+            )?
+            .map(|text| text.value.to_owned());
         let constant = section.numbers(Key::new("value", "fixed numbers, such as a command"))?;
         let place = format!("observation {}", index + 1);
-        let given = usize::from(channels.is_some()) + usize::from(named.is_some()) + usize::from(constant.is_some());
+        let given = usize::from(channels.is_some())
+            + usize::from(named.is_some())
+            + usize::from(constant.is_some());
         if given != 1 {
             return Err(section.fault("needs one of the keys channels, source and value"));
         }
@@ -178,21 +215,52 @@ impl Term {
             (Some(channels), ..) => TermSource::Channels(channels),
             (_, Some(name), _) => match sources.into_iter().find(|(known, _)| *known == name) {
                 Some((_, source)) => source,
-                None => return Err(section.fault(format_args!("source {name:?} is unknown; known: previous action, step"))),
+                None => {
+                    return Err(section.fault(format_args!(
+                        "source {name:?} is unknown; known: previous action, step"
+                    )));
+                }
             },
             (.., constant) => TermSource::Constant(constant.unwrap_or_default()),
         };
-        let functions = [("identity", TermFunction::Identity), ("sin", TermFunction::Sin), ("cos", TermFunction::Cos)];
-        let clip = pair(&mut section, Key::new("clip", "bounds after the offset is subtracted"), "clip")?;
+        let functions = [
+            ("identity", TermFunction::Identity),
+            ("sin", TermFunction::Sin),
+            ("cos", TermFunction::Cos),
+        ];
+        let clip = pair(
+            &mut section,
+            Key::new("clip", "bounds after the offset is subtracted"),
+            "clip",
+        )?;
         let term = Self {
-            input: section.string(Key::new("input", "the input, if it is another one"))?.map(|text| text.value.to_owned()),
+            input: section
+                .string(Key::new("input", "the input, if it is another one"))?
+                .map(|text| text.value.to_owned()),
             source,
-            function: section.choice_or(Key::new("function", "applied to each number"), &functions, TermFunction::Identity)?,
-            unit: section.string(Key::new("unit", "the unit that the policy expects; the body's own without it"))?.map(|text| text.value.to_owned()),
-            offset: section.numbers(Key::new("offset", "subtracted first").or(0))?.unwrap_or_else(|| vec![0.0]),
+            function: section.choice_or(
+                Key::new("function", "applied to each number"),
+                &functions,
+                TermFunction::Identity,
+            )?,
+            unit: section
+                .string(Key::new(
+                    "unit",
+                    "the unit that the policy expects; the body's own without it",
+                ))?
+                .map(|text| text.value.to_owned()),
+            offset: section
+                .numbers(Key::new("offset", "subtracted first").or(0))?
+                .unwrap_or_else(|| vec![0.0]),
             clip,
-            scale: section.numbers(Key::new("scale", "multiplied last").or(1))?.unwrap_or_else(|| vec![1.0]),
-            history: section.whole_or(Key::new("history", "how many of the last values, the oldest first"), 1..=1000, 1)? as usize,
+            scale: section
+                .numbers(Key::new("scale", "multiplied last").or(1))?
+                .unwrap_or_else(|| vec![1.0]),
+            history: section.whole_or(
+                Key::new("history", "how many of the last values, the oldest first"),
+                1..=1000,
+                1,
+            )? as usize,
             place,
         };
         section.finish()?;
@@ -202,23 +270,86 @@ impl Term {
 
 impl ActionRule {
     fn read(mut section: Section<'_, '_>) -> Result<Self> {
-        let clip = pair(&mut section, Key::new("clip", "bounds of the network's numbers"), "clip")?;
+        let clip = pair(
+            &mut section,
+            Key::new("clip", "bounds of the network's numbers"),
+            "clip",
+        )?;
         let rule = Self {
-            channels: section.texts(Key::new("channels", "channels of the body's action, in the order of the output"))?,
-            unit: section.string(Key::new("unit", "the unit of the action; the body's own without it"))?.map(|text| text.value.to_owned()),
+            channels: section.texts(Key::new(
+                "channels",
+                "channels of the body's action, in the order of the output",
+            ))?,
+            unit: section
+                .string(Key::new(
+                    "unit",
+                    "the unit of the action; the body's own without it",
+                ))?
+                .map(|text| text.value.to_owned()),
             clip,
-            scale: section.numbers(Key::new("scale", "multiplied first").or(1))?.unwrap_or_else(|| vec![1.0]),
-            offset: section.numbers(Key::new("offset", "added after that, such as default positions").or(0))?.unwrap_or_else(|| vec![0.0]),
-            choices: section.rows(Key::new("choices", "the action for each number of the output, of which the greatest counts"))?.unwrap_or_default(),
-            chunk: section.whole_or(Key::new("chunk", "rows of the output that are used, one for each tick"), ROWS, 1)? as usize,
-            replan_steps: section.whole(Key::new("replan_steps", "rows that are used before the next inference starts"), ROWS)?.map(|steps| steps as usize),
-            temporal_ensemble_coeff: section.within(Key::new("temporal_ensemble_coeff", "m of the weights exp(-m i) of predictions"), -100.0..=100.0)?,
-            is_asynchronous: section.flag(Key::new("asynchronous", "inferences run concurrently with the loop").or(false))?.unwrap_or(false),
+            scale: section
+                .numbers(Key::new("scale", "multiplied first").or(1))?
+                .unwrap_or_else(|| vec![1.0]),
+            offset: section
+                .numbers(Key::new("offset", "added after that, such as default positions").or(0))?
+                .unwrap_or_else(|| vec![0.0]),
+            choices: section
+                .rows(Key::new(
+                    "choices",
+                    "the action for each number of the output, of which the greatest counts",
+                ))?
+                .unwrap_or_default(),
+            chunk: section.whole_or(
+                Key::new(
+                    "chunk",
+                    "rows of the output that are used, one for each tick",
+                ),
+                ROWS,
+                1,
+            )? as usize,
+            replan_steps: section
+                .whole(
+                    Key::new(
+                        "replan_steps",
+                        "rows that are used before the next inference starts",
+                    ),
+                    ROWS,
+                )?
+                .map(|steps| steps as usize),
+            temporal_ensemble_coeff: section.within(
+                Key::new(
+                    "temporal_ensemble_coeff",
+                    "m of the weights exp(-m i) of predictions",
+                ),
+                -100.0..=100.0,
+            )?,
+            is_asynchronous: section
+                .flag(
+                    Key::new("asynchronous", "inferences run concurrently with the loop").or(false),
+                )?
+                .unwrap_or(false),
             inference_delay: section
-                .whole(Key::new("inference_delay", "ticks until an answer is used, under clock \"sim\"").or(0), 0..=10_000)?
+                .whole(
+                    Key::new(
+                        "inference_delay",
+                        "ticks until an answer is used, under clock \"sim\"",
+                    )
+                    .or(0),
+                    0..=10_000,
+                )?
                 .map(|ticks| ticks as usize),
-            stiffness: section.numbers(Key::new("stiffness", "gains of the joints' controllers; recorded"))?.unwrap_or_default(),
-            damping: section.numbers(Key::new("damping", "gains of the joints' controllers; recorded"))?.unwrap_or_default(),
+            stiffness: section
+                .numbers(Key::new(
+                    "stiffness",
+                    "gains of the joints' controllers; recorded",
+                ))?
+                .unwrap_or_default(),
+            damping: section
+                .numbers(Key::new(
+                    "damping",
+                    "gains of the joints' controllers; recorded",
+                ))?
+                .unwrap_or_default(),
         };
         section.finish()?;
         Ok(rule)
@@ -240,12 +371,28 @@ pub fn state_by_name(network: &Network) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
     for input in network.inputs() {
         let candidates = [
-            input.name.strip_suffix("_in").map(|stem| format!("{stem}_out")),
+            input
+                .name
+                .strip_suffix("_in")
+                .map(|stem| format!("{stem}_out")),
             input.name.strip_suffix("0").map(|stem| format!("{stem}n")),
-            input.name.strip_prefix("state_in").map(|rest| format!("state_out{rest}")),
+            input
+                .name
+                .strip_prefix("state_in")
+                .map(|rest| format!("state_out{rest}")),
         ];
-        let is_pair = |name: &String| network.outputs().any(|output| output.name == *name && output.dims == input.dims && output.element == input.element);
-        pairs.extend(candidates.into_iter().flatten().find(is_pair).map(|output| (input.name.clone(), output)));
+        let is_pair = |name: &String| {
+            network.outputs().any(|output| {
+                output.name == *name && output.dims == input.dims && output.element == input.element
+            })
+        };
+        pairs.extend(
+            candidates
+                .into_iter()
+                .flatten()
+                .find(is_pair)
+                .map(|output| (input.name.clone(), output)),
+        );
     }
     pairs
 }

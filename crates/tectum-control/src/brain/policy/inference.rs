@@ -1,4 +1,5 @@
-//! One run of a policy's network, and where it takes place: in the tick that starts it, or on a worker thread.
+//! One run of a policy's network, and where it takes place: in the tick that starts it, or on a
+//! worker thread.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -30,8 +31,16 @@ impl Inference {
         let binding = &recipe.binding;
         let len = binding.action.width * binding.action.schedule.chunk;
         let mut inference = Self {
-            inputs: binding.inputs.iter().map(|input| vec![0.0; input.len]).collect(),
-            states: binding.states.iter().map(|state| vec![0.0; state.len]).collect(),
+            inputs: binding
+                .inputs
+                .iter()
+                .map(|input| vec![0.0; input.len])
+                .collect(),
+            states: binding
+                .states
+                .iter()
+                .map(|state| vec![0.0; state.len])
+                .collect(),
             output: vec![0.0; len],
             answer: None,
             recipe: recipe.clone(),
@@ -53,7 +62,13 @@ impl Inference {
     }
 
     fn feed(&mut self) -> Result<()> {
-        let Self { recipe, network, inputs, states, .. } = self;
+        let Self {
+            recipe,
+            network,
+            inputs,
+            states,
+            ..
+        } = self;
         for (input, values) in recipe.binding.inputs.iter().zip(inputs) {
             network.set_floats(&input.name, values)?;
         }
@@ -67,15 +82,29 @@ impl Inference {
     fn run(&mut self) -> Result<RunStats> {
         self.feed()?;
         let stats = self.network.run()?;
-        let Self { recipe, network, states, output, .. } = self;
+        let Self {
+            recipe,
+            network,
+            states,
+            output,
+            ..
+        } = self;
         for (state, values) in recipe.binding.states.iter().zip(states) {
             values.copy_from_slice(network.floats(&state.output)?);
         }
         let action = &recipe.binding.action;
         match action.kind {
-            ActionKind::Index(_) => output[0] = network.integers(&action.output)?.first().map_or(-1.0, |index| *index as f32),
+            ActionKind::Index(_) => {
+                output[0] = network
+                    .integers(&action.output)?
+                    .first()
+                    .map_or(-1.0, |index| *index as f32)
+            }
             // Of longer chunks, only the first rows are used.
-            _ => output.iter_mut().zip(network.floats(&action.output)?).for_each(|(own, given)| *own = *given),
+            _ => output
+                .iter_mut()
+                .zip(network.floats(&action.output)?)
+                .for_each(|(own, given)| *own = *given),
         }
         Ok(stats)
     }
@@ -110,7 +139,8 @@ impl Runner {
         }
     }
 
-    /// The answer of the inference that was started, if it is there and was not taken yet; `read` gets its output.
+    /// The answer of the inference that was started, if it is there and was not taken yet; `read`
+    /// gets its output.
     pub fn take(&mut self, read: impl FnOnce(&[f32])) -> Result<Option<RunStats>> {
         match self {
             Self::Here(inference) => inference.take(read).transpose(),
@@ -149,10 +179,12 @@ pub(super) struct Worker {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The worker holds the lock while it is busy, the control thread only while it is not: neither ever waits for it.
+/// The worker holds the lock while it is busy, the control thread only while it is not: neither
+/// ever waits for it.
 pub(super) struct Shared {
     pub inference: Mutex<Inference>,
-    /// Set by the control thread, after it has released the lock; cleared by the worker, after it has.
+    /// Set by the control thread, after it has released the lock; cleared by the worker, after it
+    /// has.
     is_busy: AtomicBool,
     is_over: AtomicBool,
 }
@@ -168,7 +200,9 @@ impl Drop for Ready<'_> {
 
 impl Shared {
     pub fn inference(&self) -> Result<MutexGuard<'_, Inference>> {
-        self.inference.lock().map_err(|_| Error::device_lost("the thread of the policy's inferences has panicked"))
+        self.inference
+            .lock()
+            .map_err(|_| Error::device_lost("the thread of the policy's inferences has panicked"))
     }
 
     fn work(&self) {
@@ -180,7 +214,9 @@ impl Shared {
             }
             // Dropped after the lock.
             let _ready = Ready(&self.is_busy);
-            let Ok(mut inference) = self.inference.lock() else { return };
+            let Ok(mut inference) = self.inference.lock() else {
+                return;
+            };
             inference.answer = Some(inference.run());
         }
     }
@@ -188,11 +224,21 @@ impl Shared {
 
 impl Worker {
     pub fn new(inference: Inference) -> Result<Self> {
-        let shared = Arc::new(Shared { inference: Mutex::new(inference), is_busy: AtomicBool::new(false), is_over: AtomicBool::new(false) });
+        let shared = Arc::new(Shared {
+            inference: Mutex::new(inference),
+            is_busy: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
+        });
         let own = shared.clone();
-        let thread = std::thread::Builder::new().name("tectum-policy".to_owned()).spawn(move || own.work());
-        let thread = thread.map_err(|source| Error::io("a thread for the policy's inferences", source))?;
-        Ok(Self { shared, thread: Some(thread) })
+        let thread = std::thread::Builder::new()
+            .name("tectum-policy".to_owned())
+            .spawn(move || own.work());
+        let thread =
+            thread.map_err(|source| Error::io("a thread for the policy's inferences", source))?;
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+        })
     }
 
     fn is_busy(&self) -> bool {
@@ -205,7 +251,9 @@ impl Worker {
         }
         self.shared.inference()?.set_inputs(inputs);
         self.shared.is_busy.store(true, Ordering::Release);
-        self.thread.iter().for_each(|thread| thread.thread().unpark());
+        self.thread
+            .iter()
+            .for_each(|thread| thread.thread().unpark());
         Ok(true)
     }
 }

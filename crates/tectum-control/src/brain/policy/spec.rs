@@ -13,7 +13,12 @@ use crate::brain::recipe::{BrainContext, BrainSettings, Recipe};
 use crate::document::{Key, Section};
 
 /// The formats that weights can have.
-const FORMATS: [(&str, PanelFormat); 4] = [("f32", PanelFormat::F32), ("f16", PanelFormat::F16), ("bf16", PanelFormat::Bf16), ("int8", PanelFormat::Int8)];
+const FORMATS: [(&str, PanelFormat); 4] = [
+    ("f32", PanelFormat::F32),
+    ("f16", PanelFormat::F16),
+    ("bf16", PanelFormat::Bf16),
+    ("int8", PanelFormat::Int8),
+];
 
 /// A policy as a brain: its file, its contract, and the format of its weights.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -28,14 +33,21 @@ pub struct PolicySpec {
     pub weights: PanelFormat,
 }
 
-fn format_name<S: Serializer>(format: &PanelFormat, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+fn format_name<S: Serializer>(
+    format: &PanelFormat,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
     serializer.serialize_str(format.name())
 }
 
 impl PolicySpec {
     /// The policy of a file, with the contract that belongs to it and weights in f32.
     pub fn of(model: impl Into<String>) -> Self {
-        Self { model: model.into(), contract: None, weights: PanelFormat::F32 }
+        Self {
+            model: model.into(),
+            contract: None,
+            weights: PanelFormat::F32,
+        }
     }
 
     pub(super) fn contract_path(&self) -> Option<PathBuf> {
@@ -53,16 +65,34 @@ impl BrainSettings for PolicySpec {
     }
 
     fn read(section: &mut Section<'_, '_>, _: &BodySpec) -> Result<Self> {
-        let model = section.required(Key::new("model", "the policy's ONNX file, relative to the working directory"))?.value.to_owned();
-        let contract = Key::new("contract", "the file of its contract, see [policies.md](policies.md)").or("the file next to it, or its metadata");
+        let model = section
+            .required(Key::new(
+                "model",
+                "the policy's ONNX file, relative to the working directory",
+            ))?
+            .value
+            .to_owned();
+        let contract = Key::new(
+            "contract",
+            "the file of its contract, see [policies.md](policies.md)",
+        )
+        .or("the file next to it, or its metadata");
         Ok(Self {
             model,
             contract: section.string(contract)?.map(|text| text.value.to_owned()),
-            weights: section.choice_or(Key::new("weights", "format of the weights of products"), &FORMATS, PanelFormat::F32)?,
+            weights: section.choice_or(
+                Key::new("weights", "format of the weights of products"),
+                &FORMATS,
+                PanelFormat::F32,
+            )?,
         })
     }
 
     fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
-        Ok(Recipe::Device(Box::new(Arc::new(PolicyRecipe::new(self, context.body, context.clock)?))))
+        Ok(Recipe::Device(Box::new(Arc::new(PolicyRecipe::new(
+            self,
+            context.body,
+            context.clock,
+        )?))))
     }
 }

@@ -1,4 +1,5 @@
-//! Divergence, calls, barriers, shared memory, pools and faults, on GPUs and on the CPU compared with the reference.
+//! Divergence, calls, barriers, shared memory, pools and faults, on GPUs and on the CPU compared
+//! with the reference.
 
 use super::devices::{devices, run_on};
 use super::{Bounds, LaunchConfig, checked};
@@ -102,21 +103,49 @@ buffer z: u32 read_write
 
 #[test]
 fn flow_agrees_with_the_reference() {
-    let state = STATE.replace("    pool_alloc r0, 12", "    mov_imm.u64 r10, 0\n    pool_alloc r0, 12");
-    let numbers: Vec<u8> = (0..96u32).flat_map(|value| (value * value).to_le_bytes()).collect();
+    let state = STATE.replace(
+        "    pool_alloc r0, 12",
+        "    mov_imm.u64 r10, 0\n    pool_alloc r0, 12",
+    );
+    let numbers: Vec<u8> = (0..96u32)
+        .flat_map(|value| (value * value).to_le_bytes())
+        .collect();
     let cases = [
-        (TREE.to_owned(), LaunchConfig::linear(96, 32), vec![numbers.clone(), vec![0; 384]]),
-        (COLLATZ.to_owned(), LaunchConfig::linear(1001, 7), vec![vec![0; 2002]]),
-        (state, LaunchConfig::linear(96, 96), vec![vec![0; 99], vec![0; 384]]),
+        (
+            TREE.to_owned(),
+            LaunchConfig::linear(96, 32),
+            vec![numbers.clone(), vec![0; 384]],
+        ),
+        (
+            COLLATZ.to_owned(),
+            LaunchConfig::linear(1001, 7),
+            vec![vec![0; 2002]],
+        ),
+        (
+            state,
+            LaunchConfig::linear(96, 96),
+            vec![vec![0; 99], vec![0; 384]],
+        ),
     ];
     for (text, launch, buffers) in cases {
         let program = checked(&text);
         let mut expected = buffers.clone();
-        assert_eq!(program.evaluate(&launch, &mut expected, u64::MAX).expect("the launch fits"), Outcome::Finished, "{text}");
+        assert_eq!(
+            program
+                .evaluate(&launch, &mut expected, u64::MAX)
+                .expect("the launch fits"),
+            Outcome::Finished,
+            "{text}"
+        );
         for device in devices("flow") {
             for bounds in [Bounds::Checked, Bounds::Forced, Bounds::Proven] {
-                let (after, fault) = run_on(&device, &program, &launch, &buffers, bounds).unwrap_or_else(|error| panic!("{error}\n{text}"));
-                assert_eq!((&after, fault), (&expected, None), "{device:?} {bounds:?}\n{text}");
+                let (after, fault) = run_on(&device, &program, &launch, &buffers, bounds)
+                    .unwrap_or_else(|error| panic!("{error}\n{text}"));
+                assert_eq!(
+                    (&after, fault),
+                    (&expected, None),
+                    "{device:?} {bounds:?}\n{text}"
+                );
             }
         }
     }
@@ -125,17 +154,51 @@ fn flow_agrees_with_the_reference() {
 #[test]
 fn faults_name_lane_instruction_and_address() {
     let cases = [
-        ("buffer x: u32 read_write\nldg.u32 r0, [x + 16]\nstg.u32 [x], r0", 4, FaultKind::OutOfBounds { address: 16, ty: Type::U32, size: 16 }, 0),
-        ("buffer x: u32 read_write\nmov_imm.u64 r1, 6\nstg.u32 [x + r1], r252", 4, FaultKind::Misaligned { address: 6, ty: Type::U32 }, 1),
+        (
+            "buffer x: u32 read_write\nldg.u32 r0, [x + 16]\nstg.u32 [x], r0",
+            4,
+            FaultKind::OutOfBounds {
+                address: 16,
+                ty: Type::U32,
+                size: 16,
+            },
+            0,
+        ),
+        (
+            "buffer x: u32 read_write\nmov_imm.u64 r1, 6\nstg.u32 [x + r1], r252",
+            4,
+            FaultKind::Misaligned {
+                address: 6,
+                ty: Type::U32,
+            },
+            1,
+        ),
         (
             "buffer x: u8 read_write\nmov_imm.u64 r1, 0x123456789a\nldg.u8 r1, [r1 + 0]\nstg.u8 [x + 0], r1",
             4,
-            FaultKind::UnknownHandle { handle: 0x12_3456_789a },
+            FaultKind::UnknownHandle {
+                handle: 0x12_3456_789a,
+            },
             1,
         ),
-        ("buffer x: u8 write\nmov_imm.u64 r1, 1\nldg.u8 r1, [r1 + 0]\nstg.u8 [x + 0], r1", 4, FaultKind::Denied { handle: 1 }, 1),
-        ("buffer x: i16 read_write\nldg.i16 r1, [x]\ndiv.i16 r1, r1, r1\nstg.i16 [x], r1", 8, FaultKind::DivisionByZero, 1),
-        ("buffer x: i64 read_write\nldg.i64 r1, [x]\ndiv.i64 r1, r1, r1\nstg.i64 [x], r1", 2, FaultKind::DivisionByZero, 1),
+        (
+            "buffer x: u8 write\nmov_imm.u64 r1, 1\nldg.u8 r1, [r1 + 0]\nstg.u8 [x + 0], r1",
+            4,
+            FaultKind::Denied { handle: 1 },
+            1,
+        ),
+        (
+            "buffer x: i16 read_write\nldg.i16 r1, [x]\ndiv.i16 r1, r1, r1\nstg.i16 [x], r1",
+            8,
+            FaultKind::DivisionByZero,
+            1,
+        ),
+        (
+            "buffer x: i64 read_write\nldg.i64 r1, [x]\ndiv.i64 r1, r1, r1\nstg.i64 [x], r1",
+            2,
+            FaultKind::DivisionByZero,
+            1,
+        ),
         (
             "buffer x: u8 read_write\npool 16\npool_alloc r0, 9\npool_alloc r0, 8\nmov_imm.u8 r1, 0\nstg.u8 [x + 0], r1",
             4,
@@ -145,16 +208,29 @@ fn faults_name_lane_instruction_and_address() {
         (
             "buffer x: u8 read_write\nshared 8\nlds.u64 r0, [shared + 8]\nbar.sync 0\nmov_imm.u8 r1, 0\nstg.u8 [x + 0], r1",
             4,
-            FaultKind::OutOfBounds { address: 8, ty: Type::U64, size: 8 },
+            FaultKind::OutOfBounds {
+                address: 8,
+                ty: Type::U64,
+                size: 8,
+            },
             0,
         ),
     ];
     for device in devices("faults") {
         for (text, lanes, kind, instruction) in cases {
             let (program, launch) = (checked(text), LaunchConfig::linear(lanes, lanes.min(4)));
-            let (_, fault) = run_on(&device, &program, &launch, &[vec![0; 16]], Bounds::Checked).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            let (_, fault) = run_on(&device, &program, &launch, &[vec![0; 16]], Bounds::Checked)
+                .unwrap_or_else(|error| panic!("{error}\n{text}"));
             let fault = fault.unwrap_or_else(|| panic!("{device:?}: no fault\n{text}"));
-            assert_eq!(fault, Fault { lane: fault.lane, instruction, kind }, "{device:?}\n{text}");
+            assert_eq!(
+                fault,
+                Fault {
+                    lane: fault.lane,
+                    instruction,
+                    kind
+                },
+                "{device:?}\n{text}"
+            );
             assert!(fault.lane < u64::from(lanes));
         }
     }

@@ -8,14 +8,23 @@ fn code(text: &str, bounds: Bounds) -> Vec<String> {
     let wgsl = lowered.kernel().wgsl();
     let (_, body) = wgsl.split_once("fn run(").expect("a run");
     let (body, _) = body.split_once("\n}\n").expect("its end");
-    let lines = body.lines().skip(3).filter(|line| !line.starts_with("    var ") && !line.contains("lane_number") && *line != "    faulted = false;");
+    let lines = body.lines().skip(3).filter(|line| {
+        !line.starts_with("    var ")
+            && !line.contains("lane_number")
+            && *line != "    faulted = false;"
+    });
     lines.map(|line| line.trim_start().to_owned()).collect()
 }
 
 #[test]
 fn straight_code_is_one_statement_an_instruction() {
     let text = "buffer x: f32 read\nbuffer y: f32 write\nmov_imm.f32 r0, 2.0\nldg.f32 r1, [x]\nfma.f32 r2, r0, r1, r1\nstg.f32 [y], r2";
-    let expected = ["r0 = 0x40000000u;", "r1 = load_own32_b0(lane);", "r2 = fma_f32(r0, r1, r1);", "store_own32_b1(lane, r2);"];
+    let expected = [
+        "r0 = 0x40000000u;",
+        "r1 = load_own32_b0(lane);",
+        "r2 = fma_f32(r0, r1, r1);",
+        "store_own32_b1(lane, r2);",
+    ];
     assert_eq!(code(text, Bounds::Proven), expected);
 }
 
@@ -49,32 +58,58 @@ fn jumps_that_nest_are_structured() {
 fn other_jumps_go_through_a_loop_over_blocks() {
     let text = "buffer y: u32 write\nmov_imm.u32 r0, 3\ncall @f\nstg.u32 [y], r0\nexit\n@f:\nadd.u32 r0, r0, r0\nret";
     let lines = code(text, Bounds::Proven).join("\n");
-    for needed in ["while pc < 3u {\nswitch pc {\ncase 0u: {\nr0 = 0x3u;\nreturns[depth] = 1u;\ndepth += 1u;\npc = 2u;\n}", "pc = returns[depth];"] {
+    for needed in [
+        "while pc < 3u {\nswitch pc {\ncase 0u: {\nr0 = 0x3u;\nreturns[depth] = 1u;\ndepth += 1u;\npc = 2u;\n}",
+        "pc = returns[depth];",
+    ] {
         assert!(lines.contains(needed), "{lines}");
     }
 }
 
 #[test]
 fn what_is_proven_is_not_tested() {
-    let text = "buffer x: u8 read_write\nmov_imm.u64 r1, 5\nldg.u8 r0, [x + r1]\nstg.u8 [x + 9], r0";
-    let [proven, forced, tested] = [Bounds::Proven, Bounds::Forced, Bounds::Checked].map(|bounds| lowered(text, LaunchConfig::default(), bounds));
+    let text =
+        "buffer x: u8 read_write\nmov_imm.u64 r1, 5\nldg.u8 r0, [x + r1]\nstg.u8 [x + 9], r0";
+    let [proven, forced, tested] = [Bounds::Proven, Bounds::Forced, Bounds::Checked]
+        .map(|bounds| lowered(text, LaunchConfig::default(), bounds));
     assert!(!proven.kernel().wgsl().contains("within"));
     assert!(forced.kernel().wgsl().contains("within") && !forced.kernel().wgsl().contains("fault"));
-    assert!(tested.kernel().wgsl().contains("fault(1u, instruction, at, size);"));
-    assert_eq!((proven.kernel().bindings().len(), tested.kernel().bindings().len()), (1, 2));
+    assert!(
+        tested
+            .kernel()
+            .wgsl()
+            .contains("fault(1u, instruction, at, size);")
+    );
+    assert_eq!(
+        (
+            proven.kernel().bindings().len(),
+            tested.kernel().bindings().len()
+        ),
+        (1, 2)
+    );
 }
 
 #[test]
 fn what_device_code_cannot_do_has_a_reason() {
-    let buffers: String = (0..9).map(|index| format!("buffer b_{index}: f32 read_write\n")).collect();
+    let buffers: String = (0..9)
+        .map(|index| format!("buffer b_{index}: f32 read_write\n"))
+        .collect();
     let cases = [
-        ("buffer x: f64 read_write\nldg.f64 r0, [x]\nadd.f64 r0, r0, r0\nstg.f64 [x], r0", "add.f64"),
+        (
+            "buffer x: f64 read_write\nldg.f64 r0, [x]\nadd.f64 r0, r0, r0\nstg.f64 [x], r0",
+            "add.f64",
+        ),
         (&*buffers, "9 buffers"),
         ("buffer x: f32 read\nldg.f32 r0, [x]", "stores nowhere"),
-        ("pool 20000\nbuffer x: f32 read_write\nldg.f32 r0, [x]", "20000 bytes"),
+        (
+            "pool 20000\nbuffer x: f32 read_write\nldg.f32 r0, [x]",
+            "20000 bytes",
+        ),
     ];
     for (text, needle) in cases {
-        let unsupported = checked(text).lower(&LaunchConfig::default(), Bounds::Proven).expect_err(needle);
+        let unsupported = checked(text)
+            .lower(&LaunchConfig::default(), Bounds::Proven)
+            .expect_err(needle);
         assert!(unsupported.reason.contains(needle), "{unsupported}");
     }
 }
@@ -100,10 +135,14 @@ fn lowered_programs_are_valid_in_every_language() {
         for bounds in [Bounds::Checked, Bounds::Forced, Bounds::Proven] {
             let lowered = lowered(text, LaunchConfig::linear(64, 32), bounds);
             let kernel = lowered.kernel();
-            kernel.translate().unwrap_or_else(|error| panic!("{error}\n{}", kernel.wgsl()));
+            kernel
+                .translate()
+                .unwrap_or_else(|error| panic!("{error}\n{}", kernel.wgsl()));
             let (module, info) = kernel.module().unwrap_or_else(|error| panic!("{error}"));
             let ptx = naga_ptx::translate(&module, &info, "main", &naga_ptx::Options::default());
-            let ptx = ptx.unwrap_or_else(|error| panic!("{error}\n{}", kernel.wgsl())).ptx;
+            let ptx = ptx
+                .unwrap_or_else(|error| panic!("{error}\n{}", kernel.wgsl()))
+                .ptx;
             assemble(&ptx);
         }
     }
@@ -115,10 +154,23 @@ fn assemble(ptx: &str) {
         return println!("skipped: NAGA_PTX_PTXAS is not set: assembling a lowered program");
     };
     let directory = std::env::temp_dir();
-    let file = directory.join(format!("lowered-{}-{}.ptx", std::process::id(), tectum::ContentHash::of(ptx.as_bytes())));
+    let file = directory.join(format!(
+        "lowered-{}-{}.ptx",
+        std::process::id(),
+        tectum::ContentHash::of(ptx.as_bytes())
+    ));
     std::fs::write(&file, ptx).expect("a temporary file");
-    let run = std::process::Command::new(ptxas).args(["-arch=sm_75", "-o"]).arg(file.with_extension("cubin")).arg(&file).output().expect("the assembler runs");
+    let run = std::process::Command::new(ptxas)
+        .args(["-arch=sm_75", "-o"])
+        .arg(file.with_extension("cubin"))
+        .arg(&file)
+        .output()
+        .expect("the assembler runs");
     let _ = std::fs::remove_file(file.with_extension("cubin"));
     let _ = std::fs::remove_file(&file);
-    assert!(run.status.success(), "{}\n{ptx}", String::from_utf8_lossy(&run.stderr));
+    assert!(
+        run.status.success(),
+        "{}\n{ptx}",
+        String::from_utf8_lossy(&run.stderr)
+    );
 }

@@ -39,13 +39,19 @@ impl<'a> Cursor<'a> {
 
     /// Whether the next token is this mark; it is then consumed.
     pub fn take_mark(&mut self, mark: &str) -> bool {
-        let found = self.peek().is_some_and(|token| token.kind == Kind::Mark && token.text == mark);
+        let found = self
+            .peek()
+            .is_some_and(|token| token.kind == Kind::Mark && token.text == mark);
         self.tokens = &self.tokens[usize::from(found)..];
         found
     }
 
     pub fn expect_punctuation(&mut self, mark: &str) -> Read<()> {
-        if self.take_mark(mark) { Ok(()) } else { Err(self.expected(&format!("`{mark}`"))) }
+        if self.take_mark(mark) {
+            Ok(())
+        } else {
+            Err(self.expected(&format!("`{mark}`")))
+        }
     }
 
     pub fn comma(&mut self) -> Read<()> {
@@ -59,7 +65,9 @@ impl<'a> Cursor<'a> {
     /// The text of a number; the words `inf` and `nan` are also numbers.
     pub fn number(&mut self, what: &str) -> Read<&'a str> {
         match self.peek() {
-            Some(token) if token.kind == Kind::Word && matches!(token.text, "inf" | "nan") => self.token(Kind::Word, what),
+            Some(token) if token.kind == Kind::Word && matches!(token.text, "inf" | "nan") => {
+                self.token(Kind::Word, what)
+            }
             _ => self.token(Kind::Number, what),
         }
     }
@@ -72,30 +80,53 @@ impl<'a> Cursor<'a> {
             Some(digits) => u64::from_str_radix(digits, 16).ok(),
             None => text.parse().ok(),
         };
-        value.filter(|value| *value <= most).ok_or_else(|| SyntaxError { column, message: format!("{text}: {what} is 0 to {most}") })
+        value
+            .filter(|value| *value <= most)
+            .ok_or_else(|| SyntaxError {
+                column,
+                message: format!("{text}: {what} is 0 to {most}"),
+            })
     }
 
     pub fn register(&mut self) -> Read<Register> {
         let column = self.column();
         let text = self.word("a register")?;
-        register(text).ok_or_else(|| SyntaxError { column, message: format!("{text} is not a register: r0 to r255") })
+        register(text).ok_or_else(|| SyntaxError {
+            column,
+            message: format!("{text} is not a register: r0 to r255"),
+        })
     }
 
     pub fn predicate(&mut self) -> Read<Predicate> {
         let column = self.column();
         let text = self.word("a predicate")?;
         let number = numbered(text, 'p').filter(|number| *number < Predicate::COUNT);
-        number.map(Predicate).ok_or_else(|| SyntaxError { column, message: format!("{text} is not a predicate: p0 to p15") })
+        number.map(Predicate).ok_or_else(|| SyntaxError {
+            column,
+            message: format!("{text} is not a predicate: p0 to p15"),
+        })
     }
 
     /// Refuses remaining tokens of the line.
     pub fn finish(&self) -> Read<()> {
-        self.peek().map_or(Ok(()), |token| Err(SyntaxError { column: token.column, message: format!("`{}` after the end of the statement", token.text) }))
+        self.peek().map_or(Ok(()), |token| {
+            Err(SyntaxError {
+                column: token.column,
+                message: format!("`{}` after the end of the statement", token.text),
+            })
+        })
     }
 
     pub fn expected(&self, what: &str) -> SyntaxError {
-        let found = self.peek().map_or("the end of the line".to_owned(), |token| format!("`{}`", token.text));
-        SyntaxError { column: self.column(), message: format!("{what} is needed, not {found}") }
+        let found = self
+            .peek()
+            .map_or("the end of the line".to_owned(), |token| {
+                format!("`{}`", token.text)
+            });
+        SyntaxError {
+            column: self.column(),
+            message: format!("{what} is needed, not {found}"),
+        }
     }
 
     fn token(&mut self, kind: Kind, what: &str) -> Read<&'a str> {

@@ -5,8 +5,8 @@ use super::{Parser, lexer};
 use crate::structure::{buffer_name, memories};
 use crate::text::immediate::bits_of;
 use crate::{
-    Address, BinaryOp, BranchTarget, BufferAccess, BufferDeclaration, BufferIndex, Condition, Guard, Instruction, Phi, ReduceOp, Register, Scope,
-    SharedAddress, TernaryOp, Type, UnaryOp,
+    Address, BinaryOp, BranchTarget, BufferAccess, BufferDeclaration, BufferIndex, Condition,
+    Guard, Instruction, Phi, ReduceOp, Register, Scope, SharedAddress, TernaryOp, Type, UnaryOp,
 };
 
 /// A mnemonic: its first part and the parts after dots.
@@ -20,11 +20,19 @@ struct Mnemonic<'a> {
 impl<'a> Mnemonic<'a> {
     fn new(text: &'a str, column: u32) -> Self {
         let mut parts = text.split('.');
-        Self { text, head: parts.next().unwrap_or_default(), tail: parts.collect(), column }
+        Self {
+            text,
+            head: parts.next().unwrap_or_default(),
+            tail: parts.collect(),
+            column,
+        }
     }
 
     fn unknown(&self) -> SyntaxError {
-        SyntaxError { column: self.column, message: format!("`{}` is not an instruction", self.text) }
+        SyntaxError {
+            column: self.column,
+            message: format!("`{}` is not an instruction", self.text),
+        }
     }
 
     /// The parts after the first; their number must be this.
@@ -38,7 +46,10 @@ impl<'a> Mnemonic<'a> {
     }
 
     fn named(&self, name: &str) -> Read<Type> {
-        Type::from_name(name).ok_or_else(|| SyntaxError { column: self.column, message: format!("`{}`: `{name}` is not a type", self.text) })
+        Type::from_name(name).ok_or_else(|| SyntaxError {
+            column: self.column,
+            message: format!("`{}`: `{name}` is not a type", self.text),
+        })
     }
 }
 
@@ -54,11 +65,13 @@ impl Parser {
             }
             "buffer" => self.buffer(cursor),
             "shared" => {
-                self.parts.shared_bytes = cursor.unsigned("a number of bytes", u64::from(u32::MAX))? as u32;
+                self.parts.shared_bytes =
+                    cursor.unsigned("a number of bytes", u64::from(u32::MAX))? as u32;
                 memories(&self.parts).map_err(|message| SyntaxError { column, message })
             }
             "pool" => {
-                self.parts.pool_bytes = cursor.unsigned("a number of bytes", u64::from(u32::MAX))? as u32;
+                self.parts.pool_bytes =
+                    cursor.unsigned("a number of bytes", u64::from(u32::MAX))? as u32;
                 memories(&self.parts).map_err(|message| SyntaxError { column, message })
             }
             _ => {
@@ -76,13 +89,21 @@ impl Parser {
         cursor.expect_punctuation(":")?;
         let type_column = cursor.column();
         let ty = cursor.word("a type")?;
-        let ty = Type::from_name(ty).ok_or_else(|| SyntaxError { column: type_column, message: format!("`{ty}` is not a type") })?;
+        let ty = Type::from_name(ty).ok_or_else(|| SyntaxError {
+            column: type_column,
+            message: format!("`{ty}` is not a type"),
+        })?;
         let access_column = cursor.column();
         let access = match cursor.word("read, write or read_write")? {
             "read" => BufferAccess::Read,
             "write" => BufferAccess::Write,
             "read_write" => BufferAccess::ReadWrite,
-            other => return Err(SyntaxError { column: access_column, message: format!("`{other}`: read, write or read_write is needed") }),
+            other => {
+                return Err(SyntaxError {
+                    column: access_column,
+                    message: format!("`{other}`: read, write or read_write is needed"),
+                });
+            }
         };
         let boundary = cursor.peek().is_some_and(|token| token.text == "boundary");
         if boundary {
@@ -90,18 +111,32 @@ impl Parser {
         }
         let index = BufferIndex(self.parts.buffers.len() as u32);
         if self.buffers.insert(name.to_owned(), index).is_some() {
-            return Err(SyntaxError { column, message: format!("buffer {name} is declared twice") });
+            return Err(SyntaxError {
+                column,
+                message: format!("buffer {name} is declared twice"),
+            });
         }
-        self.parts.buffers.push(BufferDeclaration { name: name.to_owned(), ty, access, boundary });
+        self.parts.buffers.push(BufferDeclaration {
+            name: name.to_owned(),
+            ty,
+            access,
+            boundary,
+        });
         Ok(())
     }
 
-    fn instruction(&mut self, mnemonic: &Mnemonic<'_>, cursor: &mut Cursor<'_>) -> Read<Instruction> {
+    fn instruction(
+        &mut self,
+        mnemonic: &Mnemonic<'_>,
+        cursor: &mut Cursor<'_>,
+    ) -> Read<Instruction> {
         if let Some(found) = arithmetic(mnemonic, cursor)? {
             return Ok(found);
         }
         match mnemonic.head {
-            "ldg" | "stg" | "lds" | "sts" | "pool_load" | "pool_store" => self.memory(mnemonic, cursor),
+            "ldg" | "stg" | "lds" | "sts" | "pool_load" | "pool_store" => {
+                self.memory(mnemonic, cursor)
+            }
             "bra" | "call" | "loop" => self.jump(mnemonic, cursor),
             _ => plain(mnemonic, cursor),
         }
@@ -110,7 +145,11 @@ impl Parser {
     fn memory(&mut self, mnemonic: &Mnemonic<'_>, cursor: &mut Cursor<'_>) -> Read<Instruction> {
         let ty = mnemonic.ty()?;
         let is_load = matches!(mnemonic.head, "ldg" | "lds" | "pool_load");
-        let loaded = if is_load { Some(cursor.register()?) } else { None };
+        let loaded = if is_load {
+            Some(cursor.register()?)
+        } else {
+            None
+        };
         if is_load {
             cursor.comma()?;
         }
@@ -123,12 +162,38 @@ impl Parser {
             None => cursor.register()?,
         };
         Ok(match place {
-            MemoryOperand::Global(address) if is_load => Instruction::LoadGlobal { ty, dst: value, address },
-            MemoryOperand::Global(address) => Instruction::StoreGlobal { ty, src: value, address },
-            MemoryOperand::Shared(address) if is_load => Instruction::LoadShared { ty, dst: value, address },
-            MemoryOperand::Shared(address) => Instruction::StoreShared { ty, src: value, address },
-            MemoryOperand::Pool { handle, offset } if is_load => Instruction::PoolLoad { ty, dst: value, handle, offset },
-            MemoryOperand::Pool { handle, offset } => Instruction::PoolStore { ty, src: value, handle, offset },
+            MemoryOperand::Global(address) if is_load => Instruction::LoadGlobal {
+                ty,
+                dst: value,
+                address,
+            },
+            MemoryOperand::Global(address) => Instruction::StoreGlobal {
+                ty,
+                src: value,
+                address,
+            },
+            MemoryOperand::Shared(address) if is_load => Instruction::LoadShared {
+                ty,
+                dst: value,
+                address,
+            },
+            MemoryOperand::Shared(address) => Instruction::StoreShared {
+                ty,
+                src: value,
+                address,
+            },
+            MemoryOperand::Pool { handle, offset } if is_load => Instruction::PoolLoad {
+                ty,
+                dst: value,
+                handle,
+                offset,
+            },
+            MemoryOperand::Pool { handle, offset } => Instruction::PoolStore {
+                ty,
+                src: value,
+                handle,
+                offset,
+            },
         })
     }
 
@@ -141,7 +206,10 @@ impl Parser {
             _ => {
                 let handle = cursor.register()?;
                 cursor.expect_punctuation("+")?;
-                MemoryOperand::Pool { handle, offset: cursor.register()? }
+                MemoryOperand::Pool {
+                    handle,
+                    offset: cursor.register()?,
+                }
             }
         };
         cursor.expect_punctuation("]")?;
@@ -162,7 +230,10 @@ impl Parser {
             });
         }
         let buffer = self.buffers.get(base).copied();
-        let buffer = buffer.ok_or_else(|| SyntaxError { column, message: format!("buffer {base} is not declared") })?;
+        let buffer = buffer.ok_or_else(|| SyntaxError {
+            column,
+            message: format!("buffer {base} is not declared"),
+        })?;
         if !cursor.take_mark("+") {
             return Ok(Address::Own { buffer });
         }
@@ -175,19 +246,33 @@ impl Parser {
     fn jump(&mut self, mnemonic: &Mnemonic<'_>, cursor: &mut Cursor<'_>) -> Read<Instruction> {
         let [] = mnemonic.parts()?;
         match mnemonic.head {
-            "call" => Ok(Instruction::Call { target: self.target(cursor)? }),
+            "call" => Ok(Instruction::Call {
+                target: self.target(cursor)?,
+            }),
             "loop" => {
                 let count = cursor.register()?;
                 cursor.comma()?;
-                Ok(Instruction::Loop { count, body: self.target(cursor)? })
+                Ok(Instruction::Loop {
+                    count,
+                    body: self.target(cursor)?,
+                })
             }
             _ => {
                 let target = self.target(cursor)?;
                 if !cursor.take_mark(",") {
-                    return Ok(Instruction::Branch { target, guard: None });
+                    return Ok(Instruction::Branch {
+                        target,
+                        guard: None,
+                    });
                 }
                 let when = !cursor.take_mark("!");
-                Ok(Instruction::Branch { target, guard: Some(Guard { predicate: cursor.predicate()?, when }) })
+                Ok(Instruction::Branch {
+                    target,
+                    guard: Some(Guard {
+                        predicate: cursor.predicate()?,
+                        when,
+                    }),
+                })
             }
         }
     }
@@ -214,7 +299,9 @@ enum Offset {
 
 fn offset(cursor: &mut Cursor<'_>) -> Read<Offset> {
     match cursor.peek() {
-        Some(token) if token.kind == lexer::Kind::Number => cursor.unsigned("an offset in bytes", u64::MAX).map(Offset::Constant),
+        Some(token) if token.kind == lexer::Kind::Number => cursor
+            .unsigned("an offset in bytes", u64::MAX)
+            .map(Offset::Constant),
         _ => cursor.register().map(Offset::Register),
     }
 }
@@ -227,7 +314,10 @@ fn shared(cursor: &mut Cursor<'_>) -> Read<SharedAddress> {
             Offset::Constant(bytes) => SharedAddress::Constant(bytes),
             Offset::Register(offset) => SharedAddress::Indexed(offset),
         }),
-        other => Err(SyntaxError { column, message: format!("`{other}`: an address in shared memory begins with `shared`") }),
+        other => Err(SyntaxError {
+            column,
+            message: format!("`{other}`: an address in shared memory begins with `shared`"),
+        }),
     }
 }
 
@@ -265,11 +355,24 @@ fn arithmetic(mnemonic: &Mnemonic<'_>, cursor: &mut Cursor<'_>) -> Read<Option<I
         Instruction::Binary { op, ty, dst, a, b }
     } else if let Some(op) = TernaryOp::from_name(head) {
         let (ty, [dst, a, b, c]) = (mnemonic.ty()?, registers(cursor)?);
-        Instruction::Ternary { op, ty, dst, a, b, c }
+        Instruction::Ternary {
+            op,
+            ty,
+            dst,
+            a,
+            b,
+            c,
+        }
     } else if let Some(op) = ReduceOp::from_name(head) {
         let (ty, [dst, first]) = (mnemonic.ty()?, registers(cursor)?);
         cursor.comma()?;
-        Instruction::Reduce { op, ty, dst, first, count: cursor.unsigned("a number of registers", 256)? as u32 }
+        Instruction::Reduce {
+            op,
+            ty,
+            dst,
+            first,
+            count: cursor.unsigned("a number of registers", 256)? as u32,
+        }
     } else {
         return Ok(None);
     };
@@ -287,7 +390,9 @@ fn plain(mnemonic: &Mnemonic<'_>, cursor: &mut Cursor<'_>) -> Read<Instruction> 
     Ok(match mnemonic.head {
         "ret" => Instruction::Return,
         "exit" => Instruction::Exit,
-        "cls_get" => Instruction::ClassGet { dst: cursor.register()? },
+        "cls_get" => Instruction::ClassGet {
+            dst: cursor.register()?,
+        },
         "mirror" => {
             let [dst, src] = registers(cursor)?;
             Instruction::Mirror { dst, src }
@@ -295,7 +400,10 @@ fn plain(mnemonic: &Mnemonic<'_>, cursor: &mut Cursor<'_>) -> Read<Instruction> 
         "unity_test" => {
             let dst = cursor.predicate()?;
             cursor.comma()?;
-            Instruction::UnityTest { dst, epsilon_bits: immediate(Type::F32, cursor)? as u32 }
+            Instruction::UnityTest {
+                dst,
+                epsilon_bits: immediate(Type::F32, cursor)? as u32,
+            }
         }
         "nbr_count" => {
             let [dst, class] = registers(cursor)?;
@@ -304,24 +412,42 @@ fn plain(mnemonic: &Mnemonic<'_>, cursor: &mut Cursor<'_>) -> Read<Instruction> 
         "nbr_get" => {
             let [dst, class] = registers(cursor)?;
             cursor.comma()?;
-            Instruction::NeighborGet { dst, class, index: cursor.unsigned("an index", 255)? as u8 }
+            Instruction::NeighborGet {
+                dst,
+                class,
+                index: cursor.unsigned("an index", 255)? as u8,
+            }
         }
         "res_accum" => {
             let [class, value] = registers(cursor)?;
             Instruction::ResonanceAccumulate { class, value }
         }
-        "phase_get" => Instruction::PhaseGet { dst: cursor.register()? },
-        "phase_adv" => Instruction::PhaseAdvance { delta: cursor.unsigned("a step of the phase", u64::from(u16::MAX))? as u16 },
+        "phase_get" => Instruction::PhaseGet {
+            dst: cursor.register()?,
+        },
+        "phase_adv" => Instruction::PhaseAdvance {
+            delta: cursor.unsigned("a step of the phase", u64::from(u16::MAX))? as u16,
+        },
         "bound_map" => {
             let [dst, class, page, byte] = registers(cursor)?;
-            Instruction::BoundaryMap { dst, class, page, byte }
+            Instruction::BoundaryMap {
+                dst,
+                class,
+                page,
+                byte,
+            }
         }
         "pool_alloc" => {
             let dst = cursor.register()?;
             cursor.comma()?;
-            Instruction::PoolAllocate { dst, bytes: cursor.unsigned("a number of bytes", u64::MAX)? }
+            Instruction::PoolAllocate {
+                dst,
+                bytes: cursor.unsigned("a number of bytes", u64::MAX)?,
+            }
         }
-        "pool_free" => Instruction::PoolFree { handle: cursor.register()? },
+        "pool_free" => Instruction::PoolFree {
+            handle: cursor.register()?,
+        },
         _ => return Err(mnemonic.unknown()),
     })
 }
@@ -336,11 +462,19 @@ fn typed(mnemonic: &Mnemonic<'_>, cursor: &mut Cursor<'_>) -> Read<Instruction> 
         "mov_imm" => {
             let (ty, dst) = (mnemonic.ty()?, cursor.register()?);
             cursor.comma()?;
-            Instruction::MoveImmediate { ty, dst, bits: immediate(ty, cursor)? }
+            Instruction::MoveImmediate {
+                ty,
+                dst,
+                bits: immediate(ty, cursor)?,
+            }
         }
         "cvt" => {
             let [to, from] = mnemonic.parts()?;
-            let (to, from, [dst, src]) = (mnemonic.named(to)?, mnemonic.named(from)?, registers(cursor)?);
+            let (to, from, [dst, src]) = (
+                mnemonic.named(to)?,
+                mnemonic.named(from)?,
+                registers(cursor)?,
+            );
             Instruction::Convert { to, from, dst, src }
         }
         "set" => {
@@ -349,7 +483,13 @@ fn typed(mnemonic: &Mnemonic<'_>, cursor: &mut Cursor<'_>) -> Read<Instruction> 
             let (ty, dst) = (mnemonic.named(ty)?, cursor.predicate()?);
             cursor.comma()?;
             let [a, b] = registers(cursor)?;
-            Instruction::Compare { condition, ty, dst, a, b }
+            Instruction::Compare {
+                condition,
+                ty,
+                dst,
+                a,
+                b,
+            }
         }
         _ => {
             let (ty, dst) = (mnemonic.ty()?, cursor.register()?);
@@ -357,7 +497,13 @@ fn typed(mnemonic: &Mnemonic<'_>, cursor: &mut Cursor<'_>) -> Read<Instruction> 
             let predicate = cursor.predicate()?;
             cursor.comma()?;
             let [on_true, on_false] = registers(cursor)?;
-            Instruction::Select { ty, dst, predicate, on_true, on_false }
+            Instruction::Select {
+                ty,
+                dst,
+                predicate,
+                on_true,
+                on_false,
+            }
         }
     })
 }
@@ -365,8 +511,12 @@ fn typed(mnemonic: &Mnemonic<'_>, cursor: &mut Cursor<'_>) -> Read<Instruction> 
 fn synchronisation(mnemonic: &Mnemonic<'_>, cursor: &mut Cursor<'_>) -> Read<Instruction> {
     let [part] = mnemonic.parts()?;
     match (mnemonic.head, part) {
-        ("bar", "sync") => Ok(Instruction::Barrier { id: cursor.unsigned("a barrier", 15)? as u8 }),
-        ("fence", _) => Ok(Instruction::Fence { scope: Scope::from_name(part).ok_or_else(|| mnemonic.unknown())? }),
+        ("bar", "sync") => Ok(Instruction::Barrier {
+            id: cursor.unsigned("a barrier", 15)? as u8,
+        }),
+        ("fence", _) => Ok(Instruction::Fence {
+            scope: Scope::from_name(part).ok_or_else(|| mnemonic.unknown())?,
+        }),
         _ => Err(mnemonic.unknown()),
     }
 }

@@ -27,17 +27,27 @@ fn rule(rule: Value) -> String {
 
 /// A genome whose only morphology is invalid.
 fn morphology(definition: Value) -> String {
-    document(json!({"aaaaaa": {"block_boundaries": [1, 1, 1]}}), json!({"m": definition}))
+    document(
+        json!({"aaaaaa": {"block_boundaries": [1, 1, 1]}}),
+        json!({"m": definition}),
+    )
 }
 
 fn flat(fields: &[(&str, Value)]) -> String {
-    let base = ["___bbx", "___bby", "___bbz"].map(|code| (format!("_____10c-aaaaaa-cx-{code}-i"), json!(2)));
-    let given = fields.iter().map(|(key, value)| (format!("_____10c-aaaaaa-{key}"), value.clone()));
-    document(Value::Object(base.into_iter().chain(given).collect()), json!({}))
+    let base = ["___bbx", "___bby", "___bbz"]
+        .map(|code| (format!("_____10c-aaaaaa-cx-{code}-i"), json!(2)));
+    let given = fields
+        .iter()
+        .map(|(key, value)| (format!("_____10c-aaaaaa-{key}"), value.clone()));
+    document(
+        Value::Object(base.into_iter().chain(given).collect()),
+        json!({}),
+    )
 }
 
 fn section(key: &str, value: Value) -> String {
-    let mut document = json!({"version": "2.0", "blueprint": {"aaaaaa": {"block_boundaries": [1, 1, 1]}}});
+    let mut document =
+        json!({"version": "2.0", "blueprint": {"aaaaaa": {"block_boundaries": [1, 1, 1]}}});
     document[key] = value;
     document.to_string()
 }
@@ -45,7 +55,8 @@ fn section(key: &str, value: Value) -> String {
 #[test]
 fn each_fault_is_named_with_area_and_key() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    let rules = json!({"type": "patterns", "parameters": {"patterns": vec![[["*", "*", "*"]; 2]; 5000]}});
+    let rules =
+        json!({"type": "patterns", "parameters": {"patterns": vec![[["*", "*", "*"]; 2]; 5000]}});
     let of_rule = "area aaaaaa: cortical_mapping_dst: destination \"aaaaaa\": rule 0: ";
     let of_morphology = "neuron_morphologies: \"m\": ";
     let in_rule = |text: &str| format!("{of_rule}{text}");
@@ -163,7 +174,10 @@ fn each_fault_is_named_with_area_and_key() {
     for (text, expected) in cases {
         let error = refused(&text);
         let shown = text.chars().take(300).collect::<String>();
-        assert!(error.starts_with(&expected), "{shown}\n found {error}\nneeded {expected}");
+        assert!(
+            error.starts_with(&expected),
+            "{shown}\n found {error}\nneeded {expected}"
+        );
         assert!(!error.contains('\n') && error.len() < 400, "{error}");
     }
 }
@@ -171,10 +185,17 @@ fn each_fault_is_named_with_area_and_key() {
 #[test]
 fn vectors_multiplied_by_many_scalars_are_bounded() {
     let vectors = (0..4096).map(|x| json!([x, 0, 0])).collect::<Vec<_>>();
-    let rules = (0..200).map(|scalar| json!(["m", scalar, 1, false])).collect::<Vec<_>>();
+    let rules = (0..200)
+        .map(|scalar| json!(["m", scalar, 1, false]))
+        .collect::<Vec<_>>();
     let text = document(
         json!({"aaaaaa": {"block_boundaries": [2, 1, 1], "cortical_mapping_dst": {"aaaaaa": rules}}}),
         json!({"m": {"type": "vectors", "parameters": {"vectors": vectors}}}),
     );
-    assert!(refused(&text).contains("rule 64: morphology \"m\": more than 262144 vectors in all mappings"), "{}", refused(&text));
+    assert!(
+        refused(&text)
+            .contains("rule 64: morphology \"m\": more than 262144 vectors in all mappings"),
+        "{}",
+        refused(&text)
+    );
 }

@@ -1,5 +1,5 @@
-//! Genomes whose parts were swapped, dropped and replaced: accepted or rejected, never a panic, and accepted ones are consistent.
-//! `tests/parser_fuzz.rs` mutates bytes.
+//! Genomes whose parts were swapped, dropped and replaced: accepted or rejected, never a panic, and
+//! accepted ones are consistent. `tests/parser_fuzz.rs` mutates bytes.
 
 use serde_json::{Value, json};
 
@@ -70,8 +70,13 @@ fn paths(value: &Value, path: &str, found: &mut Vec<String>) {
     found.push(path.to_owned());
     let escaped = |key: &str| key.replace('~', "~0").replace('/', "~1");
     match value {
-        Value::Array(values) => values.iter().enumerate().for_each(|(index, value)| paths(value, &format!("{path}/{index}"), found)),
-        Value::Object(fields) => fields.iter().for_each(|(key, value)| paths(value, &format!("{path}/{}", escaped(key)), found)),
+        Value::Array(values) => values
+            .iter()
+            .enumerate()
+            .for_each(|(index, value)| paths(value, &format!("{path}/{index}"), found)),
+        Value::Object(fields) => fields
+            .iter()
+            .for_each(|(key, value)| paths(value, &format!("{path}/{}", escaped(key)), found)),
         _ => {}
     }
 }
@@ -134,17 +139,25 @@ fn mutate(tree: &mut Value, other: &Value, numbers: &mut Numbers) {
         2 => Some(extremes[numbers.below(extremes.len())].clone()),
         _ => Some(mild[numbers.below(mild.len())].clone()),
     };
-    let Some(value) = tree.pointer_mut(place) else { return };
+    let Some(value) = tree.pointer_mut(place) else {
+        return;
+    };
     match (numbers.below(4), value) {
-        (0, Value::Array(values)) if !values.is_empty() => drop(values.remove(numbers.below(values.len()))),
+        (0, Value::Array(values)) if !values.is_empty() => {
+            drop(values.remove(numbers.below(values.len())))
+        }
         (0, Value::Object(fields)) if !fields.is_empty() => {
             let key = fields.keys().nth(numbers.below(fields.len())).cloned();
             key.map(|key| fields.shift_remove(&key));
         }
         (1, Value::Array(values)) => values.extend(replacement),
         (1, Value::Object(fields)) => {
-            let key = fields.keys().nth(numbers.below(fields.len().max(1))).map(|key| key.replace('x', "y"));
-            key.zip(replacement).map(|(key, value)| fields.insert(key, value));
+            let key = fields
+                .keys()
+                .nth(numbers.below(fields.len().max(1)))
+                .map(|key| key.replace('x', "y"));
+            key.zip(replacement)
+                .map(|(key, value)| fields.insert(key, value));
         }
         (_, value) => *value = replacement.unwrap_or_default(),
     }
@@ -156,7 +169,10 @@ fn mutated_genomes_are_read_or_refused_and_hold_together() {
     let seeds = seeds();
     let mut read = 0;
     for seed in &seeds {
-        check(&Genome::parse(&seed.to_string(), &GenomeOptions::default()).expect("a seed"), "a seed");
+        check(
+            &Genome::parse(&seed.to_string(), &GenomeOptions::default()).expect("a seed"),
+            "a seed",
+        );
     }
     for _ in 0..MUTATIONS {
         let first = numbers.below(2);
@@ -164,9 +180,20 @@ fn mutated_genomes_are_read_or_refused_and_hold_together() {
         for _ in 0..=numbers.below(2) {
             mutate(&mut tree, &seeds[1 - first], &mut numbers);
         }
-        let units = [UnitPolicy::Detect, UnitPolicy::Legacy, UnitPolicy::Detect, UnitPolicy::Fraction][numbers.below(4)];
+        let units = [
+            UnitPolicy::Detect,
+            UnitPolicy::Legacy,
+            UnitPolicy::Detect,
+            UnitPolicy::Fraction,
+        ][numbers.below(4)];
         let text = tree.to_string();
-        match Genome::parse(&text, &GenomeOptions { units, strict: numbers.below(2) == 0 }) {
+        match Genome::parse(
+            &text,
+            &GenomeOptions {
+                units,
+                strict: numbers.below(2) == 0,
+            },
+        ) {
             Ok(genome) => {
                 read += 1;
                 check(&genome, &text);
@@ -175,15 +202,23 @@ fn mutated_genomes_are_read_or_refused_and_hold_together() {
         }
     }
     // Enough are accepted to test what is accepted, and enough are rejected to test the errors.
-    assert!((MUTATIONS / 10..MUTATIONS * 9 / 10).contains(&read), "{read}");
+    assert!(
+        (MUTATIONS / 10..MUTATIONS * 9 / 10).contains(&read),
+        "{read}"
+    );
 }
 
-/// Neurons without gaps, synapses within their areas, no duplicates in a mapping, no more than the estimate.
+/// Neurons without gaps, synapses within their areas, no duplicates in a mapping, no more than the
+/// estimate.
 fn check(genome: &Genome, text: &str) {
     let mut first = 0;
     for area in genome.areas() {
         assert_eq!(area.neurons.start, first, "{text}");
-        assert_eq!(area.neurons.len() as u64, area.voxels() * u64::from(area.per_voxel), "{text}");
+        assert_eq!(
+            area.neurons.len() as u64,
+            area.voxels() * u64::from(area.per_voxel),
+            "{text}"
+        );
         first = area.neurons.end;
     }
     let estimate = genome.estimate();
@@ -192,14 +227,23 @@ fn check(genome: &Genome, text: &str) {
     }
     for (index, estimated) in estimate.mappings.iter().enumerate() {
         let mapping = &genome.mappings()[index];
-        let (from, to) = (&genome.areas()[mapping.source].neurons, &genome.areas()[mapping.destination].neurons);
+        let (from, to) = (
+            &genome.areas()[mapping.source].neurons,
+            &genome.areas()[mapping.destination].neurons,
+        );
         let mut pairs = Vec::new();
         genome.mapping_synapses(index, from.clone(), 1, &mut |synapse| {
-            assert!(from.contains(&synapse.source) && to.contains(&synapse.target), "{synapse:?}: {text}");
+            assert!(
+                from.contains(&synapse.source) && to.contains(&synapse.target),
+                "{synapse:?}: {text}"
+            );
             pairs.push((synapse.source, synapse.target));
         });
         let count = pairs.len() as u64;
-        assert!(count <= estimated.synapses && (!estimated.exact || count == estimated.synapses), "mapping {index}: {count}, {estimated:?}: {text}");
+        assert!(
+            count <= estimated.synapses && (!estimated.exact || count == estimated.synapses),
+            "mapping {index}: {count}, {estimated:?}: {text}"
+        );
         pairs.sort_unstable();
         pairs.dedup();
         assert_eq!(pairs.len() as u64, count, "mapping {index}: {text}");

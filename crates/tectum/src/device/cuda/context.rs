@@ -3,7 +3,9 @@
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cudarc::driver::sys::{CUcontext, CUdevice, CUdeviceptr, CUmemPool_attribute, CUmemoryPool, CUstream};
+use cudarc::driver::sys::{
+    CUcontext, CUdevice, CUdeviceptr, CUmemPool_attribute, CUmemoryPool, CUstream,
+};
 
 use super::driver::{Driver, call};
 use super::enumeration::Found;
@@ -13,7 +15,8 @@ use crate::error::{ErrorKind, Result};
 /// `CU_STREAM_NON_BLOCKING`: no order with the legacy default stream.
 pub(super) const NON_BLOCKING: u32 = 1;
 
-/// State shared by everything on a device. Work is ordered only by `stream`, so buffers may be shared freely.
+/// State shared by everything on a device. Work is ordered only by `stream`, so buffers may be
+/// shared freely.
 pub(super) struct Context {
     pub info: DeviceInfo,
     pub driver: &'static Driver,
@@ -27,8 +30,8 @@ pub(super) struct Context {
     turn: Mutex<()>,
 }
 
-// SAFETY: the driver's functions may be called from any thread once the context is current there (`bind`), handles are
-// only passed to it, and a stream orders what several threads enqueue.
+// SAFETY: the driver's functions may be called from any thread once the context is current there
+// (`bind`), handles are only passed to it, and a stream orders what several threads enqueue.
 unsafe impl Send for Context {}
 // SAFETY: as above; what is behind the handles is only accessed through the driver.
 unsafe impl Sync for Context {}
@@ -39,17 +42,31 @@ impl Context {
         let (mut primary, mut stream) = (std::ptr::null_mut(), std::ptr::null_mut());
         let info = found.info.clone();
         let id = info.id.clone();
-        // SAFETY: the driver is initialised, the device handle comes from it, and each call writes one handle. The context is
-        // current when the stream is made, and is released again if that fails.
+        // SAFETY: the driver is initialised, the device handle comes from it, and each call writes
+        // one handle. The context is current when the stream is made, and is released again if that
+        // fails.
         unsafe {
-            call!(driver, cuDevicePrimaryCtxRetain(&raw mut primary, found.handle)).map_err(|e| e.at(&id))?;
-            let made = call!(driver, cuCtxSetCurrent(primary)).and_then(|()| call!(driver, cuStreamCreate(&raw mut stream, NON_BLOCKING)));
+            call!(
+                driver,
+                cuDevicePrimaryCtxRetain(&raw mut primary, found.handle)
+            )
+            .map_err(|e| e.at(&id))?;
+            let made = call!(driver, cuCtxSetCurrent(primary))
+                .and_then(|()| call!(driver, cuStreamCreate(&raw mut stream, NON_BLOCKING)));
             if let Err(error) = made {
                 (driver.cuDevicePrimaryCtxRelease_v2)(found.handle);
                 return Err(error.at(&id));
             }
         }
-        let mut context = Self { info, driver, handle: found.handle, primary, pool: None, stream, turn: Mutex::new(()) };
+        let mut context = Self {
+            info,
+            driver,
+            handle: found.handle,
+            primary,
+            pool: None,
+            stream,
+            turn: Mutex::new(()),
+        };
         if found.memory_pools {
             context.pool = Some(context.default_pool()?);
         }
@@ -60,11 +77,18 @@ impl Context {
     fn default_pool(&self) -> Result<CUmemoryPool> {
         let mut pool = std::ptr::null_mut();
         let mut threshold = u64::MAX;
-        // SAFETY: the handle is the driver's; the first call writes a handle, the second reads the 64-bit threshold.
+        // SAFETY: the handle is the driver's; the first call writes a handle, the second reads the
+        // 64-bit threshold.
         unsafe {
-            self.at(call!(self.driver, cuDeviceGetDefaultMemPool(&raw mut pool, self.handle)))?;
+            self.at(call!(
+                self.driver,
+                cuDeviceGetDefaultMemPool(&raw mut pool, self.handle)
+            ))?;
             let attribute = CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-            self.at(call!(self.driver, cuMemPoolSetAttribute(pool, attribute, (&raw mut threshold).cast::<c_void>())))?;
+            self.at(call!(
+                self.driver,
+                cuMemPoolSetAttribute(pool, attribute, (&raw mut threshold).cast::<c_void>())
+            ))?;
         }
         Ok(pool)
     }
@@ -74,7 +98,8 @@ impl Context {
         result.map_err(|error| error.at(&self.info.id))
     }
 
-    /// Makes the context current on the calling thread; every entry into this backend begins with it.
+    /// Makes the context current on the calling thread; every entry into this backend begins with
+    /// it.
     pub fn bind(&self) -> Result<()> {
         // SAFETY: the context is retained for as long as this value lives.
         self.at(unsafe { call!(self.driver, cuCtxSetCurrent(self.primary)) })
@@ -95,7 +120,8 @@ impl Context {
         self.at(unsafe { call!(self.driver, cuStreamSynchronize(self.stream)) })
     }
 
-    /// Allocates this much memory in stream order; retries after the driver's pool has released what it keeps.
+    /// Allocates this much memory in stream order; retries after the driver's pool has released
+    /// what it keeps.
     pub fn address_of(&self, bytes: usize) -> Result<CUdeviceptr> {
         self.bind()?;
         match self.take(bytes) {
@@ -112,11 +138,16 @@ impl Context {
         // SAFETY: the context is current, the stream belongs to it, and one address is written.
         let taken = unsafe {
             match self.pool {
-                Some(_) => call!(self.driver, cuMemAllocAsync(&raw mut address, bytes, self.stream)),
+                Some(_) => call!(
+                    self.driver,
+                    cuMemAllocAsync(&raw mut address, bytes, self.stream)
+                ),
                 None => call!(self.driver, cuMemAlloc_v2(&raw mut address, bytes)),
             }
         };
-        taken.map_err(|error| error.at(format_args!("{}: allocating {bytes} bytes", self.info.id)))?;
+        taken.map_err(|error| {
+            error.at(format_args!("{}: allocating {bytes} bytes", self.info.id))
+        })?;
         Ok(address)
     }
 
@@ -136,8 +167,8 @@ impl Context {
         if self.bind().is_err() {
             return;
         }
-        // SAFETY: the caller guarantees no later use; memory without a pool is freed once the stream is done with it,
-        // because `cuMemFree` waits for the device.
+        // SAFETY: the caller guarantees no later use; memory without a pool is freed once the
+        // stream is done with it, because `cuMemFree` waits for the device.
         unsafe {
             match self.pool {
                 Some(_) => (self.driver.cuMemFreeAsync)(address, self.stream),

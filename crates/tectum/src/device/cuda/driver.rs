@@ -1,14 +1,16 @@
 //! The driver's functions, found in its own library, and what its codes mean.
 //!
-//! The types are cudarc's; the functions are looked up here, because cudarc's panic where one is missing, and because
-//! codes are read as numbers: a newer driver returns some that no binding names.
+//! The types are cudarc's; the functions are looked up here, because cudarc's panic where one is
+//! missing, and because codes are read as numbers: a newer driver returns some that no binding
+//! names.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::sync::LazyLock;
 
 use cudarc::driver::sys::{
-    CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUfunction, CUfunction_attribute, CUgraph, CUgraphExec, CUjit_option, CUmemAccessDesc,
-    CUmemPool_attribute, CUmemoryPool, CUmodule, CUstream, CUstreamCaptureMode, CUuuid,
+    CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUfunction,
+    CUfunction_attribute, CUgraph, CUgraphExec, CUjit_option, CUmemAccessDesc, CUmemPool_attribute,
+    CUmemoryPool, CUmodule, CUstream, CUstreamCaptureMode, CUuuid,
 };
 use libloading::Library;
 
@@ -22,11 +24,13 @@ const SUCCESS: Code = 0;
 const OUT_OF_MEMORY: Code = 2;
 pub(super) const PEER_ACCESS_ALREADY_ENABLED: Code = 704;
 
-/// The minimum driver: CUDA 11.4 has PTX ISA 7.0, stream-ordered memory and every function of the table.
+/// The minimum driver: CUDA 11.4 has PTX ISA 7.0, stream-ordered memory and every function of the
+/// table.
 const MIN_DRIVER_VERSION: c_int = 11_040;
 
 symbols! {
-    /// The functions of the driver that this backend calls, all of them in drivers from CUDA 11.4 on.
+    /// The functions of the driver that this backend calls, all of them in drivers from CUDA 11.4
+    /// on.
     Driver {
         cuInit(c_uint) -> Code;
         cuGetErrorName(Code, *mut *const c_char) -> Code;
@@ -103,18 +107,26 @@ pub(super) fn driver() -> std::result::Result<(&'static Driver, &'static str), &
     }
 }
 
-const LIBRARIES: &[&str] = if cfg!(windows) { &["nvcuda.dll"] } else { &["libcuda.so.1", "libcuda.so"] };
+const LIBRARIES: &[&str] = if cfg!(windows) {
+    &["nvcuda.dll"]
+} else {
+    &["libcuda.so.1", "libcuda.so"]
+};
 
 fn load() -> std::result::Result<(Driver, String), String> {
     // SAFETY: the library of this name is NVIDIA's driver, whose initialisers may run at any time.
-    let opened = LIBRARIES.iter().find_map(|name| unsafe { Library::new(*name) }.ok());
-    let library = opened.ok_or_else(|| format!("no NVIDIA driver: {} is not here", LIBRARIES[0]))?;
+    let opened = LIBRARIES
+        .iter()
+        .find_map(|name| unsafe { Library::new(*name) }.ok());
+    let library =
+        opened.ok_or_else(|| format!("no NVIDIA driver: {} is not here", LIBRARIES[0]))?;
     let version = version_of(&library)?;
     if let Some(fault) = version_fault(version) {
         return Err(fault);
     }
     // SAFETY: the signatures are those of the driver API's header, unchanged since CUDA 11.4.
-    let driver = unsafe { Driver::bind(library) }.map_err(|name| format!("the driver library lacks {name}"))?;
+    let driver = unsafe { Driver::bind(library) }
+        .map_err(|name| format!("the driver library lacks {name}"))?;
     // SAFETY: any thread may initialise the driver, any number of times.
     unsafe { call!(driver, cuInit(0)) }.map_err(|error| error.to_string())?;
     Ok((driver, dotted(version)))
@@ -123,16 +135,27 @@ fn load() -> std::result::Result<(Driver, String), String> {
 /// Checked first: an old driver lacks functions of the table.
 fn version_of(library: &Library) -> std::result::Result<c_int, String> {
     let mut version = 0;
-    // SAFETY: the signature is the header's; the function needs no initialised driver and writes one int.
+    // SAFETY: the signature is the header's; the function needs no initialised driver and writes
+    // one int.
     let code = unsafe {
         let get = library.get::<unsafe extern "C" fn(*mut c_int) -> Code>("cuDriverGetVersion");
         get.map_err(|_| "the driver library lacks cuDriverGetVersion".to_owned())?(&raw mut version)
     };
-    if code == SUCCESS { Ok(version) } else { Err(format!("cuDriverGetVersion: code {code}")) }
+    if code == SUCCESS {
+        Ok(version)
+    } else {
+        Err(format!("cuDriverGetVersion: code {code}"))
+    }
 }
 
 fn version_fault(version: c_int) -> Option<String> {
-    (version < MIN_DRIVER_VERSION).then(|| format!("the driver supports CUDA {}, {} is needed", dotted(version), dotted(MIN_DRIVER_VERSION)))
+    (version < MIN_DRIVER_VERSION).then(|| {
+        format!(
+            "the driver supports CUDA {}, {} is needed",
+            dotted(version),
+            dotted(MIN_DRIVER_VERSION)
+        )
+    })
 }
 
 fn dotted(version: c_int) -> String {
@@ -145,14 +168,25 @@ impl Driver {
         if code == SUCCESS {
             return Ok(());
         }
-        let (name, text) = (self.text(self.cuGetErrorName, code), self.text(self.cuGetErrorString, code));
+        let (name, text) = (
+            self.text(self.cuGetErrorName, code),
+            self.text(self.cuGetErrorString, code),
+        );
         let name = name.unwrap_or_else(|| "unknown code".to_owned());
-        Err(Error::new(kind_of(code), format!("{call}: {name} ({code}): {}", text.unwrap_or_default())))
+        Err(Error::new(
+            kind_of(code),
+            format!("{call}: {name} ({code}): {}", text.unwrap_or_default()),
+        ))
     }
 
-    fn text(&self, ask: unsafe extern "C" fn(Code, *mut *const c_char) -> Code, code: Code) -> Option<String> {
+    fn text(
+        &self,
+        ask: unsafe extern "C" fn(Code, *mut *const c_char) -> Code,
+        code: Code,
+    ) -> Option<String> {
         let mut text = std::ptr::null();
-        // SAFETY: the driver sets the pointer to one of its constants, or to null for an unknown code.
+        // SAFETY: the driver sets the pointer to one of its constants, or to null for an unknown
+        // code.
         unsafe {
             if ask(code, &raw mut text) != SUCCESS || text.is_null() {
                 return None;
@@ -166,9 +200,25 @@ impl Driver {
 fn kind_of(code: Code) -> ErrorKind {
     match code {
         OUT_OF_MEMORY => ErrorKind::OutOfMemory,
-        // Deinitialised or unavailable; uncorrectable memory and link errors; a kernel's faults and timeouts; a system
-        // that is not ready; unknown.
-        4 | 46 | 214 | 220 | 226 | 700 | 702 | 709 | 710 | 714..=719 | 721 | 802 | 806 | 807 | 909 | 911 | 999 => ErrorKind::DeviceLost,
+        // Deinitialised or unavailable; uncorrectable memory and link errors; a kernel's faults and
+        // timeouts; a system that is not ready; unknown.
+        4
+        | 46
+        | 214
+        | 220
+        | 226
+        | 700
+        | 702
+        | 709
+        | 710
+        | 714..=719
+        | 721
+        | 802
+        | 806
+        | 807
+        | 909
+        | 911
+        | 999 => ErrorKind::DeviceLost,
         _ => ErrorKind::Unsupported,
     }
 }
@@ -180,8 +230,14 @@ mod tests {
     #[test]
     fn drivers_from_cuda_11_4_on_will_do() {
         for (version, fault) in [
-            (10_020, Some("the driver supports CUDA 10.2, 11.4 is needed")),
-            (11_030, Some("the driver supports CUDA 11.3, 11.4 is needed")),
+            (
+                10_020,
+                Some("the driver supports CUDA 10.2, 11.4 is needed"),
+            ),
+            (
+                11_030,
+                Some("the driver supports CUDA 11.3, 11.4 is needed"),
+            ),
             (11_040, None),
             (12_080, None),
             (13_010, None),
@@ -212,7 +268,12 @@ mod tests {
     fn a_driver_or_a_reason_is_found() {
         match driver() {
             Ok((_, version)) => assert!(version.contains('.'), "{version}"),
-            Err(reason) => assert!(["no NVIDIA driver", "the driver", "cuInit"].iter().any(|start| reason.starts_with(start)), "{reason}"),
+            Err(reason) => assert!(
+                ["no NVIDIA driver", "the driver", "cuInit"]
+                    .iter()
+                    .any(|start| reason.starts_with(start)),
+                "{reason}"
+            ),
         }
     }
 }

@@ -23,14 +23,22 @@ impl Event {
         let mut handle = std::ptr::null_mut();
         // SAFETY: the context is current; one handle is written.
         context.at(unsafe { call!(context.driver, cuEventCreate(&raw mut handle, 0)) })?;
-        Ok(Self { context: context.clone(), handle })
+        Ok(Self {
+            context: context.clone(),
+            handle,
+        })
     }
 
     /// Records a new event on the device's stream; the caller has bound the context.
     pub fn record(context: &Arc<Context>) -> Result<Self> {
         let event = Self::new(context)?;
         // SAFETY: the context is current, and the event and the stream belong to it.
-        context.at(unsafe { call!(context.driver, cuEventRecord(event.handle, context.stream())) })?;
+        context.at(unsafe {
+            call!(
+                context.driver,
+                cuEventRecord(event.handle, context.stream())
+            )
+        })?;
         Ok(event)
     }
 
@@ -38,20 +46,31 @@ impl Event {
     pub fn capture(&self, stream: CUstream) -> Result<()> {
         let flags = CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL as u32;
         // SAFETY: the caller has bound the context, which the event and the stream belong to.
-        unsafe { call!(self.context.driver, cuEventRecordWithFlags(self.handle, stream, flags)) }
+        unsafe {
+            call!(
+                self.context.driver,
+                cuEventRecordWithFlags(self.handle, stream, flags)
+            )
+        }
     }
 
     /// Waits until the stream has passed it; the caller has bound the context.
     pub fn synchronize(&self) -> Result<()> {
         // SAFETY: the event is recorded in this context.
-        self.context.at(unsafe { call!(self.context.driver, cuEventSynchronize(self.handle)) })
+        self.context
+            .at(unsafe { call!(self.context.driver, cuEventSynchronize(self.handle)) })
     }
 
     /// Nanoseconds from an earlier event to this one; the stream has passed both.
     pub fn ns_since(&self, earlier: &Event) -> Result<u64> {
         let mut milliseconds = 0.0f32;
         // SAFETY: both events are recorded in this context; one float is written.
-        self.context.at(unsafe { call!(self.context.driver, cuEventElapsedTime(&raw mut milliseconds, earlier.handle, self.handle)) })?;
+        self.context.at(unsafe {
+            call!(
+                self.context.driver,
+                cuEventElapsedTime(&raw mut milliseconds, earlier.handle, self.handle)
+            )
+        })?;
         Ok((f64::from(milliseconds) * 1e6) as u64)
     }
 }

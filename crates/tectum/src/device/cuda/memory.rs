@@ -20,7 +20,11 @@ pub(crate) struct CudaMemory {
 impl CudaMemory {
     /// Device memory of a context.
     pub(super) fn allocate(context: &Arc<Context>, bytes: usize) -> Result<Self> {
-        Ok(Self { address: context.address_of(bytes)?, context: context.clone(), bytes })
+        Ok(Self {
+            address: context.address_of(bytes)?,
+            context: context.clone(),
+            bytes,
+        })
     }
 
     pub(super) fn context(&self) -> &Arc<Context> {
@@ -29,7 +33,10 @@ impl CudaMemory {
 
     /// The address of a range, which must lie within the memory.
     pub(in crate::device) fn address(&self, offset: usize, bytes: usize) -> CUdeviceptr {
-        assert!(offset + bytes <= self.bytes, "invariant: the plan and the buffers checked every range");
+        assert!(
+            offset + bytes <= self.bytes,
+            "invariant: the plan and the buffers checked every range"
+        );
         self.address + offset as CUdeviceptr
     }
 }
@@ -58,12 +65,27 @@ impl Pinned {
         context.bind()?;
         let mut start: *mut c_void = std::ptr::null_mut();
         // SAFETY: the context is current and one pointer is written.
-        unsafe { call!(context.driver, cuMemHostAlloc(&raw mut start, bytes, 0)) }
-            .map_err(|error| error.at(format_args!("{}: {bytes} bytes of pinned host memory", context.info.id)))?;
-        let start = NonNull::new(start.cast::<u8>()).ok_or_else(|| Error::unsupported(format!("{}: cuMemHostAlloc gave no memory", context.info.id)))?;
+        unsafe { call!(context.driver, cuMemHostAlloc(&raw mut start, bytes, 0)) }.map_err(
+            |error| {
+                error.at(format_args!(
+                    "{}: {bytes} bytes of pinned host memory",
+                    context.info.id
+                ))
+            },
+        )?;
+        let start = NonNull::new(start.cast::<u8>()).ok_or_else(|| {
+            Error::unsupported(format!(
+                "{}: cuMemHostAlloc gave no memory",
+                context.info.id
+            ))
+        })?;
         // SAFETY: the allocation holds `bytes` bytes and nothing else refers to it yet.
         unsafe { start.write_bytes(0, bytes) };
-        Ok(Self { context: context.clone(), start, bytes })
+        Ok(Self {
+            context: context.clone(),
+            start,
+            bytes,
+        })
     }
 
     pub fn len(&self) -> usize {
@@ -71,8 +93,8 @@ impl Pinned {
     }
 
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: initialised at allocation; copies only write it while a run or a read borrows its owner exclusively
-        // and waits for the stream.
+        // SAFETY: initialised at allocation; copies only write it while a run or a read borrows its
+        // owner exclusively and waits for the stream.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 
@@ -84,12 +106,20 @@ impl Pinned {
     /// Enqueues a copy of the first `bytes` to the device on a stream.
     ///
     /// # Safety
-    /// `to` is device memory of at least `bytes` bytes; this value outlives the copy (and the graph, if the stream is being
-    /// captured) and is not written before the stream is past it.
+    /// `to` is device memory of at least `bytes` bytes; this value outlives the copy (and the
+    /// graph, if the stream is being captured) and is not written before the stream is past it.
     pub unsafe fn upload(&self, to: CUdeviceptr, bytes: usize, stream: CUstream) -> Result<()> {
-        assert!(bytes <= self.bytes, "invariant: copies fit their pinned block");
+        assert!(
+            bytes <= self.bytes,
+            "invariant: copies fit their pinned block"
+        );
         // SAFETY: the caller vouches for the device's side and for the lifetime.
-        unsafe { call!(self.context.driver, cuMemcpyHtoDAsync_v2(to, self.start.as_ptr().cast(), bytes, stream)) }
+        unsafe {
+            call!(
+                self.context.driver,
+                cuMemcpyHtoDAsync_v2(to, self.start.as_ptr().cast(), bytes, stream)
+            )
+        }
     }
 
     /// Enqueues a copy from the device to the first `bytes` on a stream.
@@ -97,9 +127,17 @@ impl Pinned {
     /// # Safety
     /// As [`Pinned::upload`]; nothing reads this value before the stream is past the copy.
     pub unsafe fn download(&self, from: CUdeviceptr, bytes: usize, stream: CUstream) -> Result<()> {
-        assert!(bytes <= self.bytes, "invariant: copies fit their pinned block");
+        assert!(
+            bytes <= self.bytes,
+            "invariant: copies fit their pinned block"
+        );
         // SAFETY: the caller vouches for the device's side and for the lifetime.
-        unsafe { call!(self.context.driver, cuMemcpyDtoHAsync_v2(self.start.as_ptr().cast(), from, bytes, stream)) }
+        unsafe {
+            call!(
+                self.context.driver,
+                cuMemcpyDtoHAsync_v2(self.start.as_ptr().cast(), from, bytes, stream)
+            )
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Tables of functions in a library that is loaded at run time: a name that the library lacks is an error, not a panic.
+//! Tables of functions in a library that is loaded at run time: a name that the library lacks is an
+//! error, not a panic.
 
 /// Declares a struct with one function pointer per line, and `bind`, which looks all of them up.
 macro_rules! symbols {
@@ -17,7 +18,8 @@ macro_rules! symbols {
             /// # Safety
             /// The library's functions of these names have these signatures.
             unsafe fn bind(library: libloading::Library) -> std::result::Result<Self, &'static str> {
-                // SAFETY: the caller guarantees the signatures; the table holds the pointers together with the library.
+                // SAFETY: the caller guarantees the signatures; the table holds the pointers
+                // together with the library.
                 unsafe {
                     Ok(Self {
                         $($name: *library.get(stringify!($name)).map_err(|_| stringify!($name))?,)*

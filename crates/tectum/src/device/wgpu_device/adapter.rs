@@ -36,7 +36,10 @@ fn adapters() -> Vec<(Api, usize, wgpu::Adapter)> {
 
 /// The properties of every adapter.
 pub(in crate::device) fn list() -> Vec<DeviceInfo> {
-    ADAPTERS.iter().map(|(api, number, adapter)| describe(*api, *number, adapter)).collect()
+    ADAPTERS
+        .iter()
+        .map(|(api, number, adapter)| describe(*api, *number, adapter))
+        .collect()
 }
 
 /// The API of this operating system if it has no adapter.
@@ -46,22 +49,33 @@ pub(in crate::device) fn absent() -> Option<AbsentDevice> {
     } else if cfg!(windows) {
         (Api::Dx12, "no GPU was found; its driver may be missing")
     } else {
-        (Api::Vulkan, "no driver was found: install that of the GPU, or a software one (on Debian and Ubuntu the package mesa-vulkan-drivers)")
+        (
+            Api::Vulkan,
+            "no driver was found: install that of the GPU, or a software one (on Debian and Ubuntu the package mesa-vulkan-drivers)",
+        )
     };
     let is_absent = ADAPTERS.iter().all(|(present, ..)| *present != api);
-    is_absent.then(|| AbsentDevice { device: api.name().to_owned(), reason: reason.to_owned() })
+    is_absent.then(|| AbsentDevice {
+        device: api.name().to_owned(),
+        reason: reason.to_owned(),
+    })
 }
 
 /// Opens an adapter by API and number, if it exists.
 pub(in crate::device) fn open(api: Api, number: usize) -> Result<Option<WgpuDevice>> {
     let found = ADAPTERS.iter().find(|(a, n, _)| (*a, *n) == (api, number));
-    let Some((_, _, adapter)) = found else { return Ok(None) };
+    let Some((_, _, adapter)) = found else {
+        return Ok(None);
+    };
     let info = describe(api, number, adapter);
     let timestamps = adapter.features() & TIMESTAMPS;
     let mut features = wgpu::Features::empty();
     features |= timestamps;
     features.set(DOUBLE_FEATURES, info.dtypes.contains(&DType::F64));
-    features.set(wgpu::Features::MAPPABLE_PRIMARY_BUFFERS, info.unified_memory);
+    features.set(
+        wgpu::Features::MAPPABLE_PRIMARY_BUFFERS,
+        info.unified_memory,
+    );
     let request = adapter.request_device(&wgpu::DeviceDescriptor {
         label: Some("tectum"),
         required_features: features,
@@ -70,33 +84,50 @@ pub(in crate::device) fn open(api: Api, number: usize) -> Result<Option<WgpuDevi
         memory_hints: wgpu::MemoryHints::Performance,
         trace: wgpu::Trace::Off,
     });
-    let (device, queue) =
-        pollster::block_on(request).map_err(|error| Error::unsupported(format!("{}: the device cannot be opened", info.id)).with_source(error))?;
+    let (device, queue) = pollster::block_on(request).map_err(|error| {
+        Error::unsupported(format!("{}: the device cannot be opened", info.id)).with_source(error)
+    })?;
     let faults = Arc::new(UncapturedErrors::default());
     let (uncaptured, lost) = (faults.clone(), faults.clone());
-    device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| uncaptured.report(error.to_string())));
+    device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
+        uncaptured.report(error.to_string())
+    }));
     device.set_device_lost_callback(move |reason, message| {
         if reason != wgpu::DeviceLostReason::Destroyed {
             lost.report(format!("device lost ({reason:?}): {message}"));
         }
     });
-    let context = Context { info, device, queue, faults, timestamps };
-    Ok(Some(WgpuDevice { context: Arc::new(context), pipelines: Mutex::new(LruCache::new(PIPELINE_CAP)) }))
+    let context = Context {
+        info,
+        device,
+        queue,
+        faults,
+        timestamps,
+    };
+    Ok(Some(WgpuDevice {
+        context: Arc::new(context),
+        pipelines: Mutex::new(LruCache::new(PIPELINE_CAP)),
+    }))
 }
 
 /// Features required to time passes, and to time copies.
-const TIMESTAMPS: wgpu::Features = wgpu::Features::TIMESTAMP_QUERY.union(wgpu::Features::TIMESTAMP_QUERY_INSIDE_ENCODERS);
+const TIMESTAMPS: wgpu::Features =
+    wgpu::Features::TIMESTAMP_QUERY.union(wgpu::Features::TIMESTAMP_QUERY_INSIDE_ENCODERS);
 
 /// Features required for f64: its arithmetic, and its bits as integers of the same width.
-const DOUBLE_FEATURES: wgpu::Features = wgpu::Features::SHADER_F64.union(wgpu::Features::SHADER_INT64);
+const DOUBLE_FEATURES: wgpu::Features =
+    wgpu::Features::SHADER_F64.union(wgpu::Features::SHADER_INT64);
 
 fn dtypes(features: wgpu::Features) -> Vec<DType> {
     let double = features.contains(DOUBLE_FEATURES).then_some(DType::F64);
-    [DType::F32, DType::U32, DType::I32].into_iter().chain(double).collect()
+    [DType::F32, DType::U32, DType::I32]
+        .into_iter()
+        .chain(double)
+        .collect()
 }
 
-/// `LP_MAX_TGSI_LOOP_ITERATIONS` of Mesa's gallivm: one count for the loops of an invocation, nested and one after another, and for the
-/// other invocations of its vector.
+/// `LP_MAX_TGSI_LOOP_ITERATIONS` of Mesa's gallivm: one count for the loops of an invocation,
+/// nested and one after another, and for the other invocations of its vector.
 const LLVMPIPE_MAX_LOOP_ITERATIONS: u32 = 65_535;
 
 fn is_llvmpipe(info: &wgpu::AdapterInfo) -> bool {
@@ -125,14 +156,19 @@ fn describe(api: Api, number: usize, adapter: &wgpu::Adapter) -> DeviceInfo {
         name: info.name.clone(),
         uuid,
         pci,
-        driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
+        driver: format!("{} {}", info.driver, info.driver_info)
+            .trim()
+            .to_owned(),
         api,
         kind,
         software: kind == DeviceKind::Software,
         memory_bytes,
         compute_units: None,
         simd_width: (info.subgroup_min_size, info.subgroup_max_size),
-        unified_memory: shares_memory && adapter.features().contains(wgpu::Features::MAPPABLE_PRIMARY_BUFFERS),
+        unified_memory: shares_memory
+            && adapter
+                .features()
+                .contains(wgpu::Features::MAPPABLE_PRIMARY_BUFFERS),
         limits: DeviceLimits {
             max_binding_bytes: limits.max_storage_buffer_binding_size,
             max_buffer_bytes: limits.max_buffer_size,
@@ -152,11 +188,16 @@ fn identity(api: Api, adapter: &wgpu::Adapter) -> (Option<String>, Option<u64>) 
     if api != Api::Vulkan {
         return (None, None);
     }
-    // SAFETY: the guard keeps instance and physical device alive for this block, which only queries properties with
-    // structures that Vulkan 1.1 defines and destroys nothing.
+    // SAFETY: the guard keeps instance and physical device alive for this block, which only queries
+    // properties with structures that Vulkan 1.1 defines and destroys nothing.
     unsafe {
-        let Some(hal) = adapter.as_hal::<wgpu::hal::api::Vulkan>() else { return (None, None) };
-        let (instance, device) = (hal.shared_instance().raw_instance(), hal.raw_physical_device());
+        let Some(hal) = adapter.as_hal::<wgpu::hal::api::Vulkan>() else {
+            return (None, None);
+        };
+        let (instance, device) = (
+            hal.shared_instance().raw_instance(),
+            hal.raw_physical_device(),
+        );
         let mut id = vk::PhysicalDeviceIDProperties::default();
         let mut properties = vk::PhysicalDeviceProperties2::default().push_next(&mut id);
         instance.get_physical_device_properties2(device, &mut properties);

@@ -9,7 +9,8 @@ use crate::device::{Block, Compiled};
 use crate::error::{Error, Result};
 use crate::launch::{BINDING_ALIGNMENT, LaunchList, Region, RunStats, align};
 
-/// Timestamps of a run: before the upload, begin and end of the launches, after the download. The outer ones exist where the device supports them.
+/// Timestamps of a run: before the upload, begin and end of the launches, after the download. The
+/// outer ones exist where the device supports them.
 const TIMESTAMPS: u32 = 4;
 /// Their bytes, at the start of the download block.
 const TIMESTAMP_BYTES: usize = 8 * TIMESTAMPS as usize;
@@ -61,21 +62,46 @@ pub(super) struct WgpuCompiled {
 }
 
 impl WgpuCompiled {
-    pub(super) fn new(context: Arc<Context>, list: &LaunchList, pipelines: Vec<Arc<Pipeline>>, memory: Vec<Arc<Block>>) -> Result<Self> {
+    pub(super) fn new(
+        context: Arc<Context>,
+        list: &LaunchList,
+        pipelines: Vec<Arc<Pipeline>>,
+        memory: Vec<Arc<Block>>,
+    ) -> Result<Self> {
         let params = params_buffer(&context, list)?;
         let mut dispatches = Vec::with_capacity(list.launches.len());
         for (index, pipeline) in pipelines.into_iter().enumerate() {
             let group = bind_group(&context, list, index, &pipeline, &params, &memory)?;
-            dispatches.push(Dispatch { pipeline, group, groups: list.launches[index].groups });
+            dispatches.push(Dispatch {
+                pipeline,
+                group,
+                groups: list.launches[index].groups,
+            });
         }
         let upload = match list.upload {
-            Some(buffer) => Some(Upload::new(&context, list.buffer_bytes[buffer], &memory[buffer])?),
+            Some(buffer) => Some(Upload::new(
+                &context,
+                list.buffer_bytes[buffer],
+                &memory[buffer],
+            )?),
             None => None,
         };
-        let queries = context.times_passes().then(|| query_set(&context, TIMESTAMPS));
+        let queries = context
+            .times_passes()
+            .then(|| query_set(&context, TIMESTAMPS));
         let download = Download::new(&context, list, &memory)?;
         let ns_per_tick = f64::from(context.queue.get_timestamp_period());
-        Ok(Self { name: list.name.clone(), context, dispatches, upload, download, queries, ns_per_tick, begun: None, _memory: memory })
+        Ok(Self {
+            name: list.name.clone(),
+            context,
+            dispatches,
+            upload,
+            download,
+            queries,
+            ns_per_tick,
+            begun: None,
+            _memory: memory,
+        })
     }
 
     fn nanoseconds(&self, begin: u64, end: u64) -> u64 {
@@ -83,22 +109,43 @@ impl WgpuCompiled {
     }
 
     fn encode(&self) -> wgpu::CommandBuffer {
-        let mut encoder = self.context.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let mut encoder = self
+            .context
+            .device
+            .create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let (queries, times_copies) = (self.queries.as_ref(), self.context.times_copies());
         if let Some(queries) = queries.filter(|_| times_copies) {
             encoder.write_timestamp(queries, 0);
         }
-        if let Some(Upload { mapped, target: Some(target), bytes, .. }) = &self.upload {
+        if let Some(Upload {
+            mapped,
+            target: Some(target),
+            bytes,
+            ..
+        }) = &self.upload
+        {
             encoder.copy_buffer_to_buffer(mapped, 0, target, 0, Some(*bytes as u64));
         }
         self.encode_pass(&mut encoder, &self.dispatches, queries, 1);
         let download = &self.download;
         if download.bytes > 0 {
             for (source, region, place) in &download.gather {
-                encoder.copy_buffer_to_buffer(source, region.offset as u64, &download.block, *place, Some(region.bytes as u64));
+                encoder.copy_buffer_to_buffer(
+                    source,
+                    region.offset as u64,
+                    &download.block,
+                    *place,
+                    Some(region.bytes as u64),
+                );
             }
             if download.block != download.readback {
-                encoder.copy_buffer_to_buffer(&download.block, 0, &download.readback, 0, Some(download.bytes as u64));
+                encoder.copy_buffer_to_buffer(
+                    &download.block,
+                    0,
+                    &download.readback,
+                    0,
+                    Some(download.bytes as u64),
+                );
             }
             if let Some(queries) = queries {
                 let mut taken = 1..3;
@@ -108,7 +155,13 @@ impl WgpuCompiled {
                 }
                 encoder.resolve_query_set(queries, taken, &download.block, 0);
                 if download.block != download.readback {
-                    encoder.copy_buffer_to_buffer(&download.block, 0, &download.readback, 0, Some(TIMESTAMP_BYTES as u64));
+                    encoder.copy_buffer_to_buffer(
+                        &download.block,
+                        0,
+                        &download.readback,
+                        0,
+                        Some(TIMESTAMP_BYTES as u64),
+                    );
                 }
             }
         }
@@ -116,13 +169,22 @@ impl WgpuCompiled {
     }
 
     /// One compute pass, its begin and end written to `queries` from `first` on.
-    fn encode_pass(&self, encoder: &mut wgpu::CommandEncoder, dispatches: &[Dispatch], queries: Option<&wgpu::QuerySet>, first: u32) {
+    fn encode_pass(
+        &self,
+        encoder: &mut wgpu::CommandEncoder,
+        dispatches: &[Dispatch],
+        queries: Option<&wgpu::QuerySet>,
+        first: u32,
+    ) {
         let timestamp_writes = queries.map(|query_set| wgpu::ComputePassTimestampWrites {
             query_set,
             beginning_of_pass_write_index: Some(first),
             end_of_pass_write_index: Some(first + 1),
         });
-        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: Some(&self.name), timestamp_writes });
+        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
+            label: Some(&self.name),
+            timestamp_writes,
+        });
         for dispatch in dispatches {
             pass.set_pipeline(&dispatch.pipeline.pipeline);
             pass.set_bind_group(0, &dispatch.group, &[]);
@@ -131,7 +193,10 @@ impl WgpuCompiled {
     }
 
     fn lost(&self, doing: &str) -> Error {
-        Error::device_lost(format!("{}: plan {}: {doing} failed", self.context.info.id, self.name))
+        Error::device_lost(format!(
+            "{}: plan {}: {doing} failed",
+            self.context.info.id, self.name
+        ))
     }
 }
 
@@ -144,7 +209,13 @@ impl Upload {
             let usage = wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC;
             (context.buffer("upload", bytes, usage)?, Some(target))
         };
-        let upload = Self { host: vec![0; bytes.div_ceil(8)], bytes, mapped, target, mapping: Mapping::default() };
+        let upload = Self {
+            host: vec![0; bytes.div_ceil(8)],
+            bytes,
+            mapped,
+            target,
+            mapping: Mapping::default(),
+        };
         upload.request();
         upload.mapping.wait(context, "mapping the upload block")?;
         Ok(upload)
@@ -165,10 +236,18 @@ impl Drop for Upload {
 impl Download {
     fn new(context: &Context, list: &LaunchList, memory: &[Arc<Block>]) -> Result<Self> {
         // Without downloads nothing is read back, including the time.
-        let mut bytes = if list.downloads.is_empty() { 0 } else { align(TIMESTAMP_BYTES) };
+        let mut bytes = if list.downloads.is_empty() {
+            0
+        } else {
+            align(TIMESTAMP_BYTES)
+        };
         let (mut gather, mut places) = (Vec::new(), Vec::new());
         for region in &list.downloads {
-            gather.push((buffer_of(memory[region.buffer].allocation()).clone(), *region, bytes as u64));
+            gather.push((
+                buffer_of(memory[region.buffer].allocation()).clone(),
+                *region,
+                bytes as u64,
+            ));
             places.push(bytes..bytes + region.bytes);
             bytes += align(region.bytes);
         }
@@ -179,9 +258,20 @@ impl Download {
             (block.clone(), block)
         } else {
             let block = context.buffer("download", bytes, gathered | Usage::COPY_SRC)?;
-            (block, context.buffer("readback", bytes, Usage::COPY_DST | Usage::MAP_READ)?)
+            (
+                block,
+                context.buffer("readback", bytes, Usage::COPY_DST | Usage::MAP_READ)?,
+            )
         };
-        Ok(Self { gather, places, bytes, block, readback, host: vec![0; bytes.div_ceil(8)], mapping: Mapping::default() })
+        Ok(Self {
+            gather,
+            places,
+            bytes,
+            block,
+            readback,
+            host: vec![0; bytes.div_ceil(8)],
+            mapping: Mapping::default(),
+        })
     }
 
     fn host_bytes(&self) -> &[u8] {
@@ -191,18 +281,25 @@ impl Download {
 
 fn query_set(context: &Context, count: u32) -> wgpu::QuerySet {
     let ty = wgpu::QueryType::Timestamp;
-    context.device.create_query_set(&wgpu::QuerySetDescriptor { label: Some("times"), ty, count })
+    context.device.create_query_set(&wgpu::QuerySetDescriptor {
+        label: Some("times"),
+        ty,
+        count,
+    })
 }
 
 /// Every launch's parameters, written once: 256 bytes apart in one uniform buffer.
 fn params_buffer(context: &Context, list: &LaunchList) -> Result<wgpu::Buffer> {
     let mut words = vec![0u32; list.launches.len().max(1) * BINDING_ALIGNMENT / 4];
     for (index, launch) in list.launches.iter().enumerate() {
-        words[index * BINDING_ALIGNMENT / 4..][..launch.params.len()].copy_from_slice(&launch.params);
+        words[index * BINDING_ALIGNMENT / 4..][..launch.params.len()]
+            .copy_from_slice(&launch.params);
     }
     let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST;
     let buffer = context.buffer("params", words.len() * 4, usage)?;
-    context.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&words));
+    context
+        .queue
+        .write_buffer(&buffer, 0, bytemuck::cast_slice(&words));
     Ok(buffer)
 }
 
@@ -215,18 +312,43 @@ fn bind_group(
     memory: &[Arc<Block>],
 ) -> Result<wgpu::BindGroup> {
     let launch = &list.launches[index];
-    let doing = format!("plan {}: binding launch {index}, kernel {}", list.name, launch.kernel.name());
+    let doing = format!(
+        "plan {}: binding launch {index}, kernel {}",
+        list.name,
+        launch.kernel.name()
+    );
     let range = |buffer, offset: usize, bytes: usize| {
-        wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset: offset as u64, size: std::num::NonZeroU64::new(bytes as u64) })
+        wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+            buffer,
+            offset: offset as u64,
+            size: std::num::NonZeroU64::new(bytes as u64),
+        })
     };
-    let first = wgpu::BindGroupEntry { binding: 0, resource: range(params, index * BINDING_ALIGNMENT, BINDING_ALIGNMENT) };
-    let storage = launch.regions.iter().enumerate().map(|(binding, region)| wgpu::BindGroupEntry {
-        binding: binding as u32 + 1,
-        resource: range(buffer_of(memory[region.buffer].allocation()), region.offset, region.bytes),
-    });
+    let first = wgpu::BindGroupEntry {
+        binding: 0,
+        resource: range(params, index * BINDING_ALIGNMENT, BINDING_ALIGNMENT),
+    };
+    let storage = launch
+        .regions
+        .iter()
+        .enumerate()
+        .map(|(binding, region)| wgpu::BindGroupEntry {
+            binding: binding as u32 + 1,
+            resource: range(
+                buffer_of(memory[region.buffer].allocation()),
+                region.offset,
+                region.bytes,
+            ),
+        });
     let entries: Vec<_> = std::iter::once(first).chain(storage).collect();
     context.checked(&doing, || {
-        context.device.create_bind_group(&wgpu::BindGroupDescriptor { label: Some(launch.kernel.name()), layout: &pipeline.layout, entries: &entries })
+        context
+            .device
+            .create_bind_group(&wgpu::BindGroupDescriptor {
+                label: Some(launch.kernel.name()),
+                layout: &pipeline.layout,
+                entries: &entries,
+            })
     })
 }
 
@@ -243,20 +365,35 @@ impl Compiled for WgpuCompiled {
     }
 
     fn begin(&mut self) -> Result<()> {
-        let mut stats = RunStats { launches: self.dispatches.len() as u32, submissions: 1, ..RunStats::default() };
+        let mut stats = RunStats {
+            launches: self.dispatches.len() as u32,
+            submissions: 1,
+            ..RunStats::default()
+        };
         if let Some(upload) = &self.upload {
-            upload.mapping.wait(&self.context, "the upload block").map_err(|e| e.at(&self.name))?;
-            let mut view = upload.mapped.get_mapped_range_mut(..upload.bytes as u64).map_err(|e| self.lost("mapping").with_source(e))?;
+            upload
+                .mapping
+                .wait(&self.context, "the upload block")
+                .map_err(|e| e.at(&self.name))?;
+            let mut view = upload
+                .mapped
+                .get_mapped_range_mut(..upload.bytes as u64)
+                .map_err(|e| self.lost("mapping").with_source(e))?;
             let start = Instant::now();
             view.copy_from_slice(&bytemuck::cast_slice(&upload.host)[..upload.bytes]);
             drop(view);
             upload.mapped.unmap();
-            stats.up_ns = upload.target.is_none().then(|| start.elapsed().as_nanos() as u64);
+            stats.up_ns = upload
+                .target
+                .is_none()
+                .then(|| start.elapsed().as_nanos() as u64);
             (stats.transfers_up, stats.bytes_up) = (1, upload.bytes as u64);
         }
         let submission = self.context.queue.submit([self.encode()]);
         if self.download.bytes > 0 {
-            self.download.mapping.request(&self.download.readback, wgpu::MapMode::Read);
+            self.download
+                .mapping
+                .request(&self.download.readback, wgpu::MapMode::Read);
         }
         if let Some(upload) = &self.upload {
             upload.request();
@@ -268,19 +405,31 @@ impl Compiled for WgpuCompiled {
     fn finish(&mut self) -> Result<RunStats> {
         let (submission, mut stats) = self.begun.take().expect("invariant: a run was begun");
         let bytes = self.download.bytes;
-        self.context.wait(submission, &format!("plan {}", self.name))?;
+        self.context
+            .wait(submission, &format!("plan {}", self.name))?;
         if bytes == 0 {
             return Ok(stats);
         }
-        self.download.mapping.wait(&self.context, "the download block").map_err(|e| e.at(&self.name))?;
-        let view = self.download.readback.get_mapped_range(..bytes as u64).map_err(|e| self.lost("mapping").with_source(e))?;
+        self.download
+            .mapping
+            .wait(&self.context, "the download block")
+            .map_err(|e| e.at(&self.name))?;
+        let view = self
+            .download
+            .readback
+            .get_mapped_range(..bytes as u64)
+            .map_err(|e| self.lost("mapping").with_source(e))?;
         bytemuck::cast_slice_mut(&mut self.download.host)[..bytes].copy_from_slice(&view);
         drop(view);
         self.download.readback.unmap();
         (stats.transfers_down, stats.bytes_down) = (1, bytes as u64);
         match (&self.queries, &self.download.host[..]) {
             (Some(_), &[start, begin, end, last, ..]) if self.context.times_copies() => {
-                let copied = self.upload.as_ref().and_then(|upload| upload.target.as_ref()).map(|_| self.nanoseconds(start, begin));
+                let copied = self
+                    .upload
+                    .as_ref()
+                    .and_then(|upload| upload.target.as_ref())
+                    .map(|_| self.nanoseconds(start, begin));
                 stats.up_ns = stats.up_ns.or(copied);
                 stats.device_ns = Some(self.nanoseconds(begin, end));
                 stats.down_ns = Some(self.nanoseconds(end, last));
@@ -293,20 +442,37 @@ impl Compiled for WgpuCompiled {
 
     fn trace(&mut self) -> Result<Vec<Option<u64>>> {
         let count = self.dispatches.len();
-        if self.queries.is_none() || count == 0 || 2 * count > wgpu::QUERY_SET_MAX_QUERIES as usize {
+        if self.queries.is_none() || count == 0 || 2 * count > wgpu::QUERY_SET_MAX_QUERIES as usize
+        {
             return Ok(vec![None; count]);
         }
         // A pass for each launch, so that each has its own begin and end.
         let queries = query_set(&self.context, 2 * count as u32);
         let bytes = 16 * count;
-        let resolved = self.context.buffer("times", bytes, wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC)?;
-        let readback = self.context.buffer("times", bytes, wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::MAP_READ)?;
-        let mut encoder = self.context.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let resolved = self.context.buffer(
+            "times",
+            bytes,
+            wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC,
+        )?;
+        let readback = self.context.buffer(
+            "times",
+            bytes,
+            wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::MAP_READ,
+        )?;
+        let mut encoder = self
+            .context
+            .device
+            .create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         if let Some(upload) = &self.upload {
             upload.mapped.unmap();
         }
         for (index, dispatch) in self.dispatches.iter().enumerate() {
-            self.encode_pass(&mut encoder, std::slice::from_ref(dispatch), Some(&queries), 2 * index as u32);
+            self.encode_pass(
+                &mut encoder,
+                std::slice::from_ref(dispatch),
+                Some(&queries),
+                2 * index as u32,
+            );
         }
         encoder.resolve_query_set(&queries, 0..2 * count as u32, &resolved, 0);
         encoder.copy_buffer_to_buffer(&resolved, 0, &readback, 0, Some(bytes as u64));
@@ -319,8 +485,15 @@ impl Compiled for WgpuCompiled {
         let doing = format!("tracing plan {}", self.name);
         self.context.wait(submission, &doing)?;
         mapping.wait(&self.context, &doing)?;
-        let view = readback.get_mapped_range(..bytes as u64).map_err(|e| self.lost("mapping the times").with_source(e))?;
+        let view = readback
+            .get_mapped_range(..bytes as u64)
+            .map_err(|e| self.lost("mapping the times").with_source(e))?;
         let ticks: Vec<u64> = bytemuck::pod_collect_to_vec(&view);
-        Ok(ticks.as_chunks::<2>().0.iter().map(|&[begin, end]| Some(self.nanoseconds(begin, end))).collect())
+        Ok(ticks
+            .as_chunks::<2>()
+            .0
+            .iter()
+            .map(|&[begin, end]| Some(self.nanoseconds(begin, end)))
+            .collect())
     }
 }

@@ -1,7 +1,8 @@
 //! Whether a buffer that the host requested is mapped yet.
 //!
-//! wgpu runs a mapping's callback on whichever thread polls the device. A wait for a submission can therefore return while another
-//! thread is still about to run the callback; [`Mapping::wait`] waits for the callback itself.
+//! wgpu runs a mapping's callback on whichever thread polls the device. A wait for a submission can
+//! therefore return while another thread is still about to run the callback; [`Mapping::wait`]
+//! waits for the callback itself.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -23,7 +24,10 @@ impl Mapping {
         self.0.store(PENDING, Ordering::Release);
         let state = self.0.clone();
         buffer.map_async(mode, .., move |result| {
-            state.store(if result.is_ok() { MAPPED } else { FAILED }, Ordering::Release);
+            state.store(
+                if result.is_ok() { MAPPED } else { FAILED },
+                Ordering::Release,
+            );
         });
     }
 
@@ -32,13 +36,18 @@ impl Mapping {
         loop {
             match self.0.load(Ordering::Acquire) {
                 MAPPED => return Ok(()),
-                FAILED => return Err(Error::device_lost(format!("{}: {doing}: mapping failed", context.info.id))),
+                FAILED => {
+                    return Err(Error::device_lost(format!(
+                        "{}: {doing}: mapping failed",
+                        context.info.id
+                    )));
+                }
                 _ => context.faults.check(&context.info.id, doing)?,
             }
-            context
-                .device
-                .poll(wgpu::PollType::Poll)
-                .map_err(|error| Error::device_lost(format!("{}: {doing}: polling failed", context.info.id)).with_source(error))?;
+            context.device.poll(wgpu::PollType::Poll).map_err(|error| {
+                Error::device_lost(format!("{}: {doing}: polling failed", context.info.id))
+                    .with_source(error)
+            })?;
             std::thread::yield_now();
         }
     }

@@ -1,5 +1,5 @@
-//! Elementary functions on `f64`: constants and polynomials of this width, and reduction of far angles. For the functions see
-//! the module above.
+//! Elementary functions on `f64`: constants and polynomials of this width, and reduction of far
+//! angles. For the functions see the module above.
 
 type Real = f64;
 type Bits = u64;
@@ -19,7 +19,8 @@ const SIGN: Bits = 1 << (Bits::BITS - 1);
 const UPPER: Bits = 0xffff_ffff_f800_0000;
 const SQRT_HALF_BITS: Bits = 0x3fe6_a09e_667f_3bcd;
 
-/// Adding it rounds to the nearest integer (ties to even) and leaves that in the low bits: 1.5·2^FRACTION.
+/// Adding it rounds to the nearest integer (ties to even) and leaves that in the low bits:
+/// 1.5·2^FRACTION.
 const ROUND: Real = 6_755_399_441_055_744.0;
 
 const LOG2_E: Real = std::f64::consts::LOG2_E;
@@ -65,7 +66,8 @@ const SILU_END: Bits = 0x4087_a000_0000_0000;
 const GELU_END: Bits = 0x4036_0000_0000_0000;
 const GELU_ERF_END: Bits = 0x4043_8000_0000_0000;
 
-/// Steps to 1 of the grid about which gelu and gelu_erf are expanded, of its squares, and of what they multiply.
+/// Steps to 1 of the grid about which gelu and gelu_erf are expanded, of its squares, and of what
+/// they multiply.
 const GRID: Real = 1024.0;
 const SQUARE: Real = 1024.0;
 const TOP: Real = 4_294_967_296.0;
@@ -78,7 +80,12 @@ const TAIL_LAST: Real = 0.756_459_005_504_267_7;
 
 const TWO_OVER_PI: Real = std::f64::consts::FRAC_2_PI;
 /// π/2 in four parts, the first three of 26 bits: their products with a near quadrant are exact.
-const HALF_PI: [Real; 4] = [1.570_796_310_901_641_8, 1.589_325_471_229_585_7e-08, 6.123_233_932_053_594e-17, 6.368_317_163_510_95e-25];
+const HALF_PI: [Real; 4] = [
+    1.570_796_310_901_641_8,
+    1.589_325_471_229_585_7e-08,
+    6.123_233_932_053_594e-17,
+    6.368_317_163_510_95e-25,
+];
 /// The largest angle that Cody and Waite's reduction takes: 823 549 rad.
 const NEAR: Bits = 0x4129_21fa_0000_0000;
 /// The largest angle that the near functions take: 2⁴⁰ rad.
@@ -331,15 +338,19 @@ fn fraction_as_float(bits: u64) -> f64 {
 
 /// For a positive finite x above [`NEAR`].
 fn reduce_far(x: f64) -> Reduced {
-    // x = m·2^e. In x·2/π, bits of 2/π worth 4 and more, times the integer m, are full revolutions: the 192 bits after them matter.
+    // x = m·2^e. In x·2/π, bits of 2/π worth 4 and more, times the integer m, are full revolutions:
+    // the 192 bits after them matter.
     let m = u128::from((x.to_bits() & FRACTION_MASK) | (1 << FRACTION));
     let offset = ((x.to_bits() >> FRACTION) - 1013) as usize;
     let bits = |index: usize| {
-        let two = u128::from(TWO_OVER_PI_WORDS[index]) << 64 | u128::from(TWO_OVER_PI_WORDS[index + 1]);
+        let two =
+            u128::from(TWO_OVER_PI_WORDS[index]) << 64 | u128::from(TWO_OVER_PI_WORDS[index + 1]);
         (two << (offset % 64)) >> 64
     };
     let first = offset / 64;
-    let turn = ((m * bits(first)) << 64).wrapping_add(m * bits(first + 1)).wrapping_add((m * bits(first + 2)) >> 64);
+    let turn = ((m * bits(first)) << 64)
+        .wrapping_add(m * bits(first + 1))
+        .wrapping_add((m * bits(first + 2)) >> 64);
 
     // The nearest quarter, and the signed remainder as a fraction of one, in units of 2^-126.
     let quadrant = (turn.wrapping_add(1 << 125) >> 126) as u32;
@@ -350,7 +361,11 @@ fn reduce_far(x: f64) -> Reduced {
 
     // 53 and 11 bits of rest·π/2, both exact.
     let unit = f64::from_bits(u64::from(962 - zeros) << FRACTION | if rest < 0 { SIGN } else { 0 });
-    Reduced { r: (product & !0x7ff) as f64 * unit, low: (product & 0x7ff) as f64 * unit, quadrant }
+    Reduced {
+        r: (product & !0x7ff) as f64 * unit,
+        low: (product & 0x7ff) as f64 * unit,
+        quadrant,
+    }
 }
 
 /// x − n·½ ln 2, the first step exact.

@@ -1,5 +1,5 @@
-// The exponentials, in terms of the constants and steps of the file that includes this one: `single.rs`, `double.rs`, or
-// `single/four.rs` for four arguments side by side.
+// The exponentials, in terms of the constants and steps of the file that includes this one:
+// `single.rs`, `double.rs`, or `single/four.rs` for four arguments side by side.
 
 /// Computes eˣ.
 ///
@@ -41,8 +41,9 @@ pub fn exp2(x: Real) -> Real {
 ///
 /// # Source
 ///
-/// y = t/(t + 1) with t = (e²ˣ − 1)/2 = 2ⁿ·(e²ʳ − 1)/2 + (2ⁿ − 1)/2 and r = x − n·½ ln 2, first by about the reciprocal of t + 1, then
-/// by one step of Newton's method on t − y·(t + 1), which has the sum without its rounding and squares the error of the reciprocal.
+/// y = t/(t + 1) with t = (e²ˣ − 1)/2 = 2ⁿ·(e²ʳ − 1)/2 + (2ⁿ − 1)/2 and r = x − n·½ ln 2, first by
+/// about the reciprocal of t + 1, then by one step of Newton's method on t − y·(t + 1), which has
+/// the sum without its rounding and squares the error of the reciprocal.
 #[inline(always)]
 pub fn tanh(x: Real) -> Real {
     let a = at_most(absolute(x), TANH_ONE);
@@ -64,8 +65,8 @@ pub fn tanh(x: Real) -> Real {
 ///
 /// # Source
 ///
-/// 1/(1 + e) or e/(1 + e) with e = exp(−|x|): one division, and nothing overflows. The roundings of e, of the sum and of the
-/// quotient add up to 2.3 ulp; half of that took twice the time.
+/// 1/(1 + e) or e/(1 + e) with e = exp(−|x|): one division, and nothing overflows. The roundings of
+/// e, of the sum and of the quotient add up to 2.3 ulp; half of that took twice the time.
 #[inline(always)]
 pub fn sigmoid(x: Real) -> Real {
     let inside = at_least(negative(x), EXP_END);

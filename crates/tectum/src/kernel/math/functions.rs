@@ -1,5 +1,5 @@
-// Elementary functions on `Real`, in terms of the constants and polynomials of the file that includes this one: `single.rs` for
-// f32, `double.rs` for f64.
+// Elementary functions on `Real`, in terms of the constants and polynomials of the file that
+// includes this one: `single.rs` for f32, `double.rs` for f64.
 
 /// Returns whether `x` is NaN, by its bits.
 #[inline(always)]
@@ -11,7 +11,8 @@ pub fn is_nan(x: Real) -> bool {
 ///
 /// # Numerics
 ///
-/// Subnormal arguments included. `log(±0) = -inf`, `log(+inf) = inf`, and a negative argument gives NaN.
+/// Subnormal arguments included. `log(±0) = -inf`, `log(+inf) = inf`, and a negative argument gives
+/// NaN.
 ///
 /// # Source
 ///
@@ -46,7 +47,8 @@ pub fn log2(x: Real) -> Real {
 fn log_reduced(x: Real) -> (Real, Real) {
     let bits = x.to_bits();
 
-    // A subnormal is its fraction as an integer times the smallest number, and that integer is exact as a float.
+    // A subnormal is its fraction as an integer times the smallest number, and that integer is
+    // exact as a float.
     let subnormal = bits <= FRACTION_MASK;
     let normal = select(subnormal, fraction_as_float(bits).to_bits(), bits);
     let shifted = normal.wrapping_sub(SQRT_HALF_BITS);
@@ -69,14 +71,16 @@ fn log_ends(x: Real, y: Real) -> Real {
     Real::from_bits(select(magnitude(x) == 0, SIGN | INF, y))
 }
 
-/// Returns the minimum of two numbers: exact; NaN if either is NaN; −0 is less than +0 (IEEE 754-2019 `minimum`).
+/// Returns the minimum of two numbers: exact; NaN if either is NaN; −0 is less than +0 (IEEE
+/// 754-2019 `minimum`).
 #[inline(always)]
 pub fn min(a: Real, b: Real) -> Real {
     let least = select(order_bits(a) < order_bits(b), a.to_bits(), b.to_bits());
     Real::from_bits(select(is_nan(a) | is_nan(b), NAN, least))
 }
 
-/// Returns the maximum of two numbers: exact; NaN if either is NaN; +0 is greater than −0 (IEEE 754-2019 `maximum`).
+/// Returns the maximum of two numbers: exact; NaN if either is NaN; +0 is greater than −0 (IEEE
+/// 754-2019 `maximum`).
 #[inline(always)]
 pub fn max(a: Real, b: Real) -> Real {
     let greatest = select(order_bits(a) < order_bits(b), b.to_bits(), a.to_bits());
@@ -209,7 +213,8 @@ fn ordered_sum(a: Real, b: Real) -> (Real, Real) {
     (sum, b - (sum - a))
 }
 
-/// a·b as the rounded product and its rounding error, by parts of half as many bits; exact where no part underflows.
+/// a·b as the rounded product and its rounding error, by parts of half as many bits; exact where no
+/// part underflows.
 #[inline(always)]
 fn product(a: Real, b: Real) -> (Real, Real) {
     let upper = |x: Real| Real::from_bits(x.to_bits() & UPPER);
@@ -219,7 +224,8 @@ fn product(a: Real, b: Real) -> (Real, Real) {
     (product, ((a_hi * b_hi - product) + (a_hi * b_lo + a_lo * b_hi)) + a_lo * b_lo)
 }
 
-/// (a + a_lo) / (b + b_lo), to nearly twice the precision even where the division is off by some units in the last place.
+/// (a + a_lo) / (b + b_lo), to nearly twice the precision even where the division is off by some
+/// units in the last place.
 #[inline(always)]
 fn quotient((a, a_lo): (Real, Real), (b, b_lo): (Real, Real)) -> (Real, Real) {
     let reciprocal = 1.0 / b;
@@ -253,12 +259,14 @@ pub fn erf(x: Real) -> Real {
 ///
 /// # Numerics
 ///
-/// Relative accuracy is preserved in the negative tail. `gelu_erf(-inf) = -0`, `gelu_erf(+inf) = inf`.
+/// Relative accuracy is preserved in the negative tail. `gelu_erf(-inf) = -0`,
+/// `gelu_erf(+inf) = inf`.
 ///
 /// # Source
 ///
-/// Hendrycks and Gimpel, arXiv:1606.08415. The tail Φ(−u) = e^(−u²/2)·P(w)/(u + 2.5), w = (u − 2)/(u + 2.5);
-/// u² is carried as the exact square of the multiple of the grid nearest to u and a remainder.
+/// Hendrycks and Gimpel, arXiv:1606.08415. The tail Φ(−u) = e^(−u²/2)·P(w)/(u + 2.5), w = (u −
+/// 2)/(u + 2.5); u² is carried as the exact square of the multiple of the grid nearest to u and a
+/// remainder.
 #[inline(always)]
 pub fn gelu_erf(x: Real) -> Real {
     let u = Real::from_bits(magnitude(x).min(GELU_ERF_END));
@@ -311,7 +319,8 @@ struct Falling {
 }
 
 impl Falling {
-    /// From −t in two parts; the upper is short enough that n·[`LN2_HI`] is subtracted from it exactly.
+    /// From −t in two parts; the upper is short enough that n·[`LN2_HI`] is subtracted from it
+    /// exactly.
     #[inline(always)]
     fn new(high: Real, low: Real) -> Self {
         let shifted = (high + low) * LOG2_E + ROUND;
@@ -320,7 +329,8 @@ impl Falling {
     }
 }
 
-/// 2ⁿ, or the smallest normal number where that is smaller: for sums with 1, where it is lost either way.
+/// 2ⁿ, or the smallest normal number where that is smaller: for sums with 1, where it is lost
+/// either way.
 #[inline(always)]
 fn power_beside_one(n: i32) -> Real {
     power(n.max(1 - BIAS))
@@ -416,8 +426,9 @@ pub fn relu6(x: Real) -> Real {
 ///
 /// # Source
 ///
-/// Hendrycks and Gimpel, arXiv:1606.08415. Computed as x/(1 + e⁻ᵗ), t = 2√(2/π)(x + 0.044715x³); t passes 100, so it is
-/// carried as an exact part and a remainder, expanded about the multiple of the grid nearest to x.
+/// Hendrycks and Gimpel, arXiv:1606.08415. Computed as x/(1 + e⁻ᵗ), t = 2√(2/π)(x + 0.044715x³); t
+/// passes 100, so it is carried as an exact part and a remainder, expanded about the multiple of
+/// the grid nearest to x.
 #[inline(always)]
 pub fn gelu(x: Real) -> Real {
     let size = Real::from_bits(magnitude(x).min(GELU_END));
@@ -469,12 +480,13 @@ struct Reduced {
 ///
 /// # Numerics
 ///
-/// For every finite angle, close to multiples of π included. Odd, and always in [-1, 1]. `sin(±inf) = NaN`.
+/// For every finite angle, close to multiples of π included. Odd, and always in [-1, 1].
+/// `sin(±inf) = NaN`.
 ///
 /// # Source
 ///
-/// Polynomials on |r| ≤ π/4. Reduction by Cody and Waite with π/2 in four parts for near angles, beyond that by
-/// Payne and Hanek (ACM SIGNUM 18, 1983) in integers.
+/// Polynomials on |r| ≤ π/4. Reduction by Cody and Waite with π/2 in four parts for near angles,
+/// beyond that by Payne and Hanek (ACM SIGNUM 18, 1983) in integers.
 #[inline]
 pub fn sin(x: Real) -> Real {
     if is_near(x) { sin_near(x) } else { odd(x, far(x, 0)) }
@@ -490,14 +502,15 @@ pub fn cos(x: Real) -> Real {
     if is_near(x) { cos_near(x) } else { far(x, 1) }
 }
 
-/// Whether [`sin_near`] and [`cos_near`] are as good as [`sin`] and [`cos`]: 12 867 rad in f32, 823 549 rad in f64.
+/// Whether [`sin_near`] and [`cos_near`] are as good as [`sin`] and [`cos`]: 12 867 rad in f32, 823
+/// 549 rad in f64.
 #[inline(always)]
 pub fn is_near(x: Real) -> bool {
     magnitude(x) <= NEAR
 }
 
-/// [`sin`] for near angles, without a branch: loops of it vectorise. Beyond that an absolute error of some ulp of x, and NaN
-/// for the largest.
+/// [`sin`] for near angles, without a branch: loops of it vectorise. Beyond that an absolute error
+/// of some ulp of x, and NaN for the largest.
 #[inline(always)]
 pub fn sin_near(x: Real) -> Real {
     odd(x, near(Real::from_bits(magnitude(x)), 0))

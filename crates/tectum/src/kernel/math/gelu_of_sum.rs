@@ -1,9 +1,10 @@
 //! Gelu of a sum, for product epilogues.
 
-/// x·Φ(x) within 4 units in the last place of x, for an x that is a rounded sum: the tail of negative arguments
-/// is not accurate to its own last place, which would take ten times as long.
+/// x·Φ(x) within 4 units in the last place of x, for an x that is a rounded sum: the tail of
+/// negative arguments is not accurate to its own last place, which would take ten times as long.
 ///
-/// Φ(x) = ½ + x·P(x²)/Q(x²) up to 5.75, where it is 0 or 1; the rational function is a minimax fit of Φ.
+/// Φ(x) = ½ + x·P(x²)/Q(x²) up to 5.75, where it is 0 or 1; the rational function is a minimax fit
+/// of Φ.
 #[inline(always)]
 pub(crate) fn gelu_erf_of_sum(x: f32) -> f32 {
     const END: f32 = 5.75;
@@ -22,7 +23,11 @@ pub(crate) fn gelu_erf_of_sum(x: f32) -> f32 {
     let q = q.mul_add(z, 2.549_955e-1);
     let q = q.mul_add(z, 1.0);
     let phi = inside.mul_add(p / q, 0.5);
-    if x < -END { -0.0 } else { x * if x > END { 1.0 } else { phi } }
+    if x < -END {
+        -0.0
+    } else {
+        x * if x > END { 1.0 } else { phi }
+    }
 }
 
 #[cfg(test)]
@@ -38,10 +43,17 @@ mod tests {
             let error = (f64::from(gelu_erf_of_sum(x)) - reference::gelu_erf(f64::from(x))).abs();
             worst = worst.max(error / (f64::from(x).abs() + 1e-30));
         }
-        println!("worst error {:.2} units of the argument", worst * 16_777_216.0);
+        println!(
+            "worst error {:.2} units of the argument",
+            worst * 16_777_216.0
+        );
         assert!(worst <= 4.0 / 16_777_216.0, "{worst:e}");
         for x in [f32::NEG_INFINITY, -1e30, -0.0, 0.0, 1e30, f32::INFINITY] {
-            assert_eq!(gelu_erf_of_sum(x).to_bits(), (reference::gelu_erf(f64::from(x)) as f32).to_bits(), "{x}");
+            assert_eq!(
+                gelu_erf_of_sum(x).to_bits(),
+                (reference::gelu_erf(f64::from(x)) as f32).to_bits(),
+                "{x}"
+            );
         }
         assert!(gelu_erf_of_sum(f32::NAN).is_nan());
     }

@@ -1,4 +1,5 @@
-// Hyperbolic functions and their inverses on `Real`, in terms of the steps of `functions.rs` and `exponentials.rs`.
+// Hyperbolic functions and their inverses on `Real`, in terms of the steps of `functions.rs` and
+// `exponentials.rs`.
 
 /// eᵃ/2 for 0 ≤ a up to [`SINH_MAX`].
 #[inline(always)]
@@ -72,7 +73,8 @@ fn asinh_positive(a: Real) -> Real {
 ///
 /// # Source
 ///
-/// x + x³·P(x²) below ½; ln(x + √(x² + 1)), both sums with their rounding errors; for large x ln x + ln 2 + 1/(4x²) − 3/(32x⁴).
+/// x + x³·P(x²) below ½; ln(x + √(x² + 1)), both sums with their rounding errors; for large x ln x +
+/// ln 2 + 1/(4x²) − 3/(32x⁴).
 #[inline(always)]
 pub fn asinh(x: Real) -> Real {
     with_sign(asinh_positive(absolute(x)), x)

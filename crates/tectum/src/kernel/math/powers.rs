@@ -2,7 +2,8 @@
 
 /// log₂ a of a positive finite a in two parts.
 ///
-/// With m = a/2ᵉ and s = (m − 1)/(m + 1), ln m = 2s·(1 + s²/3 + s⁴·Q(s²)); the first two terms are carried in two parts.
+/// With m = a/2ᵉ and s = (m − 1)/(m + 1), ln m = 2s·(1 + s²/3 + s⁴·Q(s²)); the first two terms are
+/// carried in two parts.
 #[inline(always)]
 fn log2_pair(a: Real) -> (Real, Real) {
     let (f, e) = log_reduced(a);
@@ -44,8 +45,9 @@ fn power_positive(a: Real, y: Real) -> Bits {
 ///
 /// # Numerics
 ///
-/// By the rules of IEEE 754 `pow`: x⁰ = 1 and 1ʸ = 1 even for NaN; a negative x has real powers only for whole y, else the result is NaN; zero and
-/// infinity have the powers of a limit, with the sign of x for odd y. Overflow gives infinity.
+/// By the rules of IEEE 754 `pow`: x⁰ = 1 and 1ʸ = 1 even for NaN; a negative x has real powers
+/// only for whole y, else the result is NaN; zero and infinity have the powers of a limit, with the
+/// sign of x for odd y. Overflow gives infinity.
 ///
 /// # Source
 ///

@@ -1,4 +1,5 @@
-// Sign and remainders on `Real`; exact, so device code that computes them in another way has the same bits.
+// Sign and remainders on `Real`; exact, so device code that computes them in another way has the
+// same bits.
 
 /// Returns −1 or 1, or x itself if it is zero or NaN. Exact.
 #[inline(always)]
@@ -13,7 +14,8 @@ pub fn fmod(a: Real, b: Real) -> Real {
     a % b
 }
 
-/// Computes the remainder of a / b floored, with the sign of b: that of [`fmod`], b added where the signs differ and it is not zero.
+/// Computes the remainder of a / b floored, with the sign of b: that of [`fmod`], b added where the
+/// signs differ and it is not zero.
 #[inline(always)]
 pub fn modulo(a: Real, b: Real) -> Real {
     let rest = a % b;

@@ -1,5 +1,5 @@
-//! Elementary functions on `f32`: constants and polynomials of this width, and reduction of far angles. For the functions see
-//! the module above.
+//! Elementary functions on `f32`: constants and polynomials of this width, and reduction of far
+//! angles. For the functions see the module above.
 
 pub(crate) mod four;
 
@@ -21,7 +21,8 @@ const SIGN: Bits = 1 << (Bits::BITS - 1);
 const UPPER: Bits = 0xffff_f000;
 const SQRT_HALF_BITS: Bits = 0x3f35_04f3;
 
-/// Adding it rounds to the nearest integer (ties to even) and leaves that in the low bits: 1.5·2^FRACTION.
+/// Adding it rounds to the nearest integer (ties to even) and leaves that in the low bits:
+/// 1.5·2^FRACTION.
 const ROUND: Real = 12_582_912.0;
 
 const LOG2_E: Real = std::f32::consts::LOG2_E;
@@ -37,7 +38,13 @@ const ONE: Real = 1.0;
 const TWO: Real = 2.0;
 
 /// Of (eʳ − 1 − r)/r², the highest first: eʳ − 1 to 1.6e-8 of itself.
-const EXP_COEFFICIENTS: [Real; 5] = [1.394_649_7e-3, 8.366_611e-3, 4.166_628e-2, 1.666_654_3e-1, 0.5];
+const EXP_COEFFICIENTS: [Real; 5] = [
+    1.394_649_7e-3,
+    8.366_611e-3,
+    4.166_628e-2,
+    1.666_654_3e-1,
+    0.5,
+];
 
 /// Beyond these the exponential is 0 and inf, and so is the binary one.
 const EXP_END: Real = -104.0;
@@ -56,7 +63,8 @@ const SILU_END: Bits = 0x42e0_0000;
 const GELU_END: Bits = 0x4130_0000;
 const GELU_ERF_END: Bits = 0x4168_0000;
 
-/// Steps to 1 of the grid about which gelu and gelu_erf are expanded, of its squares, and of what they multiply.
+/// Steps to 1 of the grid about which gelu and gelu_erf are expanded, of its squares, and of what
+/// they multiply.
 const GRID: Real = 64.0;
 const SQUARE: Real = 8.0;
 const TOP: Real = 1024.0;
@@ -75,7 +83,16 @@ const NEAR: Bits = 0x4649_0c00;
 /// The largest angle that the near functions take: 2²² rad.
 const NEAR_END: Bits = 0x4a80_0000;
 /// 2/π in binary: 32 zeros, then 224 bits after the point.
-const TWO_OVER_PI_WORDS: [u32; 8] = [0, 0xa2f9_836e, 0x4e44_1529, 0xfc27_57d1, 0xf534_ddc0, 0xdb62_9599, 0x3c43_9041, 0xfe51_63ab];
+const TWO_OVER_PI_WORDS: [u32; 8] = [
+    0,
+    0xa2f9_836e,
+    0x4e44_1529,
+    0xfc27_57d1,
+    0xf534_ddc0,
+    0xdb62_9599,
+    0x3c43_9041,
+    0xfe51_63ab,
+];
 
 /// The rounding error of log₂ e.
 const LOG2_E_LOW: Real = 1.925_963e-8;
@@ -97,15 +114,46 @@ const POW_END: Bits = 0x5380_0000;
 const POW_OUTSIDE: Real = 160.0;
 
 /// (asin(x)/x − 1)/z of z = x² ≤ ¼, the highest coefficient first.
-const ARCSINE_COEFFICIENTS: [Real; 6] = [0.033_690_847, 0.017_149_238, 0.031_100_662, 0.044_599_403, 0.075_000_94, 0.166_666_66];
+const ARCSINE_COEFFICIENTS: [Real; 6] = [
+    0.033_690_847,
+    0.017_149_238,
+    0.031_100_662,
+    0.044_599_403,
+    0.075_000_94,
+    0.166_666_66,
+];
 /// (atan(x)/x − 1)/z of z = x², |x| ≤ tan(π/8), the highest coefficient first.
-const ARCTANGENT_COEFFICIENTS: [Real; 5] = [-0.064_519_16, 0.107_437_275, -0.142_639_55, 0.199_995_4, -0.333_333_3];
+const ARCTANGENT_COEFFICIENTS: [Real; 5] = [
+    -0.064_519_16,
+    0.107_437_275,
+    -0.142_639_55,
+    0.199_995_4,
+    -0.333_333_3,
+];
 /// (sinh(x)/x − 1)/z of z = x² ≤ 1, the highest coefficient first.
-const SINH_COEFFICIENTS: [Real; 4] = [2.806_280_2e-06, 0.000_198_381_02, 0.008_333_339, 0.166_666_67];
+const SINH_COEFFICIENTS: [Real; 4] = [
+    2.806_280_2e-06,
+    0.000_198_381_02,
+    0.008_333_339,
+    0.166_666_67,
+];
 /// (asinh(x)/x − 1)/z of z = x² ≤ ¼, the highest coefficient first.
-const ASINH_COEFFICIENTS: [Real; 5] = [-0.014_288_508, 0.028_783_606, -0.044_506_513, 0.074_995_82, -0.166_666_64];
+const ASINH_COEFFICIENTS: [Real; 5] = [
+    -0.014_288_508,
+    0.028_783_606,
+    -0.044_506_513,
+    0.074_995_82,
+    -0.166_666_64,
+];
 /// (atanh(x)/x − 1)/z of z = x² ≤ ¼, the highest coefficient first.
-const ATANH_COEFFICIENTS: [Real; 6] = [0.157_517_8, 0.064_934_894, 0.114_698_75, 0.142_639_8, 0.200_004_73, 0.333_333_3];
+const ATANH_COEFFICIENTS: [Real; 6] = [
+    0.157_517_8,
+    0.064_934_894,
+    0.114_698_75,
+    0.142_639_8,
+    0.200_004_73,
+    0.333_333_3,
+];
 /// (artanh(s)/s − 1 − z/3)/z² of z = s², |s| ≤ 3 − 2√2, the highest coefficient first.
 const POWER_COEFFICIENTS: [Real; 4] = [0.095_601_95, 0.111_023_82, 0.142_857_66, 0.2];
 
@@ -195,15 +243,19 @@ fn fraction_as_float(bits: u32) -> f32 {
 
 /// For a positive finite x of 2¹³ and more.
 fn reduce_far(x: f32) -> Reduced {
-    // x = m·2^e. In x·2/π, bits of 2/π worth 4 and more, times the integer m, are full revolutions: the 96 bits after them matter.
+    // x = m·2^e. In x·2/π, bits of 2/π worth 4 and more, times the integer m, are full revolutions:
+    // the 96 bits after them matter.
     let m = u64::from((x.to_bits() & 0x007f_ffff) | 0x0080_0000);
     let offset = ((x.to_bits() >> 23) - 120) as usize;
     let bits = |index: usize| {
-        let two = u64::from(TWO_OVER_PI_WORDS[index]) << 32 | u64::from(TWO_OVER_PI_WORDS[index + 1]);
+        let two =
+            u64::from(TWO_OVER_PI_WORDS[index]) << 32 | u64::from(TWO_OVER_PI_WORDS[index + 1]);
         (two << (offset % 32)) >> 32
     };
     let first = offset / 32;
-    let turn = ((m * bits(first)) << 32).wrapping_add(m * bits(first + 1)).wrapping_add((m * bits(first + 2)) >> 32);
+    let turn = ((m * bits(first)) << 32)
+        .wrapping_add(m * bits(first + 1))
+        .wrapping_add((m * bits(first + 2)) >> 32);
 
     // The nearest quarter, and the signed remainder as a fraction of one, in units of 2^-62.
     let quadrant = (turn.wrapping_add(1 << 61) >> 62) as u32;
@@ -214,18 +266,25 @@ fn reduce_far(x: f32) -> Reduced {
 
     // 24 and 8 bits of rest·π/2, both exact.
     let unit = f32::from_bits((127 - 29 - zeros) << 23 | if rest < 0 { SIGN } else { 0 });
-    Reduced { r: (product & 0xffff_ff00) as f32 * unit, low: (product & 0xff) as f32 * unit, quadrant }
+    Reduced {
+        r: (product & 0xffff_ff00) as f32 * unit,
+        low: (product & 0xff) as f32 * unit,
+        quadrant,
+    }
 }
 
-/// x − n·½ ln 2 for n up to 29, the product and the sum rounded once: half of ln 2 is off by 1e-9 only.
+/// x − n·½ ln 2 for n up to 29, the product and the sum rounded once: half of ln 2 is off by 1e-9
+/// only.
 #[inline(always)]
 fn less_half_ln2(x: Real, n: Real) -> Real {
     fused(n, -HALF_LN2, x)
 }
 
-/// About 1/x of a normal positive x whose inverse is normal, to 7e-6 of it. A division takes as long as ten other steps.
+/// About 1/x of a normal positive x whose inverse is normal, to 7e-6 of it. A division takes as
+/// long as ten other steps.
 ///
-/// Source: inverting the exponent and the fraction together is within 5.1 % of it; then the first four terms of 1/(1 − e).
+/// Source: inverting the exponent and the fraction together is within 5.1 % of it; then the first
+/// four terms of 1/(1 − e).
 #[inline(always)]
 fn about_reciprocal(x: Real) -> Real {
     let guess = Real::from_bits(0x7ef3_1000_u32.wrapping_sub(x.to_bits()));

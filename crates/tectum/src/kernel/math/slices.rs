@@ -1,5 +1,5 @@
-//! The exponentials of whole slices, faster than a loop over the functions of one argument and with the same bits: a slice is
-//! four streams, one for each quarter.
+//! The exponentials of whole slices, faster than a loop over the functions of one argument and with
+//! the same bits: a slice is four streams, one for each quarter.
 
 use super::single::{self, four};
 use crate::kernel::native::simd;

@@ -1,4 +1,5 @@
-//! Special values, ranges and underflow. The stated bounds are asserted over all exponents by `conformance::functions`.
+//! Special values, ranges and underflow. The stated bounds are asserted over all exponents by
+//! `conformance::functions`.
 
 use super::*;
 
@@ -74,10 +75,20 @@ fn special_values_are_as_documented() {
         ("relu", relu, -0.0, 0.0),
     ];
     for (name, function, x, expected) in table {
-        assert_eq!(function(x).to_bits(), expected.to_bits(), "{name}({x:?}) = {:?}", function(x));
+        assert_eq!(
+            function(x).to_bits(),
+            expected.to_bits(),
+            "{name}({x:?}) = {:?}",
+            function(x)
+        );
     }
-    let impossible: [(&str, Unary, f32); 5] =
-        [("log", log, -1e-45), ("log2", log2, -inf), ("sin", sin, inf), ("cos", cos, -inf), ("sin_near", sin_near, 4_194_305.0)];
+    let impossible: [(&str, Unary, f32); 5] = [
+        ("log", log, -1e-45),
+        ("log2", log2, -inf),
+        ("sin", sin, inf),
+        ("cos", cos, -inf),
+        ("sin_near", sin_near, 4_194_305.0),
+    ];
     for (name, function, x) in impossible {
         assert!(function(x).is_nan(), "{name}({x:?})");
     }
@@ -100,9 +111,18 @@ fn not_a_number_stays_not_a_number() {
 fn results_stay_inside_their_ranges() {
     for x in samples() {
         let unit = [tanh(x), erf(x), sin(x), cos(x)];
-        assert!(unit.iter().all(|y| y.abs() <= 1.0) || x.is_infinite(), "{x:?}: {unit:?}");
-        assert!((0.0..=1.0).contains(&sigmoid(x)) && exp(x) >= 0.0 && exp2(x) >= 0.0, "{x:?}");
-        assert!(tanh(-x).to_bits() == (-tanh(x)).to_bits() && erf(-x).to_bits() == (-erf(x)).to_bits(), "{x:?}: odd");
+        assert!(
+            unit.iter().all(|y| y.abs() <= 1.0) || x.is_infinite(),
+            "{x:?}: {unit:?}"
+        );
+        assert!(
+            (0.0..=1.0).contains(&sigmoid(x)) && exp(x) >= 0.0 && exp2(x) >= 0.0,
+            "{x:?}"
+        );
+        assert!(
+            tanh(-x).to_bits() == (-tanh(x)).to_bits() && erf(-x).to_bits() == (-erf(x)).to_bits(),
+            "{x:?}: odd"
+        );
     }
 }
 
@@ -110,14 +130,21 @@ fn results_stay_inside_their_ranges() {
 fn slices_have_the_bits_of_single_arguments() {
     let all: Vec<f32> = samples().chain([f32::NAN, -f32::NAN]).collect();
     type Slices = fn(&[f32], &mut [f32]);
-    let table: [(&str, Slices, Unary); 4] =
-        [("exp", slices::exp, exp), ("exp2", slices::exp2, exp2), ("tanh", slices::tanh, tanh), ("sigmoid", slices::sigmoid, sigmoid)];
+    let table: [(&str, Slices, Unary); 4] = [
+        ("exp", slices::exp, exp),
+        ("exp2", slices::exp2, exp2),
+        ("tanh", slices::tanh, tanh),
+        ("sigmoid", slices::sigmoid, sigmoid),
+    ];
     for (name, over, function) in table {
         for n in [0, 1, 3, 4, 7, 37, all.len()] {
             let mut y = vec![0.0; n];
             over(&all[all.len() - n..], &mut y);
             for (&x, &y) in all[all.len() - n..].iter().zip(&y) {
-                assert!(y.to_bits() == function(x).to_bits() || (y.is_nan() && function(x).is_nan()), "{name}({x:?}) = {y:?} of {n}");
+                assert!(
+                    y.to_bits() == function(x).to_bits() || (y.is_nan() && function(x).is_nan()),
+                    "{name}({x:?}) = {y:?} of {n}"
+                );
             }
         }
     }
@@ -130,10 +157,16 @@ fn underflow_is_gradual() {
         let exact = f64::from(x).exp();
         let step = f64::from(f32::from_bits(1));
         for y in [exp(x), sigmoid(x)] {
-            assert!((f64::from(y) - exact).abs() <= step, "{x:?}: {y:?}, not {exact:?}");
+            assert!(
+                (f64::from(y) - exact).abs() <= step,
+                "{x:?}: {y:?}, not {exact:?}"
+            );
         }
     }
-    assert!(silu(-100.0) < 0.0 && gelu(-10.5) < 0.0 && gelu_erf(-14.0) < 0.0, "subnormal, not 0");
+    assert!(
+        silu(-100.0) < 0.0 && gelu(-10.5) < 0.0 && gelu_erf(-14.0) < 0.0,
+        "subnormal, not 0"
+    );
 }
 
 #[test]
@@ -142,19 +175,41 @@ fn near_and_far_reductions_meet() {
         let x = f32::from_bits(12_867.0f32.to_bits() - i);
         assert!(is_near(x));
         let (near, exact) = (f64::from(sin(x)), f64::from(x).sin());
-        assert!((near - exact).abs() <= exact.abs() * 2.5e-7, "{x:?}: {near:?}, not {exact:?}");
+        assert!(
+            (near - exact).abs() <= exact.abs() * 2.5e-7,
+            "{x:?}: {near:?}, not {exact:?}"
+        );
         let beyond = f32::from_bits(12_867.0f32.to_bits() + 1 + i);
-        assert!(!is_near(beyond) && (f64::from(sin(beyond)) - f64::from(beyond).sin()).abs() <= 2.5e-7);
+        assert!(
+            !is_near(beyond) && (f64::from(sin(beyond)) - f64::from(beyond).sin()).abs() <= 2.5e-7
+        );
     }
 }
 
 #[test]
 fn least_and_greatest_order_zeros_and_infinities() {
-    let ascending = [f32::NEG_INFINITY, -1.0, -1e-45, -0.0, 0.0, 1e-45, 1.0, f32::INFINITY];
+    let ascending = [
+        f32::NEG_INFINITY,
+        -1.0,
+        -1e-45,
+        -0.0,
+        0.0,
+        1e-45,
+        1.0,
+        f32::INFINITY,
+    ];
     for (i, &a) in ascending.iter().enumerate() {
         for (j, &b) in ascending.iter().enumerate() {
-            assert_eq!(min(a, b).to_bits(), ascending[i.min(j)].to_bits(), "min({a:?}, {b:?})");
-            assert_eq!(max(a, b).to_bits(), ascending[i.max(j)].to_bits(), "max({a:?}, {b:?})");
+            assert_eq!(
+                min(a, b).to_bits(),
+                ascending[i.min(j)].to_bits(),
+                "min({a:?}, {b:?})"
+            );
+            assert_eq!(
+                max(a, b).to_bits(),
+                ascending[i.max(j)].to_bits(),
+                "max({a:?}, {b:?})"
+            );
         }
     }
 }
@@ -202,11 +257,21 @@ fn special_values_of_doubles_are_as_documented() {
         ("relu", double::relu, -0.0, 0.0),
     ];
     for (name, function, x, expected) in table {
-        assert_eq!(function(x).to_bits(), expected.to_bits(), "{name}({x:?}) = {:?}", function(x));
+        assert_eq!(
+            function(x).to_bits(),
+            expected.to_bits(),
+            "{name}({x:?}) = {:?}",
+            function(x)
+        );
         assert!(function(f64::NAN).is_nan(), "{name}(NaN)");
     }
     type Impossible = (&'static str, fn(f64) -> f64, f64);
-    let impossible: [Impossible; 4] = [("log", double::log, -1e-300), ("log2", double::log2, -inf), ("sin", double::sin, inf), ("cos", double::cos, -inf)];
+    let impossible: [Impossible; 4] = [
+        ("log", double::log, -1e-300),
+        ("log2", double::log2, -inf),
+        ("sin", double::sin, inf),
+        ("cos", double::cos, -inf),
+    ];
     for (name, function, x) in impossible {
         assert!(function(x).is_nan(), "{name}({x:?})");
     }

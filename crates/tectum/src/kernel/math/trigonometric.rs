@@ -1,4 +1,5 @@
-// Tangent and inverse trigonometric functions on `Real`, in terms of the steps of `functions.rs` and `exponentials.rs`.
+// Tangent and inverse trigonometric functions on `Real`, in terms of the steps of `functions.rs`
+// and `exponentials.rs`.
 
 /// Computes the tangent of an angle in radians.
 ///
@@ -87,7 +88,8 @@ pub fn acos(x: Real) -> Real {
 ///
 /// # Source
 ///
-/// x + x³·P(x²) up to tan(π/8), π/4 and that of (x − 1)/(x + 1) up to its inverse, else π/2 and that of −1/x.
+/// x + x³·P(x²) up to tan(π/8), π/4 and that of (x − 1)/(x + 1) up to its inverse, else π/2 and
+/// that of −1/x.
 #[inline(always)]
 pub fn atan(x: Real) -> Real {
     let a = at_most(absolute(x), ATAN_END);

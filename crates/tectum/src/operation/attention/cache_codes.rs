@@ -1,10 +1,13 @@
-//! Codes of caches on the CPU: encoded from halves, and read as rows of f32 by the twins of attention.
+//! Codes of caches on the CPU: encoded from halves, and read as rows of f32 by the twins of
+//! attention.
 
 use std::ops::Range;
 
 use crate::kernel::native::prefetch_line_l2;
 use crate::kernel::pack::{f16_bits, to_f16};
-use crate::operation::attention::cache_format::{BLOCK, CacheFormat, FIRST, WINDOW, quantized_tokens};
+use crate::operation::attention::cache_format::{
+    BLOCK, CacheFormat, FIRST, WINDOW, quantized_tokens,
+};
 use crate::operation::product::panel_halves::widen_f16;
 
 /// The widest head.
@@ -25,8 +28,8 @@ pub(crate) fn value(half: u32) -> f32 {
     f32::from_bits(f16_bits(half & 0xffff))
 }
 
-/// The whole number nearest to x / scale, ties to even; the residual is exact, so the last bits of the quotient do not matter. For a
-/// scale of 0 or NaN it is 0.
+/// The whole number nearest to x / scale, ties to even; the residual is exact, so the last bits of
+/// the quotient do not matter. For a scale of 0 or NaN it is 0.
 #[inline(always)]
 fn nearest(x: f32, scale: f32, inverse: f32) -> f32 {
     let code = (x * inverse).round_ties_even();
@@ -41,23 +44,33 @@ fn nearest(x: f32, scale: f32, inverse: f32) -> f32 {
 /// 8-bit codes of a block of halves, and their scale as a half.
 #[inline(always)]
 pub(crate) fn code8(x: &[f32; BLOCK]) -> ([u8; BLOCK], u32) {
-    let greatest = x.iter().fold(0, |greatest, x| greatest.max(x.to_bits() & 0x7fff_ffff));
+    let greatest = x
+        .iter()
+        .fold(0, |greatest, x| greatest.max(x.to_bits() & 0x7fff_ffff));
     if greatest >= 0x7f80_0000 {
         return ([0; BLOCK], NAN);
     }
     let bits = half(f32::from_bits(greatest) * (1.0 / 127.0));
     let scale = value(bits);
     let inverse = 1.0 / scale;
-    (x.map(|x| nearest(x, scale, inverse).clamp(-127.0, 127.0) as i32 as u8), bits)
+    (
+        x.map(|x| nearest(x, scale, inverse).clamp(-127.0, 127.0) as i32 as u8),
+        bits,
+    )
 }
 
-/// The word of scale and minimum for numbers between a minimum and a maximum; `is_finite` if none is infinite or NaN.
+/// The word of scale and minimum for numbers between a minimum and a maximum; `is_finite` if none
+/// is infinite or NaN.
 #[inline(always)]
 pub(crate) fn range(least: f32, most: f32, is_finite: bool) -> u32 {
     // Always the same zero, whatever sign the minimum has.
     let low = half(least);
     let low = if low == 0x8000 { 0 } else { low };
-    if is_finite { half((most - least) * (1.0 / 15.0)) | (low << 16) } else { NAN | (NAN << 16) }
+    if is_finite {
+        half((most - least) * (1.0 / 15.0)) | (low << 16)
+    } else {
+        NAN | (NAN << 16)
+    }
 }
 
 /// The 4-bit code of a number under a range.
@@ -70,11 +83,18 @@ pub(crate) fn code4(x: f32, scale: f32, least: f32) -> u32 {
 #[inline(always)]
 pub(crate) fn block4(x: &[f32; BLOCK]) -> ([u8; 16], u32) {
     let is_finite = x.iter().all(|x| x.is_finite());
-    let (least, most) = x.iter().fold((f32::INFINITY, f32::NEG_INFINITY), |(least, most), &x| (least.min(x), most.max(x)));
+    let (least, most) = x
+        .iter()
+        .fold((f32::INFINITY, f32::NEG_INFINITY), |(least, most), &x| {
+            (least.min(x), most.max(x))
+        });
     let word = range(least, most, is_finite);
     let (scale, least) = (value(word), value(word >> 16));
     let code = |index: usize| code4(x[index], scale, least) as u8;
-    (std::array::from_fn(|index| code(index) | (code(index + 16) << 4)), word)
+    (
+        std::array::from_fn(|index| code(index) | (code(index + 16) << 4)),
+        word,
+    )
 }
 
 /// What attention sees of one item's keys or values.
@@ -89,12 +109,14 @@ pub(crate) struct CachedRows<'a> {
     pub columns: usize,
     /// Tokens that were kept before the run.
     pub kept: usize,
-    /// The run's own rows from the first one's columns on, and their stride in elements; not read for formats that hold them already.
+    /// The run's own rows from the first one's columns on, and their stride in elements; not read
+    /// for formats that hold them already.
     pub new: (&'a [f32], usize),
 }
 
 impl CachedRows<'_> {
-    /// `width` columns from `column` on of `count` tokens from `first` on, row by row; prefetches as many tokens after them.
+    /// `width` columns from `column` on of `count` tokens from `first` on, row by row; prefetches
+    /// as many tokens after them.
     #[inline(always)]
     pub fn read(&self, first: usize, count: usize, columns: [usize; 2], out: &mut [f32]) {
         let (mut row, end, mut out) = (first, first + count, &mut out[..count * columns[1]]);
@@ -106,8 +128,8 @@ impl CachedRows<'_> {
         }
     }
 
-    /// Prefetches the data of some tokens: the place of a row's codes, in any format; first tokens and the window, which are
-    /// elsewhere, are few.
+    /// Prefetches the data of some tokens: the place of a row's codes, in any format; first tokens
+    /// and the window, which are elsewhere, are few.
     pub fn ask(&self, tokens: Range<usize>, columns: [usize; 2]) {
         let held = self.held(columns);
         tokens.for_each(|row| self.ask_row(row, held));
@@ -117,7 +139,10 @@ impl CachedRows<'_> {
     #[inline(always)]
     fn held(&self, [column, width]: [usize; 2]) -> [usize; 2] {
         let words = self.format.row_words(self.columns);
-        [column * words / self.columns, (column + width) * words / self.columns]
+        [
+            column * words / self.columns,
+            (column + width) * words / self.columns,
+        ]
     }
 
     #[inline(always)]
@@ -133,16 +158,37 @@ impl CachedRows<'_> {
     /// The end of the tokens that are stored in the same way as this one.
     #[inline(always)]
     fn alike(&self, row: usize) -> usize {
-        let ends =
-            if self.format == CacheFormat::F16 { [usize::MAX; 3] } else { [FIRST.min(self.kept), quantized_tokens(self.kept).min(self.kept), self.kept] };
-        ends.into_iter().find(|end| row < *end).unwrap_or(usize::MAX)
+        let ends = if self.format == CacheFormat::F16 {
+            [usize::MAX; 3]
+        } else {
+            [
+                FIRST.min(self.kept),
+                quantized_tokens(self.kept).min(self.kept),
+                self.kept,
+            ]
+        };
+        ends.into_iter()
+            .find(|end| row < *end)
+            .unwrap_or(usize::MAX)
     }
 
     /// Tokens that are stored in the same way.
     #[inline(always)]
-    fn read_alike(&self, [first, end]: [usize; 2], [column, width]: [usize; 2], ahead: usize, out: &mut [f32]) {
-        let (row_words, blocks) = (self.format.row_words(self.columns), self.columns.div_ceil(BLOCK));
-        let (full, half_words) = (self.format.full_at(self.rows, self.columns), CacheFormat::F16.row_words(self.columns));
+    fn read_alike(
+        &self,
+        [first, end]: [usize; 2],
+        [column, width]: [usize; 2],
+        ahead: usize,
+        out: &mut [f32],
+    ) {
+        let (row_words, blocks) = (
+            self.format.row_words(self.columns),
+            self.columns.div_ceil(BLOCK),
+        );
+        let (full, half_words) = (
+            self.format.full_at(self.rows, self.columns),
+            CacheFormat::F16.row_words(self.columns),
+        );
         let is_full = first < FIRST || first >= quantized_tokens(self.kept);
         if self.format == CacheFormat::Q8 && first < self.kept && !is_full {
             return self.read8([first, end], [column, width], ahead, out);
@@ -153,14 +199,27 @@ impl CachedRows<'_> {
             if self.format == CacheFormat::F16 {
                 read_halves(&self.words[row * row_words..][..row_words], column, out);
             } else if row >= self.kept {
-                match self.new.0.get((row - self.kept) * self.new.1 + column..).and_then(|new| new.get(..width)) {
+                match self
+                    .new
+                    .0
+                    .get((row - self.kept) * self.new.1 + column..)
+                    .and_then(|new| new.get(..width))
+                {
                     Some(new) => out.copy_from_slice(new),
                     // More than the run has.
                     None => out.fill(f32::NAN),
                 }
             } else if is_full {
-                let place = if row < FIRST { WINDOW + row } else { row % WINDOW };
-                read_halves(&self.words[full + place * half_words..][..half_words], column, out);
+                let place = if row < FIRST {
+                    WINDOW + row
+                } else {
+                    row % WINDOW
+                };
+                read_halves(
+                    &self.words[full + place * half_words..][..half_words],
+                    column,
+                    out,
+                );
             } else if self.is_keys {
                 let group = row / BLOCK * BLOCK * row_words;
                 ranges.hold(group, &self.words[group + 128 * blocks + column..][..width]);
@@ -171,7 +230,8 @@ impl CachedRows<'_> {
                     out[place] = least[place] + out[place] * scales[place];
                 }
             } else {
-                let (codes, words) = self.words[row * row_words..][..row_words].split_at(blocks * 4);
+                let (codes, words) =
+                    self.words[row * row_words..][..row_words].split_at(blocks * 4);
                 read4(codes, column, out);
                 scale4(words, column, out);
             }
@@ -180,13 +240,29 @@ impl CachedRows<'_> {
 
     /// Rows of codes of 8 bits.
     #[inline(always)]
-    fn read8(&self, [first, end]: [usize; 2], [column, width]: [usize; 2], ahead: usize, out: &mut [f32]) {
-        let (row_words, blocks, held) = (self.format.row_words(self.columns), self.columns.div_ceil(BLOCK), self.held([column, width]));
-        let (first_block, counted) = (column / BLOCK, (column + width).div_ceil(BLOCK) - column / BLOCK);
+    fn read8(
+        &self,
+        [first, end]: [usize; 2],
+        [column, width]: [usize; 2],
+        ahead: usize,
+        out: &mut [f32],
+    ) {
+        let (row_words, blocks, held) = (
+            self.format.row_words(self.columns),
+            self.columns.div_ceil(BLOCK),
+            self.held([column, width]),
+        );
+        let (first_block, counted) = (
+            column / BLOCK,
+            (column + width).div_ceil(BLOCK) - column / BLOCK,
+        );
         let (mut halves, mut scales) = ([0u16; ROWS * HEAD_BLOCKS], [0.0f32; ROWS * HEAD_BLOCKS]);
         for (from, out) in (first..end).step_by(ROWS).zip(out.chunks_mut(ROWS * width)) {
             let rows = &self.words[from * row_words..end.min(from + ROWS) * row_words];
-            for (row, halves) in rows.chunks_exact(row_words).zip(halves.chunks_exact_mut(counted)) {
+            for (row, halves) in rows
+                .chunks_exact(row_words)
+                .zip(halves.chunks_exact_mut(counted))
+            {
                 let row: &[u16] = bytemuck::cast_slice(&row[blocks * 8..]);
                 for (half, &given) in halves.iter_mut().zip(&row[first_block..][..counted]) {
                     *half = given;
@@ -195,7 +271,10 @@ impl CachedRows<'_> {
             // Whole vectors: those of the rows, and the padding of the last.
             let whole = (rows.len() / row_words * counted).next_multiple_of(LANES);
             widen_f16(&halves[..whole], &mut scales[..whole]);
-            let each = rows.chunks_exact(row_words).zip(scales.chunks_exact(counted)).zip(out.chunks_exact_mut(width));
+            let each = rows
+                .chunks_exact(row_words)
+                .zip(scales.chunks_exact(counted))
+                .zip(out.chunks_exact_mut(width));
             for (index, ((row, scales), out)) in each.enumerate() {
                 self.ask_row(from + index + ahead, held);
                 let codes: &[i8] = bytemuck::cast_slice(&row[..blocks * 8]);
@@ -214,7 +293,11 @@ struct Ranges {
 
 impl Default for Ranges {
     fn default() -> Self {
-        Self { group: usize::MAX, scales: [0.0; MAX_WIDTH], least: [0.0; MAX_WIDTH] }
+        Self {
+            group: usize::MAX,
+            scales: [0.0; MAX_WIDTH],
+            least: [0.0; MAX_WIDTH],
+        }
     }
 }
 
@@ -236,7 +319,8 @@ fn read_halves(words: &[u32], column: usize, out: &mut [f32]) {
     widen_f16(&bytemuck::cast_slice(words)[column..][..out.len()], out);
 }
 
-/// The part of the columns from `place` on that lies in its block: the block, the first place in it, and its length.
+/// The part of the columns from `place` on that lies in its block: the block, the first place in
+/// it, and its length.
 #[inline(always)]
 fn in_block(place: usize, end: usize) -> (usize, usize, usize) {
     let block = place / BLOCK;
@@ -248,7 +332,8 @@ const LANES: usize = 16;
 
 // Plain loops: closures that are not inlined would be compiled for the baseline.
 
-/// Rows whose scales are decoded together, and the maximum blocks of a row that a head's columns span.
+/// Rows whose scales are decoded together, and the maximum blocks of a row that a head's columns
+/// span.
 const ROWS: usize = 32;
 const HEAD_BLOCKS: usize = MAX_WIDTH.div_ceil(BLOCK) + 1;
 
@@ -256,7 +341,13 @@ const HEAD_BLOCKS: usize = MAX_WIDTH.div_ceil(BLOCK) + 1;
 #[inline(always)]
 fn scale8(codes: &[i8], scales: &[f32], place: usize, out: &mut [f32]) {
     if place == 0 && codes.len().is_multiple_of(BLOCK) {
-        for ((out, codes), &scale) in out.as_chunks_mut::<BLOCK>().0.iter_mut().zip(codes.as_chunks::<BLOCK>().0).zip(scales) {
+        for ((out, codes), &scale) in out
+            .as_chunks_mut::<BLOCK>()
+            .0
+            .iter_mut()
+            .zip(codes.as_chunks::<BLOCK>().0)
+            .zip(scales)
+        {
             // Separate arrays without aliases: else the compiler does not vectorise.
             let (codes, mut values) = (codes.as_chunks::<LANES>().0, [[0.0; LANES]; BLOCK / LANES]);
             for part in 0..BLOCK / LANES {

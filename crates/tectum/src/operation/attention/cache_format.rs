@@ -25,13 +25,19 @@ pub enum CacheFormat {
     F16,
     /// 8-bit codes in blocks of 32 columns with one scale.
     Q8,
-    /// 4-bit codes in blocks of 32 with a scale and a minimum: tokens of one column of keys, columns of one row of values.
+    /// 4-bit codes in blocks of 32 with a scale and a minimum: tokens of one column of keys,
+    /// columns of one row of values.
     Q4,
 }
 
 impl CacheFormat {
     /// Every format.
-    pub const ALL: [CacheFormat; 4] = [CacheFormat::F32, CacheFormat::F16, CacheFormat::Q8, CacheFormat::Q4];
+    pub const ALL: [CacheFormat; 4] = [
+        CacheFormat::F32,
+        CacheFormat::F16,
+        CacheFormat::Q8,
+        CacheFormat::Q4,
+    ];
 
     /// The name in texts of graphs and in kernels.
     pub fn name(self) -> &'static str {
@@ -50,7 +56,11 @@ impl CacheFormat {
 
     /// The element type of a cache's words.
     pub fn dtype(self) -> DType {
-        if self == CacheFormat::F32 { DType::F32 } else { DType::U32 }
+        if self == CacheFormat::F32 {
+            DType::F32
+        } else {
+            DType::U32
+        }
     }
 
     /// Words of 32 bits of an item with a capacity of `rows` tokens of this many columns.
@@ -91,8 +101,14 @@ impl FromStr for CacheFormat {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<CacheFormat> {
-        let found = CacheFormat::ALL.into_iter().find(|format| format.name() == name);
-        found.ok_or_else(|| Error::invalid(format!("no cache format {name:?}; there are f32, f16, q8 and q4")))
+        let found = CacheFormat::ALL
+            .into_iter()
+            .find(|format| format.name() == name);
+        found.ok_or_else(|| {
+            Error::invalid(format!(
+                "no cache format {name:?}; there are f32, f16, q8 and q4"
+            ))
+        })
     }
 }
 
@@ -120,11 +136,19 @@ pub enum CacheFormats {
 
 impl CacheFormats {
     /// Every pair.
-    pub const ALL: [CacheFormats; 5] = [CacheFormats::F32, CacheFormats::F16, CacheFormats::Q8, CacheFormats::K8V4, CacheFormats::Q4];
+    pub const ALL: [CacheFormats; 5] = [
+        CacheFormats::F32,
+        CacheFormats::F16,
+        CacheFormats::Q8,
+        CacheFormats::K8V4,
+        CacheFormats::Q4,
+    ];
 
     /// The pair of two formats; none where attention cannot read it.
     pub fn of(formats: [CacheFormat; 2]) -> Option<CacheFormats> {
-        CacheFormats::ALL.into_iter().find(|pair| pair.each() == formats)
+        CacheFormats::ALL
+            .into_iter()
+            .find(|pair| pair.each() == formats)
     }
 
     /// The formats of keys and of values.
@@ -151,7 +175,11 @@ impl CacheFormats {
 
     /// Mean bytes per value of the blocks of both.
     pub fn bytes_per_value(self, columns: usize) -> f64 {
-        self.each().map(|format| format.bytes_per_value(columns)).iter().sum::<f64>() / 2.0
+        self.each()
+            .map(|format| format.bytes_per_value(columns))
+            .iter()
+            .sum::<f64>()
+            / 2.0
     }
 }
 
@@ -159,8 +187,11 @@ impl FromStr for CacheFormats {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<CacheFormats> {
-        let found = CacheFormats::ALL.into_iter().find(|pair| pair.name() == name);
-        found.ok_or_else(|| Error::invalid(format!("cache {name:?}; known: f32, f16, q8, k8v4, q4")))
+        let found = CacheFormats::ALL
+            .into_iter()
+            .find(|pair| pair.name() == name);
+        found
+            .ok_or_else(|| Error::invalid(format!("cache {name:?}; known: f32, f16, q8, k8v4, q4")))
     }
 }
 

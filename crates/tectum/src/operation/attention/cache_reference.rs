@@ -1,13 +1,20 @@
-//! The rules of cached values in float64, written for readability: the reference of the kernels and their twins.
+//! The rules of cached values in float64, written for readability: the reference of the kernels and
+//! their twins.
 
 use crate::kernel::pack::{f16_bits, to_f16};
-use crate::operation::attention::cache_format::{BLOCK, CacheFormat, FIRST, WINDOW, quantized_tokens};
+use crate::operation::attention::cache_format::{
+    BLOCK, CacheFormat, FIRST, WINDOW, quantized_tokens,
+};
 
 /// The half nearest to a number, as its bits; the greatest one for a number beyond it.
 pub fn half_bits(x: f64) -> u32 {
     let x = x as f32;
     let half = to_f16(x.to_bits());
-    if x.is_finite() && half & 0x7fff == 0x7c00 { half - 1 } else { half }
+    if x.is_finite() && half & 0x7fff == 0x7c00 {
+        half - 1
+    } else {
+        half
+    }
 }
 
 /// The number of a half.
@@ -17,31 +24,59 @@ pub fn half_value(bits: u32) -> f64 {
 
 /// Codes of a block of 8 bits, and the bits of its scale.
 fn codes8(block: &[f64]) -> (Vec<u32>, u32) {
-    let greatest = block.iter().fold(0.0f64, |greatest, x| if x.is_finite() { greatest.max(x.abs()) } else { f64::INFINITY });
+    let greatest = block.iter().fold(0.0f64, |greatest, x| {
+        if x.is_finite() {
+            greatest.max(x.abs())
+        } else {
+            f64::INFINITY
+        }
+    });
     if greatest.is_infinite() || block.iter().any(|x| x.is_nan()) {
         return (vec![0; block.len()], NAN);
     }
     let bits = half_bits(f64::from(greatest as f32 * (1.0 / 127.0)));
     let scale = half_value(bits);
-    let code = |x: &f64| if scale == 0.0 { 0.0 } else { (x / scale).round_ties_even().clamp(-127.0, 127.0) };
-    (block.iter().map(|x| code(x) as i32 as u32 & 0xff).collect(), bits)
+    let code = |x: &f64| {
+        if scale == 0.0 {
+            0.0
+        } else {
+            (x / scale).round_ties_even().clamp(-127.0, 127.0)
+        }
+    };
+    (
+        block.iter().map(|x| code(x) as i32 as u32 & 0xff).collect(),
+        bits,
+    )
 }
 
-/// Codes of a block of 4 bits, and the bits of its scale and its minimum. For those before `from` the code is 0, and they do not count.
+/// Codes of a block of 4 bits, and the bits of its scale and its minimum. For those before `from`
+/// the code is 0, and they do not count.
 fn codes4(block: &[f64], from: usize) -> (Vec<u32>, u32, u32) {
     let counts = &block[from..];
     if counts.iter().any(|x| !x.is_finite()) {
         return (vec![0; block.len()], NAN, NAN);
     }
-    let (least, most) = counts.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), &x| (least.min(x), most.max(x)));
+    let (least, most) = counts
+        .iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), &x| {
+            (least.min(x), most.max(x))
+        });
     let bits = half_bits(f64::from((most as f32 - least as f32) * (1.0 / 15.0)));
     let scale = half_value(bits);
     let code = |(index, x): (usize, &f64)| {
         let above = f64::from(*x as f32 - least as f32);
-        if index < from || scale == 0.0 { 0.0 } else { (above / scale).round_ties_even().clamp(0.0, 15.0) }
+        if index < from || scale == 0.0 {
+            0.0
+        } else {
+            (above / scale).round_ties_even().clamp(0.0, 15.0)
+        }
     };
     // A minimum of −0 is 0.
-    (block.iter().enumerate().map(|x| code(x) as u32).collect(), bits, half_bits(least + 0.0))
+    (
+        block.iter().enumerate().map(|x| code(x) as u32).collect(),
+        bits,
+        half_bits(least + 0.0),
+    )
 }
 
 /// The scale of a block without a number, as a half.
@@ -60,9 +95,24 @@ pub struct ReferenceCache {
 
 impl ReferenceCache {
     /// A cache that holds some words, of keys or of values [rows, columns].
-    pub fn new(format: CacheFormat, is_keys: bool, [rows, columns]: [usize; 2], words: Vec<u32>) -> Self {
-        assert_eq!(words.len(), format.words(rows, columns), "the words of a cache");
-        Self { words, format, is_keys, rows, columns }
+    pub fn new(
+        format: CacheFormat,
+        is_keys: bool,
+        [rows, columns]: [usize; 2],
+        words: Vec<u32>,
+    ) -> Self {
+        assert_eq!(
+            words.len(),
+            format.words(rows, columns),
+            "the words of a cache"
+        );
+        Self {
+            words,
+            format,
+            is_keys,
+            rows,
+            columns,
+        }
     }
 
     /// Appends new rows to those kept, up to the capacity.
@@ -86,18 +136,27 @@ impl ReferenceCache {
         for row in from..there {
             for column in 0..columns {
                 let new = |row: usize| half_value(half_bits(new[(row - kept) * columns + column]));
-                halves.push(if row < kept { self.full(row % WINDOW, column) } else { new(row) });
+                halves.push(if row < kept {
+                    self.full(row % WINDOW, column)
+                } else {
+                    new(row)
+                });
             }
         }
         for window in (from..quantized_tokens(there)).step_by(WINDOW) {
             let rows = &halves[(window - from) * columns..][..WINDOW * columns];
-            if self.is_keys && self.format == CacheFormat::Q4 { self.code_columns(window, rows) } else { self.code_rows(window, rows) }
+            if self.is_keys && self.format == CacheFormat::Q4 {
+                self.code_columns(window, rows)
+            } else {
+                self.code_rows(window, rows)
+            }
         }
         for row in kept..there {
             for column in 0..columns {
                 let half = half_bits(halves[(row - from) * columns + column]);
                 let full = self.format.full_at(self.rows, columns);
-                let mut put = |at: usize| self.put_half(full + at * columns.div_ceil(2), column, half);
+                let mut put =
+                    |at: usize| self.put_half(full + at * columns.div_ceil(2), column, half);
                 if row < FIRST {
                     put(WINDOW + row);
                 }
@@ -108,7 +167,8 @@ impl ReferenceCache {
         }
     }
 
-    /// The value that attention reads for a token, `kept` tokens being kept before the run; others are read unchanged.
+    /// The value that attention reads for a token, `kept` tokens being kept before the run; others
+    /// are read unchanged.
     pub fn value(&self, kept: usize, row: usize, column: usize) -> f64 {
         match self.format {
             CacheFormat::F32 => f64::from(f32::from_bits(self.words[row * self.columns + column])),
@@ -124,9 +184,14 @@ impl ReferenceCache {
                 let (blocks, place) = (self.columns.div_ceil(BLOCK), column % BLOCK);
                 let (at, scales) = match self.is_keys {
                     true => self.place_of_keys(row, column),
-                    false => (row * blocks * 5, row * blocks * 5 + blocks * 4 + column / BLOCK),
+                    false => (
+                        row * blocks * 5,
+                        row * blocks * 5 + blocks * 4 + column / BLOCK,
+                    ),
                 };
-                let code = (self.words[at + column / BLOCK * 4 + place % 16 / 4] >> (place % 4 * 8 + place / 16 * 4)) & 15;
+                let code = (self.words[at + column / BLOCK * 4 + place % 16 / 4]
+                    >> (place % 4 * 8 + place / 16 * 4))
+                    & 15;
                 let [scale, least] = [0, 1].map(|index| self.half(scales, index));
                 f64::from((f64::from(code) * scale + least) as f32)
             }
@@ -137,11 +202,17 @@ impl ReferenceCache {
     fn place_of_keys(&self, row: usize, column: usize) -> (usize, usize) {
         let blocks = self.columns.div_ceil(BLOCK);
         let group = row / BLOCK * 160 * blocks;
-        (group + row % BLOCK * blocks * 4, group + 128 * blocks + column)
+        (
+            group + row % BLOCK * blocks * 4,
+            group + 128 * blocks + column,
+        )
     }
 
     fn full(&self, row: usize, column: usize) -> f64 {
-        self.half(self.format.full_at(self.rows, self.columns) + row * self.columns.div_ceil(2), column)
+        self.half(
+            self.format.full_at(self.rows, self.columns) + row * self.columns.div_ceil(2),
+            column,
+        )
     }
 
     fn half(&self, at: usize, index: usize) -> f64 {
@@ -170,7 +241,11 @@ impl ReferenceCache {
                     let (codes, scale) = codes8(&values);
                     self.put_codes(at + block * 8, &codes, 8);
                     let word = &mut self.words[at + blocks * 8 + block / 2];
-                    *word = if block % 2 == 0 { scale } else { *word | scale << 16 };
+                    *word = if block % 2 == 0 {
+                        scale
+                    } else {
+                        *word | scale << 16
+                    };
                 } else {
                     let (codes, scale, least) = codes4(&values, 0);
                     self.put_codes(at + block * 4, &codes, 4);
@@ -189,7 +264,9 @@ impl ReferenceCache {
             for column in 0..columns {
                 let values: Vec<f64> = (0..BLOCK).map(|row| rows[row * columns + column]).collect();
                 let (made, scale, least) = codes4(&values, if first == 0 { FIRST } else { 0 });
-                made.into_iter().enumerate().for_each(|(row, code)| codes[row * blocks * BLOCK + column] = code);
+                made.into_iter()
+                    .enumerate()
+                    .for_each(|(row, code)| codes[row * blocks * BLOCK + column] = code);
                 let (_, at) = self.place_of_keys(first, column);
                 self.words[at] = scale | least << 16;
             }
@@ -203,7 +280,11 @@ impl ReferenceCache {
     fn put_codes(&mut self, at: usize, codes: &[u32], bits: usize) {
         self.words[at..at + codes.len() * bits / 32].fill(0);
         for (index, &code) in codes.iter().enumerate() {
-            let (word, shift) = if bits == 8 { (index / 4, index % 4 * 8) } else { (index % 16 / 4, index % 4 * 8 + index / 16 * 4) };
+            let (word, shift) = if bits == 8 {
+                (index / 4, index % 4 * 8)
+            } else {
+                (index % 16 / 4, index % 4 * 8 + index / 16 * 4)
+            };
             self.words[at + word] |= (code & ((1 << bits) - 1)) << shift;
         }
     }
@@ -215,16 +296,26 @@ mod tests {
     use crate::kernel::random::{philox, uniform};
 
     fn rows(count: usize, columns: usize) -> Vec<f64> {
-        (0..(count * columns) as u32).map(|index| f64::from(2.0 * uniform(philox([index, 0, 0, 0], [7, 0])[0]) - 1.0)).collect()
+        (0..(count * columns) as u32)
+            .map(|index| f64::from(2.0 * uniform(philox([index, 0, 0, 0], [7, 0])[0]) - 1.0))
+            .collect()
     }
 
     fn cache(format: CacheFormat, is_keys: bool, columns: usize) -> ReferenceCache {
-        ReferenceCache::new(format, is_keys, [200, columns], vec![0; format.words(200, columns)])
+        ReferenceCache::new(
+            format,
+            is_keys,
+            [200, columns],
+            vec![0; format.words(200, columns)],
+        )
     }
 
     #[test]
     fn a_text_has_the_same_codes_in_whatever_parts_it_comes() {
-        for (format, is_keys) in CacheFormat::ALL.into_iter().flat_map(|format| [(format, true), (format, false)]) {
+        for (format, is_keys) in CacheFormat::ALL
+            .into_iter()
+            .flat_map(|format| [(format, true), (format, false)])
+        {
             let columns = 40;
             let rows = rows(180, columns);
             let mut whole = cache(format, is_keys, columns);
@@ -236,34 +327,59 @@ mod tests {
                 kept += part;
             }
             assert_eq!(kept, 180);
-            for (row, column) in (0..180).flat_map(|row| (0..columns).map(move |column| (row, column))) {
-                assert_eq!(whole.value(180, row, column), parts.value(180, row, column), "{format} {is_keys} {row} {column}");
+            for (row, column) in
+                (0..180).flat_map(|row| (0..columns).map(move |column| (row, column)))
+            {
+                assert_eq!(
+                    whole.value(180, row, column),
+                    parts.value(180, row, column),
+                    "{format} {is_keys} {row} {column}"
+                );
             }
         }
     }
 
-    /// Half a step at most, by the range of each block; blocks of one number, of zeros and of large numbers have no significant error.
+    /// Half a step at most, by the range of each block; blocks of one number, of zeros and of large
+    /// numbers have no significant error.
     #[test]
     fn a_code_is_within_half_a_step_and_one_number_is_itself() {
         let columns = 64;
         let mut values = rows(64, columns);
         values[8 * columns..10 * columns].fill(0.0);
         values[10 * columns..12 * columns].fill(-0.7);
-        values[12 * columns..13 * columns].iter_mut().for_each(|x| *x *= 60_000.0);
-        for (format, is_keys, steps) in [(CacheFormat::Q8, true, 254.0), (CacheFormat::Q4, false, 15.0)] {
+        values[12 * columns..13 * columns]
+            .iter_mut()
+            .for_each(|x| *x *= 60_000.0);
+        for (format, is_keys, steps) in [
+            (CacheFormat::Q8, true, 254.0),
+            (CacheFormat::Q4, false, 15.0),
+        ] {
             let mut cache = cache(format, is_keys, columns);
             cache.add(0, &values);
             for row in FIRST..64 {
-                for (block, wanted) in values[row * columns..][..columns].chunks(BLOCK).enumerate() {
-                    let greatest = wanted.iter().fold(0.0f64, |greatest, x| greatest.max(x.abs()));
+                for (block, wanted) in values[row * columns..][..columns].chunks(BLOCK).enumerate()
+                {
+                    let greatest = wanted
+                        .iter()
+                        .fold(0.0f64, |greatest, x| greatest.max(x.abs()));
                     let least = wanted.iter().fold(f64::INFINITY, |least, &x| least.min(x));
-                    let most = wanted.iter().fold(f64::NEG_INFINITY, |most, &x| most.max(x));
-                    let range = if format == CacheFormat::Q8 { 2.0 * greatest } else { most - least };
-                    // Half a step, and the roundings of halves: of the value, the scale and the minimum.
+                    let most = wanted
+                        .iter()
+                        .fold(f64::NEG_INFINITY, |most, &x| most.max(x));
+                    let range = if format == CacheFormat::Q8 {
+                        2.0 * greatest
+                    } else {
+                        most - least
+                    };
+                    // Half a step, and the roundings of halves: of the value, the scale and the
+                    // minimum.
                     let bound = 0.5 * range / steps + 3.0 * greatest / 2048.0;
                     for (place, wanted) in wanted.iter().enumerate() {
                         let got = cache.value(64, row, block * BLOCK + place);
-                        assert!((got - wanted).abs() <= bound, "{format}: row {row}: {got}, not {wanted} ± {bound}");
+                        assert!(
+                            (got - wanted).abs() <= bound,
+                            "{format}: row {row}: {got}, not {wanted} ± {bound}"
+                        );
                         if (8..10).contains(&row) {
                             assert_eq!(got, 0.0);
                         }
@@ -278,17 +394,31 @@ mod tests {
 
     #[test]
     fn what_is_no_number_or_too_great_is_seen() {
-        assert_eq!((half_value(half_bits(1e9)), half_value(half_bits(-70_000.0))), (65_504.0, -65_504.0));
+        assert_eq!(
+            (half_value(half_bits(1e9)), half_value(half_bits(-70_000.0))),
+            (65_504.0, -65_504.0)
+        );
         assert!(half_value(half_bits(f64::NAN)).is_nan());
         let mut values = rows(64, 32);
         values[20 * 32 + 5] = f64::INFINITY;
-        for (is_keys, format) in [(true, CacheFormat::Q8), (false, CacheFormat::Q4), (true, CacheFormat::Q4)] {
+        for (is_keys, format) in [
+            (true, CacheFormat::Q8),
+            (false, CacheFormat::Q4),
+            (true, CacheFormat::Q4),
+        ] {
             let mut cache = cache(format, is_keys, 32);
             cache.add(0, &values);
             assert!(cache.value(64, 20, 5).is_nan(), "{format}");
             // The rest of its block too, and no other.
-            let other = if is_keys && format == CacheFormat::Q4 { (21, 5) } else { (20, 6) };
-            assert!(cache.value(64, other.0, other.1).is_nan() && !cache.value(64, 40, 7).is_nan(), "{format}");
+            let other = if is_keys && format == CacheFormat::Q4 {
+                (21, 5)
+            } else {
+                (20, 6)
+            };
+            assert!(
+                cache.value(64, other.0, other.1).is_nan() && !cache.value(64, 40, 7).is_nan(),
+                "{format}"
+            );
         }
     }
 }

@@ -21,7 +21,8 @@ pub(crate) struct Chunk {
     pub count: usize,
 }
 
-/// The chunks of an output channel. The last of a row begins 16 elements before its end, where the row has as many.
+/// The chunks of an output channel. The last of a row begins 16 elements before its end, where the
+/// row has as many.
 pub(crate) fn chunks(geometry: Geometry, padded: &Padded) -> Vec<Chunk> {
     let [planes, rows, columns] = geometry.size_out;
     let mut chunks = Vec::with_capacity(planes * rows * columns.div_ceil(LANES));
@@ -29,7 +30,11 @@ pub(crate) fn chunks(geometry: Geometry, padded: &Padded) -> Vec<Chunk> {
         let base = padded.base(row / rows, row % rows);
         for column in (0..columns).step_by(LANES) {
             let column = column.min(columns.saturating_sub(LANES));
-            chunks.push(Chunk { place: base + column, at: row * columns + column, count: LANES.min(columns - column) });
+            chunks.push(Chunk {
+                place: base + column,
+                at: row * columns + column,
+                count: LANES.min(columns - column),
+            });
         }
     }
     chunks
@@ -38,7 +43,9 @@ pub(crate) fn chunks(geometry: Geometry, padded: &Padded) -> Vec<Chunk> {
 /// Sixteen elements as vectors.
 #[inline(always)]
 pub(crate) fn load<S: Simd, const VECTORS: usize>(x: &[f32], at: usize) -> [S::f32s; VECTORS] {
-    let x: &[f32; LANES] = x[at..].first_chunk().expect("invariant: there is slack after the last element");
+    let x: &[f32; LANES] = x[at..]
+        .first_chunk()
+        .expect("invariant: there is slack after the last element");
     bytemuck::pod_read_unaligned(bytemuck::bytes_of(x))
 }
 
@@ -47,7 +54,8 @@ pub(crate) fn load<S: Simd, const VECTORS: usize>(x: &[f32], at: usize) -> [S::f
 pub(crate) fn even<S: Simd>(_: S, x: &[f32; 2 * LANES]) -> [f32; LANES] {
     #[cfg(target_arch = "x86_64")]
     if S::F32_LANES == LANES {
-        // SAFETY: an `S` comes from `with_simd`, and on x86-64 only that of AVX-512 F has vectors of 16 floats.
+        // SAFETY: an `S` comes from `with_simd`, and on x86-64 only that of AVX-512 F has vectors
+        // of 16 floats.
         return unsafe { x86::even(x) };
     }
     std::array::from_fn(
@@ -73,8 +81,8 @@ mod x86 {
     }
 }
 
-/// Writes sixteen elements from a place on, of which `count` count: the rest is for those who write in order, and overwrite it. Only as many where there is no
-/// room for more.
+/// Writes sixteen elements from a place on, of which `count` count: the rest is for those who write
+/// in order, and overwrite it. Only as many where there is no room for more.
 #[inline(always)]
 pub(crate) fn store_chunk<T: Copy>(made: &[T], at: usize, count: usize, y: &mut [T]) {
     let y = &mut y[at..];
@@ -99,7 +107,11 @@ pub(crate) struct Finish<'a> {
 impl<'a> Finish<'a> {
     /// That of the rows from one on.
     pub fn skip_rows(&self, row: usize) -> Self {
-        Self { bias: self.bias.map(|bias| &bias[row..]), residual: self.residual.map(|residual| &residual[row * self.pixels..]), ..*self }
+        Self {
+            bias: self.bias.map(|bias| &bias[row..]),
+            residual: self.residual.map(|residual| &residual[row * self.pixels..]),
+            ..*self
+        }
     }
 
     /// Finishes the sums of a part of a row, from a column on.
@@ -107,7 +119,9 @@ impl<'a> Finish<'a> {
     pub fn row(&self, row: usize, column: usize, sums: &mut [f32], y: &mut [f32]) {
         if let Some(residual) = self.residual {
             let residual = &residual[row * self.pixels + column..];
-            sums.iter_mut().zip(residual).for_each(|(sum, residual)| *sum += residual);
+            sums.iter_mut()
+                .zip(residual)
+                .for_each(|(sum, residual)| *sum += residual);
         }
         // Without a bias −0, whose addition changes nothing.
         let bias = self.bias.map_or(-0.0, |bias| bias[row]);
@@ -125,7 +139,9 @@ impl<'a> Finish<'a> {
     #[inline(always)]
     pub fn in_place(&self, row: usize, y: &mut [f32]) {
         if let Some(residual) = self.residual {
-            y.iter_mut().zip(&residual[row * self.pixels..]).for_each(|(y, residual)| *y += residual);
+            y.iter_mut()
+                .zip(&residual[row * self.pixels..])
+                .for_each(|(y, residual)| *y += residual);
         }
         self.activate(y);
     }

@@ -1,8 +1,9 @@
-//! Convolutions in which each filter reads one channel, with windows of 3 × 3 or 5 × 5 and stride 1 over wide rows: sixteen columns at a time from the first row
-//! to the last.
+//! Convolutions in which each filter reads one channel, with windows of 3 × 3 or 5 × 5 and stride 1
+//! over wide rows: sixteen columns at a time from the first row to the last.
 //!
-//! An element of the input is loaded once for each column of the window: the sums of the output rows that read it are in registers. 16 × 112 × 112 takes two
-//! thirds of the time that sixteen interleaved channels take.
+//! An element of the input is loaded once for each column of the window: the sums of the output
+//! rows that read it are in registers. 16 × 112 × 112 takes two thirds of the time that sixteen
+//! interleaved channels take.
 
 use pulp::{Simd, WithSimd};
 
@@ -18,9 +19,19 @@ const CHUNKS: usize = 2;
 
 /// Whether the sums of a convolution can be computed so.
 pub(crate) fn takes(geometry: &Geometry) -> bool {
-    let Geometry { size_in, size_out, kernel, stride, dilation, .. } = *geometry;
+    let Geometry {
+        size_in,
+        size_out,
+        kernel,
+        stride,
+        dilation,
+        ..
+    } = *geometry;
     let is_plane = size_in[0] == 1 && size_out[0] == 1;
-    is_plane && matches!(kernel, [1, 3, 3] | [1, 5, 5]) && [stride, dilation] == [[1; 3]; 2] && size_out[2] >= MIN_COLUMNS
+    is_plane
+        && matches!(kernel, [1, 3, 3] | [1, 5, 5])
+        && [stride, dilation] == [[1; 3]; 2]
+        && size_out[2] >= MIN_COLUMNS
 }
 
 /// The output of a channel.
@@ -70,9 +81,15 @@ impl DepthwiseRows<'_> {
 
     /// Row by row of the input, each of which `TAPS` rows of the output read.
     #[inline(always)]
-    fn down<S: Simd, const VECTORS: usize, const TAPS: usize, const COUNT: usize>(&mut self, simd: S, starts: [usize; COUNT]) {
+    fn down<S: Simd, const VECTORS: usize, const TAPS: usize, const COUNT: usize>(
+        &mut self,
+        simd: S,
+        starts: [usize; COUNT],
+    ) {
         // By column of the window, for the rows that have begun.
-        let weights: [[f32; TAPS]; TAPS] = std::array::from_fn(|tap| std::array::from_fn(|begun| self.filter[(TAPS - 1 - begun) * TAPS + tap]));
+        let weights: [[f32; TAPS]; TAPS] = std::array::from_fn(|tap| {
+            std::array::from_fn(|begun| self.filter[(TAPS - 1 - begun) * TAPS + tap])
+        });
         let (row_len, rows) = (self.padded.row_len(), self.geometry.size_out[1]);
         let bias = simd.splat_f32s(self.bias);
         // The sums of the output rows that have begun, the first of them first.
@@ -85,7 +102,8 @@ impl DepthwiseRows<'_> {
                     for begun in 0..TAPS {
                         let weight = simd.splat_f32s(weights[begun]);
                         for vector in 0..VECTORS {
-                            sums[begun][chunk][vector] = simd.mul_add_f32s(weight, x[vector], sums[begun][chunk][vector]);
+                            sums[begun][chunk][vector] =
+                                simd.mul_add_f32s(weight, x[vector], sums[begun][chunk][vector]);
                         }
                     }
                 }
@@ -103,7 +121,13 @@ impl DepthwiseRows<'_> {
 
     /// Writes sums of an output row.
     #[inline(always)]
-    fn store<S: Simd, const VECTORS: usize, const COUNT: usize>(&mut self, simd: S, row: usize, starts: [usize; COUNT], mut sums: [[S::f32s; VECTORS]; COUNT]) {
+    fn store<S: Simd, const VECTORS: usize, const COUNT: usize>(
+        &mut self,
+        simd: S,
+        row: usize,
+        starts: [usize; COUNT],
+        mut sums: [[S::f32s; VECTORS]; COUNT],
+    ) {
         if self.is_relu {
             let zero = simd.splat_f32s(0.0);
             for sum in sums.as_flattened_mut() {
@@ -112,9 +136,12 @@ impl DepthwiseRows<'_> {
         }
         let y = &mut self.y[row * self.geometry.size_out[2]..];
         for chunk in 0..COUNT {
-            // What the next columns write of this row: rows are not read or written in the order of memory.
+            // What the next columns write of this row: rows are not read or written in the order of
+            // memory.
             prefetch_unchecked(y, starts[chunk] + COUNT * LANES, PrefetchHint::ToWrite);
-            let y: &mut [f32; LANES] = y[starts[chunk]..].first_chunk_mut().expect("invariant: a row holds its chunks");
+            let y: &mut [f32; LANES] = y[starts[chunk]..]
+                .first_chunk_mut()
+                .expect("invariant: a row holds its chunks");
             y.copy_from_slice(bytemuck::cast_slice(&sums[chunk]));
         }
     }

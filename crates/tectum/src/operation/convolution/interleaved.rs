@@ -1,7 +1,9 @@
-//! Convolutions in which each filter reads one channel, with sixteen filters as the lanes of a vector.
+//! Convolutions in which each filter reads one channel, with sixteen filters as the lanes of a
+//! vector.
 //!
-//! Some rows of sixteen channels are transposed to [positions, 16] with their padding, and their sums back: no lane is empty where rows are short, and a stride
-//! costs nothing. 960 × 7 × 7 with a kernel of 5 × 5 takes a quarter of the time that vectors along the rows take.
+//! Some rows of sixteen channels are transposed to [positions, 16] with their padding, and their
+//! sums back: no lane is empty where rows are short, and a stride costs nothing. 960 × 7 × 7 with a
+//! kernel of 5 × 5 takes a quarter of the time that vectors along the rows take.
 
 use std::cell::RefCell;
 
@@ -17,7 +19,8 @@ use crate::operation::product::transpose_16x16::transpose_16x16;
 const MAX_POSITIONS: usize = 4096;
 /// Minimum channels: with fewer most lanes would be empty.
 const MIN_CHANNELS: usize = 8;
-/// Neighbouring outputs of a row whose sums are in registers: rows of images are mostly multiples of it.
+/// Neighbouring outputs of a row whose sums are in registers: rows of images are mostly multiples
+/// of it.
 const SEGMENT: usize = 7;
 
 /// Maximum elements of a row that a segment reads: with stride 2 and five elements of the window.
@@ -44,7 +47,8 @@ pub(crate) struct Interleaved {
 
 /// Some rows of the output.
 struct Band {
-    /// Elements of a channel of the input before those that it reads, and of the output before its own.
+    /// Elements of a channel of the input before those that it reads, and of the output before its
+    /// own.
     first: [usize; 2],
     /// The position of each element that it reads; one beyond the others for those of no window.
     places: Vec<usize>,
@@ -57,15 +61,31 @@ struct Band {
 impl Interleaved {
     /// None where the channels are too few, or a row or several planes too large.
     pub fn new(geometry: Geometry, channels: usize) -> Option<Self> {
-        let Geometry { size_in, size_out, kernel, stride, dilation, pad } = geometry;
-        let reach = |axis: usize, outputs: usize| (outputs - 1) * stride[axis] + (kernel[axis] - 1) * dilation[axis] + 1;
+        let Geometry {
+            size_in,
+            size_out,
+            kernel,
+            stride,
+            dilation,
+            pad,
+        } = geometry;
+        let reach = |axis: usize, outputs: usize| {
+            (outputs - 1) * stride[axis] + (kernel[axis] - 1) * dilation[axis] + 1
+        };
         let (planes, columns) = (reach(0, size_out[0]), reach(2, size_out[2]));
         let room = MAX_POSITIONS / planes.checked_mul(columns)?;
-        let rows = if room < reach(1, 1) { 0 } else { size_out[1].min((room - reach(1, 1)) / stride[1] + 1) };
-        // Without vectors of sixteen lanes the transposition takes longer than what it saves, except where rows are shorter than that.
-        let is_worthwhile = channels >= MIN_CHANNELS && (panels_per_pass() == MAX_PANELS_PER_PASS || size_out[2] < LANES);
+        let rows = if room < reach(1, 1) {
+            0
+        } else {
+            size_out[1].min((room - reach(1, 1)) / stride[1] + 1)
+        };
+        // Without vectors of sixteen lanes the transposition takes longer than what it saves,
+        // except where rows are shorter than that.
+        let is_worthwhile = channels >= MIN_CHANNELS
+            && (panels_per_pass() == MAX_PANELS_PER_PASS || size_out[2] < LANES);
         // Rows of several planes do not follow each other.
-        if !is_worthwhile || rows == 0 || (size_out[0] > 1 || size_in[0] > 1) && rows < size_out[1] {
+        if !is_worthwhile || rows == 0 || (size_out[0] > 1 || size_in[0] > 1) && rows < size_out[1]
+        {
             return None;
         }
         let sizes = [planes, reach(1, rows), columns];
@@ -75,26 +95,61 @@ impl Interleaved {
             let count = rows.min(size_out[1] - row);
             // The input's rows that it reads, and the padding before them.
             let from = (row * stride[1]).saturating_sub(pad[1]).min(size_in[1]);
-            let to = (row * stride[1] + reach(1, count)).saturating_sub(pad[1]).clamp(from, size_in[1]);
-            let pad = [pad[0], (pad[1] + from).saturating_sub(row * stride[1]), pad[2]];
+            let to = (row * stride[1] + reach(1, count))
+                .saturating_sub(pad[1])
+                .clamp(from, size_in[1]);
+            let pad = [
+                pad[0],
+                (pad[1] + from).saturating_sub(row * stride[1]),
+                pad[2],
+            ];
             let mut places = Vec::with_capacity(size_in[0] * (to - from) * size_in[2]);
-            for (plane, row) in (0..size_in[0]).flat_map(|plane| (0..to - from).map(move |row| (plane + pad[0], row + pad[1]))) {
+            for (plane, row) in (0..size_in[0])
+                .flat_map(|plane| (0..to - from).map(move |row| (plane + pad[0], row + pad[1])))
+            {
                 let is_read = plane < sizes[0] && row < sizes[1];
-                let inside = if is_read { size_in[2].min(sizes[2].saturating_sub(pad[2])) } else { 0 };
+                let inside = if is_read {
+                    size_in[2].min(sizes[2].saturating_sub(pad[2]))
+                } else {
+                    0
+                };
                 let first = place([plane, row, pad[2]]);
                 places.extend(first..first + inside);
                 places.resize(places.len() + size_in[2] - inside, positions);
             }
-            let starts = (0..size_out[0]).flat_map(|plane| (0..count).map(move |row| place([plane * stride[0], row * stride[1], 0])));
-            Band { first: [from * size_in[2], row * size_out[2]], padding: [pad[1], to - from], places, starts: starts.collect() }
+            let starts = (0..size_out[0]).flat_map(|plane| {
+                (0..count).map(move |row| place([plane * stride[0], row * stride[1], 0]))
+            });
+            Band {
+                first: [from * size_in[2], row * size_out[2]],
+                padding: [pad[1], to - from],
+                places,
+                starts: starts.collect(),
+            }
         };
         let bands = (0..size_out[1]).step_by(rows).map(band).collect();
-        let offsets = geometry.each_tap().map(|tap| place(std::array::from_fn(|axis| tap[axis] * dilation[axis]))).collect();
-        Some(Self { geometry, bands, offsets, positions, outputs: size_out[0] * rows * size_out[2] })
+        let offsets = geometry
+            .each_tap()
+            .map(|tap| place(std::array::from_fn(|axis| tap[axis] * dilation[axis])))
+            .collect();
+        Some(Self {
+            geometry,
+            bands,
+            offsets,
+            positions,
+            outputs: size_out[0] * rows * size_out[2],
+        })
     }
 
-    /// The sums of channels `y` [channels, pixels], sixteen at a time: `channel` is that of the input that each reads, `filters` [channels, taps].
-    pub fn sums<'a>(&self, channel: impl Fn(usize) -> &'a [f32], filters: &[f32], bias: Option<&[f32]>, y: &mut [f32]) {
+    /// The sums of channels `y` [channels, pixels], sixteen at a time: `channel` is that of the
+    /// input that each reads, `filters` [channels, taps].
+    pub fn sums<'a>(
+        &self,
+        channel: impl Fn(usize) -> &'a [f32],
+        filters: &[f32],
+        bias: Option<&[f32]>,
+        y: &mut [f32],
+    ) {
         let (taps, pixels) = (self.offsets.len(), self.geometry.pixels());
         let mut kept = LANE_BUFFER.take();
         let lines = self.positions + 1 + self.outputs + taps;
@@ -133,7 +188,8 @@ impl Interleaved {
     }
 }
 
-/// Passes on the elements of sixteen rows of one length, place by place; those at the end may come twice.
+/// Passes on the elements of sixteen rows of one length, place by place; those at the end may come
+/// twice.
 #[inline(always)]
 fn interleave<S: Simd>(simd: S, rows: [&[f32]; LANES], mut to: impl FnMut(usize, Lanes)) {
     let len = rows[0].len();
@@ -141,12 +197,21 @@ fn interleave<S: Simd>(simd: S, rows: [&[f32]; LANES], mut to: impl FnMut(usize,
         let first = first.min(len.saturating_sub(LANES));
         let mut short = [[0.0f32; LANES]; LANES];
         let squares: [&[u32; LANES]; LANES] = if len < LANES {
-            short.iter_mut().zip(rows).for_each(|(short, row)| short[..len].copy_from_slice(row));
+            short
+                .iter_mut()
+                .zip(rows)
+                .for_each(|(short, row)| short[..len].copy_from_slice(row));
             short.each_ref().map(bytemuck::cast_ref)
         } else {
             rows.map(
                 #[inline(always)]
-                |row| bytemuck::cast_ref(row[first..].first_chunk::<LANES>().expect("invariant: a row has so many elements")),
+                |row| {
+                    bytemuck::cast_ref(
+                        row[first..]
+                            .first_chunk::<LANES>()
+                            .expect("invariant: a row has so many elements"),
+                    )
+                },
             )
         };
         transpose_16x16(
@@ -194,7 +259,13 @@ impl WithSimd for Sums<'_> {
 impl Sums<'_> {
     #[inline(always)]
     fn make<S: Simd, const VECTORS: usize>(mut self, simd: S) {
-        let Geometry { size_out: [.., columns], kernel, stride, dilation, .. } = self.layout.geometry;
+        let Geometry {
+            size_out: [.., columns],
+            kernel,
+            stride,
+            dilation,
+            ..
+        } = self.layout.geometry;
         interleave(
             simd,
             self.filters,
@@ -218,10 +289,18 @@ impl Sums<'_> {
                 |at, lanes| self.plane[band.places[at]] = lanes,
             );
             match (kernel[2], stride[2], dilation[2]) {
-                (3, 1, 1) if columns >= SEGMENT => self.segments::<S, VECTORS, SEGMENT, 3, 1>(simd, band),
-                (3, 2, 1) if columns >= SEGMENT => self.segments::<S, VECTORS, SEGMENT, 3, 2>(simd, band),
-                (5, 1, 1) if columns >= SEGMENT => self.segments::<S, VECTORS, SEGMENT, 5, 1>(simd, band),
-                (5, 2, 1) if columns >= SEGMENT => self.segments::<S, VECTORS, SEGMENT, 5, 2>(simd, band),
+                (3, 1, 1) if columns >= SEGMENT => {
+                    self.segments::<S, VECTORS, SEGMENT, 3, 1>(simd, band)
+                }
+                (3, 2, 1) if columns >= SEGMENT => {
+                    self.segments::<S, VECTORS, SEGMENT, 3, 2>(simd, band)
+                }
+                (5, 1, 1) if columns >= SEGMENT => {
+                    self.segments::<S, VECTORS, SEGMENT, 5, 1>(simd, band)
+                }
+                (5, 2, 1) if columns >= SEGMENT => {
+                    self.segments::<S, VECTORS, SEGMENT, 5, 2>(simd, band)
+                }
                 // Element by element of the window.
                 _ => self.segments::<S, VECTORS, 1, 1, 1>(simd, band),
             }
@@ -229,22 +308,45 @@ impl Sums<'_> {
         }
     }
 
-    /// The sums of neighbouring outputs of a row, by `TAPS` elements of the window along the row at a time.
+    /// The sums of neighbouring outputs of a row, by `TAPS` elements of the window along the row at
+    /// a time.
     #[inline(always)]
-    fn segments<S: Simd, const VECTORS: usize, const OUTPUTS: usize, const TAPS: usize, const STRIDE: usize>(&mut self, simd: S, band: &Band) {
-        let Geometry { size_out: [.., columns], stride: [.., stride], .. } = self.layout.geometry;
+    fn segments<
+        S: Simd,
+        const VECTORS: usize,
+        const OUTPUTS: usize,
+        const TAPS: usize,
+        const STRIDE: usize,
+    >(
+        &mut self,
+        simd: S,
+        band: &Band,
+    ) {
+        let Geometry {
+            size_out: [.., columns],
+            stride: [.., stride],
+            ..
+        } = self.layout.geometry;
         for (row, start) in band.starts.iter().enumerate() {
             for column in (0..columns).step_by(OUTPUTS) {
                 let column = column.min(columns - OUTPUTS);
-                // One vector after another: the registers of all sixteen lanes may not hold a segment.
+                // One vector after another: the registers of all sixteen lanes may not hold a
+                // segment.
                 for vector in 0..VECTORS {
                     let mut sums = [lanes::<S>(&self.bias, vector); OUTPUTS];
-                    for (offset, weights) in self.layout.offsets.iter().step_by(TAPS).zip(self.weights.as_chunks::<TAPS>().0) {
+                    for (offset, weights) in self
+                        .layout
+                        .offsets
+                        .iter()
+                        .step_by(TAPS)
+                        .zip(self.weights.as_chunks::<TAPS>().0)
+                    {
                         let weights = weights.each_ref().map(
                             #[inline(always)]
                             |weights| lanes::<S>(weights, vector),
                         );
-                        let x = &self.plane[start + column * stride + offset..][..(OUTPUTS - 1) * STRIDE + TAPS];
+                        let x = &self.plane[start + column * stride + offset..]
+                            [..(OUTPUTS - 1) * STRIDE + TAPS];
                         // In registers: several outputs read an element.
                         let mut window = [simd.splat_f32s(0.0); MAX_WINDOW];
                         for (window, x) in window.iter_mut().zip(x) {
@@ -252,11 +354,18 @@ impl Sums<'_> {
                         }
                         for tap in 0..TAPS {
                             for output in 0..OUTPUTS {
-                                sums[output] = simd.mul_add_f32s(weights[tap], window[output * STRIDE + tap], sums[output]);
+                                sums[output] = simd.mul_add_f32s(
+                                    weights[tap],
+                                    window[output * STRIDE + tap],
+                                    sums[output],
+                                );
                             }
                         }
                     }
-                    for (to, sum) in self.sums[row * columns + column..][..OUTPUTS].iter_mut().zip(sums) {
+                    for (to, sum) in self.sums[row * columns + column..][..OUTPUTS]
+                        .iter_mut()
+                        .zip(sums)
+                    {
                         bytemuck::cast_slice_mut::<f32, S::f32s>(to)[vector] = sum;
                     }
                 }
@@ -267,7 +376,10 @@ impl Sums<'_> {
     /// Writes the sums of a band to their channels.
     #[inline(always)]
     fn store<S: Simd>(&mut self, simd: S, band: &Band) {
-        let Geometry { size_out: [.., columns], .. } = self.layout.geometry;
+        let Geometry {
+            size_out: [.., columns],
+            ..
+        } = self.layout.geometry;
         let (pixels, outputs) = (self.layout.geometry.pixels(), band.starts.len() * columns);
         let count = self.y.len() / pixels;
         for first in (0..outputs).step_by(LANES) {

@@ -1,5 +1,6 @@
-//! Maxima and sums over windows by whole rows: along each row of the input first, then over the rows that an output reads. A row serves every output row that
-//! reads it, and elements count in the order of the window.
+//! Maxima and sums over windows by whole rows: along each row of the input first, then over the
+//! rows that an output reads. A row serves every output row that reads it, and elements count in
+//! the order of the window.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -36,10 +37,14 @@ impl Pool for Maximum {
     }
 }
 
-/// Where an element replaces the maximum before it. A NaN replaces what is there, and nothing but another NaN replaces it.
+/// Where an element replaces the maximum before it. A NaN replaces what is there, and nothing but
+/// another NaN replaces it.
 #[inline(always)]
 pub(crate) fn exceeds<S: Simd>(simd: S, x: S::f32s, best: S::f32s) -> S::m32s {
-    simd.or_m32s(simd.greater_than_f32s(x, best), simd.not_m32s(simd.equal_f32s(x, x)))
+    simd.or_m32s(
+        simd.greater_than_f32s(x, best),
+        simd.not_m32s(simd.equal_f32s(x, x)),
+    )
 }
 
 pub(crate) struct MaximumOfNumbers;
@@ -68,7 +73,8 @@ impl Pool for Sum {
     }
 }
 
-/// Elements that a vector of results reads of a row, with strides and windows that are compiled for themselves.
+/// Elements that a vector of results reads of a row, with strides and windows that are compiled for
+/// themselves.
 const SPAN: usize = 3 * LANES;
 
 thread_local! {
@@ -81,7 +87,8 @@ pub(crate) struct PoolRows {
     geometry: Geometry,
     /// Rows of the input that are read, in order.
     rows: Vec<usize>,
-    /// For each row of the output the places in `rows` of those it reads, from one index on and to the next.
+    /// For each row of the output the places in `rows` of those it reads, from one index on and to
+    /// the next.
     reads: Vec<usize>,
     firsts: Vec<usize>,
     /// Elements of what is made of a row: whole vectors.
@@ -90,28 +97,57 @@ pub(crate) struct PoolRows {
 
 impl PoolRows {
     pub fn new(geometry: Geometry) -> Self {
-        let Geometry { size_in, size_out, kernel, stride, dilation, pad } = geometry;
+        let Geometry {
+            size_in,
+            size_out,
+            kernel,
+            stride,
+            dilation,
+            pad,
+        } = geometry;
         let inside = |axis: usize, out: usize| {
-            let taps = (0..kernel[axis]).map(move |tap| (out * stride[axis] + tap * dilation[axis]).wrapping_sub(pad[axis]));
+            let taps = (0..kernel[axis]).map(move |tap| {
+                (out * stride[axis] + tap * dilation[axis]).wrapping_sub(pad[axis])
+            });
             taps.filter(move |at| *at < size_in[axis])
         };
         let (mut reads, mut firsts) = (Vec::new(), vec![0]);
-        for (plane, row) in (0..size_out[0]).flat_map(|plane| (0..size_out[1]).map(move |row| (plane, row))) {
-            reads.extend(inside(0, plane).flat_map(|plane| inside(1, row).map(move |row| plane * size_in[1] + row)));
+        for (plane, row) in
+            (0..size_out[0]).flat_map(|plane| (0..size_out[1]).map(move |row| (plane, row)))
+        {
+            reads.extend(
+                inside(0, plane)
+                    .flat_map(|plane| inside(1, row).map(move |row| plane * size_in[1] + row)),
+            );
             firsts.push(reads.len());
         }
         let mut rows = reads.clone();
         rows.sort_unstable();
         rows.dedup();
         let mut places = vec![0; size_in[0] * size_in[1]];
-        rows.iter().enumerate().for_each(|(place, row)| places[*row] = place);
+        rows.iter()
+            .enumerate()
+            .for_each(|(place, row)| places[*row] = place);
         reads.iter_mut().for_each(|read| *read = places[*read]);
         let width = size_out[2].next_multiple_of(LANES);
-        Self { geometry, rows, reads, firsts, width }
+        Self {
+            geometry,
+            rows,
+            reads,
+            firsts,
+            width,
+        }
     }
 
-    /// Computes `y` [channels, outputs] of `x`, each result divided by its count if there are any: of one channel and 16 more, which may have any value.
-    pub fn run<P: Pool>(&self, call: &NativeCall<'_>, x: &[f32], counts: Option<&[f32]>, y: &mut [f32]) {
+    /// Computes `y` [channels, outputs] of `x`, each result divided by its count if there are any:
+    /// of one channel and 16 more, which may have any value.
+    pub fn run<P: Pool>(
+        &self,
+        call: &NativeCall<'_>,
+        x: &[f32],
+        counts: Option<&[f32]>,
+        y: &mut [f32],
+    ) {
         let (volume, pixels) = (self.geometry.volume(), self.geometry.pixels());
         let threads = call.threads_for(y.len().saturating_mul(self.geometry.taps()) / 4);
         let each = channels_per_task(y.len() / pixels, threads);
@@ -120,17 +156,38 @@ impl PoolRows {
             let len = self.rows.len() * self.width + LANES;
             kept.resize(kept.len().max(len), 0.0);
             let made = &mut kept[..len];
-            for (channel, y) in x[task * each * volume..].chunks_exact(volume).zip(y.chunks_exact_mut(pixels)) {
+            for (channel, y) in x[task * each * volume..]
+                .chunks_exact(volume)
+                .zip(y.chunks_exact_mut(pixels))
+            {
                 let made = &mut *made;
                 let has_nan = P::TESTS_NAN
                     && simd(
                         #[inline(always)]
-                        || channel.iter().fold(false, |has_nan, x| has_nan | x.is_nan()),
+                        || {
+                            channel
+                                .iter()
+                                .fold(false, |has_nan, x| has_nan | x.is_nan())
+                        },
                     );
                 if has_nan {
-                    with_simd(Channel::<P> { layout: self, channel, counts, made, y, pool: PhantomData });
+                    with_simd(Channel::<P> {
+                        layout: self,
+                        channel,
+                        counts,
+                        made,
+                        y,
+                        pool: PhantomData,
+                    });
                 } else {
-                    with_simd(Channel::<P::OfNumbers> { layout: self, channel, counts, made, y, pool: PhantomData });
+                    with_simd(Channel::<P::OfNumbers> {
+                        layout: self,
+                        channel,
+                        counts,
+                        made,
+                        y,
+                        pool: PhantomData,
+                    });
                 }
             }
             ROW_BUFFER.set(kept);
@@ -160,7 +217,13 @@ impl<P: Pool> WithSimd for Channel<'_, P> {
 impl<P: Pool> Channel<'_, P> {
     #[inline(always)]
     fn make<S: Simd, const VECTORS: usize>(mut self, simd: S) {
-        let Geometry { size_out: [.., columns], kernel, stride, dilation, .. } = self.layout.geometry;
+        let Geometry {
+            size_out: [.., columns],
+            kernel,
+            stride,
+            dilation,
+            ..
+        } = self.layout.geometry;
         match (stride[2], kernel[2], dilation[2]) {
             (1, 2, 1) => self.along_rows::<S, VECTORS, 1, 2>(simd),
             (1, 3, 1) => self.along_rows::<S, VECTORS, 1, 3>(simd),
@@ -183,7 +246,12 @@ impl<P: Pool> Channel<'_, P> {
 
     /// A row of the output from one place on, of as many rows as it reads; `READS` 0 is any.
     #[inline(always)]
-    fn over_rows<S: Simd, const VECTORS: usize, const READS: usize>(&mut self, simd: S, reads: &[usize], at: usize) {
+    fn over_rows<S: Simd, const VECTORS: usize, const READS: usize>(
+        &mut self,
+        simd: S,
+        reads: &[usize],
+        at: usize,
+    ) {
         let (columns, width) = (self.layout.geometry.size_out[2], self.layout.width);
         let row = |read: usize| &self.made[read * width..][..width];
         let rows: [&[f32]; READS] = std::array::from_fn(
@@ -197,7 +265,11 @@ impl<P: Pool> Channel<'_, P> {
             }
             if READS == 0 {
                 for read in reads {
-                    sums = with_each::<S, P, VECTORS>(simd, sums, load::<S, VECTORS>(row(*read), column));
+                    sums = with_each::<S, P, VECTORS>(
+                        simd,
+                        sums,
+                        load::<S, VECTORS>(row(*read), column),
+                    );
                 }
             }
             if let Some(counts) = self.counts {
@@ -206,46 +278,93 @@ impl<P: Pool> Channel<'_, P> {
                     sums[vector] = simd.div_f32s(sums[vector], counts[vector]);
                 }
             }
-            store_chunk::<f32>(bytemuck::cast_slice(&sums), at + column, LANES.min(columns - column), self.y);
+            store_chunk::<f32>(
+                bytemuck::cast_slice(&sums),
+                at + column,
+                LANES.min(columns - column),
+                self.y,
+            );
         }
     }
 
     /// Over the elements of each row of the input; `STRIDE` 0 is any, and `TAPS`.
     #[inline(always)]
-    fn along_rows<S: Simd, const VECTORS: usize, const STRIDE: usize, const TAPS: usize>(&mut self, simd: S) {
-        let PoolRows { geometry: Geometry { size_in, size_out, kernel, dilation, pad, stride, .. }, rows, width, .. } = self.layout;
-        let (columns, size, pad, stride, dilation) = (size_out[2], size_in[2], pad[2], stride[2], dilation[2]);
-        let (taps, reach) = if TAPS > 0 { (TAPS, TAPS) } else { (kernel[2], (kernel[2] - 1) * dilation + 1) };
-        // The columns whose windows are inside. Sixteen of them read this far from the first, what lies after the row in lanes that do not count.
+    fn along_rows<S: Simd, const VECTORS: usize, const STRIDE: usize, const TAPS: usize>(
+        &mut self,
+        simd: S,
+    ) {
+        let PoolRows {
+            geometry:
+                Geometry {
+                    size_in,
+                    size_out,
+                    kernel,
+                    dilation,
+                    pad,
+                    stride,
+                    ..
+                },
+            rows,
+            width,
+            ..
+        } = self.layout;
+        let (columns, size, pad, stride, dilation) =
+            (size_out[2], size_in[2], pad[2], stride[2], dilation[2]);
+        let (taps, reach) = if TAPS > 0 {
+            (TAPS, TAPS)
+        } else {
+            (kernel[2], (kernel[2] - 1) * dilation + 1)
+        };
+        // The columns whose windows are inside. Sixteen of them read this far from the first, what
+        // lies after the row in lanes that do not count.
         let first = pad.div_ceil(stride).min(columns);
         let end = ((size + pad + stride).saturating_sub(reach) / stride).clamp(first, columns);
-        let span = if TAPS > 0 { SPAN } else { LANES * stride + reach };
+        let span = if TAPS > 0 {
+            SPAN
+        } else {
+            LANES * stride + reach
+        };
         for (place, row) in rows.iter().enumerate() {
             let made = &mut self.made[place * width..][..width + LANES];
             let mut column = first;
             while column < end {
                 let from = row * size + column * stride - pad;
-                let Some(x) = self.channel.get(from..from + span) else { break };
+                let Some(x) = self.channel.get(from..from + span) else {
+                    break;
+                };
                 let mut sums = [simd.splat_f32s(P::NOTHING); VECTORS];
                 if TAPS > 0 {
                     // Of known length: without a test for each element of the window.
-                    let x: &[f32; SPAN] = x.first_chunk().expect("invariant: so many elements were taken");
+                    let x: &[f32; SPAN] = x
+                        .first_chunk()
+                        .expect("invariant: so many elements were taken");
                     for tap in 0..TAPS {
-                        sums = with_each::<S, P, VECTORS>(simd, sums, strided::<S, VECTORS, STRIDE>(simd, x, tap, stride));
+                        sums = with_each::<S, P, VECTORS>(
+                            simd,
+                            sums,
+                            strided::<S, VECTORS, STRIDE>(simd, x, tap, stride),
+                        );
                     }
                 } else {
                     for tap in 0..taps {
-                        sums = with_each::<S, P, VECTORS>(simd, sums, strided::<S, VECTORS, STRIDE>(simd, x, tap * dilation, stride));
+                        sums = with_each::<S, P, VECTORS>(
+                            simd,
+                            sums,
+                            strided::<S, VECTORS, STRIDE>(simd, x, tap * dilation, stride),
+                        );
                     }
                 }
-                let to: &mut [f32; LANES] = made[column..].first_chunk_mut().expect("invariant: a row of results has slack");
+                let to: &mut [f32; LANES] = made[column..]
+                    .first_chunk_mut()
+                    .expect("invariant: a row of results has slack");
                 *to = bytemuck::pod_read_unaligned(bytemuck::bytes_of(&sums));
                 column += LANES;
             }
             let channel = &self.channel[row * size..][..size];
             for column in (0..first).chain(column.min(end)..columns) {
                 let mut sum = simd.splat_f32s(P::NOTHING);
-                for at in (0..taps).map(|tap| (column * stride + tap * dilation).wrapping_sub(pad)) {
+                for at in (0..taps).map(|tap| (column * stride + tap * dilation).wrapping_sub(pad))
+                {
                     if let Some(x) = channel.get(at) {
                         sum = P::with(simd, sum, simd.splat_f32s(*x));
                     }
@@ -257,7 +376,11 @@ impl<P: Pool> Channel<'_, P> {
 }
 
 #[inline(always)]
-fn with_each<S: Simd, P: Pool, const VECTORS: usize>(simd: S, mut made: [S::f32s; VECTORS], x: [S::f32s; VECTORS]) -> [S::f32s; VECTORS] {
+fn with_each<S: Simd, P: Pool, const VECTORS: usize>(
+    simd: S,
+    mut made: [S::f32s; VECTORS],
+    x: [S::f32s; VECTORS],
+) -> [S::f32s; VECTORS] {
     for vector in 0..VECTORS {
         made[vector] = P::with(simd, made[vector], x[vector]);
     }
@@ -266,10 +389,20 @@ fn with_each<S: Simd, P: Pool, const VECTORS: usize>(simd: S, mut made: [S::f32s
 
 /// Sixteen elements from one place on with a stride, `STRIDE` where that is not 0.
 #[inline(always)]
-fn strided<S: Simd, const VECTORS: usize, const STRIDE: usize>(simd: S, x: &[f32], at: usize, stride: usize) -> [S::f32s; VECTORS] {
+fn strided<S: Simd, const VECTORS: usize, const STRIDE: usize>(
+    simd: S,
+    x: &[f32],
+    at: usize,
+    stride: usize,
+) -> [S::f32s; VECTORS] {
     match STRIDE {
         1 => load::<S, VECTORS>(x, at),
-        2 => bytemuck::cast(even(simd, x[at..].first_chunk().expect("invariant: a row ends with slack"))),
+        2 => bytemuck::cast(even(
+            simd,
+            x[at..]
+                .first_chunk()
+                .expect("invariant: a row ends with slack"),
+        )),
         _ => {
             let x: [f32; LANES] = std::array::from_fn(
                 #[inline(always)]

@@ -1,7 +1,9 @@
-//! The integer operations on i32 and u32, generated from one table: WGSL body, native twin and reference.
+//! The integer operations on i32 and u32, generated from one table: WGSL body, native twin and
+//! reference.
 //!
-//! All wrap modulo 2³² and are total: a divisor of 0 gives 0, the minimum of i32 divided by −1 is itself, a shift by 32 or more (or by a negative
-//! count) gives 0, or −1 for the arithmetic right shift of a negative number.
+//! All wrap modulo 2³² and are total: a divisor of 0 gives 0, the minimum of i32 divided by −1 is
+//! itself, a shift by 32 or more (or by a negative count) gives 0, or −1 for the arithmetic right
+//! shift of a negative number.
 
 use std::sync::{Arc, LazyLock};
 
@@ -20,7 +22,8 @@ pub struct IntegerOp {
     pub arity: Arity,
     /// The WGSL expression of `a` (and `b`).
     pub wgsl: &'static str,
-    /// The reference on the values as i64; the result is taken modulo 2³². Unary operations ignore `b`.
+    /// The reference on the values as i64; the result is taken modulo 2³². Unary operations ignore
+    /// `b`.
     pub reference: fn(a: i64, b: i64) -> i64,
     /// Its kernels on i32 and on u32.
     define: fn(&IntegerOp) -> [OpKernel; 2],
@@ -77,7 +80,11 @@ integer_table! {
 
 fn floored_quotient(a: i64, b: i64) -> i64 {
     let quotient = a / b;
-    if a % b != 0 && (a < 0) != (b < 0) { quotient - 1 } else { quotient }
+    if a % b != 0 && (a < 0) != (b < 0) {
+        quotient - 1
+    } else {
+        quotient
+    }
 }
 
 /// From the highest bit of the exponent down.
@@ -88,7 +95,11 @@ fn power(a: i64, b: i64) -> i64 {
         (_, ..0) => 0,
         _ => (0..u32::BITS).rev().fold(1i64, |y, bit| {
             let square = y.wrapping_mul(y);
-            if (b >> bit) & 1 == 1 { square.wrapping_mul(a) } else { square }
+            if (b >> bit) & 1 == 1 {
+                square.wrapping_mul(a)
+            } else {
+                square
+            }
         }),
     }
 }
@@ -120,7 +131,11 @@ macro_rules! integer {
             fn modulo(self, b: Self) -> Self {
                 let is_negative = |$a: Self| $negative;
                 let rest = self.remainder(b);
-                if rest != 0 && is_negative(rest) != is_negative(b) { rest.wrapping_add(b) } else { rest }
+                if rest != 0 && is_negative(rest) != is_negative(b) {
+                    rest.wrapping_add(b)
+                } else {
+                    rest
+                }
             }
             #[inline(always)]
             fn shift_left(self, b: Self) -> Self {
@@ -129,7 +144,8 @@ macro_rules! integer {
             #[inline(always)]
             fn shift_right(self, b: Self) -> Self {
                 let is_negative = |$a: Self| $negative;
-                self.checked_shr(b as u32).unwrap_or(if is_negative(self) { !0 } else { 0 })
+                self.checked_shr(b as u32)
+                    .unwrap_or(if is_negative(self) { !0 } else { 0 })
             }
             #[inline(always)]
             fn power(self, b: Self) -> Self {
@@ -150,12 +166,20 @@ macro_rules! integer {
             #[inline(always)]
             fn absolute(self) -> Self {
                 let is_negative = |$a: Self| $negative;
-                if is_negative(self) { self.wrapping_neg() } else { self }
+                if is_negative(self) {
+                    self.wrapping_neg()
+                } else {
+                    self
+                }
             }
             #[inline(always)]
             fn sign(self) -> Self {
                 let is_negative = |$a: Self| $negative;
-                if is_negative(self) { !0 } else { Self::from(self != 0) }
+                if is_negative(self) {
+                    !0
+                } else {
+                    Self::from(self != 0)
+                }
             }
         }
     };
@@ -164,16 +188,35 @@ macro_rules! integer {
 integer!(i32, negative a: a < 0);
 integer!(u32, negative _a: false);
 
-fn with_body<A: KernelArguments, T: Element>(op: &IntegerOp, builder: KernelBuilder<A, T>) -> KernelBuilder<A, T> {
-    let helpers = if op.wgsl.contains('(') { include_str!("integer.wgsl") } else { "" };
-    builder.body(format!("alias int = {};\n{helpers}{}", T::DTYPE.wgsl(), elementwise_body(op.arity, op.wgsl)))
+fn with_body<A: KernelArguments, T: Element>(
+    op: &IntegerOp,
+    builder: KernelBuilder<A, T>,
+) -> KernelBuilder<A, T> {
+    let helpers = if op.wgsl.contains('(') {
+        include_str!("integer.wgsl")
+    } else {
+        ""
+    };
+    builder.body(format!(
+        "alias int = {};\n{helpers}{}",
+        T::DTYPE.wgsl(),
+        elementwise_body(op.arity, op.wgsl)
+    ))
 }
 
-static KERNELS: LazyLock<Vec<[OpKernel; 2]>> = LazyLock::new(|| INTEGER_OPS.iter().map(|op| (op.define)(op)).collect());
+static KERNELS: LazyLock<Vec<[OpKernel; 2]>> =
+    LazyLock::new(|| INTEGER_OPS.iter().map(|op| (op.define)(op)).collect());
 
 /// The kernels of this file: those on i32, then on u32.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    [0, 1].into_iter().flat_map(|signedness| KERNELS.iter().map(move |kernels| kernels[signedness].kernel().clone())).collect()
+    [0, 1]
+        .into_iter()
+        .flat_map(|signedness| {
+            KERNELS
+                .iter()
+                .map(move |kernels| kernels[signedness].kernel().clone())
+        })
+        .collect()
 }
 
 /// The kernel of an operation on i32 or u32.

@@ -26,21 +26,35 @@ kernel_arguments! {
 }
 
 pub(crate) static ADAMW: LazyLock<TypedKernel<AdamW>> = LazyLock::new(|| {
-    built_in(AdamW::define("adamw_f32").body(include_str!("adamw_f32.wgsl")), |_, arguments| {
-        let AdamW { schedule, g, w, m, v, n, beta1, beta2, epsilon } = arguments;
-        let [rate, unbias1, unbias2, decay] = [schedule[0], schedule[1], schedule[2], schedule[3]];
-        simd(
-            #[inline(always)]
-            || {
-                for (((w, m), v), &g) in w[..n].iter_mut().zip(m).zip(v).zip(g) {
-                    *m = beta1 * *m + (1.0 - beta1) * g;
-                    *v = beta2 * *v + (1.0 - beta2) * (g * g);
-                    let step = (*m * unbias1) / ((*v * unbias2).sqrt() + epsilon);
-                    *w -= rate * (step + decay * *w);
-                }
-            },
-        );
-    })
+    built_in(
+        AdamW::define("adamw_f32").body(include_str!("adamw_f32.wgsl")),
+        |_, arguments| {
+            let AdamW {
+                schedule,
+                g,
+                w,
+                m,
+                v,
+                n,
+                beta1,
+                beta2,
+                epsilon,
+            } = arguments;
+            let [rate, unbias1, unbias2, decay] =
+                [schedule[0], schedule[1], schedule[2], schedule[3]];
+            simd(
+                #[inline(always)]
+                || {
+                    for (((w, m), v), &g) in w[..n].iter_mut().zip(m).zip(v).zip(g) {
+                        *m = beta1 * *m + (1.0 - beta1) * g;
+                        *v = beta2 * *v + (1.0 - beta2) * (g * g);
+                        let step = (*m * unbias1) / ((*v * unbias2).sqrt() + epsilon);
+                        *w -= rate * (step + decay * *w);
+                    }
+                },
+            );
+        },
+    )
 });
 
 /// The kernels of this file.
@@ -49,14 +63,22 @@ pub fn kernels() -> Vec<Arc<Kernel>> {
 }
 
 impl PlanBuilder {
-    /// Records one step of AdamW on the weights `w` with gradient `g` and moments `m` and `v`, all in place; `schedule` is
-    /// `[learning rate, 1/(1−β₁ᵗ), 1/(1−β₂ᵗ), weight decay]`, with β₁ = `beta1` and β₂ = `beta2` and ε = 1e-8.
+    /// Records one step of AdamW on the weights `w` with gradient `g` and moments `m` and `v`, all
+    /// in place; `schedule` is `[learning rate, 1/(1−β₁ᵗ), 1/(1−β₂ᵗ), weight decay]`, with β₁ =
+    /// `beta1` and β₂ = `beta2` and ε = 1e-8.
     ///
     /// # Shapes
     /// `g`, `w`, `m`, `v` \[n\] f32, `schedule` \[4\] f32.
     /// # Errors
     /// `Invalid` if lengths differ; as [`PlanBuilder::launch`].
-    pub fn adamw(&mut self, schedule: View, g: View, weights: [View; 3], beta1: f32, beta2: f32) -> Result<()> {
+    pub fn adamw(
+        &mut self,
+        schedule: View,
+        g: View,
+        weights: [View; 3],
+        beta1: f32,
+        beta2: f32,
+    ) -> Result<()> {
         let [w, m, v] = weights;
         if [w.len(), m.len(), v.len()] != [g.len(); 3] || schedule.len() != SCHEDULE_WORDS {
             return Err(Error::invalid(format!(
@@ -71,6 +93,20 @@ impl PlanBuilder {
         if g.is_empty() {
             return Ok(());
         }
-        self.launch(&ADAMW, AdamW { schedule, g, w, m, v, n: g.len(), beta1, beta2, epsilon: 1e-8 }, groups_for(g.len()))
+        self.launch(
+            &ADAMW,
+            AdamW {
+                schedule,
+                g,
+                w,
+                m,
+                v,
+                n: g.len(),
+                beta1,
+                beta2,
+                epsilon: 1e-8,
+            },
+            groups_for(g.len()),
+        )
     }
 }

@@ -23,15 +23,23 @@ kernel_arguments! {
 }
 
 pub(crate) static FILL: LazyLock<TypedKernel<Fill>> = LazyLock::new(|| {
-    built_in(Fill::define("fill_u32").body(include_str!("fill_u32.wgsl")), |call, Fill { y, n, word }| {
-        for_each_block(&mut y[..n], CHUNK, call.threads_for(n), |_, y| y.fill(word));
-    })
+    built_in(
+        Fill::define("fill_u32").body(include_str!("fill_u32.wgsl")),
+        |call, Fill { y, n, word }| {
+            for_each_block(&mut y[..n], CHUNK, call.threads_for(n), |_, y| y.fill(word));
+        },
+    )
 });
 
 pub(crate) static COPY: LazyLock<TypedKernel<Copy>> = LazyLock::new(|| {
-    built_in(Copy::define("copy_u32").body(include_str!("copy_u32.wgsl")), |call, Copy { x, y, n }| {
-        for_each_block(&mut y[..n], CHUNK, call.threads_for(n), |index, y| y.copy_from_slice(&x[index * CHUNK..][..y.len()]));
-    })
+    built_in(
+        Copy::define("copy_u32").body(include_str!("copy_u32.wgsl")),
+        |call, Copy { x, y, n }| {
+            for_each_block(&mut y[..n], CHUNK, call.threads_for(n), |index, y| {
+                y.copy_from_slice(&x[index * CHUNK..][..y.len()])
+            });
+        },
+    )
 });
 
 /// The kernels of this file.
@@ -40,7 +48,8 @@ pub fn kernels() -> Vec<Arc<Kernel>> {
 }
 
 impl PlanBuilder {
-    /// Records `y[i] = value` for 32-bit words of any type, given by their bits; an f64 is two words.
+    /// Records `y[i] = value` for 32-bit words of any type, given by their bits; an f64 is two
+    /// words.
     ///
     /// # Errors
     /// As [`PlanBuilder::launch`].
@@ -49,7 +58,15 @@ impl PlanBuilder {
             return Ok(());
         }
         let words = y.reinterpret(DType::U32);
-        self.launch(&FILL, Fill { y: words, n: words.len(), word: bits }, groups_for(words.len()))
+        self.launch(
+            &FILL,
+            Fill {
+                y: words,
+                n: words.len(),
+                word: bits,
+            },
+            groups_for(words.len()),
+        )
     }
 
     /// Records `y[i] = value` for f32 or f64.
@@ -58,9 +75,21 @@ impl PlanBuilder {
             DType::F32 => self.fill(y, (value as f32).to_bits()),
             DType::F64 => self.whole(|plan| {
                 let one = plan.constant("value", &[value]);
-                plan.copy_strided(one, 0, &[Strided { size: y.len(), stride: 0 }], y)
+                plan.copy_strided(
+                    one,
+                    0,
+                    &[Strided {
+                        size: y.len(),
+                        stride: 0,
+                    }],
+                    y,
+                )
             }),
-            other => Err(Error::invalid(format!("{} elements of {} are not numbers of f32 or f64", y.len(), other.wgsl()))),
+            other => Err(Error::invalid(format!(
+                "{} elements of {} are not numbers of f32 or f64",
+                y.len(),
+                other.wgsl()
+            ))),
         }
     }
 

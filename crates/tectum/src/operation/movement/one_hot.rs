@@ -16,23 +16,44 @@ kernel_arguments! {
     pub(crate) struct OneHot { read indices: u32, write y: f32; cols: usize, count: usize }
 }
 
-pub(crate) static ONE_HOT: LazyLock<TypedKernel<OneHot>> =
-    LazyLock::new(|| built_in(OneHot::define("one_hot_f32").body(include_str!("one_hot_f32.wgsl")), one_hot));
+pub(crate) static ONE_HOT: LazyLock<TypedKernel<OneHot>> = LazyLock::new(|| {
+    built_in(
+        OneHot::define("one_hot_f32").body(include_str!("one_hot_f32.wgsl")),
+        one_hot,
+    )
+});
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {
     vec![ONE_HOT.clone()]
 }
 
-fn one_hot(call: &NativeCall<'_>, OneHot { indices, y, cols, count }: OneHot<Slices<'_>>) {
-    for_each_chunk(&mut y[..count * cols], cols, call.threads_for(count * cols), |row, y| {
-        y.fill(0.0);
-        y.iter_mut().skip(indices[row] as usize).take(1).for_each(|y| *y = 1.0);
-    });
+fn one_hot(
+    call: &NativeCall<'_>,
+    OneHot {
+        indices,
+        y,
+        cols,
+        count,
+    }: OneHot<Slices<'_>>,
+) {
+    for_each_chunk(
+        &mut y[..count * cols],
+        cols,
+        call.threads_for(count * cols),
+        |row, y| {
+            y.fill(0.0);
+            y.iter_mut()
+                .skip(indices[row] as usize)
+                .take(1)
+                .for_each(|y| *y = 1.0);
+        },
+    );
 }
 
 impl PlanBuilder {
-    /// Records `y[i, ..]`, zeros with a 1 in column `indices[i]`; an index beyond the columns gives zeros.
+    /// Records `y[i, ..]`, zeros with a 1 in column `indices[i]`; an index beyond the columns gives
+    /// zeros.
     ///
     /// # Shapes
     /// `indices` \[count\] u32, `y` [count, cols] f32.
@@ -41,11 +62,23 @@ impl PlanBuilder {
     pub fn one_hot(&mut self, indices: View, y: View, cols: usize) -> Result<()> {
         let count = indices.len();
         if !y.fills(&[count, cols]) {
-            return Err(Error::invalid(format!("one_hot: {count} indices, y of {} elements; rows of {cols} needed", y.len())));
+            return Err(Error::invalid(format!(
+                "one_hot: {count} indices, y of {} elements; rows of {cols} needed",
+                y.len()
+            )));
         }
         if y.is_empty() {
             return Ok(());
         }
-        self.launch(&ONE_HOT, OneHot { indices, y, cols, count }, groups_for(count * cols))
+        self.launch(
+            &ONE_HOT,
+            OneHot {
+                indices,
+                y,
+                cols,
+                count,
+            },
+            groups_for(count * cols),
+        )
     }
 }

@@ -1,7 +1,8 @@
 //! Products of one vector with many rows: a query with its keys.
 //!
-//! Sixteen rows are processed at a time, each with a vector of partial sums. Where vectors hold 16 floats the sixteen are added up side by side:
-//! 45 instructions instead of some 130. The order of additions is that of [`dot_by_lanes`], so the bits are the same on every machine.
+//! Sixteen rows are processed at a time, each with a vector of partial sums. Where vectors hold 16
+//! floats the sixteen are added up side by side: 45 instructions instead of some 130. The order of
+//! additions is that of [`dot_by_lanes`], so the bits are the same on every machine.
 
 use pulp::{Simd, WithSimd};
 
@@ -9,10 +10,16 @@ use crate::kernel::native::with_simd;
 use crate::operation::product::gemm::dot_by_lanes;
 use crate::operation::product::panel_format::PANEL;
 
-/// Writes Σ x·row of as many rows as `out` is long; each has the length of `x`, and they begin at this stride in elements.
+/// Writes Σ x·row of as many rows as `out` is long; each has the length of `x`, and they begin at
+/// this stride in elements.
 #[inline(always)]
 pub(crate) fn dots(x: &[f32], rows: &[f32], stride: usize, out: &mut [f32]) {
-    with_simd(Dots { x, rows, stride, out });
+    with_simd(Dots {
+        x,
+        rows,
+        stride,
+        out,
+    });
 }
 
 struct Dots<'a> {
@@ -27,7 +34,12 @@ impl WithSimd for Dots<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { x, rows, stride, out } = self;
+        let Self {
+            x,
+            rows,
+            stride,
+            out,
+        } = self;
         let (xs, rest) = x.as_chunks::<PANEL>();
         if cfg!(target_arch = "x86_64") && S::F32_LANES == PANEL && rest.is_empty() {
             for (block, out) in out.chunks_mut(PANEL).enumerate() {
@@ -62,7 +74,8 @@ fn partial<S: Simd>(simd: S, x: &[[f32; PANEL]], row: &[[f32; PANEL]]) -> [f32; 
     }
     let [a, b, c, d] = sums;
     let mut total = [0.0; PANEL];
-    bytemuck::cast_slice_mut::<f32, S::f32s>(&mut total)[0] = simd.add_f32s(simd.add_f32s(a, c), simd.add_f32s(b, d));
+    bytemuck::cast_slice_mut::<f32, S::f32s>(&mut total)[0] =
+        simd.add_f32s(simd.add_f32s(a, c), simd.add_f32s(b, d));
     total
 }
 
@@ -78,7 +91,9 @@ fn totals(parts: &[[f32; PANEL]; PANEL]) -> [f32; PANEL] {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use std::arch::x86_64::{__m512, _mm512_add_ps, _mm512_setzero_ps, _mm512_shuffle_f32x4, _mm512_shuffle_ps};
+    use std::arch::x86_64::{
+        __m512, _mm512_add_ps, _mm512_setzero_ps, _mm512_shuffle_f32x4, _mm512_shuffle_ps,
+    };
 
     use super::PANEL;
 
@@ -89,19 +104,33 @@ mod x86 {
     pub unsafe fn totals(parts: &[[f32; PANEL]; PANEL]) -> [f32; PANEL] {
         let zero = _mm512_setzero_ps();
         let (mut run_8_lanes, mut fours, mut twos) = ([zero; 8], [zero; 4], [zero; 2]);
-        // Halves of two vectors side by side, then quarters of four, and so on; the loads are permuted so that every sum ends in its place.
+        // Halves of two vectors side by side, then quarters of four, and so on; the loads are
+        // permuted so that every sum ends in its place.
         for (pair, to) in run_8_lanes.iter_mut().enumerate() {
-            let [a, b] = [2 * pair, 2 * pair + 1].map(|place| pulp::cast::<[f32; PANEL], __m512>(parts[place % 4 * 4 + place / 4]));
-            *to = _mm512_add_ps(_mm512_shuffle_f32x4::<0x44>(a, b), _mm512_shuffle_f32x4::<0xee>(a, b));
+            let [a, b] = [2 * pair, 2 * pair + 1]
+                .map(|place| pulp::cast::<[f32; PANEL], __m512>(parts[place % 4 * 4 + place / 4]));
+            *to = _mm512_add_ps(
+                _mm512_shuffle_f32x4::<0x44>(a, b),
+                _mm512_shuffle_f32x4::<0xee>(a, b),
+            );
         }
         for (to, [a, b]) in fours.iter_mut().zip(run_8_lanes.as_chunks().0) {
-            *to = _mm512_add_ps(_mm512_shuffle_f32x4::<0x88>(*a, *b), _mm512_shuffle_f32x4::<0xdd>(*a, *b));
+            *to = _mm512_add_ps(
+                _mm512_shuffle_f32x4::<0x88>(*a, *b),
+                _mm512_shuffle_f32x4::<0xdd>(*a, *b),
+            );
         }
         for (to, [a, b]) in twos.iter_mut().zip(fours.as_chunks().0) {
-            *to = _mm512_add_ps(_mm512_shuffle_ps::<0x44>(*a, *b), _mm512_shuffle_ps::<0xee>(*a, *b));
+            *to = _mm512_add_ps(
+                _mm512_shuffle_ps::<0x44>(*a, *b),
+                _mm512_shuffle_ps::<0xee>(*a, *b),
+            );
         }
         let [a, b] = twos;
-        pulp::cast(_mm512_add_ps(_mm512_shuffle_ps::<0x88>(a, b), _mm512_shuffle_ps::<0xdd>(a, b)))
+        pulp::cast(_mm512_add_ps(
+            _mm512_shuffle_ps::<0x88>(a, b),
+            _mm512_shuffle_ps::<0xdd>(a, b),
+        ))
     }
 }
 
@@ -112,15 +141,30 @@ mod tests {
 
     #[test]
     fn rows_have_the_bits_that_each_has_alone() {
-        for (width, stride) in [(16, 16), (48, 50), (64, 64), (80, 128), (128, 128), (20, 24)] {
+        for (width, stride) in [
+            (16, 16),
+            (48, 50),
+            (64, 64),
+            (80, 128),
+            (128, 128),
+            (20, 24),
+        ] {
             for count in [1, 5, 16, 33] {
-                let number = |at: usize| uniform(philox([at as u32, 0, 0, 0], [7, width as u32])[0]) - 0.5;
-                let (x, rows): (Vec<f32>, Vec<f32>) = ((0..width).map(number).collect(), (width..width + count * stride).map(number).collect());
+                let number =
+                    |at: usize| uniform(philox([at as u32, 0, 0, 0], [7, width as u32])[0]) - 0.5;
+                let (x, rows): (Vec<f32>, Vec<f32>) = (
+                    (0..width).map(number).collect(),
+                    (width..width + count * stride).map(number).collect(),
+                );
                 let mut out = vec![f32::NAN; count];
                 dots(&x, &rows, stride, &mut out);
                 for (row, out) in out.iter().enumerate() {
                     let wanted = dot_by_lanes(&x, &rows[row * stride..][..width]);
-                    assert_eq!(out.to_bits(), wanted.to_bits(), "{width} stride {stride}, row {row} of {count}: {out} and {wanted}");
+                    assert_eq!(
+                        out.to_bits(),
+                        wanted.to_bits(),
+                        "{width} stride {stride}, row {row} of {count}: {out} and {wanted}"
+                    );
                 }
             }
         }

@@ -1,4 +1,5 @@
-//! The epilogue of a product's tiles: bias and activation, and the result written with the residual.
+//! The epilogue of a product's tiles: bias and activation, and the result written with the
+//! residual.
 
 use std::ops::Range;
 
@@ -17,7 +18,8 @@ pub(crate) struct BiasActivation<'a> {
 }
 
 impl BiasActivation<'_> {
-    /// Applies the epilogue to a tile's rows in one pass, and returns each with the place of its sums.
+    /// Applies the epilogue to a tile's rows in one pass, and returns each with the place of its
+    /// sums.
     #[inline(always)]
     fn rows<const PANELS: usize>(
         &self,
@@ -29,7 +31,11 @@ impl BiasActivation<'_> {
         if let Some(given) = self.bias {
             match given[self.first..].as_chunks().0.first_chunk() {
                 Some(given) => bias = *given,
-                None => bias.as_flattened_mut().iter_mut().zip(&given[self.first..]).for_each(|(bias, given)| *bias = *given),
+                None => bias
+                    .as_flattened_mut()
+                    .iter_mut()
+                    .zip(&given[self.first..])
+                    .for_each(|(bias, given)| *bias = *given),
             }
         }
         macro_rules! each {
@@ -96,25 +102,47 @@ impl StripEpilogue for StoreEpilogue<'_, '_> {
 
     #[inline(always)]
     fn end<const PANELS: usize>(&mut self, first: usize, tile: &mut [[[f32; PANEL]; PANELS]]) {
-        let Self { finish, y, n, residual, .. } = self;
+        let Self {
+            finish,
+            y,
+            n,
+            residual,
+            ..
+        } = self;
         let columns = finish.first..*n;
         finish.rows(
             tile,
             #[inline(always)]
-            |row, made, _| store(&made, columns.clone(), &mut y[(first + row) * *n..], residual.map(|residual| &residual[(first + row) * *n..])),
+            |row, made, _| {
+                store(
+                    &made,
+                    columns.clone(),
+                    &mut y[(first + row) * *n..],
+                    residual.map(|residual| &residual[(first + row) * *n..]),
+                )
+            },
         );
     }
 }
 
 /// Writes a row of a strip to its existing columns of a row of the result, and adds the residual.
 #[inline(always)]
-pub(crate) fn store<const PANELS: usize>(made: &[[f32; PANEL]; PANELS], columns: Range<usize>, y: &mut [f32], residual: Option<&[f32]>) {
+pub(crate) fn store<const PANELS: usize>(
+    made: &[[f32; PANEL]; PANELS],
+    columns: Range<usize>,
+    y: &mut [f32],
+    residual: Option<&[f32]>,
+) {
     if columns.len() >= PANELS * PANEL {
         let whole = columns.start..columns.start + PANELS * PANEL;
         let y = y[whole.clone()].as_chunks_mut().0;
         match residual {
             Some(residual) => {
-                for ((y, made), residual) in y.iter_mut().zip(made).zip(residual[whole].as_chunks::<PANEL>().0) {
+                for ((y, made), residual) in y
+                    .iter_mut()
+                    .zip(made)
+                    .zip(residual[whole].as_chunks::<PANEL>().0)
+                {
                     *y = std::array::from_fn(|lane| made[lane] + residual[lane]);
                 }
             }
@@ -125,14 +153,34 @@ pub(crate) fn store<const PANELS: usize>(made: &[[f32; PANEL]; PANELS], columns:
     let y = &mut y[columns.clone()];
     y.copy_from_slice(&made.as_flattened()[..y.len()]);
     if let Some(residual) = residual {
-        y.iter_mut().zip(&residual[columns]).for_each(|(y, residual)| *y += residual);
+        y.iter_mut()
+            .zip(&residual[columns])
+            .for_each(|(y, residual)| *y += residual);
     }
 }
 
 /// Writes a strip of some panels, from a first column on.
 #[inline(always)]
-pub(crate) fn store_strip<const PANELS: usize>(strip: &[f32], first: usize, y: &mut [f32], n: usize, residual: Option<&[f32]>) {
-    for (row, made) in strip.as_chunks::<PANEL>().0.as_chunks::<PANELS>().0.iter().enumerate() {
-        store(made, first..n, &mut y[row * n..], residual.map(|residual| &residual[row * n..]));
+pub(crate) fn store_strip<const PANELS: usize>(
+    strip: &[f32],
+    first: usize,
+    y: &mut [f32],
+    n: usize,
+    residual: Option<&[f32]>,
+) {
+    for (row, made) in strip
+        .as_chunks::<PANEL>()
+        .0
+        .as_chunks::<PANELS>()
+        .0
+        .iter()
+        .enumerate()
+    {
+        store(
+            made,
+            first..n,
+            &mut y[row * n..],
+            residual.map(|residual| &residual[row * n..]),
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! Matrix products with bias, activation and residual fused at the end.
 //!
-//! `y = activation(A·B + bias) + residual`. Strides are free, so transposed operands need no copy. The CPU form is the
-//! `gemm` crate (blocked, AVX-512), without the feature of its name our own; its epilogue runs while the result is still in
-//! cache for the small products of a control tick.
+//! `y = activation(A·B + bias) + residual`. Strides are free, so transposed operands need no copy.
+//! The CPU form is the `gemm` crate (blocked, AVX-512), without the feature of its name our own;
+//! its epilogue runs while the result is still in cache for the small products of a control tick.
 
 use std::sync::{Arc, LazyLock};
 
@@ -19,7 +19,8 @@ use crate::plan::PlanBuilder;
 use crate::view::View;
 
 kernel_arguments! {
-    /// `y[m, n] = activation(a[m, k]·b[k, n] + bias[n]) + residual[m, n]`, operands by their strides.
+    /// `y[m, n] = activation(a[m, k]·b[k, n] + bias[n]) + residual[m, n]`, operands by their
+    /// strides.
     pub(crate) struct Gemm {
         read a: T, read b: T, write y: T, optional bias: T, optional residual: T;
         m: usize, n: usize, k: usize, a_row: usize, a_col: usize, b_row: usize, b_col: usize, activation: u32
@@ -115,10 +116,22 @@ pub struct Epilogue {
 
 impl Epilogue {
     pub(crate) const ALL: [Epilogue; 4] = [
-        Epilogue { bias: false, residual: false },
-        Epilogue { bias: true, residual: false },
-        Epilogue { bias: false, residual: true },
-        Epilogue { bias: true, residual: true },
+        Epilogue {
+            bias: false,
+            residual: false,
+        },
+        Epilogue {
+            bias: true,
+            residual: false,
+        },
+        Epilogue {
+            bias: false,
+            residual: true,
+        },
+        Epilogue {
+            bias: true,
+            residual: true,
+        },
     ];
 
     pub(crate) fn index(self) -> usize {
@@ -143,17 +156,38 @@ impl Epilogue {
         if self.residual {
             builder = builder.with("residual");
         }
-        let bias = if self.bias { format!(" + bias[{bias_index}]") } else { String::new() };
-        let residual = if self.residual { format!(" + residual[{out_index}]") } else { String::new() };
-        builder.body(body.replace("PLUS_BIAS", &bias).replace("PLUS_RESIDUAL", &residual))
+        let bias = if self.bias {
+            format!(" + bias[{bias_index}]")
+        } else {
+            String::new()
+        };
+        let residual = if self.residual {
+            format!(" + residual[{out_index}]")
+        } else {
+            String::new()
+        };
+        builder.body(
+            body.replace("PLUS_BIAS", &bias)
+                .replace("PLUS_RESIDUAL", &residual),
+        )
     }
 }
 
 /// Kernels on f32, then on f64, each with every epilogue.
 type Family<A> = LazyLock<[[TypedKernel<A>; 4]; 2]>;
 
-static GEMM: Family<Gemm> = LazyLock::new(|| [Epilogue::ALL.map(define_gemm::<f32>), Epilogue::ALL.map(define_gemm::<f64>)]);
-static MATVEC: Family<MatVec> = LazyLock::new(|| [Epilogue::ALL.map(define_matvec::<f32>), Epilogue::ALL.map(define_matvec::<f64>)]);
+static GEMM: Family<Gemm> = LazyLock::new(|| {
+    [
+        Epilogue::ALL.map(define_gemm::<f32>),
+        Epilogue::ALL.map(define_gemm::<f64>),
+    ]
+});
+static MATVEC: Family<MatVec> = LazyLock::new(|| {
+    [
+        Epilogue::ALL.map(define_matvec::<f32>),
+        Epilogue::ALL.map(define_matvec::<f64>),
+    ]
+});
 
 /// The product kernel with an epilogue; on f64, or on f32 for every other type.
 pub(crate) fn gemm_kernel(epilogue: Epilogue, dtype: DType) -> &'static TypedKernel<Gemm> {
@@ -167,36 +201,74 @@ pub(crate) fn matvec_kernel(epilogue: Epilogue, dtype: DType) -> &'static TypedK
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    (0..2).flat_map(|width| GEMM[width].iter().map(|kernel| &**kernel).chain(MATVEC[width].iter().map(|kernel| &**kernel))).cloned().collect()
+    (0..2)
+        .flat_map(|width| {
+            GEMM[width]
+                .iter()
+                .map(|kernel| &**kernel)
+                .chain(MATVEC[width].iter().map(|kernel| &**kernel))
+        })
+        .cloned()
+        .collect()
 }
 
 fn define_gemm<T: Real>(epilogue: Epilogue) -> TypedKernel<Gemm> {
-    let builder = Gemm::define_on::<T>(format!("gemm_{}{}", T::DTYPE.wgsl(), epilogue.suffix())).prelude(Prelude::Activation);
+    let builder = Gemm::define_on::<T>(format!("gemm_{}{}", T::DTYPE.wgsl(), epilogue.suffix()))
+        .prelude(Prelude::Activation);
     let body = body_with(
         ["params.a_row < params.a_col", "params.b_row < params.b_col"],
-        ["a[(first_row + a_m) * params.a_row + (first_k + a_k) * params.a_col]", "b[(first_k + b_k) * params.b_row + (first_col + b_n) * params.b_col]"],
+        [
+            "a[(first_row + a_m) * params.a_row + (first_k + a_k) * params.a_col]",
+            "b[(first_k + b_k) * params.b_row + (first_col + b_n) * params.b_col]",
+        ],
     );
     let builder = epilogue
         .apply(builder, &body, "col", "out")
         .flops(|Gemm { m, n, k, .. }| 2.0 * m as f64 * n as f64 * k as f64)
-        .loops(|Gemm { m, n, k, .. }, groups| crate::operation::product::loops_of_product([1, m, n], groups, k));
-    // The library's activations are other functions than ours: what its relu makes of NaN and how exact its gelu is are not documented. It computes no f64.
-    let builder = builder.matrix_product(|Gemm { m, n, k, a_row, a_col, b_row, b_col, activation, .. }| {
-        let product = MatrixProduct { sizes: [m, n, k], a_strides: [a_row, a_col], b_strides: [b_row, b_col] };
-        (T::DTYPE == DType::F32 && activation == Activation::None as u32).then_some(product)
-    });
+        .loops(|Gemm { m, n, k, .. }, groups| {
+            crate::operation::product::loops_of_product([1, m, n], groups, k)
+        });
+    // The library's activations are other functions than ours: what its relu makes of NaN and how
+    // exact its gelu is are not documented. It computes no f64.
+    let builder = builder.matrix_product(
+        |Gemm {
+             m,
+             n,
+             k,
+             a_row,
+             a_col,
+             b_row,
+             b_col,
+             activation,
+             ..
+         }| {
+            let product = MatrixProduct {
+                sizes: [m, n, k],
+                a_strides: [a_row, a_col],
+                b_strides: [b_row, b_col],
+            };
+            (T::DTYPE == DType::F32 && activation == Activation::None as u32).then_some(product)
+        },
+    );
     built_in(builder, gemm)
 }
 
-/// The body for a layout of its operands: whether adjacent elements are in a column, and the element type.
+/// The body for a layout of its operands: whether adjacent elements are in a column, and the
+/// element type.
 pub(crate) fn body_with(is_columns: [&str; 2], values: [&str; 2]) -> String {
     let body = include_str!("gemm.wgsl");
-    let body = body.replace("A_IS_COLUMNS", is_columns[0]).replace("B_IS_COLUMNS", is_columns[1]);
-    body.replace("A_VALUE", values[0]).replace("B_VALUE", values[1])
+    let body = body
+        .replace("A_IS_COLUMNS", is_columns[0])
+        .replace("B_IS_COLUMNS", is_columns[1]);
+    body.replace("A_VALUE", values[0])
+        .replace("B_VALUE", values[1])
 }
 
 fn define_matvec<T: Real>(epilogue: Epilogue) -> TypedKernel<MatVec> {
-    let builder = MatVec::define_on::<T>(format!("matvec_{}{}", T::DTYPE.wgsl(), epilogue.suffix())).prelude(Prelude::Activation).prelude(Prelude::Tree);
+    let builder =
+        MatVec::define_on::<T>(format!("matvec_{}{}", T::DTYPE.wgsl(), epilogue.suffix()))
+            .prelude(Prelude::Activation)
+            .prelude(Prelude::Tree);
     let builder = epilogue
         .apply(builder, include_str!("matvec.wgsl"), "row", "row")
         .flops(|MatVec { m, k, .. }| 2.0 * m as f64 * k as f64)
@@ -205,7 +277,21 @@ fn define_matvec<T: Real>(epilogue: Epilogue) -> TypedKernel<MatVec> {
 }
 
 fn gemm<T: Real>(call: &NativeCall<'_>, arguments: Gemm<Slices<'_, T>>) {
-    let Gemm { a, b, y, bias, residual, m, n, k, a_row, a_col, b_row, b_col, activation } = arguments;
+    let Gemm {
+        a,
+        b,
+        y,
+        bias,
+        residual,
+        m,
+        n,
+        k,
+        a_row,
+        a_col,
+        b_row,
+        b_col,
+        activation,
+    } = arguments;
     // A multiply-add is a sixteenth of a streamed element.
     let threads = call.threads_for(m * n * k / 16);
     let y = &mut y[..m * n];
@@ -225,22 +311,38 @@ fn gemm<T: Real>(call: &NativeCall<'_>, arguments: Gemm<Slices<'_, T>>) {
         if let Some(residual) = residual {
             simd(
                 #[inline(always)]
-                || y.iter_mut().zip(&residual[row * n..]).for_each(|(y, &r)| *y += r),
+                || {
+                    y.iter_mut()
+                        .zip(&residual[row * n..])
+                        .for_each(|(y, &r)| *y += r)
+                },
             );
         }
     });
 }
 
 /// `y = a·b` for [m, k] and [k, n] by strides (row, column).
-pub(crate) fn product<T: Real>([m, n, k]: [usize; 3], a: &[T], a_strides: [usize; 2], b: &[T], b_strides: [usize; 2], y: &mut [T], threads: usize) {
-    let last = |rows: usize, cols: usize, [row, col]: [usize; 2]| (rows - 1) * row + (cols - 1) * col;
-    assert!(k == 0 || (last(m, k, a_strides) < a.len() && last(k, n, b_strides) < b.len()), "operand bounds");
+pub(crate) fn product<T: Real>(
+    [m, n, k]: [usize; 3],
+    a: &[T],
+    a_strides: [usize; 2],
+    b: &[T],
+    b_strides: [usize; 2],
+    y: &mut [T],
+    threads: usize,
+) {
+    let last =
+        |rows: usize, cols: usize, [row, col]: [usize; 2]| (rows - 1) * row + (cols - 1) * col;
+    assert!(
+        k == 0 || (last(m, k, a_strides) < a.len() && last(k, n, b_strides) < b.len()),
+        "operand bounds"
+    );
     assert_eq!(y.len(), m * n, "result bounds");
     #[cfg(not(feature = "gemm"))]
     super::strided::product([m, n, k], a, a_strides, b, b_strides, y, threads);
     #[cfg(feature = "gemm")]
-    // SAFETY: the assertions above bound every element that the strides reach in `a` and `b`, `y` holds m·n elements with
-    // row stride n, and a mutable slice overlaps no other.
+    // SAFETY: the assertions above bound every element that the strides reach in `a` and `b`, `y`
+    // holds m·n elements with row stride n, and a mutable slice overlaps no other.
     unsafe {
         gemm::gemm(
             m,
@@ -261,13 +363,18 @@ pub(crate) fn product<T: Real>([m, n, k]: [usize; 3], a: &[T], a_strides: [usize
             false,
             false,
             false,
-            if threads > 1 { gemm::Parallelism::Rayon(threads) } else { gemm::Parallelism::None },
+            if threads > 1 {
+                gemm::Parallelism::Rayon(threads)
+            } else {
+                gemm::Parallelism::None
+            },
         );
     }
 }
 
-/// Calls a macro with the function of an activation, or with nothing where there is none. Such macros write out the loops: a function passed
-/// to a loop may stay a call for each element, without its instructions.
+/// Calls a macro with the function of an activation, or with nothing where there is none. Such
+/// macros write out the loops: a function passed to a loop may stay a call for each element,
+/// without its instructions.
 macro_rules! by_activation {
     ($activation:expr, $each:ident) => {
         match $activation {
@@ -310,18 +417,33 @@ fn activate<T: Real>(y: &mut [T], activation: Activation) {
 /// Accumulators of a dot product.
 pub(crate) const LANES: usize = 64;
 
-fn matvec<T: Real>(call: &NativeCall<'_>, MatVec { a, x, y, bias, residual, m, k, activation }: MatVec<Slices<'_, T>>) {
+fn matvec<T: Real>(
+    call: &NativeCall<'_>,
+    MatVec {
+        a,
+        x,
+        y,
+        bias,
+        residual,
+        m,
+        k,
+        activation,
+    }: MatVec<Slices<'_, T>>,
+) {
     let activation = Activation::from_code(activation);
     let threads = call.threads_for(m * k);
     let chunk = m.div_ceil(threads * 4).max(1);
     for_each_chunk(&mut y[..m], chunk, threads, |index, y| {
         let first = index * chunk;
         for (offset, y) in y.iter_mut().enumerate() {
-            *y = dot(&a[(first + offset) * k..][..k], &x[..k]) + bias.map_or(T::ZERO, |bias| bias[first + offset]);
+            *y = dot(&a[(first + offset) * k..][..k], &x[..k])
+                + bias.map_or(T::ZERO, |bias| bias[first + offset]);
         }
         activate(y, activation);
         if let Some(residual) = residual {
-            y.iter_mut().zip(&residual[first..]).for_each(|(y, &r)| *y += r);
+            y.iter_mut()
+                .zip(&residual[first..])
+                .for_each(|(y, &r)| *y += r);
         }
     });
 }
@@ -333,7 +455,8 @@ fn dot<T: Real>(a: &[T], b: &[T]) -> T {
     )
 }
 
-/// Σ a·b by lanes with fused multiply-adds, then a tree, for a loop that is compiled for the widest SIMD already.
+/// Σ a·b by lanes with fused multiply-adds, then a tree, for a loop that is compiled for the widest
+/// SIMD already.
 #[inline(always)]
 pub(crate) fn dot_by_lanes<T: Real>(a: &[T], b: &[T]) -> T {
     let mut lanes = CacheAligned([T::ZERO; LANES]);
@@ -361,17 +484,31 @@ pub struct Matrix {
 impl Matrix {
     /// A row-major matrix.
     pub fn new(view: View, rows: usize, cols: usize) -> Self {
-        Self { view, rows, cols, transposed: false }
+        Self {
+            view,
+            rows,
+            cols,
+            transposed: false,
+        }
     }
 
     /// The transpose, without a copy.
     #[must_use]
     pub fn transpose(self) -> Self {
-        Self { rows: self.cols, cols: self.rows, transposed: !self.transposed, ..self }
+        Self {
+            rows: self.cols,
+            cols: self.rows,
+            transposed: !self.transposed,
+            ..self
+        }
     }
 
     fn strides(&self) -> (usize, usize) {
-        if self.transposed { (1, self.rows) } else { (self.cols, 1) }
+        if self.transposed {
+            (1, self.rows)
+        } else {
+            (self.cols, 1)
+        }
     }
 
     fn fits(&self) -> bool {
@@ -392,7 +529,10 @@ pub struct GemmEpilogue {
 
 impl GemmEpilogue {
     pub(crate) fn epilogue(&self) -> Epilogue {
-        Epilogue { bias: self.bias.is_some(), residual: self.residual.is_some() }
+        Epilogue {
+            bias: self.bias.is_some(),
+            residual: self.residual.is_some(),
+        }
     }
 }
 
@@ -409,7 +549,13 @@ impl PlanBuilder {
         let (m, k, n) = (a.rows, a.cols, b.cols);
         let bias_fits = tail.bias.is_none_or(|bias| bias.len() == n);
         let residual_fits = tail.residual.is_none_or(|residual| residual.fills(&[m, n]));
-        if k != b.rows || !a.fits() || !b.fits() || !y.fills(&[m, n]) || !bias_fits || !residual_fits {
+        if k != b.rows
+            || !a.fits()
+            || !b.fits()
+            || !y.fills(&[m, n])
+            || !bias_fits
+            || !residual_fits
+        {
             return Err(Error::invalid(format!(
                 "gemm: a [{m}, {k}] of {} elements, b [{}, {n}] of {}, bias {:?}, residual {:?}, y {}: sizes differ",
                 a.view.len(),
@@ -424,12 +570,39 @@ impl PlanBuilder {
             return Ok(());
         }
         if k == 0 {
-            return Err(Error::invalid(format!("gemm: a [{m}, 0] and b [0, {n}] have no inner size")));
+            return Err(Error::invalid(format!(
+                "gemm: a [{m}, 0] and b [0, {n}] have no inner size"
+            )));
         }
         let ((a_row, a_col), (b_row, b_col)) = (a.strides(), b.strides());
-        let (GemmEpilogue { bias, residual, activation }, [a, b]) = (tail, [a.view, b.view]);
-        let arguments = Gemm { a, b, y, bias, residual, m, n, k, a_row, a_col, b_row, b_col, activation: activation as u32 };
-        self.launch(gemm_kernel(tail.epilogue(), y.dtype()), arguments, groups(m.div_ceil(TILE) * n.div_ceil(TILE)))
+        let (
+            GemmEpilogue {
+                bias,
+                residual,
+                activation,
+            },
+            [a, b],
+        ) = (tail, [a.view, b.view]);
+        let arguments = Gemm {
+            a,
+            b,
+            y,
+            bias,
+            residual,
+            m,
+            n,
+            k,
+            a_row,
+            a_col,
+            b_row,
+            b_col,
+            activation: activation as u32,
+        };
+        self.launch(
+            gemm_kernel(tail.epilogue(), y.dtype()),
+            arguments,
+            groups(m.div_ceil(TILE) * n.div_ceil(TILE)),
+        )
     }
 
     /// Records `y = activation(a·x + bias) + residual` for a vector `x`.
@@ -440,7 +613,10 @@ impl PlanBuilder {
     /// As [`PlanBuilder::gemm`].
     pub fn matvec(&mut self, a: View, x: View, y: View, tail: GemmEpilogue) -> Result<()> {
         let (m, k) = (y.len(), x.len());
-        let tail_fits = [tail.bias, tail.residual].iter().flatten().all(|view| view.len() == m);
+        let tail_fits = [tail.bias, tail.residual]
+            .iter()
+            .flatten()
+            .all(|view| view.len() == m);
         if !a.fills(&[m, k]) || !tail_fits {
             return Err(Error::invalid(format!(
                 "matvec: a has {} elements, x {k}, y {m}, bias {:?}, residual {:?}: sizes differ",
@@ -453,10 +629,29 @@ impl PlanBuilder {
             return Ok(());
         }
         if k == 0 {
-            return Err(Error::invalid(format!("matvec: a [{m}, 0] and x [0] have no inner size")));
+            return Err(Error::invalid(format!(
+                "matvec: a [{m}, 0] and x [0] have no inner size"
+            )));
         }
-        let GemmEpilogue { bias, residual, activation } = tail;
-        let arguments = MatVec { a, x, y, bias, residual, m, k, activation: activation as u32 };
-        self.launch(matvec_kernel(tail.epilogue(), y.dtype()), arguments, groups(m))
+        let GemmEpilogue {
+            bias,
+            residual,
+            activation,
+        } = tail;
+        let arguments = MatVec {
+            a,
+            x,
+            y,
+            bias,
+            residual,
+            m,
+            k,
+            activation: activation as u32,
+        };
+        self.launch(
+            matvec_kernel(tail.epilogue(), y.dtype()),
+            arguments,
+            groups(m),
+        )
     }
 }

@@ -1,7 +1,8 @@
-//! Products of byte matrices with 32-bit integer results: the arithmetic of quantised layers without scales. Exact.
+//! Products of byte matrices with 32-bit integer results: the arithmetic of quantised layers
+//! without scales. Exact.
 //!
-//! Both operands are rows along k, four bytes in a word, padded with zeros to whole words; sums wrap modulo 2³², which
-//! needs k above 131,071.
+//! Both operands are rows along k, four bytes in a word, padded with zeros to whole words; sums
+//! wrap modulo 2³², which needs k above 131,071.
 
 use std::sync::{Arc, LazyLock};
 
@@ -24,18 +25,36 @@ kernel_arguments! {
 }
 
 pub(crate) static GEMM_I8: LazyLock<TypedKernel<GemmI8>> = LazyLock::new(|| {
-    let builder = GemmI8::define("gemm_i8").body(body_with("return b[col * params.words + k];", ["slot % 16u", "slot / 16u"], "values[part]"));
-    built_in(builder.loops(|GemmI8 { m, n, words, .. }, groups| crate::operation::product::loops_of_product([1, m, n], groups, words)), gemm)
+    let builder = GemmI8::define("gemm_i8").body(body_with(
+        "return b[col * params.words + k];",
+        ["slot % 16u", "slot / 16u"],
+        "values[part]",
+    ));
+    built_in(
+        builder.loops(|GemmI8 { m, n, words, .. }, groups| {
+            crate::operation::product::loops_of_product([1, m, n], groups, words)
+        }),
+        gemm,
+    )
 });
 
 pub(crate) static MATVEC_I8: LazyLock<TypedKernel<MatVecI8>> = LazyLock::new(|| {
     let builder = MatVecI8::define("matvec_i8").body(include_str!("matvec_i8.wgsl"));
-    built_in(builder.loops(|MatVecI8 { m, words, .. }, groups| crate::kernel::loops_over_rows([m, words], groups, 1)), matvec)
+    built_in(
+        builder.loops(|MatVecI8 { m, words, .. }, groups| {
+            crate::kernel::loops_over_rows([m, words], groups, 1)
+        }),
+        matvec,
+    )
 });
 
-/// The body with the expression that reads a word of `b`, the k and column that a lane reads there, and the result of a sum.
+/// The body with the expression that reads a word of `b`, the k and column that a lane reads there,
+/// and the result of a sum.
 pub(crate) fn body_with(b_word: &str, [b_k, b_col]: [&str; 2], result: &str) -> String {
-    let body = include_str!("gemm_i8.wgsl").replace("B_K", b_k).replace("B_COL", b_col).replace("RESULT", result);
+    let body = include_str!("gemm_i8.wgsl")
+        .replace("B_K", b_k)
+        .replace("B_COL", b_col)
+        .replace("RESULT", result);
     format!("fn b_word(col: u32, k: u32) -> u32 {{\n    {b_word}\n}}\n{body}")
 }
 
@@ -51,22 +70,42 @@ const SLICE: usize = 512;
 /// Rows of `y` of one task.
 const ROWS: usize = 16;
 
-fn gemm(call: &NativeCall<'_>, GemmI8 { a, b, y, m, n, words }: GemmI8<Slices<'_>>) {
-    for_each_chunk(&mut y[..m * n], ROWS * n, call.threads_for(m * n * words / 8), |part, y| {
-        y.fill(0);
-        let a = &a[part * ROWS * words..];
-        for first_k in (0..words).step_by(SLICE) {
-            let length = SLICE.min(words - first_k);
-            for first_col in (0..n).step_by(PANEL) {
-                let count = PANEL.min(n - first_col);
-                let panel: [&[u32]; PANEL] = std::array::from_fn(|col| &b[(first_col + col.min(count - 1)) * words + first_k..][..length]);
-                for (row, y) in y.chunks_exact_mut(n).enumerate() {
-                    let sums = dots(&a[row * words + first_k..][..length], panel);
-                    y[first_col..][..count].iter_mut().zip(sums).for_each(|(y, sum)| *y = y.wrapping_add(sum));
+fn gemm(
+    call: &NativeCall<'_>,
+    GemmI8 {
+        a,
+        b,
+        y,
+        m,
+        n,
+        words,
+    }: GemmI8<Slices<'_>>,
+) {
+    for_each_chunk(
+        &mut y[..m * n],
+        ROWS * n,
+        call.threads_for(m * n * words / 8),
+        |part, y| {
+            y.fill(0);
+            let a = &a[part * ROWS * words..];
+            for first_k in (0..words).step_by(SLICE) {
+                let length = SLICE.min(words - first_k);
+                for first_col in (0..n).step_by(PANEL) {
+                    let count = PANEL.min(n - first_col);
+                    let panel: [&[u32]; PANEL] = std::array::from_fn(|col| {
+                        &b[(first_col + col.min(count - 1)) * words + first_k..][..length]
+                    });
+                    for (row, y) in y.chunks_exact_mut(n).enumerate() {
+                        let sums = dots(&a[row * words + first_k..][..length], panel);
+                        y[first_col..][..count]
+                            .iter_mut()
+                            .zip(sums)
+                            .for_each(|(y, sum)| *y = y.wrapping_add(sum));
+                    }
                 }
             }
-        }
-    });
+        },
+    );
 }
 
 fn matvec(call: &NativeCall<'_>, MatVecI8 { a, x, y, m, words }: MatVecI8<Slices<'_>>) {
@@ -74,7 +113,10 @@ fn matvec(call: &NativeCall<'_>, MatVecI8 { a, x, y, m, words }: MatVecI8<Slices
     let chunk = m.div_ceil(threads * 4).max(1);
     for_each_chunk(&mut y[..m], chunk, threads, |part, y| {
         for (offset, y) in y.iter_mut().enumerate() {
-            [*y] = dots(&x[..words], [&a[(part * chunk + offset) * words..][..words]]);
+            [*y] = dots(
+                &x[..words],
+                [&a[(part * chunk + offset) * words..][..words]],
+            );
         }
     });
 }
@@ -94,7 +136,9 @@ fn dots<const N: usize>(a: &[u32], rows: [&[u32]; N]) -> [i32; N] {
 #[inline(always)]
 fn dot_bytes(a: &[u32], b: &[u32]) -> i32 {
     let (a, b): (&[i8], &[i8]) = (bytemuck::cast_slice(a), bytemuck::cast_slice(b));
-    a.iter().zip(b).fold(0, |sum, (&a, &b)| sum + i32::from(i16::from(a) * i16::from(b)))
+    a.iter().zip(b).fold(0, |sum, (&a, &b)| {
+        sum + i32::from(i16::from(a) * i16::from(b))
+    })
 }
 
 /// The dot products by AVX2: bytes widened to 16 bits, multiplied and added in pairs to 32.
@@ -126,17 +170,20 @@ impl<const N: usize> pulp::NullaryFnOnce for DotsV3<'_, N> {
         }
         std::array::from_fn(|row| {
             let lanes: [i32; 8] = pulp::cast(sums[row]);
-            lanes.into_iter().fold(dot_bytes(a_rest, blocks[row].1), i32::wrapping_add)
+            lanes
+                .into_iter()
+                .fold(dot_bytes(a_rest, blocks[row].1), i32::wrapping_add)
         })
     }
 }
 
 impl PlanBuilder {
-    /// Records `y[m, n] = Σ_k a[m, k]·b[n, k]` over signed bytes: rows of `a` with rows of `b`, the layout of a layer's weights.
+    /// Records `y[m, n] = Σ_k a[m, k]·b[n, k]` over signed bytes: rows of `a` with rows of `b`, the
+    /// layout of a layer's weights.
     ///
     /// # Shapes
-    /// `a` [m, ⌈k / 4⌉] and `b` [n, ⌈k / 4⌉] u32, four bytes in a word, the first in the lowest, rows padded with zeros;
-    /// `y` [m, n] i32.
+    /// `a` [m, ⌈k / 4⌉] and `b` [n, ⌈k / 4⌉] u32, four bytes in a word, the first in the lowest,
+    /// rows padded with zeros; `y` [m, n] i32.
     /// # Numerics
     /// Exact for k of up to 131,071; beyond, modulo 2³².
     /// # Errors
@@ -145,16 +192,31 @@ impl PlanBuilder {
         let words = k.div_ceil(4);
         if !a.fills(&[m, words]) || !b.fills(&[n, words]) || !y.fills(&[m, n]) {
             let (a, b, y) = (a.len(), b.len(), y.len());
-            return Err(Error::invalid(format!("gemm_i8: a {a}, b {b}, y {y} elements; [{m}, {words}], [{n}, {words}] and [{m}, {n}] needed for k = {k}")));
+            return Err(Error::invalid(format!(
+                "gemm_i8: a {a}, b {b}, y {y} elements; [{m}, {words}], [{n}, {words}] and [{m}, {n}] needed for k = {k}"
+            )));
         }
         if y.is_empty() {
             return Ok(());
         }
         if k == 0 {
-            return Err(Error::invalid(format!("gemm_i8: a [{m}, 0] and b [{n}, 0] have no inner size")));
+            return Err(Error::invalid(format!(
+                "gemm_i8: a [{m}, 0] and b [{n}, 0] have no inner size"
+            )));
         }
         let tiles = m.div_ceil(TILE) * n.div_ceil(TILE);
-        self.launch(&GEMM_I8, GemmI8 { a, b, y, m, n, words }, groups(tiles))
+        self.launch(
+            &GEMM_I8,
+            GemmI8 {
+                a,
+                b,
+                y,
+                m,
+                n,
+                words,
+            },
+            groups(tiles),
+        )
     }
 
     /// Records `y[m] = Σ_k a[m, k]·x[k]` over signed bytes, packed as for [`PlanBuilder::gemm_i8`].
@@ -166,13 +228,18 @@ impl PlanBuilder {
     pub fn matvec_i8(&mut self, a: View, x: View, y: View) -> Result<()> {
         let (m, words) = (y.len(), x.len());
         if !a.fills(&[m, words]) {
-            return Err(Error::invalid(format!("matvec_i8: a has {} words, x {words}, y {m}: sizes differ", a.len())));
+            return Err(Error::invalid(format!(
+                "matvec_i8: a has {} words, x {words}, y {m}: sizes differ",
+                a.len()
+            )));
         }
         if m == 0 {
             return Ok(());
         }
         if words == 0 {
-            return Err(Error::invalid(format!("matvec_i8: a [{m}, 0] and x [0] have no inner size")));
+            return Err(Error::invalid(format!(
+                "matvec_i8: a [{m}, 0] and x [0] have no inner size"
+            )));
         }
         self.launch(&MATVEC_I8, MatVecI8 { a, x, y, m, words }, groups(m))
     }

@@ -1,8 +1,10 @@
 //! The layout of a product's weights in panels of 16 columns, and their storage formats.
 //!
-//! A panel is a run of 32-bit words, of a length that keeps panels in place when weights are joined. Floats
-//! are widened exactly when they are read, so a product has the same bits as with the widened weights. Codes of 8 bits are for
-//! [products of integers](crate::operation::product::gemm_panels), whose rows [`quantize_rows`](crate::operation::product::quantize_rows) quantises as well.
+//! A panel is a run of 32-bit words, of a length that keeps panels in place when weights are
+//! joined. Floats are widened exactly when they are read, so a product has the same bits as with
+//! the widened weights. Codes of 8 bits are for [products of
+//! integers](crate::operation::product::gemm_panels), whose rows
+//! [`quantize_rows`](crate::operation::product::quantize_rows) quantises as well.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,12 +13,15 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::native::{for_each_chunk, simd};
 use crate::kernel::pack::{Half, bf16_bits, f16_bits, to_bf16, to_f16};
-use crate::operation::product::quantize_rows::{BLOCK, MAX_CODE, max_abs_bits, padded, rotate, rounded};
+use crate::operation::product::quantize_rows::{
+    BLOCK, MAX_CODE, max_abs_bits, padded, rotate, rounded,
+};
 
 /// Columns of a panel.
 pub const PANEL: usize = 16;
 
-/// Words of a panel of codes before its codes: scales of 16 columns, sums of their codes, the rest unused.
+/// Words of a panel of codes before its codes: scales of 16 columns, sums of their codes, the rest
+/// unused.
 pub(crate) const HEAD: usize = 64;
 /// Rows of k to a multiple of which a panel of halves is padded.
 const HALF_ROWS: usize = 8;
@@ -31,14 +36,21 @@ pub enum PanelFormat {
     F16,
     /// bfloat16, in the same order.
     Bf16,
-    /// 8-bit codes with a scale for each column: 16 scales, 16 sums of codes, 32 words unused, then [k / 4, 16, 4] codes of the column
-    /// after a [rotation](crate::operation::product::quantize_rows), k padded to a multiple of 128. Products are sums of integers.
+    /// 8-bit codes with a scale for each column: 16 scales, 16 sums of codes, 32 words unused, then
+    /// [k / 4, 16, 4] codes of the column after a
+    /// [rotation](crate::operation::product::quantize_rows), k padded to a multiple of 128.
+    /// Products are sums of integers.
     Int8,
 }
 
 impl PanelFormat {
     /// All of them.
-    pub const ALL: [PanelFormat; 4] = [PanelFormat::F32, PanelFormat::F16, PanelFormat::Bf16, PanelFormat::Int8];
+    pub const ALL: [PanelFormat; 4] = [
+        PanelFormat::F32,
+        PanelFormat::F16,
+        PanelFormat::Bf16,
+        PanelFormat::Int8,
+    ];
 
     /// The name in text forms and on the command line.
     pub fn name(self) -> &'static str {
@@ -52,7 +64,11 @@ impl PanelFormat {
 
     /// The element type of a kernel's binding of panels.
     pub fn dtype(self) -> DType {
-        if self == PanelFormat::F32 { DType::F32 } else { DType::U32 }
+        if self == PanelFormat::F32 {
+            DType::F32
+        } else {
+            DType::U32
+        }
     }
 
     /// Words of a panel of `k` rows.
@@ -78,8 +94,8 @@ impl PanelFormat {
         }
     }
 
-    /// Packs `b` [k, n], by its strides (row, column), in panels of words; the padding of the last is 0. A word of [`PanelFormat::F32`] has the bits of
-    /// a float.
+    /// Packs `b` [k, n], by its strides (row, column), in panels of words; the padding of the last
+    /// is 0. A word of [`PanelFormat::F32`] has the bits of a float.
     ///
     /// # Panics
     /// If `panels` is not [`PanelFormat::words`] long, or `b` too short.
@@ -90,7 +106,10 @@ impl PanelFormat {
             let count = PANEL.min(n - panel * PANEL);
             for (at, columns) in columns.chunks_exact_mut(PANEL).enumerate() {
                 let (columns, rest) = columns.split_at_mut(count);
-                columns.iter_mut().enumerate().for_each(|(i, to)| *to = b[at * row + (panel * PANEL + i) * col]);
+                columns
+                    .iter_mut()
+                    .enumerate()
+                    .for_each(|(i, to)| *to = b[at * row + (panel * PANEL + i) * col]);
                 rest.fill(0.0);
             }
             simd(
@@ -104,7 +123,8 @@ impl PanelFormat {
         });
     }
 
-    /// The weights [k, n] that panels represent, row-major: the input of [`PanelFormat::pack`], rounded.
+    /// The weights [k, n] that panels represent, row-major: the input of [`PanelFormat::pack`],
+    /// rounded.
     ///
     /// # Panics
     /// If `panels` is not [`PanelFormat::words`] long.
@@ -115,8 +135,12 @@ impl PanelFormat {
             for column in 0..PANEL.min(n - panel * PANEL) {
                 let value: Box<dyn Fn(usize) -> f32> = match self {
                     PanelFormat::F32 => Box::new(|at| f32::from_bits(from[at * PANEL + column])),
-                    PanelFormat::F16 => Box::new(|at| f32::from_bits(f16_bits(half_at(from, at, column)))),
-                    PanelFormat::Bf16 => Box::new(|at| f32::from_bits(bf16_bits(half_at(from, at, column)))),
+                    PanelFormat::F16 => {
+                        Box::new(|at| f32::from_bits(f16_bits(half_at(from, at, column))))
+                    }
+                    PanelFormat::Bf16 => {
+                        Box::new(|at| f32::from_bits(bf16_bits(half_at(from, at, column))))
+                    }
                     PanelFormat::Int8 => {
                         let values = coded_column(from, padded(k), column);
                         Box::new(move |at| values[at])
@@ -140,7 +164,9 @@ impl FromStr for PanelFormat {
 
     fn from_str(text: &str) -> Result<Self> {
         let known = PanelFormat::ALL.map(PanelFormat::name).join(", ");
-        let found = PanelFormat::ALL.into_iter().find(|format| format.name() == text);
+        let found = PanelFormat::ALL
+            .into_iter()
+            .find(|format| format.name() == text);
         found.ok_or_else(|| Error::invalid(format!("weights {text:?}; known: {known}")))
     }
 }
@@ -173,7 +199,10 @@ fn pack_codes(columns: &[f32], words: &mut [u32]) {
     for column in 0..PANEL {
         let values = rotated.as_flattened_mut();
         values.fill(0.0);
-        values.iter_mut().zip(columns[column..].iter().step_by(PANEL)).for_each(|(to, value)| *to = *value);
+        values
+            .iter_mut()
+            .zip(columns[column..].iter().step_by(PANEL))
+            .for_each(|(to, value)| *to = *value);
         for block in &mut rotated {
             rotate(block);
         }
@@ -181,7 +210,13 @@ fn pack_codes(columns: &[f32], words: &mut [u32]) {
         let step = greatest / MAX_CODE;
         let mut sum = 0;
         let inverse = if step > 0.0 { 1.0 / step } else { 0.0 };
-        for (values, codes) in rotated.as_flattened().as_chunks::<4>().0.iter().zip(codes.chunks_exact_mut(4 * PANEL)) {
+        for (values, codes) in rotated
+            .as_flattened()
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .zip(codes.chunks_exact_mut(4 * PANEL))
+        {
             for (value, code) in values.iter().zip(&mut codes[4 * column..][..4]) {
                 *code = rounded(value * inverse) as i8;
                 sum += i32::from(*code);
@@ -194,8 +229,13 @@ fn pack_codes(columns: &[f32], words: &mut [u32]) {
 }
 
 fn coded_column(words: &[u32], padded: usize, column: usize) -> Vec<f32> {
-    let (scale, codes): (f32, &[i8]) = (f32::from_bits(words[column]), bytemuck::cast_slice(&words[HEAD..]));
-    let mut values: Vec<f32> = (0..padded).map(|at| f32::from(codes[(at / 4 * PANEL + column) * 4 + at % 4]) * scale).collect();
+    let (scale, codes): (f32, &[i8]) = (
+        f32::from_bits(words[column]),
+        bytemuck::cast_slice(&words[HEAD..]),
+    );
+    let mut values: Vec<f32> = (0..padded)
+        .map(|at| f32::from(codes[(at / 4 * PANEL + column) * 4 + at % 4]) * scale)
+        .collect();
     values.as_chunks_mut().0.iter_mut().for_each(rotate);
     values
 }
@@ -206,7 +246,9 @@ mod tests {
 
     fn weights(k: usize, n: usize) -> Vec<f32> {
         let mix = |x: u32| (x ^ (x >> 15)).wrapping_mul(0x2c1b_3c6d);
-        (0..k * n).map(|at| mix(mix(at as u32 + 1)) as f32 / (1u64 << 31) as f32 - 1.0).collect()
+        (0..k * n)
+            .map(|at| mix(mix(at as u32 + 1)) as f32 / (1u64 << 31) as f32 - 1.0)
+            .collect()
     }
 
     #[test]
@@ -216,20 +258,32 @@ mod tests {
             for format in PanelFormat::ALL {
                 for transposed in [false, true] {
                     let mut panels = vec![u32::MAX; format.words(k, n)];
-                    format.pack(&b, [k, n], if transposed { [1, k] } else { [n, 1] }, &mut panels);
+                    format.pack(
+                        &b,
+                        [k, n],
+                        if transposed { [1, k] } else { [n, 1] },
+                        &mut panels,
+                    );
                     let got = format.unpack(&panels, [k, n]);
                     for (at, got) in got.iter().enumerate() {
                         let wanted = b[if transposed { at % n * k + at / n } else { at }];
-                        // A code's error is at most half a step of its column; rotated back, the mean of 128 such errors is no greater.
+                        // A code's error is at most half a step of its column; rotated back, the
+                        // mean of 128 such errors is no greater.
                         let column = at % n;
-                        let step = 128.0 * f32::from_bits(panels[column / PANEL * format.panel_words(k) + column % PANEL]);
+                        let step = 128.0
+                            * f32::from_bits(
+                                panels[column / PANEL * format.panel_words(k) + column % PANEL],
+                            );
                         let bound = match format {
                             PanelFormat::F32 => 0.0,
                             PanelFormat::F16 => wanted.abs() / 2048.0,
                             PanelFormat::Bf16 => wanted.abs() / 256.0,
                             PanelFormat::Int8 => 0.501 * step,
                         };
-                        assert!((got - wanted).abs() <= bound, "{format} [{k}, {n}] {at}: {got} for {wanted}");
+                        assert!(
+                            (got - wanted).abs() <= bound,
+                            "{format} [{k}, {n}] {at}: {got} for {wanted}"
+                        );
                     }
                 }
             }
@@ -241,14 +295,25 @@ mod tests {
         for format in PanelFormat::ALL {
             assert_eq!(format.to_string().parse::<PanelFormat>().ok(), Some(format));
         }
-        let error = "q9".parse::<PanelFormat>().err().map(|error| error.to_string());
-        assert_eq!(error.as_deref(), Some("weights \"q9\"; known: f32, f16, bf16, int8"));
+        let error = "q9"
+            .parse::<PanelFormat>()
+            .err()
+            .map(|error| error.to_string());
+        assert_eq!(
+            error.as_deref(),
+            Some("weights \"q9\"; known: f32, f16, bf16, int8")
+        );
     }
 
     #[test]
     fn panels_of_words_begin_where_views_may() {
         for format in PanelFormat::ALL.into_iter().skip(1) {
-            assert!((1..300).all(|k| format.panel_words(k).is_multiple_of(crate::plan::ALIGNED_ELEMENTS)), "{format}");
+            assert!(
+                (1..300).all(|k| format
+                    .panel_words(k)
+                    .is_multiple_of(crate::plan::ALIGNED_ELEMENTS)),
+                "{format}"
+            );
         }
     }
 }

@@ -25,16 +25,26 @@ pub(crate) struct HalfPanel<'a, const IS_F16: bool> {
 }
 
 impl<'a, const IS_F16: bool> HalfPanel<'a, IS_F16> {
-    /// The first `k` rows of words; the panel that is read next in this one's place begins this many words further.
+    /// The first `k` rows of words; the panel that is read next in this one's place begins this
+    /// many words further.
     pub fn new(words: &'a [u32], k: usize, next: usize) -> Self {
         let ahead = bytemuck::cast_slice::<_, u16>(words).as_chunks().0;
-        Self { rows: &ahead[..k], ahead, left: k, skip: (2 * next / PANEL).saturating_sub(k) }
+        Self {
+            rows: &ahead[..k],
+            ahead,
+            left: k,
+            skip: (2 * next / PANEL).saturating_sub(k),
+        }
     }
 
     /// A row of this panel, counted from the first of these, or of the next.
     #[inline(always)]
     fn place(self, row: usize) -> usize {
-        if row < self.left { row } else { row + self.skip }
+        if row < self.left {
+            row
+        } else {
+            row + self.skip
+        }
     }
 }
 
@@ -46,7 +56,12 @@ impl<const IS_F16: bool> PanelRows for HalfPanel<'_, IS_F16> {
 
     #[inline(always)]
     fn part(self, from: usize, depth: usize) -> Self {
-        Self { rows: &self.rows[from..][..depth], ahead: &self.ahead[from..], left: self.left - from, skip: self.skip }
+        Self {
+            rows: &self.rows[from..][..depth],
+            ahead: &self.ahead[from..],
+            left: self.left - from,
+            skip: self.skip,
+        }
     }
 
     #[inline(always)]
@@ -64,7 +79,11 @@ impl<const IS_F16: bool> PanelRows for HalfPanel<'_, IS_F16> {
         }
         let mut row = [0.0; PANEL];
         for (to, half) in row.iter_mut().zip(halves) {
-            *to = f32::from_bits(if IS_F16 { f16_bits(u32::from(*half)) } else { bf16_bits(u32::from(*half)) });
+            *to = f32::from_bits(if IS_F16 {
+                f16_bits(u32::from(*half))
+            } else {
+                bf16_bits(u32::from(*half))
+            });
         }
         vectors::<S, VECTORS>(&row)
     }
@@ -85,11 +104,16 @@ impl<const IS_F16: bool> Right for HalfPanel<'_, IS_F16> {
         for row in (0..to.len()).step_by(2) {
             prefetch_line_l2(self.ahead, self.place(from + to.len() + row));
         }
-        let (halves, to) = (self.rows[from..][..to.len()].as_flattened(), to.as_flattened_mut());
+        let (halves, to) = (
+            self.rows[from..][..to.len()].as_flattened(),
+            to.as_flattened_mut(),
+        );
         if IS_F16 {
             return widen_f16(halves, to);
         }
-        to.iter_mut().zip(halves).for_each(|(to, half)| *to = f32::from_bits(bf16_bits(u32::from(*half))));
+        to.iter_mut()
+            .zip(halves)
+            .for_each(|(to, half)| *to = f32::from_bits(bf16_bits(u32::from(*half))));
     }
 }
 
@@ -107,12 +131,17 @@ pub(crate) fn widen_f16(halves: &[u16], to: &mut [f32]) {
             return unsafe { x86::widen_by_8(halves, to) };
         }
     }
-    to.iter_mut().zip(halves).for_each(|(to, half)| *to = f32::from_bits(f16_bits(u32::from(*half))));
+    to.iter_mut()
+        .zip(halves)
+        .for_each(|(to, half)| *to = f32::from_bits(f16_bits(u32::from(*half))));
 }
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use std::arch::x86_64::{__m128i, __m256i, _mm256_cvtph_ps, _mm512_cvtepu16_epi32, _mm512_cvtph_ps, _mm512_slli_epi32};
+    use std::arch::x86_64::{
+        __m128i, __m256i, _mm256_cvtph_ps, _mm512_cvtepu16_epi32, _mm512_cvtph_ps,
+        _mm512_slli_epi32,
+    };
 
     /// # Safety
     /// The machine has AVX-512 F.
@@ -120,7 +149,11 @@ mod x86 {
     #[target_feature(enable = "avx512f")]
     pub unsafe fn widen_row<const IS_F16: bool>(halves: &[u16; 16]) -> [f32; 16] {
         let halves = pulp::cast::<[u16; 16], __m256i>(*halves);
-        if IS_F16 { pulp::cast(_mm512_cvtph_ps(halves)) } else { pulp::cast(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(halves))) }
+        if IS_F16 {
+            pulp::cast(_mm512_cvtph_ps(halves))
+        } else {
+            pulp::cast(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(halves)))
+        }
     }
 
     /// Whole vectors of 16.
@@ -129,7 +162,12 @@ mod x86 {
     /// The machine has AVX-512 F.
     #[target_feature(enable = "avx512f")]
     pub unsafe fn widen_by_16(halves: &[u16], to: &mut [f32]) {
-        for (to, halves) in to.as_chunks_mut::<16>().0.iter_mut().zip(halves.as_chunks::<16>().0) {
+        for (to, halves) in to
+            .as_chunks_mut::<16>()
+            .0
+            .iter_mut()
+            .zip(halves.as_chunks::<16>().0)
+        {
             // SAFETY: by the caller's contract.
             *to = unsafe { widen_row::<true>(halves) };
         }
@@ -141,7 +179,12 @@ mod x86 {
     /// The machine has F16C.
     #[target_feature(enable = "avx,f16c")]
     pub unsafe fn widen_by_8(halves: &[u16], to: &mut [f32]) {
-        for (to, halves) in to.as_chunks_mut::<8>().0.iter_mut().zip(halves.as_chunks::<8>().0) {
+        for (to, halves) in to
+            .as_chunks_mut::<8>()
+            .0
+            .iter_mut()
+            .zip(halves.as_chunks::<8>().0)
+        {
             *to = pulp::cast(_mm256_cvtph_ps(pulp::cast::<[u16; 8], __m128i>(*halves)));
         }
     }
@@ -153,7 +196,9 @@ mod tests {
 
     #[test]
     fn every_half_of_a_number_is_widened_as_integers_do_it() {
-        let words: Vec<u32> = (0..0x8000u32).map(|word| (2 * word) | ((2 * word + 1) << 16)).collect();
+        let words: Vec<u32> = (0..0x8000u32)
+            .map(|word| (2 * word) | ((2 * word + 1) << 16))
+            .collect();
         check::<true>(&words, f16_bits);
         check::<false>(&words, bf16_bits);
     }
@@ -165,7 +210,11 @@ mod tests {
             panel.widen(from, &mut room);
             for (at, value) in room.as_flattened().iter().enumerate() {
                 let wanted = f32::from_bits(widen((from * PANEL + at) as u32));
-                assert!(value.to_bits() == wanted.to_bits() || value.is_nan() && wanted.is_nan(), "{IS_F16} {}", from * PANEL + at);
+                assert!(
+                    value.to_bits() == wanted.to_bits() || value.is_nan() && wanted.is_nan(),
+                    "{IS_F16} {}",
+                    from * PANEL + at
+                );
             }
         }
     }

@@ -1,5 +1,6 @@
-//! Products of rows with one panel of 16 columns or two side by side, by tiles in registers: the basis of products with packed weights and
-//! of attention. The variants tried and their rates are in [`gemm_panels`](crate::operation::product::gemm_panels).
+//! Products of rows with one panel of 16 columns or two side by side, by tiles in registers: the
+//! basis of products with packed weights and of attention. The variants tried and their rates are
+//! in [`gemm_panels`](crate::operation::product::gemm_panels).
 
 use pulp::{Simd, WithSimd};
 
@@ -16,22 +17,25 @@ pub(crate) const MAX_PANELS_PER_PASS: usize = 2;
 /// Maximum panels side by side for a single row.
 pub(crate) const MAX_PANELS_PER_ROW: usize = 8;
 
-/// 16 floats aligned to a cache line: a vector of them never crosses two lines, which would take two reads or writes.
+/// 16 floats aligned to a cache line: a vector of them never crosses two lines, which would take
+/// two reads or writes.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct CacheLine([f32; PANEL]);
 
 // SAFETY: 16 floats, each valid as zeros.
 unsafe impl bytemuck::Zeroable for CacheLine {}
-// SAFETY: `repr(C)` over 16 floats, which fill its 64 bytes and its alignment: no padding, and every bit pattern is valid.
+// SAFETY: `repr(C)` over 16 floats, which fill its 64 bytes and its alignment: no padding, and
+// every bit pattern is valid.
 unsafe impl bytemuck::Pod for CacheLine {}
 
 impl CacheLine {
     pub const ZERO: CacheLine = CacheLine([0.0; PANEL]);
 }
 
-/// The best number of panels side by side: two where a vector is a panel's row, so that an element of the left operand that is loaded and
-/// broadcast serves two multiply-adds; shorter vectors split a panel's row anyway.
+/// The best number of panels side by side: two where a vector is a panel's row, so that an element
+/// of the left operand that is loaded and broadcast serves two multiply-adds; shorter vectors split
+/// a panel's row anyway.
 pub(crate) fn panels_per_pass() -> usize {
     struct Panels;
     impl WithSimd for Panels {
@@ -44,16 +48,25 @@ pub(crate) fn panels_per_pass() -> usize {
 }
 
 pub(crate) const fn panels_per_pass_of<S: Simd>() -> usize {
-    if S::F32_LANES == PANEL { MAX_PANELS_PER_PASS } else { 1 }
+    if S::F32_LANES == PANEL {
+        MAX_PANELS_PER_PASS
+    } else {
+        1
+    }
 }
 
-/// The best number of panels for a single row: enough sums in registers that no multiply-add waits for the one before.
+/// The best number of panels for a single row: enough sums in registers that no multiply-add waits
+/// for the one before.
 pub(crate) fn panels_per_row() -> usize {
     struct Panels;
     impl WithSimd for Panels {
         type Output = usize;
         fn with_simd<S: Simd>(self, _: S) -> usize {
-            if S::F32_LANES == PANEL { MAX_PANELS_PER_ROW } else { MAX_PANELS_PER_ROW / 2 }
+            if S::F32_LANES == PANEL {
+                MAX_PANELS_PER_ROW
+            } else {
+                MAX_PANELS_PER_ROW / 2
+            }
         }
     }
     with_simd(Panels)
@@ -61,12 +74,18 @@ pub(crate) fn panels_per_row() -> usize {
 
 /// The left operand of a strip: element (row, k).
 pub(crate) trait Left: Copy {
-    /// Calls `f` with a tile's part k by k: from its first row and a first k on, `depth` rows of k. The elements are still in memory,
-    /// from where one instruction loads and broadcasts each.
-    fn each<const HEIGHT: usize>(&self, place: [usize; 2], depth: usize, f: impl FnMut(usize, [&f32; HEIGHT]));
+    /// Calls `f` with a tile's part k by k: from its first row and a first k on, `depth` rows of k.
+    /// The elements are still in memory, from where one instruction loads and broadcasts each.
+    fn each<const HEIGHT: usize>(
+        &self,
+        place: [usize; 2],
+        depth: usize,
+        f: impl FnMut(usize, [&f32; HEIGHT]),
+    );
 }
 
-/// Rows in tiles as [`pack_tiles`](crate::operation::product::tiles::pack_tiles) makes them: in each the elements of one k are side by side.
+/// Rows in tiles as [`pack_tiles`](crate::operation::product::tiles::pack_tiles) makes them: in
+/// each the elements of one k are side by side.
 #[derive(Clone, Copy)]
 pub(crate) struct Tiles<'a> {
     pub data: &'a [f32],
@@ -75,9 +94,17 @@ pub(crate) struct Tiles<'a> {
 
 impl Left for Tiles<'_> {
     #[inline(always)]
-    fn each<const HEIGHT: usize>(&self, [row, first]: [usize; 2], depth: usize, mut f: impl FnMut(usize, [&f32; HEIGHT])) {
-        let tile = self.data[row * self.k + first * HEIGHT..][..depth * HEIGHT].as_chunks::<HEIGHT>().0;
-        // Not by for_each: the compiler may keep its loop as a separate function, which lacks this one's instructions.
+    fn each<const HEIGHT: usize>(
+        &self,
+        [row, first]: [usize; 2],
+        depth: usize,
+        mut f: impl FnMut(usize, [&f32; HEIGHT]),
+    ) {
+        let tile = self.data[row * self.k + first * HEIGHT..][..depth * HEIGHT]
+            .as_chunks::<HEIGHT>()
+            .0;
+        // Not by for_each: the compiler may keep its loop as a separate function, which lacks this
+        // one's instructions.
         for (k, a) in tile.iter().enumerate() {
             f(k, a.each_ref());
         }
@@ -93,7 +120,12 @@ pub(crate) struct Rows<'a> {
 
 impl Left for Rows<'_> {
     #[inline(always)]
-    fn each<const HEIGHT: usize>(&self, [row, first]: [usize; 2], depth: usize, mut f: impl FnMut(usize, [&f32; HEIGHT])) {
+    fn each<const HEIGHT: usize>(
+        &self,
+        [row, first]: [usize; 2],
+        depth: usize,
+        mut f: impl FnMut(usize, [&f32; HEIGHT]),
+    ) {
         const BLOCK: usize = 16;
         // Through blocks of known size: the addresses of this many rows do not fit the registers.
         let mut block = [[0.0; BLOCK]; HEIGHT];
@@ -102,12 +134,17 @@ impl Left for Rows<'_> {
             for (index, block) in block.iter_mut().enumerate() {
                 let row = &self.data[(row + index) * self.stride + first + from..];
                 if count == BLOCK {
-                    *block = *row.first_chunk().expect("invariant: a row holds its elements");
+                    *block = *row
+                        .first_chunk()
+                        .expect("invariant: a row holds its elements");
                 } else {
                     block[..count].copy_from_slice(&row[..count]);
                 }
             }
-            #[allow(clippy::needless_range_loop, reason = "k is a column of the block, not a row")]
+            #[allow(
+                clippy::needless_range_loop,
+                reason = "k is a column of the block, not a row"
+            )]
             for k in 0..count {
                 f(from + k, std::array::from_fn(|row| &block[row][k]));
             }
@@ -124,10 +161,17 @@ pub(crate) struct ColumnMajor<'a> {
 
 impl Left for ColumnMajor<'_> {
     #[inline(always)]
-    fn each<const HEIGHT: usize>(&self, [row, first]: [usize; 2], depth: usize, mut f: impl FnMut(usize, [&f32; HEIGHT])) {
+    fn each<const HEIGHT: usize>(
+        &self,
+        [row, first]: [usize; 2],
+        depth: usize,
+        mut f: impl FnMut(usize, [&f32; HEIGHT]),
+    ) {
         let columns = &self.data[first * self.stride + row..];
         for k in 0..depth {
-            let column: &[f32; HEIGHT] = columns[k * self.stride..].first_chunk().expect("invariant: the operand holds its last tile");
+            let column: &[f32; HEIGHT] = columns[k * self.stride..]
+                .first_chunk()
+                .expect("invariant: the operand holds its last tile");
             f(k, column.each_ref());
         }
     }
@@ -141,7 +185,8 @@ pub(crate) trait PanelRows: Copy {
     fn part(self, from: usize, depth: usize) -> Self;
     /// One of them, in vectors.
     fn row<S: Simd, const VECTORS: usize>(self, k: usize) -> [S::f32s; VECTORS];
-    /// Prefetches one that follows this one by some distance, where the processor does not do so by itself.
+    /// Prefetches one that follows this one by some distance, where the processor does not do so by
+    /// itself.
     #[inline(always)]
     fn prefetch_after(self, _: usize) {}
 }
@@ -149,7 +194,9 @@ pub(crate) trait PanelRows: Copy {
 /// 16 floats as vectors.
 #[inline(always)]
 pub(crate) fn vectors<S: Simd, const VECTORS: usize>(row: &[f32; PANEL]) -> [S::f32s; VECTORS] {
-    *bytemuck::cast_slice::<f32, S::f32s>(row).first_chunk().expect("invariant: so many vectors are a panel's row")
+    *bytemuck::cast_slice::<f32, S::f32s>(row)
+        .first_chunk()
+        .expect("invariant: so many vectors are a panel's row")
 }
 
 impl PanelRows for &[[f32; PANEL]] {
@@ -173,7 +220,8 @@ impl PanelRows for &[[f32; PANEL]] {
 pub(crate) trait Right: Copy {
     /// Rows of k that all tiles process before the next.
     const SLICE: usize;
-    /// Floats to which a slice is converted first where there are several tiles; 0 where it is floats already.
+    /// Floats to which a slice is converted first where there are several tiles; 0 where it is
+    /// floats already.
     const SCRATCH: usize;
     /// Its rows.
     type Rows: PanelRows;
@@ -215,12 +263,20 @@ impl PanelRows for StridedPanel<'_> {
 
     #[inline(always)]
     fn part(self, from: usize, depth: usize) -> Self {
-        Self { data: &self.data[from * self.stride..], count: depth, ..self }
+        Self {
+            data: &self.data[from * self.stride..],
+            count: depth,
+            ..self
+        }
     }
 
     #[inline(always)]
     fn row<S: Simd, const VECTORS: usize>(self, k: usize) -> [S::f32s; VECTORS] {
-        vectors::<S, VECTORS>(self.data[k * self.stride..].first_chunk().expect("invariant: rows hold the columns of a panel"))
+        vectors::<S, VECTORS>(
+            self.data[k * self.stride..]
+                .first_chunk()
+                .expect("invariant: rows hold the columns of a panel"),
+        )
     }
 }
 
@@ -236,7 +292,10 @@ impl Right for StridedPanel<'_> {
 
     #[inline(always)]
     fn widen(self, from: usize, to: &mut [[f32; PANEL]]) {
-        for (to, row) in to.iter_mut().zip(self.data[from * self.stride..].chunks(self.stride)) {
+        for (to, row) in to
+            .iter_mut()
+            .zip(self.data[from * self.stride..].chunks(self.stride))
+        {
             to.copy_from_slice(&row[..PANEL]);
         }
     }
@@ -263,7 +322,8 @@ impl StripEpilogue for () {
     fn end<const PANELS: usize>(&mut self, _: usize, _: &mut [[[f32; PANEL]; PANELS]]) {}
 }
 
-/// The product with panels side by side, `[rows, k]·[k, 16·PANELS]`, written or added to the previous values.
+/// The product with panels side by side, `[rows, k]·[k, 16·PANELS]`, written or added to the
+/// previous values.
 pub(crate) struct Strip<'a, L: Left, R: Right, T: StripEpilogue, const PANELS: usize> {
     pub a: L,
     pub b: [R; PANELS],
@@ -279,11 +339,21 @@ pub(crate) struct Strip<'a, L: Left, R: Right, T: StripEpilogue, const PANELS: u
 impl<'a, L: Left, R: Right, const PANELS: usize> Strip<'a, L, R, (), PANELS> {
     /// For panels of floats, without panels after them.
     pub fn alone(a: L, b: [R; PANELS], strip: &'a mut [f32], onto: bool) -> Self {
-        Self { a, b, next_panels: [&[]; PANELS], scratch: &mut [], strip, onto, tail: () }
+        Self {
+            a,
+            b,
+            next_panels: [&[]; PANELS],
+            scratch: &mut [],
+            strip,
+            onto,
+            tail: (),
+        }
     }
 }
 
-impl<L: Left, R: Right, T: StripEpilogue, const PANELS: usize> WithSimd for Strip<'_, L, R, T, PANELS> {
+impl<L: Left, R: Right, T: StripEpilogue, const PANELS: usize> WithSimd
+    for Strip<'_, L, R, T, PANELS>
+{
     type Output = ();
 
     #[inline(always)]
@@ -303,18 +373,31 @@ impl<L: Left, R: Right, T: StripEpilogue, const PANELS: usize> Strip<'_, L, R, T
         let count = rows.div_ceil(tile_rows::<S>());
         let all = self.b[0].rows().depth();
         // A single tile reads rows in place, in any format.
-        let slice = if count == 1 && R::SCRATCH > 0 { all.max(1) } else { R::SLICE };
+        let slice = if count == 1 && R::SCRATCH > 0 {
+            all.max(1)
+        } else {
+            R::SLICE
+        };
         for from in (0..all).step_by(slice) {
             let depth = slice.min(all - from);
             if R::SCRATCH == 0 || count == 1 {
                 let b = self.b.map(|b| b.rows().part(from, depth));
-                self.slice::<S, R::Rows, VECTORS>(simd, b, [from, depth, count], from + depth == all);
+                self.slice::<S, R::Rows, VECTORS>(
+                    simd,
+                    b,
+                    [from, depth, count],
+                    from + depth == all,
+                );
                 continue;
             }
             let mut scratch = std::mem::take(&mut self.scratch);
             let mut rooms = scratch.chunks_exact_mut(R::SCRATCH);
             let b: [&[[f32; PANEL]]; PANELS] = self.b.map(|b| {
-                let room = &mut rooms.next().expect("invariant: there is room for every panel").as_chunks_mut().0[..depth];
+                let room = &mut rooms
+                    .next()
+                    .expect("invariant: there is room for every panel")
+                    .as_chunks_mut()
+                    .0[..depth];
                 b.widen(from, room);
                 &*room
             });
@@ -325,17 +408,35 @@ impl<L: Left, R: Right, T: StripEpilogue, const PANELS: usize> Strip<'_, L, R, T
 
     /// All tiles over a slice of k.
     #[inline(always)]
-    fn slice<S: Simd, B: PanelRows, const VECTORS: usize>(&mut self, simd: S, b: [B; PANELS], [from, depth, count]: [usize; 3], is_last: bool) {
+    fn slice<S: Simd, B: PanelRows, const VECTORS: usize>(
+        &mut self,
+        simd: S,
+        b: [B; PANELS],
+        [from, depth, count]: [usize; 3],
+        is_last: bool,
+    ) {
         let rows = self.strip.len() / (PANELS * PANEL);
         let onto = self.onto || from > 0;
         for (index, (first, height)) in tiles(rows, tile_rows::<S>()).enumerate() {
-            // Every tile prefetches the same slice of the panels ahead, starting at its share and continuing beyond it.
-            let ahead = self.next_panels.map(|ahead| ahead.get((from + index * depth / count) * PANEL..).unwrap_or_default());
+            // Every tile prefetches the same slice of the panels ahead, starting at its share and
+            // continuing beyond it.
+            let ahead = self.next_panels.map(|ahead| {
+                ahead
+                    .get((from + index * depth / count) * PANEL..)
+                    .unwrap_or_default()
+            });
             let y = &mut self.strip[first * PANELS * PANEL..][..height * PANELS * PANEL];
             let tail = is_last.then_some(&self.tail);
-            tile_of::<S, L, T, _, PANELS, VECTORS>(simd, (height, (self.a, first, from)), (b, ahead), y, (onto, tail));
+            tile_of::<S, L, T, _, PANELS, VECTORS>(
+                simd,
+                (height, (self.a, first, from)),
+                (b, ahead),
+                y,
+                (onto, tail),
+            );
             if is_last {
-                self.tail.end::<PANELS>(first, y.as_chunks_mut().0.as_chunks_mut().0);
+                self.tail
+                    .end::<PANELS>(first, y.as_chunks_mut().0.as_chunks_mut().0);
             }
         }
     }
@@ -343,14 +444,22 @@ impl<L: Left, R: Right, T: StripEpilogue, const PANELS: usize> Strip<'_, L, R, T
 
 /// A tile of a height that is known at run time, at most [`tile_rows`].
 #[inline(always)]
-pub(crate) fn tile_of<S: Simd, L: Left, T: StripEpilogue, B: PanelRows, const PANELS: usize, const VECTORS: usize>(
+pub(crate) fn tile_of<
+    S: Simd,
+    L: Left,
+    T: StripEpilogue,
+    B: PanelRows,
+    const PANELS: usize,
+    const VECTORS: usize,
+>(
     simd: S,
     (height, place): (usize, (L, usize, usize)),
     b: ([B; PANELS], [&[f32]; PANELS]),
     y: &mut [f32],
     end: (bool, Option<&T>),
 ) {
-    // One test of a constant for each number of registers: heights that a form never has are not compiled for it.
+    // One test of a constant for each number of registers: heights that a form never has are not
+    // compiled for it.
     if const { tile_rows::<S>() <= 2 } {
         return match height {
             1 => tile::<S, L, T, B, PANELS, VECTORS, 1>(simd, place, b, y, end),
@@ -385,7 +494,15 @@ pub(crate) fn tile_of<S: Simd, L: Left, T: StripEpilogue, B: PanelRows, const PA
 
 /// `HEIGHT` rows of 16·PANELS columns in registers; `b` [depth, 16] each.
 #[inline(always)]
-fn tile<S: Simd, L: Left, T: StripEpilogue, B: PanelRows, const PANELS: usize, const VECTORS: usize, const HEIGHT: usize>(
+fn tile<
+    S: Simd,
+    L: Left,
+    T: StripEpilogue,
+    B: PanelRows,
+    const PANELS: usize,
+    const VECTORS: usize,
+    const HEIGHT: usize,
+>(
     simd: S,
     (a, row, first): (L, usize, usize),
     (b, ahead): ([B; PANELS], [&[f32]; PANELS]),
@@ -393,14 +510,28 @@ fn tile<S: Simd, L: Left, T: StripEpilogue, B: PanelRows, const PANELS: usize, c
     (onto, tail): (bool, Option<&T>),
 ) {
     let depth = b[0].depth();
-    let y = bytemuck::cast_slice_mut::<_, S::f32s>(y).as_chunks_mut::<VECTORS>().0.as_chunks_mut::<PANELS>().0;
+    let y = bytemuck::cast_slice_mut::<_, S::f32s>(y)
+        .as_chunks_mut::<VECTORS>()
+        .0
+        .as_chunks_mut::<PANELS>()
+        .0;
     // With a height known at compile time: else the sums would be in memory.
-    let y: &mut [_; HEIGHT] = y.first_chunk_mut().expect("invariant: a tile is of its height");
-    let mut sums = if onto { *y } else { [[[simd.splat_f32s(0.0); VECTORS]; PANELS]; HEIGHT] };
+    let y: &mut [_; HEIGHT] = y
+        .first_chunk_mut()
+        .expect("invariant: a tile is of its height");
+    let mut sums = if onto {
+        *y
+    } else {
+        [[[simd.splat_f32s(0.0); VECTORS]; PANELS]; HEIGHT]
+    };
     // Where the second panel has none ahead it prefetches the first's, which is in cache.
     let (asks_ahead, first_ahead) = (!ahead[0].is_empty(), ahead[0]);
     let ahead = ahead.map(|ahead| if ahead.is_empty() { first_ahead } else { ahead });
-    let every = if T::PREFETCHES { PREFETCH_INTERVAL } else { depth.max(1) };
+    let every = if T::PREFETCHES {
+        PREFETCH_INTERVAL
+    } else {
+        depth.max(1)
+    };
     for from in (0..depth).step_by(every) {
         if let Some(tail) = tail.filter(|_| T::PREFETCHES && from / every < HEIGHT) {
             tail.prefetch(row + from / every, PANELS * PANEL);
@@ -418,12 +549,14 @@ fn tile<S: Simd, L: Left, T: StripEpilogue, B: PanelRows, const PANELS: usize, c
                     }
                 }
                 b.iter().for_each(|b| b.prefetch_after(k));
-                let b: [[S::f32s; VECTORS]; PANELS] = std::array::from_fn(|panel| b[panel].row::<S, VECTORS>(k));
+                let b: [[S::f32s; VECTORS]; PANELS] =
+                    std::array::from_fn(|panel| b[panel].row::<S, VECTORS>(k));
                 for row in 0..HEIGHT {
                     let a = simd.splat_f32s(*a[row]);
                     for panel in 0..PANELS {
                         for vector in 0..VECTORS {
-                            sums[row][panel][vector] = simd.mul_add_f32s(a, b[panel][vector], sums[row][panel][vector]);
+                            sums[row][panel][vector] =
+                                simd.mul_add_f32s(a, b[panel][vector], sums[row][panel][vector]);
                         }
                     }
                 }
@@ -433,7 +566,8 @@ fn tile<S: Simd, L: Left, T: StripEpilogue, B: PanelRows, const PANELS: usize, c
     *y = sums;
 }
 
-/// The product of one row with panels side by side, `[1, k]·[k, 16·PANELS]`: its elements have the bits of a [`Strip`]'s.
+/// The product of one row with panels side by side, `[1, k]·[k, 16·PANELS]`: its elements have the
+/// bits of a [`Strip`]'s.
 pub(crate) struct RowStrip<'a, R: Right, T: StripEpilogue, const PANELS: usize> {
     pub a: &'a [f32],
     pub b: [R; PANELS],
@@ -464,8 +598,12 @@ impl<R: Right, T: StripEpilogue, const PANELS: usize> RowStrip<'_, R, T, PANELS>
                 }
             }
         }
-        let y = bytemuck::cast_slice_mut::<_, S::f32s>(self.strip).as_chunks_mut::<VECTORS>().0;
-        *y.first_chunk_mut().expect("invariant: the strip holds these panels") = sums;
-        self.tail.end::<PANELS>(0, self.strip.as_chunks_mut().0.as_chunks_mut().0);
+        let y = bytemuck::cast_slice_mut::<_, S::f32s>(self.strip)
+            .as_chunks_mut::<VECTORS>()
+            .0;
+        *y.first_chunk_mut()
+            .expect("invariant: the strip holds these panels") = sums;
+        self.tail
+            .end::<PANELS>(0, self.strip.as_chunks_mut().0.as_chunks_mut().0);
     }
 }

@@ -1,7 +1,9 @@
-//! Products of rows of codes with one panel of codes or two side by side, by tiles in registers: [`strip`](crate::operation::product::strip) for integers.
+//! Products of rows of codes with one panel of codes or two side by side, by tiles in registers:
+//! [`strip`](crate::operation::product::strip) for integers.
 //!
-//! Sums of products of bytes are exact, so every form below gives the same bits. Processors multiply unsigned by signed bytes:
-//! 128 is added to the codes of the rows, and 128 times the sum of a column's codes, which its panel stores, is subtracted.
+//! Sums of products of bytes are exact, so every form below gives the same bits. Processors
+//! multiply unsigned by signed bytes: 128 is added to the codes of the rows, and 128 times the sum
+//! of a column's codes, which its panel stores, is subtracted.
 
 use crate::kernel::native::{PrefetchHint, prefetch_unchecked, simd};
 use crate::operation::product::panel_format::{HEAD, PANEL};
@@ -83,7 +85,8 @@ pub(crate) struct ByteStrip<'a, T: StripEpilogue, const PANELS: usize> {
     pub words: usize,
     /// Scale of each row.
     pub scales: &'a [f32],
-    /// Panels as [`PanelFormat::Int8`](crate::operation::product::panel_format::PanelFormat::Int8) has them.
+    /// Panels as [`PanelFormat::Int8`](crate::operation::product::panel_format::PanelFormat::Int8)
+    /// has them.
     pub b: [&'a [u32]; PANELS],
     /// The panels that are read next, as long as these or shorter.
     pub ahead: [&'a [u32]; PANELS],
@@ -118,8 +121,13 @@ impl<T: StripEpilogue, const PANELS: usize> ByteStrip<'_, T, PANELS> {
         let count = rows.div_ceil(B::FORM.tile_rows());
         for (index, (first, height)) in tiles(rows, B::FORM.tile_rows()).enumerate() {
             let a = &self.a[first * self.words..][..height * self.words];
-            // Every tile prefetches the panels ahead, starting at its share and continuing beyond it.
-            let ahead = self.ahead.map(|ahead| ahead.get(index * (self.words + HEAD / PANEL) / count * PANEL..).unwrap_or_default());
+            // Every tile prefetches the panels ahead, starting at its share and continuing beyond
+            // it.
+            let ahead = self.ahead.map(|ahead| {
+                ahead
+                    .get(index * (self.words + HEAD / PANEL) / count * PANEL..)
+                    .unwrap_or_default()
+            });
             let y = &mut self.strip[first * PANELS * PANEL..][..height * PANELS * PANEL];
             let scales = &self.scales[first..][..height];
             let a = (a, first, &self.tail);
@@ -145,7 +153,8 @@ impl<T: StripEpilogue, const PANELS: usize> ByteStrip<'_, T, PANELS> {
                     _ => tile::<B, T, PANELS, 12>(bytes, a, (self.b, ahead), scales, y),
                 }
             }
-            self.tail.end::<PANELS>(first, y.as_chunks_mut().0.as_chunks_mut().0);
+            self.tail
+                .end::<PANELS>(first, y.as_chunks_mut().0.as_chunks_mut().0);
         }
     }
 }
@@ -157,7 +166,8 @@ trait Bytes: Copy {
     type Weights: Copy;
     fn start(self, sums: &[i32; PANEL]) -> Self::Sums;
     fn load(self, codes: &[u32; PANEL]) -> Self::Weights;
-    /// Four unsigned bytes times four signed bytes, in each column. Sums may wrap: the effect of adding 128 to the codes is subtracted.
+    /// Four unsigned bytes times four signed bytes, in each column. Sums may wrap: the effect of
+    /// adding 128 to the codes is subtracted.
     fn multiply_add(self, sums: Self::Sums, a: u32, codes: Self::Weights) -> Self::Sums;
     fn finish(self, sums: Self::Sums) -> [i32; PANEL];
 }
@@ -172,8 +182,10 @@ fn tile<B: Bytes, T: StripEpilogue, const PANELS: usize, const HEIGHT: usize>(
     y: &mut [f32],
 ) {
     let a = a.as_chunks::<HEIGHT>().0;
-    // Loops without closures: the compiler may keep those as functions that lack this one's instructions.
-    let (mut heads, mut codes): ([&[u32]; PANELS], [&[[u32; PANEL]]; PANELS]) = ([&[]; PANELS], [&[]; PANELS]);
+    // Loops without closures: the compiler may keep those as functions that lack this one's
+    // instructions.
+    let (mut heads, mut codes): ([&[u32]; PANELS], [&[[u32; PANEL]]; PANELS]) =
+        ([&[]; PANELS], [&[]; PANELS]);
     let mut sums = [[bytes.start(&[0; PANEL]); PANELS]; HEIGHT];
     for panel in 0..PANELS {
         let (head, rest) = b[panel].split_at(HEAD);
@@ -189,7 +201,8 @@ fn tile<B: Bytes, T: StripEpilogue, const PANELS: usize, const HEIGHT: usize>(
     let (asks_ahead, first_ahead) = (!ahead[0].is_empty(), ahead[0]);
     let ahead = ahead.map(|ahead| if ahead.is_empty() { first_ahead } else { ahead });
     for (part, a) in a.chunks(PREFETCH_INTERVAL).enumerate() {
-        // What the epilogue accesses is prefetched in small parts: one large prefetch would stall on cache lines.
+        // What the epilogue accesses is prefetched in small parts: one large prefetch would stall
+        // on cache lines.
         let first_word = part * PREFETCH_INTERVAL;
         if part < HEIGHT {
             tail.prefetch(first + part, PANELS * PANEL);
@@ -212,7 +225,13 @@ fn tile<B: Bytes, T: StripEpilogue, const PANELS: usize, const HEIGHT: usize>(
             }
         }
     }
-    let y: &mut [[[f32; PANEL]; PANELS]; HEIGHT] = y.as_chunks_mut().0.as_chunks_mut().0.first_chunk_mut().expect("invariant: a tile is of its height");
+    let y: &mut [[[f32; PANEL]; PANELS]; HEIGHT] = y
+        .as_chunks_mut()
+        .0
+        .as_chunks_mut()
+        .0
+        .first_chunk_mut()
+        .expect("invariant: a tile is of its height");
     for (row, y) in y.iter_mut().enumerate() {
         for (panel, y) in y.iter_mut().enumerate() {
             let sums = bytes.finish(sums[row][panel]);
@@ -321,7 +340,15 @@ mod x86 {
 
         #[inline(always)]
         fn start(self, sums: &[i32; PANEL]) -> Self::Sums {
-            std::array::from_fn(|four| pulp::cast(std::array::from_fn::<i32, 8, _>(|lane| if lane % 2 == 0 { sums[4 * four + lane / 2] } else { 0 })))
+            std::array::from_fn(|four| {
+                pulp::cast(std::array::from_fn::<i32, 8, _>(|lane| {
+                    if lane % 2 == 0 {
+                        sums[4 * four + lane / 2]
+                    } else {
+                        0
+                    }
+                }))
+            })
         }
 
         #[inline(always)]
@@ -337,7 +364,9 @@ mod x86 {
             let a = unsafe { _mm256_cvtepu8_epi16(_mm_set1_epi32(a as i32)) };
             // Two products of at most 255·127 each: far from 32 bits.
             // SAFETY: as above.
-            std::array::from_fn(|four| unsafe { _mm256_add_epi32(sums[four], _mm256_madd_epi16(a, codes[four])) })
+            std::array::from_fn(|four| unsafe {
+                _mm256_add_epi32(sums[four], _mm256_madd_epi16(a, codes[four]))
+            })
         }
 
         #[inline(always)]
@@ -365,7 +394,11 @@ mod tests {
                 (seed * 31 % 255) as i32 - 127
             }
         };
-        let word = |seed: usize| (0..4).fold(0u32, |word, at| word | u32::from(byte(seed * 4 + at) as u8) << (8 * at));
+        let word = |seed: usize| {
+            (0..4).fold(0u32, |word, at| {
+                word | u32::from(byte(seed * 4 + at) as u8) << (8 * at)
+            })
+        };
         for rows in 1..=27 {
             let a: Vec<u32> = (0..rows * words).map(|at| word(at * 3 + rows)).collect();
             let scales: Vec<f32> = (0..rows).map(|row| 0.5 + row as f32).collect();
@@ -374,7 +407,15 @@ mod tests {
                 let mut panel = vec![0; HEAD];
                 for column in 0..PANEL {
                     panel[column] = (0.25 * (1 + column) as f32).to_bits();
-                    let sum: i32 = (0..words).map(|k| codes[k * PANEL + column].to_le_bytes().iter().map(|code| i32::from(*code as i8)).sum::<i32>()).sum();
+                    let sum: i32 = (0..words)
+                        .map(|k| {
+                            codes[k * PANEL + column]
+                                .to_le_bytes()
+                                .iter()
+                                .map(|code| i32::from(*code as i8))
+                                .sum::<i32>()
+                        })
+                        .sum();
                     panel[PANEL + column] = sum as u32;
                 }
                 panel.extend(codes);
@@ -383,9 +424,17 @@ mod tests {
             let panels = [panel(1), panel(1000)];
             let wanted: Vec<f32> = (0..rows * 2 * PANEL)
                 .map(|at| {
-                    let (row, panel, column) = (at / (2 * PANEL), &panels[at / PANEL % 2], at % PANEL);
-                    let terms = (0..words).flat_map(|k| a[row * words + k].to_le_bytes().into_iter().zip(panel[HEAD + k * PANEL + column].to_le_bytes()));
-                    let sum: i32 = terms.map(|(a, b)| i32::from(a as i8) * i32::from(b as i8)).sum();
+                    let (row, panel, column) =
+                        (at / (2 * PANEL), &panels[at / PANEL % 2], at % PANEL);
+                    let terms = (0..words).flat_map(|k| {
+                        a[row * words + k]
+                            .to_le_bytes()
+                            .into_iter()
+                            .zip(panel[HEAD + k * PANEL + column].to_le_bytes())
+                    });
+                    let sum: i32 = terms
+                        .map(|(a, b)| i32::from(a as i8) * i32::from(b as i8))
+                        .sum();
                     sum as f32 * (scales[row] * f32::from_bits(panel[column]))
                 })
                 .collect();
@@ -394,11 +443,33 @@ mod tests {
                 pack_for(form, &a, words, &mut packed);
                 let mut strip = vec![f32::NAN; rows * 2 * PANEL];
                 let b = [panels[0].as_slice(), &panels[1]];
-                ByteStrip { a: &packed, words, scales: &scales, b, ahead: [&[], &[]], strip: &mut strip, tail: () }.run_as(form);
+                ByteStrip {
+                    a: &packed,
+                    words,
+                    scales: &scales,
+                    b,
+                    ahead: [&[], &[]],
+                    strip: &mut strip,
+                    tail: (),
+                }
+                .run_as(form);
                 assert_eq!(strip, wanted, "{form:?}, {rows} rows");
                 let mut one = vec![f32::NAN; rows * PANEL];
-                ByteStrip { a: &packed, words, scales: &scales, b: [&panels[1]], ahead: [&[]], strip: &mut one, tail: () }.run_as(form);
-                let second: Vec<f32> = wanted.chunks(2 * PANEL).flat_map(|row| &row[PANEL..]).copied().collect();
+                ByteStrip {
+                    a: &packed,
+                    words,
+                    scales: &scales,
+                    b: [&panels[1]],
+                    ahead: [&[]],
+                    strip: &mut one,
+                    tail: (),
+                }
+                .run_as(form);
+                let second: Vec<f32> = wanted
+                    .chunks(2 * PANEL)
+                    .flat_map(|row| &row[PANEL..])
+                    .copied()
+                    .collect();
                 assert_eq!(one, second, "{form:?}, {rows} rows, one panel");
             }
         }
@@ -409,11 +480,23 @@ mod tests {
         const WORDS: usize = crate::operation::product::quantize_rows::MAX_COLS / 4;
         let (a, codes) = (vec![0x7f7f_7f7f; WORDS], vec![0x7f7f_7f7f; WORDS * PANEL]);
         let sum = 127 * 4 * WORDS as u32;
-        let panel: Vec<u32> = std::iter::repeat_n(1f32.to_bits(), PANEL).chain(std::iter::repeat_n(sum, HEAD - PANEL)).chain(codes).collect();
+        let panel: Vec<u32> = std::iter::repeat_n(1f32.to_bits(), PANEL)
+            .chain(std::iter::repeat_n(sum, HEAD - PANEL))
+            .chain(codes)
+            .collect();
         for form in forms() {
             let (mut packed, mut strip) = (vec![0; WORDS], vec![f32::NAN; PANEL]);
             pack_for(form, &a, WORDS, &mut packed);
-            ByteStrip { a: &packed, words: WORDS, scales: &[1.0], b: [panel.as_slice()], ahead: [&[]], strip: &mut strip, tail: () }.run_as(form);
+            ByteStrip {
+                a: &packed,
+                words: WORDS,
+                scales: &[1.0],
+                b: [panel.as_slice()],
+                ahead: [&[]],
+                strip: &mut strip,
+                tail: (),
+            }
+            .run_as(form);
             assert_eq!(strip, [(127 * sum) as f32; PANEL], "{form:?}");
         }
     }

@@ -1,18 +1,26 @@
-//! Squares of 16 by 16 words transposed in registers: used to pack rows and to read and write heads.
+//! Squares of 16 by 16 words transposed in registers: used to pack rows and to read and write
+//! heads.
 //!
-//! With AVX-512 a square takes 64 shuffles, a quarter per word; word by word it took 1.4 cycles per word.
+//! With AVX-512 a square takes 64 shuffles, a quarter per word; word by word it took 1.4 cycles per
+//! word.
 
 use pulp::{Simd, WithSimd};
 
 use crate::operation::product::panel_format::PANEL;
 use crate::operation::reduce::each_lane;
 
-/// Passes on the columns of sixteen rows one at a time, from the first on. As a whole they would go through the stack.
+/// Passes on the columns of sixteen rows one at a time, from the first on. As a whole they would go
+/// through the stack.
 #[inline(always)]
-pub(crate) fn transpose_16x16<S: Simd>(_: S, rows: [&[u32; PANEL]; PANEL], mut column: impl FnMut(usize, [u32; PANEL])) {
+pub(crate) fn transpose_16x16<S: Simd>(
+    _: S,
+    rows: [&[u32; PANEL]; PANEL],
+    mut column: impl FnMut(usize, [u32; PANEL]),
+) {
     #[cfg(target_arch = "x86_64")]
     if S::F32_LANES == PANEL {
-        // SAFETY: an `S` comes from `with_simd`, and on x86-64 only that of AVX-512 F has vectors of 16 floats.
+        // SAFETY: an `S` comes from `with_simd`, and on x86-64 only that of AVX-512 F has vectors
+        // of 16 floats.
         return unsafe { x86::transpose_16x16(rows, column) };
     }
     for place in 0..PANEL {
@@ -23,7 +31,11 @@ pub(crate) fn transpose_16x16<S: Simd>(_: S, rows: [&[u32; PANEL]; PANEL], mut c
 /// The first floats as a row of a square.
 #[inline(always)]
 fn words(floats: &[f32]) -> &[u32; PANEL] {
-    bytemuck::cast_ref(floats.first_chunk::<PANEL>().expect("invariant: a row holds its squares"))
+    bytemuck::cast_ref(
+        floats
+            .first_chunk::<PANEL>()
+            .expect("invariant: a row holds its squares"),
+    )
 }
 
 /// Queries, at this stride in elements, as panels [width, 16], scaled; lanes without a query are 0.
@@ -41,7 +53,14 @@ impl WithSimd for TransposeIn<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { q, stride, count, panels, width, scale } = self;
+        let Self {
+            q,
+            stride,
+            count,
+            panels,
+            width,
+            scale,
+        } = self;
         let whole = width / PANEL * PANEL;
         for (panel, to) in panels.chunks_exact_mut(width * PANEL).enumerate() {
             let lanes = count.saturating_sub(panel * PANEL).min(PANEL);
@@ -56,17 +75,27 @@ impl WithSimd for TransposeIn<'_> {
                     simd,
                     std::array::from_fn(square),
                     #[inline(always)]
-                    |column, queries| to[from + column] = each_lane(bytemuck::cast(queries), |_, q: f32| q * scale),
+                    |column, queries| {
+                        to[from + column] =
+                            each_lane(bytemuck::cast(queries), |_, q: f32| q * scale)
+                    },
                 );
             }
             for (at, to) in to.iter_mut().enumerate().skip(whole) {
-                *to = std::array::from_fn(|lane| if lane < lanes { row(lane)[at] * scale } else { 0.0 });
+                *to = std::array::from_fn(|lane| {
+                    if lane < lanes {
+                        row(lane)[at] * scale
+                    } else {
+                        0.0
+                    }
+                });
             }
         }
     }
 }
 
-/// Sums [width, lanes] as rows of the result, at this stride in elements, each times its own factor.
+/// Sums [width, lanes] as rows of the result, at this stride in elements, each times its own
+/// factor.
 pub(crate) struct TransposeOut<'a> {
     pub sums: &'a [f32],
     pub inverses: &'a [[f32; PANEL]],
@@ -80,7 +109,13 @@ impl WithSimd for TransposeOut<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { sums, inverses, y, row, count } = self;
+        let Self {
+            sums,
+            inverses,
+            y,
+            row,
+            count,
+        } = self;
         let lanes = inverses.len() * PANEL;
         let (width, whole) = (sums.len() / lanes, sums.len() / lanes / PANEL * PANEL);
         for (panel, inverses) in inverses.iter().enumerate() {
@@ -93,13 +128,18 @@ impl WithSimd for TransposeOut<'_> {
                     #[inline(always)]
                     |lane, sums| {
                         if first + lane < count {
-                            let y: &mut [f32; PANEL] = y[(first + lane) * row + from..].first_chunk_mut().expect("invariant: a row holds its heads");
-                            *y = each_lane(bytemuck::cast(sums), |_, sum: f32| sum * inverses[lane]);
+                            let y: &mut [f32; PANEL] = y[(first + lane) * row + from..]
+                                .first_chunk_mut()
+                                .expect("invariant: a row holds its heads");
+                            *y =
+                                each_lane(bytemuck::cast(sums), |_, sum: f32| sum * inverses[lane]);
                         }
                     },
                 );
             }
-            for (lane, at) in (0..PANEL.min(count.saturating_sub(first))).flat_map(|lane| (whole..width).map(move |at| (lane, at))) {
+            for (lane, at) in (0..PANEL.min(count.saturating_sub(first)))
+                .flat_map(|lane| (whole..width).map(move |at| (lane, at)))
+            {
                 y[(first + lane) * row + at] = sums[at * lanes + first + lane] * inverses[lane];
             }
         }
@@ -116,10 +156,14 @@ mod x86 {
     /// The machine has AVX-512 F.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    pub unsafe fn transpose_16x16(rows: [&[u32; PANEL]; PANEL], mut column: impl FnMut(usize, [u32; PANEL])) {
+    pub unsafe fn transpose_16x16(
+        rows: [&[u32; PANEL]; PANEL],
+        mut column: impl FnMut(usize, [u32; PANEL]),
+    ) {
         let mut pairs = [_mm512_setzero_si512(); PANEL];
         for pair in 0..PANEL / 2 {
-            let [a, b]: [__m512i; 2] = [pulp::cast(*rows[2 * pair]), pulp::cast(*rows[2 * pair + 1])];
+            let [a, b]: [__m512i; 2] =
+                [pulp::cast(*rows[2 * pair]), pulp::cast(*rows[2 * pair + 1])];
             pairs[2 * pair] = _mm512_unpacklo_epi32(a, b);
             pairs[2 * pair + 1] = _mm512_unpackhi_epi32(a, b);
         }
@@ -135,8 +179,14 @@ mod x86 {
         let mut columns = fours;
         for c in 0..4 {
             let [a, b, d, e] = [fours[c], fours[4 + c], fours[8 + c], fours[12 + c]];
-            let even = [_mm512_shuffle_i32x4::<0x88>(a, b), _mm512_shuffle_i32x4::<0x88>(d, e)];
-            let odd = [_mm512_shuffle_i32x4::<0xdd>(a, b), _mm512_shuffle_i32x4::<0xdd>(d, e)];
+            let even = [
+                _mm512_shuffle_i32x4::<0x88>(a, b),
+                _mm512_shuffle_i32x4::<0x88>(d, e),
+            ];
+            let odd = [
+                _mm512_shuffle_i32x4::<0xdd>(a, b),
+                _mm512_shuffle_i32x4::<0xdd>(d, e),
+            ];
             columns[c] = _mm512_shuffle_i32x4::<0x88>(even[0], even[1]);
             columns[4 + c] = _mm512_shuffle_i32x4::<0x88>(odd[0], odd[1]);
             columns[8 + c] = _mm512_shuffle_i32x4::<0xdd>(even[0], even[1]);
@@ -172,8 +222,10 @@ mod tests {
 
     #[test]
     fn rows_become_columns_with_every_instruction_set() {
-        let rows: Square = std::array::from_fn(|row| std::array::from_fn(|column| (row * 100 + column) as u32));
-        let wanted: Square = std::array::from_fn(|row| std::array::from_fn(|column| (column * 100 + row) as u32));
+        let rows: Square =
+            std::array::from_fn(|row| std::array::from_fn(|column| (row * 100 + column) as u32));
+        let wanted: Square =
+            std::array::from_fn(|row| std::array::from_fn(|column| (column * 100 + row) as u32));
         assert_eq!(Arch::new().dispatch(Turn(&rows)), wanted);
         assert_eq!(Turn(&rows).with_simd(Scalar), wanted);
     }

@@ -1,7 +1,8 @@
 //! Running sums over the last axis, of f32 and i32.
 //!
-//! Each segment of a row is added up in order; the segments' sums are added up the same way, and their results are added to the segments. The split depends
-//! only on the shape: the same bits on every device.
+//! Each segment of a row is added up in order; the segments' sums are added up the same way, and
+//! their results are added to the segments. The split depends only on the shape: the same bits on
+//! every device.
 
 use std::sync::{Arc, LazyLock};
 
@@ -62,69 +63,144 @@ static FLOATS: LazyLock<Cumsums> = LazyLock::new(cumsums::<f32>);
 static INTEGERS: LazyLock<Cumsums> = LazyLock::new(cumsums::<i32>);
 
 fn cumsums<T: Summed>() -> Cumsums {
-    let loops = |Cumsum { rows, segment, segments, .. }: Cumsum<NoBindings>, groups: u32| {
-        crate::kernel::loops_over((rows as u64).saturating_mul(segments as u64), groups.saturating_mul(WORKGROUP), segment as u64 + 1)
+    let loops = |Cumsum {
+                     rows,
+                     segment,
+                     segments,
+                     ..
+                 }: Cumsum<NoBindings>,
+                 groups: u32| {
+        crate::kernel::loops_over(
+            (rows as u64).saturating_mul(segments as u64),
+            groups.saturating_mul(WORKGROUP),
+            segment as u64 + 1,
+        )
     };
     let number = T::DTYPE.wgsl();
     let sum = Cumsum::define_on::<T>(format!("cumsum_{number}"));
-    let sum = sum.body(format!("alias number = {number};\n{}", include_str!("cumsum.wgsl"))).loops(loops);
-    let add = CumsumAdd::define_on::<T>(format!("cumsum_add_{number}")).body(include_str!("cumsum_add.wgsl"));
-    Cumsums { sum: built_in(sum, sum_segments), add: built_in(add, add_offsets) }
+    let sum = sum
+        .body(format!(
+            "alias number = {number};\n{}",
+            include_str!("cumsum.wgsl")
+        ))
+        .loops(loops);
+    let add = CumsumAdd::define_on::<T>(format!("cumsum_add_{number}"))
+        .body(include_str!("cumsum_add.wgsl"));
+    Cumsums {
+        sum: built_in(sum, sum_segments),
+        add: built_in(add, add_offsets),
+    }
 }
 
 fn sum_segments<T: Summed>(call: &NativeCall<'_>, arguments: Cumsum<Slices<'_, T>>) {
-    let Cumsum { x, y, totals, rows, cols, segment, segments, exclusive, reverse } = arguments;
+    let Cumsum {
+        x,
+        y,
+        totals,
+        rows,
+        cols,
+        segment,
+        segments,
+        exclusive,
+        reverse,
+    } = arguments;
     let outputs = (&mut y[..rows * cols], &mut totals[..rows * segments]);
-    for_each_chunk_pair(outputs, [cols, segments], call.threads_for(rows * cols), |row, y, totals| {
-        let x = &x[row * cols..][..cols];
-        for (index, sum) in totals.iter_mut().enumerate() {
-            let mut total = T::ZERO;
-            for place in index * segment..cols.min((index + 1) * segment) {
-                let col = if reverse != 0 { cols - 1 - place } else { place };
-                let before = total;
-                total = total.plus(x[col]);
-                y[col] = if exclusive != 0 { before } else { total };
+    for_each_chunk_pair(
+        outputs,
+        [cols, segments],
+        call.threads_for(rows * cols),
+        |row, y, totals| {
+            let x = &x[row * cols..][..cols];
+            for (index, sum) in totals.iter_mut().enumerate() {
+                let mut total = T::ZERO;
+                for place in index * segment..cols.min((index + 1) * segment) {
+                    let col = if reverse != 0 {
+                        cols - 1 - place
+                    } else {
+                        place
+                    };
+                    let before = total;
+                    total = total.plus(x[col]);
+                    y[col] = if exclusive != 0 { before } else { total };
+                }
+                *sum = total;
             }
-            *sum = total;
-        }
-    });
+        },
+    );
 }
 
-fn add_offsets<T: Summed>(call: &NativeCall<'_>, CumsumAdd { offsets, y, rows, cols, segment, segments, reverse }: CumsumAdd<Slices<'_, T>>) {
-    for_each_chunk(&mut y[..rows * cols], cols, call.threads_for(rows * cols), |row, y| {
-        let offsets = &offsets[row * segments..][..segments];
-        for (col, y) in y.iter_mut().enumerate() {
-            let place = if reverse != 0 { cols - 1 - col } else { col };
-            *y = y.plus(offsets[place / segment]);
-        }
-    });
+fn add_offsets<T: Summed>(
+    call: &NativeCall<'_>,
+    CumsumAdd {
+        offsets,
+        y,
+        rows,
+        cols,
+        segment,
+        segments,
+        reverse,
+    }: CumsumAdd<Slices<'_, T>>,
+) {
+    for_each_chunk(
+        &mut y[..rows * cols],
+        cols,
+        call.threads_for(rows * cols),
+        |row, y| {
+            let offsets = &offsets[row * segments..][..segments];
+            for (col, y) in y.iter_mut().enumerate() {
+                let place = if reverse != 0 { cols - 1 - col } else { col };
+                *y = y.plus(offsets[place / segment]);
+            }
+        },
+    );
 }
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    [&*FLOATS, &*INTEGERS].into_iter().flat_map(|kernels| [Arc::clone(&kernels.sum), Arc::clone(&kernels.add)]).collect()
+    [&*FLOATS, &*INTEGERS]
+        .into_iter()
+        .flat_map(|kernels| [Arc::clone(&kernels.sum), Arc::clone(&kernels.add)])
+        .collect()
 }
 
 impl PlanBuilder {
-    /// Records the running sums of each row: `y[row, j] = Σ x[row, ..= j]`, without the element itself if `exclusive`; with `reverse` from the end of
-    /// the row: `Σ x[row, j ..]`.
+    /// Records the running sums of each row: `y[row, j] = Σ x[row, ..= j]`, without the element
+    /// itself if `exclusive`; with `reverse` from the end of the row: `Σ x[row, j ..]`.
     ///
     /// # Shapes
     /// `x` and `y` [rows, cols], both f32 or both i32.
     /// # Numerics
-    /// On f32 in the order of the elements within 1,024 of them, then by segments of as many: the same bits on every device. Integers wrap modulo 2³².
+    /// On f32 in the order of the elements within 1,024 of them, then by segments of as many: the
+    /// same bits on every device. Integers wrap modulo 2³².
     /// # Errors
     /// `Invalid` if the lengths or types do not fit; as [`PlanBuilder::launch`].
     /// # Cost
     /// One launch up to 1,024 columns, three up to 1,024².
-    pub fn cumsum(&mut self, x: View, y: View, rows: usize, cols: usize, exclusive: bool, reverse: bool) -> Result<()> {
+    pub fn cumsum(
+        &mut self,
+        x: View,
+        y: View,
+        rows: usize,
+        cols: usize,
+        exclusive: bool,
+        reverse: bool,
+    ) -> Result<()> {
         if !x.fills(&[rows, cols]) || y.len() != x.len() {
-            return Err(Error::invalid(format!("cumsum: x has {} and y {} elements, {rows} × {cols} needed", x.len(), y.len())));
+            return Err(Error::invalid(format!(
+                "cumsum: x has {} and y {} elements, {rows} × {cols} needed",
+                x.len(),
+                y.len()
+            )));
         }
         let kernels = match x.dtype() {
             DType::F32 => &*FLOATS,
             DType::I32 => &*INTEGERS,
-            other => return Err(Error::invalid(format!("cumsum: x is {}; f32 or i32 needed", other.wgsl()))),
+            other => {
+                return Err(Error::invalid(format!(
+                    "cumsum: x is {}; f32 or i32 needed",
+                    other.wgsl()
+                )));
+            }
         };
         if x.is_empty() {
             return Ok(());
@@ -133,14 +209,36 @@ impl PlanBuilder {
         let (segment, reverse) = (SEGMENT.min(cols), u32::from(reverse));
         self.whole(|plan| {
             let totals = plan.temp(x.dtype(), rows * segments);
-            let arguments = Cumsum { x, y, totals, rows, cols, segment, segments, exclusive: u32::from(exclusive), reverse };
+            let arguments = Cumsum {
+                x,
+                y,
+                totals,
+                rows,
+                cols,
+                segment,
+                segments,
+                exclusive: u32::from(exclusive),
+                reverse,
+            };
             plan.launch(&kernels.sum, arguments, groups_for(rows * segments))?;
             if segments == 1 {
                 return Ok(());
             }
             let offsets = plan.temp(x.dtype(), rows * segments);
             plan.cumsum(totals, offsets, rows, segments, true, false)?;
-            plan.launch(&kernels.add, CumsumAdd { offsets, y, rows, cols, segment, segments, reverse }, groups_for(rows * cols))
+            plan.launch(
+                &kernels.add,
+                CumsumAdd {
+                    offsets,
+                    y,
+                    rows,
+                    cols,
+                    segment,
+                    segments,
+                    reverse,
+                },
+                groups_for(rows * cols),
+            )
         })
     }
 }

@@ -14,15 +14,23 @@ use crate::plan::PlanBuilder;
 use crate::view::View;
 
 kernel_arguments! {
-    /// `y[row, i] = exp(scale·x[row, i] − m) / Σ exp(scale·x[row, j] − m)` with `m` the row's greatest scaled element.
+    /// `y[row, i] = exp(scale·x[row, i] − m) / Σ exp(scale·x[row, j] − m)` with `m` the row's
+    /// greatest scaled element.
     ///
     /// A NaN or a scaled +∞ makes the whole row NaN, and so does a row of −∞ alone.
     pub(crate) struct Softmax { read x: f32, write y: f32; rows: usize, cols: usize, scale: f32 }
 }
 
 pub(crate) static SOFTMAX: LazyLock<TypedKernel<Softmax>> = LazyLock::new(|| {
-    let builder = Softmax::define("softmax_f32").prelude(Prelude::Tree).body(include_str!("softmax_f32.wgsl"));
-    built_in(builder.loops(|Softmax { rows, cols, .. }, groups| crate::kernel::loops_over_rows([rows, cols], groups, 3)), softmax)
+    let builder = Softmax::define("softmax_f32")
+        .prelude(Prelude::Tree)
+        .body(include_str!("softmax_f32.wgsl"));
+    built_in(
+        builder.loops(|Softmax { rows, cols, .. }, groups| {
+            crate::kernel::loops_over_rows([rows, cols], groups, 3)
+        }),
+        softmax,
+    )
 });
 
 /// Independent accumulators of the exponentials' sum.
@@ -33,7 +41,16 @@ pub fn kernels() -> Vec<Arc<Kernel>> {
     vec![SOFTMAX.clone()]
 }
 
-fn softmax(call: &NativeCall<'_>, Softmax { x, y, rows, cols, scale }: Softmax<Slices<'_>>) {
+fn softmax(
+    call: &NativeCall<'_>,
+    Softmax {
+        x,
+        y,
+        rows,
+        cols,
+        scale,
+    }: Softmax<Slices<'_>>,
+) {
     // An exponential costs about eight times as much as a copied element.
     let threads = call.threads_for(rows * cols * 8);
     for_each_block(&mut y[..rows * cols], cols, threads, |row, y| {
@@ -48,8 +65,9 @@ fn softmax(call: &NativeCall<'_>, Softmax { x, y, rows, cols, scale }: Softmax<S
 
 /// Exponentials with their sum, and the division, over a row that stays in L1.
 ///
-/// There is no test for NaN: it passes the first comparison, but its own exponential is NaN, and so are the sum and the row.
-/// So is that of +∞ less itself, and of −∞ less itself where nothing is greater.
+/// There is no test for NaN: it passes the first comparison, but its own exponential is NaN, and so
+/// are the sum and the row. So is that of +∞ less itself, and of −∞ less itself where nothing is
+/// greater.
 #[inline(always)]
 fn exponentials(x: &[f32], next: &[f32], y: &mut [f32], scale: f32, greatest: f32) {
     let mut sums = CacheAligned([0.0; LANES]);
@@ -58,13 +76,31 @@ fn exponentials(x: &[f32], next: &[f32], y: &mut [f32], scale: f32, greatest: f3
         prefetch(next, block * LANES);
         let mut made = [0.0; LANES];
         for lane in 0..LANES / 4 {
-            let places = [lane, lane + LANES / 4, lane + LANES / 2, lane + 3 * (LANES / 4)];
+            let places = [
+                lane,
+                lane + LANES / 4,
+                lane + LANES / 2,
+                lane + 3 * (LANES / 4),
+            ];
             let less = [x[places[0]], x[places[1]], x[places[2]], x[places[3]]];
-            let less = [scale * less[0] - greatest, scale * less[1] - greatest, scale * less[2] - greatest, scale * less[3] - greatest];
+            let less = [
+                scale * less[0] - greatest,
+                scale * less[1] - greatest,
+                scale * less[2] - greatest,
+                scale * less[3] - greatest,
+            ];
             let four = four_not_positive(less);
-            (made[places[0]], made[places[1]], made[places[2]], made[places[3]]) = (four[0], four[1], four[2], four[3]);
+            (
+                made[places[0]],
+                made[places[1]],
+                made[places[2]],
+                made[places[3]],
+            ) = (four[0], four[1], four[2], four[3]);
         }
-        sums.0.iter_mut().zip(&made).for_each(|(sum, made)| *sum += made);
+        sums.0
+            .iter_mut()
+            .zip(&made)
+            .for_each(|(sum, made)| *sum += made);
         *y = made;
     }
     for ((x, y), sum) in x_rest.iter().zip(y_rest).zip(&mut sums.0) {
@@ -86,17 +122,22 @@ pub(crate) fn exponentials_of_sixteen(x: [f32; 16]) -> [f32; 16] {
     made
 }
 
-/// The maximum of `scale·x` except NaN: rounding preserves order, so it is the scaled maximum or minimum.
+/// The maximum of `scale·x` except NaN: rounding preserves order, so it is the scaled maximum or
+/// minimum.
 fn greatest_scaled(x: &[f32], scale: f32) -> f32 {
-    let greatest =
-        if scale >= 0.0 { reduce::fold_lanes(x, f32::NEG_INFINITY, f32::max, f32::max) } else { reduce::fold_lanes(x, f32::INFINITY, f32::min, f32::min) };
+    let greatest = if scale >= 0.0 {
+        reduce::fold_lanes(x, f32::NEG_INFINITY, f32::max, f32::max)
+    } else {
+        reduce::fold_lanes(x, f32::INFINITY, f32::min, f32::min)
+    };
     scale * greatest
 }
 
 /// The lowest argument whose exponential is a normal number.
 const LOWEST: f32 = -87.33;
 
-/// eˣ for x ≤ 0 or −∞, at most 1.5 ulp, 0 below −87.33, NaN for NaN: [`math::exp`] without the cases that cannot occur.
+/// eˣ for x ≤ 0 or −∞, at most 1.5 ulp, 0 below −87.33, NaN for NaN: [`math::exp`] without the
+/// cases that cannot occur.
 #[inline(always)]
 fn exp_not_positive(x: f32) -> f32 {
     ends(x, math::exp_normal(inside(x)))
@@ -105,8 +146,18 @@ fn exp_not_positive(x: f32) -> f32 {
 /// The same of four.
 #[inline(always)]
 fn four_not_positive(x: [f32; 4]) -> [f32; 4] {
-    let Four(y) = four::exp_normal(Four([inside(x[0]), inside(x[1]), inside(x[2]), inside(x[3])]));
-    [ends(x[0], y[0]), ends(x[1], y[1]), ends(x[2], y[2]), ends(x[3], y[3])]
+    let Four(y) = four::exp_normal(Four([
+        inside(x[0]),
+        inside(x[1]),
+        inside(x[2]),
+        inside(x[3]),
+    ]));
+    [
+        ends(x[0], y[0]),
+        ends(x[1], y[1]),
+        ends(x[2], y[2]),
+        ends(x[3], y[3]),
+    ]
 }
 
 /// NaN is preserved.
@@ -128,13 +179,34 @@ impl PlanBuilder {
     /// `x` and `y` [rows, cols].
     /// # Errors
     /// `Invalid` if the lengths do not fit; as [`PlanBuilder::launch`].
-    pub fn softmax(&mut self, x: View, y: View, rows: usize, cols: usize, scale: f32) -> Result<()> {
+    pub fn softmax(
+        &mut self,
+        x: View,
+        y: View,
+        rows: usize,
+        cols: usize,
+        scale: f32,
+    ) -> Result<()> {
         if !x.fills(&[rows, cols]) || !y.fills(&[rows, cols]) {
-            return Err(Error::invalid(format!("softmax: x has {} and y {} elements, [{rows}, {cols}] needed", x.len(), y.len())));
+            return Err(Error::invalid(format!(
+                "softmax: x has {} and y {} elements, [{rows}, {cols}] needed",
+                x.len(),
+                y.len()
+            )));
         }
         if y.is_empty() {
             return Ok(());
         }
-        self.launch(&SOFTMAX, Softmax { x, y, rows, cols, scale }, groups(rows))
+        self.launch(
+            &SOFTMAX,
+            Softmax {
+                x,
+                y,
+                rows,
+                cols,
+                scale,
+            },
+            groups(rows),
+        )
     }
 }

@@ -1,13 +1,15 @@
-//! A stand-in for NVIDIA's driver library (`libcuda`), so that the CUDA device's calls are executed without a GPU.
+//! A stand-in for NVIDIA's driver library (`libcuda`), so that the CUDA device's calls are executed
+//! without a GPU.
 //!
-//! It is a test double: device memory is host memory, kernels run in the PTX interpreter, one thread at a time. It is built
-//! only by its own tests and found only if they put it on the library path. It is stricter than a real driver:
-//! handles, contexts, ranges and pinned memory are checked on every call, uninitialised reads and races fault, and work on
-//! a stream is delayed until the last moment that the stream's order allows, so that a host that does not wait reads
-//! stale bytes.
+//! It is a test double: device memory is host memory, kernels run in the PTX interpreter, one
+//! thread at a time. It is built only by its own tests and found only if they put it on the library
+//! path. It is stricter than a real driver: handles, contexts, ranges and pinned memory are checked
+//! on every call, uninitialised reads and races fault, and work on a stream is delayed until the
+//! last moment that the stream's order allows, so that a host that does not wait reads stale bytes.
 //!
-//! Environment: `CUDA_DOUBLE_DEVICES` (1), `CUDA_DOUBLE_VERSION` (12040), `CUDA_DOUBLE_CAPABILITY` (75),
-//! `CUDA_DOUBLE_MEMORY` in bytes (4 GiB), `CUDA_DOUBLE_FAIL` (`NAME:N:CODE`: the N-th call of a function fails).
+//! Environment: `CUDA_DOUBLE_DEVICES` (1), `CUDA_DOUBLE_VERSION` (12040), `CUDA_DOUBLE_CAPABILITY`
+//! (75), `CUDA_DOUBLE_MEMORY` in bytes (4 GiB), `CUDA_DOUBLE_FAIL` (`NAME:N:CODE`: the N-th call of
+//! a function fails).
 #![allow(non_snake_case, reason = "the driver's own names")]
 
 mod state;
@@ -19,7 +21,13 @@ use state::{Answer, Code, INVALID_VALUE, SUCCESS, State, with_state};
 
 /// Runs a call on the shared state and converts its outcome to a code.
 fn answer(name: &str, call: impl FnOnce(&mut State) -> Answer) -> Code {
-    with_state(|state| state.count_call(name).and_then(|()| call(state)).err().unwrap_or(SUCCESS))
+    with_state(|state| {
+        state
+            .count_call(name)
+            .and_then(|()| call(state))
+            .err()
+            .unwrap_or(SUCCESS)
+    })
 }
 
 /// # Safety
@@ -42,7 +50,8 @@ unsafe fn put_text(to: *mut c_char, length: usize, text: &str) -> Answer {
     }
     // SAFETY: the text and its zero fit `length`.
     unsafe {
-        to.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        to.cast::<u8>()
+            .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
         to.cast::<u8>().add(bytes.len()).write(0);
     }
     Ok(())
@@ -179,9 +188,19 @@ pub unsafe extern "C" fn cuLaunchKernel(
 ) -> Code {
     answer("cuLaunchKernel", |state| {
         let count = state.parameter_count(function)?;
-        // SAFETY: the caller passes a pointer for each parameter, and all parameters of these kernels are 64-bit.
-        let values = (0..count).map(|i| unsafe { (*parameters.add(i)).cast::<u64>().read_unaligned() }).collect();
-        state.launch(function, [grid_x, grid_y, grid_z], [block_x, block_y, block_z], shared_bytes, values, stream)
+        // SAFETY: the caller passes a pointer for each parameter, and all parameters of these
+        // kernels are 64-bit.
+        let values = (0..count)
+            .map(|i| unsafe { (*parameters.add(i)).cast::<u64>().read_unaligned() })
+            .collect();
+        state.launch(
+            function,
+            [grid_x, grid_y, grid_z],
+            [block_x, block_y, block_z],
+            shared_bytes,
+            values,
+            stream,
+        )
     })
 }
 
@@ -224,10 +243,15 @@ unsafe fn write_log(count: usize, options: *mut c_uint, values: *mut *mut c_void
     const ERROR_LOG: c_uint = 5;
     const ERROR_LOG_BYTES: c_uint = 6;
     // SAFETY: as the caller's.
-    let value = |option| (0..count).find_map(|i| unsafe { (*options.add(i) == option).then(|| *values.add(i)) });
+    let value = |option| {
+        (0..count).find_map(|i| unsafe { (*options.add(i) == option).then(|| *values.add(i)) })
+    };
     if let (Some(buffer), Some(bytes)) = (value(ERROR_LOG), value(ERROR_LOG_BYTES)) {
         let room = (bytes as usize).saturating_sub(1).min(log.len());
-        let cut = (0..=room).rev().find(|&at| log.is_char_boundary(at)).unwrap_or(0);
+        let cut = (0..=room)
+            .rev()
+            .find(|&at| log.is_char_boundary(at))
+            .unwrap_or(0);
         // SAFETY: the buffer holds `bytes` bytes.
         let _ = unsafe { put_text(buffer.cast(), bytes as usize, &log[..cut]) };
     }

@@ -64,11 +64,18 @@ pub struct Settings {
 impl Settings {
     fn read() -> Settings {
         fn number<T: std::str::FromStr>(name: &str, default: T) -> T {
-            std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+            std::env::var(name)
+                .ok()
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(default)
         }
         let fail = std::env::var("CUDA_DOUBLE_FAIL").ok().and_then(|text| {
             let mut parts = text.split(':');
-            Some((parts.next()?.to_owned(), parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+            Some((
+                parts.next()?.to_owned(),
+                parts.next()?.parse().ok()?,
+                parts.next()?.parse().ok()?,
+            ))
         });
         Settings {
             devices: number("CUDA_DOUBLE_DEVICES", 1),
@@ -181,7 +188,11 @@ impl State {
             return Err(*code);
         }
         let free = ["cuInit", "cuDriverGetVersion"].contains(&name);
-        if self.initialised || free { Ok(()) } else { Err(NOT_INITIALIZED) }
+        if self.initialised || free {
+            Ok(())
+        } else {
+            Err(NOT_INITIALIZED)
+        }
     }
 
     pub fn initialise(&mut self, flags: c_uint) -> Answer {
@@ -189,7 +200,11 @@ impl State {
             return Err(INVALID_VALUE);
         }
         self.initialised = true;
-        if self.settings.devices == 0 { Err(100) } else { Ok(()) }
+        if self.settings.devices == 0 {
+            Err(100)
+        } else {
+            Ok(())
+        }
     }
 
     pub fn handle(&mut self) -> usize {
@@ -198,7 +213,11 @@ impl State {
     }
 
     pub fn device(&self, device: c_int) -> Answer {
-        if (0..self.settings.devices).contains(&device) { Ok(()) } else { Err(INVALID_DEVICE) }
+        if (0..self.settings.devices).contains(&device) {
+            Ok(())
+        } else {
+            Err(INVALID_DEVICE)
+        }
     }
 
     /// A device's primary context.
@@ -219,7 +238,11 @@ impl State {
     }
 
     pub fn context(&self, context: usize) -> Answer {
-        if self.contexts.contains_key(&context) { Ok(()) } else { Err(INVALID_CONTEXT) }
+        if self.contexts.contains_key(&context) {
+            Ok(())
+        } else {
+            Err(INVALID_CONTEXT)
+        }
     }
 
     pub fn set_current(&mut self, context: usize) -> Answer {
@@ -241,7 +264,11 @@ impl State {
     pub fn enable_peer(&mut self, peer: usize) -> Answer {
         self.context(peer)?;
         let context = self.current()?;
-        if self.peers.insert((context, peer)) { Ok(()) } else { Err(PEER_ACCESS_ALREADY_ENABLED) }
+        if self.peers.insert((context, peer)) {
+            Ok(())
+        } else {
+            Err(PEER_ACCESS_ALREADY_ENABLED)
+        }
     }
 
     pub fn allocate(&mut self, bytes: usize) -> Answer<u64> {
@@ -278,7 +305,8 @@ impl State {
     /// Whether device memory contains a whole range.
     pub fn on_device(&self, address: u64, bytes: usize) -> Answer {
         let found = self.allocations.range(..=address).next_back();
-        let inside = found.is_some_and(|(start, size)| address + bytes as u64 <= start + *size as u64);
+        let inside =
+            found.is_some_and(|(start, size)| address + bytes as u64 <= start + *size as u64);
         if inside { Ok(()) } else { Err(INVALID_VALUE) }
     }
 
@@ -291,7 +319,10 @@ impl State {
     }
 
     pub fn unpin(&mut self, start: *mut u8) -> Answer {
-        self.pinned.remove(&(start as usize)).map(|_| ()).ok_or(INVALID_VALUE)
+        self.pinned
+            .remove(&(start as usize))
+            .map(|_| ())
+            .ok_or(INVALID_VALUE)
     }
 
     /// Whether page-locked memory contains a whole range: asynchronous copies need it.
@@ -306,12 +337,21 @@ impl State {
         let program = Program::parse(text).map_err(|error| (INVALID_PTX, error.to_string()))?;
         let handle = self.handle();
         let parameters = text.matches(".param .u64").count();
-        self.modules.insert(handle, Arc::new(Module { program, parameters }));
+        self.modules.insert(
+            handle,
+            Arc::new(Module {
+                program,
+                parameters,
+            }),
+        );
         Ok(handle)
     }
 
     pub fn unload(&mut self, module: usize) -> Answer {
-        self.modules.remove(&module).map(|_| ()).ok_or(INVALID_HANDLE)
+        self.modules
+            .remove(&module)
+            .map(|_| ())
+            .ok_or(INVALID_HANDLE)
     }
 
     pub fn function(&mut self, module: usize, name: &str) -> Answer<usize> {
@@ -320,11 +360,23 @@ impl State {
             return Err(NOT_FOUND);
         }
         let handle = self.handle();
-        self.functions.insert(handle, Function { module, entry: name.to_owned(), dynamic_limit: 48 << 10 });
+        self.functions.insert(
+            handle,
+            Function {
+                module,
+                entry: name.to_owned(),
+                dynamic_limit: 48 << 10,
+            },
+        );
         Ok(handle)
     }
 
-    pub fn set_function_attribute(&mut self, function: usize, attribute: c_uint, value: c_int) -> Answer {
+    pub fn set_function_attribute(
+        &mut self,
+        function: usize,
+        attribute: c_uint,
+        value: c_int,
+    ) -> Answer {
         let function = self.functions.get_mut(&function).ok_or(INVALID_HANDLE)?;
         if attribute != 8 || !(0..=64 << 10).contains(&value) {
             return Err(INVALID_VALUE);
@@ -334,11 +386,21 @@ impl State {
     }
 
     pub fn parameter_count(&self, function: usize) -> Answer<usize> {
-        Ok(self.functions.get(&function).ok_or(INVALID_HANDLE)?.module.parameters)
+        Ok(self
+            .functions
+            .get(&function)
+            .ok_or(INVALID_HANDLE)?
+            .module
+            .parameters)
     }
 
     /// The function for a launch that its limits allow.
-    pub fn launchable(&self, function: usize, block: [u32; 3], shared_bytes: u32) -> Answer<Function> {
+    pub fn launchable(
+        &self,
+        function: usize,
+        block: [u32; 3],
+        shared_bytes: u32,
+    ) -> Answer<Function> {
         let function = self.functions.get(&function).ok_or(INVALID_HANDLE)?;
         let threads: u32 = block.iter().product();
         if threads == 0 || threads > 1024 || shared_bytes > function.dynamic_limit {

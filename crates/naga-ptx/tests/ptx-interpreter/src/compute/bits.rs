@@ -79,17 +79,27 @@ impl BitsOperation {
 fn lop3(a: u64, b: u64, c: u64, table: u8) -> u64 {
     let term = |index: u8| {
         let choose = |source: u64, bit: u8| {
-            if index >> bit & 1 == 1 { source } else { !source }
+            if index >> bit & 1 == 1 {
+                source
+            } else {
+                !source
+            }
         };
         choose(a, 2) & choose(b, 1) & choose(c, 0)
     };
-    (0..8).filter(|index| table >> index & 1 == 1).fold(0, |result, index| result | term(index))
+    (0..8)
+        .filter(|index| table >> index & 1 == 1)
+        .fold(0, |result, index| result | term(index))
 }
 
 /// Amounts at or above the width give zero, or the sign for signed types.
 fn shift_right(a: u64, amount: u64, scalar: Scalar) -> u64 {
     let amount = (amount as u32).min(scalar.bits);
-    if scalar.is_signed() { (sign_extend(a, scalar.bits) >> amount.min(63)) as u64 } else { a.checked_shr(amount).unwrap_or(0) }
+    if scalar.is_signed() {
+        (sign_extend(a, scalar.bits) >> amount.min(63)) as u64
+    } else {
+        a.checked_shr(amount).unwrap_or(0)
+    }
 }
 
 fn funnel_amount(amount: u64, clamp: bool) -> u64 {
@@ -99,7 +109,9 @@ fn funnel_amount(amount: u64, clamp: bool) -> u64 {
 
 impl PermuteMode {
     fn permute(self, bytes: u64, control: u64) -> u64 {
-        (0..4).fold(0, |result, lane| result | self.byte(bytes, control, lane) << (8 * lane))
+        (0..4).fold(0, |result, lane| {
+            result | self.byte(bytes, control, lane) << (8 * lane)
+        })
     }
 
     /// The byte of lane `lane`; only the index mode knows sign replication.
@@ -110,7 +122,11 @@ impl PermuteMode {
             PermuteMode::Index => {
                 let selection = control >> (4 * lane);
                 let byte = pick(selection);
-                if selection & 8 == 0 { byte } else { (byte >> 7) * 0xff }
+                if selection & 8 == 0 {
+                    byte
+                } else {
+                    (byte >> 7) * 0xff
+                }
             }
             PermuteMode::Forward4Extract => pick(start + lane),
             PermuteMode::Backward4Extract => pick(start.wrapping_sub(lane)),
@@ -125,10 +141,18 @@ impl PermuteMode {
 fn extract(a: u64, position: u64, length: u64, scalar: Scalar) -> u64 {
     let top = scalar.bits - 1;
     let (position, length) = (position as u32 & 0xff, length as u32 & 0xff);
-    let fill = if scalar.is_signed() && length != 0 { a >> (position + length - 1).min(top) & 1 } else { 0 };
+    let fill = if scalar.is_signed() && length != 0 {
+        a >> (position + length - 1).min(top) & 1
+    } else {
+        0
+    };
     (0..=top).fold(0, |result, bit| {
         let inside = bit < length && position + bit <= top;
-        let value = if inside { a >> (position + bit) & 1 } else { fill };
+        let value = if inside {
+            a >> (position + bit) & 1
+        } else {
+            fill
+        };
         result | value << bit
     })
 }
@@ -143,10 +167,18 @@ fn insert([a, b, position, length]: [u64; 4], bits: u32) -> u64 {
 }
 
 fn find_leading(a: u64, shift_amount: bool, scalar: Scalar) -> u64 {
-    let a = if scalar.is_signed() && sign_extend(a, scalar.bits) < 0 { !a & scalar.mask() } else { a };
+    let a = if scalar.is_signed() && sign_extend(a, scalar.bits) < 0 {
+        !a & scalar.mask()
+    } else {
+        a
+    };
     if a == 0 {
         return mask(32);
     }
     let index = 63 - a.leading_zeros();
-    u64::from(if shift_amount { scalar.bits - 1 - index } else { index })
+    u64::from(if shift_amount {
+        scalar.bits - 1 - index
+    } else {
+        index
+    })
 }

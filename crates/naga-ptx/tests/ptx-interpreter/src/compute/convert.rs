@@ -38,16 +38,28 @@ impl Conversion {
     }
 
     fn widen(self, result: u64) -> u64 {
-        if self.to.is_signed() { sign_extend(result, self.to.bits) as u64 & mask(self.register_bits) } else { result }
+        if self.to.is_signed() {
+            sign_extend(result, self.to.bits) as u64 & mask(self.register_bits)
+        } else {
+            result
+        }
     }
 
     fn flush_single(self, bits: u64, scalar: Scalar) -> u64 {
-        if self.ftz && scalar == Scalar::F32 { float::flush(bits, scalar) } else { bits }
+        if self.ftz && scalar == Scalar::F32 {
+            float::flush(bits, scalar)
+        } else {
+            bits
+        }
     }
 
     fn integer_to_integer(self, source: u64) -> u64 {
         let exact = value(source, self.from);
-        if self.sat { saturate(exact, self.to) as u64 } else { exact as u64 }
+        if self.sat {
+            saturate(exact, self.to) as u64
+        } else {
+            exact as u64
+        }
     }
 
     fn integer_to_float(self, source: u64) -> u64 {
@@ -72,7 +84,11 @@ impl Conversion {
 
     /// Zero, except where either side is 64 bits wide.
     fn integer_of_nan(self) -> u64 {
-        if self.from.bits == 64 || self.to.bits == 64 { 1 << (self.to.bits - 1) } else { 0 }
+        if self.from.bits == 64 || self.to.bits == 64 {
+            1 << (self.to.bits - 1)
+        } else {
+            0
+        }
     }
 
     fn float_to_float(self, source: u64) -> u64 {
@@ -89,7 +105,10 @@ impl Conversion {
     }
 
     fn clamp(self, bits: u64) -> u64 {
-        let mode = super::FloatMode { sat: self.sat, ..super::FloatMode::plain(self.to) };
+        let mode = super::FloatMode {
+            sat: self.sat,
+            ..super::FloatMode::plain(self.to)
+        };
         mode.output(bits)
     }
 }

@@ -37,11 +37,20 @@ pub(crate) struct FloatMode {
 
 impl FloatMode {
     pub fn plain(scalar: Scalar) -> FloatMode {
-        FloatMode { scalar, rounding: Rounding::NearestEven, ftz: false, sat: false }
+        FloatMode {
+            scalar,
+            rounding: Rounding::NearestEven,
+            ftz: false,
+            sat: false,
+        }
     }
 
     pub(super) fn input(self, bits: u64) -> u64 {
-        if self.ftz { float::flush(bits, self.scalar) } else { bits }
+        if self.ftz {
+            float::flush(bits, self.scalar)
+        } else {
+            bits
+        }
     }
 
     /// Flushes and clamps a result; a NaN clamps to zero.
@@ -51,7 +60,11 @@ impl FloatMode {
             return bits;
         }
         let one = float::from_f64(1.0, self.scalar);
-        if float::is_nan(bits, self.scalar) || float::is_negative(bits, self.scalar) { 0 } else { bits.min(one) }
+        if float::is_nan(bits, self.scalar) || float::is_negative(bits, self.scalar) {
+            0
+        } else {
+            bits.min(one)
+        }
     }
 }
 
@@ -60,7 +73,10 @@ impl FloatOperation {
         if !mode.scalar.is_pair() {
             return self.evaluate_one(mode, sources);
         }
-        let element = FloatMode { scalar: mode.scalar.element(), ..mode };
+        let element = FloatMode {
+            scalar: mode.scalar.element(),
+            ..mode
+        };
         let low = self.evaluate_one(element, sources.map(|source| source & 0xffff));
         let high = self.evaluate_one(element, sources.map(|source| source >> 16 & 0xffff));
         high << 16 | low
@@ -74,7 +90,9 @@ impl FloatOperation {
             64 if native => self.double([a, b, c].map(f64::from_bits)),
             _ => None,
         };
-        let result = result.or_else(|| self.on_bits(mode.scalar, a, b)).unwrap_or_else(|| self.exact(mode, [a, b, c]));
+        let result = result
+            .or_else(|| self.on_bits(mode.scalar, a, b))
+            .unwrap_or_else(|| self.exact(mode, [a, b, c]));
         mode.output(result)
     }
 
@@ -89,7 +107,11 @@ impl FloatOperation {
             FloatOperation::SquareRoot => a.sqrt(),
             _ => return None,
         };
-        Some(if result.is_nan() { float::canonical_nan(Scalar::F32) } else { u64::from(result.to_bits()) })
+        Some(if result.is_nan() {
+            float::canonical_nan(Scalar::F32)
+        } else {
+            u64::from(result.to_bits())
+        })
     }
 
     fn double(self, [a, b, c]: [f64; 3]) -> Option<u64> {
@@ -103,7 +125,11 @@ impl FloatOperation {
             FloatOperation::SquareRoot => a.sqrt(),
             _ => return None,
         };
-        Some(if result.is_nan() { float::canonical_nan(Scalar::F64) } else { result.to_bits() })
+        Some(if result.is_nan() {
+            float::canonical_nan(Scalar::F64)
+        } else {
+            result.to_bits()
+        })
     }
 
     fn on_bits(self, scalar: Scalar, a: u64, b: u64) -> Option<u64> {
@@ -135,7 +161,8 @@ impl FloatOperation {
     }
 }
 
-/// The minimum or maximum, where -0 is below +0 and a number wins over a NaN unless NaN is requested.
+/// The minimum or maximum, where -0 is below +0 and a number wins over a NaN unless NaN is
+/// requested.
 fn extremum(scalar: Scalar, nan: bool, a: u64, b: u64, least: bool) -> u64 {
     let (a_nan, b_nan) = (float::is_nan(a, scalar), float::is_nan(b, scalar));
     match (a_nan, b_nan) {
@@ -151,5 +178,9 @@ fn extremum(scalar: Scalar, nan: bool, a: u64, b: u64, least: bool) -> u64 {
 /// An integer that orders as the float does, with -0 below +0.
 fn ordered(bits: u64, scalar: Scalar) -> i128 {
     let magnitude = i128::from(float::magnitude(bits, scalar));
-    if float::is_negative(bits, scalar) { -magnitude - 1 } else { magnitude }
+    if float::is_negative(bits, scalar) {
+        -magnitude - 1
+    } else {
+        magnitude
+    }
 }

@@ -69,12 +69,17 @@ impl IntegerOperation {
             Op::Minimum => low(a.min(b)),
             Op::Maximum => low(a.max(b)),
             Op::Dot4(a_signed, b_signed) => {
-                let products = (0..4).map(|lane| part(sources[0], 8, lane, a_signed) * part(sources[1], 8, lane, b_signed));
+                let products = (0..4).map(|lane| {
+                    part(sources[0], 8, lane, a_signed) * part(sources[1], 8, lane, b_signed)
+                });
                 accumulate(products, c)
             }
             Op::Dot2(a_signed, b_signed, upper) => {
                 let first = if upper { 2 } else { 0 };
-                let products = (0..2).map(|lane| part(sources[0], 16, lane, a_signed) * part(sources[1], 8, first + lane, b_signed));
+                let products = (0..2).map(|lane| {
+                    part(sources[0], 16, lane, a_signed)
+                        * part(sources[1], 8, first + lane, b_signed)
+                });
                 accumulate(products, c)
             }
         })
@@ -83,7 +88,11 @@ impl IntegerOperation {
 
 /// The source as the mathematical integer of its type.
 pub(super) fn value(source: u64, scalar: Scalar) -> i128 {
-    if scalar.is_signed() { i128::from(sign_extend(source, scalar.bits)) } else { i128::from(source & scalar.mask()) }
+    if scalar.is_signed() {
+        i128::from(sign_extend(source, scalar.bits))
+    } else {
+        i128::from(source & scalar.mask())
+    }
 }
 
 /// The nearest value that the type can represent.
@@ -103,7 +112,11 @@ fn range(scalar: Scalar) -> (i128, i128) {
 
 /// The upper half of the product, exact for 64-bit operands of either sign.
 fn high(a: i128, b: i128, scalar: Scalar) -> u64 {
-    let product = if scalar.is_signed() { (a * b) as u128 } else { a as u128 * b as u128 };
+    let product = if scalar.is_signed() {
+        (a * b) as u128
+    } else {
+        a as u128 * b as u128
+    };
     (product >> scalar.bits) as u64 & scalar.mask()
 }
 
@@ -115,7 +128,11 @@ fn multiply24(sources: [u64; 4], scalar: Scalar, shift: u32) -> u64 {
 
 fn part(source: u64, bits: u32, index: u32, signed: bool) -> i64 {
     let raw = (source >> (bits * index)) & mask(bits);
-    if signed { sign_extend(raw, bits) } else { raw as i64 }
+    if signed {
+        sign_extend(raw, bits)
+    } else {
+        raw as i64
+    }
 }
 
 fn accumulate(products: impl Iterator<Item = i64>, start: u64) -> u64 {

@@ -79,7 +79,11 @@ impl Comparison {
             return Some(value(a, self.scalar).cmp(&value(b, self.scalar)));
         }
         let [a, b] = [a, b].map(|bits| {
-            let bits = if self.ftz { float::flush(bits, self.scalar) } else { bits };
+            let bits = if self.ftz {
+                float::flush(bits, self.scalar)
+            } else {
+                bits
+            };
             float::to_f64(bits, self.scalar)
         });
         a.partial_cmp(&b)
@@ -112,7 +116,9 @@ impl Property {
             Property::Infinite => infinite,
             Property::Number => !nan,
             Property::NotANumber => nan,
-            Property::Normal => !nan && !infinite && !subnormal && float::magnitude(bits, scalar) != 0,
+            Property::Normal => {
+                !nan && !infinite && !subnormal && float::magnitude(bits, scalar) != 0
+            }
             Property::Subnormal => subnormal,
         }
     }
@@ -121,7 +127,11 @@ impl Property {
 /// The condition of `slct`: false for NaN, true for -0.
 pub(super) fn is_not_negative(scalar: Scalar, ftz: bool, bits: u64) -> bool {
     if scalar.is_float() {
-        let bits = if ftz { float::flush(bits, scalar) } else { bits };
+        let bits = if ftz {
+            float::flush(bits, scalar)
+        } else {
+            bits
+        };
         float::to_f64(bits, scalar) >= 0.0
     } else {
         value(bits, scalar) >= 0

@@ -10,7 +10,8 @@ pub enum Approximation {
     /// The correctly rounded result.
     #[default]
     Exact,
-    /// The result moved by a share of the documented error that depends on the seed, the instruction and its inputs.
+    /// The result moved by a share of the documented error that depends on the seed, the
+    /// instruction and its inputs.
     Perturbed(u64),
 }
 
@@ -40,7 +41,10 @@ impl ApproximateOperation {
         if !mode.scalar.is_pair() {
             return self.evaluate_one(mode, [sources[0], sources[1]], approximation);
         }
-        let element = FloatMode { scalar: mode.scalar.element(), ..mode };
+        let element = FloatMode {
+            scalar: mode.scalar.element(),
+            ..mode
+        };
         let half = |shift: u32| {
             let operands = [sources[0], sources[1]].map(|source| source >> shift & 0xffff);
             self.evaluate_one(element, operands, approximation)
@@ -88,13 +92,25 @@ impl ApproximateOperation {
 
     /// Inputs whose results the manual lists exactly.
     fn is_special(self, x: f64, exact: f64) -> bool {
-        let is_tabled = x == 0.0 && matches!(self, ApproximateOperation::Exponential2 | ApproximateOperation::Cosine | ApproximateOperation::Logarithm2);
+        let is_tabled = x == 0.0
+            && matches!(
+                self,
+                ApproximateOperation::Exponential2
+                    | ApproximateOperation::Cosine
+                    | ApproximateOperation::Logarithm2
+            );
         is_tabled || exact == 0.0 || !exact.is_finite() || x.is_infinite()
     }
 
     fn bound(self, scalar: Scalar, x: f64) -> Bound {
-        let relative = |relative| Bound { relative, absolute: 0.0 };
-        let absolute = |absolute| Bound { relative: 0.0, absolute };
+        let relative = |relative| Bound {
+            relative,
+            absolute: 0.0,
+        };
+        let absolute = |absolute| Bound {
+            relative: 0.0,
+            absolute,
+        };
         // The final rounding to the destination uses half a unit of the documented error.
         let units = |count: f64| relative((count - 0.5) * 2f64.powi(-23) / 2.0);
         match (self, scalar.class, scalar.bits) {
@@ -106,7 +122,9 @@ impl ApproximateOperation {
             (ApproximateOperation::Reciprocal, ..) => units(1.0),
             (ApproximateOperation::SquareRoot, ..) => relative(2f64.powi(-23)),
             (ApproximateOperation::ReciprocalRoot, ..) => relative(2f64.powf(-22.9)),
-            (ApproximateOperation::Logarithm2, ..) if (0.5..=2.0).contains(&x) => absolute(2f64.powi(-22)),
+            (ApproximateOperation::Logarithm2, ..) if (0.5..=2.0).contains(&x) => {
+                absolute(2f64.powi(-22))
+            }
             (ApproximateOperation::Logarithm2, ..) => relative(2f64.powi(-22)),
             (ApproximateOperation::Sine | ApproximateOperation::Cosine, ..) => {
                 let is_near = x.abs() <= std::f64::consts::TAU;
@@ -120,19 +138,29 @@ impl ApproximateOperation {
     /// Keeps a moved result within the range of the function.
     fn contain(self, moved: f64) -> f64 {
         match self {
-            ApproximateOperation::Sine | ApproximateOperation::Cosine | ApproximateOperation::HyperbolicTangent => moved.clamp(-1.0, 1.0),
+            ApproximateOperation::Sine
+            | ApproximateOperation::Cosine
+            | ApproximateOperation::HyperbolicTangent => moved.clamp(-1.0, 1.0),
             _ => moved,
         }
     }
 
     /// The `f64` forms that flush return only the upper half of the result.
     fn truncate(self, mode: FloatMode, bits: u64) -> u64 {
-        if mode.scalar.bits == 64 && mode.ftz { bits & !0xffff_ffff } else { bits }
+        if mode.scalar.bits == 64 && mode.ftz {
+            bits & !0xffff_ffff
+        } else {
+            bits
+        }
     }
 }
 
 /// A number in -1 to 1 that depends on every argument.
 fn unit(seed: u64, operation: u64, operands: [u64; 2]) -> f64 {
-    let mixed = [seed, operation, operands[0], operands[1]].into_iter().fold(0x9e37_79b9_7f4a_7c15, |state: u64, word| crate::schedule::mix(state ^ word));
+    let mixed = [seed, operation, operands[0], operands[1]]
+        .into_iter()
+        .fold(0x9e37_79b9_7f4a_7c15, |state: u64, word| {
+            crate::schedule::mix(state ^ word)
+        });
     (mixed >> 11) as f64 / (1u64 << 52) as f64 - 1.0
 }

@@ -7,7 +7,14 @@ use crate::error::Error;
 use crate::operation::{Carry, CarryKind, Operand, Operation};
 use crate::scalar::{Class, Scalar};
 
-const INTEGERS: [Scalar; 6] = [Scalar::U16, Scalar::U32, Scalar::U64, Scalar::S16, Scalar::S32, Scalar::S64];
+const INTEGERS: [Scalar; 6] = [
+    Scalar::U16,
+    Scalar::U32,
+    Scalar::U64,
+    Scalar::S16,
+    Scalar::S32,
+    Scalar::S64,
+];
 const SIGNED: [Scalar; 3] = [Scalar::S16, Scalar::S32, Scalar::S64];
 const WORDS: [(&str, Scalar); 2] = [("u32", Scalar::U32), ("s32", Scalar::S32)];
 
@@ -22,11 +29,22 @@ enum Part {
 const PARTS: [(&str, Part); 3] = [("lo", Part::Low), ("hi", Part::High), ("wide", Part::Wide)];
 
 fn is_float(reader: &Reader<'_, '_>) -> bool {
-    reader.last_scalar().is_some_and(|scalar| scalar.is_float() || scalar.is_pair())
+    reader
+        .last_scalar()
+        .is_some_and(|scalar| scalar.is_float() || scalar.is_pair())
 }
 
-fn integer(reader: Reader<'_, '_>, operation: IntegerOperation, scalar: Scalar, count: usize) -> Result<Operation, Error> {
-    reader.compute(Compute::Integer(operation, scalar), scalar, &[scalar; 3][..count])
+fn integer(
+    reader: Reader<'_, '_>,
+    operation: IntegerOperation,
+    scalar: Scalar,
+    count: usize,
+) -> Result<Operation, Error> {
+    reader.compute(
+        Compute::Integer(operation, scalar),
+        scalar,
+        &[scalar; 3][..count],
+    )
 }
 
 pub(super) fn add(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
@@ -38,11 +56,19 @@ pub(super) fn add(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
         return carry(reader, false, true);
     }
     if reader.flag("sat") {
-        let operation = if is_add { IntegerOperation::AddSaturating } else { IntegerOperation::SubtractSaturating };
+        let operation = if is_add {
+            IntegerOperation::AddSaturating
+        } else {
+            IntegerOperation::SubtractSaturating
+        };
         let scalar = reader.scalar_of(&[Scalar::S32])?;
         return integer(reader, operation, scalar, 2);
     }
-    let operation = if is_add { IntegerOperation::Add } else { IntegerOperation::Subtract };
+    let operation = if is_add {
+        IntegerOperation::Add
+    } else {
+        IntegerOperation::Subtract
+    };
     let scalar = reader.scalar_of(&INTEGERS)?;
     integer(reader, operation, scalar, 2)
 }
@@ -53,7 +79,11 @@ pub(super) fn add_with_carry(mut reader: Reader<'_, '_>) -> Result<Operation, Er
 }
 
 fn carry(mut reader: Reader<'_, '_>, reads: bool, writes: bool) -> Result<Operation, Error> {
-    let kind = if reader.opcode().starts_with("add") { CarryKind::Add } else { CarryKind::Subtract };
+    let kind = if reader.opcode().starts_with("add") {
+        CarryKind::Add
+    } else {
+        CarryKind::Subtract
+    };
     let scalar = reader.scalar_of(&[Scalar::U32, Scalar::S32, Scalar::U64, Scalar::S64])?;
     if scalar.bits == 64 {
         reader.require("64-bit carry", 20, (4, 3))?;
@@ -64,7 +94,11 @@ fn carry(mut reader: Reader<'_, '_>, reads: bool, writes: bool) -> Result<Operat
         reads,
         writes,
         destination: reader.destination(scalar)?,
-        sources: [reader.source(scalar)?, reader.source(scalar)?, Operand::Immediate(0)],
+        sources: [
+            reader.source(scalar)?,
+            reader.source(scalar)?,
+            Operand::Immediate(0),
+        ],
     };
     reader.end()?;
     Ok(Operation::Carry(Box::new(operation)))
@@ -104,7 +138,12 @@ pub(super) fn mad(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
     }
     if part == Part::High && reader.flag("sat") {
         let scalar = reader.scalar_of(&[Scalar::S32])?;
-        return integer(reader, IntegerOperation::MultiplyAddHighSaturating, scalar, 3);
+        return integer(
+            reader,
+            IntegerOperation::MultiplyAddHighSaturating,
+            scalar,
+            3,
+        );
     }
     let scalar = reader.scalar_of(&INTEGERS)?;
     match part {
@@ -124,16 +163,29 @@ pub(super) fn mad_with_carry(mut reader: Reader<'_, '_>) -> Result<Operation, Er
     mad_carry(reader, part, true, writes)
 }
 
-fn mad_carry(mut reader: Reader<'_, '_>, part: Part, reads: bool, writes: bool) -> Result<Operation, Error> {
+fn mad_carry(
+    mut reader: Reader<'_, '_>,
+    part: Part,
+    reads: bool,
+    writes: bool,
+) -> Result<Operation, Error> {
     let scalar = reader.scalar_of(&[Scalar::U32, Scalar::S32, Scalar::U64, Scalar::S64])?;
-    let kind = if part == Part::Low { CarryKind::MultiplyAddLow } else { CarryKind::MultiplyAddHigh };
+    let kind = if part == Part::Low {
+        CarryKind::MultiplyAddLow
+    } else {
+        CarryKind::MultiplyAddHigh
+    };
     let operation = Carry {
         kind,
         scalar,
         reads,
         writes,
         destination: reader.destination(scalar)?,
-        sources: [reader.source(scalar)?, reader.source(scalar)?, reader.source(scalar)?],
+        sources: [
+            reader.source(scalar)?,
+            reader.source(scalar)?,
+            reader.source(scalar)?,
+        ],
     };
     reader.end()?;
     Ok(Operation::Carry(Box::new(operation)))
@@ -174,7 +226,11 @@ pub(super) fn abs(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
     if is_float(&reader) {
         return floating::sign(reader);
     }
-    let operation = if reader.opcode() == "abs" { IntegerOperation::Absolute } else { IntegerOperation::Negate };
+    let operation = if reader.opcode() == "abs" {
+        IntegerOperation::Absolute
+    } else {
+        IntegerOperation::Negate
+    };
     let scalar = reader.scalar_of(&SIGNED)?;
     integer(reader, operation, scalar, 1)
 }
@@ -183,14 +239,22 @@ pub(super) fn min(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
     if is_float(&reader) {
         return floating::extremum(reader);
     }
-    let operation = if reader.opcode() == "min" { IntegerOperation::Minimum } else { IntegerOperation::Maximum };
+    let operation = if reader.opcode() == "min" {
+        IntegerOperation::Minimum
+    } else {
+        IntegerOperation::Maximum
+    };
     let scalar = reader.scalar_of(&INTEGERS)?;
     integer(reader, operation, scalar, 2)
 }
 
 pub(super) fn dot(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
     reader.require("dot product", 61, (5, 0))?;
-    let upper = if reader.opcode() == "dp2a" { Some(reader.choose(&[("lo", false), ("hi", true)])?) } else { None };
+    let upper = if reader.opcode() == "dp2a" {
+        Some(reader.choose(&[("lo", false), ("hi", true)])?)
+    } else {
+        None
+    };
     let a = reader.choose(&WORDS)?;
     let b = reader.choose(&WORDS)?;
     let operation = match upper {
@@ -198,7 +262,11 @@ pub(super) fn dot(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
         Some(upper) => IntegerOperation::Dot2(a.is_signed(), b.is_signed(), upper),
     };
     let is_signed = a.is_signed() || b.is_signed();
-    let class = if is_signed { Class::Signed } else { Class::Unsigned };
+    let class = if is_signed {
+        Class::Signed
+    } else {
+        Class::Unsigned
+    };
     let sum = Scalar::new(class, 32);
     reader.compute(Compute::Integer(operation, sum), sum, &[a, b, sum])
 }

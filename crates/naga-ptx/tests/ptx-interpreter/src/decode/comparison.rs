@@ -23,7 +23,8 @@ const COMPARED: [Scalar; 14] = [
     Scalar::BF16,
 ];
 
-/// Each comparison with its relation, whether it is true for NaN, and the kinds of type it supports.
+/// Each comparison with its relation, whether it is true for NaN, and the kinds of type it
+/// supports.
 const RELATIONS: [(&str, (Relation, bool, For)); 18] = [
     ("eq", (Relation::Equal, false, For::Any)),
     ("ne", (Relation::NotEqual, false, For::Any)),
@@ -65,9 +66,19 @@ struct Head {
 fn head(reader: &mut Reader<'_, '_>) -> Result<Head, Error> {
     let (relation, unordered, kinds) = reader.choose(&RELATIONS)?;
     let mut ftz = reader.flag("ftz");
-    let combination = reader.pick(&[("and", Combination::And), ("or", Combination::Or), ("xor", Combination::Xor)]);
+    let combination = reader.pick(&[
+        ("and", Combination::And),
+        ("or", Combination::Or),
+        ("xor", Combination::Xor),
+    ]);
     ftz |= !ftz && reader.flag("ftz");
-    Ok(Head { relation, unordered, kinds, combination: combination.unwrap_or(Combination::None), ftz })
+    Ok(Head {
+        relation,
+        unordered,
+        kinds,
+        combination: combination.unwrap_or(Combination::None),
+        ftz,
+    })
 }
 
 fn comparison(reader: &Reader<'_, '_>, head: &Head, scalar: Scalar) -> Result<Comparison, Error> {
@@ -117,9 +128,18 @@ pub(super) fn setp(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
     if scalar.is_pair() && destinations[1] == SINK {
         return Err(reader.error("a comparison of pairs has two destinations"));
     }
-    let sources = [reader.source(scalar)?, reader.source(scalar)?, joined(&mut reader, &mut comparison)?];
+    let sources = [
+        reader.source(scalar)?,
+        reader.source(scalar)?,
+        joined(&mut reader, &mut comparison)?,
+    ];
     reader.end()?;
-    Ok(Operation::SetPredicate(Box::new(SetPredicate { comparison, destinations, is_pair: scalar.is_pair(), sources })))
+    Ok(Operation::SetPredicate(Box::new(SetPredicate {
+        comparison,
+        destinations,
+        is_pair: scalar.is_pair(),
+        sources,
+    })))
 }
 
 pub(super) fn set(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
@@ -130,12 +150,22 @@ pub(super) fn set(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
     reader.end_modifiers()?;
     let mut comparison = comparison(&reader, &head, scalar)?;
     let destination = reader.destination(result)?;
-    let sources = [reader.source(scalar)?, reader.source(scalar)?, joined(&mut reader, &mut comparison)?, Operand::Immediate(0)];
+    let sources = [
+        reader.source(scalar)?,
+        reader.source(scalar)?,
+        joined(&mut reader, &mut comparison)?,
+        Operand::Immediate(0),
+    ];
     reader.end()?;
-    Ok(Operation::Compute { compute: Compute::Set { comparison, result }, destination, sources })
+    Ok(Operation::Compute {
+        compute: Compute::Set { comparison, result },
+        destination,
+        sources,
+    })
 }
 
-/// Half-precision comparisons give integers or their own type; all types except bf16 compare into f16.
+/// Half-precision comparisons give integers or their own type; all types except bf16 compare into
+/// f16.
 fn check_set(reader: &Reader<'_, '_>, result: Scalar, scalar: Scalar) -> Result<(), Error> {
     let integers = [Scalar::U16, Scalar::S16, Scalar::U32, Scalar::S32];
     let fits = match scalar {
@@ -150,7 +180,11 @@ fn check_set(reader: &Reader<'_, '_>, result: Scalar, scalar: Scalar) -> Result<
 
 pub(super) fn selp(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
     let scalar = reader.scalar_of(&COMPARED[..11])?;
-    reader.compute(Compute::Select, scalar, &[scalar, scalar, Scalar::PREDICATE])
+    reader.compute(
+        Compute::Select,
+        scalar,
+        &[scalar, scalar, Scalar::PREDICATE],
+    )
 }
 
 pub(super) fn slct(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {

@@ -15,7 +15,12 @@ fn label<'a>(reader: &mut Reader<'_, 'a>) -> Result<&'a str, Error> {
 }
 
 fn record<'a>(decoder: &mut Decoder<'a>, line: u32, labels: Vec<&'a str>) {
-    let jump = Jump { instruction: decoder.instructions.len(), scope: decoder.scopes.current(), line, labels };
+    let jump = Jump {
+        instruction: decoder.instructions.len(),
+        scope: decoder.scopes.current(),
+        line,
+        labels,
+    };
     decoder.jumps.push(jump);
 }
 
@@ -36,9 +41,16 @@ pub(super) fn brx(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
     let index = reader.source(Scalar::U32)?;
     let table = label(&mut reader)?;
     reader.end()?;
-    let targets = reader.decoder.scopes.targets(table).ok_or_else(|| reader.error(format!("branch targets `{table}` are not declared")))?;
+    let targets = reader
+        .decoder
+        .scopes
+        .targets(table)
+        .ok_or_else(|| reader.error(format!("branch targets `{table}` are not declared")))?;
     record(reader.decoder, reader.instruction.line, targets);
-    Ok(Operation::BranchIndexed { index, targets: Box::default() })
+    Ok(Operation::BranchIndexed {
+        index,
+        targets: Box::default(),
+    })
 }
 
 pub(super) fn end(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
@@ -46,7 +58,11 @@ pub(super) fn end(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
         reader.flag("uni");
     }
     reader.end()?;
-    Ok(if reader.opcode() == "trap" { Operation::Trap } else { Operation::Exit })
+    Ok(if reader.opcode() == "trap" {
+        Operation::Trap
+    } else {
+        Operation::Exit
+    })
 }
 
 pub(super) fn nanosleep(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {

@@ -18,8 +18,18 @@ struct Head {
 
 fn head(reader: &mut Reader<'_, '_>) -> Head {
     let rounding = reader.rounding();
-    let integral = reader.pick(&[("rni", Rounding::NearestEven), ("rzi", Rounding::Zero), ("rmi", Rounding::Down), ("rpi", Rounding::Up)]);
-    Head { rounding, integral, ftz: reader.flag("ftz"), sat: reader.flag("sat") }
+    let integral = reader.pick(&[
+        ("rni", Rounding::NearestEven),
+        ("rzi", Rounding::Zero),
+        ("rmi", Rounding::Down),
+        ("rpi", Rounding::Up),
+    ]);
+    Head {
+        rounding,
+        integral,
+        ftz: reader.flag("ftz"),
+        sat: reader.flag("sat"),
+    }
 }
 
 pub(super) fn cvt(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
@@ -40,16 +50,26 @@ pub(super) fn cvt(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
         from,
         to,
         rounding: head.rounding.unwrap_or(Rounding::NearestEven),
-        integral: head.integral.map_or(IntegralRounding::None, IntegralRounding::Towards),
+        integral: head
+            .integral
+            .map_or(IntegralRounding::None, IntegralRounding::Towards),
         ftz: head.ftz,
         sat: head.sat,
         register_bits,
     };
     let none = Operand::Immediate(0);
-    Ok(Operation::Compute { compute: Compute::Convert(conversion), destination, sources: [source, none, none, none] })
+    Ok(Operation::Compute {
+        compute: Compute::Convert(conversion),
+        destination,
+        sources: [source, none, none, none],
+    })
 }
 
-fn source<'a>(reader: &mut Reader<'_, 'a>, operand: &syntax::Operand<'a>, from: Scalar) -> Result<Operand, Error> {
+fn source<'a>(
+    reader: &mut Reader<'_, 'a>,
+    operand: &syntax::Operand<'a>,
+    from: Scalar,
+) -> Result<Operand, Error> {
     match reader.special(operand) {
         Some((special, scalar)) if from.accepts(scalar) => Ok(Operand::Special(special)),
         Some((_, scalar)) => Err(reader.error(format!("the special register is {scalar}"))),
@@ -81,7 +101,9 @@ fn check(reader: &Reader<'_, '_>, head: &Head, to: Scalar, from: Scalar) -> Resu
         return Err(reader.error(format!("`cvt` from {from} to {to} {verb} integer rounding")));
     }
     if head.sat && holds_all(to, from) {
-        return Err(reader.error(format!("{to} holds every {from}, so .sat does not belong here")));
+        return Err(reader.error(format!(
+            "{to} holds every {from}, so .sat does not belong here"
+        )));
     }
     if head.ftz && to != Scalar::F32 && from != Scalar::F32 {
         return Err(reader.error("`cvt` takes .ftz only from or to .f32"));
@@ -100,7 +122,12 @@ fn holds_all(to: Scalar, from: Scalar) -> bool {
     are_integers && holds
 }
 
-fn check_brain(reader: &Reader<'_, '_>, head: &Head, to: Scalar, from: Scalar) -> Result<(), Error> {
+fn check_brain(
+    reader: &Reader<'_, '_>,
+    head: &Head,
+    to: Scalar,
+    from: Scalar,
+) -> Result<(), Error> {
     if to != Scalar::BF16 && from != Scalar::BF16 {
         return Ok(());
     }
@@ -129,7 +156,23 @@ fn pair(reader: Reader<'_, '_>, head: &Head, to: Scalar, from: Scalar) -> Result
     if from != Scalar::F32 || head.ftz || head.sat || head.integral.is_some() {
         return Err(reader.error("`cvt` to a pair takes two .f32 and no other modifier"));
     }
-    let conversion = Conversion { from, to: to.element(), rounding, integral: IntegralRounding::None, ftz: false, sat: false, register_bits: 16 };
-    let class = if to == Scalar::F16X2 { Class::FloatPair } else { Class::BrainPair };
-    reader.compute(Compute::ConvertPair(conversion), Scalar::new(class, 32), &[from, from])
+    let conversion = Conversion {
+        from,
+        to: to.element(),
+        rounding,
+        integral: IntegralRounding::None,
+        ftz: false,
+        sat: false,
+        register_bits: 16,
+    };
+    let class = if to == Scalar::F16X2 {
+        Class::FloatPair
+    } else {
+        Class::BrainPair
+    };
+    reader.compute(
+        Compute::ConvertPair(conversion),
+        Scalar::new(class, 32),
+        &[from, from],
+    )
 }

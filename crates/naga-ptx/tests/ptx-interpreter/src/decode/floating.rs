@@ -8,23 +8,48 @@ use crate::operation::Operation;
 use crate::scalar::Scalar;
 
 const HALVES: [Scalar; 4] = [Scalar::F16, Scalar::F16X2, Scalar::BF16, Scalar::BF16X2];
-const ALL: [Scalar; 6] = [Scalar::F32, Scalar::F64, Scalar::F16, Scalar::F16X2, Scalar::BF16, Scalar::BF16X2];
+const ALL: [Scalar; 6] = [
+    Scalar::F32,
+    Scalar::F64,
+    Scalar::F16,
+    Scalar::F16X2,
+    Scalar::BF16,
+    Scalar::BF16X2,
+];
 const FULL: [Scalar; 2] = [Scalar::F32, Scalar::F64];
 
-fn float(reader: Reader<'_, '_>, operation: FloatOperation, mode: FloatMode, count: usize) -> Result<Operation, Error> {
+fn float(
+    reader: Reader<'_, '_>,
+    operation: FloatOperation,
+    mode: FloatMode,
+    count: usize,
+) -> Result<Operation, Error> {
     let scalar = mode.scalar;
-    reader.compute(Compute::Float(operation, mode), scalar, &[scalar; 3][..count])
+    reader.compute(
+        Compute::Float(operation, mode),
+        scalar,
+        &[scalar; 3][..count],
+    )
 }
 
 /// Half precision rounds to nearest only and requires later targets.
-fn check_half(reader: &Reader<'_, '_>, scalar: Scalar, rounding: Rounding, brain: (u32, (u32, u32))) -> Result<(), Error> {
+fn check_half(
+    reader: &Reader<'_, '_>,
+    scalar: Scalar,
+    rounding: Rounding,
+    brain: (u32, (u32, u32)),
+) -> Result<(), Error> {
     if !HALVES.contains(&scalar) {
         return Ok(());
     }
     if rounding != Rounding::NearestEven {
         return Err(reader.error(format!("type {scalar} rounds to nearest only")));
     }
-    let (target, version) = if scalar.element() == Scalar::BF16 { brain } else { (53, (4, 2)) };
+    let (target, version) = if scalar.element() == Scalar::BF16 {
+        brain
+    } else {
+        (53, (4, 2))
+    };
     reader.require("half precision", target, version)
 }
 
@@ -45,24 +70,38 @@ pub(super) fn fma(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
         let message = format!("`{}` needs a rounding", reader.opcode());
         reader.error(message)
     })?;
-    let allowed: &[Scalar] = if reader.opcode() == "mad" { &FULL } else { &ALL };
+    let allowed: &[Scalar] = if reader.opcode() == "mad" {
+        &FULL
+    } else {
+        &ALL
+    };
     let mode = reader.float_mode(rounding, allowed, true)?;
     check_half(&reader, mode.scalar, rounding, (80, (7, 0)))?;
     float(reader, FloatOperation::Fused, mode, 3)
 }
 
 pub(super) fn div(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
-    let approximate = reader.pick(&[("approx", ApproximateOperation::Divide), ("full", ApproximateOperation::DivideFull)]);
+    let approximate = reader.pick(&[
+        ("approx", ApproximateOperation::Divide),
+        ("full", ApproximateOperation::DivideFull),
+    ]);
     if let Some(operation) = approximate {
         let mode = reader.float_mode(Rounding::NearestEven, &[Scalar::F32], false)?;
         return approximation(reader, operation, mode, 2);
     }
-    let rounding = reader.rounding().ok_or_else(|| reader.error("`div` needs .approx, .full or a rounding"))?;
+    let rounding = reader
+        .rounding()
+        .ok_or_else(|| reader.error("`div` needs .approx, .full or a rounding"))?;
     let mode = reader.float_mode(rounding, &FULL, false)?;
     float(reader, FloatOperation::Divide, mode, 2)
 }
 
-fn approximation(reader: Reader<'_, '_>, operation: ApproximateOperation, mode: FloatMode, count: usize) -> Result<Operation, Error> {
+fn approximation(
+    reader: Reader<'_, '_>,
+    operation: ApproximateOperation,
+    mode: FloatMode,
+    count: usize,
+) -> Result<Operation, Error> {
     let scalar = mode.scalar;
     let compute = Compute::Approximate(operation, mode);
     reader.compute(compute, scalar, &[scalar; 2][..count])
@@ -71,7 +110,11 @@ fn approximation(reader: Reader<'_, '_>, operation: ApproximateOperation, mode: 
 pub(super) fn root(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
     let is_reciprocal = reader.opcode() == "rcp";
     if reader.flag("approx") {
-        let operation = if is_reciprocal { ApproximateOperation::Reciprocal } else { ApproximateOperation::SquareRoot };
+        let operation = if is_reciprocal {
+            ApproximateOperation::Reciprocal
+        } else {
+            ApproximateOperation::SquareRoot
+        };
         let mode = approximate_mode(&mut reader, is_reciprocal, false)?;
         return approximation(reader, operation, mode, 1);
     }
@@ -80,19 +123,30 @@ pub(super) fn root(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
         reader.error(message)
     })?;
     let mode = reader.float_mode(rounding, &FULL, false)?;
-    let operation = if is_reciprocal { FloatOperation::Reciprocal } else { FloatOperation::SquareRoot };
+    let operation = if is_reciprocal {
+        FloatOperation::Reciprocal
+    } else {
+        FloatOperation::SquareRoot
+    };
     float(reader, operation, mode, 1)
 }
 
 /// `.ftz` belongs to `f64` only in the approximate forms that return the upper half.
-fn approximate_mode(reader: &mut Reader<'_, '_>, has_double: bool, double_may_keep: bool) -> Result<FloatMode, Error> {
+fn approximate_mode(
+    reader: &mut Reader<'_, '_>,
+    has_double: bool,
+    double_may_keep: bool,
+) -> Result<FloatMode, Error> {
     let ftz = reader.flag("ftz");
     let allowed = if has_double { &FULL[..] } else { &FULL[..1] };
     let scalar = reader.scalar_of(allowed)?;
     if scalar == Scalar::F64 && !ftz && !double_may_keep {
         return Err(reader.error("the approximate form of .f64 needs .ftz"));
     }
-    Ok(FloatMode { ftz, ..FloatMode::plain(scalar) })
+    Ok(FloatMode {
+        ftz,
+        ..FloatMode::plain(scalar)
+    })
 }
 
 pub(super) fn rsqrt(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
@@ -116,11 +170,19 @@ pub(super) fn transcendental(mut reader: Reader<'_, '_>) -> Result<Operation, Er
     let allowed = if has_half { &ALL[..] } else { &ALL[..1] };
     let scalar = reader.scalar_of(allowed)?;
     check_transcendental(&reader, scalar, is_tanh, ftz)?;
-    let mode = FloatMode { ftz, ..FloatMode::plain(scalar) };
+    let mode = FloatMode {
+        ftz,
+        ..FloatMode::plain(scalar)
+    };
     approximation(reader, operation, mode, 1)
 }
 
-fn check_transcendental(reader: &Reader<'_, '_>, scalar: Scalar, is_tanh: bool, ftz: bool) -> Result<(), Error> {
+fn check_transcendental(
+    reader: &Reader<'_, '_>,
+    scalar: Scalar,
+    is_tanh: bool,
+    ftz: bool,
+) -> Result<(), Error> {
     let is_brain = scalar.element() == Scalar::BF16;
     match scalar {
         Scalar::F64 => return Err(reader.error("type .f64 has no approximate form")),
@@ -139,11 +201,19 @@ fn check_transcendental(reader: &Reader<'_, '_>, scalar: Scalar, is_tanh: bool, 
 }
 
 pub(super) fn sign(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
-    let operation = if reader.opcode() == "abs" { FloatOperation::Absolute } else { FloatOperation::Negate };
+    let operation = if reader.opcode() == "abs" {
+        FloatOperation::Absolute
+    } else {
+        FloatOperation::Negate
+    };
     let mode = reader.float_mode(Rounding::NearestEven, &ALL, false)?;
     check_half(&reader, mode.scalar, mode.rounding, (80, (7, 0)))?;
     if mode.scalar.element() == Scalar::F16 {
-        let version = if operation == FloatOperation::Absolute { (6, 5) } else { (6, 0) };
+        let version = if operation == FloatOperation::Absolute {
+            (6, 5)
+        } else {
+            (6, 0)
+        };
         reader.require("sign of f16", 53, version)?;
     }
     float(reader, operation, mode, 1)
@@ -159,14 +229,26 @@ pub(super) fn extremum(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
     if scalar == Scalar::F64 && (ftz || nan) || scalar.element() == Scalar::BF16 && ftz {
         return Err(reader.error(format!("type {scalar} does not take this modifier")));
     }
-    let operation = if reader.opcode() == "min" { FloatOperation::Minimum { nan } } else { FloatOperation::Maximum { nan } };
-    let mode = FloatMode { ftz, ..FloatMode::plain(scalar) };
+    let operation = if reader.opcode() == "min" {
+        FloatOperation::Minimum { nan }
+    } else {
+        FloatOperation::Maximum { nan }
+    };
+    let mode = FloatMode {
+        ftz,
+        ..FloatMode::plain(scalar)
+    };
     float(reader, operation, mode, 2)
 }
 
 pub(super) fn copysign(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
     let scalar = reader.scalar_of(&FULL)?;
-    float(reader, FloatOperation::CopySign, FloatMode::plain(scalar), 2)
+    float(
+        reader,
+        FloatOperation::CopySign,
+        FloatMode::plain(scalar),
+        2,
+    )
 }
 
 pub(super) fn testp(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
@@ -179,5 +261,9 @@ pub(super) fn testp(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
         ("subnormal", Property::Subnormal),
     ])?;
     let scalar = reader.scalar_of(&FULL)?;
-    reader.compute(Compute::Test(property, scalar), Scalar::PREDICATE, &[scalar])
+    reader.compute(
+        Compute::Test(property, scalar),
+        Scalar::PREDICATE,
+        &[scalar],
+    )
 }

@@ -16,12 +16,22 @@ const SPACES: [(&str, Space); 7] = [
     ("param::entry", Space::Param),
 ];
 
-const SCOPES: [(&str, Strength); 4] = [("cta", Strength::Block), ("cluster", Strength::Block), ("gpu", Strength::Device), ("sys", Strength::Device)];
+const SCOPES: [(&str, Strength); 4] = [
+    ("cta", Strength::Block),
+    ("cluster", Strength::Block),
+    ("gpu", Strength::Device),
+    ("sys", Strength::Device),
+];
 
 const LOAD_CACHES: [(&str, ()); 5] = [("ca", ()), ("cg", ()), ("cs", ()), ("lu", ()), ("cv", ())];
 const STORE_CACHES: [(&str, ()); 4] = [("wb", ()), ("cg", ()), ("cs", ()), ("wt", ())];
-const EVICTIONS: [(&str, ()); 5] =
-    [("L1::evict_normal", ()), ("L1::evict_unchanged", ()), ("L1::evict_first", ()), ("L1::evict_last", ()), ("L1::no_allocate", ())];
+const EVICTIONS: [(&str, ()); 5] = [
+    ("L1::evict_normal", ()),
+    ("L1::evict_unchanged", ()),
+    ("L1::evict_first", ()),
+    ("L1::evict_last", ()),
+    ("L1::no_allocate", ()),
+];
 /// Each size with the first target that supports it.
 const PREFETCHES: [(&str, u32); 3] = [("L2::64B", 75), ("L2::128B", 75), ("L2::256B", 80)];
 
@@ -69,7 +79,9 @@ fn lanes(reader: &mut Reader<'_, '_>) -> usize {
 
 fn memory_scalar(reader: &mut Reader<'_, '_>, lanes: usize) -> Result<Scalar, Error> {
     let scalar = reader.scalar()?;
-    let is_held = scalar.is_integer() || scalar.class == Class::Bits || matches!(scalar, Scalar::F32 | Scalar::F64);
+    let is_held = scalar.is_integer()
+        || scalar.class == Class::Bits
+        || matches!(scalar, Scalar::F32 | Scalar::F64);
     if !is_held {
         return Err(reader.error(format!("type {scalar} has no `{}`", reader.opcode())));
     }
@@ -80,13 +92,20 @@ fn memory_scalar(reader: &mut Reader<'_, '_>, lanes: usize) -> Result<Scalar, Er
 }
 
 /// The elements of a vector operand, or the operand itself.
-fn elements<'d, 'a>(reader: &mut Reader<'d, 'a>, lanes: usize) -> Result<&'d [syntax::Operand<'a>], Error> {
+fn elements<'d, 'a>(
+    reader: &mut Reader<'d, 'a>,
+    lanes: usize,
+) -> Result<&'d [syntax::Operand<'a>], Error> {
     let operand = reader.operand()?;
     let elements = match operand {
         syntax::Operand::Vector(elements) if lanes > 1 => elements.as_slice(),
         other => std::slice::from_ref(other),
     };
-    if elements.len() == lanes { Ok(elements) } else { Err(reader.error(format!("a vector of {lanes} registers is needed"))) }
+    if elements.len() == lanes {
+        Ok(elements)
+    } else {
+        Err(reader.error(format!("a vector of {lanes} registers is needed")))
+    }
 }
 
 pub(super) fn ld(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
@@ -99,11 +118,19 @@ pub(super) fn ld(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
     let lanes = lanes(&mut reader);
     let scalar = memory_scalar(&mut reader, lanes)?;
     reader.end_modifiers()?;
-    let destinations: Result<Box<[(u32, u32)]>, Error> =
-        elements(&mut reader, lanes)?.iter().map(|operand| reader.wide_destination_of(operand, scalar)).collect();
+    let destinations: Result<Box<[(u32, u32)]>, Error> = elements(&mut reader, lanes)?
+        .iter()
+        .map(|operand| reader.wide_destination_of(operand, scalar))
+        .collect();
     let address = reader.address(space)?;
     reader.end()?;
-    Ok(Operation::Load(Box::new(Load { address, scalar, strength, coherent, destinations: destinations? })))
+    Ok(Operation::Load(Box::new(Load {
+        address,
+        scalar,
+        strength,
+        coherent,
+        destinations: destinations?,
+    })))
 }
 
 fn check_ordered(reader: &Reader<'_, '_>, strength: Strength, space: Space) -> Result<(), Error> {
@@ -129,9 +156,17 @@ pub(super) fn st(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
     let scalar = memory_scalar(&mut reader, lanes)?;
     reader.end_modifiers()?;
     let address = reader.address(space)?;
-    let sources: Result<Box<[Operand]>, Error> = elements(&mut reader, lanes)?.iter().map(|operand| reader.wide_source_of(operand, scalar)).collect();
+    let sources: Result<Box<[Operand]>, Error> = elements(&mut reader, lanes)?
+        .iter()
+        .map(|operand| reader.wide_source_of(operand, scalar))
+        .collect();
     reader.end()?;
-    Ok(Operation::Store(Box::new(Store { address, scalar, strength, sources: sources? })))
+    Ok(Operation::Store(Box::new(Store {
+        address,
+        scalar,
+        strength,
+        sources: sources?,
+    })))
 }
 
 const ATOMICS: [(&str, AtomicKind); 10] = [
@@ -149,8 +184,17 @@ const ATOMICS: [(&str, AtomicKind); 10] = [
 
 pub(super) fn atom(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
     let returns = reader.opcode() == "atom";
-    let orderings = [("relaxed", ()), ("acquire", ()), ("release", ()), ("acq_rel", ())];
-    let orderings = if returns { &orderings[..] } else { &[orderings[0], orderings[2]][..] };
+    let orderings = [
+        ("relaxed", ()),
+        ("acquire", ()),
+        ("release", ()),
+        ("acq_rel", ()),
+    ];
+    let orderings = if returns {
+        &orderings[..]
+    } else {
+        &[orderings[0], orderings[2]][..]
+    };
     if reader.pick(orderings).is_some() {
         reader.require("a memory ordering", 70, (6, 0))?;
     }
@@ -171,15 +215,35 @@ pub(super) fn atom(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
     let scalar = reader.scalar()?;
     check_atomic(&reader, kind, scalar, noftz)?;
     reader.end_modifiers()?;
-    let destination = if returns { reader.destination_or_sink(scalar)? } else { SINK };
+    let destination = if returns {
+        reader.destination_or_sink(scalar)?
+    } else {
+        SINK
+    };
     let address = reader.address(space)?;
     let first = reader.source(scalar)?;
-    let second = if kind == AtomicKind::CompareExchange { reader.source(scalar)? } else { Operand::Immediate(0) };
+    let second = if kind == AtomicKind::CompareExchange {
+        reader.source(scalar)?
+    } else {
+        Operand::Immediate(0)
+    };
     reader.end()?;
-    Ok(Operation::Atomic(Box::new(Atomic { address, kind, scalar, strength, destination, sources: [first, second] })))
+    Ok(Operation::Atomic(Box::new(Atomic {
+        address,
+        kind,
+        scalar,
+        strength,
+        destination,
+        sources: [first, second],
+    })))
 }
 
-fn check_atomic(reader: &Reader<'_, '_>, kind: AtomicKind, scalar: Scalar, noftz: bool) -> Result<(), Error> {
+fn check_atomic(
+    reader: &Reader<'_, '_>,
+    kind: AtomicKind,
+    scalar: Scalar,
+    noftz: bool,
+) -> Result<(), Error> {
     let is_half = matches!(scalar.element(), Scalar::F16 | Scalar::BF16);
     if noftz != (is_half && kind == AtomicKind::Add) {
         return Err(reader.error(".noftz belongs to the addition of halves, and is needed there"));
@@ -187,9 +251,17 @@ fn check_atomic(reader: &Reader<'_, '_>, kind: AtomicKind, scalar: Scalar, noftz
     let integers = [Scalar::U32, Scalar::S32, Scalar::U64, Scalar::S64];
     let allowed: &[Scalar] = match kind {
         AtomicKind::Add if is_half => return check_half_add(reader, scalar),
-        AtomicKind::Add => &[Scalar::U32, Scalar::S32, Scalar::U64, Scalar::F32, Scalar::F64],
+        AtomicKind::Add => &[
+            Scalar::U32,
+            Scalar::S32,
+            Scalar::U64,
+            Scalar::F32,
+            Scalar::F64,
+        ],
         AtomicKind::Minimum | AtomicKind::Maximum => &integers,
-        AtomicKind::And | AtomicKind::Or | AtomicKind::Xor | AtomicKind::Exchange => &[Scalar::B32, Scalar::B64],
+        AtomicKind::And | AtomicKind::Or | AtomicKind::Xor | AtomicKind::Exchange => {
+            &[Scalar::B32, Scalar::B64]
+        }
         AtomicKind::CompareExchange => &[Scalar::B16, Scalar::B32, Scalar::B64],
         AtomicKind::Increment | AtomicKind::Decrement => &[Scalar::U32],
     };
@@ -213,7 +285,11 @@ fn check_half_add(reader: &Reader<'_, '_>, scalar: Scalar) -> Result<(), Error> 
 
 pub(super) fn prefetch(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
     let is_uniform = reader.opcode() == "prefetchu";
-    let space = if is_uniform { Space::Generic } else { space(&mut reader) };
+    let space = if is_uniform {
+        Space::Generic
+    } else {
+        space(&mut reader)
+    };
     if !matches!(space, Space::Generic | Space::Global | Space::Local) {
         return Err(reader.error("this state space has no prefetch"));
     }

@@ -19,7 +19,11 @@ const SPACES: [(&str, Space); 6] = [
 
 pub(super) fn mov(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
     let scalar = reader.scalar()?;
-    let is_movable = !matches!(scalar.class, Class::FloatPair | Class::Brain | Class::BrainPair) && scalar.bits != 8 && scalar != Scalar::F16;
+    let is_movable = !matches!(
+        scalar.class,
+        Class::FloatPair | Class::Brain | Class::BrainPair
+    ) && scalar.bits != 8
+        && scalar != Scalar::F16;
     if !is_movable {
         return Err(reader.error(format!("type {scalar} has no `mov`")));
     }
@@ -38,11 +42,20 @@ pub(super) fn mov(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
     Ok(Operation::Compute {
         compute: Compute::Move { bits: scalar.bits },
         destination,
-        sources: [source, Operand::Immediate(0), Operand::Immediate(0), Operand::Immediate(0)],
+        sources: [
+            source,
+            Operand::Immediate(0),
+            Operand::Immediate(0),
+            Operand::Immediate(0),
+        ],
     })
 }
 
-fn mov_source<'a>(reader: &mut Reader<'_, 'a>, operand: &syntax::Operand<'a>, scalar: Scalar) -> Result<Operand, Error> {
+fn mov_source<'a>(
+    reader: &mut Reader<'_, 'a>,
+    operand: &syntax::Operand<'a>,
+    scalar: Scalar,
+) -> Result<Operand, Error> {
     if let Some((special, found)) = reader.special(operand) {
         let narrows = scalar.bits == 16 && found == Scalar::U32;
         return if scalar.accepts(found) || narrows && !scalar.is_float() {
@@ -58,12 +71,19 @@ fn mov_source<'a>(reader: &mut Reader<'_, 'a>, operand: &syntax::Operand<'a>, sc
     };
     let is_register = reader.decoder.scopes.register(name).is_some();
     match reader.decoder.scopes.symbol(name) {
-        Some((space, address)) if !is_register => symbol_value(reader, scalar, space, address.wrapping_add_signed(offset)),
+        Some((space, address)) if !is_register => {
+            symbol_value(reader, scalar, space, address.wrapping_add_signed(offset))
+        }
         _ => reader.source_of(operand, scalar),
     }
 }
 
-fn symbol_value(reader: &Reader<'_, '_>, scalar: Scalar, space: Space, address: u64) -> Result<Operand, Error> {
+fn symbol_value(
+    reader: &Reader<'_, '_>,
+    scalar: Scalar,
+    space: Space,
+    address: u64,
+) -> Result<Operand, Error> {
     let is_wide = scalar.bits == 64 || scalar.bits == 32 && space != Space::Global;
     if !is_wide || scalar.is_float() {
         return Err(reader.error(format!("an address does not fit {scalar}")));
@@ -86,13 +106,29 @@ fn element_scalar(reader: &Reader<'_, '_>, whole: Scalar, count: usize) -> Resul
     Ok(element)
 }
 
-fn pack<'a>(mut reader: Reader<'_, 'a>, scalar: Scalar, destination: u32, elements: &[syntax::Operand<'a>]) -> Result<Operation, Error> {
+fn pack<'a>(
+    mut reader: Reader<'_, 'a>,
+    scalar: Scalar,
+    destination: u32,
+    elements: &[syntax::Operand<'a>],
+) -> Result<Operation, Error> {
     let element = element_scalar(&reader, scalar, elements.len())?;
-    let sources: Result<Box<[Operand]>, Error> = elements.iter().map(|operand| reader.source_of(operand, element)).collect();
-    Ok(Operation::Pack { destination, sources: sources?, element_bits: element.bits })
+    let sources: Result<Box<[Operand]>, Error> = elements
+        .iter()
+        .map(|operand| reader.source_of(operand, element))
+        .collect();
+    Ok(Operation::Pack {
+        destination,
+        sources: sources?,
+        element_bits: element.bits,
+    })
 }
 
-fn unpack<'a>(mut reader: Reader<'_, 'a>, scalar: Scalar, elements: &[syntax::Operand<'a>]) -> Result<Operation, Error> {
+fn unpack<'a>(
+    mut reader: Reader<'_, 'a>,
+    scalar: Scalar,
+    elements: &[syntax::Operand<'a>],
+) -> Result<Operation, Error> {
     let element = element_scalar(&reader, scalar, elements.len())?;
     let destinations: Result<Box<[u32]>, Error> = elements
         .iter()
@@ -103,7 +139,11 @@ fn unpack<'a>(mut reader: Reader<'_, 'a>, scalar: Scalar, elements: &[syntax::Op
         .collect();
     let source = reader.source(scalar)?;
     reader.end()?;
-    Ok(Operation::Unpack { destinations: destinations?, source, element_bits: element.bits })
+    Ok(Operation::Unpack {
+        destinations: destinations?,
+        source,
+        element_bits: element.bits,
+    })
 }
 
 pub(super) fn cvta(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
@@ -126,7 +166,12 @@ pub(super) fn cvta(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
     Ok(Operation::Compute {
         compute: Compute::Rebase { by },
         destination,
-        sources: [source, Operand::Immediate(0), Operand::Immediate(0), Operand::Immediate(0)],
+        sources: [
+            source,
+            Operand::Immediate(0),
+            Operand::Immediate(0),
+            Operand::Immediate(0),
+        ],
     })
 }
 
@@ -136,5 +181,9 @@ pub(super) fn isspacep(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
     let destination = reader.destination(Scalar::PREDICATE)?;
     let source = reader.source(Scalar::U64)?;
     reader.end()?;
-    Ok(Operation::IsSpace { destination, source, space })
+    Ok(Operation::IsSpace {
+        destination,
+        source,
+        space,
+    })
 }

@@ -17,8 +17,16 @@ pub(crate) struct Reader<'d, 'a> {
 }
 
 impl<'d, 'a> Reader<'d, 'a> {
-    pub fn new(decoder: &'d mut Decoder<'a>, instruction: &'d syntax::Instruction<'a>) -> Reader<'d, 'a> {
-        Reader { decoder, instruction, modifier: 0, operand: 0 }
+    pub fn new(
+        decoder: &'d mut Decoder<'a>,
+        instruction: &'d syntax::Instruction<'a>,
+    ) -> Reader<'d, 'a> {
+        Reader {
+            decoder,
+            instruction,
+            modifier: 0,
+            operand: 0,
+        }
     }
 
     pub fn opcode(&self) -> &'a str {
@@ -65,7 +73,10 @@ impl<'d, 'a> Reader<'d, 'a> {
         self.pick(table).ok_or_else(|| {
             let names: Vec<&str> = table.iter().map(|(name, _)| *name).collect();
             let found = self.peek().unwrap_or("nothing");
-            self.error(format!("one of .{} needed, found {found}", names.join(" .")))
+            self.error(format!(
+                "one of .{} needed, found {found}",
+                names.join(" .")
+            ))
         })
     }
 
@@ -79,16 +90,29 @@ impl<'d, 'a> Reader<'d, 'a> {
 
     pub fn scalar_of(&mut self, allowed: &[Scalar]) -> Result<Scalar, Error> {
         let scalar = self.scalar()?;
-        if allowed.contains(&scalar) { Ok(scalar) } else { Err(self.error(format!("type {scalar} has no `{}`", self.opcode()))) }
+        if allowed.contains(&scalar) {
+            Ok(scalar)
+        } else {
+            Err(self.error(format!("type {scalar} has no `{}`", self.opcode())))
+        }
     }
 
     /// The last modifier as a type, without consuming it.
     pub fn last_scalar(&self) -> Option<Scalar> {
-        self.instruction.modifiers.last().copied().and_then(Scalar::named)
+        self.instruction
+            .modifiers
+            .last()
+            .copied()
+            .and_then(Scalar::named)
     }
 
     pub fn rounding(&mut self) -> Option<Rounding> {
-        self.pick(&[("rn", Rounding::NearestEven), ("rz", Rounding::Zero), ("rm", Rounding::Down), ("rp", Rounding::Up)])
+        self.pick(&[
+            ("rn", Rounding::NearestEven),
+            ("rz", Rounding::Zero),
+            ("rm", Rounding::Down),
+            ("rp", Rounding::Up),
+        ])
     }
 
     /// Refuses modifiers that were not consumed.
@@ -127,11 +151,18 @@ impl<'d, 'a> Reader<'d, 'a> {
     }
 
     fn named_register(&mut self, name: &'a str) -> Result<(Slot, Scalar), Error> {
-        self.decoder.scopes.register(name).ok_or_else(|| self.error(format!("register `{name}` is not declared")))
+        self.decoder
+            .scopes
+            .register(name)
+            .ok_or_else(|| self.error(format!("register `{name}` is not declared")))
     }
 
     fn fits(&self, name: &str, wanted: Scalar, found: Scalar) -> Result<(), Error> {
-        if wanted.accepts(found) { Ok(()) } else { Err(self.error(format!("`{name}` is {found}, {wanted} is needed"))) }
+        if wanted.accepts(found) {
+            Ok(())
+        } else {
+            Err(self.error(format!("`{name}` is {found}, {wanted} is needed")))
+        }
     }
 
     pub fn destination(&mut self, scalar: Scalar) -> Result<Slot, Error> {
@@ -139,7 +170,11 @@ impl<'d, 'a> Reader<'d, 'a> {
         self.destination_of(operand, scalar)
     }
 
-    pub fn destination_of(&mut self, operand: &syntax::Operand<'a>, scalar: Scalar) -> Result<Slot, Error> {
+    pub fn destination_of(
+        &mut self,
+        operand: &syntax::Operand<'a>,
+        scalar: Scalar,
+    ) -> Result<Slot, Error> {
         let syntax::Operand::Name(name) = operand else {
             return Err(self.error("the destination must be a register"));
         };
@@ -160,7 +195,11 @@ impl<'d, 'a> Reader<'d, 'a> {
     }
 
     /// A destination of `ld` or `cvt` with its own width.
-    pub fn wide_destination_of(&mut self, operand: &syntax::Operand<'a>, scalar: Scalar) -> Result<(Slot, u32), Error> {
+    pub fn wide_destination_of(
+        &mut self,
+        operand: &syntax::Operand<'a>,
+        scalar: Scalar,
+    ) -> Result<(Slot, u32), Error> {
         let syntax::Operand::Name(name) = operand else {
             return Err(self.error("the destination must be a register"));
         };
@@ -179,7 +218,11 @@ impl<'d, 'a> Reader<'d, 'a> {
         self.source_of(operand, scalar)
     }
 
-    pub fn source_of(&mut self, operand: &syntax::Operand<'a>, scalar: Scalar) -> Result<Operand, Error> {
+    pub fn source_of(
+        &mut self,
+        operand: &syntax::Operand<'a>,
+        scalar: Scalar,
+    ) -> Result<Operand, Error> {
         match operand {
             syntax::Operand::Name("WARP_SZ") if is_integral(scalar) => Ok(Operand::Immediate(32)),
             syntax::Operand::Name(name) => {
@@ -192,7 +235,11 @@ impl<'d, 'a> Reader<'d, 'a> {
     }
 
     /// A source of `st` or `cvt`, whose register may be wider.
-    pub fn wide_source_of(&mut self, operand: &syntax::Operand<'a>, scalar: Scalar) -> Result<Operand, Error> {
+    pub fn wide_source_of(
+        &mut self,
+        operand: &syntax::Operand<'a>,
+        scalar: Scalar,
+    ) -> Result<Operand, Error> {
         let syntax::Operand::Name(name) = operand else {
             return self.immediate(operand, scalar);
         };
@@ -209,20 +256,34 @@ impl<'d, 'a> Reader<'d, 'a> {
     fn immediate(&self, operand: &syntax::Operand<'a>, scalar: Scalar) -> Result<Operand, Error> {
         let value = match (operand, scalar) {
             (syntax::Operand::Integer(value, _), Scalar::PREDICATE) => u64::from(*value != 0),
-            (syntax::Operand::Integer(value, is_negative), _) if is_integral(scalar) => self.integer(*value, *is_negative, scalar)?,
+            (syntax::Operand::Integer(value, is_negative), _) if is_integral(scalar) => {
+                self.integer(*value, *is_negative, scalar)?
+            }
             (syntax::Operand::Single(bits), Scalar::F32 | Scalar::B32) => u64::from(*bits),
-            (syntax::Operand::Single(bits), Scalar::F64) => f64::from(f32::from_bits(*bits)).to_bits(),
+            (syntax::Operand::Single(bits), Scalar::F64) => {
+                f64::from(f32::from_bits(*bits)).to_bits()
+            }
             (syntax::Operand::Double(bits), Scalar::F64 | Scalar::B64) => *bits,
-            (syntax::Operand::Double(bits), Scalar::F32) => float::from_f64(f64::from_bits(*bits), scalar),
+            (syntax::Operand::Double(bits), Scalar::F32) => {
+                float::from_f64(f64::from_bits(*bits), scalar)
+            }
             _ => return Err(self.error(format!("the operand cannot be of type {scalar}"))),
         };
         Ok(Operand::Immediate(value))
     }
 
     fn integer(&self, value: u64, is_negative: bool, scalar: Scalar) -> Result<u64, Error> {
-        let fits = if is_negative { sign_extend(value, scalar.bits) as u64 == value && value as i64 <= 0 } else { value <= scalar.mask() };
+        let fits = if is_negative {
+            sign_extend(value, scalar.bits) as u64 == value && value as i64 <= 0
+        } else {
+            value <= scalar.mask()
+        };
         if !fits {
-            let value = if is_negative { value as i64 as i128 } else { i128::from(value) };
+            let value = if is_negative {
+                value as i64 as i128
+            } else {
+                i128::from(value)
+            };
             return Err(self.error(format!("{value} does not fit {scalar}")));
         }
         Ok(value & scalar.mask())
@@ -245,7 +306,11 @@ impl<'d, 'a> Reader<'d, 'a> {
             return Ok([self.destination_of(operand, first)?, SINK]);
         };
         let mut half = |name: &'a str, scalar: Scalar| {
-            if name == "_" { Ok(SINK) } else { self.destination_of(&syntax::Operand::Name(name), scalar) }
+            if name == "_" {
+                Ok(SINK)
+            } else {
+                self.destination_of(&syntax::Operand::Name(name), scalar)
+            }
         };
         Ok([half(left, first)?, half(right, second)?])
     }
@@ -267,7 +332,11 @@ impl<'d, 'a> Reader<'d, 'a> {
             Base::Absolute => return Err(self.error("a number is no address of this space")),
             Base::Name(name) => self.address_base(name, space)?,
         };
-        Ok(Address { space, base, offset })
+        Ok(Address {
+            space,
+            base,
+            offset,
+        })
     }
 
     fn address_base(&mut self, name: &'a str, space: Space) -> Result<Operand, Error> {
@@ -280,12 +349,22 @@ impl<'d, 'a> Reader<'d, 'a> {
             }
             return Ok(Operand::Register(slot));
         }
-        let (found, address) = self.decoder.scopes.symbol(name).ok_or_else(|| self.error(format!("`{name}` is not declared")))?;
+        let (found, address) = self
+            .decoder
+            .scopes
+            .symbol(name)
+            .ok_or_else(|| self.error(format!("`{name}` is not declared")))?;
         self.symbol_address(name, found, address, space)
     }
 
     /// A symbol fits its own space; a generic access converts its address.
-    fn symbol_address(&self, name: &str, found: Space, address: u64, space: Space) -> Result<Operand, Error> {
+    fn symbol_address(
+        &self,
+        name: &str,
+        found: Space,
+        address: u64,
+        space: Space,
+    ) -> Result<Operand, Error> {
         if found == space || space == Space::Generic && found == Space::Global {
             return Ok(Operand::Immediate(address));
         }
@@ -296,7 +375,12 @@ impl<'d, 'a> Reader<'d, 'a> {
     }
 
     /// Finishes an instruction of one destination and plain sources.
-    pub fn compute(mut self, compute: Compute, destination: Scalar, sources: &[Scalar]) -> Result<Operation, Error> {
+    pub fn compute(
+        mut self,
+        compute: Compute,
+        destination: Scalar,
+        sources: &[Scalar],
+    ) -> Result<Operation, Error> {
         self.end_modifiers()?;
         let destination = self.destination(destination)?;
         let mut operands = [Operand::Immediate(0); 4];
@@ -304,18 +388,32 @@ impl<'d, 'a> Reader<'d, 'a> {
             *operand = self.source(*scalar)?;
         }
         self.end()?;
-        Ok(Operation::Compute { compute, destination, sources: operands })
+        Ok(Operation::Compute {
+            compute,
+            destination,
+            sources: operands,
+        })
     }
 
     /// Reads `.ftz` and `.sat` where the type allows them, then the type.
-    pub fn float_mode(&mut self, rounding: Rounding, allowed: &[Scalar], may_saturate: bool) -> Result<FloatMode, Error> {
+    pub fn float_mode(
+        &mut self,
+        rounding: Rounding,
+        allowed: &[Scalar],
+        may_saturate: bool,
+    ) -> Result<FloatMode, Error> {
         let ftz = self.flag("ftz");
         let sat = may_saturate && self.flag("sat");
         let scalar = self.scalar_of(allowed)?;
         if (ftz || sat) && (scalar == Scalar::F64 || scalar.element() == Scalar::BF16) {
             return Err(self.error(format!("type {scalar} takes neither .ftz nor .sat")));
         }
-        Ok(FloatMode { scalar, rounding, ftz, sat })
+        Ok(FloatMode {
+            scalar,
+            rounding,
+            ftz,
+            sat,
+        })
     }
 }
 

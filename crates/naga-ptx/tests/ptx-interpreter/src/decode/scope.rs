@@ -20,10 +20,15 @@ pub(super) struct Layout {
 
 impl Layout {
     pub fn new(space: Space) -> Layout {
-        Layout { space, variables: Vec::new(), end: window(space) }
+        Layout {
+            space,
+            variables: Vec::new(),
+            end: window(space),
+        }
     }
 
-    /// Kernel parameters are contiguous in the manual's layout; all other variables are separated by gaps.
+    /// Kernel parameters are contiguous in the manual's layout; all other variables are separated
+    /// by gaps.
     pub fn next_address(&self, alignment: usize) -> u64 {
         let is_packed = self.space == Space::Param || self.variables.is_empty();
         let gap = if is_packed { 0 } else { GAP as u64 };
@@ -33,7 +38,11 @@ impl Layout {
     pub fn place(&mut self, variable: &syntax::Variable<'_>) -> u64 {
         let address = self.next_address(variable.alignment);
         self.end = address + variable.bytes as u64;
-        self.variables.push(Variable { address, bytes: variable.bytes, initial: variable.initial.clone() });
+        self.variables.push(Variable {
+            address,
+            bytes: variable.bytes,
+            initial: variable.initial.clone(),
+        });
         address
     }
 
@@ -69,13 +78,20 @@ pub(super) struct Scopes<'a> {
 
 impl Default for Scopes<'_> {
     fn default() -> Self {
-        Scopes { scopes: vec![Scope::default()], current: 0, registers: Vec::new() }
+        Scopes {
+            scopes: vec![Scope::default()],
+            current: 0,
+            registers: Vec::new(),
+        }
     }
 }
 
 impl<'a> Scopes<'a> {
     pub fn open(&mut self) {
-        self.scopes.push(Scope { parent: Some(self.current), ..Scope::default() });
+        self.scopes.push(Scope {
+            parent: Some(self.current),
+            ..Scope::default()
+        });
         self.current = self.scopes.len() - 1;
     }
 
@@ -91,16 +107,29 @@ impl<'a> Scopes<'a> {
         std::iter::successors(Some(from), |scope| self.scopes[*scope].parent)
     }
 
-    pub fn declare_registers(&mut self, name: &'a str, count: Option<u32>, scalar: Scalar, line: u32) -> Result<(), Error> {
+    pub fn declare_registers(
+        &mut self,
+        name: &'a str,
+        count: Option<u32>,
+        scalar: Scalar,
+        line: u32,
+    ) -> Result<(), Error> {
         let twice = || Error::typing(line, format!("register `{name}` is declared twice"));
         let scope = &mut self.scopes[self.current];
         let Some(count) = count else {
             let in_range = scope.declared(name).is_some();
             let is_symbol = scope.symbols.contains_key(name);
             scope.singles.insert(name, scalar);
-            return if in_range || is_symbol { Err(twice()) } else { Ok(()) };
+            return if in_range || is_symbol {
+                Err(twice())
+            } else {
+                Ok(())
+            };
         };
-        let overlaps = scope.singles.keys().any(|single| splits(single).any(|(prefix, index)| prefix == name && index < count));
+        let overlaps = scope
+            .singles
+            .keys()
+            .any(|single| splits(single).any(|(prefix, index)| prefix == name && index < count));
         let known = scope.ranges.insert(name, (count, scalar)).is_some();
         if overlaps || known {
             return Err(twice());
@@ -113,7 +142,12 @@ impl<'a> Scopes<'a> {
         let scopes = &self.scopes;
         let (scope, scalar) = self.chain(self.current).find_map(|index| {
             let scope = &scopes[index];
-            scope.slots.get(name).map(|(_, scalar)| *scalar).or_else(|| scope.declared(name)).map(|scalar| (index, scalar))
+            scope
+                .slots
+                .get(name)
+                .map(|(_, scalar)| *scalar)
+                .or_else(|| scope.declared(name))
+                .map(|scalar| (index, scalar))
         })?;
         if let Some(known) = self.scopes[scope].slots.get(name) {
             return Some(*known);
@@ -124,7 +158,13 @@ impl<'a> Scopes<'a> {
         Some((slot, scalar))
     }
 
-    pub fn declare_symbol(&mut self, name: &'a str, space: Space, address: u64, line: u32) -> Result<(), Error> {
+    pub fn declare_symbol(
+        &mut self,
+        name: &'a str,
+        space: Space,
+        address: u64,
+        line: u32,
+    ) -> Result<(), Error> {
         let scope = &mut self.scopes[self.current];
         let known = scope.symbols.insert(name, (space, address)).is_some();
         if known || scope.declared(name).is_some() {
@@ -141,7 +181,8 @@ impl<'a> Scopes<'a> {
     }
 
     pub fn symbol(&self, name: &str) -> Option<(Space, u64)> {
-        self.chain(self.current).find_map(|scope| self.scopes[scope].symbols.get(name).copied())
+        self.chain(self.current)
+            .find_map(|scope| self.scopes[scope].symbols.get(name).copied())
     }
 
     pub fn declare_label(&mut self, name: &'a str, target: u32, line: u32) -> Result<(), Error> {
@@ -155,10 +196,16 @@ impl<'a> Scopes<'a> {
 
     /// The index of the instruction after a label visible from `scope`.
     pub fn label(&self, scope: usize, name: &str) -> Option<u32> {
-        self.chain(scope).find_map(|scope| self.scopes[scope].labels.get(name).copied())
+        self.chain(scope)
+            .find_map(|scope| self.scopes[scope].labels.get(name).copied())
     }
 
-    pub fn declare_targets(&mut self, name: &'a str, targets: &[&'a str], line: u32) -> Result<(), Error> {
+    pub fn declare_targets(
+        &mut self,
+        name: &'a str,
+        targets: &[&'a str],
+        line: u32,
+    ) -> Result<(), Error> {
         let tables = &mut self.scopes[self.current].tables;
         if tables.insert(name, targets.to_vec()).is_some() {
             let message = format!("branch targets `{name}` are declared twice");
@@ -168,7 +215,8 @@ impl<'a> Scopes<'a> {
     }
 
     pub fn targets(&self, name: &str) -> Option<Vec<&'a str>> {
-        self.chain(self.current).find_map(|scope| self.scopes[scope].tables.get(name).cloned())
+        self.chain(self.current)
+            .find_map(|scope| self.scopes[scope].tables.get(name).cloned())
     }
 }
 
@@ -183,7 +231,8 @@ impl Scope<'_> {
     }
 }
 
-/// Splits `%r12` into `%r` and 12, and into `%r1` and 2; a number with a leading zero names no member of a range.
+/// Splits `%r12` into `%r` and 12, and into `%r1` and 2; a number with a leading zero names no
+/// member of a range.
 fn splits(name: &str) -> impl Iterator<Item = (&str, u32)> {
     let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
     (1..=digits.min(9)).filter_map(move |length| {

@@ -2,7 +2,10 @@
 
 use super::reader::Reader;
 use crate::error::Error;
-use crate::operation::{AtomicKind, Barrier, BarrierKind, BarrierReduction, Operand, Operation, SINK, ShuffleMode, VoteMode, WarpKind, WarpOperation};
+use crate::operation::{
+    AtomicKind, Barrier, BarrierKind, BarrierReduction, Operand, Operation, SINK, ShuffleMode,
+    VoteMode, WarpKind, WarpOperation,
+};
 use crate::scalar::Scalar;
 
 pub(super) fn bar(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
@@ -26,7 +29,11 @@ pub(super) fn bar(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
         id: barrier_id(&mut reader)?,
         count: barrier_count(&mut reader, 1)?,
         aligned,
-        kind: if arrives { BarrierKind::Arrive } else { BarrierKind::Wait },
+        kind: if arrives {
+            BarrierKind::Arrive
+        } else {
+            BarrierKind::Wait
+        },
     };
     reader.end()?;
     if arrives && barrier.count.is_none() {
@@ -57,16 +64,34 @@ fn barrier_count(reader: &mut Reader<'_, '_>, remaining: usize) -> Result<Option
 }
 
 fn reducing_barrier(mut reader: Reader<'_, '_>, is_old: bool) -> Result<Operation, Error> {
-    let reduction = reader.choose(&[("popc", BarrierReduction::Population), ("and", BarrierReduction::And), ("or", BarrierReduction::Or)])?;
+    let reduction = reader.choose(&[
+        ("popc", BarrierReduction::Population),
+        ("and", BarrierReduction::And),
+        ("or", BarrierReduction::Or),
+    ])?;
     let aligned = is_old || reader.flag("aligned");
-    let scalar = if reduction == BarrierReduction::Population { reader.scalar_of(&[Scalar::U32])? } else { reader.scalar_of(&[Scalar::PREDICATE])? };
+    let scalar = if reduction == BarrierReduction::Population {
+        reader.scalar_of(&[Scalar::U32])?
+    } else {
+        reader.scalar_of(&[Scalar::PREDICATE])?
+    };
     reader.end_modifiers()?;
     let destination = reader.destination(scalar)?;
     let id = barrier_id(&mut reader)?;
     let count = barrier_count(&mut reader, 2)?;
     let (predicate, is_negated) = reader.predicate()?;
     reader.end()?;
-    Ok(Operation::Barrier(Box::new(Barrier { id, count, aligned, kind: BarrierKind::Reduce { reduction, destination, predicate, is_negated } })))
+    Ok(Operation::Barrier(Box::new(Barrier {
+        id,
+        count,
+        aligned,
+        kind: BarrierKind::Reduce {
+            reduction,
+            destination,
+            predicate,
+            is_negated,
+        },
+    })))
 }
 
 fn warp(mask: Operand, kind: WarpKind) -> Operation {
@@ -85,15 +110,26 @@ fn warp_barrier(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
 pub(super) fn shfl(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
     reader.require("shfl.sync", 30, (6, 0))?;
     reader.choose(&[("sync", ())])?;
-    let mode = reader.choose(&[("up", ShuffleMode::Up), ("down", ShuffleMode::Down), ("bfly", ShuffleMode::Butterfly), ("idx", ShuffleMode::Index)])?;
+    let mode = reader.choose(&[
+        ("up", ShuffleMode::Up),
+        ("down", ShuffleMode::Down),
+        ("bfly", ShuffleMode::Butterfly),
+        ("idx", ShuffleMode::Index),
+    ])?;
     let scalar = reader.scalar_of(&[Scalar::B32])?;
     reader.end_modifiers()?;
     let [destination, in_range] = reader.pair(scalar, Scalar::PREDICATE)?;
     if destination == SINK {
         return Err(reader.error("a shuffle needs a register for its value"));
     }
-    let kind =
-        WarpKind::Shuffle { mode, destination, in_range, value: reader.source(scalar)?, lane: reader.source(Scalar::B32)?, clamp: reader.source(Scalar::B32)? };
+    let kind = WarpKind::Shuffle {
+        mode,
+        destination,
+        in_range,
+        value: reader.source(scalar)?,
+        lane: reader.source(Scalar::B32)?,
+        clamp: reader.source(Scalar::B32)?,
+    };
     let mask = reader.source(Scalar::B32)?;
     reader.end()?;
     Ok(warp(mask, kind))
@@ -102,14 +138,28 @@ pub(super) fn shfl(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
 pub(super) fn vote(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
     reader.require("vote.sync", 30, (6, 0))?;
     reader.choose(&[("sync", ())])?;
-    let mode = reader.choose(&[("all", VoteMode::All), ("any", VoteMode::Any), ("uni", VoteMode::Uniform), ("ballot", VoteMode::Ballot)])?;
-    let scalar = if mode == VoteMode::Ballot { reader.scalar_of(&[Scalar::B32])? } else { reader.scalar_of(&[Scalar::PREDICATE])? };
+    let mode = reader.choose(&[
+        ("all", VoteMode::All),
+        ("any", VoteMode::Any),
+        ("uni", VoteMode::Uniform),
+        ("ballot", VoteMode::Ballot),
+    ])?;
+    let scalar = if mode == VoteMode::Ballot {
+        reader.scalar_of(&[Scalar::B32])?
+    } else {
+        reader.scalar_of(&[Scalar::PREDICATE])?
+    };
     reader.end_modifiers()?;
     let destination = reader.destination(scalar)?;
     let (predicate, is_negated) = reader.predicate()?;
     let mask = reader.source(Scalar::B32)?;
     reader.end()?;
-    let kind = WarpKind::Vote { mode, destination, predicate, is_negated };
+    let kind = WarpKind::Vote {
+        mode,
+        destination,
+        predicate,
+        is_negated,
+    };
     Ok(warp(mask, kind))
 }
 
@@ -133,7 +183,12 @@ pub(super) fn redux(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
     let value = reader.source(scalar)?;
     let mask = reader.source(Scalar::B32)?;
     reader.end()?;
-    let kind = WarpKind::Reduce { kind, scalar, destination, value };
+    let kind = WarpKind::Reduce {
+        kind,
+        scalar,
+        destination,
+        value,
+    };
     Ok(warp(mask, kind))
 }
 
@@ -150,7 +205,12 @@ pub(super) fn match_any(mut reader: Reader<'_, '_>) -> Result<Operation, Error> 
     let value = reader.source(scalar)?;
     let mask = reader.source(Scalar::B32)?;
     reader.end()?;
-    let kind = WarpKind::Match { all, destination, predicate, value };
+    let kind = WarpKind::Match {
+        all,
+        destination,
+        predicate,
+        value,
+    };
     Ok(warp(mask, kind))
 }
 
@@ -164,7 +224,10 @@ pub(super) fn elect(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
     }
     let mask = reader.source(Scalar::B32)?;
     reader.end()?;
-    let kind = WarpKind::Elect { destination, predicate };
+    let kind = WarpKind::Elect {
+        destination,
+        predicate,
+    };
     Ok(warp(mask, kind))
 }
 

@@ -22,7 +22,9 @@ pub(super) struct Target {
 const WINDOWS: [Space; 4] = [Space::Shared, Space::Local, Space::Const, Space::Param];
 
 fn window_of(address: u64) -> Option<Space> {
-    WINDOWS.into_iter().find(|space| address.wrapping_sub(window(*space)) < WINDOW_BYTES)
+    WINDOWS
+        .into_iter()
+        .find(|space| address.wrapping_sub(window(*space)) < WINDOW_BYTES)
 }
 
 impl Target {
@@ -36,7 +38,11 @@ impl Target {
             Space::Global => (Space::Global, check_global(address)?),
             named => (named, check_window(named, address)?),
         };
-        Ok(Target { space, address, len })
+        Ok(Target {
+            space,
+            address,
+            len,
+        })
     }
 
     fn offset(&self) -> usize {
@@ -65,7 +71,10 @@ fn check_window(space: Space, address: u64) -> Result<u64, Error> {
         Some(found) if found == space => Ok(address),
         Some(found) => Err(wrong(address, space, found)),
         None if address >= GENERIC_OFFSET => Err(wrong(address, space, Space::Generic)),
-        None => Err(Error::fault(Fault::OutOfRange, format!("{address:#x} is outside the {space:?} state space"))),
+        None => Err(Error::fault(
+            Fault::OutOfRange,
+            format!("{address:#x} is outside the {space:?} state space"),
+        )),
     }
 }
 
@@ -75,13 +84,24 @@ fn wrong(address: u64, wanted: Space, found: Space) -> Error {
 }
 
 impl Block {
-    pub(super) fn target(&self, thread: usize, address: &Address, len: usize, around: &Surroundings<'_>) -> Result<Target, Error> {
+    pub(super) fn target(
+        &self,
+        thread: usize,
+        address: &Address,
+        len: usize,
+        around: &Surroundings<'_>,
+    ) -> Result<Target, Error> {
         let base = self.threads[thread].read(address.base, around)?;
         Target::new(address.space, base.wrapping_add_signed(address.offset), len)
     }
 
     /// The region that contains a target and the offset within it.
-    pub(super) fn region<'r>(&'r mut self, machine: &'r mut Machine<'_>, thread: usize, target: Target) -> Result<(&'r mut Region, usize), Error> {
+    pub(super) fn region<'r>(
+        &'r mut self,
+        machine: &'r mut Machine<'_>,
+        thread: usize,
+        target: Target,
+    ) -> Result<(&'r mut Region, usize), Error> {
         let region = match target.space {
             Space::Shared => &mut self.shared,
             Space::Local => &mut self.threads[thread].local,
@@ -95,7 +115,14 @@ impl Block {
     }
 
     /// Checks an access to memory that threads share against the earlier ones.
-    pub(super) fn visit(&mut self, machine: &mut Machine<'_>, thread: usize, target: Target, strength: Strength, is_write: bool) -> Result<(), Error> {
+    pub(super) fn visit(
+        &mut self,
+        machine: &mut Machine<'_>,
+        thread: usize,
+        target: Target,
+        strength: Strength,
+        is_write: bool,
+    ) -> Result<(), Error> {
         if !machine.launch.race_check {
             return Ok(());
         }
@@ -114,7 +141,13 @@ impl Block {
         result
     }
 
-    pub(super) fn load(&mut self, machine: &mut Machine<'_>, thread: usize, load: &Load, around: &Surroundings<'_>) -> Result<(), Error> {
+    pub(super) fn load(
+        &mut self,
+        machine: &mut Machine<'_>,
+        thread: usize,
+        load: &Load,
+        around: &Surroundings<'_>,
+    ) -> Result<(), Error> {
         let len = load.scalar.bytes() * load.destinations.len();
         let target = self.target(thread, &load.address, len, around)?;
         let (region, offset) = self.region(machine, thread, target)?;
@@ -132,7 +165,13 @@ impl Block {
         Ok(())
     }
 
-    pub(super) fn store(&mut self, machine: &mut Machine<'_>, thread: usize, store: &Store, around: &Surroundings<'_>) -> Result<(), Error> {
+    pub(super) fn store(
+        &mut self,
+        machine: &mut Machine<'_>,
+        thread: usize,
+        store: &Store,
+        around: &Surroundings<'_>,
+    ) -> Result<(), Error> {
         let len = store.scalar.bytes() * store.sources.len();
         let target = self.target(thread, &store.address, len, around)?;
         if matches!(target.space, Space::Const | Space::Param) {
@@ -157,5 +196,9 @@ impl Block {
 
 /// The low bits extended to the width of the register by the sign of the type.
 fn extend(raw: u64, scalar: Scalar, register_bits: u32) -> u64 {
-    if scalar.is_signed() { sign_extend(raw, scalar.bits) as u64 & mask(register_bits) } else { raw & scalar.mask() }
+    if scalar.is_signed() {
+        sign_extend(raw, scalar.bits) as u64 & mask(register_bits)
+    } else {
+        raw & scalar.mask()
+    }
 }

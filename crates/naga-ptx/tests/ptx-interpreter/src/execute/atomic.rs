@@ -10,7 +10,13 @@ use crate::scalar::Scalar;
 use crate::syntax::Space;
 
 impl Block {
-    pub(super) fn atomic(&mut self, machine: &mut Machine<'_>, thread: usize, atomic: &Atomic, around: &Surroundings<'_>) -> Result<(), Error> {
+    pub(super) fn atomic(
+        &mut self,
+        machine: &mut Machine<'_>,
+        thread: usize,
+        atomic: &Atomic,
+        around: &Surroundings<'_>,
+    ) -> Result<(), Error> {
         let len = atomic.scalar.bytes();
         let target = self.target(thread, &atomic.address, len, around)?;
         if !matches!(target.space, Space::Global | Space::Shared) {
@@ -37,11 +43,23 @@ impl Block {
 }
 
 /// The value that replaces `old`.
-pub(super) fn combine(kind: AtomicKind, scalar: Scalar, ftz: bool, [old, first, second]: [u64; 3]) -> Result<u64, Error> {
-    let integer = |operation: IntegerOperation| operation.evaluate(scalar, [old, first, 0, 0]).map_err(|reason| Error::fault(Fault::UndefinedResult, reason));
+pub(super) fn combine(
+    kind: AtomicKind,
+    scalar: Scalar,
+    ftz: bool,
+    [old, first, second]: [u64; 3],
+) -> Result<u64, Error> {
+    let integer = |operation: IntegerOperation| {
+        operation
+            .evaluate(scalar, [old, first, 0, 0])
+            .map_err(|reason| Error::fault(Fault::UndefinedResult, reason))
+    };
     Ok(match kind {
         AtomicKind::Add if scalar.is_float() || scalar.is_pair() => {
-            let mode = FloatMode { ftz, ..FloatMode::plain(scalar) };
+            let mode = FloatMode {
+                ftz,
+                ..FloatMode::plain(scalar)
+            };
             FloatOperation::Add.evaluate(mode, [old, first, 0, 0])
         }
         AtomicKind::Add => integer(IntegerOperation::Add)?,

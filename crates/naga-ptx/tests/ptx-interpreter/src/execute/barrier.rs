@@ -34,7 +34,13 @@ fn divergence(message: impl Into<String>) -> Error {
 
 impl Block {
     /// Counts a thread at a barrier and releases all threads when it was the last.
-    pub(super) fn arrive(&mut self, machine: &mut Machine<'_>, index: usize, barrier: &Barrier, around: &Surroundings<'_>) -> Result<(), Error> {
+    pub(super) fn arrive(
+        &mut self,
+        machine: &mut Machine<'_>,
+        index: usize,
+        barrier: &Barrier,
+        around: &Surroundings<'_>,
+    ) -> Result<(), Error> {
         let thread = &mut self.threads[index];
         let id = thread.read(barrier.id, around)? as usize;
         let count = match barrier.count {
@@ -42,11 +48,20 @@ impl Block {
             None => None,
         };
         let vote = match barrier.kind {
-            BarrierKind::Reduce { predicate, is_negated, .. } => (thread.read(predicate, around)? != 0) != is_negated,
+            BarrierKind::Reduce {
+                predicate,
+                is_negated,
+                ..
+            } => (thread.read(predicate, around)? != 0) != is_negated,
             _ => false,
         };
         let waits = !matches!(barrier.kind, BarrierKind::Arrive);
-        let arrival = Arrival { thread: index, at: thread.at, waits, vote };
+        let arrival = Arrival {
+            thread: index,
+            at: thread.at,
+            waits,
+            vote,
+        };
         if waits {
             thread.state = State::AtBarrier;
         } else {
@@ -60,18 +75,28 @@ impl Block {
     }
 
     fn gather(&mut self, id: usize, count: Option<u64>, arrival: Arrival) -> Result<(), Error> {
-        let gathering = self.barriers.states.get_mut(id).ok_or_else(|| Error::fault(Fault::OutOfRange, format!("barrier {id} of 16")))?;
+        let gathering = self
+            .barriers
+            .states
+            .get_mut(id)
+            .ok_or_else(|| Error::fault(Fault::OutOfRange, format!("barrier {id} of 16")))?;
         if count.is_some_and(|count| count == 0 || count % 32 != 0) {
-            return Err(divergence("the number of threads is no multiple of the warp size"));
+            return Err(divergence(
+                "the number of threads is no multiple of the warp size",
+            ));
         }
         if gathering.arrivals.is_empty() {
             gathering.count = count;
         } else if gathering.count != count {
-            return Err(divergence("threads disagree on the number of threads at the barrier"));
+            return Err(divergence(
+                "threads disagree on the number of threads at the barrier",
+            ));
         }
         let known = &gathering.arrivals;
         if known.iter().any(|other| other.thread == arrival.thread) {
-            return Err(divergence("a thread arrives twice before the barrier completes"));
+            return Err(divergence(
+                "a thread arrives twice before the barrier completes",
+            ));
         }
         gathering.arrivals.push(arrival);
         Ok(())
@@ -87,7 +112,9 @@ impl Block {
         for arrival in &gathering.arrivals {
             per_warp[arrival.thread / 32] += 1;
         }
-        let partial = |(warp, arrived): (usize, &usize)| *arrived != 0 && *arrived != self.warp_of(warp * 32).len();
+        let partial = |(warp, arrived): (usize, &usize)| {
+            *arrived != 0 && *arrived != self.warp_of(warp * 32).len()
+        };
         if per_warp.iter().enumerate().any(partial) {
             return Ok(false);
         }
@@ -124,7 +151,11 @@ fn barrier_at<'a>(machine: &Machine<'a>, at: usize) -> &'a Barrier {
 
 fn reduction(machine: &Machine<'_>, at: usize) -> Option<(BarrierReduction, u32)> {
     match barrier_at(machine, at).kind {
-        BarrierKind::Reduce { reduction, destination, .. } => Some((reduction, destination)),
+        BarrierKind::Reduce {
+            reduction,
+            destination,
+            ..
+        } => Some((reduction, destination)),
         _ => None,
     }
 }
@@ -146,7 +177,10 @@ fn check_alignment(machine: &Machine<'_>, arrivals: &[Arrival]) -> Result<(), Er
         let is_aligned = barrier_at(machine, arrival.at).aligned;
         if *site != arrival.at && is_aligned {
             let lines = [*site, arrival.at].map(|at| machine.kernel.instructions[at].line);
-            return Err(divergence(format!("threads of one warp are at the aligned barriers of lines {} and {}", lines[0], lines[1])));
+            return Err(divergence(format!(
+                "threads of one warp are at the aligned barriers of lines {} and {}",
+                lines[0], lines[1]
+            )));
         }
     }
     Ok(())

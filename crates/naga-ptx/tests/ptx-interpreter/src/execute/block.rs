@@ -34,7 +34,9 @@ impl Block {
         Block {
             index,
             id: coordinates(index, machine.launch.grid),
-            threads: (0..count).map(|thread| Thread::new(kernel, extent, thread, local.clone())).collect(),
+            threads: (0..count)
+                .map(|thread| Thread::new(kernel, extent, thread, local.clone()))
+                .collect(),
             shared: shared(machine),
             shadow: Shadow::default(),
             barriers: Barriers::default(),
@@ -45,11 +47,21 @@ impl Block {
     }
 
     pub fn surroundings<'a>(&self, machine: &Machine<'a>) -> Surroundings<'a> {
-        Surroundings { kernel: machine.kernel, grid: machine.launch.grid, extent: machine.launch.block, block: self.id }
+        Surroundings {
+            kernel: machine.kernel,
+            grid: machine.launch.grid,
+            extent: machine.launch.block,
+            block: self.id,
+        }
     }
 
     pub fn actor(&self, thread: usize) -> Actor<'_> {
-        Actor { block: self.index, thread: self.threads[thread].index, epoch: self.epoch, clock: &self.threads[thread].clock }
+        Actor {
+            block: self.index,
+            thread: self.threads[thread].index,
+            epoch: self.epoch,
+            clock: &self.threads[thread].clock,
+        }
     }
 
     /// The indices of the threads in the warp of `thread`.
@@ -68,7 +80,11 @@ impl Block {
             self.order = order;
             let has_advanced = result?;
             let has_woken = self.resolve_active_masks(machine);
-            if self.threads.iter().all(|thread| thread.state == State::Exited) {
+            if self
+                .threads
+                .iter()
+                .all(|thread| thread.state == State::Exited)
+            {
                 return Ok(true);
             }
             if !has_advanced && !has_woken {
@@ -86,7 +102,8 @@ impl Block {
             }
             has_advanced = true;
             let turn = self.dealer.turn();
-            self.turn(machine, thread, turn).map_err(|error| self.locate(machine, thread, error))?;
+            self.turn(machine, thread, turn)
+                .map_err(|error| self.locate(machine, thread, error))?;
         }
         Ok(has_advanced)
     }
@@ -106,13 +123,27 @@ impl Block {
     fn locate(&self, machine: &Machine<'_>, thread: usize, error: Error) -> Error {
         let thread = &self.threads[thread];
         let line = machine.kernel.instructions[thread.at].line;
-        error.at_instruction(line, &machine.kernel.texts[thread.at]).at_place(Place { block: self.id, thread: thread.id })
+        error
+            .at_instruction(line, &machine.kernel.texts[thread.at])
+            .at_place(Place {
+                block: self.id,
+                thread: thread.id,
+            })
     }
 
     /// Names a waiting thread and what the others do instead of arriving.
     fn stuck(&self, machine: &Machine<'_>) -> Error {
         let in_warp = |thread: &Thread| matches!(thread.state, State::InWarp { .. });
-        let waiting = self.threads.iter().position(in_warp).or_else(|| self.threads.iter().position(|thread| thread.state == State::AtBarrier)).unwrap_or(0);
+        let waiting = self
+            .threads
+            .iter()
+            .position(in_warp)
+            .or_else(|| {
+                self.threads
+                    .iter()
+                    .position(|thread| thread.state == State::AtBarrier)
+            })
+            .unwrap_or(0);
         let (fault, others) = match self.threads[waiting].state {
             State::InWarp { mask } => (Fault::Divergence, self.absent(machine, waiting, mask)),
             _ => (Fault::Deadlock, self.absent_from_barrier(machine, waiting)),
@@ -128,7 +159,11 @@ impl Block {
             is_named && (other.at != own.at || other.state != own.state)
         });
         match absent {
-            Some(other) => format!("the mask {mask:#010x} names lane {}, which {}", self.threads[other].lane(), self.whereabouts(machine, other)),
+            Some(other) => format!(
+                "the mask {mask:#010x} names lane {}, which {}",
+                self.threads[other].lane(),
+                self.whereabouts(machine, other)
+            ),
             None => "the named lanes never meet".to_owned(),
         }
     }
@@ -140,7 +175,11 @@ impl Block {
             other.at != own.at || other.state != own.state
         });
         match absent {
-            Some(other) => format!("the barrier waits for thread {:?}, which {}", self.threads[other].id, self.whereabouts(machine, other)),
+            Some(other) => format!(
+                "the barrier waits for thread {:?}, which {}",
+                self.threads[other].id,
+                self.whereabouts(machine, other)
+            ),
             None => "the barrier waits for more threads than the block has".to_owned(),
         }
     }
@@ -150,11 +189,15 @@ impl Block {
         let line = machine.kernel.instructions[thread.at].line;
         match thread.state {
             State::Exited => format!("has exited at line {line}"),
-            _ => format!("waits at line {line}: `{}`", machine.kernel.texts[thread.at]),
+            _ => format!(
+                "waits at line {line}: `{}`",
+                machine.kernel.texts[thread.at]
+            ),
         }
     }
 
-    /// Lets the threads at one `activemask` of a warp continue together once no other thread of the warp can reach it.
+    /// Lets the threads at one `activemask` of a warp continue together once no other thread of the
+    /// warp can reach it.
     fn resolve_active_masks(&mut self, machine: &Machine<'_>) -> bool {
         let mut has_woken = false;
         for first in (0..self.threads.len()).step_by(32) {
@@ -173,12 +216,21 @@ impl Block {
         has_woken
     }
 
-    fn wake_at_active_mask(&mut self, machine: &Machine<'_>, warp: std::ops::Range<usize>, at: usize) {
-        let Operation::ActiveMask { destination } = machine.kernel.instructions[at].operation else {
+    fn wake_at_active_mask(
+        &mut self,
+        machine: &Machine<'_>,
+        warp: std::ops::Range<usize>,
+        at: usize,
+    ) {
+        let Operation::ActiveMask { destination } = machine.kernel.instructions[at].operation
+        else {
             unreachable!("threads wait for an active mask at {at}");
         };
         let is_here = |thread: &Thread| thread.state == State::AtActiveMask && thread.at == at;
-        let mask = self.threads[warp.clone()].iter().filter(|thread| is_here(thread)).fold(0, |mask, thread| mask | 1u64 << thread.lane());
+        let mask = self.threads[warp.clone()]
+            .iter()
+            .filter(|thread| is_here(thread))
+            .fold(0, |mask, thread| mask | 1u64 << thread.lane());
         for thread in &mut self.threads[warp] {
             if is_here(thread) {
                 thread.write(destination, mask);

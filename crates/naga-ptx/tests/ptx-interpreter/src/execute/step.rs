@@ -11,7 +11,12 @@ use crate::syntax::Space;
 
 impl Block {
     /// Executes the next instruction of a runnable thread, or leaves the thread waiting at it.
-    pub(super) fn step(&mut self, machine: &mut Machine<'_>, index: usize, around: &Surroundings<'_>) -> Result<(), Error> {
+    pub(super) fn step(
+        &mut self,
+        machine: &mut Machine<'_>,
+        index: usize,
+        around: &Surroundings<'_>,
+    ) -> Result<(), Error> {
         let thread = &mut self.threads[index];
         let kernel = machine.kernel;
         let instruction = &kernel.instructions[thread.at];
@@ -24,24 +29,45 @@ impl Block {
             }
         }
         match &instruction.operation {
-            Operation::Compute { compute, destination, sources } => {
+            Operation::Compute {
+                compute,
+                destination,
+                sources,
+            } => {
                 let mut values = [0; 4];
                 for (value, source) in values.iter_mut().zip(sources) {
                     *value = thread.read(*source, around)?;
                 }
-                let result = compute.evaluate(values, machine.launch.approximation).map_err(|reason| Error::fault(Fault::UndefinedResult, reason))?;
+                let result = compute
+                    .evaluate(values, machine.launch.approximation)
+                    .map_err(|reason| Error::fault(Fault::UndefinedResult, reason))?;
                 thread.write(*destination, result);
             }
             Operation::Branch { target } => {
                 thread.at = *target as usize;
                 return Ok(());
             }
-            Operation::BranchIndexed { index: source, targets } => return self.branch_indexed(index, *source, targets, around),
+            Operation::BranchIndexed {
+                index: source,
+                targets,
+            } => return self.branch_indexed(index, *source, targets, around),
             Operation::SetPredicate(operation) => self.set_predicate(index, operation, around)?,
             Operation::Carry(operation) => self.carry(index, operation, around)?,
-            Operation::Pack { destination, sources, element_bits } => self.pack(index, *destination, sources, *element_bits, around)?,
-            Operation::Unpack { destinations, source, element_bits } => self.unpack(index, destinations, *source, *element_bits, around)?,
-            Operation::IsSpace { destination, source, space } => {
+            Operation::Pack {
+                destination,
+                sources,
+                element_bits,
+            } => self.pack(index, *destination, sources, *element_bits, around)?,
+            Operation::Unpack {
+                destinations,
+                source,
+                element_bits,
+            } => self.unpack(index, destinations, *source, *element_bits, around)?,
+            Operation::IsSpace {
+                destination,
+                source,
+                space,
+            } => {
                 let address = thread.read(*source, around)?;
                 thread.write(*destination, u64::from(is_in(address, *space)));
             }
@@ -69,7 +95,13 @@ impl Block {
         Ok(())
     }
 
-    fn branch_indexed(&mut self, index: usize, source: Operand, targets: &[u32], around: &Surroundings<'_>) -> Result<(), Error> {
+    fn branch_indexed(
+        &mut self,
+        index: usize,
+        source: Operand,
+        targets: &[u32],
+        around: &Surroundings<'_>,
+    ) -> Result<(), Error> {
         let thread = &mut self.threads[index];
         let choice = thread.read(source, around)?;
         let target = targets.get(choice as usize).ok_or_else(|| {
@@ -80,7 +112,12 @@ impl Block {
         Ok(())
     }
 
-    fn set_predicate(&mut self, index: usize, operation: &SetPredicate, around: &Surroundings<'_>) -> Result<(), Error> {
+    fn set_predicate(
+        &mut self,
+        index: usize,
+        operation: &SetPredicate,
+        around: &Surroundings<'_>,
+    ) -> Result<(), Error> {
         let thread = &mut self.threads[index];
         let mut values = [0; 3];
         for (value, source) in values.iter_mut().zip(&operation.sources) {
@@ -100,7 +137,12 @@ impl Block {
         Ok(())
     }
 
-    fn carry(&mut self, index: usize, operation: &Carry, around: &Surroundings<'_>) -> Result<(), Error> {
+    fn carry(
+        &mut self,
+        index: usize,
+        operation: &Carry,
+        around: &Surroundings<'_>,
+    ) -> Result<(), Error> {
         let thread = &mut self.threads[index];
         let mut values = [0; 3];
         for (value, source) in values.iter_mut().zip(&operation.sources) {
@@ -122,7 +164,14 @@ impl Block {
         Ok(())
     }
 
-    fn pack(&mut self, index: usize, destination: Slot, sources: &[Operand], element_bits: u32, around: &Surroundings<'_>) -> Result<(), Error> {
+    fn pack(
+        &mut self,
+        index: usize,
+        destination: Slot,
+        sources: &[Operand],
+        element_bits: u32,
+        around: &Surroundings<'_>,
+    ) -> Result<(), Error> {
         let thread = &mut self.threads[index];
         let mut result = 0;
         for (place, source) in (0u32..).zip(sources) {
@@ -132,7 +181,14 @@ impl Block {
         Ok(())
     }
 
-    fn unpack(&mut self, index: usize, destinations: &[Slot], source: Operand, element_bits: u32, around: &Surroundings<'_>) -> Result<(), Error> {
+    fn unpack(
+        &mut self,
+        index: usize,
+        destinations: &[Slot],
+        source: Operand,
+        element_bits: u32,
+        around: &Surroundings<'_>,
+    ) -> Result<(), Error> {
         let thread = &mut self.threads[index];
         let value = thread.read(source, around)?;
         for (place, destination) in (0u32..).zip(destinations) {
@@ -175,5 +231,9 @@ fn product_high(operation: &Carry, a: u64, b: u64) -> u64 {
 fn is_in(address: u64, space: Space) -> bool {
     let offset = |space| address.wrapping_sub(GENERIC_OFFSET + window(space));
     let narrow = [Space::Shared, Space::Local, Space::Const, Space::Param];
-    if space == Space::Global { narrow.iter().all(|space| offset(*space) >= WINDOW_BYTES) } else { offset(space) < WINDOW_BYTES }
+    if space == Space::Global {
+        narrow.iter().all(|space| offset(*space) >= WINDOW_BYTES)
+    } else {
+        offset(space) < WINDOW_BYTES
+    }
 }

@@ -80,7 +80,11 @@ impl Thread {
     }
 
     pub fn register(&self, slot: Slot, around: &Surroundings<'_>) -> Result<u64, Error> {
-        if self.is_written[slot as usize] { Ok(self.registers[slot as usize]) } else { Err(undefined(&around.kernel.registers[slot as usize])) }
+        if self.is_written[slot as usize] {
+            Ok(self.registers[slot as usize])
+        } else {
+            Err(undefined(&around.kernel.registers[slot as usize]))
+        }
     }
 
     pub fn write(&mut self, slot: Slot, value: u64) {
@@ -122,7 +126,10 @@ impl Thread {
 
 #[cold]
 fn undefined(name: &str) -> Error {
-    Error::fault(Fault::UndefinedRegister, format!("register `{name}` has no defined value here"))
+    Error::fault(
+        Fault::UndefinedRegister,
+        format!("register `{name}` has no defined value here"),
+    )
 }
 
 /// The coordinates of a linear index, x fastest.

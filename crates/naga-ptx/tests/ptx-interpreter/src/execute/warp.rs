@@ -8,8 +8,15 @@ use crate::error::{Error, Fault};
 use crate::operation::{Operand, ShuffleMode, Slot, VoteMode, WarpKind, WarpOperation};
 
 impl Block {
-    /// Leaves a thread waiting at a warp-level instruction and executes it once all named threads wait there.
-    pub(super) fn meet(&mut self, machine: &mut Machine<'_>, index: usize, operation: &WarpOperation, around: &Surroundings<'_>) -> Result<(), Error> {
+    /// Leaves a thread waiting at a warp-level instruction and executes it once all named threads
+    /// wait there.
+    pub(super) fn meet(
+        &mut self,
+        machine: &mut Machine<'_>,
+        index: usize,
+        operation: &WarpOperation,
+        around: &Surroundings<'_>,
+    ) -> Result<(), Error> {
         let thread = &mut self.threads[index];
         let mask = thread.read(operation.mask, around)? as u32;
         let (lane, at) = (thread.lane(), thread.at);
@@ -18,7 +25,10 @@ impl Block {
             return Err(Error::fault(Fault::Divergence, message));
         }
         thread.state = State::InWarp { mask };
-        let members: Vec<usize> = self.warp_of(index).filter(|other| mask >> self.threads[*other].lane() & 1 == 1).collect();
+        let members: Vec<usize> = self
+            .warp_of(index)
+            .filter(|other| mask >> self.threads[*other].lane() & 1 == 1)
+            .collect();
         self.check_alive(machine, &members, mask)?;
         let is_here = |other: &usize| {
             let other = &self.threads[*other];
@@ -35,38 +45,75 @@ impl Block {
         Ok(())
     }
 
-    fn check_alive(&self, machine: &Machine<'_>, members: &[usize], mask: u32) -> Result<(), Error> {
+    fn check_alive(
+        &self,
+        machine: &Machine<'_>,
+        members: &[usize],
+        mask: u32,
+    ) -> Result<(), Error> {
         let has_exited = |member: &&usize| self.threads[**member].state == State::Exited;
         let Some(gone) = members.iter().find(has_exited) else {
             return Ok(());
         };
         let thread = &self.threads[*gone];
         let line = machine.kernel.instructions[thread.at].line;
-        Err(Error::fault(Fault::Divergence, format!("the mask {mask:#010x} names lane {}, which has exited at line {line}", thread.lane())))
+        Err(Error::fault(
+            Fault::Divergence,
+            format!(
+                "the mask {mask:#010x} names lane {}, which has exited at line {line}",
+                thread.lane()
+            ),
+        ))
     }
 
-    fn exchange(&mut self, operation: &WarpOperation, members: &[usize], around: &Surroundings<'_>) -> Result<(), Error> {
+    fn exchange(
+        &mut self,
+        operation: &WarpOperation,
+        members: &[usize],
+        around: &Surroundings<'_>,
+    ) -> Result<(), Error> {
         match operation.kind {
             WarpKind::Synchronise => self.join_clocks(members),
-            WarpKind::Shuffle { mode, destination, in_range, value, lane, clamp } => {
+            WarpKind::Shuffle {
+                mode,
+                destination,
+                in_range,
+                value,
+                lane,
+                clamp,
+            } => {
                 let values = self.gather_values(members, value, around)?;
                 let lanes = self.gather_values(members, lane, around)?;
                 let clamps = self.gather_values(members, clamp, around)?;
                 for (place, member) in members.iter().enumerate() {
                     let own = self.threads[*member].lane();
-                    let (from, is_in_range) = source_lane(mode, own, lanes[place] as u32, clamps[place] as u32);
+                    let (from, is_in_range) =
+                        source_lane(mode, own, lanes[place] as u32, clamps[place] as u32);
                     let found = self.place_of(members, from).map(|place| values[place]);
                     self.give(*member, destination, found);
                     self.threads[*member].write(in_range, u64::from(is_in_range));
                 }
             }
-            WarpKind::Vote { mode, destination, predicate, is_negated } => {
+            WarpKind::Vote {
+                mode,
+                destination,
+                predicate,
+                is_negated,
+            } => {
                 let votes = self.gather_values(members, predicate, around)?;
-                let votes: Vec<bool> = votes.iter().map(|vote| (*vote != 0) != is_negated).collect();
+                let votes: Vec<bool> = votes
+                    .iter()
+                    .map(|vote| (*vote != 0) != is_negated)
+                    .collect();
                 let result = self.vote(mode, members, &votes);
                 self.give_all(members, destination, result);
             }
-            WarpKind::Reduce { kind, scalar, destination, value } => {
+            WarpKind::Reduce {
+                kind,
+                scalar,
+                destination,
+                value,
+            } => {
                 let values = self.gather_values(members, value, around)?;
                 let mut result = values[0];
                 for value in &values[1..] {
@@ -74,11 +121,19 @@ impl Block {
                 }
                 self.give_all(members, destination, result);
             }
-            WarpKind::Match { all, destination, predicate, value } => {
+            WarpKind::Match {
+                all,
+                destination,
+                predicate,
+                value,
+            } => {
                 let values = self.gather_values(members, value, around)?;
                 self.compare_values(members, &values, all, [destination, predicate]);
             }
-            WarpKind::Elect { destination, predicate } => {
+            WarpKind::Elect {
+                destination,
+                predicate,
+            } => {
                 let leader = self.threads[members[0]].lane();
                 for member in members {
                     let is_leader = self.threads[*member].lane() == leader;
@@ -90,12 +145,22 @@ impl Block {
         Ok(())
     }
 
-    fn gather_values(&self, members: &[usize], operand: Operand, around: &Surroundings<'_>) -> Result<Vec<u64>, Error> {
-        members.iter().map(|member| self.threads[*member].read(operand, around)).collect()
+    fn gather_values(
+        &self,
+        members: &[usize],
+        operand: Operand,
+        around: &Surroundings<'_>,
+    ) -> Result<Vec<u64>, Error> {
+        members
+            .iter()
+            .map(|member| self.threads[*member].read(operand, around))
+            .collect()
     }
 
     fn place_of(&self, members: &[usize], lane: u32) -> Option<usize> {
-        members.iter().position(|member| self.threads[*member].lane() == lane)
+        members
+            .iter()
+            .position(|member| self.threads[*member].lane() == lane)
     }
 
     /// Writes a value, or leaves the register undefined when the source lane does not take part.
@@ -113,7 +178,13 @@ impl Block {
     }
 
     fn lanes_where(&self, members: &[usize], holds: impl Fn(usize) -> bool) -> u64 {
-        members.iter().enumerate().filter(|(place, _)| holds(*place)).fold(0, |mask, (_, member)| mask | 1 << self.threads[*member].lane())
+        members
+            .iter()
+            .enumerate()
+            .filter(|(place, _)| holds(*place))
+            .fold(0, |mask, (_, member)| {
+                mask | 1 << self.threads[*member].lane()
+            })
     }
 
     fn vote(&self, mode: VoteMode, members: &[usize], votes: &[bool]) -> u64 {
@@ -127,7 +198,13 @@ impl Block {
         }
     }
 
-    fn compare_values(&mut self, members: &[usize], values: &[u64], all: bool, [destination, predicate]: [Slot; 2]) {
+    fn compare_values(
+        &mut self,
+        members: &[usize],
+        values: &[u64],
+        all: bool,
+        [destination, predicate]: [Slot; 2],
+    ) {
         let is_uniform = values.iter().all(|value| *value == values[0]);
         for (place, member) in members.iter().enumerate() {
             let equal = self.lanes_where(members, |other| values[other] == values[place]);
@@ -160,7 +237,10 @@ fn source_lane(mode: ShuffleMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
     let most = lane & segment | clamp & !segment;
     let least = lane & segment;
     let (from, is_in_range) = match mode {
-        ShuffleMode::Up => (lane.wrapping_sub(b), i64::from(lane) - i64::from(b) >= i64::from(most)),
+        ShuffleMode::Up => (
+            lane.wrapping_sub(b),
+            i64::from(lane) - i64::from(b) >= i64::from(most),
+        ),
         ShuffleMode::Down => (lane + b, lane + b <= most),
         ShuffleMode::Butterfly => (lane ^ b, (lane ^ b) <= most),
         ShuffleMode::Index => {

@@ -76,8 +76,17 @@ impl<'a> Parser<'a> {
     }
 
     fn space(&mut self) -> Result<Space, Error> {
-        let spaces = [("global", Space::Global), ("shared", Space::Shared), ("local", Space::Local), ("const", Space::Const)];
-        spaces.iter().find(|(name, _)| self.accept_dotted(name)).map(|(_, space)| *space).ok_or_else(|| self.expected("a directive or a state space"))
+        let spaces = [
+            ("global", Space::Global),
+            ("shared", Space::Shared),
+            ("local", Space::Local),
+            ("const", Space::Const),
+        ];
+        spaces
+            .iter()
+            .find(|(name, _)| self.accept_dotted(name))
+            .map(|(_, space)| *space)
+            .ok_or_else(|| self.expected("a directive or a state space"))
     }
 
     fn alignment(&mut self) -> Result<Option<usize>, Error> {
@@ -119,14 +128,29 @@ impl<'a> Parser<'a> {
         Ok(scalar)
     }
 
-    fn variable(&mut self, space: Space, alignment: Option<usize>, scalar: Scalar, is_extern: bool) -> Result<Variable<'a>, Error> {
+    fn variable(
+        &mut self,
+        space: Space,
+        alignment: Option<usize>,
+        scalar: Scalar,
+        is_extern: bool,
+    ) -> Result<Variable<'a>, Error> {
         let line = self.line();
         let name = self.word()?;
         let (count, is_dynamic) = self.dimensions(is_extern)?;
-        let bytes =
-            count.checked_mul(scalar.bytes()).filter(|bytes| *bytes <= MAX_BYTES).ok_or_else(|| self.error(format!("variable `{name}` is too large")))?;
-        let mut variable =
-            Variable { name, line, space, alignment: alignment.unwrap_or(scalar.bytes()).max(scalar.bytes()), bytes, initial: Vec::new(), is_dynamic };
+        let bytes = count
+            .checked_mul(scalar.bytes())
+            .filter(|bytes| *bytes <= MAX_BYTES)
+            .ok_or_else(|| self.error(format!("variable `{name}` is too large")))?;
+        let mut variable = Variable {
+            name,
+            line,
+            space,
+            alignment: alignment.unwrap_or(scalar.bytes()).max(scalar.bytes()),
+            bytes,
+            initial: Vec::new(),
+            is_dynamic,
+        };
         if alignment.is_some_and(|alignment| alignment < scalar.bytes()) {
             return Err(self.error(format!("`{name}` is aligned below its type")));
         }
@@ -143,7 +167,9 @@ impl<'a> Parser<'a> {
                 return Ok((0, true));
             }
             let side = self.small_integer()? as usize;
-            count = count.checked_mul(side).ok_or_else(|| self.error("array is too large"))?;
+            count = count
+                .checked_mul(side)
+                .ok_or_else(|| self.error("array is too large"))?;
             self.expect(']')?;
         }
         Ok((count, false))
@@ -181,12 +207,22 @@ impl<'a> Parser<'a> {
         let token = self.peek();
         self.at += 1;
         match (token, scalar) {
-            (Some(Token::Integer(value)), _) if !scalar.is_float() => Ok(if is_negative { value.wrapping_neg() } else { value }),
-            (Some(Token::Single(bits)), Scalar::F32 | Scalar::B32) if !is_negative => Ok(u64::from(bits)),
-            (Some(Token::Double(bits)), Scalar::F64 | Scalar::B64) => Ok(bits ^ (u64::from(is_negative) << 63)),
+            (Some(Token::Integer(value)), _) if !scalar.is_float() => Ok(if is_negative {
+                value.wrapping_neg()
+            } else {
+                value
+            }),
+            (Some(Token::Single(bits)), Scalar::F32 | Scalar::B32) if !is_negative => {
+                Ok(u64::from(bits))
+            }
+            (Some(Token::Double(bits)), Scalar::F64 | Scalar::B64) => {
+                Ok(bits ^ (u64::from(is_negative) << 63))
+            }
             (Some(Token::Double(bits)), Scalar::F32) => {
                 let value = f64::from_bits(bits) as f32;
-                Ok(u64::from(if is_negative { -value } else { value }.to_bits()))
+                Ok(u64::from(
+                    if is_negative { -value } else { value }.to_bits(),
+                ))
             }
             _ => Err(self.error(format!("no initial value of type {scalar}"))),
         }
@@ -203,7 +239,12 @@ impl<'a> Parser<'a> {
                 count = Some(self.small_integer()?);
                 self.expect('>')?;
             }
-            body.push(Statement::Registers { line, scalar, name, count });
+            body.push(Statement::Registers {
+                line,
+                scalar,
+                name,
+                count,
+            });
             if !self.accept(',') {
                 return self.expect(';');
             }

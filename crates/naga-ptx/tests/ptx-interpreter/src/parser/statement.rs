@@ -32,7 +32,8 @@ impl<'a> Parser<'a> {
         if self.accept_dotted("reg") {
             return self.registers(body);
         }
-        if let (Some(Token::Word(name)), Some(Token::Mark(':'))) = (self.peek(), self.peek_second()) {
+        if let (Some(Token::Word(name)), Some(Token::Mark(':'))) = (self.peek(), self.peek_second())
+        {
             return self.label(name, body);
         }
         if let Some(Token::Dotted(_)) = self.peek() {
@@ -56,7 +57,11 @@ impl<'a> Parser<'a> {
         while self.accept(',') {
             targets.push(self.word()?);
         }
-        body.push(Statement::BranchTargets { line, name, targets });
+        body.push(Statement::BranchTargets {
+            line,
+            name,
+            targets,
+        });
         self.expect(';')
     }
 
@@ -73,7 +78,14 @@ impl<'a> Parser<'a> {
         let operands = self.operands()?;
         let text = self.text_since(start);
         self.expect(';')?;
-        Ok(Instruction { line, text, guard, opcode, modifiers, operands })
+        Ok(Instruction {
+            line,
+            text,
+            guard,
+            opcode,
+            modifiers,
+            operands,
+        })
     }
 
     fn text_since(&self, start: usize) -> &'a str {
@@ -87,7 +99,10 @@ impl<'a> Parser<'a> {
         }
         let is_negated = self.accept('!');
         let register = self.word()?;
-        Ok(Some(Guard { register, is_negated }))
+        Ok(Some(Guard {
+            register,
+            is_negated,
+        }))
     }
 
     fn operands(&mut self) -> Result<Vec<Operand<'a>>, Error> {
@@ -118,7 +133,11 @@ impl<'a> Parser<'a> {
         match token {
             Some(Token::Integer(value)) => {
                 self.at += 1;
-                let value = if is_negative { value.wrapping_neg() } else { value };
+                let value = if is_negative {
+                    value.wrapping_neg()
+                } else {
+                    value
+                };
                 Ok(Operand::Integer(value, is_negative))
             }
             Some(Token::Double(bits)) => {

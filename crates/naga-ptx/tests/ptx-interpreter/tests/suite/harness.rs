@@ -23,12 +23,18 @@ pub fn value_under(body: &str, result: &str, approximation: Approximation) -> Re
         "%r" => format!("st.global.b32 [%d19], {result};"),
         _ => format!("st.global.b64 [%d19], {result};"),
     };
-    let text = module(".param .u64 out", &format!("ld.param.u64 %d19, [out];\n{body}\n{store}"));
+    let text = module(
+        ".param .u64 out",
+        &format!("ld.param.u64 %d19, [out];\n{body}\n{store}"),
+    );
     let program = Program::parse(&text)?;
     let mut memory = Memory::new();
     let out = memory.allocate(&[0; 8]);
     let params = [out];
-    let launch = Launch { approximation, ..Launch::new("k", &params) };
+    let launch = Launch {
+        approximation,
+        ..Launch::new("k", &params)
+    };
     program.run(&mut memory, &launch)?;
     let bytes = memory.read(out, 8)?;
     Ok(u64::from_le_bytes(bytes.try_into().expect("eight bytes")))
@@ -46,18 +52,31 @@ pub struct Run {
 
 impl Default for Run {
     fn default() -> Run {
-        Run { block: [32, 1, 1], grid: [1; 3], schedule: Schedule::Forward, race_check: true, limit: 1 << 20, dynamic_shared_bytes: 0 }
+        Run {
+            block: [32, 1, 1],
+            grid: [1; 3],
+            schedule: Schedule::Forward,
+            race_check: true,
+            limit: 1 << 20,
+            dynamic_shared_bytes: 0,
+        }
     }
 }
 
 impl Run {
     pub fn threads(count: u32) -> Run {
-        Run { block: [count, 1, 1], ..Run::default() }
+        Run {
+            block: [count, 1, 1],
+            ..Run::default()
+        }
     }
 
-    /// Runs a body that finds the address of `words` in `%d0`, the thread in `%r0` and the address of its word in `%d1`.
+    /// Runs a body that finds the address of `words` in `%d0`, the thread in `%r0` and the address
+    /// of its word in `%d1`.
     pub fn words(&self, body: &str, words: &[u32]) -> Result<(Vec<u32>, Stats), Error> {
-        let body = format!("ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4; add.u64 %d1, %d0, %d1;\n{body}");
+        let body = format!(
+            "ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4; add.u64 %d1, %d0, %d1;\n{body}"
+        );
         self.module(&module(".param .u64 out", &body), words)
     }
 
@@ -79,7 +98,10 @@ impl Run {
         };
         let stats = program.run(&mut memory, &launch)?;
         let bytes = memory.read(address, bytes.len())?;
-        let words = bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect();
+        let words = bytes
+            .chunks_exact(4)
+            .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
+            .collect();
         Ok((words, stats))
     }
 }
@@ -88,7 +110,10 @@ impl Run {
 pub fn check(table: &[(&str, &str, u64)]) {
     for (body, register, expected) in table {
         match value(body, register) {
-            Ok(found) => assert_eq!(found, *expected, "{body}: {register} is {found:#x}, expected {expected:#x}"),
+            Ok(found) => assert_eq!(
+                found, *expected,
+                "{body}: {register} is {found:#x}, expected {expected:#x}"
+            ),
             Err(error) => panic!("{body}: {error}"),
         }
     }

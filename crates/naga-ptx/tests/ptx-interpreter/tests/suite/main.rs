@@ -1,4 +1,5 @@
-//! Hand-computed results for each family of instructions, and one program for each rule that can be broken.
+//! Hand-computed results for each family of instructions, and one program for each rule that can be
+//! broken.
 
 mod arithmetic;
 mod conversion;

@@ -29,18 +29,42 @@ fn vectors_move_their_elements_in_order() {
             "%r0",
             34,
         ),
-        (".local .align 16 .b8 l[16]; mov.u64 %d1, 7; st.local.v2.b64 [l], {%d1, %d1}; ld.local.u32 %r0, [l+8];", "%r0", 7),
+        (
+            ".local .align 16 .b8 l[16]; mov.u64 %d1, 7; st.local.v2.b64 [l], {%d1, %d1}; ld.local.u32 %r0, [l+8];",
+            "%r0",
+            7,
+        ),
     ]);
 }
 
 #[test]
 fn generic_addresses_reach_every_space() {
     check(&[
-        (".shared .b32 s; st.shared.u32 [s], 41; cvta.shared.u64 %d1, s; ld.u32 %r1, [%d1]; add.u32 %r0, %r1, 1;", "%r0", 42),
-        (".local .b32 l; mov.u64 %d1, l; cvta.local.u64 %d2, %d1; st.u32 [%d2], 5; ld.local.u32 %r0, [l];", "%r0", 5),
-        (".shared .b32 s; cvta.shared.u64 %d1, s; cvta.to.shared.u64 %d2, %d1; st.shared.u32 [%d2], 3; ld.shared.u32 %r0, [s];", "%r0", 3),
-        (".shared .b32 s; cvta.shared.u64 %d1, s; isspacep.shared %p0, %d1;", "%p0", 1),
-        (".shared .b32 s; cvta.shared.u64 %d1, s; isspacep.global %p0, %d1;", "%p0", 0),
+        (
+            ".shared .b32 s; st.shared.u32 [s], 41; cvta.shared.u64 %d1, s; ld.u32 %r1, [%d1]; add.u32 %r0, %r1, 1;",
+            "%r0",
+            42,
+        ),
+        (
+            ".local .b32 l; mov.u64 %d1, l; cvta.local.u64 %d2, %d1; st.u32 [%d2], 5; ld.local.u32 %r0, [l];",
+            "%r0",
+            5,
+        ),
+        (
+            ".shared .b32 s; cvta.shared.u64 %d1, s; cvta.to.shared.u64 %d2, %d1; st.shared.u32 [%d2], 3; ld.shared.u32 %r0, [s];",
+            "%r0",
+            3,
+        ),
+        (
+            ".shared .b32 s; cvta.shared.u64 %d1, s; isspacep.shared %p0, %d1;",
+            "%p0",
+            1,
+        ),
+        (
+            ".shared .b32 s; cvta.shared.u64 %d1, s; isspacep.global %p0, %d1;",
+            "%p0",
+            0,
+        ),
         ("isspacep.global %p0, %d19;", "%p0", 1),
     ]);
 }
@@ -57,14 +81,20 @@ fn module_variables_start_from_their_initial_values() {
     let mut memory = Memory::new();
     let out = memory.allocate(&[0; 4]);
     for _ in 0..2 {
-        program.run(&mut memory, &Launch::new("k", &[out])).expect("runs");
+        program
+            .run(&mut memory, &Launch::new("k", &[out]))
+            .expect("runs");
         assert_eq!(memory.read(out, 4).expect("is written"), [0x35, 0, 0, 0]);
     }
 }
 
 #[test]
 fn entries_may_declare_constants_of_their_own() {
-    check(&[(".const .align 4 .b32 c[2] = {4, 5}; .global .b32 g; ld.const.u32 %r1, [c+4]; ld.global.u32 %r2, [g]; add.u32 %r0, %r1, %r2;", "%r0", 5)]);
+    check(&[(
+        ".const .align 4 .b32 c[2] = {4, 5}; .global .b32 g; ld.const.u32 %r1, [c+4]; ld.global.u32 %r2, [g]; add.u32 %r0, %r1, %r2;",
+        "%r0",
+        5,
+    )]);
 }
 
 #[test]
@@ -79,10 +109,15 @@ fn params_lie_in_order_and_are_typed() {
     let mut memory = Memory::new();
     let out = memory.allocate_uninit(16);
     let params = [out, 7, u64::from(1.5f32.to_bits()), 0x1ff];
-    let stats = program.run(&mut memory, &Launch::new("k", &params)).expect("runs");
+    let stats = program
+        .run(&mut memory, &Launch::new("k", &params))
+        .expect("runs");
     let expected = [[7, 0, 0, 0], [0, 0, 0xc0, 0x3f], [0xff, 0, 0, 0], [0; 4]].concat();
     assert_eq!(memory.read(out, 16).expect("is written"), expected);
-    assert_eq!((stats.loads, stats.stores, stats.global_bytes_stored), (4, 1, 16));
+    assert_eq!(
+        (stats.loads, stats.stores, stats.global_bytes_stored),
+        (4, 1, 16)
+    );
 }
 
 #[test]
@@ -93,7 +128,13 @@ fn dynamic_shared_memory_follows_the_static_variables() {
          st.shared.u32 [%r1+12], 5; ld.shared.u32 %r2, [dyn+12]; st.global.u32 [%d0], %r2;",
     )
     .replace(".visible", ".extern .shared .align 16 .b8 dyn[];\n.visible");
-    let run = |bytes| Run { dynamic_shared_bytes: bytes, ..Run::threads(1) }.module(&text, &[0]);
+    let run = |bytes| {
+        Run {
+            dynamic_shared_bytes: bytes,
+            ..Run::threads(1)
+        }
+        .module(&text, &[0])
+    };
     assert_eq!(run(16).expect("runs").0, [5]);
     assert!(run(12).is_err());
 }
@@ -112,19 +153,32 @@ fn atomics_return_the_old_value() {
         ("atom.global.inc.u32 %r1, [%d0], 7;", 6, 6, 7),
         ("atom.global.dec.u32 %r1, [%d0], 7;", 0, 0, 7),
         ("atom.global.dec.u32 %r1, [%d0], 7;", 9, 9, 7),
-        ("atom.relaxed.gpu.global.add.f32 %r1, [%d0], 0f3f800000;", 0x3f80_0000, 0x3f80_0000, 0x4000_0000),
+        (
+            "atom.relaxed.gpu.global.add.f32 %r1, [%d0], 0f3f800000;",
+            0x3f80_0000,
+            0x3f80_0000,
+            0x4000_0000,
+        ),
     ];
     for (instruction, before, returned, after) in table {
         let body = format!("{instruction} st.global.u32 [%d0+4], %r1;");
-        let (words, _) = Run::threads(1).words(&body, &[before, 0]).expect(instruction);
+        let (words, _) = Run::threads(1)
+            .words(&body, &[before, 0])
+            .expect(instruction);
         assert_eq!(words, [after, returned], "{instruction}");
     }
 }
 
 #[test]
 fn reductions_collect_all_threads() {
-    let run = Run { block: [64, 1, 1], grid: [3, 1, 1], ..Run::default() };
-    let (words, stats) = run.words("red.global.add.u32 [%d0], 1;", &[0]).expect("runs");
+    let run = Run {
+        block: [64, 1, 1],
+        grid: [3, 1, 1],
+        ..Run::default()
+    };
+    let (words, stats) = run
+        .words("red.global.add.u32 [%d0], 1;", &[0])
+        .expect("runs");
     assert_eq!(words, [192]);
     assert_eq!(stats.atomics, 192);
 }
@@ -136,7 +190,10 @@ fn special_registers_say_where_a_thread_is() {
         mov.u32 %r6, %warpid; mov.u32 %r7, %laneid; mov.u32 %r8, WARP_SZ; mad.lo.u32 %r6, %r6, %r8, %r7;\n\
         mov.u32 %r9, %lanemask_lt; popc.b32 %r9, %r9; sub.u32 %r9, %r9, %r7; add.u32 %r6, %r6, %r9;\n\
         st.global.u32 [%d1], %r6;";
-    let run = Run { block: [5, 3, 4], ..Run::default() };
+    let run = Run {
+        block: [5, 3, 4],
+        ..Run::default()
+    };
     let (words, _) = run.words(body, &[0; 60]).expect("runs");
     assert_eq!(words, (0..60).collect::<Vec<u32>>());
 }

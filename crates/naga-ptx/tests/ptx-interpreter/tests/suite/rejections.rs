@@ -99,15 +99,26 @@ fn texts_that_are_no_ptx() {
         assert_eq!(refuse(&module("", body)), ErrorKind::Parse, "{body}");
     }
     let plain = module("", "");
-    assert_eq!(refuse(&plain.replace(".address_size 64\n", "")), ErrorKind::Parse);
-    assert_eq!(refuse(&plain.replace(".target sm_90\n", "")), ErrorKind::Parse);
-    assert_eq!(refuse(&plain.replace(".version 8.5\n", "")), ErrorKind::Parse);
+    assert_eq!(
+        refuse(&plain.replace(".address_size 64\n", "")),
+        ErrorKind::Parse
+    );
+    assert_eq!(
+        refuse(&plain.replace(".target sm_90\n", "")),
+        ErrorKind::Parse
+    );
+    assert_eq!(
+        refuse(&plain.replace(".version 8.5\n", "")),
+        ErrorKind::Parse
+    );
 }
 
 #[test]
 fn instructions_that_the_target_lacks() {
     let on = |target: u32, version: &str, body: &str| {
-        let text = module("", body).replace("sm_90", &format!("sm_{target}")).replace("8.5", version);
+        let text = module("", body)
+            .replace("sm_90", &format!("sm_{target}"))
+            .replace("8.5", version);
         Program::parse(&text).map(|_| ())
     };
     for (body, target, version) in [

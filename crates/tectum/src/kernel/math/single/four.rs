@@ -1,6 +1,6 @@
-//! The exponentials of four arguments side by side: in a loop over four streams each step is done for all four before the
-//! next, so four chains of dependent steps are in flight where one would stall the processor. The bits are those of
-//! the functions of one argument.
+//! The exponentials of four arguments side by side: in a loop over four streams each step is done
+//! for all four before the next, so four chains of dependent steps are in flight where one would
+//! stall the processor. The bits are those of the functions of one argument.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -24,7 +24,8 @@ const TANH_ONE: Real = Four([super::TANH_ONE; 4]);
 const HALF: Real = Four([super::HALF; 4]);
 const TWICE_LOG2_E: Real = Four([super::TWICE_LOG2_E; 4]);
 const EXP_COEFFICIENTS: [Real; super::EXP_COEFFICIENTS.len()] = fours(super::EXP_COEFFICIENTS);
-const TWICE_EXP_COEFFICIENTS: [Real; super::EXP_COEFFICIENTS.len()] = fours(super::TWICE_EXP_COEFFICIENTS);
+const TWICE_EXP_COEFFICIENTS: [Real; super::EXP_COEFFICIENTS.len()] =
+    fours(super::TWICE_EXP_COEFFICIENTS);
 
 const fn fours<const N: usize>(numbers: [f32; N]) -> [Four; N] {
     let mut all = [Four([0.0; 4]); N];
