@@ -82,7 +82,7 @@ const LIGHT: &[(&str, &[&str])] = &[
             "mcap",
             "tectum-bench",
             "tectum-spiking",
-            "gemm",
+            "gemm-common",
         ],
     ),
     (
@@ -93,7 +93,7 @@ const LIGHT: &[(&str, &[&str])] = &[
             "naga-ptx",
             "tokenizers",
             "mcap",
-            "gemm",
+            "gemm-common",
             "tectum-bench",
             "tectum-spiking",
             "tectum-field",

@@ -58,6 +58,32 @@ use std::ops::{Add, AddAssign, Div, Mul};
 
 use crate::dtype::Element;
 
+/// `dst = alpha·dst + beta·lhs·rhs` of the crate `gemm`: m, n, k; pointer, column stride and row
+/// stride of dst; whether dst is read; the same of lhs and rhs; alpha, beta; three flags of complex
+/// numbers; the threads.
+#[cfg(feature = "gemm")]
+pub(crate) type StridedProduct<T> = unsafe fn(
+    usize,
+    usize,
+    usize,
+    *mut T,
+    isize,
+    isize,
+    bool,
+    *const T,
+    isize,
+    isize,
+    *const T,
+    isize,
+    isize,
+    T,
+    T,
+    bool,
+    bool,
+    bool,
+    gemm_common::Parallelism,
+);
+
 /// The float types that kernels exist for.
 pub(crate) trait Real:
     Element + Add<Output = Self> + AddAssign + Mul<Output = Self> + Div<Output = Self>
@@ -83,10 +109,13 @@ pub(crate) trait Real:
     fn hard_sigmoid(self) -> Self;
     fn hard_swish(self) -> Self;
     fn relu6(self) -> Self;
+    /// The product of matrices with any strides.
+    #[cfg(feature = "gemm")]
+    fn strided_product() -> StridedProduct<Self>;
 }
 
 macro_rules! real {
-    ($real:ident, $functions:ident, $gelu_erf:path) => {
+    ($real:ident, $functions:ident, $gelu_erf:path, $product:path) => {
         impl Real for $real {
             const ZERO: Self = 0.0;
             const INFINITY: Self = $real::INFINITY;
@@ -147,12 +176,26 @@ macro_rules! real {
             fn relu6(self) -> Self {
                 $functions::relu6(self)
             }
+            #[cfg(feature = "gemm")]
+            fn strided_product() -> StridedProduct<Self> {
+                $product()
+            }
         }
     };
 }
 
-real!(f32, single, gelu_of_sum::gelu_erf_of_sum);
-real!(f64, double, double::gelu_erf);
+real!(
+    f32,
+    single,
+    gelu_of_sum::gelu_erf_of_sum,
+    gemm_f32::gemm::f32::get_gemm_fn
+);
+real!(
+    f64,
+    double,
+    double::gelu_erf,
+    gemm_f64::gemm::f64::get_gemm_fn
+);
 
 #[cfg(test)]
 mod tests;

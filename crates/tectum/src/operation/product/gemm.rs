@@ -344,29 +344,30 @@ pub(crate) fn product<T: Real>(
     // SAFETY: the assertions above bound every element that the strides reach in `a` and `b`, `y`
     // holds m·n elements with row stride n, and a mutable slice overlaps no other.
     unsafe {
-        gemm::gemm(
-            m,
+        // The function wants columns of the result next to each other: yᵀ = bᵀ·aᵀ.
+        T::strided_product()(
             n,
+            m,
             k,
             y.as_mut_ptr(),
-            1,
             n as isize,
+            1,
             false,
-            a.as_ptr(),
-            a_strides[1] as isize,
-            a_strides[0] as isize,
             b.as_ptr(),
-            b_strides[1] as isize,
             b_strides[0] as isize,
+            b_strides[1] as isize,
+            a.as_ptr(),
+            a_strides[0] as isize,
+            a_strides[1] as isize,
             T::ZERO,
             T::from_count(1),
             false,
             false,
             false,
             if threads > 1 {
-                gemm::Parallelism::Rayon(threads)
+                gemm_common::Parallelism::Rayon(threads)
             } else {
-                gemm::Parallelism::None
+                gemm_common::Parallelism::None
             },
         );
     }
