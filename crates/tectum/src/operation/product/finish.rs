@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use crate::kernel::math::Real;
-use crate::kernel::native::{PrefetchHint, prefetch_unchecked};
+use crate::kernel::native::{PrefetchHint, prefetch_unchecked, simd};
 use crate::operation::product::gemm::{Activation, by_activation};
 use crate::operation::product::panel_format::PANEL;
 use crate::operation::product::strip::StripEpilogue;
@@ -62,12 +62,17 @@ impl StripEpilogue for BiasActivation<'_> {
     #[inline(always)]
     fn prefetch(&self, _: usize, _: usize) {}
 
-    #[inline(always)]
+    #[inline(never)]
     fn end<const PANELS: usize>(&mut self, _: usize, tile: &mut [[[f32; PANEL]; PANELS]]) {
-        self.rows(
-            tile,
+        simd(
             #[inline(always)]
-            |_, made, sums| *sums = made,
+            || {
+                self.rows(
+                    tile,
+                    #[inline(always)]
+                    |_, made, sums| *sums = made,
+                );
+            },
         );
     }
 }
@@ -100,7 +105,7 @@ impl StripEpilogue for StoreEpilogue<'_, '_> {
         }
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn end<const PANELS: usize>(&mut self, first: usize, tile: &mut [[[f32; PANEL]; PANELS]]) {
         let Self {
             finish,
@@ -110,16 +115,21 @@ impl StripEpilogue for StoreEpilogue<'_, '_> {
             ..
         } = self;
         let columns = finish.first..*n;
-        finish.rows(
-            tile,
+        simd(
             #[inline(always)]
-            |row, made, _| {
-                store(
-                    &made,
-                    columns.clone(),
-                    &mut y[(first + row) * *n..],
-                    residual.map(|residual| &residual[(first + row) * *n..]),
-                )
+            || {
+                finish.rows(
+                    tile,
+                    #[inline(always)]
+                    |row, made, _| {
+                        store(
+                            &made,
+                            columns.clone(),
+                            &mut y[(first + row) * *n..],
+                            residual.map(|residual| &residual[(first + row) * *n..]),
+                        )
+                    },
+                );
             },
         );
     }
