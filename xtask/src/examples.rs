@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::process::Command;
 
-use crate::tally::{REQUIRE, Tally};
+use crate::tally::{Tally, is_required};
 use crate::test_programs::Program;
 
 /// Arguments of an example that needs some; what exists in the repository is named from its root.
@@ -56,7 +56,7 @@ pub fn run(root: &Path, programs: &[Program], tally: &mut Tally) -> Result<(), S
     }
     let folder = std::env::temp_dir().join(format!("tectum-examples-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let has_vulkan = std::env::var(REQUIRE).is_ok_and(|required| required.contains("vulkan"));
+    let has_vulkan = is_required("vulkan");
     for example in examples {
         let arguments: Vec<_> = ARGUMENTS
             .iter()

@@ -1,6 +1,7 @@
 //! `cargo xtask test` checks everything; CI runs exactly this.
 
 mod atomic_writes;
+mod budget;
 mod commands;
 mod documents;
 mod environment;
@@ -14,18 +15,20 @@ mod packages;
 mod peers;
 mod performance;
 mod quick;
+mod rotation;
 mod sanitize;
 mod sources;
 mod suite;
 mod tally;
 mod test_programs;
+mod wheel;
 mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The subcommands.
-const USAGE: &str = "test | quick [COMMIT] | soak | check | docs [TECTUM] | pages | gpu-kit | packages | mutate [RULE | --sample COUNT] | sanitize [address | thread] | peers [NAME…] | performance";
+const USAGE: &str = "test | quick [COMMIT] | soak | check | docs [TECTUM] | pages | gpu-kit | packages [--sample] | mutate [RULE | --sample COUNT] | budget | wheel | sanitize [address | thread] | peers [NAME…] | performance";
 
 /// The repository's root.
 fn root() -> PathBuf {
@@ -42,9 +45,14 @@ fn main() -> ExitCode {
         Some("soak") => suite::soak(&root()),
         Some("check") => suite::structure(&root()),
         Some("gpu-kit") => gpu_kit::build(&root()).and_then(|built| gpu_kit::run(&root(), &built)),
-        Some("packages") => packages::run(&root()),
+        Some("packages") => packages::run(
+            &root(),
+            std::env::args().nth(2).as_deref() == Some("--sample"),
+        ),
         Some("mutate") => mutations::run(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         Some("sanitize") => sanitize::run(&root(), std::env::args().nth(2).as_deref()),
+        Some("wheel") => wheel::release(&root()),
+        Some("budget") => budget::report(&root()),
         Some("peers") => peers::run(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         Some("performance") => performance::write(&root()),
         Some("pages") => documents::print(&root()),

@@ -7,8 +7,8 @@ use std::process::Stdio;
 
 use serde::Deserialize;
 
-use crate::sources;
-use crate::test_programs::cargo;
+use crate::test_programs::cargo_with_all_features;
+use crate::{rotation, sources};
 
 /// Timeout after which a program is killed: many times the duration of the slowest.
 const PROGRAM_TIMEOUT_S: u32 = 1200;
@@ -88,12 +88,11 @@ enum Outcome {
 /// `--sample`, different ones each day.
 pub fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     let chosen = match arguments {
-        [flag, count] if flag == "--sample" => sample(
-            all(root)?,
-            count
-                .parse()
-                .map_err(|e| format!("mutate: --sample {count}: {e}"))?,
-        )?,
+        [flag, count] if flag == "--sample" => {
+            let parsed = count.parse();
+            let count = parsed.map_err(|e| format!("mutate: --sample {count}: {e}"))?;
+            rotation::of_today(all(root)?, count)?
+        }
         [] => all(root)?,
         [filter] => all(root)?
             .into_iter()
@@ -179,24 +178,6 @@ fn all(root: &Path) -> Result<Vec<Mutation>, String> {
         .iter()
         .try_for_each(|mutation| mutation.original(root).map(|_| ()))?;
     Ok(mutations)
-}
-
-/// `count` consecutive mutations from a position that advances each day.
-fn sample(mutations: Vec<Mutation>, count: usize) -> Result<Vec<Mutation>, String> {
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_err(|e| format!("the clock: {e}"))?;
-    let first = (now.as_secs() / 86_400) as usize * count % mutations.len().max(1);
-    let (before, after): (Vec<_>, Vec<_>) = mutations
-        .into_iter()
-        .enumerate()
-        .partition(|(index, _)| *index < first);
-    Ok(after
-        .into_iter()
-        .chain(before)
-        .take(count)
-        .map(|(_, mutation)| mutation)
-        .collect())
 }
 
 fn read(path: &Path) -> Result<String, String> {
@@ -303,7 +284,7 @@ struct MutationWorkspace {
 
 impl MutationWorkspace {
     fn cargo(&self, arguments: &[&str]) -> std::process::Command {
-        let mut command = cargo(&self.copy, arguments);
+        let mut command = cargo_with_all_features(&self.copy, arguments);
         command
             .env("CARGO_TARGET_DIR", &self.target)
             .stderr(Stdio::null());

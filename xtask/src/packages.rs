@@ -7,10 +7,11 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::licenses;
-use crate::suite::step;
-use crate::tally::REQUIRE;
+use crate::budget::timed;
+use crate::suite::{step, succeed};
+use crate::tally::{REQUIRE, is_required};
 use crate::test_programs::cargo;
+use crate::{licenses, rotation};
 
 /// Features of each crate that are checked, each set without the default ones. A feature that is
 /// missing here is compiled with the default ones and left out in the empty set; those of the
@@ -31,8 +32,12 @@ const FEATURES: &[(&str, &[&str])] = &[
     ("tectum-cli", &[""]),
 ];
 
-/// Runs every step.
-pub fn run(root: &Path) -> Result<(), String> {
+/// How many crates a sample has: another part each day.
+const SAMPLE: usize = 4;
+
+/// Runs every step; if `is_sample`, the crates of which features and package are compiled are a
+/// sample.
+pub fn run(root: &Path, is_sample: bool) -> Result<(), String> {
     let packages = published(root)?;
     let listed: Vec<&str> = FEATURES.iter().map(|(name, _)| *name).collect();
     if let Some(package) = packages
@@ -45,39 +50,41 @@ pub fn run(root: &Path) -> Result<(), String> {
         ));
     }
     minimum_compiler(root, &packages)?;
-    for (name, sets) in FEATURES {
-        for features in *sets {
-            let arguments = [
-                "clippy",
-                "-q",
-                "-p",
-                name,
-                "--no-default-features",
-                "--features",
-                features,
-                "--",
-                "-D",
-                "warnings",
-            ];
-            step(
-                &format!("lints of {name} with only the features {features:?}"),
-                &mut cargo(root, &arguments),
-            )?;
-        }
-    }
+    let compiled = if is_sample {
+        rotation::of_today(FEATURES.to_vec(), SAMPLE)?
+    } else {
+        FEATURES.to_vec()
+    };
+    timed(root, "features of each crate", || features(root, &compiled))?;
     step(
-        "documentation",
+        root,
+        "documentation of each crate",
         cargo(root, &["doc", "-q", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"),
     )?;
-    verify(root, &packages)?;
-    println!("== licences, sources and duplicate versions of dependencies");
-    let faults = licenses::faults(root)?;
-    faults.iter().for_each(|fault| eprintln!("{fault}"));
-    if faults.is_empty() {
-        Ok(())
-    } else {
-        Err(format!("packages: {} faults of dependencies", faults.len()))
+    timed(root, "packages", || verify(root, &packages, &compiled))?;
+    timed(root, "licences and duplicate versions", || {
+        let faults = licenses::faults(root)?;
+        faults.iter().for_each(|fault| eprintln!("{fault}"));
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("packages: {} faults of dependencies", faults.len()))
+        }
+    })
+}
+
+/// Lints of each crate with each set of its features.
+fn features(root: &Path, crates: &[(&str, &[&str])]) -> Result<(), String> {
+    for (name, sets) in crates {
+        for features in *sets {
+            let selected = ["-p", name, "--no-default-features", "--features", features];
+            let arguments = [&["clippy", "-q"], &selected[..], &["--", "-D", "warnings"]].concat();
+            let title = format!("lints of {name} with only the features {features:?}");
+            println!("{title}");
+            succeed(&title, &mut cargo(root, &arguments))?;
+        }
     }
+    Ok(())
 }
 
 /// A package that is published.
@@ -166,19 +173,17 @@ fn minimum_compiler(root: &Path, packages: &[Package]) -> Result<(), String> {
         return Ok(());
     }
     let reason = format!("tests of the minimum compiler: rustc {version} is not {minimum}");
-    let is_required = std::env::var(REQUIRE)
-        .is_ok_and(|required| required.split(',').any(|part| part.trim() == "msrv"));
-    if is_required {
+    if is_required("msrv") {
         return Err(format!("packages: {reason}, and {REQUIRE} names msrv"));
     }
     println!("skipped: {reason}");
     Ok(())
 }
 
-/// Packages every crate and checks what is in the packages, with sister crates from their packages:
+/// Packages every crate and compiles these from their packages, with sister crates from their packages:
 /// in a workspace of its own, with the profile and the folder of this one, so that other
 /// dependencies are compiled already.
-fn verify(root: &Path, packages: &[Package]) -> Result<(), String> {
+fn verify(root: &Path, packages: &[Package], compiled: &[(&str, &[&str])]) -> Result<(), String> {
     let selected = packages
         .iter()
         .flat_map(|package| ["-p", package.name.as_str()]);
@@ -186,7 +191,7 @@ fn verify(root: &Path, packages: &[Package]) -> Result<(), String> {
         .into_iter()
         .chain(selected)
         .collect();
-    step("packages", &mut cargo(root, &arguments))?;
+    succeed("packages", &mut cargo(root, &arguments))?;
     let place = root.join("target/packages");
     let failed = |e: std::io::Error| format!("packages: {}: {e}", place.display());
     if place.exists() {
@@ -211,8 +216,11 @@ fn verify(root: &Path, packages: &[Package]) -> Result<(), String> {
     }
     std::fs::write(place.join("Cargo.toml"), workspace(root, packages)?).map_err(failed)?;
     std::fs::copy(root.join("Cargo.lock"), place.join("Cargo.lock")).map_err(failed)?;
-    let mut check = cargo(&place, &["check", "-q", "--workspace", "--offline"]);
-    step(
+    let mut check = cargo(&place, &["check", "-q", "--offline"]);
+    for (name, _) in compiled {
+        check.args(["-p", name]);
+    }
+    succeed(
         "what is in the packages",
         check.env("CARGO_TARGET_DIR", root.join("target")),
     )

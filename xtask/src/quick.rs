@@ -2,12 +2,12 @@
 //! the crates that changed, with small random budgets; it prints what it left out.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::suite::{self, TIMES};
 use crate::tally::Tally;
-use crate::test_programs::{self, Program, Settings, cargo};
+use crate::test_programs::{self, Program, Settings, cargo, cargo_with_all_features};
 
 /// Variables for the number of random cases, and how many are drawn here.
 const BUDGETS: [(&str, &str); 4] = [
@@ -37,27 +37,20 @@ pub fn run(root: &Path, base: Option<&str>) -> Result<(), String> {
     let files = changed(root, &base)?;
     println!("== {} files changed since {base}", files.len());
     suite::structure(root)?;
-    suite::step("format", &mut cargo(root, &["fmt", "--all", "--check"]))?;
+    suite::succeed("format", &mut cargo(root, &["fmt", "--all", "--check"]))?;
     if files.is_empty() {
         return Ok(());
     }
-    suite::step(
-        "lints",
-        &mut cargo(
-            root,
-            &[
-                "clippy",
-                "--workspace",
-                "--all-targets",
-                "--",
-                "-D",
-                "warnings",
-            ],
-        ),
-    )?;
+    let packages = packages(root)?;
+    let chosen = chosen(root, &base, &files, &packages)?;
+    println!("== lints of {chosen:?}");
+    let mut lints = cargo_with_all_features(root, &["clippy", "--all-targets"]);
+    chosen.iter().for_each(|package| {
+        lints.args(["-p", package]);
+    });
+    suite::succeed("lints", lints.args(["--", "-D", "warnings"]))?;
     println!("== build");
-    let programs = test_programs::build(root)?;
-    let chosen = chosen(root, &base, &files, &programs)?;
+    let programs = test_programs::build_packages(root, &chosen)?;
     let mut environment: std::collections::HashMap<_, _> =
         BUDGETS.map(|(name, count)| (name, count.to_owned())).into();
     environment.extend(suite::first_seed()?);
@@ -68,29 +61,21 @@ pub fn run(root: &Path, base: Option<&str>) -> Result<(), String> {
         ..Settings::default()
     };
     let mut tally = Tally::from_environment();
-    for program in programs
-        .iter()
-        .filter(|program| program.is_test && chosen.contains(&program.package))
-    {
-        // A program with its own `main` runs completely or not at all: completely if its own
-        // package changed.
-        let is_whole = program.has_harness
-            || files
-                .iter()
-                .any(|file| root.join(file).starts_with(&program.folder));
-        if is_whole && !test_programs::run(program, &settings, &mut tally)? {
-            tally.program_failed();
-        }
-    }
+    // A program with its own `main` runs completely or not at all: completely if its own package
+    // changed.
+    let is_whole = |program: &Program| {
+        let is_own = |file: &String| root.join(file).starts_with(&program.folder);
+        program.has_harness || files.iter().any(is_own)
+    };
+    let tests = programs.iter().filter(|program| program.is_test);
+    let tests: Vec<&Program> = tests.filter(|program| is_whole(program)).collect();
+    test_programs::run_all(&tests, &settings, &mut tally)?;
     let is_right = tally.report();
     println!(
         "left out: examples and commands in the documentation, the GPU kit, random cases beyond {BUDGETS:?}"
     );
-    let left: BTreeSet<&str> = programs
-        .iter()
-        .map(|program| program.package.as_str())
-        .filter(|package| !chosen.contains(*package))
-        .collect();
+    let names = packages.iter().map(|package| package.name.as_str());
+    let left: BTreeSet<&str> = names.filter(|name| !chosen.contains(*name)).collect();
     println!(
         "left out: the tests of {left:?}, which did not change and use no interface that changed"
     );
@@ -123,62 +108,78 @@ fn changed(root: &Path, base: &str) -> Result<Vec<String>, String> {
         .collect())
 }
 
+/// A package of the workspace.
+struct Package {
+    name: String,
+    folder: PathBuf,
+}
+
+/// The packages of the workspace.
+fn packages(root: &Path) -> Result<Vec<Package>, String> {
+    let output = cargo(root, &["metadata", "--no-deps", "--format-version=1"])
+        .output()
+        .map_err(|e| format!("cargo metadata: {e}"))?;
+    let metadata: serde_json::Value =
+        serde_json::from_slice(&output.stdout).map_err(|e| format!("cargo metadata: {e}"))?;
+    let package = |package: &serde_json::Value| {
+        let manifest = Path::new(package["manifest_path"].as_str()?);
+        Some(Package {
+            name: package["name"].as_str()?.to_owned(),
+            folder: manifest.parent()?.to_owned(),
+        })
+    };
+    let listed = metadata["packages"].as_array().into_iter().flatten();
+    Ok(listed.filter_map(package).collect())
+}
+
 /// The packages whose tests run: those with changed files and, where a public interface changed,
 /// those that use them.
 fn chosen(
     root: &Path,
     base: &str,
     files: &[String],
-    programs: &[Program],
+    packages: &[Package],
 ) -> Result<BTreeSet<String>, String> {
-    let folders: BTreeSet<(&str, &Path)> = programs
-        .iter()
-        .map(|program| (program.package.as_str(), program.folder.as_path()))
-        .collect();
     // The innermost: some packages are inside others.
     let owner = |file: &str| {
-        folders
+        let owners = packages
             .iter()
-            .filter(|(_, folder)| root.join(file).starts_with(folder))
-            .max_by_key(|(_, folder)| folder.as_os_str().len())
+            .filter(|package| root.join(file).starts_with(&package.folder));
+        owners.max_by_key(|package| package.folder.as_os_str().len())
     };
-    let every = || folders.iter().map(|(package, _)| (*package).to_owned());
+    let every = || packages.iter().map(|package| package.name.clone());
     let mut chosen = BTreeSet::new();
     for file in files {
-        let Some((package, folder)) = owner(file) else {
+        let Some(Package { name, folder }) = owner(file) else {
             if file.starts_with("Cargo") {
                 chosen.extend(every());
             }
             continue;
         };
-        chosen.insert((*package).to_owned());
+        chosen.insert(name.clone());
         // Programs, scenarios and models are read by tests of every crate.
-        if ["programs", "scenarios", "models"]
-            .iter()
-            .any(|part| root.join(file).starts_with(folder.join(part)))
-        {
+        let is_read = |part: &&str| root.join(file).starts_with(folder.join(part));
+        if ["programs", "scenarios", "models"].iter().any(is_read) {
             chosen.extend(every());
         }
         let before = git(root, &["show", &format!("{base}:{file}")]).unwrap_or_default();
         let now = std::fs::read_to_string(root.join(file)).unwrap_or_default();
-        if file.ends_with(".rs")
-            && root.join(file).starts_with(folder.join("src"))
-            && interface(&before) != interface(&now)
-        {
-            println!("== {file} changes what {package} offers: crates that use it are tested too");
-            chosen.extend(dependents(programs, package)?);
+        let is_source = file.ends_with(".rs") && root.join(file).starts_with(folder.join("src"));
+        if is_source && interface(&before) != interface(&now) {
+            println!("== {file} changes what {name} offers: crates that use it are tested too");
+            chosen.extend(dependents(packages, name)?);
         }
     }
     Ok(chosen)
 }
 
 /// The packages that name a package in their manifests, and those that name these.
-fn dependents(programs: &[Program], package: &str) -> Result<BTreeSet<String>, String> {
+fn dependents(packages: &[Package], package: &str) -> Result<BTreeSet<String>, String> {
     let mut found = BTreeSet::from([package.to_owned()]);
     loop {
         let before = found.len();
-        for program in programs {
-            let manifest = program.folder.join("Cargo.toml");
+        for package in packages {
+            let manifest = package.folder.join("Cargo.toml");
             let text = std::fs::read_to_string(&manifest)
                 .map_err(|e| format!("{}: {e}", manifest.display()))?;
             let names = |line: &str| {
@@ -188,7 +189,7 @@ fn dependents(programs: &[Program], package: &str) -> Result<BTreeSet<String>, S
                 })
             };
             if text.lines().any(names) {
-                found.insert(program.package.clone());
+                found.insert(package.name.clone());
             }
         }
         if found.len() == before {

@@ -4,61 +4,68 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
 
+use crate::budget::timed;
 use crate::tally::Tally;
-use crate::test_programs::{self, Selection, Settings, cargo};
+use crate::test_programs::{self, Program, Selection, Settings, cargo};
 use crate::{
     atomic_writes, commands, documents, environment, examples, gpu_kit, imports, peers,
-    performance, words,
+    performance, wheel, words,
 };
 
 /// File in which a whole run stores the time of every test, for [`quick`](crate::quick).
 pub const TIMES: &str = "target/test-times.tsv";
 
+/// Test programs that take longest, in the order in which they start; the others follow.
+const SLOW_PROGRAMS: [(&str, &str); 0] = [];
+
 /// Runs every step; the last line printed is the count.
 pub fn run(root: &Path) -> Result<(), String> {
-    structure(root)?;
-    step("format", &mut cargo(root, &["fmt", "--all", "--check"]))?;
-    step(
-        "lints",
-        &mut cargo(
-            root,
-            &[
-                "clippy",
-                "--workspace",
-                "--all-targets",
-                "--",
-                "-D",
-                "warnings",
-            ],
-        ),
-    )?;
-    println!("== build");
-    let programs = test_programs::build(root)?;
-    let settings = Settings {
-        environment: first_seed()?.into_iter().collect(),
-        ..Settings::default()
-    };
+    timed(root, "structure and format", || {
+        structure(root)?;
+        succeed("format", &mut cargo(root, &["fmt", "--all", "--check"]))
+    })?;
+    timed(root, "lints", || succeed("lints", &mut lints(root)))?;
+    let programs = timed(root, "build", || test_programs::build(root))?;
+    let wheel = timed(root, "wheel", || wheel::install(root, &programs))?;
     let mut tally = Tally::from_environment();
-    for program in programs.iter().filter(|program| program.is_test) {
-        if !test_programs::run(program, &settings, &mut tally)? {
+    timed(root, "tests", || {
+        let mut environment: HashMap<_, _> = first_seed()?.into_iter().collect();
+        let python = wheel.map(|python| python.to_string_lossy().into_owned());
+        environment.extend(python.map(|python| (wheel::INTERPRETER, python)));
+        let settings = Settings {
+            environment,
+            ..Settings::default()
+        };
+        let mut tests: Vec<&Program> = programs.iter().filter(|program| program.is_test).collect();
+        let is = |program: &Program, (package, target)| {
+            program.package == package && program.target == target
+        };
+        let rank = |program: &&Program| {
+            SLOW_PROGRAMS
+                .iter()
+                .position(|name| is(program, *name))
+                .unwrap_or(SLOW_PROGRAMS.len())
+        };
+        tests.sort_by_key(rank);
+        test_programs::run_all(&tests, &settings, &mut tally)
+    })?;
+    timed(root, "examples", || {
+        examples::run(root, &programs, &mut tally)
+    })?;
+    timed(root, "examples in the documentation", || {
+        tally.begin("documentation");
+        let mut command = cargo(root, &["test", "--workspace", "--doc", "--no-fail-fast"]);
+        if !test_programs::run_counted(&mut command, &mut tally)
+            .map_err(|e| format!("cargo: {e}"))?
+        {
             tally.program_failed();
         }
-    }
-    println!("== examples");
-    examples::run(root, &programs, &mut tally)?;
-    println!("== examples in the documentation");
-    tally.begin("documentation");
-    if !test_programs::run_counted(
-        &mut cargo(root, &["test", "--workspace", "--doc", "--no-fail-fast"]),
-        &mut tally,
-    )
-    .map_err(|e| format!("cargo: {e}"))?
-    {
-        tally.program_failed();
-    }
-    commands::run(root, &commands::tectum(&programs)?)?;
-    println!("== gpu kit");
-    gpu_kit::run(root, &programs)?;
+        Ok(())
+    })?;
+    timed(root, "commands of the documents", || {
+        commands::run(root, &commands::tectum(&programs)?)
+    })?;
+    timed(root, "GPU kit", || gpu_kit::run(root, &programs))?;
     let times: String = tally
         .times()
         .iter()
@@ -70,6 +77,21 @@ pub fn run(root: &Path) -> Result<(), String> {
     } else {
         Err("tests failed".to_owned())
     }
+}
+
+/// The lints of all crates, warnings refused.
+pub fn lints(root: &Path) -> Command {
+    cargo(
+        root,
+        &[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ],
+    )
 }
 
 /// Compares 20,000 random programs, 10,000 random graphs, 5,000 of each kind, and 10 million calls
@@ -145,9 +167,13 @@ pub fn structure(root: &Path) -> Result<(), String> {
     }
 }
 
-/// Runs a step and names it.
-pub fn step(name: &str, command: &mut Command) -> Result<(), String> {
-    println!("== {name}");
+/// Names a step, runs it and records its time.
+pub fn step(root: &Path, name: &str, command: &mut Command) -> Result<(), String> {
+    timed(root, name, || succeed(name, command))
+}
+
+/// Runs a command that must succeed.
+pub fn succeed(name: &str, command: &mut Command) -> Result<(), String> {
     let status = command.status().map_err(|e| format!("{name}: {e}"))?;
     if status.success() {
         Ok(())

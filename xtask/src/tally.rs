@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 /// Tests that are listed as the slowest.
-const SLOWEST: usize = 20;
+const SLOWEST: usize = 30;
 
 #[derive(Debug, Default)]
 pub struct Tally {
@@ -24,22 +24,65 @@ pub struct Tally {
     partly: u64,
     /// Requirements that must not be absent: a skipped part that names one is a failure.
     required: Vec<String>,
+    /// What was printed since [`Tally::part`] made this one; none if lines are printed at once.
+    output: Option<Vec<String>>,
 }
 
 /// Variable with the names, separated by commas, of the requirements: `vulkan`, `ptxas`.
 pub const REQUIRE: &str = "TECTUM_REQUIRE";
 
+/// The requirements of [`REQUIRE`].
+fn required() -> Vec<String> {
+    let names = std::env::var(REQUIRE).unwrap_or_default();
+    let names = names.split(',').map(|name| name.trim().to_lowercase());
+    names.filter(|name| !name.is_empty()).collect()
+}
+
+/// Whether [`REQUIRE`] has a name.
+pub fn is_required(name: &str) -> bool {
+    required().iter().any(|required| required == name)
+}
+
 impl Tally {
     /// With the requirements of [`REQUIRE`].
     pub fn from_environment() -> Self {
-        let names = std::env::var(REQUIRE).unwrap_or_default();
-        let required = names
-            .split(',')
-            .map(|name| name.trim().to_lowercase())
-            .filter(|name| !name.is_empty());
         Self {
-            required: required.collect(),
+            required: required(),
             ..Self::default()
+        }
+    }
+
+    /// An empty tally with the same requirements, for a program that runs while others do: it keeps
+    /// its output until it is added.
+    pub fn part(&self) -> Self {
+        Self {
+            required: self.required.clone(),
+            output: Some(Vec::new()),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a part, and prints its output.
+    pub fn add(&mut self, part: Self) {
+        part.output
+            .into_iter()
+            .flatten()
+            .for_each(|line| self.print(line));
+        self.passed += part.passed;
+        self.failed += part.failed;
+        self.ignored += part.ignored;
+        self.partly += part.partly;
+        self.skipped.extend(part.skipped);
+        self.cases.extend(part.cases);
+        self.failures.extend(part.failures);
+        self.times.extend(part.times);
+    }
+
+    /// Prints a line, or keeps it if this is a part.
+    pub fn print(&mut self, line: String) {
+        match &mut self.output {
+            Some(output) => output.push(line),
+            None => println!("{line}"),
         }
     }
 
@@ -74,13 +117,13 @@ impl Tally {
             (Some("test"), Some(outcome)) => {
                 let seconds = event["exec_time"].as_f64().unwrap_or(0.0);
                 let printed = event["stdout"].as_str().unwrap_or_default();
-                println!("test {name} ... {outcome} {seconds:.2} s");
+                self.print(format!("test {name} ... {outcome} {seconds:.2} s"));
                 match outcome {
                     "ok" => self.passed += 1,
                     "ignored" => self.ignored += 1,
                     _ => {
                         self.failed += 1;
-                        println!("{printed}");
+                        self.print(printed.to_owned());
                         self.failures
                             .push(format!("{}: {name}\n{printed}", self.program));
                     }
@@ -91,12 +134,12 @@ impl Tally {
                 printed.lines().for_each(|line| self.note(line, name));
                 self.partly += u64::from(outcome == "ok" && self.skipped.len() > skipped);
             }
-            _ => println!("{event}"),
+            _ => self.print(event.to_string()),
         }
     }
 
     fn count_text(&mut self, line: &str) {
-        println!("{line}");
+        self.print(line.to_owned());
         self.note(line, "");
         if line.starts_with("test ") && line.ends_with("FAILED") {
             self.failures.push(format!("{}: {line}", self.program));
@@ -194,6 +237,28 @@ mod tests {
         assert_eq!(tally.failures, ["a lib a: broken\n1 is not 2\n"]);
         assert_eq!(tally.cases, ["conformance on cpu: 3 cases"]);
         assert!(!tally.report());
+        assert_eq!(tally.times()[0], (1.5, "a lib a: fine".to_owned()));
+    }
+
+    #[test]
+    fn a_part_keeps_its_output_and_requirements_until_it_is_added() {
+        let mut tally = Tally {
+            required: vec!["vulkan".to_owned()],
+            ..Tally::default()
+        };
+        let mut part = tally.part();
+        part.begin("a lib a");
+        part.count(r#"{ "type": "test", "name": "fine", "event": "ok", "exec_time": 1.5, "stdout": "skipped: no Vulkan device\n" }"#);
+        part.program_failed();
+        assert_eq!(
+            part.output.as_deref(),
+            Some(["test fine ... ok 1.50 s".to_owned()].as_slice())
+        );
+        tally.add(part);
+        assert_eq!(
+            (tally.passed, tally.partly, tally.failures.len()),
+            (1, 1, 2)
+        );
         assert_eq!(tally.times()[0], (1.5, "a lib a: fine".to_owned()));
     }
 

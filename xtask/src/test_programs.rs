@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
@@ -28,6 +30,13 @@ pub struct Program {
     pub folder: PathBuf,
 }
 
+impl Program {
+    /// How it is called in reports.
+    pub fn name(&self) -> String {
+        format!("{} {} {}", self.package, self.kind, self.target)
+    }
+}
+
 /// Cargo at the root of the workspace.
 pub fn cargo(root: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -35,8 +44,20 @@ pub fn cargo(root: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Builds every test and program of the workspace. All together, independent of what is run later:
-/// for fewer packages cargo would select fewer features of dependencies, and compile those again.
+/// The same for some packages of the workspace, with the features of dependencies that all packages
+/// together select: with fewer of them cargo would compile the dependencies again, for minutes. This
+/// is an unstable option of a stable cargo, enabled as the compiler's own build enables such.
+pub fn cargo_with_all_features(root: &Path, arguments: &[&str]) -> Command {
+    let mut command = cargo(root, arguments);
+    command.envs([
+        ("__CARGO_TEST_CHANNEL_OVERRIDE_DO_NOT_USE_THIS", "nightly"),
+        ("CARGO_UNSTABLE_FEATURE_UNIFICATION", "true"),
+        ("CARGO_RESOLVER_FEATURE_UNIFICATION", "workspace"),
+    ]);
+    command
+}
+
+/// Builds every test and program of the workspace.
 ///
 /// # Errors
 /// What cargo reports.
@@ -53,18 +74,29 @@ pub fn build_with(
     arguments: &[&str],
     environment: &HashMap<&'static str, String>,
 ) -> Result<Vec<Program>, String> {
-    let arguments = [
-        &[
-            "test",
-            "--workspace",
-            "--no-run",
-            "--message-format=json-render-diagnostics",
-        ],
-        arguments,
-    ]
-    .concat();
-    let output = cargo(root, &arguments)
-        .envs(environment)
+    let mut command = cargo(root, &["test", "--workspace"]);
+    programs_of(command.args(arguments).envs(environment))
+}
+
+/// The test programs of some packages.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_packages<'p>(
+    root: &Path,
+    packages: impl IntoIterator<Item = &'p String>,
+) -> Result<Vec<Program>, String> {
+    let mut command = cargo_with_all_features(root, &["test"]);
+    for package in packages {
+        command.args(["-p", package]);
+    }
+    programs_of(&mut command)
+}
+
+/// What a command of cargo that tests builds.
+fn programs_of(command: &mut Command) -> Result<Vec<Program>, String> {
+    let output = command
+        .args(["--no-run", "--message-format=json-render-diagnostics"])
         .stderr(Stdio::inherit())
         .output()
         .map_err(|e| format!("cargo: {e}"))?;
@@ -135,8 +167,8 @@ pub struct Settings {
 /// # Errors
 /// If it does not start.
 pub fn run(program: &Program, settings: &Settings, tally: &mut Tally) -> Result<bool, String> {
-    let name = format!("{} {} {}", program.package, program.kind, program.target);
-    println!("== {name}");
+    let name = program.name();
+    tally.print(format!("== {name}"));
     tally.begin(&name);
     let mut command = Command::new(&program.executable);
     command
@@ -164,6 +196,43 @@ pub fn run(program: &Program, settings: &Settings, tally: &mut Tally) -> Result<
         command.arg("--nocapture");
     }
     run_counted(&mut command, tally).map_err(|e| format!("{name}: {e}"))
+}
+
+/// Programs that run at the same time. Each runs two tests at a time on two processors, so that
+/// neither waits where the tests of one program have a long last one, start processes or compile
+/// kernels on one thread.
+const AT_ONCE: usize = 2;
+
+/// Runs test programs, [`AT_ONCE`] at a time in the order of the slice, and counts. The output of
+/// each is printed when it ends.
+///
+/// # Errors
+/// If one does not start.
+pub fn run_all(
+    programs: &[&Program],
+    settings: &Settings,
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let next = AtomicUsize::new(0);
+    let total = Mutex::new(tally);
+    let lock = || total.lock().unwrap_or_else(PoisonError::into_inner);
+    let work = || -> Result<(), String> {
+        while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let mut part = lock().part();
+            if !run(program, settings, &mut part)? {
+                part.program_failed();
+            }
+            lock().add(part);
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        let results = workers.into_iter().map(|worker| worker.join());
+        results
+            .map(|result| result.unwrap_or_else(|_| Err("a test runner panicked".to_owned())))
+            .collect()
+    })
 }
 
 /// Packages and parts of the names of their tests; all tests where none is given.

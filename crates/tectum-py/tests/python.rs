@@ -1,4 +1,6 @@
-//! Runs the tests of the package in Python, on the library that cargo has just built.
+//! Runs the tests of the package in Python, on the library that cargo has just built: as an
+//! installed wheel, if `TECTUM_WHEEL_PYTHON` names an interpreter that has it, without a compiler on
+//! the path; else from a folder.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,8 +12,14 @@ use tectum_control::scenario::{ClockKind, Scenario, embedded};
 /// What the tests need.
 const MODULES: &str = "import gymnasium, numpy, pytest, sys; assert sys.version_info >= (3, 11)";
 
-/// The environment of the checkout if it has one, else the machine's Python.
+/// Variable with the interpreter in which the wheel is installed.
+const WHEEL: &str = "TECTUM_WHEEL_PYTHON";
+
+/// That with the wheel, the environment of the checkout if it has one, else the machine's Python.
 fn interpreter(root: &Path) -> PathBuf {
+    if let Some(python) = std::env::var_os(WHEEL) {
+        return python.into();
+    }
     let own = root.join(".venv/bin/python3");
     if own.is_file() {
         own
@@ -64,15 +72,34 @@ fn the_tests_of_the_package_pass() {
         );
         return;
     }
-    // The library is next to the test program.
+    let site = tempfile::tempdir().expect("a folder");
+    let mut tests = Command::new(&python);
+    tests
+        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"])
+        .current_dir(here)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("TECTUM_TRACES", traces());
+    if std::env::var_os(WHEEL).is_some() {
+        tests.env("PATH", "/usr/bin:/bin").env_remove("PYTHONPATH");
+    } else {
+        package(here, site.path());
+        tests.env("PYTHONPATH", site.path());
+    }
+    let tests = tests.output().expect("Python");
+    let printed = String::from_utf8_lossy(&tests.stdout);
+    println!("{printed}{}", String::from_utf8_lossy(&tests.stderr));
+    assert!(tests.status.success(), "tests in Python failed");
+}
+
+/// Makes the package in a folder, from its files and the library next to this program.
+fn package(here: &Path, site: &Path) {
     let program = std::env::current_exe().expect("a path");
     let library = program.with_file_name(format!(
         "{}_tectum{}",
         std::env::consts::DLL_PREFIX,
         std::env::consts::DLL_SUFFIX
     ));
-    let site = tempfile::tempdir().expect("a folder");
-    let package = site.path().join("tectum");
+    let package = site.join("tectum");
     std::fs::create_dir(&package).expect("a folder");
     for entry in std::fs::read_dir(here.join("python/tectum"))
         .expect("the package")
@@ -83,15 +110,4 @@ fn the_tests_of_the_package_pass() {
     }
     std::fs::copy(&library, package.join("_tectum.abi3.so"))
         .unwrap_or_else(|error| panic!("{}: {error}", library.display()));
-    let tests = Command::new(&python)
-        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"])
-        .current_dir(here)
-        .env("PYTHONPATH", site.path())
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .env("TECTUM_TRACES", traces())
-        .output()
-        .expect("Python");
-    let printed = String::from_utf8_lossy(&tests.stdout);
-    println!("{printed}{}", String::from_utf8_lossy(&tests.stderr));
-    assert!(tests.status.success(), "tests in Python failed");
 }
