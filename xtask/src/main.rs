@@ -23,6 +23,9 @@ mod tally;
 mod test_programs;
 mod wheel;
 mod words;
+/// One width and one way to wrap for all documents: the command prints two of them.
+#[path = "../../crates/tectum-cli/src/reference/wrap.rs"]
+mod wrap;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

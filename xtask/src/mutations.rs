@@ -13,6 +13,9 @@ use crate::{rotation, sources};
 /// Timeout after which a program is killed: many times the duration of the slowest.
 const PROGRAM_TIMEOUT_S: u32 = 1200;
 
+/// The file of rules in the folder of a crate.
+const TABLE: &str = "tests/mutations.toml";
+
 #[derive(Deserialize)]
 struct Table {
     mutation: Vec<Mutation>,
@@ -45,11 +48,17 @@ impl Mutation {
 
     /// The file to break, in which `from` occurs once.
     fn original(&self, root: &Path) -> Result<String, String> {
-        let text = read(&root.join(self.place()))?;
+        let text = read(&root.join(self.place())).map_err(|error| {
+            format!(
+                "crates/{}/{TABLE}: rule \"{}\": {error}",
+                self.package, self.rule
+            )
+        })?;
         match text.matches(&self.from).count() {
             1 => Ok(text),
             times => Err(format!(
-                "mutate: {}: what to break occurs {times} times in {}",
+                "crates/{}/{TABLE}: rule \"{}\": `from` occurs {times} times in {}, expected once",
+                self.package,
                 self.rule,
                 self.place().display()
             )),
@@ -159,11 +168,32 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     }
 }
 
+/// The rules whose place is not found, each with the reason.
+///
+/// # Errors
+/// A table that cannot be read.
+pub fn faults(root: &Path) -> Result<Vec<String>, String> {
+    let mutations = tables(root)?;
+    Ok(mutations
+        .iter()
+        .filter_map(|mutation| mutation.original(root).err())
+        .collect())
+}
+
 /// The mutations of every table; for each, the text to break was found.
 fn all(root: &Path) -> Result<Vec<Mutation>, String> {
+    let mutations = tables(root)?;
+    mutations
+        .iter()
+        .try_for_each(|mutation| mutation.original(root).map(|_| ()))?;
+    Ok(mutations)
+}
+
+/// The rules of every crate.
+fn tables(root: &Path) -> Result<Vec<Mutation>, String> {
     let mut mutations = Vec::new();
     for package in sources::crates(root)? {
-        let path = format!("crates/{package}/tests/mutations.toml");
+        let path = format!("crates/{package}/{TABLE}");
         if !root.join(&path).exists() {
             continue;
         }
@@ -174,9 +204,6 @@ fn all(root: &Path) -> Result<Vec<Mutation>, String> {
             ..mutation
         }));
     }
-    mutations
-        .iter()
-        .try_for_each(|mutation| mutation.original(root).map(|_| ()))?;
     Ok(mutations)
 }
 
@@ -294,13 +321,51 @@ impl MutationWorkspace {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     #[test]
     fn every_mutation_finds_what_it_breaks() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .parent()
-            .expect("the repository");
-        assert!(super::all(root).expect("whole tables").len() >= 100);
+        let root = crate::root();
+        assert_eq!(super::faults(&root).expect("whole tables"), [""; 0]);
+        assert!(super::all(&root).expect("whole tables").len() >= 100);
+    }
+
+    #[test]
+    fn every_rule_whose_place_is_not_found_is_a_fault() {
+        let root = tempfile::tempdir().expect("a folder");
+        let write = |file: &str, text: &str| {
+            let path = root.path().join("crates/a").join(file);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            std::fs::write(path, text).expect("a file");
+        };
+        write("src/lib.rs", "one two two");
+        let rule = |name: &str, file: &str, from: &str| {
+            format!(
+                "[[mutation]]\nrule = \"{name}\"\nfile = \"{file}\"\nfrom = \"{from}\"\nto = \"\"\nprogram = \"lib\"\narguments = []\n"
+            )
+        };
+        let rules = [
+            rule("found", "src/lib.rs", "one"),
+            rule("gone", "src/lib.rs", "three"),
+            rule("twice", "src/lib.rs", "two"),
+            rule("moved", "src/other.rs", "one"),
+        ];
+        write(super::TABLE, &rules.concat());
+        let faults = super::faults(root.path()).expect("a whole table");
+        let place = "crates/a/tests/mutations.toml: rule";
+        assert_eq!(
+            faults[..2],
+            [
+                format!(
+                    "{place} \"gone\": `from` occurs 0 times in crates/a/src/lib.rs, expected once"
+                ),
+                format!(
+                    "{place} \"twice\": `from` occurs 2 times in crates/a/src/lib.rs, expected once"
+                ),
+            ]
+        );
+        assert!(
+            faults.len() == 3 && faults[2].starts_with(&format!("{place} \"moved\": ")),
+            "{faults:?}"
+        );
+        assert!(super::all(root.path()).is_err());
     }
 }

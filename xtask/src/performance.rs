@@ -1,16 +1,18 @@
-//! `cargo xtask performance`: `docs/performance.md`, a page for each suite and their pictures, only
-//! from the records under `bench/records`.
+//! `cargo xtask performance`: `docs/performance.md`, a page for each suite and their pictures, and
+//! the table of README.md, only from the records under `bench/records`.
 
 mod bars;
 mod index;
 mod page;
 mod provenance;
+mod readme;
 mod record;
 mod selection;
 
 use std::path::{Path, PathBuf};
 
 use self::record::Record;
+use crate::wrap::wrapped;
 
 /// Writes the files.
 pub fn write(root: &Path) -> Result<(), String> {
@@ -18,13 +20,24 @@ pub fn write(root: &Path) -> Result<(), String> {
     if folder.exists() {
         std::fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     }
-    for (path, text) in render(&record::all(root)?) {
+    let records = record::all(root)?;
+    let mut files = render(&records);
+    files.push((readme::FILE.into(), readme(root, &records)?.1));
+    for (path, text) in files {
         let path = root.join(path);
         let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
         made.and_then(|()| std::fs::write(&path, text))
             .map_err(|e| format!("{}: {e}", path.display()))?;
     }
     Ok(())
+}
+
+/// README.md as it is, and as the records require it.
+fn readme(root: &Path, records: &[(String, Record)]) -> Result<(String, String), String> {
+    let text = std::fs::read_to_string(root.join(readme::FILE))
+        .map_err(|e| format!("{}: {e}", readme::FILE))?;
+    let replaced = readme::replaced(&text, &selection::suites(records))?;
+    Ok((text, replaced))
 }
 
 /// Records of unknown or changed commits, and files that differ from those generated from the
@@ -34,11 +47,11 @@ pub fn faults(root: &Path) -> Result<Vec<String>, String> {
     provenance::changed(root, &records)
         .iter()
         .for_each(|line| println!("note: {line}"));
-    let wanted = render(&records);
+    let expected = render(&records);
     let is_stale = |(path, text): &(PathBuf, String)| {
         std::fs::read_to_string(root.join(path)).ok().as_ref() != Some(text)
     };
-    let stale = wanted
+    let stale = expected
         .iter()
         .filter(|file| is_stale(file))
         .map(|(path, _)| path.clone());
@@ -48,8 +61,10 @@ pub fn faults(root: &Path) -> Result<Vec<String>, String> {
         .filter_map(Result::ok);
     let unknown = drawn
         .map(|entry| Path::new("docs/performance").join(entry.file_name()))
-        .filter(|path| !wanted.iter().any(|(known, _)| known == path));
-    let differing = stale.chain(unknown).map(|path| {
+        .filter(|path| !expected.iter().any(|(known, _)| known == path));
+    let (text, replaced) = readme(root, &records)?;
+    let stale_readme = (text != replaced).then(|| readme::FILE.into());
+    let differing = stale.chain(unknown).chain(stale_readme).map(|path| {
         format!(
             "{}: not what bench/records says; run cargo xtask performance",
             path.display()
@@ -67,7 +82,7 @@ fn render(records: &[(String, Record)]) -> Vec<(PathBuf, String)> {
     let mut files: Vec<(PathBuf, String)> = suites.iter().flat_map(page::files).collect();
     files.push((
         PathBuf::from("docs/performance.md"),
-        index::text(&suites, records),
+        wrapped(&index::text(&suites, records)),
     ));
     files
 }
@@ -79,7 +94,7 @@ mod tests {
     /// A record as `tectum bench` writes it, as far as these pages read it.
     fn record(kind: &str, operation: &str) -> Record {
         let text = format!(
-            r#"{{"date": "2026-01-02", "commit": "abc", "suites": ["core"],
+            r#"{{"date": "2026-01-02", "commit": "abc", "note": "otherwise idle, \"a\".", "suites": ["core"],
                 "machine": {{"cpu": "C", "threads": 2, "simd": "avx2", "system": "linux", "load": 0.5}},
                 "device": {{"id": "{kind}", "name": "D", "driver": "1", "kind": "{kind}"}},
                 "peers": [{{"name": "numba", "skipped": "not installed"}}],
@@ -127,13 +142,16 @@ mod tests {
                 && page.find(slower).expect(slower) < page.find(other).expect(other),
             "{page}"
         );
+        let prose = page.replace('\n', " ");
         assert!(
-            page.contains("Intervals of 3 rounds contain the true median with 75.00 % confidence."),
+            prose
+                .contains("Intervals of 3 rounds contain the true median with 75.00 % confidence."),
             "{page}"
         );
         assert!(
-            page.contains("device D (`cpu`), driver 1, commit abc.")
-                && page.contains("Peer numba: skipped: not installed."),
+            prose.contains("device D (`cpu`), driver 1, commit abc. Copy 10.0 GB/s")
+                && prose.contains("Note: otherwise idle, \"a\". Intervals")
+                && prose.contains("- Peer numba: skipped: not installed."),
             "{page}"
         );
         assert!(files[1].1.contains("numpy 2.00"), "{}", files[1].1);

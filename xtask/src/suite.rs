@@ -8,7 +8,7 @@ use crate::budget::timed;
 use crate::tally::Tally;
 use crate::test_programs::{self, Program, Selection, Settings, cargo};
 use crate::{
-    atomic_writes, commands, documents, environment, examples, gpu_kit, imports, peers,
+    atomic_writes, commands, documents, environment, examples, gpu_kit, imports, mutations, peers,
     performance, wheel, words,
 };
 
@@ -148,14 +148,15 @@ pub fn first_seed() -> Result<Option<(&'static str, String)>, String> {
     Ok(Some(("TECTUM_SEED", seed.to_string())))
 }
 
-/// Checks the order of modules, the links and paths in documents, their words, the peers' files and
-/// that the page of figures matches the records.
+/// Checks the order of modules, the links and paths in documents, their words, the places of
+/// mutation rules, the peers' files and that the pages of figures match the records.
 pub fn structure(root: &Path) -> Result<(), String> {
     let mut faults = imports::faults(root)?;
     faults.extend(atomic_writes::faults(root)?);
     faults.extend(documents::faults(root)?);
     faults.extend(environment::faults(root)?);
     faults.extend(words::faults(root)?);
+    faults.extend(mutations::faults(root)?);
     faults.extend(imports::heavy(root)?);
     faults.extend(peers::faults(root)?);
     faults.extend(performance::faults(root)?);

@@ -1,11 +1,15 @@
 //! The reference of the command line, `docs/cli.md`, from its definition; and what the reference of
 //! scenarios shares with it.
 
+mod wrap;
+
 use std::fmt::Write as _;
 
 use clap::{Arg, Command};
 use tectum::Result;
 use tectum_control::scenario_reference;
+
+use self::wrap::wrapped;
 
 /// The part that is written by hand.
 const HEAD: &str = include_str!("reference.md");
@@ -95,7 +99,7 @@ pub fn command_page(mut command: Command) -> String {
     for (name, meaning) in VARIABLES {
         writeln!(page, "| `{name}` | {meaning} |").ok();
     }
-    page
+    wrapped(&page)
 }
 
 /// The page of scenarios.
@@ -103,11 +107,11 @@ pub fn command_page(mut command: Command) -> String {
 /// # Errors
 /// As [`scenario_reference`].
 pub fn scenario_page() -> Result<String> {
-    Ok(format!(
+    Ok(wrapped(&format!(
         "{}\n## Exit codes\n\n{}",
         scenario_reference()?,
         exit_code_table()
-    ))
+    )))
 }
 
 fn exit_code_table() -> String {

@@ -11,24 +11,31 @@ const WORST: usize = 10;
 
 const HEAD: &str = "# Performance
 
-For readers who want to know how fast Tectum is compared with other libraries on the same machine. Each suite has a page; every figure comes from a record in
-`bench/records/`. `cargo xtask performance` writes these pages, and `cargo xtask check` refuses pages that differ from the records.
+For readers who want to know how fast Tectum is compared with other libraries on the same machine.
+Each suite has a page; every figure comes from a record in `bench/records/`. `cargo xtask
+performance` writes these pages and the table of README.md, and `cargo xtask check` refuses what
+differs from the records.
 
-Read a row of a page in this way: `core.exp.n1048576` with `torch 1.15 [1.01, 1.20]` would mean that PyTorch takes 1.15 times as long as Tectum for the
-exponentials of 1,048,576 numbers, and that the true median of this ratio is between 1.01 and 1.20.
+Read a row of a page in this way: `core.exp.n1048576` with `torch 1.15 [1.01, 1.20]` would mean that
+PyTorch takes 1.15 times as long as Tectum for the exponentials of 1,048,576 numbers, and that the
+true median of this ratio is between 1.01 and 1.20.
 
 - **Ratio**: a peer's time over ours, round by round in the same run. Above 1, Tectum is faster.
-- **Brackets**: the interval that covers the true median with 95 % confidence (order statistics of the rounds), or with less where a record has fewer than
-  six rounds, which is then stated.
-- **Roofline**: a copy of 64 MiB or a large matrix product, for rows in int8 the product of int8 codes with packed weights, measured in the same run on as
-  many threads as the row uses. A row that moves less memory than the caches hold can exceed 100 %.
+- **Brackets**: the interval that covers the true median with 95 % confidence (order statistics of
+  the rounds), or with less where a record has fewer than six rounds, which is then stated.
+- **Roofline**: a copy of 64 MiB or a large matrix product, for rows in int8 the product of int8
+  codes with packed weights, measured in the same run on as many threads as the row uses. A row that
+  moves less memory than the caches hold can exceed 100 %.
 
-How a row is measured and which calls of the peers it is compared with: [bench/peers/README.md](../bench/peers/README.md). A page shows each row of the newest
-record of a machine that has it. Older records stay in [bench/records](../bench/records/README.md) or in the history of that folder.
+How a row is measured and which calls of the peers it is compared with:
+[bench/peers/README.md](../bench/peers/README.md). A page shows each row of the newest record of a
+machine that has it. Older records stay in [bench/records](../bench/records/README.md) or in the
+history of that folder.
 
 ## Suites
 
-A comparison is one row with one peer. \"Peer faster\" counts those in which the median ratio is below 1.
+A comparison is one row with one peer. \"Peer faster\" counts those in which the median ratio is
+below 1.
 
 ";
 

@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use super::bars::{Bar, bars};
 use super::record::{Record, Row};
 use super::selection::{Shown, Suite};
+use crate::wrap::wrapped;
 
 /// The page and its pictures.
 pub fn files(suite: &Suite) -> Vec<(PathBuf, String)> {
     let mut text = format!(
-        "# Performance: {}\n\nFor readers who compare Tectum with another library on this suite. [The index](../performance.md) defines the columns, the ratio and its \
-         interval.\nWritten by `cargo xtask performance` from the records that are named here.\n",
+        "# Performance: {}\n\nFor readers who compare Tectum with another library on this suite. [The \
+         index](../performance.md) defines the columns, the ratio and its interval.\nWritten by `cargo xtask performance` from the records that are named here.\n",
         suite.name
     );
     let mut files = Vec::new();
@@ -34,7 +35,7 @@ pub fn files(suite: &Suite) -> Vec<(PathBuf, String)> {
     }
     files.push((
         PathBuf::from(format!("docs/performance/{}.md", suite.name)),
-        text,
+        wrapped(&text),
     ));
     files
 }
@@ -64,7 +65,7 @@ fn about(shown: &Shown) -> String {
     record
         .note
         .iter()
-        .for_each(|note| text += &format!("{note}\n"));
+        .for_each(|note| text += &format!("Note: {}.\n", note.trim_end_matches('.')));
     // With fewer than six rounds an interval is their whole range, which contains the median unless
     // all are on one side of it.
     if let Some(rounds) = shown

@@ -167,9 +167,14 @@ impl Row {
 
     /// The median ratio of each peer that was timed.
     pub fn ratios(&self) -> impl Iterator<Item = f64> {
+        self.peer_ratios().map(|(_, ratio)| ratio)
+    }
+
+    /// The same with the peers' names.
+    pub fn peer_ratios(&self) -> impl Iterator<Item = (&str, f64)> {
         self.peers
             .iter()
-            .filter_map(|theirs| Some(theirs.ratio.as_ref()?.median))
+            .filter_map(|theirs| Some((theirs.peer.as_str(), theirs.ratio.as_ref()?.median)))
     }
 
     /// The lowest of them; infinite without any.
