@@ -50,8 +50,8 @@ fn traces() -> String {
     serde_json::to_string(&traces.expect("every scenario runs")).expect("JSON")
 }
 
-#[test]
-fn the_tests_of_the_package_pass() {
+/// Runs pytest with the package as cargo has just built it.
+fn run_pytest(arguments: &[&str]) {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = interpreter(&here.join("../.."));
     let has_modules = Command::new(&python)
@@ -84,7 +84,8 @@ fn the_tests_of_the_package_pass() {
     std::fs::copy(&library, package.join("_tectum.abi3.so"))
         .unwrap_or_else(|error| panic!("{}: {error}", library.display()));
     let tests = Command::new(&python)
-        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"])
+        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider"])
+        .args(arguments)
         .current_dir(here)
         .env("PYTHONPATH", site.path())
         .env("PYTHONDONTWRITEBYTECODE", "1")
@@ -94,4 +95,14 @@ fn the_tests_of_the_package_pass() {
     let printed = String::from_utf8_lossy(&tests.stdout);
     println!("{printed}{}", String::from_utf8_lossy(&tests.stderr));
     assert!(tests.status.success(), "tests in Python failed");
+}
+
+#[test]
+fn the_tests_of_the_package_pass() {
+    run_pytest(&["tests", "--ignore=tests/test_random_calls.py"]);
+}
+
+#[test]
+fn random_calls_of_the_package_end_as_they_should() {
+    run_pytest(&["-s", "tests/test_random_calls.py"]);
 }
