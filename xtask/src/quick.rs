@@ -10,11 +10,12 @@ use crate::tally::Tally;
 use crate::test_programs::{self, Program, Settings, cargo, cargo_with_all_features};
 
 /// Variables for the number of random cases, and how many are drawn here.
-const BUDGETS: [(&str, &str); 4] = [
+const BUDGETS: [(&str, &str); 5] = [
     ("TECTUM_PROGRAMS", "20"),
     ("TECTUM_GRAPHS", "200"),
     ("TECTUM_FUZZ_INPUTS", "2000"),
     ("TECTUM_API_CALLS", "5000"),
+    ("TECTUM_PYTHON_CALLS", "500"),
 ];
 /// Tests with random budgets: their time in a whole run does not predict their time here.
 const RANDOM: [&str; 6] = [

@@ -95,7 +95,7 @@ pub fn lints(root: &Path) -> Command {
 }
 
 /// Compares 20,000 random programs, 10,000 random graphs, 5,000 of each kind, and 10 million calls
-/// of the public interface with the references.
+/// of the public interface with the references; makes a million calls of the Python package.
 pub fn soak(root: &Path) -> Result<(), String> {
     let programs = test_programs::build(root)?;
     let mut environment: HashMap<&'static str, String> = first_seed()?.into_iter().collect();
@@ -104,6 +104,7 @@ pub fn soak(root: &Path) -> Result<(), String> {
         ("TECTUM_PROGRAMS", "20000".to_owned()),
         ("TECTUM_FUZZ_INPUTS", "2000000".to_owned()),
         ("TECTUM_API_CALLS", "10000000".to_owned()),
+        ("TECTUM_PYTHON_CALLS", "1000000".to_owned()),
     ]);
     let mut tally = Tally::default();
     test_programs::run_selected(
@@ -133,6 +134,7 @@ const SOAKED: &Selection = &[
     ("tectum-spiking", &["api_fuzz"]),
     ("tectum-field", &["api_fuzz"]),
     ("tectum-control", &["parser_fuzz"]),
+    ("tectum-py", &["random_calls"]),
 ];
 
 /// A new seed for the tests of random programs, unless `TECTUM_SEED` gives it.

@@ -58,8 +58,8 @@ fn traces() -> String {
     serde_json::to_string(&traces.expect("every scenario runs")).expect("JSON")
 }
 
-#[test]
-fn the_tests_of_the_package_pass() {
+/// Runs pytest with the package as cargo has just built it.
+fn run_pytest(arguments: &[&str], needs_traces: bool) {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = interpreter(&here.join("../.."));
     let has_modules = Command::new(&python)
@@ -75,10 +75,13 @@ fn the_tests_of_the_package_pass() {
     let site = tempfile::tempdir().expect("a folder");
     let mut tests = Command::new(&python);
     tests
-        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"])
+        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider"])
+        .args(arguments)
         .current_dir(here)
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .env("TECTUM_TRACES", traces());
+        .env("PYTHONDONTWRITEBYTECODE", "1");
+    if needs_traces {
+        tests.env("TECTUM_TRACES", traces());
+    }
     if std::env::var_os(WHEEL).is_some() {
         tests.env("PATH", "/usr/bin:/bin").env_remove("PYTHONPATH");
     } else {
@@ -110,4 +113,14 @@ fn package(here: &Path, site: &Path) {
     }
     std::fs::copy(&library, package.join("_tectum.abi3.so"))
         .unwrap_or_else(|error| panic!("{}: {error}", library.display()));
+}
+
+#[test]
+fn the_tests_of_the_package_pass() {
+    run_pytest(&["tests", "--ignore=tests/test_random_calls.py"], true);
+}
+
+#[test]
+fn random_calls_of_the_package_end_as_they_should() {
+    run_pytest(&["-s", "tests/test_random_calls.py"], false);
 }
