@@ -1672,6 +1672,19 @@ fn suspect_a_users_kernel_stays_within_its_bindings() -> Result<(), Error> {
     Ok(())
 }
 
+/// The launch assumed workgroups of 256, and dropped what was beyond 65,535 of them.
+#[test]
+fn launches_of_users_kernels_compute_every_item() -> Result<(), Error> {
+    use crate::users_kernels::{count, large_rows, rows, sizes};
+    for device in devices() {
+        sizes(&device)?;
+        rows(&device)?;
+        large_rows(&device)?;
+        count(&device)?;
+    }
+    Ok(())
+}
+
 /// Kernels of the crate do not check their indices: with a caller's parameters they would access
 /// memory of others on a GPU.
 #[test]

@@ -5,3 +5,4 @@ mod conformance;
 mod defects;
 mod fnv_collision;
 mod stray_kernel;
+mod users_kernels;

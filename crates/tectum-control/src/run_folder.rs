@@ -414,8 +414,12 @@ impl Drop for RunFolder {
 /// owner of `<n>.partial` may take `<n>`, unless it was completed between the listing and the
 /// creation.
 fn create_next_folder(runs: &Path) -> Result<(PathBuf, PathBuf)> {
-    let mut number = 1 + last_run_number(runs)?;
-    loop {
+    let last = last_run_number(runs)?;
+    for number in last
+        .checked_add(1)
+        .into_iter()
+        .flat_map(|first| first..=u64::MAX)
+    {
         let (partial, complete) = (
             runs.join(format!("{number}.partial")),
             runs.join(number.to_string()),
@@ -427,8 +431,11 @@ fn create_next_folder(runs: &Path) -> Result<(PathBuf, PathBuf)> {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(Error::io(partial.display(), error)),
         }
-        number += 1;
     }
+    Err(Error::invalid(format!(
+        "{}: run {last} has no next number; rename its folder",
+        runs.display()
+    )))
 }
 
 fn last_run_number(runs: &Path) -> Result<u64> {

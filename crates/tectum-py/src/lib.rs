@@ -18,6 +18,7 @@ mod html;
 mod interned;
 mod interrupt;
 mod json;
+mod kernel_check;
 mod logging;
 mod network;
 mod plan;
@@ -59,6 +60,8 @@ mod _tectum {
     use crate::graph::{CompiledGraph, Graph, Node, Trainer};
     #[pymodule_export]
     use crate::interrupt::after_fork_in_child;
+    #[pymodule_export]
+    use crate::kernel_check::{KernelCase, KernelCheck, KernelCheckRow, check_kernel};
     #[pymodule_export]
     use crate::network::Network;
     #[pymodule_export]

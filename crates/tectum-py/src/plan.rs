@@ -1,13 +1,13 @@
 //! Kernels of the caller's own, and plans of launches.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tectum::kernel::{NativeCall, groups_for};
+use tectum::kernel::{Groups, NativeCall, groups_for};
 use tectum::{
     DType, Element, Executable as Compiled, Kernel as Definition, KernelBuilder, PlanBuilder,
     Prelude, SharedState, View as Slot,
@@ -41,7 +41,7 @@ fn dtype_of(name: &str) -> PyResult<DType> {
     })
 }
 
-fn dtype_name(dtype: DType) -> &'static str {
+pub(crate) fn dtype_name(dtype: DType) -> &'static str {
     DTYPES
         .iter()
         .find(|(known, _)| *known == dtype)
@@ -49,12 +49,14 @@ fn dtype_name(dtype: DType) -> &'static str {
 }
 
 /// The form of a kernel on the CPU: a function of Python.
-struct Twin {
+pub(crate) struct Twin {
+    /// The kernel's name.
+    kernel: String,
     function: Py<PyAny>,
     /// The exception of the last launch that raised.
-    raised: Mutex<Option<PyErr>>,
+    pub(crate) raised: Mutex<Option<PyErr>>,
     /// Held by the run that launches it: exceptions are those of one run.
-    turn: Exclusive<()>,
+    pub(crate) turn: Exclusive<()>,
 }
 
 /// The source of a function, which the hash of a kernel's code covers; its bytecode if there is no
@@ -100,7 +102,15 @@ fn call_twin(call: &NativeCall<'_>) {
                 _ => arguments.set_item(name, call.u32(index))?,
             }
         }
-        twin.function.bind(py).call((), Some(&arguments))?;
+        let returned = twin.function.bind(py).call((), Some(&arguments))?;
+        // NumPy's functions return the array of `out=`.
+        if !returned.is_none() && !written.iter().any(|(array, _)| returned.is(array)) {
+            return Err(PyTypeError::new_err(format!(
+                "kernel {}: its twin returned a value of {}; a twin changes its arrays in place, such as y[:] = 2 * x, and returns nothing",
+                twin.kernel,
+                returned.get_type().name()?
+            )));
+        }
         written
             .into_iter()
             .try_for_each(|(array, region)| region.take(&array))
@@ -174,21 +184,33 @@ impl Written<'_> {
 /// (docs/kernels.md).
 ///
 /// `bindings` lists name, access ("read", "write", "read_write" or "atomic") and type of each
-/// array, `params` name and type of each number of a launch. The WGSL has an entry point `main`
-/// with workgroups of 256 invocations, and reads parameters as `params.NAME`. `twin` is called with
-/// an array for each binding, whose contents it changes in place where the kernel writes, and the
-/// numbers, all as keywords. `preludes` are names such as "math" or "random".
+/// array, `params` name and type of each number of a launch. The WGSL has an entry point `main` and
+/// reads parameters as `params.NAME`. `twin` is called with an array for each binding, whose
+/// contents it changes in place where the kernel writes, and the numbers, all as keywords; it
+/// returns nothing. `preludes` are names such as "linear_index", "math" or "random". `counts` names
+/// parameters that count elements of bindings, such as `{"count": ["x", "y"]}`: a launch whose
+/// arrays have fewer is refused.
 ///
 /// Raises ValueError for WGSL that is not valid, naming line and column.
 ///
 /// >>> import numpy as np, tectum as tt
 /// >>> def twin(x, y, count, factor):
 /// ...     y[:count] = factor * x[:count]
-/// >>> scale = tt.Kernel("scale", '''
-/// ... @compute @workgroup_size(256) ... fn main(@builtin(global_invocation_id) id: vec3<u32>,
-/// @builtin(num_workgroups) groups: vec3<u32>) { ... for (var i = id.x; i < params.count; i +=
-/// groups.x * 256u) { y[i] = params.factor * x[i]; } ... }''', [("x", "read", "float32"), ("y",
-/// "write", "float32")], [("count", "uint32"), ("factor", "float32")], twin)
+/// >>> scale = tt.Kernel(
+/// ...     "scale",
+/// ...     '''
+/// ...     @compute @workgroup_size(64)
+/// ...     fn main(invocation: TectumInvocation) {
+/// ...         let i = tectum_linear_index(invocation);
+/// ...         if i < params.count { y[i] = params.factor * x[i]; }
+/// ...     }
+/// ...     ''',
+/// ...     [("x", "read", "float32"), ("y", "write", "float32")],
+/// ...     [("count", "uint32"), ("factor", "float32")],
+/// ...     twin,
+/// ...     preludes=["linear_index"],
+/// ...     counts={"count": ["x", "y"]},
+/// ... )
 /// >>> plan = tt.Plan("example")
 /// >>> x, y = plan.input("x", 4), plan.output("y", 4)
 /// >>> plan.launch(scale, [x, y], count=4, factor=2.0)
@@ -196,15 +218,49 @@ impl Written<'_> {
 /// [0.0, 2.0, 4.0, 6.0]
 #[pyclass(frozen, module = "tectum")]
 pub struct Kernel {
-    inner: Arc<Definition>,
+    pub(crate) inner: Arc<Definition>,
     params: Vec<(String, DType)>,
-    twin: Arc<Twin>,
+    pub(crate) twin: Arc<Twin>,
+}
+
+impl Kernel {
+    /// The words of the parameters that a caller gives by name.
+    ///
+    /// Raises KeyError for a parameter that is missing.
+    pub(crate) fn param_words(
+        &self,
+        values: &HashMap<String, Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<u32>> {
+        let word = |(name, dtype): &(String, DType)| {
+            let value = values.get(name).ok_or_else(|| {
+                PyKeyError::new_err(format!(
+                    "kernel {}: parameter {name} is missing",
+                    self.inner.name()
+                ))
+            })?;
+            match dtype {
+                DType::F32 => Ok(value.extract::<f32>()?.to_bits()),
+                DType::I32 => Ok(value.extract::<i32>()? as u32),
+                _ => value.extract(),
+            }
+        };
+        self.params.iter().map(word).collect()
+    }
+
+    /// The names of the parameters.
+    pub(crate) fn param_names(&self) -> impl Iterator<Item = &str> {
+        self.params.iter().map(|(name, _)| name.as_str())
+    }
 }
 
 #[pymethods]
 impl Kernel {
     #[new]
-    #[pyo3(signature = (name, wgsl, bindings, params, twin, *, preludes = Vec::new()))]
+    #[pyo3(signature = (name, wgsl, bindings, params, twin, *, preludes = Vec::new(), counts = BTreeMap::new()))]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the definition of a kernel in one call"
+    )]
     fn new(
         py: Python<'_>,
         name: &str,
@@ -213,6 +269,7 @@ impl Kernel {
         params: Vec<(String, String)>,
         twin: Py<PyAny>,
         preludes: Vec<String>,
+        counts: BTreeMap<String, Vec<String>>,
     ) -> PyResult<Self> {
         let mut builder: KernelBuilder = Definition::define(name);
         let mut declared = Vec::new();
@@ -251,11 +308,17 @@ impl Kernel {
                 "tree" => Prelude::Tree,
                 "order" => Prelude::Order,
                 "activation" => Prelude::Activation,
-                other => return Err(PyValueError::new_err(format!("prelude {other:?}: needs math, functions, random, tree, order or activation"))),
+                "linear_index" => Prelude::LinearIndex,
+                other => return Err(PyValueError::new_err(format!("prelude {other:?}: needs math, functions, random, tree, order, activation or linear_index"))),
             });
+        }
+        for (parameter, counted) in counts {
+            let counted: Vec<&str> = counted.iter().map(String::as_str).collect();
+            builder = builder.counts(interned(parameter), &counted);
         }
         let source = source_of(py, &twin)?;
         let twin = Arc::new(Twin {
+            kernel: name.to_owned(),
             function: twin,
             raised: Mutex::default(),
             turn: Exclusive::new(()),
@@ -420,10 +483,11 @@ impl Plan {
     }
 
     /// Records a launch: a view for each binding, and each parameter as a keyword. Without `groups`
-    /// there are as many workgroups of 256 invocations as the longest view has elements.
+    /// there are as many workgroups as the longest view needs, with an element an invocation.
     ///
     /// Raises KeyError for a parameter that is missing or unknown, ValueError for a view that does
-    /// not fit.
+    /// not fit, and for more than 65,535 workgroups of a kernel that takes its index neither from
+    /// `tectum_linear_index` nor in a loop over the stride.
     #[pyo3(signature = (kernel, views, *, groups = None, **params))]
     fn launch(
         &self,
@@ -436,40 +500,21 @@ impl Plan {
             params.map_or_else(|| Ok(HashMap::new()), |params| params.extract())?;
         if let Some(unknown) = given
             .keys()
-            .find(|name| !kernel.params.iter().any(|(known, _)| known == *name))
+            .find(|name| !kernel.param_names().any(|known| known == *name))
         {
-            let known: Vec<&str> = kernel
-                .params
-                .iter()
-                .map(|(name, _)| name.as_str())
-                .collect();
+            let known: Vec<&str> = kernel.param_names().collect();
             return Err(PyKeyError::new_err(format!(
                 "kernel {}: no parameter {unknown}; there are {}",
                 kernel.inner.name(),
                 known.join(", ")
             )));
         }
-        let word = |(name, dtype): &(String, DType)| -> PyResult<u32> {
-            let value = given.get(name).ok_or_else(|| {
-                PyKeyError::new_err(format!(
-                    "kernel {}: parameter {name} is missing",
-                    kernel.inner.name()
-                ))
-            })?;
-            match dtype {
-                DType::F32 => Ok(value.extract::<f32>()?.to_bits()),
-                DType::I32 => Ok(value.extract::<i32>()? as u32),
-                _ => value.extract(),
-            }
-        };
-        let words = kernel
-            .params
-            .iter()
-            .map(word)
-            .collect::<PyResult<Vec<u32>>>()?;
+        let words = kernel.param_words(&given)?;
         let views: Vec<Slot> = views.into_iter().map(|view| view.inner).collect();
-        let groups =
-            groups.unwrap_or_else(|| groups_for(views.iter().map(Slot::len).max().unwrap_or(1)));
+        let groups = groups.map_or_else(
+            || groups_for(views.iter().map(Slot::len).max().unwrap_or(1)),
+            Groups::from,
+        );
         let mut recorded = locked(&self.inner);
         recorded
             .builder()
@@ -614,7 +659,7 @@ impl CudaState {
 }
 
 /// Copies an array of an element type into a region of the same length.
-fn fill<T: Element + numpy::Element>(
+pub(crate) fn fill<T: Element + numpy::Element>(
     value: &Bound<'_, PyAny>,
     name: &str,
     dtype: &str,

@@ -15,11 +15,13 @@ pub mod pack;
 pub mod random;
 pub mod reference;
 mod translate;
+mod workgroups;
 
 use std::any::Any;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock, OnceLock};
 
 pub use arguments::TypedKernel;
@@ -31,14 +33,11 @@ use crate::error::{Error, Result};
 use crate::view::View;
 pub use native::NativeCall;
 pub use translate::{Translations, VULKAN_ONLY};
+pub use workgroups::{Groups, MAX_GROUPS, WORKGROUP, groups_for};
 
 /// The revision of this crate: a hash of its sources.
 pub(crate) const REVISION: &str = env!("TECTUM_REVISION");
 
-/// Invocations in a workgroup of every one-dimensional kernel.
-pub const WORKGROUP: u32 = 256;
-/// Maximum workgroups of one launch; beyond it kernels stride over the rest.
-pub const MAX_GROUPS: u32 = 65_535;
 /// Maximum storage bindings of one kernel in the portable profile.
 pub const MAX_BINDINGS: usize = 8;
 /// Maximum parameter words of one kernel: a uniform range of 256 bytes.
@@ -63,6 +62,10 @@ pub enum Prelude {
     /// The activation that a product ends with (`kernel/wgsl/activation.wgsl`); includes
     /// [`Prelude::Math`].
     Activation,
+    /// The number of an invocation among all of a launch (`kernel/wgsl/linear_index.wgsl`): a
+    /// kernel that takes its index from `tectum_linear_index(invocation)`, with the argument
+    /// `invocation: TectumInvocation` of `main`, may have more than [`MAX_GROUPS`] workgroups.
+    LinearIndex,
     /// Half-width floats as bits (`kernel/wgsl/pack.wgsl`).
     Pack,
     /// Values of caches as halves and codes (`kernel/wgsl/cache.wgsl`); requires [`Prelude::Pack`].
@@ -94,6 +97,7 @@ impl Prelude {
             Prelude::Tree => [include_str!("kernel/wgsl/tree.wgsl"), ""],
             Prelude::Order => [include_str!("kernel/wgsl/order.wgsl"), ""],
             Prelude::Activation => [include_str!("kernel/wgsl/activation.wgsl"), ""],
+            Prelude::LinearIndex => [include_str!("kernel/wgsl/linear_index.wgsl"), ""],
             Prelude::Pack => [include_str!("kernel/wgsl/pack.wgsl"), ""],
             Prelude::Cache => [include_str!("kernel/wgsl/cache.wgsl"), ""],
         }
@@ -206,8 +210,10 @@ pub struct Kernel {
     /// The binding of which a launch reads only so many words.
     read_words: Option<(&'static str, FlopsFn)>,
     loops: Option<LoopsFn>,
+    /// Parameters that count elements of bindings, and these bindings.
+    counts: Vec<[usize; 2]>,
     is_trusted: bool,
-    workgroup: u32,
+    workgroup: [u32; 3],
 }
 
 impl std::fmt::Debug for Kernel {
@@ -298,9 +304,20 @@ impl Kernel {
         })
     }
 
-    /// Runs the CPU form.
-    pub(crate) fn run_native(&self, call: &NativeCall<'_>) {
-        (self.native)(call);
+    /// Runs the CPU form. A panic is a bug in it: of a trusted kernel one of ours, and else its
+    /// author's, who gets an error. Its bindings may be half written then.
+    pub(crate) fn run_native(&self, call: &NativeCall<'_>) -> Result<()> {
+        if self.is_trusted {
+            (self.native)(call);
+            return Ok(());
+        }
+        let run = AssertUnwindSafe(|| (self.native)(call));
+        catch_unwind(run).map_err(|panic| {
+            let message = (panic.downcast_ref::<String>().map(String::as_str))
+                .or_else(|| panic.downcast_ref::<&str>().copied())
+                .unwrap_or("no message");
+            Error::invalid(format!("its native twin panicked: {message}"))
+        })
     }
 
     /// The views of the kernel's bindings among those of the declared ones.
@@ -354,26 +371,24 @@ impl Kernel {
 
     /// Whether the device code has loops.
     pub(crate) fn has_loops(&self) -> Result<bool> {
-        fn in_block(block: &naga::Block) -> bool {
-            block.iter().any(|statement| match statement {
-                naga::Statement::Loop { .. } => true,
-                naga::Statement::Block(block) => in_block(block),
-                naga::Statement::If { accept, reject, .. } => in_block(accept) || in_block(reject),
-                naga::Statement::Switch { cases, .. } => {
-                    cases.iter().any(|case| in_block(&case.body))
-                }
-                _ => false,
-            })
-        }
         let (module, _) = self.module()?;
-        let functions = module
-            .functions
-            .iter()
-            .map(|(_, function)| function)
-            .chain(module.entry_points.iter().map(|entry| &entry.function));
-        Ok(functions
-            .into_iter()
-            .any(|function| in_block(&function.body)))
+        Ok(workgroups::has_loops(&module))
+    }
+
+    /// Refuses a launch whose parameters count more elements than its views have.
+    pub(crate) fn check_counts(&self, views: &[View], params: &[u32]) -> Result<()> {
+        let beyond =
+            |&&[param, binding]: &&[usize; 2]| params[param] as usize > views[binding].len();
+        let Some(&[param, binding]) = self.counts.iter().find(beyond) else {
+            return Ok(());
+        };
+        Err(Error::invalid(format!(
+            "parameter {} is {}, and binding {} has {} elements",
+            self.params[param].name,
+            params[param],
+            self.bindings[binding].name,
+            views[binding].len()
+        )))
     }
 
     /// Whether device code is compiled without checks of its indices.
@@ -383,6 +398,11 @@ impl Kernel {
 
     /// Invocations in a workgroup.
     pub fn workgroup(&self) -> u32 {
+        self.workgroup.iter().product()
+    }
+
+    /// The workgroup size of the entry point.
+    pub fn workgroup_size(&self) -> [u32; 3] {
         self.workgroup
     }
 
@@ -424,18 +444,28 @@ impl Kernel {
         Ok((module, info))
     }
 
-    /// Refuses a module that no GPU would compile, or one without an entry point.
-    fn check(&self) -> Result<()> {
+    /// Refuses a module that no GPU would compile, or one without an entry point. Returns the
+    /// workgroup size.
+    fn check(&self) -> Result<[u32; 3]> {
         let (module, _) = self.module()?;
-        if module
-            .entry_points
-            .iter()
-            .any(|entry| entry.name == "main" && entry.stage == naga::ShaderStage::Compute)
+        let entry = workgroups::entry_point(&module).ok_or_else(|| {
+            Error::invalid(format!(
+                "kernel {}: its body has no entry point `@compute @workgroup_size(…) fn main`",
+                self.name
+            ))
+        })?;
+        let size = entry.workgroup_size;
+        let is_known = entry.workgroup_size_overrides.is_none();
+        if is_known
+            && size
+                .iter()
+                .try_fold(1u32, |a, b| a.checked_mul(*b))
+                .is_some()
         {
-            return Ok(());
+            return Ok(size);
         }
         Err(Error::invalid(format!(
-            "kernel {}: its body has no entry point `@compute @workgroup_size(…) fn main`",
+            "kernel {}: the workgroup size of its entry point is not a constant of 32 bits",
             self.name
         )))
     }
@@ -484,6 +514,7 @@ pub struct KernelBuilder<A = (), T = u32> {
     flops: Option<FlopsFn>,
     read_words: Option<(&'static str, FlopsFn)>,
     loops: Option<LoopsFn>,
+    counts: Vec<(&'static str, Vec<String>)>,
     is_trusted: bool,
     is_parsed_by_tests: bool,
     arguments: PhantomData<fn(A, T)>,
@@ -682,6 +713,7 @@ impl<A, T> KernelBuilder<A, T> {
             flops: None,
             read_words: None,
             loops: None,
+            counts: Vec::new(),
             is_trusted: false,
             is_parsed_by_tests: false,
             arguments: PhantomData,
@@ -707,6 +739,19 @@ impl<A, T> KernelBuilder<A, T> {
     #[must_use]
     pub fn body(mut self, wgsl: impl Into<String>) -> Self {
         self.body = wgsl.into();
+        self
+    }
+
+    /// States that a parameter counts elements of bindings. A launch in which one of them has fewer
+    /// is refused when it is recorded, on every device; without it an access beyond a binding is
+    /// clamped by GPUs, and the CPU form decides.
+    ///
+    /// The definition is refused if the kernel has no such parameter of type `u32` or `usize`, or
+    /// no such binding.
+    #[must_use]
+    pub fn counts(mut self, parameter: &'static str, bindings: &[&str]) -> Self {
+        let bindings = bindings.iter().map(|name| (*name).to_owned()).collect();
+        self.counts.push((parameter, bindings));
         self
     }
 
@@ -764,6 +809,7 @@ impl<A, T> KernelBuilder<A, T> {
             flops,
             read_words,
             loops,
+            counts,
             is_trusted,
             is_parsed_by_tests,
             ..
@@ -795,92 +841,114 @@ impl<A, T> KernelBuilder<A, T> {
         let present = (0..is_optional.len())
             .filter(|&index| is_present(index))
             .fold(0, |bits, index| bits | 1 << index);
-        let workgroup = workgroup_size(&body).unwrap_or(WORKGROUP);
-        let wgsl = CodeText::new(assemble(
-            &name,
-            (&bindings, &params),
-            &preludes,
-            &body,
-            is_trusted,
-        ));
-        let (native_hash, body_start) = (OnceLock::new(), wgsl.as_str().len() - body.len());
-        let kernel = Kernel {
+        let counts = count_places(&name, &counts, (&bindings, &params))?;
+        let workgroup = workgroups::literal_workgroup_size(&body).unwrap_or([WORKGROUP, 1, 1]);
+        let mut kernel = Kernel {
             name,
             revision,
-            native_hash,
+            native_hash: OnceLock::new(),
             bindings,
             present,
             params,
-            wgsl,
-            body_start,
+            wgsl: CodeText::new(""),
+            body_start: 0,
             native,
             data,
             product,
             flops,
             read_words,
             loops,
+            counts,
             is_trusted,
             workgroup,
         };
+        kernel.assemble(&preludes, &body);
         if !is_parsed_by_tests {
-            kernel.check()?;
+            let workgroup = kernel.check()?;
+            if workgroup != kernel.workgroup {
+                kernel.workgroup = workgroup;
+                kernel.assemble(&preludes, &body);
+            }
         }
         Ok(Arc::new(kernel))
     }
 }
 
-/// The whole module.
-fn assemble(
-    name: &str,
+/// The places of parameters that count elements of bindings, and of these bindings.
+fn count_places(
+    kernel: &str,
+    counts: &[(&'static str, Vec<String>)],
     (bindings, params): (&[Binding], &[Param]),
-    preludes: &[Prelude],
-    body: &str,
-    is_trusted: bool,
-) -> String {
-    // Caches identify a kernel by its text, which therefore states how it is compiled.
-    let checks = if is_trusted { "" } else { ", indices checked" };
-    let mut text = format!("// kernel {name}{checks}\nstruct Params {{\n");
-    for param in params {
-        let _ = writeln!(text, "    {}: {},", param.name, param.dtype.wgsl());
+) -> Result<Vec<[usize; 2]>> {
+    let mut places = Vec::new();
+    for (name, counted) in counts {
+        let is_count = |param: &Param| param.name == *name && param.dtype == DType::U32;
+        let param = params.iter().position(is_count).ok_or_else(|| {
+            Error::invalid(format!(
+                "kernel {kernel}: counts of {name}: the kernel has no such parameter of type u32"
+            ))
+        })?;
+        for binding in counted {
+            let known = bindings.iter().position(|known| known.name == binding);
+            let place = known.ok_or_else(|| {
+                Error::invalid(format!(
+                    "kernel {kernel}: {name} counts {binding}: the kernel has no such binding"
+                ))
+            })?;
+            places.push([param, place]);
+        }
     }
-    text.push_str("}\n@group(0) @binding(0) var<uniform> params: Params;\n");
-    for (index, binding) in bindings.iter().enumerate() {
-        let access = if binding.access.writes() {
-            "read_write"
-        } else {
-            "read"
-        };
-        let element = binding.dtype.wgsl();
-        let element = if binding.atomic {
-            format!("atomic<{element}>")
-        } else {
-            element.to_owned()
-        };
-        let _ = writeln!(
-            text,
-            "@group(0) @binding({}) var<storage, {access}> {}: array<{element}>;",
-            index + 1,
-            binding.name
-        );
-    }
-    let double = bindings.iter().any(|binding| binding.dtype == DType::F64);
-    for prelude in preludes {
-        prelude
-            .wgsl(double)
-            .into_iter()
-            .for_each(|part| text.push_str(part));
-    }
-    text.push_str(body);
-    text
+    Ok(places)
 }
 
-/// The product of the numbers after `@workgroup_size`; none if they are not literals.
-fn workgroup_size(body: &str) -> Option<u32> {
-    let (_, rest) = body.split_once("@workgroup_size(")?;
-    let (sizes, _) = rest.split_once(')')?;
-    sizes.split(',').try_fold(1u32, |product, size| {
-        product.checked_mul(size.trim().trim_end_matches('u').parse().ok()?)
-    })
+impl Kernel {
+    /// Writes the whole module: declarations, preludes, body.
+    fn assemble(&mut self, preludes: &[Prelude], body: &str) {
+        // Caches identify a kernel by its text, which therefore states how it is compiled.
+        let checks = if self.is_trusted {
+            ""
+        } else {
+            ", indices checked"
+        };
+        let mut text = format!("// kernel {}{checks}\nstruct Params {{\n", self.name);
+        for param in &self.params {
+            let _ = writeln!(text, "    {}: {},", param.name, param.dtype.wgsl());
+        }
+        text.push_str("}\n@group(0) @binding(0) var<uniform> params: Params;\n");
+        for (index, binding) in self.bindings.iter().enumerate() {
+            let access = if binding.access.writes() {
+                "read_write"
+            } else {
+                "read"
+            };
+            let element = binding.dtype.wgsl();
+            let element = if binding.atomic {
+                format!("atomic<{element}>")
+            } else {
+                element.to_owned()
+            };
+            let _ = writeln!(
+                text,
+                "@group(0) @binding({}) var<storage, {access}> {}: array<{element}>;",
+                index + 1,
+                binding.name
+            );
+        }
+        let double = self.uses(DType::F64);
+        for prelude in preludes {
+            if *prelude == Prelude::LinearIndex {
+                let size = self.workgroup();
+                let _ = writeln!(text, "const TECTUM_WORKGROUP: u32 = {size}u;");
+            }
+            prelude
+                .wgsl(double)
+                .into_iter()
+                .for_each(|part| text.push_str(part));
+        }
+        self.body_start = text.len();
+        text.push_str(body);
+        self.wgsl = CodeText::new(text);
+    }
 }
 
 /// The hash of the running program; of empty content if it cannot be read.
@@ -892,16 +960,6 @@ fn program_hash() -> ContentHash {
         ContentHash::of(&program)
     });
     *HASH
-}
-
-/// Workgroups for `items` one-per-invocation items, capped so that the kernel strides over the
-/// rest.
-///
-/// A body without a loop over its stride computes one item an invocation: its recorder refuses more
-/// than [`MAX_GROUPS`] times [`WORKGROUP`] items.
-pub fn groups_for(items: usize) -> u32 {
-    let groups = items.div_ceil(WORKGROUP as usize).max(1);
-    groups.min(MAX_GROUPS as usize) as u32
 }
 
 #[cfg(test)]

@@ -40,8 +40,8 @@ pub struct Launch {
     pub regions: Vec<Region>,
     /// One word for each of the kernel's parameters.
     pub params: Vec<u32>,
-    /// Workgroups, 1 to 65,535.
-    pub groups: u32,
+    /// Workgroups along x and y, each 1 to 65,535.
+    pub groups: [u32; 2],
 }
 
 /// Everything a device needs to execute a plan, except the memory of the buffers.

@@ -24,7 +24,7 @@
 //! | [`Device`], [`DeviceInfo`] | what is in this machine: `cpu`, `cuda:N`, `vulkan:N`, `metal:N`, `dx12:N` |
 //! | [`PlanBuilder`], [`Plan`], [`Executable`] | recorded launches; a run of them |
 //! | [`operation`] | the built-in kernels, by family |
-//! | [`Kernel`], [`kernel_arguments!`] | kernels of your own |
+//! | [`Kernel`], [`kernel_arguments!`], [`check_kernel`] | kernels of your own, compared on each device |
 //! | [`Stream`], [`Event`] | runs that overlap with the host and with each other |
 //! | [`SharedState`], [`snapshot`] | states that plans share; states as files |
 //! | [`Receipt`], [`Session`] | where and by which code results were computed |
@@ -53,6 +53,7 @@ mod dtype;
 mod error;
 pub mod file;
 pub mod kernel;
+mod kernel_check;
 mod latency;
 mod launch;
 mod lru_cache;
@@ -83,6 +84,9 @@ pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};
 pub use kernel::pack::Half;
 pub use kernel::{Access, Kernel, KernelBuilder, NativeCall, Prelude, TypedKernel};
+pub use kernel_check::{
+    Difference, KernelCase, KernelCheck, KernelCheckRow, Number, check_kernel, check_kernel_on,
+};
 pub use latency::{LATENCY_BINS, Latency, LatencyHistogram};
 pub use launch::{BINDING_ALIGNMENT, CodeForm, CodeObject, LaunchTime, RunStats};
 pub use measure::Measurement;

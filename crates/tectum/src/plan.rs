@@ -16,7 +16,7 @@ use std::sync::Arc;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::arguments::{KernelArguments, RecordedArguments};
-use crate::kernel::{Access, Kernel, MAX_GROUPS, TypedKernel};
+use crate::kernel::{Access, Groups, Kernel, TypedKernel};
 use crate::launch::BINDING_ALIGNMENT;
 use crate::view::{Identity, MAX_SLOT_BYTES, View};
 pub use executable::Executable;
@@ -82,7 +82,15 @@ struct Recorded {
     kernel: Arc<Kernel>,
     views: Vec<View>,
     params: Vec<u32>,
-    groups: u32,
+    /// Workgroups along x and y.
+    groups: [u32; 2],
+}
+
+impl Recorded {
+    /// All workgroups, which the recorder keeps within 32 bits.
+    fn group_count(&self) -> u32 {
+        self.groups[0] * self.groups[1]
+    }
 }
 
 /// A plan under construction.
@@ -162,14 +170,17 @@ impl PlanBuilder {
         self.slot(name, SlotKind::Temp, dtype, len)
     }
 
-    /// Records one launch.
+    /// Records one launch, with a number of workgroups or with what
+    /// [`groups_for`](crate::kernel::groups_for) items need.
     ///
     /// # Errors
     /// `Invalid`, naming the launch, if the views of optional bindings are not those that the
-    /// kernel has, a parameter exceeds 32 bits, the types of views do not fit the kernel, a view is
-    /// empty, misaligned or of an input or constant that would be written, a temporary is read
-    /// before anything wrote it, `groups` is not in 1 to 65,535, or one slot is bound both
-    /// read-only and written (or two written ranges overlap).
+    /// kernel has, a parameter exceeds 32 bits or counts more elements than a view has
+    /// ([`KernelBuilder::counts`](crate::KernelBuilder::counts)), the types of views do not fit the
+    /// kernel, a view is empty, misaligned or of an input or constant that would be written, a
+    /// temporary is read before anything wrote it, there are no workgroups or more than 65,535 that
+    /// the kernel cannot take as rows ([`Prelude::LinearIndex`](crate::Prelude::LinearIndex)), or
+    /// one slot is bound both read-only and written (or two written ranges overlap).
     ///
     /// # Example
     /// That of [`kernel_arguments!`](crate::kernel_arguments).
@@ -177,7 +188,7 @@ impl PlanBuilder {
         &mut self,
         kernel: &TypedKernel<A>,
         arguments: A,
-        groups: u32,
+        groups: impl Into<Groups>,
     ) -> Result<()> {
         let mut launch = RecordedArguments::default();
         arguments.record(&mut launch);
@@ -185,7 +196,7 @@ impl PlanBuilder {
             .bound_views(launch.views)
             .map_err(|error| self.at_launch(kernel, error))?;
         // The view of too many elements, if there is one, explains a size that is too large.
-        self.push_launch(kernel, views, launch.words, groups)?;
+        self.push_launch(kernel, views, launch.words, groups.into())?;
         let Some(name) = launch.oversized else {
             return Ok(());
         };
@@ -209,7 +220,7 @@ impl PlanBuilder {
         kernel: &Arc<Kernel>,
         views: &[View],
         params: &[u32],
-        groups: u32,
+        groups: impl Into<Groups>,
     ) -> Result<()> {
         if kernel.is_trusted() {
             return Err(Error::invalid(format!(
@@ -218,7 +229,7 @@ impl PlanBuilder {
                 kernel.name()
             )));
         }
-        self.push_launch(kernel, views.to_vec(), params.to_vec(), groups)
+        self.push_launch(kernel, views.to_vec(), params.to_vec(), groups.into())
     }
 
     /// As [`PlanBuilder::launch_dynamic`], also for a trusted kernel.
@@ -234,9 +245,9 @@ impl PlanBuilder {
         kernel: &Arc<Kernel>,
         views: &[View],
         params: &[u32],
-        groups: u32,
+        groups: impl Into<Groups>,
     ) -> Result<()> {
-        self.push_launch(kernel, views.to_vec(), params.to_vec(), groups)
+        self.push_launch(kernel, views.to_vec(), params.to_vec(), groups.into())
     }
 
     fn push_launch(
@@ -244,9 +255,11 @@ impl PlanBuilder {
         kernel: &Arc<Kernel>,
         views: Vec<View>,
         params: Vec<u32>,
-        groups: u32,
+        groups: Groups,
     ) -> Result<()> {
-        self.check(kernel, &views, &params, groups)
+        let groups = self
+            .check(kernel, &views, &params)
+            .and_then(|()| kernel.dispatch(groups))
             .map_err(|error| self.at_launch(kernel, error))?;
         self.launches.push(Recorded {
             kernel: kernel.clone(),
@@ -266,7 +279,7 @@ impl PlanBuilder {
         ))
     }
 
-    fn check(&self, kernel: &Kernel, views: &[View], params: &[u32], groups: u32) -> Result<()> {
+    fn check(&self, kernel: &Kernel, views: &[View], params: &[u32]) -> Result<()> {
         let (bindings, needed) = (kernel.bindings(), kernel.params().len());
         if views.len() != bindings.len() || params.len() != needed {
             return Err(Error::invalid(format!(
@@ -274,11 +287,6 @@ impl PlanBuilder {
                 views.len(),
                 params.len(),
                 bindings.len()
-            )));
-        }
-        if groups == 0 || groups > MAX_GROUPS {
-            return Err(Error::invalid(format!(
-                "{groups} workgroups; 1 to {MAX_GROUPS} needed"
             )));
         }
         for (view, binding) in views.iter().zip(bindings) {
@@ -319,6 +327,7 @@ impl PlanBuilder {
                 binding.name, slot.name
             )));
         }
+        kernel.check_counts(views, params)?;
         self.check_aliases(kernel, views)
     }
 
@@ -482,11 +491,14 @@ impl Plan {
                 .iter()
                 .map(|view| self.describe_view(view))
                 .collect();
+            let groups = match launch.groups {
+                [columns, 1] => columns.to_string(),
+                [columns, rows] => format!("{columns}x{rows}"),
+            };
             format!(
-                "{} {} groups {}\n",
+                "{} {} groups {groups}\n",
                 launch.kernel.name(),
-                views.join(" "),
-                launch.groups
+                views.join(" ")
             )
         };
         self.launches.iter().map(line).collect()

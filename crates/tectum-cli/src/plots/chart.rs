@@ -147,7 +147,9 @@ impl Axis {
         } else {
             &[1.0, 2.0, 5.0]
         };
-        let powers = (self.low.floor() as i32..=self.high.ceil() as i32)
+        // No float is beyond these powers; a bound may be that of zero, which is infinite.
+        let power = |bound: f64| bound.clamp(-400.0, 400.0) as i32;
+        let powers = (power(self.low.floor())..=power(self.high.ceil()))
             .flat_map(|power| factors.iter().map(move |factor| (power, *factor)));
         let ticks = powers.map(|(power, factor)| {
             (

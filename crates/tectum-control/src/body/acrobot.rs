@@ -1,7 +1,7 @@
 //! Gymnasium's `Acrobot-v1`: two links of which only the joint between them is driven.
 
 use std::f32::consts::PI as PI_F32;
-use std::f64::consts::PI;
+use std::f64::consts::{PI, TAU};
 
 use tectum::kernel::arguments::Slices;
 use tectum::kernel::math::{cos_near, sin_near};
@@ -165,9 +165,17 @@ fn rk4_step(x: [f64; 4], torque: f64, dt: f64) -> [f64; 4] {
     std::array::from_fn(|i| x[i] + dt / 6.0 * (k1[i] + 2.0 * k2[i] + 2.0 * k3[i] + k4[i]))
 }
 
+/// Full turns that are subtracted one by one.
+const MAX_TURNS: f64 = 64.0;
+
 /// An angle wrapped to [−π, π] by full turns, as in Gymnasium: an angle already in the range keeps
-/// its bits.
+/// its bits. Of an angle beyond [`MAX_TURNS`], which a step reaches only from speeds beyond the
+/// limits, the exact remainder is taken first: 2⁵⁴ radians less a turn are 2⁵⁴ radians. NaN for one
+/// that is not finite.
 fn wrapped_by_turns(mut angle: f64) -> f64 {
+    if angle.abs() > MAX_TURNS * TAU {
+        angle %= TAU;
+    }
     while angle > PI {
         angle -= 2.0 * PI;
     }
@@ -327,6 +335,61 @@ mod tests {
                     + 2.0 * l * c * first_speed * both * second.cos())
             + 0.5 * INERTIA * both.powi(2);
         kinetic - m * GRAVITY * (c * first.cos() + l * first.cos() + c * (first + second).cos())
+    }
+
+    /// As Gymnasium wraps, turn by turn.
+    fn turn_by_turn(mut angle: f64) -> f64 {
+        while angle > PI {
+            angle -= TAU;
+        }
+        while angle < -PI {
+            angle += TAU;
+        }
+        angle
+    }
+
+    #[test]
+    fn angles_of_few_turns_keep_the_bits_of_gymnasium() {
+        let mut uniform = Uniform::new(3);
+        for bound in [1.0, PI, TAU, 30.0, MAX_TURNS * TAU] {
+            for _ in 0..1000 {
+                let angle = uniform.within(bound);
+                let wrapped = wrapped_by_turns(angle);
+                assert_eq!(wrapped.to_bits(), turn_by_turn(angle).to_bits(), "{angle}");
+            }
+        }
+    }
+
+    /// Of any size: a loop over turns would not end.
+    #[test]
+    fn large_angles_are_wrapped_by_their_remainder() {
+        for angle in [403.0, 1e6, 1e10, 2f64.powi(54), 1e300, f64::MAX] {
+            for angle in [angle, -angle] {
+                let wrapped = wrapped_by_turns(angle);
+                assert!(wrapped.abs() <= PI, "{angle}: {wrapped}");
+                let turns = (angle % TAU - wrapped) / TAU;
+                assert!((turns - turns.round()).abs() < 1e-12, "{angle}: {wrapped}");
+            }
+        }
+        for angle in [f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
+            assert!(wrapped_by_turns(angle).is_nan());
+        }
+    }
+
+    /// Each number is finite, and so the setter accepts it: the speeds bring the angles to 1e17.
+    #[test]
+    fn a_step_from_any_finite_state_ends() {
+        let mut acrobot = Acrobot::new(Start::Random).expect("a body");
+        for number in [100.0, 1000.0, 1e10, 1e300, f64::MAX] {
+            for state in [[number; 4], [0.0, 0.0, number, 0.0], [-number; 4]] {
+                acrobot.set_state(&state).expect("finite");
+                for _ in 0..3 {
+                    acrobot.step(&[1.0]);
+                }
+                let wrapped = acrobot.x[..2].iter().all(|angle| !(angle.abs() > PI));
+                assert!(wrapped, "{state:?}: {:?}", acrobot.x);
+            }
+        }
     }
 
     /// What the exact flow conserves, short steps of order 4 conserve except for their error.

@@ -26,6 +26,8 @@ use crate::document::Section;
 
 pub(crate) const M_PER_IN: f64 = 0.0254;
 const SUBSTEP_S: f64 = 0.004;
+/// The longest period: a step takes an integration step for each [`SUBSTEP_S`] of it.
+const MAX_PERIOD_S: f64 = 10.0;
 
 /// What is known of the body by its name.
 pub static DESCRIPTOR: Descriptor = Descriptor {
@@ -313,6 +315,12 @@ impl RigParameters {
         {
             return Err(Error::invalid(format!(
                 "rig: {name} is {value}, needs a number above 0"
+            )));
+        }
+        if self.dt_s > MAX_PERIOD_S {
+            return Err(Error::invalid(format!(
+                "rig: dt_s is {}, needs {MAX_PERIOD_S} or less",
+                self.dt_s
             )));
         }
         if self.servo_lag_s < 0.5 * SUBSTEP_S {
@@ -667,6 +675,16 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "rig: delay_s is 0.05, needs 0 to dt_s = 0.04"
+        );
+        // A step of it would take 2.5e11 integration steps.
+        let period = RigParameters {
+            dt_s: 1e9,
+            ..RigParameters::default()
+        };
+        let error = Rig::new(period, Start::Hanging).err().expect("refused");
+        assert_eq!(
+            error.to_string(),
+            "rig: dt_s is 1000000000, needs 10 or less"
         );
     }
 }

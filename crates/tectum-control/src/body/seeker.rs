@@ -90,8 +90,32 @@ impl Default for SeekerParameters {
     }
 }
 
-/// Its parameters in scenarios. In every room of these sizes there is a place for the disc and each
-/// light.
+/// The largest part of a room that its obstacles may block: places for the disc and the lights are
+/// drawn until one is free, which takes some fifteen draws then.
+const MAX_BLOCKED: f64 = 0.9;
+
+impl SeekerParameters {
+    /// Refuses rooms that the obstacles could block.
+    fn check(&self) -> Result<()> {
+        let reach_m = self.obstacle_radius_m + self.radius_m;
+        let side_m = self.side_m - 2.0 * self.found_m.max(self.radius_m);
+        let blocked_m2 = OBSTACLES as f64 * PI * reach_m.powi(2);
+        if blocked_m2 <= MAX_BLOCKED * side_m.powi(2) {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "seeker: {OBSTACLES} obstacles keep a disc out of up to {blocked_m2:.2} m² (obstacle_radius_m {}, radius_m {}), and places are drawn from {:.2} m² (side_m {}, found_m {}); at most {:.0} % may be blocked",
+            self.obstacle_radius_m,
+            self.radius_m,
+            side_m.powi(2),
+            self.side_m,
+            self.found_m,
+            100.0 * MAX_BLOCKED
+        )))
+    }
+}
+
+/// Its parameters in scenarios.
 const PARAMETERS: [Parameter<SeekerParameters>; 8] = [
     Parameter {
         name: "action_period_s",
@@ -221,8 +245,9 @@ impl Seeker {
     /// Makes one of other parameters, at its start for seed 0.
     ///
     /// # Errors
-    /// As [`Seeker::new`].
+    /// As [`Seeker::new`]; parameters of which the obstacles could leave no place for the disc.
     fn with(parameters: SeekerParameters, start: Start) -> Result<Self> {
+        parameters.check()?;
         if start != Start::Random {
             return Err(Error::invalid(
                 "seeker: it has no start \"hanging\"; known: random",
@@ -301,7 +326,7 @@ impl Seeker {
         to_wall.chain(to_obstacle).fold(f64::INFINITY, f64::min)
     }
 
-    /// Draws a position that is not blocked.
+    /// Draws a position that is not blocked, of which [`SeekerParameters::check`] leaves enough.
     fn draw_free_position(&self, uniform: &mut Uniform) -> [f64; 2] {
         let SeekerParameters {
             found_m, side_m, ..
@@ -566,5 +591,36 @@ mod tests {
                 .to_string()
                 .contains("whole number")
         );
+    }
+
+    /// Obstacles that can cover every place are refused: the disc would have none.
+    #[test]
+    fn a_room_that_its_obstacles_could_block_is_refused() {
+        let narrow = SeekerParameters {
+            side_m: 3.0,
+            obstacle_radius_m: 0.4,
+            radius_m: 0.3,
+            found_m: 1.0,
+            ..SeekerParameters::default()
+        };
+        let error = Seeker::with(narrow, Start::Random).err().expect("refused");
+        let error = error.to_string();
+        assert!(
+            error.starts_with("seeker: 4 obstacles keep a disc out of up to 6.16 m²")
+                && error.contains("places are drawn from 1.00 m² (side_m 3, found_m 1)"),
+            "{error}"
+        );
+        // At the limit, every seed has places.
+        let full = SeekerParameters {
+            side_m: 3.0,
+            obstacle_radius_m: 0.34,
+            radius_m: 0.3,
+            ..SeekerParameters::default()
+        };
+        let mut seeker = Seeker::with(full, Start::Random).expect("5.15 of 5.76 m²");
+        for seed in 0..1000 {
+            seeker.reset(seed);
+            assert!(!seeker.is_blocked(seeker.place), "{seed}");
+        }
     }
 }

@@ -743,26 +743,37 @@ class Kernel:
     A kernel of one's own: device code in WGSL, with a function of Python as its form on the CPU (docs/kernels.md).
 
     `bindings` lists name, access ("read", "write", "read_write" or "atomic") and type of each array, `params` name and type of each number of a launch. The
-    WGSL has an entry point `main` with workgroups of 256 invocations, and reads parameters as `params.NAME`. `twin` is called with an array for each binding,
-    whose contents it changes in place where the kernel writes, and the numbers, all as keywords. `preludes` are names such as "math" or "random".
+    WGSL has an entry point `main` and reads parameters as `params.NAME`. `twin` is called with an array for each binding, whose contents it changes in place
+    where the kernel writes, and the numbers, all as keywords; it returns nothing. `preludes` are names such as "linear_index", "math" or "random". `counts`
+    names parameters that count elements of bindings, such as `{"count": ["x", "y"]}`: a launch whose arrays have fewer is refused.
 
     Raises ValueError for WGSL that is not valid, naming line and column.
 
     >>> import numpy as np, tectum as tt
     >>> def twin(x, y, count, factor):
     ...     y[:count] = factor * x[:count]
-    >>> scale = tt.Kernel("scale", '''
-    ... @compute @workgroup_size(256)
-    ... fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
-    ...     for (var i = id.x; i < params.count; i += groups.x * 256u) { y[i] = params.factor * x[i]; }
-    ... }''', [("x", "read", "float32"), ("y", "write", "float32")], [("count", "uint32"), ("factor", "float32")], twin)
+    >>> scale = tt.Kernel(
+    ...     "scale",
+    ...     '''
+    ...     @compute @workgroup_size(64)
+    ...     fn main(invocation: TectumInvocation) {
+    ...         let i = tectum_linear_index(invocation);
+    ...         if i < params.count { y[i] = params.factor * x[i]; }
+    ...     }
+    ...     ''',
+    ...     [("x", "read", "float32"), ("y", "write", "float32")],
+    ...     [("count", "uint32"), ("factor", "float32")],
+    ...     twin,
+    ...     preludes=["linear_index"],
+    ...     counts={"count": ["x", "y"]},
+    ... )
     >>> plan = tt.Plan("example")
     >>> x, y = plan.input("x", 4), plan.output("y", 4)
     >>> plan.launch(scale, [x, y], count=4, factor=2.0)
     >>> plan.compile().run(x=np.arange(4))["y"].tolist()
     [0.0, 2.0, 4.0, 6.0]
     """
-    def __new__(cls, /, name: str, wgsl: str, bindings: Sequence[tuple[str, str, str]], params: Sequence[tuple[str, str]], twin: Any, *, preludes: Sequence[str] = ...) -> Kernel: ...
+    def __new__(cls, /, name: str, wgsl: str, bindings: Sequence[tuple[str, str, str]], params: Sequence[tuple[str, str]], twin: Any, *, preludes: Sequence[str] = ..., counts: dict[str, Sequence[str]] = ...) -> Kernel: ...
     def __repr__(self, /) -> str: ...
     @property
     def name(self, /) -> str:
@@ -773,6 +784,103 @@ class Kernel:
     def wgsl(self, /) -> str:
         """
         The whole device code, with the declarations of bindings and parameters.
+        """
+
+@final
+class KernelCase:
+    """
+    The arguments of a launch that `check_kernel` makes.
+
+    `arguments` has an array for each binding of the kernel and a number for each parameter, by name; for a binding with the access "write", which the kernel
+    writes whole, its length is enough. `expected` has the results that are known, by binding; other results are compared with those of the twin. Without
+    `groups` there are as many workgroups as the longest array needs. `tolerance` is how far a float may be from its reference r: one number t for
+    t·(1 + |r|), or a pair for absolute + relative·|r|.
+
+    >>> import tectum as tt
+    >>> tt.KernelCase({"x": [1.0, 2.0], "y": 2, "n": 2}, expected={"y": [2.0, 4.0]}, name="two")
+    <tectum kernel case 'two'>
+    """
+    def __new__(cls, /, arguments: dict[str, Any], *, name: str | None = None, expected: dict[str, Any] = ..., groups: int | None = None, tolerance: float | tuple[float, float] | None = None) -> KernelCase: ...
+    def __repr__(self, /) -> str: ...
+
+@final
+class KernelCheck:
+    """
+    What `check_kernel` found: `rows` by device and case, and in `left_out` what did not run, with the reason.
+
+    >>> import tectum as tt
+    >>> check = tt.KernelCheck
+    """
+    def __repr__(self, /) -> str: ...
+    @property
+    def kernel(self, /) -> str:
+        """
+        The kernel's name.
+        """
+    @property
+    def left_out(self, /) -> list[str]:
+        """
+        Devices, or cases on them, that did not run, with the reason.
+        """
+    @property
+    def passed(self, /) -> bool:
+        """
+        Whether something was compared and nothing differs.
+        """
+    @property
+    def rows(self, /) -> list[KernelCheckRow]:
+        """
+        A row for each device and case.
+        """
+
+@final
+class KernelCheckRow:
+    """
+    A case of `check_kernel` on a device: `passed`, or the first element that differs from its reference.
+
+    >>> import tectum as tt
+    >>> row = tt.KernelCheckRow
+    """
+    def __repr__(self, /) -> str: ...
+    @property
+    def binding(self, /) -> str | None:
+        """
+        The binding of the first element that differs; None if none does.
+        """
+    @property
+    def case(self, /) -> str:
+        """
+        The name of the case.
+        """
+    @property
+    def device(self, /) -> str:
+        """
+        The device's id; on "cpu" the twin ran.
+        """
+    @property
+    def differing(self, /) -> int:
+        """
+        How many elements of the binding differ.
+        """
+    @property
+    def element(self, /) -> int | None:
+        """
+        The index of the first element that differs.
+        """
+    @property
+    def expected(self, /) -> Any | None:
+        """
+        Its reference: what the case expects, or the result of the twin.
+        """
+    @property
+    def found(self, /) -> Any | None:
+        """
+        Its value on the device.
+        """
+    @property
+    def passed(self, /) -> bool:
+        """
+        Whether no element differs.
         """
 
 @final
@@ -1100,10 +1208,11 @@ class Plan:
         """
     def launch(self, /, kernel: Kernel, views: Sequence[View], *, groups: int | None = None, **params: Any) -> None:
         """
-        Records a launch: a view for each binding, and each parameter as a keyword. Without `groups` there are as many workgroups of 256 invocations as the
-        longest view has elements.
+        Records a launch: a view for each binding, and each parameter as a keyword. Without `groups` there are as many workgroups as the longest view needs,
+        with an element an invocation.
 
-        Raises KeyError for a parameter that is missing or unknown, ValueError for a view that does not fit.
+        Raises KeyError for a parameter that is missing or unknown, ValueError for a view that does not fit, and for more than 65,535 workgroups of a kernel
+        that takes its index neither from `tectum_linear_index` nor in a loop over the stride.
         """
     def output(self, /, name: str, length: int, dtype: str = "float32") -> View:
         """
@@ -1722,6 +1831,18 @@ def brain(name: str, body: Any, *, device: Device | str = ..., seed: int = 1, cl
     >>> lqr = tt.brain("lqr", "pendulum")
     >>> lqr.tick([0.0, 0.0]).shape
     (1,)
+    """
+
+def check_kernel(kernel: Kernel, cases: Sequence[KernelCase | dict[Any, Any]], *, tolerance: float | tuple[float, float] = ..., devices: Sequence[Device | str] | None = None) -> KernelCheck:
+    """
+    Runs the twin of a kernel and its device code on every device of this machine, or on `devices`, and compares their results (docs/kernels.md).
+
+    A case has the arguments of a launch: a `KernelCase`, or a dict of its arrays and numbers by name. Results are compared with those of the twin, or with
+    what the case expects. `tolerance` is that of cases that have none: 0 for equal results, one number t for t·(1 + |r|) around a reference r, or a pair for
+    absolute + relative·|r|. Integers are compared exactly.
+
+    Raises MismatchError with the first element that differs of each device and case; its attribute `check` has all rows. Raises UnsupportedError if nothing
+    could be compared, because no device that runs device code is present (software Vulkan is one) and no result was expected.
     """
 
 def devices() -> list[Any]:

@@ -342,6 +342,7 @@ impl CpuCompiled {
             alone,
         };
         let run = |alone| Run {
+            plan: &self.list.name,
             calls: &self.calls,
             regions: &self.regions,
             sharing: sharing(alone),
@@ -364,13 +365,15 @@ impl CpuCompiled {
         self.shares = Some(self.turns.with_locks(
             &|buffer| &memory_of(self.memory[buffer].allocation()).lock,
             work,
-        ));
+        )?);
         Ok(())
     }
 }
 
 /// The launches of a run.
 struct Run<'a> {
+    /// The plan's name.
+    plan: &'a str,
     calls: &'a [Call],
     regions: &'a [NativeRegion],
     sharing: ThreadBudget,
@@ -381,9 +384,9 @@ unsafe impl Send for Run<'_> {}
 
 impl Run<'_> {
     /// Receives whether a launch benefits from more than one thread.
-    fn run(self, done: &mut dyn FnMut()) -> bool {
+    fn run(self, done: &mut dyn FnMut()) -> Result<bool> {
         let mut shares = false;
-        for call in self.calls {
+        for (index, call) in self.calls.iter().enumerate() {
             // SAFETY: the plan checked that every range lies in its buffer and that no written
             // range overlaps another of the launch; shared buffers are locked, exclusively where a
             // launch writes, the others belong only to the executable, which is borrowed
@@ -396,11 +399,17 @@ impl Run<'_> {
                     self.sharing,
                 )
             };
-            call.kernel.run_native(&arguments);
+            call.kernel.run_native(&arguments).map_err(|error| {
+                let kernel = call.kernel.name();
+                error.at(format_args!(
+                    "plan {}: launch {index}, kernel {kernel}",
+                    self.plan
+                ))
+            })?;
             shares |= arguments.benefits_from_threads();
             done();
         }
-        shares
+        Ok(shares)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Identity, Plan, Slot, SlotKind, View};
+use super::{Identity, Plan, Recorded, Slot, SlotKind, View};
 use crate::content_hash::ContentHash;
 use crate::device::{Block, Compiled, Device, DeviceInfo, DeviceKind, Role};
 use crate::dtype::{DType, Element};
@@ -63,6 +63,7 @@ impl Plan {
     ) -> Result<Executable> {
         self.check_dtypes(device.info())?;
         self.check_bindings(device.info())?;
+        self.check_workgroups(device.info())?;
         self.check_loops(device.info())?;
         self.check_shared(device, shared)?;
         let mut layout = Layout::new(self);
@@ -138,6 +139,25 @@ impl Plan {
         })
     }
 
+    /// Rejects kernels whose workgroups a device cannot run.
+    fn check_workgroups(&self, device: &DeviceInfo) -> Result<()> {
+        let limit = device.limits.max_workgroup_size;
+        // On the CPU no workgroup runs.
+        let too_large = |launch: &&Recorded| {
+            device.kind != DeviceKind::Cpu && launch.kernel.workgroup() > limit
+        };
+        match self.launches.iter().find(too_large) {
+            None => Ok(()),
+            Some(launch) => Err(Error::unsupported(format!(
+                "plan {}: kernel {} has workgroups of {} invocations; {} runs at most {limit}",
+                self.name,
+                launch.kernel.name(),
+                launch.kernel.workgroup(),
+                device.id
+            ))),
+        }
+    }
+
     /// Rejects launches whose loops a device may end too early.
     fn check_loops(&self, device: &DeviceInfo) -> Result<()> {
         let Some(most) = device.limits.max_loop_iterations else {
@@ -146,7 +166,7 @@ impl Plan {
         for (index, launch) in self.launches.iter().enumerate() {
             let kernel = launch.kernel.name();
             let place = format!("plan {}: launch {index}, kernel {kernel}", self.name);
-            let Some(turns) = launch.kernel.loops(&launch.params, launch.groups) else {
+            let Some(turns) = launch.kernel.loops(&launch.params, launch.group_count()) else {
                 if launch.kernel.is_trusted() || !launch.kernel.has_loops()? {
                     continue;
                 }

@@ -43,7 +43,7 @@ fn mistakes_are_found_while_recording_and_named() {
     ];
     for (views, params, groups, needle) in cases {
         let error = plan
-            .push_launch(&COPY, views, params, groups)
+            .push_launch(&COPY, views, params, groups.into())
             .expect_err(needle)
             .to_string();
         assert!(

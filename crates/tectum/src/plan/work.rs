@@ -89,7 +89,8 @@ impl Plan {
                 bytes,
                 read_bytes,
                 flops: launch.kernel.flops(&launch.params).unwrap_or(bytes / 4.0),
-                lanes: f64::from(launch.groups) * f64::from(launch.kernel.workgroup()),
+                lanes: launch.groups.map(f64::from).iter().product::<f64>()
+                    * f64::from(launch.kernel.workgroup()),
             });
         }
         PlanWork {

@@ -34,6 +34,8 @@ pub const OUTLIER_DEG: f64 = 5.0;
 pub const MAX_WINDOW_RMS_DEG: f64 = 15.0;
 /// Rows of a window to which its start is fitted first.
 const FIRST_ROWS: usize = 5;
+/// The longest time to the row before: the pole is integrated over it.
+const MAX_ROW_MS: f64 = 1000.0;
 /// Gauss-Newton steps for the start of a window.
 const START_STEPS: usize = 20;
 /// The minimum number of windows.
@@ -394,7 +396,10 @@ impl Pole {
         let is_trusted = |row: usize| {
             let is_seen =
                 recording.angle_is_valid[row] && recording.pend_position_deg[row] != DEAD_ZONE_DEG;
-            is_seen && recording.la_position_in[row].abs() < servo.travel_in - STOP_CLEARANCE_IN
+            let follows = recording.elapsed_ms[row] <= MAX_ROW_MS;
+            is_seen
+                && follows
+                && recording.la_position_in[row].abs() < servo.travel_in - STOP_CLEARANCE_IN
         };
         let (mut windows, mut start) = (Vec::new(), 1);
         while start + WINDOW <= recording.len() {
@@ -413,7 +418,7 @@ impl Pole {
             let count = windows.len();
             let needed = format!("at least {MIN_WINDOWS} are needed");
             return Err(Error::data(format!(
-                "the recording has {count} stretches of {WINDOW} rows without sensor jumps; {needed}"
+                "the recording has {count} stretches of {WINDOW} rows without sensor jumps or pauses; {needed}"
             )));
         }
         Ok(Self {
@@ -738,6 +743,19 @@ mod tests {
         let found = identify(&recording, &mut tectum::WorkProgress::ignore).expect("enough rows");
         assert!(
             (value(&found, "command_lead").0 - 0.012).abs() < 1e-3 && found.parameters.dt_s == 0.02,
+            "{found:?}"
+        );
+    }
+
+    /// A row after a pause of thirty years is no row to integrate to.
+    #[test]
+    fn a_pause_ends_a_window() {
+        let mut recording = simulated(RigParameters::default(), 3000, 0.2);
+        recording.elapsed_ms[1500] = 1e12;
+        let found = identify(&recording, &mut tectum::WorkProgress::ignore).expect("enough rows");
+        let length = RigParameters::default().dynamics.length_m;
+        assert!(
+            (value(&found, "length").0 / length - 1.0).abs() < 0.02,
             "{found:?}"
         );
     }

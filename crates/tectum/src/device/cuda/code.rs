@@ -510,7 +510,7 @@ mod tests {
             kernel: COPY.clone(),
             regions: vec![region(read), region(write)],
             params: vec![64],
-            groups: 1,
+            groups: [1, 1],
         };
         for (read, write, apart) in [
             (0, 256, true),

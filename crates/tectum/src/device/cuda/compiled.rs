@@ -29,7 +29,7 @@ enum Code {
 /// A kernel with its arguments: an address and a length for each binding.
 struct KernelCall {
     module: Arc<Module>,
-    groups: u32,
+    groups: [u32; 2],
     block: [u32; 3],
     shared_bytes: u32,
     arguments: Vec<u64>,
@@ -261,7 +261,7 @@ impl KernelCall {
             .iter()
             .map(|argument| std::ptr::from_ref(argument).cast_mut().cast())
             .collect();
-        let [x, y, z] = self.block;
+        let ([columns, rows], [x, y, z]) = (self.groups, self.block);
         // SAFETY: the function takes two 64-bit parameters for each binding, as many as `arguments`
         // holds, and they are copied during the call; the plan checked that the ranges lie in their
         // buffers, which the work keeps, and that params and lengths keep the kernel within them.
@@ -270,8 +270,8 @@ impl KernelCall {
                 context.driver,
                 cuLaunchKernel(
                     self.module.function,
-                    self.groups,
-                    1,
+                    columns,
+                    rows,
                     1,
                     x,
                     y,

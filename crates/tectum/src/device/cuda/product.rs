@@ -87,7 +87,7 @@ mod tests {
             kernel,
             regions: Vec::new(),
             params: params.to_vec(),
-            groups: 1,
+            groups: [1, 1],
         }
     }
 
@@ -162,7 +162,7 @@ mod tests {
                     kernel,
                     regions: Vec::new(),
                     params,
-                    groups: 1
+                    groups: [1, 1]
                 }),
                 None
             );

@@ -18,7 +18,7 @@ const TIMESTAMP_BYTES: usize = 8 * TIMESTAMPS as usize;
 struct Dispatch {
     pipeline: Arc<Pipeline>,
     group: wgpu::BindGroup,
-    groups: u32,
+    groups: [u32; 2],
 }
 
 /// How the upload block reaches the device.
@@ -188,7 +188,8 @@ impl WgpuCompiled {
         for dispatch in dispatches {
             pass.set_pipeline(&dispatch.pipeline.pipeline);
             pass.set_bind_group(0, &dispatch.group, &[]);
-            pass.dispatch_workgroups(dispatch.groups, 1, 1);
+            let [columns, rows] = dispatch.groups;
+            pass.dispatch_workgroups(columns, rows, 1);
         }
     }
 

@@ -29,6 +29,9 @@ use self::fnv_collision::colliding_kernels;
 mod fnv_collision;
 #[path = "../../../../tectum-bench/tests/stray_kernel.rs"]
 mod stray_kernel;
+#[path = "../../../../tectum-bench/tests/users_kernels.rs"]
+#[allow(dead_code, reason = "an interpreter runs only some of them quickly")]
+mod users_kernels;
 
 /// A test: its name, its environment and what it does.
 type Test = (
@@ -130,6 +133,11 @@ const TESTS: &[Test] = &[
         "suspect_a_users_kernel_stays_within_its_bindings",
         &[],
         strays,
+    ),
+    (
+        "launches_of_users_kernels_compute_every_item",
+        &[],
+        every_item,
     ),
     (
         "a_lost_device_is_told_with_the_call",
@@ -279,6 +287,14 @@ fn colliding() -> Result<(), String> {
         )?;
     }
     Ok(())
+}
+
+fn every_item() -> Result<(), String> {
+    let device = cuda()?;
+    users_kernels::sizes(&device)
+        .and_then(|()| users_kernels::rows(&device))
+        .and_then(|()| users_kernels::count(&device))
+        .map_err(|e| e.to_string())
 }
 
 fn strays() -> Result<(), String> {
