@@ -20,6 +20,7 @@ use crate::exclusive::{Exclusive, called_back};
 use crate::interned::interned;
 use crate::interrupt::detached;
 use crate::receipt::{Receipt, Runs};
+use crate::sequence::Sequence;
 
 /// NumPy's names of the element types.
 const DTYPES: [(DType, &str); 4] = [
@@ -204,16 +205,18 @@ pub struct Kernel {
 #[pymethods]
 impl Kernel {
     #[new]
-    #[pyo3(signature = (name, wgsl, bindings, params, twin, *, preludes = Vec::new()))]
+    #[pyo3(signature = (name, wgsl, bindings, params, twin, *, preludes = Sequence(Vec::new())))]
     fn new(
         py: Python<'_>,
         name: &str,
         wgsl: &str,
-        bindings: Vec<(String, String, String)>,
-        params: Vec<(String, String)>,
+        bindings: Sequence<(String, String, String)>,
+        params: Sequence<(String, String)>,
         twin: Py<PyAny>,
-        preludes: Vec<String>,
+        preludes: Sequence<String>,
     ) -> PyResult<Self> {
+        let (Sequence(bindings), Sequence(params), Sequence(preludes)) =
+            (bindings, params, preludes);
         let mut builder: KernelBuilder = Definition::define(name);
         let mut declared = Vec::new();
         for (binding, access, dtype) in bindings {
@@ -428,7 +431,7 @@ impl Plan {
     fn launch(
         &self,
         kernel: &Kernel,
-        views: Vec<View>,
+        views: Sequence<View>,
         groups: Option<u32>,
         params: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
@@ -467,7 +470,7 @@ impl Plan {
             .iter()
             .map(word)
             .collect::<PyResult<Vec<u32>>>()?;
-        let views: Vec<Slot> = views.into_iter().map(|view| view.inner).collect();
+        let views: Vec<Slot> = views.0.into_iter().map(|view| view.inner).collect();
         let groups =
             groups.unwrap_or_else(|| groups_for(views.iter().map(Slot::len).max().unwrap_or(1)));
         let mut recorded = locked(&self.inner);
