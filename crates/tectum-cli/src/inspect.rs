@@ -1,5 +1,6 @@
 //! `tectum inspect`: the contents of a file.
 
+mod edges;
 mod genome;
 #[cfg(feature = "gguf")]
 mod gguf;
@@ -20,6 +21,7 @@ use tectum_transformer::gguf_file;
 
 #[cfg(feature = "gguf")]
 use self::gguf::inspect_gguf;
+use crate::file_ending::FileEnding;
 use crate::workload::Workload;
 
 /// Shows the contents of a genome, a model, a GGUF file, a twin, a plant or a policy.
@@ -53,6 +55,16 @@ pub struct InspectArgs {
     /// The size of a named dimension of a policy's inputs; may be given several times.
     #[arg(long = "dim", value_name = "NAME=SIZE")]
     dims: Vec<String>,
+    /// Writes the synapses of a genome's network: for each source, target, weight, psp, rule and
+    /// mapping, as a run without other options has them.
+    ///
+    /// Tables of the mappings and of the areas are written next to it, FILE.mappings.csv and
+    /// FILE.areas.csv.
+    #[arg(long, value_name = "FILE.npy|FILE.csv", value_parser = FileEnding(&["npy", "csv"]))]
+    edges: Option<PathBuf>,
+    /// The seed of the synapses that --edges writes, as of a run; 0 if not given.
+    #[arg(long, requires = "edges", value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
+    seed: Option<u64>,
     /// Rejects morphologies without a known definition.
     #[arg(long)]
     strict: bool,
@@ -93,6 +105,12 @@ pub fn inspect(args: &InspectArgs) -> Result<()> {
     {
         return Err(Error::invalid(format!(
             "inspect {}: --body, --contract and --dim are for policies",
+            args.file.display()
+        )));
+    }
+    if kind != Workload::Genome && args.edges.is_some() {
+        return Err(Error::invalid(format!(
+            "inspect {}: --edges is for genomes",
             args.file.display()
         )));
     }

@@ -1,5 +1,6 @@
 //! The `tectum` command.
 
+mod area_table;
 mod bench;
 mod check;
 mod completions;

@@ -422,3 +422,141 @@ fn a_motor_that_never_fires_is_a_note_of_the_run_and_an_export_is_quiet() {
         "runs/1/trace.csv: 20 rows\nruns/1/trace.npy: 20 rows\n"
     );
 }
+
+/// Two areas that are connected all to all, of this size each.
+fn all_to_all(size: [u32; 3]) -> Value {
+    json!({"version": "2.1", "blueprint": {
+        "i__inp": {"group_id": "IPU", "block_boundaries": size,
+                   "cortical_mapping_dst": {"c__mid": [["all_to_all", 1, 1, false]]}},
+        "c__mid": {"block_boundaries": size},
+    }})
+}
+
+#[test]
+fn a_genome_beyond_the_memory_is_refused_with_both_numbers() {
+    let large = [1 << 20, 1 << 9, 1];
+    let mut drawn = all_to_all(large);
+    drawn["blueprint"]["i__inp"]["cortical_mapping_dst"]["c__mid"][0] = json!({"morphology_id": "all_to_all", "morphology_scalar": [1, 1, 1],
+               "postSynapticCurrent_multiplier": 1, "plasticity_flag": false, "synapse_attractivity": 1});
+    let mut many_thresholds = all_to_all(large);
+    many_thresholds["blueprint"]["i__inp"]["firing_threshold_increment_x"] = json!(0.5);
+    for (name, genome) in [
+        ("exact", all_to_all(large)),
+        ("drawn", drawn),
+        ("thresholds", many_thresholds),
+    ] {
+        let place = Place::new(&format!("memory-{name}"), &genome);
+        let output = place.tectum("run g.json --device cpu --bursts 1");
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(5), "{name}: {message}");
+        let (_, numbers) = message
+            .split_once(": ")
+            .unwrap_or_else(|| panic!("{name}: {message}"));
+        let numbers: Vec<f64> = numbers
+            .split(|character: char| !character.is_ascii_digit())
+            .filter_map(|number| number.parse().ok())
+            .collect();
+        let [.., needed, available] = numbers[..] else {
+            panic!("{name}: {message}");
+        };
+        assert!(
+            message.contains(" bytes of memory are needed, ") && needed > available,
+            "{name}: {message}"
+        );
+    }
+}
+
+/// The synapses in a file of `--edges`: source, target, weight, psp, rule and mapping.
+fn edges(bytes: &[u8]) -> Vec<(u32, u32, i16, u8, i8, u32)> {
+    let start = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    let word = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().expect("four bytes"));
+    bytes[start..]
+        .chunks_exact(16)
+        .map(|row| {
+            (
+                word(&row[..4]),
+                word(&row[4..8]),
+                i16::from_le_bytes([row[8], row[9]]),
+                row[10],
+                row[11] as i8,
+                word(&row[12..]),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn the_synapses_of_a_genome_are_written_to_a_file() {
+    let mut genome = learning(json!(["lateral_+x", 1, -2, true, 2, 3, 1]));
+    genome["blueprint"]["i__inp"]["postsynaptic_current"] = json!(7);
+    let place = Place::new("edges", &genome);
+    let [shown, _] = place.shown("inspect g.json --edges e.npy");
+    assert!(shown.contains("\n15 synapses written\n"), "{shown}");
+    let bytes = std::fs::read(place.0.join("e.npy")).expect("written");
+    assert!(
+        String::from_utf8_lossy(&bytes[..256]).contains(
+            "[('source', '<u4'), ('target', '<u4'), ('weight', '<i2'), ('psp', '|u1'), ('rule', '|i1'), ('mapping', '<u4')], 'fortran_order': False, 'shape': (15,)"
+        )
+    );
+    let expected: Vec<_> = (0..8)
+        .map(|x| (x, 8 + x, 3, 7, -1, 0))
+        .chain((8..15).map(|x| (x, x + 1, -2, 1, 0, 1)))
+        .collect();
+    assert_eq!(edges(&bytes), expected);
+    let [_, _] = place.shown("inspect g.json --edges e.csv");
+    let read = |name: &str| std::fs::read_to_string(place.0.join(name)).expect("written");
+    let rows: Vec<String> = expected
+        .iter()
+        .map(|(source, target, weight, psp, rule, mapping)| {
+            format!("{source},{target},{weight},{psp},{rule},{mapping}\n")
+        })
+        .collect();
+    assert_eq!(
+        read("e.csv"),
+        format!("source,target,weight,psp,rule,mapping\n{}", rows.concat())
+    );
+    assert_eq!(
+        read("e.mappings.csv"),
+        "mapping,source_area,target_area,morphology,psp_divided,psp_is_potential,rule,window,gain,loss\n\
+         0,i__inp,c__mid,block_to_block,false,false,-1,,,\n\
+         1,c__mid,c__mid,lateral_+x,true,false,0,3,6,2\n"
+    );
+    assert_eq!(read("e.areas.csv").lines().count(), 3);
+    let inspection = &place.shown("inspect g.json --json --edges e.npy --seed 3")[0];
+    assert!(inspection.contains("\"edges\":15"), "{inspection}");
+    let message = place.refused("inspect g.json --edges e.parquet");
+    assert!(
+        message.contains("a name that ends in .npy or .csv"),
+        "{message}"
+    );
+}
+
+/// A network that is rebuilt from the file has the degrees of the one that runs, with the neurons of
+/// memories and synapses that can grow.
+#[test]
+fn the_synapses_in_the_file_are_those_of_the_run() {
+    let genome = json!({"version": "2.1", "blueprint": {
+        "i__inp": {"group_id": "IPU", "block_boundaries": [6, 1, 1], "cortical_mapping_dst": {
+            "memory": [["memory", 1, 1, false]],
+            "c__mid": [["associative_memory", 1, 1, true, 1, 7, 1],
+                       {"morphology_id": "all_to_all", "morphology_scalar": [1, 1, 1],
+                        "postSynapticCurrent_multiplier": 1, "plasticity_flag": false, "synapse_attractivity": 50}]}},
+        "memory": {"sub_group_id": "MEMORY", "block_boundaries": [1, 1, 1],
+                   "cortical_mapping_dst": {"c__mid": [["projector", 1, 9, true, 2, 3, 1]]}},
+        "c__mid": {"block_boundaries": [4, 1, 1]},
+    }});
+    let place = Place::new("edges-of-run", &genome);
+    for seed in ["0", "9"] {
+        let line = format!("inspect g.json --json --edges e.npy --seed {seed}");
+        let inspection: Value = serde_json::from_str(&place.shown(&line)[0]).expect("JSON");
+        let run = format!("run g.json --bursts 1 --device cpu --json --seed {seed}");
+        let run: Value = serde_json::from_str(&place.shown(&run)[0]).expect("JSON");
+        let rows = edges(&std::fs::read(place.0.join("e.npy")).expect("written"));
+        assert_eq!(json!(rows.len()), run["synapses"], "{run}");
+        assert_eq!(inspection["edges"], run["synapses"], "{inspection}");
+        // Neurons of the memory follow those of the genome.
+        assert!(rows.iter().any(|row| row.0 >= 11), "{seed}");
+    }
+    let areas = std::fs::read_to_string(place.0.join("e.areas.csv")).expect("written");
+    assert!(areas.contains("memory,,patterns,11,1024,,,,\n"), "{areas}");
+}

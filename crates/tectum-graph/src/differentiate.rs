@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use tectum::{DType, Error, Result};
+use tectum::{DType, Error, Result, host_memory};
 
 use super::builder::GraphBuilder;
 use super::{Dim, Graph, Node};
@@ -52,7 +52,14 @@ impl Graph {
         for (name, node, shape) in self.parameters() {
             let gradient = match pass.of.get(&node) {
                 Some(&gradient) => gradient,
-                None => pass.builder.constant(&vec![0.0; shape.len()], shape)?,
+                None => {
+                    let zeros = host_memory::filled(
+                        format_args!("the gradient of {name}"),
+                        0.0,
+                        shape.len(),
+                    )?;
+                    pass.builder.constant(&zeros, shape)?
+                }
             };
             pass.builder.output(&self.gradient_name(name), gradient)?;
         }

@@ -1,6 +1,6 @@
 //! The float64 evaluator: every device and pass is checked against it.
 
-use tectum::{Error, Result};
+use tectum::{Error, Result, host_memory};
 
 use super::tensor::{Tensor, Values};
 use super::{Graph, Node, Shape};
@@ -16,7 +16,7 @@ impl Graph {
     /// values that devices use.
     /// # Errors
     /// `Invalid` if an input or parameter is not fed, is fed twice or with the wrong shape, or
-    /// another node is fed.
+    /// another node is fed; `OutOfMemory` if a value does not fit into memory.
     pub fn evaluate(&self, feeds: &[(Node, Tensor)]) -> Result<Vec<Tensor>> {
         let values = self.evaluate_nodes(feeds)?;
         Ok(self
@@ -41,6 +41,10 @@ impl Graph {
         }
         for (&node, definition) in &self.nodes {
             if !values.contains_key(&node) {
+                host_memory::check(
+                    format_args!("evaluate: node {node} of {:?}", definition.shape),
+                    host_memory::array_bytes::<f64>(definition.shape.len()),
+                )?;
                 let value = definition.operation.evaluate(definition.shape, &values);
                 values.insert(
                     node,

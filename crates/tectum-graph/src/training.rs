@@ -160,7 +160,7 @@ impl Trainer {
                     shape.len(),
                     seed,
                     position as u32,
-                );
+                )?;
                 self.set_parameter(&name, &values)?;
             }
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use rten_onnx::onnx::{GraphProto, TensorProto};
-use tectum::{DType, Error, Result, Window};
+use tectum::{DType, Error, Result, Window, host_memory};
 use tectum_graph::{Dim, GraphBuilder, MAX_RANK, Node, Shape, Tensor};
 
 use crate::array::Array;
@@ -185,16 +185,21 @@ pub(crate) const MAX_FOLDED_TERMS: f64 = (1u64 << 30) as f64;
 /// The number of elements of a shape that the file asks for by numbers.
 ///
 /// # Errors
-/// `Unsupported` if they are too many.
+/// `Unsupported` if they are too many; `OutOfMemory` if they do not fit into memory.
 pub(crate) fn made(dims: &[usize]) -> Result<usize> {
     let len = dims
         .iter()
         .try_fold(1usize, |product, dim| product.checked_mul(*dim));
-    len.filter(|len| *len <= MAX_MADE).ok_or_else(|| {
+    let len = len.filter(|len| *len <= MAX_MADE).ok_or_else(|| {
         Error::unsupported(format!(
             "{dims:?} are too many elements to make; at most {MAX_MADE} are possible"
         ))
-    })
+    })?;
+    host_memory::check(
+        format_args!("{dims:?} elements that the file asks for"),
+        host_memory::array_bytes::<f64>(len),
+    )?;
+    Ok(len)
 }
 
 pub(crate) enum EmitKind {

@@ -2,7 +2,7 @@
 
 use tectum::operation::product::panel_format::PanelFormat;
 use tectum::route::Target;
-use tectum::{CodeObject, DType, Device, Error, LaunchTime, Result, RunStats};
+use tectum::{CodeObject, DType, Device, Error, LaunchTime, Result, RunStats, host_memory};
 use tectum_graph::{CompiledGraph, Graph};
 
 use crate::array::Array;
@@ -192,7 +192,7 @@ impl Network {
                 .map(|(_, node, _)| node);
             match packed.iter().find(|parameter| Some(parameter.node) == node) {
                 Some(parameter) => {
-                    let mut words = vec![0; parameter.words()];
+                    let mut words = host_memory::filled(name, 0, parameter.words())?;
                     parameter.pack(&values, &mut words);
                     match parameter.format {
                         PanelFormat::F32 => {

@@ -1,9 +1,13 @@
 //! Arrays of NumPy, and whatever NumPy converts to one.
 
 use numpy::{Element, PyArray1, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use tectum::host_memory;
+
+use crate::error::OrRaise;
+use crate::sequence::stated_len;
 
 /// An array of floats in row-major order. One of float32 in that order is used in place; others are
 /// converted.
@@ -36,10 +40,11 @@ pub fn numbers(value: &Bound<'_, PyAny>, what: &str, expected: usize) -> PyResul
 /// Raises TypeError for floats, ValueError naming the first number that is out of range.
 pub fn integers<T: TryFrom<i64>>(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<T>> {
     if let Ok(range) = value.cast::<pyo3::types::PyRange>() {
-        return range
-            .try_iter()?
-            .map(|number| fitting(number?.extract()?, what))
-            .collect();
+        let mut numbers = host_memory::with_capacity(what, stated_len(range)).or_raise()?;
+        for number in range.try_iter()? {
+            numbers.push(fitting(number?.extract()?, what)?);
+        }
+        return Ok(numbers);
     }
     let array = value
         .py()
@@ -93,6 +98,9 @@ fn converted<'py, T: Element>(
     }
     let made = numpy.call_method1("ascontiguousarray", (value, dtype));
     let made = made.map_err(|error| {
+        if error.is_instance_of::<PyMemoryError>(numpy.py()) {
+            return error;
+        }
         PyTypeError::new_err(format!(
             "{what}: {} is no array of numbers: {error}",
             value.get_type()
@@ -130,7 +138,7 @@ pub fn shaped<'py, T: Element>(
 /// A column of an array of numbers that callers may also give as one number for all.
 pub fn broadcast(value: &Bound<'_, PyAny>, what: &str, count: usize) -> PyResult<Vec<f32>> {
     match value.extract::<f32>() {
-        Ok(number) => Ok(vec![number; count]),
+        Ok(number) => host_memory::filled(what, number, count).or_raise(),
         Err(_) => numbers(value, what, count),
     }
 }

@@ -15,6 +15,7 @@ use crate::device::DeviceArgument;
 use crate::error::OrRaise;
 use crate::interrupt::detached;
 use crate::receipt::{Receipt, Runs};
+use crate::sequence::Sequence;
 
 /// What a step of all instances returned: observations, rewards, and whether each episode ended.
 type Stepped<'py> = (
@@ -109,7 +110,7 @@ impl BodyBatch {
         &self,
         py: Python<'py>,
         seed: Option<u64>,
-        seeds: Option<Vec<u64>>,
+        seeds: Option<Sequence<u64>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let seeds = match (seed, seeds) {
             (Some(_), Some(_)) => {
@@ -118,8 +119,8 @@ impl BodyBatch {
             (seed, None) => (0..self.count as u64)
                 .map(|k| seed.unwrap_or(0).wrapping_add(k))
                 .collect(),
-            (None, Some(seeds)) if seeds.len() == self.count => seeds,
-            (None, Some(seeds)) => {
+            (None, Some(Sequence(seeds))) if seeds.len() == self.count => seeds,
+            (None, Some(Sequence(seeds))) => {
                 return Err(PyValueError::new_err(format!(
                     "{} seeds for {} instances",
                     seeds.len(),
@@ -128,7 +129,7 @@ impl BodyBatch {
             }
         };
         let all: Vec<usize> = (0..self.count).collect();
-        self.restart(py, all, seeds)
+        self.restart(py, Sequence(all), Sequence(seeds))
     }
 
     /// Resets some instances, each to the body's start for its seed; returns their observations:
@@ -136,9 +137,10 @@ impl BodyBatch {
     fn restart<'py>(
         &self,
         py: Python<'py>,
-        instances: Vec<usize>,
-        seeds: Vec<u64>,
+        instances: Sequence<usize>,
+        seeds: Sequence<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let (Sequence(instances), Sequence(seeds)) = (instances, seeds);
         if instances.len() != seeds.len() {
             return Err(PyValueError::new_err(format!(
                 "{} seeds for {} instances",

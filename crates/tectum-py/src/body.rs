@@ -12,6 +12,7 @@ use tectum_control::scenario::build::build_body;
 
 use crate::array::numbers;
 use crate::error::OrRaise;
+use crate::sequence::Sequence;
 
 /// One number of an observation.
 ///
@@ -169,10 +170,12 @@ impl BodySpec {
     fn new(
         name: String,
         dt: f64,
-        observation: Vec<ObservationChannel>,
-        action: Vec<ActionChannel>,
-        safe_action: Option<Vec<f32>>,
+        observation: Sequence<ObservationChannel>,
+        action: Sequence<ActionChannel>,
+        safe_action: Option<Sequence<f32>>,
     ) -> PyResult<Self> {
+        let (Sequence(observation), Sequence(action)) = (observation, action);
+        let safe_action = safe_action.map(|action| action.0);
         if !(1e-6..=1e6).contains(&dt) {
             return Err(PyValueError::new_err(format!(
                 "dt is {dt}, needs seconds from 0.000001 to 1000000"
@@ -369,7 +372,8 @@ impl NativeBody {
     }
 
     #[setter]
-    fn set_state(&self, state: Vec<f64>) -> PyResult<()> {
+    fn set_state(&self, state: Sequence<f64>) -> PyResult<()> {
+        let Sequence(state) = state;
         self.with(|body| body.set_state(&state).or_raise())
     }
 

@@ -20,6 +20,7 @@ use crate::body::locked;
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
 use crate::interrupt::detached;
+use crate::sequence::{OneOrEach, Sequence, stated_len};
 
 pub use compiled::CompiledGraph;
 pub use node::Node;
@@ -39,9 +40,20 @@ enum DimArgument {
 fn shape_of(value: &Bound<'_, PyAny>) -> PyResult<Shape> {
     let dims = match value.extract::<DimArgument>() {
         Ok(only) => vec![only],
-        Err(_) => value.extract::<Vec<DimArgument>>().map_err(|_| {
-            PyTypeError::new_err("shape: sizes or upper-case letters are needed, such as (32, 2)")
-        })?,
+        Err(_) => {
+            let rank = stated_len(value);
+            if rank > MAX_RANK && !value.is_instance_of::<pyo3::types::PyString>() {
+                return Err(PyValueError::new_err(format!(
+                    "a shape of {rank} dimensions; at most {MAX_RANK} are possible"
+                )));
+            }
+            let dims = value.extract::<Sequence<DimArgument>>().map_err(|_| {
+                PyTypeError::new_err(
+                    "shape: sizes or upper-case letters are needed, such as (32, 2)",
+                )
+            })?;
+            dims.0
+        }
     };
     if dims.len() > MAX_RANK {
         return Err(PyValueError::new_err(format!(
@@ -69,18 +81,14 @@ fn shape_to_python<'py>(
 }
 
 /// One size for every axis of space, or one for each.
-#[derive(FromPyObject)]
-enum Axes {
-    All(usize),
-    Each(Vec<usize>),
-}
+type Axes = OneOrEach<usize, usize>;
 
 impl Axes {
     /// The three axes of a window over `space` axes of space, the first of which are `otherwise`.
     fn spread(&self, what: &str, space: usize, otherwise: usize) -> PyResult<[usize; 3]> {
         let mut sizes = [otherwise; 3];
         match self {
-            Axes::All(size) => sizes[3 - space..].fill(*size),
+            Axes::One(size) => sizes[3 - space..].fill(*size),
             Axes::Each(each) if each.len() == space => sizes[3 - space..].copy_from_slice(each),
             Axes::Each(each) => {
                 return Err(PyValueError::new_err(format!(
@@ -269,7 +277,8 @@ impl Graph {
     }
 
     /// Joins nodes along an axis.
-    fn concat(&self, nodes: Vec<PyRef<'_, Node>>, axis: usize) -> PyResult<Node> {
+    fn concat(&self, nodes: Sequence<PyRef<'_, Node>>, axis: usize) -> PyResult<Node> {
+        let Sequence(nodes) = nodes;
         let parts: Vec<_> = nodes.iter().map(|node| node.node).collect();
         self.add(|graph| graph.concat(&parts, axis))
     }
@@ -318,7 +327,7 @@ impl Graph {
 
     /// A convolution over one to three axes of space: `x` [N, C, ..], `w` [K, C / groups, ..],
     /// `bias` [K]. `stride`, `padding` and `dilation` are one size, or one for each axis of space.
-    #[pyo3(signature = (x, w, bias = None, *, groups = 1, stride = Axes::All(1), padding = Axes::All(0), dilation = Axes::All(1)))]
+    #[pyo3(signature = (x, w, bias = None, *, groups = 1, stride = Axes::One(1), padding = Axes::One(0), dilation = Axes::One(1)))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn convolution(
         &self,
@@ -346,7 +355,7 @@ impl Graph {
 
     /// The maximum ("max") or mean ("mean", of the elements inside) of windows of space of `x` [N,
     /// C, ..].
-    #[pyo3(signature = (x, kind, kernel, *, stride = None, padding = Axes::All(0)))]
+    #[pyo3(signature = (x, kind, kernel, *, stride = None, padding = Axes::One(0)))]
     fn pool(
         &self,
         x: &Node,

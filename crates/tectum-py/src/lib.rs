@@ -27,6 +27,7 @@ mod receipt;
 mod recording;
 mod sample;
 mod scenario;
+mod sequence;
 mod spiking;
 mod transformer;
 

@@ -20,6 +20,7 @@ use crate::exclusive::{Exclusive, called_back};
 use crate::interned::interned;
 use crate::interrupt::detached;
 use crate::receipt::{Receipt, Runs};
+use crate::sequence::Sequence;
 
 /// NumPy's names of the element types.
 const DTYPES: [(DType, &str); 4] = [
@@ -256,7 +257,7 @@ impl Kernel {
 #[pymethods]
 impl Kernel {
     #[new]
-    #[pyo3(signature = (name, wgsl, bindings, params, twin, *, preludes = Vec::new(), counts = BTreeMap::new()))]
+    #[pyo3(signature = (name, wgsl, bindings, params, twin, *, preludes = Sequence(Vec::new()), counts = BTreeMap::new()))]
     #[allow(
         clippy::too_many_arguments,
         reason = "the definition of a kernel in one call"
@@ -265,12 +266,14 @@ impl Kernel {
         py: Python<'_>,
         name: &str,
         wgsl: &str,
-        bindings: Vec<(String, String, String)>,
-        params: Vec<(String, String)>,
+        bindings: Sequence<(String, String, String)>,
+        params: Sequence<(String, String)>,
         twin: Py<PyAny>,
-        preludes: Vec<String>,
+        preludes: Sequence<String>,
         counts: BTreeMap<String, Vec<String>>,
     ) -> PyResult<Self> {
+        let (Sequence(bindings), Sequence(params), Sequence(preludes)) =
+            (bindings, params, preludes);
         let mut builder: KernelBuilder = Definition::define(name);
         let mut declared = Vec::new();
         for (binding, access, dtype) in bindings {
@@ -492,7 +495,7 @@ impl Plan {
     fn launch(
         &self,
         kernel: &Kernel,
-        views: Vec<View>,
+        views: Sequence<View>,
         groups: Option<u32>,
         params: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
@@ -510,7 +513,7 @@ impl Plan {
             )));
         }
         let words = kernel.param_words(&given)?;
-        let views: Vec<Slot> = views.into_iter().map(|view| view.inner).collect();
+        let views: Vec<Slot> = views.0.into_iter().map(|view| view.inner).collect();
         let groups = groups.map_or_else(
             || groups_for(views.iter().map(Slot::len).max().unwrap_or(1)),
             Groups::from,

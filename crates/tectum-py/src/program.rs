@@ -17,6 +17,7 @@ use crate::device::DeviceArgument;
 use crate::error::OrRaise;
 use crate::interrupt::detached;
 use crate::receipt::{Receipt, Runs};
+use crate::sequence::Sequence;
 
 /// NumPy's name of a type; bits as unsigned words where NumPy has none.
 fn dtype(ty: Type) -> &'static str {
@@ -106,10 +107,10 @@ impl<'py> Argument<'py> {
                 )))
             };
         };
-        let size = value
-            .extract::<u64>()
-            .map(|size| vec![size])
-            .or_else(|_| value.extract::<Bound<'_, PyTuple>>()?.extract::<Vec<u64>>());
+        let size = value.extract::<u64>().map(|size| vec![size]).or_else(|_| {
+            let tuple = value.extract::<Bound<'_, PyTuple>>()?;
+            tuple.extract::<Sequence<u64>>().map(|shape| shape.0)
+        });
         if let (true, Ok(shape)) = (buffer.access.writes(), size) {
             return Ok(Self {
                 array: None,

@@ -1,5 +1,7 @@
 //! Spiking networks: neurons and synapses from arrays or genomes, runs, and monitors.
 
+mod column;
+mod edges;
 mod genome;
 mod monitor;
 mod neurons;
@@ -11,12 +13,12 @@ use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyRange};
-use tectum::WorkProgress;
 use tectum::snapshot::Snapshot;
+use tectum::{Error, WorkProgress};
 use tectum_spiking::genome::Genome as Blueprint;
 use tectum_spiking::{
-    IdleUpdate, Network, NetworkOptions, PlasticityRule, Simulation, SimulationOptions,
-    SpikeCounts as Counts, Stimulus, Synapse, SynapseList, seed_of,
+    ConnectOptions, IdleUpdate, Network, NetworkOptions, PlasticityRule, Simulation,
+    SimulationOptions, SpikeCounts as Counts, Stimulus, Synapse, SynapseList, seed_of,
 };
 
 use crate::array::{broadcast, integers};
@@ -26,7 +28,10 @@ use crate::error::OrRaise;
 use crate::exclusive::Exclusive;
 use crate::interrupt::{detached, interruptible};
 use crate::receipt::Receipt;
+use crate::sequence::Sequence;
 
+use self::column::Column;
+use self::edges::Edges;
 pub use genome::{Area, Genome};
 pub use monitor::{PotentialMonitor, SpikeMonitor};
 pub use neurons::Neurons;
@@ -156,6 +161,8 @@ fn progress(done: u32, total: u32) -> WorkProgress<'static> {
 pub struct SpikingNetwork {
     inner: Exclusive<Running>,
     genome: Option<Arc<Blueprint>>,
+    /// How the genome was connected.
+    options: Option<ConnectOptions>,
     neurons: u32,
     synapses: u64,
     notes: Vec<String>,
@@ -187,6 +194,7 @@ impl SpikingNetwork {
         Ok(Self {
             inner: Exclusive::new(running),
             genome: None,
+            options: None,
             neurons,
             synapses,
             notes: Vec::new(),
@@ -197,12 +205,13 @@ impl SpikingNetwork {
     pub fn of_genome(
         mut self,
         genome: Arc<Blueprint>,
+        options: ConnectOptions,
         stimulus: Stimulus,
         notes: Vec<String>,
     ) -> Self {
         let running = self.inner.get_mut();
         running.stimulus = (!stimulus.is_none()).then_some(stimulus);
-        (self.genome, self.notes) = (Some(genome), notes);
+        (self.genome, self.options, self.notes) = (Some(genome), Some(options), notes);
         self
     }
 
@@ -254,6 +263,37 @@ fn idle_update(name: &str) -> PyResult<IdleUpdate> {
     }
 }
 
+/// The synapses of columns: source, target, weight, inhibitory, rule. Every message names the first
+/// synapse that it is true of.
+fn synapse_list(neurons: u32, count: usize, columns: &[Column<'_>; 5]) -> PyResult<SynapseList> {
+    let [source, target, weight, inhibitory, rule] = columns.each_ref().map(Column::numbers);
+    let (source, target, weight) = (source?, target?, weight?);
+    let (inhibitory, rule) = (inhibitory?, rule?);
+    let out_of_range = |index: usize, what: &str, value: i64, range: &str| {
+        Error::invalid(format!("synapse {index}: {what} {value}, needs {range}"))
+    };
+    let neuron = |index: usize, what: &str, value: i64| {
+        u32::try_from(value).map_err(|_| out_of_range(index, what, value, "the number of a neuron"))
+    };
+    let byte = |index: usize, what: &str, value: i64| {
+        u8::try_from(value).map_err(|_| out_of_range(index, what, value, "0 to 255"))
+    };
+    let synapse = |index: usize| {
+        let plasticity = match rule.get(index) {
+            -1 => None,
+            rule => Some(byte(index, "rule", rule)?),
+        };
+        let synapse = Synapse {
+            target: neuron(index, "target", target.get(index))?,
+            weight: byte(index, "weight", weight.get(index))?,
+            inhibitory: inhibitory.get(index) != 0,
+            plasticity,
+        };
+        Ok((neuron(index, "source", source.get(index))?, synapse))
+    };
+    SynapseList::from_passes(neurons, || Ok((0..count).map(synapse))).or_raise()
+}
+
 /// The refusal of an area's name.
 pub fn unknown_area(genome: &Blueprint, name: &str) -> PyErr {
     let known: Vec<String> = genome
@@ -273,7 +313,7 @@ pub fn unknown_area(genome: &Blueprint, name: &str) -> PyErr {
 #[pymethods]
 impl SpikingNetwork {
     #[new]
-    #[pyo3(signature = (neurons, source, target, weight, *, inhibitory = None, rule = None, rules = Vec::new(), device = DeviceArgument::Id("cpu".to_owned()), seed = 0, silence = "catch_up", max_injected = 255.0, constant_inputs = None))]
+    #[pyo3(signature = (neurons, source, target, weight, *, inhibitory = None, rule = None, rules = Sequence(Vec::new()), device = DeviceArgument::Id("cpu".to_owned()), seed = 0, silence = "catch_up", max_injected = 255.0, constant_inputs = None))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn from_arrays(
         py: Python<'_>,
@@ -283,69 +323,33 @@ impl SpikingNetwork {
         weight: &Bound<'_, PyAny>,
         inhibitory: Option<&Bound<'_, PyAny>>,
         rule: Option<&Bound<'_, PyAny>>,
-        rules: Vec<(u32, u8, u8)>,
+        rules: Sequence<(u32, u8, u8)>,
         device: DeviceArgument<'_>,
         seed: u64,
         silence: &str,
         max_injected: f32,
-        constant_inputs: Option<Vec<(u32, f32)>>,
+        constant_inputs: Option<Sequence<(u32, f32)>>,
     ) -> PyResult<Self> {
-        let sources: Vec<u32> = integers(source, "source")?;
-        let columns =
-            |value: Option<&Bound<'_, PyAny>>, what: &str, otherwise: i64| -> PyResult<Vec<i64>> {
-                let column: Vec<i64> =
-                    value.map_or_else(|| Ok(vec![otherwise]), |value| integers(value, what))?;
-                match column.len() {
-                    1 => Ok(vec![column[0]; sources.len()]),
-                    length if length == sources.len() => Ok(column),
-                    length => Err(PyValueError::new_err(format!(
-                        "{what} has {length} numbers for {} synapses",
-                        sources.len()
-                    ))),
-                }
-            };
-        let [targets, weights] = [(target, "target"), (weight, "weight")]
-            .map(|(value, what)| columns(Some(value), what, 0));
-        let (targets, weights, inhibitory, rule) = (
-            targets?,
-            weights?,
-            columns(inhibitory, "inhibitory", 0)?,
-            columns(rule, "rule", -1)?,
-        );
-        let out_of_range = |index: usize, what: &str, value: i64, range: &str| {
-            PyValueError::new_err(format!("synapse {index}: {what} {value}, needs {range}"))
-        };
-        let mut list = Vec::with_capacity(sources.len());
-        for (index, source) in sources.into_iter().enumerate() {
-            let number = |value: i64, what: &str| {
-                u8::try_from(value).map_err(|_| out_of_range(index, what, value, "0 to 255"))
-            };
-            let target = u32::try_from(targets[index]).map_err(|_| {
-                out_of_range(index, "target", targets[index], "the number of a neuron")
-            })?;
-            let plasticity = if rule[index] == -1 {
-                None
-            } else {
-                Some(number(rule[index], "rule")?)
-            };
-            list.push((
-                source,
-                Synapse {
-                    target,
-                    weight: number(weights[index], "weight")?,
-                    inhibitory: inhibitory[index] != 0,
-                    plasticity,
-                },
-            ));
-        }
+        let source = Column::new(source, "source")?;
+        let count = source.numbers()?.len();
+        let columns = [
+            source,
+            Column::of_rows(Some(target), "target", 0, count)?,
+            Column::of_rows(Some(weight), "weight", 0, count)?,
+            Column::of_rows(inhibitory, "inhibitory", 0, count)?,
+            Column::of_rows(rule, "rule", -1, count)?,
+        ];
+        let neurons = neurons.inner();
+        let synapses = synapse_list(neurons.len(), count, &columns)?;
+        drop(columns);
         let idle_update = idle_update(silence)?;
         let plasticity = rules
+            .0
             .into_iter()
             .map(|(window, gain, loss)| PlasticityRule { window, gain, loss })
             .collect();
-        let (device, neurons) = (device.open(py)?, neurons.inner());
+        let device = device.open(py)?;
         detached(py, || {
-            let synapses = SynapseList::new(neurons.len(), &list)?;
             let options = NetworkOptions {
                 seed: seed_of(seed),
                 idle_update,
@@ -355,7 +359,7 @@ impl SpikingNetwork {
             };
             let network = Network::new(&neurons, Box::new(synapses), options)?;
             let max_inputs = network.neurons() as usize;
-            let constant_inputs = constant_inputs.unwrap_or_default();
+            let constant_inputs = constant_inputs.map_or_else(Vec::new, |inputs| inputs.0);
             let options = SimulationOptions {
                 constant_inputs,
                 max_inputs,
@@ -468,6 +472,40 @@ impl SpikingNetwork {
         let (monitor, sink) = PotentialMonitor::new(self.select(neurons)?, every);
         self.inner.lock(py)?.potentials.push(sink);
         Ok(monitor)
+    }
+
+    /// All synapses with their initial weights, as a dict of arrays with a number for each:
+    /// `source`, `target` (uint32), `weight` (uint8), `inhibitory` (bool) and `rule` (int8), the index
+    /// of its learning rule, or -1 for a weight that does not change. A network of a genome also has
+    /// `mapping` (uint32), the index of the mapping, and `psp` (uint8), which a firing of the source
+    /// sends. They are in the order of mappings, or of sources for a network from arrays;
+    /// `plastic_synapses` has the weights at present.
+    ///
+    /// Raises MemoryError if the arrays do not fit into memory.
+    ///
+    /// >>> import tectum as tt
+    /// >>> neurons = tt.Neurons()
+    /// >>> neurons.add(3)
+    /// range(0, 3)
+    /// >>> edges = tt.SpikingNetwork(neurons, [2, 0], [1, 2], [7, 5], inhibitory=[1, 0]).edges()
+    /// >>> edges["source"].tolist(), edges["target"].tolist(), edges["weight"].tolist()
+    /// ([0, 2], [2, 1], [5, 7])
+    fn edges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let edges = interruptible(py, false, |interrupt| {
+            match (&self.genome, &self.options) {
+                (Some(genome), Some(options)) => {
+                    Edges::of_genome(genome, options, self.synapses, &mut |done| {
+                        interrupt.watch(done)
+                    })
+                }
+                _ => self
+                    .inner
+                    .lock_detached()
+                    .and_then(|running| Edges::of_network(running.simulation.network())),
+            }
+            .or_raise()
+        })?;
+        edges.into_dict(py)
     }
 
     /// The synapses that learn, as a dict of arrays: `source`, `target`, `weight`, `inhibitory`,

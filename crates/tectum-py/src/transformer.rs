@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{CacheFormats, Error, WorkProgress};
@@ -21,6 +21,7 @@ use crate::error::OrRaise;
 use crate::exclusive::Exclusive;
 use crate::interrupt::{detached, interruptible};
 use crate::receipt::Receipt;
+use crate::sequence::{OneOrEach, Sequence};
 
 /// The format of the weights by its name.
 fn weight_format(name: Option<&str>) -> PyResult<Option<PanelFormat>> {
@@ -88,7 +89,8 @@ impl Encoder {
 
     /// The vectors of texts: float32 of shape (texts, width). Texts of more than `max_tokens` are
     /// cut.
-    fn embed<'py>(&self, py: Python<'py>, texts: Vec<String>) -> PyResult<Bound<'py, PyAny>> {
+    fn embed<'py>(&self, py: Python<'py>, texts: Sequence<String>) -> PyResult<Bound<'py, PyAny>> {
+        let Sequence(texts) = texts;
         let made = detached(py, || {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             self.inner.lock_detached()?.embed(&texts)
@@ -245,9 +247,9 @@ impl Loaded {
             .prompts
             .iter()
             .map(|prompt| match (prompt, &self.tokens) {
-                (Prompt::Tokens(tokens), _) => Ok(tokens.clone()),
-                (Prompt::Text(text), Some(tokens)) => tokens.encode(text),
-                (Prompt::Text(_), None) => Err(Error::invalid(
+                (Prompt::Each(tokens), _) => Ok(tokens.clone()),
+                (Prompt::One(text), Some(tokens)) => tokens.encode(text),
+                (Prompt::One(_), None) => Err(Error::invalid(
                     "the model has no tokenizer.json: give the prompt as token numbers",
                 )),
             });
@@ -262,11 +264,7 @@ impl Loaded {
 }
 
 /// A prompt as text, or as token numbers.
-#[derive(FromPyObject, Clone)]
-enum Prompt {
-    Text(String),
-    Tokens(Vec<u32>),
-}
+type Prompt = OneOrEach<String, u32>;
 
 /// What to generate.
 struct Prompts {
@@ -377,7 +375,7 @@ impl Decoder {
     ///
     /// Returns a `Generation`, or a list of them for a list of prompts. Raises ValueError for a
     /// prompt that does not fit or a setting out of range; Ctrl-C ends after the present token.
-    #[pyo3(signature = (prompt, *, max_new_tokens = 64, temperature = 0.0, top_k = 0, top_p = 1.0, repetition_penalty = 1.0, seed = 0, stop = Vec::new(), ignore_end = false, continue_context = false))]
+    #[pyo3(signature = (prompt, *, max_new_tokens = 64, temperature = 0.0, top_k = 0, top_p = 1.0, repetition_penalty = 1.0, seed = 0, stop = Sequence(Vec::new()), ignore_end = false, continue_context = false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn generate<'py>(
         &self,
@@ -389,7 +387,7 @@ impl Decoder {
         top_p: f32,
         repetition_penalty: f32,
         seed: u64,
-        stop: Vec<String>,
+        stop: Sequence<String>,
         ignore_end: bool,
         continue_context: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -403,7 +401,7 @@ impl Decoder {
         let options = GenerateOptions {
             max_new_tokens,
             sampling,
-            stop_sequences: stop,
+            stop_sequences: stop.0,
             end: Vec::new(),
         };
         let (prompts, is_list) = prompts(prompt)?;
@@ -435,7 +433,7 @@ impl Decoder {
     ///
     /// Generation runs ahead in a thread of its own and ends when the iterator is dropped; other
     /// calls wait for it.
-    #[pyo3(signature = (prompt, *, max_new_tokens = 64, temperature = 0.0, top_k = 0, top_p = 1.0, repetition_penalty = 1.0, seed = 0, stop = Vec::new(), ignore_end = false, continue_context = false))]
+    #[pyo3(signature = (prompt, *, max_new_tokens = 64, temperature = 0.0, top_k = 0, top_p = 1.0, repetition_penalty = 1.0, seed = 0, stop = Sequence(Vec::new()), ignore_end = false, continue_context = false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn stream(
         &self,
@@ -446,7 +444,7 @@ impl Decoder {
         top_p: f32,
         repetition_penalty: f32,
         seed: u64,
-        stop: Vec<String>,
+        stop: Sequence<String>,
         ignore_end: bool,
         continue_context: bool,
     ) -> PyResult<TextStream> {
@@ -460,7 +458,7 @@ impl Decoder {
         let options = GenerateOptions {
             max_new_tokens,
             sampling,
-            stop_sequences: stop,
+            stop_sequences: stop.0,
             end: Vec::new(),
         };
         let work = Prompts {
@@ -504,7 +502,8 @@ impl Decoder {
     }
 
     /// The text of token numbers. Raises ValueError for a model without a tokenizer.
-    fn decode(&self, py: Python<'_>, tokens: Vec<u32>) -> PyResult<String> {
+    fn decode(&self, py: Python<'_>, tokens: Sequence<u32>) -> PyResult<String> {
+        let Sequence(tokens) = tokens;
         match &self.inner.lock(py)?.tokens {
             Some(known) => known.decode(&tokens).or_raise(),
             None => Err(PyValueError::new_err("the model has no tokenizer.json")),
@@ -546,9 +545,10 @@ fn prompts(prompt: &Bound<'_, PyAny>) -> PyResult<(Vec<Prompt>, bool)> {
     if let Ok(only) = prompt.extract::<Prompt>() {
         return Ok((vec![only], false));
     }
-    match prompt.extract::<Vec<Prompt>>() {
-        Ok(all) if !all.is_empty() => Ok((all, true)),
+    match prompt.extract::<Sequence<Prompt>>() {
+        Ok(Sequence(all)) if !all.is_empty() => Ok((all, true)),
         Ok(_) => Err(PyValueError::new_err("no prompt is given")),
+        Err(error) if error.is_instance_of::<PyMemoryError>(prompt.py()) => Err(error),
         Err(_) => Err(PyTypeError::new_err(
             "prompt: a text, a list of token numbers, or a list of these is needed",
         )),

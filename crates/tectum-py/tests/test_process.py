@@ -325,3 +325,56 @@ def test_a_run_gets_the_exceptions_of_its_own_twins():
     thread.join(60)
     assert not failures and not thread.is_alive()
     assert (good.receipt.runs, bad.receipt.runs) == (100, 0), "a run that raised has no result"
+
+
+HUGE_SEQUENCES = """
+import tectum as tt
+
+class Liar(list):
+    def __len__(self):
+        return 2**62
+
+class Endless:
+    def __getitem__(self, index):
+        return 0
+    def __len__(self):
+        return 2**70
+
+graph = tt.Graph()
+x = graph.input("x", (4, 4))
+batch = tt.BodyBatch("cart_pole", 4)
+decoder = tt.Decoder(tt.sample("sample-decoder", exist_ok=True), context=16)
+body = tt.Body("cart_pole")
+neurons = tt.Neurons()
+neurons.add(2)
+calls = {
+    "reset": lambda huge: batch.reset(seeds=huge),
+    "restart": lambda huge: batch.restart(huge, [1]),
+    "decode": lambda huge: decoder.decode(huge),
+    "generate": lambda huge: decoder.generate(huge),
+    "stream": lambda huge: decoder.stream(huge),
+    "input": lambda huge: graph.input("y", huge),
+    "permute": lambda huge: x.permute(huge),
+    "set_state": lambda huge: body.set_state(huge),
+    "synapses": lambda huge: tt.SpikingNetwork(neurons, huge, [1], [1]),
+    "constant_inputs": lambda huge: tt.SpikingNetwork(neurons, [0], [1], [1], constant_inputs=huge),
+}
+for name, call in calls.items():
+    for huge in (range(2**42), range(2**70), Liar([1, 2]), Endless()):
+        if name == "synapses" and not isinstance(huge, range):
+            continue  # NumPy makes an array of these.
+        try:
+            call(huge)
+            print(name, huge.__class__.__name__, "returned")
+        except (MemoryError, ValueError):
+            pass
+        except Exception as error:
+            print(name, huge.__class__.__name__, repr(error))
+print("end")
+"""
+
+
+def test_a_sequence_that_states_a_huge_length_is_refused(tmp_path):
+    # An allocation of that length would end the process.
+    done = subprocess.run([sys.executable, "-c", HUGE_SEQUENCES], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "end\n"), done.stdout + done.stderr[-1000:]

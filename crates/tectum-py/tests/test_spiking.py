@@ -95,3 +95,49 @@ def test_refusals_name_what_is_wrong(change, message):
         change()
     with pytest.raises(TypeError, match="whole numbers"):
         chain().monitor([0.5])
+
+
+def test_a_network_is_rebuilt_from_its_edges():
+    neurons = tt.Neurons()
+    neurons.add(50, threshold=3.0, psp=2)
+    random = np.random.default_rng(5)
+    source, target = random.integers(0, 50, (2, 400))
+    weight, inhibitory = random.integers(0, 256, 400), random.integers(0, 2, 400).astype(bool)
+    rule = random.integers(-1, 2, 400)
+    rules = [(1, 10, 3), (4, 2, 1)]
+    inputs = [(neuron, 3.0) for neuron in range(10)]
+    network = tt.SpikingNetwork(neurons, source, target, weight, inhibitory=inhibitory, rule=rule, rules=rules, constant_inputs=inputs)
+    edges = network.edges()
+    assert {name: str(column.dtype) for name, column in edges.items()} == {
+        "source": "uint32", "target": "uint32", "weight": "uint8", "inhibitory": "bool", "rule": "int8"
+    }
+    order = np.argsort(source, kind="stable")
+    for name, column in [("source", source), ("target", target), ("weight", weight), ("inhibitory", inhibitory), ("rule", rule)]:
+        np.testing.assert_array_equal(edges[name], column[order])
+    rebuilt = tt.SpikingNetwork(neurons, **edges, rules=rules, constant_inputs=inputs)
+    assert network.run(50).spike_hash == rebuilt.run(50).spike_hash
+    # Those of the start, whatever was learnt since.
+    np.testing.assert_array_equal(network.edges()["weight"], edges["weight"])
+
+
+@pytest.mark.parametrize("convert", [np.uint32, np.int64, np.int16, np.uint8, list, lambda column: np.repeat(column, 2)[::2]])
+def test_columns_of_every_type_make_the_same_network(convert):
+    neurons = tt.Neurons()
+    neurons.add(100)
+    source, target = np.random.default_rng(2).integers(0, 100, (2, 300))
+    weight = np.arange(300) % 100
+    expected = tt.SpikingNetwork(neurons, source, target, weight).edges()
+    columns = [convert(column) for column in (source, target, weight)]
+    found = tt.SpikingNetwork(neurons, *columns).edges()
+    for name, column in expected.items():
+        np.testing.assert_array_equal(found[name], column)
+
+
+def test_the_edges_of_a_genome_have_mappings(genome):
+    network = genome.network()
+    edges = network.edges()
+    assert all(len(column) == network.synapses for column in edges.values())
+    assert edges["mapping"].dtype == np.uint32 and edges["psp"].dtype == np.uint8
+    middle = genome.area("mid").neurons
+    assert np.isin(edges["target"], middle).all()
+    assert (np.diff(edges["mapping"].astype(int)) >= 0).all()

@@ -2,7 +2,7 @@
 //! scale at which no sum overflows.
 
 use serde::Serialize;
-use tectum::{ContentHasher, Error, Result};
+use tectum::{ContentHasher, Error, Result, host_memory};
 
 use super::memory::Memory;
 use super::network_options::NetworkOptions;
@@ -54,7 +54,8 @@ impl ConnectivityStats {
     ///
     /// # Errors
     /// `Invalid`, naming the synapse, for an unknown target, an unknown rule, and a plastic synapse
-    /// to a memory's neuron with an initial weight other than 0.
+    /// to a memory's neuron with an initial weight other than 0; `OutOfMemory` if the
+    /// totals do not fit into memory.
     pub fn new(
         neurons: &Neurons,
         rows: &dyn SynapseRows,
@@ -63,9 +64,9 @@ impl ConnectivityStats {
         let count = neurons.len() as usize;
         let plastic = vec![0; options.plasticity.len()];
         let mut survey = Self {
-            degrees: Vec::with_capacity(count),
-            max_arrival: vec![0.0; count],
-            slack: vec![0.0; count],
+            degrees: host_memory::with_capacity("degrees of neurons", count)?,
+            max_arrival: host_memory::filled("arrivals of neurons", 0.0, count)?,
+            slack: host_memory::filled("arrivals of neurons", 0.0, count)?,
             synapses: 0,
             plastic,
             hasher: ContentHasher::default(),
@@ -200,27 +201,33 @@ impl ConnectivityStats {
 
     /// For each neuron the unit that its firing sends, or, where that depends on the firing, the
     /// number of synapses that share it.
-    pub fn senders(&self, neurons: &Neurons, memories: &[Memory], fraction_bits: u32) -> Vec<u32> {
-        let senders =
-            neurons
-                .each()
-                .zip(&self.degrees)
-                .zip(0..)
-                .map(|((neuron, degree), number)| {
-                    let share = if neuron.uniform_psp {
-                        1
-                    } else {
-                        (*degree).max(1)
-                    };
-                    let depends_on_potential =
-                        neuron.potential_driven_psp && !remembers(memories, number);
-                    if depends_on_potential {
-                        share
-                    } else {
-                        rule::unit(u32::from(neuron.psp), fraction_bits, share)
-                    }
-                });
-        senders.collect()
+    pub fn senders(
+        &self,
+        neurons: &Neurons,
+        memories: &[Memory],
+        fraction_bits: u32,
+    ) -> Result<Vec<u32>> {
+        let units = neurons
+            .each()
+            .zip(&self.degrees)
+            .zip(0..)
+            .map(|((neuron, degree), number)| {
+                let share = if neuron.uniform_psp {
+                    1
+                } else {
+                    (*degree).max(1)
+                };
+                let depends_on_potential =
+                    neuron.potential_driven_psp && !remembers(memories, number);
+                if depends_on_potential {
+                    share
+                } else {
+                    rule::unit(u32::from(neuron.psp), fraction_bits, share)
+                }
+            });
+        let mut senders = host_memory::with_capacity("units of neurons", self.degrees.len())?;
+        senders.extend(units);
+        Ok(senders)
     }
 }
 

@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use tectum::{Error, Result};
+use tectum::{Error, Result, host_memory};
 
 use super::synapses::SynapseRows;
 
@@ -103,13 +103,18 @@ pub fn slices(parts: &[SynapsePartition]) -> u32 {
 ///
 /// # Errors
 /// `Invalid` for a range longer than [`PART_NEURONS`]; `Unsupported` for a range with 2³² synapses
-/// or more.
+/// or more; `OutOfMemory` if the starts of rows do not fit into memory.
 pub fn partition(
     sources: u32,
     rows: &dyn SynapseRows,
     plasticity: Option<u8>,
     ranges: &[Range<u32>],
 ) -> Result<Vec<SynapsePartition>> {
+    let parts = ranges.len() as u64;
+    host_memory::check(
+        format_args!("the rows of {sources} neurons in {parts} parts"),
+        host_memory::shape_bytes([parts, u64::from(sources) + 1], size_of::<u32>() as u64),
+    )?;
     ranges
         .iter()
         .map(|range| part(sources, rows, plasticity, range.clone()))
@@ -128,7 +133,7 @@ fn part(
             targets.len()
         )));
     }
-    let mut starts = Vec::with_capacity(sources as usize + 1);
+    let mut starts = host_memory::with_capacity("the rows of a part", sources as usize + 1)?;
     let mut end = 0u64;
     for source in 0..=sources {
         starts.push(u32::try_from(end).map_err(|_| {
@@ -152,14 +157,16 @@ fn part(
 /// block's first synapse, a multiple of 64, and its words.
 ///
 /// # Errors
-/// Errors of `write`.
+/// Errors of `write`; `OutOfMemory` if a block with a long row does not fit into memory.
 pub fn pack(
     rows: &dyn SynapseRows,
     plasticity: Option<u8>,
     part: &SynapsePartition,
     mut write: impl FnMut(usize, &[u32]) -> Result<()>,
 ) -> Result<()> {
-    let (mut first, mut words) = (0, Vec::new());
+    let capacity = part.padded_len().min(BLOCK_WORDS + part.longest() as usize);
+    let mut words = host_memory::with_capacity("a block of synapses", capacity)?;
+    let mut first = 0;
     for source in 0..part.starts.len().saturating_sub(1) as u32 {
         let begin = words.len();
         rows.visit(source, &mut |synapse| {

@@ -3,19 +3,18 @@
 
 use std::ops::Range;
 
-use tectum::{Error, Result, Watch, WorkProgress};
+use tectum::{Result, Watch, WorkProgress, host_memory};
 
+use super::genome_synapses::GenomeSynapses;
 use super::limitations::limitations;
-use super::mapping_rules::{feeds_memory, memory_areas, rule};
-use super::{
-    Memory, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Synapse, SynapseList,
-};
-use crate::genome::{Area, AreaProperties, CoreArea, Genome, Mapping};
+use super::mapping_rules::feeds_memory;
+use super::network::{self, Network};
+use super::synapses::{LIST_BYTES, SynapseCounts, SynapseList};
+use super::{Memory, NetworkOptions, NeuronOptions, Neurons};
+use crate::genome::{Area, AreaProperties, CoreArea, Genome};
 
 /// The input of the power area's neurons in every burst.
 const POWER: f32 = 1.0;
-/// Maximum pairs of neurons between which one mapping may grow synapses.
-const MAX_PAIRS: u64 = 1 << 26;
 
 /// How a genome is connected.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,122 +58,35 @@ pub struct ConnectedNetwork {
 ///
 /// # Errors
 /// As [`Network::new`], naming the area or the mapping; `Unsupported` for a mapping that may grow
-/// more than 2²⁶ synapses; `Cancelled` if the watch, which sees each mapping before its synapses
-/// are made, breaks it off.
+/// more than 2²⁶ synapses; `OutOfMemory`, with the bytes that are needed and those that are
+/// available, for a genome whose network does not fit into memory; `Cancelled` if the watch, which
+/// sees each mapping and parts of large ones before their synapses are made, breaks it off.
+///
+/// # Cost
+/// Two passes over the synapses. Six bytes of memory for each, and those of [`Network::new`].
 pub fn connect(
     genome: &Genome,
     options: ConnectOptions,
     watch: &mut Watch<'_>,
 ) -> Result<ConnectedNetwork> {
+    let synapses = GenomeSynapses::new(genome, &options)?;
     let ConnectOptions {
-        seed,
         learns,
         memory_neurons,
         mut network,
+        ..
     } = options;
-    let mut neurons = Neurons::default();
-    for area in genome.areas() {
-        add(&mut neurons, area).map_err(|error| error.at(format_args!("area {}", area.id)))?;
-    }
-    let memory_areas = memory_areas(genome);
-    // The neurons that represent an area in learning: its memory's neurons, or its own.
-    let mut active: Vec<Range<u32>> = genome
-        .areas()
-        .iter()
-        .map(|area| area.neurons.clone())
-        .collect();
-    for &area in &memory_areas {
-        active[area] = neurons.add(
-            memory_neurons,
-            &neuron_options(&genome.areas()[area].properties, 0.0),
-        )?;
-    }
+    network.plasticity = synapses.rules().to_vec();
+    network::check_rules(&network.plasticity)?;
+    let neurons = neurons(genome, &synapses, memory_neurons)?;
     network.memories.extend(
-        memory_areas
+        synapses
+            .memory_areas()
             .iter()
-            .filter_map(|&area| memory(genome, area, &active)),
+            .filter_map(|&area| memory(genome, area, synapses.active_neurons())),
     );
-
-    let mut synapses = Vec::new();
-    let total = genome.mappings().len() as u64;
-    let mut connected = |done: u64| {
-        WorkProgress {
-            stage: "connecting mappings",
-            done,
-            total,
-        }
-        .report(watch)
-    };
-    for (index, mapping) in genome.mappings().iter().enumerate() {
-        connected(index as u64)?;
-        let place = || {
-            format!(
-                "mapping {} to {}",
-                genome.areas()[mapping.source].id,
-                genome.areas()[mapping.destination].id
-            )
-        };
-        let rule = if learns { rule(genome, mapping) } else { None };
-        let plasticity = rule.map(|rule| rule_index(&mut network.plasticity, rule));
-        let (weight, inhibitory) = (mapping.weight(), mapping.is_inhibitory());
-        if mapping.grows() {
-            let Some(plasticity) = plasticity else {
-                continue;
-            };
-            let ends = [mapping.source, mapping.destination].map(|area| active[area].clone());
-            let is_first =
-                |other: &Mapping| !other.grows() || area_pair(other) != area_pair(mapping);
-            if !genome.mappings()[..index].iter().all(is_first) {
-                continue;
-            }
-            let pairs = 2 * ends[0].len() as u64 * ends[1].len() as u64;
-            if pairs > MAX_PAIRS {
-                return Err(Error::unsupported(format!(
-                    "{}: synapses may grow between {pairs} pairs of neurons; at most {MAX_PAIRS} are possible",
-                    place()
-                )));
-            }
-            grow(&ends, plasticity, inhibitory, &mut synapses);
-            continue;
-        }
-        genome.mapping_synapses(
-            index,
-            genome.areas()[mapping.source].neurons.clone(),
-            seed,
-            &mut |synapse| {
-                synapses.push((
-                    synapse.source,
-                    Synapse {
-                        target: synapse.target,
-                        weight,
-                        inhibitory,
-                        plasticity,
-                    },
-                ));
-            },
-        );
-        // Every neuron of a memory sends as the area's first neuron does.
-        if memory_areas.contains(&mapping.source) {
-            let first = genome.areas()[mapping.source].neurons.start;
-            let mut row = Vec::new();
-            genome.mapping_synapses(index, first..first + 1, seed, &mut |synapse| {
-                row.push(Synapse {
-                    target: synapse.target,
-                    weight,
-                    inhibitory,
-                    plasticity,
-                })
-            });
-            synapses.extend(
-                active[mapping.source]
-                    .clone()
-                    .flat_map(|source| row.iter().map(move |synapse| (source, *synapse))),
-            );
-        }
-    }
-    connected(total)?;
-    let rows = SynapseList::new(neurons.len(), &synapses)?;
-    drop(synapses);
+    let rows = rows(genome, &synapses, &neurons, watch)?;
+    let memories = synapses.memory_areas().to_vec();
     let power = genome
         .core(CoreArea::Power)
         .map(|area| genome.areas()[area].neurons.clone())
@@ -188,20 +100,72 @@ pub fn connect(
         binary_places = network.fraction_bits(),
         "network built"
     );
+    let mut constant_inputs = host_memory::with_capacity("inputs of the power area", power.len())?;
+    constant_inputs.extend(power.map(|neuron| (neuron, POWER)));
     Ok(ConnectedNetwork {
         network,
-        constant_inputs: power.map(|neuron| (neuron, POWER)).collect(),
-        memories: memory_areas,
+        constant_inputs,
+        memories,
         notes: limitations(genome, learns),
     })
 }
 
-/// The areas of a mapping, in either direction.
-fn area_pair(mapping: &Mapping) -> (usize, usize) {
-    (
-        mapping.source.min(mapping.destination),
-        mapping.source.max(mapping.destination),
-    )
+/// The neurons of the areas, then those of memories.
+fn neurons(genome: &Genome, synapses: &GenomeSynapses<'_>, memory_neurons: u32) -> Result<Neurons> {
+    let mut neurons = Neurons::default();
+    for area in genome.areas() {
+        add(&mut neurons, area).map_err(|error| error.at(format_args!("area {}", area.id)))?;
+    }
+    for &area in synapses.memory_areas() {
+        neurons.add(
+            memory_neurons,
+            &neuron_options(&genome.areas()[area].properties, 0.0),
+        )?;
+    }
+    Ok(neurons)
+}
+
+/// The synapses of all mappings by source: counted, then placed.
+fn rows(
+    genome: &Genome,
+    synapses: &GenomeSynapses<'_>,
+    neurons: &Neurons,
+    watch: &mut Watch<'_>,
+) -> Result<SynapseList> {
+    let (count, min_total) = (neurons.len(), synapses.min_total());
+    host_memory::check(
+        format_args!("a network of {count} neurons and at least {min_total} synapses"),
+        network::build_bytes(neurons).saturating_add(min_total.saturating_mul(LIST_BYTES)),
+    )?;
+    let total = genome.mappings().len() as u64;
+    let mut progress = |stage: &str, done: usize| {
+        WorkProgress {
+            stage,
+            done: done as u64,
+            total,
+        }
+        .report(watch)
+    };
+    let mut counts = SynapseCounts::new(count)?;
+    for index in 0..genome.mappings().len() {
+        progress("counting synapses", index)?;
+        synapses.visit(
+            index,
+            &mut || progress("counting synapses", index),
+            |source, _| counts.add(source),
+        )?;
+    }
+    let mut filling = counts.into_filling()?;
+    for index in 0..genome.mappings().len() {
+        progress("connecting mappings", index)?;
+        synapses.visit(
+            index,
+            &mut || progress("connecting mappings", index),
+            |source, synapse| filling.add(source, synapse),
+        )?;
+    }
+    progress("connecting mappings", genome.mappings().len())?;
+    filling.finish()
 }
 
 fn memory(genome: &Genome, area: usize, active: &[Range<u32>]) -> Option<Memory> {
@@ -225,41 +189,6 @@ fn memory(genome: &Genome, area: usize, active: &[Range<u32>]) -> Option<Memory>
     })
 }
 
-fn rule_index(rules: &mut Vec<PlasticityRule>, rule: PlasticityRule) -> u8 {
-    let known = rules
-        .iter()
-        .position(|other| *other == rule)
-        .unwrap_or(rules.len());
-    if known == rules.len() {
-        rules.push(rule);
-    }
-    // The network rejects more than 16.
-    known.min(usize::from(u8::MAX)) as u8
-}
-
-/// Synapses between all pairs of two areas, in both directions, with initial weight 0.
-fn grow(ends: &[Range<u32>; 2], rule: u8, inhibitory: bool, synapses: &mut Vec<(u32, Synapse)>) {
-    let synapse = |target: u32| Synapse {
-        target,
-        weight: 0,
-        inhibitory,
-        plasticity: Some(rule),
-    };
-    for source in ends[0].clone() {
-        synapses.extend(
-            ends[1]
-                .clone()
-                .filter(|target| *target != source)
-                .map(|target| (source, synapse(target))),
-        );
-    }
-    if ends[0] != ends[1] {
-        for source in ends[1].clone() {
-            synapses.extend(ends[0].clone().map(|target| (source, synapse(target))));
-        }
-    }
-}
-
 /// Adds an area's neurons in order: x, y, z, then place in the voxel.
 fn add(neurons: &mut Neurons, area: &Area) -> Result<()> {
     if area.properties.threshold_increment == [0.0; 3] {
@@ -269,6 +198,8 @@ fn add(neurons: &mut Neurons, area: &Area) -> Result<()> {
         )?;
         return Ok(());
     }
+    // Each voxel has a threshold of its own.
+    neurons.reserve(area.voxels())?;
     let [columns, rows, layers] = area.size;
     for x in 0..columns {
         for y in 0..rows {

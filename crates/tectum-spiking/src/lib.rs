@@ -23,7 +23,7 @@
 //! | module or type | what for |
 //! |---|---|
 //! | [`Network`], [`Synapse`], [`SynapseRows`] | networks from arrays or from a function that lists the synapses of a neuron |
-//! | [`genome`], [`connect`] | networks from FEAGI genomes |
+//! | [`genome`], [`connect`], [`GenomeSynapses`] | networks from FEAGI genomes, and their synapses without a network |
 //! | [`Simulation`], [`SpikeCounts`] | runs on one device or several, injections, spikes, snapshots |
 //! | [`PlasticityRule`], [`Memory`] | learning |
 //! | [`NetworkExplanation`] | sizes and layout before anything is allocated |
@@ -40,6 +40,8 @@ mod explanation;
 mod from_genome;
 #[cfg(feature = "genome")]
 pub mod genome;
+#[cfg(feature = "genome")]
+mod genome_synapses;
 mod kernel;
 mod kernels;
 mod learning;
@@ -69,6 +71,8 @@ pub use connectivity_stats::ScaleLimit;
 pub use explanation::{ExtraState, NetworkExplanation};
 #[cfg(feature = "genome")]
 pub use from_genome::{ConnectOptions, ConnectedNetwork, connect};
+#[cfg(feature = "genome")]
+pub use genome_synapses::GenomeSynapses;
 pub use kernels::kernels;
 pub use learning::PlasticityRule;
 #[cfg(feature = "genome")]

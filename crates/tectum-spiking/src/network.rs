@@ -4,15 +4,19 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use tectum::{ContentHash, ContentHasher, Error, Result};
+use tectum::{ContentHash, ContentHasher, Error, Result, host_memory};
 
 use super::connectivity_stats::{ConnectivityStats, ScaleLimit};
+use super::learning::PlasticityRule;
 use super::memory::{self, Memory};
 use super::network_options::NetworkOptions;
-use super::neurons::{NeuronOptions, Neurons};
+use super::neurons::{GROUP_BYTES, NeuronOptions, Neurons};
 use super::rule::{ALWAYS, IdleUpdate, LEAK_ONE, NEVER, POTENTIAL_MAX, Profile};
-use super::synapses::SynapseRows;
+use super::synapses::{Synapse, SynapseRows};
 
+/// Bytes of a neuron while a network is made: the start of its row, its degree, its maximum arrival
+/// and slack, and its unit.
+const BUILD_BYTES: u64 = 8 + 4 + 2 * 8 + 4;
 /// Maximum number of plasticity rules.
 const RULES_MAX: usize = 16;
 
@@ -56,7 +60,10 @@ impl Network {
     ///
     /// # Errors
     /// `Invalid`, naming the synapse or the neuron, for an unknown target, options out of their
-    /// range, or if even integers could overflow.
+    /// range, or if even integers could overflow; `OutOfMemory` if it does not fit into memory.
+    ///
+    /// # Cost
+    /// Two passes over the synapses. 24 bytes of memory for each neuron, of which four remain.
     pub fn new(
         neurons: &Neurons,
         rows: Box<dyn SynapseRows>,
@@ -71,12 +78,7 @@ impl Network {
                 "synapses of {sources} neurons for a network of {count}"
             )));
         }
-        if options.plasticity.len() > RULES_MAX {
-            return Err(Error::invalid(format!(
-                "{} rules of plasticity; at most {RULES_MAX} are possible",
-                options.plasticity.len()
-            )));
-        }
+        check_rules(&options.plasticity)?;
         if !(0.0..=f32::MAX).contains(&options.max_injected) {
             return Err(Error::invalid(format!(
                 "a maximum injection of {}; needs a finite number from 0",
@@ -92,10 +94,14 @@ impl Network {
                     .map_err(|error| error.at(format_args!("plasticity rule {index}")))
             })?;
         memory::check(&options.memories, neurons.len())?;
+        host_memory::check(
+            format_args!("a network of {count} neurons"),
+            build_bytes(neurons),
+        )?;
         let survey = ConnectivityStats::new(neurons, &*rows, &options)?;
         let (fraction_bits, scale) = survey.scale(neurons, options.max_injected)?;
         let (profiles, runs) = profiles(neurons, &options.memories, fraction_bits);
-        let senders = survey.senders(neurons, &options.memories, fraction_bits);
+        let senders = survey.senders(neurons, &options.memories, fraction_bits)?;
         Ok(Self {
             zero_sums_matter: profiles
                 .iter()
@@ -117,6 +123,15 @@ impl Network {
             runs,
             rows,
         })
+    }
+
+    /// Visits the synapses of a neuron with their initial weights, in the order in which the network
+    /// received them.
+    ///
+    /// # Panics
+    /// If there is no such neuron.
+    pub fn visit_synapses(&self, source: u32, visit: &mut dyn FnMut(Synapse)) {
+        self.rows.visit(source, visit);
     }
 
     /// Neurons.
@@ -163,6 +178,23 @@ impl Network {
         }
         Ok(fixed(amount, self.fraction_bits))
     }
+}
+
+/// Rejects more rules than there are numbers for.
+pub(super) fn check_rules(rules: &[PlasticityRule]) -> Result<()> {
+    if rules.len() > RULES_MAX {
+        return Err(Error::invalid(format!(
+            "{} rules of plasticity; at most {RULES_MAX} are possible",
+            rules.len()
+        )));
+    }
+    Ok(())
+}
+
+/// Bytes of neurons while a network is made, with the rows of a list of synapses.
+pub(super) fn build_bytes(neurons: &Neurons) -> u64 {
+    let groups = (neurons.groups.len() as u64).saturating_mul(GROUP_BYTES);
+    u64::from(neurons.len()) * BUILD_BYTES + groups
 }
 
 /// The options of each range of neurons; a memory's neurons fire only for their patterns, and send

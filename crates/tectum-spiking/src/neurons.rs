@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use tectum::{Error, Result};
+use tectum::{Error, Result, host_memory};
+
+use super::rule::Profile;
 
 /// The options of a group of neurons. Potentials are in units of psp · weight.
 ///
@@ -58,6 +60,12 @@ impl Default for NeuronOptions {
     }
 }
 
+/// Maximum bytes of a group of neurons while a network is made: its options, twice, its profile in
+/// a list and a map, and its range; lists grow by doubling.
+pub(super) const GROUP_BYTES: u64 = (3 * size_of::<(Range<u32>, NeuronOptions)>()
+    + 5 * size_of::<(Profile, u32)>()
+    + 2 * size_of::<(Range<u32>, u32)>()) as u64;
+
 /// Neurons, before they are connected.
 #[derive(Debug, Clone, Default)]
 pub struct Neurons {
@@ -84,6 +92,19 @@ impl Neurons {
             _ => self.groups.push((count, options.clone())),
         }
         Ok(std::mem::replace(&mut self.count, end)..end)
+    }
+
+    /// Reserves room for groups of neurons that are added one by one.
+    ///
+    /// # Errors
+    /// `OutOfMemory` if they do not fit into memory, with what a network makes of them.
+    pub(super) fn reserve(&mut self, groups: u64) -> Result<()> {
+        host_memory::check(
+            format_args!("a network of {groups} groups of neurons with other options each"),
+            groups.saturating_mul(GROUP_BYTES),
+        )?;
+        let groups = usize::try_from(groups).unwrap_or(usize::MAX);
+        host_memory::reserve("groups of neurons", &mut self.groups, groups)
     }
 
     /// Neurons so far.

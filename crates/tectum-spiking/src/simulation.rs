@@ -19,7 +19,10 @@ use std::time::Instant;
 
 use roaring::RoaringBitmap;
 use tectum::route::{self, Choice};
-use tectum::{CodeObject, Device, Error, Executable, LayoutPreferences, Result, RunStats, Session};
+use tectum::{
+    CodeObject, Device, Error, Executable, LayoutPreferences, Result, RunStats, Session,
+    host_memory,
+};
 
 use self::learning::{SavedLearning, ShardLearning};
 use self::shard::Shard;
@@ -39,6 +42,10 @@ const PLANES: [&str; 4] = ["potential", "last", "ready", "consecutive"];
 /// Timed bursts of a trial; the same number of untimed bursts precedes them, to compile device code
 /// and let activity spread.
 const TRIAL_BURSTS: u32 = 64;
+/// Maximum injections into one burst: one into each neuron.
+const MAX_INPUTS: usize = 1 << 31;
+/// Maximum bursts of a ledger, whose number and one more have 32 bits.
+const MAX_LEDGER: u32 = 1 << 31;
 /// Bursts of the plan that runs a batch of them.
 const BATCH: u32 = 16;
 
@@ -76,6 +83,24 @@ impl Default for SimulationOptions {
             ledger: 0,
             candidates: false,
         }
+    }
+}
+
+impl SimulationOptions {
+    fn check(&self) -> Result<()> {
+        if self.max_inputs > MAX_INPUTS {
+            return Err(Error::invalid(format!(
+                "max_inputs {}; at most {MAX_INPUTS} injections into one burst are possible",
+                self.max_inputs
+            )));
+        }
+        if self.ledger > MAX_LEDGER {
+            return Err(Error::invalid(format!(
+                "a ledger of {} bursts; at most {MAX_LEDGER} are possible",
+                self.ledger
+            )));
+        }
+        Ok(())
     }
 }
 
@@ -130,7 +155,8 @@ impl Simulation {
     /// Puts a network on a device; no neuron has fired yet, and every potential is at rest.
     ///
     /// # Errors
-    /// `Invalid` for an injection that the network rejects; errors of compiling a plan.
+    /// `Invalid` for an injection that the network rejects or an option out of its range;
+    /// `OutOfMemory` if the host or the device lacks memory; errors of compiling a plan.
     pub fn new(
         network: Arc<Network>,
         device: &Device,
@@ -173,6 +199,7 @@ impl Simulation {
         if devices.is_empty() {
             return Err(Error::invalid("a simulation on no device"));
         }
+        options.check()?;
         let ranges = connectome::split(network.neurons(), devices.len() as u32);
         let shards = ranges.into_iter().zip(devices).map(|(range, device)| {
             Shard::new(&network, range, device, options, devices.len() == 1)
@@ -401,8 +428,10 @@ impl Simulation {
     /// # Errors
     /// Device errors.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        let mut planes =
-            vec![Vec::with_capacity(self.network.neurons() as usize); self.shards[0].shape.planes];
+        let neurons = self.network.neurons() as usize;
+        let mut planes = (0..self.shards[0].shape.planes)
+            .map(|_| host_memory::with_capacity("a snapshot of neurons", neurons))
+            .collect::<Result<Vec<_>>>()?;
         for shard in &self.shards {
             let state = shard.single.read_state::<u32>(shard.views.state)?;
             for (number, plane) in planes.iter_mut().enumerate() {
@@ -501,7 +530,8 @@ impl Simulation {
             for (slot, words) in slots.zip(learned.into_iter().flatten()) {
                 shard.single.write_state(slot, &words)?;
             }
-            let mut state = vec![0u32; shard.views.state.len()];
+            let mut state =
+                host_memory::filled("the state of neurons", 0u32, shard.views.state.len())?;
             for (number, plane) in planes.iter().enumerate() {
                 for (i, value) in plane[shard.targets.start as usize..shard.targets.end as usize]
                     .iter()
@@ -511,9 +541,8 @@ impl Simulation {
                 }
             }
             shard.single.write_state(shard.views.state, &state)?;
-            shard
-                .single
-                .write_state(shard.views.sums, &vec![0i32; shard.views.sums.len()])?;
+            let sums = host_memory::filled("sums of neurons", 0i32, shard.views.sums.len())?;
+            shard.single.write_state(shard.views.sums, &sums)?;
             shard.watched.fill(0);
         }
         self.broadcast_spikes(fired.to_vec())?;
@@ -666,7 +695,7 @@ impl Simulation {
     /// Device errors.
     pub fn potentials(&self) -> Result<Vec<f64>> {
         let scale = f64::from(1u32 << self.network.fraction_bits);
-        let mut all = Vec::with_capacity(self.network.neurons() as usize);
+        let mut all = host_memory::with_capacity("potentials", self.network.neurons() as usize)?;
         for shard in &self.shards {
             all.extend(
                 shard

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tectum::{
     CacheFormats, CodeObject, DType, Device, Error, Executable, PlanBuilder, Result, RunStats,
-    Session, SharedState, View, Watch, WorkProgress,
+    Session, SharedState, View, Watch, WorkProgress, host_memory,
 };
 use tectum_graph::{Graph, Node, RecordedNode};
 
@@ -353,7 +353,8 @@ impl Decoder {
     pub fn feed_scored(&mut self, tokens: &[u32]) -> Result<Vec<f32>> {
         self.check(&[tokens])?;
         self.take(&[&[]])?;
-        let mut logits = Vec::with_capacity(tokens.len() * self.sizes.vocab_size);
+        let count = tokens.len().saturating_mul(self.sizes.vocab_size);
+        let mut logits = host_memory::with_capacity("the scores of tokens", count)?;
         for now in tokens.chunks(MAX_PREFILL_CHUNK) {
             self.contexts[0].token_ids.extend(now);
             if let Err(error) = self.run(0, bucket_of(now.len())) {

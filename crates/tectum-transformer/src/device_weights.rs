@@ -1,6 +1,8 @@
 //! Weights on a device, and plans over them.
 
-use tectum::{Device, Executable, PlanBuilder, Result, SharedState, View, Watch, WorkProgress};
+use tectum::{
+    Device, Executable, PlanBuilder, Result, SharedState, View, Watch, WorkProgress, host_memory,
+};
 use tectum_graph::{Graph, PackedParameter};
 
 use super::prepared_graph::PreparedGraph;
@@ -41,7 +43,7 @@ impl DeviceWeights {
         read: impl Fn(&str, &[usize], &mut [f32]) -> Result<()>,
     ) -> Result<()> {
         let PreparedGraph { layout, packed, .. } = &self.prepared;
-        let mut flat = vec![0; layout.len()];
+        let mut flat = host_memory::filled("the weights of a model", 0, layout.len())?;
         let mut whole = Vec::new();
         let total = layout.entries().last().map_or(0, |entry| entry.range().end);
         for (entry, (name, node, shape)) in layout.entries().iter().zip(graph.parameters()) {
@@ -54,7 +56,10 @@ impl DeviceWeights {
             {
                 None => read(name, &sizes, entry.values(&mut flat))?,
                 Some(packed) => {
-                    whole.resize(sizes.iter().product(), 0.0);
+                    let len = sizes.iter().product();
+                    whole.clear();
+                    host_memory::reserve(name, &mut whole, len)?;
+                    whole.resize(len, 0.0);
                     read(name, &sizes, &mut whole)?;
                     packed.pack(&whole, &mut flat[entry.range()]);
                 }

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use crate::device::{CopyPath, Device, Role};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
+use crate::host_memory;
 use crate::shared_state::SharedState;
 
 /// A typed buffer in a device's memory, freed when its last handle is dropped.
@@ -141,9 +142,9 @@ impl<T: Element> Buffer<T> {
     /// Copies the contents to the host, after the device's earlier work.
     ///
     /// # Errors
-    /// Whatever the device reports.
+    /// `OutOfMemory` if the host lacks memory for the copy; whatever the device reports.
     pub fn read(&self) -> Result<Vec<T>> {
-        let mut data = vec![T::zeroed(); self.len()];
+        let mut data = host_memory::filled("a copy of a buffer", T::zeroed(), self.len())?;
         if !self.is_empty() {
             self.state.device.backend().read(
                 self.state.block.allocation(),

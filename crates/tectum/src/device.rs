@@ -37,6 +37,7 @@ pub(crate) use self::info::INDEXABLE_BYTES;
 pub use self::info::{AbsentDevice, Api, DeviceInfo, DeviceKind, DeviceLimits, LayoutPreferences};
 pub use self::thread_pool::ThreadPool;
 use crate::error::{Error, ErrorKind, Result};
+use crate::host_memory;
 use crate::launch::{LaunchList, RunStats};
 
 /// Readings of a device's sensors; none for what they do not measure.
@@ -416,10 +417,18 @@ impl Pool {
 
     fn allocate(&self, bytes: usize, role: Role) -> Result<Allocation> {
         let backend = &self.0.backend;
-        match backend.allocate(bytes, role) {
+        let allocate = || {
+            // Such a device allocates more than there is, and the system ends the process when the
+            // memory is used.
+            if matches!(backend.info().kind, DeviceKind::Cpu | DeviceKind::Software) {
+                host_memory::check("a buffer", bytes as u64)?;
+            }
+            backend.allocate(bytes, role)
+        };
+        match allocate() {
             Err(error) if error.kind() == ErrorKind::OutOfMemory => {
                 self.trim();
-                backend.allocate(bytes, role).map_err(|error| {
+                allocate().map_err(|error| {
                     let capacity = backend.info().memory_bytes.unwrap_or(0);
                     self.out_of_memory(bytes, &self.stats(), "the device's memory", capacity)
                         .with_source(error)

@@ -29,6 +29,7 @@
 //! | [`SharedState`], [`snapshot`] | states that plans share; states as files |
 //! | [`Receipt`], [`Session`] | where and by which code results were computed |
 //! | [`route`] | the device on which a plan is fastest |
+//! | [`host_memory`] | sizes that are refused where memory is not available |
 
 // All of wgpu's types determine whether threads may share a type that holds a device.
 #![recursion_limit = "256"]
@@ -52,6 +53,7 @@ mod device;
 mod dtype;
 mod error;
 pub mod file;
+pub mod host_memory;
 pub mod kernel;
 mod kernel_check;
 mod latency;

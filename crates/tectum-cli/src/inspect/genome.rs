@@ -9,6 +9,7 @@ use tectum_spiking::genome::{
 use tectum_spiking::{ConnectOptions, connect, limitations, rule};
 
 use super::InspectArgs;
+use super::edges::write_edges;
 use crate::count::counted;
 use crate::progress::{Bar, Unit};
 use crate::table::{bytes, print, print_json, short, table};
@@ -28,6 +29,9 @@ struct Inspection<'a> {
     estimate: &'a GenomeEstimate,
     /// What a run has, with its default options.
     run: Option<RunCounts>,
+    /// Synapses in the file of `--edges`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    edges: Option<u64>,
     /// What has no effect in the file, and in the network.
     warnings: &'a [String],
 }
@@ -61,9 +65,24 @@ pub fn inspect_genome(args: &InspectArgs) -> Result<()> {
         Some(count_run(&genome))
     };
     let warnings = [genome.warnings(), &limitations(&genome, true)].concat();
+    let edges = match &args.edges {
+        Some(path) => {
+            let options = ConnectOptions {
+                seed: args.seed.unwrap_or(0),
+                ..ConnectOptions::default()
+            };
+            Some(write_edges(path, &genome, &options)?)
+        }
+        None => None,
+    };
     if !args.json {
+        let written = edges.map_or_else(String::new, |count| {
+            format!("{} written\n", counted(count, "synapse"))
+        });
         return print(
-            &(text(&file, &genome, &estimate, &warnings) + &run_text(&genome, run.as_ref())),
+            &(text(&file, &genome, &estimate, &warnings)
+                + &run_text(&genome, run.as_ref())
+                + &written),
         );
     }
     let run = run.and_then(Result::ok);
@@ -79,6 +98,7 @@ pub fn inspect_genome(args: &InspectArgs) -> Result<()> {
         units: genome.units(),
         estimate: &estimate,
         run,
+        edges,
         warnings: &warnings,
     })
 }

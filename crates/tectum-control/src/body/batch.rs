@@ -14,7 +14,7 @@ use tectum::kernel::arguments::KernelArguments;
 use tectum::route::Target;
 use tectum::{
     CodeObject, DType, Device, Error, Executable, Kernel, KernelBuilder, PlanBuilder, Prelude,
-    Result, RunStats, TypedKernel, View, kernel_arguments,
+    Result, RunStats, TypedKernel, View, host_memory, kernel_arguments,
 };
 
 use super::{BODIES, Body, BodySpec, Descriptor};
@@ -193,6 +193,14 @@ impl Batch {
                 spec.name
             )));
         }
+        // The states of all instances in the layout of the device and as vectors, and what they show.
+        let bytes = [shape.numbers as u64 * 16, 64, widest as u64 * 8]
+            .into_iter()
+            .sum();
+        host_memory::check(
+            format_args!("{count} instances of {}", spec.name),
+            host_memory::shape_bytes([count as u64], bytes),
+        )?;
         let mut plan = PlanBuilder::new("bodies");
         let actions = plan.input("actions", DType::F32, count * spec.action.len());
         let starts = shape
@@ -255,7 +263,7 @@ impl Batch {
     /// What the device reports.
     pub fn reset(&mut self, seed: u64) -> Result<()> {
         (self.seed, self.period) = (seed, 0);
-        let mut states = Vec::with_capacity(self.count);
+        let mut states = host_memory::with_capacity("states of instances", self.count)?;
         for k in 0..self.count as u64 {
             self.body.reset(seed.wrapping_add(k));
             states.push(self.body.state()?);
@@ -304,8 +312,12 @@ impl Batch {
         }
         let width = self.body.spec().observation.len();
         let (mut states, mut observations) = (
-            Vec::with_capacity(instances.len()),
-            vec![0.0; instances.len() * width],
+            host_memory::with_capacity("states of instances", instances.len())?,
+            host_memory::filled(
+                "observations of instances",
+                0.0,
+                instances.len().saturating_mul(width),
+            )?,
         );
         for ((_, seed), observation) in instances.iter().zip(observations.chunks_mut(width.max(1)))
         {
@@ -451,7 +463,8 @@ impl Batch {
                 self.body.spec().name
             )));
         }
-        let mut numbers = vec![0.0; self.count.next_multiple_of(shape.block) * shape.numbers];
+        let len = self.count.next_multiple_of(shape.block) * shape.numbers;
+        let mut numbers = host_memory::filled("states of instances", 0.0, len)?;
         for (instance, state) in states.iter().enumerate() {
             self.body.set_state(state)?;
             for (number, value) in state[..shape.states].iter().enumerate() {

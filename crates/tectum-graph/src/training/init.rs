@@ -1,6 +1,7 @@
 //! First values of parameters.
 
 use tectum::kernel::random::{normal, normal_table, philox, uniform};
+use tectum::{Result, host_memory};
 
 /// How the elements of a parameter are drawn, each independently.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,37 +47,34 @@ impl Init {
         len: usize,
         seed: u64,
         position: u32,
-    ) -> Vec<f32> {
+    ) -> Result<Vec<f32>> {
         let words = |index: usize| {
             philox(
                 [(index / 4) as u32, (index as u64 >> 34) as u32, position, 2],
                 [seed as u32, (seed >> 32) as u32],
             )[index % 4]
         };
-        let constant = |value: f32| vec![value; len];
-        let spread = |low: f32, high: f32| {
-            (0..len)
-                .map(|index| low + (high - low) * uniform(words(index)))
-                .collect()
-        };
+        let mut values = host_memory::with_capacity("the first values of a parameter", len)?;
         let table = normal_table();
-        let bell = |mean: f32, deviation: f32| {
-            (0..len)
-                .map(|index| mean + deviation * normal(words(index), table))
-                .collect()
-        };
-        match self {
-            Init::Zeros => constant(0.0),
-            Init::Ones => constant(1.0),
-            Init::Constant(value) => constant(value),
-            Init::Uniform { low, high } => spread(low, high),
-            Init::Normal { mean, deviation } => bell(mean, deviation),
+        let number: &dyn Fn(usize) -> f32 = match self {
+            Init::Zeros => &|_| 0.0,
+            Init::Ones => &|_| 1.0,
+            Init::Constant(value) => &move |_| value,
+            Init::Uniform { low, high } => &move |index| low + (high - low) * uniform(words(index)),
+            Init::Normal { mean, deviation } => {
+                &move |index| mean + deviation * normal(words(index), table)
+            }
             Init::XavierUniform => {
                 let bound = (6.0 / (inputs + outputs) as f64).sqrt() as f32;
-                spread(-bound, bound)
+                &move |index| -bound + (bound + bound) * uniform(words(index))
             }
-            Init::KaimingNormal => bell(0.0, (2.0 / inputs as f64).sqrt() as f32),
-        }
+            Init::KaimingNormal => {
+                let deviation = (2.0 / inputs as f64).sqrt() as f32;
+                &move |index| 0.0 + deviation * normal(words(index), table)
+            }
+        };
+        values.extend((0..len).map(number));
+        Ok(values)
     }
 }
 

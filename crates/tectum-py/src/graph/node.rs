@@ -9,6 +9,7 @@ use tectum_graph::{BinaryOp, Factor, GraphBuilder, Reduction, Shape};
 use super::{Shared, shape_of, shape_to_python};
 use crate::body::locked;
 use crate::error::OrRaise;
+use crate::sequence::Sequence;
 
 /// A value of a graph: what an operation computes.
 ///
@@ -283,7 +284,8 @@ impl Node {
     }
 
     /// The axes in another order.
-    fn permute(&self, order: Vec<usize>) -> PyResult<Self> {
+    fn permute(&self, order: Sequence<usize>) -> PyResult<Self> {
+        let Sequence(order) = order;
         self.map(|graph, x| graph.permute(x, &order))
     }
 

@@ -193,12 +193,12 @@ impl Genome {
                 memory_neurons,
                 network,
             };
-            let connected = connect(&genome, options, &mut |done: WorkProgress<'_>| {
+            let connected = connect(&genome, options.clone(), &mut |done: WorkProgress<'_>| {
                 interrupt.watch(done)
             })
             .or_raise()?;
             let max_inputs = connected.network.neurons() as usize;
-            let options = SimulationOptions {
+            let simulated = SimulationOptions {
                 constant_inputs: connected.constant_inputs,
                 max_inputs,
                 ..SimulationOptions::default()
@@ -206,11 +206,11 @@ impl Genome {
             let network = SpikingNetwork::new(
                 connected.network,
                 device.as_ref(),
-                &options,
+                &simulated,
                 Some(&stimulus),
             )
             .or_raise()?;
-            Ok(network.of_genome(genome, stimulus, connected.notes))
+            Ok(network.of_genome(genome, options, stimulus, connected.notes))
         })
     }
 

@@ -2,14 +2,18 @@
 
 use serde::Serialize;
 
-use super::Genome;
 use super::morphology::Morphology;
-use super::relation;
+use super::{Genome, draw, relation};
 
-/// Maximum bytes of a synapse in the connectome: the packed form takes 4 if the network allows it.
-const SYNAPSE_BYTES: u64 = 8;
-/// Maximum bytes of a neuron's state and parameters.
+/// Bytes of a synapse in a run: six in the list by source, from which the four on the device are
+/// packed.
+const SYNAPSE_BYTES: u64 = 10;
+/// Bytes of one that may learn, which takes eight on the device.
+const PLASTIC_SYNAPSE_BYTES: u64 = 14;
+/// Maximum bytes of a neuron's state and parameters in a run without learning.
 const NEURON_BYTES: u64 = 48;
+/// Standard deviations that a random number of synapses is never below its mean by.
+const MAX_DEVIATIONS: f64 = 10.0;
 
 /// The size of a genome's network.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -20,9 +24,9 @@ pub struct GenomeEstimate {
     pub synapses: u64,
     /// Whether `synapses` is exact.
     pub exact: bool,
-    /// Maximum bytes of neurons.
+    /// Maximum bytes of neurons in a run without learning.
     pub neuron_bytes: u64,
-    /// Maximum bytes of synapses.
+    /// Maximum bytes of synapses in a run.
     pub synapse_bytes: u64,
     /// By mapping, in order.
     pub mappings: Vec<MappingEstimate>,
@@ -56,18 +60,48 @@ impl Genome {
             synapses,
             exact: mappings.iter().all(|mapping| mapping.exact),
             neuron_bytes: neurons * NEURON_BYTES,
-            synapse_bytes: synapses.saturating_mul(SYNAPSE_BYTES),
+            synapse_bytes: mappings
+                .iter()
+                .zip(self.mappings())
+                .map(|(count, mapping)| {
+                    count.synapses.saturating_mul(if mapping.plastic {
+                        PLASTIC_SYNAPSE_BYTES
+                    } else {
+                        SYNAPSE_BYTES
+                    })
+                })
+                .fold(0, u64::saturating_add),
             mappings,
         }
     }
 
+    /// Synapses that a mapping has at least; 0 if that takes an enumeration.
+    pub(crate) fn min_synapses(&self, index: usize) -> u64 {
+        let (pairs, is_exact) = self.neuron_pairs(index);
+        if !is_exact {
+            return 0;
+        }
+        let chance = draw::chance(self.mappings()[index].attractivity);
+        if chance >= 1 << 32 {
+            return pairs;
+        }
+        let mean = pairs as f64 * (chance as f64 / 2f64.powi(32));
+        (mean - MAX_DEVIATIONS * mean.sqrt()).max(0.0) as u64
+    }
+
     fn estimate_mapping(&self, index: usize) -> MappingEstimate {
+        let (synapses, is_exact) = self.neuron_pairs(index);
+        MappingEstimate {
+            synapses,
+            exact: is_exact && self.mappings()[index].attractivity == 100.0,
+        }
+    }
+
+    /// Pairs of neurons that a mapping's rules connect at most, and whether none is counted twice.
+    fn neuron_pairs(&self, index: usize) -> (u64, bool) {
         let mapping = &self.mappings()[index];
         let Morphology::Voxels(relations) = &mapping.morphology else {
-            return MappingEstimate {
-                synapses: 0,
-                exact: true,
-            };
+            return (0, true);
         };
         let (from, to) = (
             &self.areas()[mapping.source],
@@ -79,9 +113,6 @@ impl Genome {
         let synapses = pairs
             .saturating_mul(u64::from(from.per_voxel))
             .saturating_mul(u64::from(to.per_voxel));
-        MappingEstimate {
-            synapses,
-            exact: is_exact && mapping.attractivity == 100.0,
-        }
+        (synapses, is_exact)
     }
 }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use tectum::{DType, Error, Executable, PlanBuilder, Result, View};
+use tectum::{DType, Error, Executable, PlanBuilder, Result, View, host_memory};
 
 use super::shape::Shape;
 use super::views::{LearningViews, Views};
@@ -95,9 +95,8 @@ impl LearningState {
         &self.rows
     }
 
-    /// The layout of a shard; none for a network without plasticity, memories and ledger. Also
-    /// returns the initial synapses.
-    pub fn new(network: &Network, shape: &Shape, ledger: u32) -> Result<Option<(Self, Vec<u32>)>> {
+    /// The layout of a shard; none for a network without plasticity, memories and ledger.
+    pub fn new(network: &Network, shape: &Shape, ledger: u32) -> Result<Option<Self>> {
         let history_depth = network.history_depth().max(ledger);
         if history_depth == 0 {
             return Ok(None);
@@ -113,7 +112,7 @@ impl LearningState {
                 .map(|memory| memory.neurons.end)
                 .max()
                 .unwrap_or(0);
-        let (mut rows, mut places, mut words) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut rows, mut places, mut synapses) = (Vec::new(), Vec::new(), 0);
         let (mut weights, mut weights_at) = (Vec::new(), Vec::new());
         let mut are_reached = false;
         for rule in 0..network.options.plasticity.len() {
@@ -125,20 +124,15 @@ impl LearningState {
             )?;
             let (mut first, mut first_weight) = (Vec::new(), Vec::new());
             for part in &parts {
-                let begin = words.len();
-                first.push(begin / 2);
+                first.push(synapses);
                 first_weight.push(weights.len());
-                connectome::pack(&*network.rows, Some(rule as u8), part, |_, block| {
-                    words.extend(block.iter().flat_map(|&word| [word, 0]));
-                    Ok(())
-                })?;
-                let (own, _) = words[begin..].as_chunks::<2>();
-                weights.extend(
-                    own[part.starts[kept.start as usize] as usize
-                        ..part.starts[kept.end as usize] as usize]
-                        .iter()
-                        .map(|[word, _]| word & WEIGHT),
-                );
+                synapses += part.padded_len();
+                if memories.is_empty() {
+                    continue;
+                }
+                let of_kept = part.starts[kept.start as usize] as usize
+                    ..part.starts[kept.end as usize] as usize;
+                host_memory::reserve("weights of memories", &mut weights, of_kept.len())?;
                 let is_kept = |word: u32| {
                     memories.iter().any(|memory| {
                         memory
@@ -146,8 +140,16 @@ impl LearningState {
                             .contains(&(part.targets.start + (word >> TARGET_SHIFT)))
                     })
                 };
-                are_reached |= own.iter().any(|&[word, _]| is_kept(word));
-                words.resize(begin + 2 * part.padded_len(), 0);
+                connectome::pack(&*network.rows, Some(rule as u8), part, |begin, block| {
+                    let inside = |at: usize| at.clamp(begin, begin + block.len()) - begin;
+                    weights.extend(
+                        block[inside(of_kept.start)..inside(of_kept.end)]
+                            .iter()
+                            .map(|word| word & WEIGHT),
+                    );
+                    are_reached |= block.iter().any(|&word| is_kept(word));
+                    Ok(())
+                })?;
             }
             rows.push(parts);
             places.push(first);
@@ -171,7 +173,7 @@ impl LearningState {
             kernels: LearningKernels::new(),
             rows,
             places,
-            synapses: words.len() / 2,
+            synapses,
             depth: history_depth + 1,
             words: network.ledger_words(),
             kept,
@@ -181,7 +183,28 @@ impl LearningState {
             table,
             kept_words: kept_at,
         };
-        Ok(Some((learned, words)))
+        Ok(Some(learned))
+    }
+
+    /// Writes the initial synapses: for each a word and the active bursts of its target, none yet.
+    pub fn write_synapses(
+        &self,
+        network: &Network,
+        mut write: impl FnMut(Range<usize>, &[u32]) -> Result<()>,
+    ) -> Result<()> {
+        let mut pairs = Vec::new();
+        for (rule, (parts, places)) in self.rows.iter().zip(&self.places).enumerate() {
+            for (part, place) in parts.iter().zip(places) {
+                connectome::pack(&*network.rows, Some(rule as u8), part, |first, block| {
+                    pairs.clear();
+                    host_memory::reserve("a block of synapses", &mut pairs, 2 * block.len())?;
+                    pairs.extend(block.iter().flat_map(|&word| [word, 0]));
+                    let begin = 2 * (place + first);
+                    write(begin..begin + pairs.len(), &pairs)
+                })?;
+            }
+        }
+        Ok(())
     }
 
     /// Bursts whose firings the ledger holds.
@@ -189,18 +212,15 @@ impl LearningState {
         self.depth - 1
     }
 
-    /// The histories of neurons that have not fired yet.
-    pub fn initial_histories(network: &Network) -> Vec<u32> {
-        let rules = network.options.plasticity.iter();
-        rules
-            .flat_map(|rule| {
-                std::iter::repeat_n(
-                    History::none(rule.window).words(),
-                    network.neurons() as usize,
-                )
-            })
-            .flatten()
-            .collect()
+    /// The histories of neurons that have not fired yet, in a slot of `len` words.
+    pub fn initial_histories(network: &Network, len: usize) -> Result<Vec<u32>> {
+        let mut words = host_memory::with_capacity("the past of neurons that learn", len)?;
+        for rule in &network.options.plasticity {
+            let none = History::none(rule.window).words();
+            (0..network.neurons()).for_each(|_| words.extend(none));
+        }
+        words.resize(len, 0);
+        Ok(words)
     }
 
     /// The slots, in a plan.
@@ -762,7 +782,8 @@ pub fn plastic_synapses(
         .iter()
         .map(|shard| shard.words(shard.views.synapses))
         .collect::<Result<Vec<_>>>()?;
-    let mut all = Vec::with_capacity(network.plastic_synapses() as usize);
+    let mut all =
+        host_memory::with_capacity("plastic synapses", network.plastic_synapses() as usize)?;
     for_each_row(network, shards, |rule, source, shard, row| {
         let ShardLearning { learned, .. } = &shards[shard];
         let part = learned.places[rule].partition_point(|place| *place <= row.start) - 1;
@@ -815,7 +836,7 @@ pub fn sizes(network: &Network, synapses: u64, ledger: u32) -> [u64; 4] {
     [
         2 * synapses,
         histories,
-        u64::from(history_depth + 1) * network.ledger_words() as u64,
+        (u64::from(history_depth) + 1) * network.ledger_words() as u64,
         (network.kept_words() + HEADER_WORDS) as u64,
     ]
 }

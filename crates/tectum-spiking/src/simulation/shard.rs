@@ -1,7 +1,7 @@
 //! The targets on one device, with their state there.
 
 use std::ops::Range;
-use tectum::{Device, Error, Executable, Result, RunStats, Session, View};
+use tectum::{Device, Error, Executable, Result, RunStats, Session, View, host_memory};
 
 use super::learning::{LearningState, ShardLearning, workgroups};
 use super::record::{ShardPlanInputs, record};
@@ -45,7 +45,7 @@ impl Shard {
             .unwrap_or_else(|| device.info().preferences());
         let shape = Shape::new(network, targets.clone(), layout, options);
         let parts = connectome::partition(network.neurons(), &*network.rows, None, &shape.ranges)?;
-        let (learned, synapses) = LearningState::new(network, &shape, options.ledger)?.unzip();
+        let learned = LearningState::new(network, &shape, options.ledger)?;
         let rules = learned.as_ref().map_or(&[][..], LearningState::rows);
         let kinds: Vec<(usize, &[SynapsePartition])> = std::iter::once((1, &parts[..]))
             .chain(rules.iter().map(|parts| (2, &parts[..])))
@@ -74,7 +74,7 @@ impl Shard {
         let build = |bursts: u32| record(&source, bursts);
         let (plan, views) = build(1)?;
         let mut single = plan.compile(device)?;
-        let mut state = vec![0u32; views.state.len()];
+        let mut state = host_memory::filled("the state of neurons", 0u32, views.state.len())?;
         for (range, profile) in &network.runs {
             let rest = network.profiles[*profile as usize].rest as u32;
             for neuron in range.start.max(targets.start)..range.end.min(targets.end) {
@@ -82,11 +82,12 @@ impl Shard {
             }
         }
         single.write_state(views.state, &state)?;
-        if let (Some(views), Some(mut words)) = (&views.learned, synapses) {
-            words.resize(views.synapses.len(), 0);
-            single.write_state(views.synapses, &words)?;
-            let mut past = LearningState::initial_histories(network);
-            past.resize(views.histories.len(), 0);
+        drop(state);
+        if let (Some(views), Some(learned)) = (&views.learned, &learned) {
+            learned.write_synapses(network, |range, words| {
+                single.write_state(views.synapses.part(range), words)
+            })?;
+            let past = LearningState::initial_histories(network, views.histories.len())?;
             single.write_state(views.histories, &past)?;
         }
         write_tables(&mut single, &views, &source)?;
@@ -259,7 +260,7 @@ impl Shard {
     pub fn potentials(&self, network: &Network, burst: u32) -> Result<Vec<i32>> {
         let state = self.single.read_state::<u32>(self.views.state)?;
         let leaks = self.shape.planes == 4 && network.options.idle_update == IdleUpdate::CatchUp;
-        let mut potentials = Vec::with_capacity(self.targets.len());
+        let mut potentials = host_memory::with_capacity("potentials", self.targets.len())?;
         for (range, profile) in &network.runs {
             let profile = &network.profiles[*profile as usize];
             for neuron in range.start.max(self.targets.start)..range.end.min(self.targets.end) {
@@ -309,15 +310,9 @@ fn write_tables(
             .flat_map(Profile::words)
             .collect::<Vec<_>>(),
     )?;
-    let starts = |parts: &[SynapsePartition]| {
-        parts
-            .iter()
-            .flat_map(|part| part.starts.iter().copied())
-            .collect::<Vec<_>>()
-    };
     for (launch, rows) in launches.iter().zip(&views.rows) {
         let parts = &parts[launch.clone()];
-        write(rows.starts, &starts(parts))?;
+        write_starts(rows.starts, parts, &mut write)?;
         let mut at = 0;
         for part in parts {
             connectome::pack(&*network.rows, None, part, |first, words| {
@@ -331,10 +326,23 @@ fn write_tables(
         views.learned.iter().flat_map(|views| &views.starts),
     );
     for (parts, views) in rules.iter().zip(views) {
-        launches
-            .iter()
-            .zip(views)
-            .try_for_each(|(launch, view)| write(*view, &starts(&parts[launch.clone()])))?;
+        launches.iter().zip(views).try_for_each(|(launch, view)| {
+            write_starts(*view, &parts[launch.clone()], &mut write)
+        })?;
+    }
+    Ok(())
+}
+
+/// Writes the starts of rows, part after part.
+fn write_starts(
+    view: View,
+    parts: &[SynapsePartition],
+    write: &mut impl FnMut(View, &[u32]) -> Result<()>,
+) -> Result<()> {
+    let mut at = 0;
+    for part in parts {
+        write(view.part(at..at + part.starts.len()), &part.starts)?;
+        at += part.starts.len();
     }
     Ok(())
 }

@@ -137,7 +137,7 @@ impl CpuDevice {
 
 /// The CPU's properties.
 pub(super) fn info() -> DeviceInfo {
-    let memory = meminfo_bytes();
+    let memory = crate::host_memory::total_bytes();
     DeviceInfo {
         id: "cpu".into(),
         name: processor_name(),
@@ -172,20 +172,6 @@ fn processor_name() -> String {
         || std::env::consts::ARCH.to_owned(),
         |(_, name)| name.trim().to_owned(),
     )
-}
-
-fn meminfo_bytes() -> Option<u64> {
-    let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let total = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))?;
-    total
-        .trim()
-        .strip_suffix(" kB")?
-        .trim()
-        .parse::<u64>()
-        .ok()
-        .map(|kib| kib << 10)
 }
 
 #[cfg(target_arch = "x86_64")]

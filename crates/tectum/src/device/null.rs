@@ -8,6 +8,7 @@ use super::{
 };
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
+use crate::host_memory;
 use crate::launch::{LaunchList, RunStats};
 
 /// A device without memory or arithmetic.
@@ -105,11 +106,12 @@ impl Backend for NullDevice {
     }
 
     fn compile(&self, list: &LaunchList, memory: Vec<Arc<Block>>) -> Result<Box<dyn Compiled>> {
-        let upload = vec![
-            0u64;
+        let upload = host_memory::filled(
+            "inputs on the device null",
+            0u64,
             list.upload
-                .map_or(0, |buffer| list.buffer_bytes[buffer].div_ceil(8))
-        ];
+                .map_or(0, |buffer| list.buffer_bytes[buffer].div_ceil(8)),
+        )?;
         let down: usize = list.downloads.iter().map(|region| region.bytes).sum();
         let stats = RunStats {
             bytes_up: 8 * upload.len() as u64,
@@ -128,7 +130,7 @@ impl Backend for NullDevice {
             .unwrap_or(0);
         Ok(Box::new(NullCompiled {
             upload,
-            zeros: vec![0; longest.div_ceil(4)],
+            zeros: host_memory::filled("outputs on the device null", 0, longest.div_ceil(4))?,
             lengths: list.downloads.iter().map(|region| region.bytes).collect(),
             stats,
             _memory: memory,

@@ -7,6 +7,7 @@ use crate::content_hash::ContentHash;
 use crate::device::{Block, Compiled, Device, DeviceInfo, DeviceKind, Role};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
+use crate::host_memory;
 use crate::kernel::Kernel;
 use crate::launch::{
     CodeForm, CodeObject, Launch, LaunchList, LaunchTime, Region, RunStats, align,
@@ -555,11 +556,11 @@ impl Executable {
     /// Copies a state to the host.
     ///
     /// # Errors
-    /// `Invalid` if the view is of another plan, not of a state or of another type; whatever the
-    /// device reports.
+    /// `Invalid` if the view is of another plan, not of a state or of another type; `OutOfMemory`
+    /// if the host lacks memory for the copy; whatever the device reports.
     pub fn read_state<T: Element>(&self, view: View) -> Result<Vec<T>> {
         let block = self.state_block(view, T::DTYPE)?;
-        let mut data = vec![T::zeroed(); view.len];
+        let mut data = host_memory::filled("a copy of a state", T::zeroed(), view.len)?;
         if let Some(block) = block {
             let offset = view.offset * size_of::<T>();
             self.device.backend().read(

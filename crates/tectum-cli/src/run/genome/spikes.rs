@@ -1,14 +1,14 @@
 //! The spikes of a genome's run in a file, `.npy` or CSV, and the table of its areas next to it.
 
 use std::io::{BufWriter, Seek as _, SeekFrom, Write as _};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use tectum::file::{self, PartialFile};
+use tectum::file::PartialFile;
 use tectum::{Error, Result};
 use tectum_spiking::Network;
 use tectum_spiking::genome::Genome;
 
+use crate::area_table::{AreaRow, area_rows, write_area_table};
 use crate::csv::cell;
 use crate::npy::{self, Header};
 
@@ -21,17 +21,6 @@ pub struct SpikeFile {
     areas: Vec<AreaRow>,
 }
 
-/// A row of the table of areas: consecutive neurons.
-struct AreaRow {
-    id: String,
-    name: String,
-    /// What its neurons represent: the area's role, or `patterns` for the neurons of a memory.
-    role: &'static str,
-    neurons: Range<u32>,
-    /// Voxels along x, y and z, and neurons of each; none for a memory's neurons.
-    shape: Option<([u32; 3], u32)>,
-}
-
 impl SpikeFile {
     /// Begins the file: CSV if its name ends in .csv, else `.npy`.
     ///
@@ -41,29 +30,13 @@ impl SpikeFile {
         path: &Path,
         genome: &Genome,
         network: &Network,
-        memories: &[usize],
+        memories_of: &[usize],
     ) -> Result<Self> {
-        let of_area = genome.areas().iter().map(|area| AreaRow {
-            id: area.id.to_string(),
-            name: area.name.clone(),
-            role: area.role.name(),
-            neurons: area.neurons.clone(),
-            shape: Some((area.size, area.per_voxel)),
-        });
-        let of_memory = memories
+        let memories = network
+            .memories()
             .iter()
-            .zip(network.memories())
-            .map(|(area, memory)| {
-                let area = &genome.areas()[*area];
-                AreaRow {
-                    id: area.id.to_string(),
-                    name: area.name.clone(),
-                    role: "patterns",
-                    neurons: memory.neurons.clone(),
-                    shape: None,
-                }
-            });
-        let areas = of_area.chain(of_memory).collect();
+            .map(|memory| memory.neurons.clone());
+        let areas = area_rows(genome, memories_of.iter().copied().zip(memories));
         let is_csv = path.extension().is_some_and(|ending| ending == "csv");
         let mut spikes = Self {
             writer: BufWriter::new(PartialFile::create(path)?),
@@ -123,10 +96,7 @@ impl SpikeFile {
             .into_inner()
             .map_err(|error| Error::io(self.path.display(), error.into_error()))?;
         file.commit()?;
-        file::write(
-            &self.path.with_extension("areas.csv"),
-            table(&self.areas).as_bytes(),
-        )
+        write_area_table(&self.path, &self.areas)
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
@@ -144,30 +114,6 @@ fn header(rows: u64) -> Header {
     }
 }
 
-fn table(areas: &[AreaRow]) -> String {
-    let row = |AreaRow {
-                   id,
-                   name,
-                   role,
-                   neurons,
-                   shape,
-               }: &AreaRow| {
-        let shape = shape.map_or_else(
-            || ",,,".to_owned(),
-            |([x, y, z], per_voxel)| format!("{x},{y},{z},{per_voxel}"),
-        );
-        format!(
-            "{},{},{role},{},{},{shape}\n",
-            cell(id),
-            cell(name),
-            neurons.start,
-            neurons.len()
-        )
-    };
-    "area,name,role,first_neuron,neurons,size_x,size_y,size_z,per_voxel\n".to_owned()
-        + &areas.iter().map(row).collect::<String>()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,32 +124,6 @@ mod tests {
         assert_eq!(
             [0, 1_669, u64::MAX].map(|rows| npy::head(&header(rows)).len()),
             [128; 3]
-        );
-    }
-
-    #[test]
-    fn the_neurons_of_a_memory_have_a_row_of_their_own() {
-        let voxels = AreaRow {
-            id: "m__seq".into(),
-            name: "a, b".into(),
-            role: "memory",
-            neurons: 4..5,
-            shape: Some(([1, 1, 1], 1)),
-        };
-        let patterns = AreaRow {
-            id: "m__seq".into(),
-            name: String::new(),
-            role: "patterns",
-            neurons: 5..9,
-            shape: None,
-        };
-        let shown = table(&[voxels, patterns]);
-        assert_eq!(
-            shown.lines().skip(1).collect::<Vec<_>>(),
-            [
-                "m__seq,\"a, b\",memory,4,1,1,1,1,1",
-                "m__seq,,patterns,5,4,,,,"
-            ]
         );
     }
 }

@@ -7,6 +7,7 @@ use super::mapping::Mapping;
 use super::{Context, Pipeline, buffer_of};
 use crate::device::{Block, Compiled};
 use crate::error::{Error, Result};
+use crate::host_memory;
 use crate::launch::{BINDING_ALIGNMENT, LaunchList, Region, RunStats, align};
 
 /// Timestamps of a run: before the upload, begin and end of the launches, after the download. The
@@ -211,7 +212,7 @@ impl Upload {
             (context.buffer("upload", bytes, usage)?, Some(target))
         };
         let upload = Self {
-            host: vec![0; bytes.div_ceil(8)],
+            host: host_memory::filled("a plan's inputs", 0, bytes.div_ceil(8))?,
             bytes,
             mapped,
             target,
@@ -270,7 +271,7 @@ impl Download {
             bytes,
             block,
             readback,
-            host: vec![0; bytes.div_ceil(8)],
+            host: host_memory::filled("a plan's outputs", 0, bytes.div_ceil(8))?,
             mapping: Mapping::default(),
         })
     }
