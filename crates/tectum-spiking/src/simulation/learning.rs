@@ -12,7 +12,7 @@ use crate::kernels::{
     Archive, Close, Forget, HEADER_WORDS, Learn, LearningKernels, MEMORY_STATE_WORDS, MEMORY_WORDS,
     Memorize, MemoryRow, ROW_WORKGROUPS,
 };
-use crate::learning::{History, NEVER, NO_SPIKE_BEFORE, PlasticityRule};
+use crate::learning::{History, NEVER, NO_SPIKE_BEFORE, PlasticityRule, WeightLoss};
 use crate::memory::{Memory, MemoryReport};
 use crate::network::Network;
 use tectum::snapshot::{Array, Snapshot};
@@ -305,10 +305,11 @@ impl LearningState {
                     window: rule.window,
                     gain,
                     loss,
+                    steady: u32::from(rule.weight_loss == WeightLoss::SteadySource),
                     len,
                     chunk,
                     tracked: u32::from(shape.tracked),
-                    fraction_bits: network.fraction_bits,
+                    shift: network.formats.shift(),
                     list_at,
                     slices,
                 };
@@ -318,7 +319,8 @@ impl LearningState {
                     workgroups(ROW_WORKGROUPS, parts),
                 )?;
                 let window = rule.window;
-                if window > 1 {
+                // Otherwise nothing changes between firings of a source.
+                if window > 1 && rule.weight_loss == WeightLoss::AnyFiring {
                     let rule = number;
                     let arguments = Close {
                         clock,
