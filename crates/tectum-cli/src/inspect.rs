@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use clap::Args;
 use tectum::{Error, Result};
 use tectum_equations::LIBRARY;
-use tectum_spiking::genome::UnitPolicy;
+use tectum_spiking::genome::{UnitPolicy, WeightLossPolicy};
 #[cfg(not(feature = "gguf"))]
 use tectum_transformer::Checkpoint;
 use tectum_transformer::gguf_file;
@@ -46,6 +46,9 @@ pub struct InspectArgs {
     /// The units of a genome's numbers: detect, fraction or legacy.
     #[arg(long, default_value = "detect")]
     units: UnitPolicy,
+    /// When synapses of a genome that learn lose weight: detect, any_firing or steady_source.
+    #[arg(long, default_value = "detect")]
+    weight_loss: WeightLossPolicy,
     /// The body that a policy's contract is checked against.
     #[arg(long, value_name = "NAME|FILE.plant")]
     body: Option<String>,

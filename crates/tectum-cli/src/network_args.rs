@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use tectum::route::Choice;
 use tectum::{Device, Result};
-use tectum_spiking::genome::{Genome, GenomeOptions, UnitPolicy};
+use tectum_spiking::genome::{Genome, GenomeOptions, UnitPolicy, WeightLossPolicy};
 use tectum_spiking::{
     ConnectOptions, ConnectedNetwork, IdleUpdate, Network, NetworkOptions, Simulation,
     SimulationOptions, Stimulus, connect, seed_of,
@@ -23,6 +23,13 @@ pub struct NetworkArgs {
     /// Of a genome: the units of its numbers, detect, fraction or legacy; detected if not given.
     #[arg(long)]
     units: Option<UnitPolicy>,
+    /// Of a genome: when synapses that learn lose weight, detect, any_firing or steady_source;
+    /// detected if not given.
+    ///
+    /// any_firing: if either end fired in any burst of the window. steady_source: if the source
+    /// fired in every burst of it, as in FEAGI's older engine.
+    #[arg(long)]
+    weight_loss: Option<WeightLossPolicy>,
     /// Of a genome: a neuron in which nothing arrives neither leaks nor recovers, as in FEAGI's CPU
     /// engine.
     #[arg(long, alias = "frozen-silence")]
@@ -41,6 +48,7 @@ impl NetworkArgs {
         let given = [
             ("--shards", self.shards.is_some()),
             ("--units", self.units.is_some()),
+            ("--weight-loss", self.weight_loss.is_some()),
             ("--freeze-idle", self.freeze_idle),
             ("--frozen-weights", self.frozen_weights),
             ("--memory-neurons", self.memory_neurons.is_some()),
@@ -64,6 +72,7 @@ impl NetworkArgs {
             path,
             &GenomeOptions {
                 units: self.units.unwrap_or(UnitPolicy::Detect),
+                weight_loss: self.weight_loss.unwrap_or_default(),
                 strict: false,
             },
         )?;

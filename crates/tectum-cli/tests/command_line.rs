@@ -215,7 +215,7 @@ fn a_genome_is_explained_by_mapping_with_what_its_state_and_scale_hang_on() {
     let found = [
         "/kind",
         "/network/synapses",
-        "/network/scale",
+        "/network/formats/0/limit",
         "/mappings/0/strategy",
         "/mappings/2/unsupported/0/delay",
         "/network/zero_sums/0/1",

@@ -217,6 +217,98 @@ fn settings_without_effect_are_warnings_of_inspect_and_before_a_run() {
 }
 
 #[test]
+fn when_weights_lose_is_reported_and_can_be_chosen() {
+    let mut genome = learning(json!(["block_to_block", 1, 1, true, 1, 1, 1]));
+    // An input of each neuron in every burst makes it fire.
+    genome["blueprint"]["i__inp"]["cortical_mapping_dst"]["c__mid"][0][2] = json!(4);
+    let place = Place::new("losses", &genome);
+    let lethal = "1 mapping loses its whole weight at the first loss, and sends nothing before it gains again: c__mid to c__mid (weight 1, loss 1)";
+    let dead =
+        "c__mid to c__mid: the weights of all 8 plastic synapses are 0, so that nothing is sent";
+    let condition = |name: &str, reason: &str| format!("(weight loss {name}: {reason})");
+    for (option, name, reason, is_dead) in [
+        ("", "any_firing", "the file has version 2.1", true),
+        (
+            " --weight-loss steady_source",
+            "steady_source",
+            "as requested",
+            false,
+        ),
+    ] {
+        let expected = condition(name, reason);
+        let [shown, _] = place.shown(&format!("inspect g.json{option}"));
+        assert!(
+            shown.contains(&expected) && shown.contains(lethal),
+            "{shown}"
+        );
+        let inspection: Value =
+            serde_json::from_str(&place.shown(&format!("inspect g.json --json{option}"))[0])
+                .expect("JSON");
+        assert_eq!(inspection["weight_loss"]["condition"], name, "{inspection}");
+        let [report, warned] = place.shown(&format!(
+            "run g.json --bursts 3 --stimulus 1 --device cpu --json{option}"
+        ));
+        let report: Value = serde_json::from_str(&report).expect("JSON");
+        let notes = report["notes"].to_string();
+        assert!(
+            notes.contains(&expected) && notes.contains(lethal) && warned.contains(lethal),
+            "{notes}"
+        );
+        assert_eq!(
+            (notes.contains(dead), warned.contains(dead)),
+            (is_dead, is_dead),
+            "{option}: {notes}"
+        );
+    }
+    let refused = place.refused("run g.json --weight-loss old");
+    assert!(
+        refused.contains("detect, any_firing or steady_source needed"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_hub_is_explained_and_its_leak_is_a_note() {
+    // 20,000 inputs of weight 200 leave the hub with no binary places.
+    let genome = json!({"version": "2.1", "blueprint": {
+        "i__inp": {"group_id": "IPU", "block_boundaries": [20_000, 1, 1], "mp_charge_accumulation": true, "psp_uniform_distribution": true,
+                   "postsynaptic_current": 200, "cortical_mapping_dst": {"c__hub": [["all_to_all", 1, 200, false]]}},
+        "c__hub": {"block_boundaries": [1, 1, 1], "mp_charge_accumulation": true, "firing_threshold": 8, "leak_coefficient": 0.1},
+    }});
+    let place = Place::new("hub", &genome);
+    let note = "area c__hub: a leak of 0.1 changes no potential within 9.000 of rest, more than 1 % of the threshold 8 (0 binary places); neuron 20000";
+    let [explained, _] = place.shown("explain g.json --device cpu");
+    for line in [
+        "potentials: each neuron has its own binary places",
+        "  16 binary places (20000 neurons), the maximum",
+        "  0 binary places (1 neuron); neuron 20000 of c__hub can receive 800000000 in one burst, which with one more could pass 2^30",
+        &format!("note: {note}"),
+    ] {
+        assert!(
+            explained.lines().any(|shown| shown == line),
+            "{line}\n{explained}"
+        );
+    }
+    let [inspected, _] = place.shown("inspect g.json");
+    assert!(
+        inspected
+            .lines()
+            .any(|line| line == format!("warning: {note}")),
+        "{inspected}"
+    );
+    let [report, warned] = place.shown("run g.json --bursts 2 --device cpu --json");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(
+        (&report["fraction_bits"], &report["max_fraction_bits"]),
+        (&json!(0), &json!(16))
+    );
+    assert!(
+        report["notes"].to_string().contains(note) && warned.contains(note),
+        "{report}"
+    );
+}
+
+#[test]
 fn converted_units_are_notes_of_a_run() {
     let mut legacy = genome();
     let areas = legacy["blueprint"].as_object_mut().expect("areas");

@@ -147,6 +147,7 @@ strategy = 0.1
 const GENOME: &str = r#"[brain]
 genome = "genome.json"
 units = "detect"
+weight_loss = "detect"
 idle_update = "catch_up"
 weights = "learn"
 bursts_per_tick = 4

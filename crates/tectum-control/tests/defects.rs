@@ -497,7 +497,7 @@ fn defect_19_a_state_of_a_neuron_that_no_run_reaches_is_refused_by_neuron_and_va
                 .unwrap_or_else(|error| panic!("burst {burst}: {error}"));
         }
         let whole = simulation.snapshot().expect("reads");
-        let one = f64::from(simulation.network().fraction_bits()).exp2() as i32;
+        let one = f64::from(simulation.network().fraction_bits_of(0)).exp2() as i32;
         let pause = if idle_update == IdleUpdate::CatchUp {
             30 + 1
         } else {

@@ -18,7 +18,8 @@ use tectum::{Error, WorkProgress};
 use tectum_spiking::genome::Genome as Blueprint;
 use tectum_spiking::{
     ConnectOptions, IdleUpdate, Network, NetworkOptions, PlasticityRule, Simulation,
-    SimulationOptions, SpikeCounts as Counts, Stimulus, Synapse, SynapseList, seed_of,
+    SimulationOptions, SpikeCounts as Counts, Stimulus, Synapse, SynapseList, WeightLoss,
+    mapping_outcomes, rule_outcomes, seed_of,
 };
 
 use crate::array::{broadcast, integers};
@@ -143,6 +144,8 @@ fn progress(done: u32, total: u32) -> WorkProgress<'static> {
 /// and the same network has the same spikes on every device.
 ///
 /// `silence` is "catch_up" (neurons without arrivals leak and recover) or "freeze" (they do not).
+/// `weight_loss` is "any_firing" (a weight that does not gain loses if either end fired in any burst
+/// of the window) or "steady_source" (if its source fired in every burst of it).
 ///
 /// Raises ValueError naming the synapse or option that is out of range.
 ///
@@ -163,6 +166,8 @@ pub struct SpikingNetwork {
     genome: Option<Arc<Blueprint>>,
     /// How the genome was connected.
     options: Option<ConnectOptions>,
+    /// The areas of the network's memories.
+    memories: Vec<usize>,
     neurons: u32,
     synapses: u64,
     notes: Vec<String>,
@@ -176,8 +181,13 @@ impl SpikingNetwork {
         options: &SimulationOptions,
         stimulus: Option<&Stimulus>,
     ) -> tectum::Result<Self> {
-        let (neurons, synapses, network) =
-            (network.neurons(), network.synapses(), Arc::new(network));
+        let (neurons, synapses) = (network.neurons(), network.synapses());
+        let notes = network
+            .imprecisions()
+            .iter()
+            .map(|found| format!("{}: {found}", found.extent()))
+            .collect();
+        let network = Arc::new(network);
         let mut advance = |simulation: &mut Simulation, bursts: u32| match stimulus {
             Some(stimulus) => stimulus.run(simulation, bursts).map(drop),
             None => simulation.run(bursts).map(drop),
@@ -195,9 +205,10 @@ impl SpikingNetwork {
             inner: Exclusive::new(running),
             genome: None,
             options: None,
+            memories: Vec::new(),
             neurons,
             synapses,
-            notes: Vec::new(),
+            notes,
         })
     }
 
@@ -207,11 +218,13 @@ impl SpikingNetwork {
         genome: Arc<Blueprint>,
         options: ConnectOptions,
         stimulus: Stimulus,
+        memories: Vec<usize>,
         notes: Vec<String>,
     ) -> Self {
         let running = self.inner.get_mut();
         running.stimulus = (!stimulus.is_none()).then_some(stimulus);
-        (self.genome, self.options, self.notes) = (Some(genome), Some(options), notes);
+        (self.genome, self.options) = (Some(genome), Some(options));
+        (self.memories, self.notes) = (memories, notes);
         self
     }
 
@@ -294,6 +307,18 @@ fn synapse_list(neurons: u32, count: usize, columns: &[Column<'_>; 5]) -> PyResu
     SynapseList::from_passes(neurons, || Ok((0..count).map(synapse))).or_raise()
 }
 
+/// When weights lose, by its name.
+fn condition_of_loss(name: &str) -> PyResult<WeightLoss> {
+    [WeightLoss::AnyFiring, WeightLoss::SteadySource]
+        .into_iter()
+        .find(|condition| condition.name() == name)
+        .ok_or_else(|| {
+            PyValueError::new_err(format!(
+                "weight_loss is {name:?}, needs \"any_firing\" or \"steady_source\""
+            ))
+        })
+}
+
 /// The refusal of an area's name.
 pub fn unknown_area(genome: &Blueprint, name: &str) -> PyErr {
     let known: Vec<String> = genome
@@ -313,7 +338,7 @@ pub fn unknown_area(genome: &Blueprint, name: &str) -> PyErr {
 #[pymethods]
 impl SpikingNetwork {
     #[new]
-    #[pyo3(signature = (neurons, source, target, weight, *, inhibitory = None, rule = None, rules = Sequence(Vec::new()), device = DeviceArgument::Id("cpu".to_owned()), seed = 0, silence = "catch_up", max_injected = 255.0, constant_inputs = None))]
+    #[pyo3(signature = (neurons, source, target, weight, *, inhibitory = None, rule = None, rules = Sequence(Vec::new()), device = DeviceArgument::Id("cpu".to_owned()), seed = 0, silence = "catch_up", max_injected = 255.0, constant_inputs = None, weight_loss = "any_firing"))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn from_arrays(
         py: Python<'_>,
@@ -329,6 +354,7 @@ impl SpikingNetwork {
         silence: &str,
         max_injected: f32,
         constant_inputs: Option<Sequence<(u32, f32)>>,
+        weight_loss: &str,
     ) -> PyResult<Self> {
         let source = Column::new(source, "source")?;
         let count = source.numbers()?.len();
@@ -343,10 +369,16 @@ impl SpikingNetwork {
         let synapses = synapse_list(neurons.len(), count, &columns)?;
         drop(columns);
         let idle_update = idle_update(silence)?;
+        let weight_loss = condition_of_loss(weight_loss)?;
         let plasticity = rules
             .0
             .into_iter()
-            .map(|(window, gain, loss)| PlasticityRule { window, gain, loss })
+            .map(|(window, gain, loss)| PlasticityRule {
+                window,
+                gain,
+                loss,
+                weight_loss,
+            })
             .collect();
         let device = device.open(py)?;
         detached(py, || {
@@ -381,10 +413,22 @@ impl SpikingNetwork {
         self.synapses
     }
 
-    /// Settings of the genome that have no effect here, or another one.
+    /// Settings that have no effect here, or another one; after bursts also mappings (or rules)
+    /// whose weights all fell to 0 or reached 255.
     #[getter]
-    fn notes(&self) -> Vec<String> {
-        self.notes.clone()
+    fn notes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let running = self.inner.lock(py)?;
+        let simulation = &running.simulation;
+        let (network, bursts) = (simulation.network(), simulation.counts().bursts);
+        if bursts == 0 || network.plastic_synapses() == 0 {
+            return Ok(self.notes.clone());
+        }
+        let synapses = simulation.plastic_synapses().or_raise()?;
+        let outcomes = match &self.genome {
+            Some(genome) => mapping_outcomes(genome, network, &self.memories, &synapses),
+            None => rule_outcomes(network, &synapses),
+        };
+        Ok([&self.notes[..], &outcomes].concat())
     }
 
     /// Adds to the next burst: `amount` (one number, or one for each neuron) arrives at neurons

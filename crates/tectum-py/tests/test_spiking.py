@@ -74,6 +74,36 @@ def test_plastic_synapses_learn():
     assert network.plastic_synapses()["weight"].tolist() == [130]
 
 
+def test_weights_that_all_died_are_a_note():
+    neurons = tt.Neurons()
+    neurons.add(2)
+    weights = {}
+    for weight_loss in ("any_firing", "steady_source"):
+        network = tt.SpikingNetwork(neurons, [0], [1], [2], rule=[0], rules=[(2, 10, 3)], weight_loss=weight_loss)
+        assert network.notes == []
+        network.inject(0, 1.0)
+        network.run(1)
+        weights[weight_loss] = network.plastic_synapses()["weight"].tolist(), network.notes
+    dead = "rule 0: the weight of its 1 plastic synapse is 0, so that nothing is sent"
+    assert weights == {"any_firing": ([0], [dead]), "steady_source": ([2], [])}
+    genome = tt.Genome(tt.sample("sample-genome"), weight_loss="steady_source")
+    assert "weight loss steady_source: as requested" in genome.network().notes[-1]
+
+
+def test_a_hub_costs_only_its_own_precision():
+    neurons = tt.Neurons()
+    leaky = neurons.add(1, threshold=8.0, leak=0.1)[0]
+    senders = neurons.add(10_000, psp=255, uniform_psp=True)
+    hub = neurons.add(1, threshold=8.0, leak=0.1)[0]
+    network = tt.SpikingNetwork(neurons, senders, [hub] * len(senders), [255])
+    assert network.notes == [
+        f"neuron {hub}: a leak of 0.1 changes no potential within 9.000 of rest, more than 1 % of the threshold 8 (0 binary places)"
+    ]
+    network.inject(leaky, 5.0)
+    network.run(200)
+    assert network.potentials[leaky] == 9 / 65_536
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -85,6 +115,8 @@ def test_plastic_synapses_learn():
         (lambda: chain().inject([0, 0], 1.0), "twice"),
         (lambda: chain().inject([0, 1], [1.0]), "amount has 1 numbers, needs 2"),
         (lambda: chain(silence="loud"), "silence"),
+        (lambda: chain(weight_loss="old"), "weight_loss"),
+        (lambda: tt.Genome(tt.sample("sample-genome"), weight_loss="old"), "weight loss"),
         (lambda: tt.Neurons().add(1, leak=2.0), "leak 2"),
         (lambda: tt.SpikingNetwork(tt.Neurons(), [0], [1], [300]), "weight 300"),
         (lambda: tt.SpikingNetwork(tt.Neurons(), [0, 1], [1], [3, 4, 5]), "weight has 3 numbers for 2"),

@@ -180,8 +180,9 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) g
     if found.x != 0 {
         var psp = FIXED_PSP;
         if profiles[profile + 9u] != 0u {
-            let half = (1 << params.fraction_bits) >> 1u;
-            psp = u32(clamp((found.y + half) >> params.fraction_bits, 0, 255));
+            let places = 16u - profiles[profile + 10u];
+            let half = (1 << places) >> 1u;
+            psp = u32(clamp((found.y + half) >> places, 0, 255));
         }
         let at = params.list_at + 2u * (place + slot);
         atomicStore(&fired[at], neuron);

@@ -4,10 +4,11 @@
 // histories, see spiking_archive; senders, see spiking_propagate.
 // in and out: synapses [2 each] word as in spiking_propagate, and the active bursts of its target when its source's window last
 // closed; sums of these parts [chunk each]; totals [64]: words 0 and 1 count synapses that sent.
+// params.steady: a weight loses only at a firing that completes a window of its source, see learning.rs.
 // A workgroup walks every stride-th slice of a row, as in spiking_propagate. Exact.
 
-fn less(weight: u32, bursts: u32) -> u32 {
-    return weight - min(weight, min(bursts, 255u) * params.loss);
+fn less(weight: u32, bursts: u32, loss: u32) -> u32 {
+    return weight - min(weight, min(bursts, 255u) * loss);
 }
 
 // NEVER is so far off, counted round, that its window has always closed.
@@ -33,6 +34,8 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) g
         let source = 4u * (first_history + neuron);
         let is_together = histories[source + 1u] >= params.window;
         let gap = burst - histories[source + 3u];
+        let is_steady = params.steady != 0u;
+        let loss = select(params.loss, 0u, is_steady && !is_together);
         let end = part.synapses + starts[part.rows + neuron + 1u];
         let begin = part.synapses + starts[part.rows + neuron];
         for (var synapse = begin + 64u * slice + local.x; synapse < end; synapse += 64u * params.slices) {
@@ -40,14 +43,16 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) g
             let target_index = word >> 9u;
             let target_history = 4u * (first_target + target_index);
             var lost = max(gap, 1u) - 1u;
-            if gap >= params.window {
+            if is_steady {
+                lost = 0u;
+            } else if gap >= params.window {
                 lost = active_until(target_history, burst - 1u) - synapses[2u * synapse + 1u];
             }
-            var weight = less(word & 0xffu, lost);
+            var weight = less(word & 0xffu, lost, loss);
             if is_together && histories[target_history] == burst && histories[target_history + 1u] >= params.window {
                 weight = min(weight + params.gain, 255u);
             } else {
-                weight = less(weight, 1u);
+                weight = less(weight, 1u, loss);
             }
             synapses[2u * synapse] = (word & 0xffffff00u) | weight;
             if params.window == 1u {
@@ -55,7 +60,11 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) g
             }
             if weight != 0u {
                 events += 1u;
-                let size = bitcast<i32>(weight * firing.unit);
+                var amount = weight * firing.unit;
+                if params.shift != 0u {
+                    amount = rounded(amount, params.first + part.index * params.len + target_index);
+                }
+                let size = bitcast<i32>(amount);
                 atomicAdd(&sums[sums_at + target_index], select(size, -size, (word & 0x100u) != 0u));
                 if params.tracked != 0u {
                     atomicOr(&sums[sums_at + params.len + target_index / 32u], bitcast<i32>(1u << (target_index % 32u)));

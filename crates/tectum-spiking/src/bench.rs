@@ -8,7 +8,8 @@ use tectum_bench::bench::{Case, Roofline, Suite, Workload};
 
 use super::{
     ConnectOptions, ConnectedNetwork, Network, NetworkOptions, NeuronOptions, Neurons,
-    PlasticityRule, Simulation, SimulationOptions, Stimulus, Synapse, SynapseRows, connect,
+    PlasticityRule, Simulation, SimulationOptions, Stimulus, Synapse, SynapseRows, WeightLoss,
+    connect,
 };
 use crate::genome::{Genome, GenomeOptions};
 
@@ -238,6 +239,7 @@ impl Burst {
                 window: 3,
                 gain: 1,
                 loss: 0,
+                weight_loss: WeightLoss::AnyFiring,
             })
             .into_iter()
             .collect();

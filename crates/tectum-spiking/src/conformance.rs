@@ -11,7 +11,7 @@ use tectum_bench::conformance::{Case, CaseContext, Seed, Suite};
 use super::reference::{PlasticRow, ReferenceNetwork};
 use super::{
     IdleUpdate, Memory, MemoryReport, Network, NetworkOptions, NeuronOptions, Neurons,
-    PlasticityRule, Simulation, SimulationOptions, Synapse, SynapseList,
+    PlasticityRule, Simulation, SimulationOptions, Synapse, SynapseList, WeightLoss,
 };
 
 /// Neurons of the largest group of a network that fits one workgroup, and of one that needs
@@ -270,8 +270,15 @@ pub fn learning_network(seed: u64, largest_group: u64) -> RandomNetwork {
         window: random.pick(&[1, 1, 2, 3, 5, 9]),
         gain: random.pick(&[1, 3, 100, 0]),
         loss: random.pick(&[1, 1, 2, 50, 0]),
+        weight_loss: WeightLoss::AnyFiring,
     };
     case.options.plasticity = (0..1 + random.below(3)).map(|_| rule(random)).collect();
+    // A third of the rules lose weight by the condition of the older engine.
+    for (index, rule) in case.options.plasticity.iter_mut().enumerate() {
+        if (seed as usize).wrapping_add(index).is_multiple_of(3) {
+            rule.weight_loss = WeightLoss::SteadySource;
+        }
+    }
     let rules = case.options.plasticity.len() as u64;
     for (_, synapse) in &mut case.synapses {
         synapse.plasticity = (random.below(2) == 0).then(|| random.below(rules) as u8);
@@ -408,12 +415,13 @@ pub fn compare(
     mut ran: impl FnMut(&Simulation, Instant),
 ) -> Result<ReferenceNetwork> {
     let network = case.network()?;
-    let mut naive = ReferenceNetwork::new(
-        &case.groups,
-        &case.synapses,
-        &case.options,
-        network.fraction_bits(),
-    );
+    let mut naive = ReferenceNetwork::new(&case.groups, &case.synapses, &case.options);
+    let formats: Vec<u32> = (0..network.neurons())
+        .map(|neuron| network.fraction_bits_of(neuron))
+        .collect();
+    same(&formats, &naive.formats(), || {
+        format!("seed {seed}: binary places")
+    })?;
     let options = SimulationOptions {
         constant_inputs: case.constant_inputs.clone(),
         ..pace.options(naive.len(), &devices[0])

@@ -1,36 +1,17 @@
 //! Results of a pass over a network's synapses: degrees, the maximum arrivals, and from them the
-//! scale at which no sum overflows.
+//! formats in which no sum overflows.
 
-use serde::Serialize;
 use tectum::{ContentHasher, Error, Result, host_memory};
 
+use super::formats::{FRACTION_BITS, FormatGroup, Formats, ScaleLimit};
 use super::memory::Memory;
 use super::network_options::NetworkOptions;
 use super::neurons::{NeuronOptions, Neurons};
 use super::rule::{self, POTENTIAL_MAX};
 use super::synapses::{Synapse, SynapseRows};
 
-/// Maximum fraction bits of a potential.
-const FRACTION_BITS: u32 = 16;
 /// The maximum weight that a synapse can reach.
 const WEIGHT_MAX: f64 = 255.0;
-
-/// The reason why potentials have no more fraction bits.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ScaleLimit {
-    /// None: there are as many as are useful.
-    MaxBits,
-    /// The maximum that a neuron may receive in one burst.
-    Sum {
-        /// The first neuron that could overflow with one more bit.
-        neuron: u32,
-        /// In units of psp · weight, without injections.
-        max_sum: f64,
-    },
-    /// The greatest threshold, limit or resting potential.
-    Threshold,
-}
 
 /// Totals over the synapses.
 pub struct ConnectivityStats {
@@ -45,6 +26,8 @@ pub struct ConnectivityStats {
     pub synapses: u64,
     /// Plastic synapses, by rule.
     pub plastic: Vec<u64>,
+    /// Of them, those with an initial weight above 0.
+    pub plastic_at_first: Vec<u64>,
     /// The hasher with the synapses, to which the rest of the network is added.
     pub hasher: ContentHasher,
 }
@@ -63,12 +46,14 @@ impl ConnectivityStats {
     ) -> Result<Self> {
         let count = neurons.len() as usize;
         let plastic = vec![0; options.plasticity.len()];
+        let plastic_at_first = plastic.clone();
         let mut survey = Self {
             degrees: host_memory::with_capacity("degrees of neurons", count)?,
             max_arrival: host_memory::filled("arrivals of neurons", 0.0, count)?,
             slack: host_memory::filled("arrivals of neurons", 0.0, count)?,
             synapses: 0,
             plastic,
+            plastic_at_first,
             hasher: ContentHasher::default(),
         };
         let mut fault = Ok(());
@@ -138,6 +123,7 @@ impl ConnectivityStats {
                 .plastic
                 .get_mut(rule as usize)
                 .ok_or_else(|| format!("learns by rule {rule} of {rules}"))? += 1;
+            self.plastic_at_first[rule as usize] += u64::from(weight > 0);
             if weight > 0 && remembers(memories, target) {
                 return Err(format!(
                     "learns, ends at neuron {target} of a memory, and begins with weight {weight}, not 0"
@@ -147,66 +133,70 @@ impl ConnectivityStats {
         Ok(())
     }
 
-    /// The first neuron whose sum could exceed the maximum potential with this many fraction bits.
-    fn overflows(&self, bits: u32, max_injected: f32) -> Option<usize> {
+    /// Whether every possible sum of a neuron is within the maximum potential with this many
+    /// fraction bits.
+    fn fits(&self, neuron: u32, bits: u32, max_injected: f32) -> bool {
         let (scale, injected) = (f64::from(1u32 << bits), 2.0 * f64::from(max_injected));
-        self.max_arrival
-            .iter()
-            .zip(&self.slack)
-            .position(|(most, slack)| (most + injected) * scale + slack > f64::from(POTENTIAL_MAX))
+        let (most, slack) = (
+            self.max_arrival[neuron as usize],
+            self.slack[neuron as usize],
+        );
+        // Below the full format every arrival is rounded once more, by at most half a step.
+        let slack = if bits == FRACTION_BITS {
+            slack
+        } else {
+            2.0 * slack
+        };
+        (most + injected) * scale + slack <= f64::from(POTENTIAL_MAX)
     }
 
-    /// The maximum number of fraction bits with every possible sum and threshold within 2³⁰, and
-    /// the reason why there are no more.
+    /// The format of each neuron: the maximum number of fraction bits with every possible sum, and
+    /// its own threshold, limit and resting potential, within 2³⁰.
     ///
     /// # Errors
     /// `Invalid`, naming the neuron, if even integers could overflow.
-    pub fn scale(&self, neurons: &Neurons, max_injected: f32) -> Result<(u32, ScaleLimit)> {
-        let largest = |options: &NeuronOptions| {
-            [
-                options.threshold,
-                options.threshold_limit.unwrap_or(0.0),
-                options.resting_potential,
-            ]
-            .map(f32::abs)
-        };
-        // A threshold beyond half the maximum potential is never reached at any scale.
-        let levels = neurons
+    pub fn formats(
+        &self,
+        neurons: &Neurons,
+        max_injected: f32,
+    ) -> Result<(Formats, Vec<FormatGroup>)> {
+        let mut end = 0;
+        let levels: Vec<(u32, f64)> = neurons
             .groups
             .iter()
-            .flat_map(|(_, options)| largest(options))
-            .filter(|value| *value <= POTENTIAL_MAX as f32 / 2.0);
-        let highest = f64::from(levels.fold(0.0, f32::max));
-        let fits = |bits: u32| {
-            self.overflows(bits, max_injected).is_none()
-                && highest * f64::from(1u32 << bits) <= f64::from(POTENTIAL_MAX)
-        };
-        let bits = (0..=FRACTION_BITS).rev().find(|&bits| fits(bits)).ok_or_else(|| {
-            let neuron = self.overflows(0, max_injected).unwrap_or(0);
-            let synapses = self.max_arrival[neuron];
-            Error::invalid(format!(
-                "neuron {neuron} can receive {synapses:.0} from synapses and {max_injected} from an injection in one burst; at most {POTENTIAL_MAX} are possible"
-            ))
-        })?;
-        let limit = match self.overflows(bits + 1, max_injected) {
-            _ if bits == FRACTION_BITS => ScaleLimit::MaxBits,
-            Some(neuron) => ScaleLimit::Sum {
-                neuron: neuron as u32,
-                max_sum: self.max_arrival[neuron],
-            },
-            None => ScaleLimit::Threshold,
-        };
-        Ok((bits, limit))
+            .map(|(count, options)| {
+                end += count;
+                (end, highest(options))
+            })
+            .collect();
+        Formats::new(neurons.len(), |neuron| {
+            let (_, level) = levels[levels.partition_point(|(end, _)| *end <= neuron)];
+            let has_level = |bits: u32| level * f64::from(1u32 << bits) <= f64::from(POTENTIAL_MAX);
+            let bits = (0..=FRACTION_BITS)
+                .rev()
+                .find(|&bits| has_level(bits) && self.fits(neuron, bits, max_injected))
+                .ok_or_else(|| {
+                    let synapses = self.max_arrival[neuron as usize];
+                    Error::invalid(format!(
+                        "neuron {neuron} can receive {synapses:.0} from synapses and {max_injected} from an injection in one burst; at most {POTENTIAL_MAX} are possible"
+                    ))
+                })?;
+            let limit = if bits == FRACTION_BITS {
+                ScaleLimit::MaxBits
+            } else if has_level(bits + 1) {
+                ScaleLimit::Sum {
+                    max_sum: self.max_arrival[neuron as usize],
+                }
+            } else {
+                ScaleLimit::Threshold
+            };
+            Ok((bits, limit))
+        })
     }
 
     /// For each neuron the unit that its firing sends, or, where that depends on the firing, the
     /// number of synapses that share it.
-    pub fn senders(
-        &self,
-        neurons: &Neurons,
-        memories: &[Memory],
-        fraction_bits: u32,
-    ) -> Result<Vec<u32>> {
+    pub fn senders(&self, neurons: &Neurons, memories: &[Memory]) -> Result<Vec<u32>> {
         let units = neurons
             .each()
             .zip(&self.degrees)
@@ -222,13 +212,28 @@ impl ConnectivityStats {
                 if depends_on_potential {
                     share
                 } else {
-                    rule::unit(u32::from(neuron.psp), fraction_bits, share)
+                    rule::unit(u32::from(neuron.psp), share)
                 }
             });
         let mut senders = host_memory::with_capacity("units of neurons", self.degrees.len())?;
         senders.extend(units);
         Ok(senders)
     }
+}
+
+/// The greatest magnitude among a neuron's threshold, limit and resting potential. One beyond half
+/// the maximum potential does not count: it is never reached in any format.
+fn highest(options: &NeuronOptions) -> f64 {
+    let levels = [
+        options.threshold,
+        options.threshold_limit.unwrap_or(0.0),
+        options.resting_potential,
+    ];
+    let counted = levels
+        .map(f32::abs)
+        .into_iter()
+        .filter(|level| *level <= POTENTIAL_MAX as f32 / 2.0);
+    f64::from(counted.fold(0.0, f32::max))
 }
 
 fn remembers(memories: &[Memory], neuron: u32) -> bool {

@@ -4,10 +4,11 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::connectivity_stats::ScaleLimit;
+use super::formats::FormatGroup;
 use super::learning::PlasticityRule;
 use super::memory::Memory;
 use super::network::Network;
+use super::precision::Imprecision;
 use super::rule::{IdleUpdate, Profile, ZeroSumReason};
 
 /// Why a network runs as it does, for any device.
@@ -25,10 +26,10 @@ pub struct NetworkExplanation {
     pub plasticity: Vec<PlasticityRule>,
     /// Memories, which store patterns of firings.
     pub memories: Vec<Memory>,
-    /// Fraction bits of a potential.
-    pub fraction_bits: u32,
-    /// Why there are no more.
-    pub scale: ScaleLimit,
+    /// The fraction bits of potentials, descending, with the neurons that have them.
+    pub formats: Vec<FormatGroup>,
+    /// Settings that the formats distort by more than 1 % of a threshold.
+    pub imprecisions: Vec<Imprecision>,
     /// Neurons for which arrivals with a sum of 0 differ from no arrival; if there are any,
     /// arrivals are marked next to the sums.
     pub zero_sums: Vec<(Range<u32>, ZeroSumReason)>,
@@ -67,8 +68,8 @@ impl Network {
             plastic_synapses: self.plastic_synapses(),
             plasticity: self.options.plasticity.clone(),
             memories: self.options.memories.clone(),
-            fraction_bits: self.fraction_bits,
-            scale: self.scale,
+            formats: self.format_groups.clone(),
+            imprecisions: self.imprecisions.clone(),
             zero_sums: runs()
                 .filter_map(|(range, profile)| Some((range, profile.zero_sums(idle_update)?)))
                 .collect(),

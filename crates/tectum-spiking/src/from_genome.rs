@@ -9,8 +9,9 @@ use super::genome_synapses::GenomeSynapses;
 use super::limitations::limitations;
 use super::mapping_rules::feeds_memory;
 use super::network::{self, Network};
+use super::precision::imprecisions;
 use super::synapses::{LIST_BYTES, SynapseCounts, SynapseList};
-use super::{Memory, NetworkOptions, NeuronOptions, Neurons};
+use super::{Imprecision, Memory, NetworkOptions, NeuronOptions, Neurons};
 use crate::genome::{Area, AreaProperties, CoreArea, Genome};
 
 /// The input of the power area's neurons in every burst.
@@ -50,8 +51,11 @@ pub struct ConnectedNetwork {
     pub constant_inputs: Vec<(u32, f32)>,
     /// The indices of the areas that are the network's memories.
     pub memories: Vec<usize>,
-    /// Settings of the genome that have no effect here, or another one: [`limitations`].
+    /// Settings of the genome that have no effect here, or another one: [`limitations`] and
+    /// `precision`.
     pub notes: Vec<String>,
+    /// Settings that the formats of neurons distort, by area: [`Network::imprecisions`].
+    pub precision: Vec<String>,
 }
 
 /// Connects a genome.
@@ -92,12 +96,13 @@ pub fn connect(
         .map(|area| genome.areas()[area].neurons.clone())
         .unwrap_or_default();
     let network = Network::new(&neurons, Box::new(rows), network)?;
+    let precision = precision_notes(genome, &network);
     tracing::info!(
         genome = genome.title(),
         neurons = network.neurons(),
         synapses = network.synapses(),
         plastic = network.plastic_synapses(),
-        binary_places = network.fraction_bits(),
+        binary_places = network.fraction_bits_text(),
         "network built"
     );
     let mut constant_inputs = host_memory::with_capacity("inputs of the power area", power.len())?;
@@ -106,7 +111,8 @@ pub fn connect(
         network,
         constant_inputs,
         memories,
-        notes: limitations(genome, learns),
+        notes: [&limitations(genome, learns)[..], &precision].concat(),
+        precision,
     })
 }
 
@@ -168,6 +174,38 @@ fn rows(
     filling.finish()
 }
 
+/// A sentence for each area and setting that the formats of its neurons distort. Neurons of an area
+/// may have thresholds of their own: those with the fewest binary places represent them.
+fn precision_notes(genome: &Genome, network: &Network) -> Vec<String> {
+    let mut notes = Vec::new();
+    for area in genome.areas() {
+        let mut worst: Vec<Imprecision> = Vec::new();
+        for kind in kinds(area) {
+            for found in imprecisions(&[kind], &network.formats) {
+                let is_same = |known: &&mut Imprecision| {
+                    std::mem::discriminant(&known.effect) == std::mem::discriminant(&found.effect)
+                };
+                match worst.iter_mut().find(is_same) {
+                    None => worst.push(found),
+                    Some(known) => {
+                        let neurons = known.neurons + found.neurons;
+                        if found.fraction_bits < known.fraction_bits {
+                            *known = found;
+                        }
+                        known.neurons = neurons;
+                    }
+                }
+            }
+        }
+        notes.extend(
+            worst
+                .iter()
+                .map(|found| format!("area {}: {found}; {}", area.id, found.extent())),
+        );
+    }
+    notes
+}
+
 fn memory(genome: &Genome, area: usize, active: &[Range<u32>]) -> Option<Memory> {
     let properties = genome.areas()[area].properties.memory?;
     let mut upstream: Vec<Range<u32>> = genome
@@ -189,29 +227,31 @@ fn memory(genome: &Genome, area: usize, active: &[Range<u32>]) -> Option<Memory>
     })
 }
 
-/// Adds an area's neurons in order: x, y, z, then place in the voxel.
+/// Adds an area's neurons.
 fn add(neurons: &mut Neurons, area: &Area) -> Result<()> {
-    if area.properties.threshold_increment == [0.0; 3] {
-        neurons.add(
-            area.neurons.len() as u32,
-            &neuron_options(&area.properties, area.properties.threshold),
-        )?;
-        return Ok(());
+    if area.properties.threshold_increment != [0.0; 3] {
+        // Each voxel has a threshold of its own.
+        neurons.reserve(area.voxels())?;
     }
-    // Each voxel has a threshold of its own.
-    neurons.reserve(area.voxels())?;
+    kinds(area).try_for_each(|(range, options)| neurons.add(range.len() as u32, &options).map(drop))
+}
+
+/// The options of an area's neurons, in order: x, y, z, then place in the voxel.
+fn kinds(area: &Area) -> impl Iterator<Item = (Range<u32>, NeuronOptions)> + '_ {
     let [columns, rows, layers] = area.size;
-    for x in 0..columns {
-        for y in 0..rows {
-            for z in 0..layers {
-                neurons.add(
-                    area.per_voxel,
-                    &neuron_options(&area.properties, area.threshold_at([x, y, z])),
-                )?;
-            }
-        }
-    }
-    Ok(())
+    let is_uniform = area.properties.threshold_increment == [0.0; 3];
+    let all = is_uniform.then(|| {
+        let options = neuron_options(&area.properties, area.properties.threshold);
+        (area.neurons.clone(), options)
+    });
+    let columns = if is_uniform { 0 } else { columns };
+    let voxels = (0..columns)
+        .flat_map(move |x| (0..rows).flat_map(move |y| (0..layers).map(move |z| [x, y, z])));
+    all.into_iter().chain(voxels.map(|voxel| {
+        let first = area.first_neuron(voxel);
+        let options = neuron_options(&area.properties, area.threshold_at(voxel));
+        (first..first + area.per_voxel, options)
+    }))
 }
 
 fn neuron_options(properties: &AreaProperties, threshold: f32) -> NeuronOptions {

@@ -38,6 +38,7 @@ mod relation;
 mod tests;
 mod units;
 mod warnings;
+mod weight_loss;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -57,12 +58,15 @@ pub use self::region::Region;
 pub use self::relation::{Axis, Relation, SourceRule, TargetRule};
 pub use self::units::{Conversion, QuantityReport, UnitPolicy, UnitReport};
 use self::warnings::{Warnings, quoted};
+pub use self::weight_loss::{WeightLossPolicy, WeightLossReport};
 
 /// How a genome is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GenomeOptions {
     /// Which units its numbers are in.
     pub units: UnitPolicy,
+    /// When the synapses of its plastic mappings lose weight.
+    pub weight_loss: WeightLossPolicy,
     /// Whether a morphology without a known definition is an error rather than a warning and no
     /// synapses.
     pub strict: bool,
@@ -78,6 +82,7 @@ pub struct Genome {
     mappings: Vec<Mapping>,
     regions: Vec<Region>,
     units: UnitReport,
+    weight_loss: WeightLossReport,
     warnings: Vec<String>,
 }
 
@@ -180,6 +185,7 @@ impl Genome {
         .mappings(&records, &mut warnings)?;
         Ok(Self {
             title: title(sections)?,
+            weight_loss: WeightLossReport::new(options.weight_loss, &version, sections),
             version,
             physiology: Physiology::read(sections.get("physiology"), &mut warnings)?,
             regions: region::regions(sections.get("brain_regions"), &indices, &mut warnings)?,
@@ -224,6 +230,11 @@ impl Genome {
     /// Which units were found, why, and what each converted value became.
     pub fn units(&self) -> &UnitReport {
         &self.units
+    }
+
+    /// When the synapses of plastic mappings lose weight, and why.
+    pub fn weight_loss(&self) -> &WeightLossReport {
+        &self.weight_loss
     }
 
     /// Entries of the file that have no effect here, and assumptions that were made.

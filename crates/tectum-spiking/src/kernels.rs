@@ -11,7 +11,8 @@ use tectum::kernel::arguments::Slices;
 use tectum::kernel::native::{prefetch_line, prefetch_read, simd};
 use tectum::{Kernel, NativeCall, TypedKernel, kernel_arguments};
 
-use super::connectome::{self, TARGET_SHIFT, weight_of};
+use super::connectome::{self, INHIBITORY, TARGET_SHIFT, WEIGHT, weight_of};
+use super::formats::TargetShifts;
 use super::rule::{self, ALWAYS, IdleUpdate, NeuronState, POTENTIAL_MAX, PROFILE_WORDS, Profile};
 use crate::kernel::built_in;
 pub use learning::{
@@ -48,14 +49,14 @@ kernel_arguments! {
     /// Firings through the synapses of some parts into the sums of their targets.
     pub struct Propagate {
         read fired: u32, read starts: u32, read words: u32, read senders: u32, atomic sums: i32, atomic totals: u32;
-        parts: usize, neurons: usize, len: usize, chunk: usize, tracked: u32, fraction_bits: u32, list_at: usize, slices: u32
+        parts: usize, neurons: usize, first: u32, len: usize, chunk: usize, tracked: u32, shift: u32, list_at: usize, slices: u32
     }
 
     /// Sums into the states of the neurons, and those that fire into the list of firings.
     pub struct UpdateNeurons {
         read clock: u32, read runs: u32, read profiles: u32, atomic sums: i32, read_write state: u32, atomic fired: u32;
         first: u32, base: usize, count: usize, len: usize, chunk: usize, run_count: usize, offset: u32, planes: usize, tracked: u32, skips: u32,
-        seed: u32, fraction_bits: u32, list_at: usize, bits_at: usize
+        seed: u32, list_at: usize, bits_at: usize
     }
 }
 
@@ -184,17 +185,36 @@ fn native_propagate(call: &NativeCall<'_>, arguments: Propagate<Slices<'_>>) {
         totals,
         parts,
         neurons,
+        first,
         len,
         chunk,
-        fraction_bits,
+        shift,
         list_at,
         ..
     } = arguments;
     let (list, _) = fired[list_at..].as_chunks::<2>();
     let list = &list[..fired[0] as usize];
-    let walk = |((starts, words), sums): ((&[u32], &[u32]), &mut [i32])| {
+    let (senders, shifts) = senders.split_at(neurons);
+    let walk = |(part, ((starts, words), sums)): (usize, (PartRows<'_>, &mut [i32]))| {
         let (sums, bits) = sums.split_at_mut(len);
-        propagate(starts, words, list, senders, fraction_bits, sums, bits)
+        let rows = Rows {
+            starts,
+            words,
+            list,
+            senders,
+        };
+        let shifts = TargetShifts::new(shift, shifts, first as usize + part * len);
+        if shifts.is_none() {
+            // Every target has the full format: the fast path has no rounding.
+            let whole = |word: u32, unit: u32, _: usize| weight_of(word) * unit as i32;
+            propagate(rows, sums, bits, whole)
+        } else {
+            let rounded = |word: u32, unit: u32, target: usize| {
+                let size = shifts.rounded((word & WEIGHT) * unit, target);
+                if word & INHIBITORY == 0 { size } else { -size }
+            };
+            propagate(rows, sums, bits, rounded)
+        }
     };
     // A synapse costs about as much as eight streamed elements.
     let work = list
@@ -209,7 +229,7 @@ fn native_propagate(call: &NativeCall<'_>, arguments: Propagate<Slices<'_>>) {
                 .unwrap_or_default(),
         )
     });
-    let shared = rows.zip(sums.chunks_mut(chunk));
+    let shared = rows.zip(sums.chunks_mut(chunk)).enumerate();
     let events: u64 = if call.threads_for(work) > 1 {
         shared.collect::<Vec<_>>().into_par_iter().map(walk).sum()
     } else {
@@ -224,17 +244,34 @@ fn count_events(totals: &mut [u32], events: u64) {
     (totals[0], totals[1]) = (count as u32, (count >> 32) as u32);
 }
 
-/// Propagates a list of firings to one part, which marks arrivals if it has `bits`; returns the
-/// number of synapses.
+/// The starts of a part's rows, and its synapses.
+type PartRows<'a> = (&'a [u32], &'a [u32]);
+
+/// The rows of a part, and the firings that go through them.
+#[derive(Clone, Copy)]
+struct Rows<'a> {
+    starts: &'a [u32],
+    words: &'a [u32],
+    list: &'a [[u32; 2]],
+    senders: &'a [u32],
+}
+
+/// Propagates a list of firings to one part, which marks arrivals if it has `bits`; `amount` is
+/// what a synapse adds, from its word, the unit of the firing and its target. Returns the number of
+/// synapses.
+#[inline(always)]
 fn propagate(
-    starts: &[u32],
-    words: &[u32],
-    list: &[[u32; 2]],
-    senders: &[u32],
-    fraction_bits: u32,
+    rows: Rows<'_>,
     sums: &mut [i32],
     bits: &mut [i32],
+    amount: impl Fn(u32, u32, usize) -> i32,
 ) -> u64 {
+    let Rows {
+        starts,
+        words,
+        list,
+        senders,
+    } = rows;
     let mut events = 0;
     for (index, &[neuron, psp]) in list.iter().enumerate() {
         if let Some(&[later, _]) = list.get(index + 2 * AHEAD) {
@@ -249,19 +286,19 @@ fn propagate(
         let unit = if psp == FIXED_PSP {
             sender
         } else {
-            rule::unit(psp, fraction_bits, sender)
-        } as i32;
+            rule::unit(psp, sender)
+        };
         let row = &words[connectome::row_of(starts, neuron)];
         events += row.len() as u64;
         if bits.is_empty() {
             for &word in row {
-                let sum = &mut sums[(word >> TARGET_SHIFT) as usize];
-                *sum = sum.wrapping_add(weight_of(word) * unit);
+                let target = (word >> TARGET_SHIFT) as usize;
+                sums[target] = sums[target].wrapping_add(amount(word, unit, target));
             }
         } else {
             for &word in row {
                 let target = (word >> TARGET_SHIFT) as usize;
-                sums[target] = sums[target].wrapping_add(weight_of(word) * unit);
+                sums[target] = sums[target].wrapping_add(amount(word, unit, target));
                 bits[target / 32] |= 1 << (target % 32);
             }
         }
@@ -288,7 +325,6 @@ struct Burst {
     len: usize,
     planes: usize,
     seed: u32,
-    fraction_bits: u32,
     idle_update: IdleUpdate,
 }
 
@@ -313,7 +349,6 @@ fn native_dynamics(call: &NativeCall<'_>, arguments: UpdateNeurons<Slices<'_>>) 
     } = arguments;
     let UpdateNeurons {
         seed,
-        fraction_bits,
         list_at,
         bits_at,
         ..
@@ -328,7 +363,6 @@ fn native_dynamics(call: &NativeCall<'_>, arguments: UpdateNeurons<Slices<'_>>) 
         len,
         planes,
         seed,
-        fraction_bits,
         idle_update,
     };
     let (runs, _) = runs.as_chunks::<2>();
@@ -501,7 +535,7 @@ impl PartState<'_> {
     fn fire(&mut self, profile: &Profile, i: usize, potential: i32, burst: Burst) {
         let neuron = self.first + i as u32;
         let psp = if profile.potential_driven {
-            rule::potential_psp(potential, burst.fraction_bits)
+            rule::potential_psp(potential, profile.fraction_bits())
         } else {
             FIXED_PSP
         };

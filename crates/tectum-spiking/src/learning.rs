@@ -4,7 +4,8 @@
 //! A weight is needed when its source fires, so it is brought up to date then. It is updated again
 //! when the source's last firing leaves the window: from then on only the target's firings count,
 //! and one number of the target is the count of their bursts. Between such visits a weight only
-//! shrinks, so the cost of a burst is that of the rows of the neurons that fired.
+//! shrinks, so the cost of a burst is that of the rows of the neurons that fired. With
+//! [`WeightLoss::SteadySource`] a weight changes only at firings of its source.
 
 use serde::Serialize;
 use tectum::{Error, Result};
@@ -19,6 +20,27 @@ pub const NEVER: u32 = u32::MAX - 4 * WINDOW_MAX;
 /// In [`History::before`]: earlier firings of the neuron do not count.
 pub const NO_SPIKE_BEFORE: u32 = u32::MAX;
 
+/// When a weight that does not gain loses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WeightLoss {
+    /// If either end fired in any burst of the window.
+    #[default]
+    AnyFiring,
+    /// If its source fired in every burst of the window.
+    SteadySource,
+}
+
+impl WeightLoss {
+    /// Its name in options.
+    pub fn name(self) -> &'static str {
+        match self {
+            WeightLoss::AnyFiring => "any_firing",
+            WeightLoss::SteadySource => "steady_source",
+        }
+    }
+}
+
 /// How synapses learn from the firings of their two ends: by coincidence within a window, symmetric
 /// in the order of the firings.
 ///
@@ -26,15 +48,18 @@ pub const NO_SPIKE_BEFORE: u32 = u32::MAX;
 /// `docs/spiking.md` has a worked table.
 ///
 /// # Source
-/// FEAGI's burst engine, which calls it STDP.
+/// The two engines of FEAGI, which call it STDP: the newer one has [`WeightLoss::AnyFiring`], the
+/// older one [`WeightLoss::SteadySource`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct PlasticityRule {
     /// The window of coincidence in bursts, 1 to 256.
     pub window: u32,
     /// Added to a weight when both ends fired in all of them.
     pub gain: u8,
-    /// Subtracted when either fired in some.
+    /// Subtracted otherwise, if the condition of a loss is met.
     pub loss: u8,
+    /// The condition of a loss.
+    pub weight_loss: WeightLoss,
 }
 
 /// The history of a neuron's firings that a rule needs, up to some burst. Differences of bursts are
@@ -67,6 +92,13 @@ pub struct Visit {
 }
 
 impl PlasticityRule {
+    /// Everything that determines its behaviour; rules with [`WeightLoss::AnyFiring`] have the
+    /// numbers that they had when there was no other.
+    pub(super) fn numbers(&self) -> [u32; 3] {
+        let loss = u32::from(self.loss) | (self.weight_loss as u32) << 8;
+        [self.window, self.gain.into(), loss]
+    }
+
     /// # Errors
     /// `Invalid` for a window out of range.
     pub fn check(&self) -> Result<()> {
@@ -90,11 +122,22 @@ impl PlasticityRule {
         // Either the source's window covers the bursts since its previous firing, or only the
         // target's firings count.
         let gap = burst.wrapping_sub(source.before);
+        let may_gain = source.run >= self.window;
+        if self.weight_loss == WeightLoss::SteadySource {
+            // Nothing is lost between firings, nor at one that does not complete a window.
+            let loss = if may_gain { self.loss } else { 0 };
+            return Visit {
+                rule: Self { loss, ..self },
+                burst,
+                lost: Some(0),
+                may_gain,
+            };
+        }
         Visit {
             rule: self,
             burst,
             lost: (gap < self.window).then(|| gap.saturating_sub(1)),
-            may_gain: source.run >= self.window,
+            may_gain,
         }
     }
 
@@ -117,6 +160,7 @@ impl PlasticityRule {
     ) -> u32 {
         match burst.wrapping_sub(source.last) {
             0 => self.visit(source, burst).weight(target, weight, seen),
+            _ if self.weight_loss == WeightLoss::SteadySource => weight,
             gap if gap < self.window && source.before != NO_SPIKE_BEFORE => self.less(weight, gap),
             _ => self.less(
                 weight,

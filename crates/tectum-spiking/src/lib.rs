@@ -36,6 +36,7 @@ mod conformance;
 mod connectivity_stats;
 pub mod connectome;
 mod explanation;
+mod formats;
 #[cfg(feature = "genome")]
 mod from_genome;
 #[cfg(feature = "genome")]
@@ -53,6 +54,7 @@ mod memory;
 mod network;
 mod network_options;
 mod neurons;
+mod precision;
 #[cfg(any(test, feature = "bench"))]
 mod reference;
 pub mod rule;
@@ -62,19 +64,20 @@ mod simulation;
 #[cfg(feature = "genome")]
 mod stimulus;
 mod synapses;
+mod weight_outcomes;
 
 #[cfg(any(test, feature = "bench"))]
 pub use bench::suite as bench_suite;
 #[cfg(any(test, feature = "bench"))]
 pub use conformance::suites as conformance_suites;
-pub use connectivity_stats::ScaleLimit;
 pub use explanation::{ExtraState, NetworkExplanation};
+pub use formats::{FormatGroup, ScaleLimit};
 #[cfg(feature = "genome")]
 pub use from_genome::{ConnectOptions, ConnectedNetwork, connect};
 #[cfg(feature = "genome")]
 pub use genome_synapses::GenomeSynapses;
 pub use kernels::kernels;
-pub use learning::PlasticityRule;
+pub use learning::{PlasticityRule, WeightLoss};
 #[cfg(feature = "genome")]
 pub use limitations::{UnsupportedFeature, limitations, unsupported_features};
 #[cfg(feature = "genome")]
@@ -83,6 +86,7 @@ pub use memory::{Memory, MemoryReport};
 pub use network::Network;
 pub use network_options::NetworkOptions;
 pub use neurons::{NeuronOptions, Neurons};
+pub use precision::{Imprecision, PrecisionEffect};
 pub use rule::{IdleUpdate, ZeroSumReason, seed_of};
 #[cfg(feature = "genome")]
 pub use samples::SAMPLES;
@@ -93,6 +97,9 @@ pub use simulation::{
 #[cfg(feature = "genome")]
 pub use stimulus::Stimulus;
 pub use synapses::{Synapse, SynapseList, SynapseRows};
+#[cfg(feature = "genome")]
+pub use weight_outcomes::mapping_outcomes;
+pub use weight_outcomes::rule_outcomes;
 
 #[cfg(test)]
 mod tests;

@@ -76,6 +76,32 @@ pub fn limitations(genome: &Genome, learns: bool) -> Vec<String> {
             "have a delay",
             "other than 1 burst, which has no effect (a spike arrives in the next burst)",
         ),
+        about(
+            &|mapping| second_association(genome, mapping),
+            "has no effect",
+            "have no effect",
+            "because an earlier associative mapping connects the same two areas",
+        ),
+        if learns {
+            about(
+                &all_pairs,
+                "grows synapses",
+                "grow synapses",
+                "between all pairs of neurons, whatever its attractivity",
+            )
+        } else {
+            None
+        },
+        if learns {
+            about(
+                &|mapping| lethal(genome, mapping),
+                "loses its whole weight",
+                "lose their whole weight",
+                "at the first loss, and sends nothing before it gains again",
+            )
+        } else {
+            None
+        },
         if learns {
             about(
                 &rounded,
@@ -144,6 +170,38 @@ fn rounded(mapping: &Mapping) -> Option<String> {
     (learns(mapping) && !changed.is_empty()).then(|| format!(" ({})", changed.join(", ")))
 }
 
+/// An associative mapping between two areas after the first one.
+fn second_association(genome: &Genome, mapping: &Mapping) -> Option<String> {
+    let ends = |mapping: &Mapping| {
+        [
+            mapping.source.min(mapping.destination),
+            mapping.source.max(mapping.destination),
+        ]
+    };
+    let mut same = genome
+        .mappings()
+        .iter()
+        .filter(|other| other.grows() && ends(other) == ends(mapping));
+    let is_first = same
+        .next()
+        .is_some_and(|first| std::ptr::eq(first, mapping));
+    (mapping.grows() && !is_first).then(String::new)
+}
+
+/// The attractivity that synapses which grow do not have.
+fn all_pairs(mapping: &Mapping) -> Option<String> {
+    (mapping.grows() && mapping.attractivity < 100.0)
+        .then(|| format!(" ({} %)", mapping.attractivity))
+}
+
+/// The weight that a single loss removes.
+fn lethal(genome: &Genome, mapping: &Mapping) -> Option<String> {
+    let rule =
+        rule(genome, mapping).filter(|_| matches!(mapping.morphology, Morphology::Voxels(_)))?;
+    let weight = mapping.weight();
+    (weight > 0 && weight <= rule.loss).then(|| format!(" (weight {weight}, loss {})", rule.loss))
+}
+
 fn fixed(genome: &Genome, mapping: &Mapping) -> Option<String> {
     (learns(mapping) && rule(genome, mapping).is_none()).then(String::new)
 }
@@ -202,7 +260,7 @@ mod tests {
 
     fn rule_of(learning: [f64; 4]) -> Value {
         let [constant, ltp, ltd, window] = learning;
-        json!(["projector", 1, 1, true, constant, ltp, ltd, window])
+        json!(["projector", 1, 255, true, constant, ltp, ltd, window])
     }
 
     #[test]
@@ -231,9 +289,10 @@ mod tests {
         assert_eq!(of([0.1, 30.0, 10.0, 1.0]), [""; 0]);
         assert_eq!(
             of([1000.0, 1.0, 1.0, 1.0]),
-            [format!(
-                "{rounded} (gain 1000 becomes 255, loss 1000 becomes 255)"
-            )]
+            [
+                "1 mapping loses its whole weight at the first loss, and sends nothing before it gains again: source to target (weight 255, loss 255)".to_owned(),
+                format!("{rounded} (gain 1000 becomes 255, loss 1000 becomes 255)")
+            ]
         );
         assert_eq!(
             of([-1.0, 1.0, 0.0, 1.0]),
@@ -244,6 +303,45 @@ mod tests {
             [format!("{rounded} (gain 0.4 becomes 0)")]
         );
         assert_eq!(of([0.0, 1.0, 1.0, 1.0]), [fixed]);
+    }
+
+    #[test]
+    fn a_weight_that_the_first_loss_removes_is_reported() {
+        let of = |weight: i32, loss: f64| {
+            said(
+                json!({}),
+                json!({}),
+                json!(["projector", 1, weight, true, 1, 1, loss, 1]),
+            )
+        };
+        assert_eq!(of(4, 3.0), [""; 0]);
+        for weight in [3i32, -1] {
+            let expected = format!(
+                "1 mapping loses its whole weight at the first loss, and sends nothing before it gains again: source to target (weight {}, loss 3)",
+                weight.abs()
+            );
+            assert_eq!(of(weight, 3.0), [expected]);
+        }
+    }
+
+    #[test]
+    fn settings_of_associative_mappings_without_effect_are_reported() {
+        let rule = json!({"morphology_id": "associative_memory", "postSynapticCurrent_multiplier": 1, "plasticity_flag": true,
+            "plasticity_constant": 1, "ltp_multiplier": 1, "ltd_multiplier": 1, "synapse_attractivity": 50});
+        let text = json!({"version": "2.1", "blueprint": {
+            "source": {"block_boundaries": [2, 1, 1], "mp_charge_accumulation": true, "cortical_mapping_dst": {"target": [rule]}},
+            "target": {"block_boundaries": [2, 1, 1], "mp_charge_accumulation": true, "cortical_mapping_dst": {"source": [["associative_memory", 1, -1, true, 1, 2, 2]]}}}})
+        .to_string();
+        let genome = Genome::parse(&text, &GenomeOptions::default()).expect("a genome");
+        let second = "1 mapping has no effect because an earlier associative mapping connects the same two areas: target to source";
+        assert_eq!(limitations(&genome, false), [second]);
+        assert_eq!(
+            limitations(&genome, true),
+            [
+                second,
+                "1 mapping grows synapses between all pairs of neurons, whatever its attractivity: source to target (50 %)"
+            ]
+        );
     }
 
     #[test]

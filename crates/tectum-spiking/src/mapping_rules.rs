@@ -41,6 +41,7 @@ pub fn rule(genome: &Genome, mapping: &Mapping) -> Option<PlasticityRule> {
         window: u32::from(window).max(1),
         gain,
         loss,
+        weight_loss: genome.weight_loss().condition,
     };
     let learns = (mapping.plastic || grows) && (rule.gain > 0 || !grows && rule.loss > 0);
     learns.then_some(rule)

@@ -1,16 +1,19 @@
-//! A network in integers: neurons with their profiles, synapses by source, and the scale at which
+//! A network in integers: neurons with their profiles, synapses by source, and the formats in which
 //! no sum overflows.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use tectum::{ContentHash, ContentHasher, Error, Result, host_memory};
 
-use super::connectivity_stats::{ConnectivityStats, ScaleLimit};
+use super::connectivity_stats::ConnectivityStats;
+use super::formats::{FRACTION_BITS, FormatGroup, Formats};
 use super::learning::PlasticityRule;
 use super::memory::{self, Memory};
 use super::network_options::NetworkOptions;
 use super::neurons::{GROUP_BYTES, NeuronOptions, Neurons};
+use super::precision::{Imprecision, imprecisions};
 use super::rule::{ALWAYS, IdleUpdate, LEAK_ONE, NEVER, POTENTIAL_MAX, Profile};
 use super::synapses::{Synapse, SynapseRows};
 
@@ -23,7 +26,10 @@ const RULES_MAX: usize = 16;
 /// A network that can run on any device.
 pub struct Network {
     pub(super) options: NetworkOptions,
-    pub(super) fraction_bits: u32,
+    pub(super) formats: Formats,
+    pub(super) format_groups: Vec<FormatGroup>,
+    /// Settings that the formats distort.
+    pub(super) imprecisions: Vec<Imprecision>,
     pub(super) profiles: Vec<Profile>,
     /// The profile of each neuron, by ranges of neurons.
     pub(super) runs: Vec<(Range<u32>, u32)>,
@@ -33,11 +39,11 @@ pub struct Network {
     pub(super) rows: Box<dyn SynapseRows>,
     /// Whether a sum of 0 must be distinguished from no arrival.
     pub(super) zero_sums_matter: bool,
-    /// The reason why potentials have no more fraction bits.
-    pub(super) scale: ScaleLimit,
     synapses: u64,
     /// Plastic synapses, by rule.
     pub(super) plastic: Vec<u64>,
+    /// Of them, those with an initial weight above 0.
+    pub(super) plastic_at_first: Vec<u64>,
     /// The hash of everything that determines its behaviour.
     pub(super) fingerprint: ContentHash,
 }
@@ -49,14 +55,14 @@ impl std::fmt::Debug for Network {
             "Network({} neurons, {} synapses, {} binary places)",
             self.neurons(),
             self.synapses,
-            self.fraction_bits
+            self.fraction_bits_text()
         )
     }
 }
 
 impl Network {
-    /// Connects neurons and chooses the scale: the maximum number of fraction bits, up to 16, with
-    /// every possible sum within 2³⁰.
+    /// Connects neurons and chooses the format of each: the maximum number of fraction bits, up to
+    /// 16, with every possible sum within 2³⁰.
     ///
     /// # Errors
     /// `Invalid`, naming the synapse or the neuron, for an unknown target, options out of their
@@ -99,26 +105,23 @@ impl Network {
             build_bytes(neurons),
         )?;
         let survey = ConnectivityStats::new(neurons, &*rows, &options)?;
-        let (fraction_bits, scale) = survey.scale(neurons, options.max_injected)?;
-        let (profiles, runs) = profiles(neurons, &options.memories, fraction_bits);
-        let senders = survey.senders(neurons, &options.memories, fraction_bits)?;
+        let (formats, format_groups) = survey.formats(neurons, options.max_injected)?;
+        let kinds = kinds(&neurons.groups, &options.memories);
+        let (profiles, runs) = profiles(&kinds, &formats);
+        let senders = survey.senders(neurons, &options.memories)?;
         Ok(Self {
             zero_sums_matter: profiles
                 .iter()
                 .any(|profile| profile.zero_sums(options.idle_update).is_some()),
-            scale,
-            fingerprint: fingerprint(
-                survey.hasher,
-                &options,
-                &profiles,
-                &runs,
-                (&senders, fraction_bits),
-            ),
+            imprecisions: imprecisions(&kinds, &formats),
+            fingerprint: fingerprint(survey.hasher, &options, &profiles, &runs, &senders),
             synapses: survey.synapses,
             plastic: survey.plastic,
+            plastic_at_first: survey.plastic_at_first,
             senders,
             options,
-            fraction_bits,
+            formats,
+            format_groups,
             profiles,
             runs,
             rows,
@@ -154,9 +157,45 @@ impl Network {
         self.plastic.iter().sum()
     }
 
-    /// Fraction bits of a potential.
-    pub fn fraction_bits(&self) -> u32 {
-        self.fraction_bits
+    /// The fewest and the most fraction bits of a potential.
+    pub fn fraction_bits(&self) -> RangeInclusive<u32> {
+        self.formats.range()
+    }
+
+    /// Fraction bits of a neuron's potential.
+    pub fn fraction_bits_of(&self, neuron: u32) -> u32 {
+        self.formats.of(neuron)
+    }
+
+    /// Those of all neurons, in words: `16`, or `8 to 16`.
+    pub fn fraction_bits_text(&self) -> String {
+        match self.fraction_bits().into_inner() {
+            (first, last) if first == last => first.to_string(),
+            (first, last) => format!("{first} to {last}"),
+        }
+    }
+
+    /// Settings that the formats of neurons distort by more than 1 % of their threshold.
+    pub fn imprecisions(&self) -> &[Imprecision] {
+        &self.imprecisions
+    }
+
+    /// The units of senders; then, if targets have formats of their own, their shifts.
+    pub(super) fn sender_words(&self) -> Cow<'_, [u32]> {
+        match self.formats.shift_words() {
+            none if none.is_empty() => Cow::Borrowed(&self.senders),
+            shifts => Cow::Owned([&self.senders[..], &shifts].concat()),
+        }
+    }
+
+    /// Words of the units of senders and of shifts.
+    pub(super) fn sender_word_count(&self) -> usize {
+        self.senders.len() + self.formats.shift_word_count()
+    }
+
+    /// A potential in units of psp · weight.
+    pub(super) fn potential(&self, neuron: u32, fixed: i32) -> f64 {
+        f64::from(fixed) / f64::from(1u32 << self.formats.of(neuron))
     }
 
     /// A potential in fixed point, rounded to the nearest.
@@ -176,7 +215,7 @@ impl Network {
                 self.options.max_injected
             )));
         }
-        Ok(fixed(amount, self.fraction_bits))
+        Ok(fixed(amount, self.formats.of(neuron)))
     }
 }
 
@@ -234,24 +273,45 @@ fn kinds(groups: &[(u32, NeuronOptions)], memories: &[Memory]) -> Vec<(Range<u32
 
 /// The distinct profiles, and the profile of each range of neurons.
 fn profiles(
-    neurons: &Neurons,
-    memories: &[Memory],
-    fraction_bits: u32,
+    kinds: &[(Range<u32>, NeuronOptions)],
+    formats: &Formats,
 ) -> (Vec<Profile>, Vec<(Range<u32>, u32)>) {
     let mut known: HashMap<Profile, u32> = HashMap::new();
     let (mut profiles, mut runs) = (Vec::new(), Vec::<(Range<u32>, u32)>::new());
-    for (range, neuron) in kinds(&neurons.groups, memories) {
-        let profile = profile(&neuron, fraction_bits);
-        let index = *known.entry(profile).or_insert_with(|| {
-            profiles.push(profile);
-            profiles.len() as u32 - 1
-        });
-        match runs.last_mut() {
-            Some((before, same)) if *same == index => before.end = range.end,
-            _ => runs.push((range, index)),
+    for (range, neuron) in kinds {
+        for (range, fraction_bits) in same_format(range.clone(), formats) {
+            let profile = profile(neuron, fraction_bits);
+            let index = *known.entry(profile).or_insert_with(|| {
+                profiles.push(profile);
+                profiles.len() as u32 - 1
+            });
+            match runs.last_mut() {
+                Some((before, same)) if *same == index => before.end = range.end,
+                _ => runs.push((range, index)),
+            }
         }
     }
     (profiles, runs)
+}
+
+/// A range of neurons, split where their format changes.
+pub(super) fn same_format(
+    range: Range<u32>,
+    formats: &Formats,
+) -> impl Iterator<Item = (Range<u32>, u32)> {
+    let mut start = range.start;
+    std::iter::from_fn(move || {
+        (start < range.end).then(|| {
+            let bits = formats.of(start);
+            let end = match formats {
+                Formats::Common(_) => range.end,
+                Formats::Own(_) => (start + 1..range.end)
+                    .find(|neuron| formats.of(*neuron) != bits)
+                    .unwrap_or(range.end),
+            };
+            (std::mem::replace(&mut start, end)..end, bits)
+        })
+    })
 }
 
 /// The content hash of everything that determines a network's behaviour; its synapses are already
@@ -261,7 +321,7 @@ fn fingerprint(
     options: &NetworkOptions,
     profiles: &[Profile],
     runs: &[(Range<u32>, u32)],
-    (senders, fraction_bits): (&[u32], u32),
+    senders: &[u32],
 ) -> ContentHash {
     let skips = options.idle_update == IdleUpdate::Freeze;
     let counts = [
@@ -276,14 +336,11 @@ fn fingerprint(
             .into_iter()
             .chain(profiles[*profile as usize].words())
     });
-    let rules = options
-        .plasticity
-        .iter()
-        .flat_map(|rule| [rule.window, rule.gain.into(), rule.loss.into()]);
+    let rules = options.plasticity.iter().flat_map(PlasticityRule::numbers);
     let memories = options.memories.iter().flat_map(Memory::numbers);
     let first = counts
         .into_iter()
-        .chain([options.seed, u32::from(skips), fraction_bits]);
+        .chain([options.seed, u32::from(skips), FRACTION_BITS]);
     let words = first
         .chain(runs)
         .chain(rules)
@@ -294,7 +351,7 @@ fn fingerprint(
 }
 
 /// A number in fixed point, rounded to the nearest and clamped to the range of a potential.
-fn fixed(value: f32, fraction_bits: u32) -> i32 {
+pub(super) fn fixed(value: f32, fraction_bits: u32) -> i32 {
     let scaled = (f64::from(value) * f64::from(1u32 << fraction_bits)).round();
     scaled.clamp(-f64::from(POTENTIAL_MAX), f64::from(POTENTIAL_MAX)) as i32
 }
@@ -332,5 +389,6 @@ fn profile(options: &NeuronOptions, fraction_bits: u32) -> Profile {
         },
         accumulates: options.charge_accumulation,
         potential_driven: options.potential_driven_psp,
+        shift: FRACTION_BITS - fraction_bits,
     }
 }

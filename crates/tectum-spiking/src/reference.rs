@@ -5,11 +5,14 @@ use std::collections::BTreeSet;
 
 use super::{
     IdleUpdate, Memory, NetworkOptions, NeuronOptions, PlasticityRule, SpikeCounts, Synapse,
+    WeightLoss,
 };
 
 #[derive(Clone)]
 struct Cell {
     options: NeuronOptions,
+    /// Binary places of the potential.
+    bits: u32,
     potential: i64,
     touched: bool,
     arrived: i64,
@@ -24,7 +27,6 @@ pub struct ReferenceNetwork {
     synapses: Vec<(u32, Synapse)>,
     idle_update: IdleUpdate,
     seed: u32,
-    bits: u32,
     /// Neuron and firing potential of the last burst.
     fired: Vec<(usize, i64)>,
     counts: SpikeCounts,
@@ -59,14 +61,16 @@ impl ReferenceNetwork {
         groups: &[(u32, NeuronOptions)],
         synapses: &[(u32, Synapse)],
         options: &NetworkOptions,
-        bits: u32,
     ) -> Self {
+        let formats = formats(groups, synapses, options.max_injected);
         let mut cells = Vec::new();
         for (count, options) in groups {
             for _ in 0..*count {
+                let bits = formats[cells.len()];
                 let potential = fixed(options.resting_potential, bits);
                 cells.push(Cell {
                     options: options.clone(),
+                    bits,
                     potential,
                     touched: false,
                     arrived: 0,
@@ -96,7 +100,6 @@ impl ReferenceNetwork {
             synapses,
             idle_update,
             seed,
-            bits,
             fired: Vec::new(),
             counts: SpikeCounts::default(),
             rules: options.plasticity.clone(),
@@ -115,8 +118,13 @@ impl ReferenceNetwork {
         self.counts
     }
 
+    /// The binary places of each neuron.
+    pub fn formats(&self) -> Vec<u32> {
+        self.cells.iter().map(|cell| cell.bits).collect()
+    }
+
     pub fn potentials(&self) -> Vec<f64> {
-        let up_to_now = |cell: &Cell| cell.potential as f64 / f64::from(1u32 << self.bits);
+        let up_to_now = |cell: &Cell| cell.potential as f64 / f64::from(1u32 << cell.bits);
         self.cells.iter().map(up_to_now).collect()
     }
 
@@ -231,10 +239,18 @@ impl ReferenceNetwork {
                     .all(|burst| ends.iter().all(|end| has_fired(*end, burst)))
             {
                 *weight = (*weight + i64::from(rule.gain)).min(255);
-            } else if bursts
-                .clone()
-                .any(|burst| ends.iter().any(|end| has_fired(*end, burst)))
-            {
+                continue;
+            }
+            let source = ends[0];
+            let loses = match rule.weight_loss {
+                WeightLoss::AnyFiring => bursts
+                    .clone()
+                    .any(|burst| ends.iter().any(|end| has_fired(*end, burst))),
+                WeightLoss::SteadySource => {
+                    is_whole && bursts.clone().all(|burst| has_fired(source, burst))
+                }
+            };
+            if loses {
                 *weight = (*weight - i64::from(rule.loss)).max(0);
             }
         }
@@ -256,17 +272,18 @@ impl ReferenceNetwork {
                 .iter()
                 .any(|(memory, _)| memory.neurons.contains(&(source as u32)));
             let psp = if options.potential_driven_psp && !remembers {
-                (potential as f64 / f64::from(1u32 << self.bits))
+                (potential as f64 / f64::from(1u32 << self.cells[source].bits))
                     .round()
                     .clamp(0.0, 255.0) as i64
             } else {
                 i64::from(options.psp)
             };
             let share = if options.uniform_psp { 1 } else { share.max(1) };
-            let unit = ((psp << self.bits) + share / 2) / share;
+            let unit = ((psp << 16) + share / 2) / share;
             for ((from, synapse), weight) in self.synapses.iter().zip(&self.weights) {
                 if *from as usize == source && (synapse.plasticity.is_none() || *weight > 0) {
-                    let sent = unit * weight;
+                    let step = 1 << (16 - self.cells[synapse.target as usize].bits);
+                    let sent = (unit * weight + step / 2) / step;
                     let cell = &mut self.cells[synapse.target as usize];
                     cell.touched = true;
                     cell.arrived += if synapse.inhibitory { -sent } else { sent };
@@ -277,25 +294,25 @@ impl ReferenceNetwork {
         for (neuron, amount) in inputs {
             let cell = &mut self.cells[*neuron as usize];
             cell.touched = true;
-            cell.arrived += fixed(*amount, self.bits);
+            cell.arrived += fixed(*amount, cell.bits);
         }
         let remembered = self.update_memories(burst as usize);
         for index in 0..self.cells.len() {
             let random = draw(self.seed, index as u32, burst);
-            let (bits, idle_update) = (self.bits, self.idle_update);
+            let idle_update = self.idle_update;
             let cell = &mut self.cells[index];
             let is_memory = self
                 .memories
                 .iter()
                 .any(|(memory, _)| memory.neurons.contains(&(index as u32)));
-            let potential = cell.burst(bits, idle_update, random, is_memory);
+            let potential = cell.burst(idle_update, random, is_memory);
             if remembered.contains(&index) {
                 self.fired.push((index, 0));
             } else if let Some(potential) = potential {
                 self.fired.push((index, potential));
             }
             if !cell.options.charge_accumulation {
-                cell.potential = fixed(cell.options.resting_potential, bits);
+                cell.potential = fixed(cell.options.resting_potential, cell.bits);
             }
         }
         self.counts.spikes += self.fired.len() as u64;
@@ -317,14 +334,8 @@ impl ReferenceNetwork {
 }
 
 impl Cell {
-    fn burst(
-        &mut self,
-        bits: u32,
-        idle_update: IdleUpdate,
-        random: u32,
-        is_memory: bool,
-    ) -> Option<i64> {
-        let options = self.options.clone();
+    fn burst(&mut self, idle_update: IdleUpdate, random: u32, is_memory: bool) -> Option<i64> {
+        let (options, bits) = (self.options.clone(), self.bits);
         let (touched, arrived) = (
             std::mem::take(&mut self.touched),
             std::mem::take(&mut self.arrived),
@@ -394,6 +405,66 @@ impl Cell {
         let taken = above.abs() * leak / 65_536;
         self.potential -= above.signum() * taken;
     }
+}
+
+/// The binary places of each neuron: the most, up to 16, with which its sums and its own levels stay
+/// within the maximum.
+fn formats(
+    groups: &[(u32, NeuronOptions)],
+    synapses: &[(u32, Synapse)],
+    max_injected: f32,
+) -> Vec<u32> {
+    let options: Vec<&NeuronOptions> = groups
+        .iter()
+        .flat_map(|(count, options)| std::iter::repeat_n(options, *count as usize))
+        .collect();
+    let mut shares = vec![0u32; options.len()];
+    for (source, synapse) in synapses {
+        shares[*source as usize] += u32::from(synapse.plasticity.is_none() || synapse.weight > 0);
+    }
+    let (mut arrivals, mut weights) = (vec![0.0; options.len()], vec![0.0; options.len()]);
+    let mut by_source: Vec<_> = synapses.iter().collect();
+    by_source.sort_by_key(|(source, _)| *source);
+    for (source, synapse) in by_source {
+        let sender = options[*source as usize];
+        let psp = if sender.potential_driven_psp {
+            255.0
+        } else {
+            f64::from(sender.psp)
+        };
+        let share = if sender.uniform_psp {
+            1
+        } else {
+            shares[*source as usize].max(1)
+        };
+        let weight = if synapse.plasticity.is_some() {
+            255.0
+        } else {
+            f64::from(synapse.weight)
+        };
+        arrivals[synapse.target as usize] += psp / f64::from(share) * weight;
+        weights[synapse.target as usize] += weight;
+    }
+    let places = |neuron: usize| {
+        let options = options[neuron];
+        let fits = |places: &u32| {
+            let one = f64::from(1u32 << places);
+            let rounding = weights[neuron] * if *places == 16 { 0.5 } else { 1.0 };
+            let levels = [
+                options.threshold,
+                options.threshold_limit.unwrap_or(0.0),
+                options.resting_potential,
+            ];
+            let is_low = |level: f32| {
+                let level = f64::from(level.abs());
+                level > f64::from(1 << 29) || level * one <= MAX as f64
+            };
+            (arrivals[neuron] + 2.0 * f64::from(max_injected)) * one + rounding <= MAX as f64
+                && levels.into_iter().all(is_low)
+        };
+        (0..=16).rev().find(fits).unwrap_or(0)
+    };
+    (0..options.len()).map(places).collect()
 }
 
 /// The draw of a neuron and a burst, modulo 2³².

@@ -1,11 +1,13 @@
 //! The rule: what a neuron does in a burst, in integers, the same on every device.
 //! `docs/spiking.md` describes it.
 //!
-//! A potential is a fixed-point number of `fraction_bits` fraction bits, in an `i32` clamped to
-//! ±[`POTENTIAL_MAX`]. All additions of one burst's arrivals are exact, so their order does not
+//! A potential is a fixed-point number of at most 16 fraction bits, each neuron's own, in an `i32`
+//! clamped to ±[`POTENTIAL_MAX`]. All additions of one burst's arrivals are exact, so their order does not
 //! matter.
 
 use serde::Serialize;
+
+use super::formats::FRACTION_BITS;
 
 /// Maximum potential; sums are clamped to it and to its negative.
 pub const POTENTIAL_MAX: i32 = (1 << 30) - 1;
@@ -71,6 +73,8 @@ pub struct Profile {
     pub accumulates: bool,
     /// Whether its synapses carry its firing potential.
     pub potential_driven: bool,
+    /// The fraction bits that its potential has less than 16.
+    pub shift: u32,
 }
 
 /// The state of a neuron.
@@ -100,7 +104,7 @@ impl Profile {
             self.snooze,
             u32::from(self.accumulates),
             u32::from(self.potential_driven),
-            0,
+            self.shift,
             0,
         ]
     }
@@ -118,6 +122,7 @@ impl Profile {
             snooze,
             accumulates,
             potential_driven,
+            shift,
             ..,
         ] = words;
         let [threshold, limit, rest] = [threshold, limit, rest].map(|word| word as i32);
@@ -133,7 +138,13 @@ impl Profile {
             snooze,
             accumulates,
             potential_driven,
+            shift,
         }
+    }
+
+    /// Fraction bits of the potential.
+    pub fn fraction_bits(&self) -> u32 {
+        FRACTION_BITS - self.shift
     }
 
     /// Whether, and why, a neuron may wait in its window for another arrival, or advances only at
@@ -348,11 +359,18 @@ fn hash_mix(mut x: u32) -> u32 {
     x ^ (x >> 16)
 }
 
-/// The amount that a firing sends through each unit of weight: psp · 2^`fraction_bits` divided by
-/// the number of synapses that share it, rounded to the nearest.
+/// The amount that a firing sends through each unit of weight, in steps of 2⁻¹⁶: psp · 2¹⁶ divided
+/// by the number of synapses that share it, rounded to the nearest.
 #[inline(always)]
-pub fn unit(psp: u32, fraction_bits: u32, share: u32) -> u32 {
-    ((psp << fraction_bits) + share / 2) / share
+pub fn unit(psp: u32, share: u32) -> u32 {
+    ((psp << FRACTION_BITS) + share / 2) / share
+}
+
+/// An amount that arrives, weight · unit, for a target with `shift` fraction bits less than 16:
+/// rounded to the nearest, halves up. 255 · 255 · 2¹⁶ + 2¹⁵ is below 2³².
+#[inline(always)]
+pub fn rounded(amount: u32, shift: u32) -> u32 {
+    (amount + ((1 << shift) >> 1)) >> shift
 }
 
 /// The psp of a firing potential: rounded to the nearest integer, clamped to 0 to 255.

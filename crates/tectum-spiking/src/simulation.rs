@@ -27,6 +27,7 @@ use tectum::{
 use self::learning::{SavedLearning, ShardLearning};
 use self::shard::Shard;
 use super::connectome;
+use super::formats::FRACTION_BITS;
 use super::kernels::FIXED_PSP;
 use super::memory::MemoryReport;
 use super::network::Network;
@@ -479,9 +480,7 @@ impl Simulation {
     pub fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
         let neurons = self.network.neurons() as usize;
         if snapshot.u64("network", 4)? != self.network.fingerprint.words() {
-            return Err(Error::data(
-                "the snapshot is of another network, or of the same with other options",
-            ));
+            return Err(self.another_network());
         }
         let names = &PLANES[..self.shards[0].shape.planes];
         let planes = names
@@ -557,6 +556,19 @@ impl Simulation {
         Ok(())
     }
 
+    /// The refusal of a snapshot of another network.
+    fn another_network(&self) -> Error {
+        let what = "the snapshot is of another network, or of the same with other options";
+        let places = self.network.fraction_bits_text();
+        Error::data(if places == FRACTION_BITS.to_string() {
+            what.to_owned()
+        } else {
+            format!(
+                "{what}, or of a version in which all neurons had the same binary places; here they have {places}"
+            )
+        })
+    }
+
     /// Rejects a neuron's state that no run of this many bursts can reach.
     fn check_states(&self, planes: &[&[u32]], bursts: u32) -> Result<()> {
         for (range, profile) in &self.network.runs {
@@ -577,10 +589,7 @@ impl Simulation {
                     profile.unreachable(self.network.options.idle_update, &state, bursts)
                 {
                     let value = match PLANES.iter().position(|plane| *plane == name) {
-                        Some(0) | None => {
-                            f64::from(state.potential)
-                                / f64::from(1u32 << self.network.fraction_bits)
-                        }
+                        Some(0) | None => self.network.potential(neuron, state.potential),
                         Some(plane) => f64::from(of(plane)),
                     };
                     return Err(Error::data(format!(
@@ -634,7 +643,6 @@ impl Simulation {
     /// # Errors
     /// `Invalid` if [`SimulationOptions::candidates`] is not set; device errors.
     pub fn candidates(&self) -> Result<Vec<(u32, f64)>> {
-        let scale = f64::from(1u32 << self.network.fraction_bits);
         let mut all = Vec::new();
         for shard in &self.shards {
             let view = shard
@@ -645,11 +653,10 @@ impl Simulation {
             for (chunk, range) in words.chunks(shard.shape.chunk()).zip(&shard.shape.ranges) {
                 let (sums, bits) = chunk.split_at(shard.shape.len);
                 let is_touched = |i: &usize| bits[i / 32] >> (i % 32) & 1 != 0;
-                all.extend(
-                    (0..range.len())
-                        .filter(is_touched)
-                        .map(|i| (range.start + i as u32, f64::from(sums[i]) / scale)),
-                );
+                all.extend((0..range.len()).filter(is_touched).map(|i| {
+                    let neuron = range.start + i as u32;
+                    (neuron, self.network.potential(neuron, sums[i]))
+                }));
             }
         }
         Ok(all)
@@ -694,14 +701,15 @@ impl Simulation {
     /// # Errors
     /// Device errors.
     pub fn potentials(&self) -> Result<Vec<f64>> {
-        let scale = f64::from(1u32 << self.network.fraction_bits);
         let mut all = host_memory::with_capacity("potentials", self.network.neurons() as usize)?;
         for shard in &self.shards {
+            let potentials = shard.potentials(&self.network, self.counts.bursts)?;
             all.extend(
                 shard
-                    .potentials(&self.network, self.counts.bursts)?
-                    .into_iter()
-                    .map(|potential| f64::from(potential) / scale),
+                    .targets
+                    .clone()
+                    .zip(potentials)
+                    .map(|(neuron, potential)| self.network.potential(neuron, potential)),
             );
         }
         Ok(all)

@@ -2,6 +2,7 @@
 //! hand.
 
 mod api_fuzz;
+mod formats;
 mod learnt;
 mod worked;
 

@@ -100,7 +100,7 @@ fn public_genomes_are_of_legacy_units_and_are_refused_as_fractions() {
         );
         let options = GenomeOptions {
             units: UnitPolicy::Fraction,
-            strict: false,
+            ..GenomeOptions::default()
         };
         let error = Genome::read(&path, &options)
             .expect_err("legacy values")

@@ -11,8 +11,8 @@ use tectum::Result;
 use tectum::route::Choice;
 use tectum_spiking::genome::{AreaProperties, Genome, Morphology, PlasticMorphology};
 use tectum_spiking::{
-    ConnectedNetwork, ExtraState, NetworkExplanation, PlasticityRule, ScaleLimit, ShardLayout,
-    SimulationOptions, Stimulus, UnsupportedFeature, ZeroSumReason, layout, rule,
+    ConnectedNetwork, ExtraState, FormatGroup, NetworkExplanation, PlasticityRule, ScaleLimit,
+    ShardLayout, SimulationOptions, Stimulus, UnsupportedFeature, ZeroSumReason, layout, rule,
     unsupported_features,
 };
 
@@ -72,6 +72,8 @@ struct Explanation<'a> {
     network: &'a NetworkExplanation,
     shards: &'a [ShardLayout],
     mappings: Vec<MappingExplanation<'a>>,
+    /// Settings that the binary places of potentials distort.
+    notes: &'a [String],
 }
 
 /// How one mapping is stored.
@@ -139,6 +141,7 @@ pub fn explain_genome(path: &Path, args: &GenomeArgs) -> Result<()> {
             network,
             constant_inputs,
             memories,
+            precision,
             ..
         },
     ) = args.network.connect(path, 0)?;
@@ -172,6 +175,7 @@ pub fn explain_genome(path: &Path, args: &GenomeArgs) -> Result<()> {
         network: &network,
         shards: &shards,
         mappings,
+        notes: &precision,
     };
     if args.json {
         print_json(&explanation)
@@ -334,6 +338,9 @@ fn text(path: &Path, areas: &Areas<'_>, explanation: &Explanation<'_>) -> String
         text += "plastic rows: 8 bytes a synapse, learnt when the source fires and when its window closes; + what a weight gains where both ends fired in all bursts of the window, − what it loses where either did in some\n";
     }
     text += &format!("\n{}\n", scale_text(areas, network));
+    for note in explanation.notes {
+        text += &format!("note: {note}\n");
+    }
     text += &zero_sums_text(areas, network);
     text += &past_text(areas, network);
     for (area, memory) in areas.memories.iter().zip(&network.memories) {
@@ -436,22 +443,40 @@ fn mapping_rows(mappings: &[MappingExplanation<'_>]) -> Vec<Vec<String>> {
 }
 
 fn scale_text(areas: &Areas<'_>, network: &NetworkExplanation) -> String {
-    let places = network.fraction_bits;
-    match network.scale {
-        ScaleLimit::MaxBits => format!("potentials: {places} binary places, the maximum"),
-        ScaleLimit::Sum { neuron, max_sum } => {
-            let area = areas
-                .of(&(neuron..neuron + 1))
-                .first()
-                .map_or(String::new(), |area| {
-                    areas.genome.areas()[*area].id.to_string()
-                });
-            format!(
-                "potentials: {places} binary places; neuron {neuron} of {area} can receive {max_sum:.0} in one burst, which with one more could pass 2^30"
-            )
+    let group = |group: &FormatGroup| {
+        let FormatGroup {
+            fraction_bits: places,
+            neurons,
+            neuron,
+            limit,
+        } = group;
+        let area = areas
+            .of(&(*neuron..neuron + 1))
+            .first()
+            .map_or(String::new(), |area| {
+                areas.genome.areas()[*area].id.to_string()
+            });
+        let who = if *neurons == network.neurons {
+            String::new()
+        } else {
+            format!(" ({})", counted(neurons, "neuron"))
+        };
+        let places = counted(places, "binary place");
+        match limit {
+            ScaleLimit::MaxBits => format!("{places}{who}, the maximum"),
+            ScaleLimit::Sum { max_sum } => format!(
+                "{places}{who}; neuron {neuron} of {area} can receive {max_sum:.0} in one burst, which with one more could pass 2^30"
+            ),
+            ScaleLimit::Threshold => format!(
+                "{places}{who}; with one more the threshold or limit of neuron {neuron} of {area} would pass 2^30"
+            ),
         }
-        ScaleLimit::Threshold => format!(
-            "potentials: {places} binary places; with one more the greatest threshold or limit would pass 2^30"
+    };
+    match &network.formats[..] {
+        [alone] => format!("potentials: {}", group(alone)),
+        several => format!(
+            "potentials: each neuron has its own binary places\n  {}",
+            several.iter().map(group).collect::<Vec<_>>().join("\n  ")
         ),
     }
 }

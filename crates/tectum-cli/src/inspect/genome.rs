@@ -4,9 +4,9 @@ use serde::Serialize;
 use tectum::Result;
 use tectum_spiking::genome::{
     Area, Genome, GenomeEstimate, GenomeOptions, Mapping, Morphology, Physiology, Region,
-    UnitReport,
+    UnitReport, WeightLossReport,
 };
-use tectum_spiking::{ConnectOptions, connect, limitations, rule};
+use tectum_spiking::{ConnectOptions, ConnectedNetwork, connect, limitations, rule};
 
 use super::InspectArgs;
 use super::edges::write_edges;
@@ -26,6 +26,8 @@ struct Inspection<'a> {
     mappings: &'a [Mapping],
     regions: &'a [Region],
     units: &'a UnitReport,
+    /// When plastic synapses lose weight.
+    weight_loss: &'a WeightLossReport,
     estimate: &'a GenomeEstimate,
     /// What a run has, with its default options.
     run: Option<RunCounts>,
@@ -54,17 +56,22 @@ pub fn inspect_genome(args: &InspectArgs) -> Result<()> {
         &args.file,
         &GenomeOptions {
             units: args.units,
+            weight_loss: args.weight_loss,
             strict: args.strict,
         },
     )?;
     let estimate = genome.estimate();
     let file = args.file.display().to_string();
-    let run = if estimate.synapses > MAX_COUNTED {
-        None
+    let (run, notes) = if estimate.synapses > MAX_COUNTED {
+        (None, None)
     } else {
-        Some(count_run(&genome))
+        match count_run(&genome) {
+            Ok((run, notes)) => (Some(Ok(run)), Some(notes)),
+            Err(error) => (Some(Err(error)), None),
+        }
     };
-    let warnings = [genome.warnings(), &limitations(&genome, true)].concat();
+    let notes = notes.unwrap_or_else(|| limitations(&genome, true));
+    let warnings = [genome.warnings(), &notes].concat();
     let edges = match &args.edges {
         Some(path) => {
             let options = ConnectOptions {
@@ -96,6 +103,7 @@ pub fn inspect_genome(args: &InspectArgs) -> Result<()> {
         mappings: genome.mappings(),
         regions: genome.regions(),
         units: genome.units(),
+        weight_loss: genome.weight_loss(),
         estimate: &estimate,
         run,
         edges,
@@ -103,20 +111,23 @@ pub fn inspect_genome(args: &InspectArgs) -> Result<()> {
     })
 }
 
-/// Connects the genome as a run does without options.
-fn count_run(genome: &Genome) -> Result<RunCounts> {
+/// Connects the genome as a run does without options; also returns what has no effect in it, or
+/// another one.
+fn count_run(genome: &Genome) -> Result<(RunCounts, Vec<String>)> {
     let bar = Bar::new(Unit::Steps);
-    let network = connect(genome, ConnectOptions::default(), &mut bar.watch())?.network;
+    let ConnectedNetwork { network, notes, .. } =
+        connect(genome, ConnectOptions::default(), &mut bar.watch())?;
     let memory_neurons = network
         .memories()
         .iter()
         .map(|memory| memory.neurons.len() as u64)
         .sum();
-    Ok(RunCounts {
+    let counts = RunCounts {
         neurons: network.neurons(),
         memory_neurons,
         synapses: network.synapses(),
-    })
+    };
+    Ok((counts, notes))
 }
 
 fn run_text(genome: &Genome, run: Option<&Result<RunCounts>>) -> String {
@@ -170,7 +181,15 @@ fn text(file: &str, genome: &Genome, estimate: &GenomeEstimate, warnings: &[Stri
     if !genome.mappings().is_empty() {
         text += &format!("\n{}", table(&mapping_rows(genome, estimate)));
     }
-    text += &format!("\n{}\n", unit_text(genome.units()));
+    text += &format!("\n{}", unit_text(genome.units()));
+    if genome
+        .mappings()
+        .iter()
+        .any(|mapping| rule(genome, mapping).is_some())
+    {
+        text += &format!("{}\n", genome.weight_loss().note());
+    }
+    text += "\n";
     for warning in warnings {
         text += &format!("warning: {warning}\n");
     }

@@ -17,7 +17,8 @@ use tectum::snapshot::Snapshot;
 use tectum::{Receipt, Result};
 use tectum_spiking::genome::{AreaRole, Genome};
 use tectum_spiking::{
-    ConnectedNetwork, MemoryReport, Simulation, SimulationOptions, SpikeCounts, Stimulus,
+    ConnectedNetwork, MemoryReport, PlasticSynapse, Simulation, SimulationOptions, SpikeCounts,
+    Stimulus, mapping_outcomes,
 };
 
 use self::observe::{ObserveArgs, Observer};
@@ -107,7 +108,9 @@ struct Report<'a> {
     shards: u32,
     neurons: u32,
     synapses: u64,
+    /// The fewest binary places of a potential.
     fraction_bits: u32,
+    max_fraction_bits: u32,
     /// Bursts of this run; the others are those of a run before that it continued.
     ran: u32,
     bursts: u32,
@@ -187,6 +190,7 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
         .flatten()
         .into_iter()
         .chain(unit_notes(&genome))
+        .chain((network.plastic_synapses() > 0).then(|| genome.weight_loss().note()))
         .collect();
     let options = SimulationOptions {
         constant_inputs,
@@ -230,6 +234,14 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
         ..simulation.session().receipt()
     };
     args.receipt.save(&receipt)?;
+    let synapses = if receipt.device.executes() {
+        simulation.plastic_synapses()?
+    } else {
+        Vec::new()
+    };
+    let outcomes = mapping_outcomes(&genome, &network, &memories, &synapses);
+    outcomes.iter().for_each(messages::warning);
+    let notes = [notes, outcomes].concat();
     let rate = |count: f64| receipt.device.executes().then(|| count / seconds);
     let report = Report {
         kind: "genome",
@@ -238,7 +250,8 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
         shards: devices.len() as u32,
         neurons: network.neurons(),
         synapses: network.synapses(),
-        fraction_bits: network.fraction_bits(),
+        fraction_bits: *network.fraction_bits().start(),
+        max_fraction_bits: *network.fraction_bits().end(),
         ran: counts.bursts - first.bursts,
         bursts: counts.bursts,
         spikes: counts.spikes,
@@ -247,11 +260,7 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
         seconds,
         bursts_per_s: rate(f64::from(counts.bursts - first.bursts)),
         events_per_s: rate((counts.events - first.events) as f64),
-        plastic: if receipt.device.executes() {
-            plastic(&simulation)?
-        } else {
-            None
-        },
+        plastic: plastic(&synapses),
         memories: if receipt.device.executes() {
             simulation.memories()?
         } else {
@@ -364,21 +373,17 @@ fn without_input(genome: &Genome) -> Option<String> {
     })
 }
 
-fn plastic(simulation: &Simulation) -> Result<Option<PlasticReport>> {
-    let weights: Vec<u8> = simulation
-        .plastic_synapses()?
-        .into_iter()
-        .map(|synapse| synapse.weight)
-        .collect();
+fn plastic(synapses: &[PlasticSynapse]) -> Option<PlasticReport> {
+    let weights: Vec<u8> = synapses.iter().map(|synapse| synapse.weight).collect();
     let count = |weight: u8| weights.iter().filter(|other| **other == weight).count();
     let mean =
         || weights.iter().map(|weight| f64::from(*weight)).sum::<f64>() / weights.len() as f64;
-    Ok((!weights.is_empty()).then(|| PlasticReport {
+    (!weights.is_empty()).then(|| PlasticReport {
         synapses: weights.len(),
         mean_weight: mean(),
         silent: count(0),
         full: count(u8::MAX),
-    }))
+    })
 }
 
 /// Runs up to a burst, or until the run is interrupted, with intermediate snapshots if requested.
@@ -440,6 +445,7 @@ fn text(path: &Path, report: &Report<'_>, genome: &Genome, notes: &[String]) -> 
         synapses,
         shards,
         fraction_bits,
+        max_fraction_bits,
         seconds,
         ..
     } = report;
@@ -448,7 +454,10 @@ fn text(path: &Path, report: &Report<'_>, genome: &Genome, notes: &[String]) -> 
         counted(synapses, "synapse"),
         counted(shards, "shard"),
     ];
-    let places = counted(fraction_bits, "binary place");
+    let places = match (fraction_bits, max_fraction_bits) {
+        (first, last) if first == last => counted(first, "binary place"),
+        (first, last) => format!("{first} to {last} binary places"),
+    };
     let mut text = format!(
         "{}: {neurons}, {synapses} in {shards}, potentials of {places}\n",
         path.display()

@@ -25,7 +25,7 @@ use tectum::snapshot::Snapshot;
 use tectum_spiking::genome::{Genome, GenomeOptions};
 use tectum_spiking::{
     ConnectOptions, ConnectedNetwork, Network, NetworkOptions, Simulation, SimulationOptions,
-    connect, seed_of,
+    connect, mapping_outcomes, seed_of,
 };
 
 /// Changes of converted units that a note gives.
@@ -51,7 +51,10 @@ pub struct GenomeBrain {
 
 /// A connected genome, wired to a body; kept on the host to build it on any device.
 pub(super) struct GenomeRecipe {
+    genome: Genome,
     network: Arc<Network>,
+    /// The areas of the network's memories.
+    memories: Vec<usize>,
     constant_inputs: Vec<(u32, f32)>,
     wiring: Wiring,
     bursts_per_tick: u32,
@@ -71,6 +74,7 @@ impl GenomeRecipe {
             Path::new(&spec.genome),
             &GenomeOptions {
                 units: spec.units,
+                weight_loss: spec.weight_loss,
                 strict: false,
             },
         )?;
@@ -92,12 +96,16 @@ impl GenomeRecipe {
         let ConnectedNetwork {
             network,
             constant_inputs,
+            memories,
             mut notes,
             ..
         } = connect(&genome, options, &mut WorkProgress::ignore)
             .map_err(|error| error.at(&spec.genome))?;
         notes.extend(genome.units().notes(MAX_CHANGES));
+        notes.extend((network.plastic_synapses() > 0).then(|| genome.weight_loss().note()));
         Ok(Self {
+            genome,
+            memories,
             network: Arc::new(network),
             constant_inputs,
             wiring,
@@ -195,13 +203,22 @@ impl Brain for GenomeBrain {
             .motor_names()
             .zip(&self.fired)
             .filter(|(_, fired)| **fired == 0 && self.ticks > 0);
+        let silent = silent.map(|(name, _)| {
+            format!(
+                "{name} never fired: at rest in {ticks} of {ticks} ticks",
+                ticks = self.ticks
+            )
+        });
+        // Weights that cannot be read, after a fault of the device, are no note.
+        let weights = self.simulation.plastic_synapses().unwrap_or_default();
+        let GenomeRecipe {
+            genome,
+            network,
+            memories,
+            ..
+        } = &*self.recipe;
         silent
-            .map(|(name, _)| {
-                format!(
-                    "{name} never fired: at rest in {ticks} of {ticks} ticks",
-                    ticks = self.ticks
-                )
-            })
+            .chain(mapping_outcomes(genome, network, memories, &weights))
             .collect()
     }
 }

@@ -575,7 +575,10 @@ class Genome:
     """
     A FEAGI genome, checked (docs/genomes.md).
 
-    `units` is "detect", "fraction" or "legacy"; with `strict` a morphology without a known definition is an error rather than a warning.
+    `units` is "detect", "fraction" or "legacy". `weight_loss` says when synapses that learn lose
+    weight: "any_firing" (either end fired in any burst of the window), "steady_source" (the source
+    fired in every burst of it), or "detect". With `strict` a morphology without a known definition
+    is an error rather than a warning.
 
     Raises FileNotFoundError, DataError naming area and key, UnsupportedError for a function without a known definition.
 
@@ -586,7 +589,7 @@ class Genome:
     >>> genome.network(stimulus=0.1).run(200).spike_hash
     '45e51a3e0c4d4310'
     """
-    def __new__(cls, /, path: str | PathLike[str], *, units: str = "detect", strict: bool = False) -> Genome: ...
+    def __new__(cls, /, path: str | PathLike[str], *, units: str = "detect", strict: bool = False, weight_loss: str = "detect") -> Genome: ...
     def __repr__(self, /) -> str: ...
     def area(self, /, name: str) -> Area:
         """
@@ -1608,6 +1611,8 @@ class SpikingNetwork:
     psp times weight, and the same network has the same spikes on every device.
 
     `silence` is "catch_up" (neurons without arrivals leak and recover) or "freeze" (they do not).
+    `weight_loss` is "any_firing" (a weight that does not gain loses if either end fired in any burst
+    of the window) or "steady_source" (if its source fired in every burst of it).
 
     Raises ValueError naming the synapse or option that is out of range.
 
@@ -1623,7 +1628,7 @@ class SpikingNetwork:
     >>> spikes.t.tolist(), spikes.i.tolist()
     ([1, 2], [0, 1])
     """
-    def __new__(cls, /, neurons: Neurons, source: Any, target: Any, weight: Any, *, inhibitory: Any | None = None, rule: Any | None = None, rules: Sequence[tuple[int, int, int]] = ..., device: Device | str = ..., seed: int = 0, silence: str = "catch_up", max_injected: float = 255.0, constant_inputs: Sequence[tuple[int, float]] | None = None) -> SpikingNetwork: ...
+    def __new__(cls, /, neurons: Neurons, source: Any, target: Any, weight: Any, *, inhibitory: Any | None = None, rule: Any | None = None, rules: Sequence[tuple[int, int, int]] = ..., device: Device | str = ..., seed: int = 0, silence: str = "catch_up", max_injected: float = 255.0, constant_inputs: Sequence[tuple[int, float]] | None = None, weight_loss: str = "any_firing") -> SpikingNetwork: ...
     def __repr__(self, /) -> str: ...
     def _repr_html_(self, /) -> str: ...
     @property
@@ -1654,7 +1659,8 @@ class SpikingNetwork:
     @property
     def notes(self, /) -> list[str]:
         """
-        Settings of the genome that have no effect here, or another one.
+        Settings that have no effect here, or another one; after bursts also mappings (or rules)
+        whose weights all fell to 0 or reached 255.
         """
     def plastic_synapses(self, /) -> dict[str, Any]:
         """

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyRange;
 use tectum::WorkProgress;
-use tectum_spiking::genome::{self as genomes, GenomeOptions, UnitPolicy};
+use tectum_spiking::genome::{self as genomes, GenomeOptions, UnitPolicy, WeightLossPolicy};
 use tectum_spiking::{
     ConnectOptions, NetworkOptions, SimulationOptions, Stimulus, connect, seed_of,
 };
@@ -79,8 +79,10 @@ impl Area {
 
 /// A FEAGI genome, checked (docs/genomes.md).
 ///
-/// `units` is "detect", "fraction" or "legacy"; with `strict` a morphology without a known
-/// definition is an error rather than a warning.
+/// `units` is "detect", "fraction" or "legacy". `weight_loss` says when synapses that learn lose
+/// weight: "any_firing" (either end fired in any burst of the window), "steady_source" (the source
+/// fired in every burst of it), or "detect". With `strict` a morphology without a known definition
+/// is an error rather than a warning.
 ///
 /// Raises FileNotFoundError, DataError naming area and key, UnsupportedError for a function without
 /// a known definition.
@@ -99,14 +101,26 @@ pub struct Genome {
 #[pymethods]
 impl Genome {
     #[new]
-    #[pyo3(signature = (path, *, units = "detect", strict = false))]
-    fn new(py: Python<'_>, path: PathBuf, units: &str, strict: bool) -> PyResult<Self> {
+    #[pyo3(signature = (path, *, units = "detect", strict = false, weight_loss = "detect"))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        units: &str,
+        strict: bool,
+        weight_loss: &str,
+    ) -> PyResult<Self> {
         let units: UnitPolicy = units
             .parse()
             .map_err(|error| PyValueError::new_err(format!("units: {error}")))?;
-        let inner = detached(py, || {
-            genomes::Genome::read(&path, &GenomeOptions { units, strict })
-        })?;
+        let weight_loss: WeightLossPolicy = weight_loss
+            .parse()
+            .map_err(|error: tectum::Error| PyValueError::new_err(error.to_string()))?;
+        let options = GenomeOptions {
+            units,
+            weight_loss,
+            strict,
+        };
+        let inner = detached(py, || genomes::Genome::read(&path, &options))?;
         Ok(Self {
             inner: Arc::new(inner),
         })
@@ -210,7 +224,9 @@ impl Genome {
                 Some(&stimulus),
             )
             .or_raise()?;
-            Ok(network.of_genome(genome, options, stimulus, connected.notes))
+            let mut notes = connected.notes;
+            notes.extend(learns.then(|| genome.weight_loss().note()));
+            Ok(network.of_genome(genome, options, stimulus, connected.memories, notes))
         })
     }
 

@@ -41,3 +41,19 @@ pub(super) fn exists(chance: u64, seed: u64, mapping: u32, source: u32, target: 
         ) >> 32
             < chance
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_have_the_values_of_the_page() {
+        assert_eq!(drawn(0, 0, 0), 0x33fe_8bd4_f9c5_7863);
+        assert_eq!(drawn(1, 3, 2 << 32 | 5), 0x8834_257f_afda_7074);
+        // Stream 3 is that of the sources of mapping 1, stream 6 that of the pairs of mapping 3.
+        assert_eq!(of_source(9, 1, 4), drawn(9, 3, 4));
+        let high = drawn(9, 6, 4 << 32 | 5) >> 32;
+        assert!(!exists(high, 9, 3, 4, 5) && exists(high + 1, 9, 3, 4, 5));
+        assert_eq!(chance(20.0), 858_993_459);
+    }
+}

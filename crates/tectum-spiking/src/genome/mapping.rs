@@ -171,6 +171,14 @@ impl Reader<'_> {
                     quoted(key)
                 ));
             }
+            if mapping.scalar != [1.0; 3] && !self.morphologies.scales(&mapping.morphology_name) {
+                warnings.add(format!(
+                    "area {}: {}: morphology_scalar has no effect: {} has no vectors",
+                    self.areas[source].id,
+                    place(),
+                    quoted(&mapping.morphology_name)
+                ));
+            }
             if mapping.morphology == Morphology::Unknown {
                 let what = format!(
                     "morphology {}: a function without a known definition",
@@ -200,6 +208,13 @@ impl Reader<'_> {
         let morphology = morphology.ok_or_else(|| self.morphologies.unknown(&morphology_name))?;
         let attractivity = rule.number(Field::Attractivity, 0.0, 100.0)?;
         let plastic = rule.flag(Field::Plastic)?;
+        let grows = matches!(
+            morphology,
+            Morphology::Plastic(PlasticMorphology::Associative)
+        );
+        if plastic || grows {
+            rule.check_mode(&self.areas[source].id, &self.areas[destination].id)?;
+        }
         let step = |field: Field| {
             rule.number(field, -MAX_SCALAR, MAX_SCALAR)
                 .map(|step| step.unwrap_or(0.0) as f32)
@@ -245,9 +260,11 @@ enum Field {
     Window,
     Delay,
     Attractivity,
+    Mode,
+    Reward,
 }
 
-const FIELDS: [&str; 10] = [
+const FIELDS: [&str; 12] = [
     "morphology_id",
     "morphology_scalar",
     "postSynapticCurrent_multiplier",
@@ -258,9 +275,13 @@ const FIELDS: [&str; 10] = [
     "plasticity_window",
     "synaptic_delay_bursts",
     "synapse_attractivity",
+    "plasticity_mode",
+    "reward_source_area",
 ];
-/// Maximum elements of an array; the last field occurs only in objects.
+/// Maximum elements of an array; later fields occur only in objects.
 const MAX_RULE_ELEMENTS: usize = 9;
+/// The only mode of learning that is known: by coincidence within a window.
+const KNOWN_MODE: &str = "stdp";
 
 enum Rule<'a> {
     Array(&'a [Value]),
@@ -330,6 +351,23 @@ impl<'a> Rule<'a> {
         value
             .as_bool()
             .ok_or_else(|| Self::wrong(field, "true or false needed", value))
+    }
+
+    /// Refuses synapses that should learn by another mode than the known one.
+    fn check_mode(&self, source: &AreaId, destination: &AreaId) -> Result<()> {
+        let field = |field: Field| self.get(field).filter(|value| !value.is_null());
+        let refused = |field: Field, value: &Value| {
+            Error::unsupported(format!(
+                "mapping {source} to {destination}: {}: {} given; the only known mode of learning is {KNOWN_MODE:?}, by coincidence, which uses no reward",
+                FIELDS[field as usize],
+                kind(value)
+            ))
+        };
+        match (field(Field::Mode), field(Field::Reward)) {
+            (Some(mode), _) if mode.as_str() != Some(KNOWN_MODE) => Err(refused(Field::Mode, mode)),
+            (_, Some(area)) => Err(refused(Field::Reward, area)),
+            _ => Ok(()),
+        }
     }
 
     fn number(&self, field: Field, least: f64, most: f64) -> Result<Option<f64>> {

@@ -122,6 +122,12 @@ impl Morphologies {
         })
     }
 
+    /// Whether a mapping's scalar has an effect on a morphology.
+    pub fn scales(&self, name: &str) -> bool {
+        let definition = self.defined.get(name).cloned().or_else(|| core(name));
+        matches!(definition, Some(Definition::Vectors(_)))
+    }
+
     /// The error for a name that neither the file defines nor the format has.
     pub fn unknown(&self, name: &str) -> Error {
         let mut names: Vec<&str> = self

@@ -8,8 +8,9 @@ use tectum::kernel::arguments::Slices;
 use tectum::kernel::native::prefetch_read;
 use tectum::{NativeCall, TypedKernel, kernel_arguments};
 
-use super::super::connectome::{TARGET_SHIFT, WEIGHT, padded_len, row_of, weight_of};
-use super::super::learning::{History, NO_SPIKE_BEFORE, PlasticityRule, Visit};
+use super::super::connectome::{INHIBITORY, TARGET_SHIFT, WEIGHT, padded_len, row_of};
+use super::super::formats::TargetShifts;
+use super::super::learning::{History, NO_SPIKE_BEFORE, PlasticityRule, Visit, WeightLoss};
 use super::super::rule;
 use super::{AHEAD, FIXED_PSP};
 use crate::kernel::built_in;
@@ -29,8 +30,8 @@ kernel_arguments! {
     /// The plastic synapses of the neurons that fired: what they learned, and what they send.
     pub struct Learn {
         read clock: u32, read fired: u32, read starts: u32, read histories: u32, read senders: u32, read_write synapses: u32, atomic sums: i32, atomic totals: u32;
-        offset: u32, parts: usize, rule: usize, neurons: usize, first: u32, window: u32, gain: u32, loss: u32, len: usize, chunk: usize, tracked: u32,
-        fraction_bits: u32, list_at: usize, slices: u32
+        offset: u32, parts: usize, rule: usize, neurons: usize, first: u32, window: u32, gain: u32, loss: u32, steady: u32, len: usize, chunk: usize, tracked: u32,
+        shift: u32, list_at: usize, slices: u32
     }
 
     /// The plastic synapses of the neurons whose window closes.
@@ -178,9 +179,10 @@ fn native_learn(call: &NativeCall<'_>, arguments: Learn<Slices<'_>>) {
         window,
         gain,
         loss,
+        steady,
         len,
         chunk,
-        fraction_bits,
+        shift,
         list_at,
         ..
     } = arguments;
@@ -189,11 +191,17 @@ fn native_learn(call: &NativeCall<'_>, arguments: Learn<Slices<'_>>) {
         window,
         gain: gain as u8,
         loss: loss as u8,
+        weight_loss: if steady != 0 {
+            WeightLoss::SteadySource
+        } else {
+            WeightLoss::AnyFiring
+        },
     };
     let (histories, _) = histories.as_chunks::<4>();
     let histories = &histories[number * neurons..(number + 1) * neurons];
     let (list, _) = fired[list_at..].as_chunks::<2>();
     let list = &list[..fired[0] as usize];
+    let (senders, shifts) = senders.split_at(neurons);
     let walk = |((starts, first, synapses), sums): (Part<'_>, &mut [i32])| {
         let (sums, bits) = sums.split_at_mut(len);
         let targets = &histories[first..];
@@ -201,6 +209,7 @@ fn native_learn(call: &NativeCall<'_>, arguments: Learn<Slices<'_>>) {
             targets,
             sums,
             bits,
+            shifts: TargetShifts::new(shift, shifts, first),
         };
         let mut events = 0;
         for (index, &[neuron, psp]) in list.iter().enumerate() {
@@ -212,8 +221,8 @@ fn native_learn(call: &NativeCall<'_>, arguments: Learn<Slices<'_>>) {
             let unit = if psp == FIXED_PSP {
                 sender
             } else {
-                rule::unit(psp, fraction_bits, sender)
-            } as i32;
+                rule::unit(psp, sender)
+            };
             let visit = rule.visit(&History::of(histories[neuron as usize]), burst);
             let row = &mut synapses[row_of(starts, neuron)];
             events += match (visit.lost.is_some(), visit.may_gain) {
@@ -250,6 +259,7 @@ struct RowTargets<'a> {
     targets: &'a [[u32; 4]],
     sums: &'a mut [i32],
     bits: &'a mut [i32],
+    shifts: TargetShifts<'a>,
 }
 
 impl RowTargets<'_> {
@@ -261,7 +271,7 @@ impl RowTargets<'_> {
         &mut self,
         row: &mut [[u32; 2]],
         visit: Visit,
-        unit: i32,
+        unit: u32,
     ) -> u64 {
         let visit = Visit {
             lost: visit.lost.filter(|_| IS_OPEN),
@@ -275,7 +285,13 @@ impl RowTargets<'_> {
             *word = *word & !WEIGHT | weight;
             if weight != 0 {
                 events += 1;
-                self.sums[i] = self.sums[i].wrapping_add(weight_of(*word) * unit);
+                let size = if self.shifts.is_none() {
+                    (weight * unit) as i32
+                } else {
+                    self.shifts.rounded(weight * unit, i)
+                };
+                let size = if *word & INHIBITORY == 0 { size } else { -size };
+                self.sums[i] = self.sums[i].wrapping_add(size);
                 if !self.bits.is_empty() {
                     self.bits[i / 32] |= 1 << (i % 32);
                 }
@@ -308,6 +324,7 @@ fn native_close(call: &NativeCall<'_>, arguments: Close<Slices<'_>>) {
         window,
         gain: 0,
         loss: loss as u8,
+        weight_loss: WeightLoss::AnyFiring,
     };
     let Some(closing) = (burst + 1)
         .checked_sub(rule.window)

@@ -94,7 +94,10 @@ fn shard(
         ("synapses", 4 * synapses),
         ("plastic synapses", synapses_learning),
         ("row starts", 4 * (1 + rules) * parts * (neurons + 1)),
-        ("units of senders", 4 * neurons),
+        (
+            "units of senders",
+            4 * (neurons + network.formats.shift_word_count() as u64),
+        ),
         (
             "constants of neurons",
             profiles + 8 * network.runs.len() as u64,

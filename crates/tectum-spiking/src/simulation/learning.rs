@@ -12,7 +12,7 @@ use crate::kernels::{
     Archive, Close, Forget, HEADER_WORDS, Learn, LearningKernels, MEMORY_STATE_WORDS, MEMORY_WORDS,
     Memorize, MemoryRow, ROW_WORKGROUPS,
 };
-use crate::learning::{History, NEVER, NO_SPIKE_BEFORE, PlasticityRule};
+use crate::learning::{History, NEVER, NO_SPIKE_BEFORE, PlasticityRule, WeightLoss};
 use crate::memory::{Memory, MemoryReport};
 use crate::network::Network;
 use tectum::snapshot::{Array, Snapshot};
@@ -325,10 +325,11 @@ impl LearningState {
                     window: rule.window,
                     gain,
                     loss,
+                    steady: u32::from(rule.weight_loss == WeightLoss::SteadySource),
                     len,
                     chunk,
                     tracked: u32::from(shape.tracked),
-                    fraction_bits: network.fraction_bits,
+                    shift: network.formats.shift(),
                     list_at,
                     slices,
                 };
@@ -338,7 +339,8 @@ impl LearningState {
                     workgroups(ROW_WORKGROUPS, parts),
                 )?;
                 let window = rule.window;
-                if window > 1 {
+                // Otherwise nothing changes between firings of a source.
+                if window > 1 && rule.weight_loss == WeightLoss::AnyFiring {
                     let rule = number;
                     let arguments = Close {
                         clock,

@@ -98,7 +98,7 @@ fn slots(plan: &mut PlanBuilder, source: &ShardPlanInputs<'_>) -> Views {
             .then(|| plan.state("candidates", DType::I32, sums)),
         exchanged: (!is_alone).then(|| plan.state("exchanged", DType::U32, network.ledger_words())),
         learned: learned.map(|learned| learned.slots(plan, network, launches)),
-        senders: plan.state("senders", DType::U32, network.senders.len()),
+        senders: plan.state("senders", DType::U32, network.sender_word_count()),
         runs: plan.state("runs", DType::U32, 2 * network.runs.len()),
         profiles: plan.state(
             "profiles",
@@ -193,10 +193,11 @@ impl<'a> BoundViews<'a> {
         let slices = connectome::slices(parts);
         for (launch, &RowViews { starts, words }) in launches.iter().zip(&self.views.rows) {
             let sums = sums.part(launch.start * chunk..launch.end * chunk);
-            let (parts, neurons, fraction_bits, list_at) = (
+            let (parts, neurons, first, shift, list_at) = (
                 launch.len(),
                 network.neurons() as usize,
-                network.fraction_bits,
+                shape.ranges[launch.start].start,
+                network.formats.shift(),
                 shape.list_at,
             );
             let arguments = Propagate {
@@ -208,10 +209,11 @@ impl<'a> BoundViews<'a> {
                 totals,
                 parts,
                 neurons,
+                first,
                 len,
                 chunk,
                 tracked,
-                fraction_bits,
+                shift,
                 list_at,
                 slices,
             };
@@ -291,7 +293,6 @@ impl<'a> BoundViews<'a> {
             tracked: u32::from(shape.tracked),
             skips: u32::from(network.options.idle_update == IdleUpdate::Freeze),
             seed: network.options.seed,
-            fraction_bits: network.fraction_bits,
             list_at: shape.list_at,
             bits_at: shape.bits_at,
         };

@@ -293,7 +293,7 @@ fn write_tables(
         ..
     } = source;
     let mut write = |view: View, words: &[u32]| executable.write_state(view, words);
-    write(views.senders, &network.senders)?;
+    write(views.senders, &network.sender_words())?;
     write(
         views.runs,
         &network

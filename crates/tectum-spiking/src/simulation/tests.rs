@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::{
-    NetworkOptions, NeuronOptions, Neurons, PlasticityRule, SimulationOptions, Synapse, SynapseList,
+    NetworkOptions, NeuronOptions, Neurons, PlasticityRule, SimulationOptions, Synapse,
+    SynapseList, WeightLoss,
 };
 
 #[test]
@@ -37,6 +38,7 @@ fn defect_09_events_beyond_32_bits_are_counted() {
                 window: 1,
                 gain: 1,
                 loss: 0,
+                weight_loss: WeightLoss::AnyFiring,
             }],
             ..NetworkOptions::default()
         };

@@ -38,12 +38,7 @@ impl World {
             learning_case(seed)
         };
         let network = network(&case);
-        let naive = ReferenceNetwork::new(
-            &case.groups,
-            &case.synapses,
-            &case.options,
-            network.fraction_bits(),
-        );
+        let naive = ReferenceNetwork::new(&case.groups, &case.synapses, &case.options);
         let recorded_neurons = std::iter::once(0..(naive.len() as u32).div_ceil(2)).collect();
         let options = SimulationOptions {
             constant_inputs: case.constant_inputs.clone(),

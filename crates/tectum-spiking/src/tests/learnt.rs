@@ -77,6 +77,7 @@ fn a_window_of_one_gains_where_both_fire_and_loses_where_one_does() {
         window: 1,
         gain: 5,
         loss: 2,
+        weight_loss: WeightLoss::AnyFiring,
     };
     weights(
         rule,
@@ -93,6 +94,7 @@ fn a_window_of_three_gains_at_the_third_burst_of_both_and_loses_until_the_last_f
         window: 3,
         gain: 50,
         loss: 2,
+        weight_loss: WeightLoss::AnyFiring,
     };
     // Bursts 1 and 2: both fire, but not in all three bursts. Burst 3: in all of them. The windows
     // of bursts 4 and 5 still hold a firing; 6 does not.
@@ -133,12 +135,14 @@ fn weights_stay_within_a_byte() {
         window: 1,
         gain: 200,
         loss: 0,
+        weight_loss: WeightLoss::AnyFiring,
     };
     weights(up, 100, &[BOTH, BOTH, FIRST], &[255, 255, 255]);
     let down = PlasticityRule {
         window: 2,
         gain: 0,
         loss: 200,
+        weight_loss: WeightLoss::AnyFiring,
     };
     weights(down, 255, &[FIRST, NONE, NONE, SECOND], &[55, 0, 0, 0]);
 }
@@ -175,6 +179,7 @@ fn a_plastic_synapse_of_weight_0_sends_nothing_until_it_gains() {
         window: 1,
         gain: 1,
         loss: 0,
+        weight_loss: WeightLoss::AnyFiring,
     }];
     for (plasticity, expected) in [(Some(0), [0, 0, 1, 2, 3]), (None, [0, 1, 2, 3, 4])] {
         let options = NetworkOptions {
@@ -488,6 +493,7 @@ fn rules_and_memories_out_of_their_range_are_refused() {
         window: 3,
         gain: 1,
         loss: 1,
+        weight_loss: WeightLoss::AnyFiring,
     };
     let learning = |plasticity: Vec<PlasticityRule>| NetworkOptions {
         plasticity,
@@ -663,47 +669,264 @@ fn the_ledger_and_the_candidates_are_what_fired_and_what_arrived() {
 }
 
 #[test]
-fn the_table_of_the_page_is_what_a_network_does() {
+fn the_tables_of_the_page_are_what_a_network_does() {
     let page = std::fs::read_to_string(concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../docs/spiking.md"
     ))
     .expect("the page");
-    let table = page
-        .lines()
-        .skip_while(|line| !line.contains("| Source fires in bursts |"))
-        .skip(2);
-    let rows = table
-        .map_while(|line| line.trim().strip_prefix("| ")?.strip_suffix(" |"))
-        .map(|row| row.split(" | ").collect::<Vec<_>>());
-    let mut compared = 0;
-    for row in rows {
-        let bursts = |cell: &str| {
-            cell.split(", ")
-                .filter_map(|burst| burst.parse::<usize>().ok())
-                .collect::<Vec<_>>()
+    for (head, weight_loss) in [
+        ("| Source fires in bursts |", WeightLoss::AnyFiring),
+        (
+            "| Steady source fires in bursts |",
+            WeightLoss::SteadySource,
+        ),
+    ] {
+        let rule = PlasticityRule {
+            window: 2,
+            gain: 10,
+            loss: 3,
+            weight_loss,
         };
-        let (source, target) = (bursts(row[0]), bursts(row[1]));
-        let expected = row[2..]
-            .iter()
-            .map(|weight| weight.parse().expect("a weight"))
-            .collect::<Vec<u8>>();
-        let firings = (1..=expected.len())
-            .map(|burst| (source.contains(&burst), target.contains(&burst)))
-            .collect::<Vec<_>>();
-        weights(
-            PlasticityRule {
-                window: 2,
-                gain: 10,
-                loss: 3,
-            },
-            100,
-            &firings,
-            &expected,
-        );
-        compared += 1;
+        let table = page.lines().skip_while(|line| !line.contains(head)).skip(2);
+        let rows = table
+            .map_while(|line| line.trim().strip_prefix("| ")?.strip_suffix(" |"))
+            .map(|row| row.split(" | ").collect::<Vec<_>>());
+        let mut compared = 0;
+        for row in rows {
+            let bursts = |cell: &str| {
+                cell.split(", ")
+                    .filter_map(|burst| burst.parse::<usize>().ok())
+                    .collect::<Vec<_>>()
+            };
+            let (source, target) = (bursts(row[0]), bursts(row[1]));
+            let expected = row[2..]
+                .iter()
+                .map(|weight| weight.parse().expect("a weight"))
+                .collect::<Vec<u8>>();
+            let firings = (1..=expected.len())
+                .map(|burst| (source.contains(&burst), target.contains(&burst)))
+                .collect::<Vec<_>>();
+            weights(rule, 100, &firings, &expected);
+            compared += 1;
+        }
+        assert_eq!(compared, 6, "{head}");
     }
-    assert_eq!(compared, 6);
+}
+
+/// Twenty plastic synapses of weight 1 from inputs to outputs, as a robot's genome of the older
+/// engine has them.
+fn pairs_of_weight_1(weight_loss: crate::genome::WeightLossPolicy) -> crate::genome::Genome {
+    let area = |id: &str, mappings: &str| {
+        format!(
+            r#"{{"cortical_name": "{id}", "group_id": "{id}", "block_boundaries": [1, 1, 20], "mp_charge_accumulation": false, "psp_uniform_distribution": true, "cortical_mapping_dst": {{{mappings}}}}}"#
+        )
+    };
+    let text = format!(
+        r#"{{"version": "2.0", "physiology": {{"burst_delay": 0.0125, "plasticity_queue_depth": 3}}, "blueprint": {{"source": {}, "target": {}}}}}"#,
+        area("IPU", r#""target": [["projector", 1, 1, true, 1, 1, 1]]"#),
+        area("OPU", "")
+    );
+    read(&text, weight_loss)
+}
+
+fn read(text: &str, weight_loss: crate::genome::WeightLossPolicy) -> crate::genome::Genome {
+    let options = crate::genome::GenomeOptions {
+        weight_loss,
+        ..Default::default()
+    };
+    crate::genome::Genome::parse(text, &options).expect("a genome")
+}
+
+/// Events and weights of the pairs after some bursts, by an engine written from the page.
+fn expected_pairs(stimulus: &Stimulus, weight_loss: WeightLoss, bursts: u32) -> (u64, Vec<u8>) {
+    const WINDOW: usize = 3;
+    let (mut weights, mut events) = ([1u8; 20], 0);
+    let mut past = vec![[[false; 2]; 20]];
+    for burst in 1..=bursts {
+        let stimulated = stimulus.of(burst);
+        let mut fired = [[false; 2]; 20];
+        for (pair, fired) in fired.iter_mut().enumerate() {
+            let sends = past[past.len() - 1][pair][0] && weights[pair] > 0;
+            events += u64::from(sends);
+            let input = stimulated.iter().any(|(neuron, _)| *neuron == pair as u32);
+            *fired = [input, sends];
+        }
+        past.push(fired);
+        for (pair, weight) in weights.iter_mut().enumerate() {
+            let window = &past[past.len().saturating_sub(WINDOW)..];
+            let all = |end: usize| burst >= 3 && window.iter().all(|fired| fired[pair][end]);
+            let any = window.iter().any(|fired| fired[pair].contains(&true));
+            let loses = match weight_loss {
+                WeightLoss::AnyFiring => any,
+                WeightLoss::SteadySource => all(0),
+            };
+            if all(0) && all(1) {
+                *weight = weight.saturating_add(1);
+            } else if loses {
+                *weight = weight.saturating_sub(1);
+            }
+        }
+    }
+    (events, weights.to_vec())
+}
+
+#[test]
+fn a_weight_of_1_lives_by_the_rule_of_the_older_engine() {
+    use crate::genome::WeightLossPolicy;
+    let genome = pairs_of_weight_1(WeightLossPolicy::Detect);
+    let report = genome.weight_loss();
+    assert_eq!(report.condition, WeightLoss::SteadySource);
+    assert_eq!(
+        report.note(),
+        "learning: a weight that does not gain loses if its source fired in every burst of the window (weight loss steady_source: version 2.0 without simulation_timestep and genome_schema_version)"
+    );
+    let mut living = 0;
+    for policy in [WeightLossPolicy::Detect, WeightLossPolicy::AnyFiring] {
+        let genome = pairs_of_weight_1(policy);
+        let weight_loss = genome.weight_loss().condition;
+        for (seed, bursts) in [(1, 20), (1, 200), (2, 200), (3, 200)] {
+            let stimulus = Stimulus::new(&genome, 0.3, seed).expect("a part");
+            let expected = expected_pairs(&stimulus, weight_loss, bursts);
+            let (events, weights) = &expected;
+            match weight_loss {
+                WeightLoss::SteadySource => {
+                    assert!(bursts < 200 || *events > 150, "{events}");
+                }
+                WeightLoss::AnyFiring => assert_eq!((*events, weights), (0, &vec![0; 20])),
+            }
+            for device in devices() {
+                let connected = connect(
+                    &genome,
+                    ConnectOptions::default(),
+                    &mut tectum::WorkProgress::ignore,
+                )
+                .expect("it works");
+                assert_eq!(
+                    connected.notes,
+                    [
+                        "1 mapping loses its whole weight at the first loss, and sends nothing before it gains again: source to target (weight 1, loss 1)"
+                    ]
+                );
+                let options = SimulationOptions {
+                    max_inputs: stimulus.max_inputs(),
+                    ..SimulationOptions::default()
+                };
+                let network = Arc::new(connected.network);
+                let mut simulation =
+                    Simulation::new(network.clone(), &device, &options).expect("it works");
+                stimulus.run(&mut simulation, bursts).expect("it runs");
+                let synapses = simulation.plastic_synapses().expect("reads");
+                let found: Vec<u8> = synapses.iter().map(|synapse| synapse.weight).collect();
+                assert_eq!(
+                    (simulation.counts().events, found),
+                    expected,
+                    "{weight_loss:?}, seed {seed}, {bursts} bursts on {device:?}"
+                );
+                let outcomes = mapping_outcomes(&genome, &network, &[], &synapses);
+                let outcomes_by_rule = rule_outcomes(&network, &synapses);
+                if expected.1.iter().all(|weight| *weight == 0) {
+                    let what =
+                        "the weights of all 20 plastic synapses are 0, so that nothing is sent";
+                    assert_eq!(outcomes, [format!("source to target: {what}")]);
+                    assert_eq!(outcomes_by_rule, [format!("rule 0: {what}")]);
+                } else {
+                    living += 1;
+                    assert_eq!(
+                        [outcomes, outcomes_by_rule],
+                        [const { Vec::<String>::new() }; 2]
+                    );
+                }
+            }
+        }
+    }
+    assert!(living > 0, "weights live at first");
+}
+
+#[test]
+fn weights_that_all_reach_the_maximum_are_reported() {
+    let rule = PlasticityRule {
+        window: 1,
+        gain: 200,
+        loss: 0,
+        weight_loss: WeightLoss::AnyFiring,
+    };
+    let network = pair(rule, 100);
+    let cpu = tectum::Device::open("cpu").expect("there");
+    let mut simulation =
+        Simulation::new(network.clone(), &cpu, &SimulationOptions::default()).expect("it works");
+    let mut outcome = || {
+        let synapses = simulation.plastic_synapses().expect("reads");
+        let outcome = rule_outcomes(&network, &synapses);
+        simulation
+            .inject(&[(0, 1500.0), (1, 1500.0)])
+            .expect("in range");
+        simulation.run(1).expect("it runs");
+        outcome
+    };
+    assert_eq!(outcome(), [""; 0]);
+    assert_eq!(
+        outcome(),
+        ["rule 0: the weight of its 1 plastic synapse is 255, the maximum"]
+    );
+}
+
+#[test]
+fn the_condition_of_a_loss_is_that_of_the_engine_of_the_file() {
+    use crate::genome::WeightLossPolicy::{AnyFiring, Detect, SteadySource};
+    let of = |head: &str, policy| {
+        let text =
+            format!(r#"{{{head}, "blueprint": {{"area00": {{"block_boundaries": [1, 1, 1]}}}}}}"#);
+        let report = read(&text, policy).weight_loss().clone();
+        (report.condition.name(), report.evidence)
+    };
+    for (head, policy, condition, evidence) in [
+        (
+            r#""version": "2.1""#,
+            Detect,
+            "any_firing",
+            "the file has version 2.1",
+        ),
+        (
+            r#""version": "2.0", "physiology": {"simulation_timestep": 0.1}"#,
+            Detect,
+            "any_firing",
+            "the file has simulation_timestep",
+        ),
+        (
+            r#""version": "2.0", "genome_schema_version": 4"#,
+            Detect,
+            "any_firing",
+            "the file has genome_schema_version 4",
+        ),
+        (
+            r#""version": "2.0", "physiology": {"burst_delay": 0.1}"#,
+            Detect,
+            "steady_source",
+            "version 2.0 without simulation_timestep and genome_schema_version",
+        ),
+        (
+            r#""version": "2.1""#,
+            SteadySource,
+            "steady_source",
+            "as requested",
+        ),
+        (
+            r#""version": "2.0""#,
+            AnyFiring,
+            "any_firing",
+            "as requested",
+        ),
+    ] {
+        assert_eq!(of(head, policy), (condition, evidence.to_owned()), "{head}");
+    }
+    let error = "old"
+        .parse::<crate::genome::WeightLossPolicy>()
+        .expect_err("unknown");
+    assert_eq!(
+        error.to_string(),
+        "weight loss \"old\": detect, any_firing or steady_source needed"
+    );
 }
 
 #[test]
@@ -745,6 +968,7 @@ fn the_pages_table_of_refractory_periods_is_what_a_network_does() {
             window: u32::from(number(window)),
             gain: 10,
             loss: 3,
+            weight_loss: WeightLoss::AnyFiring,
         }];
         let synapse = Synapse {
             target: 1,

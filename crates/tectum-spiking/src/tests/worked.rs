@@ -83,6 +83,17 @@ fn kind() -> NeuronOptions {
 }
 
 #[test]
+fn hashes_have_the_values_of_the_page() {
+    assert_eq!(rule::draw(0, 0, 1), 0x8076_3136);
+    assert_eq!(rule::draw(5, 7, 3), 0xef80_276a);
+    assert_eq!(rule::spike_hash_words(0, 1), [0x9941_cd2d, 0x1453_cc01]);
+    assert_eq!(rule::spike_hash_words(7, 3), [0x2a48_9f95, 0x8e10_d65f]);
+    // scramble(0) is 0, and scramble(1) is the seed of draws of seed 2^32.
+    assert_eq!(rule::seed_of(5), 5);
+    assert_eq!(rule::seed_of(1 << 32), 0x514e_28b7);
+}
+
+#[test]
 fn input_then_test_then_leak_only_without_firing() {
     // 8 leaks to 4; 4 + 6 reaches 10 before any leak; after firing there is nothing to leak.
     first_neuron(

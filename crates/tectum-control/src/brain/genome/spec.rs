@@ -12,7 +12,7 @@ use crate::brain::recipe::Conformance;
 use crate::brain::recipe::{BrainContext, BrainSettings, Recipe};
 use crate::document::{Key, Section, SourceLine};
 use tectum_spiking::IdleUpdate;
-use tectum_spiking::genome::UnitPolicy;
+use tectum_spiking::genome::{UnitPolicy, WeightLossPolicy};
 
 /// A genome as a brain: which file, and how it is wired to the body.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -21,6 +21,8 @@ pub struct GenomeSpec {
     pub genome: String,
     /// The units of its numbers.
     pub units: UnitPolicy,
+    /// When plastic synapses lose weight.
+    pub weight_loss: WeightLossPolicy,
     /// The effect on a neuron of a burst without arrivals.
     pub idle_update: IdleUpdate,
     /// Whether plastic synapses learn.
@@ -120,6 +122,11 @@ impl BrainSettings for GenomeSpec {
             ("fraction", UnitPolicy::Fraction),
             ("legacy", UnitPolicy::Legacy),
         ];
+        let weight_loss = [
+            ("detect", WeightLossPolicy::Detect),
+            ("any_firing", WeightLossPolicy::AnyFiring),
+            ("steady_source", WeightLossPolicy::SteadySource),
+        ];
         let idle_update = [
             ("catch_up", IdleUpdate::CatchUp),
             ("freeze", IdleUpdate::Freeze),
@@ -128,6 +135,7 @@ impl BrainSettings for GenomeSpec {
         let spec = Self {
             genome,
             units: section.choice_or(Key::new("units", "units of the genome's numbers, see [genomes.md](genomes.md)"), &units, UnitPolicy::default())?,
+            weight_loss: section.choice_or(Key::new("weight_loss", "when plastic synapses lose weight, see [spiking.md](spiking.md#a-burst)"), &weight_loss, WeightLossPolicy::default())?,
             idle_update: section.choice_or(Key::new("idle_update", "effect on a neuron of a burst without arrivals"), &idle_update, IdleUpdate::default())?,
             weights: section.choice_or(Key::new("weights", "whether plastic synapses learn"), &weights, WeightMode::default())?,
             bursts_per_tick: section.whole_or(Key::new("bursts_per_tick", "bursts of the network per tick of the loop"), 1..=MAX_BURSTS, 1)? as u32,

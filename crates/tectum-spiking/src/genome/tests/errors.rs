@@ -199,3 +199,68 @@ fn vectors_multiplied_by_many_scalars_are_bounded() {
         refused(&text)
     );
 }
+
+#[test]
+fn a_mode_of_learning_that_is_unknown_is_refused_by_name() {
+    let learning = |morphology: &str, plastic: bool, key: &str, value: Value| {
+        let mut fields = json!({"morphology_id": morphology, "postSynapticCurrent_multiplier": 1, "plasticity_flag": plastic});
+        fields[key] = value;
+        rule(fields)
+    };
+    let prefix = "area aaaaaa: cortical_mapping_dst: destination \"aaaaaa\": rule 0: mapping aaaaaa to aaaaaa: ";
+    let known =
+        "; the only known mode of learning is \"stdp\", by coincidence, which uses no reward";
+    for (text, expected) in [
+        (
+            learning("projector", true, "plasticity_mode", json!("rstdp")),
+            "plasticity_mode: \"rstdp\" given",
+        ),
+        (
+            learning("associative_memory", false, "plasticity_mode", json!(2)),
+            "plasticity_mode: 2 given",
+        ),
+        (
+            learning("projector", true, "reward_source_area", json!("aaaaaa")),
+            "reward_source_area: \"aaaaaa\" given",
+        ),
+    ] {
+        assert_eq!(refused(&text), format!("{prefix}{expected}{known}"));
+    }
+    // The known mode, none, and a mode of synapses that do not learn.
+    for text in [
+        learning("projector", true, "plasticity_mode", json!("stdp")),
+        learning("projector", true, "plasticity_mode", json!(null)),
+        learning("projector", false, "plasticity_mode", json!("rstdp")),
+    ] {
+        let genome = Genome::parse(&text, &GenomeOptions::default()).expect("read");
+        assert!(
+            genome
+                .warnings()
+                .iter()
+                .all(|warning| !warning.contains("plasticity_mode")),
+            "{:?}",
+            genome.warnings()
+        );
+    }
+}
+
+#[test]
+fn a_scalar_without_effect_is_a_warning() {
+    let warnings = |morphology: &str, scalar: Value| {
+        let text = rule(json!([morphology, scalar, 1, false]));
+        let genome = Genome::parse(&text, &GenomeOptions::default()).expect("read");
+        let warnings = genome.warnings().iter();
+        warnings
+            .filter(|warning| warning.contains("scalar"))
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(warnings("lateral_+x", json!(2)), [""; 0]);
+    assert_eq!(warnings("projector", json!([1, 1, 1])), [""; 0]);
+    assert_eq!(
+        warnings("projector", json!([1, 2, 1])),
+        [
+            "area aaaaaa: destination \"aaaaaa\": rule 0: morphology_scalar has no effect: \"projector\" has no vectors"
+        ]
+    );
+}

@@ -192,6 +192,7 @@ fn mutated_genomes_are_read_or_refused_and_hold_together() {
             &GenomeOptions {
                 units,
                 strict: numbers.below(2) == 0,
+                ..GenomeOptions::default()
             },
         ) {
             Ok(genome) => {

@@ -17,6 +17,7 @@ fn read(area: Value, units: UnitPolicy) -> Result<(AreaProperties, UnitReport), 
         &GenomeOptions {
             units,
             strict: false,
+            ..GenomeOptions::default()
         },
     )
     .map_err(|error| error.to_string())?;

@@ -20,7 +20,7 @@ use tectum_field as field;
 use tectum_field::Shape;
 use tectum_spiking::{
     Memory, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Simulation,
-    SimulationOptions, Synapse, SynapseList,
+    SimulationOptions, Synapse, SynapseList, WeightLoss,
 };
 
 use self::fnv_collision::colliding_kernels;
@@ -399,8 +399,8 @@ fn pendulum() -> Result<(), String> {
     )
 }
 
-/// 300 neurons that leak, rest, hesitate and tire, a hundred stimulated in each burst: the same
-/// spikes on the CPU, on a device, and in shards of two devices and the CPU.
+/// 300 neurons that leak, rest, hesitate and tire, a hundred stimulated in each burst, of two formats:
+/// the same spikes on the CPU, on a device, and in shards of two devices and the CPU.
 fn spiking() -> Result<(), String> {
     let counts = |ids: &[&str]| -> tectum::Result<_> {
         let tired = NeuronOptions {
@@ -434,6 +434,7 @@ fn spiking() -> Result<(), String> {
         };
         let rows = SynapseList::new(300, &(0..6000).map(synapse).collect::<Vec<_>>())?;
         let network = Network::new(&neurons, Box::new(rows), NetworkOptions::default())?;
+        assert_eq!(network.fraction_bits(), 15..=16);
         let devices = ids
             .iter()
             .map(|id| Device::open(id))
@@ -462,17 +463,22 @@ fn spiking() -> Result<(), String> {
     Ok(())
 }
 
-/// Neurons whose synapses learn under two rules, and a memory that sees some of them: the same
+/// Neurons whose synapses learn under three rules, ten of them with a format of their own, and a memory that sees some of them: the same
 /// weights, patterns and spikes on the CPU, on a device, and in shards of two devices and the CPU.
 fn learning() -> Result<(), String> {
     let run = |ids: &[&str]| -> tectum::Result<_> {
         let mut neurons = Neurons::default();
+        let kind = NeuronOptions {
+            threshold: 2.0,
+            uniform_psp: true,
+            ..NeuronOptions::default()
+        };
+        neurons.add(50, &kind)?;
         neurons.add(
-            60,
+            10,
             &NeuronOptions {
-                threshold: 2.0,
-                uniform_psp: true,
-                ..NeuronOptions::default()
+                threshold_limit: Some(100_000.0),
+                ..kind
             },
         )?;
         let kept = neurons.add(4, &NeuronOptions::default())?;
@@ -480,7 +486,7 @@ fn learning() -> Result<(), String> {
             (
                 i,
                 Synapse {
-                    plasticity: Some((i % 2) as u8),
+                    plasticity: Some((i % 3) as u8),
                     ..Synapse::fixed(target, weight, false)
                 },
             )
@@ -500,11 +506,19 @@ fn learning() -> Result<(), String> {
                     window: 1,
                     gain: 3,
                     loss: 1,
+                    weight_loss: WeightLoss::AnyFiring,
                 },
                 PlasticityRule {
                     window: 3,
                     gain: 2,
                     loss: 1,
+                    weight_loss: WeightLoss::AnyFiring,
+                },
+                PlasticityRule {
+                    window: 1,
+                    gain: 1,
+                    loss: 2,
+                    weight_loss: WeightLoss::SteadySource,
                 },
             ],
             memories: vec![Memory {
