@@ -166,8 +166,11 @@ fn rk4_step(x: [f64; 4], torque: f64, dt: f64) -> [f64; 4] {
 }
 
 /// An angle wrapped to [−π, π] by full turns, as in Gymnasium: an angle already in the range keeps
-/// its bits.
+/// its bits. Subtracting turns from a very large angle would not end.
 fn wrapped_by_turns(mut angle: f64) -> f64 {
+    if angle.abs() > 64.0 * PI {
+        angle %= 2.0 * PI;
+    }
     while angle > PI {
         angle -= 2.0 * PI;
     }
@@ -327,6 +330,18 @@ mod tests {
                     + 2.0 * l * c * first_speed * both * second.cos())
             + 0.5 * INERTIA * both.powi(2);
         kinetic - m * GRAVITY * (c * first.cos() + l * first.cos() + c * (first + second).cos())
+    }
+
+    #[test]
+    fn every_angle_is_wrapped_in_finite_time() {
+        for angle in [0.0, PI, -3.0, 7.0, -201.0, 1e10, -1e300] {
+            let wrapped = wrapped_by_turns(angle);
+            assert!((-PI..=PI).contains(&wrapped), "{angle} became {wrapped}");
+        }
+        assert!(wrapped_by_turns(f64::INFINITY).is_nan());
+        let mut body = Acrobot::new(Start::Random).expect("its start");
+        body.set_state(&[0.0, 0.0, 1e10, 1e10]).expect("finite");
+        body.step(&[0.0]);
     }
 
     /// What the exact flow conserves, short steps of order 4 conserve except for their error.
